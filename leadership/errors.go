@@ -1,0 +1,62 @@
+package leadership
+
+import (
+	"fmt"
+	"time"
+)
+
+// Code says in one stable word why a call was not done. It is an error of its own, so that
+//
+//	errors.Is(err, leadership.LeaseLost)
+//
+// holds for every error that has the code, on the server and, across the wire, in a client.
+type Code string
+
+// The codes of the protocol. The REST API adds those that only a transport can have.
+const (
+	InvalidArgument  Code = "INVALID_ARGUMENT"  // the request itself is wrong; asking again will not help
+	NotFound         Code = "NOT_FOUND"         // the election was never seen, or is deleted
+	LeaseHeld        Code = "LEASE_HELD"        // somebody else leads, or nobody may yet
+	LeaseLost        Code = "LEASE_LOST"        // the caller does not lead (any more): stop now
+	TokenStale       Code = "TOKEN_STALE"       // the token is not that of the present leader
+	ElectionDeleted  Code = "ELECTION_DELETED"  // nobody leads it until an operator configures it anew
+	HistoryCompacted Code = "HISTORY_COMPACTED" // the events asked for are no longer kept
+	RevisionMismatch Code = "REVISION_MISMATCH" // the election has changed since the caller looked
+	RecordCorrupt    Code = "RECORD_CORRUPT"    // the store's record cannot be trusted; nothing is granted on it
+	StoreUnavailable Code = "STORE_UNAVAILABLE" // nothing was done; try again until your own deadline
+	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // it may have been done; the same call again finds out
+)
+
+// Error makes a Code an error.
+func (c Code) Error() string { return string(c) }
+
+// Reason says why a lease could not be had. It stands beside LeaseHeld.
+type Reason string
+
+// The reasons of LeaseHeld.
+const (
+	ReasonHeld        Reason = "HELD"              // another candidate leads
+	ReasonIncarnation Reason = "OTHER_INCARNATION" // the same candidate leads, with another key
+	ReasonLockDelay   Reason = "LOCK_DELAY"        // the last lease ended without a release, and its lock delay runs
+)
+
+// Error is a refusal with what the caller needs to act on it.
+type Error struct {
+	Code       Code
+	Detail     string        // a sentence for a person: what is wrong, and what to do
+	Field      string        // with InvalidArgument: the field that is wrong, as the API spells it
+	Reason     Reason        // with LeaseHeld
+	RetryAfter time.Duration // when asking again may help; zero if that is not known
+	Lease      *Lease        // the election as it was found, where that helps
+}
+
+// Error is the code and the sentence.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Detail) }
+
+// Unwrap lets errors.Is find the code.
+func (e *Error) Unwrap() error { return e.Code }
+
+// invalid refuses a field of a request.
+func invalid(field string, err error) error {
+	return &Error{Code: InvalidArgument, Field: field, Detail: err.Error()}
+}

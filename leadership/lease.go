@@ -1,0 +1,68 @@
+package leadership
+
+import "time"
+
+// State says whether somebody leads.
+type State string
+
+// The states that a reader sees. A deleted election is not read; it is NotFound.
+const (
+	Held   State = "held"
+	Vacant State = "vacant"
+)
+
+// Lease is what the world may know of an election at one moment. It never holds a key.
+type Lease struct {
+	Election      Election
+	State         State
+	LeaderID      CandidateID // empty if vacant
+	Token         Token       // of the leader or, if vacant, of the last one
+	Revision      Revision
+	LeaseDuration time.Duration // of the lease or, if vacant, what the next one gets unless it asks for another
+	Metadata      Metadata      // of the leader
+
+	// ExpiresIn is what is left of the lease, counted from ReadAt; zero if vacant.
+	ExpiresIn time.Duration
+	// RenewIn is when the leader should renew next, counted from ReadAt: a third of the lease after its last heartbeat.
+	RenewIn time.Duration
+	// LockedFor is for how long nobody may lead yet though the election is vacant, counted from ReadAt.
+	LockedFor time.Duration
+
+	// Instants of the store's clock, for people. They must not be compared with any other clock.
+	AcquiredAt, LastHeartbeat, LeaseExpiration, ReadAt time.Time
+
+	Config  Config
+	Deleted bool
+}
+
+// renewalsPerLease is how often a leader renews within one lease: two renewals may fail before it is lost.
+const renewalsPerLease = 3
+
+// Lease returns what s shows to the world.
+func (s Snapshot) Lease() Lease {
+	r := s.Record
+	l := Lease{
+		Election:      r.Election,
+		State:         Vacant,
+		Token:         r.Token,
+		Revision:      r.Revision,
+		LeaseDuration: r.Config.leaseDuration(),
+		ReadAt:        s.Now,
+		Config:        r.Config.explicit(),
+		Deleted:       r.Deleted,
+	}
+	if s.Live() {
+		l.hold(s)
+	} else if left, _ := s.blocked(); left > 0 {
+		l.LockedFor = left
+	}
+	return l
+}
+
+func (l *Lease) hold(s Snapshot) {
+	r := s.Record
+	l.State, l.LeaderID, l.LeaseDuration, l.Metadata = Held, r.LeaderID, r.LeaseDuration, r.Metadata
+	l.AcquiredAt, l.LastHeartbeat, l.LeaseExpiration = r.AcquiredAt, r.HeartbeatAt, r.LeaseEnd()
+	l.ExpiresIn = l.LeaseExpiration.Sub(s.Now)
+	l.RenewIn = max(r.HeartbeatAt.Add(r.LeaseDuration/renewalsPerLease).Sub(s.Now), 0)
+}

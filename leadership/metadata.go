@@ -1,0 +1,112 @@
+package leadership
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Limits of a leader's metadata.
+const (
+	MaxMetadataBytes = 4096 // of the canonical form
+	MaxMetadataDepth = 16   // objects and arrays within each other
+)
+
+// Metadata is what a leader says of itself to whoever asks who leads, such as an address: a JSON object in canonical form
+// (no spaces, keys sorted, numbers as ParseMetadata says), or empty. Two equal objects are equal strings.
+type Metadata string
+
+// ParseMetadata turns a JSON object into its canonical form, so that all stores keep and return the same text. Whole numbers
+// of up to 64 bits are kept exactly, any other number as the double nearest to it; one that no double can hold is refused,
+// as is an object deeper than MaxMetadataDepth or longer than MaxMetadataBytes. Nothing, and the JSON null, give "".
+func ParseMetadata(text []byte) (Metadata, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return "", nil
+	}
+	if !utf8.Valid(text) {
+		return "", errors.New("metadata must be UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return "", fmt.Errorf("metadata must be a JSON object: %w", err)
+	}
+	if d.More() {
+		return "", errors.New("metadata must be one JSON object, and something follows it")
+	}
+	return canonicalMetadata(v)
+}
+
+func canonicalMetadata(v any) (Metadata, error) {
+	if v == nil {
+		return "", nil
+	}
+	if _, ok := v.(map[string]any); !ok {
+		return "", errors.New("metadata must be a JSON object, such as {\"address\":\"10.0.0.7:8080\"}")
+	}
+	v, err := canonicalValue(v, MaxMetadataDepth)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", fmt.Errorf("metadata: %w", err)
+	}
+	m := Metadata(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	if len(m) > MaxMetadataBytes {
+		return "", fmt.Errorf("metadata has at most %d bytes, this has %d", MaxMetadataBytes, len(m))
+	}
+	return m, nil
+}
+
+// canonicalValue replaces the numbers in v; depth is how much deeper it may go.
+func canonicalValue(v any, depth int) (any, error) {
+	var err error
+	switch v := v.(type) {
+	case json.Number:
+		return canonicalNumber(v)
+	case map[string]any:
+		if depth == 0 {
+			return nil, fmt.Errorf("metadata is nested at most %d deep", MaxMetadataDepth)
+		}
+		for name := range v {
+			if v[name], err = canonicalValue(v[name], depth-1); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		if depth == 0 {
+			return nil, fmt.Errorf("metadata is nested at most %d deep", MaxMetadataDepth)
+		}
+		for i := range v {
+			if v[i], err = canonicalValue(v[i], depth-1); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+func canonicalNumber(n json.Number) (any, error) {
+	if i, err := n.Int64(); err == nil {
+		return i, nil
+	}
+	if u, err := strconv.ParseUint(string(n), 10, 64); err == nil {
+		return u, nil
+	}
+	f, err := n.Float64()
+	if err != nil || math.IsInf(f, 0) {
+		return nil, fmt.Errorf("metadata has a number that is out of range: %s", shown(string(n)))
+	}
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return int64(f), nil // 1.0, 1e2 and -0 are spelt 1, 100 and 0
+	}
+	return f, nil
+}

@@ -1,0 +1,140 @@
+package leadership
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Limits of names. A limit of 128 keeps every key of every store far below what the store allows.
+const (
+	MaxElectionLength  = 128
+	MaxCandidateLength = 128
+)
+
+// Election names a contest: 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit, so that it
+// can stand in a path, a document id, an ordering key and a shell without quoting.
+type Election string
+
+// Validate reports what is wrong with the name, or nil.
+func (e Election) Validate() error {
+	switch {
+	case e == "":
+		return errors.New("an election needs a name")
+	case len(e) > MaxElectionLength:
+		return fmt.Errorf("an election's name has at most %d characters, this one has %d", MaxElectionLength, len(e))
+	}
+	for i := range len(e) {
+		inner := i > 0 && i < len(e)-1
+		if !lowerOrDigit(e[i]) && (!inner || !isOneOf(e[i], "._-")) {
+			return fmt.Errorf("an election's name is made of a-z, 0-9, '.', '_' and '-' and begins and ends with a letter or digit: %s has %q at position %d",
+				shown(string(e)), e[i:i+1], i+1)
+		}
+	}
+	return nil
+}
+
+// CandidateID names an agent that wants to lead: 1 to 128 of A-Z, a-z, 0-9 and "._@:-", unique within the election.
+type CandidateID string
+
+// Validate reports what is wrong with the id, or nil.
+func (c CandidateID) Validate() error {
+	switch {
+	case c == "":
+		return errors.New("a candidate needs an id")
+	case len(c) > MaxCandidateLength:
+		return fmt.Errorf("a candidate's id has at most %d characters, this one has %d", MaxCandidateLength, len(c))
+	}
+	for i := range len(c) {
+		if b := c[i]; !lowerOrDigit(b) && (b < 'A' || b > 'Z') && !isOneOf(b, "._@:-") {
+			return fmt.Errorf("a candidate's id is made of A-Z, a-z, 0-9 and \"._@:-\": %s has %q at position %d", shown(string(c)), c[i:i+1], i+1)
+		}
+	}
+	return nil
+}
+
+func lowerOrDigit(b byte) bool { return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' }
+
+func isOneOf(b byte, set string) bool {
+	for i := range len(set) {
+		if set[i] == b {
+			return true
+		}
+	}
+	return false
+}
+
+// shown quotes what a caller sent, cut to what a person can read in a log line.
+func shown(s string) string {
+	const limit = 64
+	if len(s) > limit {
+		return fmt.Sprintf("%q…", s[:limit])
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// Token is a fencing token: a positive integer below 2^53 (so that JSON readers keep it exact) that rises by one at every
+// grant of an election's leadership and is never used twice. Zero is the token of an election that nobody ever led.
+type Token int64
+
+// MaxToken is the last token an election can grant.
+const MaxToken Token = 1<<53 - 1
+
+// Revision counts the changes of an election that have an event, contiguous from 1. Zero is an election that was never seen.
+type Revision int64
+
+// AnyRevision, as a condition, asks only that the election exists: the "*" of an If-Match header.
+const AnyRevision Revision = -1
+
+// KeySize is the length of a key in bytes.
+const KeySize = 32
+
+// Key is the secret of one incarnation of a candidate: 32 random bytes. It never prints itself, whatever the format; Text
+// gives it away on purpose.
+type Key [KeySize]byte
+
+// keyEncoding is strict, so that one key has one spelling.
+var keyEncoding = base64.RawURLEncoding.Strict()
+
+// NewKey returns a fresh key.
+func NewKey() Key {
+	var k Key
+	rand.Read(k[:]) // never returns an error
+	return k
+}
+
+// ParseKey reads the text form of a key: base64url without padding, 43 characters. Its error does not repeat the input.
+func ParseKey(text string) (Key, error) {
+	var k Key
+	b, err := keyEncoding.DecodeString(text)
+	if err != nil || len(b) != KeySize {
+		return Key{}, fmt.Errorf("a key is %d random bytes in base64url without padding (%d characters); leave it out and the server chooses one",
+			KeySize, keyEncoding.EncodedLen(KeySize))
+	}
+	copy(k[:], b)
+	return k, nil
+}
+
+// Text returns the key as it travels: base64url, 43 characters.
+func (k Key) Text() string { return keyEncoding.EncodeToString(k[:]) }
+
+// Format keeps the key out of every fmt verb.
+func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, "[key]") }
+
+// MarshalJSON refuses: a key travels only where somebody wrote Text.
+func (k Key) MarshalJSON() ([]byte, error) {
+	return nil, errors.New("leadership: a key is not encoded by accident; use Text")
+}
+
+// Hash returns what a store keeps of the key.
+func (k Key) Hash() KeyHash { return sha256.Sum256(k[:]) }
+
+// KeyHash is the SHA-256 of a Key. The zero KeyHash belongs to no key.
+type KeyHash [sha256.Size]byte
+
+// Equal compares in constant time.
+func (h KeyHash) Equal(other KeyHash) bool { return subtle.ConstantTimeCompare(h[:], other[:]) == 1 }

@@ -1,0 +1,91 @@
+package leadership
+
+// ConfigureCommand sets an election's configuration, creates it if it was never seen, and brings it back if it is deleted.
+type ConfigureCommand struct {
+	Config     Config
+	IfRevision Revision // 0: whatever it is; AnyRevision: it must exist; else it must be this one
+}
+
+// Configure sets the configuration. A lease that is held keeps its duration; the next one gets the new default. A lock that runs already
+// is not changed. What is so already is not written again, and then the condition does not matter: the same call twice is
+// done like once (RFC 9110 §13.1.1 lets a server answer so).
+//
+// Errors: RevisionMismatch.
+func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
+	r := s.Record
+	if s.exists() && !r.Deleted && r.Config.explicit() == c.Config.explicit() {
+		return Change{}, nil
+	}
+	if err := s.require(c.IfRevision); err != nil {
+		return Change{}, err
+	}
+	ch := s.change()
+	if r.Deleted {
+		ch.recreate()
+	}
+	ch.Record.Config = c.Config.explicit()
+	if !r.Deleted {
+		ch.announce(EventConfigured, "")
+	}
+	return ch, nil
+}
+
+// recreate brings a tombstone back. Token, revision and a lock that still runs stay.
+func (c *Change) recreate() {
+	c.Record.Deleted = false
+	c.announce(EventRecreated, "")
+}
+
+// DeleteCommand deletes an election.
+type DeleteCommand struct {
+	IfRevision Revision // as in ConfigureCommand
+	Force      bool     // even while it is held
+}
+
+// Delete leaves a tombstone. While somebody leads it is refused, unless it is forced: the lease then ends in the store, its leader
+// hears so at its next renewal, and until the lease would have ended by itself (and its lock delay) nobody can lead, not
+// even after the election was brought back. A deleted election stays as it is.
+//
+// Errors: NotFound, RevisionMismatch, LeaseHeld.
+func Delete(s Snapshot, c DeleteCommand) (Change, error) {
+	r := s.Record
+	if r.Deleted {
+		return Change{}, nil
+	}
+	if !s.exists() {
+		return Change{}, s.refuseUnseen()
+	}
+	if err := s.require(c.IfRevision); err != nil {
+		return Change{}, err
+	}
+	left, reason := s.blocked()
+	held := r.LeaderID != "" && reason == ReasonHeld && left > 0
+	if held && !c.Force {
+		return Change{}, s.refuse(LeaseHeld, "election %q is led by %q; wait for its release, or delete it by force", r.Election, r.LeaderID)
+	}
+	ch := s.change()
+	ch.Record.Deleted = true
+	switch {
+	case held:
+		end := r.LeaseEnd()
+		ch.vacate(EventDeleted, s.Now, max(end.Sub(s.Now), 0)+r.Config.LockDelay)
+	case r.LeaderID != "":
+		ch.expire()
+		ch.announce(EventDeleted, "")
+	default:
+		ch.announce(EventDeleted, "")
+	}
+	return ch, nil
+}
+
+// require checks an operator's condition.
+func (s Snapshot) require(want Revision) error {
+	r := s.Record
+	switch {
+	case want == 0, want == AnyRevision && s.exists(), want == r.Revision:
+		return nil
+	case !s.exists():
+		return s.refuse(RevisionMismatch, "election %q does not exist; leave the condition out to create it", r.Election)
+	}
+	return s.refuse(RevisionMismatch, "election %q is at revision %d, not %d; read it again and decide again", r.Election, r.Revision, want)
+}

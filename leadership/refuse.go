@@ -1,0 +1,53 @@
+package leadership
+
+import (
+	"fmt"
+	"time"
+)
+
+// refuse makes the error of a rule, with the election as the rule saw it.
+func (s Snapshot) refuse(code Code, format string, args ...any) *Error {
+	l := s.Lease()
+	return &Error{Code: code, Detail: fmt.Sprintf(format, args...), Lease: &l}
+}
+
+func (s Snapshot) refuseUnseen() error {
+	return &Error{Code: NotFound, Detail: fmt.Sprintf("election %q was never seen; the first acquire creates it", s.Record.Election)}
+}
+
+// refuseHeld tells a candidate who leads, what is left, and why it has to wait.
+func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) error {
+	r := s.Record
+	if reason == ReasonHeld && r.LeaderID == by {
+		reason = ReasonIncarnation
+	}
+	in := left.Round(time.Millisecond)
+	var detail string
+	switch reason {
+	case ReasonLockDelay:
+		detail = fmt.Sprintf("nobody may lead election %q for another %v: its last lease ended without a release, or by force; try again then", r.Election, in)
+	case ReasonIncarnation:
+		detail = fmt.Sprintf("%q leads election %q already, with another key; renew with that key, or try again in %v", by, r.Election, in)
+	default:
+		detail = fmt.Sprintf("%q leads election %q; its lease ends in %v unless it renews; try again then", r.LeaderID, r.Election, in)
+	}
+	err := s.refuse(LeaseHeld, "%s", detail)
+	err.Reason, err.RetryAfter = reason, left
+	return err
+}
+
+// refuseLost tells a former leader, or somebody who never was one, that it does not lead.
+func (s Snapshot) refuseLost(c Renewal) error {
+	r := s.Record
+	switch {
+	case r.Deleted:
+		return s.refuse(LeaseLost, "election %q is deleted: stop acting as its leader", r.Election)
+	case c.holds(r):
+		return s.refuse(LeaseLost, "the lease of election %q with fencing token %d has ended: stop acting as its leader, and acquire again", r.Election, c.Token)
+	case s.Live() && r.LeaderID == c.CandidateID && r.Token == c.Token:
+		return s.refuse(LeaseLost, "the lease of election %q with fencing token %d was granted with another key; stop acting as its leader", r.Election, c.Token)
+	case s.Live():
+		return s.refuse(LeaseLost, "%q leads election %q with fencing token %d: stop acting as its leader", r.LeaderID, r.Election, r.Token)
+	}
+	return s.refuse(LeaseLost, "nobody leads election %q, and its newest fencing token is %d: stop acting as its leader, and acquire again", r.Election, r.Token)
+}

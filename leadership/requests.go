@@ -1,0 +1,200 @@
+package leadership
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// AcquireRequest asks to lead an election.
+type AcquireRequest struct {
+	Election    Election
+	CandidateID CandidateID
+	// Key is the secret of this incarnation; nil lets the service choose one. A caller that may have to ask again because a reply was
+	// lost should choose its own: one that the service chose is lost with the reply, and its lease has to run out.
+	Key           *Key
+	LeaseDuration time.Duration // 1 s to 24 h in whole milliseconds; 0: as the election is configured
+	Metadata      []byte        // see ParseMetadata
+}
+
+func (r AcquireRequest) command() (AcquireCommand, Key, error) {
+	var none Key
+	if err := validateNames(r.Election, r.CandidateID); err != nil {
+		return AcquireCommand{}, none, err
+	}
+	if err := validateLeaseDuration(r.LeaseDuration); err != nil {
+		return AcquireCommand{}, none, invalid("leaseDuration", err)
+	}
+	metadata, err := ParseMetadata(r.Metadata)
+	if err != nil {
+		return AcquireCommand{}, none, invalid("metadata", err)
+	}
+	key := NewKey()
+	if r.Key != nil {
+		key = *r.Key
+	}
+	return AcquireCommand{
+		CandidateID:   r.CandidateID,
+		KeyHash:       key.Hash(),
+		LeaseDuration: r.LeaseDuration,
+		Metadata:      metadata,
+	}, key, nil
+}
+
+// Grant is a lease as its leader gets it.
+type Grant struct {
+	Lease
+	Key Key // of the caller, or chosen by the service
+}
+
+// LeaseRequest names a lease that the caller holds, to renew or to release it.
+type LeaseRequest struct {
+	Election    Election
+	CandidateID CandidateID
+	Key         Key
+	Token       Token
+}
+
+func (r LeaseRequest) renewal() (Renewal, error) {
+	if err := validateNames(r.Election, r.CandidateID); err != nil {
+		return Renewal{}, err
+	}
+	if err := r.Token.validate(); err != nil {
+		return Renewal{}, invalid("fencingToken", err)
+	}
+	return Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: r.Key.Hash(), Token: r.Token}, nil
+}
+
+// TokenCheck asks whether a token is that of the present leader.
+type TokenCheck struct {
+	Election Election
+	Token    Token
+}
+
+func (r TokenCheck) validate() error {
+	if err := r.Election.Validate(); err != nil {
+		return invalid("election", err)
+	}
+	if err := r.Token.validate(); err != nil {
+		return invalid("fencingToken", err)
+	}
+	return nil
+}
+
+func (t Token) validate() error {
+	if t < 1 || t > MaxToken {
+		return fmt.Errorf("a fencing token is an integer from 1 to %d, not %d", MaxToken, t)
+	}
+	return nil
+}
+
+// ConfigureRequest sets an election's configuration.
+type ConfigureRequest struct {
+	Election Election
+	ConfigureCommand
+}
+
+// DeleteRequest deletes an election.
+type DeleteRequest struct {
+	Election Election
+	DeleteCommand
+}
+
+// Limits of pages.
+const (
+	DefaultPageSize = 100
+	MaxPageSize     = 1000
+)
+
+// ListRequest asks for a page of elections.
+type ListRequest struct {
+	Prefix string   // of the names; "" for all
+	After  Election // the last name of the page before; "" for the first page
+	Limit  int      // 1 to MaxPageSize; 0 for DefaultPageSize
+}
+
+func (r ListRequest) validate() (limit int, err error) {
+	if r.Prefix != "" {
+		// A prefix may end where a name may not.
+		if err := Election(r.Prefix + "0").Validate(); err != nil {
+			return 0, invalid("prefix", err)
+		}
+	}
+	if r.After != "" {
+		if err := r.After.Validate(); err != nil {
+			return 0, invalid("pageToken", err)
+		}
+	}
+	return pageSize("pageSize", r.Limit)
+}
+
+func pageSize(field string, limit int) (int, error) {
+	if limit == 0 {
+		return DefaultPageSize, nil
+	}
+	if limit < 1 || limit > MaxPageSize {
+		return 0, invalid(field, fmt.Errorf("%s is from 1 to %d, not %d", field, MaxPageSize, limit))
+	}
+	return limit, nil
+}
+
+// Page is a part of the list of elections.
+type Page struct {
+	Leases []Lease  // may be fewer than asked for, even none, though more follow
+	Next   Election // After of the next page; "" if this is the last
+}
+
+// EventsRequest asks for a part of an election's history.
+type EventsRequest struct {
+	Election Election
+	After    Revision // events with a greater revision; 0 for all
+	Limit    int      // 1 to MaxPageSize; 0 for DefaultPageSize
+}
+
+func (r EventsRequest) validate() (limit int, err error) {
+	if err := r.Election.Validate(); err != nil {
+		return 0, invalid("election", err)
+	}
+	if r.After < 0 {
+		return 0, invalid("after", fmt.Errorf("after is a revision, 0 or more, not %d", r.After))
+	}
+	return pageSize("limit", r.Limit)
+}
+
+// Result is the answer to one part of a batch: a lease or an error.
+type Result struct {
+	Lease Lease
+	Err   error
+}
+
+func validateNames(e Election, c CandidateID) error {
+	if err := e.Validate(); err != nil {
+		return invalid("election", err)
+	}
+	if err := c.Validate(); err != nil {
+		return invalid("candidateId", err)
+	}
+	return nil
+}
+
+func validateCondition(r Revision) error {
+	if r < AnyRevision {
+		return invalid("If-Match", errors.New("the condition is a revision, or any"))
+	}
+	return nil
+}
+
+// validateBatch checks the size of a batch and that no election stands in it twice.
+func validateBatch(field string, n int, election func(int) Election) error {
+	if n < 1 || n > MaxBatch {
+		return invalid(field, fmt.Errorf("a batch has from 1 to %d elections, this one has %d", MaxBatch, n))
+	}
+	seen := make(map[Election]bool, n)
+	for i := range n {
+		if seen[election(i)] {
+			return invalid(field, fmt.Errorf("election %s stands in the batch twice", shown(string(election(i)))))
+		}
+		seen[election(i)] = true
+	}
+	return nil
+}

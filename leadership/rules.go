@@ -1,0 +1,207 @@
+package leadership
+
+import (
+	"fmt"
+	"time"
+)
+
+// Change is what a rule wants written. The zero Change writes nothing.
+type Change struct {
+	Record Record
+	// Events are the events of the change, in order, with their revisions; Record.Revision is that of the last.
+	Events []Event
+	// Heartbeat says that the lease starts, or starts anew, when the change commits: the store puts the instant of the commit in
+	// the place of Record.HeartbeatAt. Without it the store keeps HeartbeatAt as it is.
+	Heartbeat bool
+	// Before, if it is set, is the end of the lease that a heartbeat renews. A commit that turns out not to lie before it does not
+	// count: the caller of the store has to undo it with Lapse and to answer LeaseLost.
+	Before time.Time
+}
+
+// Empty says whether there is nothing to write.
+func (c Change) Empty() bool { return len(c.Events) == 0 && !c.Heartbeat }
+
+// change starts a Change from what was read.
+func (s Snapshot) change() Change { return Change{Record: s.Record} }
+
+// announce adds the event of a change that is already made in c.Record.
+func (c *Change) announce(t EventType, previous CandidateID) {
+	c.Record.Revision++
+	c.Events = append(c.Events, Event{
+		Election:         c.Record.Election,
+		Revision:         c.Record.Revision,
+		Type:             t,
+		LeaderID:         c.Record.LeaderID,
+		PreviousLeaderID: previous,
+		Token:            c.Record.Token,
+	})
+}
+
+// vacate ends the lease in c.Record.
+func (c *Change) vacate(t EventType, endedAt time.Time, lockFor time.Duration) {
+	previous := c.Record.LeaderID
+	c.Record = c.Record.vacated(endedAt, lockFor)
+	c.announce(t, previous)
+}
+
+// expire records the end of a lease that ran out by itself.
+func (c *Change) expire() {
+	c.vacate(EventExpired, c.Record.LeaseEnd(), c.Record.Config.LockDelay)
+}
+
+// AcquireCommand asks to lead.
+type AcquireCommand struct {
+	CandidateID   CandidateID
+	KeyHash       KeyHash
+	LeaseDuration time.Duration // 0: as the election is configured
+	Metadata      Metadata      // "": none or, for a leader that acquires again, as before
+}
+
+// Acquire grants the lease if nobody holds it and no lock delay runs, with the next token.
+//
+// To its own leader (same candidate, same key, before the end) it is a renewal: same token. It then also takes over a longer
+// lease duration and other metadata, with an event. A shorter duration waits for the next grant: were the reply lost,
+// the leader would go on believing in the longer one.
+//
+// Errors: LeaseHeld, with a Reason; ElectionDeleted; RecordCorrupt when there is no further token.
+func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
+	r := s.Record
+	if r.Deleted {
+		return Change{}, s.refuse(ElectionDeleted, "election %q is deleted; an operator brings it back by configuring it, and its fencing token goes on from %d", r.Election, r.Token)
+	}
+	if s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) {
+		return reacquire(s, c), nil
+	}
+	if left, reason := s.blocked(); left > 0 {
+		return Change{}, s.refuseHeld(c.CandidateID, left, reason)
+	}
+	if r.Token >= MaxToken {
+		return Change{}, Corrupt(r.Election, fmt.Errorf("there is no fencing token after %d", r.Token))
+	}
+	ch := s.change()
+	if r.LeaderID != "" {
+		ch.expire()
+	}
+	ch.grant(c, s.Now)
+	return ch, nil
+}
+
+func (c *Change) grant(cmd AcquireCommand, now time.Time) {
+	r := &c.Record
+	r.Token++
+	r.LeaderID, r.KeyHash, r.Metadata = cmd.CandidateID, cmd.KeyHash, cmd.Metadata
+	r.LeaseDuration = cmd.LeaseDuration
+	if r.LeaseDuration == 0 {
+		r.LeaseDuration = r.Config.leaseDuration()
+	}
+	r.AcquiredAt, r.HeartbeatAt = now, now
+	r.EndedAt, r.LockFor = time.Time{}, 0
+	c.Heartbeat = true
+	c.announce(EventAcquired, "")
+}
+
+func reacquire(s Snapshot, cmd AcquireCommand) Change {
+	ch := s.heartbeat()
+	r := &ch.Record
+	longer := cmd.LeaseDuration > r.LeaseDuration
+	other := cmd.Metadata != "" && cmd.Metadata != r.Metadata
+	if longer {
+		r.LeaseDuration = cmd.LeaseDuration
+	}
+	if other {
+		r.Metadata = cmd.Metadata
+	}
+	if longer || other {
+		ch.announce(EventUpdated, "")
+	}
+	return ch
+}
+
+// heartbeat renews a live lease.
+func (s Snapshot) heartbeat() Change {
+	ch := s.change()
+	ch.Heartbeat, ch.Before = true, s.Record.LeaseEnd()
+	ch.Record.HeartbeatAt = s.Now
+	return ch
+}
+
+// Renewal names the exact lease that its leader wants to keep. As a command it is obeyed by Renew and by Release.
+type Renewal struct {
+	Election    Election
+	CandidateID CandidateID
+	KeyHash     KeyHash
+	Token       Token
+}
+
+// holds says whether the record was granted to whoever asks, over or not.
+func (c Renewal) holds(r Record) bool {
+	return r.LeaderID != "" && r.Token == c.Token && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash)
+}
+
+// Renew lets the lease start anew, if it is the caller's and its end has not come. It has no event.
+//
+// Error: LeaseLost, with the election as it is.
+func Renew(s Snapshot, c Renewal) (Change, error) {
+	if !c.holds(s.Record) || !s.Live() {
+		return Change{}, s.refuseLost(c)
+	}
+	return s.heartbeat(), nil
+}
+
+// Release ends the caller's lease, so that the next candidate need not wait. A lease that has ended already is left as it is,
+// whoever leads now: a second release is done like the first. One that has run out unnoticed is recorded as expired.
+//
+// Error: LeaseLost, if the token is not one that the caller can have been granted: that of somebody else's live lease, or a future one.
+func Release(s Snapshot, c Renewal) (Change, error) {
+	r := s.Record
+	switch {
+	case c.Token > r.Token, c.Token == r.Token && r.LeaderID != "" && !c.holds(r):
+		return Change{}, s.refuseLost(c)
+	case c.Token < r.Token || r.LeaderID == "":
+		return Change{}, nil
+	}
+	ch := s.change()
+	if s.Live() {
+		ch.vacate(EventReleased, s.Now, 0)
+	} else {
+		ch.expire()
+	}
+	return ch, nil
+}
+
+// Expire records that the lease has run out, if it has: somebody has to say so when no candidate is there to take it.
+func Expire(s Snapshot) (Change, error) {
+	if left, reason := s.blocked(); s.Record.LeaderID == "" || left > 0 && reason == ReasonHeld {
+		return Change{}, nil
+	}
+	ch := s.change()
+	ch.expire()
+	return ch, nil
+}
+
+// Lapse takes back a heartbeat that was committed too late: late is the instant of that commit, before the end that the lease had. If
+// the record has changed since, nothing is done: somebody has been told that it stands.
+func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
+	r := s.Record
+	if r.LeaderID == "" || r.Token != token || !r.HeartbeatAt.Equal(late) {
+		return Change{}, nil
+	}
+	ch := s.change()
+	ch.vacate(EventExpired, before, r.Config.LockDelay)
+	return ch, nil
+}
+
+// Check says whether the token is that of the present leader: nil, or an error with the code TokenStale. A token whose lease has
+// ended is stale even if nobody leads yet; so is one that was never granted.
+func Check(s Snapshot, token Token) error {
+	r := s.Record
+	switch {
+	case token == r.Token && s.Live():
+		return nil
+	case token > r.Token:
+		return s.refuse(TokenStale, "fencing token %d of election %q was never granted; the newest is %d", token, r.Election, r.Token)
+	case token == r.Token:
+		return s.refuse(TokenStale, "the lease of fencing token %d of election %q has ended; do not act on it", token, r.Election)
+	}
+	return s.refuse(TokenStale, "fencing token %d of election %q is stale: %d has been granted since; do not act on it", token, r.Election, r.Token)
+}

@@ -1,0 +1,273 @@
+package leadership
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Service is the protocol on top of a Store: it validates, fills in defaults, and runs the rules in the store's transactions. Its
+// errors are an *Error, or carry one of the codes StoreUnavailable, OutcomeUnknown and RecordCorrupt.
+type Service struct {
+	store Store
+}
+
+// New returns a service on the store. The store stays the caller's to close.
+func New(store Store) *Service { return &Service{store: store} }
+
+// Acquire asks for the lease; see the rule of that name.
+func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) {
+	cmd, key, err := r.command()
+	if err != nil {
+		return Grant{}, err
+	}
+	snap, err := s.update(ctx, r.Election, func(snap Snapshot) (Change, error) { return Acquire(snap, cmd) })
+	if err != nil {
+		return Grant{}, err
+	}
+	return Grant{Lease: snap.Lease(), Key: key}, nil
+}
+
+// Renew keeps the caller's lease; see the rule of that name.
+func (s *Service) Renew(ctx context.Context, r LeaseRequest) (Lease, error) {
+	c, err := r.renewal()
+	if err != nil {
+		return Lease{}, err
+	}
+	return s.renewed(ctx, c, s.store.Renew(ctx, []Renewal{c})[0])
+}
+
+// renewed turns the store's answer into the caller's. Where the store could not renew without a look, it looks.
+func (s *Service) renewed(ctx context.Context, c Renewal, a Renewed) (Lease, error) {
+	snap, err := a.Snapshot, a.Err
+	switch {
+	case errors.Is(err, ErrNotRenewed):
+		snap, err = s.update(ctx, c.Election, func(snap Snapshot) (Change, error) { return Renew(snap, c) })
+	case err == nil:
+		snap, err = s.settle(ctx, snap, a.Before)
+	}
+	if err != nil {
+		return Lease{}, err
+	}
+	return snap.Lease(), nil
+}
+
+// BatchRenew renews up to MaxBatch leases, no election twice. The results stand in the order of the requests; the error is only for a
+// batch that is wrong as a whole.
+func (s *Service) BatchRenew(ctx context.Context, batch []LeaseRequest) ([]Result, error) {
+	if err := validateBatch("renewals", len(batch), func(i int) Election { return batch[i].Election }); err != nil {
+		return nil, err
+	}
+	results := make([]Result, len(batch))
+	var leases []Renewal
+	var place []int // of leases[i] in the batch
+	for i, r := range batch {
+		c, err := r.renewal()
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		leases, place = append(leases, c), append(place, i)
+	}
+	if len(leases) == 0 {
+		return results, nil
+	}
+	answers := s.store.Renew(ctx, leases)
+	each(len(leases), func(i int) {
+		r := &results[place[i]]
+		r.Lease, r.Err = s.renewed(ctx, leases[i], answers[i])
+	})
+	return results, nil
+}
+
+// Release ends the caller's lease; see the rule of that name.
+func (s *Service) Release(ctx context.Context, r LeaseRequest) (Lease, error) {
+	c, err := r.renewal()
+	if err != nil {
+		return Lease{}, err
+	}
+	return s.lease(ctx, c.Election, func(snap Snapshot) (Change, error) { return Release(snap, c) })
+}
+
+// CheckToken returns the lease if the token is that of the present leader; see the rule Check.
+func (s *Service) CheckToken(ctx context.Context, r TokenCheck) (Lease, error) {
+	if err := r.validate(); err != nil {
+		return Lease{}, err
+	}
+	snap, err := s.store.Get(ctx, r.Election)
+	if err != nil {
+		return Lease{}, err
+	}
+	if !snap.exists() {
+		return Lease{}, snap.refuseUnseen()
+	}
+	if err := Check(snap, r.Token); err != nil {
+		return Lease{}, err
+	}
+	return snap.Lease(), nil
+}
+
+// BatchCheckTokens checks up to MaxBatch tokens, no election twice. The results stand in the order of the checks.
+func (s *Service) BatchCheckTokens(ctx context.Context, batch []TokenCheck) ([]Result, error) {
+	if err := validateBatch("checks", len(batch), func(i int) Election { return batch[i].Election }); err != nil {
+		return nil, err
+	}
+	results := make([]Result, len(batch))
+	each(len(batch), func(i int) {
+		results[i].Lease, results[i].Err = s.CheckToken(ctx, batch[i])
+	})
+	return results, nil
+}
+
+// Get reads an election from the store, strongly. A deleted one is NotFound.
+func (s *Service) Get(ctx context.Context, e Election) (Lease, error) {
+	if err := e.Validate(); err != nil {
+		return Lease{}, invalid("election", err)
+	}
+	snap, err := s.store.Get(ctx, e)
+	switch {
+	case err != nil:
+		return Lease{}, err
+	case !snap.exists():
+		return Lease{}, snap.refuseUnseen()
+	case snap.Record.Deleted:
+		return Lease{}, snap.refuse(NotFound, "election %q is deleted; configuring it brings it back, and its fencing token goes on from %d", e, snap.Record.Token)
+	}
+	return snap.Lease(), nil
+}
+
+// List reads a page of elections in the order of their names, without the deleted ones.
+func (s *Service) List(ctx context.Context, r ListRequest) (Page, error) {
+	limit, err := r.validate()
+	if err != nil {
+		return Page{}, err
+	}
+	listing, err := s.store.List(ctx, r.Prefix, r.After, limit)
+	if err != nil {
+		return Page{}, err
+	}
+	page := Page{Next: listing.Next}
+	for _, snap := range listing.Snapshots {
+		if !snap.Record.Deleted {
+			page.Leases = append(page.Leases, snap.Lease())
+		}
+	}
+	return page, nil
+}
+
+// Events reads a part of an election's history, oldest first. A deleted election still has its history.
+func (s *Service) Events(ctx context.Context, r EventsRequest) ([]Event, error) {
+	limit, err := r.validate()
+	if err != nil {
+		return nil, err
+	}
+	events, err := s.store.Events(ctx, r.Election, r.After, limit)
+	if err != nil || len(events) > 0 {
+		return events, err
+	}
+	snap, err := s.store.Get(ctx, r.Election)
+	if err == nil && !snap.exists() {
+		err = snap.refuseUnseen()
+	}
+	return nil, err
+}
+
+// Configure sets an election's configuration; see the rule of that name.
+func (s *Service) Configure(ctx context.Context, r ConfigureRequest) (Lease, error) {
+	if err := r.Election.Validate(); err != nil {
+		return Lease{}, invalid("election", err)
+	}
+	if field, err := r.Config.validate(); err != nil {
+		return Lease{}, invalid(field, err)
+	}
+	if err := validateCondition(r.IfRevision); err != nil {
+		return Lease{}, err
+	}
+	return s.lease(ctx, r.Election, func(snap Snapshot) (Change, error) { return Configure(snap, r.ConfigureCommand) })
+}
+
+// Delete deletes an election; see the rule of that name.
+func (s *Service) Delete(ctx context.Context, r DeleteRequest) (Lease, error) {
+	if err := r.Election.Validate(); err != nil {
+		return Lease{}, invalid("election", err)
+	}
+	if err := validateCondition(r.IfRevision); err != nil {
+		return Lease{}, err
+	}
+	return s.lease(ctx, r.Election, func(snap Snapshot) (Change, error) { return Delete(snap, r.DeleteCommand) })
+}
+
+// Expire records that the election's lease has run out, if it has.
+func (s *Service) Expire(ctx context.Context, e Election) (Lease, error) {
+	if err := e.Validate(); err != nil {
+		return Lease{}, invalid("election", err)
+	}
+	return s.lease(ctx, e, Expire)
+}
+
+func (s *Service) lease(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Lease, error) {
+	snap, err := s.update(ctx, e, rule)
+	if err != nil {
+		return Lease{}, err
+	}
+	return snap.Lease(), nil
+}
+
+// update runs a rule in the store's transaction and sees to it that a heartbeat which came too late does not count.
+func (s *Service) update(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Snapshot, error) {
+	var before time.Time
+	requestID := RequestID(ctx)
+	snap, err := s.store.Update(ctx, e, func(snap Snapshot) (Change, error) {
+		before = time.Time{} // the store may run this again
+		ch, err := rule(snap)
+		before = ch.Before
+		for i := range ch.Events {
+			ch.Events[i].RequestID = requestID
+		}
+		return ch, err
+	})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return s.settle(ctx, snap, before)
+}
+
+// lapseTimeout bounds the clean-up after a heartbeat that came too late. If it fails too, the lease runs out by itself; nobody was told
+// that it was renewed.
+const lapseTimeout = 5 * time.Second
+
+// settle lets a committed heartbeat stand if it came before the end of the lease that it renewed, and takes it back if not.
+func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (Snapshot, error) {
+	if before.IsZero() || snap.Now.Before(before) {
+		return snap, nil
+	}
+	r := snap.Record
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
+	defer cancel()
+	after, err := s.store.Update(clean, r.Election, func(now Snapshot) (Change, error) {
+		return Lapse(now, r.Token, r.HeartbeatAt, before)
+	})
+	if err != nil {
+		after = Snapshot{Record: r.vacated(before, r.Config.LockDelay), Now: snap.Now, Guard: snap.Guard}
+	}
+	return Snapshot{}, after.refuse(LeaseLost, "the renewal of election %q reached the store %v after the lease had ended: stop acting as its leader, and acquire again",
+		r.Election, snap.Now.Sub(before).Round(time.Millisecond))
+}
+
+// batchParallelism is how many elections of one batch are looked at side by side.
+const batchParallelism = 16
+
+// each calls do(0) to do(n-1), a few at a time, and waits for all.
+func each(n int, do func(int)) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, batchParallelism)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			do(i)
+		})
+	}
+	wg.Wait()
+}

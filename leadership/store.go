@@ -1,0 +1,78 @@
+package leadership
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Store keeps the records and the history of elections. Several processes may have a Store each on the same data; what is
+// said here holds across all of them.
+//
+// Consistency. A change that was reported as done is seen by every call that starts later, through any handle, and is never lost. The
+// store's time, Snapshot.Now, comes from the store's own clock; of two calls, one begun after the other had returned, the later
+// never sees an earlier time, but for Snapshot.Guard.
+//
+// Errors. A call that did nothing returns an error with the code StoreUnavailable, also when ctx ended before anything could be
+// changed. A call that may or may not have changed something returns one with the code OutcomeUnknown. A record that is
+// unreadable, of an unknown schema, inconsistent or behind its own history (see Verify) gives RecordCorrupt, and is not
+// changed. Where ctx was the cause, errors.Is also finds ctx's error. All methods may be called at the same time.
+type Store interface {
+	// Update is the transaction that decides. It reads the election's record, runs decide, and writes the Change and its events, all or
+	// nothing, in isolation from every other Update and Renew of that election. An election never seen has a zero Record but
+	// for its name. Update sets Event.At and, for a heartbeat, Record.HeartbeatAt to the time of the commit.
+	//
+	// It returns the record as it now is, with Now the time of the commit (of the read, if nothing was written). An error of decide is
+	// returned as it is, and nothing is written. decide may run more than once; it must be pure.
+	Update(ctx context.Context, e Election, decide func(Snapshot) (Change, error)) (Snapshot, error)
+
+	// Get reads one election, strongly: it sees every change that was reported as done before the call.
+	Get(ctx context.Context, e Election) (Snapshot, error)
+
+	// List reads up to limit elections whose names begin with prefix and come after the given name, in the order of their names, each
+	// as it was at some moment during the call. Tombstones are among them; a record that cannot be trusted is left out.
+	List(ctx context.Context, prefix string, after Election, limit int) (Listing, error)
+
+	// Renew sends a heartbeat for each of the leases, at most MaxBatch, no election twice, without a decision of its own: a lease is
+	// renewed if and only if it is still exactly the one named and its end has not come. It returns an answer for each, in order; one
+	// fails without the others. It never returns an error for all that a per-lease error can say.
+	Renew(ctx context.Context, leases []Renewal) []Renewed
+
+	// Events reads up to limit events of the election with a revision greater than after, in the order of their revisions. An election
+	// never seen has none.
+	Events(ctx context.Context, e Election, after Revision, limit int) ([]Event, error)
+
+	// Unannounced reads up to limit events that were not yet marked as announced; those of one election in the order of their
+	// revisions and without a gap between them.
+	Unannounced(ctx context.Context, limit int) ([]Event, error)
+
+	// MarkAnnounced marks events as announced, at most MaxBatch. To mark one again, or one that never was, does nothing.
+	MarkAnnounced(ctx context.Context, ids []EventID) error
+
+	// Close gives back what the handle holds. Calls under way are finished first or fail with StoreUnavailable, as do later ones.
+	Close() error
+}
+
+// Listing is a part of the list of elections.
+type Listing struct {
+	Snapshots []Snapshot
+	// Next is the name to go on after; "" if no more follow. It may be set although none follow.
+	Next Election
+}
+
+// MaxBatch is how many elections one batch may have. Firestore takes 500 writes in one request.
+const MaxBatch = 500
+
+// ErrNotRenewed is the answer to a renewal whose lease is not the one named any more, or is not known to be: nothing was written, and
+// an Update with the rule Renew finds out why, or renews.
+var ErrNotRenewed = errors.New("not renewed")
+
+// Renewed is the answer to one Renewal.
+type Renewed struct {
+	// Snapshot is the election after the heartbeat, Now the time of its commit.
+	Snapshot Snapshot
+	// Before is the end the lease had; see Change.Before.
+	Before time.Time
+	// Err is nil if the heartbeat was written; else ErrNotRenewed or an error as the other calls have it.
+	Err error
+}

@@ -1,0 +1,237 @@
+// Package memory is the reference implementation of leadership.Store: everything in one process, behind one mutex, gone when
+// the process ends. The other stores must answer as this one does. It serves tests, simulations and first steps.
+package memory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"regent/leadership"
+)
+
+// Config is how a store is made; its zero value works.
+type Config struct {
+	// Now is the store's clock. It must never go back. nil: the process's monotonic clock.
+	Now func() time.Time
+}
+
+// Store is one handle on data in memory.
+type Store struct {
+	data *data
+
+	mu     sync.Mutex
+	closed bool // guarded by mu
+}
+
+// data is what all handles share.
+type data struct {
+	now func() time.Time
+
+	mu        sync.Mutex // guards all below
+	records   map[leadership.Election]leadership.Record
+	events    map[leadership.Election][]leadership.Event // revision r stands at index r-1
+	announced map[leadership.EventID]bool
+}
+
+var _ leadership.Store = (*Store)(nil)
+
+// New returns a handle on new, empty data.
+func New(c Config) *Store {
+	now := c.Now
+	if now == nil {
+		now = time.Now
+	}
+	return &Store{data: &data{
+		now:       now,
+		records:   make(map[leadership.Election]leadership.Record),
+		events:    make(map[leadership.Election][]leadership.Event),
+		announced: make(map[leadership.EventID]bool),
+	}}
+}
+
+// Open returns one more handle on the same data. Closing one leaves the others as they are.
+func (s *Store) Open() *Store { return &Store{data: s.data} }
+
+// Close ends this handle. The data stay as long as there is another.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+// ready says whether a call may go on.
+func (s *Store) ready(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return fmt.Errorf("memory: %w: the store is closed", leadership.StoreUnavailable)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("memory: %w: %w", leadership.StoreUnavailable, err)
+	}
+	return nil
+}
+
+// Update implements leadership.Store.
+func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	if err := s.ready(ctx); err != nil {
+		return leadership.Snapshot{}, err
+	}
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	return s.data.update(e, decide)
+}
+
+func (d *data) update(e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	snap := d.snapshot(e)
+	if err := leadership.Verify(snap, d.newest(e)); err != nil {
+		return leadership.Snapshot{}, err
+	}
+	ch, err := decide(snap)
+	if err != nil || ch.Empty() {
+		return snap, err
+	}
+	if ch.Heartbeat {
+		ch.Record.HeartbeatAt = snap.Now
+	}
+	for _, event := range ch.Events {
+		event.At = snap.Now
+		d.events[e] = append(d.events[e], event)
+	}
+	d.records[e] = ch.Record
+	snap.Record = ch.Record
+	return snap, nil
+}
+
+func (d *data) snapshot(e leadership.Election) leadership.Snapshot {
+	r, ok := d.records[e]
+	if !ok {
+		r.Election = e
+	}
+	return leadership.Snapshot{Record: r, Now: d.now()}
+}
+
+func (d *data) newest(e leadership.Election) leadership.Newest {
+	events := d.events[e]
+	if len(events) == 0 {
+		return leadership.Newest{}
+	}
+	last := events[len(events)-1]
+	return leadership.Newest{Revision: last.Revision, Token: last.Token}
+}
+
+// Get implements leadership.Store.
+func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	return s.Update(ctx, e, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+}
+
+// List implements leadership.Store.
+func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+	if err := s.ready(ctx); err != nil {
+		return leadership.Listing{}, err
+	}
+	d := s.data
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	names := d.names(prefix, after)
+	var listing leadership.Listing
+	if len(names) > limit {
+		names = names[:limit]
+		listing.Next = names[limit-1]
+	}
+	for _, e := range names {
+		if snap := d.snapshot(e); leadership.Verify(snap, d.newest(e)) == nil {
+			listing.Snapshots = append(listing.Snapshots, snap)
+		}
+	}
+	return listing, nil
+}
+
+// names returns, in order, the elections that begin with prefix and come after the given one.
+func (d *data) names(prefix string, after leadership.Election) []leadership.Election {
+	var names []leadership.Election
+	for e := range d.records {
+		if strings.HasPrefix(string(e), prefix) && e > after {
+			names = append(names, e)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Renew implements leadership.Store.
+func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+	answers := make([]leadership.Renewed, len(leases))
+	for i, c := range leases {
+		answers[i] = s.renew(ctx, c)
+	}
+	return answers
+}
+
+func (s *Store) renew(ctx context.Context, c leadership.Renewal) (a leadership.Renewed) {
+	a.Snapshot, a.Err = s.Update(ctx, c.Election, func(snap leadership.Snapshot) (leadership.Change, error) {
+		ch, err := leadership.Renew(snap, c)
+		if err != nil {
+			return ch, leadership.ErrNotRenewed
+		}
+		a.Before = ch.Before
+		return ch, nil
+	})
+	return a
+}
+
+// Events implements leadership.Store.
+func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	events := s.data.events[e]
+	events = events[min(int(after), len(events)):]
+	return slices.Clone(events[:min(limit, len(events))]), nil
+}
+
+// Unannounced implements leadership.Store.
+func (s *Store) Unannounced(ctx context.Context, limit int) ([]leadership.Event, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	d := s.data
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var found []leadership.Event
+	for _, e := range slices.Sorted(maps.Keys(d.events)) {
+		for _, event := range d.events[e] {
+			if len(found) == limit {
+				return found, nil
+			}
+			if !d.announced[event.ID()] {
+				found = append(found, event)
+			}
+		}
+	}
+	return found, nil
+}
+
+// MarkAnnounced implements leadership.Store.
+func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	d := s.data
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		if id.Revision >= 1 && int(id.Revision) <= len(d.events[id.Election]) {
+			d.announced[id] = true
+		}
+	}
+	return nil
+}

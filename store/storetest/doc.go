@@ -1,0 +1,47 @@
+// Package storetest is the one suite that every store has to pass.
+//
+// RunStore holds a Store to each sentence of its contract; RunProtocol holds a whole subject (a Service on a store, or the
+// same behind HTTP) to the protocol. A new backend is a Harness of a few lines. A failing case quotes the rule that was
+// broken.
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+// Backing is fresh backing data of a store: a file, a database, a project. Nothing else uses it.
+type Backing struct {
+	// Open returns one more handle on the data, independent of the others as far as the store allows. The backing closes it when
+	// the test ends.
+	Open func(t testing.TB) leadership.Store
+
+	// Advance lets the given time pass for every lease and every lock in the data: afterwards they are that much older by the
+	// store's clock. A store whose clock cannot be moved makes its records older instead. No call may be under way.
+	Advance func(t testing.TB, d time.Duration)
+
+	// Damage spoils the record of an election, as a foreign hand or a bad restore would.
+	Damage func(t testing.TB, e leadership.Election, d Damage)
+}
+
+// Harness makes a fresh backing for each case.
+type Harness func(t testing.TB) Backing
+
+// Damage is a way in which a record can be spoilt.
+type Damage string
+
+// The damages that every store must notice.
+const (
+	MissingField  Damage = "a field is missing"
+	WrongType     Damage = "a field has the wrong type"
+	UnknownSchema Damage = "the schema version is unknown"
+	TokenBehind   Damage = "the token is below the history's"
+	RecordGone    Damage = "the record is gone and its history is not"
+	LeaderNoLease Damage = "there is a leader and no lease"
+	FutureBeat    Damage = "the last heartbeat lies in the future"
+)
+
+// Damages are all of them.
+var Damages = []Damage{MissingField, WrongType, UnknownSchema, TokenBehind, RecordGone, LeaderNoLease, FutureBeat}

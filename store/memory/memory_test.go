@@ -1,0 +1,42 @@
+package memory_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/memory"
+	"regent/store/storetest"
+)
+
+func TestTheStoreKeepsItsContract(t *testing.T) { storetest.RunStore(t, backing) }
+
+func TestTheProtocolHoldsOnMemory(t *testing.T) { storetest.RunProtocol(t, backing) }
+
+func BenchmarkMemory(b *testing.B) { storetest.Bench(b, backing) }
+
+func backing(testing.TB) storetest.Backing {
+	var ahead atomic.Int64
+	first := memory.New(memory.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	return storetest.Backing{
+		Open: func(t testing.TB) leadership.Store {
+			s := first.Open()
+			t.Cleanup(func() { s.Close() })
+			return s
+		},
+		Advance: func(_ testing.TB, d time.Duration) { ahead.Add(int64(d)) },
+		Damage:  func(_ testing.TB, e leadership.Election, d storetest.Damage) { first.Spoil(e, damages[d]) },
+	}
+}
+
+// damages are what comes nearest in a store whose records are not encoded.
+var damages = map[storetest.Damage]func(*leadership.Record){
+	storetest.MissingField:  func(r *leadership.Record) { r.KeyHash = leadership.KeyHash{} },
+	storetest.WrongType:     func(r *leadership.Record) { r.LeaderID = "no such name!" },
+	storetest.UnknownSchema: func(r *leadership.Record) { r.Config.LockDelay = -1 },
+	storetest.TokenBehind:   func(r *leadership.Record) { r.Token-- },
+	storetest.RecordGone:    nil,
+	storetest.LeaderNoLease: func(r *leadership.Record) { r.LeaseDuration = 0 },
+	storetest.FutureBeat:    func(r *leadership.Record) { r.HeartbeatAt = r.HeartbeatAt.AddDate(8000, 0, 0) },
+}

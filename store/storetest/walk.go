@@ -1,0 +1,154 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/store/memory"
+)
+
+// The walk's instants lie on a grid: leases end an odd multiple of gridHalf after they began, and time passes in even ones. So the store
+// and the model, whose clocks differ by what the walk takes, never disagree about what is over.
+const (
+	gridHalf  = 100 * time.Second
+	walkSteps = 60
+)
+
+func walkCases() []contractCase {
+	cases := make([]contractCase, 4)
+	for seed := range cases {
+		cases[seed] = contractCase{fmt.Sprintf("on a random walk the store answers as the rules do, seed %d", seed), func(h *handles) { h.walk(uint64(seed)) }}
+	}
+	return cases
+}
+
+// walker plays the same random commands on the store and on the model.
+type walker struct {
+	*handles
+	rand   *rand.Rand
+	store  [2]*leadership.Service // one for each handle
+	model  *leadership.Service
+	now    time.Time
+	tokens map[string]leadership.Token // the last that each candidate was granted
+}
+
+func (h *handles) walk(seed uint64) {
+	w := &walker{
+		handles: h,
+		rand:    rand.New(rand.NewPCG(seed, 1)),
+		store:   [2]*leadership.Service{leadership.New(h.a), leadership.New(h.b)},
+		now:     time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		tokens:  make(map[string]leadership.Token),
+	}
+	w.model = leadership.New(memory.New(memory.Config{Now: func() time.Time {
+		w.now = w.now.Add(time.Microsecond) // so that no two changes are of the same instant
+		return w.now
+	}}))
+	start := time.Now()
+	for i := range walkSteps {
+		w.step(i)
+		if h.Failed() {
+			return
+		}
+	}
+	if took := time.Since(start); took > gridHalf/2 {
+		h.Fatalf("the walk took %v: too long to say anything about what is over", took)
+	}
+	w.sameHistory()
+}
+
+func (w *walker) step(i int) {
+	if w.rand.IntN(4) == 0 {
+		d := time.Duration(1+w.rand.IntN(3)) * 2 * gridHalf
+		w.now = w.now.Add(d)
+		w.backing.Advance(w, d)
+	}
+	name, call := w.command()
+	want, wantErr := call(w.model)
+	var got leadership.Lease
+	err := w.eventually(func() (err error) {
+		got, err = call(w.store[w.rand.IntN(2)])
+		return err
+	})
+	if diff := cmp.Diff(outcome(want, wantErr), outcome(got, err)); diff != "" {
+		w.Errorf("step %d, %s (-model +store):\n%s", i, name, diff)
+	}
+	if wantErr == nil && want.State == leadership.Held {
+		w.tokens[string(want.LeaderID)] = want.Token
+	}
+}
+
+type command func(*leadership.Service) (leadership.Lease, error)
+
+// command picks what happens next.
+func (w *walker) command() (string, command) {
+	who := []string{"ann", "bob", "cid"}[w.rand.IntN(3)]
+	key := scriptKey(who)
+	token := max(w.tokens[who], 1)
+	lease := leadership.LeaseRequest{Election: jobs, CandidateID: leadership.CandidateID(who), Key: key, Token: token}
+	ctx := w.Context()
+	switch w.rand.IntN(10) {
+	case 0, 1, 2, 3:
+		ask := leadership.AcquireRequest{Election: jobs, CandidateID: leadership.CandidateID(who), Key: &key}
+		ask.LeaseDuration = time.Duration(1+2*w.rand.IntN(2)) * gridHalf
+		ask.Metadata = fmt.Appendf(nil, `{"n":%d}`, w.rand.IntN(2))
+		return fmt.Sprintf("acquire by %s for %v", who, ask.LeaseDuration), func(s *leadership.Service) (leadership.Lease, error) {
+			g, err := s.Acquire(ctx, ask)
+			return g.Lease, err
+		}
+	case 4, 5:
+		return fmt.Sprintf("renew by %s with %d", who, token), func(s *leadership.Service) (leadership.Lease, error) { return s.Renew(ctx, lease) }
+	case 6:
+		return fmt.Sprintf("release by %s with %d", who, token), func(s *leadership.Service) (leadership.Lease, error) { return s.Release(ctx, lease) }
+	case 7:
+		return "expire", func(s *leadership.Service) (leadership.Lease, error) { return s.Expire(ctx, jobs) }
+	case 8:
+		force := w.rand.IntN(2) == 0
+		return fmt.Sprintf("delete, force %v", force), func(s *leadership.Service) (leadership.Lease, error) {
+			return s.Delete(ctx, leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: force}})
+		}
+	}
+	return w.configuration(ctx)
+}
+
+func (w *walker) configuration(ctx context.Context) (string, command) {
+	c := leadership.Config{LeaseDuration: gridHalf, LockDelay: time.Duration(w.rand.IntN(2)) * 2 * gridHalf}
+	return fmt.Sprintf("configure %+v", c), func(s *leadership.Service) (leadership.Lease, error) {
+		return s.Configure(ctx, leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+	}
+}
+
+// outcome is what the store and the model have to agree on: everything but instants.
+func outcome(l leadership.Lease, err error) string {
+	var e *leadership.Error
+	switch {
+	case errors.As(err, &e) && e.Lease != nil:
+		return fmt.Sprintf("%s %s %s", e.Code, e.Reason, outcome(*e.Lease, nil))
+	case err != nil:
+		return err.Error()
+	}
+	return fmt.Sprintf("%s %s token=%d revision=%d lease=%v metadata=%s config=%+v deleted=%v locked=%v",
+		l.State, l.LeaderID, l.Token, l.Revision, l.LeaseDuration, l.Metadata, l.Config, l.Deleted, l.LockedFor > 0)
+}
+
+func (w *walker) sameHistory() {
+	read := func(s *leadership.Service) (lines []string) {
+		events, err := s.Events(w.Context(), leadership.EventsRequest{Election: jobs, Limit: leadership.MaxPageSize})
+		if err != nil && !errors.Is(err, leadership.NotFound) {
+			w.Fatal(err)
+		}
+		for _, e := range events {
+			lines = append(lines, told(e))
+		}
+		return lines
+	}
+	if diff := cmp.Diff(read(w.model), read(w.store[0])); diff != "" {
+		w.Errorf("history (-model +store):\n%s", diff)
+	}
+}

@@ -1,0 +1,206 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"regent/leadership"
+)
+
+// Config is how a file is opened; its zero value works.
+type Config struct {
+	// Clock is the store's clock. The zero Clock stands for the machine's own.
+	Clock Clock
+}
+
+// Store is an open file.
+type Store struct {
+	db     *bbolt.DB
+	clock  storeClock
+	writer *writer
+}
+
+var _ leadership.Store = (*Store)(nil)
+
+// Open opens the file at path, or creates it with mode 0600 in a folder that exists. It waits a second for another process to let go of
+// the file, and then says that it is in use.
+func Open(path string, c Config) (*Store, error) {
+	db, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	machine := c.Clock
+	if machine.SinceBoot == nil {
+		machine = machineClock()
+	}
+	clock, err := prepare(db, machine)
+	if err != nil {
+		db.Close()
+		return nil, fmt.Errorf("bolt: %s cannot be used: %w", path, err)
+	}
+	return &Store{db: db, clock: clock, writer: startWriter(db, clock)}, nil
+}
+
+// Close finishes the calls under way and lets go of the file.
+func (s *Store) Close() error {
+	if !s.writer.stop() {
+		return nil // closed before
+	}
+	return s.db.Close()
+}
+
+// Update implements leadership.Store.
+func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	var after leadership.Snapshot
+	err := s.writer.do(ctx, func(t *transaction) error {
+		snap, err := t.load(e)
+		if err != nil {
+			return err
+		}
+		ch, err := t.decide(snap, decide)
+		if err != nil {
+			return err
+		}
+		after, err = t.apply(snap, ch)
+		return err
+	})
+	if err != nil {
+		return leadership.Snapshot{}, err
+	}
+	return after, nil
+}
+
+// Renew implements leadership.Store.
+func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+	answers := make([]leadership.Renewed, len(leases))
+	err := s.writer.do(ctx, func(t *transaction) error {
+		for i, c := range leases {
+			answers[i] = t.renew(c)
+		}
+		return nil
+	})
+	if err != nil {
+		answers = make([]leadership.Renewed, len(leases))
+		for i := range answers {
+			answers[i].Err = err
+		}
+	}
+	return answers
+}
+
+func (t *transaction) renew(c leadership.Renewal) leadership.Renewed {
+	snap, err := t.load(c.Election)
+	if err != nil {
+		return leadership.Renewed{Err: err}
+	}
+	ch, err := leadership.Renew(snap, c)
+	if err != nil {
+		return leadership.Renewed{Err: leadership.ErrNotRenewed}
+	}
+	snap, err = t.apply(snap, ch)
+	return leadership.Renewed{Snapshot: snap, Before: ch.Before, Err: err}
+}
+
+// MarkAnnounced implements leadership.Store.
+func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
+	return s.writer.do(ctx, func(t *transaction) error {
+		for _, id := range ids {
+			t.remove(outboxBucket, eventKey(id))
+		}
+		return nil
+	})
+}
+
+// view runs a read. It sees all that was committed before it.
+func (s *Store) view(ctx context.Context, read func(*transaction) error) error {
+	if err := s.writer.usable(ctx); err != nil {
+		return err
+	}
+	err := undamaged(func() error {
+		return s.db.View(func(tx *bbolt.Tx) error {
+			return read(&transaction{tx: tx, now: s.clock.now()})
+		})
+	})
+	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+		return errClosed
+	}
+	return err
+}
+
+// Get implements leadership.Store.
+func (s *Store) Get(ctx context.Context, e leadership.Election) (snap leadership.Snapshot, err error) {
+	err = s.view(ctx, func(t *transaction) error {
+		snap, err = t.load(e)
+		return err
+	})
+	return snap, err
+}
+
+// List implements leadership.Store.
+func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (listing leadership.Listing, err error) {
+	err = s.view(ctx, func(t *transaction) error {
+		listing = t.list(prefix, after, limit)
+		return nil
+	})
+	return listing, err
+}
+
+func (t *transaction) list(prefix string, after leadership.Election, limit int) leadership.Listing {
+	var listing leadership.Listing
+	var last leadership.Election
+	c := t.tx.Bucket(recordsBucket).Cursor()
+	name, _ := c.Seek([]byte(max(prefix, string(after))))
+	if after != "" && string(name) == string(after) {
+		name, _ = c.Next()
+	}
+	for n := 0; name != nil && bytes.HasPrefix(name, []byte(prefix)); n++ {
+		if n == limit {
+			listing.Next = last
+			break
+		}
+		last = leadership.Election(name)
+		if snap, err := t.load(last); err == nil {
+			listing.Snapshots = append(listing.Snapshots, snap)
+		}
+		name, _ = c.Next()
+	}
+	return listing
+}
+
+// Events implements leadership.Store.
+func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) (events []leadership.Event, err error) {
+	err = s.view(ctx, func(t *transaction) error {
+		prefix := eventPrefix(e)
+		c := t.tx.Bucket(eventsBucket).Cursor()
+		for key, sealed := c.Seek(eventKey(leadership.EventID{Election: e, Revision: after + 1})); bytes.HasPrefix(key, prefix) && len(events) < limit; key, sealed = c.Next() {
+			event, err := readEvent(key, sealed)
+			if err != nil {
+				return leadership.Corrupt(e, err)
+			}
+			events = append(events, event)
+		}
+		return nil
+	})
+	return events, err
+}
+
+// Unannounced implements leadership.Store.
+func (s *Store) Unannounced(ctx context.Context, limit int) (events []leadership.Event, err error) {
+	err = s.view(ctx, func(t *transaction) error {
+		c := t.tx.Bucket(outboxBucket).Cursor()
+		for key, _ := c.First(); key != nil && len(events) < limit; key, _ = c.Next() {
+			event, err := readEvent(key, t.tx.Bucket(eventsBucket).Get(key))
+			if err != nil {
+				return leadership.Corrupt(event.Election, err)
+			}
+			events = append(events, event)
+		}
+		return nil
+	})
+	return events, err
+}

@@ -1,0 +1,29 @@
+// Package bolt keeps elections in one local file, through go.etcd.io/bbolt: the store for one machine, and the default.
+//
+// # Durability
+//
+// One goroutine writes. It takes whatever calls are waiting, decides each in turn, commits them together (one transaction,
+// made durable by fdatasync before anybody is answered), and answers all. So a call costs its share of a commit, and the
+// more callers there are, the smaller that share. If a commit fails, nothing more is read or written until the file is opened
+// again: what the disk holds is not known then.
+//
+// # Time
+//
+// The store's clock is the machine's boot-time clock, which runs while the machine is suspended and which nobody can set. It is
+// kept with the id of the boot: after another boot its readings mean nothing, so every lease then counts as just renewed, and
+// every lock delay as just begun. The wait is one full lease: never too short. Where the operating system has no boot id, that
+// happens at each start. The wall clock is read once per boot, only to give instants a date that people can read.
+//
+// # File
+//
+//	meta        schema, boot, anchor (the instant of boot), now (of the last commit)
+//	leadership  election              -> record, without its last heartbeat
+//	heartbeats  election              -> instant of the last heartbeat
+//	events      election 0 revision   -> event
+//	outbox      election 0 revision   -> nothing; an event that is not announced yet
+//
+// Every value carries a checksum over its key and itself, so that a flipped bit is noticed. Heartbeats stand apart because they
+// are nearly all that is ever written.
+//
+// One process has the file at a time. Its mode is 0600. It does not shrink.
+package bolt

@@ -1,0 +1,62 @@
+package bolt
+
+import (
+	"context"
+
+	"regent/leadership"
+)
+
+// Spoil changes stored values behind the store's back: the record's JSON and the heartbeat's instant, each sealed again. A nil value is
+// removed.
+func (s *Store) Spoil(e leadership.Election, change func(record, heartbeat []byte) (newRecord, newHeartbeat []byte)) error {
+	return s.writer.do(context.Background(), func(t *transaction) error {
+		key := []byte(e)
+		record, err := t.get(recordsBucket, key)
+		if err != nil {
+			return err
+		}
+		heartbeat, err := t.get(heartbeatsBucket, key)
+		if err != nil {
+			return err
+		}
+		record, heartbeat = change(record, heartbeat)
+		t.replace(recordsBucket, key, record)
+		t.replace(heartbeatsBucket, key, heartbeat)
+		delete(t.cache, e)
+		return nil
+	})
+}
+
+func (t *transaction) replace(bucket, key, value []byte) {
+	if value == nil {
+		t.remove(bucket, key)
+		return
+	}
+	t.put(bucket, key, value)
+}
+
+// SealedValue gives a record's stored bytes to change, as a failing disk would.
+func (s *Store) FlipBit(e leadership.Election) error {
+	return s.writer.do(context.Background(), func(t *transaction) error {
+		key := []byte(e)
+		sealed := append([]byte(nil), t.tx.Bucket(recordsBucket).Get(key)...)
+		sealed[len(sealed)/2] ^= 1
+		t.dirty = true
+		delete(t.cache, e)
+		return t.tx.Bucket(recordsBucket).Put(key, sealed)
+	})
+}
+
+// Fail makes every later commit fail.
+func (s *Store) Fail() error { return s.db.Close() }
+
+var (
+	DecodeRecord   = decodeRecord
+	EncodeRecord   = encodeRecord
+	DecodeEvent    = decodeEvent
+	EncodeEvent    = encodeEvent
+	DecodeEventKey = decodeEventKey
+	EventKey       = eventKey
+	Seal           = seal
+	Unseal         = unseal
+)

@@ -1,0 +1,178 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"regent/leadership"
+)
+
+var (
+	metaBucket       = []byte("meta")
+	recordsBucket    = []byte("leadership")
+	heartbeatsBucket = []byte("heartbeats")
+	eventsBucket     = []byte("events")
+	outboxBucket     = []byte("outbox")
+
+	schemaKey = []byte("schema")
+	bootKey   = []byte("boot")
+	anchorKey = []byte("anchor")
+	nowKey    = []byte("now")
+)
+
+// lockWait is how long Open waits for another process to let go of the file, such as one that is just shutting down.
+const lockWait = time.Second
+
+// openFile opens or creates the file, for this process alone.
+func openFile(path string) (*bbolt.DB, error) {
+	_, err := os.Lstat(path)
+	created := errors.Is(err, fs.ErrNotExist)
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout:         lockWait,
+		NoFreelistSync:  true, // it is rebuilt at open; a commit then writes less
+		FreelistType:    bbolt.FreelistMapType,
+		InitialMmapSize: 64 << 20, // growing the map waits for readers
+		OpenFile:        openPrivate,
+	})
+	if errors.Is(err, berrors.ErrTimeout) {
+		return nil, fmt.Errorf("bolt: %s is in use by another process; only one may serve a file, so stop that one or name another file", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bolt: open %s: %w", path, err)
+	}
+	if created {
+		if err := syncDir(filepath.Dir(path)); err != nil {
+			db.Close()
+			return nil, fmt.Errorf("bolt: open %s: %w", path, err)
+		}
+	}
+	return db, nil
+}
+
+// openPrivate opens the file if nobody else can read or write it. It does not follow a link at the end of the path.
+func openPrivate(path string, flag int, mode fs.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|noFollow, mode)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errors.New("it is not a regular file")
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		err = fmt.Errorf("others may read or write it (mode %04o); run: chmod 600 %s", info.Mode().Perm(), path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// syncDir makes the file's name durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// prepare creates the buckets of a new file, refuses a file that is not ours, and starts the store's clock.
+func prepare(db *bbolt.DB, machine Clock) (storeClock, error) {
+	clock := storeClock{sinceBoot: machine.SinceBoot}
+	err := db.Update(func(tx *bbolt.Tx) error {
+		t := &transaction{tx: tx}
+		if err := t.initialize(); err != nil {
+			return err
+		}
+		boot, err := t.get(metaBucket, bootKey)
+		if err != nil {
+			return fmt.Errorf("the boot it was last used in: %w", err)
+		}
+		if machine.BootID != "" && string(boot) == machine.BootID {
+			clock.anchor, err = t.instant(metaBucket, anchorKey)
+			return err
+		}
+		if err := t.newBoot(wall()); err != nil {
+			return err
+		}
+		clock.anchor = t.now.Add(-machine.SinceBoot())
+		t.put(metaBucket, bootKey, []byte(machine.BootID))
+		t.put(metaBucket, anchorKey, encodeInstant(clock.anchor))
+		return t.err
+	})
+	return clock, err
+}
+
+// wall is the date of today, for people.
+func wall() time.Time { return time.Now().Round(0).UTC() }
+
+func (t *transaction) initialize() error {
+	if t.tx.Bucket(metaBucket) != nil {
+		if v, err := t.get(metaBucket, schemaKey); err != nil || string(v) != strconv.Itoa(schema) {
+			return fmt.Errorf("its schema is %q, and this program knows %d: use the version of regent that wrote it, or a newer one", v, schema)
+		}
+		return nil
+	}
+	if name, _ := t.tx.Cursor().First(); name != nil {
+		return errors.New("it is a bolt file of another program")
+	}
+	for _, name := range [][]byte{metaBucket, recordsBucket, heartbeatsBucket, eventsBucket, outboxBucket} {
+		if _, err := t.tx.CreateBucket(name); err != nil {
+			return err
+		}
+	}
+	t.put(metaBucket, schemaKey, []byte(strconv.Itoa(schema)))
+	return t.err
+}
+
+// newBoot sets t.now to the instant at which the new boot begins, not before the last commit, and lets every lease and every lock start
+// anew then: how long the machine was off is not known. What cannot be trusted stays as it is, and is refused when it is asked for.
+func (t *transaction) newBoot(today time.Time) error {
+	last, err := t.instant(metaBucket, nowKey)
+	if err != nil {
+		return fmt.Errorf("the time of its last commit: %w", err)
+	}
+	t.now = today
+	if last.After(today) {
+		t.now = last
+	}
+	for _, r := range t.waiting() {
+		if err := t.putChange(r, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waiting returns the records in which a lease or a lock runs, as they are if it started now.
+func (t *transaction) waiting() []leadership.Record {
+	var found []leadership.Record
+	c := t.tx.Bucket(recordsBucket).Cursor()
+	for name, _ := c.First(); name != nil; name, _ = c.Next() {
+		snap, err := t.load(leadership.Election(name))
+		r := snap.Record
+		switch {
+		case err != nil:
+		case r.LeaderID != "":
+			r.HeartbeatAt = t.now
+			found = append(found, r)
+		case r.LockFor > 0:
+			r.EndedAt = t.now
+			found = append(found, r)
+		}
+	}
+	return found
+}

@@ -1,0 +1,185 @@
+package bolt
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"regent/leadership"
+)
+
+// transaction is the file at one moment of the store's time. A cache, if it has one, holds records that were loaded before and
+// that no one else can have changed since.
+type transaction struct {
+	tx    *bbolt.Tx
+	now   time.Time
+	cache map[leadership.Election]leadership.Record
+	dirty bool
+	// err is the first write that did not work. A transaction with one must not be committed.
+	err error
+	// panicked is what the decision of the present job panicked with.
+	panicked any
+}
+
+// decide runs a caller's decision. A panic becomes an error and is kept: it concerns nobody but that caller.
+func (t *transaction) decide(snap leadership.Snapshot, decide func(leadership.Snapshot) (leadership.Change, error)) (ch leadership.Change, err error) {
+	defer func() {
+		if t.panicked = recover(); t.panicked != nil {
+			err = errors.New("bolt: the decision panicked")
+		}
+	}()
+	return decide(snap)
+}
+
+// load reads an election and verifies it.
+func (t *transaction) load(e leadership.Election) (leadership.Snapshot, error) {
+	snap := leadership.Snapshot{Record: leadership.Record{Election: e}, Now: t.now}
+	if r, ok := t.cache[e]; ok {
+		snap.Record = r
+		return snap, nil
+	}
+	r, newest, err := t.read(e)
+	if err != nil {
+		return snap, leadership.Corrupt(e, err)
+	}
+	snap.Record = r
+	if err := leadership.Verify(snap, newest); err != nil {
+		return snap, err
+	}
+	if t.cache != nil && r.Revision > 0 {
+		t.cache[e] = r
+	}
+	return snap, nil
+}
+
+func (t *transaction) read(e leadership.Election) (leadership.Record, leadership.Newest, error) {
+	r := leadership.Record{Election: e}
+	newest, err := t.newest(e)
+	if err != nil {
+		return r, newest, err
+	}
+	value, err := t.get(recordsBucket, []byte(e))
+	if err != nil || value == nil {
+		return r, newest, err
+	}
+	if r, err = decodeRecord(e, value); err != nil {
+		return r, newest, err
+	}
+	if r.LeaderID != "" {
+		r.HeartbeatAt, err = t.instant(heartbeatsBucket, []byte(e))
+	}
+	return r, newest, err
+}
+
+// get reads a value and checks it; nil if there is none.
+func (t *transaction) get(bucket, key []byte) ([]byte, error) {
+	sealed := t.tx.Bucket(bucket).Get(key)
+	if sealed == nil {
+		return nil, nil
+	}
+	return unseal(key, sealed)
+}
+
+// instant reads a time; zero if there is none.
+func (t *transaction) instant(bucket, key []byte) (time.Time, error) {
+	value, err := t.get(bucket, key)
+	if err != nil || value == nil {
+		return time.Time{}, err
+	}
+	return decodeInstant(value)
+}
+
+// newest reads the last event of an election: the one before the first key behind all its events.
+func (t *transaction) newest(e leadership.Election) (leadership.Newest, error) {
+	prefix := eventPrefix(e)
+	c := t.tx.Bucket(eventsBucket).Cursor()
+	key, sealed := c.Seek(append([]byte(e), 1))
+	if key == nil {
+		key, sealed = c.Last()
+	} else {
+		key, sealed = c.Prev()
+	}
+	if !bytes.HasPrefix(key, prefix) {
+		return leadership.Newest{}, nil
+	}
+	event, err := readEvent(key, sealed)
+	return leadership.Newest{Revision: event.Revision, Token: event.Token}, err
+}
+
+func readEvent(key, sealed []byte) (leadership.Event, error) {
+	id, err := decodeEventKey(key)
+	if err != nil {
+		return leadership.Event{}, err
+	}
+	value, err := unseal(key, sealed)
+	if err != nil {
+		return leadership.Event{}, err
+	}
+	return decodeEvent(id, value)
+}
+
+// apply writes a change. If it returns an error it has written nothing.
+func (t *transaction) apply(snap leadership.Snapshot, ch leadership.Change) (leadership.Snapshot, error) {
+	if ch.Empty() {
+		return snap, nil
+	}
+	r := ch.Record
+	if ch.Heartbeat {
+		r.HeartbeatAt = t.now
+	}
+	if len(ch.Events) == 0 {
+		t.putHeartbeat(r) // a plain renewal changes nothing else
+	} else if err := t.putChange(r, ch.Events); err != nil {
+		return snap, err
+	}
+	if t.cache != nil {
+		t.cache[r.Election] = r
+	}
+	snap.Record = r
+	return snap, nil
+}
+
+func (t *transaction) putChange(r leadership.Record, events []leadership.Event) error {
+	value, err := encodeRecord(r)
+	if err != nil {
+		return fmt.Errorf("bolt: record of %q: %w", r.Election, err)
+	}
+	encoded := make([][]byte, len(events))
+	for i, e := range events {
+		e.At = t.now
+		if encoded[i], err = encodeEvent(e); err != nil {
+			return fmt.Errorf("bolt: event %d of %q: %w", e.Revision, e.Election, err)
+		}
+	}
+	t.put(recordsBucket, []byte(r.Election), value)
+	t.putHeartbeat(r)
+	for i, e := range events {
+		key := eventKey(e.ID())
+		t.put(eventsBucket, key, encoded[i])
+		t.put(outboxBucket, key, nil)
+	}
+	return nil
+}
+
+func (t *transaction) putHeartbeat(r leadership.Record) {
+	key := []byte(r.Election)
+	if r.LeaderID == "" {
+		t.remove(heartbeatsBucket, key)
+		return
+	}
+	t.put(heartbeatsBucket, key, encodeInstant(r.HeartbeatAt))
+}
+
+func (t *transaction) put(bucket, key, value []byte) {
+	t.dirty = true
+	t.err = cmp.Or(t.err, t.tx.Bucket(bucket).Put(key, seal(key, value)))
+}
+
+func (t *transaction) remove(bucket, key []byte) {
+	t.dirty = true
+	t.err = cmp.Or(t.err, t.tx.Bucket(bucket).Delete(key))
+}

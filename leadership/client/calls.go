@@ -1,0 +1,146 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+// Acquire asks for the lease. Without a key in the request the server chooses one, which Grant.Key then is.
+func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	var answer wire.Grant
+	err := c.about(ctx, r.Election, call{
+		name: "acquire", method: http.MethodPost, suffix: wire.Acquire, mutates: true,
+		body: wire.NewAcquireRequest(r), answer: &answer,
+	})
+	if err != nil {
+		return leadership.Grant{}, err
+	}
+	lease, err := answer.Leadership()
+	if err != nil {
+		return leadership.Grant{}, misread("acquire", true, err)
+	}
+	if r.Key != nil {
+		return leadership.Grant{Lease: lease, Key: *r.Key}, nil
+	}
+	key, err := leadership.ParseKey(answer.Key)
+	if err != nil {
+		return leadership.Grant{}, misread("acquire", true, err)
+	}
+	return leadership.Grant{Lease: lease, Key: key}, nil
+}
+
+// Renew keeps the caller's lease.
+func (c *Client) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+	return c.lease(ctx, r.Election, call{
+		name: "renew", method: http.MethodPost, suffix: wire.Renew, mutates: true, body: wire.NewLeaseRequest(r),
+	})
+}
+
+// Release ends the caller's lease.
+func (c *Client) Release(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+	return c.lease(ctx, r.Election, call{
+		name: "release", method: http.MethodPost, suffix: wire.Release, mutates: true, body: wire.NewLeaseRequest(r),
+	})
+}
+
+// CheckToken returns the lease if the token is that of the present leader.
+func (c *Client) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
+	return c.lease(ctx, r.Election, call{
+		name: "check token", method: http.MethodPost, suffix: wire.CheckToken, body: wire.TokenCheck{FencingToken: r.Token},
+	})
+}
+
+// Get reads an election, strongly.
+func (c *Client) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	return c.lease(ctx, e, call{name: "get", method: http.MethodGet, query: url.Values{"consistency": {"strong"}}})
+}
+
+// List reads a page of elections in the order of their names.
+func (c *Client) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
+	query := url.Values{}
+	setText(query, "prefix", r.Prefix)
+	setText(query, "pageToken", string(r.After))
+	setNumber(query, "pageSize", int64(r.Limit))
+	var answer wire.Page
+	err := c.do(ctx, call{name: "list", method: http.MethodGet, path: wire.PathElections, query: query, answer: &answer})
+	if err != nil {
+		return leadership.Page{}, err
+	}
+	page, err := answer.Leadership()
+	if err != nil {
+		return leadership.Page{}, misread("list", false, err)
+	}
+	return page, nil
+}
+
+// Events reads a part of an election's history, oldest first.
+func (c *Client) Events(ctx context.Context, r leadership.EventsRequest) ([]leadership.Event, error) {
+	query := url.Values{}
+	setNumber(query, "after", int64(r.After))
+	setNumber(query, "limit", int64(r.Limit))
+	var answer wire.History
+	err := c.about(ctx, r.Election, call{name: "events", method: http.MethodGet, suffix: wire.Events, query: query, answer: &answer})
+	if err != nil {
+		return nil, err
+	}
+	return answer.Leadership(), nil
+}
+
+// Configure sets an election's configuration.
+func (c *Client) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
+	return c.lease(ctx, r.Election, call{
+		name: "configure", method: http.MethodPut, ifMatch: wire.IfMatch(r.IfRevision), mutates: true, body: wire.NewConfigureRequest(r.Config),
+	})
+}
+
+// Delete deletes an election.
+func (c *Client) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
+	query := url.Values{}
+	if r.Force {
+		query.Set("force", "true")
+	}
+	return c.lease(ctx, r.Election, call{
+		name: "delete", method: http.MethodDelete, ifMatch: wire.IfMatch(r.IfRevision), mutates: true, query: query,
+	})
+}
+
+// lease makes a call that is answered with a lease.
+func (c *Client) lease(ctx context.Context, e leadership.Election, k call) (leadership.Lease, error) {
+	var answer wire.Lease
+	k.answer = &answer
+	if err := c.about(ctx, e, k); err != nil {
+		return leadership.Lease{}, err
+	}
+	lease, err := answer.Leadership()
+	if err != nil {
+		return leadership.Lease{}, misread(k.name, k.mutates, err)
+	}
+	return lease, nil
+}
+
+// about makes a call about one election. A name that is none is refused here, in the server's words, because in a path it could be read
+// as something else.
+func (c *Client) about(ctx context.Context, e leadership.Election, k call) error {
+	if err := e.Validate(); err != nil {
+		return &leadership.Error{Code: leadership.InvalidArgument, Field: "election", Detail: err.Error()}
+	}
+	k.path = wire.Path(e, k.suffix)
+	return c.do(ctx, k)
+}
+
+func setText(query url.Values, name, value string) {
+	if value != "" {
+		query.Set(name, value)
+	}
+}
+
+func setNumber(query url.Values, name string, value int64) {
+	if value != 0 {
+		query.Set(name, strconv.FormatInt(value, 10))
+	}
+}

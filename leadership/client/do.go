@@ -1,0 +1,144 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+// call is one request to the server.
+type call struct {
+	name    string // for errors
+	method  string
+	path    string
+	suffix  string // of the path, with about
+	query   url.Values
+	ifMatch string
+	mutates bool // whether it may change something, so that its outcome can be unknown
+	body    any  // nil for none
+	answer  any  // a pointer to what a success is read into
+}
+
+// maxReply bounds what is read of a reply: a full page of elections with all the metadata that they may have is half of it.
+const maxReply = 16 << 20
+
+func (c *Client) do(ctx context.Context, k call) error {
+	var sent atomic.Int32
+	request, err := c.request(traced(ctx, &sent), k)
+	if err != nil {
+		return fmt.Errorf("client: %s: %w", k.name, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("client: %s: %w: %w", k.name, leadership.StoreUnavailable, err)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("client: %s: %w: %w", k.name, transportCode(k, sent.Load(), err), err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxReply+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("client: %s: %w: %w", k.name, lostCode(k.mutates), err)
+	case len(body) > maxReply:
+		return misread(k.name, k.mutates, fmt.Errorf("the reply has more than %d bytes", maxReply))
+	}
+	return read(k, response, body)
+}
+
+func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
+	target := c.server + k.path
+	if len(k.query) > 0 {
+		target += "?" + k.query.Encode()
+	}
+	var body io.Reader
+	if k.body != nil {
+		text, err := json.Marshal(k.body)
+		if err != nil {
+			return nil, &leadership.Error{Code: leadership.InvalidArgument, Detail: "metadata must be a JSON object", Field: "metadata"}
+		}
+		body = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, k.method, target, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", wire.ContentType)
+	if k.body != nil {
+		request.Header.Set("Content-Type", wire.ContentType)
+	}
+	if k.ifMatch != "" {
+		request.Header.Set("If-Match", k.ifMatch)
+	}
+	if id := leadership.RequestID(ctx); wire.ValidRequestID(id) {
+		request.Header.Set(wire.RequestIDHeader, id)
+	}
+	return request, nil
+}
+
+// How far a request got, as its transport tells.
+const (
+	untold int32 = iota // the transport does not say
+	connecting
+	connected
+)
+
+// traced follows how far the request gets. A request that once had a connection may have been sent, whatever came after.
+func traced(ctx context.Context, progress *atomic.Int32) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { progress.CompareAndSwap(untold, connecting) },
+		GotConn: func(httptrace.GotConnInfo) { progress.Store(connected) },
+	})
+}
+
+// transportCode is the code of a call that was not answered.
+func transportCode(k call, progress int32, err error) leadership.Code {
+	var op *net.OpError
+	dialing := errors.As(err, &op) && op.Op == "dial"
+	if progress == connecting || progress == untold && dialing {
+		return leadership.StoreUnavailable
+	}
+	return lostCode(k.mutates)
+}
+
+// lostCode is the code of a call whose answer is lost.
+func lostCode(mutates bool) leadership.Code {
+	if mutates {
+		return leadership.OutcomeUnknown
+	}
+	return leadership.StoreUnavailable
+}
+
+// misread is the error of a success that cannot be read: whatever was to be done may have been done.
+func misread(name string, mutates bool, err error) error {
+	return fmt.Errorf("client: %s: %w: the server's reply cannot be read: %w", name, lostCode(mutates), err)
+}
+
+// read takes a reply apart: an answer, a problem, or something that no server of Regent says.
+func read(k call, response *http.Response, body []byte) error {
+	contentType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	switch {
+	case contentType == wire.ProblemType:
+		if p, err := wire.DecodeProblem(body); err == nil {
+			return p.Leadership()
+		}
+	case response.StatusCode == http.StatusOK && contentType == wire.ContentType:
+		if err := json.Unmarshal(body, k.answer); err != nil {
+			return misread(k.name, k.mutates, err)
+		}
+		return nil
+	}
+	return newReplyError(k, response.StatusCode, contentType, body)
+}

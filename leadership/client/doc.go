@@ -1,0 +1,11 @@
+// Package client calls a Regent server. It imports nothing but the standard library and Regent's own words.
+//
+// A Client has the methods of a leadership.Service, and its errors are the same: errors.Is(err, leadership.LeaseHeld) is true here
+// exactly when it is in the server, and errors.As finds the *leadership.Error with the reason, the wait and the election as it was found.
+//
+// What the network adds is told apart in the way that matters to a leader. StoreUnavailable: nothing was done, for the server was not
+// reached, or the call would have changed nothing anyway. OutcomeUnknown: the request may have arrived and the answer did not, so
+// that it may have been done; the same call again finds out. The client does not try again by itself.
+//
+// A lease counts from when its request was sent. Read a clock that runs while the machine sleeps before the call, not after it.
+package client

@@ -1,0 +1,67 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+// ReplyError is a reply that is neither an answer nor a problem of Regent's: of a proxy, of a platform's front end, or of a server that is
+// something else.
+type ReplyError struct {
+	Call        string
+	Status      int
+	ContentType string
+	Start       string // of the body
+
+	code leadership.Code
+}
+
+// maxStart is how many bytes of a strange reply an error shows.
+const maxStart = 256
+
+func newReplyError(k call, status int, contentType string, body []byte) error {
+	return &ReplyError{
+		Call:        k.name,
+		Status:      status,
+		ContentType: contentType,
+		Start:       string(body[:min(len(body), maxStart)]),
+		code:        strangeCode(k, status),
+	}
+}
+
+// strangeCode says what a status means from somebody who is not Regent. What stands in front of a server refuses before it forwards; but of
+// an error of its own (5xx), and of a success, nobody can say whether the server had been asked. A 404 is not one of Regent's: it
+// says nothing of an election.
+func strangeCode(k call, status int) leadership.Code {
+	switch {
+	case status == http.StatusUnauthorized:
+		return wire.Unauthenticated
+	case status == http.StatusForbidden:
+		return wire.PermissionDenied
+	case status == http.StatusTooManyRequests:
+		return wire.RateLimited
+	case status >= 500, status < 300:
+		return lostCode(k.mutates)
+	}
+	return ""
+}
+
+// Error shows the status and how the body begins.
+func (e *ReplyError) Error() string {
+	text := fmt.Sprintf("client: %s: HTTP status %d with %q, which is no reply of Regent: %q", e.Call, e.Status, e.ContentType, e.Start)
+	if e.code != "" {
+		text += " (" + string(e.code) + ")"
+	}
+	return text
+}
+
+// Unwrap is the code, if the status alone has a meaning.
+func (e *ReplyError) Unwrap() error {
+	if e.code == "" {
+		return nil
+	}
+	return e.code
+}

@@ -1,0 +1,190 @@
+package leadership_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+// term is one lease as an observer sees it: from its grant to its end, in store time.
+type term struct {
+	token      leadership.Token
+	start, end time.Time
+}
+
+// FuzzRules plays any sequence of commands and holds it to what must always be true: ME-1 (the terms of two tokens do not overlap), FT
+// (tokens strictly rise), contiguous revisions, one beginning and one end for each term, and a record that verifies after each step.
+// Three bytes are a command: what, who, and how much time passes first.
+func FuzzRules(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 0, 1, 10, 2, 0, 31, 0, 1, 1, 3, 1, 0})
+	f.Add([]byte{5, 2, 0, 0, 0, 0, 4, 0, 200, 0, 1, 0, 6, 1, 0, 5, 0, 0, 0, 1, 30})
+	f.Add([]byte{0, 0, 0, 7, 0, 255, 0, 0, 255, 1, 0, 9, 1, 0, 9, 6, 3, 1, 5, 3, 1, 0, 2, 250})
+	f.Fuzz(func(t *testing.T, program []byte) {
+		m := machine{T: t, snap: leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}}
+		for ; len(program) >= 3; program = program[3:] {
+			m.step(program[0], program[1], program[2])
+		}
+	})
+}
+
+// machine is an election, what has happened to it, and what its present term is.
+type machine struct {
+	*testing.T
+	snap   leadership.Snapshot
+	newest leadership.Newest
+	terms  []term
+}
+
+func (m *machine) step(what, who, wait byte) {
+	m.snap.Now = m.snap.Now.Add(time.Duration(wait) * 250 * time.Millisecond)
+	if what%7 == 6 {
+		m.renewSlowly(who)
+		return
+	}
+	ch, err := m.decide(what, who)
+	if err != nil {
+		var e *leadership.Error
+		if !errors.As(err, &e) || e.Detail == "" || e.Code == leadership.RecordCorrupt {
+			m.Fatalf("command %d: %v", what, err)
+		}
+		return
+	}
+	m.observe(ch)
+	m.snap = apply(m.snap, ch)
+	m.extend()
+	if err := leadership.Verify(m.snap, m.newest); err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *machine) decide(what, who byte) (leadership.Change, error) {
+	id := leadership.CandidateID('a' + rune(who%3))
+	key := hash(who % 5) // some candidates come with more than one key
+	token := m.snap.Record.Token
+	if who >= 128 {
+		token--
+	}
+	lease := leadership.Renewal{Election: "jobs", CandidateID: id, KeyHash: key, Token: token}
+	switch what % 7 {
+	case 0:
+		return leadership.Acquire(m.snap, leadership.AcquireCommand{CandidateID: id, KeyHash: key, LeaseDuration: time.Duration(who%4) * 10 * time.Second})
+	case 1:
+		return leadership.Renew(m.snap, lease)
+	case 2:
+		return leadership.Release(m.snap, lease)
+	case 3:
+		return leadership.Expire(m.snap)
+	case 4:
+		return leadership.Delete(m.snap, leadership.DeleteCommand{Force: who%2 == 0})
+	}
+	return leadership.Configure(m.snap, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Duration(who%3) * 20 * time.Second}})
+}
+
+// renewSlowly lets the present leader renew, and the commit take a while. What comes too late is taken back, as the Service does; its
+// leader was never told of it.
+func (m *machine) renewSlowly(slow byte) {
+	r := m.snap.Record
+	ch, err := leadership.Renew(m.snap, leadership.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
+	if err != nil {
+		return
+	}
+	m.snap.Now = m.snap.Now.Add(time.Duration(slow) * 250 * time.Millisecond)
+	m.snap = apply(m.snap, ch)
+	if m.snap.Now.Before(ch.Before) {
+		m.extend()
+		return
+	}
+	undo, err := leadership.Lapse(m.snap, r.Token, m.snap.Now, ch.Before)
+	if err != nil || undo.Empty() {
+		m.Fatalf("a heartbeat that came too late was not taken back: %v", err)
+	}
+	m.observe(undo)
+	m.snap = apply(m.snap, undo)
+}
+
+// observe checks the events of a change against what came before.
+func (m *machine) observe(ch leadership.Change) {
+	for _, e := range ch.Events {
+		if e.Revision != m.newest.Revision+1 {
+			m.Fatalf("revision %d follows %d", e.Revision, m.newest.Revision)
+		}
+		switch e.Type {
+		case leadership.EventAcquired:
+			m.begin(e)
+		case leadership.EventReleased, leadership.EventExpired:
+			m.finish(e)
+		case leadership.EventDeleted:
+			if e.PreviousLeaderID != "" {
+				m.finish(e)
+			}
+		}
+		if e.Type != leadership.EventAcquired && e.Token != m.newest.Token {
+			m.Fatalf("%s changes the token from %d to %d", e.Type, m.newest.Token, e.Token)
+		}
+		m.newest = leadership.Newest{Revision: e.Revision, Token: e.Token}
+	}
+	if len(ch.Events) > 0 && ch.Record.Revision != m.newest.Revision {
+		m.Fatalf("the record is at %d, its newest event at %d", ch.Record.Revision, m.newest.Revision)
+	}
+}
+
+func (m *machine) begin(e leadership.Event) {
+	if e.Token != m.newest.Token+1 {
+		m.Fatalf("token %d follows %d", e.Token, m.newest.Token)
+	}
+	if n := len(m.terms); n > 0 && m.snap.Now.Before(m.terms[n-1].end) {
+		m.Fatalf("token %d is granted at %v, and the term of %d ends at %v", e.Token, m.snap.Now, m.terms[n-1].token, m.terms[n-1].end)
+	}
+	m.terms = append(m.terms, term{token: e.Token, start: m.snap.Now})
+}
+
+// finish ends the present term. Its leader may believe in it until the end that it was promised, so a term that is cut short by an operator
+// keeps that end.
+func (m *machine) finish(e leadership.Event) {
+	if len(m.terms) == 0 || m.terms[len(m.terms)-1].token != e.Token {
+		m.Fatalf("%s ends the term of token %d, which is not the present one", e.Type, e.Token)
+	}
+	last := &m.terms[len(m.terms)-1]
+	if e.Type == leadership.EventReleased {
+		last.end = m.snap.Now
+	}
+}
+
+// extend moves the end of the present term with its heartbeats.
+func (m *machine) extend() {
+	if r := m.snap.Record; r.LeaderID != "" {
+		last := &m.terms[len(m.terms)-1]
+		if end := r.LeaseEnd(); end.Before(last.end) {
+			m.Fatalf("the lease was to end at %v and now ends at %v", last.end, end)
+		}
+		last.end = r.LeaseEnd()
+	}
+}
+
+func FuzzParseMetadata(f *testing.F) {
+	f.Add([]byte(`{"a":[1,2.5,"x",null,{"b":1e30}]}`))
+	f.Add([]byte(`{"a":{"a":{"a":{}}},"\u0000":-0}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := leadership.ParseMetadata(text)
+		if err != nil {
+			return
+		}
+		if len(m) > leadership.MaxMetadataBytes {
+			t.Fatalf("%d bytes were taken", len(m))
+		}
+		if again, err := leadership.ParseMetadata([]byte(m)); err != nil || again != m {
+			t.Fatalf("%s becomes %s, %v", m, again, err)
+		}
+	})
+}
+
+func FuzzParseKey(f *testing.F) {
+	f.Add(leadership.Key{1}.Text())
+	f.Fuzz(func(t *testing.T, text string) {
+		if k, err := leadership.ParseKey(text); err == nil && k.Text() != text {
+			t.Fatalf("%q and %q are the same key", text, k.Text())
+		}
+	})
+}

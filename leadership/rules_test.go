@@ -1,0 +1,176 @@
+package leadership_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+)
+
+// The suites in store/storetest try the rules on every store. Here stand the corners that no store can be brought into at will: single
+// instants, a guard of one's choice, and what must hold for every sequence of commands.
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+const guard = 50 * time.Millisecond
+
+func hash(b byte) leadership.KeyHash {
+	return leadership.Key{b}.Hash()
+}
+
+// apply does what a store does with a change that commits at s.Now.
+func apply(s leadership.Snapshot, ch leadership.Change) leadership.Snapshot {
+	if ch.Empty() {
+		return s
+	}
+	if ch.Heartbeat {
+		ch.Record.HeartbeatAt = s.Now
+	}
+	s.Record = ch.Record
+	return s
+}
+
+// held is ann's lease of 30 s, granted at noon, looked at later.
+func held(t *testing.T, later time.Duration) leadership.Snapshot {
+	t.Helper()
+	s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
+	ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: hash('a')})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = apply(s, ch)
+	s.Now = s.Now.Add(later)
+	return s
+}
+
+func TestALeaseEndsAtItsEndForItsLeaderAndAGuardLaterForOthers(t *testing.T) {
+	const lease = 30 * time.Second
+	for _, c := range []struct {
+		at          time.Duration
+		renew, take bool
+		state       leadership.State
+	}{
+		{lease - 1, true, false, leadership.Held},
+		{lease, false, false, leadership.Vacant},
+		{lease + guard - 1, false, false, leadership.Vacant},
+		{lease + guard, false, true, leadership.Vacant},
+	} {
+		s := held(t, c.at)
+		_, err := leadership.Renew(s, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1})
+		if (err == nil) != c.renew || err != nil && !errors.Is(err, leadership.LeaseLost) {
+			t.Errorf("at %v: renew: %v, want done %v", c.at, err, c.renew)
+		}
+		ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')})
+		if (err == nil) != c.take || err != nil && !errors.Is(err, leadership.LeaseHeld) {
+			t.Errorf("at %v: acquire: %v, want done %v", c.at, err, c.take)
+		}
+		if c.take && ch.Record.Token != 2 {
+			t.Errorf("at %v: token %d, want 2", c.at, ch.Record.Token)
+		}
+		if l := s.Lease(); l.State != c.state {
+			t.Errorf("at %v: state %s, want %s", c.at, l.State, c.state)
+		}
+	}
+}
+
+func TestWhoComesTooEarlyIsToldExactlyHowLongToWait(t *testing.T) {
+	s := held(t, 10*time.Second)
+	_, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')})
+	var e *leadership.Error
+	if !errors.As(err, &e) || e.RetryAfter != 20*time.Second+guard {
+		t.Fatalf("got %v, want a retry after 20.05s", err)
+	}
+	s.Now = s.Now.Add(e.RetryAfter)
+	if _, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}); err != nil {
+		t.Errorf("and then: %v", err)
+	}
+}
+
+func TestAHeartbeatThatCameTooLateIsTakenBackUnlessSomethingHappenedSince(t *testing.T) {
+	s := held(t, 31*time.Second)
+	before := s.Record.LeaseEnd()
+	s.Record.HeartbeatAt = s.Now // committed a second late
+	ch, err := leadership.Lapse(s, 1, s.Now, before)
+	if err != nil || ch.Record.LeaderID != "" || !ch.Record.EndedAt.Equal(before) || len(ch.Events) != 1 || ch.Events[0].Type != leadership.EventExpired {
+		t.Errorf("got %+v, %v; want the lease vacated as of %v", ch, err, before)
+	}
+	late := s.Now
+	s.Record.HeartbeatAt = s.Now.Add(time.Second) // renewed again since
+	if ch, err := leadership.Lapse(s, 1, late, before); err != nil || !ch.Empty() {
+		t.Errorf("after another renewal: got %+v, %v; want nothing", ch, err)
+	}
+	if ch, err := leadership.Lapse(s, 2, s.Record.HeartbeatAt, before); err != nil || !ch.Empty() {
+		t.Errorf("with another token: got %+v, %v; want nothing", ch, err)
+	}
+}
+
+func TestTheLastTokenIsNeverFollowedByAnother(t *testing.T) {
+	s := held(t, time.Hour)
+	s.Record.Token, s.Record.Revision = leadership.MaxToken, 1<<60
+	if _, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}); !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("got %v, want %s", err, leadership.RecordCorrupt)
+	}
+}
+
+func TestVerifyRefusesWhatCannotBe(t *testing.T) {
+	for name, spoil := range map[string]func(*leadership.Snapshot, *leadership.Newest){
+		"a revision behind the history":  func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.Revision = 0 },
+		"a revision before the history":  func(_ *leadership.Snapshot, n *leadership.Newest) { n.Revision = 0 },
+		"a token behind the history":     func(_ *leadership.Snapshot, n *leadership.Newest) { n.Token = 2 },
+		"a token above its revision":     func(s *leadership.Snapshot, n *leadership.Newest) { s.Record.Token, n.Token = 9, 9 },
+		"a negative token":               func(s *leadership.Snapshot, n *leadership.Newest) { s.Record.Token, n.Token = -1, -1 },
+		"no key hash":                    func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.KeyHash = leadership.KeyHash{} },
+		"no lease duration":              func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.LeaseDuration = 0 },
+		"an endless lease":               func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.LeaseDuration = 1 << 60 },
+		"a heartbeat in the future":      func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.HeartbeatAt = s.Now.Add(time.Hour) },
+		"no heartbeat":                   func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.HeartbeatAt = time.Time{} },
+		"a leader with no possible name": func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.LeaderID = "a b" },
+		"a leader of a deleted election": func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.Deleted = true },
+		"parts of a lease and no leader": func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.LeaderID = "" },
+		"an impossible lock":             func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.LockFor = -1 },
+		"an impossible configuration":    func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.Config.LockDelay = 1 },
+		"a name that is no election's":   func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.Election = "No" },
+		"an end that is still to come":   func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.EndedAt = s.Now.Add(time.Hour) },
+		"history of an election unseen":  func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record = leadership.Record{Election: "jobs"} },
+	} {
+		s, newest := held(t, time.Second), leadership.Newest{Revision: 1, Token: 1}
+		if err := leadership.Verify(s, newest); err != nil {
+			t.Fatalf("the whole record: %v", err)
+		}
+		spoil(&s, &newest)
+		if err := leadership.Verify(s, newest); !errors.Is(err, leadership.RecordCorrupt) {
+			t.Errorf("%s: got %v, want %s", name, err, leadership.RecordCorrupt)
+		}
+	}
+}
+
+func TestNoWordOfTheKeyIsPrinted(t *testing.T) {
+	k := leadership.NewKey()
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%q", "%d"} {
+		if got := fmt.Sprintf(verb, k); got != "[key]" {
+			t.Errorf("%s prints %s", verb, got)
+		}
+		if got := fmt.Sprintf(verb, leadership.Grant{Key: k}); cmp.Diff(got, fmt.Sprintf(verb, leadership.Grant{Key: leadership.NewKey()})) != "" {
+			t.Errorf("%s of a grant tells the key", verb)
+		}
+	}
+	if _, err := k.MarshalJSON(); err == nil {
+		t.Error("a key was encoded")
+	}
+	if parsed, err := leadership.ParseKey(k.Text()); err != nil || parsed != k {
+		t.Errorf("the key's text does not give the key back: %v", err)
+	}
+}
+
+func TestAKeyHasOneSpelling(t *testing.T) {
+	whole := leadership.Key{}.Text()
+	for _, text := range []string{"", "x", whole[:42], whole + "A", whole + "=", whole[:42] + "B", whole[:42] + "+", " " + whole[1:], whole[:42] + "\n"} {
+		if _, err := leadership.ParseKey(text); err == nil {
+			t.Errorf("%q was taken for a key", text)
+		}
+	}
+}

@@ -12,8 +12,13 @@ import (
 
 // Acquire asks for the lease. Without a key in the request the server chooses one, which Grant.Key then is.
 func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	metadata, err := leadership.ParseMetadata(r.Metadata)
+	if err != nil {
+		return leadership.Grant{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "metadata", Detail: err.Error()}
+	}
+	r.Metadata = []byte(metadata)
 	var answer wire.Grant
-	err := c.about(ctx, r.Election, call{
+	err = c.about(ctx, r.Election, call{
 		name: "acquire", method: http.MethodPost, suffix: wire.Acquire, mutates: true,
 		body: wire.NewAcquireRequest(r), answer: &answer,
 	})

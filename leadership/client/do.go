@@ -63,13 +63,9 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	if len(k.query) > 0 {
 		target += "?" + k.query.Encode()
 	}
-	var body io.Reader
-	if k.body != nil {
-		text, err := json.Marshal(k.body)
-		if err != nil {
-			return nil, &leadership.Error{Code: leadership.InvalidArgument, Detail: "metadata must be a JSON object", Field: "metadata"}
-		}
-		body = bytes.NewReader(text)
+	body, err := encode(k.body)
+	if err != nil {
+		return nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, k.method, target, body)
 	if err != nil {
@@ -86,6 +82,20 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 		request.Header.Set(wire.RequestIDHeader, id)
 	}
 	return request, nil
+}
+
+// encode writes a body as it is, with no escapes that only HTML asks for and that would make metadata longer than it may be.
+func encode(body any) (io.Reader, error) {
+	if body == nil {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(body); err != nil {
+		return nil, err
+	}
+	return bytes.NewReader(b.Bytes()), nil
 }
 
 // How far a request got, as its transport tells.

@@ -1,0 +1,57 @@
+# Regent. `make help` lists the targets.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+BUILD   := .build
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+TOOL    := go tool -modfile=test/tools.mod
+# The emulators are started once for a whole run, and are gone after it.
+WITH_EMULATORS := go run ./cmd/emulators --
+
+# One static build of everything, the same for tests and for what is shipped; the race detector needs C.
+export CGO_ENABLED := 0
+race: export CGO_ENABLED := 1
+
+PKG      ?= ./...
+FUZZTIME ?= 30s
+
+.PHONY: help run build test check race bench fuzz emulators generate
+
+help: ## show this list
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## serve on 127.0.0.1:8080 from one local file (ARGS="..." for other flags)
+	@go run ./cmd/regent serve $(ARGS)
+
+build: ## build the one binary, static, to .build/regent
+	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BUILD)/regent ./cmd/regent
+
+test: ## run all tests, with the Firestore, Spanner and Pub/Sub emulators where they can be had (PKG=./store/...)
+	$(WITH_EMULATORS) go test -shuffle=on -timeout 20m $(PKG)
+
+check: ## format, vet, staticcheck, dead code, tidy, generated files
+	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "not formatted; run: $(TOOL) gofumpt -w ."; $(TOOL) gofumpt -l .; exit 1; }
+	go vet ./...
+	go fix -diff ./...
+	$(TOOL) staticcheck ./...
+	@test -z "$$($(TOOL) deadcode -test ./...)" || { echo "dead code:"; $(TOOL) deadcode -test ./...; exit 1; }
+	go mod tidy -diff
+	go run ./test/generate -check
+	go test -run 'Imports|SDK|Shipped|Clock' ./test
+
+race: ## run all tests under the race detector
+	$(WITH_EMULATORS) go test -race -shuffle=on -timeout 30m $(PKG)
+
+bench: ## measure every store: grant+release and renewals at 1, 64 and 512 callers
+	$(WITH_EMULATORS) go test -run '^$$' -bench . -timeout 30m ./store/...
+
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' | \
+	while read -r pkg name; do echo "$$pkg $$name"; go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg"; done
+
+emulators: ## start the emulators, print their variables, and stay until interrupted
+	@go run ./cmd/emulators
+
+generate: ## make anew what is computed from the code
+	go generate ./...

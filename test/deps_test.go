@@ -1,0 +1,163 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// arrows says what each package may import, besides the standard library and itself. A pattern that ends in "/..." takes all below it. A
+// package that stands nowhere here is refused: whoever adds one has to say where it belongs.
+var arrows = []arrow{
+	{"regent/leadership", nil, "the domain stands on nothing"},
+	{"regent/httpapi/wire", []string{"regent/leadership"}, "the wire is shared by server and SDK, and must burden neither"},
+	{"regent/leadership/client", []string{"regent/leadership", "regent/httpapi/wire", "golang.org/x/sys/..."}, "the SDK brings its users no cloud and no router"},
+	{"regent/httpapi", []string{"regent/leadership", "regent/httpapi/wire", "github.com/go-chi/chi/v5/..."}, "the edge knows the domain, never a store"},
+	{"regent/store/memory", []string{"regent/leadership"}, "adapters know the domain, never each other"},
+	{"regent/store/bolt", []string{"regent/leadership", "go.etcd.io/bbolt/...", "golang.org/x/sys/..."}, "adapters know the domain, never each other"},
+	{"regent/store/firestore", []string{"regent/leadership", "cloud.google.com/go/firestore/...", "github.com/googleapis/gax-go/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
+	{"regent/store/spanner", []string{"regent/leadership", "cloud.google.com/go/spanner/...", "github.com/googleapis/gax-go/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
+	{"regent/store", []string{"regent/leadership", "regent/store/memory", "regent/store/bolt", "regent/store/firestore", "regent/store/spanner"}, "one switch over all stores"},
+	{"regent/cmd/regent", []string{"regent/leadership/...", "regent/httpapi/...", "regent/store", "github.com/spf13/..."}, "the wiring chooses a store by its spec alone"},
+	{"regent/emulators", []string{"github.com/testcontainers/...", "google.golang.org/...", "golang.org/x/sys/..."}, "emulators know nothing of Regent"},
+	{"regent/cmd/emulators", []string{"regent/emulators", "golang.org/x/sys/..."}, "emulators know nothing of Regent"},
+	{"regent/store/storetest", []string{"regent/leadership/...", "regent/httpapi/...", "regent/store/memory", "github.com/google/go-cmp/..."}, "the suite sees what users see"},
+	{"regent/httpapi/apitest", []string{"regent/httpapi/...", "regent/leadership/...", "github.com/getkin/kin-openapi/..."}, "the contract checker is for tests"},
+	{"regent/test/...", []string{"..."}, "tests may import anything"},
+}
+
+// arrow is one row of the table.
+type arrow struct {
+	pkg     string
+	imports []string
+	reason  string
+}
+
+// onlyTests may be imported by tests, by each other and by the named command, and by nothing that is shipped.
+var onlyTests = map[string]string{
+	"regent/store/storetest": "",
+	"regent/httpapi/apitest": "",
+	"regent/emulators":       "regent/cmd/emulators",
+}
+
+type pkg struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+	Deps       []string
+}
+
+func TestImportsFollowTheArrows(t *testing.T) {
+	standard := map[string]bool{}
+	for _, p := range list(t, "std") {
+		standard[p.ImportPath] = true
+	}
+	for _, p := range list(t, "regent/...") {
+		i := slices.IndexFunc(arrows, func(a arrow) bool { return matches(a.pkg, p.ImportPath) })
+		if i < 0 {
+			t.Errorf("%s stands in no rule: say in this table what it may import, and why", p.ImportPath)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if !standard[imported] && !slices.ContainsFunc(arrows[i].imports, func(pattern string) bool { return matches(pattern, imported) }) {
+				t.Errorf("%s imports %s: %s", p.ImportPath, imported, arrows[i].reason)
+			}
+		}
+	}
+}
+
+func TestTheSDKBringsItsUsersNothing(t *testing.T) {
+	for _, p := range list(t, "regent/leadership/client") {
+		for _, dep := range p.Deps {
+			host, _, _ := strings.Cut(dep, "/")
+			if strings.Contains(host, ".") && !strings.HasPrefix(dep, "golang.org/x/sys/") {
+				t.Errorf("%s needs %s", p.ImportPath, dep)
+			}
+		}
+	}
+}
+
+func TestNothingShippedNeedsWhatIsForTests(t *testing.T) {
+	for _, p := range list(t, "regent/...") {
+		for _, imported := range p.Imports {
+			user, ok := onlyTests[imported]
+			_, tester := onlyTests[p.ImportPath]
+			if ok && user != p.ImportPath && !tester && !strings.HasPrefix(p.ImportPath, "regent/test") {
+				t.Errorf("%s imports %s, which is for tests", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+// clockless are the folders whose decisions must come from the store's clock alone.
+var clockless = []string{"../leadership", "../store/firestore", "../store/spanner"}
+
+func TestNoRuleAndNoCloudStoreLooksAtTheProcessClock(t *testing.T) {
+	for _, dir := range clockless {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		for _, name := range files {
+			if !strings.HasSuffix(name, "_test.go") {
+				noProcessClock(t, name)
+			}
+		}
+	}
+}
+
+func noProcessClock(t *testing.T, name string) {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until"}, s.Sel.Name) {
+				t.Errorf("%s calls time.%s: only the store's clock decides", fset.Position(s.Pos()), s.Sel.Name)
+			}
+		}
+		return true
+	})
+}
+
+func matches(pattern, name string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "..."); ok {
+		prefix = strings.TrimSuffix(prefix, "/")
+		return prefix == "" || name == prefix || strings.HasPrefix(name, prefix+"/")
+	}
+	return pattern == name
+}
+
+func list(t *testing.T, patterns ...string) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Standard,Imports,Deps"}, patterns...)...)
+	cmd.Dir = ".."
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var found []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return found
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, p)
+	}
+}

@@ -1,0 +1,152 @@
+package test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"regent/leadership/client"
+)
+
+// binary builds the program, once for all tests of this package.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "regent-test-*")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "regent")
+	cmd := exec.Command("go", "build", "-o", path, "regent/cmd/regent")
+	cmd.Stderr = os.Stderr
+	return path, cmd.Run()
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// program returns the path of the built program.
+func program(t testing.TB) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatalf("build: %v", err)
+	}
+	return path
+}
+
+// server is a running `regent serve`.
+type server struct {
+	cmd    *exec.Cmd
+	URL    string
+	client *client.Client
+	log    *syncBuffer
+	gone   chan struct{} // closed once the process has ended
+}
+
+// serve starts the program on a free port and waits until it serves. It is gone when the test ends.
+func serve(t testing.TB, env []string, args ...string) *server {
+	t.Helper()
+	cmd := exec.Command(program(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	return start(t, cmd)
+}
+
+// start starts a command that serves, in a process group of its own, and waits until it does.
+func start(t testing.TB, cmd *exec.Cmd) *server {
+	t.Helper()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{cmd: cmd, log: &syncBuffer{}, gone: make(chan struct{})}
+	address := make(chan string, 1)
+	go func() {
+		s.watch(stderr, address)
+		cmd.Wait()
+		close(s.gone)
+	}()
+	t.Cleanup(s.kill)
+	select {
+	case a := <-address:
+		s.URL = "http://" + a
+	case <-s.gone:
+		t.Fatalf("%v ended:\n%s", cmd, s.log)
+	case <-t.Context().Done():
+		t.Fatalf("%v does not start:\n%s", cmd, s.log)
+	}
+	if s.client, err = client.New(client.Config{Server: s.URL, HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// watch keeps the log and finds the address in it.
+func (s *server) watch(stderr io.Reader, address chan<- string) {
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		s.log.add(lines.Text())
+		var line struct{ Message, Msg, Address string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Message+line.Msg == "serving" {
+			address <- line.Address
+		}
+	}
+}
+
+// kill ends the process as a machine that fails does, and waits until it is gone.
+func (s *server) kill() {
+	syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	<-s.gone
+}
+
+// syncBuffer is text that several goroutines may add to.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *syncBuffer) add(line string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text.WriteString(line + "\n")
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// within returns a context for something that should take far less.
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// migrate prepares a store.
+func migrate(t testing.TB, env []string, spec string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t), "migrate", "--store", spec)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("migrate: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,100 @@
+package test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+// The README's sessions are run as they stand, but for where the server is. What a command prints must be what the page shows, where "…"
+// stands for anything.
+func TestTheReadmeSessionsWorkAsPrinted(t *testing.T) {
+	s := serve(t, nil, "--store", "bolt:"+filepath.Join(t.TempDir(), "regent.db"))
+	session := readSession(t, "../README.md")
+	if len(session) < 12 {
+		t.Fatalf("the README has only %d commands", len(session))
+	}
+	dir := t.TempDir() // for what is built
+	adapt := strings.NewReplacer("http://127.0.0.1:8080", s.URL, ".build/", dir+"/", "make build", "make build BUILD="+dir,
+		"make run", ": a test of its own tries make run")
+	var script strings.Builder
+	for i, c := range session {
+		fmt.Fprintf(&script, "%s\necho; echo '--- end of %d'\n", adapt.Replace(c.typed), i)
+	}
+	cmd := exec.CommandContext(within(t, 10*time.Minute), "bash", "-eu", "-o", "pipefail", "-c", script.String())
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "REGENT_SERVER="+s.URL, "MAKEFLAGS=")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("the session ends with %v\n%s", err, stderr.String())
+	}
+	compareSession(t, session, string(out))
+}
+
+// command is a line that a reader types, and what the page says it prints.
+type command struct{ typed, printed string }
+
+// readSession reads the commands of all console blocks, in their order.
+func readSession(t *testing.T, name string) (session []command) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		for line := range strings.Lines(block[1]) {
+			if typed, ok := strings.CutPrefix(line, "$ "); ok {
+				session = append(session, command{typed: strings.TrimSpace(typed)})
+			} else if n := len(session); n > 0 {
+				session[n-1].printed += line
+			}
+		}
+	}
+	return session
+}
+
+func compareSession(t *testing.T, session []command, out string) {
+	t.Helper()
+	for i, c := range session {
+		printed, rest, ok := strings.Cut(out, fmt.Sprintf("--- end of %d\n", i))
+		if !ok {
+			t.Fatalf("%s: did not end", c.typed)
+		}
+		out = rest
+		if c.printed != "" && !pattern(c.printed).MatchString(strings.TrimSpace(printed)) {
+			t.Errorf("$ %s\nprints\n%s\nand the README says\n%s", c.typed, printed, c.printed)
+		}
+	}
+}
+
+// pattern takes "…" for anything, and any run of spaces for any other.
+func pattern(printed string) *regexp.Regexp {
+	var parts []string
+	for part := range strings.SplitSeq(strings.TrimSpace(printed), "…") {
+		var words []string
+		for word := range strings.SplitSeq(part, " ") {
+			words = append(words, regexp.QuoteMeta(word))
+		}
+		parts = append(parts, regexp.MustCompile(`( )+`).ReplaceAllString(strings.Join(words, " "), ` +`))
+	}
+	return regexp.MustCompile(`(?s)^` + strings.Join(parts, ".*") + `$`)
+}
+
+func TestMakeRunServes(t *testing.T) {
+	spec := "bolt:" + filepath.Join(t.TempDir(), "regent.db")
+	cmd := exec.CommandContext(within(t, 5*time.Minute), "make", "-C", "..", "run", "ARGS=--listen 127.0.0.1:0 --store "+spec)
+	s := start(t, cmd)
+	if _, err := s.client.List(t.Context(), leadership.ListRequest{}); err != nil {
+		t.Errorf("list: %v", err)
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+	"regent/leadership/client"
+)
+
+// candidateFlags say who asks.
+type candidateFlags struct {
+	id  leadership.CandidateID
+	key keyFlags
+}
+
+func (f *candidateFlags) add(c *cli, cmd *cobra.Command) {
+	cmd.Flags().Var(&value[leadership.CandidateID]{&f.id, "", "ID", parseCandidate}, "candidate", "the candidate that asks")
+	c.require(cmd, "candidate", "REGENT_CANDIDATE")
+	f.key.add(cmd)
+}
+
+func (c *cli) acquireCommand() *cobra.Command {
+	var who candidateFlags
+	var lease time.Duration
+	var metadata []byte
+	cmd := &cobra.Command{
+		Use:   "acquire ELECTION --candidate ID",
+		Short: "Ask to lead an election",
+		Long: `Ask to lead an election. If nobody leads it, the candidate does, until the lease ends; it keeps the lease by renewing it.
+Whoever lost the answer asks again with the same candidate and key, and gets the same lease. Without a key the server
+chooses one, and it is printed this once. If somebody else leads, the exit code is 3.`,
+		Example: "  regent acquire reports --candidate agent-1 --lease 30s --metadata '{\"address\":\"10.0.0.7:8080\"}'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key, err := c.key(who.key)
+			if err != nil {
+				return err
+			}
+			return c.acquire(cmd.Context(), leadership.AcquireRequest{
+				Election:      leadership.Election(args[0]),
+				CandidateID:   who.id,
+				Key:           key,
+				LeaseDuration: lease,
+				Metadata:      metadata,
+			})
+		},
+	}
+	who.add(c, cmd)
+	cmd.Flags().Var(&value[time.Duration]{&lease, "", "DURATION", parseLease}, "lease", "how long the lease lasts, from 1s to 24h (default: as the election is configured)")
+	cmd.Flags().Var(&value[[]byte]{&metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that the leader tells of itself, such as its address")
+	return c.remote(cmd)
+}
+
+func (c *cli) acquire(ctx context.Context, r leadership.AcquireRequest) error {
+	return c.ask(ctx, func(ctx context.Context, server *client.Client) error {
+		grant, err := server.Acquire(ctx, r)
+		if err != nil {
+			return err
+		}
+		return c.printGrant(grant, r.Key == nil)
+	})
+}
+
+func (c *cli) renewCommand() *cobra.Command {
+	return c.leaseCommand(&cobra.Command{
+		Use:   "renew ELECTION --candidate ID --token N",
+		Short: "Keep a lease",
+		Long: `Keep a lease: it lasts its full duration again, from now. If it is lost, the exit code is 4: stop acting as leader at once.
+With any other failure the lease may still stand: ask again until your own deadline.`,
+	}, (*client.Client).Renew)
+}
+
+func (c *cli) releaseCommand() *cobra.Command {
+	return c.leaseCommand(&cobra.Command{
+		Use:   "release ELECTION --candidate ID --token N",
+		Short: "Give a lease back",
+		Long:  "Give a lease back, so that the next leader need not wait for its end. To do it twice is the same as once.",
+	}, (*client.Client).Release)
+}
+
+// leaseCommand is a command about a lease that the caller holds.
+func (c *cli) leaseCommand(cmd *cobra.Command, call func(*client.Client, context.Context, leadership.LeaseRequest) (leadership.Lease, error)) *cobra.Command {
+	var who candidateFlags
+	var token leadership.Token
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		key, err := c.requireKey(who.key)
+		if err != nil {
+			return err
+		}
+		r := leadership.LeaseRequest{Election: leadership.Election(args[0]), CandidateID: who.id, Key: key, Token: token}
+		return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
+			return call(server, ctx, r)
+		})
+	}
+	who.add(c, cmd)
+	c.addToken(cmd, &token)
+	return c.remote(cmd)
+}
+
+func (c *cli) addToken(cmd *cobra.Command, token *leadership.Token) {
+	cmd.Flags().Var(&value[leadership.Token]{token, "", "N", parseToken}, "token", "the fencing token that came with the lease")
+	c.require(cmd, "token", "REGENT_TOKEN")
+}
+
+func (c *cli) checkCommand() *cobra.Command {
+	var token leadership.Token
+	cmd := &cobra.Command{
+		Use:   "check ELECTION --token N",
+		Short: "Ask whether a fencing token is the present leader's",
+		Long:  "Ask whether a fencing token is the present leader's. If it is not, the exit code is 3: do not act on it.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := leadership.TokenCheck{Election: leadership.Election(args[0]), Token: token}
+			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
+				return server.CheckToken(ctx, r)
+			})
+		},
+	}
+	c.addToken(cmd, &token)
+	return c.remote(cmd)
+}

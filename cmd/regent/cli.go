@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+)
+
+// cli is one invocation: what all commands share.
+type cli struct {
+	system
+	env     map[string]string
+	sources map[*cobra.Command][]source
+
+	// Flags of several commands; see addRemote and addOutput.
+	server  string
+	timeout time.Duration
+	output  format
+
+	// started tells a mistake in the command line from a command that failed.
+	started bool
+}
+
+func newCLI(sys system) *cli {
+	sys.out = output{sys.out}
+	c := &cli{system: sys, env: map[string]string{}, sources: map[*cobra.Command][]source{}}
+	for _, entry := range sys.environ {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			c.env[name] = value
+		}
+	}
+	return c
+}
+
+const rootHelp = `Regent gives a fleet of agents one leader at a time.
+
+A leader holds a lease, which it renews, and a fencing token, which rises with every new leader. The lease makes it rare
+that two act at once; the token, checked where the write happens, makes it harmless.
+
+Exit codes:
+  0  done
+  1  another error
+  2  the command line or a setting is wrong
+  3  another candidate holds the lease, or the token is not the leader's
+  4  the lease is lost: stop acting as leader
+  5  the server, or its store, could not be reached
+  6  the wait for the lease timed out
+
+Data is written to standard output, everything else to standard error. There is no colour.`
+
+const (
+	groupService  = "service"
+	groupAgent    = "agent"
+	groupOperator = "operator"
+)
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:               "regent",
+		Short:             "Leadership as a service",
+		Long:              rootHelp,
+		Version:           currentBuild().Version,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return c.settle(cmd) },
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetVersionTemplate("regent {{.Version}}\n")
+	root.AddGroup(
+		&cobra.Group{ID: groupAgent, Title: "For agents:"},
+		&cobra.Group{ID: groupOperator, Title: "For people who look after them:"},
+		&cobra.Group{ID: groupService, Title: "The service:"},
+	)
+	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand())
+	c.add(root, groupOperator, c.statusCommand(), c.listCommand(), c.historyCommand(), c.configureCommand(), c.deleteCommand())
+	c.add(root, groupService, c.serveCommand(), c.migrateCommand())
+	c.add(root, "", c.versionCommand(), c.completionCommand())
+	root.SetHelpCommand(c.helpCommand())
+	return root
+}
+
+// add puts commands under root. What goes wrong before a command runs is the command line's fault.
+func (c *cli) add(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, cmd := range commands {
+		cmd.GroupID = group
+		cmd.DisableFlagsInUseLine = true
+		run := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			c.started = true
+			return run(cmd, args)
+		}
+		root.AddCommand(cmd)
+	}
+}
+
+// helpCommand is cobra's own, but that it fails if there is no such command.
+func (c *cli) helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Say how a command is used",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			return about.Help()
+		},
+	}
+}
+
+// oneElection is the argument of most commands.
+func oneElection(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%s takes one argument, the election's name, and was given %d", cmd.Name(), len(args))
+	}
+	return leadership.Election(args[0]).Validate()
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, and was given %q", cmd.Name(), args[0])
+	}
+	return nil
+}

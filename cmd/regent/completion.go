@@ -1,0 +1,74 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+	"regent/leadership/client"
+)
+
+func (c *cli) completionCommand() *cobra.Command {
+	shells := map[string]func(*cobra.Command) error{
+		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(c.out, true) },
+		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(c.out) },
+		"fish":       func(root *cobra.Command) error { return root.GenFishCompletion(c.out, true) },
+		"powershell": func(root *cobra.Command) error { return root.GenPowerShellCompletionWithDesc(c.out) },
+	}
+	return &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "Print a completion script for bash, zsh, fish or powershell",
+		Long: `Print a completion script. With bash, for this session:
+
+  source <(regent completion bash)
+
+Names of elections are completed from the server, if it answers within a second.`,
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || shells[args[0]] == nil {
+				return errors.New("completion takes one argument: bash, zsh, fish or powershell")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return shells[args[0]](cmd.Root()) },
+	}
+}
+
+// completionTimeout is what a person who pressed a key will wait for.
+const completionTimeout = time.Second
+
+// completionLimit is more names than anyone reads.
+const completionLimit = 100
+
+// completeElection offers the server's elections. It stays quiet about whatever goes wrong: the command itself will say it.
+func (c *cli) completeElection(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoFileComp
+	if len(args) > 0 || c.fill(cmd) != nil {
+		return nil, directive
+	}
+	var names []string
+	c.timeout = min(c.timeout, completionTimeout)
+	err := c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+		page, err := server.List(ctx, leadership.ListRequest{Prefix: prefix, Limit: completionLimit})
+		for _, lease := range page.Leases {
+			names = append(names, cobra.CompletionWithDesc(string(lease.Election), cmp.Or(string(lease.LeaderID), string(lease.State))))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, directive
+	}
+	return names, directive
+}
+
+// complete offers a flag's values.
+func (c *cli) complete(cmd *cobra.Command, flag string, values ...string) {
+	// The only error is that the flag is not there, or has completions already.
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}

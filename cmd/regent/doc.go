@@ -1,0 +1,10 @@
+// Regent is the service that gives a fleet of agents one leader at a time, and the command with which agents and operators speak to it.
+//
+//	regent serve                              run the service
+//	regent acquire reports --candidate me     ask to lead
+//	regent --help                             everything else, and the exit codes
+//
+// The package is wiring: each command reads its flags and the environment into plain values (a flag goes before the environment, and
+// that before the default), calls what does the work, and prints the answer. Data goes to standard output, everything else to
+// standard error. main is a call of run, which tests call as well.
+package main

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+// The exit codes are a promise to scripts; root's help has the table.
+const (
+	exitDone        = 0
+	exitOther       = 1
+	exitUsage       = 2
+	exitHeld        = 3
+	exitLost        = 4
+	exitUnreachable = 5
+)
+
+// usageError is a mistake in the command line or in a setting.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// report tells the person what went wrong and what to do next, and returns the exit code.
+func (c *cli) report(cmd *cobra.Command, err error) int {
+	if err != nil && !c.started {
+		err = usageError{err}
+	}
+	code := exitCode(err)
+	if code == exitDone {
+		return code
+	}
+	fmt.Fprintf(c.err, "regent: %s\n", c.sentence(err))
+	if advice := c.advice(cmd, err); advice != "" {
+		fmt.Fprintln(c.err, advice)
+	}
+	return code
+}
+
+func exitCode(err error) int {
+	switch {
+	case err == nil, stdoutClosed(err):
+		return exitDone
+	case errors.As(err, new(usageError)), errors.Is(err, leadership.InvalidArgument):
+		return exitUsage
+	case errors.Is(err, leadership.LeaseHeld), errors.Is(err, leadership.TokenStale):
+		return exitHeld
+	case errors.Is(err, leadership.LeaseLost):
+		return exitLost
+	case unreachable(err):
+		return exitUnreachable
+	}
+	return exitOther
+}
+
+// stdoutClosed says whether whoever read the output has seen enough.
+func stdoutClosed(err error) bool {
+	return errors.As(err, new(outputError)) && errors.Is(err, syscall.EPIPE)
+}
+
+func unreachable(err error) bool {
+	return errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown) ||
+		errors.Is(err, wire.Draining) || errors.Is(err, context.DeadlineExceeded) || noServer(err) != nil
+}
+
+// noServer is the cause if no answer came from a server at all.
+func noServer(err error) *url.Error {
+	var cause *url.Error
+	errors.As(err, &cause)
+	return cause
+}
+
+// sentence is err in one line. Of a refusal it is the part that is meant for people.
+func (c *cli) sentence(err error) string {
+	text := err.Error()
+	var refusal *leadership.Error
+	switch cause := noServer(err); {
+	case cause != nil && errors.Is(err, context.DeadlineExceeded):
+		text = fmt.Sprintf("%s did not answer within %v", c.server, c.timeout)
+	case cause != nil:
+		text = fmt.Sprintf("%s does not answer: %v", c.server, cause.Err)
+	case errors.As(err, &refusal) && refusal.Detail != "":
+		text = refusal.Detail
+		if unreachable(err) { // the detail says what to do, and takes for granted that the reader has seen the code
+			text = wire.MeaningOf(refusal.Code).Title + ": " + text
+		}
+	}
+	text = strings.ReplaceAll(text, "\n\nDid you mean this?", "; did you mean:")
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// advice is what to do next, where the sentence does not say it.
+func (c *cli) advice(cmd *cobra.Command, err error) string {
+	switch {
+	case errors.As(err, new(usageError)), errors.Is(err, leadership.InvalidArgument):
+		return fmt.Sprintf("Run '%s --help' for usage.", cmd.CommandPath())
+	case errors.Is(err, leadership.OutcomeUnknown):
+		return "It may have been done. The same command finds out; an acquire only if it is given a key of your own."
+	case noServer(err) != nil:
+		return "Start a server with 'regent serve', or name another with --server or REGENT_SERVER."
+	}
+	return ""
+}

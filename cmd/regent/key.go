@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+)
+
+// keyFlags are the ways to name a key. The flag's value is parsed late and by hand: the flag library repeats what it cannot parse.
+type keyFlags struct {
+	text string
+	file string
+}
+
+func (k *keyFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&k.text, "key", "", "the candidate's `KEY`; better in REGENT_KEY or --key-file, for others on this machine can read a command line")
+	cmd.Flags().StringVar(&k.file, "key-file", "", "`FILE` that holds the key; - is standard input")
+}
+
+// keyFileLimit is far above the 43 characters of a key, and far below what a wrong file could fill memory with.
+const keyFileLimit = 1 << 10
+
+// key reads the key that the flags, or else REGENT_KEY, name. It returns nil if none is named.
+func (c *cli) key(k keyFlags) (*leadership.Key, error) {
+	source, text := "--key", k.text
+	switch {
+	case k.text != "" && k.file != "":
+		return nil, usagef("give --key or --key-file, not both")
+	case k.file != "":
+		b, err := c.readKeyFile(k.file)
+		if err != nil {
+			return nil, err
+		}
+		source, text = "--key-file "+k.file, b
+	case text == "":
+		source, text = "REGENT_KEY", c.env["REGENT_KEY"]
+		if text == "" {
+			return nil, nil
+		}
+	}
+	key, err := leadership.ParseKey(strings.TrimSpace(text))
+	if err != nil {
+		return nil, usagef("%s: %w", source, err)
+	}
+	return &key, nil
+}
+
+// requireKey is key for a command that cannot do without.
+func (c *cli) requireKey(k keyFlags) (leadership.Key, error) {
+	key, err := c.key(k)
+	switch {
+	case err != nil:
+		return leadership.Key{}, err
+	case key == nil:
+		return leadership.Key{}, usagef("the key is missing; set REGENT_KEY, or give --key-file or --key, to the key that acquire printed or was given")
+	}
+	return *key, nil
+}
+
+func (c *cli) readKeyFile(path string) (string, error) {
+	in := c.in
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", usagef("--key-file: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, keyFileLimit))
+	if err != nil {
+		return "", fmt.Errorf("--key-file %s: %w", path, err)
+	}
+	return string(b), nil
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+)
+
+// system is what a process has: its streams and its environment, as os.Environ gives it.
+type system struct {
+	in       io.Reader
+	out, err io.Writer
+	environ  []string
+}
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.Environ()}))
+}
+
+// run is one invocation of regent. It returns the exit code.
+func run(ctx context.Context, args []string, sys system) int {
+	c := newCLI(sys)
+	root := c.root()
+	root.SetArgs(append([]string{}, args...)) // never nil, for which cobra would take the process's own
+	cmd, err := root.ExecuteContextC(ctx)
+	return c.report(cmd, err)
+}

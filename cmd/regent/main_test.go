@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"regent/httpapi"
+	"regent/leadership"
+	"regent/store/memory"
+)
+
+// beRegent makes the test binary be regent, for tests that need a process to signal.
+const beRegent = "BE_REGENT=1"
+
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Environ(), beRegent) {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// result is what an invocation of regent left behind.
+type result struct {
+	code     int
+	out, err string
+}
+
+// regent runs a command in this process. args is split at spaces.
+func regent(t *testing.T, env []string, args string, more ...string) result {
+	t.Helper()
+	return regentReading(t, "", env, args, more...)
+}
+
+func regentReading(t *testing.T, in string, env []string, args string, more ...string) result {
+	t.Helper()
+	var out, err bytes.Buffer
+	code := run(t.Context(), append(strings.Fields(args), more...), system{strings.NewReader(in), &out, &err, env})
+	return result{code, out.String(), err.String()}
+}
+
+func (r result) want(t *testing.T, code int) result {
+	t.Helper()
+	if r.code != code {
+		t.Fatalf("exit code %d, want %d\nstdout: %s\nstderr: %s", r.code, code, r.out, r.err)
+	}
+	return r
+}
+
+// clock is the time of a store under test.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time // guarded by mu
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// startServer serves an empty store, and returns the environment that leads to it.
+func startServer(t *testing.T, c *clock) []string {
+	t.Helper()
+	leases := memory.New(memory.Config{Now: c.Now})
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: leadership.New(leases)}))
+	t.Cleanup(server.Close)
+	return []string{"REGENT_SERVER=" + server.URL}
+}
+
+// testKey is a key of tests: the same byte all over.
+func testKey(b byte) string {
+	var k leadership.Key
+	for i := range k {
+		k[i] = b
+	}
+	return k.Text()
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+	"regent/leadership/client"
+)
+
+func (c *cli) configureCommand() *cobra.Command {
+	var wanted leadership.ConfigureRequest
+	cmd := &cobra.Command{
+		Use:   "configure ELECTION [--lease DURATION] [--lock-delay DURATION]",
+		Short: "Create an election, or change its configuration",
+		Long: `Create an election, change its configuration, or bring a deleted one back. What is not given stays as it is. A lease that
+is held keeps its duration; the next one gets the new.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			wanted.Election = leadership.Election(args[0])
+			keepLease, keepDelay := !cmd.Flags().Changed("lease"), !cmd.Flags().Changed("lock-delay")
+			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
+				return configure(ctx, server, wanted, keepLease, keepDelay)
+			})
+		},
+	}
+	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LeaseDuration, "", "DURATION", parseLease}, "lease", "what a lease lasts unless its candidate asks for another, from 1s to 24h (default for a new election: 30s)")
+	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LockDelay, "", "DURATION", parseLockDelay}, "lock-delay", "how long nobody may lead after a lease that ended without a release, up to 24h (default for a new election: 0s)")
+	addCondition(cmd, &wanted.IfRevision)
+	return c.remote(cmd)
+}
+
+// configure fills in what is to stay as it is. That makes it read before it writes; it writes only if nothing came between.
+func configure(ctx context.Context, server *client.Client, wanted leadership.ConfigureRequest, keepLease, keepDelay bool) (leadership.Lease, error) {
+	if !keepLease && !keepDelay {
+		return server.Configure(ctx, wanted)
+	}
+	now, err := server.Get(ctx, wanted.Election)
+	if errors.Is(err, leadership.NotFound) {
+		return server.Configure(ctx, wanted)
+	}
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	if keepLease {
+		wanted.Config.LeaseDuration = now.Config.LeaseDuration
+	}
+	if keepDelay {
+		wanted.Config.LockDelay = now.Config.LockDelay
+	}
+	if wanted.IfRevision == 0 {
+		wanted.IfRevision = now.Revision
+	}
+	return server.Configure(ctx, wanted)
+}
+
+func (c *cli) deleteCommand() *cobra.Command {
+	var r leadership.DeleteRequest
+	cmd := &cobra.Command{
+		Use:   "delete ELECTION [--force]",
+		Short: "Delete an election",
+		Long: `Delete an election. While somebody leads it, that takes --force: the leader hears of it at its next renewal, and nobody can
+lead before its lease would have ended by itself. The history stays, and so does the fencing token: brought back with
+configure, the election goes on counting where it was.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Election = leadership.Election(args[0])
+			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
+				return server.Delete(ctx, r)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&r.Force, "force", false, "delete it even while somebody leads it")
+	addCondition(cmd, &r.IfRevision)
+	return c.remote(cmd)
+}
+
+func addCondition(cmd *cobra.Command, r *leadership.Revision) {
+	cmd.Flags().Var(&value[leadership.Revision]{r, "", "N", parseCondition}, "if-revision", "do it only if the election is still at this revision")
+}

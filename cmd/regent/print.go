@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf16"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+// output marks the errors of standard output, so that they are not taken for those of a connection.
+type output struct{ w io.Writer }
+
+type outputError struct{ error }
+
+func (e outputError) Unwrap() error { return e.error }
+
+func (o output) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if err != nil {
+		err = outputError{err}
+	}
+	return n, err
+}
+
+// printDocuments writes each document on a line of its own.
+func printDocuments[T, W any](c *cli, items []T, toWire func(T) W) error {
+	e := json.NewEncoder(c.out)
+	e.SetEscapeHTML(false)
+	for _, item := range items {
+		if err := e.Encode(toWire(item)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printTable writes rows of cells, aligned.
+func (c *cli) printTable(rows [][]string) error {
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+func (c *cli) printGrant(g leadership.Grant, withKey bool) error {
+	if !withKey {
+		return c.printLease(g.Lease)
+	}
+	defer fmt.Fprintln(c.err, "Keep the key: it is shown this once, and renew and release need it.")
+	if c.output == document {
+		return printDocuments(c, []leadership.Grant{g}, func(g leadership.Grant) wire.Grant {
+			return wire.Grant{Lease: wire.NewLease(g.Lease), Key: g.Key.Text()}
+		})
+	}
+	return c.printTable(append(leaseRows(g.Lease), []string{"key", g.Key.Text()}))
+}
+
+func (c *cli) printLease(l leadership.Lease) error {
+	if c.output == document {
+		return printDocuments(c, []leadership.Lease{l}, wire.NewLease)
+	}
+	return c.printTable(leaseRows(l))
+}
+
+// leaseRows has a row for each thing there is to say.
+func leaseRows(l leadership.Lease) [][]string {
+	var rows [][]string
+	row := func(name, value string) { rows = append(rows, []string{name, value}) }
+	row("election", string(l.Election))
+	row("state", stateOf(l))
+	if l.State == leadership.Held {
+		row("leader", string(l.LeaderID))
+	}
+	row("fencing token", fmt.Sprint(l.Token))
+	row("revision", fmt.Sprint(l.Revision))
+	row("lease", l.LeaseDuration.String())
+	row("lock delay", l.Config.LockDelay.String())
+	if l.State == leadership.Held {
+		row("expires in", shortly(l.ExpiresIn))
+		row("renew in", shortly(l.RenewIn))
+		row("acquired", instant(l.AcquiredAt))
+	}
+	if l.LockedFor > 0 {
+		row("locked for", shortly(l.LockedFor))
+	}
+	if l.Metadata != "" {
+		row("metadata", printable(string(l.Metadata)))
+	}
+	return rows
+}
+
+func (c *cli) printLeases(leases []leadership.Lease) error {
+	if c.output == document {
+		return printDocuments(c, leases, wire.NewLease)
+	}
+	rows := [][]string{{"ELECTION", "STATE", "LEADER", "TOKEN", "EXPIRES IN", "REVISION"}}
+	for _, l := range leases {
+		leader, expires := "-", "-"
+		if l.State == leadership.Held {
+			leader, expires = string(l.LeaderID), shortly(l.ExpiresIn)
+		}
+		rows = append(rows, []string{string(l.Election), stateOf(l), leader, fmt.Sprint(l.Token), expires, fmt.Sprint(l.Revision)})
+	}
+	return c.printTable(rows)
+}
+
+func (c *cli) printEvents(events []leadership.Event) error {
+	if c.output == document {
+		return printDocuments(c, events, wire.NewEvent)
+	}
+	rows := [][]string{{"REVISION", "AT", "TYPE", "LEADER", "BEFORE", "TOKEN"}}
+	for _, e := range events {
+		rows = append(rows, []string{
+			fmt.Sprint(e.Revision), instant(e.At), string(e.Type), orDash(e.LeaderID), orDash(e.PreviousLeaderID), fmt.Sprint(e.Token),
+		})
+	}
+	return c.printTable(rows)
+}
+
+func stateOf(l leadership.Lease) string {
+	if l.Deleted {
+		return "deleted"
+	}
+	return string(l.State)
+}
+
+func orDash(id leadership.CandidateID) string {
+	if id == "" {
+		return "-"
+	}
+	return string(id)
+}
+
+// shortly is what is left, never more than that.
+func shortly(d time.Duration) string { return d.Truncate(time.Millisecond).String() }
+
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// printable keeps what a leader says of itself from steering the terminal of whoever reads it. In JSON such characters can only
+// stand in strings, where they can be escaped.
+func printable(metadata string) string {
+	var b strings.Builder
+	for _, r := range metadata {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}

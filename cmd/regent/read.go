@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+	"regent/leadership/client"
+)
+
+func (c *cli) statusCommand() *cobra.Command {
+	return c.remote(&cobra.Command{
+		Use:   "status ELECTION",
+		Short: "Show who leads an election",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
+				return server.Get(ctx, leadership.Election(args[0]))
+			})
+		},
+	})
+}
+
+func (c *cli) listCommand() *cobra.Command {
+	var prefix string
+	cmd := &cobra.Command{
+		Use:   "list [--prefix TEXT]",
+		Short: "List the elections and who leads them",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				leases, err := list(ctx, server, prefix)
+				if err != nil {
+					return err
+				}
+				return c.printLeases(leases)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&prefix, "prefix", "", "only elections whose names begin with `TEXT`")
+	return c.remote(cmd)
+}
+
+// list reads all pages.
+func list(ctx context.Context, server *client.Client, prefix string) ([]leadership.Lease, error) {
+	var leases []leadership.Lease
+	r := leadership.ListRequest{Prefix: prefix, Limit: leadership.MaxPageSize}
+	for {
+		page, err := server.List(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		leases = append(leases, page.Leases...)
+		if page.Next == "" {
+			return leases, nil
+		}
+		r.After = page.Next
+	}
+}
+
+func (c *cli) historyCommand() *cobra.Command {
+	var after leadership.Revision
+	cmd := &cobra.Command{
+		Use:   "history ELECTION [--after N]",
+		Short: "Show what happened to an election, oldest first",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				events, err := history(ctx, server, leadership.Election(args[0]), after)
+				if err != nil {
+					return err
+				}
+				return c.printEvents(events)
+			})
+		},
+	}
+	cmd.Flags().Var(&value[leadership.Revision]{&after, "0", "N", parseRevision}, "after", "only what came after this revision")
+	return c.remote(cmd)
+}
+
+// history reads all pages.
+func history(ctx context.Context, server *client.Client, e leadership.Election, after leadership.Revision) ([]leadership.Event, error) {
+	var events []leadership.Event
+	for {
+		page, err := server.Events(ctx, leadership.EventsRequest{Election: e, After: after, Limit: leadership.MaxPageSize})
+		if err != nil || len(page) == 0 {
+			return events, err
+		}
+		events = append(events, page...)
+		after = page[len(page)-1].Revision
+	}
+}

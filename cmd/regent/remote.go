@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+	"regent/leadership/client"
+)
+
+const (
+	defaultServer  = "http://127.0.0.1:8080"
+	defaultTimeout = 10 * time.Second
+)
+
+// addRemote gives a command what it needs to speak to a server.
+func (c *cli) addRemote(cmd *cobra.Command) {
+	c.server, c.timeout = defaultServer, defaultTimeout
+	cmd.Flags().Var(&value[string]{&c.server, defaultServer, "URL", parseServer}, "server", "the Regent server")
+	cmd.Flags().Var(&value[time.Duration]{&c.timeout, defaultTimeout.String(), "DURATION", parseTimeout}, "timeout", "how long to wait for the server")
+	c.from(cmd, "server", "REGENT_SERVER")
+	c.from(cmd, "timeout", "REGENT_TIMEOUT")
+}
+
+// addOutput gives a command a choice of how its data is printed.
+func (c *cli) addOutput(cmd *cobra.Command) {
+	c.output = table
+	cmd.Flags().Var(&value[format]{&c.output, string(table), "FORMAT", parseFormat}, "output", "table, or json: a document of the API on each line")
+	c.from(cmd, "output", "REGENT_OUTPUT")
+	c.complete(cmd, "output", string(table), string(document))
+}
+
+// remote makes a command out of one that has the flags of its own: it speaks to a server, about one election, and prints data.
+func (c *cli) remote(cmd *cobra.Command) *cobra.Command {
+	if cmd.Args == nil {
+		cmd.Args = oneElection
+		cmd.ValidArgsFunction = c.completeElection
+	}
+	c.addRemote(cmd)
+	c.addOutput(cmd)
+	return cmd
+}
+
+// ask calls the server, within the timeout; it is the only one, so that a long one is not cut short by the client's own.
+func (c *cli) ask(ctx context.Context, call func(context.Context, *client.Client) error) error {
+	server, err := client.New(client.Config{Server: c.server, HTTP: &http.Client{}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	return call(ctx, server)
+}
+
+// askLease calls the server for a lease and prints it.
+func (c *cli) askLease(ctx context.Context, call func(context.Context, *client.Client) (leadership.Lease, error)) error {
+	return c.ask(ctx, func(ctx context.Context, server *client.Client) error {
+		lease, err := call(ctx, server)
+		if err != nil {
+			return err
+		}
+		return c.printLease(lease)
+	})
+}

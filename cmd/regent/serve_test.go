@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"regent/httpapi/wire"
+)
+
+// logLines reads what serve logs.
+type logLines struct{ *bufio.Scanner }
+
+// await reads until the line with that message and returns it. It fails the test if the log ends first.
+func (l logLines) await(t *testing.T, message string) map[string]any {
+	t.Helper()
+	var seen strings.Builder
+	for l.Scan() {
+		var line map[string]any
+		if err := json.Unmarshal(l.Bytes(), &line); err == nil && line["message"] == message {
+			return line
+		}
+		fmt.Fprintln(&seen, l.Text())
+	}
+	t.Fatalf("the log ended without %q (%v):\n%s", message, l.Err(), seen.String())
+	return nil
+}
+
+// process is a regent serve of its own.
+type process struct {
+	*exec.Cmd
+	log logLines
+	env []string // leads other commands to it
+}
+
+func startProcess(t *testing.T, args ...string) *process {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd.Env = []string{beRegent, "HOME=" + t.TempDir()}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Cmd: cmd, log: logLines{bufio.NewScanner(stderr)}}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	address := p.log.await(t, "serving")["address"].(string)
+	p.env = []string{"REGENT_SERVER=http://" + address}
+	return p
+}
+
+// signal sends one and waits for the end.
+func (p *process) end(t *testing.T, s os.Signal) *os.ProcessState {
+	t.Helper()
+	if err := p.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+	for p.log.Scan() { // to the end, which Wait may not come before
+	}
+	p.Wait()
+	return p.ProcessState
+}
+
+func TestALeaseSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "regent.db")
+	key := "REGENT_KEY=" + testKey(1)
+	p := startProcess(t, "--store", "bolt:"+path)
+	regent(t, append(p.env, key), "acquire reports --candidate agent-1 --lease 1h").want(t, exitDone)
+	regent(t, p.env, "acquire reports --candidate agent-2").want(t, exitHeld)
+	if state := p.end(t, syscall.SIGTERM); state.ExitCode() != exitDone {
+		t.Fatalf("after SIGTERM: %v", state)
+	}
+
+	p = startProcess(t, "--store", "bolt:"+path)
+	regent(t, p.env, "check reports --token 1").want(t, exitDone)
+	regent(t, p.env, "acquire reports --candidate agent-2").want(t, exitHeld)
+	regent(t, append(p.env, key), "renew reports --candidate agent-1 --token 1").want(t, exitDone)
+	if state := p.end(t, syscall.SIGINT); state.ExitCode() != exitDone {
+		t.Errorf("after SIGINT: %v", state)
+	}
+}
+
+func TestASecondServiceOnTheFileIsRefused(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "regent.db")
+	p := startProcess(t, "--store", "bolt:"+path)
+	r := regent(t, nil, "serve --listen 127.0.0.1:0 --store bolt:"+path)
+	if r.code == exitDone || !strings.Contains(r.err, path) {
+		t.Errorf("exit code %d, %q; want an error that names the file", r.code, r.err)
+	}
+	regent(t, p.env, "list").want(t, exitDone)
+}
+
+// openCall starts a call whose body never comes, and returns when the service waits for it.
+func openCall(t *testing.T, address string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: regent\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", wire.Path("e", wire.Acquire))
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("%q, %v; want 100 Continue", line, err)
+	}
+	return conn
+}
+
+func TestASecondSignalEndsItAtOnce(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, "--store", "memory:")
+	openCall(t, strings.TrimPrefix(p.env[0], "REGENT_SERVER=http://"))
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.log.await(t, "stopping")
+	state := p.end(t, syscall.SIGTERM)
+	if status := state.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGTERM {
+		t.Errorf("%v; want that the second SIGTERM ended it", state)
+	}
+}
+
+func TestAClosedStandardOutputEndsACommandQuietly(t *testing.T) {
+	t.Parallel()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.Close()
+	var stderr strings.Builder
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "version")
+	cmd.Env, cmd.Stdout, cmd.Stderr = []string{beRegent}, writer, &stderr
+	cmd.Run()
+	writer.Close()
+	if stderr.String() != "" {
+		t.Errorf("stderr: %s", stderr.String())
+	}
+}
+
+// service is a serve in this process.
+type service struct {
+	log  logLines
+	stop context.CancelFunc
+	code chan int
+}
+
+func startService(t *testing.T, env []string, args ...string) *service {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	s := &service{log: logLines{bufio.NewScanner(reader)}, stop: cancel, code: make(chan int, 1)}
+	go func() {
+		s.code <- run(ctx, append([]string{"serve"}, args...), system{strings.NewReader(""), io.Discard, writer, env})
+		writer.Close()
+	}()
+	t.Cleanup(func() { s.end() })
+	return s
+}
+
+// end stops it, if it runs, and returns its exit code.
+func (s *service) end() int {
+	s.stop()
+	for s.log.Scan() { // a pipe has to be read for its writer to go on
+	}
+	code := <-s.code
+	s.code <- code
+	return code
+}
+
+func TestTheDefaultStoreIsThePersonsOwn(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	s := startService(t, []string{"HOME=" + home}, "--listen", "127.0.0.1:0")
+	path := filepath.Join(home, ".local", "state", "regent", "regent.db")
+	if line := s.log.await(t, "serving"); line["store"] != "bolt:"+path || line["severity"] != "INFO" {
+		t.Errorf("%v; want the store bolt:%s", line, path)
+	}
+	if code := s.end(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	for name, want := range map[string]os.FileMode{filepath.Dir(path): os.ModeDir | 0o700, path: 0o600} {
+		if info, err := os.Stat(name); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v; want mode %v", name, info.Mode(), err, want)
+		}
+	}
+}
+
+func TestAMemoryStoreIsWarnedAbout(t *testing.T) {
+	t.Parallel()
+	s := startService(t, []string{"FIRESTORE_EMULATOR_HOST=127.0.0.1:1"}, "--listen", "127.0.0.1:0", "--store", "memory:", "--dev")
+	address := s.log.await(t, "serving")["address"].(string)
+	line := s.log.await(t, "the leases are in memory: a restart forgets them, and their fencing tokens start from 1 again")
+	if line["severity"] != "WARNING" {
+		t.Errorf("%v; want a warning", line)
+	}
+	for _, path := range []string{wire.PathLive, wire.PathReady, wire.PathSpec} {
+		reply, err := http.Get("http://" + address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		if reply.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", path, reply.Status)
+		}
+	}
+	if code := s.end(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestAnAddressInUseIsAnErrorAndLetsGoOfTheStore(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	path := filepath.Join(t.TempDir(), "regent.db")
+	args := fmt.Sprintf("serve --store bolt:%s --listen %s", path, listener.Addr())
+	for range 2 { // the second would find the file locked
+		if r := regent(t, nil, args).want(t, exitOther); !strings.Contains(r.err, "address already in use") || !strings.Contains(r.err, "--listen") {
+			t.Errorf("%q; want what is wrong and what to do", r.err)
+		}
+	}
+}
+
+func TestAStateFolderThatCannotBeMadeIsAnError(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := regent(t, []string{"HOME=" + file}, "serve --listen 127.0.0.1:0").want(t, exitOther); !strings.Contains(r.err, "--store bolt:PATH") {
+		t.Errorf("%q; want what to do", r.err)
+	}
+}
+
+func TestMigrateSaysWhatItDid(t *testing.T) {
+	t.Parallel()
+	r := regent(t, []string{"REGENT_STORE=memory:"}, "migrate").want(t, exitDone)
+	if !strings.HasPrefix(r.out, "nothing to do") || r.err != "" {
+		t.Errorf("stdout %q, stderr %q", r.out, r.err)
+	}
+	env := []string{"FIRESTORE_EMULATOR_HOST=127.0.0.1:1", "SPANNER_EMULATOR_HOST=127.0.0.1:2"}
+	r = regent(t, env, "migrate --store firestore:p").want(t, exitDone)
+	if want := "FIRESTORE_EMULATOR_HOST is set: this prepares the emulator at 127.0.0.1:1\n"; r.err != want {
+		t.Errorf("stderr %q, want %q", r.err, want)
+	}
+}
+
+func TestCallsThatTakeTooLongAreCutOff(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered := make(chan struct{})
+	server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-r.Context().Done()
+	})}
+	go server.Serve(listener)
+	go http.Get("http://" + listener.Addr().String())
+	<-entered
+	if err := shutdown(server, time.Millisecond); err == nil || !strings.Contains(err.Error(), "cut off after 1ms") {
+		t.Errorf("%v; want that calls were cut off", err)
+	}
+}

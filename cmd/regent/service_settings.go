@@ -1,0 +1,107 @@
+package main
+
+import (
+	"cmp"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// serviceSettings are where serve listens and where it keeps the leases. As the flags give them, an empty text is a setting that
+// nobody made.
+type serviceSettings struct {
+	listen string // HOST:PORT
+	store  string // see store.Open
+	dev    bool
+}
+
+const defaultListen = "127.0.0.1:8080"
+
+// resolve fills in what nobody set, and refuses what would surprise.
+func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error) {
+	s, err := s.withListen(env)
+	if err != nil {
+		return s, err
+	}
+	if err := s.refuseEmulators(env); err != nil {
+		return s, err
+	}
+	return s.withStore(env)
+}
+
+// withListen settles the address. Cloud Run says by PORT where it expects a service, and reaches it from outside the container.
+func (s serviceSettings) withListen(env map[string]string) (serviceSettings, error) {
+	if port := env["PORT"]; s.listen == "" && port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return s, usagef("PORT=%q is not a port from 1 to 65535; mend it, or give --listen HOST:PORT", port)
+		}
+		s.listen = "0.0.0.0:" + port
+	}
+	s.listen = cmp.Or(s.listen, defaultListen)
+	host, port, err := net.SplitHostPort(s.listen)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+		return s, usagef("--listen %q is not HOST:PORT; write it as %s, or [::1]:8080, with a port from 0 (any) to 65535", s.listen, defaultListen)
+	}
+	if s.dev && !isLoopback(host) {
+		return s, usagef("--dev serves this machine only, and %s can be reached from others; give --listen %s, or leave --dev out", s.listen, defaultListen)
+	}
+	return s, nil
+}
+
+// isLoopback takes no host, which is every address of the machine, for what it is.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+const emulatorSuffix = "_EMULATOR_HOST"
+
+// refuseEmulators keeps a service that people rely on from writing its leases into an emulator, which Google's libraries do without
+// a word when such a variable is set.
+func (s serviceSettings) refuseEmulators(env map[string]string) error {
+	if s.dev {
+		return nil
+	}
+	var set []string
+	for name, value := range env {
+		if strings.HasSuffix(name, emulatorSuffix) && value != "" {
+			set = append(set, name)
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	slices.Sort(set)
+	return usagef("%s is set, and an emulator forgets every lease; unset it, or give --dev if that is what you want", strings.Join(set, ", "))
+}
+
+// withStore settles the store. Where there is no disk that stays, there is no default.
+func (s serviceSettings) withStore(env map[string]string) (serviceSettings, error) {
+	if s.store != "" {
+		return s, nil
+	}
+	if env["K_SERVICE"] != "" {
+		return s, usagef("on Cloud Run a local file is lost with its instance; give --store (or REGENT_STORE), such as firestore:PROJECT")
+	}
+	path, err := statePath(env)
+	if err != nil {
+		return s, err
+	}
+	s.store = "bolt:" + path
+	return s, nil
+}
+
+// statePath is where the XDG base directory specification wants what a program keeps: a relative XDG_STATE_HOME does not count.
+func statePath(env map[string]string) (string, error) {
+	folder := env["XDG_STATE_HOME"]
+	if !filepath.IsAbs(folder) {
+		home := env["HOME"]
+		if !filepath.IsAbs(home) {
+			return "", usagef("there is no home folder to keep leases in; say where with --store bolt:PATH")
+		}
+		folder = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(folder, "regent", "regent.db"), nil
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"regent/httpapi"
+	"regent/leadership"
+	"regent/store/memory"
+)
+
+// serverWith returns the URL of a server that knows one election.
+func serverWith(t *testing.T, e leadership.Election) string {
+	t.Helper()
+	service := leadership.New(memory.New(memory.Config{}))
+	if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: e}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: service}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestAFlagGoesBeforeTheEnvironment(t *testing.T) {
+	t.Parallel()
+	one, other := serverWith(t, "one"), serverWith(t, "other")
+	env := []string{"REGENT_SERVER=" + one, "REGENT_OUTPUT=json"}
+	if r := regent(t, env, "list").want(t, exitDone); !strings.Contains(r.out, `"election":"one"`) {
+		t.Errorf("with the environment alone: %s", r.out)
+	}
+	if r := regent(t, env, "list --output table --server "+other).want(t, exitDone); !strings.HasPrefix(r.out, "ELECTION") || !strings.Contains(r.out, "other") {
+		t.Errorf("with flags: %s", r.out)
+	}
+}
+
+func TestAnEmptyVariableIsNotSet(t *testing.T) {
+	t.Parallel()
+	server := serverWith(t, "one")
+	regent(t, []string{"REGENT_OUTPUT=", "REGENT_TIMEOUT="}, "list --server "+server).want(t, exitDone)
+	regent(t, []string{"REGENT_CANDIDATE="}, "acquire one --server "+server).want(t, exitUsage)
+}
+
+func TestAWrongVariableIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ variable, args string }{
+		{"REGENT_TIMEOUT=soon", "list"},
+		{"REGENT_SERVER=nowhere", "list"},
+		{"REGENT_OUTPUT=yaml", "list"},
+		{"REGENT_TOKEN=first", "check e"},
+		{"REGENT_CANDIDATE=a/b", "acquire e"},
+		{"REGENT_STORE=redis:", "migrate"},
+		{"REGENT_KEY=short", "acquire e --candidate a"},
+		{"REGENT_LISTEN=8080", "serve --store memory:"},
+		{"PORT=http", "serve --store memory:"},
+	} {
+		name, value, _ := strings.Cut(c.variable, "=")
+		r := regent(t, []string{c.variable}, c.args).want(t, exitUsage)
+		if !strings.Contains(r.err, name) && !strings.Contains(r.err, value) {
+			t.Errorf("%s %s: %q names neither the variable nor its value", c.variable, c.args, r.err)
+		}
+	}
+}
+
+func TestWhereServeListensAndStores(t *testing.T) {
+	t.Parallel()
+	home := []string{"HOME=/home/me"}
+	for _, c := range []struct {
+		name          string
+		set           serviceSettings
+		env           []string
+		listen, store string
+	}{
+		{"nothing is set", serviceSettings{}, home, "127.0.0.1:8080", "bolt:/home/me/.local/state/regent/regent.db"},
+		{"the state folder is elsewhere", serviceSettings{}, append(home, "XDG_STATE_HOME=/state"), "127.0.0.1:8080", "bolt:/state/regent/regent.db"},
+		{"a relative state folder does not count", serviceSettings{}, append(home, "XDG_STATE_HOME=state"), "127.0.0.1:8080", "bolt:/home/me/.local/state/regent/regent.db"},
+		{"PORT is every address", serviceSettings{store: "memory:"}, []string{"PORT=9000"}, "0.0.0.0:9000", "memory:"},
+		{"an address goes before PORT", serviceSettings{listen: "127.0.0.1:1", store: "memory:"}, []string{"PORT=9000"}, "127.0.0.1:1", "memory:"},
+		{"port 0 is any", serviceSettings{listen: "[::1]:0", store: "memory:"}, nil, "[::1]:0", "memory:"},
+		{"no host is every address", serviceSettings{listen: ":8080", store: "memory:"}, nil, ":8080", "memory:"},
+		{"--dev allows an emulator", serviceSettings{store: "memory:", dev: true}, []string{"SPANNER_EMULATOR_HOST=localhost:9010"}, "127.0.0.1:8080", "memory:"},
+		{"--dev with localhost", serviceSettings{listen: "localhost:80", store: "memory:", dev: true}, nil, "localhost:80", "memory:"},
+		{"--dev with IPv6", serviceSettings{listen: "[::1]:80", store: "memory:", dev: true}, nil, "[::1]:80", "memory:"},
+		{"an empty emulator variable is not set", serviceSettings{store: "memory:"}, []string{"PUBSUB_EMULATOR_HOST="}, "127.0.0.1:8080", "memory:"},
+		{"on Cloud Run with a store", serviceSettings{store: "firestore:p"}, []string{"K_SERVICE=regent", "PORT=8080"}, "0.0.0.0:8080", "firestore:p"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := c.set.resolve(newCLI(system{environ: c.env}).env)
+			if err != nil || got.listen != c.listen || got.store != c.store {
+				t.Errorf("%+v, %v; want %s and %s", got, err, c.listen, c.store)
+			}
+		})
+	}
+}
+
+func TestServeRefusesWhatWouldSurprise(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, args string
+		env        []string
+		want       string
+	}{
+		{"an emulator", "serve --store memory:", []string{"FIRESTORE_EMULATOR_HOST=localhost:8081"}, "FIRESTORE_EMULATOR_HOST is set, and an emulator forgets every lease; unset it, or give --dev"},
+		{"an emulator nobody has heard of", "serve --store memory:", []string{"NEW_EMULATOR_HOST=x"}, "NEW_EMULATOR_HOST"},
+		{"two emulators", "serve --store memory:", []string{"SPANNER_EMULATOR_HOST=x", "PUBSUB_EMULATOR_HOST=y"}, "PUBSUB_EMULATOR_HOST, SPANNER_EMULATOR_HOST"},
+		{"--dev on every address", "serve --store memory: --dev --listen 0.0.0.0:0", nil, "--dev serves this machine only"},
+		{"--dev without a host", "serve --store memory: --dev --listen :0", nil, "--dev serves this machine only"},
+		{"--dev on another address", "serve --store memory: --dev --listen 192.0.2.1:0", nil, "--dev serves this machine only"},
+		{"--dev on a name", "serve --store memory: --dev --listen example.com:0", nil, "--dev serves this machine only"},
+		{"--dev on PORT", "serve --store memory: --dev", []string{"PORT=8080"}, "--dev serves this machine only"},
+		{"no port", "serve --store memory: --listen 127.0.0.1", nil, "is not HOST:PORT"},
+		{"an empty port", "serve --store memory: --listen 127.0.0.1:", nil, "is not HOST:PORT"},
+		{"a port too high", "serve --store memory: --listen 127.0.0.1:65536", nil, "is not HOST:PORT"},
+		{"a negative port", "serve --store memory: --listen 127.0.0.1:-1", nil, "is not HOST:PORT"},
+		{"a port with a name", "serve --store memory: --listen 127.0.0.1:http", nil, "is not HOST:PORT"},
+		{"IPv6 without brackets", "serve --store memory: --listen ::1:80", nil, "is not HOST:PORT"},
+		{"PORT out of range", "serve --store memory:", []string{"PORT=0"}, `PORT="0" is not a port`},
+		{"PORT as a URL", "serve --store memory:", []string{"PORT=tcp://10.0.0.1:80"}, "is not a port from 1 to 65535"},
+		{"a local file on Cloud Run", "serve", []string{"K_SERVICE=regent", "HOME=/root"}, "a local file is lost with its instance; give --store"},
+		{"no home", "serve", nil, "no home folder to keep leases in; say where with --store bolt:PATH"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := regent(t, c.env, c.args).want(t, exitUsage)
+			if !strings.Contains(r.err, c.want) || strings.Count(r.err, "\n") != 2 {
+				t.Errorf("%q: want one line with %q, and the hint", r.err, c.want)
+			}
+		})
+	}
+}
+
+func TestTheKeyComesFromWhereverItIsSafe(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(testKey(2)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		flags keyFlags
+		env   []string
+		want  string
+	}{
+		{"nowhere", keyFlags{}, nil, ""},
+		{"the flag", keyFlags{text: testKey(1)}, nil, testKey(1)},
+		{"the file", keyFlags{file: file}, nil, testKey(2)},
+		{"standard input", keyFlags{file: "-"}, nil, testKey(3)},
+		{"the environment", keyFlags{}, []string{"REGENT_KEY=" + testKey(4)}, testKey(4)},
+		{"the flag before the environment", keyFlags{text: testKey(1)}, []string{"REGENT_KEY=" + testKey(4)}, testKey(1)},
+		{"the file before the environment", keyFlags{file: file}, []string{"REGENT_KEY=" + testKey(4)}, testKey(2)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			key, err := newCLI(system{in: strings.NewReader(testKey(3)), environ: c.env}).key(c.flags)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := text(key); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func text(k *leadership.Key) string {
+	if k == nil {
+		return ""
+	}
+	return k.Text()
+}
+
+func TestReadinessIsTheStoresUntilTheServiceDrains(t *testing.T) {
+	t.Parallel()
+	leases := memory.New(memory.Config{})
+	r := &readiness{store: leases}
+	if err := r.check(t.Context()); err != nil {
+		t.Errorf("a store that answers: %v", err)
+	}
+	r.drain()
+	if err := r.check(t.Context()); !unreachable(err) || errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("while draining: %v", err)
+	}
+	leases.Close()
+	if err := (&readiness{store: leases}).check(t.Context()); !errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("a store that is closed: %v", err)
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"acquir e", `unknown command "acquir" for "regent"; did you mean: acquire`},
+		{"lead e", `unknown command "lead"`},
+		{"help lead", `unknown command "lead"`},
+		{"--nope", "unknown flag: --nope"},
+		{"-5", "unknown shorthand flag"},
+		{"status", "one argument"},
+		{"status a b", "one argument"},
+		{"status A", "a-z, 0-9"},
+		{"status ../x", "a-z, 0-9"},
+		{"status " + strings.Repeat("x", 129), "128"},
+		{"list x", `no arguments, and was given "x"`},
+		{"serve x", `no arguments, and was given "x"`},
+		{"version x", `no arguments, and was given "x"`},
+		{"migrate --store memory: x", `no arguments, and was given "x"`},
+		{"migrate", "--store is missing; give it, or set REGENT_STORE"},
+		{"migrate --store=", "--store"},
+		{"migrate --store redis:x", "memory:, bolt:PATH"},
+		{"serve --store redis:x", "memory:, bolt:PATH"},
+		{"serve --store=", "it is empty"},
+		{"serve --timeout 5s", "unknown flag: --timeout"},
+		{"completion", "bash, zsh, fish or powershell"},
+		{"completion tcsh", "bash, zsh, fish or powershell"},
+		{"acquire e", "--candidate is missing; give it, or set REGENT_CANDIDATE"},
+		{"acquire e --candidate", "needs an argument: --candidate"},
+		{"acquire e --candidate=", "a candidate needs an id"},
+		{"acquire e --candidate a/b", "a candidate's id"},
+		{"acquire e --candidate a --lease 30", "a number and a unit"},
+		{"acquire e --candidate a --lease -30s", "from 1s to 24h"},
+		{"acquire e --candidate a --lease 999ms", "from 1s to 24h"},
+		{"acquire e --candidate a --lease 25h", "from 1s to 24h"},
+		{"acquire e --candidate a --lease 1s1us", "whole milliseconds"},
+		{"acquire e --candidate a --lease 99999999999h", "a number and a unit"},
+		{"acquire e --candidate a --metadata [1]", "must be a JSON object"},
+		{"acquire e --candidate a --metadata {", "must be a JSON object"},
+		{"acquire e --candidate a --key short", "--key: a key is 32 random bytes"},
+		{"acquire e --candidate a --key x --key-file y", "not both"},
+		{"acquire e --candidate a --key-file /nowhere/key", "no such file"},
+		{"renew e --candidate a --token 1", "the key is missing; set REGENT_KEY"},
+		{"renew e --candidate a --key k", "--token is missing; give it, or set REGENT_TOKEN"},
+		{"release e --candidate a --token 1", "the key is missing; set REGENT_KEY"},
+		{"check e", "--token is missing"},
+		{"check e --token 0", "an integer from 1"},
+		{"check e --token -1", "an integer from 1"},
+		{"check e --token 1.5", "an integer from 1"},
+		{"check e --token 9007199254740992", "to 9007199254740991"},
+		{"check e --token 99999999999999999999", "to 9007199254740991"},
+		{"history e --after -1", "0 or more"},
+		{"delete e --if-revision 0", "1 or more"},
+		{"configure e --if-revision x", "1 or more"},
+		{"configure e --lock-delay -1s", "from 0s to 24h"},
+		{"list --output yaml", "table or json"},
+		{"list --timeout 0s", "from 1ms"},
+		{"list --timeout -1s", "from 1ms"},
+		{"list --server 127.0.0.1:8080", "first path segment"},
+		{"list --server ftp://example.com", "must begin with http:// or https://"},
+		{"list --server http://", "names no host"},
+		{"list --server=", "must begin with http://"},
+		{"list --server http://127.0.0.1:1/?a=b", "without ? and #"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			r := regent(t, nil, c.args).want(t, exitUsage)
+			lines := strings.Split(strings.TrimSuffix(r.err, "\n"), "\n")
+			if r.out != "" || len(lines) != 2 || !strings.Contains(lines[0], c.want) {
+				t.Errorf("stdout %q, stderr\n%swant one line with %q, and a hint", r.out, r.err, c.want)
+			}
+			if hint := regexp.MustCompile(`^Run 'regent( \w+)? --help' for usage\.$`); !hint.MatchString(lines[len(lines)-1]) {
+				t.Errorf("the last line is %q, want the hint", lines[len(lines)-1])
+			}
+		})
+	}
+}
+
+func TestAWrongKeyIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	const secret = "almost-a-key"
+	for _, r := range []result{
+		regent(t, nil, "acquire e --candidate a --key "+secret),
+		regent(t, []string{"REGENT_KEY=" + secret}, "acquire e --candidate a"),
+		regentReading(t, secret, nil, "acquire e --candidate a --key-file -"),
+	} {
+		r.want(t, exitUsage)
+		if strings.Contains(r.out+r.err, secret) {
+			t.Errorf("the key is in the output: %s%s", r.out, r.err)
+		}
+	}
+}
+
+func TestHelpIsForStandardOutputAndHasTheExitCodes(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"", "--help", "help"} {
+		r := regent(t, nil, args).want(t, exitDone)
+		for _, want := range []string{"2  the command line", "3  another candidate", "4  the lease is lost", "5  the server", "6  the wait"} {
+			if !strings.Contains(r.out, want) || r.err != "" {
+				t.Errorf("regent %s: stderr %q, stdout has no %q:\n%s", args, r.err, want, r.out)
+			}
+		}
+	}
+}
+
+func TestHelpDoesNotShowTheEnvironment(t *testing.T) {
+	t.Parallel()
+	env := []string{"REGENT_KEY=" + testKey(1), "REGENT_CANDIDATE=someone"}
+	if r := regent(t, env, "acquire --help").want(t, exitDone); strings.Contains(r.out, testKey(1)) || strings.Contains(r.out, "someone") {
+		t.Error(r.out)
+	}
+}
+
+func TestVersionIsKnown(t *testing.T) {
+	t.Parallel()
+	if r := regent(t, nil, "version").want(t, exitDone); !regexp.MustCompile(`^regent \S+ (\(\S+\) )?go1\.\S+ \w+/\w+\n$`).MatchString(r.out) {
+		t.Errorf("%q", r.out)
+	}
+	if r := regent(t, nil, "version --output json").want(t, exitDone); !strings.HasPrefix(r.out, `{"version":"`) {
+		t.Errorf("%q", r.out)
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by a release: go build -ldflags "-X main.version=v1.2.3".
+var version string
+
+// build is what the binary knows of itself.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // of the source; "+" behind it if that was changed
+	Time     string `json:"time,omitempty"`     // of the revision
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func currentBuild() build {
+	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		b.Version = cmp.Or(b.Version, "unknown")
+		return b
+	}
+	b.Version = cmp.Or(b.Version, info.Main.Version, "unknown")
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			b.Revision = s.Value + b.Revision
+		case s.Key == "vcs.modified" && s.Value == "true":
+			b.Revision += "+"
+		case s.Key == "vcs.time":
+			b.Time = s.Value
+		}
+	}
+	return b
+}
+
+func (c *cli) versionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this binary",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			b := currentBuild()
+			if c.output == document {
+				return json.NewEncoder(c.out).Encode(b)
+			}
+			_, err := fmt.Fprintln(c.out, b)
+			return err
+		},
+	}
+	c.addOutput(cmd)
+	return cmd
+}
+
+// String is the build in one line.
+func (b build) String() string {
+	text := "regent " + b.Version
+	if b.Revision != "" {
+		text += " (" + b.Revision + ")"
+	}
+	return text + " " + b.Go + " " + b.Platform
+}

@@ -1,0 +1,163 @@
+// Package store opens the store that a text such as "bolt:/var/lib/regent/regent.db" names, so that a flag or an environment variable can
+// choose where the leases live. The stores themselves are in the packages below it.
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"regent/leadership"
+	"regent/store/bolt"
+	"regent/store/firestore"
+	"regent/store/memory"
+	"regent/store/spanner"
+)
+
+// Open opens the store that spec names:
+//
+//	memory:                                      this process's memory; gone with it
+//	bolt:PATH                                    one local file, for one process; created if it is not there
+//	firestore:PROJECT[/DATABASE]                 Firestore; the database is "(default)" unless it is named
+//	spanner:projects/P/instances/I/databases/D   Spanner; Migrate has to have prepared the database
+//
+// The store is the caller's to close. A spec that names no store gives an error with the code InvalidArgument that says how a right one
+// looks; any other error is the store's own.
+func Open(ctx context.Context, spec string) (leadership.Store, error) {
+	t, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	switch t.kind {
+	case inMemory:
+		return memory.New(memory.Config{}), nil
+	case inBolt:
+		return opened(bolt.Open(t.path, bolt.Config{}))
+	case inFirestore:
+		return opened(firestore.Open(ctx, firestore.Config{Project: t.project, Database: t.database}))
+	default:
+		return opened(spanner.Open(ctx, spanner.Config{Database: t.database}))
+	}
+}
+
+// opened keeps a nil pointer from becoming an interface that is not nil.
+func opened[S leadership.Store](s S, err error) (leadership.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Migrate creates what the store named by spec (see Open) needs before it can be opened, and returns a sentence that says what that was. To
+// do it again changes nothing. Errors are as those of Open.
+func Migrate(ctx context.Context, spec string) (done string, err error) {
+	t, err := parse(spec)
+	if err != nil {
+		return "", err
+	}
+	switch t.kind {
+	case inMemory:
+		return "nothing to do: memory needs no preparation", nil
+	case inBolt:
+		return "nothing to do: serve creates " + t.path + " when it starts", nil
+	case inFirestore:
+		return "nothing to do: Firestore creates collections with their first documents", nil
+	default:
+		if err := spanner.Migrate(ctx, spanner.Config{Database: t.database}); err != nil {
+			return "", err
+		}
+		return t.database + " has the tables that this version needs", nil
+	}
+}
+
+type kind string
+
+const (
+	inMemory    kind = "memory"
+	inBolt      kind = "bolt"
+	inFirestore kind = "firestore"
+	inSpanner   kind = "spanner"
+)
+
+// target is what a spec names.
+type target struct {
+	kind     kind
+	path     string // of bolt's file
+	project  string // of Firestore
+	database string // Firestore's, "" for the default one, or Spanner's full name
+}
+
+func parse(spec string) (target, error) {
+	name, rest, found := strings.Cut(spec, ":")
+	t := target{kind: kind(name)}
+	if !found {
+		return t, unknown(spec)
+	}
+	switch t.kind {
+	case inMemory:
+		return t, t.parseMemory(rest)
+	case inBolt:
+		return t, t.parseBolt(rest)
+	case inFirestore:
+		return t, t.parseFirestore(rest)
+	case inSpanner:
+		return t, t.parseSpanner(rest)
+	}
+	return t, unknown(spec)
+}
+
+func (t *target) parseMemory(rest string) error {
+	if rest != "" {
+		return wrong(inMemory, rest, "takes nothing after the colon: memory:")
+	}
+	return nil
+}
+
+func (t *target) parseBolt(rest string) error {
+	if strings.TrimSpace(rest) == "" || strings.ContainsRune(rest, 0) {
+		return wrong(inBolt, rest, "needs the path of a file: bolt:PATH, such as bolt:/var/lib/regent/regent.db")
+	}
+	t.path = rest
+	return nil
+}
+
+func (t *target) parseFirestore(rest string) error {
+	project, database, named := strings.Cut(rest, "/")
+	if !isID(project) || named && !isID(database) {
+		return wrong(inFirestore, rest, "needs a project and, if it is not the default one, a database: firestore:PROJECT[/DATABASE], such as firestore:my-project")
+	}
+	t.project, t.database = project, database
+	return nil
+}
+
+func (t *target) parseSpanner(rest string) error {
+	p := strings.Split(rest, "/")
+	if len(p) != 6 || p[0] != "projects" || p[2] != "instances" || p[4] != "databases" || !isID(p[1]) || !isID(p[3]) || !isID(p[5]) {
+		return wrong(inSpanner, rest, "needs the full name of a database: spanner:projects/P/instances/I/databases/D")
+	}
+	t.database = rest
+	return nil
+}
+
+// isID says whether s can be the id of a project, an instance or a database. It is no stricter than what keeps a slip from looking like
+// a name: Google's own rules differ for each, and Google knows them better.
+func isID(s string) bool {
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.:()", r) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func wrong(k kind, rest, want string) error {
+	return refuse("store %q: %s %s", string(k)+":"+rest, k, want)
+}
+
+func unknown(spec string) error {
+	return refuse("store %q: a store is memory:, bolt:PATH, firestore:PROJECT[/DATABASE] or spanner:projects/P/instances/I/databases/D", spec)
+}
+
+func refuse(format string, args ...any) error {
+	return &leadership.Error{Code: leadership.InvalidArgument, Field: "store", Detail: fmt.Sprintf(format, args...)}
+}

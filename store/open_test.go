@@ -1,0 +1,123 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+)
+
+func TestASpecNamesAStore(t *testing.T) {
+	t.Parallel()
+	for spec, want := range map[string]target{
+		"memory:":                                    {kind: inMemory},
+		"bolt:regent.db":                             {kind: inBolt, path: "regent.db"},
+		"bolt:/a b/with:colon.db":                    {kind: inBolt, path: "/a b/with:colon.db"},
+		"firestore:my-project":                       {kind: inFirestore, project: "my-project"},
+		"firestore:p/(default)":                      {kind: inFirestore, project: "p", database: "(default)"},
+		"firestore:example.com:p/db":                 {kind: inFirestore, project: "example.com:p", database: "db"},
+		"spanner:projects/p/instances/i/databases/d": {kind: inSpanner, database: "projects/p/instances/i/databases/d"},
+	} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			got, err := parse(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(target{})); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAWrongSpecIsRefusedWithARightOne(t *testing.T) {
+	t.Parallel()
+	const all = "memory:, bolt:PATH, firestore:PROJECT[/DATABASE] or spanner:projects/P/instances/I/databases/D"
+	for _, c := range []struct{ spec, want string }{
+		{"", all},
+		{" ", all},
+		{"memory", all},
+		{"regent.db", all},
+		{"/var/lib/regent.db", all},
+		{"redis:localhost", all},
+		{"Bolt:regent.db", all},
+		{":", all},
+		{"memory:now", "memory:"},
+		{"bolt:", "bolt:PATH"},
+		{"bolt: ", "bolt:PATH"},
+		{"bolt:a\x00b", "bolt:PATH"},
+		{"firestore:", "firestore:PROJECT[/DATABASE]"},
+		{"firestore:/db", "firestore:PROJECT[/DATABASE]"},
+		{"firestore:p/", "firestore:PROJECT[/DATABASE]"},
+		{"firestore:p/d/x", "firestore:PROJECT[/DATABASE]"},
+		{"firestore:p q", "firestore:PROJECT[/DATABASE]"},
+		{"firestore://p", "firestore:PROJECT[/DATABASE]"},
+		{"spanner:", "spanner:projects/P/instances/I/databases/D"},
+		{"spanner:p/i/d", "spanner:projects/P/instances/I/databases/D"},
+		{"spanner:projects/p/instances/i/databases/", "spanner:projects/P/instances/I/databases/D"},
+		{"spanner:projects//instances/i/databases/d", "spanner:projects/P/instances/I/databases/D"},
+		{"spanner:projects/p/instance/i/databases/d", "spanner:projects/P/instances/I/databases/D"},
+		{"spanner:/projects/p/instances/i/databases/d", "spanner:projects/P/instances/I/databases/D"},
+		{"spanner:projects/p/instances/i/databases/d/x", "spanner:projects/P/instances/I/databases/D"},
+	} {
+		t.Run(c.spec, func(t *testing.T) {
+			t.Parallel()
+			s, err := Open(t.Context(), c.spec)
+			if s != nil || !errors.Is(err, leadership.InvalidArgument) {
+				t.Fatalf("Open: %v, %v; want an error with the code %s", s, err, leadership.InvalidArgument)
+			}
+			if text := err.Error(); !strings.Contains(text, c.want) || strings.Contains(text, "\n") {
+				t.Errorf("%q: want one line with %q", text, c.want)
+			}
+			if _, migrating := Migrate(t.Context(), c.spec); migrating == nil || migrating.Error() != err.Error() {
+				t.Errorf("Migrate: %v; want what Open says: %v", migrating, err)
+			}
+		})
+	}
+}
+
+func TestTheStoreOfASpecWorks(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{"memory:", "bolt:" + filepath.Join(t.TempDir(), "regent.db")} {
+		s, err := Open(t.Context(), spec)
+		if err != nil {
+			t.Fatalf("%s: %v", spec, err)
+		}
+		grant, err := leadership.New(s).Acquire(t.Context(), leadership.AcquireRequest{Election: "e", CandidateID: "c"})
+		if err != nil || grant.Token != 1 {
+			t.Errorf("%s: acquire: token %d, %v; want token 1", spec, grant.Token, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("%s: close: %v", spec, err)
+		}
+	}
+}
+
+func TestAStoreThatCannotBeOpenedIsNil(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	s, err := Open(t.Context(), "bolt:"+folder)
+	if s != nil || err == nil {
+		t.Errorf("a folder as the file: %v, %v; want nil and an error", s, err)
+	}
+}
+
+func TestMigratingCreatesNoFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "regent.db")
+	for _, spec := range []string{"memory:", "bolt:" + path, "firestore:p"} {
+		done, err := Migrate(t.Context(), spec)
+		if err != nil || !strings.HasPrefix(done, "nothing to do") {
+			t.Errorf("%s: %q, %v; want that there is nothing to do", spec, done, err)
+		}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("stat: %v; want no file", err)
+	}
+}

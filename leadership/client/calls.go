@@ -93,7 +93,11 @@ func (c *Client) Events(ctx context.Context, r leadership.EventsRequest) ([]lead
 	if err != nil {
 		return nil, err
 	}
-	return answer.Leadership(), nil
+	events, err := answer.Leadership()
+	if err != nil {
+		return nil, misread("events", false, err)
+	}
+	return events, nil
 }
 
 // Configure sets an election's configuration.

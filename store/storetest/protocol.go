@@ -1,9 +1,14 @@
 package storetest
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
+	"regent/httpapi"
+	"regent/httpapi/apitest"
 	"regent/leadership"
+	"regent/leadership/client"
 )
 
 // protocolCase is one sentence of the protocol.
@@ -12,11 +17,13 @@ type protocolCase struct {
 	run  func(*world)
 }
 
-// RunProtocol holds a Service on the store to the protocol, twice: called directly, and through the REST API and its client.
+// RunProtocol holds a Service on the store to the protocol, twice: called directly, and through the REST API and its client. What goes
+// over the wire is held to openapi.yaml.
 func RunProtocol(t *testing.T, h Harness) {
 	t.Run("service", func(t *testing.T) {
 		runProtocol(t, h, func(_ testing.TB, s *leadership.Service) Subject { return s })
 	})
+	t.Run("http", func(t *testing.T) { runProtocol(t, h, overHTTP) })
 }
 
 func runProtocol(t *testing.T, h Harness, front func(testing.TB, *leadership.Service) Subject) {
@@ -38,4 +45,16 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, *leadership.Ser
 			})
 		}
 	}
+}
+
+// overHTTP puts a real server and a real client in front of the service, and holds each of their exchanges to the API's contract.
+func overHTTP(t testing.TB, s *leadership.Service) Subject {
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s}))
+	t.Cleanup(server.Close)
+	checked := &http.Client{Transport: apitest.New(t).Transport(server.Client().Transport)}
+	c, err := client.New(client.Config{Server: server.URL, HTTP: checked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

@@ -1,0 +1,88 @@
+package apitest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+const (
+	key    = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+	vacant = `{"election":"planner","state":"vacant","fencingToken":4,"revision":11,"leaseDuration":"90s","readAt":"2027-03-01T12:05:00Z","configuration":{"leaseDuration":"90s","lockDelay":"15s"}}`
+	held   = `{"election":"planner","state":"held","leaderId":"agent-7","fencingToken":4,"revision":9,"leaseDuration":"30s","expiresInMs":30000,"renewInMs":9731,"acquiredAt":"2027-03-01T12:00:00Z","lastHeartbeat":"2027-03-01T12:00:00Z","leaseExpiration":"2027-03-01T12:00:30Z","readAt":"2027-03-01T12:00:00Z","configuration":{"leaseDuration":"30s","lockDelay":"0s"}}`
+	lost   = `{"type":"urn:regent:problem:LEASE_LOST","title":"Lease lost","status":409,"detail":"stop","code":"LEASE_LOST"}`
+)
+
+func exchange(request, body string, status int, contentType, reply string) Exchange {
+	method, target, _ := strings.Cut(request, " ")
+	r := httptest.NewRequest(method, target, nil)
+	header := http.Header{"X-Request-Id": {"call-1"}, "Content-Type": {contentType}}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return Exchange{Request: r, RequestBody: []byte(body), Status: status, Header: header, Body: []byte(reply)}
+}
+
+const (
+	toRenew   = "POST /v1/elections/planner:renew"
+	renewal   = `{"candidateId":"agent-7","key":"` + key + `","fencingToken":4}`
+	isJSON    = "application/json"
+	isProblem = "application/problem+json"
+)
+
+func TestAnExchangeOfTheContractPasses(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]Exchange{
+		"a renewal":        exchange(toRenew, renewal, 200, isJSON, held),
+		"a lost lease":     exchange(toRenew, renewal, 409, isProblem, lost),
+		"a refused body":   exchange(toRenew, `{"x":1}`, 400, isProblem, strings.NewReplacer("LEASE_LOST", "INVALID_ARGUMENT", "409", "400").Replace(lost)),
+		"an unknown path":  exchange("GET /nothing", "", 404, isProblem, strings.NewReplacer("LEASE_LOST", "NOT_FOUND", "409", "404").Replace(lost)),
+		"a granted chosen": exchange("POST /v1/elections/planner:acquire", `{"candidateId":"agent-7"}`, 200, isJSON, strings.TrimSuffix(held, "}")+`,"key":"`+key+`"}`),
+	} {
+		if err := New(t).check(x); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnExchangeOutsideOfTheContractFails(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]Exchange{
+		"a member too many":             exchange(toRenew, renewal, 200, isJSON, strings.TrimSuffix(held, "}")+`,"secret":1}`),
+		"a member too few":              exchange(toRenew, renewal, 200, isJSON, strings.Replace(held, `"expiresInMs":30000,`, "", 1)),
+		"a leader of nothing":           exchange(toRenew, renewal, 200, isJSON, strings.Replace(vacant, `"state"`, `"leaderId":"agent-7","state"`, 1)),
+		"a number as text":              exchange(toRenew, renewal, 200, isJSON, strings.Replace(held, `:9,`, `:"9",`, 1)),
+		"a duration as a number":        exchange(toRenew, renewal, 200, isJSON, strings.ReplaceAll(held, `"30s"`, `30`)),
+		"no instant":                    exchange(toRenew, renewal, 200, isJSON, strings.Replace(held, "2027-03-01T12:00:30Z", "soon", 1)),
+		"another code":                  exchange(toRenew, renewal, 409, isProblem, strings.ReplaceAll(lost, "LEASE_LOST", "LEASE_HELD")),
+		"another status in the problem": exchange(toRenew, renewal, 409, isProblem, strings.Replace(lost, "409", "410", 1)),
+		"a problem with more":           exchange(toRenew, renewal, 409, isProblem, strings.TrimSuffix(lost, "}")+`,"stack":"..."}`),
+		"a status of nobody":            exchange(toRenew, renewal, 418, isProblem, lost),
+		"another content type":          exchange(toRenew, renewal, 409, isJSON, lost),
+		"a request that is not in it":   exchange(toRenew, strings.TrimSuffix(renewal, "}")+`,"x":1}`, 200, isJSON, held),
+		"a call that is not in it":      exchange("POST /v1/elections/planner:steal", renewal, 200, isJSON, held),
+		"a repeated key":                exchange(toRenew, renewal, 409, isProblem, strings.Replace(lost, "stop", key, 1)),
+	} {
+		if err := New(t).check(x); err == nil {
+			t.Errorf("an exchange with %s passes", name)
+		}
+	}
+	noID := exchange(toRenew, renewal, 200, isJSON, held)
+	noID.Header.Del("X-Request-Id")
+	if err := New(t).check(noID); err == nil {
+		t.Error("an exchange without a request id passes")
+	}
+}
+
+func TestAKeyThatTheServerChoseIsNotRepeatedLater(t *testing.T) {
+	t.Parallel()
+	c := New(t)
+	grant := strings.TrimSuffix(held, "}") + `,"key":"` + key + `"}`
+	if err := c.check(exchange("POST /v1/elections/planner:acquire", `{"candidateId":"agent-7"}`, 200, isJSON, grant)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.check(exchange("GET /v1/elections/planner", "", 200, isJSON, strings.Replace(held, `"state"`, `"metadata":{"a":"`+key+`"},"state"`, 1))); err == nil {
+		t.Error("a read with the key passes")
+	}
+}

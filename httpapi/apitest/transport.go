@@ -1,0 +1,47 @@
+package apitest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+)
+
+// Transport returns a transport that holds every exchange which passes through it to the contract. base nil means
+// http.DefaultTransport.
+func (c *Contract) Transport(base http.RoundTripper) http.RoundTripper {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return &transport{c, base}
+}
+
+type transport struct {
+	contract *Contract
+	base     http.RoundTripper
+}
+
+// RoundTrip sends the request and checks the exchange. An exchange that fails on its way is not one.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	x := Exchange{Request: r}
+	if r.Body != nil {
+		var err error
+		if x.RequestBody, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		r.Body.Close()
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(x.RequestBody))
+	}
+	response, err := t.base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if x.Body, err = io.ReadAll(response.Body); err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(x.Body))
+	x.Status, x.Header = response.StatusCode, response.Header
+	t.contract.Check(x)
+	return response, nil
+}

@@ -1,0 +1,120 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+func (a *api) batchRenew(w http.ResponseWriter, r *http.Request) error {
+	var body wire.Renewals
+	if err := batchCall(w, r, &body); err != nil {
+		return err
+	}
+	read := func(v wire.Renewal) (leadership.LeaseRequest, error) { return v.Leadership(v.Election) }
+	b, err := newBatch("renewals", body.Renewals, read)
+	if err != nil {
+		return err
+	}
+	if err := b.run(r.Context(), a.service.BatchRenew); err != nil {
+		return err
+	}
+	return answerBatch(w, "renewals", b.results, func(i int) leadership.Election { return body.Renewals[i].Value.Election }, spread)
+}
+
+func (a *api) batchCheckTokens(w http.ResponseWriter, r *http.Request) error {
+	var body wire.Checks
+	if err := batchCall(w, r, &body); err != nil {
+		return err
+	}
+	read := func(v wire.Check) (leadership.TokenCheck, error) {
+		return leadership.TokenCheck{Election: v.Election, Token: v.FencingToken}, nil
+	}
+	b, err := newBatch("checks", body.Checks, read)
+	if err != nil {
+		return err
+	}
+	if err := b.run(r.Context(), a.service.BatchCheckTokens); err != nil {
+		return err
+	}
+	asItIs := func(l wire.Lease) wire.Lease { return l }
+	return answerBatch(w, "checks", b.results, func(i int) leadership.Election { return body.Checks[i].Value.Election }, asItIs)
+}
+
+func batchCall(w http.ResponseWriter, r *http.Request, body any) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	return decode(w, r, wire.MaxBatchBody, body)
+}
+
+// batch sets the malformed entries aside, so that the rest can be done.
+type batch[T any] struct {
+	results  []leadership.Result // one for each entry
+	requests []T
+	place    []int // of requests[i] among the entries
+}
+
+// newBatch reads the entries. Only the size of a batch is an error of the whole.
+func newBatch[W, T any](field string, entries []wire.Entry[W], read func(W) (T, error)) (*batch[T], error) {
+	if n := len(entries); n < 1 || n > leadership.MaxBatch {
+		return nil, wrong(field, "a batch has from 1 to %d elections, this one has %d", leadership.MaxBatch, n)
+	}
+	b := &batch[T]{results: make([]leadership.Result, len(entries))}
+	for i, e := range entries {
+		var request T
+		err := e.Err
+		if err == nil {
+			request, err = read(e.Value)
+		}
+		if err != nil {
+			b.results[i].Err = err
+			continue
+		}
+		b.requests, b.place = append(b.requests, request), append(b.place, i)
+	}
+	return b, nil
+}
+
+// run calls the service for the well-formed entries, if there are any.
+func (b *batch[T]) run(ctx context.Context, do func(context.Context, []T) ([]leadership.Result, error)) error {
+	if len(b.requests) == 0 {
+		return nil
+	}
+	results, err := do(ctx, b.requests)
+	if err != nil {
+		return err
+	}
+	if len(results) != len(b.requests) {
+		return fmt.Errorf("httpapi: %d results for a batch of %d", len(results), len(b.requests))
+	}
+	for i, r := range results {
+		b.results[b.place[i]] = r
+	}
+	return nil
+}
+
+func answerBatch(w http.ResponseWriter, field string, results []leadership.Result, election func(int) leadership.Election, lease func(wire.Lease) wire.Lease) error {
+	answer := wire.Results{Results: make([]wire.Result, len(results))}
+	for i, r := range results {
+		result := wire.NewResult(wire.At(field, i), election(i), r)
+		switch {
+		case result.Lease != nil:
+			*result.Lease = lease(*result.Lease)
+		case result.Error.Status >= http.StatusInternalServerError:
+			blame(w, r.Err)
+		}
+		answer.Results[i] = result
+	}
+	return ok(w, answer)
+}
+
+// blame keeps for the log the first cause of a failure that is hidden from the caller; the others are most likely the same.
+func blame(w http.ResponseWriter, err error) {
+	if e, isExchange := w.(*exchange); isExchange && len(e.causes) == 0 {
+		e.causes = append(e.causes, err)
+	}
+}

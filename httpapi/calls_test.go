@@ -1,0 +1,318 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/httpapi"
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+func TestAGrantShowsTheLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := w.do("POST", "/v1/elections/planner:acquire",
+		`{"candidateId":"agent-7","key":"`+key+`","leaseDuration":"1m30s","metadata":{"b": 1.0, "a": "<&>"}}`).lease(t)
+	if l.Election != "planner" || l.State != leadership.Held || l.LeaderID != "agent-7" || l.FencingToken != 1 || l.Revision != 1 {
+		t.Errorf("the lease is %+v", l)
+	}
+	if l.LeaseDuration.String() != "90s" || *l.ExpiresInMs != 90_000 || string(l.Metadata) != `{"a":"<&>","b":1}` {
+		t.Errorf("the lease has duration %s, %d ms left, metadata %s", l.LeaseDuration, *l.ExpiresInMs, l.Metadata)
+	}
+	if l.Configuration.LeaseDuration.String() != "30s" || l.Configuration.LockDelay.String() != "0s" {
+		t.Errorf("the configuration is %+v", l.Configuration)
+	}
+}
+
+func TestALeaderIsToldToRenewALittleEarlyAndNeverLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	seen := map[int64]bool{}
+	for range 50 {
+		renewIn := *w.acquire().RenewInMs
+		if renewIn > 10_000 || renewIn < 9_000 {
+			t.Errorf("renewInMs is %d, want 9000 to 10000", renewIn)
+		}
+		seen[renewIn] = true
+	}
+	if len(seen) < 2 {
+		t.Error("renewInMs is always the same")
+	}
+}
+
+func TestAReplyHasTheKeyIfAndOnlyIfTheServerChoseIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var chosen, given wire.Grant
+	w.do("POST", "/v1/elections/a:acquire", `{"candidateId":"agent-7"}`).into(t, &chosen)
+	if _, err := leadership.ParseKey(chosen.Key); err != nil {
+		t.Errorf("the server chose the key %q: %v", chosen.Key, err)
+	}
+	a := w.do("POST", "/v1/elections/b:acquire", `{"candidateId":"agent-7","key":"`+key+`"}`)
+	a.into(t, &given)
+	if given.Key != "" || strings.Contains(string(a.body), `"key"`) {
+		t.Errorf("the caller's key comes back: %s", a.body)
+	}
+	renewal := `{"candidateId":"agent-7","key":"` + chosen.Key + `","fencingToken":1}`
+	w.do("POST", "/v1/elections/a:renew", renewal).lease(t)
+}
+
+func TestWhoComesSecondIsToldWhoLeadsAndForHowLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.acquire()
+	w.clock.Advance(12_750*time.Millisecond + time.Microsecond)
+	a := w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-8"}`)
+	p := a.problem(t)
+	if a.status != http.StatusConflict || p.Code != leadership.LeaseHeld || p.Reason != leadership.ReasonHeld {
+		t.Fatalf("the answer is %s", a.body)
+	}
+	if p.Lease == nil || p.LeaderID != "agent-7" || p.FencingToken != 1 || p.Revision != 1 || p.State != leadership.Held {
+		t.Errorf("the problem does not tell of the leader: %s", a.body)
+	}
+	if *p.ExpiresInMs != 17_249 || p.RetryAfterMs != 17_250 || a.header.Get("Retry-After") != "18" {
+		t.Errorf("expiresInMs %d, retryAfterMs %d, Retry-After %s; want 17249, 17250 and 18", *p.ExpiresInMs, p.RetryAfterMs, a.header.Get("Retry-After"))
+	}
+	incarnation := w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","key":"`+otherKey+`"}`).problem(t)
+	if incarnation.Reason != leadership.ReasonIncarnation {
+		t.Errorf("the same candidate with another key has reason %q", incarnation.Reason)
+	}
+}
+
+func TestALeaderRenewsAndReleases(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.acquire()
+	w.clock.Advance(20 * time.Second)
+	if l := w.do("POST", "/v1/elections/planner:renew", asLeader).lease(t); *l.ExpiresInMs != 30_000 || l.FencingToken != 1 {
+		t.Errorf("after a renewal the lease is %+v", l)
+	}
+	for range 2 {
+		l := w.do("POST", "/v1/elections/planner:release", asLeader).lease(t)
+		if l.State != leadership.Vacant || l.FencingToken != 1 || l.Revision != 2 || l.ExpiresInMs != nil {
+			t.Errorf("after a release the lease is %+v", l)
+		}
+	}
+	if p := w.do("POST", "/v1/elections/planner:renew", asLeader).problem(t); p.Code != leadership.LeaseLost {
+		t.Errorf("a renewal after the release has code %s", p.Code)
+	}
+}
+
+func TestATokenIsCurrentUntilTheLeaseEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.acquire()
+	if l := w.do("POST", "/v1/elections/planner:checkToken", `{"fencingToken":1}`).lease(t); l.LeaderID != "agent-7" {
+		t.Errorf("the lease of the token is %+v", l)
+	}
+	if p := w.do("POST", "/v1/elections/planner:checkToken", `{"fencingToken":2}`).problem(t); p.Code != leadership.TokenStale || p.FencingToken != 1 {
+		t.Errorf("a future token: %+v", p)
+	}
+	w.clock.Advance(30 * time.Second)
+	if p := w.do("POST", "/v1/elections/planner:checkToken", `{"fencingToken":1}`).problem(t); p.Code != leadership.TokenStale {
+		t.Errorf("a token whose lease has ended: %+v", p)
+	}
+	if a := w.do("POST", "/v1/elections/other:checkToken", `{"fencingToken":1}`); a.status != http.StatusNotFound {
+		t.Errorf("an election never seen: %s", a.body)
+	}
+}
+
+func TestABatchHasOneResultForEachEntry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.acquire()
+	a := w.do("POST", "/v1/elections:batchRenew", `{"renewals":[
+		{"election":"planner","candidateId":"agent-7","key":"`+key+`","fencingToken":1},
+		{"election":"scribe","candidateId":"agent-7","key":"`+key+`","fencingToken":1},
+		{"election":"clerk","candidateId":"agent-7","key":"short","fencingToken":1},
+		{"election":"clerk","candidateId":"agent-7","fencingToken":1},
+		{"election":"NOT A NAME","candidateId":"agent-7","key":"`+key+`","fencingToken":1},
+		"planner"]}`)
+	var results wire.Results
+	a.into(t, &results)
+	if len(results.Results) != 6 || a.status != http.StatusOK {
+		t.Fatalf("%d: %s", a.status, a.body)
+	}
+	r := results.Results
+	if r[0].Lease == nil || *r[0].Lease.ExpiresInMs != 30_000 || r[0].Election != "planner" {
+		t.Errorf("the good one: %+v", r[0])
+	}
+	for i, want := range []struct {
+		code    leadership.Code
+		pointer string
+	}{1: {leadership.LeaseLost, ""}, 2: {leadership.InvalidArgument, "/renewals/2/key"}, 3: {leadership.InvalidArgument, "/renewals/3/key"}, 4: {leadership.InvalidArgument, "/renewals/4/election"}, 5: {leadership.InvalidArgument, "/renewals/5"}} {
+		if i == 0 {
+			continue
+		}
+		p := r[i].Error
+		if p == nil || p.Code != want.code || want.pointer != "" && (len(p.Errors) != 1 || p.Errors[0].Pointer != want.pointer) {
+			t.Errorf("result %d is %+v, want %v", i, p, want)
+		}
+	}
+}
+
+func TestABatchOfChecksHasOneResultForEachEntry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.acquire()
+	var results wire.Results
+	w.do("POST", "/v1/elections:batchCheckTokens", `{"checks":[{"election":"planner","fencingToken":1},{"election":"scribe","fencingToken":1},{"election":"clerk"}]}`).into(t, &results)
+	r := results.Results
+	if len(r) != 3 || r[0].Lease == nil || r[1].Error == nil || r[1].Error.Code != leadership.NotFound || r[2].Error == nil || r[2].Error.Code != leadership.InvalidArgument {
+		t.Errorf("the results are %+v", r)
+	}
+}
+
+func TestABatchOfNothingButMalformedEntriesIsAnsweredToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var results wire.Results
+	w.do("POST", "/v1/elections:batchRenew", `{"renewals":[{}]}`).into(t, &results)
+	if len(results.Results) != 1 || results.Results[0].Error == nil {
+		t.Errorf("the results are %+v", results)
+	}
+}
+
+func TestTheLargestBatchFits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var entries []string
+	for i := range leadership.MaxBatch {
+		name := strings.Repeat("x", leadership.MaxElectionLength-3) + string([]byte{'0' + byte(i/100), '0' + byte(i/10%10), '0' + byte(i%10)})
+		entries = append(entries, `{"election":"`+name+`","candidateId":"`+strings.Repeat("y", leadership.MaxCandidateLength)+`","key":"`+key+`","fencingToken":9007199254740991}`)
+	}
+	a := w.do("POST", "/v1/elections:batchRenew", `{"renewals":[`+strings.Join(entries, ",\n      ")+`]}`)
+	var results wire.Results
+	a.into(t, &results)
+	if a.status != http.StatusOK || len(results.Results) != leadership.MaxBatch {
+		t.Errorf("%d results with status %d", len(results.Results), a.status)
+	}
+}
+
+func TestAReadHasTheRevisionAsItsTag(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.acquire()
+	a := w.do("GET", "/v1/elections/planner?consistency=strong", "")
+	if tag := a.header.Get("ETag"); tag != `"1"` || a.lease(t).Revision != 1 {
+		t.Errorf("ETag %s of %s", tag, a.body)
+	}
+	same := w.do("GET", "/v1/elections/planner", "", "If-None-Match", `"9", W/"1"`)
+	if same.status != http.StatusNotModified || len(same.body) > 0 || same.header.Get("ETag") != `"1"` {
+		t.Errorf("with the same tag: %d %s", same.status, same.body)
+	}
+	if a := w.do("GET", "/v1/elections/planner", "", "If-None-Match", `"2"`); a.status != http.StatusOK {
+		t.Errorf("with another tag: %d", a.status)
+	}
+	w.clock.Advance(30 * time.Second)
+	if l := w.do("GET", "/v1/elections/planner", "", "If-None-Match", `"1"`).lease(t); l.State != leadership.Vacant {
+		t.Errorf("a reader who knows the held lease must hear that it has run out: %+v", l)
+	}
+}
+
+func TestAHeadIsAGetWithoutABody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.acquire()
+	if a := w.do("HEAD", "/v1/elections/planner", ""); a.status != http.StatusOK || a.header.Get("ETag") != `"1"` {
+		t.Errorf("%d %v", a.status, a.header)
+	}
+}
+
+func TestAListIsReadPageByPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"a", "b-1", "b-2", "b-3", "c"} {
+		w.do("POST", "/v1/elections/"+name+":acquire", `{"candidateId":"agent-7"}`).lease(t)
+	}
+	var names []string
+	token := ""
+	for range 10 {
+		var page wire.Page
+		w.do("GET", "/v1/elections?prefix=b-&pageSize=2"+token, "").into(t, &page)
+		for _, l := range page.Elections {
+			names = append(names, string(l.Election))
+		}
+		if page.NextPageToken == "" {
+			break
+		}
+		token = "&pageToken=" + page.NextPageToken
+	}
+	if got := strings.Join(names, " "); got != "b-1 b-2 b-3" {
+		t.Errorf("the pages have %s", got)
+	}
+	var none wire.Page
+	if a := w.do("GET", "/v1/elections?prefix=z", ""); !strings.Contains(string(a.body), `"elections":[]`) {
+		t.Errorf("an empty page is %s (%+v)", a.body, none)
+	}
+}
+
+func TestAHistoryIsReadOnFromARevision(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","key":"`+key+`"}`, wire.RequestIDHeader, "first").lease(t)
+	w.do("POST", "/v1/elections/planner:release", asLeader, wire.RequestIDHeader, "second").lease(t)
+	var all, rest, none wire.History
+	w.do("GET", "/v1/elections/planner/events", "").into(t, &all)
+	if len(all.Events) != 2 || all.NextAfter != 2 || all.Events[0].RequestID != "first" || all.Events[1].Type != leadership.EventReleased {
+		t.Errorf("the history is %+v", all)
+	}
+	w.do("GET", "/v1/elections/planner/events?after=1&limit=1", "").into(t, &rest)
+	if len(rest.Events) != 1 || rest.Events[0].RequestID != "second" || rest.Events[0].PreviousLeaderID != "agent-7" {
+		t.Errorf("after 1 the history is %+v", rest)
+	}
+	w.do("GET", "/v1/elections/planner/events?after=7", "").into(t, &none)
+	if len(none.Events) != 0 || none.NextAfter != 7 {
+		t.Errorf("after 7 the history is %+v", none)
+	}
+}
+
+func TestAnOperatorConfiguresDeletesAndBringsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.do("PUT", "/v1/elections/planner", `{"leaseDuration":"1m","lockDelay":"1500ms"}`)
+	if l := a.lease(t); l.Configuration.LeaseDuration.String() != "60s" || l.Configuration.LockDelay.String() != "1.5s" || a.header.Get("ETag") != `"1"` {
+		t.Errorf("configured: %v %s", a.header, a.body)
+	}
+	if p := w.do("PUT", "/v1/elections/planner", `{}`, "If-Match", `"7"`).problem(t); p.Code != leadership.RevisionMismatch || p.Revision != 1 {
+		t.Errorf("with a stale condition: %+v", p)
+	}
+	w.do("PUT", "/v1/elections/planner", `{}`, "If-Match", `"1"`).lease(t)
+	if p := w.do("PUT", "/v1/elections/other", `{}`, "If-Match", `*`).problem(t); p.Code != leadership.RevisionMismatch {
+		t.Errorf("a condition on what does not exist: %+v", p)
+	}
+	w.acquire()
+	if p := w.do("DELETE", "/v1/elections/planner", "").problem(t); p.Code != leadership.LeaseHeld {
+		t.Errorf("deleted while it is held: %+v", p)
+	}
+	if l := w.do("DELETE", "/v1/elections/planner?force=true", "", "If-Match", `"3"`).lease(t); !l.Deleted || l.LockedForMs != 30_000 {
+		t.Errorf("deleted by force: %+v", l)
+	}
+	w.do("DELETE", "/v1/elections/planner", "").lease(t)
+	for _, target := range []string{"POST /v1/elections/planner:acquire", "GET /v1/elections/planner"} {
+		method, path, _ := strings.Cut(target, " ")
+		body := map[string]string{"POST": `{"candidateId":"agent-7"}`}[method]
+		want := map[string]leadership.Code{"POST": leadership.ElectionDeleted, "GET": leadership.NotFound}[method]
+		if p := w.do(method, path, body).problem(t); p.Code != want || p.Lease == nil || !p.Deleted {
+			t.Errorf("%s after the delete: %+v", target, p)
+		}
+	}
+	if l := w.do("PUT", "/v1/elections/planner", `{}`).lease(t); l.Deleted || l.FencingToken != 1 || l.Revision != 5 {
+		t.Errorf("brought back: %+v", l)
+	}
+	if p := w.do("DELETE", "/v1/elections/never-seen", "").problem(t); p.Code != leadership.NotFound {
+		t.Errorf("deleted what was never seen: %+v", p)
+	}
+}
+
+func TestTheSpecificationIsServed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.do("GET", "/openapi.yaml", "", "Accept", "application/yaml")
+	if string(a.body) != string(httpapi.Spec()) || a.header.Get("Content-Type") != "application/yaml" {
+		t.Errorf("%d bytes of %s, want %d", len(a.body), a.header.Get("Content-Type"), len(httpapi.Spec()))
+	}
+}

@@ -1,0 +1,172 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"regent/httpapi"
+	"regent/httpapi/apitest"
+	"regent/httpapi/wire"
+	"regent/leadership"
+	"regent/store/memory"
+)
+
+// key is a key, and otherKey another.
+const (
+	key      = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+	otherKey = "AQECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+)
+
+// clock is a store's clock that a test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// world is an API on a store in memory. Every exchange with it is held to the contract.
+type world struct {
+	t        *testing.T
+	handler  http.Handler
+	service  *leadership.Service
+	clock    *clock
+	contract *apitest.Contract
+	log      *bytes.Buffer
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	c := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
+	service := leadership.New(memory.New(memory.Config{Now: c.Now}))
+	w := newWorldOn(t, httpapi.Config{Service: service})
+	w.service, w.clock = service, c
+	return w
+}
+
+func newWorldOn(t *testing.T, c httpapi.Config) *world {
+	t.Helper()
+	w := &world{t: t, contract: apitest.New(t), log: new(bytes.Buffer)}
+	c.Log = slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.handler = httpapi.New(c)
+	return w
+}
+
+// answer is a reply.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// into reads the reply's body.
+func (a answer) into(t *testing.T, v any) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, v); err != nil {
+		t.Fatalf("%v in %s", err, a.body)
+	}
+}
+
+func (a answer) lease(t *testing.T) wire.Lease {
+	t.Helper()
+	if a.status != http.StatusOK {
+		t.Fatalf("status %d, want 200: %s", a.status, a.body)
+	}
+	var l wire.Lease
+	a.into(t, &l)
+	return l
+}
+
+func (a answer) problem(t *testing.T) wire.Problem {
+	t.Helper()
+	p, err := wire.DecodeProblem(a.body)
+	if err != nil {
+		t.Fatalf("status %d is no problem (%v): %s", a.status, err, a.body)
+	}
+	return p
+}
+
+// do sends a request; headers are names and values in turn. A body is JSON unless a header says otherwise.
+func (w *world) do(method, target, body string, headers ...string) answer {
+	w.t.Helper()
+	request := httptest.NewRequestWithContext(w.t.Context(), method, target, strings.NewReader(body))
+	if body != "" {
+		request.Header.Set("Content-Type", wire.ContentType)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if request.Header.Del(headers[i]); headers[i+1] != "" {
+			for value := range strings.SplitSeq(headers[i+1], "\n") {
+				request.Header.Add(headers[i], value)
+			}
+		}
+	}
+	return w.send(request, body)
+}
+
+func (w *world) send(request *http.Request, body string) answer {
+	w.t.Helper()
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, request)
+	response := recorder.Result()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	a := answer{response.StatusCode, response.Header, text}
+	w.contract.Check(apitest.Exchange{Request: request, RequestBody: []byte(body), Status: a.status, Header: a.header, Body: text})
+	if a.header.Get("Cache-Control") != "no-store" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+		w.t.Errorf("%s %s: headers %v", request.Method, request.URL, a.header)
+	}
+	return a
+}
+
+// state is all that the store has of the elections and their histories, so that a test sees whether anything was changed.
+func (w *world) state() string {
+	w.t.Helper()
+	ctx := context.Background()
+	page, err := w.service.List(ctx, leadership.ListRequest{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var histories [][]leadership.Event
+	for _, l := range page.Leases {
+		events, err := w.service.Events(ctx, leadership.EventsRequest{Election: l.Election})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		histories = append(histories, events)
+	}
+	text, err := json.Marshal([]any{page, histories})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// acquire makes agent-7 the leader of planner, with key.
+func (w *world) acquire() wire.Lease {
+	w.t.Helper()
+	return w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","key":"`+key+`"}`).lease(w.t)
+}
+
+// asLeader is the body of a renewal or a release by agent-7.
+const asLeader = `{"candidateId":"agent-7","key":"` + key + `","fencingToken":1}`

@@ -1,0 +1,53 @@
+package httpapi
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+// Spec returns the API's contract, an OpenAPI 3.1 document.
+func Spec() []byte { return []byte(specification) }
+
+//go:embed openapi.yaml
+var specification string
+
+func spec(w http.ResponseWriter, r *http.Request) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Write([]byte(specification)) // it fails when the caller is gone
+	return nil
+}
+
+// live says that the process answers. It asks nobody else: a store that is away is no reason to restart.
+func live(w http.ResponseWriter, r *http.Request) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	return ok(w, wire.Health{Status: "ok"})
+}
+
+// readiness says whether it makes sense to send requests here.
+func (a *api) readiness(w http.ResponseWriter, r *http.Request) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	if a.ready == nil {
+		return ok(w, wire.Health{Status: "ok"})
+	}
+	err := a.ready(r.Context())
+	var code leadership.Code
+	switch {
+	case err == nil:
+		return ok(w, wire.Health{Status: "ok"})
+	case errors.As(err, &code):
+		return err
+	}
+	return fmt.Errorf("%w: %w", leadership.StoreUnavailable, err)
+}

@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+func (a *api) acquire(w http.ResponseWriter, r *http.Request) error {
+	var body wire.AcquireRequest
+	if err := call(w, r, &body); err != nil {
+		return err
+	}
+	request, err := body.Leadership(election(r))
+	if err != nil {
+		return err
+	}
+	grant, err := a.service.Acquire(r.Context(), request)
+	if err != nil {
+		return err
+	}
+	answer := wire.Grant{Lease: spread(wire.NewLease(grant.Lease))}
+	if request.Key == nil {
+		answer.Key = grant.Key.Text()
+	}
+	return ok(w, answer)
+}
+
+func (a *api) renew(w http.ResponseWriter, r *http.Request) error {
+	return a.onLease(w, r, a.service.Renew)
+}
+
+func (a *api) release(w http.ResponseWriter, r *http.Request) error {
+	return a.onLease(w, r, a.service.Release)
+}
+
+// onLease does what a leader may do with its lease.
+func (a *api) onLease(w http.ResponseWriter, r *http.Request, do func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)) error {
+	var body wire.LeaseRequest
+	if err := call(w, r, &body); err != nil {
+		return err
+	}
+	request, err := body.Leadership(election(r))
+	if err != nil {
+		return err
+	}
+	lease, err := do(r.Context(), request)
+	if err != nil {
+		return err
+	}
+	return ok(w, spread(wire.NewLease(lease)))
+}
+
+func (a *api) checkToken(w http.ResponseWriter, r *http.Request) error {
+	var body wire.TokenCheck
+	if err := call(w, r, &body); err != nil {
+		return err
+	}
+	lease, err := a.service.CheckToken(r.Context(), leadership.TokenCheck{Election: election(r), Token: body.FencingToken})
+	if err != nil {
+		return err
+	}
+	return ok(w, wire.NewLease(lease))
+}
+
+// call reads a request that is all in its body.
+func call(w http.ResponseWriter, r *http.Request, body any) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	return decode(w, r, wire.MaxBody, body)
+}
+
+// renewalJitter is the part of renewInMs by which a leader may be told to come earlier.
+const renewalJitter = 0.1
+
+// spread tells a leader to renew a little earlier than it would have to, by chance, so that a fleet which was started at once does not
+// renew in step for ever. Never later: that would eat into the renewals that may fail.
+func spread(l wire.Lease) wire.Lease {
+	if l.RenewInMs != nil {
+		l.RenewInMs = new(int64(float64(*l.RenewInMs) * (1 - renewalJitter*rand.Float64())))
+	}
+	return l
+}

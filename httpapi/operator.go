@@ -1,0 +1,57 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+func (a *api) configure(w http.ResponseWriter, r *http.Request) error {
+	revision, err := wire.ParseIfMatch(r.Header.Values("If-Match"))
+	if err != nil {
+		return err
+	}
+	var body wire.ConfigureRequest
+	if err := call(w, r, &body); err != nil {
+		return err
+	}
+	config, err := body.Leadership()
+	if err != nil {
+		return err
+	}
+	lease, err := a.service.Configure(r.Context(), leadership.ConfigureRequest{
+		Election:         election(r),
+		ConfigureCommand: leadership.ConfigureCommand{Config: config, IfRevision: revision},
+	})
+	return changed(w, lease, err)
+}
+
+func (a *api) delete(w http.ResponseWriter, r *http.Request) error {
+	revision, err := wire.ParseIfMatch(r.Header.Values("If-Match"))
+	if err != nil {
+		return err
+	}
+	values, err := query(r, "force")
+	if err != nil {
+		return err
+	}
+	force, err := flag(values, "force")
+	if err != nil {
+		return err
+	}
+	lease, err := a.service.Delete(r.Context(), leadership.DeleteRequest{
+		Election:      election(r),
+		DeleteCommand: leadership.DeleteCommand{IfRevision: revision, Force: force},
+	})
+	return changed(w, lease, err)
+}
+
+// changed answers with the election as an operator has left it.
+func changed(w http.ResponseWriter, lease leadership.Lease, err error) error {
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", wire.ETag(lease.Revision))
+	return ok(w, wire.NewLease(lease))
+}

@@ -1,0 +1,330 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+// bad is a request that is wrong, and how it is answered.
+type bad struct {
+	name    string
+	request string // method and target
+	body    string
+	headers []string
+	status  int
+	code    leadership.Code
+	detail  string // a part of it
+	where   string // the pointer or the parameter, if there is one
+}
+
+// refuse sends each request to a world in which agent-7 leads planner, and sees to it that nothing is changed.
+func refuse(t *testing.T, requests []bad) {
+	t.Helper()
+	for _, b := range requests {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.acquire()
+			before := w.state()
+			method, target, _ := strings.Cut(b.request, " ")
+			a := w.do(method, target, b.body, b.headers...)
+			p := a.problem(t)
+			if a.status != b.status || p.Code != b.code || p.Status != b.status {
+				t.Errorf("status %d, code %s; want %d, %s: %s", a.status, p.Code, b.status, b.code, a.body)
+			}
+			if !strings.Contains(p.Detail, b.detail) {
+				t.Errorf("detail %q does not contain %q", p.Detail, b.detail)
+			}
+			if got := where(p); got != b.where {
+				t.Errorf("the wrong part is %q, want %q: %s", got, b.where, a.body)
+			}
+			if p.RequestID == "" || p.RequestID != a.header.Get(wire.RequestIDHeader) || a.header.Get("Content-Type") != wire.ProblemType {
+				t.Errorf("request id %q, headers %v", p.RequestID, a.header)
+			}
+			if after := w.state(); after != before {
+				t.Errorf("the refused request changed\n%s\ninto\n%s", before, after)
+			}
+		})
+	}
+}
+
+func where(p wire.Problem) string {
+	if len(p.Errors) == 0 {
+		return ""
+	}
+	return p.Errors[0].Pointer + p.Errors[0].Parameter
+}
+
+const (
+	toAcquire   = "POST /v1/elections/planner:acquire"
+	toRenew     = "POST /v1/elections/planner:renew"
+	toRelease   = "POST /v1/elections/planner:release"
+	toCheck     = "POST /v1/elections/planner:checkToken"
+	toConfigure = "PUT /v1/elections/planner"
+	toDelete    = "DELETE /v1/elections/planner"
+	toBatch     = "POST /v1/elections:batchRenew"
+	toChecks    = "POST /v1/elections:batchCheckTokens"
+	candidate   = `{"candidateId":"agent-8"}`
+)
+
+func TestPathsAndMethodsThatThereAreNot(t *testing.T) {
+	t.Parallel()
+	const none = "there is no such path"
+	refuse(t, []bad{
+		{name: "the root", request: "GET /", status: 404, code: leadership.NotFound, detail: none},
+		{name: "another version", request: "GET /v2/elections/planner", status: 404, code: leadership.NotFound, detail: none},
+		{name: "a slash too many", request: "GET /v1/elections/planner/", status: 404, code: leadership.NotFound, detail: none},
+		{name: "an empty name", request: "POST /v1/elections/:acquire", body: candidate, status: 404, code: leadership.NotFound, detail: none},
+		{name: "no name", request: "GET /v1/elections/", status: 404, code: leadership.NotFound, detail: none},
+		{name: "an empty segment", request: "GET /v1/elections//events", status: 400, code: leadership.InvalidArgument, detail: "an election needs a name", where: "election"},
+		{name: "an unknown verb", request: "GET /v1/elections/planner:watch", status: 404, code: leadership.NotFound, detail: none},
+		{name: "an unknown verb with POST", request: "POST /v1/elections/planner:steal", body: candidate, status: 404, code: leadership.NotFound, detail: none},
+		{name: "a verb in another case", request: "POST /v1/elections/planner:Acquire", body: candidate, status: 404, code: leadership.NotFound, detail: none},
+		{name: "two verbs", request: "POST /v1/elections/planner:renew:acquire", body: candidate, status: 404, code: leadership.NotFound, detail: none},
+		{name: "an unknown batch", request: "POST /v1/elections:batchAcquire", body: `{}`, status: 404, code: leadership.NotFound, detail: none},
+		{name: "a verb with GET", request: "GET /v1/elections/planner:acquire", status: 405, code: wire.MethodNotAllowed, detail: "this path is for POST"},
+		{name: "a batch with GET", request: "GET /v1/elections:batchRenew", status: 405, code: wire.MethodNotAllowed, detail: "this path is for POST"},
+		{name: "a verb with PUT", request: "PUT /v1/elections/planner:renew", body: asLeader, status: 405, code: wire.MethodNotAllowed, detail: "this path is for POST"},
+		{name: "POST without a verb", request: "POST /v1/elections/planner", body: candidate, status: 405, code: wire.MethodNotAllowed, detail: "this path is for GET, PUT, DELETE"},
+		{name: "PATCH", request: "PATCH /v1/elections/planner", body: `{}`, status: 405, code: wire.MethodNotAllowed, detail: "this path is for GET, PUT, DELETE"},
+		{name: "OPTIONS", request: "OPTIONS /v1/elections", status: 405, code: wire.MethodNotAllowed, detail: "this path is for GET"},
+		{name: "a method of nobody", request: "STEAL /v1/elections/planner:acquire", body: candidate, status: 405, code: wire.MethodNotAllowed, detail: "this path is for POST"},
+		{name: "a method of nobody on no path", request: "STEAL /nothing", status: 404, code: leadership.NotFound, detail: none},
+		{name: "a change of the history", request: "DELETE /v1/elections/planner/events", status: 405, code: wire.MethodNotAllowed, detail: "this path is for GET"},
+		{name: "a path that is too long", request: "GET /v1/elections/" + strings.Repeat("a", wire.MaxURI), status: 414, code: wire.URITooLong, detail: "at most 8192 bytes"},
+		{name: "a query that is too long", request: "GET /v1/elections?prefix=" + strings.Repeat("a", wire.MaxURI), status: 414, code: wire.URITooLong, detail: "at most 8192 bytes"},
+	})
+}
+
+func TestNamesThatAreNone(t *testing.T) {
+	t.Parallel()
+	var requests []bad
+	for name, detail := range map[string]string{
+		".":                      "begins and ends with a letter or digit",
+		"..":                     "begins and ends with a letter or digit",
+		"__planner__":            "begins and ends with a letter or digit",
+		"-planner":               "begins and ends with a letter or digit",
+		"planner.":               `has "." at position 8`,
+		"Planner":                `has "P" at position 1`,
+		"a%2Fb":                  `has "%" at position 2`,
+		"a%00b":                  `has "\x00" at position 2`,
+		"planner%3Aacquire":      `has "%" at position 8`,
+		"%70lanner":              `has "%" at position 1`,
+		"%2e%2e":                 `has "%" at position 1`,
+		"a%252Fb":                `has "%" at position 2`,
+		"a%20b":                  `has " " at position 2`,
+		"a%0Ab":                  `has "\n" at position 2`,
+		"pl%C3%A4ner":            `at position 3`,
+		"pla%CC%88ner":           `at position 4`,
+		"%F0%9F%91%91":           `at position 1`,
+		"%E2%80%AErenner":        `at position 1`,
+		"planner%27%20OR%201=1":  `at position 8`,
+		"a*":                     `has "*" at position 2`,
+		strings.Repeat("a", 129): "at most 128 characters, this one has 129",
+	} {
+		for _, suffix := range []string{":acquire", ""} {
+			b := bad{
+				name: name + suffix, request: "GET /v1/elections/" + name,
+				status: 400, code: leadership.InvalidArgument, detail: detail, where: "election",
+			}
+			if suffix != "" {
+				b.request, b.body = "POST /v1/elections/"+name+suffix, candidate
+			}
+			requests = append(requests, b)
+		}
+	}
+	refuse(t, requests)
+}
+
+func TestBodiesThatAreNone(t *testing.T) {
+	t.Parallel()
+	const wrong = leadership.InvalidArgument
+	refuse(t, []bad{
+		{name: "nothing", request: toAcquire, headers: []string{"Content-Type", "application/json"}, status: 400, code: wrong, detail: "the body is empty"},
+		{name: "no type", request: toAcquire, body: candidate, headers: []string{"Content-Type", ""}, status: 415, code: wire.UnsupportedMediaType, detail: "say what the body is"},
+		{name: "two types", request: toAcquire, body: candidate, headers: []string{"Content-Type", "application/json\napplication/json"}, status: 415, code: wire.UnsupportedMediaType, detail: "say what the body is"},
+		{name: "a form", request: toAcquire, body: candidate, headers: []string{"Content-Type", "application/x-www-form-urlencoded"}, status: 415, code: wire.UnsupportedMediaType, detail: "application/json in UTF-8, not"},
+		{name: "text", request: toRenew, body: asLeader, headers: []string{"Content-Type", "text/plain"}, status: 415, code: wire.UnsupportedMediaType, detail: `not "text/plain"`},
+		{name: "another character set", request: toAcquire, body: candidate, headers: []string{"Content-Type", "application/json; charset=utf-16"}, status: 415, code: wire.UnsupportedMediaType, detail: "in UTF-8"},
+		{name: "a type of nobody", request: toAcquire, body: candidate, headers: []string{"Content-Type", "json"}, status: 415, code: wire.UnsupportedMediaType, detail: `not "json"`},
+		{name: "compressed", request: toAcquire, body: candidate, headers: []string{"Content-Encoding", "gzip"}, status: 415, code: wire.UnsupportedMediaType, detail: "without a Content-Encoding"},
+		{name: "a reply that is no JSON", request: toAcquire, body: candidate, headers: []string{"Accept", "text/html"}, status: 406, code: wire.NotAcceptable, detail: "replies are application/json"},
+		{name: "JSON refused by name", request: toAcquire, body: candidate, headers: []string{"Accept", "*/*, application/json;q=0"}, status: 406, code: wire.NotAcceptable, detail: "replies are application/json"},
+		{name: "a body of a GET", request: "GET /v1/elections/planner", body: `{}`, status: 400, code: wrong, detail: "a GET of this API has no body"},
+		{name: "a body of a DELETE", request: toDelete, body: `{"force":true}`, status: 400, code: wrong, detail: "a DELETE of this API has no body"},
+		{name: "too large", request: toAcquire, body: `{"candidateId":"agent-8"` + strings.Repeat(" ", wire.MaxBody) + `}`, status: 413, code: wire.PayloadTooLarge, detail: "at most 16384 bytes"},
+		{name: "a batch that is too large", request: toBatch, body: `{"renewals":[` + strings.Repeat(" ", wire.MaxBatchBody) + `]}`, status: 413, code: wire.PayloadTooLarge, detail: "at most 262144 bytes"},
+		{name: "a zip bomb by another name", request: toAcquire, body: "\x1f\x8b\x08\x00", status: 400, code: wrong, detail: "not UTF-8"},
+		{name: "malformed", request: toAcquire, body: `{"candidateId":}`, status: 400, code: wrong, detail: "invalid character '}' looking for beginning of value at byte 16"},
+		{name: "two values", request: toRenew, body: asLeader + asLeader, status: 400, code: wrong, detail: "something follows the JSON value"},
+		{name: "an array", request: toRelease, body: `[` + asLeader + `]`, status: 400, code: wrong, detail: "must be a JSON object, not an array"},
+		{name: "twice the same name", request: toCheck, body: `{"fencingToken":2,"fencingToken":1}`, status: 400, code: wrong, detail: "stands twice", where: "/fencingToken"},
+		{name: "deep", request: toAcquire, body: `{"candidateId":"agent-8","metadata":` + strings.Repeat(`{"a":`, 40) + `1` + strings.Repeat(`}`, 40) + `}`, status: 400, code: wrong, detail: "nested at most 32 deep"},
+		{name: "a byte order mark", request: toConfigure, body: "\ufeff{}", status: 400, code: wrong, detail: "byte order mark"},
+		{name: "half a character", request: toAcquire, body: `{"candidateId":"agent-8","metadata":{"a":"\ud800"}}`, status: 400, code: wrong, detail: "half a surrogate pair"},
+	})
+}
+
+func TestFieldsThatAreWrong(t *testing.T) {
+	t.Parallel()
+	const wrong = leadership.InvalidArgument
+	leader := func(candidate, key, token string) string {
+		return `{"candidateId":"` + candidate + `","key":"` + key + `","fencingToken":` + token + `}`
+	}
+	refuse(t, []bad{
+		{name: "wait", request: toAcquire, body: `{"candidateId":"agent-8","wait":"30s"}`, status: 400, code: wrong, detail: `"wait" is not known here`, where: "/wait"},
+		{name: "no candidate", request: toAcquire, body: `{}`, status: 400, code: wrong, detail: "candidateId is missing", where: "/candidateId"},
+		{name: "an empty candidate", request: toAcquire, body: `{"candidateId":""}`, status: 400, code: wrong, detail: "a candidate needs an id", where: "/candidateId"},
+		{name: "a long candidate", request: toAcquire, body: `{"candidateId":"` + strings.Repeat("a", 129) + `"}`, status: 400, code: wrong, detail: "at most 128 characters", where: "/candidateId"},
+		{name: "a candidate with a line break", request: toAcquire, body: `{"candidateId":"a\nb"}`, status: 400, code: wrong, detail: `has "\n" at position 2`, where: "/candidateId"},
+		{name: "a candidate with a NUL", request: toAcquire, body: `{"candidateId":"a\u0000"}`, status: 400, code: wrong, detail: `has "\x00" at position 2`, where: "/candidateId"},
+		{name: "a bad key", request: toAcquire, body: `{"candidateId":"agent-8","key":"secret"}`, status: 400, code: wrong, detail: "a key is 32 random bytes", where: "/key"},
+		{name: "an empty key", request: toAcquire, body: `{"candidateId":"agent-8","key":""}`, status: 400, code: wrong, detail: "a key is 32 random bytes", where: "/key"},
+		{name: "a key in another spelling", request: toAcquire, body: `{"candidateId":"agent-8","key":"` + key[:42] + `9"}`, status: 400, code: wrong, detail: "a key is 32 random bytes", where: "/key"},
+		{name: "a lease of nothing", request: toAcquire, body: `{"candidateId":"agent-8","leaseDuration":"0s"}`, status: 400, code: wrong, detail: "from 1s to 24h0m0s, not 0s", where: "/leaseDuration"},
+		{name: "a short lease", request: toAcquire, body: `{"candidateId":"agent-8","leaseDuration":"999ms"}`, status: 400, code: wrong, detail: "from 1s to 24h0m0s, not 999ms", where: "/leaseDuration"},
+		{name: "a long lease", request: toAcquire, body: `{"candidateId":"agent-8","leaseDuration":"24h1ms"}`, status: 400, code: wrong, detail: "from 1s to 24h0m0s", where: "/leaseDuration"},
+		{name: "a negative lease", request: toAcquire, body: `{"candidateId":"agent-8","leaseDuration":"-30s"}`, status: 400, code: wrong, detail: "from 1s to 24h0m0s, not -30s", where: "/leaseDuration"},
+		{name: "a fine lease", request: toAcquire, body: `{"candidateId":"agent-8","leaseDuration":"1.0005s"}`, status: 400, code: wrong, detail: "whole milliseconds", where: "/leaseDuration"},
+		{name: "a lease without a unit", request: toAcquire, body: `{"candidateId":"agent-8","leaseDuration":"30"}`, status: 400, code: wrong, detail: `not "30"`, where: "/leaseDuration"},
+		{name: "a lease as a number", request: toAcquire, body: `{"candidateId":"agent-8","leaseDuration":30}`, status: 400, code: wrong, detail: "must be a string, not a number", where: "/leaseDuration"},
+		{name: "an endless lease", request: toAcquire, body: `{"candidateId":"agent-8","leaseDuration":"9223372036854775808ns"}`, status: 400, code: wrong, detail: "must be a duration", where: "/leaseDuration"},
+		{name: "metadata as text", request: toAcquire, body: `{"candidateId":"agent-8","metadata":"{}"}`, status: 400, code: wrong, detail: "metadata must be an object, not a string", where: "/metadata"},
+		{name: "too much metadata", request: toAcquire, body: `{"candidateId":"agent-8","metadata":{"a":"` + strings.Repeat("a", 4096) + `"}}`, status: 400, code: wrong, detail: "at most 4096 bytes", where: "/metadata"},
+		{name: "deep metadata", request: toAcquire, body: `{"candidateId":"agent-8","metadata":` + strings.Repeat(`{"a":`, 17) + `1` + strings.Repeat(`}`, 17) + `}`, status: 400, code: wrong, detail: "nested at most 16 deep", where: "/metadata"},
+		{name: "metadata out of range", request: toAcquire, body: `{"candidateId":"agent-8","metadata":{"a":1e400}}`, status: 400, code: wrong, detail: "out of range", where: "/metadata"},
+		{name: "a renewal without a key", request: toRenew, body: `{"candidateId":"agent-7","fencingToken":1}`, status: 400, code: wrong, detail: "key is missing", where: "/key"},
+		{name: "a renewal without a token", request: toRenew, body: `{"candidateId":"agent-7","key":"` + key + `"}`, status: 400, code: wrong, detail: "fencingToken is missing", where: "/fencingToken"},
+		{name: "a renewal with another duration", request: toRenew, body: strings.TrimSuffix(asLeader, "}") + `,"leaseDuration":"1h"}`, status: 400, code: wrong, detail: `"leaseDuration" is not known here`, where: "/leaseDuration"},
+		{name: "a token as text", request: toRenew, body: leader("agent-7", key, `"1"`), status: 400, code: wrong, detail: "must be a number, not a string", where: "/fencingToken"},
+		{name: "a token with a fraction", request: toRenew, body: leader("agent-7", key, "1.0"), status: 400, code: wrong, detail: "must be an integer", where: "/fencingToken"},
+		{name: "no token", request: toRelease, body: leader("agent-7", key, "0"), status: 400, code: wrong, detail: "from 1 to 9007199254740991, not 0", where: "/fencingToken"},
+		{name: "a negative token", request: toCheck, body: `{"fencingToken":-1}`, status: 400, code: wrong, detail: "from 1 to 9007199254740991, not -1", where: "/fencingToken"},
+		{name: "a large token", request: toCheck, body: `{"fencingToken":9007199254740992}`, status: 400, code: wrong, detail: "from 1 to 9007199254740991", where: "/fencingToken"},
+		{name: "a huge token", request: toCheck, body: `{"fencingToken":1e400}`, status: 400, code: wrong, detail: "must be an integer", where: "/fencingToken"},
+		{name: "a check of nothing", request: toCheck, body: `{}`, status: 400, code: wrong, detail: "fencingToken is missing", where: "/fencingToken"},
+		{name: "a long lock", request: toConfigure, body: `{"lockDelay":"25h"}`, status: 400, code: wrong, detail: "lockDelay is from 0s to 24h0m0s", where: "/lockDelay"},
+		{name: "a negative lock", request: toConfigure, body: `{"lockDelay":"-1s"}`, status: 400, code: wrong, detail: "lockDelay is from 0s", where: "/lockDelay"},
+		{name: "an unknown policy", request: toConfigure, body: `{"policy":{}}`, status: 400, code: wrong, detail: `"policy" is not known here; there are: leaseDuration, lockDelay`, where: "/policy"},
+		{name: "an empty batch", request: toBatch, body: `{"renewals":[]}`, status: 400, code: wrong, detail: "from 1 to 500 elections, this one has 0", where: "/renewals"},
+		{name: "no batch", request: toChecks, body: `{}`, status: 400, code: wrong, detail: "checks is missing", where: "/checks"},
+		{name: "a large batch", request: toChecks, body: `{"checks":[0` + strings.Repeat(",0", 500) + `]}`, status: 400, code: wrong, detail: "from 1 to 500 elections, this one has 501", where: "/checks"},
+		{name: "an election twice", request: toBatch, body: `{"renewals":[{"election":"planner",` + asLeader[1:] + `,{"election":"planner",` + asLeader[1:] + `]}`, status: 400, code: wrong, detail: `election "planner" stands in the batch twice`, where: "/renewals"},
+	})
+}
+
+func TestParametersThatAreWrong(t *testing.T) {
+	t.Parallel()
+	const wrong = leadership.InvalidArgument
+	list, history := "GET /v1/elections?", "GET /v1/elections/planner/events?"
+	refuse(t, []bad{
+		{name: "an unknown parameter", request: list + "filter=x", status: 400, code: wrong, detail: `query parameter "filter" is not known here; there are: prefix, pageSize, pageToken`},
+		{name: "a parameter in another case", request: list + "pagesize=1", status: 400, code: wrong, detail: `"pagesize" is not known here`},
+		{name: "a repeated parameter", request: list + "prefix=a&prefix=b", status: 400, code: wrong, detail: "prefix stands in the query 2 times", where: "prefix"},
+		{name: "a bad prefix", request: list + "prefix=A", status: 400, code: wrong, detail: `has "A" at position 1`, where: "prefix"},
+		{name: "a page of nothing", request: list + "pageSize=0", status: 400, code: wrong, detail: "pageSize is from 1 to 1000, not 0", where: "pageSize"},
+		{name: "a negative page", request: list + "pageSize=-1", status: 400, code: wrong, detail: "pageSize is from 1 to 1000, not -1", where: "pageSize"},
+		{name: "a huge page", request: list + "pageSize=1000000000", status: 400, code: wrong, detail: "pageSize is from 1 to 1000", where: "pageSize"},
+		{name: "a page size that is no number", request: list + "pageSize=ten", status: 400, code: wrong, detail: `an integer in decimal digits, not "ten"`, where: "pageSize"},
+		{name: "an empty page size", request: list + "pageSize=", status: 400, code: wrong, detail: `an integer in decimal digits, not ""`, where: "pageSize"},
+		{name: "a page size with a sign", request: list + "pageSize=%2B5", status: 400, code: wrong, detail: `an integer in decimal digits, not "+5"`, where: "pageSize"},
+		{name: "a forged page token", request: list + "pageToken=..%2F..", status: 400, code: wrong, detail: "begins and ends with", where: "pageToken"},
+		{name: "half an escape", request: list + "prefix=%2", status: 400, code: wrong, detail: "the query cannot be read"},
+		{name: "a semicolon", request: list + "prefix=a;pageSize=1", status: 400, code: wrong, detail: "the query cannot be read"},
+		{name: "another consistency", request: "GET /v1/elections/planner?consistency=eventual", status: 400, code: wrong, detail: `consistency is "strong", not "eventual"`, where: "consistency"},
+		{name: "no consistency", request: "GET /v1/elections/planner?consistency=", status: 400, code: wrong, detail: `consistency is "strong", not ""`, where: "consistency"},
+		{name: "a long poll", request: "GET /v1/elections/planner?wait=30s", status: 400, code: wrong, detail: `"wait" is not known here; there are: consistency`},
+		{name: "a revision that is none", request: history + "after=-1", status: 400, code: wrong, detail: "0 or more, not -1", where: "after"},
+		{name: "a revision that is no number", request: history + "after=1.5", status: 400, code: wrong, detail: "an integer in decimal digits", where: "after"},
+		{name: "a revision beyond all", request: history + "after=9223372036854775808", status: 400, code: wrong, detail: "an integer in decimal digits", where: "after"},
+		{name: "a limit of nothing", request: history + "limit=0", status: 400, code: wrong, detail: "limit is from 1 to 1000, not 0", where: "limit"},
+		{name: "a query of an acquire", request: toAcquire + "?candidateId=agent-8", body: candidate, status: 400, code: wrong, detail: `"candidateId" is not known here; there are: none`},
+		{name: "a query of a configuration", request: toConfigure + "?force=true", body: `{}`, status: 400, code: wrong, detail: `"force" is not known here`},
+		{name: "a query of a health check", request: "GET /health/live?x=1", status: 400, code: wrong, detail: `"x" is not known here`},
+		{name: "force that is neither", request: toDelete + "?force=yes", status: 400, code: wrong, detail: `force is true or false, not "yes"`, where: "force"},
+		{name: "force that says nothing", request: toDelete + "?force", status: 400, code: wrong, detail: `force is true or false, not ""`, where: "force"},
+		{name: "force in contradiction", request: toDelete + "?force=true&force=false", status: 400, code: wrong, detail: "force stands in the query 2 times", where: "force"},
+		{name: "a weak condition", request: toDelete + "?force=true", headers: []string{"If-Match", `W/"1"`}, status: 400, code: wrong, detail: "weak tags and lists are not taken", where: "If-Match"},
+		{name: "a list of conditions", request: toConfigure, body: `{}`, headers: []string{"If-Match", `"1", "2"`}, status: 400, code: wrong, detail: "weak tags and lists are not taken", where: "If-Match"},
+		{name: "two conditions", request: toConfigure, body: `{}`, headers: []string{"If-Match", "\"1\"\n\"2\""}, status: 400, code: wrong, detail: "weak tags and lists are not taken", where: "If-Match"},
+		{name: "a condition without quotes", request: toConfigure, body: `{}`, headers: []string{"If-Match", "1"}, status: 400, code: wrong, detail: "If-Match is one entity tag", where: "If-Match"},
+		{name: "a condition on nothing", request: toConfigure, body: `{}`, headers: []string{"If-Match", `"0"`}, status: 400, code: wrong, detail: "If-Match is one entity tag", where: "If-Match"},
+		{name: "a stale condition", request: toDelete + "?force=true", headers: []string{"If-Match", `"7"`}, status: 412, code: leadership.RevisionMismatch, detail: "at revision 1, not 7"},
+	})
+}
+
+func TestCallsThatTheRulesRefuseChangeNothing(t *testing.T) {
+	t.Parallel()
+	refuse(t, []bad{
+		{name: "another candidate", request: toAcquire, body: candidate, status: 409, code: leadership.LeaseHeld, detail: `"agent-7" leads election "planner"`},
+		{name: "another incarnation", request: toAcquire, body: `{"candidateId":"agent-7"}`, status: 409, code: leadership.LeaseHeld, detail: "with another key"},
+		{name: "a renewal with another key", request: toRenew, body: strings.Replace(asLeader, key, otherKey, 1), status: 409, code: leadership.LeaseLost, detail: "granted with another key"},
+		{name: "a renewal by another", request: toRenew, body: strings.Replace(asLeader, "agent-7", "agent-8", 1), status: 409, code: leadership.LeaseLost, detail: "stop acting as its leader"},
+		{name: "a renewal of a future token", request: toRenew, body: strings.Replace(asLeader, ":1}", ":2}", 1), status: 409, code: leadership.LeaseLost, detail: "stop acting as its leader"},
+		{name: "a release with another key", request: toRelease, body: strings.Replace(asLeader, key, otherKey, 1), status: 409, code: leadership.LeaseLost, detail: "granted with another key"},
+		{name: "a release of a future token", request: toRelease, body: strings.Replace(asLeader, ":1}", ":2}", 1), status: 409, code: leadership.LeaseLost, detail: "stop acting as its leader"},
+		{name: "a future token", request: toCheck, body: `{"fencingToken":2}`, status: 409, code: leadership.TokenStale, detail: "was never granted"},
+		{name: "a delete while it is held", request: toDelete, status: 409, code: leadership.LeaseHeld, detail: "delete it by force"},
+		{name: "a read of what is not there", request: "GET /v1/elections/other", status: 404, code: leadership.NotFound, detail: "never seen"},
+		{name: "a history of what is not there", request: "GET /v1/elections/other/events", status: 404, code: leadership.NotFound, detail: "never seen"},
+		{name: "a check of what is not there", request: "POST /v1/elections/other:checkToken", body: `{"fencingToken":1}`, status: 404, code: leadership.NotFound, detail: "never seen"},
+	})
+}
+
+func TestAMethodThatIsNotAllowedIsToldWhichAre(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if got := w.do("POST", "/v1/elections/planner", `{}`).header.Get("Allow"); got != "GET, PUT, DELETE" {
+		t.Errorf("Allow: %s", got)
+	}
+}
+
+func TestWhatAcceptLetsIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for accept, want := range map[string]int{
+		"": 200, "*/*": 200, "application/*": 200, "application/json": 200, "text/html, application/json;q=0.1": 200, "application/json;q=x": 200,
+		"text/html, */*;q=0.8": 200, "application/problem+json": 406, "*/*;q=0": 406, "application/*;q=0, */*": 406, "rubbish/": 406,
+	} {
+		if got := w.do("GET", "/health/live", "", "Accept", accept).status; got != want {
+			t.Errorf("Accept: %q has status %d, want %d", accept, got, want)
+		}
+	}
+}
+
+// A body of unknown length is read to its limit and no further.
+func TestABodyOfUnknownLengthIsBoundedToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	counter := &countingReader{Reader: io.MultiReader(strings.NewReader(`{"candidateId":"`), endless{})}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/elections/planner:acquire", counter)
+	request.Header.Set("Content-Type", wire.ContentType)
+	if a := w.send(request, ""); a.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if counter.n > 2*wire.MaxBody {
+		t.Errorf("%d bytes were read", counter.n)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte("a"), len(p))), nil }
+
+type countingReader struct {
+	io.Reader
+	n int
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.n += n
+	return n, err
+}

@@ -1,0 +1,38 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"regent/httpapi/wire"
+)
+
+// reply writes v as JSON. An error means that nothing was written.
+func reply(w http.ResponseWriter, contentType string, status int, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	w.Write(b.Bytes()) // it fails when the caller is gone, and then there is nobody to tell
+	return nil
+}
+
+func ok(w http.ResponseWriter, v any) error { return reply(w, wire.ContentType, http.StatusOK, v) }
+
+// problem answers with what the caller may know of the error.
+func (e *exchange) problem(requestID string, err error) {
+	p := wire.NewProblem(err)
+	p.RequestID = requestID
+	e.code = p.Code
+	if p.RetryAfterMs > 0 {
+		const second = 1000
+		e.Header().Set("Retry-After", strconv.FormatInt((p.RetryAfterMs+second-1)/second, 10))
+	}
+	reply(e, wire.ProblemType, p.Status, p) // a problem can be encoded
+}

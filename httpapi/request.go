@@ -1,0 +1,121 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+// refuse makes an error of the API's own.
+func refuse(code leadership.Code, format string, args ...any) error {
+	return &leadership.Error{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// admit checks what is the same for all requests.
+func admit(r *http.Request) error {
+	if n := len(r.RequestURI); n > wire.MaxURI {
+		return refuse(wire.URITooLong, "a path and its query have at most %d bytes, this one has %d", wire.MaxURI, n)
+	}
+	if r.URL.Path != wire.PathSpec && !acceptsJSON(r.Header.Values("Accept")) {
+		return refuse(wire.NotAcceptable, "replies are %s; the header Accept must let that in, or be left out", wire.ContentType)
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodDelete:
+		if r.ContentLength != 0 {
+			return refuse(leadership.InvalidArgument, "a %s of this API has no body", r.Method)
+		}
+	}
+	return nil
+}
+
+// acceptsJSON reads Accept as RFC 9110 §12.5.1 has it: the most specific range decides.
+func acceptsJSON(values []string) bool {
+	best, accepted := -1, len(values) == 0
+	for element := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		mediaRange, params, err := mime.ParseMediaType(element)
+		if err != nil {
+			continue
+		}
+		specificity := -1
+		switch mediaRange {
+		case "*/*":
+			specificity = 0
+		case "application/*":
+			specificity = 1
+		case wire.ContentType:
+			specificity = 2
+		}
+		if specificity > best {
+			q, err := strconv.ParseFloat(params["q"], 64)
+			best, accepted = specificity, err != nil || q > 0
+		}
+	}
+	return accepted
+}
+
+// decode reads the request's body into a document of package wire.
+func decode(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
+	if err := isJSON(r.Header); err != nil {
+		return err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return refuse(wire.PayloadTooLarge, "the body of this call has at most %d bytes", limit)
+	case err != nil:
+		return refuse(leadership.InvalidArgument, "the body ended before all of it had come")
+	}
+	return wire.Decode(body, into)
+}
+
+func isJSON(h http.Header) error {
+	if len(h.Values("Content-Encoding")) > 0 {
+		return refuse(wire.UnsupportedMediaType, "bodies are sent as they are, without a Content-Encoding")
+	}
+	types := h.Values("Content-Type")
+	if len(types) != 1 {
+		return refuse(wire.UnsupportedMediaType, "say what the body is: Content-Type: %s", wire.ContentType)
+	}
+	mediaType, params, err := mime.ParseMediaType(types[0])
+	charset, given := params["charset"]
+	if err != nil || mediaType != wire.ContentType || given && !strings.EqualFold(charset, "utf-8") {
+		return refuse(wire.UnsupportedMediaType, "bodies are %s in UTF-8, not %s", wire.ContentType, wire.Quote(types[0]))
+	}
+	return nil
+}
+
+// election is the name in the path, as it was sent: an escaped one is no name.
+func election(r *http.Request) leadership.Election {
+	return leadership.Election(chi.URLParam(r, "election"))
+}
+
+// notFound answers a path that is none of the API's.
+func notFound(http.ResponseWriter, *http.Request) error {
+	return refuse(leadership.NotFound, "there is no such path; %s has all that there are", wire.PathSpec)
+}
+
+// methodNotAllowed answers a path that has other methods, and a method that HTTP does not know.
+func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) error {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete, http.MethodPost} {
+		if a.router.Match(chi.NewRouteContext(), method, r.URL.EscapedPath()) {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		return notFound(w, r)
+	}
+	list := strings.Join(allowed, ", ")
+	w.Header().Set("Allow", list)
+	return refuse(wire.MethodNotAllowed, "this path is for %s", list)
+}

@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"errors"
+	"time"
+
+	"regent/leadership"
+)
+
+// Event is one revision of an election.
+type Event struct {
+	Election         leadership.Election    `json:"election"`
+	Revision         leadership.Revision    `json:"revision"`
+	Type             leadership.EventType   `json:"type"`
+	At               time.Time              `json:"at"`
+	LeaderID         leadership.CandidateID `json:"leaderId,omitempty"`
+	PreviousLeaderID leadership.CandidateID `json:"previousLeaderId,omitempty"`
+	FencingToken     leadership.Token       `json:"fencingToken"`
+	RequestID        string                 `json:"requestId,omitempty"`
+}
+
+// NewEvent writes an event.
+func NewEvent(e leadership.Event) Event {
+	return Event{
+		Election:         e.Election,
+		Revision:         e.Revision,
+		Type:             e.Type,
+		At:               e.At.UTC(),
+		LeaderID:         e.LeaderID,
+		PreviousLeaderID: e.PreviousLeaderID,
+		FencingToken:     e.Token,
+		RequestID:        e.RequestID,
+	}
+}
+
+// Leadership reads an event.
+func (w Event) Leadership() leadership.Event {
+	return leadership.Event{
+		Election:         w.Election,
+		Revision:         w.Revision,
+		Type:             w.Type,
+		At:               w.At,
+		LeaderID:         w.LeaderID,
+		PreviousLeaderID: w.PreviousLeaderID,
+		Token:            w.FencingToken,
+		RequestID:        w.RequestID,
+	}
+}
+
+// History is a part of an election's events, oldest first.
+type History struct {
+	Events []Event `json:"events"`
+	// NextAfter is the revision to go on after.
+	NextAfter leadership.Revision `json:"nextAfter"`
+}
+
+// NewHistory writes the events that follow a revision.
+func NewHistory(after leadership.Revision, events []leadership.Event) History {
+	h := History{Events: make([]Event, len(events)), NextAfter: after}
+	for i, e := range events {
+		h.Events[i], h.NextAfter = NewEvent(e), e.Revision
+	}
+	return h
+}
+
+// Leadership reads the events. The error is for a document that is no history.
+func (h History) Leadership() ([]leadership.Event, error) {
+	if h.Events == nil {
+		return nil, errors.New("a history without events")
+	}
+	var events []leadership.Event
+	for _, e := range h.Events {
+		events = append(events, e.Leadership())
+	}
+	return events, nil
+}

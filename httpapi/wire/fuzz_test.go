@@ -1,0 +1,190 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+)
+
+func FuzzDecodeAcquire(f *testing.F) {
+	f.Add([]byte(`{"candidateId":"agent-7"}`))
+	f.Add([]byte(`{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","leaseDuration":"1m30s","metadata":{"a":[1,{"b":"\ud83d\ude00"}]}}`))
+	f.Add([]byte(`{"candidateId":"a","candidateId":"b"}`))
+	f.Add([]byte(`{"candidateId":null,"metadata":{"x":1e400}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var w AcquireRequest
+		if !accepted(t, body, &w) {
+			return
+		}
+		r, err := w.Leadership("planner")
+		if err != nil {
+			requireInvalid(t, err)
+			return
+		}
+		again(t, NewAcquireRequest(r))
+	})
+}
+
+func FuzzDecodeLeaseRequest(f *testing.F) {
+	f.Add([]byte(`{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4}`))
+	f.Add([]byte(`{"candidateId":"agent-7","key":"","fencingToken":-0}`))
+	f.Add([]byte(`{"fencingToken":4.5}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var w LeaseRequest
+		if !accepted(t, body, &w) {
+			return
+		}
+		r, err := w.Leadership("planner")
+		if err != nil {
+			requireInvalid(t, err)
+			return
+		}
+		again(t, NewLeaseRequest(r))
+	})
+}
+
+func FuzzDecodeTokenCheck(f *testing.F) {
+	f.Add([]byte(`{"fencingToken":4}`))
+	f.Add([]byte(`{"fencingToken":"4"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var w TokenCheck
+		if accepted(t, body, &w) {
+			again(t, w)
+		}
+	})
+}
+
+func FuzzDecodeConfigure(f *testing.F) {
+	f.Add([]byte(`{}`))
+	f.Add([]byte(`{"leaseDuration":"90s","lockDelay":"0.5s"}`))
+	f.Add([]byte(`{"leaseDuration":"0s","lockDelay":"-1ns"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var w ConfigureRequest
+		if !accepted(t, body, &w) {
+			return
+		}
+		c, err := w.Leadership()
+		if err != nil {
+			requireInvalid(t, err)
+			return
+		}
+		again(t, NewConfigureRequest(c))
+	})
+}
+
+func FuzzDecodeRenewals(f *testing.F) {
+	f.Add([]byte(`{"renewals":[{"election":"planner","candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4}]}`))
+	f.Add([]byte(`{"renewals":[7,null,{},{"election":"planner"}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var w Renewals
+		if !accepted(t, body, &w) {
+			return
+		}
+		for _, e := range w.Renewals {
+			requireInvalidOrNil(t, e.Err)
+		}
+	})
+}
+
+func FuzzDecodeChecks(f *testing.F) {
+	f.Add([]byte(`{"checks":[{"election":"planner","fencingToken":4}]}`))
+	f.Add([]byte(`{"checks":[{"election":"planner","fencingToken":4,"x":0}],"checks":[]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var w Checks
+		if !accepted(t, body, &w) {
+			return
+		}
+		for _, e := range w.Checks {
+			requireInvalidOrNil(t, e.Err)
+		}
+	})
+}
+
+// accepted decodes a request. It panics for nothing, and whatever it refuses it refuses by name.
+func accepted(t *testing.T, body []byte, into any) bool {
+	t.Helper()
+	err := Decode(body, into)
+	requireInvalidOrNil(t, err)
+	if err == nil && !json.Valid(body) {
+		t.Fatalf("%q was taken, and is no JSON", body)
+	}
+	return err == nil
+}
+
+func requireInvalidOrNil(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		requireInvalid(t, err)
+	}
+}
+
+func requireInvalid(t *testing.T, err error) {
+	t.Helper()
+	var e *leadership.Error
+	if !errors.As(err, &e) || e.Code != leadership.InvalidArgument || e.Detail == "" {
+		t.Fatalf("error %v, want INVALID_ARGUMENT with a detail", err)
+	}
+}
+
+// again writes what was read and reads it: it must be what it was.
+func again[T any](t *testing.T, first T) {
+	t.Helper()
+	text, err := json.Marshal(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var second T
+	if err := Decode(text, &second); err != nil {
+		t.Fatalf("%s was written and is refused: %v", text, err)
+	}
+	text2, err := json.Marshal(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(text), string(text2)); diff != "" {
+		t.Fatalf("written (-) and written again (+) differ:\n%s", diff)
+	}
+}
+
+func FuzzDecodeProblem(f *testing.F) {
+	f.Add([]byte(`{"type":"urn:regent:problem:LEASE_HELD","title":"Lease held","status":409,"detail":"wait","code":"LEASE_HELD","reason":"HELD","retryAfterMs":17250,"election":"planner","state":"held","leaderId":"agent-3","fencingToken":4,"revision":9,"leaseDuration":"30s","expiresInMs":17250,"configuration":{"leaseDuration":"30s","lockDelay":"0s"}}`))
+	f.Add([]byte(`{"code":"INVALID_ARGUMENT","errors":[{"pointer":"/candidateId","detail":"no"},{}]}`))
+	f.Add([]byte(`{"code":"SOMETHING_NEW","retryAfterMs":9223372036854775807,"expiresInMs":-9223372036854775808}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p, err := DecodeProblem(body)
+		if err != nil {
+			return
+		}
+		e := p.Leadership()
+		if !errors.Is(e, p.Code) || e.RetryAfter < 0 {
+			t.Fatalf("%s becomes %+v", body, e)
+		}
+		if e.Lease != nil && (e.Lease.Election == "" || e.Lease.ExpiresIn < 0) {
+			t.Fatalf("%s becomes the lease %+v", body, e.Lease)
+		}
+	})
+}
+
+func FuzzDecodeResults(f *testing.F) {
+	f.Add([]byte(`{"results":[{"election":"planner","lease":{"election":"planner","state":"vacant","fencingToken":4,"revision":11,"leaseDuration":"90s","lockedForMs":1,"readAt":"2027-03-01T12:05:00Z","configuration":{"leaseDuration":"90s","lockDelay":"15s"}}},{"election":"scribe","error":{"code":"LEASE_LOST","detail":"stop"}},{}]}`))
+	f.Add([]byte(`{"results":[{"lease":{"election":"a","state":"held","leaderId":"b","fencingToken":1,"expiresInMs":9223372036854775807,"renewInMs":-1,"metadata":{"a":[]}}}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var w Results
+		if json.Unmarshal(body, &w) != nil {
+			return
+		}
+		for i, r := range w.Results {
+			result, err := r.Leadership(At("renewals", i))
+			if err != nil || result.Err != nil {
+				continue
+			}
+			if l := result.Lease; l.Election == "" || l.ExpiresIn < 0 || l.RenewIn < 0 || l.LockedFor < 0 || l.State == leadership.Held && l.Token < 1 {
+				t.Fatalf("%s becomes the lease %+v", body, l)
+			}
+		}
+	})
+}

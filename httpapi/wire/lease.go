@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+)
+
+// Lease is an election as a caller reads it. What does not apply is left out.
+type Lease struct {
+	Election        leadership.Election    `json:"election"`
+	State           leadership.State       `json:"state"`
+	LeaderID        leadership.CandidateID `json:"leaderId,omitempty"`
+	FencingToken    leadership.Token       `json:"fencingToken"`
+	Revision        leadership.Revision    `json:"revision"`
+	LeaseDuration   Duration               `json:"leaseDuration"`
+	ExpiresInMs     *int64                 `json:"expiresInMs,omitempty"` // rounded down; while held
+	RenewInMs       *int64                 `json:"renewInMs,omitempty"`   // rounded down; while held
+	LockedForMs     int64                  `json:"lockedForMs,omitempty"` // rounded up
+	AcquiredAt      time.Time              `json:"acquiredAt,omitzero"`
+	LastHeartbeat   time.Time              `json:"lastHeartbeat,omitzero"`
+	LeaseExpiration time.Time              `json:"leaseExpiration,omitzero"`
+	ReadAt          time.Time              `json:"readAt,omitzero"`
+	Metadata        json.RawMessage        `json:"metadata,omitempty"` // a JSON object
+	Configuration   Configuration          `json:"configuration"`
+	Deleted         bool                   `json:"deleted,omitempty"`
+}
+
+// Configuration is what an operator has set, with the defaults filled in.
+type Configuration struct {
+	LeaseDuration Duration `json:"leaseDuration"`
+	LockDelay     Duration `json:"lockDelay"`
+}
+
+// NewLease writes a lease.
+func NewLease(l leadership.Lease) Lease {
+	w := Lease{
+		Election:        l.Election,
+		State:           l.State,
+		LeaderID:        l.LeaderID,
+		FencingToken:    l.Token,
+		Revision:        l.Revision,
+		LeaseDuration:   Duration(l.LeaseDuration),
+		LockedForMs:     millisUp(l.LockedFor),
+		AcquiredAt:      l.AcquiredAt.UTC(),
+		LastHeartbeat:   l.LastHeartbeat.UTC(),
+		LeaseExpiration: l.LeaseExpiration.UTC(),
+		ReadAt:          l.ReadAt.UTC(),
+		Metadata:        json.RawMessage(l.Metadata),
+		Configuration:   Configuration{Duration(l.Config.LeaseDuration), Duration(l.Config.LockDelay)},
+		Deleted:         l.Deleted,
+	}
+	if l.State == leadership.Held {
+		w.ExpiresInMs, w.RenewInMs = new(millisDown(l.ExpiresIn)), new(millisDown(l.RenewIn))
+	}
+	return w
+}
+
+// Leadership reads a lease. The error is for one that no server of Regent writes.
+func (w Lease) Leadership() (leadership.Lease, error) {
+	metadata, err := leadership.ParseMetadata(w.Metadata)
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	if err := w.validate(); err != nil {
+		return leadership.Lease{}, err
+	}
+	return leadership.Lease{
+		Election:        w.Election,
+		State:           w.State,
+		LeaderID:        w.LeaderID,
+		Token:           w.FencingToken,
+		Revision:        w.Revision,
+		LeaseDuration:   time.Duration(w.LeaseDuration),
+		Metadata:        metadata,
+		ExpiresIn:       optionalMillis(w.ExpiresInMs),
+		RenewIn:         optionalMillis(w.RenewInMs),
+		LockedFor:       fromMillis(w.LockedForMs),
+		AcquiredAt:      w.AcquiredAt,
+		LastHeartbeat:   w.LastHeartbeat,
+		LeaseExpiration: w.LeaseExpiration,
+		ReadAt:          w.ReadAt,
+		Config: leadership.Config{
+			LeaseDuration: time.Duration(w.Configuration.LeaseDuration),
+			LockDelay:     time.Duration(w.Configuration.LockDelay),
+		},
+		Deleted: w.Deleted,
+	}, nil
+}
+
+// validate keeps a client from believing in a lease that is not one.
+func (w Lease) validate() error {
+	held := w.State == leadership.Held
+	switch {
+	case w.Election == "":
+		return fmt.Errorf("a lease without an election")
+	case !held && w.State != leadership.Vacant:
+		return fmt.Errorf("a lease in the state %s", Quote(string(w.State)))
+	case held && (w.LeaderID == "" || w.FencingToken < 1 || w.ExpiresInMs == nil):
+		return fmt.Errorf("a lease that is held without a leader, a fencing token or its remaining time")
+	}
+	return nil
+}
+
+func optionalMillis(ms *int64) time.Duration {
+	if ms == nil {
+		return 0
+	}
+	return fromMillis(*ms)
+}
+
+// Grant is the reply to an acquire.
+type Grant struct {
+	Lease
+	Key string `json:"key,omitempty"` // if and only if the server chose it
+}

@@ -1,0 +1,38 @@
+package wire
+
+import (
+	"errors"
+
+	"regent/leadership"
+)
+
+// Page is a part of the list of elections.
+type Page struct {
+	Elections     []Lease `json:"elections"`
+	NextPageToken string  `json:"nextPageToken,omitempty"` // left out on the last page
+}
+
+// NewPage writes a page.
+func NewPage(p leadership.Page) Page {
+	w := Page{Elections: make([]Lease, len(p.Leases)), NextPageToken: string(p.Next)}
+	for i, l := range p.Leases {
+		w.Elections[i] = NewLease(l)
+	}
+	return w
+}
+
+// Leadership reads a page. The error is for a document that is none.
+func (w Page) Leadership() (leadership.Page, error) {
+	if w.Elections == nil {
+		return leadership.Page{}, errors.New("a page without elections")
+	}
+	p := leadership.Page{Next: leadership.Election(w.NextPageToken)}
+	for _, e := range w.Elections {
+		l, err := e.Leadership()
+		if err != nil {
+			return leadership.Page{}, err
+		}
+		p.Leases = append(p.Leases, l)
+	}
+	return p, nil
+}

@@ -1,0 +1,226 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+)
+
+// held and vacant are leases with every field that such a lease has.
+func held() leadership.Lease {
+	at := time.Date(2027, 3, 1, 12, 0, 0, 123456789, time.UTC)
+	return leadership.Lease{
+		Election: "planner", State: leadership.Held, LeaderID: "agent-7", Token: 4, Revision: 9, LeaseDuration: 1500 * time.Millisecond,
+		Metadata: `{"a":"<&>"}`, ExpiresIn: 1250 * time.Millisecond, RenewIn: 250 * time.Millisecond,
+		AcquiredAt: at.Add(-time.Hour), LastHeartbeat: at.Add(-time.Second), LeaseExpiration: at.Add(time.Second), ReadAt: at,
+		Config: leadership.Config{LeaseDuration: 90 * time.Second, LockDelay: 15 * time.Second},
+	}
+}
+
+func vacant() leadership.Lease {
+	return leadership.Lease{
+		Election: "planner", State: leadership.Vacant, Token: 4, Revision: 10, LeaseDuration: 90 * time.Second, LockedFor: 3 * time.Second,
+		ReadAt: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC), Config: leadership.Config{LeaseDuration: 90 * time.Second}, Deleted: true,
+	}
+}
+
+func TestEveryErrorSurvivesTheWire(t *testing.T) {
+	t.Parallel()
+	for _, m := range Meanings() {
+		for _, lease := range []leadership.Lease{held(), vacant()} {
+			sent := &leadership.Error{
+				Code: m.Code, Detail: "because", Field: "leaseDuration", Reason: leadership.ReasonLockDelay,
+				RetryAfter: 1234 * time.Millisecond, Lease: &lease,
+			}
+			got := throughTheWire(t, fmt.Errorf("somewhere: %w", sent))
+			if !errors.Is(got, m.Code) {
+				t.Errorf("%s: errors.Is does not hold for %v", m.Code, got)
+			}
+			if diff := cmp.Diff(sent, got); diff != "" {
+				t.Errorf("%s: sent (-) and received (+) differ:\n%s", m.Code, diff)
+			}
+		}
+	}
+}
+
+func throughTheWire(t *testing.T, err error) *leadership.Error {
+	t.Helper()
+	text, err := json.Marshal(NewProblem(err))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := DecodeProblem(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Leadership()
+}
+
+func TestACauseDoesNotLeaveTheServer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		code leadership.Code
+	}{
+		{errors.New("secret"), Internal},
+		{fmt.Errorf("bolt: secret: %w", leadership.StoreUnavailable), leadership.StoreUnavailable},
+		{fmt.Errorf("%w: secret", leadership.OutcomeUnknown), leadership.OutcomeUnknown},
+		{fmt.Errorf("secret: %w", &leadership.Error{Code: leadership.RecordCorrupt, Detail: "told"}), leadership.RecordCorrupt},
+		{&leadership.Error{Code: "SECRET", Detail: "secret"}, Internal},
+	} {
+		text, err := json.Marshal(NewProblem(c.err))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(strings.ToLower(string(text)), "secret") {
+			t.Errorf("%v becomes %s", c.err, text)
+		}
+		if got := throughTheWire(t, c.err); got.Code != c.code || got.Detail == "" {
+			t.Errorf("%v becomes %v, want code %s and a detail", c.err, got, c.code)
+		}
+	}
+}
+
+func TestWhoeverFoundTheServerAwayIsToldWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	for _, code := range []leadership.Code{leadership.StoreUnavailable, leadership.OutcomeUnknown, Draining} {
+		if got := NewProblem(code).RetryAfterMs; got != 500 {
+			t.Errorf("%s has retryAfterMs %d, want 500", code, got)
+		}
+	}
+}
+
+func TestAFieldIsFoundAgainWhereverItStood(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{"candidateId", "election", "pageSize", "If-Match", "metadata"} {
+		err := &leadership.Error{Code: leadership.InvalidArgument, Detail: "because", Field: field}
+		if got := throughTheWire(t, err).Field; got != field {
+			t.Errorf("field %q comes back as %q", field, got)
+		}
+		at := At("renewals", 3)
+		in := NewProblem(err).In(at)
+		if want := at + "/" + field; in.Errors[0].Pointer != want || in.Errors[0].Parameter != "" {
+			t.Errorf("in a batch field %q is at %+v, want %q", field, in.Errors[0], want)
+		}
+		if got := in.Out(at).Leadership().Field; got != field {
+			t.Errorf("from a batch field %q comes back as %q", field, got)
+		}
+	}
+}
+
+func TestALeaseSurvivesTheWire(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []leadership.Lease{held(), vacant()} {
+		text, err := json.Marshal(NewLease(sent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w Lease
+		if err := json.Unmarshal(text, &w); err != nil {
+			t.Fatal(err)
+		}
+		got, err := w.Leadership()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(sent, got); diff != "" {
+			t.Errorf("sent (-) and received (+) differ:\n%s", diff)
+		}
+	}
+}
+
+func TestRoundingNeverGivesMoreTime(t *testing.T) {
+	t.Parallel()
+	l := held()
+	l.ExpiresIn, l.RenewIn = 1999*time.Microsecond, 999*time.Microsecond
+	w := NewLease(l)
+	if *w.ExpiresInMs != 1 || *w.RenewInMs != 0 {
+		t.Errorf("1.999 ms and 0.999 ms are written as %d ms and %d ms, want 1 and 0", *w.ExpiresInMs, *w.RenewInMs)
+	}
+	v := vacant()
+	v.LockedFor = time.Nanosecond
+	if got := NewLease(v).LockedForMs; got != 1 {
+		t.Errorf("a lock of 1 ns is written as %d ms, want 1", got)
+	}
+	if got := NewProblem(&leadership.Error{Code: leadership.LeaseHeld, RetryAfter: 1000001}).RetryAfterMs; got != 2 {
+		t.Errorf("a wait of 1.000001 ms is written as %d ms, want 2", got)
+	}
+}
+
+func TestALeaseThatCannotBeIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*Lease){
+		"no election":         func(l *Lease) { l.Election = "" },
+		"an unknown state":    func(l *Lease) { l.State = "perhaps" },
+		"no leader":           func(l *Lease) { l.LeaderID = "" },
+		"no token":            func(l *Lease) { l.FencingToken = 0 },
+		"no remaining time":   func(l *Lease) { l.ExpiresInMs = nil },
+		"metadata of no kind": func(l *Lease) { l.Metadata = json.RawMessage(`[]`) },
+	} {
+		l := NewLease(held())
+		spoil(&l)
+		if got, err := l.Leadership(); err == nil {
+			t.Errorf("a lease with %s is read as %+v", name, got)
+		}
+	}
+}
+
+func TestDurationsAreWrittenInSeconds(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0s", 90 * time.Second: "90s", 1500 * time.Millisecond: "1.5s", time.Millisecond: "0.001s", 24 * time.Hour: "86400s",
+		24*time.Hour - time.Millisecond: "86399.999s", -1500 * time.Millisecond: "-1.5s",
+	} {
+		if got := Duration(d).String(); got != want {
+			t.Errorf("%v is written %q, want %q", d, got, want)
+		}
+		var back Duration
+		if err := json.Unmarshal([]byte(`"`+want+`"`), &back); err != nil || time.Duration(back) != d {
+			t.Errorf("%q is read as %v (%v), want %v", want, time.Duration(back), err, d)
+		}
+	}
+}
+
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	for _, r := range []leadership.Revision{leadership.AnyRevision, 1, 7, 1 << 60} {
+		if got, err := ParseIfMatch([]string{IfMatch(r)}); err != nil || got != r {
+			t.Errorf("If-Match: %s is read as %d (%v), want %d", IfMatch(r), got, err, r)
+		}
+	}
+	if got, err := ParseIfMatch(nil); got != 0 || err != nil {
+		t.Errorf("no If-Match is read as %d, %v", got, err)
+	}
+	for _, values := range [][]string{{""}, {"7"}, {`W/"7"`}, {`"7", "8"`}, {`"7"`, `"7"`}, {"*", "*"}, {`"0"`}, {`"-1"`}, {`"07"`}, {`"+7"`}, {`"a"`}, {`"7`}, {`"9223372036854775808"`}} {
+		if got, err := ParseIfMatch(values); !errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("If-Match: %q is read as %d, %v, want INVALID_ARGUMENT", values, got, err)
+		}
+	}
+	for header, want := range map[string]bool{`"7"`: false, `W/"7"`: false, `"6", "7"`: false, "*": false, `"6"`: true, "": true, "7": true} {
+		if got := NoneMatch([]string{header}, 7); got != want {
+			t.Errorf("If-None-Match: %s lets revision 7 through: %t, want %t", header, got, want)
+		}
+	}
+	if !NoneMatch(nil, 7) {
+		t.Error("without If-None-Match nothing is let through")
+	}
+}
+
+func TestRequestIDs(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]bool{
+		"a": true, "A-Z_0.9:x": true, strings.Repeat("a", 128): true,
+		"": false, strings.Repeat("a", 129): false, "a b": false, "a\n": false, "a\x1b[31m": false, "ä": false, `"`: false, "{}": false,
+	} {
+		if got := ValidRequestID(id); got != want {
+			t.Errorf("ValidRequestID(%q) = %t, want %t", id, got, want)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"regent/leadership"
+)
+
+// A field of a request without omitempty or omitzero is required; see Decode.
+
+// AcquireRequest is the body of an acquire.
+type AcquireRequest struct {
+	CandidateID   leadership.CandidateID `json:"candidateId"`
+	Key           *string                `json:"key,omitempty"`
+	LeaseDuration *Duration              `json:"leaseDuration,omitempty"`
+	Metadata      json.RawMessage        `json:"metadata,omitempty"`
+}
+
+// NewAcquireRequest writes a request.
+func NewAcquireRequest(r leadership.AcquireRequest) AcquireRequest {
+	w := AcquireRequest{CandidateID: r.CandidateID, LeaseDuration: optionalDuration(r.LeaseDuration), Metadata: r.Metadata}
+	if r.Key != nil {
+		w.Key = new(r.Key.Text())
+	}
+	return w
+}
+
+// Leadership reads a request about the election.
+func (w AcquireRequest) Leadership(e leadership.Election) (leadership.AcquireRequest, error) {
+	r := leadership.AcquireRequest{Election: e, CandidateID: w.CandidateID, Metadata: w.Metadata}
+	var err error
+	if r.LeaseDuration, err = leaseDuration(w.LeaseDuration); err != nil {
+		return leadership.AcquireRequest{}, err
+	}
+	if w.Key != nil {
+		key, err := parseKey(*w.Key)
+		if err != nil {
+			return leadership.AcquireRequest{}, err
+		}
+		r.Key = &key
+	}
+	return r, nil
+}
+
+// LeaseRequest is the body of a renewal and of a release.
+type LeaseRequest struct {
+	CandidateID  leadership.CandidateID `json:"candidateId"`
+	Key          string                 `json:"key"`
+	FencingToken leadership.Token       `json:"fencingToken"`
+}
+
+// NewLeaseRequest writes a request.
+func NewLeaseRequest(r leadership.LeaseRequest) LeaseRequest {
+	return LeaseRequest{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token}
+}
+
+// Leadership reads a request about the election.
+func (w LeaseRequest) Leadership(e leadership.Election) (leadership.LeaseRequest, error) {
+	key, err := parseKey(w.Key)
+	if err != nil {
+		return leadership.LeaseRequest{}, err
+	}
+	return leadership.LeaseRequest{Election: e, CandidateID: w.CandidateID, Key: key, Token: w.FencingToken}, nil
+}
+
+// TokenCheck is the body of a check.
+type TokenCheck struct {
+	FencingToken leadership.Token `json:"fencingToken"`
+}
+
+// ConfigureRequest is the body of a configuration. What is left out is reset to its default.
+type ConfigureRequest struct {
+	LeaseDuration *Duration `json:"leaseDuration,omitempty"`
+	LockDelay     Duration  `json:"lockDelay,omitzero"`
+}
+
+// NewConfigureRequest writes a request.
+func NewConfigureRequest(c leadership.Config) ConfigureRequest {
+	return ConfigureRequest{LeaseDuration: optionalDuration(c.LeaseDuration), LockDelay: Duration(c.LockDelay)}
+}
+
+// Leadership reads a configuration.
+func (w ConfigureRequest) Leadership() (leadership.Config, error) {
+	d, err := leaseDuration(w.LeaseDuration)
+	return leadership.Config{LeaseDuration: d, LockDelay: time.Duration(w.LockDelay)}, err
+}
+
+func optionalDuration(d time.Duration) *Duration {
+	if d == 0 {
+		return nil
+	}
+	return new(Duration(d))
+}
+
+// leaseDuration is 0 for what was left out. Whoever says "0s" does not mean the default.
+func leaseDuration(d *Duration) (time.Duration, error) {
+	if d == nil {
+		return 0, nil
+	}
+	if *d == 0 {
+		return 0, malformed("/leaseDuration", "leaseDuration is from %v to %v, not 0s; leave it out for what the election is configured for",
+			leadership.MinLeaseDuration, leadership.MaxLeaseDuration)
+	}
+	return time.Duration(*d), nil
+}
+
+func parseKey(text string) (leadership.Key, error) {
+	key, err := leadership.ParseKey(text)
+	if err != nil {
+		return leadership.Key{}, malformed("/key", "%v", err)
+	}
+	return key, nil
+}

@@ -1,0 +1,293 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/httpapi"
+	"regent/httpapi/apitest"
+	"regent/httpapi/wire"
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/store/memory"
+)
+
+// A Client has the methods of a Service.
+var _ httpapi.Service = (*client.Client)(nil)
+
+// connect returns a client of the service through a real server, every exchange held to the contract.
+func connect(t *testing.T, service httpapi.Service) *client.Client {
+	t.Helper()
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: service}))
+	t.Cleanup(server.Close)
+	return clientOf(t, server.URL, apitest.New(t).Transport(server.Client().Transport))
+}
+
+func clientOf(t *testing.T, url string, transport http.RoundTripper) *client.Client {
+	t.Helper()
+	c, err := client.New(client.Config{Server: url, HTTP: &http.Client{Transport: transport}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+	newService := func() *leadership.Service {
+		return leadership.New(memory.New(memory.Config{Now: func() time.Time { return now }}))
+	}
+	key, other := leadership.Key{1}, leadership.Key{2}
+	direct, remote := newService(), connect(t, newService())
+	lease := func(l leadership.Lease, err error) any { return []any{withoutJitter(l), err} }
+	for _, c := range []struct {
+		name string
+		call func(context.Context, httpapi.Service) any
+	}{
+		{"acquire", func(ctx context.Context, s httpapi.Service) any {
+			g, err := s.Acquire(leadership.WithRequestID(ctx, "call-1"), leadership.AcquireRequest{Election: "planner", CandidateID: "agent-7", Key: &key, LeaseDuration: 1500 * time.Millisecond, Metadata: []byte(` {"b":"<&>","a":1.0} `)})
+			return []any{withoutJitter(g.Lease), g.Key.Text(), err}
+		}},
+		{"acquire by another", func(ctx context.Context, s httpapi.Service) any {
+			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8"})
+			return err
+		}},
+		{"acquire with null metadata", func(ctx context.Context, s httpapi.Service) any {
+			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", Metadata: []byte("null")})
+			return err
+		}},
+		{"acquire with bad metadata", func(ctx context.Context, s httpapi.Service) any {
+			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", Metadata: []byte("[")})
+			return err
+		}},
+		{"acquire with a bad candidate", func(ctx context.Context, s httpapi.Service) any {
+			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "a b"})
+			return err
+		}},
+		{"acquire with a bad election", func(ctx context.Context, s httpapi.Service) any {
+			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "../planner", CandidateID: "agent-8"})
+			return err
+		}},
+		{"acquire for too long", func(ctx context.Context, s httpapi.Service) any {
+			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", LeaseDuration: 48 * time.Hour})
+			return err
+		}},
+		{"renew", func(ctx context.Context, s httpapi.Service) any {
+			return lease(s.Renew(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}))
+		}},
+		{"renew with another key", func(ctx context.Context, s httpapi.Service) any {
+			return lease(s.Renew(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: other, Token: 1}))
+		}},
+		{"renew with no token", func(ctx context.Context, s httpapi.Service) any {
+			return lease(s.Renew(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key}))
+		}},
+		{"check", func(ctx context.Context, s httpapi.Service) any {
+			return lease(s.CheckToken(ctx, leadership.TokenCheck{Election: "planner", Token: 1}))
+		}},
+		{"check a stale token", func(ctx context.Context, s httpapi.Service) any {
+			return lease(s.CheckToken(ctx, leadership.TokenCheck{Election: "planner", Token: 2}))
+		}},
+		{"get", func(ctx context.Context, s httpapi.Service) any { return lease(s.Get(ctx, "planner")) }},
+		{"get nothing", func(ctx context.Context, s httpapi.Service) any { return lease(s.Get(ctx, "other")) }},
+		{"batch renew", func(ctx context.Context, s httpapi.Service) any {
+			return results(s.BatchRenew(ctx, []leadership.LeaseRequest{
+				{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1},
+				{Election: "scribe", CandidateID: "agent-7", Key: key, Token: 1},
+				{Election: "clerk", CandidateID: "a b", Key: key, Token: 1},
+				{Election: "Clerk", CandidateID: "agent-7", Key: key, Token: 1},
+			}))
+		}},
+		{"batch renew twice the same", func(ctx context.Context, s httpapi.Service) any {
+			r := leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}
+			return results(s.BatchRenew(ctx, []leadership.LeaseRequest{r, r}))
+		}},
+		{"batch renew nothing", func(ctx context.Context, s httpapi.Service) any { return results(s.BatchRenew(ctx, nil)) }},
+		{"batch check", func(ctx context.Context, s httpapi.Service) any {
+			return results(s.BatchCheckTokens(ctx, []leadership.TokenCheck{{Election: "planner", Token: 1}, {Election: "scribe", Token: 1}, {Election: "clerk"}}))
+		}},
+		{"release", func(ctx context.Context, s httpapi.Service) any {
+			return lease(s.Release(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}))
+		}},
+		{"configure", func(ctx context.Context, s httpapi.Service) any {
+			return lease(s.Configure(ctx, configure("planner", leadership.Config{LeaseDuration: time.Minute, LockDelay: 1500 * time.Millisecond}, 2)))
+		}},
+		{"configure with a stale condition", func(ctx context.Context, s httpapi.Service) any {
+			return lease(s.Configure(ctx, configure("planner", leadership.Config{}, 2)))
+		}},
+		{"configure what is not there", func(ctx context.Context, s httpapi.Service) any {
+			return lease(s.Configure(ctx, configure("other", leadership.Config{}, leadership.AnyRevision)))
+		}},
+		{"configure with a condition that is none", func(ctx context.Context, s httpapi.Service) any {
+			_, err := s.Configure(ctx, configure("other", leadership.Config{}, -7))
+			return errors.Is(err, leadership.InvalidArgument)
+		}},
+		{"list", func(ctx context.Context, s httpapi.Service) any {
+			page, err := s.List(ctx, leadership.ListRequest{Prefix: "pla", After: "pla", Limit: 1})
+			return []any{page, err}
+		}},
+		{"list with a bad prefix", func(ctx context.Context, s httpapi.Service) any {
+			page, err := s.List(ctx, leadership.ListRequest{Prefix: "P"})
+			return []any{page, err}
+		}},
+		{"list too many", func(ctx context.Context, s httpapi.Service) any {
+			page, err := s.List(ctx, leadership.ListRequest{Limit: -1})
+			return []any{page, err}
+		}},
+		{"delete", func(ctx context.Context, s httpapi.Service) any {
+			return lease(s.Delete(ctx, leadership.DeleteRequest{Election: "planner", DeleteCommand: leadership.DeleteCommand{IfRevision: 3, Force: true}}))
+		}},
+		{"acquire what is deleted", func(ctx context.Context, s httpapi.Service) any {
+			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8"})
+			return err
+		}},
+		{"get what is deleted", func(ctx context.Context, s httpapi.Service) any { return lease(s.Get(ctx, "planner")) }},
+	} {
+		want, got := c.call(t.Context(), direct), c.call(t.Context(), remote)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: the service (-) and the client (+) differ:\n%s", c.name, diff)
+		}
+	}
+	sameHistory(t, direct, remote)
+}
+
+func configure(e leadership.Election, c leadership.Config, ifRevision leadership.Revision) leadership.ConfigureRequest {
+	return leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c, IfRevision: ifRevision}}
+}
+
+// withoutJitter leaves out the hint that the server spreads by chance.
+func withoutJitter(l leadership.Lease) leadership.Lease {
+	l.RenewIn = 0
+	return l
+}
+
+func results(rs []leadership.Result, err error) any {
+	for i := range rs {
+		rs[i].Lease = withoutJitter(rs[i].Lease)
+	}
+	return []any{rs, err}
+}
+
+// sameHistory compares the events but for the ids of requests that the server has named itself.
+func sameHistory(t *testing.T, direct, remote httpapi.Service) {
+	t.Helper()
+	request := leadership.EventsRequest{Election: "planner", Limit: 10}
+	want, err := direct.Events(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := remote.Events(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		if got[i].RequestID == "" {
+			t.Errorf("event %d has no request id", got[i].Revision)
+		}
+		if want[i].RequestID == "" {
+			got[i].RequestID = ""
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || want[0].RequestID != "call-1" {
+		t.Errorf("the histories differ:\n%s", diff)
+	}
+	rest, err := remote.Events(t.Context(), leadership.EventsRequest{Election: "planner", After: want[len(want)-1].Revision})
+	if err != nil || len(rest) != 0 {
+		t.Errorf("after the newest event there are %v, %v", rest, err)
+	}
+	if _, err := remote.Events(t.Context(), leadership.EventsRequest{Election: "other"}); !errors.Is(err, leadership.NotFound) {
+		t.Errorf("the history of nothing: %v", err)
+	}
+}
+
+func TestTheServerChoosesAKeyThatRenews(t *testing.T) {
+	t.Parallel()
+	c := connect(t, leadership.New(memory.New(memory.Config{})))
+	g, err := c.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "agent-7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Renew(t.Context(), leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: g.Key, Token: g.Token}); err != nil {
+		t.Error(err)
+	}
+}
+
+// refusing answers every read with an error.
+type refusing struct {
+	httpapi.Service
+	err error
+}
+
+func (r refusing) Get(context.Context, leadership.Election) (leadership.Lease, error) {
+	return leadership.Lease{}, r.err
+}
+
+func TestEveryCodeOfTheServiceComesThrough(t *testing.T) {
+	t.Parallel()
+	lease := leadership.Lease{
+		Election: "planner", State: leadership.Held, LeaderID: "agent-3", Token: 4, Revision: 9, LeaseDuration: time.Minute, ExpiresIn: 1500 * time.Millisecond,
+		ReadAt: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC), Config: leadership.Config{LeaseDuration: time.Minute},
+	}
+	for _, m := range wire.Meanings() {
+		sent := &leadership.Error{Code: m.Code, Detail: "because", Reason: leadership.ReasonHeld, RetryAfter: 1500 * time.Millisecond, Lease: &lease}
+		server := httptest.NewServer(httpapi.New(httpapi.Config{Service: refusing{err: sent}}))
+		t.Cleanup(server.Close)
+		_, err := clientOf(t, server.URL, server.Client().Transport).Get(t.Context(), "planner")
+		var got *leadership.Error
+		if !errors.Is(err, m.Code) || !errors.As(err, &got) {
+			t.Errorf("%s comes through as %v", m.Code, err)
+			continue
+		}
+		if diff := cmp.Diff(sent, got); diff != "" {
+			t.Errorf("%s: sent (-) and received (+) differ:\n%s", m.Code, diff)
+		}
+	}
+}
+
+func TestAServerThatCannotBeOneIsRefused(t *testing.T) {
+	t.Parallel()
+	for server, reason := range map[string]string{
+		"":                           "must begin with http:// or https://",
+		"127.0.0.1:8080":             "first path segment in URL cannot contain colon",
+		"localhost:8080":             "must begin with http:// or https://",
+		"ftp://localhost":            "must begin with http:// or https://",
+		"http://":                    "names no host",
+		"http:///v1":                 "names no host",
+		"http://:8080":               "names no host",
+		"http://a b":                 "invalid character",
+		"http://user:secret@host":    "must not have a user or a password",
+		"http://host?x=1":            "must end with its path",
+		"http://host#x":              "must end with its path",
+		"http://host:port":           "invalid port",
+		"http://[::1":                "missing ']'",
+		"http://host/%zz":            "invalid URL escape",
+		"https://host/\x7f":          "invalid control character",
+		"http+unix:///var/run/x.sck": "must begin with http:// or https://",
+	} {
+		if _, err := client.New(client.Config{Server: server}); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("server %q: error %v, want %q", server, err, reason)
+		}
+	}
+	for _, server := range []string{"http://127.0.0.1:8080", "https://regent.example/", "http://[::1]:8080/prefix/"} {
+		if _, err := client.New(client.Config{Server: server}); err != nil {
+			t.Errorf("server %q: %v", server, err)
+		}
+	}
+}
+
+func TestAPathOfTheServerComesFirst(t *testing.T) {
+	t.Parallel()
+	api := httpapi.New(httpapi.Config{Service: leadership.New(memory.New(memory.Config{}))})
+	server := httptest.NewServer(http.StripPrefix("/regent", api))
+	t.Cleanup(server.Close)
+	if _, err := clientOf(t, server.URL+"/regent/", nil).List(t.Context(), leadership.ListRequest{}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,56 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+func damageCases() []contractCase {
+	cases := make([]contractCase, len(Damages))
+	for i, d := range Damages {
+		cases[i] = contractCase{"a record that cannot be trusted is refused by name, and never grants: " + string(d), func(h *handles) { h.refusesDamaged(d) }}
+	}
+	return cases
+}
+
+// refusesDamaged spoils a held record and one whose lease is over.
+func (h *handles) refusesDamaged(d Damage) {
+	for _, over := range []bool{false, true} {
+		e := leadership.Election(fmt.Sprintf("damaged-%v", over))
+		h.update(h.a, e, acquire("ann", time.Minute))
+		h.update(h.a, e, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Release(s, renewalOf(e, "ann", 1))
+		})
+		h.update(h.a, e, acquire("ann", time.Minute))
+		h.update(h.a, "whole", put(time.Second))
+		if over {
+			h.backing.Advance(h, 2*time.Minute)
+		}
+		h.backing.Damage(h, e, d)
+		for range 2 { // refusing it does not mend it
+			_, err := h.b.Update(h.Context(), e, acquire("bob", time.Minute))
+			h.corrupt("update", err)
+			_, err = h.a.Update(h.Context(), e, acquire("bob", time.Minute))
+			h.corrupt("update by the handle that knew the record", err)
+			_, err = h.b.Get(h.Context(), e)
+			h.corrupt("get", err)
+		}
+		if got := h.list("", "", 1); !slices.Contains(got, "whole") {
+			h.Errorf("the list has lost the whole ones: %v", got)
+		}
+		if got := h.events(h.b, e); len(got) != 3 {
+			h.Errorf("the history has %d events, want 3", len(got))
+		}
+	}
+}
+
+func (h *handles) corrupt(call string, err error) {
+	h.Helper()
+	if !errors.Is(err, leadership.RecordCorrupt) {
+		h.Errorf("%s: got %v, want %s", call, err, leadership.RecordCorrupt)
+	}
+}

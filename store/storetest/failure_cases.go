@@ -1,0 +1,82 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"regent/leadership"
+)
+
+var failureCases = []contractCase{
+	{"a call whose context has ended does nothing, and says why", func(h *handles) {
+		ctx, cancel := context.WithCancel(h.Context())
+		cancel()
+		_, err := h.a.Update(ctx, jobs, func(leadership.Snapshot) (leadership.Change, error) {
+			h.Error("decide was called")
+			return leadership.Change{}, nil
+		})
+		h.unavailable("update", err, context.Canceled)
+		_, err = h.a.Get(ctx, jobs)
+		h.unavailable("get", err, context.Canceled)
+		h.unavailable("renew", h.a.Renew(ctx, []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0].Err, nil)
+		_, err = h.a.List(ctx, "", "", 1)
+		h.unavailable("list", err, context.Canceled)
+		_, err = h.a.Events(ctx, jobs, 0, 1)
+		h.unavailable("events", err, context.Canceled)
+		_, err = h.a.Unannounced(ctx, 1)
+		h.unavailable("unannounced", err, context.Canceled)
+	}},
+	{"a context that ends while the change is decided stops it, or leaves it unknown, and never half done", func(h *handles) {
+		ctx, cancel := context.WithCancel(h.Context())
+		_, err := h.a.Update(ctx, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+			cancel()
+			return acquire("ann", time.Hour)(s)
+		})
+		if err != nil && !again(err) {
+			h.Errorf("got %v", err)
+		}
+		r := h.get(h.b, jobs).Record
+		if events := h.events(h.b, jobs); len(events) != int(r.Revision) {
+			h.Errorf("revision %d, %d events", r.Revision, len(events))
+		}
+		if err == nil && r.Token != 1 || isAny(err, leadership.StoreUnavailable) && r.Token != 0 {
+			h.Errorf("%v, and the token is %d", err, r.Token)
+		}
+	}},
+	{"a closed store refuses, and closing it twice does no harm", func(h *handles) {
+		h.update(h.a, jobs, put(time.Second))
+		for _, s := range []leadership.Store{h.a, h.b, h.a} {
+			if err := s.Close(); err != nil {
+				h.Errorf("close: %v", err)
+			}
+		}
+		_, err := h.a.Update(h.Context(), jobs, put(2*time.Second))
+		h.unavailable("update", err, nil)
+		_, err = h.a.Get(h.Context(), jobs)
+		h.unavailable("get", err, nil)
+		h.unavailable("renew", h.a.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0].Err, nil)
+		if r := h.get(h.backing.Open(h), jobs).Record; r.Revision != 1 {
+			h.Errorf("opened again: %+v", r)
+		}
+	}},
+	{"what was done is there after all handles were closed", func(h *handles) {
+		want := h.update(h.a, jobs, acquire("ann", time.Hour)).Record
+		h.a.Close()
+		h.b.Close()
+		s := h.backing.Open(h)
+		if got := h.get(s, jobs).Record; !sameRecord(got, want) {
+			h.Errorf("got %+v\nwant %+v", got, want)
+		}
+		if got := h.events(s, jobs); len(got) != 1 {
+			h.Errorf("got events %v", got)
+		}
+	}},
+}
+
+func (h *handles) unavailable(call string, err error, cause error) {
+	h.Helper()
+	if !errors.Is(err, leadership.StoreUnavailable) || cause != nil && !errors.Is(err, cause) {
+		h.Errorf("%s: got %v, want %s because of %v", call, err, leadership.StoreUnavailable, cause)
+	}
+}

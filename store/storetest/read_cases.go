@@ -1,0 +1,94 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+var readCases = []contractCase{
+	{"a list is in the order of names, by prefix, after a name, tombstones included", func(h *handles) {
+		names := []leadership.Election{"a", "a-b", "a.b", "a.b.c", "a0", "ab", "b", "b.0"}
+		for _, e := range names {
+			h.update(h.a, e, put(time.Second))
+		}
+		h.update(h.a, "a0", func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Delete(s, leadership.DeleteCommand{})
+		})
+		for _, c := range []struct {
+			prefix string
+			after  leadership.Election
+			want   []leadership.Election
+		}{
+			{"", "", names},
+			{"a", "", names[:6]},
+			{"a.", "", names[2:4]},
+			{"a", "a.b", names[3:6]},
+			{"", "a0", names[5:]},
+			{"b", "a", names[6:]},
+			{"a", "b", nil},
+			{"zz", "", nil},
+		} {
+			for _, limit := range []int{1, 2, 3, 100} {
+				if got := h.list(c.prefix, c.after, limit); !slices.Equal(got, c.want) {
+					h.Errorf("prefix %q after %q, %d at a time: got %v, want %v", c.prefix, c.after, limit, got, c.want)
+				}
+			}
+		}
+	}},
+	{"a listed election is as it would be read", func(h *handles) {
+		h.update(h.a, jobs, acquire("ann", time.Minute))
+		listing, err := h.b.List(h.Context(), "", "", 10)
+		if err != nil || len(listing.Snapshots) != 1 {
+			h.Fatalf("got %+v, %v", listing, err)
+		}
+		got, want := listing.Snapshots[0], h.get(h.a, jobs)
+		if !sameRecord(got.Record, want.Record) || got.Guard != want.Guard || !got.Live() {
+			h.Errorf("got %+v\nwant %+v", got, want)
+		}
+	}},
+	{"events are read after a revision, up to a limit, in order", func(h *handles) {
+		for i := range 12 {
+			h.update(h.a, jobs, put(time.Duration(i+1)*time.Second))
+			h.update(h.a, jobs+"-2", put(time.Duration(i+1)*time.Second))
+		}
+		for _, c := range []struct {
+			after       leadership.Revision
+			limit       int
+			first, last leadership.Revision
+		}{{0, 1, 1, 1}, {0, 100, 1, 12}, {3, 4, 4, 7}, {9, 100, 10, 12}, {12, 5, 0, 0}, {1 << 40, 5, 0, 0}} {
+			events, err := h.b.Events(h.Context(), jobs, c.after, c.limit)
+			if err != nil {
+				h.Fatal(err)
+			}
+			if c.first == 0 {
+				if len(events) != 0 {
+					h.Errorf("after %d: got %v, want none", c.after, events)
+				}
+				continue
+			}
+			if n := int(c.last - c.first + 1); len(events) != n || events[0].Revision != c.first || events[n-1].Revision != c.last {
+				h.Errorf("after %d, limit %d: got %v, want %d to %d", c.after, c.limit, events, c.first, c.last)
+			}
+		}
+	}},
+}
+
+func (h *handles) list(prefix string, after leadership.Election, limit int) (names []leadership.Election) {
+	h.Helper()
+	for range 100 {
+		listing, err := h.b.List(h.Context(), prefix, after, limit)
+		if err != nil {
+			h.Fatal(err)
+		}
+		for _, s := range listing.Snapshots {
+			names = append(names, s.Record.Election)
+		}
+		if after = listing.Next; after == "" {
+			return names
+		}
+	}
+	h.Fatal("the list does not end")
+	return nil
+}

@@ -1,0 +1,102 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+)
+
+var renewCases = []contractCase{
+	{"a renewal of exactly the named lease starts it anew; any other is not renewed, and writes nothing", func(h *handles) {
+		first := h.update(h.a, jobs, acquire("ann", time.Minute))
+		wrong := renewalOf(jobs, "ann", 1)
+		wrong.KeyHash = hashOf("eve")
+		for _, c := range []leadership.Renewal{wrong, renewalOf(jobs, "bob", 1), renewalOf(jobs, "ann", 2), renewalOf("unseen", "ann", 1)} {
+			if got := h.a.Renew(h.Context(), []leadership.Renewal{c})[0]; !errors.Is(got.Err, leadership.ErrNotRenewed) {
+				h.Errorf("%+v: got %v, want ErrNotRenewed", c, got.Err)
+			}
+		}
+		if got := h.get(h.b, jobs).Record; !sameRecord(got, first.Record) {
+			h.Errorf("got %+v, want %+v", got, first.Record)
+		}
+		h.renewed(h.a.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0], first)
+	}},
+	{"a lease that is over is not renewed", func(h *handles) {
+		h.update(h.a, jobs, acquire("ann", time.Minute))
+		h.backing.Advance(h, time.Minute+time.Second)
+		for _, s := range []leadership.Store{h.a, h.b} {
+			if got := s.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0]; !errors.Is(got.Err, leadership.ErrNotRenewed) {
+				h.Errorf("got %v, want ErrNotRenewed", got.Err)
+			}
+		}
+	}},
+	{"a lease of another grant is not renewed, though a handle may remember the old one", func(h *handles) {
+		h.update(h.a, jobs, acquire("ann", time.Minute))
+		h.update(h.b, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Release(s, renewalOf(jobs, "ann", 1))
+		})
+		second := h.update(h.b, jobs, acquire("bob", time.Minute))
+		if got := h.a.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0]; !errors.Is(got.Err, leadership.ErrNotRenewed) {
+			h.Errorf("got %v, want ErrNotRenewed", got.Err)
+		}
+		if got := h.get(h.a, jobs).Record; !sameRecord(got, second.Record) {
+			h.Errorf("got %+v, want %+v", got, second.Record)
+		}
+	}},
+	{"renewals in turn follow each other, also after other changes", func(h *handles) {
+		last := h.update(h.a, jobs, acquire("ann", time.Minute))
+		for i := range 4 {
+			a := h.a.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0]
+			h.renewed(a, last)
+			last = a.Snapshot
+			if i == 1 {
+				last = h.update(h.a, jobs, put(time.Second))
+			}
+		}
+	}},
+	{"a batch answers each in order, one failing without the others", func(h *handles) {
+		const n = 100
+		leases := make([]leadership.Renewal, n)
+		before := make([]leadership.Snapshot, n)
+		for i := range n {
+			e := leadership.Election(fmt.Sprintf("e%03d", i))
+			before[i] = h.update(h.a, e, acquire("ann", time.Hour))
+			leases[i] = renewalOf(e, "ann", 1)
+		}
+		leases[3].Token = 2
+		leases[50].Election = "unseen"
+		for i, a := range h.a.Renew(h.Context(), leases) {
+			if i == 3 || i == 50 {
+				if !errors.Is(a.Err, leadership.ErrNotRenewed) {
+					h.Errorf("%d: got %v, want ErrNotRenewed", i, a.Err)
+				}
+				continue
+			}
+			h.renewed(a, before[i])
+		}
+	}},
+}
+
+// renewed checks the answer to a renewal of the lease in before.
+func (h *handles) renewed(a leadership.Renewed, before leadership.Snapshot) {
+	h.Helper()
+	if a.Err != nil {
+		h.Fatalf("renew %s: %v", before.Record.Election, a.Err)
+	}
+	want := before.Record
+	want.HeartbeatAt = a.Snapshot.Now
+	if !sameRecord(a.Snapshot.Record, want) {
+		h.Errorf("got %+v\nwant %+v", a.Snapshot.Record, want)
+	}
+	if !a.Snapshot.Now.After(before.Record.HeartbeatAt) {
+		h.Errorf("renewed at %v, which is not after %v", a.Snapshot.Now, before.Record.HeartbeatAt)
+	}
+	if end := before.Record.LeaseEnd(); a.Before.Sub(end).Abs() > time.Microsecond {
+		h.Errorf("before is %v, the lease ended at %v", a.Before, end)
+	}
+	if got := h.get(h.b, want.Election).Record; !sameRecord(got, want) {
+		h.Errorf("read again: %+v\nwant %+v", got, want)
+	}
+}

@@ -1,0 +1,199 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"regent/leadership"
+)
+
+var updateCases = []contractCase{
+	{"an election never seen has a zero record but for its name", func(h *handles) {
+		want := leadership.Record{Election: jobs}
+		if got := h.get(h.a, jobs).Record; got != want {
+			h.Errorf("get: %+v", got)
+		}
+		h.update(h.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+			if s.Record != want || s.Now.IsZero() {
+				h.Errorf("update: %+v at %v", s.Record, s.Now)
+			}
+			return leadership.Change{}, nil
+		})
+		if got := h.events(h.a, jobs); len(got) != 0 {
+			h.Errorf("events: %v", got)
+		}
+	}},
+	{"a change and its events are written together, and seen through every handle", func(h *handles) {
+		done := h.update(h.a, jobs, acquire("ann", time.Minute))
+		for _, s := range []leadership.Store{h.a, h.b} {
+			got := h.get(s, jobs).Record
+			if !sameRecord(got, done.Record) {
+				h.Errorf("got %+v, want %+v", got, done.Record)
+			}
+			if events := h.events(s, jobs); len(events) != 1 || told(events[0]) != "1 acquired leader=ann token=1 previous=" {
+				h.Errorf("got events %v", events)
+			}
+		}
+	}},
+	{"every field of a record is kept", func(h *handles) {
+		want := h.update(h.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+			ch, err := leadership.Acquire(s, leadership.AcquireCommand{
+				CandidateID: "A.z_0@b:c-d", KeyHash: hashOf("x"), LeaseDuration: 1234 * time.Millisecond,
+				Metadata: `{"a":[1,2.5,-3,1e+30],"b":"\u0000é</script>","c":{}}`,
+			})
+			ch.Record.Config = leadership.Config{LeaseDuration: 24 * time.Hour, LockDelay: time.Millisecond}
+			ch.Events[0].RequestID = "request-1"
+			return ch, err
+		}).Record
+		if got := h.get(h.b, jobs).Record; !sameRecord(got, want) {
+			h.Errorf("got %+v\nwant %+v", got, want)
+		}
+		h.backing.Advance(h, 2*time.Second)
+		want = h.update(h.b, jobs, leadership.Expire).Record
+		if got := h.get(h.a, jobs).Record; !sameRecord(got, want) || got.LockFor != time.Millisecond || got.EndedAt.IsZero() {
+			h.Errorf("got %+v\nwant %+v", got, want)
+		}
+		if events := h.events(h.b, jobs); events[0].RequestID != "request-1" {
+			h.Errorf("got %+v", events[0])
+		}
+	}},
+	{"an error of decide is returned as it is, and nothing is written", func(h *handles) {
+		want := errors.New("no")
+		_, err := h.a.Update(h.Context(), jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+			ch, _ := acquire("ann", 0)(s)
+			return ch, want
+		})
+		if !errors.Is(err, want) {
+			h.Errorf("got %v", err)
+		}
+		if got := h.get(h.a, jobs).Record.Revision; got != 0 || len(h.events(h.b, jobs)) != 0 {
+			h.Errorf("something was written: revision %d", got)
+		}
+	}},
+	{"an empty change writes nothing and gives the record as it was read", func(h *handles) {
+		first := h.update(h.a, jobs, put(time.Second))
+		snap := h.update(h.b, jobs, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+		if !sameRecord(snap.Record, first.Record) || snap.Now.Before(first.Now) {
+			h.Errorf("got %+v at %v, want %+v", snap.Record, snap.Now, first.Record)
+		}
+	}},
+	{"a heartbeat starts the lease at the commit, and every event has that time", func(h *handles) {
+		snap := h.update(h.a, jobs, acquire("ann", time.Minute))
+		if !snap.Record.HeartbeatAt.Equal(snap.Now) {
+			h.Errorf("the lease starts at %v, the commit was at %v", snap.Record.HeartbeatAt, snap.Now)
+		}
+		for _, e := range h.events(h.b, jobs) {
+			if !e.At.Equal(snap.Now) {
+				h.Errorf("the event is of %v, the commit was at %v", e.At, snap.Now)
+			}
+		}
+		if got := h.get(h.b, jobs).Record.HeartbeatAt; !got.Equal(snap.Now) {
+			h.Errorf("read again, the lease starts at %v, the commit was at %v", got, snap.Now)
+		}
+	}},
+	{"a change that is no heartbeat leaves the lease's start as it is", func(h *handles) {
+		want := h.update(h.a, jobs, acquire("ann", time.Minute)).Record.HeartbeatAt
+		for i := range 3 {
+			snap := h.update(h.b, jobs, put(time.Duration(i+1)*time.Second))
+			if !snap.Record.HeartbeatAt.Equal(want) || !h.get(h.a, jobs).Record.HeartbeatAt.Equal(want) {
+				h.Errorf("the lease starts at %v, want %v", snap.Record.HeartbeatAt, want)
+			}
+		}
+		renewed := h.update(h.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Renew(s, renewalOf(jobs, "ann", 1))
+		})
+		if got := h.get(h.b, jobs).Record.HeartbeatAt; !got.Equal(renewed.Now) || !got.After(want) {
+			h.Errorf("renewed at %v, the lease starts at %v", renewed.Now, got)
+		}
+	}},
+	{"the store's time does not go back, whichever handle is asked", func(h *handles) {
+		var last time.Time
+		for i := range 12 {
+			s := []leadership.Store{h.a, h.b}[i%2]
+			snap := h.get(s, jobs)
+			if i%3 == 0 {
+				snap = h.update(s, jobs, put(time.Duration(i+1)*time.Second))
+			}
+			if snap.Now.Before(last.Add(-snap.Guard)) {
+				h.Errorf("call %d is at %v, after one at %v", i, snap.Now, last)
+			}
+			last = snap.Now
+		}
+	}},
+	{"no change is lost among many at once", func(h *handles) {
+		const callers, each = 8, 5
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				s := []leadership.Store{h.a, h.b}[i%2]
+				for range each {
+					if err := h.eventually(func() error { return increment(h.Context(), s) }); err != nil {
+						h.Errorf("increment: %v", err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		r := h.get(h.b, jobs).Record
+		if want := leadership.Revision(callers * each); r.Revision < want || int64(r.Config.LockDelay/time.Millisecond) != int64(r.Revision) {
+			h.Errorf("after %d increments: revision %d, lock delay %v", want, r.Revision, r.Config.LockDelay)
+		}
+		for i, e := range h.events(h.a, jobs) {
+			if e.Revision != leadership.Revision(i+1) {
+				h.Errorf("event %d has revision %d", i+1, e.Revision)
+			}
+		}
+	}},
+	{"elections do not disturb each other", func(h *handles) {
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				e := leadership.Election(fmt.Sprintf("e%d", i))
+				err := h.eventually(func() error {
+					_, err := h.a.Update(h.Context(), e, acquire(string(e), time.Hour))
+					return err
+				})
+				if err != nil {
+					h.Errorf("%s: %v", e, err)
+				}
+			})
+		}
+		wg.Wait()
+		for i := range 8 {
+			e := leadership.Election(fmt.Sprintf("e%d", i))
+			if r := h.get(h.b, e).Record; r.Election != e || string(r.LeaderID) != string(e) || r.Token != 1 {
+				h.Errorf("%s: got %+v", e, r)
+			}
+		}
+	}},
+	{"a decision that panics stops nobody else", func(h *handles) {
+		func() {
+			defer func() {
+				if recover() == nil {
+					h.Error("the panic did not reach its caller")
+				}
+			}()
+			h.a.Update(h.Context(), jobs, func(leadership.Snapshot) (leadership.Change, error) { panic("planted") })
+		}()
+		h.update(h.a, jobs, acquire("ann", 0))
+	}},
+}
+
+// increment adds a millisecond to the lock delay.
+func increment(ctx context.Context, s leadership.Store) error {
+	_, err := s.Update(ctx, jobs, func(snap leadership.Snapshot) (leadership.Change, error) {
+		return put(snap.Record.Config.LockDelay + time.Millisecond)(snap)
+	})
+	return err
+}
+
+// sameRecord compares what two records say, whatever form their times have.
+func sameRecord(a, b leadership.Record) bool {
+	for _, t := range []*time.Time{&a.AcquiredAt, &a.HeartbeatAt, &a.EndedAt, &b.AcquiredAt, &b.HeartbeatAt, &b.EndedAt} {
+		*t = t.UTC().Round(time.Microsecond)
+	}
+	return a == b
+}

@@ -110,7 +110,7 @@ func (a *api) logRequest(r *http.Request, id string, e *exchange, err error, too
 		slog.String("route", chi.RouteContext(r.Context()).RoutePattern()),
 		slog.Int("status", status),
 		slog.String("requestId", id),
-		slog.Duration("took", took),
+		slog.Float64("tookMs", float64(took.Microseconds())/1000),
 	}
 	if e.code != "" {
 		attrs = append(attrs, slog.String("code", string(e.code)))

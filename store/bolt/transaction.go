@@ -97,11 +97,11 @@ func (t *transaction) instant(bucket, key []byte) (time.Time, error) {
 func (t *transaction) newest(e leadership.Election) (leadership.Newest, error) {
 	prefix := eventPrefix(e)
 	c := t.tx.Bucket(eventsBucket).Cursor()
-	key, sealed := c.Seek(append([]byte(e), 1))
-	if key == nil {
-		key, sealed = c.Last()
-	} else {
+	var key, sealed []byte
+	if behind, _ := c.Seek(append([]byte(e), 1)); behind != nil {
 		key, sealed = c.Prev()
+	} else {
+		key, sealed = c.Last()
 	}
 	if !bytes.HasPrefix(key, prefix) {
 		return leadership.Newest{}, nil

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"regent/emulators"
+)
+
+// passedOn returns the signals that the command is to get as well.
+func passedOn() []os.Signal {
+	return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
+}
+
+// runCommand runs the command with the variables of the set, and afterwards lists
+// the tests that it skipped. An *exec.ExitError is the command's own exit.
+func runCommand(command []string, set *emulators.Set, signals <-chan os.Signal) error {
+	skipped, err := newSkippedLog()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = commandEnv(os.Environ(), set, skipped.path)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return errors.Join(err, skipped.close())
+	}
+	ctx, ended := context.WithCancel(context.Background())
+	go passOn(ctx, signals, cmd.Process)
+	err = cmd.Wait()
+	ended()
+	if tellErr := errors.Join(skipped.tell(os.Stderr), skipped.close()); tellErr != nil {
+		err = errors.Join(err, tellErr)
+	}
+	return err
+}
+
+// commandEnv adds the hosts. A source that was forced is forced no longer once all
+// hosts are known: the command is to use these, and to start none of its own.
+func commandEnv(env []string, set *emulators.Set, skippedLog string) []string {
+	if len(set.Missing()) == 0 {
+		env = slices.DeleteFunc(env, func(line string) bool { return strings.HasPrefix(line, "REGENT_EMULATORS=") })
+	}
+	return append(append(env, set.Env()...), "REGENT_SKIPPED_LOG="+skippedLog)
+}
+
+// passOn sends the signals on until ctx ends.
+func passOn(ctx context.Context, signals <-chan os.Signal, to *os.Process) {
+	for {
+		select {
+		case s := <-signals:
+			if fromTerminal(s) {
+				continue
+			}
+			if err := to.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				fmt.Fprintf(os.Stderr, "emulators: pass on %v: %v\n", s, err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// fromTerminal tells whether the command has got the signal already, for a key
+// pressed at a terminal reaches the whole group in its foreground. Twice would be
+// too often: many programs take the second Ctrl-C for a wish to end at once.
+func fromTerminal(s os.Signal) bool {
+	if s != os.Interrupt && s != syscall.SIGQUIT {
+		return false
+	}
+	group, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}

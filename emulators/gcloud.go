@@ -1,0 +1,158 @@
+package emulators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// gcloud starts emulators of the Google Cloud SDK as children of this process.
+type gcloud struct{ log io.Writer }
+
+// component returns the SDK's name of the part that holds the emulator.
+func (k Kind) component() string {
+	switch k {
+	case KindFirestore:
+		return "cloud-firestore-emulator"
+	case KindSpanner:
+		return "cloud-spanner-emulator"
+	default:
+		return "pubsub-emulator"
+	}
+}
+
+func (k Kind) needsJava() bool { return k != KindSpanner }
+
+// lacks returns what is missing on this machine: gcloud, the component, or Java.
+func (gcloud) lacks(ctx context.Context, kind Kind) error {
+	path, err := exec.LookPath("gcloud")
+	if err != nil {
+		return errors.New("gcloud is not on PATH")
+	}
+	if kind == KindSpanner && runtime.GOOS != "linux" {
+		return errors.New("the SDK has the Spanner emulator for Linux only")
+	}
+	root := sdkRoot(ctx, path)
+	if _, err := os.Stat(filepath.Join(root, ".install", kind.component()+".manifest")); err != nil {
+		return fmt.Errorf("the SDK in %s has no component %s", root, kind.component())
+	}
+	if _, err := exec.LookPath("java"); err != nil && kind.needsJava() {
+		return errors.New("java is not on PATH")
+	}
+	return nil
+}
+
+// sdkRoot returns the folder of the SDK. A gcloud that is no link into it, as some
+// packagers have it, is asked, which takes a second.
+func sdkRoot(ctx context.Context, gcloud string) string {
+	if real, err := filepath.EvalSymlinks(gcloud); err == nil {
+		root := filepath.Dir(filepath.Dir(real))
+		if _, err := os.Stat(filepath.Join(root, ".install")); err == nil {
+			return root
+		}
+	}
+	out, err := exec.CommandContext(ctx, gcloud, "info", "--format=value(installation.sdk_root)").Output()
+	if err != nil {
+		return filepath.Dir(gcloud)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// errPortTaken is the error of an emulator whose port someone else took first.
+var errPortTaken = errors.New("its port is taken")
+
+// start starts the emulator on free ports. Someone else may take a port before the
+// emulator does; then it tries others.
+func (g gcloud) start(ctx context.Context, kind Kind) (*emulator, error) {
+	const attempts = 3
+	var err error
+	for range attempts {
+		var e *emulator
+		if e, err = g.startOnFreePorts(ctx, kind); !errors.Is(err, errPortTaken) {
+			return e, err
+		}
+	}
+	return nil, err
+}
+
+func (g gcloud) startOnFreePorts(ctx context.Context, kind Kind) (*emulator, error) {
+	host, rest, err := freePorts()
+	if err != nil {
+		return nil, err
+	}
+	return g.startAt(ctx, kind, host, rest)
+}
+
+func (g gcloud) startAt(ctx context.Context, kind Kind, host, rest string) (*emulator, error) {
+	child, err := startGuard(kind.command(host, rest), gcloudEnv(), g.log)
+	if err != nil {
+		return nil, err
+	}
+	if err := awaitChild(ctx, kind, host, child); err != nil {
+		return nil, errors.Join(err, child.stop(context.WithoutCancel(ctx)))
+	}
+	return &emulator{kind: kind, host: host, stop: child.stop}, nil
+}
+
+// awaitChild returns when the emulator answers, or with an error when it ends
+// before that, or finds its port taken, which not every emulator ends for.
+func awaitChild(ctx context.Context, kind Kind, host string, child *guard) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-child.output.portTaken:
+			cancel(errPortTaken)
+		case <-child.ended:
+			cancel(child.died())
+		case <-ctx.Done():
+		}
+	}()
+	return awaitAnswer(ctx, kind, host)
+}
+
+// command returns the command that serves the kind at host. Spanner's serves REST
+// beside it, on a port that has to be free as well.
+func (k Kind) command(host, rest string) []string {
+	switch k {
+	case KindFirestore:
+		return []string{"gcloud", "emulators", "firestore", "start", "--host-port=" + host}
+	case KindSpanner:
+		_, port, _ := net.SplitHostPort(rest)
+		return []string{"gcloud", "emulators", "spanner", "start", "--host-port=" + host, "--rest-port=" + port}
+	default:
+		return []string{"gcloud", "beta", "emulators", "pubsub", "start", "--host-port=" + host, "--project=regent"}
+	}
+}
+
+// gcloudEnv keeps gcloud from asking, reporting and looking for updates.
+func gcloudEnv() []string {
+	return []string{
+		"CLOUDSDK_CORE_DISABLE_PROMPTS=1",
+		"CLOUDSDK_CORE_DISABLE_USAGE_REPORTING=true",
+		"CLOUDSDK_CORE_DISABLE_FILE_LOGGING=true",
+		"CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK=true",
+	}
+}
+
+// freePorts returns two addresses on loopback that were free a moment ago.
+func freePorts() (first, second string, err error) {
+	a, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	defer a.Close()
+	b, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	defer b.Close()
+	return a.Addr().String(), b.Addr().String(), nil
+}

@@ -1,0 +1,75 @@
+package emulators
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+)
+
+func TestStoppedEmulatorsLeaveNoProcess(t *testing.T) {
+	needGcloud(t)
+	t.Parallel()
+	set, err := Start(t.Context(), Config{Source: SourceGcloud})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := map[Kind]int{}
+	for _, kind := range Kinds() {
+		sessions[kind], _ = family(t, set.Host(kind))
+	}
+	if err := set.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, session := range sessions {
+		// Nothing holds memory or files any more; the kernel may still be burying.
+		wantGone(t, session, time.Second)
+	}
+	if err := set.Stop(t.Context()); err != nil {
+		t.Errorf("a second Stop: %v", err)
+	}
+}
+
+func TestEachEmulatorAnswersForItselfOnly(t *testing.T) {
+	for _, serving := range Kinds() {
+		host := map[Kind]func(testing.TB) string{KindFirestore: Firestore, KindSpanner: Spanner, KindPubSub: PubSub}[serving](t)
+		for _, asked := range Kinds() {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			err := awaitAnswer(ctx, asked, host)
+			cancel()
+			if (err == nil) != (asked == serving) {
+				t.Errorf("the %s emulator, asked as if it were %s: %v", serving, asked, err)
+			}
+		}
+	}
+}
+
+func TestATestProcessStartsAnEmulatorOnce(t *testing.T) {
+	if first, second := Spanner(t), Spanner(t); first != second || first == "" {
+		t.Errorf("two calls returned %q and %q", first, second)
+	}
+}
+
+func TestATakenPortIsNoticed(t *testing.T) {
+	needGcloud(t)
+	for _, kind := range Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			squatter, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer squatter.Close()
+			_, rest, err := freePorts()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := (gcloud{}).startAt(ctx, kind, squatter.Addr().String(), rest); !errors.Is(err, errPortTaken) {
+				t.Errorf("start on a taken port: %v, want errPortTaken, which is tried again", err)
+			}
+		})
+	}
+}

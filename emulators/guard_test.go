@@ -1,0 +1,70 @@
+package emulators
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stubborn ignores what it is asked, prints that it is up, and has a child in its
+// own group, which is the guard's.
+var stubborn = []string{"sh", "-c", `trap "" TERM; sleep 1000 & echo up; while :; do wait; done`}
+
+func TestAFamilyThatIgnoresSIGTERMIsKilled(t *testing.T) {
+	t.Parallel()
+	up := make(chan struct{}, 1)
+	g, err := startGuard(stubborn, nil, notifier(up))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-up
+	if err := g.stop(t.Context()); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+func TestStopReturnsWhenItsContextEndsAndTheEndGoesOn(t *testing.T) {
+	t.Parallel()
+	up := make(chan struct{}, 1)
+	g, err := startGuard(stubborn, nil, notifier(up))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-up
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := g.stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("stop = %v, want the error of its context", err)
+	}
+	select {
+	case <-g.ended:
+	case <-time.After(stopLimit):
+		t.Error("the family still runs")
+	}
+}
+
+func TestACommandThatEndsAtOnceIsReportedWithItsLastWords(t *testing.T) {
+	t.Parallel()
+	g, err := startGuard([]string{"sh", "-c", "echo no such thing >&2; exit 3"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.hangUp()
+	err = awaitChild(t.Context(), KindFirestore, "127.0.0.1:1", g)
+	if err == nil || !strings.Contains(err.Error(), "no such thing") || !strings.Contains(err.Error(), "status 3") {
+		t.Errorf("awaitChild = %v, want the exit status and what was printed", err)
+	}
+}
+
+// notifier tells of the first writes.
+type notifier chan struct{}
+
+func (n notifier) Write(p []byte) (int, error) {
+	select {
+	case n <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}

@@ -1,0 +1,111 @@
+package emulators
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// perProcess holds the emulators of this test process, each started at its first
+// use. They are not stopped: they end with the process, and go test offers no
+// moment after the last test of a package. The sets are kept so that the pipe that
+// keeps an emulator alive is not collected as garbage.
+var perProcess = map[Kind]func() (*Set, error){
+	KindFirestore: sync.OnceValues(func() (*Set, error) { return startOne(KindFirestore) }),
+	KindSpanner:   sync.OnceValues(func() (*Set, error) { return startOne(KindSpanner) }),
+	KindPubSub:    sync.OnceValues(func() (*Set, error) { return startOne(KindPubSub) }),
+}
+
+func startOne(kind Kind) (*Set, error) {
+	return Start(context.Background(), Config{Which: []Kind{kind}})
+}
+
+// Firestore returns the host:port of a Firestore emulator that all tests of this
+// process share. It blocks while the emulator starts, a few seconds at the first
+// call. If there is none to be had the test is skipped, or fails when
+// REGENT_REQUIRE_EMULATORS is set to 1; if there is one and it does not start, the
+// test fails.
+func Firestore(tb testing.TB) string {
+	tb.Helper()
+	return host(tb, KindFirestore)
+}
+
+// Spanner is Firestore for the Spanner emulator. It has no instance and no database
+// until someone creates them.
+func Spanner(tb testing.TB) string {
+	tb.Helper()
+	return host(tb, KindSpanner)
+}
+
+// PubSub is Firestore for the Pub/Sub emulator.
+func PubSub(tb testing.TB) string {
+	tb.Helper()
+	return host(tb, KindPubSub)
+}
+
+func host(tb testing.TB, kind Kind) string {
+	tb.Helper()
+	set, err := perProcess[kind]()
+	return hostOf(tb, kind, set, err)
+}
+
+func hostOf(tb testing.TB, kind Kind, set *Set, err error) string {
+	tb.Helper()
+	if err == nil {
+		return set.Host(kind)
+	}
+	if !errors.Is(err, ErrUnavailable) || Required() {
+		tb.Fatalf("%s emulator: %v", kind.title(), err)
+	}
+	skip(tb, kind, err)
+	return ""
+}
+
+// Required says whether a missing emulator is an error here:
+// REGENT_REQUIRE_EMULATORS is 1.
+func Required() bool { return os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" }
+
+// skip skips the test and says what is thereby not known. go test shows that only
+// with -v, so it is also appended to the file that REGENT_SKIPPED_LOG names.
+func skip(tb testing.TB, kind Kind, why error) {
+	tb.Helper()
+	text := fmt.Sprintf("SKIPPED, NOT PROVED: nothing was tried against the %s emulator: %v. With REGENT_REQUIRE_EMULATORS=1 this is an error.", kind.title(), why)
+	if err := appendSkipped(tb.Name(), text); err != nil {
+		tb.Errorf("tell of a skipped test: %v", err)
+	}
+	tb.Skip(text)
+}
+
+func appendSkipped(test, text string) error {
+	path := os.Getenv("REGENT_SKIPPED_LOG")
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%s %s: %s\n", filepath.Base(os.Args[0]), test, text)
+	return errors.Join(err, f.Close())
+}
+
+// Name returns an identifier that no other call returns: the beginning of the
+// test's name and a random end. It is valid as a Google Cloud project, a Spanner
+// instance or database and a Firestore database: 14 to 30 of a-z, 0-9 and -,
+// beginning with a letter, ending with a letter or digit.
+func Name(tb testing.TB) string {
+	const longest, random = 30, 12
+	words := strings.ToLower(strings.TrimPrefix(filepath.Base(tb.Name()), "Test"))
+	words = regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(words, "-")
+	words = strings.TrimLeft(words, "-0123456789")
+	words = strings.TrimRight(words[:min(len(words), longest-random-1)], "-")
+	return cmp.Or(words, "t") + "-" + strings.ToLower(rand.Text()[:random])
+}

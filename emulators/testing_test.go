@@ -1,0 +1,91 @@
+package emulators
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// recorder is a testing.TB that remembers how it was ended.
+type recorder struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (r *recorder) Helper()      {}
+func (r *recorder) Name() string { return "TestOfSomething" }
+func (r *recorder) Skip(args ...any) {
+	r.skipped = fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.failed = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// record runs the outcome of a start for a test of its own.
+func record(set *Set, err error) *recorder {
+	r := &recorder{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		hostOf(r, KindFirestore, set, err)
+	}()
+	<-done
+	return r
+}
+
+func TestAMissingEmulatorSkipsAndSaysWhatWasNotProved(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "skipped")
+	t.Setenv("REGENT_SKIPPED_LOG", log)
+	t.Setenv("REGENT_REQUIRE_EMULATORS", "")
+	for range 2 {
+		got := record(nil, fmt.Errorf("here: %w", ErrUnavailable))
+		if got.failed != "" || !strings.HasPrefix(got.skipped, "SKIPPED, NOT PROVED: nothing was tried against the Firestore emulator: here") {
+			t.Fatalf("skipped %q, failed %q", got.skipped, got.failed)
+		}
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "TestOfSomething: SKIPPED, NOT PROVED"); n != 2 {
+		t.Errorf("the log tells of %d tests, want 2:\n%s", n, text)
+	}
+}
+
+func TestAMissingEmulatorFailsWhereOneIsRequired(t *testing.T) {
+	t.Setenv("REGENT_REQUIRE_EMULATORS", "1")
+	if got := record(nil, ErrUnavailable); got.failed == "" || got.skipped != "" {
+		t.Errorf("skipped %q, failed %q, want it failed", got.skipped, got.failed)
+	}
+}
+
+func TestAnEmulatorThatDoesNotStartFails(t *testing.T) {
+	t.Setenv("REGENT_REQUIRE_EMULATORS", "")
+	if got := record(nil, errors.New("no memory")); got.failed == "" || got.skipped != "" {
+		t.Errorf("skipped %q, failed %q, want it failed", got.skipped, got.failed)
+	}
+}
+
+func TestNamesAreValidAndDiffer(t *testing.T) {
+	valid := regexp.MustCompile(`^[a-z][a-z0-9-]{4,28}[a-z0-9]$`)
+	seen := map[string]bool{}
+	for _, title := range []string{"plain", "with a / slash", "ÄÖ", "9 lives", "-", "a", "ends in the very dash-", "a name that is far too long for a project"} {
+		t.Run(title, func(t *testing.T) {
+			for range 100 {
+				name := Name(t)
+				if !valid.MatchString(name) || seen[name] {
+					t.Fatalf("Name = %q, valid %v, seen before %v", name, valid.MatchString(name), seen[name])
+				}
+				seen[name] = true
+			}
+		})
+	}
+}

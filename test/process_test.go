@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -61,8 +62,17 @@ type server struct {
 func serve(t testing.TB, env []string, args ...string) *server {
 	t.Helper()
 	cmd := exec.Command(program(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = environ(env...)
 	return start(t, cmd)
+}
+
+// environ is the environment of a program that is tried: ours, without what would change its behaviour, and with extra.
+func environ(extra ...string) []string {
+	ours := slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return strings.HasSuffix(name, "_EMULATOR_HOST") || strings.HasPrefix(name, "REGENT_") || strings.HasPrefix(name, "MAKE") || name == "PORT"
+	})
+	return append(ours, extra...)
 }
 
 // start starts a command that serves, in a process group of its own, and waits until it does.
@@ -145,7 +155,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 func migrate(t testing.TB, env []string, spec string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t), "migrate", "--store", spec)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = environ(env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("migrate: %v\n%s", err, out)
 	}

@@ -31,7 +31,7 @@ func TestTheReadmeSessionsWorkAsPrinted(t *testing.T) {
 	}
 	cmd := exec.CommandContext(within(t, 10*time.Minute), "bash", "-eu", "-o", "pipefail", "-c", script.String())
 	cmd.Dir = ".."
-	cmd.Env = append(os.Environ(), "REGENT_SERVER="+s.URL, "MAKEFLAGS=")
+	cmd.Env = environ("REGENT_SERVER=" + s.URL)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -93,6 +93,7 @@ func pattern(printed string) *regexp.Regexp {
 func TestMakeRunServes(t *testing.T) {
 	spec := "bolt:" + filepath.Join(t.TempDir(), "regent.db")
 	cmd := exec.CommandContext(within(t, 5*time.Minute), "make", "-C", "..", "run", "ARGS=--listen 127.0.0.1:0 --store "+spec)
+	cmd.Env = environ()
 	s := start(t, cmd)
 	if _, err := s.client.List(t.Context(), leadership.ListRequest{}); err != nil {
 		t.Errorf("list: %v", err)

@@ -9,8 +9,9 @@ TOOL    := go tool -modfile=test/tools.mod
 # The emulators are started once for a whole run, and are gone after it.
 WITH_EMULATORS := go run ./cmd/emulators --
 
-# One static build of everything, the same for tests and for what is shipped; the race detector needs C.
+# One build of everything, static and without paths of this machine, for tests as for what is shipped; the race detector needs C.
 export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 race: export CGO_ENABLED := 1
 
 PKG      ?= ./...
@@ -25,7 +26,7 @@ run: ## serve on 127.0.0.1:8080 from one local file (ARGS="..." for other flags)
 	@go run ./cmd/regent serve $(ARGS)
 
 build: ## build the one binary, static, to .build/regent
-	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BUILD)/regent ./cmd/regent
+	go build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BUILD)/regent ./cmd/regent
 
 test: ## run all tests, with the Firestore, Spanner and Pub/Sub emulators where they can be had (PKG=./store/...)
 	$(WITH_EMULATORS) go test -shuffle=on -timeout 20m $(PKG)

@@ -17,19 +17,24 @@ import (
 // The README's sessions are run as they stand, but for where the server is. What a command prints must be what the page shows, where "…"
 // stands for anything.
 func TestTheReadmeSessionsWorkAsPrinted(t *testing.T) {
+	dir := t.TempDir() // for what is built; once before the session, whose leases do not wait
+	build := exec.CommandContext(within(t, 10*time.Minute), "make", "-C", "..", "build", "BUILD="+dir)
+	build.Env = environ()
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("make build: %v\n%s", err, out)
+	}
 	s := serve(t, nil, "--store", "bolt:"+filepath.Join(t.TempDir(), "regent.db"))
 	session := readSession(t, "../README.md")
 	if len(session) < 12 {
 		t.Fatalf("the README has only %d commands", len(session))
 	}
-	dir := t.TempDir() // for what is built
 	adapt := strings.NewReplacer("http://127.0.0.1:8080", s.URL, ".build/", dir+"/", "make build", "make build BUILD="+dir,
 		"make run", ": a test of its own tries make run")
 	var script strings.Builder
 	for i, c := range session {
 		fmt.Fprintf(&script, "%s\necho; echo '--- end of %d'\n", adapt.Replace(c.typed), i)
 	}
-	cmd := exec.CommandContext(within(t, 10*time.Minute), "bash", "-eu", "-o", "pipefail", "-c", script.String())
+	cmd := exec.CommandContext(within(t, time.Minute), "bash", "-eu", "-o", "pipefail", "-c", script.String())
 	cmd.Dir = ".."
 	cmd.Env = environ("REGENT_SERVER=" + s.URL)
 	var stderr bytes.Buffer

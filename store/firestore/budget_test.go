@@ -1,0 +1,182 @@
+package firestore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
+
+	"regent/leadership"
+)
+
+// counter counts RPCs by name, as gRPC itself begins them.
+type counter struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (c *counter) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.names = append(c.names, path.Base(info.FullMethodName))
+	return ctx
+}
+
+func (c *counter) HandleRPC(context.Context, stats.RPCStats) {}
+
+func (c *counter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (c *counter) HandleConn(context.Context, stats.ConnStats) {}
+
+// take returns what was counted since the last time.
+func (c *counter) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() { c.names = nil }()
+	return slices.Clone(c.names)
+}
+
+// agent is a candidate with a key.
+type agent struct {
+	id  leadership.CandidateID
+	key leadership.Key
+}
+
+func newAgent(id leadership.CandidateID) agent { return agent{id, leadership.NewKey()} }
+
+func (a agent) ask(e leadership.Election) leadership.AcquireRequest {
+	return leadership.AcquireRequest{Election: e, CandidateID: a.id, Key: &a.key}
+}
+
+func (a agent) lease(e leadership.Election, token leadership.Token) leadership.LeaseRequest {
+	return leadership.LeaseRequest{Election: e, CandidateID: a.id, Key: a.key, Token: token}
+}
+
+func (a agent) renewal(e leadership.Election, token leadership.Token) leadership.Renewal {
+	return leadership.Renewal{Election: e, CandidateID: a.id, KeyHash: a.key.Hash(), Token: token}
+}
+
+func TestEachOperationCostsTheRPCsThatAreDocumented(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	rpcs := new(counter)
+	s := p.open(t, grpc.WithStatsHandler(rpcs))
+	service := leadership.New(s)
+	ann, bob := newAgent("ann"), newAgent("bob")
+	ctx := t.Context()
+	do := func(what string, call func() error, want ...string) {
+		t.Helper()
+		rpcs.take()
+		if err := call(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if diff := cmp.Diff(want, rpcs.take()); diff != "" {
+			t.Errorf("%s: RPCs (-want +got):\n%s", what, diff)
+		}
+	}
+	read, commit := "BatchGetDocuments", "Commit"
+	do("a grant", func() error { _, err := service.Acquire(ctx, ann.ask("jobs")); return err }, read, commit)
+	for range 3 {
+		do("a renewal", func() error { _, err := service.Renew(ctx, ann.lease("jobs", 1)); return err }, commit)
+	}
+	do("an acquire by the leader", func() error { _, err := service.Acquire(ctx, ann.ask("jobs")); return err }, read, commit)
+	do("a renewal after it", func() error { _, err := service.Renew(ctx, ann.lease("jobs", 1)); return err }, commit)
+	do("a refusal", func() error {
+		if _, err := service.Acquire(ctx, bob.ask("jobs")); !errors.Is(err, leadership.LeaseHeld) {
+			return fmt.Errorf("not refused: %w", err)
+		}
+		return nil
+	}, read)
+	p.advance(t, time.Hour)
+	do("a takeover of an expired lease", func() error { _, err := service.Acquire(ctx, bob.ask("jobs")); return err }, read, commit)
+	do("a release", func() error { _, err := service.Release(ctx, bob.lease("jobs", 2)); return err }, read, commit)
+	do("a configure", func() error {
+		cmd := leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Second}}
+		_, err := service.Configure(ctx, leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: cmd})
+		return err
+	}, read, commit)
+	do("a strong read", func() error { _, err := service.Get(ctx, "jobs"); return err }, read)
+	do("a list", func() error { _, err := s.List(ctx, "", "", 10); return err }, "RunQuery")
+	do("a history", func() error { _, err := s.Events(ctx, "jobs", 0, 10); return err }, "RunQuery")
+	do("the outbox", func() error { _, err := s.Unannounced(ctx, 10); return err }, "RunQuery")
+	do("a mark", func() error { return s.MarkAnnounced(ctx, []leadership.EventID{{Election: "jobs", Revision: 1}}) }, "BatchWrite")
+}
+
+func TestAHundredRenewalsAreOneBatchWrite(t *testing.T) {
+	t.Parallel()
+	rpcs := new(counter)
+	service := leadership.New(newProject(t).open(t, grpc.WithStatsHandler(rpcs)))
+	ann := newAgent("ann")
+	var batch []leadership.LeaseRequest
+	for i := range 100 {
+		e := leadership.Election(fmt.Sprintf("e%03d", i))
+		g, err := service.Acquire(t.Context(), ann.ask(e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch = append(batch, ann.lease(e, g.Token))
+	}
+	for range 3 {
+		rpcs.take()
+		results, err := service.BatchRenew(t.Context(), batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range results {
+			if r.Err != nil {
+				t.Errorf("%s: %v", batch[i].Election, r.Err)
+			}
+		}
+		if diff := cmp.Diff([]string{"BatchWrite"}, rpcs.take()); diff != "" {
+			t.Errorf("RPCs (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestARenewalThroughAnotherHandleLooksOnceAndIsCheapFromThenOn(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	rpcs := new(counter)
+	here, there := leadership.New(p.open(t)), leadership.New(p.open(t, grpc.WithStatsHandler(rpcs)))
+	ann := newAgent("ann")
+	if _, err := here.Acquire(t.Context(), ann.ask("jobs")); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]string{{"BatchGetDocuments", "Commit"}, {"Commit"}} {
+		rpcs.take()
+		if _, err := there.Renew(t.Context(), ann.lease("jobs", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, rpcs.take()); diff != "" {
+			t.Errorf("RPCs (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestAGuardThatFailedIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	rpcs := new(counter)
+	s, other := p.open(t, grpc.WithStatsHandler(rpcs)), p.open(t)
+	ann := acquired(t, s, "jobs")
+	if _, err := leadership.New(other).Renew(t.Context(), ann.lease("jobs", 1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]string{{"Commit"}, nil} {
+		rpcs.take()
+		if got := s.Renew(t.Context(), []leadership.Renewal{ann.renewal("jobs", 1)})[0].Err; !errors.Is(got, leadership.ErrNotRenewed) {
+			t.Errorf("got %v, want ErrNotRenewed", got)
+		}
+		if diff := cmp.Diff(want, rpcs.take()); diff != "" {
+			t.Errorf("RPCs (-want +got):\n%s", diff)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+// Package firestore keeps elections in Firestore. A lease is one document; whoever renews it needs one write and no read.
+//
+// # Documents
+//
+//	leadership/{election}                    the record: leaderId, fencingToken, …; see recordSchema for how it may evolve
+//	leadership/{election}/events/{revision}  one event, its revision with 20 digits so that names sort as revisions do
+//	leadership/{election}/history/newest     revision and token of the newest event: what the record is checked against
+//
+// Nothing is ever deleted. A person who edits the first document extends its lease, since its update_time moves, and a field that this
+// package does not know makes it refuse the record: labels and the like belong elsewhere.
+//
+// # Who guards what
+//
+// A change is one Commit, all or nothing: the lease document on the condition that its update_time is still the one that was read (or
+// that it does not exist), the events on the condition that they do not exist, and the newest event without one, for the first
+// condition covers it. So no lock is ever held, a process that dies blocks nobody, and who comes second reads and decides again. There
+// is no Firestore transaction: it would take three calls, a lock, and pauses of up to a second.
+//
+// A record that disagrees with history/newest, and an event that exists beyond it, are RECORD_CORRUPT.
+//
+// # Time
+//
+// All times are Firestore's, to the microsecond. Now is the time of the read or of the commit. A lease starts at the lease document's
+// update_time if the last write was a heartbeat; any other write copies the start into renewedAt, and a heartbeat removes it. A
+// heartbeat also counts, in the field heartbeats, since a write that changes nothing would leave update_time where it is.
+//
+// A renewal learns the time of its commit only from the reply. So it writes, in renewalDue, the end of the lease that it renews: one that is
+// committed no earlier does not count, for any reader, even if the process that sent it is gone. A lease ends, then, when
+//
+//	update_time < renewalDue, or a grant:  update_time + leaseDurationMs
+//	otherwise:                             renewalDue
+//	with renewedAt:                        renewedAt + leaseDurationMs
+//
+// An event's time is its document's create_time.
+//
+// # Renewals without a read
+//
+// A Store remembers the leases that it last read or wrote, with their update_time. A renewal that fits what is remembered is sent with
+// that update_time for a guard; should the guard fail, or nothing be remembered, the answer is ErrNotRenewed, and the caller's Update
+// looks. An agent should therefore stay with one process as long as it can; to change costs one read.
+//
+// # Costs
+//
+//	                         calls                       reads  writes
+//	grant, release, …        BatchGetDocuments, Commit   2      2 + events
+//	refusal, Get             BatchGetDocuments           2      0
+//	renewal                  Commit                      0      1
+//	n renewals, n ≤ 500      BatchWrite                  0      n
+//	List, Events             RunQuery                    found  0
+//	Unannounced              RunQuery                    found  0
+//	MarkAnnounced, n ≤ 500   BatchWrite                  0      n
+//
+// Firestore bills by document: an agent that renews every 10 s makes 260,000 writes a month. Other traffic on the lease document costs tries: one
+// that comes second in a race pays its two reads again.
+//
+// # Limits
+//
+// Firestore bears about one sustained write a second to one document. Leases under 3 s, renewed every third of that, exceed it; they work,
+// until they do not. Different elections do not disturb each other.
+//
+// # Setting up
+//
+// Collections come into being with their first document. Unannounced needs an index that Firestore does not make by itself: field
+// unannounced of the collection group events, ascending. All other fields of the two collections may be exempt from indexing, which
+// makes writes cheaper and faster.
+//
+// # The emulator
+//
+// It shows the documents of one commit one after the other, where Firestore shows all at once. A record that does not fit its history is
+// therefore read a few times more before it is called corrupt; a record that is sound costs one read.
+package firestore

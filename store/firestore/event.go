@@ -1,0 +1,65 @@
+package firestore
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"regent/leadership"
+)
+
+// The fields of an event's document beside those that it shares with a lease document: schema, revision, fencingToken, leaderId. It
+// evolves as a lease document does; see recordSchema. Its At is the document's create_time.
+const (
+	typeField     = "type"
+	previousField = "previousLeaderId"
+	requestField  = "requestId"
+	// unannounced is true until the event is marked as announced, and then removed, so that the index over it holds only what is left to
+	// do.
+	unannouncedField = "unannounced"
+)
+
+// encodeEvent makes the document of an event that was not announced yet. Firestore takes no text that is not UTF-8.
+func encodeEvent(ev leadership.Event) values {
+	return values{
+		schemaField:      integer(recordSchema),
+		revisionField:    integer(int64(ev.Revision)),
+		typeField:        text(string(ev.Type)),
+		tokenField:       integer(int64(ev.Token)),
+		leaderField:      text(string(ev.LeaderID)),
+		previousField:    text(string(ev.PreviousLeaderID)),
+		requestField:     text(strings.ToValidUTF8(ev.RequestID, "\uFFFD")),
+		unannouncedField: boolean(true),
+	}
+}
+
+// decodeEvent reads an event's document: its name as parseEventPath has it, its fields and its create_time.
+func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership.Event, error) {
+	f := readFields(v)
+	f.schema(recordSchema)
+	ev := leadership.Event{
+		Election:         id.Election,
+		Revision:         leadership.Revision(f.integer(revisionField)),
+		Type:             leadership.EventType(f.text(typeField)),
+		At:               created,
+		LeaderID:         leadership.CandidateID(f.text(leaderField)),
+		PreviousLeaderID: leadership.CandidateID(f.text(previousField)),
+		Token:            leadership.Token(f.integer(tokenField)),
+		RequestID:        f.text(requestField),
+	}
+	if _, ok := f.left[unannouncedField]; ok && !f.boolean(unannouncedField) {
+		f.fail(errors.New("field unannounced is false"))
+	}
+	switch {
+	case ev.Revision != id.Revision:
+		f.fail(errors.New("its revision is not that of its name"))
+	case ev.Type == "":
+		f.fail(errors.New("its type is empty"))
+	case ev.Token < 0 || ev.Token > leadership.MaxToken:
+		f.fail(errors.New("its fencing token cannot be"))
+	}
+	if err := f.done(); err != nil {
+		return leadership.Event{}, err
+	}
+	return ev, nil
+}

@@ -1,0 +1,171 @@
+package firestore
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// precision is how finely Firestore keeps a time.
+const precision = time.Microsecond
+
+// values are the fields of a document.
+type values map[string]*firestorepb.Value
+
+func integer(n int64) *firestorepb.Value {
+	return &firestorepb.Value{ValueType: &firestorepb.Value_IntegerValue{IntegerValue: n}}
+}
+
+func text(s string) *firestorepb.Value {
+	return &firestorepb.Value{ValueType: &firestorepb.Value_StringValue{StringValue: s}}
+}
+
+func boolean(b bool) *firestorepb.Value {
+	return &firestorepb.Value{ValueType: &firestorepb.Value_BooleanValue{BooleanValue: b}}
+}
+
+func bytesValue(b []byte) *firestorepb.Value {
+	return &firestorepb.Value{ValueType: &firestorepb.Value_BytesValue{BytesValue: b}}
+}
+
+// instant is a timestamp, or null for the zero time.
+func instant(t time.Time) *firestorepb.Value {
+	if t.IsZero() {
+		return &firestorepb.Value{ValueType: &firestorepb.Value_NullValue{}}
+	}
+	return &firestorepb.Value{ValueType: &firestorepb.Value_TimestampValue{TimestampValue: stamp(t)}}
+}
+
+func reference(name string) *firestorepb.Value {
+	return &firestorepb.Value{ValueType: &firestorepb.Value_ReferenceValue{ReferenceValue: name}}
+}
+
+// stamp is t as Firestore takes it: it refuses anything finer than its precision.
+func stamp(t time.Time) *timestamppb.Timestamp { return timestamppb.New(t.Truncate(precision)) }
+
+// span is a duration in whole units. A part of a unit counts as a whole one: a lock may be longer than asked, never shorter.
+func span(d, unit time.Duration) *firestorepb.Value {
+	n := int64(d / unit)
+	if d%unit > 0 {
+		n++
+	}
+	return integer(n)
+}
+
+// fields reads a document strictly. It takes the fields out one by one and keeps the first thing that is wrong; what it returns
+// afterwards means nothing.
+type fields struct {
+	left values
+	err  error
+}
+
+func readFields(v values) *fields { return &fields{left: maps.Clone(v)} }
+
+func (f *fields) fail(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+// take removes a field that must be there.
+func (f *fields) take(name string) *firestorepb.Value {
+	v, ok := f.left[name]
+	if !ok {
+		f.fail(fmt.Errorf("field %s is missing", name))
+	}
+	delete(f.left, name)
+	return v
+}
+
+func (f *fields) mistyped(name, want string) { f.fail(fmt.Errorf("field %s is not %s", name, want)) }
+
+func (f *fields) integer(name string) int64 {
+	v, ok := f.take(name).GetValueType().(*firestorepb.Value_IntegerValue)
+	if !ok {
+		f.mistyped(name, "an integer")
+		return 0
+	}
+	return v.IntegerValue
+}
+
+func (f *fields) text(name string) string {
+	v, ok := f.take(name).GetValueType().(*firestorepb.Value_StringValue)
+	if !ok {
+		f.mistyped(name, "a string")
+		return ""
+	}
+	return v.StringValue
+}
+
+func (f *fields) boolean(name string) bool {
+	v, ok := f.take(name).GetValueType().(*firestorepb.Value_BooleanValue)
+	if !ok {
+		f.mistyped(name, "a boolean")
+		return false
+	}
+	return v.BooleanValue
+}
+
+func (f *fields) bytes(name string) []byte {
+	v, ok := f.take(name).GetValueType().(*firestorepb.Value_BytesValue)
+	if !ok {
+		f.mistyped(name, "bytes")
+		return nil
+	}
+	return v.BytesValue
+}
+
+// instant reads a timestamp, or null as the zero time.
+func (f *fields) instant(name string) time.Time {
+	switch v := f.take(name).GetValueType().(type) {
+	case *firestorepb.Value_NullValue:
+		return time.Time{}
+	case *firestorepb.Value_TimestampValue:
+		if v.TimestampValue.CheckValid() == nil {
+			return v.TimestampValue.AsTime()
+		}
+	}
+	f.mistyped(name, "a timestamp")
+	return time.Time{}
+}
+
+// sparse reads a timestamp that is there only at times; the zero time if it is not. Null is not a way to leave it out.
+func (f *fields) sparse(name string) time.Time {
+	if _, ok := f.left[name]; !ok {
+		return time.Time{}
+	}
+	t := f.instant(name)
+	if t.IsZero() {
+		f.mistyped(name, "a timestamp")
+	}
+	return t
+}
+
+func (f *fields) span(name string, unit time.Duration) time.Duration {
+	n := f.integer(name)
+	if n < 0 || n > math.MaxInt64/int64(unit) {
+		f.fail(fmt.Errorf("field %s is out of range", name))
+		return 0
+	}
+	return time.Duration(n) * unit
+}
+
+// schema reads the version first: of any other one, nothing else is known.
+func (f *fields) schema(want int64) {
+	if got := f.integer(schemaField); f.err == nil && got != want {
+		f.fail(fmt.Errorf("its schema is %d, and this program knows %d", got, want))
+	}
+}
+
+// done returns what was wrong. A field that nobody asked for is wrong too: it would be lost at the next write.
+func (f *fields) done() error {
+	if f.err == nil && len(f.left) > 0 {
+		f.fail(fmt.Errorf("field %.64q is unknown", slices.Min(slices.Collect(maps.Keys(f.left)))))
+	}
+	return f.err
+}

@@ -1,0 +1,192 @@
+package firestore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apiv1 "cloud.google.com/go/firestore/apiv1"
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/api/iterator"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"regent/emulators"
+	"regent/leadership"
+	"regent/store/firestore"
+	"regent/store/storetest"
+)
+
+func TestStore(t *testing.T) { storetest.RunStore(t, fresh) }
+
+func TestProtocol(t *testing.T) { storetest.RunProtocol(t, fresh) }
+
+func BenchmarkStore(b *testing.B) { storetest.Bench(b, fresh) }
+
+// fresh is a backing on a project of the emulator that nobody else uses.
+func fresh(tb testing.TB) storetest.Backing {
+	tb.Helper()
+	p := newProject(tb)
+	return storetest.Backing{
+		Open:    func(tb testing.TB) leadership.Store { return p.open(tb) },
+		Advance: p.advance,
+		Damage:  p.damage,
+	}
+}
+
+// project is a project of the emulator, and a foreign hand in it.
+type project struct {
+	host, id string
+	hand     *apiv1.Client
+}
+
+func newProject(tb testing.TB) project {
+	tb.Helper()
+	host := emulators.Firestore(tb)
+	conn, err := grpc.NewClient("passthrough:///"+host, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(asOwner))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	hand, err := apiv1.NewClient(tb.Context(), option.WithGRPCConn(conn))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { hand.Close() })
+	return project{host: host, id: emulators.Name(tb), hand: hand}
+}
+
+func asOwner(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return invoke(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner"), method, req, reply, cc, opts...)
+}
+
+// open returns one more handle, with a connection of its own.
+func (p project) open(tb testing.TB, options ...grpc.DialOption) *firestore.Store {
+	tb.Helper()
+	s, err := firestore.Open(tb.Context(), firestore.Config{Project: p.id, Emulator: p.host, DialOptions: options})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+func (p project) database() string { return "projects/" + p.id + "/databases/(default)" }
+
+func (p project) lease(e leadership.Election) string {
+	return p.database() + "/documents/leadership/" + string(e)
+}
+
+// values are the fields of a document.
+type values = map[string]*firestorepb.Value
+
+// write replaces a document or, with a mask, the fields that it names; those of them that are not in v are removed.
+func (p project) write(tb testing.TB, name string, v values, mask ...string) {
+	tb.Helper()
+	w := &firestorepb.Write{Operation: &firestorepb.Write_Update{Update: &firestorepb.Document{Name: name, Fields: v}}}
+	if len(mask) > 0 {
+		w.UpdateMask = &firestorepb.DocumentMask{FieldPaths: mask}
+	}
+	p.commit(tb, w)
+}
+
+func (p project) remove(tb testing.TB, name string) {
+	tb.Helper()
+	p.commit(tb, &firestorepb.Write{Operation: &firestorepb.Write_Delete{Delete: name}})
+}
+
+func (p project) commit(tb testing.TB, writes ...*firestorepb.Write) {
+	tb.Helper()
+	if _, err := p.hand.Commit(tb.Context(), &firestorepb.CommitRequest{Database: p.database(), Writes: writes}); err != nil {
+		tb.Fatalf("the foreign hand: %v", err)
+	}
+}
+
+func (p project) read(tb testing.TB, name string) *firestorepb.Document {
+	tb.Helper()
+	doc, err := p.hand.GetDocument(tb.Context(), &firestorepb.GetDocumentRequest{Name: name})
+	if err != nil {
+		tb.Fatalf("the foreign hand: %v", err)
+	}
+	return doc
+}
+
+// advance makes all records older.
+func (p project) advance(tb testing.TB, d time.Duration) {
+	tb.Helper()
+	docs := p.hand.ListDocuments(tb.Context(), &firestorepb.ListDocumentsRequest{Parent: p.database() + "/documents", CollectionId: "leadership"})
+	for {
+		doc, err := docs.Next()
+		if err == iterator.Done {
+			return
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt")
+	}
+}
+
+func older(doc *firestorepb.Document, d time.Duration) values {
+	v := values{}
+	for _, name := range []string{"renewedAt", "acquiredAt", "endedAt"} {
+		if value, ok := doc.Fields[name]; ok {
+			v[name] = value
+		}
+		if at := doc.Fields[name].GetTimestampValue(); at != nil {
+			v[name] = timestamp(at.AsTime().Add(-d))
+		}
+	}
+	if _, ok := v["renewedAt"]; !ok && doc.Fields["leaderId"].GetStringValue() != "" {
+		v["renewedAt"] = timestamp(doc.UpdateTime.AsTime().Add(-d))
+	}
+	return v
+}
+
+// damage spoils a record.
+func (p project) damage(tb testing.TB, e leadership.Election, d storetest.Damage) {
+	tb.Helper()
+	name := p.lease(e)
+	doc := p.read(tb, name)
+	switch d {
+	case storetest.MissingField:
+		p.write(tb, name, nil, "fencingToken")
+	case storetest.WrongType:
+		p.write(tb, name, values{"fencingToken": text("1")}, "fencingToken")
+	case storetest.UnknownSchema:
+		p.write(tb, name, values{"schema": integer(99)}, "schema")
+	case storetest.TokenBehind:
+		p.write(tb, name, values{"fencingToken": integer(doc.Fields["fencingToken"].GetIntegerValue() - 1)}, "fencingToken")
+	case storetest.RecordGone:
+		p.remove(tb, name)
+	case storetest.LeaderNoLease:
+		p.write(tb, name, values{"leaderId": text("ghost"), "keyHash": bytesValue(nil), "leaseDurationMs": integer(0)},
+			"leaderId", "keyHash", "leaseDurationMs", "renewedAt", "renewalDue")
+	case storetest.FutureBeat:
+		p.write(tb, name, values{"renewedAt": timestamp(doc.UpdateTime.AsTime().Add(24 * time.Hour))}, "renewedAt", "renewalDue")
+	default:
+		tb.Fatalf("damage %q is not known here", d)
+	}
+}
+
+func integer(n int64) *firestorepb.Value {
+	return &firestorepb.Value{ValueType: &firestorepb.Value_IntegerValue{IntegerValue: n}}
+}
+
+func text(s string) *firestorepb.Value {
+	return &firestorepb.Value{ValueType: &firestorepb.Value_StringValue{StringValue: s}}
+}
+
+func bytesValue(b []byte) *firestorepb.Value {
+	return &firestorepb.Value{ValueType: &firestorepb.Value_BytesValue{BytesValue: b}}
+}
+
+func timestamp(t time.Time) *firestorepb.Value {
+	return &firestorepb.Value{ValueType: &firestorepb.Value_TimestampValue{TimestampValue: timestamppb.New(t)}}
+}

@@ -1,0 +1,167 @@
+package firestore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+)
+
+// Events reads a part of an election's history: one RunQuery.
+func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
+	operation := fmt.Sprintf("read the events of %q", e)
+	if err := s.calls.enter(ctx); err != nil {
+		return nil, unavailable(ctx, operation, err)
+	}
+	defer s.calls.leave()
+	if limit < 1 {
+		return nil, nil
+	}
+	found, err := s.run(ctx, query{
+		parent:     s.database.lease(e),
+		collection: eventsCollection,
+		after:      s.database.event(leadership.EventID{Election: e, Revision: max(after, 0)}),
+		limit:      limit,
+	})
+	if err != nil {
+		return nil, unavailable(ctx, operation, err)
+	}
+	return s.history(operation, e, found)
+}
+
+func (s *Store) history(operation string, e leadership.Election, found []reading) ([]leadership.Event, error) {
+	var events []leadership.Event
+	for _, r := range found {
+		id, ok := s.database.parseEvent(r.doc.Name)
+		if !ok {
+			return nil, corruptHistory(operation, e, fmt.Errorf("event %.64q has no revision for a name", path.Base(r.doc.Name)))
+		}
+		ev, err := decodeEvent(id, r.doc.Fields, timeOf(r.doc.CreateTime))
+		if err != nil {
+			return nil, corruptHistory(operation, e, err)
+		}
+		events = append(events, ev)
+	}
+	return events, nil
+}
+
+func corruptHistory(operation string, e leadership.Election, why error) error {
+	return fmt.Errorf("firestore: %s: %w", operation, leadership.Corrupt(e, why))
+}
+
+// Unannounced reads what is left to announce: one RunQuery over the events of all elections. An event that cannot be read stands in the way of
+// the later ones of its election, which must not overtake it, but not of other elections; of it RecordCorrupt tells once there is
+// nothing else.
+func (s *Store) Unannounced(ctx context.Context, limit int) ([]leadership.Event, error) {
+	const operation = "read unannounced events"
+	if err := s.calls.enter(ctx); err != nil {
+		return nil, unavailable(ctx, operation, err)
+	}
+	defer s.calls.leave()
+	q := query{
+		parent:     s.database.documents(),
+		collection: eventsCollection,
+		everywhere: true,
+		onlyWith:   unannouncedField,
+		from:       s.database.lease("0"), // the first and the last name an election can have: other collections may be called events too
+		before:     s.database.lease(lastRune),
+	}
+	var left outbox
+	for len(left.events) < limit {
+		q.limit = min(limit-len(left.events), maxPage)
+		found, err := s.run(ctx, q)
+		if err != nil {
+			return nil, unavailable(ctx, operation, err)
+		}
+		q.after = left.add(s.database, found)
+		if len(found) < q.limit {
+			break
+		}
+	}
+	if len(left.events) == 0 && left.corrupt != nil {
+		return nil, fmt.Errorf("firestore: %s: %w", operation, left.corrupt)
+	}
+	return left.events, nil
+}
+
+// outbox gathers events that are to be announced, in the order of their names.
+type outbox struct {
+	events  []leadership.Event
+	blocked leadership.Election // the last election with an event that cannot be read
+	corrupt error               // the first such event
+}
+
+// add takes what follows in the order of names, and returns the name to go on after.
+func (o *outbox) add(d database, found []reading) (after string) {
+	for _, r := range found {
+		after = r.doc.Name
+		id, ok := d.parseEvent(r.doc.Name)
+		if !ok {
+			continue // not of ours
+		}
+		if id.Election != o.blocked {
+			ev, err := decodeEvent(id, r.doc.Fields, timeOf(r.doc.CreateTime))
+			if err == nil {
+				o.events = append(o.events, ev)
+				continue
+			}
+			o.blocked = id.Election
+			o.corrupt = cmp.Or(o.corrupt, leadership.Corrupt(id.Election, err))
+		}
+		after = d.afterEvents(id.Election)
+	}
+	return after
+}
+
+// MarkAnnounced removes the mark of what is to be announced: one BatchWrite.
+func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
+	const operation = "mark events as announced"
+	if err := s.calls.enter(ctx); err != nil {
+		return unavailable(ctx, operation, err)
+	}
+	defer s.calls.leave()
+	results, err := s.batchWrite(ctx, s.marks(ids))
+	if err != nil {
+		return unwritten(ctx, operation, err)
+	}
+	code := leadership.StoreUnavailable
+	var refused error
+	for _, w := range results {
+		switch {
+		case w.err == nil:
+			code = leadership.OutcomeUnknown // something was done
+		case status.Code(w.err) == codes.NotFound: // there never was such an event
+		default:
+			refused = cmp.Or(refused, w.err)
+			if writeCode(w.err) == leadership.OutcomeUnknown {
+				code = leadership.OutcomeUnknown
+			}
+		}
+	}
+	if refused == nil {
+		return nil
+	}
+	return failure(ctx, operation, code, refused)
+}
+
+// marks makes one write for each event, for Firestore takes no document twice. A field that the mask names and the document has not is removed.
+func (s *Store) marks(ids []leadership.EventID) []*firestorepb.Write {
+	seen := make(map[leadership.EventID]bool, len(ids))
+	var writes []*firestorepb.Write
+	for _, id := range ids {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		w := put(s.database.event(id), nil, present())
+		w.UpdateMask = &firestorepb.DocumentMask{FieldPaths: []string{unannouncedField}}
+		writes = append(writes, w)
+	}
+	return writes
+}

@@ -1,0 +1,69 @@
+package firestore
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"regent/leadership"
+)
+
+const (
+	collection        = "leadership" // of the lease documents
+	eventsCollection  = "events"     // below a lease document
+	historyCollection = "history"    // below a lease document
+	newestDocument    = "newest"     // the one document there
+	nameField         = "__name__"   // how a query calls a document's name
+)
+
+// revisionDigits is how many digits an event's document id has, so that names sort as revisions do.
+const revisionDigits = 20
+
+// database names a Firestore database: projects/P/databases/D.
+type database string
+
+func (d database) documents() string { return string(d) + "/documents" }
+
+func (d database) lease(e leadership.Election) string {
+	return d.documents() + "/" + collection + "/" + string(e)
+}
+
+func (d database) newest(e leadership.Election) string {
+	return d.lease(e) + "/" + historyCollection + "/" + newestDocument
+}
+
+func (d database) event(id leadership.EventID) string {
+	return fmt.Sprintf("%s/%s/%0*d", d.lease(id.Election), eventsCollection, revisionDigits, id.Revision)
+}
+
+// afterEvents sorts after the names of all events of an election, and before those of the next.
+func (d database) afterEvents(e leadership.Election) string {
+	return d.lease(e) + "/" + eventsCollection + "/" + lastRune
+}
+
+// lastRune sorts after every character of an election's name or of an event's id, so that what begins with a prefix lies before
+// prefix+lastRune.
+const lastRune = "~"
+
+// parseEvent reads the name of an event's document; ok is false if it is the name of anything else.
+func (d database) parseEvent(name string) (id leadership.EventID, ok bool) {
+	path, inside := strings.CutPrefix(name, d.documents()+"/"+collection+"/")
+	parts := strings.Split(path, "/")
+	if !inside || len(parts) != 3 || parts[1] != eventsCollection {
+		return leadership.EventID{}, false
+	}
+	e := leadership.Election(parts[0])
+	revision, err := parseRevision(parts[2])
+	if err != nil || e.Validate() != nil {
+		return leadership.EventID{}, false
+	}
+	return leadership.EventID{Election: e, Revision: revision}, true
+}
+
+func parseRevision(digits string) (leadership.Revision, error) {
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 1 || fmt.Sprintf("%0*d", revisionDigits, n) != digits {
+		return 0, fmt.Errorf("%.64q is no revision", digits)
+	}
+	return leadership.Revision(n), nil
+}

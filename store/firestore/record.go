@@ -1,0 +1,186 @@
+package firestore
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+)
+
+// recordSchema is the version of a lease document and of its events.
+//
+// How it may evolve. A program refuses a document of a version, or with a field, that it does not know: it would lose the field at the
+// next write. So a field is never renamed, retyped or given another meaning; one more field means one more version. First every
+// instance learns to read the new version, then one begins to write it; a document changes its version when it is next written,
+// and there is no migration. Versions are read for ever.
+const recordSchema = 1
+
+// The fields of a lease document, all of them always there but for renewedAt and renewalDue. A date that does not apply is null, a text
+// is "", a number 0.
+const (
+	schemaField       = "schema"
+	tokenField        = "fencingToken"
+	revisionField     = "revision"
+	deletedField      = "deleted"
+	defaultLeaseField = "defaultLeaseDurationMs" // for leases that ask for no other; 0 for Regent's own default
+	lockDelayField    = "lockDelayMs"
+
+	leaderField     = "leaderId"
+	keyHashField    = "keyHash" // empty without a leader
+	leaseField      = "leaseDurationMs"
+	acquiredField   = "acquiredAt"
+	metadataField   = "metadata"   // JSON text, so that numbers keep their digits
+	heartbeatsField = "heartbeats" // counts them: a write that changes nothing would leave update_time where it is
+
+	endedField   = "endedAt"
+	lockForField = "lockForMicros" // the rest of a lease that was ended by force is no whole number of milliseconds
+
+	// renewedAt is the start of the lease, if the last write was no heartbeat. Else the document's update_time is the start.
+	renewedField = "renewedAt"
+	// renewalDue is the end of the lease that the last write renewed, if it was a renewal. One that was committed no earlier came too
+	// late: the lease has ended then, as if nothing had been written.
+	dueField = "renewalDue"
+)
+
+// document is an election as Firestore holds it.
+type document struct {
+	record     leadership.Record
+	heartbeats int64
+	updated    time.Time // its update_time: the guard of the next write; zero if there is no document yet
+}
+
+// writeOf says how the last write of a document counts as a heartbeat.
+type writeOf struct {
+	heartbeat bool      // the lease starts when it is committed
+	due       time.Time // with heartbeat: when it had to be committed; zero for a grant
+}
+
+// encodeRecord is the inverse of decodeRecord. Of HeartbeatAt it keeps nothing if w is a heartbeat.
+func encodeRecord(r leadership.Record, heartbeats int64, w writeOf) values {
+	v := values{
+		schemaField:       integer(recordSchema),
+		tokenField:        integer(int64(r.Token)),
+		revisionField:     integer(int64(r.Revision)),
+		deletedField:      boolean(r.Deleted),
+		defaultLeaseField: span(r.Config.LeaseDuration, time.Millisecond),
+		lockDelayField:    span(r.Config.LockDelay, time.Millisecond),
+		leaderField:       text(string(r.LeaderID)),
+		keyHashField:      bytesValue(encodeKeyHash(r.KeyHash)),
+		leaseField:        span(r.LeaseDuration, time.Millisecond),
+		acquiredField:     instant(r.AcquiredAt),
+		metadataField:     text(string(r.Metadata)),
+		heartbeatsField:   integer(heartbeats),
+		endedField:        instant(r.EndedAt),
+		lockForField:      span(r.LockFor, time.Microsecond),
+	}
+	switch {
+	case w.heartbeat && !w.due.IsZero():
+		v[dueField] = instant(w.due)
+	case !w.heartbeat && !r.HeartbeatAt.IsZero():
+		v[renewedField] = instant(r.HeartbeatAt)
+	}
+	return v
+}
+
+// decodeRecord reads a lease document: its id, fields and update_time. Whether a decision may stand on the record is for
+// leadership.Verify to say; here it is only readable. The error says what is wrong and has no code.
+func decodeRecord(id string, v values, updated time.Time) (document, error) {
+	r := leadership.Record{Election: leadership.Election(id)}
+	if err := r.Election.Validate(); err != nil {
+		return document{}, err
+	}
+	f := readFields(v)
+	f.schema(recordSchema)
+	r.Token = leadership.Token(f.integer(tokenField))
+	r.Revision = leadership.Revision(f.integer(revisionField))
+	r.Deleted = f.boolean(deletedField)
+	r.Config.LeaseDuration = f.span(defaultLeaseField, time.Millisecond)
+	r.Config.LockDelay = f.span(lockDelayField, time.Millisecond)
+	r.LeaderID = leadership.CandidateID(f.text(leaderField))
+	r.KeyHash = f.keyHash(keyHashField)
+	r.LeaseDuration = f.span(leaseField, time.Millisecond)
+	r.AcquiredAt = f.instant(acquiredField)
+	r.Metadata = f.metadata(metadataField)
+	r.EndedAt = f.instant(endedField)
+	r.LockFor = f.span(lockForField, time.Microsecond)
+	doc := document{record: r, heartbeats: f.integer(heartbeatsField), updated: updated}
+	doc.record.HeartbeatAt = f.start(r, updated)
+	if r.Revision < 1 {
+		f.fail(errors.New("its revision is below 1")) // the first write of a document has an event
+	}
+	if err := f.done(); err != nil {
+		return document{}, err
+	}
+	return doc, nil
+}
+
+// start reads when the lease started.
+func (f *fields) start(r leadership.Record, updated time.Time) time.Time {
+	renewed, due := f.sparse(renewedField), f.sparse(dueField)
+	switch {
+	case !renewed.IsZero() && !due.IsZero():
+		f.fail(errors.New("fields renewedAt and renewalDue exclude each other"))
+	case !renewed.IsZero():
+		return renewed // without a leader too: Verify then refuses the record
+	case r.LeaderID == "" && !due.IsZero():
+		f.fail(errors.New("field renewalDue stands without a leader"))
+	case r.LeaderID == "":
+		return time.Time{}
+	}
+	return startOf(updated, due, r.LeaseDuration)
+}
+
+// startOf is the start of a lease of duration d by a heartbeat that was committed at the given time and had to be before due (zero: no
+// limit). A late one leaves the end where it was, so that nobody has to clean up before the lease counts as over.
+func startOf(committed, due time.Time, d time.Duration) time.Time {
+	if due.IsZero() || committed.Before(due) {
+		return committed
+	}
+	return due.Add(-d)
+}
+
+func encodeKeyHash(h leadership.KeyHash) []byte {
+	if h == (leadership.KeyHash{}) {
+		return nil
+	}
+	return h[:]
+}
+
+func (f *fields) keyHash(name string) leadership.KeyHash {
+	var h leadership.KeyHash
+	switch b := f.bytes(name); len(b) {
+	case 0:
+	case len(h):
+		copy(h[:], b)
+	default:
+		f.fail(fmt.Errorf("field %s has %d bytes", name, len(b)))
+	}
+	return h
+}
+
+// metadata reads it in its canonical form, however it was written.
+func (f *fields) metadata(name string) leadership.Metadata {
+	m, err := leadership.ParseMetadata([]byte(f.text(name)))
+	if err != nil {
+		f.fail(fmt.Errorf("field %s: %w", name, err))
+	}
+	return m
+}
+
+// encodeNewest makes the document that says, apart from the record, what the newest event is.
+func encodeNewest(r leadership.Record) values {
+	return values{tokenField: integer(int64(r.Token)), revisionField: integer(int64(r.Revision))}
+}
+
+func decodeNewest(v values) (leadership.Newest, error) {
+	f := readFields(v)
+	n := leadership.Newest{
+		Revision: leadership.Revision(f.integer(revisionField)),
+		Token:    leadership.Token(f.integer(tokenField)),
+	}
+	if err := f.done(); err != nil {
+		return leadership.Newest{}, fmt.Errorf("its newest event: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,230 @@
+package firestore
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"regent/leadership"
+)
+
+var epoch = time.Date(2031, 5, 6, 7, 8, 9, 123456000, time.UTC)
+
+func heldRecord() leadership.Record {
+	return leadership.Record{
+		Election:      "jobs",
+		Token:         leadership.MaxToken,
+		Revision:      1 << 54,
+		Config:        leadership.Config{LeaseDuration: 45 * time.Second, LockDelay: 1500 * time.Millisecond},
+		LeaderID:      "agent-7b3f",
+		KeyHash:       leadership.Key{1, 2, 3}.Hash(),
+		LeaseDuration: leadership.MaxLeaseDuration,
+		AcquiredAt:    epoch.Add(-time.Hour),
+		HeartbeatAt:   epoch,
+		Metadata:      `{"address":"10.0.0.7:8080","n":9007199254740993}`,
+	}
+}
+
+func vacantRecord() leadership.Record {
+	return leadership.Record{
+		Election: "jobs",
+		Token:    3,
+		Revision: 9,
+		Deleted:  true,
+		EndedAt:  epoch,
+		LockFor:  12*time.Second + 345*time.Microsecond,
+	}
+}
+
+func TestARecordComesBackAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	later := epoch.Add(time.Minute)
+	never := leadership.Record{Election: "jobs", Revision: 1, Config: leadership.Config{LeaseDuration: time.Second}}
+	for name, c := range map[string]struct {
+		record    leadership.Record
+		write     writeOf
+		heartbeat time.Time
+	}{
+		"held, after a change that is no heartbeat": {heldRecord(), writeOf{}, epoch},
+		"held, granted":                 {heldRecord(), writeOf{heartbeat: true}, later},
+		"held, renewed in time":         {heldRecord(), writeOf{heartbeat: true, due: later.Add(time.Microsecond)}, later},
+		"held, renewed at the very end": {heldRecord(), writeOf{heartbeat: true, due: later}, later.Add(-leadership.MaxLeaseDuration)},
+		"held, renewed too late":        {heldRecord(), writeOf{heartbeat: true, due: epoch}, epoch.Add(-leadership.MaxLeaseDuration)},
+		"vacant, after a forced end":    {vacantRecord(), writeOf{}, time.Time{}},
+		"never led":                     {never, writeOf{}, time.Time{}},
+	} {
+		want := document{record: c.record, heartbeats: 7, updated: later}
+		want.record.HeartbeatAt = c.heartbeat
+		got, err := decodeRecord("jobs", encodeRecord(c.record, 7, c.write), later)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(document{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestALockIsNeverStoredShorterThanItIs(t *testing.T) {
+	t.Parallel()
+	r := vacantRecord()
+	r.LockFor = time.Second + time.Nanosecond
+	got, err := decodeRecord("jobs", encodeRecord(r, 0, writeOf{}), epoch)
+	if want := time.Second + time.Microsecond; err != nil || got.record.LockFor != want {
+		t.Errorf("got %v, %v; want %v", got.record.LockFor, err, want)
+	}
+}
+
+func TestMetadataComesBackInCanonicalForm(t *testing.T) {
+	t.Parallel()
+	v := encodeRecord(heldRecord(), 0, writeOf{})
+	v[metadataField] = text(` {"b": 1e2, "a": "x"} `)
+	got, err := decodeRecord("jobs", v, epoch)
+	if want := leadership.Metadata(`{"a":"x","b":100}`); err != nil || got.record.Metadata != want {
+		t.Errorf("got %s, %v; want %s", got.record.Metadata, err, want)
+	}
+}
+
+func TestARecordWithoutOneOfItsFieldsOrWithAnotherTypeIsRefused(t *testing.T) {
+	t.Parallel()
+	whole := encodeRecord(heldRecord(), 1, writeOf{})
+	array := &firestorepb.Value{ValueType: &firestorepb.Value_ArrayValue{}}
+	for name := range whole {
+		without, other, empty := maps.Clone(whole), maps.Clone(whole), maps.Clone(whole)
+		delete(without, name)
+		other[name], empty[name] = array, &firestorepb.Value{}
+		for what, v := range map[string]values{"another type": other, "no type": empty, "missing": without} {
+			if what == "missing" && name == renewedField {
+				continue // it is sparse: then the lease starts at update_time
+			}
+			if got, err := decodeRecord("jobs", v, epoch); err == nil {
+				t.Errorf("%s, %s: it is read as %+v", name, what, got)
+			}
+		}
+	}
+}
+
+func TestARecordThatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
+	null := instant(time.Time{})
+	for what, spoil := range map[string]func(values){
+		"an older schema":           func(v values) { v[schemaField] = integer(0) },
+		"a newer schema":            func(v values) { v[schemaField] = integer(2) },
+		"an unknown field":          func(v values) { v["note"] = text("") },
+		"revision zero":             func(v values) { v[revisionField] = integer(0) },
+		"a short key hash":          func(v values) { v[keyHashField] = bytesValue([]byte("short")) },
+		"a long key hash":           func(v values) { v[keyHashField] = bytesValue(make([]byte, 33)) },
+		"a negative duration":       func(v values) { v[leaseField] = integer(-1) },
+		"a duration without bounds": func(v values) { v[lockForField] = integer(math.MaxInt64) },
+		"metadata that is no JSON":  func(v values) { v[metadataField] = text("{") },
+		"metadata that is a list":   func(v values) { v[metadataField] = text("[]") },
+		"a start that is null":      func(v values) { v[renewedField] = null },
+		"two starts":                func(v values) { v[dueField] = instant(epoch) },
+		"a start without a leader": func(v values) {
+			delete(v, renewedField)
+			v[leaderField], v[dueField] = text(""), instant(epoch)
+		},
+		"a time that is none": func(v values) {
+			v[endedField] = &firestorepb.Value{ValueType: &firestorepb.Value_TimestampValue{TimestampValue: &timestamppb.Timestamp{Nanos: -1}}}
+		},
+	} {
+		v := encodeRecord(heldRecord(), 1, writeOf{})
+		spoil(v)
+		if got, err := decodeRecord("jobs", v, epoch); err == nil {
+			t.Errorf("%s: it is read as %+v", what, got)
+		}
+	}
+	if _, err := decodeRecord("No Election", encodeRecord(heldRecord(), 1, writeOf{}), epoch); err == nil {
+		t.Error("a name that no election can have is read")
+	}
+}
+
+func TestWhatIsReadableButAgreesNotWithItselfIsLeftToVerify(t *testing.T) {
+	t.Parallel()
+	for what, spoil := range map[string]func(values){
+		"a leader without a key":    func(v values) { v[keyHashField] = bytesValue(nil) },
+		"a lease without a leader":  func(v values) { v[leaderField] = text("") },
+		"a beat in the future":      func(v values) { v[renewedField] = instant(epoch.Add(time.Hour)) },
+		"a token above its history": func(v values) { v[tokenField] = integer(1 << 60) },
+	} {
+		v := encodeRecord(heldRecord(), 1, writeOf{})
+		spoil(v)
+		lease := reading{doc: &firestorepb.Document{Fields: v, UpdateTime: timestamppb.New(epoch)}, at: epoch}
+		newest := reading{doc: &firestorepb.Document{Fields: encodeNewest(heldRecord())}, at: epoch}
+		if _, err := see("jobs", lease, newest); !errors.Is(err, leadership.RecordCorrupt) {
+			t.Errorf("%s: got %v, want RECORD_CORRUPT", what, err)
+		}
+	}
+}
+
+func FuzzDecodeRecord(f *testing.F) {
+	for _, v := range []values{
+		encodeRecord(heldRecord(), 1, writeOf{}),
+		encodeRecord(heldRecord(), 1, writeOf{heartbeat: true}),
+		encodeRecord(heldRecord(), 1, writeOf{heartbeat: true, due: epoch}),
+		encodeRecord(vacantRecord(), 0, writeOf{}),
+		{schemaField: integer(1)},
+	} {
+		f.Add("jobs", true, marshal(f, v), epoch.UnixMicro())
+	}
+	f.Add("jobs", false, marshal(f, values{leaseField: integer(1), tokenField: integer(1)}), epoch.UnixMicro())
+	f.Fuzz(func(t *testing.T, id string, whole bool, fields []byte, updated int64) {
+		at := time.UnixMicro(updated).UTC()
+		v := unmarshal(t, fields)
+		if !whole { // only some fields are others
+			some := v
+			v = encodeRecord(heldRecord(), 1, writeOf{heartbeat: true, due: epoch})
+			maps.Copy(v, some)
+		}
+		doc, err := decodeRecord(id, v, at)
+		if err != nil {
+			return
+		}
+		if _, written := v[renewedField]; !written && doc.record.HeartbeatAt.After(at) {
+			t.Errorf("the lease starts at %v, after the write of %v", doc.record.HeartbeatAt, at)
+		}
+		again, err := decodeRecord(id, encodeRecord(doc.record, doc.heartbeats, writeOf{}), at)
+		if err != nil {
+			t.Fatalf("what was read cannot be written and read again: %v\n%+v", err, doc)
+		}
+		if doc.record.LeaderID != "" && doc.record.HeartbeatAt.IsZero() {
+			return // there is no such time in a database
+		}
+		if diff := cmp.Diff(micros(doc.record), micros(again.record)); diff != "" {
+			t.Errorf("read, written and read again (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// micros is r with its times as Firestore keeps them.
+func micros(r leadership.Record) leadership.Record {
+	for _, at := range []*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndedAt} {
+		*at = at.Truncate(precision)
+	}
+	return r
+}
+
+// marshal is the wire form of a document's fields.
+func marshal(tb testing.TB, v values) []byte {
+	tb.Helper()
+	b, err := proto.Marshal(&firestorepb.Document{Fields: v})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+func unmarshal(t *testing.T, b []byte) values {
+	var doc firestorepb.Document
+	if proto.Unmarshal(b, &doc) != nil {
+		t.Skip("no document")
+	}
+	return doc.Fields
+}

@@ -1,0 +1,138 @@
+package firestore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/googleapis/gax-go/v2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+)
+
+// Renew sends a heartbeat for each lease that this handle remembers, and reads nothing: one Commit for one lease, one BatchWrite for more. Each is
+// guarded by the update_time that is remembered. What is not remembered as named, or has changed since, is ErrNotRenewed.
+func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+	answers := make([]leadership.Renewed, len(leases))
+	if err := s.calls.enter(ctx); err != nil {
+		for i := range answers {
+			answers[i].Err = unavailable(ctx, fmt.Sprintf("renew %q", leases[i].Election), err)
+		}
+		return answers
+	}
+	defer s.calls.leave()
+	var beats []heartbeat
+	for i, c := range leases {
+		answers[i].Err = leadership.ErrNotRenewed
+		if held, ch, ok := s.memory.heartbeat(c); ok {
+			beats = append(beats, heartbeat{place: i, held: held, due: ch.Before})
+		}
+	}
+	send := s.sendBatch
+	if len(leases) == 1 {
+		send = s.sendOne
+	}
+	for i, sent := range send(ctx, beats) {
+		answers[beats[i].place] = s.renewed(ctx, beats[i], sent)
+	}
+	return answers
+}
+
+// heartbeat is one that the memory holds to be worth a try.
+type heartbeat struct {
+	place int       // of its lease in the call
+	held  document  // as it is remembered
+	due   time.Time // the end of the lease
+}
+
+// write makes the time of the commit the start of the lease. It raises a counter, for a write that changes nothing moves no update_time.
+func (b heartbeat) write(d database) *firestorepb.Write {
+	return &firestorepb.Write{
+		Operation: &firestorepb.Write_Update{Update: &firestorepb.Document{
+			Name:   d.lease(b.held.record.Election),
+			Fields: values{dueField: instant(b.due)},
+		}},
+		UpdateMask: &firestorepb.DocumentMask{FieldPaths: []string{dueField, renewedField}}, // which removes renewedAt
+		UpdateTransforms: []*firestorepb.DocumentTransform_FieldTransform{{
+			FieldPath:     heartbeatsField,
+			TransformType: &firestorepb.DocumentTransform_FieldTransform_Increment{Increment: integer(1)},
+		}},
+		CurrentDocument: b.held.asSeen(),
+	}
+}
+
+// written is what became of one write of several.
+type written struct {
+	at  time.Time // when it was committed
+	err error
+}
+
+// sendOne sends the heartbeat of a single lease, if there is one to send.
+func (s *Store) sendOne(ctx context.Context, beats []heartbeat) []written {
+	results := make([]written, len(beats))
+	for i, b := range beats {
+		done, err := s.commit(ctx, b.write(s.database))
+		results[i] = written{at: done.updated, err: err}
+	}
+	return results
+}
+
+func (s *Store) sendBatch(ctx context.Context, beats []heartbeat) []written {
+	writes := make([]*firestorepb.Write, len(beats))
+	for i, b := range beats {
+		writes[i] = b.write(s.database)
+	}
+	results, err := s.batchWrite(ctx, writes)
+	if err != nil {
+		return slices.Repeat([]written{{err: err}}, len(beats))
+	}
+	return results
+}
+
+// renewed turns what became of a heartbeat into an answer.
+func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.Renewed {
+	doc := b.held
+	switch {
+	case contended(w.err):
+		s.memory.forget(doc)
+		return leadership.Renewed{Err: leadership.ErrNotRenewed}
+	case w.err != nil:
+		return leadership.Renewed{Err: unwritten(ctx, fmt.Sprintf("renew %q", doc.record.Election), w.err)}
+	}
+	doc.updated = w.at
+	doc.heartbeats++
+	doc.record.HeartbeatAt = startOf(w.at, b.due, doc.record.LeaseDuration)
+	s.memory.remember(doc, w.at)
+	return leadership.Renewed{
+		Snapshot: leadership.Snapshot{Record: doc.record, Now: w.at, Guard: guard},
+		Before:   b.due,
+	}
+}
+
+// batchWrite sends writes, to different documents, of which each is done or refused by itself. The error is for all of them.
+func (s *Store) batchWrite(ctx context.Context, writes []*firestorepb.Write) ([]written, error) {
+	if len(writes) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, rpcTimeout)
+	defer cancel()
+	var to peer.Peer
+	request := &firestorepb.BatchWriteRequest{Database: string(s.database), Writes: writes}
+	reply, err := s.client.BatchWrite(ctx, request, gax.WithGRPCOptions(grpc.Peer(&to)))
+	if err != nil {
+		return nil, unlessSent(to, err)
+	}
+	if len(reply.Status) != len(writes) || len(reply.WriteResults) != len(writes) {
+		return nil, errIncomplete
+	}
+	results := make([]written, len(writes))
+	for i := range results {
+		results[i] = written{at: timeOf(reply.WriteResults[i].GetUpdateTime()), err: status.ErrorProto(reply.Status[i])}
+	}
+	return results, nil
+}

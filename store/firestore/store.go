@@ -1,0 +1,120 @@
+package firestore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	apiv1 "cloud.google.com/go/firestore/apiv1"
+	"google.golang.org/grpc"
+
+	"regent/leadership"
+)
+
+// guard is how long after a lease's end the store waits before it grants the next one. The times of reads and of commits come from different
+// servers of Firestore; it promises no bound between them, and 50 ms is several times what Google publishes for its clocks. What can
+// hurt is only a read that is ahead of the commit it is compared with.
+const guard = 50 * time.Millisecond
+
+// rpcTimeout bounds each call to Firestore, so that a dead connection is noticed while the lease that it was to renew still runs: by
+// default a lease has 20 s left when its first renewal is sent.
+const rpcTimeout = 10 * time.Second
+
+// Config says which database to use. Project is required; the rest may be left out.
+type Config struct {
+	Project  string // the Google Cloud project's id
+	Database string // "" for "(default)"
+
+	// Emulator is the host:port of a Firestore emulator to use instead of Firestore; "" for FIRESTORE_EMULATOR_HOST, if that is set.
+	Emulator string
+
+	// DialOptions are added when the connection is made, also to an emulator: a stats handler, interceptors.
+	DialOptions []grpc.DialOption
+}
+
+func (c Config) database() (database, error) {
+	if c.Project == "" || strings.Contains(c.Project, "/") {
+		return "", fmt.Errorf("firestore: %q is no project id", c.Project)
+	}
+	name := cmp.Or(c.Database, "(default)")
+	if strings.Contains(name, "/") {
+		return "", fmt.Errorf("firestore: %q is no database id", name)
+	}
+	return database("projects/" + c.Project + "/databases/" + name), nil
+}
+
+// Store is a leadership.Store on a Firestore database. It may be used from many goroutines.
+type Store struct {
+	client   *apiv1.Client
+	database database
+	memory   *memory
+	calls    calls
+}
+
+var _ leadership.Store = (*Store)(nil)
+
+// Open returns a handle on the database. It sends nothing yet: a database that is not there, or may not be used, shows at the first call as
+// StoreUnavailable. It uses the application default credentials, unless it is to use an emulator. ctx is for finding the credentials
+// only.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	db, err := cfg.database()
+	if err != nil {
+		return nil, err
+	}
+	client, err := dial(ctx, cmp.Or(cfg.Emulator, os.Getenv("FIRESTORE_EMULATOR_HOST")), cfg.DialOptions)
+	if err != nil {
+		return nil, fmt.Errorf("firestore: open %s: %w", db, err)
+	}
+	return &Store{client: client, database: db, memory: newMemory(memorySize)}, nil
+}
+
+// Close waits for the calls under way and closes the connection. Later calls get StoreUnavailable.
+func (s *Store) Close() error {
+	if !s.calls.close() {
+		return nil
+	}
+	if err := s.client.Close(); err != nil {
+		return fmt.Errorf("firestore: close: %w", err)
+	}
+	return nil
+}
+
+var errClosed = errors.New("the store is closed")
+
+// calls counts those under way. To close a connection beneath a commit would leave its outcome unknown for no reason.
+type calls struct {
+	mu       sync.Mutex // guards closed, and that none is added once it is set
+	closed   bool
+	underWay sync.WaitGroup
+}
+
+// enter begins a call, unless its context has ended or the store is closed; leave ends it.
+func (c *calls) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return errClosed
+	}
+	c.underWay.Add(1)
+	return nil
+}
+
+func (c *calls) leave() { c.underWay.Done() }
+
+// close lets no more calls in and waits for those under way. It says whether it was the first to do so.
+func (c *calls) close() bool {
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	c.underWay.Wait()
+	return first
+}

@@ -1,0 +1,177 @@
+package firestore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/googleapis/gax-go/v2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+)
+
+// The retry of an Update whose commit others came before. Nobody holds a lock meanwhile, and in each round somebody wins; all of it takes
+// about four seconds, after which the caller does better to ask again.
+const (
+	attempts   = 24
+	firstPause = 10 * time.Millisecond // the mean of the first is half of it; each pause may be twice the one before
+	lastPause  = 400 * time.Millisecond
+)
+
+// Update reads and commits: one BatchGetDocuments and, if there is something to write, one Commit.
+func (s *Store) Update(
+	ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
+) (leadership.Snapshot, error) {
+	operation := fmt.Sprintf("update %q", e)
+	if err := s.calls.enter(ctx); err != nil {
+		return leadership.Snapshot{}, unavailable(ctx, operation, err)
+	}
+	defer s.calls.leave()
+	var refused refusal
+	for attempt := range attempts {
+		if err := pause(ctx, attempt); err != nil {
+			return leadership.Snapshot{}, unavailable(ctx, operation, err)
+		}
+		seen, err := s.look(ctx, operation, e)
+		if err != nil {
+			return leadership.Snapshot{}, err
+		}
+		if refused.believed(seen) {
+			return leadership.Snapshot{}, fmt.Errorf("firestore: %s: %w", operation, leadership.Corrupt(e, refused.cause))
+		}
+		ch, err := decide(seen.snapshot())
+		if err != nil {
+			return leadership.Snapshot{}, err
+		}
+		if ch.Empty() {
+			return seen.snapshot(), nil
+		}
+		after, err := s.commitChange(ctx, seen, ch)
+		switch {
+		case err == nil:
+			return after, nil
+		case !contended(err):
+			return leadership.Snapshot{}, unwritten(ctx, operation, err)
+		}
+		refused = refused.and(err, seen)
+	}
+	return leadership.Snapshot{}, unavailable(ctx, operation, fmt.Errorf("%w: %w", errContention, refused.cause))
+}
+
+// refusal is a row of commits that Firestore refused because something was not as it had been seen.
+type refusal struct {
+	cause error // of the last one
+	seen  sight // what the last one stood on
+	row   int   // how many in a row were refused because something exists, though the same was seen before each
+}
+
+// and adds one more refusal.
+func (r refusal) and(cause error, seen sight) refusal {
+	next := refusal{cause: cause, seen: seen}
+	if status.Code(cause) == codes.AlreadyExists {
+		next.row = 1
+		if seen.same(r.seen) {
+			next.row += r.row
+		}
+	}
+	return next
+}
+
+// believed says that the history goes beyond its newest event: the record is as it was, so it is an event that exists, and trying again
+// would be refused for ever. Once is not enough on the emulator; see settled.
+func (r refusal) believed(now sight) bool { return r.row >= 3 && now.same(r.seen) }
+
+// pause waits before an attempt, not before the first: a random part of a time that doubles, so that those who met once do not meet again.
+func pause(ctx context.Context, attempt int) error {
+	if attempt == 0 {
+		return nil
+	}
+	doublings := min(attempt-1, 10) // more would overflow one day, and change nothing
+	timer := time.NewTimer(rand.N(min(firstPause<<doublings, lastPause)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// commitChange writes what a rule decided upon seen, if the record is still that one.
+func (s *Store) commitChange(ctx context.Context, seen sight, ch leadership.Change) (leadership.Snapshot, error) {
+	e := ch.Record.Election
+	heartbeats := seen.doc.heartbeats
+	if ch.Heartbeat {
+		heartbeats++
+	}
+	lease := encodeRecord(ch.Record, heartbeats, writeOf{heartbeat: ch.Heartbeat, due: ch.Before})
+	writes := []*firestorepb.Write{put(s.database.lease(e), lease, seen.doc.asSeen())}
+	for _, ev := range ch.Events {
+		writes = append(writes, put(s.database.event(ev.ID()), encodeEvent(ev), absent()))
+	}
+	if len(ch.Events) > 0 {
+		writes = append(writes, put(s.database.newest(e), encodeNewest(ch.Record), nil))
+	}
+	done, err := s.commit(ctx, writes...)
+	if err != nil {
+		return leadership.Snapshot{}, err
+	}
+	doc, err := decodeRecord(string(e), lease, done.updated) // what the next read will find
+	if err != nil {
+		return leadership.Snapshot{}, err
+	}
+	s.memory.remember(doc, done.at)
+	return leadership.Snapshot{Record: doc.record, Now: done.at, Guard: guard}, nil
+}
+
+// committed says when a commit was made.
+type committed struct {
+	at      time.Time // the commit
+	updated time.Time // update_time of the first document written
+}
+
+// commit sends writes that are done all or not at all.
+func (s *Store) commit(ctx context.Context, writes ...*firestorepb.Write) (committed, error) {
+	ctx, cancel := context.WithTimeout(ctx, rpcTimeout)
+	defer cancel()
+	var to peer.Peer
+	request := &firestorepb.CommitRequest{Database: string(s.database), Writes: writes}
+	reply, err := s.client.Commit(ctx, request, gax.WithGRPCOptions(grpc.Peer(&to)))
+	if err != nil {
+		return committed{}, unlessSent(to, err)
+	}
+	if len(reply.WriteResults) != len(writes) {
+		return committed{}, errIncomplete
+	}
+	return committed{at: timeOf(reply.CommitTime), updated: timeOf(reply.WriteResults[0].UpdateTime)}, nil
+}
+
+// put replaces a document.
+func put(name string, v values, condition *firestorepb.Precondition) *firestorepb.Write {
+	return &firestorepb.Write{
+		Operation:       &firestorepb.Write_Update{Update: &firestorepb.Document{Name: name, Fields: v}},
+		CurrentDocument: condition,
+	}
+}
+
+// asSeen is the condition that nobody has written the document since it was read.
+func (d document) asSeen() *firestorepb.Precondition {
+	if d.updated.IsZero() {
+		return absent()
+	}
+	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_UpdateTime{UpdateTime: stamp(d.updated)}}
+}
+
+func absent() *firestorepb.Precondition {
+	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_Exists{Exists: false}}
+}
+
+func present() *firestorepb.Precondition {
+	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_Exists{Exists: true}}
+}

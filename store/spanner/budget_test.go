@@ -1,0 +1,196 @@
+package spanner
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
+
+	"regent/leadership"
+)
+
+// calling notes the names of the RPCs that are sent.
+type calling struct {
+	mu   sync.Mutex
+	rpcs []string
+}
+
+func (c *calling) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rpcs = append(c.rpcs, path.Base(info.FullMethodName))
+	return ctx
+}
+
+func (c *calling) HandleRPC(context.Context, stats.RPCStats) {}
+
+func (c *calling) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (c *calling) HandleConn(context.Context, stats.ConnStats) {}
+
+// during returns the RPCs that do sends.
+func (c *calling) during(do func()) []string {
+	c.mu.Lock()
+	c.rpcs = nil
+	c.mu.Unlock()
+	do()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rpcs
+}
+
+// counted is a store whose RPCs are counted, with a session already.
+func counted(t *testing.T) (*Store, *calling) {
+	cfg := migrated(t)
+	c := new(calling)
+	cfg.DialOptions = []grpc.DialOption{grpc.WithStatsHandler(c)}
+	s := opened(t, cfg)
+	if _, err := s.Get(t.Context(), "warm"); err != nil {
+		t.Fatal(err)
+	}
+	return s, c
+}
+
+// The RPCs, by name. A query and a DML statement that returns rows are sent alike.
+const (
+	statement = "ExecuteStreamingSql"
+	plainDML  = "ExecuteSql"
+	commit    = "Commit"
+	rollback  = "Rollback"
+)
+
+func TestACommandIsOneQueryAndOneCommit(t *testing.T) {
+	t.Parallel()
+	s, calls := counted(t)
+	for _, c := range []struct {
+		what   string
+		decide func(leadership.Snapshot) (leadership.Change, error)
+		want   []string
+	}{
+		{"grant", acquire("ann"), []string{statement, commit}},
+		{"the same again", acquire("ann"), []string{statement, commit}},
+		{"renewal by a decision", func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Renew(s, renewalOf("jobs", "ann", 1))
+		}, []string{statement, commit}},
+		{"configure", func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Second}})
+		}, []string{statement, commit}},
+		{"release", func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Release(s, renewalOf("jobs", "ann", 1))
+		}, []string{statement, commit}},
+		{"takeover", acquire("bob"), []string{statement, commit}},
+		{"refusal", acquire("cid"), []string{statement, rollback}},
+		{"nothing to write", leadership.Expire, []string{statement, rollback}},
+	} {
+		got := calls.during(func() {
+			_, err := s.Update(t.Context(), "jobs", c.decide)
+			if refused := c.what == "refusal"; (err != nil) != refused {
+				t.Errorf("%s: %v", c.what, err)
+			}
+		})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.what, diff)
+		}
+	}
+}
+
+func TestARenewalOfAnyNumberOfLeasesIsOneStatementAndOneCommit(t *testing.T) {
+	t.Parallel()
+	s, calls := counted(t)
+	leases := granted(t, s, leadership.MaxBatch)
+	for _, n := range []int{1, 100, leadership.MaxBatch} {
+		got := calls.during(func() {
+			for i, a := range s.Renew(t.Context(), leases[:n]) {
+				if a.Err != nil {
+					t.Fatalf("%d leases: renew %s: %v", n, leases[i].Election, a.Err)
+				}
+			}
+		})
+		if diff := cmp.Diff([]string{statement, commit}, got); diff != "" {
+			t.Errorf("%d leases (-want +got)\n%s", n, diff)
+		}
+	}
+}
+
+func TestAReadIsOneQueryAndMarkingEventsIsOneStatementAndOneCommit(t *testing.T) {
+	t.Parallel()
+	s, calls := counted(t)
+	granted(t, s, 3)
+	var waiting []leadership.Event
+	for _, c := range []struct {
+		what string
+		do   func() error
+		want []string
+	}{
+		{"get", func() error { _, err := s.Get(t.Context(), "e000"); return err }, []string{statement}},
+		{"list", func() error { _, err := s.List(t.Context(), "e", "", 2); return err }, []string{statement}},
+		{"events", func() error { _, err := s.Events(t.Context(), "e000", 0, 2); return err }, []string{statement}},
+		{"unannounced", func() (err error) { waiting, err = s.Unannounced(t.Context(), 9); return err }, []string{statement}},
+		{"mark", func() error { return s.MarkAnnounced(t.Context(), ids(waiting)) }, []string{plainDML, commit}},
+		{"mark none", func() error { return s.MarkAnnounced(t.Context(), nil) }, nil},
+		{"renew none", func() error { s.Renew(t.Context(), nil); return nil }, nil},
+	} {
+		got := calls.during(func() {
+			if err := c.do(); err != nil {
+				t.Errorf("%s: %v", c.what, err)
+			}
+		})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.what, diff)
+		}
+	}
+	if len(waiting) != 3 {
+		t.Errorf("%d events were waiting, want 3", len(waiting))
+	}
+	if rest, err := s.Unannounced(t.Context(), 9); err != nil || len(rest) != 0 {
+		t.Errorf("waiting after all were marked: %v, %v", rest, err)
+	}
+}
+
+func ids(events []leadership.Event) []leadership.EventID {
+	all := make([]leadership.EventID, len(events))
+	for i, e := range events {
+		all[i] = e.ID()
+	}
+	return all
+}
+
+func TestEventsOfManyElectionsAreMarkedTogether(t *testing.T) {
+	t.Parallel()
+	s := opened(t, migrated(t))
+	granted(t, s, 40)
+	for _, lock := range []time.Duration{time.Second, 2 * time.Second} {
+		for i := range 40 {
+			e := leadership.Election(fmt.Sprintf("e%03d", i))
+			if _, err := s.Update(t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
+				return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: lock}})
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var marked []leadership.EventID
+	for i := range 40 { // of each election another revision, so that marking by election and by revision apart would mark too many
+		marked = append(marked, leadership.EventID{Election: leadership.Election(fmt.Sprintf("e%03d", i)), Revision: leadership.Revision(i%3 + 1)})
+	}
+	if err := s.MarkAnnounced(t.Context(), marked); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := s.Unannounced(t.Context(), 1000)
+	if err != nil || len(rest) != 80 {
+		t.Fatalf("%d events wait, %v; want 80", len(rest), err)
+	}
+	for _, ev := range rest {
+		for _, id := range marked {
+			if ev.ID() == id {
+				t.Errorf("%v waits, and was marked", id)
+			}
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package spanner
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// Config says where the leases live. Only Database has to be set.
+type Config struct {
+	// Database is the full name: projects/P/instances/I/databases/D.
+	Database string
+	// EmulatorHost is host:port of an emulator, "" for what SPANNER_EMULATOR_HOST says. If both are empty, it is Cloud Spanner.
+	EmulatorHost string
+	// CallTimeout bounds each call of the Store whose context ends later or never; 0 for DefaultCallTimeout.
+	CallTimeout time.Duration
+	// DialOptions are added to those of the connections, such as a stats handler.
+	DialOptions []grpc.DialOption
+}
+
+// DefaultCallTimeout is far above what a call takes, and below the default lease: without a bound the client would try again for ever.
+const DefaultCallTimeout = 10 * time.Second
+
+// EmulatorVariable is the environment variable that names an emulator, as Google's own tools have it.
+const EmulatorVariable = "SPANNER_EMULATOR_HOST"
+
+func (c Config) emulatorHost() string { return cmp.Or(c.EmulatorHost, os.Getenv(EmulatorVariable)) }
+
+// name is the database's full name, taken apart.
+type name struct {
+	project, instance, database string
+}
+
+func (n name) projectPath() string  { return "projects/" + n.project }
+func (n name) instancePath() string { return n.projectPath() + "/instances/" + n.instance }
+
+func (c Config) name() (name, error) {
+	p := strings.Split(c.Database, "/")
+	if len(p) != 6 || p[0] != "projects" || p[2] != "instances" || p[4] != "databases" || p[1] == "" || p[3] == "" || p[5] == "" {
+		return name{}, fmt.Errorf("spanner: a database is named projects/P/instances/I/databases/D, not %q", c.Database)
+	}
+	return name{project: p[1], instance: p[3], database: p[5]}, nil
+}
+
+// options are those of every client, for data and for administration.
+func (c Config) options() []option.ClientOption {
+	dial := []grpc.DialOption{grpc.WithChainUnaryInterceptor(watchCommit)}
+	var opts []option.ClientOption
+	if host := c.emulatorHost(); host != "" {
+		opts = append(opts, option.WithEndpoint("passthrough:///"+host), option.WithoutAuthentication())
+		dial = append(dial,
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithChainUnaryInterceptor(abortLostUnary),
+			grpc.WithChainStreamInterceptor(abortLostStream))
+	}
+	for _, d := range append(dial, c.DialOptions...) {
+		opts = append(opts, option.WithGRPCDialOption(d))
+	}
+	return opts
+}
+
+func (c Config) callTimeout() time.Duration { return cmp.Or(c.CallTimeout, DefaultCallTimeout) }

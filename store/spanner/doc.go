@@ -1,0 +1,56 @@
+// Package spanner keeps leases in Cloud Spanner: for a leadership that must outlive a region, or where Spanner is there already. It
+// implements leadership.Store.
+//
+// # Layout
+//
+// schema.sql has the tables; `regent migrate` creates them from it, and so can Terraform.
+//
+//	LeadershipSchema   one row: the schema version. Migrate writes it last, and Open asks for it first
+//	Leadership         a row for each election, by its name, for ever
+//	LeadershipEvents   a row for each event, by election and revision, interleaved in Leadership
+//	                   pending_shard is set until the event is announced: with an index that leaves out NULLs, the outbox
+//
+// A change and its events lie next to each other, so that they commit in one place, and Spanner itself refuses to delete an election that has a
+// history. Names come first in both keys: no key begins with a time or a counter, at which all writes would meet. The JSON of the metadata
+// is kept in Spanner's form, and brought back into leadership's when it is read.
+//
+// # Time
+//
+// A lease starts with the commit of its heartbeat: Leadership.renewed_at is a commit timestamp. Whether it is over, Spanner says too, in
+// the transaction that decides: the query that reads the row returns CURRENT_TIMESTAMP() beside it, and a renewal compares the two in
+// its WHERE clause. No process's clock has a part in it. The end is computed where it is asked for, from renewed_at and lease_ms. It has no
+// column: it is known only when the commit is, and Spanner lets no generated column depend on a commit timestamp.
+//
+// CURRENT_TIMESTAMP() may be taken before the query has its locks. It is then too early, never too late, and a lease looks the
+// longer for it. Only a server's clock that runs ahead can do harm, and Guard stands against that.
+//
+// # Costs
+//
+//	                                      RPCs
+//	Update that writes                    ExecuteStreamingSql, Commit
+//	Update that refuses, or has no need   ExecuteStreamingSql, Rollback
+//	Renew, of 1 to 500 leases             ExecuteStreamingSql (one DML statement), Commit
+//	MarkAnnounced, of 1 to 500 events     ExecuteSql (one DML statement), Commit
+//	Get, List, Events, Unannounced        ExecuteStreamingSql, outside of any transaction
+//
+// The first call of a client creates its session, with one more RPC. An aborted transaction runs again, with all its RPCs. The Rollback is sent
+// because a read-write transaction has locked what it read: Spanner would give that back by itself after ten idle seconds only.
+//
+// A renewal asks of each lease that it is the one named, that its end has not come, and that its record agrees with its history; it
+// reads nothing beforehand, and one lease that does not match takes no other with it. One whose record cannot be decoded does, for one
+// round: nothing is committed, and the statement runs once more without it.
+//
+// # Outcomes
+//
+// A Commit that was sent and not answered is OUTCOME_UNKNOWN, whatever is answered to its repetitions: the client sends it again by
+// itself, so an interceptor notes what each one got. All else that fails is STORE_UNAVAILABLE: nothing was written. Every call ends with its
+// context, and at the latest after Config.CallTimeout.
+//
+// # What the emulator cannot show
+//
+// It runs one read-write transaction at a time for a whole database, and a Store queues its own for it; so it says nothing of locks,
+// throughput or latency. It has one clock. It accepts what Cloud Spanner refuses, such as returning a pending commit timestamp, and has no
+// optimizer: a renewal of many leases, one seek each on Cloud Spanner, reads the whole history there for each of them. Its commit
+// timestamps run up to some milliseconds ahead of its CURRENT_TIMESTAMP(), which Guard covers. Up to version 1.5.37 it does not know
+// the client's sessions; see emulator.go.
+package spanner

@@ -1,0 +1,80 @@
+package spanner
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+)
+
+func TestOnlyAForgottenTransactionCountsAsAborted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		code codes.Code
+		text string
+		want codes.Code
+	}{
+		{codes.NotFound, "Transaction not found: 12", codes.Aborted},
+		{codes.FailedPrecondition, "Invalid transaction ID. Transaction ID must be >= 7", codes.Aborted},
+		{codes.FailedPrecondition, "Cannot read or query using a transaction after it has been committed or rolledback.", codes.Aborted},
+		{codes.FailedPrecondition, "Cannot commit a transaction after it has been rolled back.", codes.Aborted},
+		{codes.NotFound, "Database not found: projects/p/instances/i/databases/d", codes.NotFound},
+		{codes.NotFound, "Session not found", codes.NotFound},
+		{codes.FailedPrecondition, "Cannot write timestamps in the future", codes.FailedPrecondition},
+		{codes.InvalidArgument, "Transaction not found", codes.InvalidArgument},
+		{codes.Unavailable, "Invalid transaction ID", codes.Unavailable},
+	} {
+		if got := status.Code(abortLost(status.Error(c.code, c.text))); got != c.want {
+			t.Errorf("%v %q: got %v, want %v", c.code, c.text, got, c.want)
+		}
+	}
+	if err := abortLost(nil); err != nil {
+		t.Errorf("no error: got %v", err)
+	}
+}
+
+func TestTheInterceptorsAreForEmulatorsOnly(t *testing.T) {
+	t.Setenv(EmulatorVariable, "")
+	cloud, emulator := Config{Database: "d"}, Config{Database: "d", EmulatorHost: "127.0.0.1:1"}
+	if got := len(cloud.options()); got != 1 { // the one that watches commits
+		t.Errorf("%d options on Cloud Spanner, want 1", got)
+	}
+	want := len(emulator.options())
+	t.Setenv(EmulatorVariable, "127.0.0.1:1")
+	if got := len(cloud.options()); got != want || got <= 1 {
+		t.Errorf("%d options with %s, %d with EmulatorHost", got, EmulatorVariable, want)
+	}
+}
+
+func TestTransactionsThatTheEmulatorHasForgottenAreRunAgain(t *testing.T) {
+	t.Parallel()
+	const callers, each = 6, 5
+	s := opened(t, migrated(t))
+	s.turns = nil // as on Cloud Spanner: all at once, on one session
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for range each {
+				if _, err := s.Update(t.Context(), "jobs", longerLock); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	snap, err := s.Get(t.Context(), "jobs")
+	if want := leadership.Revision(callers * each); err != nil || snap.Record.Revision != want {
+		t.Errorf("revision %d, %v; want %d", snap.Record.Revision, err, want)
+	}
+}
+
+// longerLock changes what it read, so that a lost update shows.
+func longerLock(s leadership.Snapshot) (leadership.Change, error) {
+	c := s.Record.Config
+	c.LockDelay += time.Second
+	return leadership.Configure(s, leadership.ConfigureCommand{Config: c})
+}

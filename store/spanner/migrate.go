@@ -1,0 +1,109 @@
+package spanner
+
+import (
+	"context"
+	"fmt"
+
+	"cloud.google.com/go/spanner"
+	database "cloud.google.com/go/spanner/admin/database/apiv1"
+	"cloud.google.com/go/spanner/admin/database/apiv1/databasepb"
+	instance "cloud.google.com/go/spanner/admin/instance/apiv1"
+	"cloud.google.com/go/spanner/admin/instance/apiv1/instancepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Migrate creates the tables, as far as they are missing, and notes SchemaVersion. On an emulator it creates the instance and the database
+// too; on Cloud Spanner these cost money, and are for somebody to create on purpose. To do it again changes nothing. A database of
+// another version is refused: there is only one yet.
+func Migrate(ctx context.Context, cfg Config) error {
+	n, err := cfg.name()
+	if err != nil {
+		return err
+	}
+	admin, err := database.NewDatabaseAdminClient(ctx, cfg.options()...)
+	if err != nil {
+		return fmt.Errorf("spanner: migrate %s: %w", cfg.Database, err)
+	}
+	defer admin.Close()
+	if cfg.emulatorHost() != "" {
+		if err := createDatabase(ctx, cfg, n, admin); err != nil {
+			return fmt.Errorf("spanner: create %s on the emulator: %w", cfg.Database, err)
+		}
+	}
+	return migrate(ctx, cfg, admin)
+}
+
+func migrate(ctx context.Context, cfg Config, admin *database.DatabaseAdminClient) error {
+	client, err := cfg.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	version, err := schemaVersion(ctx, client)
+	if err == nil && version == 0 {
+		err = createTables(ctx, cfg.Database, admin, client)
+	}
+	if err != nil {
+		return fmt.Errorf("spanner: migrate %s: %w", cfg.Database, err)
+	}
+	return checkSchema(ctx, client, cfg.Database)
+}
+
+func createTables(ctx context.Context, path string, admin *database.DatabaseAdminClient, client *spanner.Client) error {
+	op, err := admin.UpdateDatabaseDdl(ctx, &databasepb.UpdateDatabaseDdlRequest{Database: path, Statements: statements(schemaSQL)})
+	if err != nil {
+		return err
+	}
+	if err := op.Wait(ctx); err != nil {
+		return err
+	}
+	version := spanner.Insert("LeadershipSchema", []string{"version"}, []any{SchemaVersion})
+	_, err = client.Apply(ctx, []*spanner.Mutation{version}, spanner.TransactionTag(tag("migrate")))
+	return existing(err) // another migration may have been faster
+}
+
+func createDatabase(ctx context.Context, cfg Config, n name, admin *database.DatabaseAdminClient) error {
+	if err := createInstance(ctx, cfg, n); err != nil {
+		return err
+	}
+	op, err := admin.CreateDatabase(ctx, &databasepb.CreateDatabaseRequest{
+		Parent:          n.instancePath(),
+		CreateStatement: "CREATE DATABASE `" + n.database + "`",
+	})
+	if err != nil {
+		return existing(err)
+	}
+	_, err = op.Wait(ctx)
+	return existing(err)
+}
+
+func createInstance(ctx context.Context, cfg Config, n name) error {
+	admin, err := instance.NewInstanceAdminClient(ctx, cfg.options()...)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	op, err := admin.CreateInstance(ctx, &instancepb.CreateInstanceRequest{
+		Parent:     n.projectPath(),
+		InstanceId: n.instance,
+		Instance: &instancepb.Instance{
+			Config:      n.projectPath() + "/instanceConfigs/emulator-config",
+			DisplayName: n.instance,
+			NodeCount:   1,
+		},
+	})
+	if err != nil {
+		return existing(err)
+	}
+	_, err = op.Wait(ctx)
+	return existing(err)
+}
+
+// existing is err, unless it says that what was to be created is there already.
+func existing(err error) error {
+	if status.Code(err) == codes.AlreadyExists {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,157 @@
+package spanner
+
+import (
+	"strings"
+	"testing"
+
+	"cloud.google.com/go/spanner"
+	database "cloud.google.com/go/spanner/admin/database/apiv1"
+	"cloud.google.com/go/spanner/admin/database/apiv1/databasepb"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMigratingTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	s := opened(t, cfg)
+	granted(t, s, 1)
+	if err := Migrate(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := s.Get(t.Context(), "e000")
+	if err != nil || snap.Record.Token != 1 {
+		t.Errorf("after the second migration: %+v, %v", snap.Record, err)
+	}
+	opened(t, cfg)
+}
+
+func TestTwoMayMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	cfg := fresh(t)
+	errs := make(chan error, 2)
+	for range 2 {
+		go func() { errs <- Migrate(t.Context(), cfg) }()
+	}
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	opened(t, cfg)
+}
+
+func TestAnInterruptedMigrationIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	c := client(t, cfg)
+	execute(t, c, "DELETE FROM LeadershipSchema WHERE TRUE", nil) // the version is written last
+	refusedToOpen(t, cfg, "regent migrate --store spanner:"+cfg.Database)
+	if err := Migrate(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	opened(t, cfg)
+}
+
+func TestADatabaseWithoutTablesIsNotOpenedAndNotChanged(t *testing.T) {
+	t.Parallel()
+	cfg := fresh(t)
+	n, err := cfg.name()
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := database.NewDatabaseAdminClient(t.Context(), cfg.options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if err := createDatabase(t.Context(), cfg, n, admin); err != nil {
+		t.Fatal(err)
+	}
+	refusedToOpen(t, cfg, "regent migrate --store spanner:"+cfg.Database)
+	ddl, err := admin.GetDatabaseDdl(t.Context(), &databasepb.GetDatabaseDdlRequest{Database: cfg.Database})
+	if err != nil || len(ddl.GetStatements()) != 0 {
+		t.Errorf("opening has created %q, %v", ddl.GetStatements(), err)
+	}
+}
+
+func TestADatabaseThatIsNotThereIsNotOpened(t *testing.T) {
+	t.Parallel()
+	noInstance, noDatabase := fresh(t), migrated(t)
+	noDatabase.Database += "x"
+	for _, cfg := range []Config{noInstance, noDatabase} {
+		refusedToOpen(t, cfg, "does not exist")
+		refusedToOpen(t, cfg, "regent migrate --store spanner:"+cfg.Database)
+	}
+}
+
+func TestAnUnknownSchemaVersionIsRefusedByBothOpenAndMigrate(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	execute(t, client(t, cfg), "UPDATE LeadershipSchema SET version = 2 WHERE TRUE", nil)
+	refusedToOpen(t, cfg, "has schema version 2, and this regent knows version 1 only")
+	if err := Migrate(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "has schema version 2") {
+		t.Errorf("migrate: %v; want that the version is unknown", err)
+	}
+}
+
+func TestADatabaseHasAFullName(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []string{"", "d", "projects/p/instances/i", "projects/p/instances/i/databases/", "/projects/p/instances/i/databases/d", "projects/p/instances/i/databases/d/e"} {
+		cfg := Config{Database: wrong, EmulatorHost: "127.0.0.1:1"}
+		refusedToOpen(t, cfg, "projects/P/instances/I/databases/D")
+		if err := Migrate(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "projects/P/instances/I/databases/D") {
+			t.Errorf("migrate %q: %v", wrong, err)
+		}
+	}
+}
+
+func refusedToOpen(t *testing.T, cfg Config, says string) {
+	t.Helper()
+	s, err := Open(t.Context(), cfg)
+	if err == nil || s != nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("open %q: %v, %v; want nil and an error with %q", cfg.Database, s, err, says)
+	}
+}
+
+func TestTheSchemaIsFourStatements(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, s := range statements(schemaSQL) {
+		first, _, _ := strings.Cut(s, " (")
+		got = append(got, strings.Join(strings.Fields(first), " "))
+		if strings.Contains(s, "--") || strings.Contains(s, ";") {
+			t.Errorf("a comment or a semicolon is left: %s", s)
+		}
+	}
+	want := []string{
+		"CREATE TABLE IF NOT EXISTS LeadershipSchema",
+		"CREATE TABLE IF NOT EXISTS Leadership",
+		"CREATE TABLE IF NOT EXISTS LeadershipEvents",
+		"CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipEventsPending ON LeadershipEvents",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// What Spanner itself prevents needs no check of ours, as long as it does.
+func TestSpannerItselfKeepsARecordFromBeingLostOrDatedAhead(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	granted(t, opened(t, cfg), 1)
+	c := client(t, cfg)
+	for what, sql := range map[string]string{
+		"a record with a history is not deleted":       "DELETE FROM Leadership WHERE cluster_id = 'e000'",
+		"a heartbeat does not lie in the future":       "UPDATE Leadership SET renewed_at = TIMESTAMP_ADD(CURRENT_TIMESTAMP(), INTERVAL 1 HOUR) WHERE cluster_id = 'e000'",
+		"a token is not missing":                       "UPDATE Leadership SET fencing_token = NULL WHERE cluster_id = 'e000'",
+		"no event of an election without a record":     "UPDATE LeadershipEvents SET cluster_id = 'gone' WHERE TRUE",
+		"the schema has one version":                   "INSERT INTO LeadershipSchema (version) VALUES (1)",
+		"the hash of a key has 32 bytes and no longer": "UPDATE Leadership SET key_hash = CONCAT(key_hash, b'x') WHERE TRUE",
+	} {
+		if n, err := try(t.Context(), c, sql, nil); err == nil {
+			t.Errorf("%s: %d rows changed, want an error", what, n)
+		} else if code := spanner.ErrCode(err); code.String() == "Unavailable" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package spanner
+
+import (
+	"context"
+	"errors"
+	"path"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+)
+
+// reply is what becomes of one Commit, or of every one that follows.
+type reply struct {
+	lose   bool       // it is sent, and done
+	answer codes.Code // what the caller gets to hear; OK for the server's own answer
+}
+
+// network answers the Commits of a store as the test says, and passes on whatever the test does not speak of.
+type network struct {
+	mu      sync.Mutex
+	replies []reply
+	then    func() // runs once the last reply was given
+}
+
+func (n *network) next() (reply, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.replies) == 0 {
+		return reply{}, false
+	}
+	r := n.replies[0]
+	if n.replies = n.replies[1:]; len(n.replies) == 0 && n.then != nil {
+		n.then()
+	}
+	return r, true
+}
+
+func (n *network) intercept(ctx context.Context, method string, req, res any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if path.Base(method) != commit {
+		return invoke(ctx, method, req, res, cc, opts...)
+	}
+	r, told := n.next()
+	if !told || r.answer == codes.OK {
+		return invoke(ctx, method, req, res, cc, opts...)
+	}
+	if r.lose {
+		if err := invoke(ctx, method, req, res, cc, opts...); err != nil {
+			return err
+		}
+	}
+	return status.Error(r.answer, "planted")
+}
+
+// unreliable opens a store whose Commits go as told, and a second handle that is whole.
+func unreliable(t *testing.T, n *network) (s, whole *Store) {
+	cfg := migrated(t)
+	whole = opened(t, cfg)
+	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(n.intercept)}
+	return opened(t, cfg), whole
+}
+
+func TestAFailedCommitIsRefusedOrUnknownOrDoneAgain(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		replies []reply
+		want    leadership.Code // "" for done
+		token   leadership.Token
+	}{
+		"refused for good":                         {[]reply{{answer: codes.PermissionDenied}}, leadership.StoreUnavailable, 0},
+		"refused for lack of something":            {[]reply{{answer: codes.ResourceExhausted}, {answer: codes.FailedPrecondition}}, leadership.StoreUnavailable, 0},
+		"the database was dropped":                 {[]reply{{answer: codes.NotFound}}, leadership.StoreUnavailable, 0},
+		"aborted, then done":                       {[]reply{{answer: codes.Aborted}, {answer: codes.Aborted}}, "", 1},
+		"reply lost, asked again, done":            {[]reply{{lose: true, answer: codes.Unavailable}}, "", 1},
+		"done, and nobody knows":                   {[]reply{{lose: true, answer: codes.DeadlineExceeded}}, leadership.OutcomeUnknown, 1},
+		"not done, and nobody knows":               {[]reply{{answer: codes.DeadlineExceeded}}, leadership.OutcomeUnknown, 0},
+		"the server does not know either":          {[]reply{{answer: codes.Unknown}}, leadership.OutcomeUnknown, 0},
+		"reply lost, asked again, and then denied": {[]reply{{lose: true, answer: codes.Unavailable}, {answer: codes.PermissionDenied}}, leadership.OutcomeUnknown, 1},
+		"a row is there that cannot be":            {[]reply{{answer: codes.AlreadyExists}}, leadership.RecordCorrupt, 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s, whole := unreliable(t, &network{replies: c.replies})
+			_, err := s.Update(t.Context(), "jobs", acquire("ann"))
+			if c.want == "" && err != nil || c.want != "" && !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			for _, other := range []leadership.Code{leadership.StoreUnavailable, leadership.OutcomeUnknown, leadership.RecordCorrupt} {
+				if other != c.want && errors.Is(err, other) {
+					t.Errorf("%v has the code %s too", err, other)
+				}
+			}
+			snap, err := whole.Get(t.Context(), "jobs")
+			if err != nil || snap.Record.Token != c.token {
+				t.Errorf("the token is %d, %v; want %d", snap.Record.Token, err, c.token)
+			}
+		})
+	}
+}
+
+func TestWhoeverAsksAgainAfterAnUnknownOutcomeGetsTheSameToken(t *testing.T) {
+	t.Parallel()
+	s, _ := unreliable(t, &network{replies: []reply{{lose: true, answer: codes.DeadlineExceeded}}})
+	if _, err := s.Update(t.Context(), "jobs", acquire("ann")); !errors.Is(err, leadership.OutcomeUnknown) {
+		t.Fatalf("got %v, want %s", err, leadership.OutcomeUnknown)
+	}
+	snap, err := s.Update(t.Context(), "jobs", acquire("ann"))
+	if err != nil || snap.Record.Token != 1 {
+		t.Errorf("asked again: token %d, %v; want 1", snap.Record.Token, err)
+	}
+}
+
+func TestABatchWhoseCommitFailsFailsAsAWhole(t *testing.T) {
+	t.Parallel()
+	n := new(network)
+	s, _ := unreliable(t, n)
+	leases := append(granted(t, s, 3), renewalOf("unseen", "ann", 1))
+	for _, c := range []struct {
+		reply reply
+		want  leadership.Code
+	}{{reply{answer: codes.PermissionDenied}, leadership.StoreUnavailable}, {reply{lose: true, answer: codes.DeadlineExceeded}, leadership.OutcomeUnknown}} {
+		n.mu.Lock()
+		n.replies = []reply{c.reply}
+		n.mu.Unlock()
+		for i, a := range s.Renew(t.Context(), leases) {
+			if !errors.Is(a.Err, c.want) {
+				t.Errorf("renewal %d: %v, want %s", i, a.Err, c.want)
+			}
+		}
+	}
+}
+
+func TestAContextThatEndsBeforeTheCommitIsSentLeavesNothingAndNoLock(t *testing.T) {
+	t.Parallel()
+	s, whole := unreliable(t, new(network))
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := s.Update(ctx, "jobs", func(snap leadership.Snapshot) (leadership.Change, error) {
+		cancel()
+		return acquire("ann")(snap)
+	})
+	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.OutcomeUnknown) {
+		t.Errorf("got %v, want %s because of %v", err, leadership.StoreUnavailable, context.Canceled)
+	}
+	snap, err := whole.Update(t.Context(), "jobs", acquire("bob"))
+	if err != nil || snap.Record.Token != 1 || snap.Record.LeaderID != "bob" {
+		t.Errorf("the next one: %+v, %v", snap.Record, err)
+	}
+}
+
+func TestAContextThatEndsWhileTheCommitIsRepeatedLeavesTheOutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s, _ := unreliable(t, &network{replies: []reply{{lose: true, answer: codes.Unavailable}}, then: cancel})
+	_, err := s.Update(ctx, "jobs", acquire("ann"))
+	if !errors.Is(err, leadership.OutcomeUnknown) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("got %v, want %s because of %v", err, leadership.OutcomeUnknown, context.Canceled)
+	}
+}
+
+func TestATransactionThatIsAbortedUntilTheContextEndsHasDoneNothing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s, _ := unreliable(t, &network{replies: []reply{{answer: codes.Aborted}, {answer: codes.Aborted}, {answer: codes.Aborted}}, then: cancel})
+	_, err := s.Update(ctx, "jobs", acquire("ann"))
+	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.OutcomeUnknown) {
+		t.Errorf("got %v, want %s because of %v", err, leadership.StoreUnavailable, context.Canceled)
+	}
+}
+
+func TestAStoreThatIsGoneIsUnavailableWithinTheTimeout(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	cfg.CallTimeout = 500 * time.Millisecond
+	gone := make(chan struct{})
+	cfg.DialOptions = []grpc.DialOption{
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			select {
+			case <-gone:
+				return nil, status.Error(codes.Unavailable, "planted")
+			default:
+				return open(ctx, desc, cc, method, opts...)
+			}
+		}),
+	}
+	s := opened(t, cfg)
+	close(gone)
+	_, err := s.Get(t.Context(), "jobs")
+	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("get: %v", err)
+	}
+	_, err = s.Update(t.Context(), "jobs", acquire("ann"))
+	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("update: %v", err)
+	}
+	if a := s.Renew(t.Context(), []leadership.Renewal{renewalOf("jobs", "ann", 1)}); !errors.Is(a[0].Err, leadership.StoreUnavailable) {
+		t.Errorf("renew: %v", a[0].Err)
+	}
+}
+
+func TestEveryCallOfAClosedStoreIsRefused(t *testing.T) {
+	t.Parallel()
+	s := opened(t, migrated(t))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for call, do := range map[string]func() error{
+		"update":      func() error { _, err := s.Update(ctx, "jobs", acquire("ann")); return err },
+		"get":         func() error { _, err := s.Get(ctx, "jobs"); return err },
+		"list":        func() error { _, err := s.List(ctx, "", "", 1); return err },
+		"renew":       func() error { return s.Renew(ctx, []leadership.Renewal{renewalOf("jobs", "ann", 1)})[0].Err },
+		"events":      func() error { _, err := s.Events(ctx, "jobs", 0, 1); return err },
+		"unannounced": func() error { _, err := s.Unannounced(ctx, 1); return err },
+		"mark":        func() error { return s.MarkAnnounced(ctx, []leadership.EventID{{Election: "jobs", Revision: 1}}) },
+	} {
+		if err := do(); !errors.Is(err, leadership.StoreUnavailable) {
+			t.Errorf("%s: %v, want %s", call, err, leadership.StoreUnavailable)
+		}
+	}
+}
+
+func TestCloseWaitsForTheCallsUnderWay(t *testing.T) {
+	t.Parallel()
+	s := opened(t, migrated(t))
+	deciding, goOn, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	result := make(chan error, 1)
+	go func() {
+		var once sync.Once
+		_, err := s.Update(t.Context(), "jobs", func(snap leadership.Snapshot) (leadership.Change, error) {
+			once.Do(func() { close(deciding) })
+			<-goOn
+			return acquire("ann")(snap)
+		})
+		result <- err
+	}()
+	<-deciding
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Update(impatient, "jobs", acquire("bob")); !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that cannot wait: %v", err)
+	}
+	go func() { s.Close(); close(closed) }()
+	for s.calls.enter() { // until Close has been called
+		s.calls.leave()
+	}
+	select {
+	case <-closed:
+		t.Error("closed while a call was under way")
+	default:
+	}
+	close(goOn)
+	if err := <-result; err != nil {
+		t.Errorf("the call under way: %v", err)
+	}
+	<-closed
+}
+
+func TestOnlyAnAnswerThatRefusesSettlesACommit(t *testing.T) {
+	t.Parallel()
+	open := map[codes.Code]bool{codes.Canceled: true, codes.Unknown: true, codes.DeadlineExceeded: true, codes.Internal: true, codes.Unavailable: true, codes.DataLoss: true}
+	for c := codes.Canceled; c <= codes.Unauthenticated; c++ {
+		if settles(c) == open[c] {
+			t.Errorf("%v settles a commit: %v", c, settles(c))
+		}
+	}
+}

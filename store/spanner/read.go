@@ -1,0 +1,136 @@
+package spanner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/spanner"
+
+	"regent/leadership"
+)
+
+// Get is one strong query.
+func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return leadership.Snapshot{}, err
+	}
+	defer done()
+	found, err := read(ctx, s.client.Single(), "get", e)
+	if err != nil {
+		return leadership.Snapshot{}, failure(ctx, "get", quoted(e), leadership.StoreUnavailable, err)
+	}
+	return found.snapshot(e)
+}
+
+// querier is a transaction of either kind.
+type querier interface {
+	QueryWithOptions(ctx context.Context, statement spanner.Statement, opts spanner.QueryOptions) *spanner.RowIterator
+}
+
+// found is one election as one query sees it, with the newest event of its history.
+type found struct {
+	Now    time.Time `spanner:"now"`
+	Newest []*newest `spanner:"newest"` // one, or none
+	row
+}
+
+type newest struct {
+	Revision     int64 `spanner:"revision"`
+	FencingToken int64 `spanner:"fencing_token"`
+}
+
+// readSQL finds the newest event by going on from the record's revision: as a rule that is one row, however long the history is. An
+// election without a record is found too, with a history if it has one.
+const readSQL = `SELECT CURRENT_TIMESTAMP() AS now, l.renewed_at, ` + rowColumns + `,
+	ARRAY(SELECT AS STRUCT v.revision, v.fencing_token FROM LeadershipEvents AS v
+		WHERE v.cluster_id = @election AND v.revision >= IFNULL(l.revision, 0)
+		ORDER BY v.revision DESC LIMIT 1) AS newest
+FROM (SELECT @election AS cluster_id) AS q
+LEFT JOIN Leadership AS l ON l.cluster_id = q.cluster_id`
+
+// read runs the one query that every decision stands on. Its errors are the client's own.
+func read(ctx context.Context, q querier, op string, e leadership.Election) (found, error) {
+	var f found
+	statement := spanner.Statement{SQL: readSQL, Params: map[string]any{"election": string(e)}}
+	err := q.QueryWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag(op)}).Do(func(r *spanner.Row) error {
+		return r.ToStruct(&f)
+	})
+	return f, err
+}
+
+// snapshot is what was found, if a decision may stand on it. The error has the code RecordCorrupt.
+func (f found) snapshot(e leadership.Election) (leadership.Snapshot, error) {
+	snap := leadership.Snapshot{Record: leadership.Record{Election: e}, Now: f.Now.UTC(), Guard: Guard}
+	if f.ClusterID.Valid {
+		var err error
+		if snap.Record, err = f.record(); err != nil {
+			return leadership.Snapshot{}, err
+		}
+	}
+	var history leadership.Newest
+	if len(f.Newest) > 0 {
+		history.Revision = leadership.Revision(f.Newest[0].Revision)
+		history.Token = leadership.Token(f.Newest[0].FencingToken)
+	}
+	if err := leadership.Verify(snap, history); err != nil {
+		return leadership.Snapshot{}, err
+	}
+	return snap, nil
+}
+
+const listSQL = `SELECT CURRENT_TIMESTAMP() AS now, l.renewed_at, ` + rowColumns + `
+FROM Leadership AS l
+WHERE STARTS_WITH(l.cluster_id, @prefix) AND l.cluster_id > @after
+ORDER BY l.cluster_id LIMIT @limit`
+
+// List is one strong query. It holds no record against its history: that is for whoever decides something.
+func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return leadership.Listing{}, err
+	}
+	defer done()
+	statement := spanner.Statement{SQL: listSQL, Params: map[string]any{
+		"prefix": prefix, "after": string(after), "limit": int64(limit) + 1, // one more tells whether there is more
+	}}
+	var rows []found
+	err = s.query(ctx, "list", statement, func(r *spanner.Row) error {
+		rows = append(rows, found{})
+		return r.ToStruct(&rows[len(rows)-1])
+	})
+	if err != nil {
+		return leadership.Listing{}, failure(ctx, "list", fmt.Sprintf("%q", prefix), leadership.StoreUnavailable, err)
+	}
+	return listing(rows, limit), nil
+}
+
+func listing(rows []found, limit int) leadership.Listing {
+	var l leadership.Listing
+	if len(rows) > limit {
+		rows = rows[:limit]
+		l.Next = leadership.Election(rows[limit-1].ClusterID.StringVal)
+	}
+	for _, f := range rows {
+		if r, err := f.record(); err == nil {
+			snap := leadership.Snapshot{Record: r, Now: f.Now.UTC(), Guard: Guard}
+			if sound(snap) == nil {
+				l.Snapshots = append(l.Snapshots, snap)
+			}
+		}
+	}
+	return l
+}
+
+// sound verifies a record without its history. The error has the code RecordCorrupt.
+func sound(s leadership.Snapshot) error {
+	return leadership.Verify(s, leadership.Newest{Revision: s.Record.Revision, Token: s.Record.Token})
+}
+
+// query runs a strong read of its own.
+func (s *Store) query(ctx context.Context, op string, statement spanner.Statement, row func(*spanner.Row) error) error {
+	return s.client.Single().QueryWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag(op)}).Do(row)
+}
+
+func quoted(e leadership.Election) string { return fmt.Sprintf("%q", string(e)) }

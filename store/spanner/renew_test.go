@@ -1,0 +1,145 @@
+package spanner
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/spanner"
+
+	"regent/leadership"
+)
+
+func TestARecordThatCannotBeTrustedIsNotRenewedAndTheOthersAre(t *testing.T) {
+	t.Parallel()
+	for what, set := range map[string]string{
+		"metadata is no object":     "metadata = JSON '[1]'",
+		"lease of a year":           "lease_ms = 31536000000",
+		"default lease of nothing":  "default_lease_ms = 1",
+		"never acquired":            "acquired_at = NULL",
+		"token below the history's": "fencing_token = 1, revision = 1",
+		"revision of no event":      "revision = 9",
+		"unknown schema version":    "schema_version = 999",
+		"deleted":                   "deleted = TRUE",
+		"an end":                    "ended_at = CURRENT_TIMESTAMP()",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			cfg := migrated(t)
+			s, foreign := opened(t, cfg), client(t, cfg)
+			leases := granted(t, s, 3)
+			before := column(t, foreign, "renewed_at")
+			execute(t, foreign, "UPDATE Leadership SET "+set+" WHERE cluster_id = 'e001'", nil)
+			if what == "token below the history's" {
+				execute(t, foreign, "INSERT INTO LeadershipEvents (cluster_id, revision, type, fencing_token, committed_at) VALUES ('e001', 2, 'acquired', 2, PENDING_COMMIT_TIMESTAMP())", nil)
+			}
+			answers := s.Renew(t.Context(), leases)
+			if answers[0].Err != nil || answers[2].Err != nil {
+				t.Errorf("the others: %v, %v", answers[0].Err, answers[2].Err)
+			}
+			if err := answers[1].Err; !errors.Is(err, leadership.ErrNotRenewed) && !errors.Is(err, leadership.RecordCorrupt) {
+				t.Errorf("got %v, want %v or %s", err, leadership.ErrNotRenewed, leadership.RecordCorrupt)
+			}
+			after := column(t, foreign, "renewed_at")
+			if after["e001"] != before["e001"] || after["e000"] == before["e000"] || after["e002"] == before["e002"] {
+				t.Errorf("heartbeats were at %v, are at %v", before, after)
+			}
+			_, err := s.Update(t.Context(), "e001", func(s leadership.Snapshot) (leadership.Change, error) {
+				return leadership.Renew(s, leases[1])
+			})
+			if !errors.Is(err, leadership.RecordCorrupt) {
+				t.Errorf("a decision on it: %v, want %s", err, leadership.RecordCorrupt)
+			}
+		})
+	}
+}
+
+// column reads a timestamp of every record.
+func column(t *testing.T, c *spanner.Client, name string) map[string]spanner.NullTime {
+	t.Helper()
+	all := make(map[string]spanner.NullTime)
+	query := spanner.NewStatement("SELECT cluster_id, " + name + " FROM Leadership")
+	err := c.Single().Query(t.Context(), query).Do(func(r *spanner.Row) error {
+		var id string
+		var at spanner.NullTime
+		err := r.Columns(&id, &at)
+		all[id] = at
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestALeaseIsRenewedOnlyIfEveryPartOfItMatches(t *testing.T) {
+	t.Parallel()
+	s := opened(t, migrated(t))
+	right := granted(t, s, 1)[0]
+	for what, spoil := range map[string]func(*leadership.Renewal){
+		"another candidate": func(r *leadership.Renewal) { r.CandidateID = "bob" },
+		"another key":       func(r *leadership.Renewal) { r.KeyHash[31] ^= 1 },
+		"no key":            func(r *leadership.Renewal) { r.KeyHash = leadership.KeyHash{} },
+		"an older token":    func(r *leadership.Renewal) { r.Token = 0 },
+		"a newer token":     func(r *leadership.Renewal) { r.Token = 2 },
+		"another election":  func(r *leadership.Renewal) { r.Election = "e00" },
+	} {
+		wrong := right
+		spoil(&wrong)
+		if a := s.Renew(t.Context(), []leadership.Renewal{wrong})[0]; !errors.Is(a.Err, leadership.ErrNotRenewed) {
+			t.Errorf("%s: %+v, want %v", what, a, leadership.ErrNotRenewed)
+		}
+	}
+	if a := s.Renew(t.Context(), []leadership.Renewal{right})[0]; a.Err != nil {
+		t.Error(a.Err)
+	}
+}
+
+func TestTheEndBeforeARenewalIsThatOfTheHeartbeatBefore(t *testing.T) {
+	t.Parallel()
+	s := opened(t, migrated(t))
+	lease := granted(t, s, 1)
+	last, err := s.Get(t.Context(), "e000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		a := s.Renew(t.Context(), lease)[0]
+		if a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		if want := last.Record.HeartbeatAt.Add(time.Hour); !a.Before.Equal(want) || !a.Snapshot.Now.Equal(a.Snapshot.Record.HeartbeatAt) || a.Snapshot.Guard != Guard {
+			t.Errorf("before is %v, want %v; now is %v, the heartbeat was at %v", a.Before, want, a.Snapshot.Now, a.Snapshot.Record.HeartbeatAt)
+		}
+		last = a.Snapshot
+	}
+}
+
+func TestMetadataComesBackAsItWasWhateverSpannerMakesOfIt(t *testing.T) {
+	t.Parallel()
+	s := opened(t, migrated(t))
+	for _, text := range []string{
+		`{}`, `{"":""}`, `{"b":1,"a":{"d":[],"c":null}}`, `{"u":18446744073709551615,"i":-9223372036854775808,"j":9007199254740993}`,
+		`{"f":0.1,"g":1e-300,"h":1.7976931348623157e308,"t":5e-324,"k":1e21,"l":123456789012345678901234567890,"m":-1.5}`,
+		`{"html":"<a href='x'>&\u2028\u0001\t\"\\\u0000","emoji":"🗳️é","esc\"aped":true}`,
+		`{"deep":[[[[[[[[[[[[[[{}]]]]]]]]]]]]]]}`,
+	} {
+		want, err := leadership.ParseMetadata([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := candidate("ann")
+		cmd.Metadata = want
+		if _, err := s.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Acquire(s, cmd)
+		}); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		read, err := s.Get(t.Context(), "jobs")
+		renewed := s.Renew(t.Context(), []leadership.Renewal{renewalOf("jobs", "ann", 1)})[0]
+		if err != nil || renewed.Err != nil || read.Record.Metadata != want || renewed.Snapshot.Record.Metadata != want {
+			t.Errorf("got %s, %v and %s, %v\nwant %s", read.Record.Metadata, err, renewed.Snapshot.Record.Metadata, renewed.Err, want)
+		}
+	}
+}

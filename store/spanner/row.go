@@ -1,0 +1,169 @@
+package spanner
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/spanner"
+
+	"regent/leadership"
+)
+
+// row is a row of Leadership as a query returns it. Everything may be NULL: there may be no row, or a foreign hand was at it.
+type row struct {
+	ClusterID      spanner.NullString `spanner:"cluster_id"`
+	SchemaVersion  spanner.NullInt64  `spanner:"schema_version"`
+	FencingToken   spanner.NullInt64  `spanner:"fencing_token"`
+	Revision       spanner.NullInt64  `spanner:"revision"`
+	Deleted        spanner.NullBool   `spanner:"deleted"`
+	DefaultLeaseMS spanner.NullInt64  `spanner:"default_lease_ms"`
+	LockDelayMS    spanner.NullInt64  `spanner:"lock_delay_ms"`
+	LeaderID       spanner.NullString `spanner:"leader_id"`
+	KeyHash        []byte             `spanner:"key_hash"`
+	LeaseMS        spanner.NullInt64  `spanner:"lease_ms"`
+	Metadata       spanner.NullString `spanner:"metadata"` // the JSON's text; "null" stands for NULL
+	AcquiredAt     spanner.NullTime   `spanner:"acquired_at"`
+	RenewedAt      spanner.NullTime   `spanner:"renewed_at"`
+	EndedAt        spanner.NullTime   `spanner:"ended_at"`
+	LockedUntil    spanner.NullTime   `spanner:"locked_until"`
+}
+
+// rowColumns are the columns of a row, but for renewed_at: a statement that writes a commit timestamp must not return it. The JSON comes as
+// text, for the client's own decoder would round large integers.
+const rowColumns = `l.cluster_id, l.schema_version, l.fencing_token, l.revision, l.deleted, l.default_lease_ms, l.lock_delay_ms,
+	l.leader_id, l.key_hash, l.lease_ms, TO_JSON_STRING(l.metadata) AS metadata, l.acquired_at, l.ended_at, l.locked_until`
+
+// record is the record that the row keeps. It refuses a row of another schema version, and one that this package would not have written;
+// whether the values make sense together is leadership.Verify's to say. The error has the code RecordCorrupt.
+func (r row) record() (leadership.Record, error) {
+	var s strict
+	rec := leadership.Record{
+		Election: leadership.Election(r.ClusterID.StringVal),
+		Token:    leadership.Token(s.int("fencing_token", r.FencingToken)),
+		Revision: leadership.Revision(s.int("revision", r.Revision)),
+		Config: leadership.Config{
+			LeaseDuration: s.millis("default_lease_ms", r.DefaultLeaseMS),
+			LockDelay:     s.millis("lock_delay_ms", r.LockDelayMS),
+		},
+		Deleted: s.bool("deleted", r.Deleted),
+	}
+	if r.LeaderID.Valid {
+		r.lease(&s, &rec)
+	} else {
+		r.vacancy(&s, &rec)
+	}
+	s.require(rec.Revision > 0, "revision is %d", rec.Revision)
+	if v := r.SchemaVersion; !v.Valid || v.Int64 != SchemaVersion {
+		s.err = fmt.Errorf("schema_version is %v, and this regent knows %d only", v, SchemaVersion)
+	}
+	if s.err != nil {
+		return leadership.Record{}, leadership.Corrupt(rec.Election, s.err)
+	}
+	return rec, nil
+}
+
+func (r row) lease(s *strict, rec *leadership.Record) {
+	s.require(r.LeaderID.StringVal != "", "leader_id is empty")
+	s.require(len(r.KeyHash) == len(rec.KeyHash), "key_hash has %d bytes, not %d", len(r.KeyHash), len(rec.KeyHash))
+	s.require(!r.EndedAt.Valid && !r.LockedUntil.Valid, "there is a leader, and ended_at or locked_until is not NULL")
+	rec.LeaderID = leadership.CandidateID(r.LeaderID.StringVal)
+	copy(rec.KeyHash[:], r.KeyHash)
+	rec.LeaseDuration = s.millis("lease_ms", r.LeaseMS)
+	rec.Metadata = s.metadata(r.Metadata)
+	rec.AcquiredAt = s.time("acquired_at", r.AcquiredAt)
+	rec.HeartbeatAt = s.time("renewed_at", r.RenewedAt)
+}
+
+func (r row) vacancy(s *strict, rec *leadership.Record) {
+	s.require(r.KeyHash == nil && !r.LeaseMS.Valid && s.metadata(r.Metadata) == "" && !r.AcquiredAt.Valid && !r.RenewedAt.Valid,
+		"there is no leader, and a part of a lease is not NULL")
+	if !r.EndedAt.Valid && !r.LockedUntil.Valid {
+		return
+	}
+	rec.EndedAt = s.time("ended_at", r.EndedAt)
+	rec.LockFor = s.time("locked_until", r.LockedUntil).Sub(rec.EndedAt)
+	s.require(rec.LockFor >= 0, "locked_until is before ended_at")
+}
+
+// strict reads columns and keeps the first thing that is wrong with them.
+type strict struct{ err error }
+
+func (s *strict) require(ok bool, format string, args ...any) {
+	if !ok && s.err == nil {
+		s.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (s *strict) int(column string, v spanner.NullInt64) int64 {
+	s.require(v.Valid, "%s is NULL", column)
+	return v.Int64
+}
+
+func (s *strict) bool(column string, v spanner.NullBool) bool {
+	s.require(v.Valid, "%s is NULL", column)
+	return v.Bool
+}
+
+func (s *strict) text(column string, v spanner.NullString) string {
+	s.require(v.Valid, "%s is NULL", column)
+	return v.StringVal
+}
+
+func (s *strict) time(column string, v spanner.NullTime) time.Time {
+	s.require(v.Valid && !v.Time.IsZero(), "%s is NULL, or the year 1", column)
+	return v.Time.UTC()
+}
+
+func (s *strict) millis(column string, v spanner.NullInt64) time.Duration {
+	const most = int64(max(leadership.MaxLeaseDuration, leadership.MaxLockDelay) / time.Millisecond)
+	ms := s.int(column, v)
+	if ms < 0 || ms > most {
+		s.require(false, "%s is %d", column, ms)
+		return 0
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// metadata brings the text back into its one form: Spanner keeps JSON in a form of its own.
+func (s *strict) metadata(v spanner.NullString) leadership.Metadata {
+	m, err := leadership.ParseMetadata([]byte(v.StringVal))
+	if err != nil {
+		s.require(false, "metadata: %w", err)
+	}
+	return m
+}
+
+// columns are the values of a row that keeps the record. renewed_at is among them only if it changes: it becomes the time of the commit with a
+// heartbeat, and NULL when nobody leads.
+func columns(r leadership.Record, heartbeat bool) map[string]any {
+	held := r.LeaderID != ""
+	c := map[string]any{
+		"cluster_id":       string(r.Election),
+		"schema_version":   int64(SchemaVersion),
+		"fencing_token":    int64(r.Token),
+		"revision":         int64(r.Revision),
+		"deleted":          r.Deleted,
+		"default_lease_ms": r.Config.LeaseDuration.Milliseconds(),
+		"lock_delay_ms":    r.Config.LockDelay.Milliseconds(),
+		"leader_id":        nullText(string(r.LeaderID)),
+		"key_hash":         []byte(nil),
+		"lease_ms":         spanner.NullInt64{Int64: r.LeaseDuration.Milliseconds(), Valid: held},
+		"metadata":         spanner.NullJSON{Value: json.RawMessage(r.Metadata), Valid: r.Metadata != ""},
+		"acquired_at":      spanner.NullTime{Time: r.AcquiredAt, Valid: held},
+		"ended_at":         spanner.NullTime{Time: r.EndedAt, Valid: !r.EndedAt.IsZero()},
+		"locked_until":     spanner.NullTime{Time: r.EndedAt.Add(r.LockFor), Valid: !r.EndedAt.IsZero()},
+	}
+	switch {
+	case heartbeat:
+		c["renewed_at"] = spanner.CommitTimestamp
+	case !held:
+		c["renewed_at"] = spanner.NullTime{}
+	}
+	if held {
+		c["key_hash"] = r.KeyHash[:]
+	}
+	return c
+}
+
+func nullText(s string) spanner.NullString { return spanner.NullString{StringVal: s, Valid: s != ""} }

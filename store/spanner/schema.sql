@@ -1,0 +1,50 @@
+-- The tables of Regent on Cloud Spanner. `regent migrate` and Terraform both read this file: statements end with a semicolon, comments
+-- have a line of their own. Kept within what emulator 1.5.28 understands.
+
+-- One row: the version of what follows.
+CREATE TABLE IF NOT EXISTS LeadershipSchema (
+  version INT64 NOT NULL,
+) PRIMARY KEY ();
+
+-- One row for each election, for ever: a deleted election is a tombstone, so that its fencing token never goes back.
+-- The lease ends lease_ms after renewed_at; no column holds the end, for a generated one may not depend on a commit timestamp.
+-- From leader_id to renewed_at: of the lease, all NULL (metadata may always be) while nobody leads.
+-- ended_at, locked_until: when the last lease ended, and from when somebody may lead again; NULL while somebody leads.
+-- prior_end: the end that the lease had before its last batched renewal; only that renewal reads it.
+CREATE TABLE IF NOT EXISTS Leadership (
+  cluster_id       STRING(128) NOT NULL,
+  schema_version   INT64 NOT NULL,
+  fencing_token    INT64 NOT NULL,
+  revision         INT64 NOT NULL,
+  deleted          BOOL NOT NULL,
+  default_lease_ms INT64 NOT NULL,
+  lock_delay_ms    INT64 NOT NULL,
+  leader_id        STRING(128),
+  key_hash         BYTES(32),
+  lease_ms         INT64,
+  metadata         JSON,
+  acquired_at      TIMESTAMP,
+  renewed_at       TIMESTAMP OPTIONS (allow_commit_timestamp = true),
+  prior_end        TIMESTAMP,
+  ended_at         TIMESTAMP,
+  locked_until     TIMESTAMP,
+) PRIMARY KEY (cluster_id);
+
+-- One row for each event, never changed but for pending_shard, which is set until the event is announced.
+-- Interleaved: a change and its events commit in one place, and an election that has a history cannot be removed by accident.
+CREATE TABLE IF NOT EXISTS LeadershipEvents (
+  cluster_id         STRING(128) NOT NULL,
+  revision           INT64 NOT NULL,
+  type               STRING(64) NOT NULL,
+  fencing_token      INT64 NOT NULL,
+  leader_id          STRING(128),
+  previous_leader_id STRING(128),
+  request_id         STRING(MAX),
+  committed_at       TIMESTAMP NOT NULL OPTIONS (allow_commit_timestamp = true),
+  pending_shard      INT64,
+) PRIMARY KEY (cluster_id, revision),
+  INTERLEAVE IN PARENT Leadership ON DELETE NO ACTION;
+
+-- The outbox: only events that are not announced. The shard comes first, so that no part of the index is where all new rows go.
+CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipEventsPending
+  ON LeadershipEvents (pending_shard, cluster_id, revision);

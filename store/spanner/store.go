@@ -1,0 +1,113 @@
+package spanner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/spanner"
+	vkit "cloud.google.com/go/spanner/apiv1"
+	"github.com/googleapis/gax-go/v2"
+
+	"regent/leadership"
+)
+
+// Guard is how long after a lease's end nobody else is let in, because CURRENT_TIMESTAMP() is the clock of the server that runs the
+// query, and a commit timestamp that of TrueTime. Their servers differ by some milliseconds (published: 1 to 7, generally under
+// 10); only a clock that runs ahead can do harm, and only by as much. 50 ms leaves room.
+const Guard = 50 * time.Millisecond
+
+// Store is a leadership.Store on Cloud Spanner.
+type Store struct {
+	client  *spanner.Client
+	timeout time.Duration
+	turns   turns
+	calls   calls
+}
+
+var _ leadership.Store = (*Store)(nil)
+
+// Open connects to the database and checks its schema version. It creates nothing: Migrate does. An error says what to do.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	client, err := cfg.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.callTimeout())
+	defer cancel()
+	if err := checkSchema(ctx, client, cfg.Database); err != nil {
+		client.Close()
+		return nil, err
+	}
+	s := &Store{client: client, timeout: cfg.callTimeout()}
+	if cfg.emulatorHost() != "" {
+		s.turns = make(turns, 1)
+	}
+	return s, nil
+}
+
+// rollbackTimeout bounds the client's rollback, which runs without the caller's context. Locks that are not given back by it end by
+// themselves, after ten idle seconds.
+const rollbackTimeout = time.Second
+
+// dial makes a client; it does not wait for a connection.
+func (c Config) dial(ctx context.Context) (*spanner.Client, error) {
+	if _, err := c.name(); err != nil {
+		return nil, err
+	}
+	client, err := spanner.NewClientWithConfig(ctx, c.Database, spanner.ClientConfig{
+		DisableNativeMetrics: c.emulatorHost() != "",
+		CallOptions:          &vkit.CallOptions{Rollback: []gax.CallOption{gax.WithTimeout(rollbackTimeout)}},
+	}, c.options()...)
+	if err != nil {
+		return nil, fmt.Errorf("spanner: %s: %w", c.Database, err)
+	}
+	return client, nil
+}
+
+// Close waits for the calls under way, each of which ends within its timeout, and gives back the connections. Later calls fail with
+// StoreUnavailable.
+func (s *Store) Close() error {
+	if s.calls.close() {
+		s.client.Close()
+	}
+	return nil
+}
+
+// begin starts a call; done ends it. The error carries StoreUnavailable.
+func (s *Store) begin(ctx context.Context) (_ context.Context, done func(), _ error) {
+	if !s.calls.enter() {
+		return nil, nil, fmt.Errorf("spanner: the store is closed: %w", leadership.StoreUnavailable)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	return ctx, func() { cancel(); s.calls.leave() }, nil
+}
+
+// calls counts the calls under way and, once closed, lets no more in.
+type calls struct {
+	mu      sync.Mutex // guards closed, and that none enters after it was set
+	closed  bool
+	running sync.WaitGroup
+}
+
+func (c *calls) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.running.Add(1)
+	}
+	return !c.closed
+}
+
+func (c *calls) leave() { c.running.Done() }
+
+// close waits until all have left, and says whether it was the first.
+func (c *calls) close() bool {
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	c.running.Wait()
+	return first
+}

@@ -1,0 +1,147 @@
+package spanner
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/spanner"
+
+	"regent/emulators"
+	"regent/leadership"
+	"regent/store/storetest"
+)
+
+func TestStore(t *testing.T) { storetest.RunStore(t, harness) }
+
+func TestProtocol(t *testing.T) { storetest.RunProtocol(t, harness) }
+
+func BenchmarkStore(b *testing.B) { storetest.Bench(b, harness) }
+
+// harness gives each case a database of its own: the emulator runs one read-write transaction at a time per database.
+func harness(tb testing.TB) storetest.Backing {
+	cfg := migrated(tb)
+	foreign := client(tb, cfg)
+	return storetest.Backing{
+		Open: func(tb testing.TB) leadership.Store { return opened(tb, cfg) },
+		Advance: func(tb testing.TB, d time.Duration) {
+			execute(tb, foreign, advanceSQL, map[string]any{"us": d.Microseconds()})
+		},
+		Damage: func(tb testing.TB, e leadership.Election, d storetest.Damage) {
+			if n := execute(tb, foreign, damageSQL(tb, d), map[string]any{"election": string(e)}); n != 1 {
+				tb.Fatalf("damaged %d rows, want 1", n)
+			}
+		},
+	}
+}
+
+// advanceSQL makes every record older, for Spanner's clock cannot be moved.
+const advanceSQL = `UPDATE Leadership SET
+	acquired_at = TIMESTAMP_SUB(acquired_at, INTERVAL @us MICROSECOND),
+	renewed_at = TIMESTAMP_SUB(renewed_at, INTERVAL @us MICROSECOND),
+	ended_at = TIMESTAMP_SUB(ended_at, INTERVAL @us MICROSECOND),
+	locked_until = TIMESTAMP_SUB(locked_until, INTERVAL @us MICROSECOND)
+WHERE TRUE`
+
+// damageSQL spoils a row by what comes nearest to the damage. Spanner itself prevents some: columns have types, a row with a history cannot be
+// deleted, and a commit timestamp cannot lie in the future. Other tests see to it that it does.
+func damageSQL(tb testing.TB, d storetest.Damage) string {
+	set, ok := map[storetest.Damage]string{
+		storetest.MissingField:  "lease_ms = NULL, locked_until = NULL, ended_at = CURRENT_TIMESTAMP()",
+		storetest.WrongType:     "key_hash = b'short'",
+		storetest.UnknownSchema: "schema_version = 999",
+		storetest.TokenBehind:   "fencing_token = fencing_token - 1",
+		storetest.RecordGone: `revision = 0, fencing_token = 0, leader_id = NULL, key_hash = NULL, lease_ms = NULL, metadata = NULL,
+			acquired_at = NULL, renewed_at = NULL, ended_at = NULL, locked_until = NULL`,
+		storetest.LeaderNoLease: "leader_id = 'ghost', key_hash = NULL, lease_ms = NULL, acquired_at = NULL, renewed_at = NULL",
+		storetest.FutureBeat:    "ended_at = TIMESTAMP_ADD(CURRENT_TIMESTAMP(), INTERVAL 1 HOUR), locked_until = TIMESTAMP_ADD(CURRENT_TIMESTAMP(), INTERVAL 1 HOUR)",
+	}[d]
+	if !ok {
+		tb.Fatalf("no way to do this damage: %s", d)
+	}
+	return "UPDATE Leadership SET " + set + " WHERE cluster_id = @election"
+}
+
+// fresh names a database that is not there yet, on the emulator. It has an instance of its own too: an instance has at most 100 databases.
+func fresh(tb testing.TB) Config {
+	tb.Helper()
+	host, unique := emulators.Spanner(tb), emulators.Name(tb)
+	return Config{EmulatorHost: host, Database: "projects/regent-test/instances/" + unique + "/databases/test", CallTimeout: time.Minute}
+}
+
+// migrated names a database with tables.
+func migrated(tb testing.TB) Config {
+	tb.Helper()
+	cfg := fresh(tb)
+	if err := Migrate(tb.Context(), cfg); err != nil {
+		tb.Fatal(err)
+	}
+	return cfg
+}
+
+func opened(tb testing.TB, cfg Config) *Store {
+	tb.Helper()
+	s, err := Open(tb.Context(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { s.Close() })
+	return s
+}
+
+// client is a foreign hand on the database.
+func client(tb testing.TB, cfg Config) *spanner.Client {
+	tb.Helper()
+	c, err := cfg.dial(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	return c
+}
+
+// execute runs one DML statement and returns how many rows it changed.
+func execute(tb testing.TB, c *spanner.Client, sql string, params map[string]any) (n int64) {
+	tb.Helper()
+	n, err := try(tb.Context(), c, sql, params)
+	if err != nil {
+		tb.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+func try(ctx context.Context, c *spanner.Client, sql string, params map[string]any) (n int64, err error) {
+	_, err = c.ReadWriteTransaction(ctx, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+		n, err = tx.Update(ctx, spanner.Statement{SQL: sql, Params: params})
+		return err
+	})
+	return n, err
+}
+
+// candidate is what a candidate of that name asks with.
+func candidate(id string) leadership.AcquireCommand {
+	return leadership.AcquireCommand{CandidateID: leadership.CandidateID(id), KeyHash: leadership.KeyHash{1, 2, 3}, LeaseDuration: time.Hour}
+}
+
+func acquire(id string) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, candidate(id)) }
+}
+
+func renewalOf(e leadership.Election, id string, token leadership.Token) leadership.Renewal {
+	return leadership.Renewal{Election: e, CandidateID: leadership.CandidateID(id), KeyHash: candidate(id).KeyHash, Token: token}
+}
+
+// granted acquires n elections and returns the renewals of their leases.
+func granted(tb testing.TB, s *Store, n int) []leadership.Renewal {
+	tb.Helper()
+	leases := make([]leadership.Renewal, n)
+	for i := range leases {
+		e := leadership.Election(fmt.Sprintf("e%03d", i))
+		if _, err := s.Update(tb.Context(), e, acquire("ann")); err != nil {
+			tb.Fatal(err)
+		}
+		leases[i] = renewalOf(e, "ann", 1)
+	}
+	return leases
+}

@@ -1,0 +1,93 @@
+package spanner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"cloud.google.com/go/spanner"
+	"google.golang.org/grpc/codes"
+
+	"regent/leadership"
+)
+
+// attempt is one run of an Update's transaction.
+type attempt struct {
+	read   leadership.Snapshot
+	change leadership.Change
+	answer error // what the caller gets as it is: decide's error, or that the record is corrupt
+}
+
+// Update is one query and one Commit or, if nothing is to be written, one Rollback. Between the two the row is locked, and nothing is done
+// but to decide.
+func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return leadership.Snapshot{}, err
+	}
+	defer done()
+	var a attempt
+	at, err := s.transact(ctx, "update", quoted(e), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+		a = attempt{} // the client may have run this before
+		f, err := read(ctx, tx, "update", e)
+		if err != nil {
+			return err
+		}
+		a.decide(f, e, decide)
+		return a.write(ctx, tx)
+	})
+	switch {
+	case errors.Is(err, errNothingToWrite):
+		return a.read, a.answer
+	case err != nil:
+		return leadership.Snapshot{}, occupied(e, err)
+	}
+	return a.committed(at), nil
+}
+
+func (a *attempt) decide(f found, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) {
+	if a.read, a.answer = f.snapshot(e); a.answer != nil {
+		return
+	}
+	a.change, a.answer = decide(a.read)
+	if a.answer != nil {
+		a.read = leadership.Snapshot{}
+	}
+}
+
+// write leaves to the Commit what was decided. The error is errNothingToWrite if that is nothing, or the client's own. If it is too late for
+// a Commit it is ctx's: the client then rolls back, where a Commit that is not sent would leave the row locked.
+func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+	if a.answer != nil || a.change.Empty() {
+		return errNothingToWrite
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	put := spanner.UpdateMap
+	if a.read.Record.Revision == 0 {
+		put = spanner.InsertMap
+	}
+	mutations := []*spanner.Mutation{put("Leadership", columns(a.change.Record, a.change.Heartbeat))}
+	for _, ev := range a.change.Events {
+		mutations = append(mutations, spanner.InsertMap("LeadershipEvents", eventColumns(ev)))
+	}
+	return tx.BufferWrite(mutations)
+}
+
+// committed is the election after the change.
+func (a *attempt) committed(at time.Time) leadership.Snapshot {
+	r := a.change.Record
+	if a.change.Heartbeat {
+		r.HeartbeatAt = at
+	}
+	return leadership.Snapshot{Record: r, Now: at, Guard: Guard}
+}
+
+// occupied names the one refusal of a Commit that says something of the record: a row is there already that its revision says cannot be.
+func occupied(e leadership.Election, err error) error {
+	if spanner.ErrCode(err) != codes.AlreadyExists || errors.Is(err, leadership.OutcomeUnknown) {
+		return err
+	}
+	return leadership.Corrupt(e, errors.New("its history goes on beyond its revision"))
+}

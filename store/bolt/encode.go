@@ -103,9 +103,11 @@ func decodeRecord(e leadership.Election, value []byte) (leadership.Record, error
 		r.Metadata = leadership.Metadata(p.Metadata)
 	}
 	if p.LeaderID != "" {
-		if n, err := base64.RawURLEncoding.Decode(r.KeyHash[:], []byte(p.KeyHash)); err != nil || n != len(r.KeyHash) {
+		hash, err := base64.RawURLEncoding.DecodeString(p.KeyHash)
+		if err != nil || len(hash) != len(r.KeyHash) {
 			return leadership.Record{}, errors.New("its key hash cannot be read")
 		}
+		r.KeyHash = leadership.KeyHash(hash)
 	}
 	return r, same(value, func() ([]byte, error) { return encodeRecord(r) })
 }

@@ -1,0 +1,91 @@
+package bolt_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/bolt"
+)
+
+// What a decoder takes must be exactly what the encoder writes: a file holds one form of everything.
+
+func FuzzDecodeRecord(f *testing.F) {
+	day := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	for _, r := range []leadership.Record{
+		{Election: "jobs"},
+		{
+			Election: "jobs", Token: 7, Revision: 9, LeaderID: "ann", KeyHash: leadership.Key{1}.Hash(), LeaseDuration: time.Minute,
+			AcquiredAt: day, Metadata: `{"a":[1,"<"]}`, Config: leadership.Config{LeaseDuration: time.Hour, LockDelay: time.Second},
+		},
+		{Election: "jobs", Token: 7, Revision: 10, Deleted: true, EndedAt: day, LockFor: 1234567},
+	} {
+		value, err := bolt.EncodeRecord(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(value)
+	}
+	f.Add([]byte(`{"schema":1}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		r, err := bolt.DecodeRecord("jobs", value)
+		if err != nil {
+			return
+		}
+		again, err := bolt.EncodeRecord(r)
+		if err != nil || !bytes.Equal(again, value) {
+			t.Fatalf("%s is written again as %s, %v", value, again, err)
+		}
+	})
+}
+
+func FuzzDecodeEvent(f *testing.F) {
+	id := leadership.EventID{Election: "jobs", Revision: 3}
+	value, err := bolt.EncodeEvent(leadership.Event{Type: leadership.EventAcquired, At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), LeaderID: "ann", Token: 2, RequestID: "r"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(value)
+	f.Add([]byte(`{"schema":1,"type":"acquired"}`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		e, err := bolt.DecodeEvent(id, value)
+		if err != nil {
+			return
+		}
+		again, err := bolt.EncodeEvent(e)
+		if err != nil || !bytes.Equal(again, value) || e.ID() != id {
+			t.Fatalf("%s is written again as %s, %v", value, again, err)
+		}
+	})
+}
+
+func FuzzDecodeEventKey(f *testing.F) {
+	f.Add(bolt.EventKey(leadership.EventID{Election: "jobs", Revision: 1 << 40}))
+	f.Add([]byte("jobs\x00"))
+	f.Fuzz(func(t *testing.T, key []byte) {
+		if id, err := bolt.DecodeEventKey(key); err == nil && !bytes.Equal(bolt.EventKey(id), key) {
+			t.Fatalf("%x is the key of %+v, whose key is %x", key, id, bolt.EventKey(id))
+		}
+	})
+}
+
+// FuzzUnseal changes what was sealed, in its bytes or in its place, and expects that to be noticed.
+func FuzzUnseal(f *testing.F) {
+	f.Add([]byte("jobs"), []byte(`{"schema":1}`), uint(3), byte(1))
+	f.Add([]byte("jobs"), []byte{}, uint(0), byte(128))
+	f.Fuzz(func(t *testing.T, key, value []byte, at uint, flip byte) {
+		sealed := bolt.Seal(key, value)
+		if got, err := bolt.Unseal(key, sealed); err != nil || !bytes.Equal(got, value) {
+			t.Fatalf("got %x, %v; want %x", got, err, value)
+		}
+		if flip == 0 {
+			return
+		}
+		sealed[at%uint(len(sealed))] ^= flip
+		if _, err := bolt.Unseal(key, sealed); err == nil {
+			t.Fatal("a changed byte was not noticed")
+		}
+	})
+}

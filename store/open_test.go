@@ -121,3 +121,14 @@ func TestMigratingCreatesNoFile(t *testing.T) {
 		t.Errorf("stat: %v; want no file", err)
 	}
 }
+
+func FuzzParse(f *testing.F) {
+	for _, spec := range []string{"memory:", "bolt:/var/lib/regent.db", "firestore:my-project/my-database", "spanner:projects/p/instances/i/databases/d", "bolt:", ":"} {
+		f.Add(spec)
+	}
+	f.Fuzz(func(t *testing.T, spec string) {
+		if _, err := parse(spec); err != nil && !errors.Is(err, leadership.InvalidArgument) {
+			t.Fatalf("%q: %v", spec, err)
+		}
+	})
+}

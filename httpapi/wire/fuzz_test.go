@@ -188,3 +188,38 @@ func FuzzDecodeResults(f *testing.F) {
 		}
 	})
 }
+
+func FuzzParseIfMatch(f *testing.F) {
+	f.Add(`"7"`)
+	f.Add(`*`)
+	f.Add(`W/"7"`)
+	f.Fuzz(func(t *testing.T, header string) {
+		r, err := ParseIfMatch([]string{header})
+		if err != nil {
+			requireInvalid(t, err)
+			return
+		}
+		if again, err := ParseIfMatch([]string{IfMatch(r)}); err != nil || again != r || r == 0 {
+			t.Fatalf("%q is revision %d, which is read again as %d, %v", header, r, again, err)
+		}
+	})
+}
+
+func FuzzDuration(f *testing.F) {
+	f.Add([]byte(`"1m30s"`))
+	f.Add([]byte(`"-1.5h"`))
+	f.Add([]byte(`"0.000000001s"`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var d, again Duration
+		if json.Unmarshal(text, &d) != nil {
+			return
+		}
+		written, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(written, &again); err != nil || again != d {
+			t.Fatalf("%s is written as %s, which is read as %v, %v", text, written, again, err)
+		}
+	})
+}

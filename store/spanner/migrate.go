@@ -3,6 +3,8 @@ package spanner
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"cloud.google.com/go/spanner"
 	database "cloud.google.com/go/spanner/admin/database/apiv1"
@@ -51,16 +53,34 @@ func migrate(ctx context.Context, cfg Config, admin *database.DatabaseAdminClien
 }
 
 func createTables(ctx context.Context, path string, admin *database.DatabaseAdminClient, client *spanner.Client) error {
-	op, err := admin.UpdateDatabaseDdl(ctx, &databasepb.UpdateDatabaseDdlRequest{Database: path, Statements: statements(schemaSQL)})
-	if err != nil {
-		return err
+	err := changeSchema(ctx, path, admin)
+	for attempt := 0; schemaBusy(err) && attempt < 50; attempt++ {
+		select {
+		case <-time.After(100 * time.Millisecond):
+			err = changeSchema(ctx, path, admin)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	if err := op.Wait(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	version := spanner.Insert("LeadershipSchema", []string{"version"}, []any{SchemaVersion})
 	_, err = client.Apply(ctx, []*spanner.Mutation{version}, spanner.TransactionTag(tag("migrate")))
 	return existing(err) // another migration may have been faster
+}
+
+func changeSchema(ctx context.Context, path string, admin *database.DatabaseAdminClient) error {
+	op, err := admin.UpdateDatabaseDdl(ctx, &databasepb.UpdateDatabaseDdlRequest{Database: path, Statements: statements(schemaSQL)})
+	if err != nil {
+		return err
+	}
+	return op.Wait(ctx)
+}
+
+// schemaBusy says whether another schema change is under way. Cloud Spanner lets the second one wait; an emulator refuses it.
+func schemaBusy(err error) bool {
+	return status.Code(err) == codes.FailedPrecondition && strings.Contains(status.Convert(err).Message(), "concurrent schema change")
 }
 
 func createDatabase(ctx context.Context, cfg Config, n name, admin *database.DatabaseAdminClient) error {

@@ -4,45 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/stats"
 
 	"regent/leadership"
+	"regent/store/storetest"
 )
-
-// counter counts RPCs by name, as gRPC itself begins them.
-type counter struct {
-	mu    sync.Mutex
-	names []string
-}
-
-func (c *counter) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.names = append(c.names, path.Base(info.FullMethodName))
-	return ctx
-}
-
-func (c *counter) HandleRPC(context.Context, stats.RPCStats) {}
-
-func (c *counter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-
-func (c *counter) HandleConn(context.Context, stats.ConnStats) {}
-
-// take returns what was counted since the last time.
-func (c *counter) take() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	defer func() { c.names = nil }()
-	return slices.Clone(c.names)
-}
 
 // agent is a candidate with a key.
 type agent struct {
@@ -67,18 +37,18 @@ func (a agent) renewal(e leadership.Election, token leadership.Token) leadership
 func TestEachOperationCostsTheRPCsThatAreDocumented(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	rpcs := new(counter)
+	rpcs := new(storetest.RPCs)
 	s := p.open(t, grpc.WithStatsHandler(rpcs))
 	service := leadership.New(s)
 	ann, bob := newAgent("ann"), newAgent("bob")
 	ctx := t.Context()
 	do := func(what string, call func() error, want ...string) {
 		t.Helper()
-		rpcs.take()
+		rpcs.Take()
 		if err := call(); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if diff := cmp.Diff(want, rpcs.take()); diff != "" {
+		if diff := cmp.Diff(want, rpcs.Take()); diff != "" {
 			t.Errorf("%s: RPCs (-want +got):\n%s", what, diff)
 		}
 	}
@@ -112,7 +82,7 @@ func TestEachOperationCostsTheRPCsThatAreDocumented(t *testing.T) {
 
 func TestAHundredRenewalsAreOneBatchWrite(t *testing.T) {
 	t.Parallel()
-	rpcs := new(counter)
+	rpcs := new(storetest.RPCs)
 	service := leadership.New(newProject(t).open(t, grpc.WithStatsHandler(rpcs)))
 	ann := newAgent("ann")
 	var batch []leadership.LeaseRequest
@@ -125,7 +95,7 @@ func TestAHundredRenewalsAreOneBatchWrite(t *testing.T) {
 		batch = append(batch, ann.lease(e, g.Token))
 	}
 	for range 3 {
-		rpcs.take()
+		rpcs.Take()
 		results, err := service.BatchRenew(t.Context(), batch)
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +105,7 @@ func TestAHundredRenewalsAreOneBatchWrite(t *testing.T) {
 				t.Errorf("%s: %v", batch[i].Election, r.Err)
 			}
 		}
-		if diff := cmp.Diff([]string{"BatchWrite"}, rpcs.take()); diff != "" {
+		if diff := cmp.Diff([]string{"BatchWrite"}, rpcs.Take()); diff != "" {
 			t.Errorf("RPCs (-want +got):\n%s", diff)
 		}
 	}
@@ -144,18 +114,18 @@ func TestAHundredRenewalsAreOneBatchWrite(t *testing.T) {
 func TestARenewalThroughAnotherHandleLooksOnceAndIsCheapFromThenOn(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	rpcs := new(counter)
+	rpcs := new(storetest.RPCs)
 	here, there := leadership.New(p.open(t)), leadership.New(p.open(t, grpc.WithStatsHandler(rpcs)))
 	ann := newAgent("ann")
 	if _, err := here.Acquire(t.Context(), ann.ask("jobs")); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range [][]string{{"BatchGetDocuments", "Commit"}, {"Commit"}} {
-		rpcs.take()
+		rpcs.Take()
 		if _, err := there.Renew(t.Context(), ann.lease("jobs", 1)); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, rpcs.take()); diff != "" {
+		if diff := cmp.Diff(want, rpcs.Take()); diff != "" {
 			t.Errorf("RPCs (-want +got):\n%s", diff)
 		}
 	}
@@ -164,18 +134,18 @@ func TestARenewalThroughAnotherHandleLooksOnceAndIsCheapFromThenOn(t *testing.T)
 func TestAGuardThatFailedIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	rpcs := new(counter)
+	rpcs := new(storetest.RPCs)
 	s, other := p.open(t, grpc.WithStatsHandler(rpcs)), p.open(t)
 	ann := acquired(t, s, "jobs")
 	if _, err := leadership.New(other).Renew(t.Context(), ann.lease("jobs", 1)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range [][]string{{"Commit"}, nil} {
-		rpcs.take()
+		rpcs.Take()
 		if got := s.Renew(t.Context(), []leadership.Renewal{ann.renewal("jobs", 1)})[0].Err; !errors.Is(got, leadership.ErrNotRenewed) {
 			t.Errorf("got %v, want ErrNotRenewed", got)
 		}
-		if diff := cmp.Diff(want, rpcs.take()); diff != "" {
+		if diff := cmp.Diff(want, rpcs.Take()); diff != "" {
 			t.Errorf("RPCs (-want +got):\n%s", diff)
 		}
 	}

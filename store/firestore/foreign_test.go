@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"regent/leadership"
+	"regent/store/storetest"
 )
 
 func acquired(t *testing.T, s leadership.Store, elections ...leadership.Election) agent {
@@ -28,16 +29,16 @@ func acquired(t *testing.T, s leadership.Store, elections ...leadership.Election
 func TestHistoryBeyondTheNewestEventIsCorruptAndNotTriedForEver(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	rpcs := new(counter)
+	rpcs := new(storetest.RPCs)
 	s := p.open(t, grpc.WithStatsHandler(rpcs))
 	ann := acquired(t, s, "jobs")
 	p.write(t, p.lease("jobs")+"/events/00000000000000000002", values{"type": text("acquired")})
-	rpcs.take()
+	rpcs.Take()
 	_, err := leadership.New(s).Release(t.Context(), ann.lease("jobs", 1))
 	if !errors.Is(err, leadership.RecordCorrupt) {
 		t.Errorf("got %v, want RECORD_CORRUPT", err)
 	}
-	if got := rpcs.take(); len(got) > 8 {
+	if got := rpcs.Take(); len(got) > 8 {
 		t.Errorf("it took %d RPCs: %v", len(got), got)
 	}
 }
@@ -81,7 +82,7 @@ func TestARecordBehindItsNewestEventIsCorrupt(t *testing.T) {
 func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	rpcs := new(counter)
+	rpcs := new(storetest.RPCs)
 	s := p.open(t, grpc.WithStatsHandler(rpcs))
 	ann := acquired(t, s, "a", "b", "b-c", "c")
 	if _, err := leadership.New(s).Release(t.Context(), ann.lease("b", 1)); err != nil {
@@ -101,11 +102,11 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 		{2, 1, []string{"a 1", "b 1"}},
 		{0, 0, nil},
 	} {
-		rpcs.take()
+		rpcs.Take()
 		if diff := cmp.Diff(c.want, unannounced(t, s, c.limit)); diff != "" {
 			t.Errorf("limit %d (-want +got):\n%s", c.limit, diff)
 		}
-		if got := rpcs.take(); len(got) != c.queries {
+		if got := rpcs.Take(); len(got) != c.queries {
 			t.Errorf("limit %d: %v, want %d queries", c.limit, got, c.queries)
 		}
 	}

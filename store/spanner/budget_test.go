@@ -1,60 +1,34 @@
 package spanner
 
 import (
-	"context"
 	"fmt"
-	"path"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/stats"
 
 	"regent/leadership"
+	"regent/store/storetest"
 )
 
-// calling notes the names of the RPCs that are sent.
-type calling struct {
-	mu   sync.Mutex
-	rpcs []string
-}
-
-func (c *calling) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.rpcs = append(c.rpcs, path.Base(info.FullMethodName))
-	return ctx
-}
-
-func (c *calling) HandleRPC(context.Context, stats.RPCStats) {}
-
-func (c *calling) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-
-func (c *calling) HandleConn(context.Context, stats.ConnStats) {}
-
-// during returns the RPCs that do sends.
-func (c *calling) during(do func()) []string {
-	c.mu.Lock()
-	c.rpcs = nil
-	c.mu.Unlock()
-	do()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.rpcs
-}
-
 // counted is a store whose RPCs are counted, with a session already.
-func counted(t *testing.T) (*Store, *calling) {
+func counted(t *testing.T) (*Store, *storetest.RPCs) {
 	cfg := migrated(t)
-	c := new(calling)
+	c := new(storetest.RPCs)
 	cfg.DialOptions = []grpc.DialOption{grpc.WithStatsHandler(c)}
 	s := opened(t, cfg)
 	if _, err := s.Get(t.Context(), "warm"); err != nil {
 		t.Fatal(err)
 	}
 	return s, c
+}
+
+// during returns the RPCs that do sends.
+func during(calls *storetest.RPCs, do func()) []string {
+	calls.Take()
+	do()
+	return calls.Take()
 }
 
 // The RPCs, by name. A query and a DML statement that returns rows are sent alike.
@@ -88,7 +62,7 @@ func TestACommandIsOneQueryAndOneCommit(t *testing.T) {
 		{"refusal", acquire("cid"), []string{statement, rollback}},
 		{"nothing to write", leadership.Expire, []string{statement, rollback}},
 	} {
-		got := calls.during(func() {
+		got := during(calls, func() {
 			_, err := s.Update(t.Context(), "jobs", c.decide)
 			if refused := c.what == "refusal"; (err != nil) != refused {
 				t.Errorf("%s: %v", c.what, err)
@@ -105,7 +79,7 @@ func TestARenewalOfAnyNumberOfLeasesIsOneStatementAndOneCommit(t *testing.T) {
 	s, calls := counted(t)
 	leases := granted(t, s, leadership.MaxBatch)
 	for _, n := range []int{1, 100, leadership.MaxBatch} {
-		got := calls.during(func() {
+		got := during(calls, func() {
 			for i, a := range s.Renew(t.Context(), leases[:n]) {
 				if a.Err != nil {
 					t.Fatalf("%d leases: renew %s: %v", n, leases[i].Election, a.Err)
@@ -136,7 +110,7 @@ func TestAReadIsOneQueryAndMarkingEventsIsOneStatementAndOneCommit(t *testing.T)
 		{"mark none", func() error { return s.MarkAnnounced(t.Context(), nil) }, nil},
 		{"renew none", func() error { s.Renew(t.Context(), nil); return nil }, nil},
 	} {
-		got := calls.during(func() {
+		got := during(calls, func() {
 			if err := c.do(); err != nil {
 				t.Errorf("%s: %v", c.what, err)
 			}

@@ -1,29 +1,17 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"regent/httpapi"
 	"regent/leadership"
 )
 
 // Subject is what the protocol is tried on: a Service, or anything that stands for one.
-type Subject interface {
-	Acquire(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
-	Renew(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
-	BatchRenew(context.Context, []leadership.LeaseRequest) ([]leadership.Result, error)
-	Release(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
-	CheckToken(context.Context, leadership.TokenCheck) (leadership.Lease, error)
-	BatchCheckTokens(context.Context, []leadership.TokenCheck) ([]leadership.Result, error)
-	Get(context.Context, leadership.Election) (leadership.Lease, error)
-	List(context.Context, leadership.ListRequest) (leadership.Page, error)
-	Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error)
-	Configure(context.Context, leadership.ConfigureRequest) (leadership.Lease, error)
-	Delete(context.Context, leadership.DeleteRequest) (leadership.Lease, error)
-}
+type Subject = httpapi.Service
 
 // jobs is the election of most cases.
 const jobs leadership.Election = "jobs"

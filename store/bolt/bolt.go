@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -38,13 +40,22 @@ func Open(path string, c Config) (*Store, error) {
 	if machine.SinceBoot == nil {
 		machine = machineClock()
 	}
-	clock, err := prepare(db, machine)
+	clock, durable, err := prepare(db, machine)
 	if err != nil {
 		db.Close()
 		return nil, fmt.Errorf("bolt: %s cannot be used: %w", path, err)
 	}
-	return &Store{db: db, clock: clock, writer: startWriter(db, clock)}, nil
+	file, err := os.Lstat(path)
+	if err != nil {
+		db.Close()
+		return nil, fmt.Errorf("bolt: %w", openError(path, err))
+	}
+	return &Store{db: db, clock: clock, writer: startWriter(db, file, clock, durable)}, nil
 }
+
+// Broken returns a channel that is closed once the store can no longer be used: a commit has failed, and what the disk holds is not known
+// until the file is opened again.
+func (s *Store) Broken() <-chan struct{} { return s.writer.broken }
 
 // Close finishes the calls under way and lets go of the file.
 func (s *Store) Close() error {
@@ -77,20 +88,19 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 
 // Renew implements leadership.Store.
 func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	answers := make([]leadership.Renewed, len(leases))
+	// The writer may still be at it when the caller has given up, so it works on a copy, and its answers are only taken if it has finished.
+	leases = slices.Clone(leases)
+	renewed := make([]leadership.Renewed, len(leases))
 	err := s.writer.do(ctx, func(t *transaction) error {
 		for i, c := range leases {
-			answers[i] = t.renew(c)
+			renewed[i] = t.renew(c)
 		}
 		return nil
 	})
 	if err != nil {
-		answers = make([]leadership.Renewed, len(leases))
-		for i := range answers {
-			answers[i].Err = err
-		}
+		return slices.Repeat([]leadership.Renewed{{Err: err}}, len(leases))
 	}
-	return answers
+	return renewed
 }
 
 func (t *transaction) renew(c leadership.Renewal) leadership.Renewed {
@@ -108,6 +118,7 @@ func (t *transaction) renew(c leadership.Renewal) leadership.Renewed {
 
 // MarkAnnounced implements leadership.Store.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
+	ids = slices.Clone(ids) // for the same reason
 	return s.writer.do(ctx, func(t *transaction) error {
 		for _, id := range ids {
 			t.remove(outboxBucket, eventKey(id))
@@ -116,20 +127,30 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	})
 }
 
-// view runs a read. It sees all that was committed before it.
+// view runs a read. It sees all that was committed before it, and nothing that is not durable.
 func (s *Store) view(ctx context.Context, read func(*transaction) error) error {
 	if err := s.writer.usable(ctx); err != nil {
 		return err
 	}
+	var id int
+	var answer error
 	err := undamaged(func() error {
 		return s.db.View(func(tx *bbolt.Tx) error {
-			return read(&transaction{tx: tx, now: s.clock.now()})
+			id = tx.ID()
+			answer = read(&transaction{tx: tx, now: s.clock.now()})
+			return nil
 		})
 	})
-	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+	switch {
+	case errors.Is(err, berrors.ErrDatabaseNotOpen):
 		return errClosed
+	case err != nil:
+		return unavailable(err)
 	}
-	return err
+	if err := s.writer.await(ctx, id); err != nil {
+		return err
+	}
+	return answer
 }
 
 // Get implements leadership.Store.
@@ -192,15 +213,32 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 // Unannounced implements leadership.Store.
 func (s *Store) Unannounced(ctx context.Context, limit int) (events []leadership.Event, err error) {
 	err = s.view(ctx, func(t *transaction) error {
-		c := t.tx.Bucket(outboxBucket).Cursor()
-		for key, _ := c.First(); key != nil && len(events) < limit; key, _ = c.Next() {
-			event, err := readEvent(key, t.tx.Bucket(eventsBucket).Get(key))
-			if err != nil {
-				return leadership.Corrupt(event.Election, err)
-			}
-			events = append(events, event)
-		}
-		return nil
+		events, err = t.unannounced(limit)
+		return err
 	})
 	return events, err
+}
+
+// unannounced leaves out an election from its first event on that cannot be read. That is an error only if nothing else waits.
+func (t *transaction) unannounced(limit int) ([]leadership.Event, error) {
+	var events []leadership.Event
+	var bad error
+	stuck := make(map[leadership.Election]bool)
+	c := t.tx.Bucket(outboxBucket).Cursor()
+	for key, _ := c.First(); key != nil && len(events) < limit; key, _ = c.Next() {
+		id, err := decodeEventKey(key)
+		if err == nil && stuck[id.Election] {
+			continue
+		}
+		event, err := readEvent(key, t.tx.Bucket(eventsBucket).Get(key))
+		if err != nil {
+			stuck[id.Election], bad = true, leadership.Corrupt(id.Election, err)
+			continue
+		}
+		events = append(events, event)
+	}
+	if len(events) > 0 {
+		return events, nil
+	}
+	return nil, bad
 }

@@ -35,7 +35,7 @@ func (t *transaction) replace(bucket, key, value []byte) {
 	t.put(bucket, key, value)
 }
 
-// SealedValue gives a record's stored bytes to change, as a failing disk would.
+// FlipBit changes a record's stored bytes, as a failing disk would.
 func (s *Store) FlipBit(e leadership.Election) error {
 	return s.writer.do(context.Background(), func(t *transaction) error {
 		key := []byte(e)
@@ -44,6 +44,39 @@ func (s *Store) FlipBit(e leadership.Election) error {
 		t.dirty = true
 		delete(t.cache, e)
 		return t.tx.Bucket(recordsBucket).Put(key, sealed)
+	})
+}
+
+// Unsync makes the store believe that its newest transaction is still being synced, until the returned function is called.
+func (s *Store) Unsync() (synced func()) {
+	h := &s.writer.durable
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := h.last
+	h.last--
+	return func() { h.move(last) }
+}
+
+// Synced says whether commits are synced at all.
+func (s *Store) Synced() bool { return !s.db.NoSync && !s.db.NoGrowSync }
+
+// Hold keeps the writer busy until the returned function is called.
+func (s *Store) Hold() (release func()) {
+	held, released := make(chan struct{}), make(chan struct{})
+	go s.writer.do(context.Background(), func(*transaction) error {
+		close(held)
+		<-released
+		return nil
+	})
+	<-held
+	return func() { close(released) }
+}
+
+// SpoilEvent damages a stored event.
+func (s *Store) SpoilEvent(id leadership.EventID) error {
+	return s.writer.do(context.Background(), func(t *transaction) error {
+		t.dirty = true
+		return t.tx.Bucket(eventsBucket).Put(eventKey(id), []byte("damaged"))
 	})
 }
 

@@ -34,8 +34,9 @@ const lockWait = time.Second
 
 // openFile opens or creates the file, for this process alone.
 func openFile(path string) (*bbolt.DB, error) {
-	_, err := os.Lstat(path)
-	created := errors.Is(err, fs.ErrNotExist)
+	if err := inspect(path); err != nil {
+		return nil, fmt.Errorf("bolt: %w", err)
+	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout:         lockWait,
 		NoFreelistSync:  true, // it is rebuilt at open; a commit then writes less
@@ -43,19 +44,28 @@ func openFile(path string) (*bbolt.DB, error) {
 		InitialMmapSize: 64 << 20, // growing the map waits for readers
 		OpenFile:        openPrivate,
 	})
-	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, fmt.Errorf("bolt: %s is in use by another process; only one may serve a file, so stop that one or name another file", path)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("bolt: open %s: %w", path, err)
+		return nil, fmt.Errorf("bolt: %w", openError(path, err))
 	}
-	if created {
-		if err := syncDir(filepath.Dir(path)); err != nil {
-			db.Close()
-			return nil, fmt.Errorf("bolt: open %s: %w", path, err)
-		}
+	// At every open: whoever created the file may have died before its name was durable.
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("bolt: %w", openError(path, err))
 	}
 	return db, nil
+}
+
+func openError(path string, err error) error {
+	var at *fs.PathError
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return fmt.Errorf("%s is in use by another process; only one may serve a file, so stop that one or name another file", path)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s cannot be created: its folder does not exist; create it, or name another file", path)
+	case errors.As(err, &at):
+		return fmt.Errorf("%s cannot be opened: %w", path, at.Err) // which would name it again
+	}
+	return fmt.Errorf("%s cannot be opened: %w", path, err)
 }
 
 // openPrivate opens the file if nobody else can read or write it. It does not follow a link at the end of the path.
@@ -89,20 +99,18 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// prepare creates the buckets of a new file, refuses a file that is not ours, and starts the store's clock.
-func prepare(db *bbolt.DB, machine Clock) (storeClock, error) {
-	clock := storeClock{sinceBoot: machine.SinceBoot}
-	err := db.Update(func(tx *bbolt.Tx) error {
+// prepare creates the buckets of a new file, refuses a file that is not ours, and starts the store's clock. It returns the newest
+// transaction, all of which are durable.
+func prepare(db *bbolt.DB, machine Clock) (clock storeClock, durable int, err error) {
+	clock.sinceBoot = machine.SinceBoot
+	err = db.Update(func(tx *bbolt.Tx) error {
+		durable = tx.ID()
 		t := &transaction{tx: tx}
 		if err := t.initialize(); err != nil {
 			return err
 		}
-		boot, err := t.get(metaBucket, bootKey)
-		if err != nil {
-			return fmt.Errorf("the boot it was last used in: %w", err)
-		}
-		if machine.BootID != "" && string(boot) == machine.BootID {
-			clock.anchor, err = t.instant(metaBucket, anchorKey)
+		same, err := t.sameBoot(&clock, machine)
+		if same || err != nil {
 			return err
 		}
 		if err := t.newBoot(wall()); err != nil {
@@ -113,7 +121,27 @@ func prepare(db *bbolt.DB, machine Clock) (storeClock, error) {
 		t.put(metaBucket, anchorKey, encodeInstant(clock.anchor))
 		return t.err
 	})
-	return clock, err
+	return clock, durable, err
+}
+
+// sameBoot sets the clock's anchor, if the file was last used in the boot that it is opened in. A clock that has gone back within one boot,
+// as that of a machine does which was restored from a snapshot while its disk was not, is of another boot for all that is known.
+func (t *transaction) sameBoot(clock *storeClock, machine Clock) (bool, error) {
+	boot, err := t.get(metaBucket, bootKey)
+	if err != nil {
+		return false, fmt.Errorf("the boot it was last used in: %w", err)
+	}
+	if machine.BootID == "" || string(boot) != machine.BootID {
+		return false, nil
+	}
+	last, err := t.instant(metaBucket, nowKey)
+	if err != nil {
+		return false, fmt.Errorf("the time of its last commit: %w", err)
+	}
+	if clock.anchor, err = t.instant(metaBucket, anchorKey); err != nil {
+		return false, fmt.Errorf("the instant of its boot: %w", err)
+	}
+	return !clock.now().Before(last), nil
 }
 
 // wall is the date of today, for people.
@@ -139,7 +167,8 @@ func (t *transaction) initialize() error {
 }
 
 // newBoot sets t.now to the instant at which the new boot begins, not before the last commit, and lets every lease and every lock start
-// anew then: how long the machine was off is not known. What cannot be trusted stays as it is, and is refused when it is asked for.
+// anew then: how long the machine was off is not known. What had ended by the last commit stays so. What cannot be trusted stays as it
+// is too, and is refused when it is asked for.
 func (t *transaction) newBoot(today time.Time) error {
 	last, err := t.instant(metaBucket, nowKey)
 	if err != nil {
@@ -149,7 +178,12 @@ func (t *transaction) newBoot(today time.Time) error {
 	if last.After(today) {
 		t.now = last
 	}
-	for _, r := range t.waiting() {
+	for _, r := range t.running(last) {
+		if r.LeaderID != "" {
+			r.HeartbeatAt = t.now
+		} else {
+			r.EndedAt = t.now
+		}
 		if err := t.putChange(r, nil); err != nil {
 			return err
 		}
@@ -157,20 +191,16 @@ func (t *transaction) newBoot(today time.Time) error {
 	return nil
 }
 
-// waiting returns the records in which a lease or a lock runs, as they are if it started now.
-func (t *transaction) waiting() []leadership.Record {
+// running returns the records in which a lease or a lock ran at the given instant.
+func (t *transaction) running(at time.Time) []leadership.Record {
 	var found []leadership.Record
 	c := t.tx.Bucket(recordsBucket).Cursor()
 	for name, _ := c.First(); name != nil; name, _ = c.Next() {
 		snap, err := t.load(leadership.Election(name))
 		r := snap.Record
-		switch {
-		case err != nil:
-		case r.LeaderID != "":
-			r.HeartbeatAt = t.now
-			found = append(found, r)
-		case r.LockFor > 0:
-			r.EndedAt = t.now
+		held := r.LeaderID != "" && r.LeaseEnd().After(at)
+		locked := r.LeaderID == "" && r.EndedAt.Add(r.LockFor).After(at)
+		if err == nil && (held || locked && r.LockFor > 0) {
 			found = append(found, r)
 		}
 	}

@@ -2,7 +2,9 @@ package bolt
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -17,13 +19,19 @@ const (
 	maxCached = 100_000 // records kept decoded
 )
 
-var errClosed = fmt.Errorf("bolt: %w: the store is closed", leadership.StoreUnavailable)
+var errClosed = unavailable(errors.New("the store is closed"))
+
+// unavailable is the error of a call that did nothing.
+func unavailable(why error) error {
+	return fmt.Errorf("bolt: %w: %w", leadership.StoreUnavailable, why)
+}
 
 // job is one call that writes.
 type job struct {
 	run func(*transaction) error // decides and puts; if it returns an error it has put nothing
 
 	taken    atomic.Bool // by the writer, or by a caller who gives up before the writer came
+	decided  error       // what run returned; it becomes err once what was put is durable
 	err      error
 	panicked any
 	done     chan struct{} // closed once err and panicked are set
@@ -31,25 +39,31 @@ type job struct {
 
 // writer is the one goroutine that writes.
 type writer struct {
-	db    *bbolt.DB
-	clock storeClock
-	cache map[leadership.Election]leadership.Record // the goroutine's own
+	db      *bbolt.DB
+	file    os.FileInfo // of db, as it was opened
+	clock   storeClock
+	cache   map[leadership.Election]leadership.Record // the goroutine's own
+	durable horizon
 
 	jobs    chan *job
 	closing chan struct{}
 	ended   chan struct{}
 	once    sync.Once
 	failed  atomic.Pointer[error] // why nothing can be read or written any more
+	broken  chan struct{}         // closed once failed is set
 }
 
-func startWriter(db *bbolt.DB, clock storeClock) *writer {
+func startWriter(db *bbolt.DB, file os.FileInfo, clock storeClock, durable int) *writer {
 	w := &writer{
 		db:      db,
+		file:    file,
 		clock:   clock,
 		cache:   make(map[leadership.Election]leadership.Record),
+		durable: horizon{last: durable, moved: make(chan struct{})},
 		jobs:    make(chan *job, maxJobs),
 		closing: make(chan struct{}),
 		ended:   make(chan struct{}),
+		broken:  make(chan struct{}),
 	}
 	go w.loop()
 	return w
@@ -76,7 +90,7 @@ func (w *writer) usable(ctx context.Context) error {
 	default:
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("bolt: %w: %w", leadership.StoreUnavailable, err)
+		return unavailable(err)
 	}
 	return nil
 }
@@ -90,7 +104,7 @@ func (w *writer) do(ctx context.Context, run func(*transaction) error) error {
 	select {
 	case w.jobs <- j:
 	case <-ctx.Done():
-		return fmt.Errorf("bolt: %w: %w", leadership.StoreUnavailable, ctx.Err())
+		return unavailable(ctx.Err())
 	case <-w.closing:
 		return errClosed
 	}
@@ -108,7 +122,7 @@ func (w *writer) wait(ctx context.Context, j *job) error {
 		<-j.done
 	case <-ctx.Done():
 		if !j.taken.Swap(true) {
-			return fmt.Errorf("bolt: %w: %w", leadership.StoreUnavailable, ctx.Err())
+			return unavailable(ctx.Err())
 		}
 		select {
 		case <-j.done:
@@ -174,10 +188,18 @@ func (w *writer) commit(batch []*job) {
 		fail(taken, *failed)
 		return
 	}
-	if err := w.write(taken); err != nil {
+	id, err := w.write(taken)
+	if err != nil {
 		dead := fmt.Errorf("bolt: %w: a commit has failed (%w), so what the disk holds is not known; start again", leadership.StoreUnavailable, err)
 		w.failed.Store(&dead)
+		close(w.broken)
+		w.durable.move(0)
 		fail(taken, fmt.Errorf("bolt: commit: %w: %w", leadership.OutcomeUnknown, err))
+		return
+	}
+	w.durable.move(id)
+	for _, j := range taken {
+		j.err = j.decided
 	}
 }
 
@@ -187,34 +209,50 @@ func fail(jobs []*job, err error) {
 	}
 }
 
-// write returns an error only if the file cannot be relied on any more.
-func (w *writer) write(jobs []*job) error {
-	tx, err := w.db.Begin(true)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // does nothing after a commit
-	if len(w.cache) > maxCached {
-		clear(w.cache)
-	}
-	t := &transaction{tx: tx, now: w.clock.now(), cache: w.cache}
-	for _, j := range jobs {
-		if err := undamaged(func() error { j.decide(t); return t.err }); err != nil {
+// write decides the jobs in one transaction and makes it durable. It returns the transaction's number, 0 if there was nothing to write. An
+// error means that the file cannot be relied on any more.
+func (w *writer) write(jobs []*job) (id int, err error) {
+	err = undamaged(func() error {
+		tx, err := w.db.Begin(true)
+		if err != nil {
 			return err
 		}
+		defer tx.Rollback() // does nothing after a commit
+		if len(w.cache) > maxCached {
+			clear(w.cache)
+		}
+		t := &transaction{tx: tx, now: w.clock.now(), cache: w.cache}
+		for _, j := range jobs {
+			j.decide(t)
+		}
+		if !t.dirty {
+			return t.err
+		}
+		if t.put(metaBucket, nowKey, encodeInstant(t.now)); t.err != nil {
+			return t.err
+		}
+		if err := w.inPlace(); err != nil {
+			return err
+		}
+		id = tx.ID()
+		return tx.Commit()
+	})
+	return id, err
+}
+
+// inPlace says whether the file is still where it was opened. If it was removed or replaced, another process can have opened another
+// file under its name, and would elect a second leader.
+func (w *writer) inPlace() error {
+	now, err := os.Lstat(w.db.Path())
+	if err == nil && !os.SameFile(now, w.file) {
+		err = fmt.Errorf("%s is another file now", w.db.Path())
 	}
-	if !t.dirty {
-		return nil
-	}
-	if t.put(metaBucket, nowKey, encodeInstant(t.now)); t.err != nil {
-		return t.err
-	}
-	return tx.Commit()
+	return err
 }
 
 // decide runs the job. A panic of the caller's function is the caller's, and no reason to stop everybody.
 func (j *job) decide(t *transaction) {
-	j.err = j.run(t)
+	j.decided = j.run(t)
 	j.panicked, t.panicked = t.panicked, nil
 }
 
@@ -222,7 +260,7 @@ func (j *job) decide(t *transaction) {
 func undamaged(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("bolt: %w: the file is damaged: %v", leadership.StoreUnavailable, v)
+			err = fmt.Errorf("the file is damaged: %v", v)
 		}
 	}()
 	return f()

@@ -1,0 +1,224 @@
+package bolt_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/bolt"
+)
+
+const pageSize = 4096
+
+// used makes a file with a history in it, and returns its bytes.
+func used(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "regent.db")
+	s, service := open(t, path, bolt.Clock{})
+	for i := range 40 {
+		r := ask("ann")
+		r.Election = electionOf(i)
+		if _, err := service.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func electionOf(i int) leadership.Election {
+	return leadership.Election("e" + strings.Repeat("x", i+1))
+}
+
+func TestADamagedFileIsRefusedInOneLineAndNotByACrash(t *testing.T) {
+	whole := used(t)
+	if s, err := bolt.Open(written(t, whole), bolt.Config{}); err != nil {
+		t.Fatalf("the whole file: %v", err)
+	} else {
+		s.Close()
+	}
+	for name, damage := range map[string]func([]byte) []byte{
+		"a flipped bit in the first meta page":  func(b []byte) []byte { b[36] ^= 1; return b },
+		"a flipped bit in the second meta page": func(b []byte) []byte { b[pageSize+36] ^= 1; return b },
+		"no meta page at all":                   func(b []byte) []byte { clear(b[:2*pageSize]); return b },
+		"cut short":                             func(b []byte) []byte { return b[:5*pageSize] },
+		"cut within the meta pages":             func(b []byte) []byte { return b[:pageSize+20] },
+		"zeroes from the third page on":         func(b []byte) []byte { clear(b[3*pageSize:]); return b },
+		"a page with another page's number":     func(b []byte) []byte { copy(b[4*pageSize:5*pageSize], b[:pageSize]); return b },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := written(t, damage(slices.Clone(whole)))
+			s, err := bolt.Open(path, bolt.Config{})
+			if err == nil {
+				defer s.Close()
+				t.Fatal("it was opened")
+			}
+			if !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 600 {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func written(t *testing.T, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "regent.db")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestEveryCommitIsSynced(t *testing.T) {
+	if s, _ := open(t, filepath.Join(t.TempDir(), "regent.db"), bolt.Clock{}); !s.Synced() {
+		t.Error("commits are not synced")
+	}
+}
+
+func TestAReadTellsNothingThatAPowerCutCouldStillUndo(t *testing.T) {
+	s, service := open(t, filepath.Join(t.TempDir(), "regent.db"), bolt.Clock{})
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	synced := s.Unsync()
+	impatient, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if l, err := service.Get(impatient, "jobs"); !errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("while the commit is being synced: got %+v, %v; want %s", l, err, leadership.StoreUnavailable)
+	}
+	read := make(chan error, 1)
+	go func() { _, err := service.Get(t.Context(), "jobs"); read <- err }()
+	synced()
+	if err := <-read; err != nil {
+		t.Errorf("once it is synced: %v", err)
+	}
+}
+
+func TestARenewalWhoseCallerHasGivenUpIsUnknownAndStaysSo(t *testing.T) {
+	s, service := open(t, filepath.Join(t.TempDir(), "regent.db"), bolt.Clock{})
+	g, err := service.Acquire(t.Context(), ask("ann"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := []leadership.Renewal{{Election: "jobs", CandidateID: "ann", KeyHash: g.Key.Hash(), Token: g.Token}}
+	release := s.Hold()
+	ctx, cancel := context.WithCancel(t.Context())
+	answers := make(chan []leadership.Renewed, 1)
+	go func() { answers <- s.Renew(ctx, lease) }()
+	cancel()
+	got := <-answers
+	lease[0].Token = 99 // the caller's again
+	release()
+	if _, err := service.Get(t.Context(), "jobs"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil { // behind the renewal
+		t.Fatal(err)
+	}
+	if err := got[0].Err; !errors.Is(err, leadership.StoreUnavailable) && !errors.Is(err, leadership.OutcomeUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatEndedBeforeABootIsNotRevivedByIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "regent.db")
+	uptime := time.Hour
+	clock := func(boot string) bolt.Clock {
+		return bolt.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
+	}
+	s, service := open(t, path, clock("boot-1"))
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	uptime += time.Minute // ann's lease is over, which nobody has recorded
+	other := ask("ann")
+	other.Election = "other"
+	if _, err := service.Acquire(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	uptime = time.Second
+	_, service = open(t, path, clock("boot-2"))
+	if _, err := service.CheckToken(t.Context(), leadership.TokenCheck{Election: "jobs", Token: 1}); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("the token of the lease that was over: got %v, want %s", err, leadership.TokenStale)
+	}
+	if l, err := service.Get(t.Context(), "other"); err != nil || l.ExpiresIn != leadership.DefaultLeaseDuration {
+		t.Errorf("the lease that was not: %v left, %v; want all of it", l.ExpiresIn, err)
+	}
+}
+
+func TestAClockThatWentBackWithinABootCountsAsAnotherBoot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "regent.db")
+	uptime := time.Hour
+	clock := bolt.Clock{BootID: "boot-1", SinceBoot: func() time.Duration { return uptime }}
+	s, service := open(t, path, clock)
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	uptime -= 30 * time.Minute // the machine's memory was restored from a snapshot
+	_, service = open(t, path, clock)
+	if l, err := service.Get(t.Context(), "jobs"); err != nil || l.ExpiresIn != leadership.DefaultLeaseDuration {
+		t.Errorf("%v left, %v; want a full lease", l.ExpiresIn, err)
+	}
+}
+
+func TestAFileThatWasRemovedIsServedNoLonger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "regent.db")
+	s, service := open(t, path, bolt.Clock{})
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path, bolt.Clock{}) // by somebody else
+	if _, err := service.Acquire(t.Context(), ask("ann")); !errors.Is(err, leadership.OutcomeUnknown) {
+		t.Errorf("got %v, want %s", err, leadership.OutcomeUnknown)
+	}
+	<-s.Broken()
+	if _, err := service.Get(t.Context(), "jobs"); !errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("a read: got %v, want %s", err, leadership.StoreUnavailable)
+	}
+}
+
+func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
+	s, service := open(t, filepath.Join(t.TempDir(), "regent.db"), bolt.Clock{})
+	for range 2 { // acquired, released, acquired, released
+		g, err := service.Acquire(t.Context(), ask("ann"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := service.Release(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := ask("ann")
+	other.Election = "other"
+	if _, err := service.Acquire(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SpoilEvent(leadership.EventID{Election: "jobs", Revision: 2}); err != nil {
+		t.Fatal(err)
+	}
+	events, err := s.Unannounced(t.Context(), 10)
+	if err != nil || len(events) != 2 || events[0].Election != "jobs" || events[0].Revision != 1 || events[1].Election != "other" {
+		t.Errorf("got %v, %v; want the first of jobs and that of other", events, err)
+	}
+	if err := s.MarkAnnounced(t.Context(), []leadership.EventID{events[0].ID(), events[1].ID()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Unannounced(t.Context(), 10); !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"jobs"`) {
+		t.Errorf("when nothing else waits: got %v, want %s for jobs", err, leadership.RecordCorrupt)
+	}
+}

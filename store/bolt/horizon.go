@@ -1,0 +1,48 @@
+package bolt
+
+import (
+	"context"
+	"sync"
+)
+
+// horizon says up to which transaction the file is durable. bbolt shows a transaction to readers once it is written and before it is synced;
+// what a reader has seen of one must not leave this package while a power cut could still undo it.
+type horizon struct {
+	mu    sync.Mutex
+	last  int           // the newest durable transaction; guarded by mu
+	moved chan struct{} // closed, and replaced, whenever there is news; guarded by mu
+}
+
+// move says that everything up to the transaction is durable, or, with 0, only that there is news.
+func (h *horizon) move(id int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = max(h.last, id)
+	close(h.moved)
+	h.moved = make(chan struct{})
+}
+
+// look returns whether the transaction is durable and, if it is not, what is closed when there is news.
+func (h *horizon) look(id int) (durable bool, moved <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return id <= h.last, h.moved
+}
+
+// await waits until the transaction that a reader saw is durable, or will never be.
+func (w *writer) await(ctx context.Context, id int) error {
+	for {
+		durable, moved := w.durable.look(id)
+		if durable {
+			return nil
+		}
+		if failed := w.failed.Load(); failed != nil {
+			return *failed
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return unavailable(ctx.Err())
+		}
+	}
+}

@@ -39,6 +39,11 @@
 // candidate, key): whoever has lost a reply asks again and gets what the first call would have got. The same
 // candidate with another key is somebody else, and waits like everyone else.
 //
+// A key is spent once its release was sent. A release whose reply was lost may still be under way, and would end a lease that the same key
+// was promised after it: so repeat the release until it is answered, or take a new key. (Once it was answered, the next grant has a
+// higher token, and the late release names a lease that is no more.) An acquire that is delayed until after the release grants a lease that
+// nobody knows of; it costs the others one lease duration, and no more.
+//
 // # Time
 //
 // With S the store's now in the deciding transaction, H the instant at which the last heartbeat was committed, D the lease

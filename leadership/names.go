@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Limits of names. A limit of 128 keeps every key of every store far below what the store allows.
@@ -28,11 +29,22 @@ func (e Election) Validate() error {
 	case len(e) > MaxElectionLength:
 		return fmt.Errorf("an election's name has at most %d characters, this one has %d", MaxElectionLength, len(e))
 	}
-	for i := range len(e) {
+	for i, r := range e {
 		inner := i > 0 && i < len(e)-1
-		if !lowerOrDigit(e[i]) && (!inner || !isOneOf(e[i], "._-")) {
+		if !lowerOrDigit(r) && (!inner || !strings.ContainsRune("._-", r)) {
 			return fmt.Errorf("an election's name is made of a-z, 0-9, '.', '_' and '-' and begins and ends with a letter or digit: %s has %q at position %d",
-				shown(string(e)), e[i:i+1], i+1)
+				shown(string(e)), r, i+1)
+		}
+	}
+	return nil
+}
+
+// validatePrefix reports why no election's name can begin so. A prefix may end where a name may not.
+func validatePrefix(prefix string) error {
+	for i, r := range prefix {
+		if i >= MaxElectionLength || !lowerOrDigit(r) && (i == 0 || !strings.ContainsRune("._-", r)) {
+			return fmt.Errorf("no election's name begins with %s: a name has at most %d characters of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit",
+				shown(prefix), MaxElectionLength)
 		}
 	}
 	return nil
@@ -49,24 +61,15 @@ func (c CandidateID) Validate() error {
 	case len(c) > MaxCandidateLength:
 		return fmt.Errorf("a candidate's id has at most %d characters, this one has %d", MaxCandidateLength, len(c))
 	}
-	for i := range len(c) {
-		if b := c[i]; !lowerOrDigit(b) && (b < 'A' || b > 'Z') && !isOneOf(b, "._@:-") {
-			return fmt.Errorf("a candidate's id is made of A-Z, a-z, 0-9 and \"._@:-\": %s has %q at position %d", shown(string(c)), c[i:i+1], i+1)
+	for i, r := range c {
+		if !lowerOrDigit(r) && (r < 'A' || r > 'Z') && !strings.ContainsRune("._@:-", r) {
+			return fmt.Errorf("a candidate's id is made of A-Z, a-z, 0-9 and \"._@:-\": %s has %q at position %d", shown(string(c)), r, i+1)
 		}
 	}
 	return nil
 }
 
-func lowerOrDigit(b byte) bool { return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' }
-
-func isOneOf(b byte, set string) bool {
-	for i := range len(set) {
-		if set[i] == b {
-			return true
-		}
-	}
-	return false
-}
+func lowerOrDigit(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
 
 // shown quotes what a caller sent, cut to what a person can read in a log line.
 func shown(s string) string {
@@ -93,8 +96,8 @@ const AnyRevision Revision = -1
 // KeySize is the length of a key in bytes.
 const KeySize = 32
 
-// Key is the secret of one incarnation of a candidate: 32 random bytes. It never prints itself, whatever the format; Text
-// gives it away on purpose.
+// Key is the secret of one incarnation of a candidate: 32 random bytes. It does not print itself, whatever the verb, nor does a struct that
+// has it in an exported field; in an unexported field fmt cannot see that it is a Key. Text gives it away on purpose.
 type Key [KeySize]byte
 
 // keyEncoding is strict, so that one key has one spelling.

@@ -20,20 +20,16 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 		return Change{}, err
 	}
 	ch := s.change()
+	if s.over() {
+		ch.expire(s.Guard) // its lock is that of the old configuration
+	}
+	event := EventConfigured
 	if r.Deleted {
-		ch.recreate()
+		event = EventRecreated // token, revision and a lock that still runs stay
 	}
-	ch.Record.Config = c.Config.explicit()
-	if !r.Deleted {
-		ch.announce(EventConfigured, "")
-	}
+	ch.Record.Deleted, ch.Record.Config = false, c.Config.explicit()
+	ch.announce(event, "")
 	return ch, nil
-}
-
-// recreate brings a tombstone back. Token, revision and a lock that still runs stay.
-func (c *Change) recreate() {
-	c.Record.Deleted = false
-	c.announce(EventRecreated, "")
 }
 
 // DeleteCommand deletes an election.
@@ -58,19 +54,16 @@ func Delete(s Snapshot, c DeleteCommand) (Change, error) {
 	if err := s.require(c.IfRevision); err != nil {
 		return Change{}, err
 	}
-	left, reason := s.blocked()
-	held := r.LeaderID != "" && reason == ReasonHeld && left > 0
-	if held && !c.Force {
+	if s.Live() && !c.Force {
 		return Change{}, s.refuse(LeaseHeld, "election %q is led by %q; wait for its release, or delete it by force", r.Election, r.LeaderID)
 	}
 	ch := s.change()
 	ch.Record.Deleted = true
 	switch {
-	case held:
-		end := r.LeaseEnd()
-		ch.vacate(EventDeleted, s.Now, max(end.Sub(s.Now), 0)+r.Config.LockDelay)
+	case s.Live():
+		ch.vacate(EventDeleted, s.Now, r.LeaseEnd().Sub(s.Now)+r.Config.LockDelay+s.Guard)
 	case r.LeaderID != "":
-		ch.expire()
+		ch.expire(s.Guard)
 		ch.announce(EventDeleted, "")
 	default:
 		ch.announce(EventDeleted, "")

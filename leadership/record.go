@@ -76,7 +76,7 @@ type Record struct {
 	Metadata      Metadata
 
 	EndedAt time.Time     // when the last lease ended, if LeaderID is empty and there was one
-	LockFor time.Duration // for how long from EndedAt nobody may lead
+	LockFor time.Duration // for how long from EndedAt nobody may lead, the store's guard included; 0 after a release
 }
 
 // LeaseEnd is the instant at which the lease ends unless a heartbeat is committed before it. It means nothing without a leader.
@@ -108,6 +108,11 @@ func (s Snapshot) Live() bool {
 	return s.Record.LeaderID != "" && s.Now.Before(s.Record.LeaseEnd())
 }
 
+// over says whether a lease was granted, has ended, and nobody has recorded that yet.
+func (s Snapshot) over() bool {
+	return s.Record.LeaderID != "" && !s.Now.Before(s.Record.LeaseEnd().Add(s.Guard))
+}
+
 // blocked returns how long it takes until a new lease may be granted, and why.
 func (s Snapshot) blocked() (time.Duration, Reason) {
 	r := s.Record
@@ -116,12 +121,10 @@ func (s Snapshot) blocked() (time.Duration, Reason) {
 		if left := end.Add(s.Guard).Sub(s.Now); left > 0 {
 			return left, ReasonHeld
 		}
-		r = r.vacated(end, r.Config.LockDelay)
+		r = r.vacated(end, r.Config.LockDelay+s.Guard)
 	}
-	if r.LockFor > 0 {
-		if left := r.EndedAt.Add(r.LockFor + s.Guard).Sub(s.Now); left > 0 {
-			return left, ReasonLockDelay
-		}
+	if left := r.EndedAt.Add(r.LockFor).Sub(s.Now); r.LockFor > 0 && left > 0 {
+		return left, ReasonLockDelay
 	}
 	return 0, ""
 }
@@ -175,7 +178,7 @@ func (s Snapshot) validate() error {
 	switch {
 	case r.Revision < 0 || r.Token < 0 || r.Token > MaxToken || int64(r.Token) > int64(r.Revision):
 		return fmt.Errorf("fencing token %d and revision %d cannot be", r.Token, r.Revision)
-	case r.LockFor < 0 || r.LockFor > MaxLockDelay+MaxLeaseDuration:
+	case r.LockFor < 0 || r.LockFor > MaxLockDelay+MaxLeaseDuration+clockTolerance:
 		return fmt.Errorf("a lock of %v cannot be", r.LockFor)
 	case r.EndedAt.After(s.Now.Add(clockTolerance)):
 		return errors.New("its last lease ended in the future")
@@ -186,8 +189,11 @@ func (s Snapshot) validate() error {
 }
 
 func (r Record) validateVacant() error {
-	if r.KeyHash != (KeyHash{}) || r.LeaseDuration != 0 || r.Metadata != "" || !r.HeartbeatAt.IsZero() {
+	switch {
+	case r.KeyHash != (KeyHash{}) || r.LeaseDuration != 0 || r.Metadata != "" || !r.HeartbeatAt.IsZero():
 		return errors.New("it has parts of a lease and no leader")
+	case r.EndedAt.IsZero() && (r.Token > 0 || r.LockFor > 0):
+		return errors.New("it had a leader, and the end of the last lease is missing")
 	}
 	return nil
 }

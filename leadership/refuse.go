@@ -18,15 +18,17 @@ func (s Snapshot) refuseUnseen() error {
 // refuseHeld tells a candidate who leads, what is left, and why it has to wait.
 func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) error {
 	r := s.Record
-	if reason == ReasonHeld && r.LeaderID == by {
+	if reason == ReasonHeld && s.Live() && r.LeaderID == by {
 		reason = ReasonIncarnation
 	}
 	in := left.Round(time.Millisecond)
 	var detail string
-	switch reason {
-	case ReasonLockDelay:
+	switch {
+	case reason == ReasonHeld && !s.Live():
+		detail = fmt.Sprintf("the lease of %q on election %q has just ended; the next is granted in %v, for the clocks of the store's servers may differ; try again then", r.LeaderID, r.Election, in)
+	case reason == ReasonLockDelay:
 		detail = fmt.Sprintf("nobody may lead election %q for another %v: its last lease ended without a release, or by force; try again then", r.Election, in)
-	case ReasonIncarnation:
+	case reason == ReasonIncarnation:
 		detail = fmt.Sprintf("%q leads election %q already, with another key; renew with that key, or try again in %v", by, r.Election, in)
 	default:
 		detail = fmt.Sprintf("%q leads election %q; its lease ends in %v unless it renews; try again then", r.LeaderID, r.Election, in)
@@ -48,6 +50,9 @@ func (s Snapshot) refuseLost(c Renewal) error {
 		return s.refuse(LeaseLost, "the lease of election %q with fencing token %d was granted with another key; stop acting as its leader", r.Election, c.Token)
 	case s.Live():
 		return s.refuse(LeaseLost, "%q leads election %q with fencing token %d: stop acting as its leader", r.LeaderID, r.Election, r.Token)
+	}
+	if !s.exists() {
+		return s.refuse(LeaseLost, "nobody ever led election %q: stop acting as its leader, and acquire", r.Election)
 	}
 	return s.refuse(LeaseLost, "nobody leads election %q, and its newest fencing token is %d: stop acting as its leader, and acquire again", r.Election, r.Token)
 }

@@ -33,6 +33,9 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 	if r.Key != nil {
 		key = *r.Key
 	}
+	if err := key.validate(); err != nil {
+		return AcquireCommand{}, none, invalid("key", err)
+	}
 	return AcquireCommand{
 		CandidateID:   r.CandidateID,
 		KeyHash:       key.Hash(),
@@ -59,6 +62,9 @@ func (r LeaseRequest) renewal() (Renewal, error) {
 	if err := validateNames(r.Election, r.CandidateID); err != nil {
 		return Renewal{}, err
 	}
+	if err := r.Key.validate(); err != nil {
+		return Renewal{}, invalid("key", err)
+	}
 	if err := r.Token.validate(); err != nil {
 		return Renewal{}, invalid("fencingToken", err)
 	}
@@ -77,6 +83,14 @@ func (r TokenCheck) validate() error {
 	}
 	if err := r.Token.validate(); err != nil {
 		return invalid("fencingToken", err)
+	}
+	return nil
+}
+
+// validate refuses the zero Key, which nobody drew: it was forgotten.
+func (k Key) validate() error {
+	if k == (Key{}) {
+		return errors.New("a key of zeroes only is no secret; draw 32 random bytes")
 	}
 	return nil
 }
@@ -114,11 +128,8 @@ type ListRequest struct {
 }
 
 func (r ListRequest) validate() (limit int, err error) {
-	if r.Prefix != "" {
-		// A prefix may end where a name may not.
-		if err := Election(r.Prefix + "0").Validate(); err != nil {
-			return 0, invalid("prefix", err)
-		}
+	if err := validatePrefix(r.Prefix); err != nil {
+		return 0, invalid("prefix", err)
 	}
 	if r.After != "" {
 		if err := r.After.Validate(); err != nil {

@@ -45,8 +45,8 @@ func (c *Change) vacate(t EventType, endedAt time.Time, lockFor time.Duration) {
 }
 
 // expire records the end of a lease that ran out by itself.
-func (c *Change) expire() {
-	c.vacate(EventExpired, c.Record.LeaseEnd(), c.Record.Config.LockDelay)
+func (c *Change) expire(guard time.Duration) {
+	c.vacate(EventExpired, c.Record.LeaseEnd(), c.Record.Config.LockDelay+guard)
 }
 
 // AcquireCommand asks to lead.
@@ -80,7 +80,7 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	}
 	ch := s.change()
 	if r.LeaderID != "" {
-		ch.expire()
+		ch.expire(s.Guard)
 	}
 	ch.grant(c, s.Now)
 	return ch, nil
@@ -151,6 +151,8 @@ func Renew(s Snapshot, c Renewal) (Change, error) {
 // Release ends the caller's lease, so that the next candidate need not wait. A lease that has ended already is left as it is,
 // whoever leads now: a second release is done like the first. One that has run out unnoticed is recorded as expired.
 //
+// Who has sent a release must not acquire with the same key before it was answered: see the package's "Identity".
+//
 // Error: LeaseLost, if the token is not one that the caller can have been granted: that of somebody else's live lease, or a future one.
 func Release(s Snapshot, c Renewal) (Change, error) {
 	r := s.Record
@@ -164,18 +166,18 @@ func Release(s Snapshot, c Renewal) (Change, error) {
 	if s.Live() {
 		ch.vacate(EventReleased, s.Now, 0)
 	} else {
-		ch.expire()
+		ch.expire(s.Guard)
 	}
 	return ch, nil
 }
 
 // Expire records that the lease has run out, if it has: somebody has to say so when no candidate is there to take it.
 func Expire(s Snapshot) (Change, error) {
-	if left, reason := s.blocked(); s.Record.LeaderID == "" || left > 0 && reason == ReasonHeld {
+	if !s.over() {
 		return Change{}, nil
 	}
 	ch := s.change()
-	ch.expire()
+	ch.expire(s.Guard)
 	return ch, nil
 }
 
@@ -187,7 +189,7 @@ func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 		return Change{}, nil
 	}
 	ch := s.change()
-	ch.vacate(EventExpired, before, r.Config.LockDelay)
+	ch.vacate(EventExpired, before, r.Config.LockDelay+s.Guard)
 	return ch, nil
 }
 

@@ -174,3 +174,79 @@ func TestAKeyHasOneSpelling(t *testing.T) {
 		}
 	}
 }
+
+func TestConfiguringAnElectionWhoseLeaseIsOverRecordsThatFirstUnderTheOldLockDelay(t *testing.T) {
+	s := held(t, 40*time.Second)
+	s.Record.Config.LockDelay = time.Minute
+	ch, err := leadership.Configure(s, leadership.ConfigureCommand{})
+	if err != nil || len(ch.Events) != 2 || ch.Events[0].Type != leadership.EventExpired || ch.Events[1].Type != leadership.EventConfigured || ch.Events[1].LeaderID != "" {
+		t.Fatalf("got %+v, %v; want expired and configured", ch.Events, err)
+	}
+	s = apply(s, ch)
+	if _, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}); !errors.Is(err, leadership.LeaseHeld) {
+		t.Errorf("during the lock that ran: got %v, want %s", err, leadership.LeaseHeld)
+	}
+}
+
+func TestALeaseThatEndedInAnyWayButByItsReleaseIsFollowedAGuardLater(t *testing.T) {
+	bob := leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}
+	for name, end := range map[string]func(leadership.Snapshot) (leadership.Change, error){
+		"deleted by force": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+		},
+		"renewed too late": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Lapse(s, 1, s.Record.HeartbeatAt, s.Record.LeaseEnd())
+		},
+		"released too late": func(s leadership.Snapshot) (leadership.Change, error) {
+			s.Now = s.Record.LeaseEnd()
+			return leadership.Release(s, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1})
+		},
+	} {
+		s := held(t, 10*time.Second)
+		promised := s.Record.LeaseEnd()
+		ch, err := end(s)
+		if err != nil || ch.Record.LeaderID != "" {
+			t.Fatalf("%s: got %+v, %v", name, ch, err)
+		}
+		s = apply(s, ch)
+		s.Record.Deleted = false
+		s.Now = promised.Add(guard - time.Microsecond)
+		if _, err := leadership.Acquire(s, bob); !errors.Is(err, leadership.LeaseHeld) {
+			t.Errorf("%s: within the guard: got %v, want %s", name, err, leadership.LeaseHeld)
+		}
+		s.Now = promised.Add(guard)
+		if _, err := leadership.Acquire(s, bob); err != nil {
+			t.Errorf("%s: after the guard: %v", name, err)
+		}
+	}
+}
+
+func TestVerifyRefusesALockWithoutABeginning(t *testing.T) {
+	s := held(t, time.Second)
+	ch, err := leadership.Release(s, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = apply(s, ch)
+	newest := leadership.Newest{Revision: 2, Token: 1}
+	if err := leadership.Verify(s, newest); err != nil {
+		t.Fatal(err)
+	}
+	s.Record.LockFor, s.Record.EndedAt = time.Hour, time.Time{}
+	if err := leadership.Verify(s, newest); !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("got %v, want %s", err, leadership.RecordCorrupt)
+	}
+}
+
+func TestTheLongestLeaseDeletedByForceUnderTheLongestLockDelayStillVerifies(t *testing.T) {
+	s := held(t, 0)
+	s.Record.LeaseDuration, s.Record.Config.LockDelay = leadership.MaxLeaseDuration, leadership.MaxLockDelay
+	s.Now = s.Now.Add(-guard / 2) // read at a server that is behind the one that committed the lease
+	ch, err := leadership.Delete(s, leadership.DeleteCommand{Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := leadership.Verify(apply(s, ch), leadership.Newest{Revision: 2, Token: 1}); err != nil {
+		t.Error(err)
+	}
+}

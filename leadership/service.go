@@ -258,16 +258,27 @@ func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (
 // batchParallelism is how many elections of one batch are looked at side by side.
 const batchParallelism = 16
 
-// each calls do(0) to do(n-1), a few at a time, and waits for all.
+// each calls do(0) to do(n-1), a few at a time, and waits for all. A panic of one becomes the caller's.
 func each(n int, do func(int)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, batchParallelism)
+	panics := make(chan any, n)
 	for i := range n {
 		slots <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-slots }()
+			defer func() {
+				if v := recover(); v != nil {
+					panics <- v
+				}
+				<-slots
+			}()
 			do(i)
 		})
 	}
 	wg.Wait()
+	select {
+	case v := <-panics:
+		panic(v)
+	default:
+	}
 }

@@ -12,33 +12,55 @@ import (
 // BatchRenew renews up to leadership.MaxBatch leases, no election twice. The results stand in the order of the requests; the error is for
 // a batch that failed as a whole.
 func (c *Client) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
-	return c.batch(ctx, "renewals", len(batch), call{
+	return c.batch(ctx, "renewals", each(batch, ofRenewal), call{
 		name: "batch renew", path: wire.PathBatchRenew, mutates: true, body: wire.NewRenewals(batch),
 	})
 }
 
 // BatchCheckTokens checks up to leadership.MaxBatch tokens, no election twice. The results stand in the order of the checks.
 func (c *Client) BatchCheckTokens(ctx context.Context, batch []leadership.TokenCheck) ([]leadership.Result, error) {
-	return c.batch(ctx, "checks", len(batch), call{
+	return c.batch(ctx, "checks", each(batch, ofCheck), call{
 		name: "batch check tokens", path: wire.PathBatchCheckTokens, body: wire.NewChecks(batch),
 	})
 }
 
-func (c *Client) batch(ctx context.Context, field string, n int, k call) ([]leadership.Result, error) {
+// each is what the results of a batch have to say.
+func each[T any](batch []T, of func(T) expected) []expected {
+	all := make([]expected, len(batch))
+	for i, r := range batch {
+		all[i] = of(r)
+	}
+	return all
+}
+
+// batch makes a call that is answered with results, each as expected at its place. If one is not, none is believed.
+func (c *Client) batch(ctx context.Context, field string, all []expected, k call) ([]leadership.Result, error) {
 	var answer wire.Results
 	k.method, k.answer = http.MethodPost, &answer
 	if err := c.do(ctx, k); err != nil {
 		return nil, err
 	}
-	if len(answer.Results) != n {
-		return nil, misread(k.name, k.mutates, fmt.Errorf("%d results for %d %s", len(answer.Results), n, field))
+	if len(answer.Results) != len(all) {
+		return nil, misread(k.name, k.mutates, fmt.Errorf("%d results for %d %s", len(answer.Results), len(all), field))
 	}
-	results := make([]leadership.Result, n)
+	results := make([]leadership.Result, len(all))
 	for i, r := range answer.Results {
 		var err error
-		if results[i], err = r.Leadership(wire.At(field, i)); err != nil {
+		if results[i], err = result(r, wire.At(field, i), all[i]); err != nil {
 			return nil, misread(k.name, k.mutates, err)
 		}
 	}
 	return results, nil
+}
+
+// result reads the answer to the entry at the pointer.
+func result(w wire.Result, at string, x expected) (leadership.Result, error) {
+	if w.Election != x.election {
+		return leadership.Result{}, fmt.Errorf("its result at %s is about election %s, not %q", at, wire.Quote(string(w.Election)), x.election)
+	}
+	r, err := w.Leadership(at)
+	if err == nil && r.Err == nil {
+		err = x.match(r.Lease)
+	}
+	return r, err
 }

@@ -26,6 +26,9 @@ func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (lead
 		return leadership.Grant{}, err
 	}
 	lease, err := answer.Leadership()
+	if err == nil {
+		err = expected{election: r.Election, held: true, leader: r.CandidateID}.match(lease)
+	}
 	if err != nil {
 		return leadership.Grant{}, misread("acquire", true, err)
 	}
@@ -41,28 +44,28 @@ func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (lead
 
 // Renew keeps the caller's lease.
 func (c *Client) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	return c.lease(ctx, r.Election, call{
+	return c.lease(ctx, ofRenewal(r), call{
 		name: "renew", method: http.MethodPost, suffix: wire.Renew, mutates: true, body: wire.NewLeaseRequest(r),
 	})
 }
 
 // Release ends the caller's lease.
 func (c *Client) Release(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	return c.lease(ctx, r.Election, call{
+	return c.lease(ctx, expected{election: r.Election}, call{
 		name: "release", method: http.MethodPost, suffix: wire.Release, mutates: true, body: wire.NewLeaseRequest(r),
 	})
 }
 
 // CheckToken returns the lease if the token is that of the present leader.
 func (c *Client) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
-	return c.lease(ctx, r.Election, call{
+	return c.lease(ctx, ofCheck(r), call{
 		name: "check token", method: http.MethodPost, suffix: wire.CheckToken, body: wire.TokenCheck{FencingToken: r.Token},
 	})
 }
 
 // Get reads an election, strongly.
 func (c *Client) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
-	return c.lease(ctx, e, call{name: "get", method: http.MethodGet, query: url.Values{"consistency": {"strong"}}})
+	return c.lease(ctx, expected{election: e}, call{name: "get", method: http.MethodGet, query: url.Values{"consistency": {"strong"}}})
 }
 
 // List reads a page of elections in the order of their names.
@@ -94,6 +97,9 @@ func (c *Client) Events(ctx context.Context, r leadership.EventsRequest) ([]lead
 		return nil, err
 	}
 	events, err := answer.Leadership()
+	if err == nil {
+		err = matchEvents(r.Election, events)
+	}
 	if err != nil {
 		return nil, misread("events", false, err)
 	}
@@ -102,7 +108,7 @@ func (c *Client) Events(ctx context.Context, r leadership.EventsRequest) ([]lead
 
 // Configure sets an election's configuration.
 func (c *Client) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
-	return c.lease(ctx, r.Election, call{
+	return c.lease(ctx, expected{election: r.Election}, call{
 		name: "configure", method: http.MethodPut, ifMatch: wire.IfMatch(r.IfRevision), mutates: true, body: wire.NewConfigureRequest(r.Config),
 	})
 }
@@ -113,19 +119,22 @@ func (c *Client) Delete(ctx context.Context, r leadership.DeleteRequest) (leader
 	if r.Force {
 		query.Set("force", "true")
 	}
-	return c.lease(ctx, r.Election, call{
+	return c.lease(ctx, expected{election: r.Election}, call{
 		name: "delete", method: http.MethodDelete, ifMatch: wire.IfMatch(r.IfRevision), mutates: true, query: query,
 	})
 }
 
-// lease makes a call that is answered with a lease.
-func (c *Client) lease(ctx context.Context, e leadership.Election, k call) (leadership.Lease, error) {
+// lease makes a call that is answered with a lease, one that is as expected.
+func (c *Client) lease(ctx context.Context, x expected, k call) (leadership.Lease, error) {
 	var answer wire.Lease
 	k.answer = &answer
-	if err := c.about(ctx, e, k); err != nil {
+	if err := c.about(ctx, x.election, k); err != nil {
 		return leadership.Lease{}, err
 	}
 	lease, err := answer.Leadership()
+	if err == nil {
+		err = x.match(lease)
+	}
 	if err != nil {
 		return leadership.Lease{}, misread(k.name, k.mutates, err)
 	}

@@ -31,7 +31,7 @@ const defaultTimeout = 30 * time.Second
 func New(c Config) (*Client, error) {
 	server, err := parseServer(c.Server)
 	if err != nil {
-		return nil, fmt.Errorf("client: server %q: %w", c.Server, err)
+		return nil, fmt.Errorf("client: the server's address: %w", err)
 	}
 	client := &Client{server: server, http: http.Client{Timeout: defaultTimeout}}
 	if c.HTTP != nil {
@@ -41,20 +41,22 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
+// parseServer repeats nothing of the address in its errors: somebody may have put a password in.
 func parseServer(server string) (string, error) {
+	if scheme, _, ok := strings.Cut(server, "://"); !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return "", errors.New("it must begin with http:// or https://, as in http://127.0.0.1:8080")
+	}
 	u, err := url.Parse(server)
 	var parse *url.Error
 	switch {
+	case err == nil && u.User != nil, err != nil && strings.Contains(server, "@"):
+		return "", errors.New("it must not have a user or a password in it")
 	case errors.As(err, &parse):
-		return "", parse.Err // it would repeat the URL
+		return "", parse.Err // without the URL
 	case err != nil:
 		return "", err
-	case u.Scheme != "http" && u.Scheme != "https":
-		return "", errors.New(`it must begin with http:// or https://, as in "http://127.0.0.1:8080"`)
 	case u.Hostname() == "":
 		return "", errors.New("it names no host")
-	case u.User != nil:
-		return "", errors.New("it must not have a user or a password in it")
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(server, "#"):
 		return "", errors.New("it must end with its path, without ? and #")
 	}

@@ -131,9 +131,9 @@ func lostCode(mutates bool) leadership.Code {
 	return leadership.StoreUnavailable
 }
 
-// misread is the error of a success that cannot be read: whatever was to be done may have been done.
+// misread is the error of a success that cannot be read, or answers another call: whatever was to be done may have been done.
 func misread(name string, mutates bool, err error) error {
-	return fmt.Errorf("client: %s: %w: the server's reply cannot be read: %w", name, lostCode(mutates), err)
+	return fmt.Errorf("client: %s: %w: the server's reply is no answer to this call: %w", name, lostCode(mutates), err)
 }
 
 // read takes a reply apart: an answer, a problem, or something that no server of Regent says.

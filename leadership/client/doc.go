@@ -7,5 +7,8 @@
 // reached, or the call would have changed nothing anyway. OutcomeUnknown: the request may have arrived and the answer did not, so
 // that it may have been done; the same call again finds out. The client does not try again by itself.
 //
+// A success is believed only if it answers the call: it is about the election asked for and, where the caller was to hold its lease, says so of
+// this candidate and this token. Any other is an OutcomeUnknown, or a StoreUnavailable where nothing could be changed.
+//
 // A lease counts from when its request was sent. Read a clock that runs while the machine sleeps before the call, not after it.
 package client

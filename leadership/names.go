@@ -33,7 +33,7 @@ func (e Election) Validate() error {
 		inner := i > 0 && i < len(e)-1
 		if !lowerOrDigit(r) && (!inner || !strings.ContainsRune("._-", r)) {
 			return fmt.Errorf("an election's name is made of a-z, 0-9, '.', '_' and '-' and begins and ends with a letter or digit: %s has %q at position %d",
-				shown(string(e)), r, i+1)
+				shown(string(e)), string(r), i+1)
 		}
 	}
 	return nil
@@ -63,7 +63,7 @@ func (c CandidateID) Validate() error {
 	}
 	for i, r := range c {
 		if !lowerOrDigit(r) && (r < 'A' || r > 'Z') && !strings.ContainsRune("._@:-", r) {
-			return fmt.Errorf("a candidate's id is made of A-Z, a-z, 0-9 and \"._@:-\": %s has %q at position %d", shown(string(c)), r, i+1)
+			return fmt.Errorf("a candidate's id is made of A-Z, a-z, 0-9 and \"._@:-\": %s has %q at position %d", shown(string(c)), string(r), i+1)
 		}
 	}
 	return nil

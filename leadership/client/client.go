@@ -31,7 +31,7 @@ const defaultTimeout = 30 * time.Second
 func New(c Config) (*Client, error) {
 	server, err := parseServer(c.Server)
 	if err != nil {
-		return nil, fmt.Errorf("client: the server's address: %w", err)
+		return nil, fmt.Errorf("client: %w", err)
 	}
 	client := &Client{server: server, http: http.Client{Timeout: defaultTimeout}}
 	if c.HTTP != nil {
@@ -43,22 +43,22 @@ func New(c Config) (*Client, error) {
 
 // parseServer repeats nothing of the address in its errors: somebody may have put a password in.
 func parseServer(server string) (string, error) {
-	if scheme, _, ok := strings.Cut(server, "://"); !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		return "", errors.New("it must begin with http:// or https://, as in http://127.0.0.1:8080")
+	if scheme, _, _ := strings.Cut(server, "://"); !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return "", errors.New("a server's address begins with http:// or https://, such as http://127.0.0.1:8080")
 	}
 	u, err := url.Parse(server)
 	var parse *url.Error
 	switch {
 	case err == nil && u.User != nil, err != nil && strings.Contains(server, "@"):
-		return "", errors.New("it must not have a user or a password in it")
+		return "", errors.New("a server's address must not have a user or a password in it")
 	case errors.As(err, &parse):
-		return "", parse.Err // without the URL
+		return "", fmt.Errorf("a server's address is a URL, and this is none: %w", parse.Err) // parse would repeat it
 	case err != nil:
 		return "", err
 	case u.Hostname() == "":
-		return "", errors.New("it names no host")
+		return "", errors.New("a server's address names a host, and this one does not")
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(server, "#"):
-		return "", errors.New("it must end with its path, without ? and #")
+		return "", errors.New("a server's address ends with its path, without ? and #")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }

@@ -48,8 +48,7 @@ bench: ## measure every store: grant+release and renewals at 1, 64 and 512 calle
 	$(WITH_EMULATORS) go test -run '^$$' -bench . -timeout 30m ./store/...
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
-	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' | \
-	while read -r pkg name; do echo "$$pkg $$name"; go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg"; done
+	@test/fuzz.sh $(FUZZTIME)
 
 emulators: ## start the emulators, print their variables, and stay until interrupted
 	@go run ./cmd/emulators

@@ -25,7 +25,7 @@ func dial(ctx context.Context, emulator string, extra []grpc.DialOption) (*apiv1
 		return nil, err
 	}
 	// No retries beneath this package: a commit that is sent again behind its back would be refused by the guard that the first one
-	// moved, and a change that was made would be reported as refused.
+	// moved, and a change that was made would be reported as refused. (gRPC's own are switched off as each connection is made.)
 	client.CallOptions = &apiv1.CallOptions{}
 	return client, nil
 }
@@ -40,6 +40,7 @@ func clientOptions(emulator string, extra []grpc.DialOption) ([]option.ClientOpt
 		// With this, Linux gives a connection up when what was sent is not acknowledged for as long as Timeout; else a connection that died
 		// silently would fail every call for a quarter of an hour.
 		option.WithGRPCDialOption(grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: rpcTimeout})),
+		option.WithGRPCDialOption(grpc.WithDisableRetry()),
 	}
 	for _, o := range extra {
 		options = append(options, option.WithGRPCDialOption(o))
@@ -52,6 +53,7 @@ func dialEmulator(host string, extra []grpc.DialOption) (*grpc.ClientConn, error
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithPerRPCCredentials(owner{}),
 		grpc.WithNoProxy(),
+		grpc.WithDisableRetry(),
 	}
 	return grpc.NewClient("passthrough:///"+host, append(options, extra...)...)
 }

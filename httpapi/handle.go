@@ -102,7 +102,7 @@ const statusClientGone = 499
 // logRequest writes the request's line. Its route stands for its path, which a caller can fill with anything.
 func (a *api) logRequest(r *http.Request, id string, e *exchange, err error, took time.Duration) {
 	status := e.status
-	if err != nil && errors.Is(r.Context().Err(), context.Canceled) {
+	if err != nil && errors.Is(context.Cause(r.Context()), context.Canceled) { // a server that drains gives a cause of its own
 		status = statusClientGone
 	}
 	attrs := []slog.Attr{

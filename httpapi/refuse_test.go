@@ -228,7 +228,7 @@ func TestParametersThatAreWrong(t *testing.T) {
 		{name: "an unknown parameter", request: list + "filter=x", status: 400, code: wrong, detail: `query parameter "filter" is not known here; there are: prefix, pageSize, pageToken`},
 		{name: "a parameter in another case", request: list + "pagesize=1", status: 400, code: wrong, detail: `"pagesize" is not known here`},
 		{name: "a repeated parameter", request: list + "prefix=a&prefix=b", status: 400, code: wrong, detail: "prefix stands in the query 2 times", where: "prefix"},
-		{name: "a bad prefix", request: list + "prefix=A", status: 400, code: wrong, detail: `has "A" at position 1`, where: "prefix"},
+		{name: "a bad prefix", request: list + "prefix=A", status: 400, code: wrong, detail: `no election's name begins with "A"`, where: "prefix"},
 		{name: "a page of nothing", request: list + "pageSize=0", status: 400, code: wrong, detail: "pageSize is from 1 to 1000, not 0", where: "pageSize"},
 		{name: "a negative page", request: list + "pageSize=-1", status: 400, code: wrong, detail: "pageSize is from 1 to 1000, not -1", where: "pageSize"},
 		{name: "a huge page", request: list + "pageSize=1000000000", status: 400, code: wrong, detail: "pageSize is from 1 to 1000", where: "pageSize"},
@@ -256,6 +256,12 @@ func TestParametersThatAreWrong(t *testing.T) {
 		{name: "two conditions", request: toConfigure, body: `{}`, headers: []string{"If-Match", "\"1\"\n\"2\""}, status: 400, code: wrong, detail: "weak tags and lists are not taken", where: "If-Match"},
 		{name: "a condition without quotes", request: toConfigure, body: `{}`, headers: []string{"If-Match", "1"}, status: 400, code: wrong, detail: "If-Match is one entity tag", where: "If-Match"},
 		{name: "a condition on nothing", request: toConfigure, body: `{}`, headers: []string{"If-Match", `"0"`}, status: 400, code: wrong, detail: "If-Match is one entity tag", where: "If-Match"},
+		{name: "If-None-Match of a configuration", request: toConfigure, body: `{}`, headers: []string{"If-None-Match", "*"}, status: 400, code: wrong, detail: "If-None-Match is for reads, and this is a PUT; leave it out", where: "If-None-Match"},
+		{name: "If-None-Match of a delete", request: toDelete + "?force=true", headers: []string{"If-None-Match", `"1"`}, status: 400, code: wrong, detail: "that you expect in If-Match", where: "If-None-Match"},
+		{name: "If-None-Match of a renewal", request: toRenew, body: asLeader, headers: []string{"If-None-Match", `"1"`}, status: 400, code: wrong, detail: "and this is a POST", where: "If-None-Match"},
+		{name: "If-Match of an acquire", request: toAcquire, body: candidate, headers: []string{"If-Match", `"1"`}, status: 400, code: wrong, detail: "If-Match is for PUT and DELETE, and this is a POST; leave it out", where: "If-Match"},
+		{name: "If-Match of a batch", request: toBatch, body: `{"renewals":[]}`, headers: []string{"If-Match", "*"}, status: 400, code: wrong, detail: "and this is a POST", where: "If-Match"},
+		{name: "If-Match of a read", request: "GET /v1/elections/planner", headers: []string{"If-Match", `"1"`}, status: 400, code: wrong, detail: "and this is a GET", where: "If-Match"},
 		{name: "a stale condition", request: toDelete + "?force=true", headers: []string{"If-Match", `"7"`}, status: 412, code: leadership.RevisionMismatch, detail: "at revision 1, not 7"},
 	})
 }

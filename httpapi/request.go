@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,19 @@ func admit(r *http.Request) error {
 		if r.ContentLength != 0 {
 			return refuse(leadership.InvalidArgument, "a %s of this API has no body", r.Method)
 		}
+	}
+	return admitCondition(r)
+}
+
+// admitCondition refuses a condition that the method does not take: to do without it what was asked for only with it would surprise.
+func admitCondition(r *http.Request) error {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	changes := r.Method == http.MethodPut || r.Method == http.MethodDelete
+	switch {
+	case !reads && r.Header.Values("If-None-Match") != nil:
+		return wrong("If-None-Match", "If-None-Match is for reads, and this is a %s; leave it out, or give a PUT or DELETE the revision that you expect in If-Match", r.Method)
+	case !changes && r.Header.Values("If-Match") != nil:
+		return wrong("If-Match", "If-Match is for PUT and DELETE, and this is a %s; leave it out", r.Method)
 	}
 	return nil
 }
@@ -67,11 +81,17 @@ func decode(w http.ResponseWriter, r *http.Request, limit int64, into any) error
 	if err := isJSON(r.Header); err != nil {
 		return err
 	}
+	tooLarge := refuse(wire.PayloadTooLarge, "the body of this call has at most %d bytes", limit)
+	if r.ContentLength > limit {
+		w.Header().Set("Connection", "close") // else net/http would wait for the body before it sends the answer
+		return tooLarge
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return refuse(wire.PayloadTooLarge, "the body of this call has at most %d bytes", limit)
+	case errors.As(err, new(*http.MaxBytesError)):
+		return tooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return refuse(wire.RequestTimeout, "the body did not come in time, and nothing was done; send it again")
 	case err != nil:
 		return refuse(leadership.InvalidArgument, "the body ended before all of it had come")
 	}

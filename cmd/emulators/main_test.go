@@ -94,11 +94,11 @@ func TestTheCommandGetsTheHostAndNoForcedSource(t *testing.T) {
 }
 
 func TestWhatTheTestsSkippedIsListedAtTheEnd(t *testing.T) {
-	cmd, _, stderr := command(one(t), "--only", "spanner", "--", "sh", "-c", `echo b >>"$REGENT_SKIPPED_LOG"; echo a >>"$REGENT_SKIPPED_LOG"; exit 3`)
+	cmd, _, stderr := command(one(t), "--only", "spanner", "--", "sh", "-c", `for t in "b.test TestTwo/x: why" "b.test TestTwo/y/z: why" "a.test TestOne: why" "a.test TestOne: why: else"; do echo "$t"; done >>"$REGENT_SKIPPED_LOG"; exit 3`)
 	if got := status(t, cmd); got != 3 {
 		t.Errorf("exit status %d, want the command's 3", got)
 	}
-	if want := "emulators: tests that proved nothing: 2\na\nb\n"; stderr.String() != want {
+	if want := "emulators: tests that proved nothing: 4\nwhy\n  2: a.test TestOne, b.test TestTwo (2)\nwhy: else\n  1: a.test TestOne\n"; stderr.String() != want {
 		t.Errorf("standard error %q, want %q", stderr, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -29,23 +30,49 @@ func newSkippedLog() (skippedLog, error) {
 	return skippedLog{path: f.Name(), own: true}, f.Close()
 }
 
-// tell writes the lines to w, if there are any. A file that belongs to someone
-// further out is left for them to tell of.
+// tell writes to w which tests were skipped and why, if there are any. A file that
+// belongs to someone further out is left for them to tell of.
 func (l skippedLog) tell(w io.Writer) error {
 	if !l.own {
 		return nil
 	}
 	text, err := os.ReadFile(l.path)
-	if err != nil {
+	if err != nil || len(text) == 0 {
 		return err
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if lines[0] == "" {
-		return nil
-	}
-	slices.Sort(lines)
-	_, err = fmt.Fprintf(w, "emulators: tests that proved nothing: %d\n%s\n", len(lines), strings.Join(lines, "\n"))
+	_, err = io.WriteString(w, summary(strings.Split(strings.TrimSpace(string(text)), "\n")))
 	return err
+}
+
+// summary has each cause once, and then its tests; one that was skipped in many parts
+// is named once, with their number.
+func summary(lines []string) string {
+	causes := map[string]map[string]int{} // the parts of each test of each cause
+	for _, line := range lines {
+		test, cause, _ := strings.Cut(line, ": ")
+		test, _, _ = strings.Cut(test, "/")
+		if causes[cause] == nil {
+			causes[cause] = map[string]int{}
+		}
+		causes[cause][test]++
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "emulators: tests that proved nothing: %d\n", len(lines))
+	for _, cause := range slices.Sorted(maps.Keys(causes)) {
+		fmt.Fprintf(&b, "%s\n  %d: %s\n", cause, len(causes[cause]), names(causes[cause]))
+	}
+	return b.String()
+}
+
+func names(tests map[string]int) string {
+	var all []string
+	for _, test := range slices.Sorted(maps.Keys(tests)) {
+		if parts := tests[test]; parts > 1 {
+			test = fmt.Sprintf("%s (%d)", test, parts)
+		}
+		all = append(all, test)
+	}
+	return strings.Join(all, ", ")
 }
 
 func (l skippedLog) close() error {

@@ -50,7 +50,9 @@ Exit codes:
   5  the server, or its store, could not be reached
   6  the wait for the lease timed out
 
-Data is written to standard output, everything else to standard error. There is no colour.`
+Data is written to standard output, everything else to standard error. There is no colour. With --output json an error is
+one line of JSON on standard error, a problem document of the API: code, detail and, where they apply, leaderId,
+fencingToken, expiresInMs, retryAfterMs.`
 
 const (
 	groupService  = "service"

@@ -40,6 +40,10 @@ func (c *cli) report(cmd *cobra.Command, err error) int {
 	if code == exitDone {
 		return code
 	}
+	if c.wantsDocument(cmd) {
+		c.printProblem(err)
+		return code
+	}
 	fmt.Fprintf(c.err, "regent: %s\n", c.sentence(err))
 	if advice := c.advice(cmd, err); advice != "" {
 		fmt.Fprintln(c.err, advice)
@@ -70,13 +74,23 @@ func stdoutClosed(err error) bool {
 
 func unreachable(err error) bool {
 	return errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown) ||
-		errors.Is(err, wire.Draining) || errors.Is(err, context.DeadlineExceeded) || noServer(err) != nil
+		errors.Is(err, wire.Draining) || errors.Is(err, wire.RequestTimeout) || errors.Is(err, context.DeadlineExceeded) || noServer(err) != nil
 }
 
-// noServer is the cause if no answer came from a server at all.
+// storeError is a store that this process could not open or prepare.
+type storeError struct {
+	spec string
+	error
+}
+
+func (e storeError) Unwrap() error { return e.error }
+
+// noServer is the cause if no answer came from a server of Regent at all.
 func noServer(err error) *url.Error {
 	var cause *url.Error
-	errors.As(err, &cause)
+	if !errors.As(err, new(storeError)) { // whose cause may be a URL of Google's
+		errors.As(err, &cause)
+	}
 	return cause
 }
 
@@ -84,7 +98,10 @@ func noServer(err error) *url.Error {
 func (c *cli) sentence(err error) string {
 	text := err.Error()
 	var refusal *leadership.Error
+	var opening storeError
 	switch cause := noServer(err); {
+	case errors.As(err, &opening) && unreachable(err):
+		text = fmt.Sprintf("the store %s does not answer; check its name, the network and the credentials, or choose another with --store: %v", opening.spec, err)
 	case cause != nil && errors.Is(err, context.DeadlineExceeded):
 		text = fmt.Sprintf("%s did not answer within %v", c.server, c.timeout)
 	case cause != nil:
@@ -106,6 +123,8 @@ func (c *cli) advice(cmd *cobra.Command, err error) string {
 		return fmt.Sprintf("Run '%s --help' for usage.", cmd.CommandPath())
 	case errors.Is(err, leadership.OutcomeUnknown):
 		return "It may have been done. The same command finds out; an acquire only if it is given a key of your own."
+	case errors.Is(err, leadership.LeaseHeld) && cmd.Name() == "delete":
+		return "With --force it is deleted all the same."
 	case noServer(err) != nil:
 		return "Start a server with 'regent serve', or name another with --server or REGENT_SERVER."
 	}

@@ -26,6 +26,7 @@ func TestEachCodeHasAnExitCode(t *testing.T) {
 		leadership.StoreUnavailable: exitUnreachable,
 		leadership.OutcomeUnknown:   exitUnreachable,
 		wire.Draining:               exitUnreachable,
+		wire.RequestTimeout:         exitUnreachable,
 	}
 	for _, m := range wire.Meanings() {
 		code, ok := want[m.Code]

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 )
 
 // system is what a process has: its streams and its environment, as os.Environ gives it.
@@ -14,6 +16,9 @@ type system struct {
 }
 
 func main() {
+	// To write where nobody reads any more is an error like any other, and does not end the process: a service outlives whoever reads its
+	// log, and an acquire has something to say when its answer is lost.
+	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(context.Background(), os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.Environ()}))
 }
 

@@ -22,7 +22,7 @@ and a database as well); the other stores need nothing. To do it again changes n
 			c.tellEmulator(spec)
 			done, err := store.Migrate(cmd.Context(), spec)
 			if err != nil {
-				return err
+				return storeError{spec, err}
 			}
 			_, err = fmt.Fprintln(c.out, done)
 			return err

@@ -52,11 +52,25 @@ func (c *cli) printTable(rows [][]string) error {
 	return w.Flush()
 }
 
+// printGrant prints the lease, and the key if the server chose it. A lease that could not be printed is held all the same, and whoever
+// acquired it has to hear so even where an unread standard output is no error.
 func (c *cli) printGrant(g leadership.Grant, withKey bool) error {
+	err := c.printGranted(g, withKey)
+	switch {
+	case err != nil && withKey:
+		return fmt.Errorf("the lease is held, but could not be printed (%v), and the key that the server chose is lost: it ends by itself in %v", err, g.ExpiresIn)
+	case err != nil:
+		return fmt.Errorf("the lease is held, but could not be printed (%v); the same command, with the same key, prints it again", err)
+	case withKey:
+		fmt.Fprintln(c.err, "Keep the key: it is shown this once, and renew and release need it.")
+	}
+	return nil
+}
+
+func (c *cli) printGranted(g leadership.Grant, withKey bool) error {
 	if !withKey {
 		return c.printLease(g.Lease)
 	}
-	defer fmt.Fprintln(c.err, "Keep the key: it is shown this once, and renew and release need it.")
 	if c.output == document {
 		return printDocuments(c, []leadership.Grant{g}, func(g leadership.Grant) wire.Grant {
 			return wire.Grant{Lease: wire.NewLease(g.Lease), Key: g.Key.Text()}

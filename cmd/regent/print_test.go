@@ -126,15 +126,16 @@ func TestAFailingStandardOutput(t *testing.T) {
 		text string
 	}{
 		{"a reader that has seen enough ends it quietly", &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}, exitDone, ""},
-		{"a full disk is an error", syscall.ENOSPC, exitOther, "regent: no space left on device\n"},
+		{"a full disk is an error", syscall.ENOSPC, exitOther, "no space left on device"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for _, args := range []string{"list", "version", "version --output json", "completion bash"} {
 				var stderr strings.Builder
 				code := run(t.Context(), strings.Fields(args), system{strings.NewReader(""), broken{c.err}, &stderr, env})
-				if code != c.code || stderr.String() != c.text {
-					t.Errorf("%s: exit code %d, stderr %q; want %d, %q", args, code, stderr.String(), c.code, c.text)
+				said := stderr.String()
+				if code != c.code || !strings.Contains(said, c.text) || (c.text == "") != (said == "") {
+					t.Errorf("%s: exit code %d, stderr %q; want %d, %q", args, code, said, c.code, c.text)
 				}
 			}
 		})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -13,13 +14,13 @@ import (
 
 const (
 	defaultServer  = "http://127.0.0.1:8080"
-	defaultTimeout = 10 * time.Second
+	defaultTimeout = 15 * time.Second // longer than a server asks its store, so that its answer is heard
 )
 
 // addRemote gives a command what it needs to speak to a server.
 func (c *cli) addRemote(cmd *cobra.Command) {
 	c.server, c.timeout = defaultServer, defaultTimeout
-	cmd.Flags().Var(&value[string]{&c.server, defaultServer, "URL", parseServer}, "server", "the Regent server")
+	cmd.Flags().Var(&value[string]{&c.server, defaultServer, "URL", parseText}, "server", "the Regent server")
 	cmd.Flags().Var(&value[time.Duration]{&c.timeout, defaultTimeout.String(), "DURATION", parseTimeout}, "timeout", "how long to wait for the server")
 	c.from(cmd, "server", "REGENT_SERVER")
 	c.from(cmd, "timeout", "REGENT_TIMEOUT")
@@ -28,7 +29,7 @@ func (c *cli) addRemote(cmd *cobra.Command) {
 // addOutput gives a command a choice of how its data is printed.
 func (c *cli) addOutput(cmd *cobra.Command) {
 	c.output = table
-	cmd.Flags().Var(&value[format]{&c.output, string(table), "FORMAT", parseFormat}, "output", "table, or json: a document of the API on each line")
+	cmd.Flags().Var(&value[format]{&c.output, string(table), "FORMAT", parseFormat}, "output", "table, or json: a document of the API on each line, and an error as its problem document on standard error")
 	c.from(cmd, "output", "REGENT_OUTPUT")
 	c.complete(cmd, "output", string(table), string(document))
 }
@@ -44,11 +45,12 @@ func (c *cli) remote(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// ask calls the server, within the timeout; it is the only one, so that a long one is not cut short by the client's own.
+// ask calls the server, within the timeout. The server's address is parsed here and not with the flags, because the flag library repeats what
+// it cannot parse, and there may be a password in it. The timeout is the only one, so that a long one is not cut short by the client's own.
 func (c *cli) ask(ctx context.Context, call func(context.Context, *client.Client) error) error {
 	server, err := client.New(client.Config{Server: c.server, HTTP: &http.Client{}})
 	if err != nil {
-		return err
+		return usagef("--server or REGENT_SERVER: %w", errors.Unwrap(err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ func (c *cli) serveCommand() *cobra.Command {
 		Use:   "serve [--listen HOST:PORT] [--store STORE]",
 		Short: "Run the service",
 		Long: `Run the service until SIGINT or SIGTERM, which lets calls under way finish; a second signal ends it at once.
+If the store has failed for good it ends by itself, with exit code 5, for a supervisor to start it again.
 
 Stores:
   memory:                                      this process; gone with it
@@ -55,7 +57,7 @@ serve needs --dev to start; with --dev it serves this machine only.`,
 	return cmd
 }
 
-// serve runs the service until ctx ends or a signal comes.
+// serve runs the service until ctx ends, a signal comes, or the store has failed for good.
 func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -65,11 +67,16 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 		log.Info("stopping")
 	})
 	defer unhook()
+	listener, err := net.Listen("tcp", s.listen) // before the store, which may be created
+	if err != nil {
+		return fmt.Errorf("%w; choose another address with --listen", err)
+	}
+	defer listener.Close()
 	leases, err := c.openStore(ctx, s.store)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.serveStore(ctx, log, s, leases), leases.Close())
+	return errors.Join(c.serveStore(ctx, log, listener, s.store, leases), leases.Close())
 }
 
 func (c *cli) openStore(ctx context.Context, spec string) (leadership.Store, error) {
@@ -78,7 +85,11 @@ func (c *cli) openStore(ctx context.Context, spec string) (leadership.Store, err
 			return nil, err
 		}
 	}
-	return store.Open(ctx, spec)
+	leases, err := store.Open(ctx, spec)
+	if err != nil {
+		return nil, storeError{spec, err}
+	}
+	return leases, nil
 }
 
 // makeStateFolder makes the folder of the default store, for its user alone. Any other folder is the operator's.
@@ -92,49 +103,77 @@ func (c *cli) makeStateFolder(path string) error {
 	return nil
 }
 
-func (c *cli) serveStore(ctx context.Context, log *slog.Logger, s serviceSettings, leases leadership.Store) error {
-	listener, err := net.Listen("tcp", s.listen)
-	if err != nil {
-		return fmt.Errorf("%w; choose another address with --listen", err)
-	}
+func (c *cli) serveStore(ctx context.Context, log *slog.Logger, listener net.Listener, spec string, leases leadership.Store) error {
 	ready := &readiness{store: leases}
-	server := httpapi.Server(httpapi.New(httpapi.Config{Service: leadership.New(leases), Log: log, Ready: ready.check}))
-	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
-
+	server, hurry := newServer(httpapi.New(httpapi.Config{Service: leadership.New(leases), Log: log, Ready: ready.check}), log)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
-	c.greet(log, listener.Addr().String(), s.store)
+	c.greet(log, listener.Addr(), spec)
+	var failure error
 	select {
 	case err := <-done:
 		return err
+	case <-brokenOf(leases):
+		failure = brokenError(ctx, leases)
 	case <-ctx.Done():
 	}
 	ready.drain()
-	err = shutdown(server, drainTimeout)
+	err := shutdown(server, hurry, finishTimeout, answerTimeout)
 	<-done
-	return err
+	return errors.Join(failure, err)
+}
+
+// newServer returns a server and what makes its calls hurry: they wait for the store no longer, and answer.
+func newServer(h http.Handler, log *slog.Logger) (server *http.Server, hurry func()) {
+	server = httpapi.Server(h)
+	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	calls, cancel := context.WithCancelCause(context.Background())
+	server.BaseContext = func(net.Listener) context.Context { return calls }
+	return server, func() { cancel(wire.Draining) }
+}
+
+// brokenOf is closed once the store has failed for good; nil for a store that always may recover.
+func brokenOf(leases leadership.Store) <-chan struct{} {
+	if s, ok := leases.(interface{ Broken() <-chan struct{} }); ok {
+		return s.Broken()
+	}
+	return nil
+}
+
+// brokenError ends the service, so that whoever supervises it starts it again. The store says why in answer to any call.
+func brokenError(ctx context.Context, leases leadership.Store) error {
+	_, err := leases.List(ctx, "", "", 1)
+	return fmt.Errorf("the store has failed and has to be opened again: %w", cmp.Or(err, error(leadership.StoreUnavailable)))
 }
 
 // greet says where the service is and where it keeps its leases.
-func (c *cli) greet(log *slog.Logger, address, store string) {
-	log.Info("serving", "address", address, "store", store, "version", currentBuild().Version)
+func (c *cli) greet(log *slog.Logger, address net.Addr, store string) {
+	log.Info("serving", "address", address.String(), "store", store, "version", currentBuild().Version)
 	if strings.HasPrefix(store, "memory:") {
 		log.Warn("the leases are in memory: a restart forgets them, and their fencing tokens start from 1 again")
+	}
+	if host, _, err := net.SplitHostPort(address.String()); err == nil && !isLoopback(host) {
+		log.Warn("there is no authentication yet: whoever can reach this address can lead, and delete; let only those in who may")
 	}
 	if isTerminal(c.err) {
 		fmt.Fprintf(c.err, "\nRegent is at http://%s; Ctrl-C stops it. Try, in another terminal:\n\n  export REGENT_SERVER=http://%s\n  regent acquire reports --candidate me\n\n", address, address)
 	}
 }
 
-// drainTimeout leaves 2 of the 10 seconds that Cloud Run grants, for the store to close.
-const drainTimeout = 8 * time.Second
+// Of the 10 seconds that Cloud Run grants, these leave 2 for the store to close.
+const (
+	finishTimeout = 6 * time.Second // for calls under way to finish
+	answerTimeout = 2 * time.Second // and then, for those that still wait for the store, to answer without it
+)
 
-// shutdown lets calls under way finish, and cuts off those that take longer than patience.
-func shutdown(server *http.Server, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// shutdown lets calls under way finish. After a time it tells those that are left to hurry, and cuts off whatever does not answer then.
+func shutdown(server *http.Server, hurry func(), finish, answer time.Duration) error {
+	late := time.AfterFunc(finish, hurry)
+	defer late.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), finish+answer)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		return errors.Join(fmt.Errorf("calls were cut off after %v", patience), server.Close())
+		return errors.Join(fmt.Errorf("calls were cut off after %v", finish+answer), server.Close())
 	}
 	return nil
 }

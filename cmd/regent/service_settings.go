@@ -79,6 +79,9 @@ func (s serviceSettings) refuseEmulators(env map[string]string) error {
 
 // withStore settles the store. Where there is no disk that stays, there is no default.
 func (s serviceSettings) withStore(env map[string]string) (serviceSettings, error) {
+	if strings.HasPrefix(s.store, "bolt:~") {
+		return s, usagef("--store %s: the shell did not expand the ~, for it does so only where a word begins; write the folder out, as in bolt:$HOME/regent.db", s.store)
+	}
 	if s.store != "" {
 		return s, nil
 	}

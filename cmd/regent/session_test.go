@@ -89,7 +89,7 @@ func TestAnOperatorConfiguresAndDeletes(t *testing.T) {
 	}
 	regent(t, env, "configure e --lease 3s --if-revision 1").want(t, exitOther)
 	regent(t, env, "acquire e --candidate a").want(t, exitDone)
-	if r := regent(t, env, "delete e").want(t, exitHeld); !strings.Contains(r.err, "force") {
+	if r := regent(t, env, "delete e").want(t, exitHeld); !strings.Contains(r.err, "--force") {
 		t.Errorf("%q does not say how to delete it all the same", r.err)
 	}
 	regent(t, env, "delete e --force --if-revision 1").want(t, exitOther)

@@ -26,7 +26,7 @@ func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
 		{"migrate", "--store is missing; give it, or set REGENT_STORE"},
 		{"migrate --store=", "--store"},
 		{"migrate --store redis:x", "memory:, bolt:PATH"},
-		{"serve --store redis:x", "memory:, bolt:PATH"},
+		{"serve --listen 127.0.0.1:0 --store redis:x", "memory:, bolt:PATH"},
 		{"serve --store=", "it is empty"},
 		{"serve --timeout 5s", "unknown flag: --timeout"},
 		{"completion", "bash, zsh, fish or powershell"},
@@ -62,10 +62,11 @@ func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
 		{"list --output yaml", "table or json"},
 		{"list --timeout 0s", "from 1ms"},
 		{"list --timeout -1s", "from 1ms"},
-		{"list --server 127.0.0.1:8080", "first path segment"},
-		{"list --server ftp://example.com", "must begin with http:// or https://"},
-		{"list --server http://", "names no host"},
-		{"list --server=", "must begin with http://"},
+		{"serve --store bolt:~/regent.db", "the shell did not expand the ~, for it does so only where a word begins; write the folder out, as in bolt:$HOME/"},
+		{"list --server 127.0.0.1:8080", "--server or REGENT_SERVER: a server's address begins with http:// or https://, such as http://127.0.0.1:8080"},
+		{"list --server ftp://example.com", "begins with http:// or https://"},
+		{"list --server http://", "names a host"},
+		{"list --server=", "it is empty"},
 		{"list --server http://127.0.0.1:1/?a=b", "without ? and #"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
@@ -93,6 +94,22 @@ func TestAWrongKeyIsNotRepeated(t *testing.T) {
 		r.want(t, exitUsage)
 		if strings.Contains(r.out+r.err, secret) {
 			t.Errorf("the key is in the output: %s%s", r.out, r.err)
+		}
+	}
+}
+
+func TestAPasswordInAServersAddressIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2"
+	for _, address := range []string{"http://me:hunter2@host", "me:hunter2@host", "http://me:hunter2/x@host", "http://me:hunter2%@host"} {
+		for _, r := range []result{
+			regent(t, nil, "list --server "+address),
+			regent(t, nil, "list --output json --server "+address),
+			regent(t, []string{"REGENT_SERVER=" + address}, "status e"),
+		} {
+			if r.want(t, exitUsage); strings.Contains(r.out+r.err, secret) {
+				t.Errorf("the password is in the output: %s%s", r.out, r.err)
+			}
 		}
 	}
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/client"
 )
 
 // value is a flag that is refused while the command line is read, with the flag's name, rather than by the server later.
@@ -98,14 +96,6 @@ func parseDuration(text string, least, most time.Duration) (time.Duration, error
 func parseMetadata(text string) ([]byte, error) {
 	_, err := leadership.ParseMetadata([]byte(text))
 	return []byte(text), err
-}
-
-// parseServer leaves it to the client what a server is.
-func parseServer(text string) (string, error) {
-	if _, err := client.New(client.Config{Server: text}); err != nil {
-		return "", cmp.Or(errors.Unwrap(err), err) // the flag's name and value are said already
-	}
-	return text, nil
 }
 
 // format is how data is printed.

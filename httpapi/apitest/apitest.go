@@ -120,7 +120,7 @@ func (c *Contract) check(x Exchange) error {
 // refused says whether a status means that the request was wrong in itself.
 func refused(status int) bool {
 	switch status {
-	case http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnsupportedMediaType:
+	case http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnsupportedMediaType:
 		return true
 	}
 	return false

@@ -12,6 +12,7 @@ const (
 	PermissionDenied     leadership.Code = "PERMISSION_DENIED"
 	MethodNotAllowed     leadership.Code = "METHOD_NOT_ALLOWED"
 	NotAcceptable        leadership.Code = "NOT_ACCEPTABLE"
+	RequestTimeout       leadership.Code = "REQUEST_TIMEOUT"
 	PayloadTooLarge      leadership.Code = "PAYLOAD_TOO_LARGE"
 	URITooLong           leadership.Code = "URI_TOO_LONG"
 	UnsupportedMediaType leadership.Code = "UNSUPPORTED_MEDIA_TYPE"
@@ -38,6 +39,7 @@ func Meanings() []Meaning {
 		{leadership.NotFound, http.StatusNotFound, "Not found", "there is nothing here"},
 		{MethodNotAllowed, http.StatusMethodNotAllowed, "Method not allowed", "this path has other methods; see the header Allow"},
 		{NotAcceptable, http.StatusNotAcceptable, "Not acceptable", "replies are " + ContentType},
+		{RequestTimeout, http.StatusRequestTimeout, "Request timeout", "nothing was done, for the request did not come in time; send it again"},
 		{leadership.LeaseHeld, http.StatusConflict, "Lease held", "somebody else leads; try again later"},
 		{leadership.LeaseLost, http.StatusConflict, "Lease lost", "you do not lead: stop now"},
 		{leadership.TokenStale, http.StatusConflict, "Token stale", "the token is not that of the present leader; do not act on it"},

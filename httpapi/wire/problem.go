@@ -109,7 +109,7 @@ func DecodeProblem(body []byte) (Problem, error) {
 // The names of what is wrong outside of a body.
 func isParameter(field string) bool {
 	switch field {
-	case "election", "prefix", "pageSize", "pageToken", "after", "limit", "consistency", "force", "If-Match":
+	case "election", "prefix", "pageSize", "pageToken", "after", "limit", "consistency", "force", "If-Match", "If-None-Match":
 		return true
 	}
 	return false

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/httpapi"
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/store/memory"
+)
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	return listener
+}
+
+func TestCallsThatTakeTooLongAreCutOff(t *testing.T) {
+	t.Parallel()
+	listener := listen(t)
+	entered, over := make(chan struct{}), make(chan struct{})
+	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(entered)
+		<-over
+	})}
+	t.Cleanup(func() { close(over) })
+	go server.Serve(listener)
+	go http.Get("http://" + listener.Addr().String())
+	<-entered
+	if err := shutdown(server, func() {}, time.Millisecond, time.Millisecond); err == nil || !strings.Contains(err.Error(), "cut off after 2ms") {
+		t.Errorf("%v; want that calls were cut off", err)
+	}
+}
+
+// hanging is a store whose writes wait for their context alone.
+type hanging struct {
+	leadership.Store
+	entered chan struct{}
+}
+
+func (h hanging) Update(ctx context.Context, _ leadership.Election, _ func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	close(h.entered)
+	<-ctx.Done()
+	return leadership.Snapshot{}, fmt.Errorf("hanging: %w: %w", leadership.OutcomeUnknown, ctx.Err())
+}
+
+func TestCallsThatHangInTheStoreAreAnsweredBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	listener, entered := listen(t), make(chan struct{})
+	var log strings.Builder
+	logger := newLog(&log)
+	api := httpapi.New(httpapi.Config{Service: leadership.New(hanging{memory.New(memory.Config{}), entered}), Log: logger, RequestTimeout: time.Hour})
+	server, hurry := newServer(api, logger)
+	go server.Serve(listener)
+	answer := make(chan error, 1)
+	go func() {
+		agent, err := client.New(client.Config{Server: "http://" + listener.Addr().String()})
+		if err == nil {
+			_, err = agent.Acquire(t.Context(), leadership.AcquireRequest{Election: "e", CandidateID: "a"})
+		}
+		answer <- err
+	}()
+	<-entered
+	if err := shutdown(server, hurry, time.Millisecond, time.Minute); err != nil {
+		t.Errorf("shutdown: %v; want that all calls were answered", err)
+	}
+	var refusal *leadership.Error
+	if err := <-answer; !errors.As(err, &refusal) || refusal.Code != leadership.OutcomeUnknown {
+		t.Errorf("the call ends with %v; want the server's OUTCOME_UNKNOWN", err)
+	}
+	if !strings.Contains(log.String(), `"status":504`) {
+		t.Errorf("the log says %s; want the status that was sent", log.String())
+	}
+}
+
+// failed is a store that has failed for good.
+type failed struct{ leadership.Store }
+
+func (failed) Broken() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func (failed) List(context.Context, string, leadership.Election, int) (leadership.Listing, error) {
+	return leadership.Listing{}, fmt.Errorf("disk: %w: it is gone", leadership.StoreUnavailable)
+}
+
+func TestAStoreThatHasFailedForGoodEndsTheService(t *testing.T) {
+	t.Parallel()
+	c := newCLI(system{out: io.Discard, err: io.Discard})
+	err := c.serveStore(t.Context(), slog.New(slog.DiscardHandler), listen(t), "fake:", failed{memory.New(memory.Config{})})
+	if code := exitCode(err); code != exitUnreachable {
+		t.Errorf("exit code %d, want %d", code, exitUnreachable)
+	}
+	if got, want := c.sentence(err), "the store has failed and has to be opened again: disk: STORE_UNAVAILABLE: it is gone"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestAnAddressThatOthersCanReachIsWarnedAbout(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{"127.0.0.1": false, "127.0.0.9": false, "::1": false, "0.0.0.0": true, "::": true, "192.0.2.1": true} {
+		var log strings.Builder
+		newCLI(system{err: io.Discard}).greet(newLog(&log), &net.TCPAddr{IP: net.ParseIP(address), Port: 8080}, "bolt:x")
+		if got := strings.Contains(log.String(), `"WARNING","message":"there is no authentication yet`); got != want {
+			t.Errorf("%s: warned: %t, want %t: %s", address, got, want, log.String())
+		}
+	}
+}

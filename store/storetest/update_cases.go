@@ -52,8 +52,9 @@ var updateCases = []contractCase{
 			h.Errorf("got %+v\nwant %+v", got, want)
 		}
 		h.backing.Advance(h, 2*time.Second)
-		want = h.update(h.b, jobs, leadership.Expire).Record
-		if got := h.get(h.a, jobs).Record; !sameRecord(got, want) || got.LockFor != time.Millisecond || got.EndedAt.IsZero() {
+		expired := h.update(h.b, jobs, leadership.Expire)
+		want = expired.Record
+		if got := h.get(h.a, jobs).Record; !sameRecord(got, want) || got.LockFor != time.Millisecond+expired.Guard || got.EndedAt.IsZero() {
 			h.Errorf("got %+v\nwant %+v", got, want)
 		}
 		if events := h.events(h.b, jobs); events[0].RequestID != "request-1" {

@@ -18,7 +18,15 @@
 //
 // A lease starts with the commit of its heartbeat: Leadership.renewed_at is a commit timestamp. Whether it is over, Spanner says too, in
 // the transaction that decides: the query that reads the row returns CURRENT_TIMESTAMP() beside it, and a renewal compares the two in
-// its WHERE clause. No process's clock has a part in it. The end is computed where it is asked for, from renewed_at and lease_ms. It has no
+// its WHERE clause. No process's clock has a part in it.
+//
+// A commit may be done long after its statement was, and its reply be lost. So a renewal writes, in prior_end, the end of the lease that it
+// renews: one that is committed no earlier does not count, for any reader, even if the process that sent it is gone. A lease ends, then, when
+//
+//	renewed_at < prior_end, or a grant:  renewed_at + lease_ms
+//	otherwise:                           prior_end
+//
+// A grant has no prior_end, and whatever is no heartbeat leaves both columns as they are. The end is computed where it is asked for. It has no
 // column: it is known only when the commit is, and Spanner lets no generated column depend on a commit timestamp.
 //
 // CURRENT_TIMESTAMP() may be taken before the query has its locks. It is then too early, never too late, and a lease looks the
@@ -31,7 +39,7 @@
 //	Update that refuses, or has no need   ExecuteStreamingSql, Rollback
 //	Renew, of 1 to 500 leases             ExecuteStreamingSql (one DML statement), Commit
 //	MarkAnnounced, of 1 to 500 events     ExecuteSql (one DML statement), Commit
-//	Get, List, Events, Unannounced        ExecuteStreamingSql, outside of any transaction
+//	Get, List, Events, Unannounced        ExecuteStreamingSql, outside of any transaction; Unannounced goes on behind a corrupt event
 //
 // The first call of a client creates its session, with one more RPC. An aborted transaction runs again, with all its RPCs. The Rollback is sent
 // because a read-write transaction has locked what it read: Spanner would give that back by itself after ten idle seconds only.
@@ -43,7 +51,7 @@
 // # Outcomes
 //
 // A Commit that was sent and not answered is OUTCOME_UNKNOWN, whatever is answered to its repetitions: the client sends it again by
-// itself, so an interceptor notes what each one got. All else that fails is STORE_UNAVAILABLE: nothing was written. Every call ends with its
+// itself, so an interceptor notes what each one got. So is a transaction that ran again after that, and was refused. All else that fails is STORE_UNAVAILABLE: nothing was written. Every call ends with its
 // context, and at the latest after Config.CallTimeout.
 //
 // # What the emulator cannot show

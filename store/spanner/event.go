@@ -2,23 +2,11 @@ package spanner
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
 
 	"cloud.google.com/go/spanner"
 
 	"regent/leadership"
 )
-
-// shards is over how many parts the outbox is spread. It may change: rows keep the shard they were written with.
-const shards = 16
-
-// shard keeps the events of one election together, so that they are read in order.
-func shard(e leadership.Election) int64 {
-	h := fnv.New32a()
-	h.Write([]byte(e))
-	return int64(h.Sum32() % shards)
-}
 
 // eventRow is a row of LeadershipEvents as a query returns it.
 type eventRow struct {
@@ -78,36 +66,17 @@ ORDER BY v.revision LIMIT @limit`
 
 // Events is one strong query.
 func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
-	return s.events(ctx, "events", quoted(e), spanner.Statement{SQL: eventsSQL, Params: map[string]any{
-		"election": string(e), "after": int64(after), "limit": int64(limit),
-	}})
-}
-
-// unannouncedSQL reads the outbox in the order of its index. The emulator cannot see that an index without NULLs is enough here, and wants
-// to be told; Cloud Spanner ignores the second hint.
-const unannouncedSQL = `SELECT ` + eventColumnList + `
-FROM LeadershipEvents@{FORCE_INDEX=LeadershipEventsPending, spanner_emulator.disable_query_null_filtered_index_check=true} AS v
-WHERE v.pending_shard IS NOT NULL
-ORDER BY v.pending_shard, v.cluster_id, v.revision LIMIT @limit`
-
-// Unannounced is one strong query.
-func (s *Store) Unannounced(ctx context.Context, limit int) ([]leadership.Event, error) {
-	return s.events(ctx, "unannounced", "events", spanner.Statement{SQL: unannouncedSQL, Params: map[string]any{"limit": int64(limit)}})
-}
-
-func (s *Store) events(ctx context.Context, op, subject string, statement spanner.Statement) ([]leadership.Event, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	var rows []eventRow
-	err = s.query(ctx, op, statement, func(r *spanner.Row) error {
-		rows = append(rows, eventRow{})
-		return r.ToStruct(&rows[len(rows)-1])
-	})
+	statement := spanner.Statement{SQL: eventsSQL, Params: map[string]any{
+		"election": string(e), "after": int64(after), "limit": int64(limit),
+	}}
+	rows, err := collect[eventRow](ctx, s, "events", quoted(e), statement)
 	if err != nil {
-		return nil, failure(ctx, op, subject, leadership.StoreUnavailable, err)
+		return nil, err
 	}
 	var events []leadership.Event
 	for _, r := range rows {
@@ -118,45 +87,4 @@ func (s *Store) events(ctx context.Context, op, subject string, statement spanne
 		events = append(events, ev)
 	}
 	return events, nil
-}
-
-// announcedSQL finds the rows by both parts of their key, and then keeps those where the parts belong together.
-const announcedSQL = `UPDATE LeadershipEvents AS v SET v.pending_shard = NULL
-WHERE v.cluster_id IN UNNEST(@elections) AND v.revision IN UNNEST(@revisions) AND v.pending_shard IS NOT NULL
-	AND EXISTS (SELECT 1 FROM UNNEST(@events) AS i WHERE i.cluster_id = v.cluster_id AND i.revision = v.revision)`
-
-// eventKey is the primary key of LeadershipEvents.
-type eventKey struct {
-	ClusterID string `spanner:"cluster_id"`
-	Revision  int64  `spanner:"revision"`
-}
-
-// MarkAnnounced is one DML statement and one Commit, however many events there are.
-func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
-	ctx, done, err := s.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	if len(ids) == 0 {
-		return nil
-	}
-	statement := announcement(ids)
-	_, err = s.transact(ctx, "announced", fmt.Sprintf("%d events", len(ids)), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
-		_, err := tx.UpdateWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag("announced")})
-		return err
-	})
-	return err
-}
-
-func announcement(ids []leadership.EventID) spanner.Statement {
-	var elections []string
-	var revisions []int64
-	var events []eventKey
-	for _, id := range ids {
-		elections = append(elections, string(id.Election))
-		revisions = append(revisions, int64(id.Revision))
-		events = append(events, eventKey{string(id.Election), int64(id.Revision)})
-	}
-	return spanner.Statement{SQL: announcedSQL, Params: map[string]any{"elections": elections, "revisions": revisions, "events": events}}
 }

@@ -54,11 +54,17 @@ func settles(c codes.Code) bool {
 	return false
 }
 
-// errNothingToWrite ends a transaction that has its answer without a write.
-var errNothingToWrite = errors.New("nothing to write")
+// Both end a transaction without a Commit.
+var (
+	// errRefused: the answer is an error.
+	errRefused = errors.New("refused")
+	// errNothingToWrite: all is as it should be, be it by an earlier run whose reply was lost.
+	errNothingToWrite = errors.New("nothing to write")
+)
 
-// transact runs body in a read-write transaction and returns the time of its commit. body may run more than once. Errors are
-// errNothingToWrite, if body returned that, or carry StoreUnavailable or OutcomeUnknown.
+// transact runs body in a read-write transaction and returns the time of its commit. body may run more than once: whoever is refused by a
+// later run may have been served by an earlier one, whose reply was lost. Errors are errNothingToWrite, if body returned that, errRefused,
+// if it did and certainly nothing was written, or carry StoreUnavailable or OutcomeUnknown.
 func (s *Store) transact(ctx context.Context, op, subject string, body func(context.Context, *spanner.ReadWriteTransaction) error) (time.Time, error) {
 	if err := s.turns.take(ctx); err != nil {
 		return time.Time{}, failure(ctx, op, subject, leadership.StoreUnavailable, err)
@@ -71,6 +77,11 @@ func (s *Store) transact(ctx context.Context, op, subject string, body func(cont
 		return resp.CommitTs.UTC(), nil
 	case errors.Is(err, errNothingToWrite):
 		return time.Time{}, errNothingToWrite
+	case errors.Is(err, errRefused) && !f.unknown.Load():
+		return time.Time{}, errRefused
+	case errors.Is(err, errRefused):
+		err = errors.New("the reply to a commit was lost, and the next run was refused") // not errRefused: this may have been done
+		return time.Time{}, failure(ctx, op, subject, leadership.OutcomeUnknown, err)
 	case f.unknown.Load():
 		return time.Time{}, failure(ctx, op, subject, leadership.OutcomeUnknown, err)
 	}

@@ -17,6 +17,7 @@ import (
 
 // reply is what becomes of one Commit, or of every one that follows.
 type reply struct {
+	stall  func()     // returns when it may be sent
 	lose   bool       // it is sent, and done
 	answer codes.Code // what the caller gets to hear; OK for the server's own answer
 }
@@ -46,6 +47,9 @@ func (n *network) intercept(ctx context.Context, method string, req, res any, cc
 		return invoke(ctx, method, req, res, cc, opts...)
 	}
 	r, told := n.next()
+	if r.stall != nil {
+		r.stall()
+	}
 	if !told || r.answer == codes.OK {
 		return invoke(ctx, method, req, res, cc, opts...)
 	}
@@ -57,12 +61,23 @@ func (n *network) intercept(ctx context.Context, method string, req, res any, cc
 	return status.Error(r.answer, "planted")
 }
 
+// plan sets what becomes of the next Commits.
+func (n *network) plan(replies ...reply) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.replies = replies
+}
+
 // unreliable opens a store whose Commits go as told, and a second handle that is whole.
 func unreliable(t *testing.T, n *network) (s, whole *Store) {
 	cfg := migrated(t)
-	whole = opened(t, cfg)
+	return through(t, n, cfg), opened(t, cfg)
+}
+
+// through opens a store whose Commits go as told.
+func through(t *testing.T, n *network, cfg Config) *Store {
 	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(n.intercept)}
-	return opened(t, cfg), whole
+	return opened(t, cfg)
 }
 
 func TestAFailedCommitIsRefusedOrUnknownOrDoneAgain(t *testing.T) {
@@ -103,6 +118,67 @@ func TestAFailedCommitIsRefusedOrUnknownOrDoneAgain(t *testing.T) {
 	}
 }
 
+// lockDelay configures the election, if it is at the revision (0: at any).
+func lockDelay(d time.Duration, at leadership.Revision) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: d}, IfRevision: at})
+	}
+}
+
+// lostThenAborted loses the reply of a Commit that is done, and has the client run the transaction again.
+func lostThenAborted() []reply {
+	return []reply{{lose: true, answer: codes.Unavailable}, {answer: codes.Aborted}}
+}
+
+func TestAChangeThatIsRefusedAfterItsReplyWasLostIsUnknown(t *testing.T) {
+	t.Parallel()
+	n := new(network)
+	s, whole := unreliable(t, n)
+	granted(t, whole, 1)
+	n.then = func() { // another operator comes between the two runs
+		if _, err := whole.Update(t.Context(), "e000", lockDelay(time.Minute, 0)); err != nil {
+			t.Error(err)
+		}
+	}
+	n.plan(lostThenAborted()...)
+	snap, err := s.Update(t.Context(), "e000", lockDelay(time.Second, 1))
+	if !errors.Is(err, leadership.OutcomeUnknown) || errors.Is(err, leadership.RevisionMismatch) || errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("got %+v, %v; want %s only", snap, err, leadership.OutcomeUnknown)
+	}
+	if events, err := whole.Events(t.Context(), "e000", 1, 9); err != nil || len(events) != 2 {
+		t.Errorf("got %v, %v; want an event of each operator", events, err)
+	}
+}
+
+func TestAChangeThatIsFoundDoneAfterItsReplyWasLostIsDone(t *testing.T) {
+	t.Parallel()
+	n := new(network)
+	s, whole := unreliable(t, n)
+	granted(t, whole, 1)
+	n.plan(lostThenAborted()...)
+	snap, err := s.Update(t.Context(), "e000", lockDelay(time.Second, 1))
+	if err != nil || snap.Record.Revision != 2 || snap.Record.Config.LockDelay != time.Second {
+		t.Errorf("got %+v, %v; want it done", snap.Record, err)
+	}
+}
+
+func TestARefusalIsNoUnknownOutcomeIfNoReplyWasLost(t *testing.T) {
+	t.Parallel()
+	n := new(network)
+	s, whole := unreliable(t, n)
+	granted(t, whole, 1)
+	n.then = func() {
+		if _, err := whole.Update(t.Context(), "e000", lockDelay(time.Minute, 0)); err != nil {
+			t.Error(err)
+		}
+	}
+	n.plan(reply{answer: codes.Aborted})
+	_, err := s.Update(t.Context(), "e000", lockDelay(time.Second, 1))
+	if !errors.Is(err, leadership.RevisionMismatch) || errors.Is(err, leadership.OutcomeUnknown) {
+		t.Errorf("got %v, want %s", err, leadership.RevisionMismatch)
+	}
+}
+
 func TestWhoeverAsksAgainAfterAnUnknownOutcomeGetsTheSameToken(t *testing.T) {
 	t.Parallel()
 	s, _ := unreliable(t, &network{replies: []reply{{lose: true, answer: codes.DeadlineExceeded}}})
@@ -124,9 +200,7 @@ func TestABatchWhoseCommitFailsFailsAsAWhole(t *testing.T) {
 		reply reply
 		want  leadership.Code
 	}{{reply{answer: codes.PermissionDenied}, leadership.StoreUnavailable}, {reply{lose: true, answer: codes.DeadlineExceeded}, leadership.OutcomeUnknown}} {
-		n.mu.Lock()
-		n.replies = []reply{c.reply}
-		n.mu.Unlock()
+		n.plan(c.reply)
 		for i, a := range s.Renew(t.Context(), leases) {
 			if !errors.Is(a.Err, c.want) {
 				t.Errorf("renewal %d: %v, want %s", i, a.Err, c.want)

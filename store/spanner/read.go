@@ -95,13 +95,9 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 	statement := spanner.Statement{SQL: listSQL, Params: map[string]any{
 		"prefix": prefix, "after": string(after), "limit": int64(limit) + 1, // one more tells whether there is more
 	}}
-	var rows []found
-	err = s.query(ctx, "list", statement, func(r *spanner.Row) error {
-		rows = append(rows, found{})
-		return r.ToStruct(&rows[len(rows)-1])
-	})
+	rows, err := collect[found](ctx, s, "list", fmt.Sprintf("%q", prefix), statement)
 	if err != nil {
-		return leadership.Listing{}, failure(ctx, "list", fmt.Sprintf("%q", prefix), leadership.StoreUnavailable, err)
+		return leadership.Listing{}, err
 	}
 	return listing(rows, limit), nil
 }
@@ -128,9 +124,18 @@ func sound(s leadership.Snapshot) error {
 	return leadership.Verify(s, leadership.Newest{Revision: s.Record.Revision, Token: s.Record.Token})
 }
 
-// query runs a strong read of its own.
-func (s *Store) query(ctx context.Context, op string, statement spanner.Statement, row func(*spanner.Row) error) error {
-	return s.client.Single().QueryWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag(op)}).Do(row)
+// collect runs a strong query of its own and returns its rows. The error carries StoreUnavailable.
+func collect[R any](ctx context.Context, s *Store, op, subject string, statement spanner.Statement) ([]R, error) {
+	var rows []R
+	query := s.client.Single().QueryWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag(op)})
+	err := query.Do(func(r *spanner.Row) error {
+		rows = append(rows, *new(R))
+		return r.ToStruct(&rows[len(rows)-1])
+	})
+	if err != nil {
+		return nil, failure(ctx, op, subject, leadership.StoreUnavailable, err)
+	}
+	return rows, nil
 }
 
 func quoted(e leadership.Election) string { return fmt.Sprintf("%q", string(e)) }

@@ -18,20 +18,24 @@ import (
 // its history: from the record's revision on there is that one event, with its token. IF keeps an emulator, which reads a whole table
 // for each such question, from asking it of every row; Cloud Spanner seeks both by their keys.
 //
-// Returning renewed_at is not allowed; prior_end is set for the sake of being returned. SET sees the row as it was.
+// Whether it comes in time, the commit decides: prior_end keeps when that had to be. SET sees the row as it was, THEN RETURN as it will
+// be; to return renewed_at is not allowed.
 const renewSQL = `UPDATE Leadership AS l
 SET l.renewed_at = PENDING_COMMIT_TIMESTAMP(),
-	l.prior_end = TIMESTAMP_ADD(l.renewed_at, INTERVAL l.lease_ms MILLISECOND)
+	l.prior_end = ` + leaseEnd + `
 WHERE l.cluster_id IN UNNEST(@elections)
 	AND l.schema_version = @schema AND NOT l.deleted AND l.ended_at IS NULL
-	AND TIMESTAMP_ADD(l.renewed_at, INTERVAL l.lease_ms MILLISECOND) > CURRENT_TIMESTAMP()
+	AND ` + leaseEnd + ` > CURRENT_TIMESTAMP()
 	AND IF(
 		EXISTS (SELECT 1 FROM UNNEST(@leases) AS r WHERE r.cluster_id = l.cluster_id
 			AND r.leader_id = l.leader_id AND r.fencing_token = l.fencing_token AND r.key_hash = l.key_hash),
 		l.fencing_token = (SELECT MAX(v.fencing_token) FROM LeadershipEvents AS v
 			WHERE v.cluster_id = l.cluster_id AND v.revision >= l.revision HAVING MAX(v.revision) = l.revision),
 		FALSE)
-THEN RETURN l.prior_end, ` + rowColumns
+THEN RETURN ` + rowColumns
+
+// leaseEnd is Record.LeaseEnd in SQL, with startOf: the end of a lease whose last heartbeat came too late is the one it had before.
+const leaseEnd = `IF(l.renewed_at >= l.prior_end, l.prior_end, TIMESTAMP_ADD(l.renewed_at, INTERVAL l.lease_ms MILLISECOND))`
 
 // leaseKey names a lease in renewSQL.
 type leaseKey struct {
@@ -39,12 +43,6 @@ type leaseKey struct {
 	LeaderID     string `spanner:"leader_id"`
 	FencingToken int64  `spanner:"fencing_token"`
 	KeyHash      []byte `spanner:"key_hash"`
-}
-
-// renewedRow is a row that renewSQL returns.
-type renewedRow struct {
-	PriorEnd spanner.NullTime `spanner:"prior_end"`
-	row
 }
 
 // Renew is one DML statement and one Commit, however many leases there are.
@@ -80,12 +78,12 @@ func (s *Store) renew(ctx context.Context, leases []leadership.Renewal, answers 
 		b = beats{} // the client may have run this before
 		err := tx.QueryWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag("renew")}).Do(b.add)
 		if err == nil && len(b.corrupt) > 0 {
-			err = errNothingToWrite
+			err = errRefused
 		}
 		return err
 	})
 	switch {
-	case errors.Is(err, errNothingToWrite): // a corrupt record stays as it is, so once more without it
+	case errors.Is(err, errRefused): // a corrupt record stays as it is, so once more without it
 		for e, err := range b.corrupt {
 			answers[e] = leadership.Renewed{Err: err}
 		}
@@ -94,8 +92,9 @@ func (s *Store) renew(ctx context.Context, leases []leadership.Renewal, answers 
 		return err
 	}
 	for _, a := range b.sound {
-		a.Snapshot.Now, a.Snapshot.Record.HeartbeatAt = at, at
-		answers[a.Snapshot.Record.Election] = a
+		r := &a.Snapshot.Record
+		r.HeartbeatAt, a.Snapshot.Now = startOf(at, a.Before, r.LeaseDuration), at
+		answers[r.Election] = a
 	}
 	return nil
 }
@@ -127,30 +126,32 @@ type beats struct {
 }
 
 func (b *beats) add(r *spanner.Row) error {
-	var f renewedRow
-	if err := r.ToStruct(&f); err != nil {
+	var changed row
+	if err := r.ToStruct(&changed); err != nil {
 		return err
 	}
-	snap, err := f.before()
+	snap, err := changed.before()
 	if err != nil {
 		if b.corrupt == nil {
 			b.corrupt = make(map[leadership.Election]error)
 		}
-		b.corrupt[leadership.Election(f.ClusterID.StringVal)] = err
+		b.corrupt[leadership.Election(changed.ClusterID.StringVal)] = err
 		return nil
 	}
 	b.sound = append(b.sound, leadership.Renewed{Snapshot: snap, Before: snap.Record.LeaseEnd()})
 	return nil
 }
 
-// before is the record as it was before the heartbeat, at the moment of the heartbeat before that. The error has the code RecordCorrupt.
-func (f renewedRow) before() (leadership.Snapshot, error) {
-	lease := time.Duration(f.LeaseMS.Int64) * time.Millisecond
-	f.RenewedAt = spanner.NullTime{Time: f.PriorEnd.Time.Add(-lease), Valid: f.PriorEnd.Valid}
-	r, err := f.record()
+// before is the record as it was before renewSQL changed the row, at the moment of the heartbeat before. The error has the code
+// RecordCorrupt.
+func (r row) before() (leadership.Snapshot, error) {
+	lease := time.Duration(r.LeaseMS.Int64) * time.Millisecond
+	r.RenewedAt = spanner.NullTime{Time: r.PriorEnd.Time.Add(-lease), Valid: r.PriorEnd.Valid}
+	r.PriorEnd = spanner.NullTime{}
+	rec, err := r.record()
 	if err != nil {
 		return leadership.Snapshot{}, err
 	}
-	snap := leadership.Snapshot{Record: r, Now: r.HeartbeatAt, Guard: Guard}
+	snap := leadership.Snapshot{Record: rec, Now: rec.HeartbeatAt, Guard: Guard}
 	return snap, sound(snap)
 }

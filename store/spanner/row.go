@@ -25,6 +25,7 @@ type row struct {
 	Metadata       spanner.NullString `spanner:"metadata"` // the JSON's text; "null" stands for NULL
 	AcquiredAt     spanner.NullTime   `spanner:"acquired_at"`
 	RenewedAt      spanner.NullTime   `spanner:"renewed_at"`
+	PriorEnd       spanner.NullTime   `spanner:"prior_end"`
 	EndedAt        spanner.NullTime   `spanner:"ended_at"`
 	LockedUntil    spanner.NullTime   `spanner:"locked_until"`
 }
@@ -32,7 +33,8 @@ type row struct {
 // rowColumns are the columns of a row, but for renewed_at: a statement that writes a commit timestamp must not return it. The JSON comes as
 // text, for the client's own decoder would round large integers.
 const rowColumns = `l.cluster_id, l.schema_version, l.fencing_token, l.revision, l.deleted, l.default_lease_ms, l.lock_delay_ms,
-	l.leader_id, l.key_hash, l.lease_ms, TO_JSON_STRING(l.metadata) AS metadata, l.acquired_at, l.ended_at, l.locked_until`
+	l.leader_id, l.key_hash, l.lease_ms, TO_JSON_STRING(l.metadata) AS metadata, l.acquired_at, l.prior_end,
+	l.ended_at, l.locked_until`
 
 // record is the record that the row keeps. It refuses a row of another schema version, and one that this package would not have written;
 // whether the values make sense together is leadership.Verify's to say. The error has the code RecordCorrupt.
@@ -72,11 +74,20 @@ func (r row) lease(s *strict, rec *leadership.Record) {
 	rec.LeaseDuration = s.millis("lease_ms", r.LeaseMS)
 	rec.Metadata = s.metadata(r.Metadata)
 	rec.AcquiredAt = s.time("acquired_at", r.AcquiredAt)
-	rec.HeartbeatAt = s.time("renewed_at", r.RenewedAt)
+	rec.HeartbeatAt = startOf(s.time("renewed_at", r.RenewedAt), s.sparse("prior_end", r.PriorEnd), rec.LeaseDuration)
+}
+
+// startOf is the start of a lease of duration d by a heartbeat that was committed at the given time and had to be before due (zero: no
+// limit). A late one leaves the end where it was, so that nobody has to clean up before the lease counts as over.
+func startOf(committed, due time.Time, d time.Duration) time.Time {
+	if due.IsZero() || committed.Before(due) {
+		return committed
+	}
+	return due.Add(-d)
 }
 
 func (r row) vacancy(s *strict, rec *leadership.Record) {
-	s.require(r.KeyHash == nil && !r.LeaseMS.Valid && s.metadata(r.Metadata) == "" && !r.AcquiredAt.Valid && !r.RenewedAt.Valid,
+	s.require(r.KeyHash == nil && !r.LeaseMS.Valid && s.metadata(r.Metadata) == "" && !r.AcquiredAt.Valid && !r.RenewedAt.Valid && !r.PriorEnd.Valid,
 		"there is no leader, and a part of a lease is not NULL")
 	if !r.EndedAt.Valid && !r.LockedUntil.Valid {
 		return
@@ -115,6 +126,14 @@ func (s *strict) time(column string, v spanner.NullTime) time.Time {
 	return v.Time.UTC()
 }
 
+// sparse is the zero time where the column is NULL.
+func (s *strict) sparse(column string, v spanner.NullTime) time.Time {
+	if !v.Valid {
+		return time.Time{}
+	}
+	return s.time(column, v)
+}
+
 func (s *strict) millis(column string, v spanner.NullInt64) time.Duration {
 	const most = int64(max(leadership.MaxLeaseDuration, leadership.MaxLockDelay) / time.Millisecond)
 	ms := s.int(column, v)
@@ -134,9 +153,10 @@ func (s *strict) metadata(v spanner.NullString) leadership.Metadata {
 	return m
 }
 
-// columns are the values of a row that keeps the record. renewed_at is among them only if it changes: it becomes the time of the commit with a
-// heartbeat, and NULL when nobody leads.
-func columns(r leadership.Record, heartbeat bool) map[string]any {
+// columns are the values of a row that keeps the changed record. renewed_at and prior_end are among them only if they change: with a
+// heartbeat, the time of the commit and when that had to be; NULL when nobody leads.
+func columns(ch leadership.Change) map[string]any {
+	r := ch.Record
 	held := r.LeaderID != ""
 	c := map[string]any{
 		"cluster_id":       string(r.Election),
@@ -155,10 +175,10 @@ func columns(r leadership.Record, heartbeat bool) map[string]any {
 		"locked_until":     spanner.NullTime{Time: r.EndedAt.Add(r.LockFor), Valid: !r.EndedAt.IsZero()},
 	}
 	switch {
-	case heartbeat:
-		c["renewed_at"] = spanner.CommitTimestamp
+	case ch.Heartbeat:
+		c["renewed_at"], c["prior_end"] = spanner.CommitTimestamp, spanner.NullTime{Time: ch.Before, Valid: !ch.Before.IsZero()}
 	case !held:
-		c["renewed_at"] = spanner.NullTime{}
+		c["renewed_at"], c["prior_end"] = spanner.NullTime{}, spanner.NullTime{}
 	}
 	if held {
 		c["key_hash"] = r.KeyHash[:]

@@ -25,7 +25,7 @@ func heldRecord() leadership.Record {
 
 // rowOf is the row that keeps the record, as Spanner would return it.
 func rowOf(r leadership.Record) row {
-	c := columns(r, false)
+	c := columns(leadership.Change{Record: r})
 	kept := row{
 		ClusterID:      nullText(c["cluster_id"].(string)),
 		SchemaVersion:  some(c["schema_version"].(int64)),
@@ -66,6 +66,28 @@ func TestARowKeepsARecord(t *testing.T) {
 	}
 }
 
+func TestAHeartbeatThatWasCommittedTooLateLeavesTheEndWhereItWas(t *testing.T) {
+	t.Parallel()
+	want := heldRecord()
+	for what, c := range map[string]struct {
+		prior spanner.NullTime
+		end   time.Time
+	}{
+		"a grant":         {spanner.NullTime{}, want.LeaseEnd()},
+		"just in time":    {spanner.NullTime{Time: want.HeartbeatAt.Add(time.Microsecond), Valid: true}, want.LeaseEnd()},
+		"at the end":      {spanner.NullTime{Time: want.HeartbeatAt, Valid: true}, want.HeartbeatAt},
+		"after the end":   {spanner.NullTime{Time: want.HeartbeatAt.Add(-time.Hour), Valid: true}, want.HeartbeatAt.Add(-time.Hour)},
+		"other time zone": {spanner.NullTime{Time: want.HeartbeatAt.In(time.FixedZone("", 3600)), Valid: true}, want.HeartbeatAt},
+	} {
+		r := rowOf(want)
+		r.PriorEnd = c.prior
+		got, err := r.record()
+		if err != nil || got.LeaseEnd() != c.end {
+			t.Errorf("%s: ends at %v, %v; want %v", what, got.LeaseEnd(), err, c.end)
+		}
+	}
+}
+
 func TestARowThatIsNotRegentsIsRefused(t *testing.T) {
 	t.Parallel()
 	vacant := func(r *row) {
@@ -98,6 +120,8 @@ func TestARowThatIsNotRegentsIsRefused(t *testing.T) {
 		"no leader and metadata":   {func(r *row) { m := r.Metadata; vacant(r); r.Metadata = m }, "a part of a lease"},
 		"no leader and heartbeat":  {func(r *row) { h := r.RenewedAt; vacant(r); r.RenewedAt = h }, "a part of a lease"},
 		"no leader and a start":    {func(r *row) { h := r.AcquiredAt; vacant(r); r.AcquiredAt = h }, "a part of a lease"},
+		"no leader and a due time": {func(r *row) { r.PriorEnd = r.RenewedAt; vacant(r) }, "a part of a lease"},
+		"due in the year 1":        {func(r *row) { r.PriorEnd.Valid = true }, "prior_end is"},
 		"an end and no lock":       {func(r *row) { r.EndedAt = r.RenewedAt; vacant(r) }, "locked_until is NULL"},
 		"a lock and no end":        {func(r *row) { r.LockedUntil = r.RenewedAt; vacant(r) }, "ended_at is NULL"},
 		"a lock before its end":    {func(r *row) { r.EndedAt, r.LockedUntil = r.RenewedAt, r.AcquiredAt; vacant(r) }, "before ended_at"},
@@ -148,12 +172,13 @@ func TestAnEventRowThatIsNotRegentsIsRefused(t *testing.T) {
 // that it would write.
 func FuzzRow(f *testing.F) {
 	hash := strings.Repeat("k", 32)
-	f.Add(uint16(0b1111_1110_0111_1111), int64(1), int64(7), int64(12), false, int64(60000), int64(1000), "ann", hash, int64(1500), `{"a":1}`, int64(0), int64(1), int64(0), int64(0))
-	f.Add(uint16(0b0001_1000_0111_1111), int64(1), int64(7), int64(12), true, int64(0), int64(0), "", "", int64(0), "null", int64(0), int64(0), int64(5), int64(9))
-	f.Add(uint16(0xffff), int64(2), int64(-1), int64(0), true, int64(-1), int64(1<<62), "", "short", int64(-5), `[]`, int64(-1<<60), int64(1<<60), int64(1), int64(0))
-	f.Add(uint16(0), int64(0), int64(0), int64(0), false, int64(0), int64(0), "", "", int64(0), "", int64(0), int64(0), int64(0), int64(0))
-	f.Add(uint16(0b1111_1110_0111_1111), int64(1), int64(1<<53), int64(1), false, int64(86400000), int64(86400000), "ann", hash, int64(86400000), `{"n":1e400}`, int64(0), int64(0), int64(0), int64(0))
-	f.Fuzz(func(t *testing.T, valid uint16, schema, token, revision int64, deleted bool, lease, delay int64, leader, key string, ms int64, metadata string, acquired, renewed, ended, until int64) {
+	f.Add(uint16(0b1111_1110_0111_1111), int64(1), int64(7), int64(12), false, int64(60000), int64(1000), "ann", hash, int64(1500), `{"a":1}`, int64(0), int64(1), int64(0), int64(0), int64(0))
+	f.Add(uint16(0b1110_0110_1111_1111), int64(1), int64(7), int64(12), false, int64(60000), int64(1000), "ann", hash, int64(1500), `{"a":1}`, int64(0), int64(1), int64(0), int64(0), int64(0))
+	f.Add(uint16(0b0001_1000_0111_1111), int64(1), int64(7), int64(12), true, int64(0), int64(0), "", "", int64(0), "null", int64(0), int64(0), int64(0), int64(5), int64(9))
+	f.Add(uint16(0xffff), int64(2), int64(-1), int64(0), true, int64(-1), int64(1<<62), "", "short", int64(-5), `[]`, int64(-1<<60), int64(1<<60), int64(0), int64(1), int64(0))
+	f.Add(uint16(0), int64(0), int64(0), int64(0), false, int64(0), int64(0), "", "", int64(0), "", int64(0), int64(0), int64(0), int64(0), int64(0))
+	f.Add(uint16(0b1111_1110_0111_1111), int64(1), int64(1<<53), int64(1), false, int64(86400000), int64(86400000), "ann", hash, int64(86400000), `{"n":1e400}`, int64(0), int64(0), int64(0), int64(0), int64(0))
+	f.Fuzz(func(t *testing.T, valid uint16, schema, token, revision int64, deleted bool, lease, delay int64, leader, key string, ms int64, metadata string, acquired, renewed, prior, ended, until int64) {
 		has := func(bit int) bool { return valid&(1<<bit) != 0 }
 		at := func(bit int, micros int64) spanner.NullTime {
 			return spanner.NullTime{Time: time.UnixMicro(micros), Valid: has(bit)}
@@ -169,7 +194,7 @@ func FuzzRow(f *testing.F) {
 			Metadata:       spanner.NullString{StringVal: metadata, Valid: has(6)},
 			LeaderID:       spanner.NullString{StringVal: leader, Valid: has(9)},
 			LeaseMS:        spanner.NullInt64{Int64: ms, Valid: has(10)},
-			AcquiredAt:     at(13, acquired), RenewedAt: at(14, renewed), EndedAt: at(11, ended), LockedUntil: at(12, until),
+			AcquiredAt:     at(13, acquired), RenewedAt: at(14, renewed), PriorEnd: at(7, prior), EndedAt: at(11, ended), LockedUntil: at(12, until),
 		}
 		if has(15) {
 			r.KeyHash = []byte(key)

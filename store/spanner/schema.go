@@ -8,6 +8,8 @@ import (
 
 	"cloud.google.com/go/spanner"
 	"google.golang.org/grpc/codes"
+
+	"regent/leadership"
 )
 
 // SchemaVersion is the version of the tables that this package reads and writes, and of each row of Leadership that it writes. A newer
@@ -41,7 +43,7 @@ func checkSchema(ctx context.Context, client *spanner.Client, database string) e
 	case spanner.ErrCode(err) == codes.NotFound:
 		return fmt.Errorf("spanner: %s does not exist; create the database, then its tables with: regent migrate --store spanner:%[1]s: %w", database, err)
 	case err != nil:
-		return fmt.Errorf("spanner: %s: %w", database, err)
+		return failure(ctx, "open", database, leadership.StoreUnavailable, err)
 	case version == 0:
 		return fmt.Errorf("spanner: %s has no tables for leases; create them with: regent migrate --store spanner:%[1]s", database)
 	case version != SchemaVersion:

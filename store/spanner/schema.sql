@@ -7,10 +7,12 @@ CREATE TABLE IF NOT EXISTS LeadershipSchema (
 ) PRIMARY KEY ();
 
 -- One row for each election, for ever: a deleted election is a tombstone, so that its fencing token never goes back.
--- The lease ends lease_ms after renewed_at; no column holds the end, for a generated one may not depend on a commit timestamp.
--- From leader_id to renewed_at: of the lease, all NULL (metadata may always be) while nobody leads.
+-- From leader_id to prior_end: of the lease, all NULL (metadata may always be) while nobody leads.
+-- renewed_at: when the last heartbeat, a grant or a renewal, was committed.
+-- prior_end: when it had to be committed, if it was a renewal; NULL after a grant. A renewal that was committed no earlier does not count.
+-- The lease ends lease_ms after renewed_at or, if renewed_at is not before prior_end, at prior_end. No column holds the end, for a generated
+-- one may not depend on a commit timestamp.
 -- ended_at, locked_until: when the last lease ended, and from when somebody may lead again; NULL while somebody leads.
--- prior_end: the end that the lease had before its last batched renewal; only that renewal reads it.
 CREATE TABLE IF NOT EXISTS Leadership (
   cluster_id       STRING(128) NOT NULL,
   schema_version   INT64 NOT NULL,

@@ -40,6 +40,7 @@ func harness(tb testing.TB) storetest.Backing {
 const advanceSQL = `UPDATE Leadership SET
 	acquired_at = TIMESTAMP_SUB(acquired_at, INTERVAL @us MICROSECOND),
 	renewed_at = TIMESTAMP_SUB(renewed_at, INTERVAL @us MICROSECOND),
+	prior_end = TIMESTAMP_SUB(prior_end, INTERVAL @us MICROSECOND),
 	ended_at = TIMESTAMP_SUB(ended_at, INTERVAL @us MICROSECOND),
 	locked_until = TIMESTAMP_SUB(locked_until, INTERVAL @us MICROSECOND)
 WHERE TRUE`
@@ -53,7 +54,7 @@ func damageSQL(tb testing.TB, d storetest.Damage) string {
 		storetest.UnknownSchema: "schema_version = 999",
 		storetest.TokenBehind:   "fencing_token = fencing_token - 1",
 		storetest.RecordGone: `revision = 0, fencing_token = 0, leader_id = NULL, key_hash = NULL, lease_ms = NULL, metadata = NULL,
-			acquired_at = NULL, renewed_at = NULL, ended_at = NULL, locked_until = NULL`,
+			acquired_at = NULL, renewed_at = NULL, prior_end = NULL, ended_at = NULL, locked_until = NULL`,
 		storetest.LeaderNoLease: "leader_id = 'ghost', key_hash = NULL, lease_ms = NULL, acquired_at = NULL, renewed_at = NULL",
 		storetest.FutureBeat:    "ended_at = TIMESTAMP_ADD(CURRENT_TIMESTAMP(), INTERVAL 1 HOUR), locked_until = TIMESTAMP_ADD(CURRENT_TIMESTAMP(), INTERVAL 1 HOUR)",
 	}[d]

@@ -37,8 +37,10 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 		return a.write(ctx, tx)
 	})
 	switch {
+	case errors.Is(err, errRefused):
+		return leadership.Snapshot{}, a.answer
 	case errors.Is(err, errNothingToWrite):
-		return a.read, a.answer
+		return a.read, nil
 	case err != nil:
 		return leadership.Snapshot{}, occupied(e, err)
 	}
@@ -50,15 +52,15 @@ func (a *attempt) decide(f found, e leadership.Election, decide func(leadership.
 		return
 	}
 	a.change, a.answer = decide(a.read)
-	if a.answer != nil {
-		a.read = leadership.Snapshot{}
-	}
 }
 
-// write leaves to the Commit what was decided. The error is errNothingToWrite if that is nothing, or the client's own. If it is too late for
-// a Commit it is ctx's: the client then rolls back, where a Commit that is not sent would leave the row locked.
+// write leaves to the Commit what was decided. The error is errRefused or errNothingToWrite if that is nothing, or the client's own. If it
+// is too late for a Commit it is ctx's: the client then rolls back, where a Commit that is not sent would leave the row locked.
 func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
-	if a.answer != nil || a.change.Empty() {
+	if a.answer != nil {
+		return errRefused
+	}
+	if a.change.Empty() {
 		return errNothingToWrite
 	}
 	if err := ctx.Err(); err != nil {
@@ -68,7 +70,7 @@ func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction) e
 	if a.read.Record.Revision == 0 {
 		put = spanner.InsertMap
 	}
-	mutations := []*spanner.Mutation{put("Leadership", columns(a.change.Record, a.change.Heartbeat))}
+	mutations := []*spanner.Mutation{put("Leadership", columns(a.change))}
 	for _, ev := range a.change.Events {
 		mutations = append(mutations, spanner.InsertMap("LeadershipEvents", eventColumns(ev)))
 	}
@@ -79,7 +81,7 @@ func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction) e
 func (a *attempt) committed(at time.Time) leadership.Snapshot {
 	r := a.change.Record
 	if a.change.Heartbeat {
-		r.HeartbeatAt = at
+		r.HeartbeatAt = startOf(at, a.change.Before, r.LeaseDuration)
 	}
 	return leadership.Snapshot{Record: r, Now: at, Guard: Guard}
 }

@@ -1,0 +1,243 @@
+package spanner
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/spanner"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+
+	"regent/leadership"
+)
+
+// shortLease is long enough for a statement to come in time on a busy machine.
+const shortLease = 2 * time.Second
+
+// brief is a lease of ann's on "jobs" in a store whose Commits go as told.
+type brief struct {
+	network  *network
+	s, whole *Store
+	service  *leadership.Service // on s
+	foreign  *spanner.Client
+	key      leadership.Key
+	grant    leadership.Lease
+}
+
+func newBrief(t *testing.T) *brief {
+	t.Helper()
+	cfg, n := migrated(t), new(network)
+	b := &brief{network: n, s: through(t, n, cfg), whole: opened(t, cfg), foreign: client(t, cfg), key: leadership.NewKey()}
+	b.service = leadership.New(b.s)
+	g, err := b.service.Acquire(t.Context(), b.ask(shortLease))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.grant = g.Lease
+	return b
+}
+
+func (b *brief) ask(d time.Duration) leadership.AcquireRequest {
+	return leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &b.key, LeaseDuration: d}
+}
+
+func (b *brief) lease() leadership.LeaseRequest {
+	return leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: b.key, Token: 1}
+}
+
+func (b *brief) renewal() leadership.Renewal {
+	return leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: b.key.Hash(), Token: 1}
+}
+
+// stalled is a reply that comes once Spanner says that the lease is over: its clock is the only one that counts.
+func (b *brief) stalled(t *testing.T, r reply) reply {
+	r.stall = func() {
+		for now := b.now(t); t.Context().Err() == nil && !now.After(b.grant.LeaseExpiration); now = b.now(t) {
+			select {
+			case <-time.After(b.grant.LeaseExpiration.Sub(now) + time.Millisecond):
+			case <-t.Context().Done():
+			}
+		}
+	}
+	return r
+}
+
+func (b *brief) now(t *testing.T) (now time.Time) {
+	query := b.foreign.Single().Query(t.Context(), spanner.NewStatement("SELECT CURRENT_TIMESTAMP()"))
+	if err := query.Do(func(r *spanner.Row) error { return r.Columns(&now) }); err != nil {
+		t.Error(err)
+		return b.grant.LeaseExpiration.Add(time.Microsecond) // or else stalled would wait for ever
+	}
+	return now
+}
+
+// over reports an error unless the lease has ended when it would have without the late renewal, for whoever reads or decides.
+func (b *brief) over(t *testing.T) {
+	t.Helper()
+	for what, s := range map[string]*Store{"here": b.s, "elsewhere": b.whole} {
+		snap, err := s.Get(t.Context(), "jobs")
+		if err != nil || snap.Live() || snap.Record.LeaderID != "ann" || !snap.Record.LeaseEnd().Equal(b.grant.LeaseExpiration) {
+			t.Errorf("%s: %q leads: %v, until %v, %v; want it to have been ann until %v",
+				what, snap.Record.LeaderID, snap.Live(), snap.Record.LeaseEnd(), err, b.grant.LeaseExpiration)
+		}
+	}
+	if a := b.s.Renew(t.Context(), []leadership.Renewal{b.renewal()})[0]; !errors.Is(a.Err, leadership.ErrNotRenewed) {
+		t.Errorf("a batched renewal: %+v, want %v", a, leadership.ErrNotRenewed)
+	}
+	if _, err := b.service.Renew(t.Context(), b.lease()); !errors.Is(err, leadership.LeaseLost) {
+		t.Errorf("asked again: %v, want %s", err, leadership.LeaseLost)
+	}
+}
+
+// heartbeats are the ways to send one. Each returns what the store answers.
+func heartbeats() map[string]func(*testing.T, *brief) (leadership.Snapshot, error) {
+	update := func(rule func(leadership.Snapshot, *brief) (leadership.Change, error)) func(*testing.T, *brief) (leadership.Snapshot, error) {
+		return func(t *testing.T, b *brief) (leadership.Snapshot, error) {
+			return b.s.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) { return rule(s, b) })
+		}
+	}
+	return map[string]func(*testing.T, *brief) (leadership.Snapshot, error){
+		"a batched renewal": func(t *testing.T, b *brief) (leadership.Snapshot, error) {
+			a := b.s.Renew(t.Context(), []leadership.Renewal{b.renewal()})[0]
+			if a.Err == nil && !a.Before.Equal(b.grant.LeaseExpiration) {
+				t.Errorf("before is %v, want %v", a.Before, b.grant.LeaseExpiration)
+			}
+			return a.Snapshot, a.Err
+		},
+		"a renewal by a decision": update(func(s leadership.Snapshot, b *brief) (leadership.Change, error) {
+			return leadership.Renew(s, b.renewal())
+		}),
+		"acquired again, for longer": update(func(s leadership.Snapshot, b *brief) (leadership.Change, error) {
+			return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: b.key.Hash(), LeaseDuration: time.Hour})
+		}),
+	}
+}
+
+func TestALateRenewalDoesNotReviveTheLease(t *testing.T) {
+	t.Parallel()
+	for how, send := range heartbeats() {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			b := newBrief(t)
+			b.network.plan(b.stalled(t, reply{}))
+			snap, err := send(t, b)
+			if err != nil {
+				t.Fatalf("the heartbeat was not written: %v", err)
+			}
+			if snap.Now.Before(b.grant.LeaseExpiration) {
+				t.Fatalf("committed at %v, which is not late: the lease ended at %v", snap.Now, b.grant.LeaseExpiration)
+			}
+			read, err := b.whole.Get(t.Context(), "jobs")
+			if diff := cmp.Diff(snap.Record, read.Record); err != nil || diff != "" {
+				t.Errorf("answered and read, %v (-answered +read)\n%s", err, diff)
+			}
+			b.over(t) // though nobody has undone it, as if the process had died here
+		})
+	}
+}
+
+func TestALateRenewalWhoseReplyIsLostDoesNotReviveTheLease(t *testing.T) {
+	t.Parallel()
+	for how, send := range heartbeats() {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			b := newBrief(t)
+			before := column(t, b.foreign, "renewed_at")
+			b.network.plan(b.stalled(t, reply{lose: true, answer: codes.DeadlineExceeded}))
+			if _, err := send(t, b); !errors.Is(err, leadership.OutcomeUnknown) {
+				t.Fatalf("got %v, want %s", err, leadership.OutcomeUnknown)
+			}
+			if after := column(t, b.foreign, "renewed_at"); after["jobs"] == before["jobs"] {
+				t.Fatal("the heartbeat was not written")
+			}
+			b.over(t)
+			snap, err := b.whole.Update(t.Context(), "jobs", leadership.Expire)
+			for err == nil && snap.Record.LeaderID != "" && !snap.Now.After(b.grant.LeaseExpiration.Add(Guard)) {
+				snap, err = b.whole.Update(t.Context(), "jobs", leadership.Expire)
+			}
+			if err != nil || !snap.Record.EndedAt.Equal(b.grant.LeaseExpiration) {
+				t.Errorf("ended at %v, %v; want %v", snap.Record.EndedAt, err, b.grant.LeaseExpiration)
+			}
+			if next, err := b.whole.Update(t.Context(), "jobs", acquire("bob")); err != nil || next.Record.Token != 2 || !next.Live() {
+				t.Errorf("the next: %+v, %v", next.Record, err)
+			}
+		})
+	}
+}
+
+func TestTheServiceVacatesALeaseThatWasRenewedTooLate(t *testing.T) {
+	t.Parallel()
+	for how, send := range map[string]func(*brief) error{
+		"renewed":                    func(b *brief) error { _, err := b.service.Renew(t.Context(), b.lease()); return err },
+		"acquired again":             func(b *brief) error { _, err := b.service.Acquire(t.Context(), b.ask(0)); return err },
+		"acquired again, for longer": func(b *brief) error { _, err := b.service.Acquire(t.Context(), b.ask(time.Hour)); return err },
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			b := newBrief(t)
+			b.network.plan(b.stalled(t, reply{}))
+			if err := send(b); !errors.Is(err, leadership.LeaseLost) {
+				t.Fatalf("got %v, want %s", err, leadership.LeaseLost)
+			}
+			snap, err := b.whole.Get(t.Context(), "jobs")
+			if err != nil || snap.Record.LeaderID != "" || !snap.Record.EndedAt.Equal(b.grant.LeaseExpiration) {
+				t.Errorf("%q leads, the last lease ended at %v, %v; want nobody since %v", snap.Record.LeaderID, snap.Record.EndedAt, err, b.grant.LeaseExpiration)
+			}
+			events, err := b.whole.Events(t.Context(), "jobs", snap.Record.Revision-1, 9)
+			if err != nil || len(events) != 1 || events[0].Type != leadership.EventExpired {
+				t.Errorf("got %v, %v; want the event %s", events, err, leadership.EventExpired)
+			}
+		})
+	}
+}
+
+func TestOnlyARenewalHasATimeThatItWasDue(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	s, foreign := opened(t, cfg), client(t, cfg)
+	var last leadership.Snapshot
+	update := func(decide func(leadership.Snapshot) (leadership.Change, error)) func() (leadership.Snapshot, error) {
+		return func() (leadership.Snapshot, error) { return s.Update(t.Context(), "jobs", decide) }
+	}
+	batched := func() (leadership.Snapshot, error) {
+		a := s.Renew(t.Context(), []leadership.Renewal{renewalOf("jobs", "ann", 1)})[0]
+		return a.Snapshot, a.Err
+	}
+	const none, theEndBefore, asItWas = 0, 1, 2
+	for _, c := range []struct {
+		what string
+		do   func() (leadership.Snapshot, error)
+		due  int
+	}{
+		{"a grant", update(acquire("ann")), none},
+		{"configured after a grant", update(lockDelay(time.Millisecond, 0)), asItWas},
+		{"the same again", update(acquire("ann")), theEndBefore},
+		{"a batched renewal", batched, theEndBefore},
+		{"configured", update(lockDelay(2*time.Millisecond, 0)), asItWas},
+		{"a batched renewal after that", batched, theEndBefore},
+		{"released", update(func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Release(s, renewalOf("jobs", "ann", 1))
+		}), none},
+		{"a takeover", update(acquire("bob")), none},
+	} {
+		want := map[int]spanner.NullTime{
+			none:         {},
+			theEndBefore: {Time: last.Record.LeaseEnd(), Valid: true},
+			asItWas:      column(t, foreign, "prior_end")["jobs"],
+		}[c.due]
+		answered, err := c.do()
+		if err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if got := column(t, foreign, "prior_end")["jobs"]; got.Valid != want.Valid || !got.Time.Equal(want.Time) {
+			t.Errorf("%s: prior_end is %v, want %v", c.what, got, want)
+		}
+		if last, err = s.Get(t.Context(), "jobs"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(answered.Record, last.Record); diff != "" {
+			t.Errorf("%s (-answered +read)\n%s", c.what, diff)
+		}
+	}
+}

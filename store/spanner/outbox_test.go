@@ -1,0 +1,115 @@
+package spanner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+)
+
+func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	s, foreign := opened(t, cfg), client(t, cfg)
+	granted(t, s, 4)
+	for i := range 4 {
+		for d := range time.Duration(3) {
+			e := leadership.Election(fmt.Sprintf("e%03d", i))
+			if _, err := s.Update(t.Context(), e, lockDelay((d+1)*time.Second, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// One shard, so that the elections follow each other by name.
+	execute(t, foreign, "UPDATE LeadershipEvents SET pending_shard = 3 WHERE TRUE", nil)
+	execute(t, foreign, "UPDATE LeadershipEvents SET type = '' WHERE cluster_id = 'e000' AND revision = 1 OR cluster_id = 'e002' AND revision = 3", nil)
+	all := []string{"e001 1", "e001 2", "e001 3", "e001 4", "e002 1", "e002 2", "e003 1", "e003 2", "e003 3", "e003 4"}
+	if diff := cmp.Diff(all, unannounced(t, s, 100)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	// A page that is full of what cannot be read does not hide what follows.
+	for limit := 1; limit <= len(all); limit++ {
+		got := unannounced(t, s, limit)
+		if len(got) == 0 || len(got) > limit {
+			t.Errorf("at most %d, and there are some: got %v", limit, got)
+		}
+		if diff := cmp.Diff(inOrder(all, got), got); diff != "" {
+			t.Errorf("at most %d (-want +got)\n%s", limit, diff)
+		}
+	}
+	drain(t, s, len(all))
+	if events, err := s.Unannounced(t.Context(), 2); !errors.Is(err, leadership.RecordCorrupt) || len(events) != 0 {
+		t.Errorf("with nothing else left: got %v, %v; want %s", events, err, leadership.RecordCorrupt)
+	}
+	execute(t, foreign, "UPDATE LeadershipEvents SET type = 'acquired' WHERE type = ''", nil)
+	mended := []string{"e000 1", "e000 2", "e000 3", "e000 4", "e002 3", "e002 4"}
+	if diff := cmp.Diff(mended, unannounced(t, s, 100)); diff != "" {
+		t.Errorf("once it is mended (-want +got)\n%s", diff)
+	}
+}
+
+func TestEventsOfEveryShardAreFoundBehindACorruptOne(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	s, foreign := opened(t, cfg), client(t, cfg)
+	granted(t, s, 4)
+	execute(t, foreign, "UPDATE LeadershipEvents SET fencing_token = -1, pending_shard = 5 WHERE cluster_id = 'e003'", nil)
+	for e, shard := range map[string]int64{"e002": 5, "e001": 6, "e000": shards + 9} {
+		execute(t, foreign, "UPDATE LeadershipEvents SET pending_shard = @shard WHERE cluster_id = @e", map[string]any{"e": e, "shard": shard})
+	}
+	if diff := cmp.Diff([]string{"e002 1", "e001 1", "e000 1"}, unannounced(t, s, 3)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func unannounced(t *testing.T, s *Store, limit int) []string {
+	t.Helper()
+	events, err := s.Unannounced(t.Context(), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, ev := range events {
+		got = append(got, fmt.Sprint(ev.Election, " ", ev.Revision))
+	}
+	return got
+}
+
+// inOrder is what of all was got, in the order of all and without a gap in any election.
+func inOrder(all, got []string) []string {
+	seen := make(map[string]bool)
+	for _, ev := range got {
+		seen[ev] = true
+	}
+	missing := make(map[string]bool) // elections of which one was left out
+	var want []string
+	for _, ev := range all {
+		election, _, _ := strings.Cut(ev, " ")
+		if !seen[ev] {
+			missing[election] = true
+		} else if !missing[election] {
+			want = append(want, ev)
+		}
+	}
+	return want
+}
+
+// drain announces, two at a time, until n events are announced.
+func drain(t *testing.T, s *Store, n int) {
+	t.Helper()
+	for announced := 0; announced < n; {
+		events, err := s.Unannounced(t.Context(), 2)
+		if err != nil || len(events) == 0 {
+			t.Fatalf("%d of %d are announced: got %v, %v", announced, n, events, err)
+		}
+		if err := s.MarkAnnounced(t.Context(), ids(events)); err != nil {
+			t.Fatal(err)
+		}
+		announced += len(events)
+	}
+}

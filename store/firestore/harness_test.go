@@ -24,7 +24,7 @@ func TestStore(t *testing.T) { storetest.RunStore(t, fresh) }
 
 func TestProtocol(t *testing.T) { storetest.RunProtocol(t, fresh) }
 
-func BenchmarkStore(b *testing.B) { storetest.Bench(b, fresh) }
+func BenchmarkFirestore(b *testing.B) { storetest.Bench(b, fresh) }
 
 // fresh is a backing on a project of the emulator that nobody else uses.
 func fresh(tb testing.TB) storetest.Backing {

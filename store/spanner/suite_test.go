@@ -17,7 +17,7 @@ func TestStore(t *testing.T) { storetest.RunStore(t, harness) }
 
 func TestProtocol(t *testing.T) { storetest.RunProtocol(t, harness) }
 
-func BenchmarkStore(b *testing.B) { storetest.Bench(b, harness) }
+func BenchmarkSpanner(b *testing.B) { storetest.Bench(b, harness) }
 
 // harness gives each case a database of its own: the emulator runs one read-write transaction at a time per database.
 func harness(tb testing.TB) storetest.Backing {

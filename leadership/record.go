@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -38,7 +39,7 @@ func (c Config) validate() (field string, err error) {
 		return "leaseDuration", err
 	}
 	if c.LockDelay < 0 || c.LockDelay > MaxLockDelay {
-		return "lockDelay", fmt.Errorf("lockDelay is from 0s to %v, not %v", MaxLockDelay, c.LockDelay)
+		return "lockDelay", fmt.Errorf("lockDelay is from 0s to %s, not %s", spoken(MaxLockDelay), spoken(c.LockDelay))
 	}
 	if c.LockDelay%time.Millisecond != 0 {
 		return "lockDelay", fmt.Errorf("lockDelay is in whole milliseconds, not %v", c.LockDelay)
@@ -52,11 +53,23 @@ func validateLeaseDuration(d time.Duration) error {
 	case d == 0:
 		return nil
 	case d < MinLeaseDuration || d > MaxLeaseDuration:
-		return fmt.Errorf("leaseDuration is from %v to %v, not %v", MinLeaseDuration, MaxLeaseDuration, d)
+		return fmt.Errorf("leaseDuration is from %s to %s, not %s", spoken(MinLeaseDuration), spoken(MaxLeaseDuration), spoken(d))
 	case d%time.Millisecond != 0:
 		return fmt.Errorf("leaseDuration is in whole milliseconds, not %v", d)
 	}
 	return nil
+}
+
+// spoken is the duration as people write it: "24h", where String has "24h0m0s".
+func spoken(d time.Duration) string {
+	text := d.String()
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
 }
 
 // Record is what a store keeps of one election, for ever. The zero Record, but for its name, is an election never seen. It is

@@ -49,7 +49,7 @@ func TestADocumentThatIsNotUnderstoodIsRefusedWithAReason(t *testing.T) {
 		{"a duration without a unit", `{"candidateId":"a","leaseDuration":"30"}`, "/leaseDuration", `must be a duration such as "30s", "1m30s" or "1500ms", not "30"`},
 		{"an ISO 8601 duration", `{"candidateId":"a","leaseDuration":"PT30S"}`, "/leaseDuration", `not "PT30S"`},
 		{"a duration that no one can wait for", `{"candidateId":"a","leaseDuration":"9223372036854775808s"}`, "/leaseDuration", "must be a duration"},
-		{"no duration", `{"candidateId":"a","leaseDuration":"0s"}`, "/leaseDuration", "from 1s to 24h0m0s, not 0s"},
+		{"no duration", `{"candidateId":"a","leaseDuration":"0s"}`, "/leaseDuration", "from 1s to 24h, not 0s"},
 		{"a short key", `{"candidateId":"a","key":"AAAA"}`, "/key", "a key is 32 random bytes"},
 		{"a padded key", `{"candidateId":"a","key":"` + key + `="}`, "/key", "a key is 32 random bytes"},
 	} {

@@ -99,8 +99,8 @@ func leaseDuration(d *Duration) (time.Duration, error) {
 		return 0, nil
 	}
 	if *d == 0 {
-		return 0, malformed("/leaseDuration", "leaseDuration is from %v to %v, not 0s; leave it out for what the election is configured for",
-			leadership.MinLeaseDuration, leadership.MaxLeaseDuration)
+		return 0, malformed("/leaseDuration", "leaseDuration is from %v to %gh, not 0s; leave it out for what the election is configured for",
+			leadership.MinLeaseDuration, leadership.MaxLeaseDuration.Hours())
 	}
 	return time.Duration(*d), nil
 }

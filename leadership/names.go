@@ -114,7 +114,7 @@ func NewKey() Key {
 func ParseKey(text string) (Key, error) {
 	var k Key
 	b, err := keyEncoding.DecodeString(text)
-	if err != nil || len(b) != KeySize {
+	if err != nil || len(b) != KeySize || len(text) != keyEncoding.EncodedLen(KeySize) { // the decoder skips line breaks
 		return Key{}, fmt.Errorf("a key is %d random bytes in base64url without padding (%d characters); leave it out and the server chooses one",
 			KeySize, keyEncoding.EncodedLen(KeySize))
 	}

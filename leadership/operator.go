@@ -20,7 +20,7 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 		return Change{}, err
 	}
 	ch := s.change()
-	if s.over() {
+	if r.LeaderID != "" && !s.Live() {
 		ch.expire(s.Guard) // its lock is that of the old configuration
 	}
 	event := EventConfigured

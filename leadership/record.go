@@ -191,7 +191,7 @@ func (s Snapshot) validate() error {
 	switch {
 	case r.Revision < 0 || r.Token < 0 || r.Token > MaxToken || int64(r.Token) > int64(r.Revision):
 		return fmt.Errorf("fencing token %d and revision %d cannot be", r.Token, r.Revision)
-	case r.LockFor < 0 || r.LockFor > MaxLockDelay+MaxLeaseDuration+clockTolerance:
+	case r.LockFor < 0 || r.LockFor > MaxLockDelay+MaxLeaseDuration+clockTolerance+s.Guard:
 		return fmt.Errorf("a lock of %v cannot be", r.LockFor)
 	case r.EndedAt.After(s.Now.Add(clockTolerance)):
 		return errors.New("its last lease ended in the future")

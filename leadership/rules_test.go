@@ -176,7 +176,7 @@ func TestAKeyHasOneSpelling(t *testing.T) {
 }
 
 func TestConfiguringAnElectionWhoseLeaseIsOverRecordsThatFirstUnderTheOldLockDelay(t *testing.T) {
-	s := held(t, 40*time.Second)
+	s := held(t, 30*time.Second+guard/2) // within the guard
 	s.Record.Config.LockDelay = time.Minute
 	ch, err := leadership.Configure(s, leadership.ConfigureCommand{})
 	if err != nil || len(ch.Events) != 2 || ch.Events[0].Type != leadership.EventExpired || ch.Events[1].Type != leadership.EventConfigured || ch.Events[1].LeaderID != "" {

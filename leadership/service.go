@@ -249,7 +249,7 @@ func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (
 		return Lapse(now, r.Token, r.HeartbeatAt, before)
 	})
 	if err != nil {
-		after = Snapshot{Record: r.vacated(before, r.Config.LockDelay), Now: snap.Now, Guard: snap.Guard}
+		after = Snapshot{Record: r.vacated(before, r.Config.LockDelay+snap.Guard), Now: snap.Now, Guard: snap.Guard}
 	}
 	return Snapshot{}, after.refuse(LeaseLost, "the renewal of election %q reached the store %v after the lease had ended: stop acting as its leader, and acquire again",
 		r.Election, snap.Now.Sub(before).Round(time.Millisecond))

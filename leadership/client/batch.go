@@ -55,7 +55,8 @@ func (c *Client) batch(ctx context.Context, field string, all []expected, k call
 
 // result reads the answer to the entry at the pointer.
 func result(w wire.Result, at string, x expected) (leadership.Result, error) {
-	if w.Election != x.election {
+	sent := leadership.Election([]rune(x.election)) // as JSON carries it: what is no UTF-8 was replaced, letter by letter
+	if w.Election != sent {
 		return leadership.Result{}, fmt.Errorf("its result at %s is about election %s, not %q", at, wire.Quote(string(w.Election)), x.election)
 	}
 	r, err := w.Leadership(at)

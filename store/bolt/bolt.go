@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"go.etcd.io/bbolt"
@@ -32,7 +31,7 @@ var _ leadership.Store = (*Store)(nil)
 // Open opens the file at path, or creates it with mode 0600 in a folder that exists. It waits a second for another process to let go of
 // the file, and then says that it is in use.
 func Open(path string, c Config) (*Store, error) {
-	db, err := openFile(path)
+	db, file, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +43,6 @@ func Open(path string, c Config) (*Store, error) {
 	if err != nil {
 		db.Close()
 		return nil, fmt.Errorf("bolt: %s cannot be used: %w", path, err)
-	}
-	file, err := os.Lstat(path)
-	if err != nil {
-		db.Close()
-		return nil, fmt.Errorf("bolt: %w", openError(path, err))
 	}
 	return &Store{db: db, clock: clock, writer: startWriter(db, file, clock, durable)}, nil
 }

@@ -2,6 +2,7 @@ package bolt_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -55,6 +56,9 @@ func TestADamagedFileIsRefusedInOneLineAndNotByACrash(t *testing.T) {
 		"cut within the meta pages":             func(b []byte) []byte { return b[:pageSize+20] },
 		"zeroes from the third page on":         func(b []byte) []byte { clear(b[3*pageSize:]); return b },
 		"a page with another page's number":     func(b []byte) []byte { copy(b[4*pageSize:5*pageSize], b[:pageSize]); return b },
+		"branches that lead to themselves":      func(b []byte) []byte { return pages(b, 0x01, leadToItself) },
+		"keys out of order":                     func(b []byte) []byte { return pages(b, 0x02, sameKeyTwice) },
+		"elements that lie elsewhere":           func(b []byte) []byte { return pages(b, 0x02, farAway) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := written(t, damage(slices.Clone(whole)))
@@ -69,6 +73,27 @@ func TestADamagedFileIsRefusedInOneLineAndNotByACrash(t *testing.T) {
 		})
 	}
 }
+
+// pages changes all pages of a kind.
+func pages(content []byte, kind uint16, change func(id uint64, page []byte)) []byte {
+	for at := 2 * pageSize; at+pageSize <= len(content); at += pageSize {
+		page := content[at : at+pageSize]
+		if binary.NativeEndian.Uint16(page[8:]) == kind && binary.NativeEndian.Uint16(page[10:]) >= 2 {
+			change(uint64(at/pageSize), page)
+		}
+	}
+	return content
+}
+
+func leadToItself(id uint64, page []byte) { binary.NativeEndian.PutUint64(page[16+8:], id) }
+
+// sameKeyTwice lets the second element of a leaf have the key of the first.
+func sameKeyTwice(_ uint64, page []byte) {
+	binary.NativeEndian.PutUint32(page[32+4:], binary.NativeEndian.Uint32(page[16+4:])-16)
+	binary.NativeEndian.PutUint32(page[32+8:], binary.NativeEndian.Uint32(page[16+8:]))
+}
+
+func farAway(_ uint64, page []byte) { binary.NativeEndian.PutUint32(page[16+4:], 1<<31) }
 
 func written(t *testing.T, content []byte) string {
 	t.Helper()
@@ -154,6 +179,34 @@ func TestWhatEndedBeforeABootIsNotRevivedByIt(t *testing.T) {
 	}
 	if l, err := service.Get(t.Context(), "other"); err != nil || l.ExpiresIn != leadership.DefaultLeaseDuration {
 		t.Errorf("the lease that was not: %v left, %v; want all of it", l.ExpiresIn, err)
+	}
+}
+
+func TestALockBehindALeaseWhoseEndNobodyRecordedStartsAnewAfterAnotherBoot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "regent.db")
+	uptime := time.Hour
+	clock := func(boot string) bolt.Clock {
+		return bolt.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
+	}
+	s, service := open(t, path, clock("boot-1"))
+	config := leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: 10 * time.Second, LockDelay: time.Hour}}
+	if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: config}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	uptime += 30 * time.Minute
+	other := ask("ann")
+	other.Election = "other"
+	if _, err := service.Acquire(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	uptime = time.Second
+	_, service = open(t, path, clock("boot-2"))
+	if l, err := service.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Vacant || l.LockedFor != time.Hour {
+		t.Errorf("%s, locked for %v, %v; want vacant and locked for an hour", l.State, l.LockedFor, err)
 	}
 }
 

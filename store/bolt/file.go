@@ -32,27 +32,33 @@ var (
 // lockWait is how long Open waits for another process to let go of the file, such as one that is just shutting down.
 const lockWait = time.Second
 
-// openFile opens or creates the file, for this process alone.
-func openFile(path string) (*bbolt.DB, error) {
+// openFile opens or creates the file, for this process alone, and says which file that is.
+func openFile(path string) (db *bbolt.DB, file os.FileInfo, err error) {
 	if err := inspect(path); err != nil {
-		return nil, fmt.Errorf("bolt: %w", err)
+		return nil, nil, fmt.Errorf("bolt: %w", err)
 	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
+	options := &bbolt.Options{
 		Timeout:         lockWait,
 		NoFreelistSync:  true, // it is rebuilt at open; a commit then writes less
 		FreelistType:    bbolt.FreelistMapType,
 		InitialMmapSize: 64 << 20, // growing the map waits for readers
-		OpenFile:        openPrivate,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("bolt: %w", openError(path, err))
+		OpenFile: func(path string, flag int, mode fs.FileMode) (*os.File, error) {
+			f, err := openPrivate(path, flag, mode)
+			if err == nil {
+				file, err = f.Stat()
+			}
+			return f, err
+		},
+	}
+	if err := undamaged(func() error { db, err = bbolt.Open(path, 0o600, options); return err }); err != nil {
+		return nil, nil, fmt.Errorf("bolt: %w", openError(path, err))
 	}
 	// At every open: whoever created the file may have died before its name was durable.
 	if err := syncDir(filepath.Dir(path)); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("bolt: %w", openError(path, err))
+		return nil, nil, fmt.Errorf("bolt: %w", openError(path, err))
 	}
-	return db, nil
+	return db, file, nil
 }
 
 func openError(path string, err error) error {
@@ -119,6 +125,7 @@ func prepare(db *bbolt.DB, machine Clock) (clock storeClock, durable int, err er
 		clock.anchor = t.now.Add(-machine.SinceBoot())
 		t.put(metaBucket, bootKey, []byte(machine.BootID))
 		t.put(metaBucket, anchorKey, encodeInstant(clock.anchor))
+		t.put(metaBucket, nowKey, encodeInstant(t.now))
 		return t.err
 	})
 	return clock, durable, err
@@ -179,11 +186,6 @@ func (t *transaction) newBoot(today time.Time) error {
 		t.now = last
 	}
 	for _, r := range t.running(last) {
-		if r.LeaderID != "" {
-			r.HeartbeatAt = t.now
-		} else {
-			r.EndedAt = t.now
-		}
 		if err := t.putChange(r, nil); err != nil {
 			return err
 		}
@@ -191,18 +193,32 @@ func (t *transaction) newBoot(today time.Time) error {
 	return nil
 }
 
-// running returns the records in which a lease or a lock ran at the given instant.
+// running returns the records in which a lease or a lock ran at the given instant, as they are if it begins at t.now.
 func (t *transaction) running(at time.Time) []leadership.Record {
 	var found []leadership.Record
 	c := t.tx.Bucket(recordsBucket).Cursor()
 	for name, _ := c.First(); name != nil; name, _ = c.Next() {
 		snap, err := t.load(leadership.Election(name))
-		r := snap.Record
-		held := r.LeaderID != "" && r.LeaseEnd().After(at)
-		locked := r.LeaderID == "" && r.EndedAt.Add(r.LockFor).After(at)
-		if err == nil && (held || locked && r.LockFor > 0) {
+		if r, runs := begun(snap.Record, at, t.now); err == nil && runs {
 			found = append(found, r)
 		}
 	}
 	return found
+}
+
+// begun returns r with what ran in it at the given instant beginning now: its lease, the lock behind a lease whose end nobody has recorded, or a
+// lock that is recorded.
+func begun(r leadership.Record, at, now time.Time) (_ leadership.Record, runs bool) {
+	held := r.LeaderID != ""
+	switch {
+	case held && r.LeaseEnd().After(at):
+		r.HeartbeatAt = now
+	case held && r.LeaseEnd().Add(r.Config.LockDelay).After(at):
+		r.HeartbeatAt = now.Add(-r.LeaseDuration)
+	case !held && r.LockFor > 0 && r.EndedAt.Add(r.LockFor).After(at):
+		r.EndedAt = now
+	default:
+		return r, false
+	}
+	return r, true
 }

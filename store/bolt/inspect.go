@@ -1,15 +1,11 @@
 package bolt
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	"go.etcd.io/bbolt"
 )
@@ -25,7 +21,10 @@ func inspect(path string) error {
 	if err != nil {
 		return openError(path, err)
 	}
-	defer f.Close()
+	defer f.Close() // which unlocks it
+	if err := lockShared(f, lockWait); err != nil {
+		return openError(path, err)
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return openError(path, err)
@@ -33,10 +32,10 @@ func inspect(path string) error {
 	if info.Size() == 0 {
 		return nil // created, and never written
 	}
-	if err := checkMetas(f, info.Size()); err != nil {
+	if err := checkPages(f, info.Size()); err != nil {
 		return damaged(path, err)
 	}
-	return walk(path)
+	return nil
 }
 
 // create makes an empty database and puts it in place whole, so that a power cut leaves no file that looks damaged. Who finds that another
@@ -55,94 +54,16 @@ func create(path string) error {
 	if err := db.Close(); err != nil {
 		return openError(path, err)
 	}
-	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return openError(path, err)
+	err = os.Link(f.Name(), path)
+	switch {
+	case err == nil, errors.Is(err, fs.ErrExist):
+		return nil
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, fs.ErrPermission):
+		return nil // this file system has no links; bbolt creates the file where it is to be
 	}
-	return nil
+	return openError(path, err)
 }
 
 func damaged(path string, err error) error {
 	return fmt.Errorf("%s is damaged, or no file of Regent's: %w; nothing is granted on it. Restore a backup, with fencing tokens above every one ever seen", path, err)
-}
-
-// The meta page of bbolt's format 2: a page header of 16 bytes, then these fields, each in the machine's byte order.
-const (
-	metaAt       = 16
-	metaMagic    = 0xED0CDAED
-	metaVersion  = 2
-	pageSizeAt   = metaAt + 8
-	highestAt    = metaAt + 40 // the number of pages in use
-	checksumAt   = metaAt + 56 // FNV-1a, 64 bits, of the meta before it
-	metaEnd      = checksumAt + 8
-	smallestPage = 1024
-	largestPage  = 1 << 20
-)
-
-// checkMetas expects both meta pages whole, and the file to be as long as they say.
-func checkMetas(f io.ReaderAt, size int64) error {
-	first, err := readMeta(f, 0)
-	if err != nil {
-		return err
-	}
-	page := int64(binary.NativeEndian.Uint32(first[pageSizeAt:]))
-	if page < smallestPage || page > largestPage {
-		return fmt.Errorf("its pages have %d bytes", page)
-	}
-	second, err := readMeta(f, page)
-	if err != nil {
-		return err
-	}
-	pages := max(binary.NativeEndian.Uint64(first[highestAt:]), binary.NativeEndian.Uint64(second[highestAt:]))
-	if pages > uint64(size/page) {
-		return fmt.Errorf("it has %d bytes, and %d pages of %d bytes are in use", size, pages, page)
-	}
-	return nil
-}
-
-func readMeta(f io.ReaderAt, at int64) ([]byte, error) {
-	meta := make([]byte, metaEnd)
-	if _, err := f.ReadAt(meta, at); err != nil {
-		return nil, fmt.Errorf("its meta page at byte %d: %w", at, err)
-	}
-	sum := fnv.New64a()
-	sum.Write(meta[metaAt:checksumAt])
-	switch {
-	case binary.NativeEndian.Uint32(meta[metaAt:]) != metaMagic, binary.NativeEndian.Uint32(meta[metaAt+4:]) != metaVersion:
-		return nil, fmt.Errorf("there is no meta page at byte %d", at)
-	case binary.NativeEndian.Uint64(meta[checksumAt:]) != sum.Sum64():
-		return nil, fmt.Errorf("its meta page at byte %d has a wrong checksum, so that its last commit may be missing", at)
-	}
-	return meta, nil
-}
-
-// walk reads every page that is in use, without the free list: of that bbolt makes a goroutine whose panics nobody can stop.
-func walk(path string) error {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: lockWait, OpenFile: openPrivate})
-	if err != nil {
-		return openError(path, err)
-	}
-	defer db.Close()
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	err = undamaged(func() error {
-		return db.View(func(tx *bbolt.Tx) error {
-			return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error {
-				return b.ForEach(func(_, value []byte) error {
-					readAll(value)
-					return nil
-				})
-			})
-		})
-	})
-	if err != nil {
-		return damaged(path, err)
-	}
-	return nil
-}
-
-// readAll touches the value, which may lie on a page of its own.
-func readAll(value []byte) (sum byte) {
-	for _, b := range value {
-		sum ^= b
-	}
-	return sum
 }

@@ -44,6 +44,19 @@ var batchCases = []protocolCase{
 		_, err := w.a.BatchCheckTokens(w.Context(), nil)
 		w.refused(err, leadership.InvalidArgument)
 	}},
+	{"an entry of a batch that cannot be is refused alone", func(w *world) {
+		w.acquire("ann")
+		wrong := w.of("ann", 1)
+		wrong.Election = "no such\xffname"
+		results, err := w.b.BatchRenew(w.Context(), []leadership.LeaseRequest{wrong, w.of("ann", 1)})
+		if err != nil || len(results) != 2 {
+			w.Fatalf("got %v, %v; want two results", results, err)
+		}
+		w.refused(results[0].Err, leadership.InvalidArgument)
+		if results[1].Err != nil {
+			w.Errorf("the other entry: %v", results[1].Err)
+		}
+	}},
 	{"a batch of tokens is checked one by one", func(w *world) {
 		w.acquire("ann")
 		results, err := w.b.BatchCheckTokens(w.Context(), []leadership.TokenCheck{{Election: "never-seen", Token: 1}, {Election: jobs, Token: 1}})

@@ -110,7 +110,7 @@ func edit(from, to string) func(record, heartbeat []byte) ([]byte, []byte) {
 	}
 }
 
-func open(t *testing.T, path string, clock bolt.Clock) (*bolt.Store, *leadership.Service) {
+func open(t testing.TB, path string, clock bolt.Clock) (*bolt.Store, *leadership.Service) {
 	t.Helper()
 	s, err := bolt.Open(path, bolt.Config{Clock: clock})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 const pageSize = 4096
 
 // used makes a file with a history in it, and returns its bytes.
-func used(t *testing.T) []byte {
+func used(t testing.TB) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "regent.db")
 	s, service := open(t, path, bolt.Clock{})

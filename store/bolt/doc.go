@@ -9,10 +9,10 @@
 //
 // # Time
 //
-// The store's clock is the machine's boot-time clock, which runs while the machine is suspended and which nobody can set. It is
-// kept with the id of the boot: after another boot its readings mean nothing, so every lease then counts as just renewed, and
-// every lock delay as just begun. The wait is one full lease: never too short. Where the operating system has no boot id, that
-// happens at each start. The wall clock is read once per boot, only to give instants a date that people can read.
+// The store's clock is the machine's boot-time clock, which nobody can set and which, on Linux, runs while the machine is suspended. It
+// is kept with the id of the boot: after another boot its readings mean nothing, so every lease that ran at the last commit then counts as
+// just renewed, and every lock delay as just begun. The wait is one full lease: never too short. Where the operating system has no boot
+// id, that happens at each start. The wall clock is read once per boot, only to give instants a date that people can read.
 //
 // # File
 //
@@ -22,8 +22,9 @@
 //	events      election 0 revision   -> event
 //	outbox      election 0 revision   -> nothing; an event that is not announced yet
 //
-// Every value carries a checksum over its key and itself, so that a flipped bit is noticed. Heartbeats stand apart because they
-// are nearly all that is ever written.
+// Every value carries a checksum over its key and itself, so that a flipped bit in it is noticed when it is read. What bbolt keeps around the
+// values is looked at when the file is opened: both meta pages by their checksums, and of every other page in use that it is where it
+// should be, once, with its keys in order. What does not pass is refused. Heartbeats stand apart because they are nearly all that is ever written.
 //
 // One process has the file at a time. Its mode is 0600. It does not shrink.
 package bolt

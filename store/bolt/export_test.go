@@ -92,4 +92,5 @@ var (
 	EventKey       = eventKey
 	Seal           = seal
 	Unseal         = unseal
+	CheckPages     = checkPages
 )

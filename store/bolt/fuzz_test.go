@@ -2,6 +2,7 @@ package bolt_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -86,6 +87,27 @@ func FuzzUnseal(f *testing.F) {
 		sealed[at%uint(len(sealed))] ^= flip
 		if _, err := bolt.Unseal(key, sealed); err == nil {
 			t.Fatal("a changed byte was not noticed")
+		}
+	})
+}
+
+// FuzzCheckPages changes eight bytes of a file that was in use. Whatever they were, the look at it ends, and without a panic.
+func FuzzCheckPages(f *testing.F) {
+	whole := bytes.TrimRight(used(f), "\x00")
+	whole = append(whole, make([]byte, pageSize)...)
+	whole = whole[:len(whole)/pageSize*pageSize]
+	if err := bolt.CheckPages(bytes.NewReader(whole), int64(len(whole))); err != nil {
+		f.Fatalf("the whole file: %v", err)
+	}
+	f.Add(uint(36), uint64(1))
+	f.Add(uint(3*pageSize+8), uint64(0x01))
+	f.Add(uint(4*pageSize+16), ^uint64(0))
+	f.Fuzz(func(t *testing.T, at uint, change uint64) {
+		content := bytes.Clone(whole)
+		at %= uint(len(content) - 8)
+		binary.NativeEndian.PutUint64(content[at:], binary.NativeEndian.Uint64(content[at:])^change)
+		if err := bolt.CheckPages(bytes.NewReader(content), int64(len(content))); err == nil && change != 0 && at >= 16 && at < 64 {
+			t.Fatal("a changed meta page was not noticed")
 		}
 	})
 }

@@ -93,7 +93,7 @@ func (w *pageWalk) visit(id uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := w.elements(page); err != nil {
+	if err := w.elements(page, w.leafElement); err != nil {
 		return fmt.Errorf("page %d: %w", id, err)
 	}
 	return nil
@@ -136,8 +136,9 @@ func (w *pageWalk) mark(from, n uint64) error {
 	return nil
 }
 
-// elements checks the elements of a page, or of what stands for one within a leaf.
-func (w *pageWalk) elements(page []byte) error {
+// elements checks the elements of a page, or of what stands for one within a leaf; those of a leaf by the given function, which returns an
+// element's key.
+func (w *pageWalk) elements(page []byte, leafElement func([]byte) ([]byte, error)) error {
 	if len(page) < headerSize {
 		return errors.New("it is too short")
 	}
@@ -153,7 +154,7 @@ func (w *pageWalk) elements(page []byte) error {
 		}
 		check := w.branchElement
 		if kind == kindLeaf {
-			check = w.leafElement
+			check = leafElement
 		}
 		key, err := check(page[at:])
 		if err != nil {
@@ -178,7 +179,7 @@ func (w *pageWalk) branchElement(element []byte) ([]byte, error) {
 
 // leafElement checks an element of a leaf, and the bucket that it may be, and returns its key.
 func (w *pageWalk) leafElement(element []byte) ([]byte, error) {
-	key, value, err := cut(element, binary.NativeEndian.Uint32(element[4:]), binary.NativeEndian.Uint32(element[8:]), binary.NativeEndian.Uint32(element[12:]))
+	key, value, err := cutLeaf(element)
 	if err != nil || binary.NativeEndian.Uint32(element)&isBucket == 0 {
 		return key, err
 	}
@@ -188,7 +189,20 @@ func (w *pageWalk) leafElement(element []byte) ([]byte, error) {
 	if root := binary.NativeEndian.Uint64(value); root != 0 {
 		return key, w.visit(root)
 	}
-	return key, w.elements(value[bucketSize:])
+	return key, w.elements(value[bucketSize:], innerElement)
+}
+
+// innerElement checks an element of a bucket that lies within a leaf. Such a bucket is small, and has no other in it.
+func innerElement(element []byte) ([]byte, error) {
+	if binary.NativeEndian.Uint32(element)&isBucket != 0 {
+		return nil, errors.New("it has a bucket where there can be none")
+	}
+	key, _, err := cutLeaf(element)
+	return key, err
+}
+
+func cutLeaf(element []byte) (key, value []byte, err error) {
+	return cut(element, binary.NativeEndian.Uint32(element[4:]), binary.NativeEndian.Uint32(element[8:]), binary.NativeEndian.Uint32(element[12:]))
 }
 
 // cut takes an element's key, and the value behind it, out of the rest of its page.

@@ -48,6 +48,7 @@ type Error struct {
 	Reason     Reason        // with LeaseHeld
 	RetryAfter time.Duration // when asking again may help; zero if that is not known
 	Lease      *Lease        // the election as it was found, where that helps
+	Oldest     Revision      // with HistoryCompacted of one election: the oldest revision that can still be read
 }
 
 // Error is the code and the sentence.
@@ -55,6 +56,12 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Detail) 
 
 // Unwrap lets errors.Is find the code.
 func (e *Error) Unwrap() error { return e.Code }
+
+// Compacted refuses to tell an election's history from a revision that is no longer kept; oldest is the first that is.
+func Compacted(e Election, oldest Revision) error {
+	return &Error{Code: HistoryCompacted, Oldest: oldest, Detail: fmt.Sprintf(
+		"the history of election %q is kept from revision %d; read the election as it is now, and go on from its revision, or ask for what comes after %d", e, oldest, oldest-1)}
+}
 
 // invalid refuses a field of a request.
 func invalid(field string, err error) error {

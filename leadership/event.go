@@ -40,6 +40,14 @@ type EventID struct {
 // ID returns the event's name.
 func (e Event) ID() EventID { return EventID{e.Election, e.Revision} }
 
+// Publisher is told of what a Service has committed.
+type Publisher interface {
+	// Publish is told of the events of one change, in order, after its commit. It must not block, for whoever made the change waits. It
+	// may be called from several goroutines; of two changes of one election it may then be told in the wrong order. A change whose
+	// outcome is unknown is not told: the store's outbox has it, if it was made.
+	Publish(events ...Event)
+}
+
 type requestIDKey struct{}
 
 // WithRequestID returns a context whose changes are recorded as made by the request of that id, so that a person, or a checker that

@@ -27,6 +27,8 @@ type Lease struct {
 	RenewIn time.Duration
 	// LockedFor is for how long nobody may lead yet though the election is vacant, counted from ReadAt.
 	LockedFor time.Duration
+	// Lapsed says that the lease has run out and that nobody has recorded it yet: there is no event of it so far, and no new revision.
+	Lapsed bool
 
 	// Instants of the store's clock, for people. They must not be compared with any other clock.
 	AcquiredAt, LastHeartbeat, LeaseExpiration, ReadAt time.Time
@@ -50,6 +52,7 @@ func (s Snapshot) Lease() Lease {
 		ReadAt:        s.Now,
 		Config:        r.Config.explicit(),
 		Deleted:       r.Deleted,
+		Lapsed:        r.LeaderID != "" && !s.Live(),
 	}
 	if s.Live() {
 		l.hold(s)

@@ -15,6 +15,18 @@ type AcquireRequest struct {
 	Key           *Key
 	LeaseDuration time.Duration // 1 s to 24 h in whole milliseconds; 0: as the election is configured
 	Metadata      []byte        // see ParseMetadata
+	// Wait is how long to stand in line if somebody else leads: 0 to MaxWait. A Service alone has no line, and answers at once; see
+	// package queue.
+	Wait time.Duration
+}
+
+// MaxWait is for how long a candidate may stand in line, or a reader wait for news, in one call. Whoever wants to wait for longer asks again.
+const MaxWait = time.Minute
+
+// Validate returns what is wrong with the request, with the code InvalidArgument.
+func (r AcquireRequest) Validate() error {
+	_, _, err := r.command()
+	return err
 }
 
 func (r AcquireRequest) command() (AcquireCommand, Key, error) {
@@ -24,6 +36,9 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 	}
 	if err := validateLeaseDuration(r.LeaseDuration); err != nil {
 		return AcquireCommand{}, none, invalid("leaseDuration", err)
+	}
+	if r.Wait < 0 || r.Wait > MaxWait {
+		return AcquireCommand{}, none, invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, ask again", spoken(MaxWait), spoken(r.Wait)))
 	}
 	metadata, err := ParseMetadata(r.Metadata)
 	if err != nil {
@@ -48,6 +63,30 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 type Grant struct {
 	Lease
 	Key Key // of the caller, or chosen by the service
+	// Waited is how long the request stood in line before the store was asked for this lease. A leader may count its deadline from the
+	// moment it sent the request plus Waited (×0.999): the lease was granted no earlier.
+	Waited time.Duration
+}
+
+// ReadRequest asks for an election as it is, or as it was a moment ago.
+type ReadRequest struct {
+	Election Election
+	Strong   bool     // ask the store
+	Known    Revision // what the reader has seen already: it is shown nothing older. 0 for nothing
+}
+
+// WatchRequest asks for what happens to an election.
+type WatchRequest struct {
+	Election Election
+	Resume   bool     // go on after the revision After; else begin with the election as it is
+	After    Revision // one that the election has had, or 0
+}
+
+// Reading is an election and how old that may be.
+type Reading struct {
+	Lease
+	Age   time.Duration // since the store was asked; 0 for a strong read
+	Bound time.Duration // the most that Age can be; 0 for a strong read
 }
 
 // LeaseRequest names a lease that the caller holds, to renew or to release it.
@@ -170,6 +209,15 @@ func (r EventsRequest) validate() (limit int, err error) {
 		return 0, invalid("after", fmt.Errorf("after is a revision, 0 or more, not %d", r.After))
 	}
 	return pageSize("limit", r.Limit)
+}
+
+// MaxRecent is how many events of all elections are read at once. Whoever is further behind takes a census.
+const MaxRecent = 10_000
+
+// Census is all elections, each as it was at some moment during the call.
+type Census struct {
+	Leases []Lease
+	From   time.Time // the store's time when the first was read; zero if there are none
 }
 
 // Result is the answer to one part of a batch: a lease or an error.

@@ -3,6 +3,8 @@ package leadership
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -10,11 +12,14 @@ import (
 // Service is the protocol on top of a Store: it validates, fills in defaults, and runs the rules in the store's transactions. Its
 // errors are an *Error, or carry one of the codes StoreUnavailable, OutcomeUnknown and RecordCorrupt.
 type Service struct {
-	store Store
+	store      Store
+	publishers []Publisher
 }
 
-// New returns a service on the store. The store stays the caller's to close.
-func New(store Store) *Service { return &Service{store: store} }
+// New returns a service on the store that tells the publishers of each change it makes. The store stays the caller's to close.
+func New(store Store, publishers ...Publisher) *Service {
+	return &Service{store: store, publishers: publishers}
+}
 
 // Acquire asks for the lease; see the rule of that name.
 func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) {
@@ -164,13 +169,85 @@ func (s *Service) Events(ctx context.Context, r EventsRequest) ([]Event, error) 
 	}
 	events, err := s.store.Events(ctx, r.Election, r.After, limit)
 	if err != nil || len(events) > 0 {
-		return events, err
+		return gapless(r, events, err)
 	}
 	snap, err := s.store.Get(ctx, r.Election)
-	if err == nil && !snap.exists() {
-		err = snap.refuseUnseen()
+	switch {
+	case err != nil:
+		return nil, err
+	case !snap.exists():
+		return nil, snap.refuseUnseen()
+	case snap.Record.Revision <= r.After:
+		return nil, nil
 	}
-	return nil, err
+	if events, err = s.store.Events(ctx, r.Election, r.After, limit); err == nil && len(events) == 0 {
+		return nil, Compacted(r.Election, snap.Record.Revision+1)
+	}
+	return gapless(r, events, err)
+}
+
+// gapless refuses events that do not follow each other, or the revision that was asked for: what lies between is no longer kept.
+func gapless(r EventsRequest, events []Event, err error) ([]Event, error) {
+	if err != nil {
+		return nil, err
+	}
+	previous, oldest := r.After, Revision(0)
+	for _, e := range events {
+		if e.Revision != previous+1 {
+			oldest = e.Revision
+		}
+		previous = e.Revision
+	}
+	if oldest > 0 {
+		return nil, Compacted(r.Election, oldest)
+	}
+	return events, nil
+}
+
+// Since reads what was committed after the instant in all elections, at most MaxRecent events; see Store.Since.
+func (s *Service) Since(ctx context.Context, after time.Time) (Recent, error) {
+	return s.store.Since(ctx, after, MaxRecent)
+}
+
+// Now reads the store's clock.
+func (s *Service) Now(ctx context.Context) (time.Time, error) {
+	snap, err := s.store.Get(ctx, "now") // any name will do: one that was never seen has a time too
+	return snap.Now, err
+}
+
+// Census reads all elections whose names begin with prefix, the deleted ones too.
+func (s *Service) Census(ctx context.Context, prefix string) (Census, error) {
+	if err := validatePrefix(prefix); err != nil {
+		return Census{}, invalid("prefix", err)
+	}
+	var census Census
+	err := s.walk(ctx, prefix, func(snap Snapshot) error {
+		if census.From.IsZero() || snap.Now.Before(census.From) {
+			census.From = snap.Now
+		}
+		census.Leases = append(census.Leases, snap.Lease())
+		return nil
+	})
+	return census, err
+}
+
+// walk visits all elections in the order of their names.
+func (s *Service) walk(ctx context.Context, prefix string, visit func(Snapshot) error) error {
+	var after Election
+	for {
+		listing, err := s.store.List(ctx, prefix, after, MaxPageSize)
+		if err != nil {
+			return err
+		}
+		for _, snap := range listing.Snapshots {
+			if err := visit(snap); err != nil {
+				return err
+			}
+		}
+		if after = listing.Next; after == "" {
+			return nil
+		}
+	}
 }
 
 // Configure sets an election's configuration; see the rule of that name.
@@ -206,6 +283,22 @@ func (s *Service) Expire(ctx context.Context, e Election) (Lease, error) {
 	return s.lease(ctx, e, Expire)
 }
 
+// ExpireAll records each lease that has run out and that nobody has recorded, for a service that was asleep when it happened. It reads all
+// elections. It returns how many it recorded, also with an error.
+func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
+	err = s.walk(ctx, "", func(snap Snapshot) error {
+		if !snap.over() {
+			return nil
+		}
+		after, err := s.update(ctx, snap.Record.Election, Expire)
+		if err == nil && after.Record.Revision > snap.Record.Revision {
+			expired++
+		}
+		return err
+	})
+	return expired, err
+}
+
 func (s *Service) lease(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Lease, error) {
 	snap, err := s.update(ctx, e, rule)
 	if err != nil {
@@ -216,21 +309,48 @@ func (s *Service) lease(ctx context.Context, e Election, rule func(Snapshot) (Ch
 
 // update runs a rule in the store's transaction and sees to it that a heartbeat which came too late does not count.
 func (s *Service) update(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Snapshot, error) {
-	var before time.Time
-	requestID := RequestID(ctx)
-	snap, err := s.store.Update(ctx, e, func(snap Snapshot) (Change, error) {
-		before = time.Time{} // the store may run this again
-		ch, err := rule(snap)
-		before = ch.Before
-		for i := range ch.Events {
-			ch.Events[i].RequestID = requestID
-		}
-		return ch, err
-	})
+	snap, before, err := s.commit(ctx, e, rule)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	return s.settle(ctx, snap, before)
+}
+
+// commit runs a rule in the store's transaction and tells the publishers. before is Change.Before.
+func (s *Service) commit(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (snap Snapshot, before time.Time, err error) {
+	var events []Event
+	requestID := RequestID(ctx)
+	snap, err = s.store.Update(ctx, e, func(snap Snapshot) (Change, error) {
+		before, events = time.Time{}, nil // the store may run this again
+		if err := ctx.Err(); err != nil {
+			return Change{}, fmt.Errorf("%w: whoever asked has gone: %w", StoreUnavailable, err)
+		}
+		ch, err := rule(snap)
+		before, events = ch.Before, ch.Events
+		for i := range events {
+			events[i].RequestID = requestID
+		}
+		return ch, err
+	})
+	if err != nil {
+		return Snapshot{}, time.Time{}, err
+	}
+	s.publish(snap, events)
+	return snap, before, nil
+}
+
+// publish tells what was committed at snap.Now.
+func (s *Service) publish(snap Snapshot, events []Event) {
+	if len(events) == 0 || len(s.publishers) == 0 {
+		return
+	}
+	told := slices.Clone(events) // the others are the store's
+	for i := range told {
+		told[i].At = snap.Now
+	}
+	for _, p := range s.publishers {
+		p.Publish(told...)
+	}
 }
 
 // lapseTimeout bounds the clean-up after a heartbeat that came too late. If it fails too, the lease runs out by itself; nobody was told
@@ -245,7 +365,7 @@ func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (
 	r := snap.Record
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
 	defer cancel()
-	after, err := s.store.Update(clean, r.Election, func(now Snapshot) (Change, error) {
+	after, _, err := s.commit(clean, r.Election, func(now Snapshot) (Change, error) {
 		return Lapse(now, r.Token, r.HeartbeatAt, before)
 	})
 	if err != nil {

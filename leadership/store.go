@@ -39,12 +39,18 @@ type Store interface {
 	Renew(ctx context.Context, leases []Renewal) []Renewed
 
 	// Events reads up to limit events of the election with a revision greater than after, in the order of their revisions. An election
-	// never seen has none.
+	// never seen has none. A store keeps an event for as long as it was told to keep history; older ones may be missing. The newest
+	// event of an election counts for as long as it is the newest: no record is ever without its witness (see Verify).
 	Events(ctx context.Context, e Election, after Revision, limit int) ([]Event, error)
 
+	// Since reads the events of all elections that were committed after the instant, in the order of At, then election, then revision.
+	// It gives all of them or none: if there are more than limit, or if the instant lies so far back that some may be missing, it is an
+	// error with the code HistoryCompacted.
+	Since(ctx context.Context, after time.Time, limit int) (Recent, error)
+
 	// Unannounced reads up to limit events that were not yet marked as announced; those of one election in the order of their
-	// revisions and without a gap between them.
-	Unannounced(ctx context.Context, limit int) ([]Event, error)
+	// revisions and without a gap between them. With an election given it reads only those of that one; "" is for all.
+	Unannounced(ctx context.Context, e Election, limit int) ([]Event, error)
 
 	// MarkAnnounced marks events as announced, at most MaxBatch. To mark one again, or one that never was, does nothing.
 	MarkAnnounced(ctx context.Context, ids []EventID) error
@@ -59,6 +65,19 @@ type Listing struct {
 	// Next is the name to go on after; "" if no more follow. It may be set although none follow.
 	Next Election
 }
+
+// Recent is what happened lately in all elections.
+type Recent struct {
+	Events []Event
+	// Now is the store's time of the read: every event that was committed before it, but for the store's guard, is among Events.
+	Now time.Time
+}
+
+// How long a store keeps events.
+const (
+	DefaultHistory = 30 * 24 * time.Hour
+	MinHistory     = time.Hour
+)
 
 // MaxBatch is how many elections one batch may have. Firestore takes 500 writes in one request.
 const MaxBatch = 500

@@ -6,13 +6,21 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"regent/leadership"
 	"regent/store/bolt"
 	"regent/store/firestore"
+	"regent/store/internal/history"
 	"regent/store/memory"
 	"regent/store/spanner"
 )
+
+// Config is what all stores have in common; its zero value works.
+type Config struct {
+	// History is for how long events are kept, leadership.MinHistory or more; 0 for leadership.DefaultHistory.
+	History time.Duration
+}
 
 // Open opens the store that spec names:
 //
@@ -21,22 +29,25 @@ import (
 //	firestore:PROJECT[/DATABASE]                 Firestore; the database is "(default)" unless it is named
 //	spanner:projects/P/instances/I/databases/D   Spanner; Migrate has to have prepared the database
 //
-// The store is the caller's to close. A spec that names no store gives an error with the code InvalidArgument that says how a right one
-// looks; any other error is the store's own.
-func Open(ctx context.Context, spec string) (leadership.Store, error) {
+// The store is the caller's to close. A spec that names no store, and a Config that cannot be, give an error with the code InvalidArgument
+// that says how a right one looks; any other error is the store's own.
+func Open(ctx context.Context, spec string, c Config) (leadership.Store, error) {
 	t, err := parse(spec)
 	if err != nil {
 		return nil, err
 	}
+	if _, err := history.Of(c.History); err != nil { // memory would take any
+		return nil, err
+	}
 	switch t.kind {
 	case inMemory:
-		return memory.New(memory.Config{}), nil
+		return memory.New(memory.Config{History: c.History}), nil
 	case inBolt:
-		return opened(bolt.Open(t.path, bolt.Config{}))
+		return opened(bolt.Open(t.path, bolt.Config{History: c.History}))
 	case inFirestore:
-		return opened(firestore.Open(ctx, firestore.Config{Project: t.project, Database: t.database}))
+		return opened(firestore.Open(ctx, firestore.Config{Project: t.project, Database: t.database, History: c.History}))
 	default:
-		return opened(spanner.Open(ctx, spanner.Config{Database: t.database}))
+		return opened(spanner.Open(ctx, spanner.Config{Database: t.database, History: c.History}))
 	}
 }
 

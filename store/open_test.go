@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -68,7 +69,7 @@ func TestAWrongSpecIsRefusedWithARightOne(t *testing.T) {
 	} {
 		t.Run(c.spec, func(t *testing.T) {
 			t.Parallel()
-			s, err := Open(t.Context(), c.spec)
+			s, err := Open(t.Context(), c.spec, Config{})
 			if s != nil || !errors.Is(err, leadership.InvalidArgument) {
 				t.Fatalf("Open: %v, %v; want an error with the code %s", s, err, leadership.InvalidArgument)
 			}
@@ -85,7 +86,7 @@ func TestAWrongSpecIsRefusedWithARightOne(t *testing.T) {
 func TestTheStoreOfASpecWorks(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{"memory:", "bolt:" + filepath.Join(t.TempDir(), "regent.db")} {
-		s, err := Open(t.Context(), spec)
+		s, err := Open(t.Context(), spec, Config{})
 		if err != nil {
 			t.Fatalf("%s: %v", spec, err)
 		}
@@ -99,10 +100,47 @@ func TestTheStoreOfASpecWorks(t *testing.T) {
 	}
 }
 
+func TestHistoryIsKeptForAnHourAtLeastInEveryStore(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "regent.db")
+	for _, spec := range []string{"memory:", "bolt:" + path, "firestore:p", "spanner:projects/p/instances/i/databases/d"} {
+		for _, span := range []time.Duration{-time.Hour, time.Nanosecond, leadership.MinHistory - 1} {
+			s, err := Open(t.Context(), spec, Config{History: span})
+			var refused *leadership.Error
+			if s != nil || !errors.As(err, &refused) || refused.Code != leadership.InvalidArgument || refused.Field != "history" {
+				t.Errorf("%s, history for %v: %v, %v; want that it is too short", spec, span, s, err)
+			}
+		}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("stat: %v; want no file", err)
+	}
+}
+
+func TestTheStoreOfASpecKeepsHistoryForAsLongAsItIsTold(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{"memory:", "bolt:" + filepath.Join(t.TempDir(), "regent.db")} {
+		s, err := Open(t.Context(), spec, Config{History: 2 * leadership.MinHistory})
+		if err != nil {
+			t.Fatalf("%s: %v", spec, err)
+		}
+		defer s.Close()
+		snap, err := s.Get(t.Context(), "e")
+		if err != nil {
+			t.Fatalf("%s: %v", spec, err)
+		}
+		for back, want := range map[time.Duration]error{leadership.MinHistory: nil, 3 * leadership.MinHistory: leadership.HistoryCompacted} {
+			if _, err := s.Since(t.Context(), snap.Now.Add(-back), 1); !errors.Is(err, want) {
+				t.Errorf("%s: what was %v ago: %v, want %v", spec, back, err, want)
+			}
+		}
+	}
+}
+
 func TestAStoreThatCannotBeOpenedIsNil(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	s, err := Open(t.Context(), "bolt:"+folder)
+	s, err := Open(t.Context(), "bolt:"+folder, Config{})
 	if s != nil || err == nil {
 		t.Errorf("a folder as the file: %v, %v; want nil and an error", s, err)
 	}

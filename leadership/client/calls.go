@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"regent/httpapi/wire"
 	"regent/leadership"
 )
 
-// Acquire asks for the lease. Without a key in the request the server chooses one, which Grant.Key then is.
+// Acquire asks for the lease. Without a key in the request the server chooses one, which Grant.Key then is. With a Wait it blocks for as long,
+// and for as long as any other call may take.
 func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	metadata, err := leadership.ParseMetadata(r.Metadata)
 	if err != nil {
@@ -20,7 +22,7 @@ func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (lead
 	var answer wire.Grant
 	err = c.about(ctx, r.Election, call{
 		name: "acquire", method: http.MethodPost, suffix: wire.Acquire, mutates: true,
-		body: wire.NewAcquireRequest(r), answer: &answer,
+		wait: min(max(r.Wait, 0), leadership.MaxWait), body: wire.NewAcquireRequest(r), answer: &answer,
 	})
 	if err != nil {
 		return leadership.Grant{}, err
@@ -32,14 +34,19 @@ func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (lead
 	if err != nil {
 		return leadership.Grant{}, misread("acquire", true, err)
 	}
+	grant := leadership.Grant{Lease: lease, Waited: waited(r, answer)}
 	if r.Key != nil {
-		return leadership.Grant{Lease: lease, Key: *r.Key}, nil
-	}
-	key, err := leadership.ParseKey(answer.Key)
-	if err != nil {
+		grant.Key = *r.Key
+	} else if grant.Key, err = leadership.ParseKey(answer.Key); err != nil {
 		return leadership.Grant{}, misread("acquire", true, err)
 	}
-	return leadership.Grant{Lease: lease, Key: key}, nil
+	return grant, nil
+}
+
+// waited is how long the request stood in line. It makes a leader's deadline later, and is never believed to be more than was asked for.
+func waited(r leadership.AcquireRequest, answer wire.Grant) time.Duration {
+	most := max(r.Wait.Milliseconds(), 0)
+	return time.Duration(min(max(answer.WaitedMs, 0), most)) * time.Millisecond
 }
 
 // Renew keeps the caller's lease.
@@ -65,7 +72,42 @@ func (c *Client) CheckToken(ctx context.Context, r leadership.TokenCheck) (leade
 
 // Get reads an election, strongly.
 func (c *Client) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
-	return c.lease(ctx, expected{election: e}, call{name: "get", method: http.MethodGet, query: url.Values{"consistency": {"strong"}}})
+	reading, err := c.Read(ctx, leadership.ReadRequest{Election: e, Strong: true})
+	return reading.Lease, err
+}
+
+// Read reads an election as it is or, unless a strong read is asked for, as it was at some moment within Reading.Bound before the answer was
+// sent; what is left of such a lease counts from when it was sent, and not from ReadAt. RevisionMismatch: the store has not come to the
+// revision that is Known.
+func (c *Client) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
+	query := url.Values{}
+	if r.Strong {
+		query.Set("consistency", "strong")
+	}
+	setNumber(query, "minRevision", int64(r.Known))
+	var answer wire.Lease
+	var header http.Header
+	err := c.about(ctx, r.Election, call{name: "read", method: http.MethodGet, query: query, answer: &answer, heard: &header})
+	if err != nil {
+		return leadership.Reading{}, err
+	}
+	lease, err := answer.Leadership()
+	if err == nil {
+		err = matchReading(r, lease, answer.MaxStalenessMs)
+	}
+	if err != nil {
+		return leadership.Reading{}, misread("read", false, err)
+	}
+	bound := time.Duration(answer.MaxStalenessMs) * time.Millisecond
+	return leadership.Reading{Lease: lease, Age: age(header, bound), Bound: bound}, nil
+}
+
+// age is how old the reply says that it is. One that does not say is as old as it may be.
+func age(h http.Header, bound time.Duration) time.Duration {
+	if age, ok := seconds(h, "Age"); ok {
+		return min(age, bound)
+	}
+	return bound
 }
 
 // List reads a page of elections in the order of their names.
@@ -109,7 +151,7 @@ func (c *Client) Events(ctx context.Context, r leadership.EventsRequest) ([]lead
 // Configure sets an election's configuration.
 func (c *Client) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
 	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "configure", method: http.MethodPut, ifMatch: wire.IfMatch(r.IfRevision), mutates: true, body: wire.NewConfigureRequest(r.Config),
+		name: "configure", method: http.MethodPut, header: ifMatch(r.IfRevision), mutates: true, body: wire.NewConfigureRequest(r.Config),
 	})
 }
 
@@ -120,7 +162,7 @@ func (c *Client) Delete(ctx context.Context, r leadership.DeleteRequest) (leader
 		query.Set("force", "true")
 	}
 	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "delete", method: http.MethodDelete, ifMatch: wire.IfMatch(r.IfRevision), mutates: true, query: query,
+		name: "delete", method: http.MethodDelete, header: ifMatch(r.IfRevision), mutates: true, query: query,
 	})
 }
 
@@ -149,6 +191,10 @@ func (c *Client) about(ctx context.Context, e leadership.Election, k call) error
 	}
 	k.path = wire.Path(e, k.suffix)
 	return c.do(ctx, k)
+}
+
+func ifMatch(r leadership.Revision) map[string]string {
+	return map[string]string{"If-Match": wire.IfMatch(r)}
 }
 
 func setText(query url.Values, name, value string) {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,19 +14,27 @@ import (
 type Config struct {
 	// Server is where it is, such as "http://127.0.0.1:8080"; a path in it comes before those of the API.
 	Server string
-	// HTTP makes the calls; nil for one that gives up after 30 s. Redirects are not followed, whatever it says: a body has a key
-	// in it, and belongs to nobody but this server.
+	// HTTP makes the calls. With nil each has 30 s, and the time that it asks the server to wait; with another client its Timeout is all there
+	// is, so that one shorter than an AcquireRequest.Wait cuts the wait. A Watch has no Timeout. Redirects are not followed, whatever
+	// it says: a body has a key in it, and belongs to nobody but this server.
 	HTTP *http.Client
+	// Silence is for how long the connection of a Watch may bring nothing, not even a ping, before another one is made: 45 s if it is zero. A
+	// server pings every 15 s.
+	Silence time.Duration
 }
 
 // Client calls one server. All methods may be called at the same time.
 type Client struct {
-	server string // without a slash at the end
-	http   http.Client
+	server  string // without a slash at the end
+	http    http.Client
+	limit   time.Duration // of a call, beside the wait that it asks for; 0 for none
+	silence time.Duration // of a stream
 }
 
-// defaultTimeout is as long as the server may take to answer.
-const defaultTimeout = 30 * time.Second
+const (
+	defaultLimit   = 30 * time.Second
+	defaultSilence = 45 * time.Second
+)
 
 // New returns a client. It does not connect; the error is for a server's URL that cannot be one.
 func New(c Config) (*Client, error) {
@@ -33,9 +42,9 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	client := &Client{server: server, http: http.Client{Timeout: defaultTimeout}}
+	client := &Client{server: server, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence)}
 	if c.HTTP != nil {
-		client.http = *c.HTTP
+		client.http, client.limit = *c.HTTP, 0
 	}
 	client.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return client, nil

@@ -16,18 +16,29 @@ import (
 	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/instance"
 	"regent/store/memory"
 )
 
 // A Client has the methods of a Service.
-var _ httpapi.Service = (*client.Client)(nil)
+var _ httpapi.Protocol = (*client.Client)(nil)
 
-// connect returns a client of the service through a real server, every exchange held to the contract.
-func connect(t *testing.T, service httpapi.Service) *client.Client {
+// connect returns a client of an instance on the store through a real server, every exchange held to the contract.
+func connect(t *testing.T, store leadership.Store) *client.Client {
 	t.Helper()
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: service}))
+	server := httptest.NewServer(api(t, store))
 	t.Cleanup(server.Close)
 	return clientOf(t, server.URL, apitest.New(t).Transport(server.Client().Transport))
+}
+
+// api returns the API of the only instance on the store.
+func api(t *testing.T, store leadership.Store) http.Handler {
+	t.Helper()
+	inst, err := instance.New(instance.Config{Store: store, Alone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return httpapi.New(httpapi.Config{Service: inst})
 }
 
 func clientOf(t *testing.T, url string, transport http.RoundTripper) *client.Client {
@@ -42,62 +53,60 @@ func clientOf(t *testing.T, url string, transport http.RoundTripper) *client.Cli
 func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
-	newService := func() *leadership.Service {
-		return leadership.New(memory.New(memory.Config{Now: func() time.Time { return now }}))
-	}
+	newStore := func() leadership.Store { return memory.New(memory.Config{Now: func() time.Time { return now }}) }
 	key, other := leadership.Key{1}, leadership.Key{2}
-	direct, remote := newService(), connect(t, newService())
+	direct, remote := leadership.New(newStore()), connect(t, newStore())
 	lease := func(l leadership.Lease, err error) any { return []any{withoutJitter(l), err} }
 	for _, c := range []struct {
 		name string
-		call func(context.Context, httpapi.Service) any
+		call func(context.Context, httpapi.Protocol) any
 	}{
-		{"acquire", func(ctx context.Context, s httpapi.Service) any {
+		{"acquire", func(ctx context.Context, s httpapi.Protocol) any {
 			g, err := s.Acquire(leadership.WithRequestID(ctx, "call-1"), leadership.AcquireRequest{Election: "planner", CandidateID: "agent-7", Key: &key, LeaseDuration: 1500 * time.Millisecond, Metadata: []byte(` {"b":"<&>","a":1.0} `)})
 			return []any{withoutJitter(g.Lease), g.Key.Text(), err}
 		}},
-		{"acquire by another", func(ctx context.Context, s httpapi.Service) any {
+		{"acquire by another", func(ctx context.Context, s httpapi.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8"})
 			return err
 		}},
-		{"acquire with null metadata", func(ctx context.Context, s httpapi.Service) any {
+		{"acquire with null metadata", func(ctx context.Context, s httpapi.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", Metadata: []byte("null")})
 			return err
 		}},
-		{"acquire with bad metadata", func(ctx context.Context, s httpapi.Service) any {
+		{"acquire with bad metadata", func(ctx context.Context, s httpapi.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", Metadata: []byte("[")})
 			return err
 		}},
-		{"acquire with a bad candidate", func(ctx context.Context, s httpapi.Service) any {
+		{"acquire with a bad candidate", func(ctx context.Context, s httpapi.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "a b"})
 			return err
 		}},
-		{"acquire with a bad election", func(ctx context.Context, s httpapi.Service) any {
+		{"acquire with a bad election", func(ctx context.Context, s httpapi.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "../planner", CandidateID: "agent-8"})
 			return err
 		}},
-		{"acquire for too long", func(ctx context.Context, s httpapi.Service) any {
+		{"acquire for too long", func(ctx context.Context, s httpapi.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", LeaseDuration: 48 * time.Hour})
 			return err
 		}},
-		{"renew", func(ctx context.Context, s httpapi.Service) any {
+		{"renew", func(ctx context.Context, s httpapi.Protocol) any {
 			return lease(s.Renew(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}))
 		}},
-		{"renew with another key", func(ctx context.Context, s httpapi.Service) any {
+		{"renew with another key", func(ctx context.Context, s httpapi.Protocol) any {
 			return lease(s.Renew(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: other, Token: 1}))
 		}},
-		{"renew with no token", func(ctx context.Context, s httpapi.Service) any {
+		{"renew with no token", func(ctx context.Context, s httpapi.Protocol) any {
 			return lease(s.Renew(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key}))
 		}},
-		{"check", func(ctx context.Context, s httpapi.Service) any {
+		{"check", func(ctx context.Context, s httpapi.Protocol) any {
 			return lease(s.CheckToken(ctx, leadership.TokenCheck{Election: "planner", Token: 1}))
 		}},
-		{"check a stale token", func(ctx context.Context, s httpapi.Service) any {
+		{"check a stale token", func(ctx context.Context, s httpapi.Protocol) any {
 			return lease(s.CheckToken(ctx, leadership.TokenCheck{Election: "planner", Token: 2}))
 		}},
-		{"get", func(ctx context.Context, s httpapi.Service) any { return lease(s.Get(ctx, "planner")) }},
-		{"get nothing", func(ctx context.Context, s httpapi.Service) any { return lease(s.Get(ctx, "other")) }},
-		{"batch renew", func(ctx context.Context, s httpapi.Service) any {
+		{"get", func(ctx context.Context, s httpapi.Protocol) any { return lease(s.Get(ctx, "planner")) }},
+		{"get nothing", func(ctx context.Context, s httpapi.Protocol) any { return lease(s.Get(ctx, "other")) }},
+		{"batch renew", func(ctx context.Context, s httpapi.Protocol) any {
 			return results(s.BatchRenew(ctx, []leadership.LeaseRequest{
 				{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1},
 				{Election: "scribe", CandidateID: "agent-7", Key: key, Token: 1},
@@ -105,50 +114,50 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 				{Election: "Clerk", CandidateID: "agent-7", Key: key, Token: 1},
 			}))
 		}},
-		{"batch renew twice the same", func(ctx context.Context, s httpapi.Service) any {
+		{"batch renew twice the same", func(ctx context.Context, s httpapi.Protocol) any {
 			r := leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}
 			return results(s.BatchRenew(ctx, []leadership.LeaseRequest{r, r}))
 		}},
-		{"batch renew nothing", func(ctx context.Context, s httpapi.Service) any { return results(s.BatchRenew(ctx, nil)) }},
-		{"batch check", func(ctx context.Context, s httpapi.Service) any {
+		{"batch renew nothing", func(ctx context.Context, s httpapi.Protocol) any { return results(s.BatchRenew(ctx, nil)) }},
+		{"batch check", func(ctx context.Context, s httpapi.Protocol) any {
 			return results(s.BatchCheckTokens(ctx, []leadership.TokenCheck{{Election: "planner", Token: 1}, {Election: "scribe", Token: 1}, {Election: "clerk"}}))
 		}},
-		{"release", func(ctx context.Context, s httpapi.Service) any {
+		{"release", func(ctx context.Context, s httpapi.Protocol) any {
 			return lease(s.Release(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}))
 		}},
-		{"configure", func(ctx context.Context, s httpapi.Service) any {
+		{"configure", func(ctx context.Context, s httpapi.Protocol) any {
 			return lease(s.Configure(ctx, configure("planner", leadership.Config{LeaseDuration: time.Minute, LockDelay: 1500 * time.Millisecond}, 2)))
 		}},
-		{"configure with a stale condition", func(ctx context.Context, s httpapi.Service) any {
+		{"configure with a stale condition", func(ctx context.Context, s httpapi.Protocol) any {
 			return lease(s.Configure(ctx, configure("planner", leadership.Config{}, 2)))
 		}},
-		{"configure what is not there", func(ctx context.Context, s httpapi.Service) any {
+		{"configure what is not there", func(ctx context.Context, s httpapi.Protocol) any {
 			return lease(s.Configure(ctx, configure("other", leadership.Config{}, leadership.AnyRevision)))
 		}},
-		{"configure with a condition that is none", func(ctx context.Context, s httpapi.Service) any {
+		{"configure with a condition that is none", func(ctx context.Context, s httpapi.Protocol) any {
 			_, err := s.Configure(ctx, configure("other", leadership.Config{}, -7))
 			return errors.Is(err, leadership.InvalidArgument)
 		}},
-		{"list", func(ctx context.Context, s httpapi.Service) any {
+		{"list", func(ctx context.Context, s httpapi.Protocol) any {
 			page, err := s.List(ctx, leadership.ListRequest{Prefix: "pla", After: "pla", Limit: 1})
 			return []any{page, err}
 		}},
-		{"list with a bad prefix", func(ctx context.Context, s httpapi.Service) any {
+		{"list with a bad prefix", func(ctx context.Context, s httpapi.Protocol) any {
 			page, err := s.List(ctx, leadership.ListRequest{Prefix: "P"})
 			return []any{page, err}
 		}},
-		{"list too many", func(ctx context.Context, s httpapi.Service) any {
+		{"list too many", func(ctx context.Context, s httpapi.Protocol) any {
 			page, err := s.List(ctx, leadership.ListRequest{Limit: -1})
 			return []any{page, err}
 		}},
-		{"delete", func(ctx context.Context, s httpapi.Service) any {
+		{"delete", func(ctx context.Context, s httpapi.Protocol) any {
 			return lease(s.Delete(ctx, leadership.DeleteRequest{Election: "planner", DeleteCommand: leadership.DeleteCommand{IfRevision: 3, Force: true}}))
 		}},
-		{"acquire what is deleted", func(ctx context.Context, s httpapi.Service) any {
+		{"acquire what is deleted", func(ctx context.Context, s httpapi.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8"})
 			return err
 		}},
-		{"get what is deleted", func(ctx context.Context, s httpapi.Service) any { return lease(s.Get(ctx, "planner")) }},
+		{"get what is deleted", func(ctx context.Context, s httpapi.Protocol) any { return lease(s.Get(ctx, "planner")) }},
 	} {
 		want, got := c.call(t.Context(), direct), c.call(t.Context(), remote)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -176,7 +185,7 @@ func results(rs []leadership.Result, err error) any {
 }
 
 // sameHistory compares the events but for the ids of requests that the server has named itself.
-func sameHistory(t *testing.T, direct, remote httpapi.Service) {
+func sameHistory(t *testing.T, direct, remote httpapi.Protocol) {
 	t.Helper()
 	request := leadership.EventsRequest{Election: "planner", Limit: 10}
 	want, err := direct.Events(t.Context(), request)
@@ -209,7 +218,7 @@ func sameHistory(t *testing.T, direct, remote httpapi.Service) {
 
 func TestTheServerChoosesAKeyThatRenews(t *testing.T) {
 	t.Parallel()
-	c := connect(t, leadership.New(memory.New(memory.Config{})))
+	c := connect(t, memory.New(memory.Config{}))
 	g, err := c.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "agent-7"})
 	if err != nil {
 		t.Fatal(err)
@@ -225,8 +234,8 @@ type refusing struct {
 	err error
 }
 
-func (r refusing) Get(context.Context, leadership.Election) (leadership.Lease, error) {
-	return leadership.Lease{}, r.err
+func (r refusing) Read(context.Context, leadership.ReadRequest) (leadership.Reading, error) {
+	return leadership.Reading{}, r.err
 }
 
 func TestEveryCodeOfTheServiceComesThrough(t *testing.T) {
@@ -293,8 +302,7 @@ func TestAServerThatCannotBeOneIsRefused(t *testing.T) {
 
 func TestAPathOfTheServerComesFirst(t *testing.T) {
 	t.Parallel()
-	api := httpapi.New(httpapi.Config{Service: leadership.New(memory.New(memory.Config{}))})
-	server := httptest.NewServer(http.StripPrefix("/regent", api))
+	server := httptest.NewServer(http.StripPrefix("/regent", api(t, memory.New(memory.Config{}))))
 	t.Cleanup(server.Close)
 	if _, err := clientOf(t, server.URL+"/regent/", nil).List(t.Context(), leadership.ListRequest{}); err != nil {
 		t.Error(err)

@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	"regent/httpapi/wire"
 	"regent/leadership"
@@ -25,16 +26,23 @@ type call struct {
 	path    string
 	suffix  string // of the path, with about
 	query   url.Values
-	ifMatch string
-	mutates bool // whether it may change something, so that its outcome can be unknown
-	body    any  // nil for none
-	answer  any  // a pointer to what a success is read into
+	header  map[string]string // beside what all calls have
+	wait    time.Duration     // what the server is asked to wait for
+	mutates bool              // whether it may change something, so that its outcome can be unknown
+	body    any               // nil for none
+	answer  any               // a pointer to what a success is read into
+	heard   *http.Header      // where the header of a success goes; nil if nobody asks
 }
 
 // maxReply bounds what is read of a reply: a full page of elections with all the metadata that they may have is half of it.
 const maxReply = 16 << 20
 
 func (c *Client) do(ctx context.Context, k call) error {
+	if c.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.limit+k.wait)
+		defer cancel()
+	}
 	var sent atomic.Int32
 	request, err := c.request(traced(ctx, &sent), k)
 	if err != nil {
@@ -75,8 +83,10 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	if k.body != nil {
 		request.Header.Set("Content-Type", wire.ContentType)
 	}
-	if k.ifMatch != "" {
-		request.Header.Set("If-Match", k.ifMatch)
+	for name, value := range k.header {
+		if value != "" {
+			request.Header.Set(name, value)
+		}
 	}
 	if id := leadership.RequestID(ctx); wire.ValidRequestID(id) {
 		request.Header.Set(wire.RequestIDHeader, id)
@@ -136,19 +146,31 @@ func misread(name string, mutates bool, err error) error {
 	return fmt.Errorf("client: %s: %w: the server's reply is no answer to this call: %w", name, lostCode(mutates), err)
 }
 
-// read takes a reply apart: an answer, a problem, or something that no server of Regent says.
+// read takes a reply apart: an answer, or not.
 func read(k call, response *http.Response, body []byte) error {
-	contentType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	switch {
-	case contentType == wire.ProblemType:
+	if response.StatusCode != http.StatusOK || contentType(response) != wire.ContentType {
+		return refusal(k, response, body)
+	}
+	if err := json.Unmarshal(body, k.answer); err != nil {
+		return misread(k.name, k.mutates, err)
+	}
+	if k.heard != nil {
+		*k.heard = response.Header
+	}
+	return nil
+}
+
+// refusal is what a reply says that is no answer: a problem, or something that no server of Regent says.
+func refusal(k call, response *http.Response, body []byte) error {
+	if contentType(response) == wire.ProblemType {
 		if p, err := wire.DecodeProblem(body); err == nil {
 			return p.Leadership()
 		}
-	case response.StatusCode == http.StatusOK && contentType == wire.ContentType:
-		if err := json.Unmarshal(body, k.answer); err != nil {
-			return misread(k.name, k.mutates, err)
-		}
-		return nil
 	}
-	return newReplyError(k, response.StatusCode, contentType, body)
+	return newReplyError(k, response, body)
+}
+
+func contentType(response *http.Response) string {
+	contentType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	return contentType
 }

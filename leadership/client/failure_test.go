@@ -50,6 +50,10 @@ func calls() map[string]struct {
 			return err
 		}},
 		"get": {false, func(ctx context.Context, c *client.Client) error { _, err := c.Get(ctx, "planner"); return err }},
+		"read": {false, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Read(ctx, leadership.ReadRequest{Election: "planner"})
+			return err
+		}},
 		"list": {false, func(ctx context.Context, c *client.Client) error {
 			_, err := c.List(ctx, leadership.ListRequest{})
 			return err

@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"time"
 
 	"regent/httpapi/wire"
 	"regent/leadership"
@@ -41,6 +42,22 @@ func ofRenewal(r leadership.LeaseRequest) expected {
 // ofCheck is what the answer to a check says.
 func ofCheck(r leadership.TokenCheck) expected {
 	return expected{election: r.Election, held: true, token: r.Token}
+}
+
+// maxBound is more than any server keeps what it has read.
+const maxBound = time.Hour
+
+// matchReading returns what is wrong with a lease that may be old.
+func matchReading(r leadership.ReadRequest, l leadership.Lease, staleMs int64) error {
+	switch {
+	case l.Revision < r.Known:
+		return fmt.Errorf("it is at revision %d, and revision %d was known", l.Revision, r.Known)
+	case staleMs != 0 && r.Strong:
+		return fmt.Errorf("it may be %d ms old, and was asked for as it is", staleMs)
+	case staleMs < 0 || staleMs > maxBound.Milliseconds():
+		return fmt.Errorf("it may be %d ms old", staleMs)
+	}
+	return expected{election: r.Election}.match(l)
 }
 
 // matchEvents returns what is wrong with a history.

@@ -3,6 +3,8 @@ package client
 import (
 	"fmt"
 	"net/http"
+	"strconv"
+	"time"
 
 	"regent/httpapi/wire"
 	"regent/leadership"
@@ -14,7 +16,8 @@ type ReplyError struct {
 	Call        string
 	Status      int
 	ContentType string
-	Start       string // of the body
+	Start       string        // of the body
+	RetryAfter  time.Duration // as the header of that name has it, in whole seconds; zero if it does not
 
 	code leadership.Code
 }
@@ -22,14 +25,22 @@ type ReplyError struct {
 // maxStart is how many bytes of a strange reply an error shows.
 const maxStart = 256
 
-func newReplyError(k call, status int, contentType string, body []byte) error {
+func newReplyError(k call, response *http.Response, body []byte) error {
+	retryAfter, _ := seconds(response.Header, "Retry-After")
 	return &ReplyError{
 		Call:        k.name,
-		Status:      status,
-		ContentType: contentType,
+		Status:      response.StatusCode,
+		ContentType: contentType(response),
 		Start:       string(body[:min(len(body), maxStart)]),
-		code:        strangeCode(k, status),
+		RetryAfter:  retryAfter,
+		code:        strangeCode(k, response.StatusCode),
 	}
+}
+
+// seconds reads a header that is a number of seconds.
+func seconds(h http.Header, name string) (d time.Duration, ok bool) {
+	n, err := strconv.ParseUint(h.Get(name), 10, 31)
+	return time.Duration(n) * time.Second, err == nil
 }
 
 // strangeCode says what a status means from somebody who is not Regent. What stands in front of a server refuses before it forwards; but of

@@ -6,24 +6,30 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
 	"regent/leadership"
+	"regent/store/internal/history"
 )
 
 // Config is how a file is opened; its zero value works.
 type Config struct {
 	// Clock is the store's clock. The zero Clock stands for the machine's own.
 	Clock Clock
+	// History is for how long events are kept: leadership.MinHistory or more, 0 for leadership.DefaultHistory. Older ones are deleted as
+	// their election changes; its newest event always stays.
+	History time.Duration
 }
 
 // Store is an open file.
 type Store struct {
-	db     *bbolt.DB
-	clock  storeClock
-	writer *writer
+	db      *bbolt.DB
+	clock   storeClock
+	history history.Span
+	writer  *writer
 }
 
 var _ leadership.Store = (*Store)(nil)
@@ -31,6 +37,10 @@ var _ leadership.Store = (*Store)(nil)
 // Open opens the file at path, or creates it with mode 0600 in a folder that exists. It waits a second for another process to let go of
 // the file, and then says that it is in use.
 func Open(path string, c Config) (*Store, error) {
+	span, err := history.Of(c.History)
+	if err != nil {
+		return nil, fmt.Errorf("bolt: %w", err)
+	}
 	db, file, err := openFile(path)
 	if err != nil {
 		return nil, err
@@ -44,7 +54,7 @@ func Open(path string, c Config) (*Store, error) {
 		db.Close()
 		return nil, fmt.Errorf("bolt: %s cannot be used: %w", path, err)
 	}
-	return &Store{db: db, clock: clock, writer: startWriter(db, file, clock, durable)}, nil
+	return &Store{db: db, clock: clock, history: span, writer: startWriter(db, file, clock, span, durable)}, nil
 }
 
 // Broken returns a channel that is closed once the store can no longer be used: a commit has failed, and what the disk holds is not known
@@ -185,54 +195,4 @@ func (t *transaction) list(prefix string, after leadership.Election, limit int) 
 		name, _ = c.Next()
 	}
 	return listing
-}
-
-// Events implements leadership.Store.
-func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) (events []leadership.Event, err error) {
-	err = s.view(ctx, func(t *transaction) error {
-		prefix := eventPrefix(e)
-		c := t.tx.Bucket(eventsBucket).Cursor()
-		for key, sealed := c.Seek(eventKey(leadership.EventID{Election: e, Revision: after + 1})); bytes.HasPrefix(key, prefix) && len(events) < limit; key, sealed = c.Next() {
-			event, err := readEvent(key, sealed)
-			if err != nil {
-				return leadership.Corrupt(e, err)
-			}
-			events = append(events, event)
-		}
-		return nil
-	})
-	return events, err
-}
-
-// Unannounced implements leadership.Store.
-func (s *Store) Unannounced(ctx context.Context, limit int) (events []leadership.Event, err error) {
-	err = s.view(ctx, func(t *transaction) error {
-		events, err = t.unannounced(limit)
-		return err
-	})
-	return events, err
-}
-
-// unannounced leaves out an election from its first event on that cannot be read. That is an error only if nothing else waits.
-func (t *transaction) unannounced(limit int) ([]leadership.Event, error) {
-	var events []leadership.Event
-	var bad error
-	stuck := make(map[leadership.Election]bool)
-	c := t.tx.Bucket(outboxBucket).Cursor()
-	for key, _ := c.First(); key != nil && len(events) < limit; key, _ = c.Next() {
-		id, err := decodeEventKey(key)
-		if err == nil && stuck[id.Election] {
-			continue
-		}
-		event, err := readEvent(key, t.tx.Bucket(eventsBucket).Get(key))
-		if err != nil {
-			stuck[id.Election], bad = true, leadership.Corrupt(id.Election, err)
-			continue
-		}
-		events = append(events, event)
-	}
-	if len(events) > 0 {
-		return events, nil
-	}
-	return nil, bad
 }

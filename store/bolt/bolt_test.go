@@ -65,7 +65,7 @@ func (f *file) open(t testing.TB) leadership.Store {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.store == nil {
-		s, err := bolt.Open(f.path, bolt.Config{Clock: f.clock()})
+		s, err := bolt.Open(f.path, bolt.Config{Clock: f.clock(), History: storetest.History})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -264,14 +264,14 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	if err := s.SpoilEvent(leadership.EventID{Election: "jobs", Revision: 2}); err != nil {
 		t.Fatal(err)
 	}
-	events, err := s.Unannounced(t.Context(), 10)
+	events, err := s.Unannounced(t.Context(), "", 10)
 	if err != nil || len(events) != 2 || events[0].Election != "jobs" || events[0].Revision != 1 || events[1].Election != "other" {
 		t.Errorf("got %v, %v; want the first of jobs and that of other", events, err)
 	}
 	if err := s.MarkAnnounced(t.Context(), []leadership.EventID{events[0].ID(), events[1].ID()}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Unannounced(t.Context(), 10); !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"jobs"`) {
+	if _, err := s.Unannounced(t.Context(), "", 10); !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"jobs"`) {
 		t.Errorf("when nothing else waits: got %v, want %s for jobs", err, leadership.RecordCorrupt)
 	}
 }

@@ -16,15 +16,22 @@
 //
 // # File
 //
-//	meta        schema, boot, anchor (the instant of boot), now (of the last commit)
+//	meta        schema, boot, anchor (the instant of boot), now (of the last commit), pruned (time of the newest event that was deleted)
 //	leadership  election              -> record, without its last heartbeat
 //	heartbeats  election              -> instant of the last heartbeat
 //	events      election 0 revision   -> event
 //	outbox      election 0 revision   -> nothing; an event that is not announced yet
+//	times       instant and event key -> nothing; the events of all elections as they followed each other
 //
 // Every value carries a checksum over its key and itself, so that a flipped bit in it is noticed when it is read. What bbolt keeps around the
 // values is looked at when the file is opened: both meta pages by their checksums, and of every other page in use that it is where it
 // should be, once, with its keys in order. What does not pass is refused. Heartbeats stand apart because they are nearly all that is ever written.
 //
 // One process has the file at a time. Its mode is 0600. It does not shrink.
+//
+// # History
+//
+// An event is kept for Config.History. Each change to an election deletes those of its events that are older, the oldest first and a
+// hundred at most, announced or not; the newest always stays, for the record is held against it. An election to which nothing happens any more keeps
+// what it has. The space is used again.
 package bolt

@@ -184,6 +184,17 @@ func decodeEventKey(key []byte) (leadership.EventID, error) {
 	}, nil
 }
 
+// timeKey sorts events by their time and, those of one time, by their keys.
+func timeKey(at time.Time, eventKey []byte) []byte { return append(encodeInstant(at), eventKey...) }
+
+func decodeTimeKey(key []byte) (at time.Time, eventKey []byte, err error) {
+	if len(key) < 8 {
+		return time.Time{}, nil, errors.New("an event's place among the times cannot be read")
+	}
+	at, err = decodeInstant(key[:8])
+	return at, key[8:], err
+}
+
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

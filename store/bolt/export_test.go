@@ -3,6 +3,8 @@ package bolt
 import (
 	"context"
 
+	"go.etcd.io/bbolt"
+
 	"regent/leadership"
 )
 
@@ -80,6 +82,38 @@ func (s *Store) SpoilEvent(id leadership.EventID) error {
 	})
 }
 
+// SpoilTime damages an event's place among the times: its value or, with moved, its instant.
+func (s *Store) SpoilTime(e leadership.Event, moved bool) error {
+	return s.writer.do(context.Background(), func(t *transaction) error {
+		key := eventKey(e.ID())
+		place := timeKey(e.At, key)
+		if moved {
+			t.remove(timesBucket, place)
+			t.put(timesBucket, timeKey(e.At.Add(1), key), nil)
+			return nil
+		}
+		t.dirty = true
+		return t.tx.Bucket(timesBucket).Put(place, []byte("damaged"))
+	})
+}
+
+// Keys counts what is in a bucket.
+func (s *Store) Keys(bucket string) (n int, err error) {
+	err = s.view(context.Background(), func(t *transaction) error {
+		n = t.tx.Bucket([]byte(bucket)).Stats().KeyN
+		return nil
+	})
+	return n, err
+}
+
+// RemoveBucket removes a bucket, for good.
+func (s *Store) RemoveBucket(name string) error {
+	return s.db.Update(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(name)) })
+}
+
+// MaxPruned is how many events go with one change.
+const MaxPruned = maxPruned
+
 // Fail makes every later commit fail.
 func (s *Store) Fail() error { return s.db.Close() }
 
@@ -90,6 +124,8 @@ var (
 	EncodeEvent    = encodeEvent
 	DecodeEventKey = decodeEventKey
 	EventKey       = eventKey
+	DecodeTimeKey  = decodeTimeKey
+	TimeKey        = timeKey
 	Seal           = seal
 	Unseal         = unseal
 	CheckPages     = checkPages

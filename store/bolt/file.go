@@ -22,12 +22,19 @@ var (
 	heartbeatsBucket = []byte("heartbeats")
 	eventsBucket     = []byte("events")
 	outboxBucket     = []byte("outbox")
+	timesBucket      = []byte("times")
 
 	schemaKey = []byte("schema")
 	bootKey   = []byte("boot")
 	anchorKey = []byte("anchor")
 	nowKey    = []byte("now")
+	prunedKey = []byte("pruned")
 )
+
+// buckets are all that a file has.
+func buckets() [][]byte {
+	return [][]byte{metaBucket, recordsBucket, heartbeatsBucket, eventsBucket, outboxBucket, timesBucket}
+}
 
 // lockWait is how long Open waits for another process to let go of the file, such as one that is just shutting down.
 const lockWait = time.Second
@@ -159,18 +166,28 @@ func (t *transaction) initialize() error {
 		if v, err := t.get(metaBucket, schemaKey); err != nil || string(v) != strconv.Itoa(schema) {
 			return fmt.Errorf("its schema is %q, and this program knows %d: use the version of regent that wrote it, or a newer one", v, schema)
 		}
-		return nil
+		return t.complete()
 	}
 	if name, _ := t.tx.Cursor().First(); name != nil {
 		return errors.New("it is a bolt file of another program")
 	}
-	for _, name := range [][]byte{metaBucket, recordsBucket, heartbeatsBucket, eventsBucket, outboxBucket} {
+	for _, name := range buckets() {
 		if _, err := t.tx.CreateBucket(name); err != nil {
 			return err
 		}
 	}
 	t.put(metaBucket, schemaKey, []byte(strconv.Itoa(schema)))
 	return t.err
+}
+
+// complete says whether all buckets are there.
+func (t *transaction) complete() error {
+	for _, name := range buckets() {
+		if t.tx.Bucket(name) == nil {
+			return fmt.Errorf("it has no bucket %q: a version of regent wrote it that was never released", name)
+		}
+	}
+	return nil
 }
 
 // newBoot sets t.now to the instant at which the new boot begins, not before the last commit, and lets every lease and every lock start

@@ -72,6 +72,16 @@ func FuzzDecodeEventKey(f *testing.F) {
 	})
 }
 
+func FuzzDecodeTimeKey(f *testing.F) {
+	f.Add(bolt.TimeKey(time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), bolt.EventKey(leadership.EventID{Election: "jobs", Revision: 7})))
+	f.Add([]byte("jobs"))
+	f.Fuzz(func(t *testing.T, key []byte) {
+		if at, event, err := bolt.DecodeTimeKey(key); err == nil && !bytes.Equal(bolt.TimeKey(at, event), key) {
+			t.Fatalf("%x is the key of %x at %v, whose key is %x", key, event, at, bolt.TimeKey(at, event))
+		}
+	})
+}
+
 // FuzzUnseal changes what was sealed, in its bytes or in its place, and expects that to be noticed.
 func FuzzUnseal(f *testing.F) {
 	f.Add([]byte("jobs"), []byte(`{"schema":1}`), uint(3), byte(1))

@@ -10,15 +10,17 @@ import (
 	"go.etcd.io/bbolt"
 
 	"regent/leadership"
+	"regent/store/internal/history"
 )
 
 // transaction is the file at one moment of the store's time. A cache, if it has one, holds records that were loaded before and
 // that no one else can have changed since.
 type transaction struct {
-	tx    *bbolt.Tx
-	now   time.Time
-	cache map[leadership.Election]leadership.Record
-	dirty bool
+	tx      *bbolt.Tx
+	now     time.Time
+	history history.Span // for a change
+	cache   map[leadership.Election]leadership.Record
+	dirty   bool
 	// err is the first write that did not work. A transaction with one must not be committed.
 	err error
 	// panicked is what the decision of the present job panicked with.
@@ -110,18 +112,6 @@ func (t *transaction) newest(e leadership.Election) (leadership.Newest, error) {
 	return leadership.Newest{Revision: event.Revision, Token: event.Token}, err
 }
 
-func readEvent(key, sealed []byte) (leadership.Event, error) {
-	id, err := decodeEventKey(key)
-	if err != nil {
-		return leadership.Event{}, err
-	}
-	value, err := unseal(key, sealed)
-	if err != nil {
-		return leadership.Event{}, err
-	}
-	return decodeEvent(id, value)
-}
-
 // apply writes a change. If it returns an error it has written nothing.
 func (t *transaction) apply(snap leadership.Snapshot, ch leadership.Change) (leadership.Snapshot, error) {
 	if ch.Empty() {
@@ -161,6 +151,10 @@ func (t *transaction) putChange(r leadership.Record, events []leadership.Event) 
 		key := eventKey(e.ID())
 		t.put(eventsBucket, key, encoded[i])
 		t.put(outboxBucket, key, nil)
+		t.put(timesBucket, timeKey(t.now, key), nil)
+	}
+	if len(events) > 0 {
+		t.prune(r.Election)
 	}
 	return nil
 }

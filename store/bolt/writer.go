@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"regent/leadership"
+	"regent/store/internal/history"
 )
 
 // Limits of the writer.
@@ -42,6 +43,7 @@ type writer struct {
 	db      *bbolt.DB
 	file    os.FileInfo // of db, as it was opened
 	clock   storeClock
+	history history.Span
 	cache   map[leadership.Election]leadership.Record // the goroutine's own
 	durable horizon
 
@@ -53,11 +55,12 @@ type writer struct {
 	broken  chan struct{}         // closed once failed is set
 }
 
-func startWriter(db *bbolt.DB, file os.FileInfo, clock storeClock, durable int) *writer {
+func startWriter(db *bbolt.DB, file os.FileInfo, clock storeClock, span history.Span, durable int) *writer {
 	w := &writer{
 		db:      db,
 		file:    file,
 		clock:   clock,
+		history: span,
 		cache:   make(map[leadership.Election]leadership.Record),
 		durable: horizon{last: durable, moved: make(chan struct{})},
 		jobs:    make(chan *job, maxJobs),
@@ -221,7 +224,7 @@ func (w *writer) write(jobs []*job) (id int, err error) {
 		if len(w.cache) > maxCached {
 			clear(w.cache)
 		}
-		t := &transaction{tx: tx, now: w.clock.now(), cache: w.cache}
+		t := &transaction{tx: tx, now: w.clock.now(), history: w.history, cache: w.cache}
 		for _, j := range jobs {
 			j.decide(t)
 		}

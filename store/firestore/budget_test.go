@@ -75,7 +75,9 @@ func TestEachOperationCostsTheRPCsThatAreDocumented(t *testing.T) {
 	do("a strong read", func() error { _, err := service.Get(ctx, "jobs"); return err }, read)
 	do("a list", func() error { _, err := s.List(ctx, "", "", 10); return err }, "RunQuery")
 	do("a history", func() error { _, err := s.Events(ctx, "jobs", 0, 10); return err }, "RunQuery")
-	do("the outbox", func() error { _, err := s.Unannounced(ctx, 10); return err }, "RunQuery")
+	do("the outbox", func() error { _, err := s.Unannounced(ctx, "", 10); return err }, "RunQuery")
+	do("the outbox of one election", func() error { _, err := s.Unannounced(ctx, "jobs", 10); return err }, "RunQuery")
+	do("what happened lately", func() error { _, err := s.Since(ctx, time.Now().Add(-time.Minute), 10); return err }, "RunQuery")
 	do("a mark", func() error { return s.MarkAnnounced(ctx, []leadership.EventID{{Election: "jobs", Revision: 1}}) }, "BatchWrite")
 }
 

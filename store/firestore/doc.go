@@ -6,7 +6,7 @@
 //	leadership/{election}/events/{revision}  one event, its revision with 20 digits so that names sort as revisions do
 //	leadership/{election}/history/newest     revision and token of the newest event: what the record is checked against
 //
-// Nothing is ever deleted. A person who edits the first document extends its lease, since its update_time moves, and a field that this
+// Nothing is ever deleted but events, by the database itself; see History. A person who edits the first document extends its lease, since its update_time moves, and a field that this
 // package does not know makes it refuse the record: labels and the like belong elsewhere.
 //
 // # Who guards what
@@ -31,7 +31,15 @@
 //	otherwise:                             renewalDue
 //	with renewedAt:                        renewedAt + leaseDurationMs
 //
-// An event's time is its document's create_time.
+// An event's time is its document's create_time. Nothing can be found by that, so Firestore also writes the time of the request into the
+// event, as requestedAt. That is somewhat earlier, by as long as the commit takes, for which Firestore has limits far below five minutes:
+// Since looks from five minutes before on, and leaves out what it need not tell.
+//
+// # History
+//
+// An event may be deleted after deleteAfter: Config.History, and five minutes more for the same reason, after the read that its change was
+// decided on. A TTL policy of the database does that, usually within a day, announced or not, also with the newest event of an election:
+// history/newest stays, and is what the record is checked against. Since counts on nothing that is older than Config.History, be it there or not.
 //
 // # Renewals without a read
 //
@@ -48,6 +56,8 @@
 //	n renewals, n ≤ 500      BatchWrite                  0      n
 //	List, Events             RunQuery                    found  0
 //	Unannounced              RunQuery                    found  0
+//	Since                    RunQuery, one for each      found  0
+//	                         1000 events
 //	MarkAnnounced, n ≤ 500   BatchWrite                  0      n
 //
 // Firestore bills by document: an agent that renews every 10 s makes 260,000 writes a month. Other traffic on the lease document costs tries: one
@@ -56,13 +66,19 @@
 // # Limits
 //
 // Firestore bears about one sustained write a second to one document. Leases under 3 s, renewed every third of that, exceed it; they work,
-// until they do not. Different elections do not disturb each other.
+// until they do not. Different elections do not disturb each other, up to 500 changes of leader a second: so many writes it takes to
+// documents with an index over a field that only grows, as requestedAt is.
 //
 // # Setting up
 //
-// Collections come into being with their first document. Unannounced needs an index that Firestore does not make by itself: field
-// unannounced of the collection group events, ascending. All other fields of the two collections may be exempt from indexing, which
-// makes writes cheaper and faster.
+// Collections come into being with their first document. What Firestore does not do by itself, all for the collection group events:
+//
+//	unannounced   a single-field index, ascending, of scope collection group beside that of scope collection
+//	requestedAt   a single-field index, ascending, of scope collection group
+//	deleteAfter   a TTL policy, and no index
+//
+// All other fields of the two collections may be exempt from indexing, and deleteAfter should: an index over a time makes writes slower
+// and dearer, and is not used.
 //
 // # The emulator
 //

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+
 	"regent/leadership"
 )
 
@@ -14,13 +16,30 @@ const (
 	typeField     = "type"
 	previousField = "previousLeaderId"
 	requestField  = "requestId"
+	// requestedAt is when Firestore took the commit up, so somewhat before it was made. It stands for the create_time, by which nothing can be
+	// found.
+	requestedField = "requestedAt"
+	// deleteAfter is for the database's policy: from then on the event need not be kept.
+	deleteField = "deleteAfter"
 	// unannounced is true until the event is marked as announced, and then removed, so that the index over it holds only what is left to
 	// do.
 	unannouncedField = "unannounced"
 )
 
-// encodeEvent makes the document of an event that was not announced yet. Firestore takes no text that is not UTF-8.
-func encodeEvent(ev leadership.Event) values {
+// creation writes an event that must not exist yet, and was not announced; due is when it may be deleted.
+func (d database) creation(ev leadership.Event, due time.Time) *firestorepb.Write {
+	w := put(d.event(ev.ID()), encodeEvent(ev, due), absent())
+	w.UpdateTransforms = []*firestorepb.DocumentTransform_FieldTransform{{
+		FieldPath: requestedField,
+		TransformType: &firestorepb.DocumentTransform_FieldTransform_SetToServerValue{
+			SetToServerValue: firestorepb.DocumentTransform_FieldTransform_REQUEST_TIME,
+		},
+	}}
+	return w
+}
+
+// encodeEvent makes the document of an event but for requestedAt. Firestore takes no text that is not UTF-8.
+func encodeEvent(ev leadership.Event, due time.Time) values {
 	return values{
 		schemaField:      integer(recordSchema),
 		revisionField:    integer(int64(ev.Revision)),
@@ -29,6 +48,7 @@ func encodeEvent(ev leadership.Event) values {
 		leaderField:      text(string(ev.LeaderID)),
 		previousField:    text(string(ev.PreviousLeaderID)),
 		requestField:     text(strings.ToValidUTF8(ev.RequestID, "\uFFFD")),
+		deleteField:      instant(due),
 		unannouncedField: boolean(true),
 	}
 }
@@ -47,6 +67,8 @@ func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership
 		Token:            leadership.Token(f.integer(tokenField)),
 		RequestID:        f.text(requestField),
 	}
+	f.moment(requestedField)
+	f.moment(deleteField)
 	if _, ok := f.left[unannouncedField]; ok && !f.boolean(unannouncedField) {
 		f.fail(errors.New("field unannounced is false"))
 	}

@@ -3,6 +3,7 @@ package firestore
 import (
 	"maps"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
@@ -23,10 +24,20 @@ func takeover() leadership.Event {
 	}
 }
 
+// due is when the events of these tests may be deleted.
+var due = epoch.AddDate(0, 1, 0)
+
+// stored is an event's document as Firestore keeps it.
+func stored(ev leadership.Event) values {
+	v := encodeEvent(ev, due)
+	v[requestedField] = instant(epoch)
+	return v
+}
+
 func TestAnEventComesBackAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	for _, announced := range []bool{false, true} {
-		v := encodeEvent(takeover())
+		v := stored(takeover())
 		if announced {
 			delete(v, unannouncedField)
 		}
@@ -42,8 +53,8 @@ func TestAnEventComesBackAsItWasWritten(t *testing.T) {
 
 func TestAnEventThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
-	for name := range encodeEvent(takeover()) {
-		without, other := encodeEvent(takeover()), encodeEvent(takeover())
+	for name := range stored(takeover()) {
+		without, other := stored(takeover()), stored(takeover())
 		delete(without, name)
 		other[name] = &firestorepb.Value{}
 		if got, err := decodeEvent(takeover().ID(), other, epoch); err == nil {
@@ -60,8 +71,10 @@ func TestAnEventThatCannotBeIsRefused(t *testing.T) {
 		"an unknown schema":                {schemaField: integer(2)},
 		"an unknown field":                 {"note": text("")},
 		"a mark that says no":              {unannouncedField: boolean(false)},
+		"no time of its request":           {requestedField: instant(time.Time{})},
+		"no time when it may be deleted":   {deleteField: instant(time.Time{})},
 	} {
-		v := encodeEvent(takeover())
+		v := stored(takeover())
 		maps.Copy(v, change)
 		if got, err := decodeEvent(takeover().ID(), v, epoch); err == nil {
 			t.Errorf("%s: it is read as %+v", what, got)
@@ -73,7 +86,7 @@ func TestARequestIDThatIsNotUTF8DoesNotKeepItsChangeFromBeingWritten(t *testing.
 	t.Parallel()
 	ev := takeover()
 	ev.RequestID = "a\xffb"
-	got, err := decodeEvent(ev.ID(), unmarshal(t, marshal(t, encodeEvent(ev))), epoch)
+	got, err := decodeEvent(ev.ID(), unmarshal(t, marshal(t, stored(ev))), epoch)
 	if err != nil || got.RequestID != "a\uFFFDb" {
 		t.Errorf("got %q, %v", got.RequestID, err)
 	}
@@ -103,8 +116,8 @@ func TestNamesOfEventsAreReadAsTheyAreWritten(t *testing.T) {
 }
 
 func FuzzDecodeEvent(f *testing.F) {
-	f.Add("leadership/jobs/events/00000000000000000012", marshal(f, encodeEvent(takeover())))
-	f.Add("leadership/jobs/events/00000000000000000013", marshal(f, encodeEvent(takeover())))
+	f.Add("leadership/jobs/events/00000000000000000012", marshal(f, stored(takeover())))
+	f.Add("leadership/jobs/events/00000000000000000013", marshal(f, stored(takeover())))
 	f.Add("leadership/jobs/events/12", marshal(f, values{schemaField: integer(1)}))
 	const d = database("projects/p/databases/(default)")
 	f.Fuzz(func(t *testing.T, path string, fields []byte) {
@@ -120,7 +133,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := decodeEvent(id, encodeEvent(ev), epoch)
+		again, err := decodeEvent(id, stored(ev), epoch)
 		if diff := cmp.Diff(ev, again); err != nil || diff != "" {
 			t.Errorf("read, written and read again: %v (-want +got):\n%s", err, diff)
 		}

@@ -199,8 +199,9 @@ func TestWithoutAServerNothingIsEverUnknown(t *testing.T) {
 	}
 	defer s.Close()
 	_, getErr := s.Get(t.Context(), "jobs")
+	_, sinceErr := s.Since(t.Context(), time.Now(), 1)
 	markErr := s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 1}})
-	for _, err := range []error{getErr, markErr} {
+	for _, err := range []error{getErr, sinceErr, markErr} {
 		if !errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown) {
 			t.Errorf("got %v, want STORE_UNAVAILABLE", err)
 		}

@@ -134,16 +134,21 @@ func (f *fields) instant(name string) time.Time {
 	return time.Time{}
 }
 
-// sparse reads a timestamp that is there only at times; the zero time if it is not. Null is not a way to leave it out.
-func (f *fields) sparse(name string) time.Time {
-	if _, ok := f.left[name]; !ok {
-		return time.Time{}
-	}
+// moment reads a timestamp that is not null.
+func (f *fields) moment(name string) time.Time {
 	t := f.instant(name)
 	if t.IsZero() {
 		f.mistyped(name, "a timestamp")
 	}
 	return t
+}
+
+// sparse reads a timestamp that is there only at times; the zero time if it is not. Null is not a way to leave it out.
+func (f *fields) sparse(name string) time.Time {
+	if _, ok := f.left[name]; !ok {
+		return time.Time{}
+	}
+	return f.moment(name)
 }
 
 func (f *fields) span(name string, unit time.Duration) time.Duration {

@@ -117,7 +117,7 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	if err := s.MarkAnnounced(t.Context(), rest); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Unannounced(t.Context(), 10); !errors.Is(err, leadership.RecordCorrupt) {
+	if _, err := s.Unannounced(t.Context(), "", 10); !errors.Is(err, leadership.RecordCorrupt) {
 		t.Errorf("with nothing else left: got %v, want RECORD_CORRUPT", err)
 	}
 	if _, err := s.Events(t.Context(), "b", 0, 10); !errors.Is(err, leadership.RecordCorrupt) {
@@ -130,7 +130,7 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 
 func unannounced(t *testing.T, s leadership.Store, limit int) []string {
 	t.Helper()
-	events, err := s.Unannounced(t.Context(), limit)
+	events, err := s.Unannounced(t.Context(), "", limit)
 	if err != nil {
 		t.Fatal(err)
 	}

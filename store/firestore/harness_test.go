@@ -2,6 +2,7 @@ package firestore_test
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"regent/emulators"
@@ -33,6 +33,7 @@ func fresh(tb testing.TB) storetest.Backing {
 	return storetest.Backing{
 		Open:    func(tb testing.TB) leadership.Store { return p.open(tb) },
 		Advance: p.advance,
+		Compact: p.compact,
 		Damage:  p.damage,
 	}
 }
@@ -46,7 +47,7 @@ type project struct {
 func newProject(tb testing.TB) project {
 	tb.Helper()
 	host := emulators.Firestore(tb)
-	conn, err := grpc.NewClient("passthrough:///"+host, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(asOwner))
+	conn, err := grpc.NewClient("passthrough:///"+host, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(asOwner{}))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -58,14 +59,19 @@ func newProject(tb testing.TB) project {
 	return project{host: host, id: emulators.Name(tb), hand: hand}
 }
 
-func asOwner(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	return invoke(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner"), method, req, reply, cc, opts...)
+// asOwner lets the hand pass the emulator's security rules.
+type asOwner struct{}
+
+func (asOwner) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer owner"}, nil
 }
+
+func (asOwner) RequireTransportSecurity() bool { return false }
 
 // open returns one more handle, with a connection of its own.
 func (p project) open(tb testing.TB, options ...grpc.DialOption) *firestore.Store {
 	tb.Helper()
-	s, err := firestore.Open(tb.Context(), firestore.Config{Project: p.id, Emulator: p.host, DialOptions: options})
+	s, err := firestore.Open(tb.Context(), firestore.Config{Project: p.id, Emulator: p.host, History: storetest.History, DialOptions: options})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -117,19 +123,70 @@ func (p project) read(tb testing.TB, name string) *firestorepb.Document {
 	return doc
 }
 
-// advance makes all records older.
+// advance makes all records older, and lets all events be due earlier.
 func (p project) advance(tb testing.TB, d time.Duration) {
 	tb.Helper()
 	docs := p.hand.ListDocuments(tb.Context(), &firestorepb.ListDocumentsRequest{Parent: p.database() + "/documents", CollectionId: "leadership"})
 	for {
 		doc, err := docs.Next()
 		if err == iterator.Done {
-			return
+			break
 		}
 		if err != nil {
 			tb.Fatal(err)
 		}
 		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt")
+	}
+	events, _ := p.events(tb)
+	for _, doc := range events {
+		p.write(tb, doc.Name, values{"deleteAfter": timestamp(dueOf(tb, doc).Add(-d))}, "deleteAfter")
+	}
+}
+
+// compact does what a TTL policy on the field deleteAfter of the collection group events does: it deletes each document in which that is a
+// timestamp that has passed.
+func (p project) compact(tb testing.TB) {
+	tb.Helper()
+	events, now := p.events(tb)
+	for _, doc := range events {
+		if dueOf(tb, doc).Before(now) {
+			p.remove(tb, doc.Name)
+		}
+	}
+}
+
+func dueOf(tb testing.TB, doc *firestorepb.Document) time.Time {
+	tb.Helper()
+	due, ok := doc.Fields["deleteAfter"].GetValueType().(*firestorepb.Value_TimestampValue)
+	if !ok {
+		tb.Fatalf("deleteAfter of %s is %v, and no timestamp", doc.Name, doc.Fields["deleteAfter"])
+	}
+	return due.TimestampValue.AsTime()
+}
+
+// events reads all documents of the collection group events, and when that was.
+func (p project) events(tb testing.TB) (docs []*firestorepb.Document, now time.Time) {
+	tb.Helper()
+	everywhere := []*firestorepb.StructuredQuery_CollectionSelector{{CollectionId: "events", AllDescendants: true}}
+	stream, err := p.hand.RunQuery(tb.Context(), &firestorepb.RunQueryRequest{
+		Parent:    p.database() + "/documents",
+		QueryType: &firestorepb.RunQueryRequest_StructuredQuery{StructuredQuery: &firestorepb.StructuredQuery{From: everywhere}},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for {
+		reply, err := stream.Recv()
+		if err == io.EOF {
+			return docs, now
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		now = reply.ReadTime.AsTime()
+		if reply.Document != nil {
+			docs = append(docs, reply.Document)
+		}
 	}
 }
 

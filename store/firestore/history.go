@@ -32,10 +32,10 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 	if err != nil {
 		return nil, unavailable(ctx, operation, err)
 	}
-	return s.history(operation, e, found)
+	return s.events(operation, e, found.docs)
 }
 
-func (s *Store) history(operation string, e leadership.Election, found []reading) ([]leadership.Event, error) {
+func (s *Store) events(operation string, e leadership.Election, found []reading) ([]leadership.Event, error) {
 	var events []leadership.Event
 	for _, r := range found {
 		id, ok := s.database.parseEvent(r.doc.Name)
@@ -55,23 +55,16 @@ func corruptHistory(operation string, e leadership.Election, why error) error {
 	return fmt.Errorf("firestore: %s: %w", operation, leadership.Corrupt(e, why))
 }
 
-// Unannounced reads what is left to announce: one RunQuery over the events of all elections. An event that cannot be read stands in the way of
-// the later ones of its election, which must not overtake it, but not of other elections; of it RecordCorrupt tells once there is
-// nothing else.
-func (s *Store) Unannounced(ctx context.Context, limit int) ([]leadership.Event, error) {
+// Unannounced reads what is left to announce: one RunQuery over the events of all elections, or of one. An event that cannot be read stands in
+// the way of the later ones of its election, which must not overtake it, but not of other elections; of it RecordCorrupt tells once there
+// is nothing else.
+func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	const operation = "read unannounced events"
 	if err := s.calls.enter(ctx); err != nil {
 		return nil, unavailable(ctx, operation, err)
 	}
 	defer s.calls.leave()
-	q := query{
-		parent:     s.database.documents(),
-		collection: eventsCollection,
-		everywhere: true,
-		onlyWith:   unannouncedField,
-		from:       s.database.lease("0"), // the first and the last name an election can have: other collections may be called events too
-		before:     s.database.lease(lastRune),
-	}
+	q := s.unannounced(e)
 	var left outbox
 	for len(left.events) < limit {
 		q.limit = min(limit-len(left.events), maxPage)
@@ -79,8 +72,8 @@ func (s *Store) Unannounced(ctx context.Context, limit int) ([]leadership.Event,
 		if err != nil {
 			return nil, unavailable(ctx, operation, err)
 		}
-		q.after = left.add(s.database, found)
-		if len(found) < q.limit {
+		q.after = left.add(s.database, found.docs)
+		if len(found.docs) < q.limit {
 			break
 		}
 	}
@@ -88,6 +81,21 @@ func (s *Store) Unannounced(ctx context.Context, limit int) ([]leadership.Event,
 		return nil, fmt.Errorf("firestore: %s: %w", operation, left.corrupt)
 	}
 	return left.events, nil
+}
+
+// unannounced asks for the outbox of an election, or of all.
+func (s *Store) unannounced(e leadership.Election) query {
+	if e != "" {
+		return query{parent: s.database.lease(e), collection: eventsCollection, onlyWith: unannouncedField}
+	}
+	return query{
+		parent:     s.database.documents(),
+		collection: eventsCollection,
+		everywhere: true,
+		onlyWith:   unannouncedField,
+		from:       s.database.lease("0"), // the first and the last name an election can have: other collections may be called events too
+		before:     s.database.lease(lastRune),
+	}
 }
 
 // outbox gathers events that are to be announced, in the order of their names.

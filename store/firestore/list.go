@@ -29,10 +29,11 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 		q.after = s.database.lease(after)
 	}
 	for {
-		found, err := s.run(ctx, q)
+		answer, err := s.run(ctx, q)
 		if err != nil {
 			return leadership.Listing{}, unavailable(ctx, operation, err)
 		}
+		found := answer.docs
 		if len(found) <= limit {
 			return leadership.Listing{Snapshots: snapshots(found)}, nil
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -12,20 +13,29 @@ import (
 // maxPage bounds what is asked for in one query, whatever the caller's limit.
 const maxPage = 10_000
 
-// query asks for documents in the order of their names.
+// query asks for documents in the order of their names or, with by, first in the order of a timestamp.
 type query struct {
 	parent     string // the document above the collection or, with everywhere, above all of them
 	collection string
-	everywhere bool   // in every collection of that name below parent
-	onlyWith   string // only documents in which this field is true; "" for all
-	from       string // no names before this one,
-	after      string // or, if it is set, only names after this one,
-	before     string // and only names before this one; "" for no bound
+	everywhere bool      // in every collection of that name below parent
+	onlyWith   string    // only documents in which this field is true; "" for all
+	by         string    // the field with the timestamp,
+	later      time.Time // which has to be later than this
+	from       string    // no names before this one,
+	after      string    // or, if it is set, only names after this one
+	afterAt    time.Time // (with by: among those with this timestamp, and whatever has a later one),
+	before     string    // and only names before this one; "" for no bound
 	limit      int
 }
 
+// findings are what a query found.
+type findings struct {
+	docs []reading
+	at   time.Time // the store's time when it began: whatever was committed before, it has seen
+}
+
 // run returns what the query finds, strongly. Each reading has its own time; of later ones it is no earlier.
-func (s *Store) run(ctx context.Context, q query) ([]reading, error) {
+func (s *Store) run(ctx context.Context, q query) (findings, error) {
 	ctx, cancel := context.WithTimeout(ctx, rpcTimeout)
 	defer cancel()
 	stream, err := s.client.RunQuery(ctx, &firestorepb.RunQueryRequest{
@@ -33,19 +43,24 @@ func (s *Store) run(ctx context.Context, q query) ([]reading, error) {
 		QueryType: &firestorepb.RunQueryRequest_StructuredQuery{StructuredQuery: q.structured()},
 	})
 	if err != nil {
-		return nil, err
+		return findings{}, err
 	}
-	var found []reading
+	var found findings
 	for {
 		reply, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF) && found.at.IsZero():
+			return findings{}, errIncomplete
+		case errors.Is(err, io.EOF):
 			return found, nil
+		case err != nil:
+			return findings{}, err
 		}
-		if err != nil {
-			return nil, err
+		if found.at.IsZero() {
+			found.at = timeOf(reply.ReadTime)
 		}
 		if reply.Document != nil { // else the reply is only of progress
-			found = append(found, reading{doc: reply.Document, at: timeOf(reply.ReadTime)})
+			found.docs = append(found.docs, reading{doc: reply.Document, at: timeOf(reply.ReadTime)})
 		}
 	}
 }
@@ -53,13 +68,19 @@ func (s *Store) run(ctx context.Context, q query) ([]reading, error) {
 func (q query) structured() *firestorepb.StructuredQuery {
 	sq := &firestorepb.StructuredQuery{
 		From:    []*firestorepb.StructuredQuery_CollectionSelector{{CollectionId: q.collection, AllDescendants: q.everywhere}},
-		OrderBy: []*firestorepb.StructuredQuery_Order{{Field: field(nameField), Direction: firestorepb.StructuredQuery_ASCENDING}},
+		OrderBy: []*firestorepb.StructuredQuery_Order{ascending(nameField)},
 		Limit:   wrapperspb.Int32(int32(min(q.limit, maxPage))),
 	}
-	if q.onlyWith != "" {
-		sq.Where = isTrue(q.onlyWith)
+	switch {
+	case q.onlyWith != "":
+		sq.Where = filter(q.onlyWith, firestorepb.StructuredQuery_FieldFilter_EQUAL, boolean(true))
+	case q.by != "":
+		sq.Where = filter(q.by, firestorepb.StructuredQuery_FieldFilter_GREATER_THAN, instant(q.later))
+		sq.OrderBy = []*firestorepb.StructuredQuery_Order{ascending(q.by), ascending(nameField)}
 	}
 	switch {
+	case q.after != "" && q.by != "":
+		sq.StartAt = &firestorepb.Cursor{Values: []*firestorepb.Value{instant(q.afterAt), reference(q.after)}}
 	case q.after != "":
 		sq.StartAt = &firestorepb.Cursor{Values: []*firestorepb.Value{reference(q.after)}}
 	case q.from != "":
@@ -71,16 +92,16 @@ func (q query) structured() *firestorepb.StructuredQuery {
 	return sq
 }
 
+func ascending(path string) *firestorepb.StructuredQuery_Order {
+	return &firestorepb.StructuredQuery_Order{Field: field(path), Direction: firestorepb.StructuredQuery_ASCENDING}
+}
+
 func field(path string) *firestorepb.StructuredQuery_FieldReference {
 	return &firestorepb.StructuredQuery_FieldReference{FieldPath: path}
 }
 
-func isTrue(path string) *firestorepb.StructuredQuery_Filter {
+func filter(path string, op firestorepb.StructuredQuery_FieldFilter_Operator, v *firestorepb.Value) *firestorepb.StructuredQuery_Filter {
 	return &firestorepb.StructuredQuery_Filter{FilterType: &firestorepb.StructuredQuery_Filter_FieldFilter{
-		FieldFilter: &firestorepb.StructuredQuery_FieldFilter{
-			Field: field(path),
-			Op:    firestorepb.StructuredQuery_FieldFilter_EQUAL,
-			Value: boolean(true),
-		},
+		FieldFilter: &firestorepb.StructuredQuery_FieldFilter{Field: field(path), Op: op, Value: v},
 	}}
 }

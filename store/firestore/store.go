@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"regent/leadership"
+	"regent/store/internal/history"
 )
 
 // guard is how long after a lease's end the store waits before it grants the next one. The times of reads and of commits come from different
@@ -29,6 +30,10 @@ const rpcTimeout = 10 * time.Second
 type Config struct {
 	Project  string // the Google Cloud project's id
 	Database string // "" for "(default)"
+
+	// History is for how long events are kept: leadership.MinHistory or more, 0 for leadership.DefaultHistory. It counts for what is written
+	// from now on. Where it was shorter before, or is for another process, Since may lack what was kept for less.
+	History time.Duration
 
 	// Emulator is the host:port of a Firestore emulator to use instead of Firestore; "" for FIRESTORE_EMULATOR_HOST, if that is set.
 	Emulator string
@@ -52,6 +57,7 @@ func (c Config) database() (database, error) {
 type Store struct {
 	client   *apiv1.Client
 	database database
+	history  history.Span
 	memory   *memory
 	calls    calls
 }
@@ -66,11 +72,15 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	span, err := history.Of(cfg.History)
+	if err != nil {
+		return nil, fmt.Errorf("firestore: %w", err)
+	}
 	client, err := dial(ctx, cmp.Or(cfg.Emulator, os.Getenv("FIRESTORE_EMULATOR_HOST")), cfg.DialOptions)
 	if err != nil {
 		return nil, fmt.Errorf("firestore: open %s: %w", db, err)
 	}
-	return &Store{client: client, database: db, memory: newMemory(memorySize)}, nil
+	return &Store{client: client, database: db, history: span, memory: newMemory(memorySize)}, nil
 }
 
 // Close waits for the calls under way and closes the connection. Later calls get StoreUnavailable.

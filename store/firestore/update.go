@@ -113,7 +113,7 @@ func (s *Store) commitChange(ctx context.Context, seen sight, ch leadership.Chan
 	lease := encodeRecord(ch.Record, heartbeats, writeOf{heartbeat: ch.Heartbeat, due: ch.Before})
 	writes := []*firestorepb.Write{put(s.database.lease(e), lease, seen.doc.asSeen())}
 	for _, ev := range ch.Events {
-		writes = append(writes, put(s.database.event(ev.ID()), encodeEvent(ev), absent()))
+		writes = append(writes, s.database.creation(ev, s.history.Due(seen.at)))
 	}
 	if len(ch.Events) > 0 {
 		writes = append(writes, put(s.database.newest(e), encodeNewest(ch.Record), nil))

@@ -3,6 +3,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -12,12 +13,16 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/store/internal/history"
 )
 
 // Config is how a store is made; its zero value works.
 type Config struct {
 	// Now is the store's clock. It must never go back. nil: the process's monotonic clock.
 	Now func() time.Time
+	// History is for how long events are kept; 0 for leadership.DefaultHistory. Older ones are forgotten as their election changes; its
+	// newest event always stays.
+	History time.Duration
 }
 
 // Store is one handle on data in memory.
@@ -30,11 +35,12 @@ type Store struct {
 
 // data is what all handles share.
 type data struct {
-	now func() time.Time
+	now     func() time.Time
+	history history.Span
 
 	mu        sync.Mutex // guards all below
 	records   map[leadership.Election]leadership.Record
-	events    map[leadership.Election][]leadership.Event // revision r stands at index r-1
+	events    map[leadership.Election][]leadership.Event
 	announced map[leadership.EventID]bool
 }
 
@@ -48,6 +54,7 @@ func New(c Config) *Store {
 	}
 	return &Store{data: &data{
 		now:       now,
+		history:   history.Span(cmp.Or(c.History, leadership.DefaultHistory)),
 		records:   make(map[leadership.Election]leadership.Record),
 		events:    make(map[leadership.Election][]leadership.Event),
 		announced: make(map[leadership.EventID]bool),
@@ -104,9 +111,20 @@ func (d *data) update(e leadership.Election, decide func(leadership.Snapshot) (l
 		event.At = snap.Now
 		d.events[e] = append(d.events[e], event)
 	}
+	d.prune(e, snap.Now)
 	d.records[e] = ch.Record
 	snap.Record = ch.Record
 	return snap, nil
+}
+
+// prune forgets the events of an election that need not be kept any longer.
+func (d *data) prune(e leadership.Election, now time.Time) {
+	events := d.events[e]
+	for len(events) > 1 && d.history.Over(events[0].At, now) {
+		delete(d.announced, events[0].ID())
+		events = events[1:]
+	}
+	d.events[e] = events
 }
 
 func (d *data) snapshot(e leadership.Election) leadership.Snapshot {
@@ -193,21 +211,49 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 	}
 	s.data.mu.Lock()
 	defer s.data.mu.Unlock()
-	events := s.data.events[e]
-	events = events[min(int(after), len(events)):]
-	return slices.Clone(events[:min(limit, len(events))]), nil
+	var found []leadership.Event
+	for _, event := range s.data.events[e] {
+		if event.Revision > after && len(found) < limit {
+			found = append(found, event)
+		}
+	}
+	return found, nil
+}
+
+// Since implements leadership.Store.
+func (s *Store) Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error) {
+	if err := s.ready(ctx); err != nil {
+		return leadership.Recent{}, err
+	}
+	d := s.data
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.now()
+	var found []leadership.Event
+	for _, events := range d.events {
+		for _, event := range events {
+			if event.At.After(after) {
+				found = append(found, event)
+			}
+		}
+	}
+	return d.history.Since(after, now, found, limit)
 }
 
 // Unannounced implements leadership.Store.
-func (s *Store) Unannounced(ctx context.Context, limit int) ([]leadership.Event, error) {
+func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
 	d := s.data
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	elections := []leadership.Election{e}
+	if e == "" {
+		elections = slices.Sorted(maps.Keys(d.events))
+	}
 	var found []leadership.Event
-	for _, e := range slices.Sorted(maps.Keys(d.events)) {
+	for _, e := range elections {
 		for _, event := range d.events[e] {
 			if len(found) == limit {
 				return found, nil
@@ -229,7 +275,7 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, id := range ids {
-		if id.Revision >= 1 && int(id.Revision) <= len(d.events[id.Election]) {
+		if slices.ContainsFunc(d.events[id.Election], func(event leadership.Event) bool { return event.ID() == id }) {
 			d.announced[id] = true
 		}
 	}

@@ -18,7 +18,10 @@ func BenchmarkMemory(b *testing.B) { storetest.Bench(b, backing) }
 
 func backing(testing.TB) storetest.Backing {
 	var ahead atomic.Int64
-	first := memory.New(memory.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	first := memory.New(memory.Config{
+		Now:     func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		History: storetest.History,
+	})
 	return storetest.Backing{
 		Open: func(t testing.TB) leadership.Store {
 			s := first.Open()

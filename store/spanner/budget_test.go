@@ -105,7 +105,9 @@ func TestAReadIsOneQueryAndMarkingEventsIsOneStatementAndOneCommit(t *testing.T)
 		{"get", func() error { _, err := s.Get(t.Context(), "e000"); return err }, []string{statement}},
 		{"list", func() error { _, err := s.List(t.Context(), "e", "", 2); return err }, []string{statement}},
 		{"events", func() error { _, err := s.Events(t.Context(), "e000", 0, 2); return err }, []string{statement}},
-		{"unannounced", func() (err error) { waiting, err = s.Unannounced(t.Context(), 9); return err }, []string{statement}},
+		{"since", func() error { _, err := s.Since(t.Context(), time.Now(), 2); return err }, []string{statement}},
+		{"unannounced", func() (err error) { waiting, err = s.Unannounced(t.Context(), "", 9); return err }, []string{statement}},
+		{"unannounced of one", func() error { _, err := s.Unannounced(t.Context(), "e000", 9); return err }, []string{statement}},
 		{"mark", func() error { return s.MarkAnnounced(t.Context(), ids(waiting)) }, []string{plainDML, commit}},
 		{"mark none", func() error { return s.MarkAnnounced(t.Context(), nil) }, nil},
 		{"renew none", func() error { s.Renew(t.Context(), nil); return nil }, nil},
@@ -122,7 +124,7 @@ func TestAReadIsOneQueryAndMarkingEventsIsOneStatementAndOneCommit(t *testing.T)
 	if len(waiting) != 3 {
 		t.Errorf("%d events were waiting, want 3", len(waiting))
 	}
-	if rest, err := s.Unannounced(t.Context(), 9); err != nil || len(rest) != 0 {
+	if rest, err := s.Unannounced(t.Context(), "", 9); err != nil || len(rest) != 0 {
 		t.Errorf("waiting after all were marked: %v, %v", rest, err)
 	}
 }
@@ -156,7 +158,7 @@ func TestEventsOfManyElectionsAreMarkedTogether(t *testing.T) {
 	if err := s.MarkAnnounced(t.Context(), marked); err != nil {
 		t.Fatal(err)
 	}
-	rest, err := s.Unannounced(t.Context(), 1000)
+	rest, err := s.Unannounced(t.Context(), "", 1000)
 	if err != nil || len(rest) != 80 {
 		t.Fatalf("%d events wait, %v; want 80", len(rest), err)
 	}

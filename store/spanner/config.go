@@ -20,6 +20,9 @@ type Config struct {
 	EmulatorHost string
 	// CallTimeout bounds each call of the Store whose context ends later or never; 0 for DefaultCallTimeout.
 	CallTimeout time.Duration
+	// History is for how long events are kept: leadership.MinHistory or more, 0 for leadership.DefaultHistory. It counts for what is written
+	// from now on. Where it was shorter before, or is for another process, Since may lack what was kept for less.
+	History time.Duration
 	// DialOptions are added to those of the connections, such as a stats handler.
 	DialOptions []grpc.DialOption
 }

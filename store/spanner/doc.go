@@ -8,10 +8,13 @@
 //	LeadershipSchema   one row: the schema version. Migrate writes it last, and Open asks for it first
 //	Leadership         a row for each election, by its name, for ever
 //	LeadershipEvents   a row for each event, by election and revision, interleaved in Leadership
-//	                   pending_shard is set until the event is announced: with an index that leaves out NULLs, the outbox
+//	                   pending is set until the event is announced: with an index that leaves out NULLs, the outbox
+//	                   shard and committed_at have an index, for Since
+//	                   delete_after is set once there is a later event: by it Spanner deletes what is too old
 //
 // A change and its events lie next to each other, so that they commit in one place, and Spanner itself refuses to delete an election that has a
-// history. Names come first in both keys: no key begins with a time or a counter, at which all writes would meet. The JSON of the metadata
+// history. Names come first in both keys, and a shard in the index by time: nothing begins with a time or a counter, at which all writes
+// would meet. The JSON of the metadata
 // is kept in Spanner's form, and brought back into leadership's when it is read.
 //
 // # Time
@@ -32,6 +35,12 @@
 // CURRENT_TIMESTAMP() may be taken before the query has its locks. It is then too early, never too late, and a lease looks the
 // longer for it. Only a server's clock that runs ahead can do harm, and Guard stands against that.
 //
+// # History
+//
+// An event is kept until Config.History after a later one of its election was written, and some minutes more, for what lies between a
+// transaction's CURRENT_TIMESTAMP() and its commit. The newest one always stays: the record is held against it. Spanner deletes by itself, with low
+// priority, usually within three days, announced or not. Since counts on nothing that is older than Config.History, be it there or not.
+//
 // # Costs
 //
 //	                                      RPCs
@@ -39,7 +48,8 @@
 //	Update that refuses, or has no need   ExecuteStreamingSql, Rollback
 //	Renew, of 1 to 500 leases             ExecuteStreamingSql (one DML statement), Commit
 //	MarkAnnounced, of 1 to 500 events     ExecuteSql (one DML statement), Commit
-//	Get, List, Events, Unannounced        ExecuteStreamingSql, outside of any transaction; Unannounced goes on behind a corrupt event
+//	Get, List, Events, Since              ExecuteStreamingSql, outside of any transaction
+//	Unannounced                           the same, and goes on behind a corrupt event
 //
 // The first call of a client creates its session, with one more RPC. An aborted transaction runs again, with all its RPCs. The Rollback is sent
 // because a read-write transaction has locked what it read: Spanner would give that back by itself after ten idle seconds only.

@@ -2,6 +2,7 @@ package spanner
 
 import (
 	"context"
+	"hash/fnv"
 
 	"cloud.google.com/go/spanner"
 
@@ -55,8 +56,18 @@ func eventColumns(ev leadership.Event) map[string]any {
 		"previous_leader_id": nullText(string(ev.PreviousLeaderID)),
 		"request_id":         nullText(ev.RequestID),
 		"committed_at":       spanner.CommitTimestamp,
-		"pending_shard":      shard(ev.Election),
+		"shard":              shard(ev.Election),
+		"pending":            true,
 	}
+}
+
+// shards is over how many parts the index by time is spread. It may grow, and never shrink: rows keep the shard they were written with.
+const shards = 16
+
+func shard(e leadership.Election) int64 {
+	h := fnv.New32a()
+	h.Write([]byte(e))
+	return int64(h.Sum32() % shards)
 }
 
 const eventsSQL = `SELECT ` + eventColumnList + `
@@ -78,6 +89,11 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 	if err != nil {
 		return nil, err
 	}
+	return decoded(rows)
+}
+
+// decoded are the events of the rows. The error has the code RecordCorrupt.
+func decoded(rows []eventRow) ([]leadership.Event, error) {
 	var events []leadership.Event
 	for _, r := range rows {
 		ev, err := r.event()

@@ -113,7 +113,7 @@ func refusedToOpen(t *testing.T, cfg Config, says string) {
 	}
 }
 
-func TestTheSchemaIsFourStatements(t *testing.T) {
+func TestTheSchemaIsFiveStatements(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for _, s := range statements(schemaSQL) {
@@ -128,6 +128,7 @@ func TestTheSchemaIsFourStatements(t *testing.T) {
 		"CREATE TABLE IF NOT EXISTS Leadership",
 		"CREATE TABLE IF NOT EXISTS LeadershipEvents",
 		"CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipEventsPending ON LeadershipEvents",
+		"CREATE INDEX IF NOT EXISTS LeadershipEventsByTime ON LeadershipEvents",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

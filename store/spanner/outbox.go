@@ -4,44 +4,35 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
-	"math"
 
 	"cloud.google.com/go/spanner"
 
 	"regent/leadership"
 )
 
-// shards is over how many parts the outbox is spread. It may change: rows keep the shard they were written with.
-const shards = 16
-
-// shard keeps the events of one election together, so that they are read in order.
-func shard(e leadership.Election) int64 {
-	h := fnv.New32a()
-	h.Write([]byte(e))
-	return int64(h.Sum32() % shards)
-}
-
-// unannouncedSQL reads the outbox in the order of its index. The emulator cannot see that an index without NULLs is enough here, and wants
-// to be told; Cloud Spanner ignores the second hint.
-const unannouncedSQL = `SELECT v.pending_shard, ` + eventColumnList + `
+// pendingSQL reads the outbox in the order of its index. The emulator cannot see that an index without NULLs is enough here, and wants to be
+// told; Cloud Spanner ignores the second hint.
+const pendingSQL = `SELECT ` + eventColumnList + `
 FROM LeadershipEvents@{FORCE_INDEX=LeadershipEventsPending, spanner_emulator.disable_query_null_filtered_index_check=true} AS v
-WHERE v.pending_shard IS NOT NULL AND v.pending_shard >= @shard AND (v.pending_shard > @shard OR v.cluster_id > @after)
-ORDER BY v.pending_shard, v.cluster_id, v.revision LIMIT @limit`
+WHERE v.pending IS NOT NULL AND v.cluster_id >= @first AND v.cluster_id <= @last
+ORDER BY v.cluster_id, v.revision LIMIT @limit`
+
+// lastRune sorts behind every character of an election's name.
+const lastRune = "~"
 
 // Unannounced is one strong query, and another for what follows a page that had an event which cannot be read. Such an event stands in the
 // way of the later ones of its election, which must not overtake it, but not of other elections; of it RecordCorrupt tells once there is
 // nothing else.
-func (s *Store) Unannounced(ctx context.Context, limit int) ([]leadership.Event, error) {
+func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	left := outbox{shard: math.MinInt64}
+	left := outbox{first: string(e), last: cmp.Or(string(e), lastRune)}
 	for len(left.events) < limit {
 		page := limit - len(left.events)
-		rows, err := collect[pendingRow](ctx, s, "unannounced", "events", left.next(page))
+		rows, err := collect[eventRow](ctx, s, "unannounced", "events", left.next(page))
 		if err != nil {
 			return nil, err
 		}
@@ -56,36 +47,30 @@ func (s *Store) Unannounced(ctx context.Context, limit int) ([]leadership.Event,
 	return left.events, nil
 }
 
-// pendingRow is a row that unannouncedSQL returns.
-type pendingRow struct {
-	PendingShard int64 `spanner:"pending_shard"`
-	eventRow
-}
-
-// outbox gathers events that are to be announced, in the order of their index. No election's events are gathered from two pages: between
+// outbox gathers events that are to be announced, in the order of their keys. No election's events are gathered from two pages: between
 // the queries somebody may announce, and leave a gap.
 type outbox struct {
-	events  []leadership.Event
-	shard   int64  // of the last election that was read
-	after   string // its name
-	blocked string // the last election with an event that cannot be read
-	corrupt error  // the first such event
+	events      []leadership.Event
+	first, last string // the elections that are still to be read
+	blocked     string // the last election with an event that cannot be read
+	corrupt     error  // the first such event
 }
 
 // next reads a page of what follows.
 func (o *outbox) next(limit int) spanner.Statement {
-	return spanner.Statement{SQL: unannouncedSQL, Params: map[string]any{"shard": o.shard, "after": o.after, "limit": int64(limit)}}
+	return spanner.Statement{SQL: pendingSQL, Params: map[string]any{"first": o.first, "last": o.last, "limit": int64(limit)}}
 }
 
-func (o *outbox) add(rows []pendingRow) {
+func (o *outbox) add(rows []eventRow) {
 	for _, r := range rows {
-		o.shard, o.after = r.PendingShard, r.ClusterID.StringVal
-		if o.after == o.blocked {
+		election := r.ClusterID.StringVal
+		o.first = election + "\x00" // the next name there can be
+		if election == o.blocked {
 			continue
 		}
 		ev, err := r.event()
 		if err != nil {
-			o.blocked, o.corrupt = o.after, cmp.Or(o.corrupt, err)
+			o.blocked, o.corrupt = election, cmp.Or(o.corrupt, err)
 			continue
 		}
 		o.events = append(o.events, ev)
@@ -93,8 +78,8 @@ func (o *outbox) add(rows []pendingRow) {
 }
 
 // announcedSQL finds the rows by both parts of their key, and then keeps those where the parts belong together.
-const announcedSQL = `UPDATE LeadershipEvents AS v SET v.pending_shard = NULL
-WHERE v.cluster_id IN UNNEST(@elections) AND v.revision IN UNNEST(@revisions) AND v.pending_shard IS NOT NULL
+const announcedSQL = `UPDATE LeadershipEvents AS v SET v.pending = NULL
+WHERE v.cluster_id IN UNNEST(@elections) AND v.revision IN UNNEST(@revisions) AND v.pending IS NOT NULL
 	AND EXISTS (SELECT 1 FROM UNNEST(@events) AS i WHERE i.cluster_id = v.cluster_id AND i.revision = v.revision)`
 
 // eventKey is the primary key of LeadershipEvents.

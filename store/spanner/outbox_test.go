@@ -25,8 +25,6 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 			}
 		}
 	}
-	// One shard, so that the elections follow each other by name.
-	execute(t, foreign, "UPDATE LeadershipEvents SET pending_shard = 3 WHERE TRUE", nil)
 	execute(t, foreign, "UPDATE LeadershipEvents SET type = '' WHERE cluster_id = 'e000' AND revision = 1 OR cluster_id = 'e002' AND revision = 3", nil)
 	all := []string{"e001 1", "e001 2", "e001 3", "e001 4", "e002 1", "e002 2", "e003 1", "e003 2", "e003 3", "e003 4"}
 	if diff := cmp.Diff(all, unannounced(t, s, 100)); diff != "" {
@@ -43,7 +41,7 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 		}
 	}
 	drain(t, s, len(all))
-	if events, err := s.Unannounced(t.Context(), 2); !errors.Is(err, leadership.RecordCorrupt) || len(events) != 0 {
+	if events, err := s.Unannounced(t.Context(), "", 2); !errors.Is(err, leadership.RecordCorrupt) || len(events) != 0 {
 		t.Errorf("with nothing else left: got %v, %v; want %s", events, err, leadership.RecordCorrupt)
 	}
 	execute(t, foreign, "UPDATE LeadershipEvents SET type = 'acquired' WHERE type = ''", nil)
@@ -53,23 +51,35 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	}
 }
 
-func TestEventsOfEveryShardAreFoundBehindACorruptOne(t *testing.T) {
+func TestTheOutboxOfOneElectionEndsBeforeItsCorruptEvent(t *testing.T) {
 	t.Parallel()
 	cfg := migrated(t)
 	s, foreign := opened(t, cfg), client(t, cfg)
-	granted(t, s, 4)
-	execute(t, foreign, "UPDATE LeadershipEvents SET fencing_token = -1, pending_shard = 5 WHERE cluster_id = 'e003'", nil)
-	for e, shard := range map[string]int64{"e002": 5, "e001": 6, "e000": shards + 9} {
-		execute(t, foreign, "UPDATE LeadershipEvents SET pending_shard = @shard WHERE cluster_id = @e", map[string]any{"e": e, "shard": shard})
+	granted(t, s, 3)
+	for d := range time.Duration(2) {
+		if _, err := s.Update(t.Context(), "e001", lockDelay((d+1)*time.Second, 0)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if diff := cmp.Diff([]string{"e002 1", "e001 1", "e000 1"}, unannounced(t, s, 3)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+	execute(t, foreign, "UPDATE LeadershipEvents SET fencing_token = -1 WHERE cluster_id = 'e001' AND revision = 2", nil)
+	for _, limit := range []int{1, 2, 3, 9} {
+		if events, err := s.Unannounced(t.Context(), "e001", limit); err != nil || len(events) != 1 || events[0].Revision != 1 {
+			t.Errorf("at most %d: got %v, %v; want revision 1", limit, events, err)
+		}
+	}
+	if err := s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "e001", Revision: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []int{1, 9} {
+		if events, err := s.Unannounced(t.Context(), "e001", limit); !errors.Is(err, leadership.RecordCorrupt) {
+			t.Errorf("with nothing else left, at most %d: got %v, %v; want %s", limit, events, err, leadership.RecordCorrupt)
+		}
 	}
 }
 
 func unannounced(t *testing.T, s *Store, limit int) []string {
 	t.Helper()
-	events, err := s.Unannounced(t.Context(), limit)
+	events, err := s.Unannounced(t.Context(), "", limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +113,7 @@ func inOrder(all, got []string) []string {
 func drain(t *testing.T, s *Store, n int) {
 	t.Helper()
 	for announced := 0; announced < n; {
-		events, err := s.Unannounced(t.Context(), 2)
+		events, err := s.Unannounced(t.Context(), "", 2)
 		if err != nil || len(events) == 0 {
 			t.Fatalf("%d of %d are announced: got %v, %v", announced, n, events, err)
 		}

@@ -289,7 +289,8 @@ func TestEveryCallOfAClosedStoreIsRefused(t *testing.T) {
 		"list":        func() error { _, err := s.List(ctx, "", "", 1); return err },
 		"renew":       func() error { return s.Renew(ctx, []leadership.Renewal{renewalOf("jobs", "ann", 1)})[0].Err },
 		"events":      func() error { _, err := s.Events(ctx, "jobs", 0, 1); return err },
-		"unannounced": func() error { _, err := s.Unannounced(ctx, 1); return err },
+		"since":       func() error { _, err := s.Since(ctx, time.Now(), 1); return err },
+		"unannounced": func() error { _, err := s.Unannounced(ctx, "", 1); return err },
 		"mark":        func() error { return s.MarkAnnounced(ctx, []leadership.EventID{{Election: "jobs", Revision: 1}}) },
 	} {
 		if err := do(); !errors.Is(err, leadership.StoreUnavailable) {

@@ -126,16 +126,21 @@ func sound(s leadership.Snapshot) error {
 
 // collect runs a strong query of its own and returns its rows. The error carries StoreUnavailable.
 func collect[R any](ctx context.Context, s *Store, op, subject string, statement spanner.Statement) ([]R, error) {
-	var rows []R
-	query := s.client.Single().QueryWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag(op)})
-	err := query.Do(func(r *spanner.Row) error {
-		rows = append(rows, *new(R))
-		return r.ToStruct(&rows[len(rows)-1])
-	})
+	rows, err := query[R](ctx, s.client.Single(), op, statement)
 	if err != nil {
 		return nil, failure(ctx, op, subject, leadership.StoreUnavailable, err)
 	}
 	return rows, nil
+}
+
+// query returns the rows of a query. Its errors are the client's own.
+func query[R any](ctx context.Context, q querier, op string, statement spanner.Statement) ([]R, error) {
+	var rows []R
+	err := q.QueryWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag(op)}).Do(func(r *spanner.Row) error {
+		rows = append(rows, *new(R))
+		return r.ToStruct(&rows[len(rows)-1])
+	})
+	return rows, err
 }
 
 func quoted(e leadership.Election) string { return fmt.Sprintf("%q", string(e)) }

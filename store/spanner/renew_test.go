@@ -31,7 +31,7 @@ func TestARecordThatCannotBeTrustedIsNotRenewedAndTheOthersAre(t *testing.T) {
 			before := column(t, foreign, "renewed_at")
 			execute(t, foreign, "UPDATE Leadership SET "+set+" WHERE cluster_id = 'e001'", nil)
 			if what == "token below the history's" {
-				execute(t, foreign, "INSERT INTO LeadershipEvents (cluster_id, revision, type, fencing_token, committed_at) VALUES ('e001', 2, 'acquired', 2, PENDING_COMMIT_TIMESTAMP())", nil)
+				execute(t, foreign, "INSERT INTO LeadershipEvents (cluster_id, revision, type, fencing_token, shard, committed_at) VALUES ('e001', 2, 'acquired', 2, 0, PENDING_COMMIT_TIMESTAMP())", nil)
 			}
 			answers := s.Renew(t.Context(), leases)
 			if answers[0].Err != nil || answers[2].Err != nil {

@@ -32,7 +32,10 @@ CREATE TABLE IF NOT EXISTS Leadership (
   locked_until     TIMESTAMP,
 ) PRIMARY KEY (cluster_id);
 
--- One row for each event, never changed but for pending_shard, which is set until the event is announced.
+-- One row for each event. It changes only in pending, which is true until the event is announced and then NULL, and in delete_after.
+-- delete_after: NULL while the event is its election's newest, without which the record would count as corrupt; from when on it may be
+-- deleted once there is a later one.
+-- shard: of the election's name, so that an index by time has no end at which all new rows meet.
 -- Interleaved: a change and its events commit in one place, and an election that has a history cannot be removed by accident.
 CREATE TABLE IF NOT EXISTS LeadershipEvents (
   cluster_id         STRING(128) NOT NULL,
@@ -43,10 +46,17 @@ CREATE TABLE IF NOT EXISTS LeadershipEvents (
   previous_leader_id STRING(128),
   request_id         STRING(MAX),
   committed_at       TIMESTAMP NOT NULL OPTIONS (allow_commit_timestamp = true),
-  pending_shard      INT64,
+  shard              INT64 NOT NULL,
+  pending            BOOL,
+  delete_after       TIMESTAMP,
 ) PRIMARY KEY (cluster_id, revision),
-  INTERLEAVE IN PARENT Leadership ON DELETE NO ACTION;
+  INTERLEAVE IN PARENT Leadership ON DELETE NO ACTION,
+  ROW DELETION POLICY (OLDER_THAN(delete_after, INTERVAL 0 DAY));
 
--- The outbox: only events that are not announced. The shard comes first, so that no part of the index is where all new rows go.
+-- The outbox: only events that are not announced.
 CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipEventsPending
-  ON LeadershipEvents (pending_shard, cluster_id, revision);
+  ON LeadershipEvents (cluster_id, revision, pending);
+
+-- What happened lately, in all elections.
+CREATE INDEX IF NOT EXISTS LeadershipEventsByTime
+  ON LeadershipEvents (shard, committed_at);

@@ -11,6 +11,7 @@ import (
 	"github.com/googleapis/gax-go/v2"
 
 	"regent/leadership"
+	"regent/store/internal/history"
 )
 
 // Guard is how long after a lease's end nobody else is let in, because CURRENT_TIMESTAMP() is the clock of the server that runs the
@@ -22,6 +23,7 @@ const Guard = 50 * time.Millisecond
 type Store struct {
 	client  *spanner.Client
 	timeout time.Duration
+	history history.Span
 	turns   turns
 	calls   calls
 }
@@ -30,6 +32,10 @@ var _ leadership.Store = (*Store)(nil)
 
 // Open connects to the database and checks its schema version. It creates nothing: Migrate does. An error says what to do.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
+	span, err := history.Of(cfg.History)
+	if err != nil {
+		return nil, fmt.Errorf("spanner: %w", err)
+	}
 	client, err := cfg.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -40,7 +46,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		client.Close()
 		return nil, err
 	}
-	s := &Store{client: client, timeout: cfg.callTimeout()}
+	s := &Store{client: client, timeout: cfg.callTimeout(), history: span}
 	if cfg.emulatorHost() != "" {
 		s.turns = make(turns, 1)
 	}

@@ -27,7 +27,9 @@ func harness(tb testing.TB) storetest.Backing {
 		Open: func(tb testing.TB) leadership.Store { return opened(tb, cfg) },
 		Advance: func(tb testing.TB, d time.Duration) {
 			execute(tb, foreign, advanceSQL, map[string]any{"us": d.Microseconds()})
+			execute(tb, foreign, advanceEventsSQL, map[string]any{"us": d.Microseconds()})
 		},
+		Compact: func(tb testing.TB) { execute(tb, foreign, compactSQL, nil) },
 		Damage: func(tb testing.TB, e leadership.Election, d storetest.Damage) {
 			if n := execute(tb, foreign, damageSQL(tb, d), map[string]any{"election": string(e)}); n != 1 {
 				tb.Fatalf("damaged %d rows, want 1", n)
@@ -44,6 +46,12 @@ const advanceSQL = `UPDATE Leadership SET
 	ended_at = TIMESTAMP_SUB(ended_at, INTERVAL @us MICROSECOND),
 	locked_until = TIMESTAMP_SUB(locked_until, INTERVAL @us MICROSECOND)
 WHERE TRUE`
+
+// advanceEventsSQL lets all events be due earlier.
+const advanceEventsSQL = `UPDATE LeadershipEvents SET delete_after = TIMESTAMP_SUB(delete_after, INTERVAL @us MICROSECOND) WHERE delete_after IS NOT NULL`
+
+// compactSQL does what OLDER_THAN(delete_after, INTERVAL 0 DAY) does; of it a NULL is never true.
+const compactSQL = `DELETE FROM LeadershipEvents WHERE TIMESTAMP_ADD(delete_after, INTERVAL 0 DAY) < CURRENT_TIMESTAMP()`
 
 // damageSQL spoils a row by what comes nearest to the damage. Spanner itself prevents some: columns have types, a row with a history cannot be
 // deleted, and a commit timestamp cannot lie in the future. Other tests see to it that it does.
@@ -68,7 +76,7 @@ func damageSQL(tb testing.TB, d storetest.Damage) string {
 func fresh(tb testing.TB) Config {
 	tb.Helper()
 	host, unique := emulators.Spanner(tb), emulators.Name(tb)
-	return Config{EmulatorHost: host, Database: "projects/regent-test/instances/" + unique + "/databases/test", CallTimeout: time.Minute}
+	return Config{EmulatorHost: host, Database: "projects/regent-test/instances/" + unique + "/databases/test", CallTimeout: time.Minute, History: storetest.History}
 }
 
 // migrated names a database with tables.

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"regent/leadership"
+	"regent/store/internal/history"
 )
 
 // attempt is one run of an Update's transaction.
@@ -34,7 +35,7 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 			return err
 		}
 		a.decide(f, e, decide)
-		return a.write(ctx, tx)
+		return a.write(ctx, tx, s.history)
 	})
 	switch {
 	case errors.Is(err, errRefused):
@@ -56,7 +57,7 @@ func (a *attempt) decide(f found, e leadership.Election, decide func(leadership.
 
 // write leaves to the Commit what was decided. The error is errRefused or errNothingToWrite if that is nothing, or the client's own. If it
 // is too late for a Commit it is ctx's: the client then rolls back, where a Commit that is not sent would leave the row locked.
-func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction, keep history.Span) error {
 	if a.answer != nil {
 		return errRefused
 	}
@@ -66,15 +67,30 @@ func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction) e
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	return tx.BufferWrite(a.mutations(keep.Due(a.read.Now)))
+}
+
+// mutations write the change and its events. Those that are then no longer the newest one may be deleted once they are due.
+func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 	put := spanner.UpdateMap
-	if a.read.Record.Revision == 0 {
+	before := a.read.Record
+	if before.Revision == 0 {
 		put = spanner.InsertMap
 	}
 	mutations := []*spanner.Mutation{put("Leadership", columns(a.change))}
-	for _, ev := range a.change.Events {
-		mutations = append(mutations, spanner.InsertMap("LeadershipEvents", eventColumns(ev)))
+	for i, ev := range a.change.Events {
+		row := eventColumns(ev)
+		if i < len(a.change.Events)-1 {
+			row["delete_after"] = due
+		}
+		mutations = append(mutations, spanner.InsertMap("LeadershipEvents", row))
 	}
-	return tx.BufferWrite(mutations)
+	if len(a.change.Events) > 0 && before.Revision > 0 {
+		mutations = append(mutations, spanner.UpdateMap("LeadershipEvents", map[string]any{
+			"cluster_id": string(before.Election), "revision": int64(before.Revision), "delete_after": due,
+		}))
+	}
+	return mutations
 }
 
 // committed is the election after the change.

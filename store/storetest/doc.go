@@ -12,15 +12,23 @@ import (
 	"regent/leadership"
 )
 
+// History is for how long the stores of a Backing keep events: longer than any case lets pass that is not about that.
+const History = 24 * time.Hour
+
 // Backing is fresh backing data of a store: a file, a database, a project. Nothing else uses it.
 type Backing struct {
-	// Open returns one more handle on the data, independent of the others as far as the store allows. The backing closes it when
-	// the test ends.
+	// Open returns one more handle on the data, independent of the others as far as the store allows, that keeps events for History. The
+	// backing closes it when the test ends.
 	Open func(t testing.TB) leadership.Store
 
-	// Advance lets the given time pass for every lease and every lock in the data: afterwards they are that much older by the
-	// store's clock. A store whose clock cannot be moved makes its records older instead. No call may be under way.
+	// Advance lets the given time pass for every lease, every lock and every event in the data: afterwards they are that much older by
+	// the store's clock, but for the times that events tell. A store whose clock cannot be moved makes what it keeps older instead. No
+	// call may be under way.
 	Advance func(t testing.TB, d time.Duration)
+
+	// Compact deletes the events that the store's deletion policy would have deleted by now, by what that policy goes by: no emulator
+	// does it. nil if the store deletes what is due itself, as it writes.
+	Compact func(t testing.TB)
 
 	// Damage spoils the record of an election, as a foreign hand or a bad restore would.
 	Damage func(t testing.TB, e leadership.Election, d Damage)

@@ -20,12 +20,9 @@ var failureCases = []contractCase{
 		_, err = h.a.Get(ctx, jobs)
 		h.unavailable("get", err, context.Canceled)
 		h.unavailable("renew", h.a.Renew(ctx, []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0].Err, nil)
-		_, err = h.a.List(ctx, "", "", 1)
-		h.unavailable("list", err, context.Canceled)
-		_, err = h.a.Events(ctx, jobs, 0, 1)
-		h.unavailable("events", err, context.Canceled)
-		_, err = h.a.Unannounced(ctx, 1)
-		h.unavailable("unannounced", err, context.Canceled)
+		for call, err := range h.rest(ctx) {
+			h.unavailable(call, err, context.Canceled)
+		}
 	}},
 	{"a context that ends while the change is decided stops it, or leaves it unknown, and never half done", func(h *handles) {
 		ctx, cancel := context.WithCancel(h.Context())
@@ -56,6 +53,9 @@ var failureCases = []contractCase{
 		_, err = h.a.Get(h.Context(), jobs)
 		h.unavailable("get", err, nil)
 		h.unavailable("renew", h.a.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0].Err, nil)
+		for call, err := range h.rest(h.Context()) {
+			h.unavailable(call, err, nil)
+		}
 		if r := h.get(h.backing.Open(h), jobs).Record; r.Revision != 1 {
 			h.Errorf("opened again: %+v", r)
 		}
@@ -72,6 +72,19 @@ var failureCases = []contractCase{
 			h.Errorf("got events %v", got)
 		}
 	}},
+}
+
+// rest makes all calls of the first handle but the decisive ones, and returns their errors.
+func (h *handles) rest(ctx context.Context) map[string]error {
+	_, list := h.a.List(ctx, "", "", 1)
+	_, events := h.a.Events(ctx, jobs, 0, 1)
+	_, since := h.a.Since(ctx, time.Now(), 1)
+	_, unannounced := h.a.Unannounced(ctx, "", 1)
+	_, ofOne := h.a.Unannounced(ctx, jobs, 1)
+	mark := h.a.MarkAnnounced(ctx, []leadership.EventID{{Election: jobs, Revision: 1}})
+	return map[string]error{
+		"list": list, "events": events, "since": since, "unannounced": unannounced, "unannounced of one election": ofOne, "mark announced": mark,
+	}
 }
 
 func (h *handles) unavailable(call string, err error, cause error) {

@@ -55,6 +55,15 @@ func (f *Faulty) Renew(ctx context.Context, leases []leadership.Renewal) []leade
 	return answers
 }
 
+// MarkAnnounced implements leadership.Store.
+func (f *Faulty) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
+	var err error
+	if fault := f.call(func() { err = f.Store.MarkAnnounced(context.WithoutCancel(ctx), ids) }); fault != nil {
+		return fault
+	}
+	return err
+}
+
 // call carries do out, or not, or later.
 func (f *Faulty) call(do func()) error {
 	f.mu.Lock()

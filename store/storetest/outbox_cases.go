@@ -32,9 +32,37 @@ var outboxCases = []contractCase{
 		for i := range 5 {
 			h.update(h.a, "a", put(time.Duration(i+1)*time.Second))
 		}
-		events, err := h.b.Unannounced(h.Context(), 2)
+		events, err := h.b.Unannounced(h.Context(), "", 2)
 		if err != nil || len(events) != 2 || events[0].Revision != 1 || events[1].Revision != 2 {
 			h.Errorf("got %v, %v; want revisions 1 and 2", events, err)
+		}
+	}},
+	{"of one election only its own events are read that wait, in order, and no more than asked for", func(h *handles) {
+		for i := range 3 {
+			for _, e := range []leadership.Election{"a", "a-b", "b"} {
+				h.update(h.a, e, put(time.Duration(i+1)*time.Second))
+			}
+		}
+		h.mark(leadership.EventID{Election: "a", Revision: 1})
+		for _, c := range []struct {
+			election leadership.Election
+			limit    int
+			want     []leadership.Revision
+		}{{"a", 9, []leadership.Revision{2, 3}}, {"a", 1, []leadership.Revision{2}}, {"a-b", 9, []leadership.Revision{1, 2, 3}}, {"b", 2, []leadership.Revision{1, 2}}, {"unseen", 9, nil}} {
+			events, err := h.b.Unannounced(h.Context(), c.election, c.limit)
+			if err != nil {
+				h.Fatal(err)
+			}
+			var got []leadership.Revision
+			for _, e := range events {
+				got = append(got, e.Revision)
+				if e.Election != c.election {
+					h.Errorf("of %s: got %v", c.election, e.ID())
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				h.Errorf("of %s, at most %d: got revisions %v, want %v", c.election, c.limit, got, c.want)
+			}
 		}
 	}},
 }
@@ -49,7 +77,7 @@ func (h *handles) mark(ids ...leadership.EventID) {
 // waiting expects these events of elections a and b, each election's in order.
 func (h *handles) waiting(want string) {
 	h.Helper()
-	events, err := h.b.Unannounced(h.Context(), 100)
+	events, err := h.b.Unannounced(h.Context(), "", 100)
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -49,7 +50,7 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, *leadership.Ser
 
 // overHTTP puts a real server and a real client in front of the service, and holds each of their exchanges to the API's contract.
 func overHTTP(t testing.TB, s *leadership.Service) Subject {
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s}))
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: bare{Service: s}}))
 	t.Cleanup(server.Close)
 	checked := &http.Client{Transport: apitest.New(t).Transport(server.Client().Transport)}
 	c, err := client.New(client.Config{Server: server.URL, HTTP: checked})
@@ -57,4 +58,19 @@ func overHTTP(t testing.TB, s *leadership.Service) Subject {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// bare is a service without an instance around it: every read is strong, and nobody waits or watches.
+type bare struct {
+	*leadership.Service
+	instance
+}
+
+// instance has what the suite does not call.
+type instance struct{ httpapi.Service }
+
+// Read implements httpapi.Service.
+func (b bare) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
+	l, err := b.Get(ctx, r.Election)
+	return leadership.Reading{Lease: l}, err
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Subject is what the protocol is tried on: a Service, or anything that stands for one.
-type Subject = httpapi.Service
+type Subject = httpapi.Protocol
 
 // jobs is the election of most cases.
 const jobs leadership.Election = "jobs"

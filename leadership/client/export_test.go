@@ -1,0 +1,28 @@
+package client
+
+import (
+	"io"
+	"iter"
+	"net/http"
+)
+
+// Through lets a client without one of the caller's call through the transport.
+func (c *Client) Through(transport http.RoundTripper) { c.http.Transport = transport }
+
+// Message is one event of a stream.
+type Message struct{ Name, Data, ID string }
+
+// MaxMessage bounds one event.
+const MaxMessage = maxMessage
+
+// Messages reads events until the stream ends or cannot be read; its last round has the error.
+func Messages(in io.Reader) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		for e := newEvents(in); ; {
+			m, ok, err := e.read()
+			if (ok || err != nil) && (!yield(Message{m.name, string(m.data), m.id}, err) || err != nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// message is one event of a stream.
+type message struct {
+	name string // "" for the one that the standard calls message
+	data []byte
+	id   string // the last one that the stream gave, with this event or before
+}
+
+// events reads server-sent events as the HTML standard has it (https://html.spec.whatwg.org/multipage/server-sent-events.html), but that
+// its field retry is not honoured, for a Watch has a pace of its own, and that text which is not UTF-8 is left as it is.
+type events struct {
+	in    *bufio.Reader
+	begun bool
+	cr    bool   // the last line ended with a CR, of which a LF would be the rest
+	line  []byte // under way
+	next  message
+}
+
+// maxMessage bounds one event, in bytes, and any line. The longest that a server writes is a lease with 4 KiB of metadata.
+const maxMessage = 256 << 10
+
+var (
+	byteOrderMark = []byte("\ufeff")
+	errTooLong    = fmt.Errorf("it has an event of more than %d bytes", maxMessage)
+)
+
+func newEvents(in io.Reader) *events { return &events{in: bufio.NewReader(in)} }
+
+// read reads the next line, and returns the event that it ends, if it ends one. An event that the stream breaks off is none.
+func (e *events) read() (message, bool, error) {
+	if err := e.readLine(); err != nil {
+		return message{}, false, err
+	}
+	if len(e.line) == 0 {
+		m, ok := e.dispatch()
+		return m, ok, nil
+	}
+	if len(e.line)+len(e.next.data) > maxMessage {
+		return message{}, false, errTooLong
+	}
+	e.take()
+	return message{}, false, nil
+}
+
+// readLine reads to the end of a line: a CR, a LF, or both. It does not wait for what follows a CR.
+func (e *events) readLine() error {
+	e.line = e.line[:0]
+	for {
+		c, err := e.in.ReadByte()
+		switch {
+		case err != nil:
+			return err
+		case c == '\n' && e.cr:
+			e.cr = false
+		case c == '\n' || c == '\r':
+			e.cr = c == '\r'
+			if !e.begun {
+				e.line = bytes.TrimPrefix(e.line, byteOrderMark)
+			}
+			e.begun = true
+			return nil
+		case len(e.line) == maxMessage:
+			return errTooLong
+		default:
+			e.cr = false
+			e.line = append(e.line, c)
+		}
+	}
+}
+
+// take takes a field of an event. A line that begins with a colon is a comment: a field without a name.
+func (e *events) take() {
+	name, value, _ := bytes.Cut(e.line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "event":
+		e.next.name = string(value)
+	case "data":
+		e.next.data = append(append(e.next.data, value...), '\n')
+	case "id":
+		if bytes.IndexByte(value, 0) < 0 {
+			e.next.id = string(value)
+		}
+	}
+}
+
+// dispatch returns the event that an empty line ends. The id stays that of those that follow.
+func (e *events) dispatch() (message, bool) {
+	m := e.next
+	e.next = message{id: m.id}
+	if len(m.data) == 0 {
+		return message{}, false
+	}
+	m.data = m.data[:len(m.data)-1]
+	if m.name == "message" {
+		m.name = ""
+	}
+	return m, true
+}

@@ -1,0 +1,148 @@
+package client_test
+
+import (
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership/client"
+)
+
+// readAll reads all events that the stream has.
+func readAll(in io.Reader) ([]client.Message, error) {
+	var all []client.Message
+	for m, err := range client.Messages(in) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func TestAStreamIsReadAsTheStandardHasIt(t *testing.T) {
+	t.Parallel()
+	type messages = []client.Message
+	for _, c := range []struct {
+		name, text string
+		want       messages
+	}{
+		{"nothing", "", nil},
+		{"one event", "data: a\n\n", messages{{"", "a", ""}}},
+		{"CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", messages{{"", "a", ""}, {"", "b", ""}}},
+		{"CR", "data: a\r\rdata: b\r\r", messages{{"", "a", ""}, {"", "b", ""}}},
+		{"all line ends at once", "data: a\ndata: b\rdata: c\r\n\r\n\rdata: d\n\r", messages{{"", "a\nb\nc", ""}, {"", "d", ""}}},
+		{"many lines of data", "data: a\ndata:\ndata:  b\n\n", messages{{"", "a\n\n b", ""}}},
+		{"no space, and a colon in the value", "data:a:b\n\n", messages{{"", "a:b", ""}}},
+		{"a field without a colon", "data\ndata\n\n", messages{{"", "\n", ""}}},
+		{"a field without data", "data\n\n", messages{{"", "", ""}}},
+		{"a name", "event: end\ndata: a\n\ndata: b\n\n", messages{{"end", "a", ""}, {"", "b", ""}}},
+		{"the last name counts", "event: x\nevent: y\ndata: a\n\n", messages{{"y", "a", ""}}},
+		{"message is no name", "event: message\ndata: a\n\n", messages{{"", "a", ""}}},
+		{"without data there is no event, and no name is left", "event: end\n\ndata: a\n\n", messages{{"", "a", ""}}},
+		{"an id stays", "id: 1\ndata: a\n\ndata: b\n\nid: 2\n\ndata: c\n\nid\ndata: d\n\n", messages{{"", "a", "1"}, {"", "b", "1"}, {"", "c", "2"}, {"", "d", ""}}},
+		{"an id with a NUL is none", "id: 1\ndata: a\n\nid: 2\x003\ndata: b\n\n", messages{{"", "a", "1"}, {"", "b", "1"}}},
+		{"comments", ": ping\n\n:\ndata: a\n: data: b\n\n", messages{{"", "a", ""}}},
+		{"retry, and what nobody knows", "retry: 1000\n\nfoo: bar\nDATA: x\n data: y\ndata: a\n\n", messages{{"", "a", ""}}},
+		{"a byte order mark", "\ufeffdata: a\n\n", messages{{"", "a", ""}}},
+		{"only the first is one", "\ufeff\ufeffdata: a\n\ndata: b\n\n\ufeffdata: c\n\n", messages{{"", "b", ""}}},
+		{"an event that is broken off", "data: a\n\ndata: b\n", messages{{"", "a", ""}}},
+		{"a line that is broken off", "data: a\n\ndata: b", messages{{"", "a", ""}}},
+	} {
+		for name, in := range map[string]io.Reader{"": strings.NewReader(c.text), ", byte by byte": iotest.OneByteReader(strings.NewReader(c.text))} {
+			got, err := readAll(in)
+			if diff := cmp.Diff(c.want, got); diff != "" || err != io.EOF {
+				t.Errorf("%s%s: ends with %v (-want +got)\n%s", c.name, name, err, diff)
+			}
+		}
+	}
+}
+
+func TestAnEventEndsWithItsEmptyLineAndNotLater(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"\n", "\r", "\r\n"} {
+		in, out := io.Pipe()
+		go io.WriteString(out, "data: a"+end+end) // nothing follows
+		for m, err := range client.Messages(in) {
+			if m.Data != "a" || err != nil {
+				t.Errorf("%q: %v, %v", end, m, err)
+			}
+			break
+		}
+	}
+}
+
+func TestAnEventThatIsTooLongIsNotKept(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", client.MaxMessage/2)
+	for name, text := range map[string]string{
+		"a line without an end": long + long + long,
+		"data":                  "data: " + long + "\ndata: " + long + "\ndata: " + long + "\n\n",
+		"a comment":             ":" + long + long + "\n\n",
+	} {
+		if got, err := readAll(strings.NewReader(text)); err == nil || errors.Is(err, io.EOF) || !strings.Contains(err.Error(), strconv.Itoa(client.MaxMessage)) {
+			t.Errorf("%s: %d events, %v; want that it is too long", name, len(got), err)
+		}
+	}
+	if got, err := readAll(strings.NewReader(strings.Repeat(": ping\n", client.MaxMessage))); got != nil || err != io.EOF {
+		t.Errorf("many short comments: %v, %v", got, err)
+	}
+	if got, err := readAll(strings.NewReader("data: " + long + "\n\ndata: " + long + "\n\n")); len(got) != 2 || err != io.EOF {
+		t.Errorf("two long events: %d, %v", len(got), err)
+	}
+}
+
+// byTheStandard reads a whole text in the words of the standard: first into lines, then into fields.
+func byTheStandard(text string) []client.Message {
+	text = strings.TrimPrefix(text, "\ufeff")
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+	lines := strings.Split(text, "\n")
+	var all []client.Message
+	var name, data, id string
+	for _, line := range lines[:len(lines)-1] {
+		field, value, colon := strings.Cut(line, ":")
+		switch value = strings.TrimPrefix(value, " "); {
+		case line == "" && data != "":
+			all = append(all, client.Message{Name: name, Data: strings.TrimSuffix(data, "\n"), ID: id})
+			name, data = "", ""
+		case line == "":
+			name = ""
+		case colon && field == "":
+		case field == "event" && value == "message": // as if it had no name
+			name = ""
+		case field == "event":
+			name = value
+		case field == "data":
+			data += value + "\n"
+		case field == "id" && !strings.Contains(value, "\x00"):
+			id = value
+		}
+	}
+	return all
+}
+
+func FuzzAnyStreamIsReadAsTheStandardHasIt(f *testing.F) {
+	for _, text := range []string{
+		"retry: 1000\n\nevent: snapshot\nid: 7\ndata: {}\n\n: ping\n\nid: 8\ndata: {\n data: }\n\n",
+		"\ufeffdata\r\rdata: a\r\n\r\n:\ndata:b\n\n", "id: 1\x00\nid\n\ndata\n\n", "data: \xff\xfe\n\n", "event: message\ndata: a\n\n",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > client.MaxMessage/2 {
+			return
+		}
+		want := byTheStandard(text)
+		for name, in := range map[string]io.Reader{"at once": strings.NewReader(text), "byte by byte": iotest.OneByteReader(strings.NewReader(text))} {
+			got, err := readAll(in)
+			if diff := cmp.Diff(want, got); diff != "" || err != io.EOF {
+				t.Errorf("%q, %s: ends with %v (-want +got)\n%s", text, name, err, diff)
+			}
+		}
+	})
+}

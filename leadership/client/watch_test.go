@@ -1,0 +1,205 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/client"
+)
+
+// one is a watch of one election from now on.
+var one = client.WatchRequest{Election: "planner"}
+
+func TestAWatchTellsHowAnElectionIsAndThenEachEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8), ping, event("planner", 9))}}
+		got := watch(t.Context(), s.client(t), one, 3)
+		if diff := cmp.Diff([]string{"planner is at 7", "planner 8", "planner 9"}, got.words); diff != "" {
+			t.Errorf("told (-want +got)\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"7", "8", "9"}, got.cursors); diff != "" {
+			t.Errorf("cursors (-want +got)\n%s", diff)
+		}
+		r := s.requests[0]
+		if got := r.Method + " " + r.URL.String(); got != "GET http://stage/v1/elections/planner/events" {
+			t.Errorf("asked %s", got)
+		}
+		if got := r.Header.Get("Accept"); got != "text/event-stream" {
+			t.Errorf("asked for %q", got)
+		}
+		if _, there := r.Header["Last-Event-Id"]; there {
+			t.Error("asked to resume")
+		}
+	})
+}
+
+func TestNewsIsWhatTheServerSaid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8))}}
+		var got []client.News
+		for n, err := range s.client(t).Watch(t.Context(), one) {
+			if got = append(got, n); err != nil || len(got) == 2 {
+				break
+			}
+		}
+		want := []client.News{
+			{Cursor: "7", Lease: &leadership.Lease{
+				Election: "planner", State: leadership.Held, LeaderID: "ann", Token: 3, Revision: 7, LeaseDuration: 30 * time.Second,
+				ExpiresIn: 30 * time.Second, Config: leadership.Config{LeaseDuration: 30 * time.Second},
+			}},
+			{Cursor: "8", Event: &leadership.Event{
+				Election: "planner", Revision: 8, Type: leadership.EventUpdated, At: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC), LeaderID: "ann", Token: 3,
+			}},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+func TestAWatchOfAllTellsOfEachAndThenThatItIsReady(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{acts: []http.HandlerFunc{streaming(
+			snapshotAmong("pa", 7), snapshotAmong("pb", 2), ready(2, "T1"),
+			eventAt("pb", 2, "T2"), eventAt("pb", 3, "T3"), eventAt("pc", 1, "T3"), eventAt("pa", 8, "T4"),
+		)}}
+		got := watch(t.Context(), s.client(t), client.WatchRequest{Prefix: "p"}, 6)
+		if diff := cmp.Diff([]string{"pa is at 7", "pb is at 2", "ready", "pb 3", "pc 1", "pa 8"}, got.words); diff != "" {
+			t.Errorf("told (-want +got)\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"", "", "T1", "T3", "T3", "T4"}, got.cursors); diff != "" {
+			t.Errorf("cursors (-want +got)\n%s", diff)
+		}
+		if got := s.requests[0].URL.String(); got != "http://stage/v1/events?prefix=p" {
+			t.Errorf("asked %s", got)
+		}
+	})
+}
+
+func TestAWatchGoesOnFromACursor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{acts: []http.HandlerFunc{streaming(event("planner", 8))}}
+		got := watch(t.Context(), s.client(t), client.WatchRequest{Election: "planner", After: "7"}, 1)
+		if got.words[0] != "planner 8" || s.cursors()[0] != "7" {
+			t.Errorf("told %q after %q", got.words, s.cursors())
+		}
+		s = &stage{acts: []http.HandlerFunc{streaming(eventAt("a", 8, "T2"))}}
+		got = watch(t.Context(), s.client(t), client.WatchRequest{After: "T1"}, 1)
+		if got.words[0] != "a 8" || s.cursors()[0] != "T1" {
+			t.Errorf("told %q after %q", got.words, s.cursors())
+		}
+	})
+}
+
+func TestARequestThatCannotBeIsNotSent(t *testing.T) {
+	t.Parallel()
+	c := clientOf(t, "http://stage", &stage{acts: []http.HandlerFunc{func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }}})
+	for field, requests := range map[string][]client.WatchRequest{
+		"election": {{Election: "../planner"}, {Election: "A"}},
+		"prefix":   {{Election: "planner", Prefix: "p"}},
+		"after": {
+			{Election: "planner", After: "x"}, {Election: "planner", After: "-1"}, {Election: "planner", After: "07"}, {After: "a b"}, {After: "a\r\nX: y"},
+			{After: "é"}, {After: "\x7f"}, {After: strings.Repeat("x", 65)},
+		},
+	} {
+		for _, r := range requests {
+			got := watch(t.Context(), c, r, 1)
+			if refusal, ok := errors.AsType[*leadership.Error](got.err); !ok || refusal.Code != leadership.InvalidArgument || refusal.Field != field {
+				t.Errorf("%+v: %v; want INVALID_ARGUMENT about %s", r, got.err, field)
+			}
+		}
+	}
+}
+
+func TestEachRangeIsAWatchOfItsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8))}}
+		news := s.client(t).Watch(t.Context(), one)
+		for range 2 {
+			for n := range news {
+				if wordOf(n) != "planner is at 7" {
+					t.Errorf("it begins with %s", wordOf(n))
+				}
+				break
+			}
+		}
+		if diff := cmp.Diff([]string{"", ""}, s.cursors()); diff != "" {
+			t.Errorf("cursors (-want +got)\n%s", diff)
+		}
+	})
+}
+
+func TestWhoeverLeavesALoopLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // it fails if a goroutine is left
+		gone := false
+		s := &stage{acts: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
+			tell(w, snapshot("planner", 7))
+			<-r.Context().Done()
+			gone = true
+		}}}
+		watch(t.Context(), s.client(t), one, 1)
+		if synctest.Wait(); !gone {
+			t.Error("the request goes on")
+		}
+	})
+}
+
+func TestTheEndOfAContextEndsAWatchWithItsError(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act   http.HandlerFunc
+		after time.Duration
+	}{
+		"before it begins":  {streaming(), 0},
+		"while it connects": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, time.Second},
+		"while it listens":  {streaming(snapshot("planner", 7)), time.Second},
+		"between two tries": {problem(503, "STORE_UNAVAILABLE"), 20 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), c.after, errors.New("a cause"))
+			defer cancel()
+			began := time.Now()
+			got := watch(ctx, (&stage{acts: []http.HandlerFunc{c.act}}).client(t), one, 2)
+			if !errors.Is(got.err, context.DeadlineExceeded) || errors.Is(got.err, leadership.StoreUnavailable) {
+				t.Errorf("%s: %v; want the context's error alone", name, got.err)
+			}
+			if took := time.Since(began); took != c.after {
+				t.Errorf("%s: it ended after %v, and the context after %v", name, took, c.after)
+			}
+		})
+	}
+}
+
+func TestALoopMayTakeItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8), event("planner", 9))}}
+		n := 0
+		for _, err := range s.client(t).Watch(t.Context(), one) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n == 3 {
+				break
+			}
+			time.Sleep(time.Hour)
+		}
+		if len(s.requests) != 1 {
+			t.Errorf("%d connections, want 1", len(s.requests))
+		}
+	})
+}

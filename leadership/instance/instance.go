@@ -1,0 +1,174 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/boottime"
+	"regent/leadership/cache"
+	"regent/leadership/expiry"
+	"regent/leadership/notify"
+	"regent/leadership/queue"
+	"regent/leadership/relay"
+)
+
+// Bus carries events between the instances on one store. A *pubsub.Bus is one.
+type Bus interface {
+	relay.Topic
+	// Run hears what was announced until ctx ends, and says whether it hears all of it.
+	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
+}
+
+// Config is how an Instance is made. Store is required.
+type Config struct {
+	Store leadership.Store
+	// Name is this instance's and no other's: a candidate id.
+	Name string
+	// Bus is how instances hear of each other; nil for not at all.
+	Bus Bus
+	// Alone says that no other process changes the store, so that nothing is missed without a Bus. Otherwise, without one, an instance looks
+	// for itself from time to time.
+	Alone bool
+	// CacheExpiry is how old a cached read may be: cache.MaxExpiry at most, 0 for cache.DefaultExpiry.
+	CacheExpiry time.Duration
+	// Now is a clock that never goes back, that nobody can set, and that runs while the machine is suspended; nil for boottime.Now.
+	Now func() time.Duration
+	// Log is told of what goes wrong in the background. Nil logs nothing.
+	Log *slog.Logger
+}
+
+// Instance serves. It has the methods of leadership.Service, and more; all may be called at the same time. Without Run it decides and
+// reads, and nothing happens by itself.
+type Instance struct {
+	service *leadership.Service
+	hub     *notify.Hub
+	cache   *cache.Cache
+	queue   *queue.Queue
+	expiry  *expiry.Lookout
+	relay   *relay.Relay // nil without a bus
+	bus     Bus
+	now     func() time.Duration
+}
+
+// New returns an instance. The store stays the caller's to close, once Run has returned. The error says what is wrong with the Config.
+func New(c Config) (*Instance, error) {
+	if c.Now == nil {
+		c.Now = boottime.Now
+	}
+	i := &Instance{bus: c.Bus, now: c.Now}
+	i.service = leadership.New(c.Store, publisher{i})
+	i.hub = notify.New(notify.Config{History: i.service, Live: c.Alone})
+	var err error
+	if i.cache, err = cache.New(cache.Config{Get: i.service.Get, Expiry: c.CacheExpiry, Now: c.Now}); err != nil {
+		return nil, err
+	}
+	i.queue = queue.New(queue.Config{Acquire: i.acquire, Release: i.Release, Hub: i.hub, Now: c.Now})
+	i.expiry = expiry.New(expiry.Config{Expire: i.expire, Now: c.Now, Log: c.Log})
+	if c.Bus != nil {
+		i.relay = relay.New(relay.Config{
+			Store: c.Store, Service: i.service, Topic: c.Bus, Instance: leadership.CandidateID(c.Name), Clock: c.Now, Log: c.Log,
+		})
+	}
+	return i, nil
+}
+
+// errStopped answers who still waits when Run ends.
+var errStopped = fmt.Errorf("instance: %w: it has stopped", leadership.StoreUnavailable)
+
+// grace is how long what was begun may take once Run is to end.
+const grace = 2 * time.Second
+
+// Run does what has to be done though nobody asks for it, until ctx ends; then it finishes what it has begun, for two seconds at most. Call
+// Drain first, to say to those who wait why they have to go.
+func (i *Instance) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	all.Go(func() { i.hub.Run(ctx) })
+	all.Go(func() { i.expiry.Run(ctx) })
+	if i.bus != nil {
+		all.Go(func() { i.relay.Run(ctx) })
+		all.Go(func() { i.bus.Run(ctx, i.heard, i.hub.SetLive) })
+	}
+	all.Go(func() {
+		<-ctx.Done()
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		i.Drain(late, errStopped)
+		i.cache.Wait()
+	})
+	all.Wait()
+}
+
+// Drain lets nobody stand in line, wait or watch any more: those who do are answered with the cause, except for who is just being granted a
+// lease. It returns once they are, or with ctx.
+func (i *Instance) Drain(ctx context.Context, cause error) {
+	i.hub.Close(cause)
+	i.queue.Close(ctx, cause)
+}
+
+// Degraded says what is not as it should be, "" if nothing.
+func (i *Instance) Degraded() string {
+	if i.bus == nil || i.hub.Live() {
+		return ""
+	}
+	return "events of other instances do not arrive: changes that they make are seen later, within the bound that cached reads state"
+}
+
+// publisher is told of what this instance commits.
+type publisher struct{ *Instance }
+
+// Publish implements leadership.Publisher.
+func (p publisher) Publish(events ...leadership.Event) {
+	p.hear(events...)
+	if p.relay != nil {
+		p.relay.Publish(events...)
+	}
+}
+
+// heard takes an event that was announced, by this instance or another.
+func (i *Instance) heard(e leadership.Event) {
+	i.relay.Heard(e)
+	i.hear(e)
+}
+
+// hear tells all who remember something of the elections, and then those who will ask them.
+func (i *Instance) hear(events ...leadership.Event) {
+	for _, e := range events {
+		i.cache.Heard(e)
+		i.expiry.Heard(e)
+	}
+	i.hub.Publish(events...)
+}
+
+// learn remembers what the store has just said in answer to what was asked at that time.
+func (i *Instance) learn(l leadership.Lease, asked time.Duration) {
+	i.cache.Learn(l, asked)
+	i.expiry.Learn(l)
+	i.queue.Learn(l)
+}
+
+// learned is learn for a call that may have failed.
+func (i *Instance) learned(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
+	if err == nil {
+		i.learn(l, asked)
+	}
+	return l, err
+}
+
+// expire records that a lease has run out, if it has. One that was renewed elsewhere is followed for as long as somebody here listens:
+// whoever looks after it there may go.
+func (i *Instance) expire(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.Expire(ctx, e)
+	if err == nil {
+		i.cache.Learn(l, asked)
+		i.queue.Learn(l)
+		if i.hub.Listened(e) {
+			i.expiry.Learn(l)
+		}
+	}
+	return l, err
+}

@@ -1,0 +1,443 @@
+package instance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/notify"
+	"regent/store/memory"
+)
+
+// counted is a store that counts its calls.
+type counted struct {
+	leadership.Store
+	reads, updates, renewals, histories, outbox atomic.Int64
+}
+
+func (c *counted) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	c.reads.Add(1)
+	return c.Store.Get(ctx, e)
+}
+
+func (c *counted) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	c.updates.Add(1)
+	return c.Store.Update(ctx, e, decide)
+}
+
+func (c *counted) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+	c.renewals.Add(1)
+	return c.Store.Renew(ctx, leases)
+}
+
+func (c *counted) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
+	c.histories.Add(1)
+	return c.Store.Events(ctx, e, after, limit)
+}
+
+func (c *counted) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
+	c.outbox.Add(1)
+	return c.Store.Unannounced(ctx, e, limit)
+}
+
+// take returns what was counted since the last call, without the looks into the outbox.
+func (c *counted) take() string {
+	return fmt.Sprintf("%d reads, %d updates, %d renewals, %d histories", c.reads.Swap(0), c.updates.Swap(0), c.renewals.Swap(0), c.histories.Swap(0))
+}
+
+// bus carries events between instances in one process, until it is cut.
+type bus struct {
+	mu   sync.Mutex // guards all below
+	cut  bool
+	ears map[*ear]struct{}
+}
+
+type ear struct {
+	hear func(leadership.Event)
+	live func(bool)
+}
+
+var errCut = errors.New("the bus is cut")
+
+func (b *bus) Publish(_ context.Context, events []leadership.Event) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cut {
+		return 0, errCut
+	}
+	for e := range b.ears {
+		for _, event := range events {
+			e.hear(event)
+		}
+	}
+	return len(events), nil
+}
+
+func (b *bus) Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error {
+	e := &ear{hear, live}
+	b.mu.Lock()
+	b.ears[e] = struct{}{}
+	live(!b.cut)
+	b.mu.Unlock()
+	<-ctx.Done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.ears, e)
+	return nil
+}
+
+func (b *bus) setCut(cut bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cut = cut
+	for e := range b.ears {
+		e.live(!cut)
+	}
+}
+
+// cluster is two instances on one store, each with a count of its own.
+type cluster struct {
+	*testing.T
+	bus    *bus
+	a, b   *instance.Instance
+	ca, cb *counted
+	keys   map[leadership.CandidateID]leadership.Key
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	store := memory.New(memory.Config{})
+	c := &cluster{T: t, bus: &bus{ears: make(map[*ear]struct{})}, keys: make(map[leadership.CandidateID]leadership.Key)}
+	c.ca, c.cb = &counted{Store: store}, &counted{Store: store.Open()}
+	c.a, c.b = c.start("a", c.ca), c.start("b", c.cb)
+	synctest.Wait()
+	return c
+}
+
+func (c *cluster) start(name string, store leadership.Store) *instance.Instance {
+	c.Helper()
+	begin := time.Now()
+	i, err := instance.New(instance.Config{Store: store, Name: name, Bus: c.bus, Now: func() time.Duration { return time.Since(begin) }})
+	if err != nil {
+		c.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		i.Run(ctx)
+	}()
+	c.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return i
+}
+
+// take forgets what was counted so far.
+func (c *cluster) take() {
+	synctest.Wait()
+	c.ca.take()
+	c.cb.take()
+}
+
+func (c *cluster) ask(candidate leadership.CandidateID, wait time.Duration) leadership.AcquireRequest {
+	if _, ok := c.keys[candidate]; !ok {
+		c.keys[candidate] = leadership.NewKey()
+	}
+	return leadership.AcquireRequest{Election: "jobs", CandidateID: candidate, Key: new(c.keys[candidate]), Wait: wait}
+}
+
+func (c *cluster) lead(on *instance.Instance, candidate leadership.CandidateID) leadership.LeaseRequest {
+	c.Helper()
+	g, err := on.Acquire(c.Context(), c.ask(candidate, 0))
+	if err != nil {
+		c.Fatal(err)
+	}
+	return leadership.LeaseRequest{Election: "jobs", CandidateID: candidate, Key: g.Key, Token: g.Token}
+}
+
+// renew keeps the lease for so long.
+func (c *cluster) renew(on *instance.Instance, lease leadership.LeaseRequest, during time.Duration) {
+	c.Helper()
+	for begin := time.Now(); time.Since(begin) < during; {
+		time.Sleep(10 * time.Second)
+		if _, err := on.Renew(c.Context(), lease); err != nil {
+			c.Fatal(err)
+		}
+	}
+}
+
+func (c *cluster) release(on *instance.Instance, lease leadership.LeaseRequest) {
+	c.Helper()
+	if _, err := on.Release(c.Context(), lease); err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c *cluster) read(on *instance.Instance) leadership.Reading {
+	c.Helper()
+	r, err := on.Read(c.Context(), leadership.ReadRequest{Election: "jobs"})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return r
+}
+
+func TestWhatOneInstanceChangesTheOtherShowsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		lease := c.lead(c.a, "ann")
+		c.read(c.b)
+		c.take()
+		for range 100 {
+			c.read(c.b)
+		}
+		if got := c.cb.take(); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
+			t.Errorf("100 cached reads: %s", got)
+		}
+		c.release(c.a, lease)
+		synctest.Wait()
+		if r := c.read(c.b); r.State != leadership.Vacant || r.Revision != 2 {
+			t.Errorf("after the release the other instance shows %+v", r)
+		}
+	})
+}
+
+func TestAnIdleElectionCostsItsLeadersRenewalsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		lease := c.lead(c.a, "ann")
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for n := range 100 {
+			all.Go(func() { c.waitFor(ctx, c.a, leadership.CandidateID(fmt.Sprint("agent-", n))) })
+			all.Go(func() { watch(ctx, c.a) })
+			all.Go(func() { await(ctx, c.a) })
+		}
+		synctest.Wait()
+		c.take()
+		c.renew(c.a, lease, 2*time.Minute)
+		if got := c.ca.take(); got != "0 reads, 0 updates, 12 renewals, 0 histories" {
+			t.Errorf("two minutes of 100 candidates, watchers and long polls: %s", got)
+		}
+		if got := c.cb.take(); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
+			t.Errorf("two minutes of an instance that nobody uses: %s", got)
+		}
+		cancel()
+		all.Wait()
+	})
+}
+
+// waitFor stands in line until ctx ends.
+func (c *cluster) waitFor(ctx context.Context, on *instance.Instance, candidate leadership.CandidateID) {
+	r := leadership.AcquireRequest{Election: "jobs", CandidateID: candidate, Key: new(leadership.NewKey()), Wait: time.Minute}
+	for ctx.Err() == nil {
+		on.Acquire(ctx, r)
+	}
+}
+
+func watch(ctx context.Context, on *instance.Instance) {
+	_, w, err := on.Watch(ctx, leadership.WatchRequest{Election: "jobs"})
+	if err != nil {
+		return
+	}
+	defer w.Close()
+	for err == nil {
+		_, err = w.Next(ctx)
+	}
+}
+
+// await polls, each time until there is news or half a minute is over.
+func await(ctx context.Context, on *instance.Instance) {
+	for known := leadership.Revision(1); ctx.Err() == nil; {
+		r, news, err := on.Await(ctx, leadership.ReadRequest{Election: "jobs", Known: known}, 30*time.Second)
+		if err == nil && news {
+			known = r.Revision
+		}
+	}
+}
+
+func TestATakeoverCostsOneAttemptPerInstance(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*cluster, leadership.LeaseRequest){
+		"after a release": func(c *cluster, lease leadership.LeaseRequest) { c.release(c.a, lease) },
+		"after a death":   func(c *cluster, _ leadership.LeaseRequest) { time.Sleep(31 * time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				lease := c.lead(c.a, "ann")
+				ctx, cancel := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				granted := make(chan leadership.Grant, 1000)
+				for n := range 500 {
+					for _, on := range []*instance.Instance{c.a, c.b} {
+						all.Go(func() {
+							r := leadership.AcquireRequest{Election: "jobs", CandidateID: leadership.CandidateID(fmt.Sprint("agent-", n)), Wait: time.Minute}
+							if g, err := on.Acquire(ctx, r); err == nil {
+								granted <- g
+							}
+						})
+					}
+				}
+				synctest.Wait()
+				c.take()
+				end(c, lease)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				released := int64(0)
+				if name == "after a release" {
+					released = 1
+				}
+				if a, b := c.ca.updates.Load()-released, c.cb.updates.Load(); a > 1 || b > 1 || a+b == 0 {
+					t.Errorf("the store was asked %d and %d times", a, b)
+				}
+				if len(granted) != 1 || (<-granted).Token != 2 {
+					t.Errorf("%d candidates lead", len(granted)+1)
+				}
+				cancel()
+				all.Wait()
+			})
+		})
+	}
+}
+
+func TestWithoutTheBusReadsStayWithinTheirBoundAndWatchersHearLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		lease := c.lead(c.a, "ann")
+		c.read(c.b)
+		_, w, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		c.bus.setCut(true)
+		if c.b.Degraded() == "" {
+			t.Error("the instance does not say that it is degraded")
+		}
+		c.release(c.a, lease)
+		released := time.Now()
+		if r := c.read(c.b); r.State != leadership.Held || r.Bound != 5*time.Second || r.Age > r.Bound {
+			t.Errorf("a cached read: %+v", r)
+		}
+		events, err := w.Next(t.Context())
+		if err != nil || len(events) != 1 || events[0].Revision != 2 || time.Since(released) > 6*time.Second {
+			t.Errorf("after %v the watch has %v, %v", time.Since(released), events, err)
+		}
+		time.Sleep(time.Until(released.Add(5*time.Second + time.Millisecond)))
+		if r := c.read(c.b); r.State != leadership.Vacant {
+			t.Errorf("beyond the bound: %+v", r)
+		}
+		c.bus.setCut(false)
+		if d := c.b.Degraded(); d != "" {
+			t.Errorf("healed, and %s", d)
+		}
+	})
+}
+
+func TestWhatWasLeftBehindIsAnnouncedOnceTheBusIsBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.bus.setCut(true)
+		c.release(c.a, c.lead(c.a, "ann"))
+		time.Sleep(time.Minute)
+		c.bus.setCut(false)
+		time.Sleep(2 * time.Minute)
+		if left, err := c.ca.Unannounced(t.Context(), "", 100); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	})
+}
+
+func TestALeaseThatRunsOutUnseenIsAnnounced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.lead(c.a, "ann")
+		feed, err := c.b.Feed(t.Context(), "", notify.Cursor{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer feed.Close()
+		began := time.Now()
+		for {
+			items, err := feed.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range items {
+				if item.Event.Type == leadership.EventExpired {
+					if after := time.Since(began); after < 30*time.Second || after > 32*time.Second {
+						t.Errorf("announced %v after the grant", after)
+					}
+					return
+				}
+			}
+		}
+	})
+}
+
+func TestALeaseThatIsWatchedIsFollowedFromInstanceToInstance(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		lease := c.lead(c.a, "ann")
+		_, w, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		c.renew(c.a, lease, time.Minute)
+		events, err := w.Next(t.Context())
+		if err != nil || len(events) != 1 || events[0].Type != leadership.EventExpired {
+			t.Errorf("%v, %v", events, err)
+		}
+	})
+}
+
+func TestDrainAnswersWhoWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.lead(c.a, "ann")
+		gone := errors.New("gone")
+		answers := make(chan error, 3)
+		go func() {
+			_, err := c.a.Acquire(t.Context(), c.ask("bob", time.Minute))
+			answers <- err
+		}()
+		go func() {
+			_, _, err := c.a.Await(t.Context(), leadership.ReadRequest{Election: "jobs", Known: 1}, time.Minute)
+			answers <- err
+		}()
+		go func() {
+			_, w, err := c.a.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
+			if err == nil {
+				defer w.Close()
+				_, err = w.Next(t.Context())
+			}
+			answers <- err
+		}()
+		synctest.Wait()
+		c.a.Drain(t.Context(), gone)
+		for range 3 {
+			if err := <-answers; !errors.Is(err, gone) {
+				t.Errorf("answered with %v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package instance
+
+import (
+	"context"
+
+	"regent/leadership"
+)
+
+// Acquire asks for the lease; see leadership.Service. With r.Wait it stands in line while somebody else leads; see package queue.
+func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	return i.queue.Acquire(ctx, r)
+}
+
+// acquire is one attempt.
+func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	asked := i.now()
+	g, err := i.service.Acquire(ctx, r)
+	if err == nil {
+		i.learn(g.Lease, asked)
+	}
+	return g, err
+}
+
+// Renew keeps the caller's lease; see leadership.Service.
+func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.Renew(ctx, r)
+	return i.learned(l, err, asked)
+}
+
+// BatchRenew keeps many leases; see leadership.Service.
+func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
+	asked := i.now()
+	results, err := i.service.BatchRenew(ctx, batch)
+	for _, r := range results {
+		i.learned(r.Lease, r.Err, asked)
+	}
+	return results, err
+}
+
+// Release ends the caller's lease; see leadership.Service.
+func (i *Instance) Release(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.Release(ctx, r)
+	return i.learned(l, err, asked)
+}
+
+// CheckToken asks the store whether a token is the present leader's; see leadership.Service.
+func (i *Instance) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
+	return i.service.CheckToken(ctx, r)
+}
+
+// BatchCheckTokens asks the store of many tokens; see leadership.Service.
+func (i *Instance) BatchCheckTokens(ctx context.Context, batch []leadership.TokenCheck) ([]leadership.Result, error) {
+	return i.service.BatchCheckTokens(ctx, batch)
+}
+
+// Configure sets an election's configuration; see leadership.Service.
+func (i *Instance) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.Configure(ctx, r)
+	return i.learned(l, err, asked)
+}
+
+// Delete deletes an election; see leadership.Service.
+func (i *Instance) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
+	l, err := i.service.Delete(ctx, r)
+	return l, err // a deleted election is not read: the event has emptied what was remembered
+}

@@ -1,0 +1,126 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/notify"
+)
+
+// Get reads an election from the store, strongly; see leadership.Service.
+func (i *Instance) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	reading, err := i.Read(ctx, leadership.ReadRequest{Election: e, Strong: true})
+	return reading.Lease, err
+}
+
+// Read reads an election, from the cache if the request allows it; see package cache.
+func (i *Instance) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
+	if err := r.Election.Validate(); err != nil {
+		_, err := i.service.Get(ctx, r.Election) // which says it in its own words
+		return leadership.Reading{}, err
+	}
+	return i.cache.Read(ctx, r)
+}
+
+// List reads a page of elections from the store; see leadership.Service.
+func (i *Instance) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
+	return i.service.List(ctx, r)
+}
+
+// Census reads all elections from the store; see leadership.Service.
+func (i *Instance) Census(ctx context.Context, prefix string) (leadership.Census, error) {
+	return i.service.Census(ctx, prefix)
+}
+
+// Events reads a part of an election's history from the store; see leadership.Service.
+func (i *Instance) Events(ctx context.Context, r leadership.EventsRequest) ([]leadership.Event, error) {
+	return i.service.Events(ctx, r)
+}
+
+// Await waits for so long at most until the election is not as the reader knows it any more, and reads it. news is false if the time is over
+// first. Errors are those of Read, and the cause of Drain.
+func (i *Instance) Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error) {
+	if !i.hub.Current(r.Election, r.Known) {
+		reading, err := i.Read(ctx, r)
+		if err == nil {
+			reading, err = i.settle(ctx, r, reading)
+		}
+		if err != nil || reading.Revision > r.Known {
+			return reading, err == nil, err
+		}
+	}
+	watch := i.hub.Watch(r.Election, r.Known)
+	defer watch.Close()
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	switch _, err := watch.Next(waiting); {
+	case err == nil:
+		r.Known = watch.After()
+		reading, err := i.Read(ctx, r)
+		return reading, err == nil, err
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return leadership.Reading{}, false, nil
+	default:
+		return leadership.Reading{}, false, err
+	}
+}
+
+// settle records the end of a lease that has run out unseen, so that there is a revision to tell of it.
+func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading leadership.Reading) (leadership.Reading, error) {
+	if !reading.Lapsed {
+		i.expiry.Learn(reading.Lease)
+		return reading, nil
+	}
+	l, err := i.expire(ctx, r.Election)
+	return leadership.Reading{Lease: l}, err
+}
+
+// Watch returns a watch on the events of one election, to be closed by its owner, and the election as it was a moment ago; see package notify.
+// Of one that was never seen, and may come yet, the reading has no revision; a deleted one can be watched too. Errors: RevisionMismatch
+// if the election has not come to the revision to resume from; those of Read.
+func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *notify.Watch, error) {
+	reading, err := i.present(ctx, leadership.ReadRequest{Election: r.Election, Known: r.After})
+	if err != nil {
+		return reading, nil, err
+	}
+	if !r.Resume {
+		r.After = reading.Revision
+	}
+	return reading, i.hub.Watch(r.Election, r.After), nil
+}
+
+// present reads an election that may be deleted, or not be there yet.
+func (i *Instance) present(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
+	reading, err := i.Read(ctx, r)
+	var refusal *leadership.Error
+	switch {
+	case err == nil:
+		return i.settle(ctx, r, reading)
+	case !errors.As(err, &refusal) || refusal.Code != leadership.NotFound:
+		return reading, err
+	case refusal.Lease != nil:
+		reading.Lease = *refusal.Lease
+	}
+	if r.Known > reading.Revision {
+		return reading, &leadership.Error{Code: leadership.RevisionMismatch, Detail: fmt.Sprintf(
+			"election %q has not come to revision %d, but to %d; begin with how things are", r.Election, r.Known, reading.Revision)}
+	}
+	return reading, nil
+}
+
+// Feed returns a feed of the events of all elections, to be closed by its owner; see package notify.
+func (i *Instance) Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error) {
+	return i.hub.Feed(ctx, prefix, after)
+}
+
+// Tick records each lease that ran out unseen, and announces what was left behind.
+func (i *Instance) Tick(ctx context.Context) (expired, announced int, err error) {
+	expired, err = i.service.ExpireAll(ctx)
+	if err == nil && i.relay != nil {
+		announced, err = i.relay.Sweep(ctx)
+	}
+	return expired, announced, err
+}

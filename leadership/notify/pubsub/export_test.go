@@ -1,0 +1,12 @@
+package pubsub
+
+import "time"
+
+// Encode and Decode are how an event travels.
+var (
+	Encode = encode
+	Decode = decode
+)
+
+// SetHeartbeat changes how often a subscription's heartbeat is renewed.
+func (b *Bus) SetHeartbeat(d time.Duration) { b.heartbeat = d }

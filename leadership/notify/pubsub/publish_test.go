@@ -1,0 +1,140 @@
+package pubsub_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+)
+
+func TestEachRequestHasTheEventsOfOneElection(t *testing.T) {
+	t.Parallel()
+	var sizes []int
+	s := newFake(t, before("Publish", func(request any) error {
+		messages := request.(*pubsubpb.PublishRequest).Messages
+		for _, m := range messages {
+			if m.OrderingKey != messages[0].OrderingKey {
+				t.Errorf("one request has the keys %q and %q", messages[0].OrderingKey, m.OrderingKey)
+			}
+		}
+		sizes = append(sizes, len(messages))
+		return nil
+	}))
+	publish(t, s.open(t), append(append(history("a", 1, 2), history("b", 1, 250)...), history("a", 3, 3)...))
+	if diff := cmp.Diff([]int{2, 100, 100, 50, 1}, sizes); diff != "" {
+		t.Errorf("events in each request (-want +got):\n%s", diff)
+	}
+}
+
+func TestAfterAFailedPublicationTheEarlierEventsComeFirst(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int32
+	s := newFake(t, before("Publish", func(any) error {
+		if requests.Add(1) == 2 {
+			return status.Error(codes.PermissionDenied, "refused by the test")
+		}
+		return nil
+	}))
+	b := s.open(t)
+	l := listenLive(t, b)
+	events := history("reports", 1, 250)
+	acked, err := b.Publish(t.Context(), events)
+	if acked != 100 || status.Code(err) != codes.PermissionDenied {
+		t.Fatalf("%d events were acknowledged, and the error is %v; the first request has 100, and the second was refused", acked, err)
+	}
+	if n := len(s.fake.Messages()); n != 100 {
+		t.Fatalf("%d messages were published: a later one must not be if an earlier one failed", n)
+	}
+	publish(t, b, events[acked:])
+	if diff := cmp.Diff(events, l.awaitEvents(t, events)); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPassingFailureIsTriedAgainWithinTheCall(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int32
+	s := newFake(t, before("Publish", func(any) error {
+		if requests.Add(1) == 1 {
+			return status.Error(codes.Unavailable, "not now")
+		}
+		return nil
+	}))
+	publish(t, s.open(t), history("reports", 1, 3))
+}
+
+func TestALostReplyMakesDuplicatesAndLosesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		f := newFault()
+		b := s.open(t, with(f))
+		l := listenLive(t, b)
+		var lost atomic.Int32
+		f.set("Publish", func(ctx context.Context, invoke func(context.Context) error) error {
+			if err := invoke(ctx); err != nil || lost.Add(1)%2 == 0 {
+				return err
+			}
+			return status.Error(codes.FailedPrecondition, "the reply was lost")
+		})
+		events := history("reports", 1, 6)
+		for _, e := range events {
+			if acked, err := b.Publish(t.Context(), []leadership.Event{e}); acked != 0 || err == nil {
+				t.Fatalf("a publication whose reply was lost counts as acknowledged")
+			}
+			publish(t, b, []leadership.Event{e})
+		}
+		l.await(t, "each event twice", func() bool { return len(l.events) >= 2*len(events) })
+		if diff := cmp.Diff(events, firsts(l.heard(), "reports")); diff != "" {
+			t.Errorf("first deliveries (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAPublicationEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	f := newFault()
+	b := newFake(t).open(t, with(f))
+	f.set("Publish", hang)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if acked, err := b.Publish(ctx, history("reports", 1, 1)); acked != 0 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d acknowledged, %v", acked, err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if acked, err := b.Publish(ended, history("reports", 1, 1)); acked != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d acknowledged, %v", acked, err)
+	}
+}
+
+func TestAPublicationDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	f := newFault()
+	b := newFake(t).open(t, with(f))
+	f.set("Publish", hang)
+	began := time.Now()
+	acked, err := b.Publish(t.Context(), history("reports", 1, 200))
+	if acked != 0 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d acknowledged, %v", acked, err)
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("it took %v: 5 s for the first request, and then no other", took)
+	}
+}
+
+func TestNothingToPublishIsNothing(t *testing.T) {
+	t.Parallel()
+	f := newFault()
+	b := newFake(t).open(t, with(f))
+	publish(t, b, nil)
+	if n := f.count("Publish"); n != 0 {
+		t.Errorf("it took %d requests", n)
+	}
+}

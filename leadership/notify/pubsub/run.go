@@ -1,0 +1,124 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+)
+
+// Run hears the topic's events through a subscription of its own until ctx ends, and is there again after every failure.
+//
+// hear gets each event, from one goroutine, at least once; of one election the first deliveries come in the order in which they were
+// published. Among them are events from before live(true). live says when hearing begins and when it ends, in turns, beginning with true; see
+// the package's comment for what it promises. It is told from one goroutine; live(false) comes after the last hear, and at the end if live(true)
+// was before. Neither may block.
+//
+// Run ends within 3 s of ctx: it stops hearing and deletes the subscription. Its error is that this could not be done; Pub/Sub then deletes the
+// subscription after a day.
+func (b *Bus) Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error {
+	h := &hearing{Bus: b, subscription: b.newSubscription(), hear: hear, tell: live}
+	var tending sync.WaitGroup
+	tending.Go(func() { h.tend(ctx) })
+	for failures := 0; ctx.Err() == nil; failures++ {
+		err := h.session(ctx)
+		if h.lasted() {
+			failures = 0
+		}
+		h.deaf(ctx, err)
+		h.pause(ctx, failures)
+	}
+	tending.Wait()
+	return h.unsubscribe(ctx)
+}
+
+// hearing is one Run.
+type hearing struct {
+	*Bus
+	subscription string
+	hear         func(leadership.Event)
+	tell         func(live bool)
+	strangers    strangers
+
+	since time.Time // when live began; zero while deaf
+	cause codes.Code
+}
+
+// lasted says whether what just ended was more than another failure.
+func (h *hearing) lasted() bool { return !h.since.IsZero() && time.Since(h.since) > h.probe }
+
+// live says that hearing has begun.
+func (h *hearing) live(ctx context.Context) {
+	h.since, h.cause = time.Now(), codes.OK
+	h.log.LogAttrs(ctx, slog.LevelInfo, "events are heard", slog.String("topic", h.topic), slog.String("subscription", h.subscription))
+	h.tell(true)
+}
+
+// deaf says that hearing has ended, if it had begun. The log has each cause once.
+func (h *hearing) deaf(ctx context.Context, err error) {
+	if cause := status.Code(err); ctx.Err() == nil && (!h.since.IsZero() || cause != h.cause) {
+		h.cause = cause
+		h.log.LogAttrs(ctx, slog.LevelWarn, "events are not heard", slog.String("topic", h.topic), slog.Any("cause", err))
+	}
+	if !h.since.IsZero() {
+		h.since = time.Time{}
+		h.tell(false)
+	}
+}
+
+// pause waits before the next try: at first a 32nd of Probe, then twice as long each time up to Probe, or down to half of that, so
+// that not all instances come at once.
+func (h *hearing) pause(ctx context.Context, failures int) {
+	longest := h.probe >> max(5-failures, 0)
+	timer := time.NewTimer(longest/2 + rand.N(longest/2+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// tend deletes what others left behind, and keeps the subscription from being taken for such.
+func (h *hearing) tend(ctx context.Context) {
+	deleted, err := h.Sweep(ctx)
+	if err != nil && ctx.Err() == nil || deleted > 0 {
+		h.log.LogAttrs(ctx, slog.LevelInfo, "stray subscriptions were swept", slog.Int("deleted", deleted), slog.Any("cause", err))
+	}
+	ticker := time.NewTicker(h.heartbeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := h.beat(ctx); err != nil && ctx.Err() == nil {
+			h.log.LogAttrs(ctx, slog.LevelWarn, "the subscription's heartbeat is not renewed", slog.String("subscription", h.subscription), slog.Any("cause", err))
+		}
+	}
+}
+
+// strangers counts messages that are no events. It belongs to the goroutine that receives.
+type strangers struct {
+	count  int
+	logged time.Time
+}
+
+// strange logs such a message, once a minute at most.
+func (h *hearing) strange(ctx context.Context, id string, err error) {
+	s := &h.strangers
+	s.count++
+	if now := time.Now(); s.logged.IsZero() || now.Sub(s.logged) > time.Minute {
+		s.logged = now
+		h.log.LogAttrs(ctx, slog.LevelWarn, "a message of the topic is no event", slog.String("message", id), slog.Int("soFar", s.count), slog.Any("cause", err))
+	}
+}
+
+var errOrphaned = errors.New("the topic is gone, or is another one of that name")

@@ -1,0 +1,20 @@
+package queue
+
+import "regent/leadership"
+
+// Lines is how many lines there are.
+func (q *Queue) Lines() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.lines)
+}
+
+// Callers is how many calls wait for the election.
+func (q *Queue) Callers(e leadership.Election) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l, ok := q.lines[e]; ok {
+		return l.callers
+	}
+	return 0
+}

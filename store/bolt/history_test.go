@@ -1,0 +1,201 @@
+package bolt_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/bolt"
+)
+
+// aged is a file whose clock is moved by hand.
+type aged struct {
+	t      *testing.T
+	path   string
+	uptime time.Duration
+	*bolt.Store
+}
+
+func newAged(t *testing.T) *aged {
+	t.Helper()
+	f := &aged{t: t, path: filepath.Join(t.TempDir(), "regent.db"), uptime: time.Hour}
+	f.reopen(leadership.MinHistory)
+	return f
+}
+
+// reopen opens the file anew, in the same boot.
+func (f *aged) reopen(history time.Duration) {
+	f.t.Helper()
+	if f.Store != nil {
+		f.Close()
+	}
+	clock := bolt.Clock{BootID: "boot", SinceBoot: func() time.Duration { return f.uptime }}
+	s, err := bolt.Open(f.path, bolt.Config{Clock: clock, History: history})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { s.Close() })
+	f.Store = s
+}
+
+// change makes so many changes to an election, each with one event.
+func (f *aged) change(e leadership.Election, times int) {
+	f.t.Helper()
+	for range times {
+		_, err := f.Update(f.t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: s.Record.Config.LockDelay + time.Millisecond}})
+		})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		f.uptime += time.Millisecond
+	}
+}
+
+// keys expects so many entries in each bucket that has one for each event.
+func (f *aged) keys(want int) {
+	f.t.Helper()
+	for _, bucket := range []string{"events", "outbox", "times"} {
+		if n, err := f.Keys(bucket); err != nil || n != want {
+			f.t.Errorf("bucket %s has %d entries, %v; want %d", bucket, n, err, want)
+		}
+	}
+}
+
+func (f *aged) now() time.Time {
+	f.t.Helper()
+	snap, err := f.Get(f.t.Context(), "jobs")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return snap.Now
+}
+
+func TestAChangeDeletesAHundredOldEventsAtMostOfItsOwnElectionAndAllTheirTraces(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	const old = 2*bolt.MaxPruned + 50
+	f.change("jobs", old)
+	f.change("other", 3)
+	f.uptime += leadership.MinHistory + time.Minute
+	for _, left := range []int{old - bolt.MaxPruned, old - 2*bolt.MaxPruned, 0, 0} {
+		f.change("jobs", 1)
+		events, err := f.Events(t.Context(), "jobs", 0, 2*old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := 0
+		for _, e := range events {
+			if f.now().Sub(e.At) > leadership.MinHistory {
+				kept++
+			}
+		}
+		if kept != left {
+			t.Errorf("%d old events are left, want %d", kept, left)
+		}
+	}
+	f.keys(4 + 3) // those of the other election stay for as long as nothing happens to it
+}
+
+func TestAnEventIsKeptUntilItIsOlderThanHistoryIsKept(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	f.change("jobs", 1)
+	f.uptime += leadership.MinHistory - time.Millisecond // just as old as history is kept
+	f.change("jobs", 1)
+	f.keys(2)
+	f.change("jobs", 1)
+	f.keys(2)
+}
+
+func TestAfterHistoryWasMadeLongerWhatWasDeletedBeforeIsMissed(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	f.change("jobs", 3)
+	f.uptime += 2 * leadership.MinHistory
+	f.change("jobs", 1)
+	f.keys(1)
+	f.reopen(leadership.DefaultHistory)
+	if recent, err := f.Since(t.Context(), f.now().Add(-3*leadership.MinHistory), 10); !errors.Is(err, leadership.HistoryCompacted) {
+		t.Errorf("since before what was deleted: got %v, %v; want %s", recent.Events, err, leadership.HistoryCompacted)
+	}
+	if recent, err := f.Since(t.Context(), f.now().Add(-2*leadership.MinHistory), 10); err != nil || len(recent.Events) != 1 {
+		t.Errorf("since after it: got %v, %v; want one event", recent.Events, err)
+	}
+	if _, err := leadership.New(f).Events(t.Context(), leadership.EventsRequest{Election: "jobs"}); !errors.Is(err, leadership.HistoryCompacted) {
+		t.Errorf("the history of the election: got %v, want %s", err, leadership.HistoryCompacted)
+	}
+}
+
+func TestAnEventThatCannotBeReadIsNotPassedOverAndNotDeleted(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	f.change("jobs", 3)
+	before := f.now()
+	f.change("jobs", 1)
+	if err := f.SpoilEvent(leadership.EventID{Election: "jobs", Revision: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if recent, err := f.Since(t.Context(), before.Add(-time.Minute), 10); !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"jobs"`) {
+		t.Errorf("what is told with it: got %v, %v; want %s of jobs", recent.Events, err, leadership.RecordCorrupt)
+	}
+	if recent, err := f.Since(t.Context(), before.Add(-1), 10); err != nil || len(recent.Events) != 1 {
+		t.Errorf("what came after it: got %v, %v; want one event", recent.Events, err)
+	}
+	f.uptime += 2 * leadership.MinHistory
+	f.change("jobs", 1)
+	f.keys(4) // but for the first
+}
+
+func TestAnEventThatIsNotInItsPlaceAmongTheTimesIsNoticed(t *testing.T) {
+	t.Parallel()
+	for _, moved := range []bool{false, true} {
+		f := newAged(t)
+		start := f.now()
+		f.change("jobs", 2)
+		recent, err := f.Since(t.Context(), start.Add(-1), 10)
+		if err != nil || len(recent.Events) != 2 {
+			t.Fatalf("got %v, %v; want two events", recent.Events, err)
+		}
+		if err := f.SpoilTime(recent.Events[1], moved); err != nil {
+			t.Fatal(err)
+		}
+		if recent, err := f.Since(t.Context(), start.Add(-1), 10); !errors.Is(err, leadership.RecordCorrupt) {
+			t.Errorf("moved %v: got %v, %v; want %s", moved, recent.Events, err, leadership.RecordCorrupt)
+		}
+	}
+}
+
+func TestWhatIsBeingCommittedIsWaitedForNotPassedOver(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	f.change("jobs", 1)
+	start := f.now().Add(-time.Minute)
+	release := f.Hold()
+	impatient, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	recent, err := f.Since(impatient, start, 10)
+	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leadership.OutcomeUnknown) {
+		t.Errorf("while a transaction is under way: got %v, %v; want %s", recent.Events, err, leadership.StoreUnavailable)
+	}
+	release()
+	if recent, err := f.Since(t.Context(), start, 10); err != nil || len(recent.Events) != 1 {
+		t.Errorf("then: got %v, %v; want one event", recent.Events, err)
+	}
+}
+
+func TestAFileOfAnUnreleasedVersionIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	if err := f.RemoveBucket("times"); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, err := bolt.Open(f.path, bolt.Config{}); err == nil || !strings.Contains(err.Error(), `"times"`) || !strings.Contains(err.Error(), f.path) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,120 @@
+package firestore_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+
+	"regent/leadership"
+	"regent/store/storetest"
+)
+
+func since(t *testing.T, s leadership.Store, after time.Time) []string {
+	t.Helper()
+	recent, err := s.Since(t.Context(), after, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range recent.Events {
+		got = append(got, fmt.Sprint(e.Election, " ", e.Revision))
+	}
+	return got
+}
+
+func (p project) event(e leadership.Election, revision int) string {
+	return fmt.Sprintf("%s/events/%020d", p.lease(e), revision)
+}
+
+func TestAnEventSaysWhenItWasRequestedAndWhenItMayBeDeleted(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	acquired(t, p.open(t), "jobs")
+	doc := p.read(t, p.event("jobs", 1))
+	created := doc.CreateTime.AsTime()
+	if at := doc.Fields["requestedAt"].GetTimestampValue(); at == nil || at.AsTime().After(created) || at.AsTime().Before(created.Add(-10*time.Second)) {
+		t.Errorf("requestedAt is %v, created at %v; want a timestamp before that, and not by much", doc.Fields["requestedAt"], created)
+	}
+	if due := dueOf(t, doc); due.Before(created.Add(storetest.History)) || due.After(created.Add(storetest.History+10*time.Minute)) {
+		t.Errorf("deleteAfter is %v, created at %v; want %v later, and not much more", due, created, storetest.History)
+	}
+	for name := range p.read(t, p.lease("jobs")+"/history/newest").Fields {
+		if name == "deleteAfter" {
+			t.Error("what the record stands on may be deleted")
+		}
+	}
+}
+
+func TestAnEventWhoseCommitTookLongIsNotMissed(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	s := p.open(t)
+	acquired(t, s, "jobs")
+	doc := p.read(t, p.event("jobs", 1))
+	created := doc.CreateTime.AsTime()
+	for _, took := range []time.Duration{time.Second, time.Minute, 4 * time.Minute} {
+		p.write(t, doc.Name, values{"requestedAt": timestamp(created.Add(-took))}, "requestedAt")
+		if diff := cmp.Diff([]string{"jobs 1"}, since(t, s, created.Add(-1))); diff != "" {
+			t.Errorf("requested %v before (-want +got):\n%s", took, diff)
+		}
+		if got := since(t, s, created); len(got) > 0 {
+			t.Errorf("requested %v before: got %v, want nothing of the instant itself", took, got)
+		}
+	}
+}
+
+func TestWhatHappenedLatelyIsReadPageByPageAmongTheEventsOfOthers(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	rpcs := new(storetest.RPCs)
+	s := p.open(t, grpc.WithStatsHandler(rpcs))
+	acquired(t, s, "a", "b")
+	start := p.read(t, p.event("a", 1)).CreateTime.AsTime().Add(-1)
+	// A page and more that were all requested at one moment, before those of ours and after them.
+	var foreign []*firestorepb.Write
+	for i := range 2400 {
+		at := timestamp(start.Add(time.Duration(i%2*2-1) * time.Minute))
+		foreign = append(foreign, &firestorepb.Write{Operation: &firestorepb.Write_Update{Update: &firestorepb.Document{
+			Name:   fmt.Sprintf("%s/documents/calendar/x/events/%020d", p.database(), i+1),
+			Fields: values{"requestedAt": at},
+		}}})
+	}
+	for writes := range slices.Chunk(foreign, 500) {
+		p.commit(t, writes...)
+	}
+	acquired(t, s, "c")
+	rpcs.Take()
+	if diff := cmp.Diff([]string{"a 1", "b 1", "c 1"}, since(t, s, start)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := rpcs.Take(); len(got) != 3 {
+		t.Errorf("it took %v, want 3 queries for 2403 documents", got)
+	}
+	if recent, err := s.Since(t.Context(), start.Add(-2*storetest.History), 100); !errors.Is(err, leadership.HistoryCompacted) {
+		t.Errorf("further back than history is kept: got %v, %v; want %s", recent, err, leadership.HistoryCompacted)
+	}
+	if got := rpcs.Take(); len(got) != 1 {
+		t.Errorf("to refuse it took %v, want one query", got)
+	}
+}
+
+func TestAnEventThatCannotBeReadIsNotPassedOver(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	s := p.open(t)
+	acquired(t, s, "a", "b", "c")
+	p.write(t, p.event("b", 1), values{"type": integer(1)}, "type")
+	bad := p.read(t, p.event("b", 1)).CreateTime.AsTime()
+	if recent, err := s.Since(t.Context(), bad.Add(-1), 100); !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("got %v, %v; want %s", recent.Events, err, leadership.RecordCorrupt)
+	}
+	if diff := cmp.Diff([]string{"c 1"}, since(t, s, bad)); diff != "" {
+		t.Errorf("what came after it (-want +got):\n%s", diff)
+	}
+}

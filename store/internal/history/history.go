@@ -1,0 +1,63 @@
+// Package history is what all stores have in common about how far back they remember.
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// Span is for how long a store keeps an event.
+type Span time.Duration
+
+// Of returns the span that a store is configured with; 0 stands for leadership.DefaultHistory. Less than leadership.MinHistory is an error
+// with the code InvalidArgument.
+func Of(configured time.Duration) (Span, error) {
+	span := cmp.Or(configured, leadership.DefaultHistory)
+	if span < leadership.MinHistory {
+		return 0, &leadership.Error{Code: leadership.InvalidArgument, Field: "history", Detail: fmt.Sprintf(
+			"history has to be kept for %s at least, and %s is less", leadership.MinHistory, span)}
+	}
+	return Span(span), nil
+}
+
+// Slack is more than lies between the moment when a transaction reads the store's clock, or is sent, and the one when it is committed.
+// No store lets a commit take that long.
+const Slack = 5 * time.Minute
+
+// Due is when an event may be deleted whose transaction read the store's clock at the given time. Its commit may have come later, by no
+// more than Slack.
+func (s Span) Due(read time.Time) time.Time { return read.Add(time.Duration(s) + Slack) }
+
+// Over says whether an event of the given time need not be kept any longer.
+func (s Span) Over(at, now time.Time) bool { return at.Add(time.Duration(s)).Before(now) }
+
+// Since makes the answer of Store.Since of the events that were found after the instant, in any order. Who found more than limit need not
+// have looked for all.
+func (s Span) Since(after, now time.Time, found []leadership.Event, limit int) (leadership.Recent, error) {
+	if s.Over(after, now) {
+		return leadership.Recent{}, Compacted(after, now.Add(-time.Duration(s)))
+	}
+	if len(found) > limit {
+		return leadership.Recent{}, refuse("there are more than %d events after %s", limit, instant(after))
+	}
+	slices.SortFunc(found, func(a, b leadership.Event) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Election, b.Election), cmp.Compare(a.Revision, b.Revision))
+	})
+	return leadership.Recent{Events: found, Now: now}, nil
+}
+
+// Compacted refuses to tell what was committed after the instant: it is all there only from the other one on.
+func Compacted(after, from time.Time) error {
+	return refuse("the events of all elections are kept from %s on, and %s is before that", instant(from), instant(after))
+}
+
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+func refuse(format string, args ...any) error {
+	return &leadership.Error{Code: leadership.HistoryCompacted, Detail: fmt.Sprintf(format, args...) +
+		"; read the elections as they are now, and go on from there"}
+}

@@ -22,8 +22,8 @@ type broken struct {
 	do func(context.Context) error
 }
 
-func (b broken) Get(ctx context.Context, _ leadership.Election) (leadership.Lease, error) {
-	return leadership.Lease{}, b.do(ctx)
+func (b broken) Read(ctx context.Context, _ leadership.ReadRequest) (leadership.Reading, error) {
+	return leadership.Reading{}, b.do(ctx)
 }
 
 func (b broken) Acquire(ctx context.Context, _ leadership.AcquireRequest) (leadership.Grant, error) {
@@ -184,7 +184,7 @@ func TestReadinessIsWhatTheConfigurationSays(t *testing.T) {
 		{errors.New("sda1"), 503, leadership.StoreUnavailable},
 		{wire.Draining, 503, wire.Draining},
 	} {
-		w := newWorldOn(t, httpapi.Config{Ready: func(context.Context) error { return c.err }})
+		w := newWorldOn(t, httpapi.Config{Ready: func(context.Context) (string, error) { return "", c.err }})
 		a := w.do("GET", "/health/ready", "")
 		if a.status != c.status || strings.Contains(string(a.body), "sda1") {
 			t.Errorf("ready says %v: %d %s", c.err, a.status, a.body)

@@ -19,18 +19,36 @@ import (
 // handler answers a request, or returns why it did not.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// handle makes h an http.Handler: it names the request, checks what is the same for all, bounds the time, answers an error or a panic with a
-// problem, and logs the request once.
+// bounded gives h so much time at the service.
+func (a *api) bounded(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), a.timeout)
+		defer cancel()
+		return h(w, r.WithContext(ctx))
+	}
+}
+
+// patience lets a request wait for so long, and then be answered: of a context, and of the connection, whose deadlines are for calls that
+// are answered at once. The other side is noticed when it goes.
+func (a *api) patience(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, context.CancelFunc) {
+	if wait > 0 {
+		connection := http.NewResponseController(w)
+		connection.SetReadDeadline(time.Time{}) // an error of these two means that the connection has none
+		connection.SetWriteDeadline(time.Now().Add(wait + a.timeout + writeTimeout))
+	}
+	return context.WithTimeout(r.Context(), wait+a.timeout)
+}
+
+// handle makes h an http.Handler: it names the request, checks what is the same for all, answers an error or a panic with a problem, and
+// logs the request once.
 func (a *api) handle(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
 		id := requestID(r)
-		ctx, cancel := context.WithTimeout(leadership.WithRequestID(r.Context(), id), a.timeout)
-		defer cancel()
 		setHeaders(w.Header(), id)
 		e := &exchange{ResponseWriter: w, status: http.StatusOK}
-		err := guarded(h)(e, r.WithContext(ctx))
-		if err != nil {
+		err := guarded(h)(e, r.WithContext(leadership.WithRequestID(r.Context(), id)))
+		if err != nil && !e.streaming {
 			e.problem(id, err)
 		}
 		a.logRequest(r, id, e, err, time.Since(started))
@@ -84,7 +102,9 @@ type exchange struct {
 	http.ResponseWriter
 	status int
 	code   leadership.Code
-	causes []error // of parts of a batch that failed by no fault of the caller
+
+	streaming bool    // the reply has begun, and an error can be told in it no more
+	causes    []error // of parts of a batch that failed by no fault of the caller
 }
 
 // WriteHeader remembers the status.

@@ -17,6 +17,7 @@ import (
 	"regent/httpapi/apitest"
 	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/store/memory"
 )
 
@@ -57,10 +58,21 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	c := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
-	service := leadership.New(memory.New(memory.Config{Now: c.Now}))
-	w := newWorldOn(t, httpapi.Config{Service: service})
-	w.service, w.clock = service, c
+	store := memory.New(memory.Config{Now: c.Now})
+	w := newWorldOn(t, httpapi.Config{Service: newInstance(t, store, c)})
+	w.service, w.clock = leadership.New(store), c
 	return w
+}
+
+// newInstance returns the only instance on the store, with the store's clock.
+func newInstance(t *testing.T, store leadership.Store, c *clock) *instance.Instance {
+	t.Helper()
+	start := c.Now()
+	i, err := instance.New(instance.Config{Store: store, Alone: true, Now: func() time.Duration { return c.Now().Sub(start) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
 }
 
 func newWorldOn(t *testing.T, c httpapi.Config) *world {

@@ -30,7 +30,7 @@ func live(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
-	return ok(w, wire.Health{Status: "ok"})
+	return ok(w, wire.Health{Status: wire.Healthy})
 }
 
 // readiness says whether it makes sense to send requests here.
@@ -39,13 +39,15 @@ func (a *api) readiness(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if a.ready == nil {
-		return ok(w, wire.Health{Status: "ok"})
+		return ok(w, wire.Health{Status: wire.Healthy})
 	}
-	err := a.ready(r.Context())
+	degraded, err := a.ready(r.Context())
 	var code leadership.Code
 	switch {
+	case err == nil && degraded != "":
+		return ok(w, wire.Health{Status: wire.Degraded, Detail: degraded})
 	case err == nil:
-		return ok(w, wire.Health{Status: "ok"})
+		return ok(w, wire.Health{Status: wire.Healthy})
 	case errors.As(err, &code):
 		return err
 	}

@@ -18,13 +18,16 @@ func (a *api) acquire(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	grant, err := a.service.Acquire(r.Context(), request)
+	ctx, cancel := a.patience(w, r, request.Wait)
+	defer cancel()
+	grant, err := a.service.Acquire(ctx, request)
 	if err != nil {
 		return err
 	}
-	answer := wire.Grant{Lease: spread(wire.NewLease(grant.Lease))}
-	if request.Key == nil {
-		answer.Key = grant.Key.Text()
+	answer := wire.NewGrant(grant)
+	answer.Lease = spread(answer.Lease)
+	if request.Key != nil {
+		answer.Key = "" // it is in no reply but the one that first tells of it
 	}
 	return ok(w, answer)
 }

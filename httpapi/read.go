@@ -1,34 +1,87 @@
 package httpapi
 
 import (
+	"errors"
+	"math"
 	"net/http"
+	"net/url"
+	"strconv"
+	"time"
 
 	"regent/httpapi/wire"
 	"regent/leadership"
 )
 
-// get reads one election. Every read is strong so far, so that consistency=strong changes nothing.
+// get reads one election or, with wait, waits until it is not as the reader knows it any more.
 //
-// 304 is answered only while the election is held. A lease that runs out with nobody there changes the state before anybody has
-// written the event, and with it the revision: to a reader who knows the revision of the held lease, vacant is news.
+// 304 is not answered while a lease has run out and nobody has recorded it. That changes the state before there is an event and, with it, a
+// new revision: to a reader who knows the revision of the held lease, vacant is news.
 func (a *api) get(w http.ResponseWriter, r *http.Request) error {
-	values, err := query(r, "consistency")
+	request, wait, err := readRequest(r)
 	if err != nil {
 		return err
+	}
+	ctx, cancel := a.patience(w, r, wait)
+	defer cancel()
+	if wait > 0 {
+		reading, news, err := a.service.Await(ctx, request, wait)
+		if err == nil && !news {
+			return notModified(w, request.Known)
+		}
+		return answerReading(w, r, reading, err)
+	}
+	reading, err := a.service.Read(ctx, request)
+	return answerReading(w, r, reading, err)
+}
+
+// readRequest reads what a reader asks for. What it knows is the greater of minRevision and the revisions in If-None-Match.
+func readRequest(r *http.Request) (request leadership.ReadRequest, wait time.Duration, err error) {
+	values, err := query(r, "consistency", "minRevision", "wait")
+	if err != nil {
+		return request, 0, err
 	}
 	if c := values.Get("consistency"); values.Has("consistency") && c != "strong" {
-		return wrong("consistency", `consistency is "strong", not %s; leave it out for the default`, wire.Quote(c))
+		return request, 0, wrong("consistency", `consistency is "strong", not %s; leave it out for the default`, wire.Quote(c))
 	}
-	lease, err := a.service.Get(r.Context(), election(r))
+	known, err := revision(values, "minRevision")
+	if err != nil {
+		return request, 0, err
+	}
+	tagged := wire.Newest(r.Header.Values("If-None-Match"))
+	request = leadership.ReadRequest{Election: election(r), Strong: values.Has("consistency"), Known: max(known, tagged)}
+	if wait, err = duration(values, "wait"); err != nil {
+		return request, 0, err
+	}
+	if wait > 0 && tagged == 0 {
+		return request, 0, wrong("wait", `wait needs to know what you know: send If-None-Match with the ETag of your last read, such as "7"`)
+	}
+	return request, wait, nil
+}
+
+func notModified(w http.ResponseWriter, r leadership.Revision) error {
+	w.Header().Set("ETag", wire.ETag(r))
+	w.WriteHeader(http.StatusNotModified)
+	return nil
+}
+
+// answerReading answers with the election. A tag of a revision that the store has not come to is no mistake, as minRevision would be: it
+// only matches nothing.
+func answerReading(w http.ResponseWriter, r *http.Request, reading leadership.Reading, err error) error {
+	tagged := wire.Newest(r.Header.Values("If-None-Match")) > 0 && !r.URL.Query().Has("minRevision")
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok && tagged && refusal.Code == leadership.RevisionMismatch && refusal.Lease != nil {
+		reading, err = leadership.Reading{Lease: *refusal.Lease}, nil
+	}
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", wire.ETag(lease.Revision))
-	if lease.State == leadership.Held && !wire.NoneMatch(r.Header.Values("If-None-Match"), lease.Revision) {
-		w.WriteHeader(http.StatusNotModified)
-		return nil
+	if reading.Bound > 0 {
+		w.Header().Set("Age", strconv.Itoa(int(math.Ceil(reading.Age.Seconds()))))
 	}
-	return ok(w, wire.NewLease(lease))
+	if !reading.Lapsed && !wire.NoneMatch(r.Header.Values("If-None-Match"), reading.Revision) {
+		return notModified(w, reading.Revision)
+	}
+	w.Header().Set("ETag", wire.ETag(reading.Revision))
+	return ok(w, wire.NewReading(reading))
 }
 
 func (a *api) list(w http.ResponseWriter, r *http.Request) error {
@@ -51,7 +104,15 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	return ok(w, wire.NewPage(page))
 }
 
+// events reads a part of the history or, for a reader that prefers one, opens a stream.
 func (a *api) events(w http.ResponseWriter, r *http.Request) error {
+	if best(r.Header.Values("Accept"), wire.ContentType, wire.StreamType) == wire.StreamType {
+		return a.watch(w, r)
+	}
+	return a.bounded(a.history)(w, r)
+}
+
+func (a *api) history(w http.ResponseWriter, r *http.Request) error {
 	values, err := query(r, "after", "limit")
 	if err != nil {
 		return err
@@ -70,4 +131,25 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return ok(w, wire.NewHistory(request.After, events))
+}
+
+// revision reads a parameter that is one; 0 if it is not there.
+func revision(values url.Values, name string) (leadership.Revision, error) {
+	n, err := integer(values, name)
+	if err == nil && n < 0 {
+		err = wrong(name, "%s is a revision, 0 or more, not %d", name, n)
+	}
+	return leadership.Revision(n), err
+}
+
+// duration reads a parameter that says how long to wait; 0 if it is not there.
+func duration(values url.Values, name string) (time.Duration, error) {
+	if !values.Has(name) {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(values.Get(name))
+	if err != nil || d < 0 || d > leadership.MaxWait {
+		return 0, wrong(name, `%s is a duration from 0s to %v, such as "30s", not %s`, name, wire.Duration(leadership.MaxWait), wire.Quote(values.Get(name)))
+	}
+	return d, nil
 }

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,8 +27,8 @@ func admit(r *http.Request) error {
 	if n := len(r.RequestURI); n > wire.MaxURI {
 		return refuse(wire.URITooLong, "a path and its query have at most %d bytes, this one has %d", wire.MaxURI, n)
 	}
-	if r.URL.Path != wire.PathSpec && !acceptsJSON(r.Header.Values("Accept")) {
-		return refuse(wire.NotAcceptable, "replies are %s; the header Accept must let that in, or be left out", wire.ContentType)
+	if offers := offered(r); offers != nil && best(r.Header.Values("Accept"), offers...) == "" {
+		return refuse(wire.NotAcceptable, "replies are %s; the header Accept must let that in, or be left out", strings.Join(offers, " or "))
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodDelete:
@@ -51,29 +52,50 @@ func admitCondition(r *http.Request) error {
 	return nil
 }
 
-// acceptsJSON reads Accept as RFC 9110 §12.5.1 has it: the most specific range decides.
-func acceptsJSON(values []string) bool {
-	best, accepted := -1, len(values) == 0
-	for element := range strings.SplitSeq(strings.Join(values, ","), ",") {
+// offered is what a reply to the request may be, nil for a document that is taken as it is.
+func offered(r *http.Request) []string {
+	switch path := r.URL.Path; {
+	case path == wire.PathSpec:
+		return nil
+	case path == wire.PathEvents:
+		return []string{wire.StreamType}
+	case strings.HasPrefix(path, wire.PathElections+"/") && strings.HasSuffix(path, wire.Events):
+		return []string{wire.ContentType, wire.StreamType}
+	}
+	return []string{wire.ContentType}
+}
+
+// best is the one of the types that the header Accept likes best, the first of several; "" if it takes none.
+func best(accept []string, types ...string) string {
+	chosen, most := "", 0.0
+	for _, t := range types {
+		if q := quality(accept, t); q > most {
+			chosen, most = t, q
+		}
+	}
+	return chosen
+}
+
+// quality reads Accept as RFC 9110 §12.5.1 has it: the most specific range decides. 0 means that the type is not taken.
+func quality(accept []string, contentType string) float64 {
+	if len(accept) == 0 {
+		return 1
+	}
+	ranges := []string{"*/*", contentType[:strings.IndexByte(contentType, '/')] + "/*", contentType}
+	specificity, q := -1, 0.0
+	for element := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		mediaRange, params, err := mime.ParseMediaType(element)
 		if err != nil {
 			continue
 		}
-		specificity := -1
-		switch mediaRange {
-		case "*/*":
-			specificity = 0
-		case "application/*":
-			specificity = 1
-		case wire.ContentType:
-			specificity = 2
-		}
-		if specificity > best {
-			q, err := strconv.ParseFloat(params["q"], 64)
-			best, accepted = specificity, err != nil || q > 0
+		if i := slices.Index(ranges, mediaRange); i > specificity {
+			specificity, q = i, 1
+			if given, err := strconv.ParseFloat(params["q"], 64); err == nil {
+				q = given
+			}
 		}
 	}
-	return accepted
+	return q
 }
 
 // decode reads the request's body into a document of package wire.

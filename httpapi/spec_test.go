@@ -38,7 +38,7 @@ func TestTheRoutesAreThoseOfTheSpecification(t *testing.T) {
 			want = append(want, method+" "+path)
 		}
 	}
-	h := httpapi.New(httpapi.Config{Service: leadership.New(memory.New(memory.Config{}))})
+	h := httpapi.New(httpapi.Config{Service: newInstance(t, memory.New(memory.Config{}), new(clock))})
 	constraint := regexp.MustCompile(`\{(\w+):[^}]*\}`)
 	var got []string
 	chi.Walk(h.(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {

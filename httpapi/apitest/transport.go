@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+
+	"regent/httpapi/wire"
 )
 
 // Transport returns a transport that holds every exchange which passes through it to the contract. base nil means
@@ -36,12 +38,17 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.Status, x.Header = response.StatusCode, response.Header
+	if response.Header.Get("Content-Type") == wire.StreamType {
+		t.contract.Check(x)
+		response.Body = t.contract.stream(r, response.Body)
+		return response, nil
+	}
 	defer response.Body.Close()
 	if x.Body, err = io.ReadAll(response.Body); err != nil {
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(x.Body))
-	x.Status, x.Header = response.StatusCode, response.Header
 	t.contract.Check(x)
 	return response, nil
 }

@@ -39,7 +39,7 @@ func TestADocumentThatIsNotUnderstoodIsRefusedWithAReason(t *testing.T) {
 		{"the other half", `{"candidateId":"\ude00"}`, "", "half a surrogate pair at byte 16"},
 		{"half a pair and a character", `{"candidateId":"\ud83d\u0041"}`, "", "half a surrogate pair"},
 		{"half a pair after a backslash", `{"candidateId":"\\\ud83dx"}`, "", "half a surrogate pair at byte 18"},
-		{"an unknown field", `{"candidateId":"a","wait":"30s"}`, "/wait", `"wait" is not known here; there are: candidateId, key, leaseDuration, metadata`},
+		{"an unknown field", `{"candidateId":"a","patience":"30s"}`, "/patience", `"patience" is not known here; there are: candidateId, key, leaseDuration, metadata, wait`},
 		{"another case", `{"CandidateId":"a"}`, "/candidateId", "candidateId is missing"},
 		{"a missing field", `{}`, "/candidateId", "candidateId is missing"},
 		{"null in a field", `{"candidateId":"a","key":null}`, "/key", "key must be a string, not null; leave it out"},

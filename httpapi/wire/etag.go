@@ -57,3 +57,14 @@ func NoneMatch(values []string, r leadership.Revision) bool {
 	}
 	return true
 }
+
+// Newest is the greatest revision that an If-None-Match header knows of; 0 if it knows none.
+func Newest(values []string) leadership.Revision {
+	var newest leadership.Revision
+	for tag := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		if r, ok := revisionOf(strings.TrimPrefix(strings.TrimSpace(tag), "W/")); ok {
+			newest = max(newest, r)
+		}
+	}
+	return newest
+}

@@ -26,6 +26,9 @@ type Lease struct {
 	Metadata        json.RawMessage        `json:"metadata,omitempty"` // a JSON object
 	Configuration   Configuration          `json:"configuration"`
 	Deleted         bool                   `json:"deleted,omitempty"`
+	// MaxStalenessMs says that the lease is a hint: it was true at some moment within that time before it was sent, and may be no longer. It is
+	// left out of what the store has just said.
+	MaxStalenessMs int64 `json:"maxStalenessMs,omitempty"`
 }
 
 // Configuration is what an operator has set, with the defaults filled in.
@@ -55,6 +58,13 @@ func NewLease(l leadership.Lease) Lease {
 	if l.State == leadership.Held {
 		w.ExpiresInMs, w.RenewInMs = new(millisDown(l.ExpiresIn)), new(millisDown(l.RenewIn))
 	}
+	return w
+}
+
+// NewReading writes a lease as a reader sees it.
+func NewReading(r leadership.Reading) Lease {
+	w := NewLease(r.Lease)
+	w.MaxStalenessMs = millisUp(r.Bound)
 	return w
 }
 
@@ -111,8 +121,15 @@ func optionalMillis(ms *int64) time.Duration {
 	return fromMillis(*ms)
 }
 
+// NewGrant writes a grant, its key too.
+func NewGrant(g leadership.Grant) Grant {
+	return Grant{Lease: NewLease(g.Lease), Key: g.Key.Text(), WaitedMs: millisDown(g.Waited)}
+}
+
 // Grant is the reply to an acquire.
 type Grant struct {
 	Lease
 	Key string `json:"key,omitempty"` // if and only if the server chose it
+	// WaitedMs is how long the request stood in line before the store was asked for this lease, rounded down.
+	WaitedMs int64 `json:"waitedMs,omitempty"`
 }

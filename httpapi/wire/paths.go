@@ -7,6 +7,8 @@ const (
 	PathElections        = "/v1/elections"
 	PathBatchRenew       = PathElections + ":batchRenew"
 	PathBatchCheckTokens = PathElections + ":batchCheckTokens"
+	PathEvents           = "/v1/events"
+	PathTick             = "/v1/maintenance:tick"
 	PathLive             = "/health/live"
 	PathReady            = "/health/ready"
 	PathSpec             = "/openapi.yaml"
@@ -36,6 +38,12 @@ const (
 
 // ContentType is that of every document but a problem.
 const ContentType = "application/json"
+
+// StreamType is the content type of a stream of events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+const StreamType = "text/event-stream"
+
+// LastEventIDHeader says up to where a stream was read.
+const LastEventIDHeader = "Last-Event-ID"
 
 // RequestIDHeader carries a request's id, both ways.
 const RequestIDHeader = "X-Request-Id"

@@ -24,6 +24,8 @@ type Problem struct {
 	Reason       leadership.Reason `json:"reason,omitempty"`
 	RetryAfterMs int64             `json:"retryAfterMs,omitempty"` // rounded up
 	Errors       []FieldError      `json:"errors,omitempty"`
+	// OldestRevision is the first that can still be read, of an election whose older history is no longer kept.
+	OldestRevision leadership.Revision `json:"oldestRevision,omitempty"`
 	*Lease
 }
 
@@ -57,6 +59,8 @@ func NewProblem(err error) Problem {
 		Code:         m.Code,
 		Reason:       e.Reason,
 		RetryAfterMs: millisUp(retryAfter(e)),
+
+		OldestRevision: e.Oldest,
 	}
 	if p.Detail == "" {
 		p.Detail = m.Advice
@@ -82,7 +86,7 @@ func retryAfter(e *leadership.Error) time.Duration {
 
 // Leadership makes the error again that the problem was made from, as far as it was let out.
 func (p Problem) Leadership() *leadership.Error {
-	e := &leadership.Error{Code: p.Code, Detail: p.Detail, Reason: p.Reason, RetryAfter: fromMillis(p.RetryAfterMs)}
+	e := &leadership.Error{Code: p.Code, Detail: p.Detail, Reason: p.Reason, RetryAfter: fromMillis(p.RetryAfterMs), Oldest: p.OldestRevision}
 	if len(p.Errors) > 0 {
 		e.Field = p.Errors[0].field()
 	}
@@ -109,7 +113,7 @@ func DecodeProblem(body []byte) (Problem, error) {
 // The names of what is wrong outside of a body.
 func isParameter(field string) bool {
 	switch field {
-	case "election", "prefix", "pageSize", "pageToken", "after", "limit", "consistency", "force", "If-Match", "If-None-Match":
+	case "election", "prefix", "pageSize", "pageToken", "after", "limit", "consistency", "minRevision", "wait", "force", LastEventIDHeader, "If-Match", "If-None-Match":
 		return true
 	}
 	return false

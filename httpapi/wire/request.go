@@ -15,11 +15,12 @@ type AcquireRequest struct {
 	Key           *string                `json:"key,omitempty"`
 	LeaseDuration *Duration              `json:"leaseDuration,omitempty"`
 	Metadata      json.RawMessage        `json:"metadata,omitempty"`
+	Wait          Duration               `json:"wait,omitzero"`
 }
 
 // NewAcquireRequest writes a request.
 func NewAcquireRequest(r leadership.AcquireRequest) AcquireRequest {
-	w := AcquireRequest{CandidateID: r.CandidateID, LeaseDuration: optionalDuration(r.LeaseDuration), Metadata: r.Metadata}
+	w := AcquireRequest{CandidateID: r.CandidateID, LeaseDuration: optionalDuration(r.LeaseDuration), Metadata: r.Metadata, Wait: Duration(r.Wait)}
 	if r.Key != nil {
 		w.Key = new(r.Key.Text())
 	}
@@ -28,10 +29,13 @@ func NewAcquireRequest(r leadership.AcquireRequest) AcquireRequest {
 
 // Leadership reads a request about the election.
 func (w AcquireRequest) Leadership(e leadership.Election) (leadership.AcquireRequest, error) {
-	r := leadership.AcquireRequest{Election: e, CandidateID: w.CandidateID, Metadata: w.Metadata}
+	r := leadership.AcquireRequest{Election: e, CandidateID: w.CandidateID, Metadata: w.Metadata, Wait: time.Duration(w.Wait)}
 	var err error
 	if r.LeaseDuration, err = leaseDuration(w.LeaseDuration); err != nil {
 		return leadership.AcquireRequest{}, err
+	}
+	if r.Wait < 0 || r.Wait > leadership.MaxWait {
+		return leadership.AcquireRequest{}, malformed("/wait", "wait is from 0s to %v, not %v; to wait for longer, ask again", Duration(leadership.MaxWait), w.Wait)
 	}
 	if w.Key != nil {
 		key, err := parseKey(*w.Key)

@@ -1,0 +1,419 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/httpapi"
+	"regent/httpapi/apitest"
+	"regent/httpapi/wire"
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/store/memory"
+)
+
+// live is an instance behind a real server.
+type live struct {
+	t        *testing.T
+	instance *instance.Instance
+	clock    *clock
+	url      string
+	client   *http.Client
+}
+
+// newLive serves an empty store, with the API as c says.
+func newLive(t *testing.T, c httpapi.Config) *live {
+	t.Helper()
+	clock := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
+	inst := newInstance(t, memory.New(memory.Config{Now: clock.Now}), clock)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		inst.Run(ctx)
+	}()
+	c.Service = inst
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = httpapi.Server(httpapi.New(c))
+	server.Listener = small{server.Listener}
+	server.Start()
+	t.Cleanup(func() {
+		inst.Drain(ctx, wire.Draining)
+		server.Close()
+		cancel()
+		<-ended
+	})
+	return &live{t, inst, clock, server.URL, &http.Client{Transport: apitest.New(t).Transport(&http.Transport{ReadBufferSize: 512, DialContext: dialSmall})}}
+}
+
+// lead makes the candidate the leader of planner. It returns what names its lease.
+func (l *live) lead(candidate leadership.CandidateID) leadership.LeaseRequest {
+	l.t.Helper()
+	g, err := l.instance.Acquire(l.t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: candidate})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return leadership.LeaseRequest{Election: "planner", CandidateID: candidate, Key: g.Key, Token: g.Token}
+}
+
+func (l *live) release(r leadership.LeaseRequest) {
+	l.t.Helper()
+	if _, err := l.instance.Release(l.t.Context(), r); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// open sends a request and returns the reply, whose body may go on; headers are names and values in turn.
+func (l *live) open(method, path, body string, headers ...string) *http.Response {
+	l.t.Helper()
+	request, err := http.NewRequestWithContext(l.t.Context(), method, l.url+path, strings.NewReader(body))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", wire.ContentType)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := l.client.Do(request)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { response.Body.Close() })
+	return response
+}
+
+// told is one event of a stream.
+type told struct {
+	name, id, data string
+}
+
+// reader reads a stream.
+type reader struct {
+	t *testing.T
+	*bufio.Scanner
+	response *http.Response
+}
+
+func (l *live) stream(path string, headers ...string) reader {
+	l.t.Helper()
+	response := l.open("GET", path, "", append(headers, "Accept", wire.StreamType)...)
+	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != wire.StreamType {
+		l.t.Fatalf("%s: %s, %v", path, response.Status, response.Header)
+	}
+	return reader{l.t, bufio.NewScanner(response.Body), response}
+}
+
+// next returns the next event, and ok false at the end of the stream. Comments are skipped.
+func (r reader) next() (e told, ok bool) {
+	r.t.Helper()
+	for r.Scan() {
+		name, value, _ := strings.Cut(r.Text(), ": ")
+		switch name {
+		case "event":
+			e.name = value
+		case "id":
+			e.id = value
+		case "data":
+			e.data = value
+		case "":
+			if e.data != "" {
+				return e, true
+			}
+		}
+	}
+	return e, false
+}
+
+// want reads the next event and compares its name, its id and a part of its data.
+func (r reader) want(name, id, part string) {
+	r.t.Helper()
+	if e, ok := r.next(); !ok || e.name != name || e.id != id || !strings.Contains(e.data, part) {
+		r.t.Errorf("got %+v, %t; want %q with id %q and %s", e, ok, name, id, part)
+	}
+}
+
+func TestAStreamBeginsWithHowThingsAreAndGoesOn(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	lease := l.lead("ann")
+	s := l.stream("/v1/elections/planner/events")
+	s.want("snapshot", "1", `"leaderId":"ann"`)
+	l.release(lease)
+	s.want("", "2", `"type":"released"`)
+	l.lead("bob")
+	s.want("", "3", `"leaderId":"bob"`)
+}
+
+func TestAStreamResumesWithoutAGap(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	for range 3 {
+		l.release(l.lead("ann"))
+	}
+	for _, s := range []reader{
+		l.stream("/v1/elections/planner/events", "Last-Event-ID", "4"),
+		l.stream("/v1/elections/planner/events?after=4"),
+		l.stream("/v1/elections/planner/events?after=1", "Last-Event-ID", "4"),
+	} {
+		s.want("", "5", `"type":"acquired"`)
+		s.want("", "6", `"type":"released"`)
+	}
+}
+
+func TestAnElectionThatWasNeverSeenCanBeWatched(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	s := l.stream("/v1/elections/planner/events")
+	l.lead("ann")
+	s.want("", "1", `"type":"acquired"`)
+}
+
+func TestADeletedElectionCanBeWatched(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	l.release(l.lead("ann"))
+	if _, err := l.instance.Delete(t.Context(), leadership.DeleteRequest{Election: "planner"}); err != nil {
+		t.Fatal(err)
+	}
+	s := l.stream("/v1/elections/planner/events")
+	s.want("snapshot", "3", `"deleted":true`)
+	if _, err := l.instance.Configure(t.Context(), leadership.ConfigureRequest{Election: "planner"}); err != nil {
+		t.Fatal(err)
+	}
+	s.want("", "4", `"type":"recreated"`)
+}
+
+func TestAStreamEndsWithACursor(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{StreamLimit: time.Second})
+	lease := l.lead("ann")
+	s := l.stream("/v1/elections/planner/events")
+	s.want("snapshot", "1", "ann")
+	s.want("end", "1", `{"reason":"limit"}`)
+	if e, more := s.next(); more {
+		t.Errorf("after the end came %+v", e)
+	}
+	l.release(lease)
+	l.stream("/v1/elections/planner/events", "Last-Event-ID", "1").want("", "2", "released")
+}
+
+func TestAServiceThatDrainsEndsStreamsAndWaits(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	l.lead("ann")
+	one, all := l.stream("/v1/elections/planner/events"), l.stream("/v1/events")
+	one.want("snapshot", "1", "ann")
+	all.want("snapshot", "", "ann")
+	ready, _ := all.next()
+	waits := make(chan *http.Response, 2)
+	go func() {
+		waits <- l.open("POST", "/v1/elections/planner:acquire", `{"candidateId":"bob","wait":"60s"}`)
+	}()
+	go func() {
+		waits <- l.open("GET", "/v1/elections/planner?wait=60s", "", "If-None-Match", `"1"`)
+	}()
+	l.untilWaiting()
+	l.instance.Drain(t.Context(), wire.Draining)
+	one.want("end", "1", "draining")
+	all.want("end", ready.id, "draining")
+	for range 2 {
+		if w := <-waits; w.StatusCode != http.StatusServiceUnavailable || w.Header.Get("Retry-After") == "" {
+			t.Errorf("who waits is told %s, %v", w.Status, w.Header)
+		}
+	}
+}
+
+// untilWaiting waits until the requests that were just sent are at the service: a moment in real time, and no harm if it was too short.
+func (l *live) untilWaiting() { time.Sleep(100 * time.Millisecond) }
+
+func TestAStreamOfAllTellsOfEachElectionAndThenOfWhatHappens(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	lease := l.lead("ann")
+	if _, err := l.instance.Configure(t.Context(), leadership.ConfigureRequest{Election: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	s := l.stream("/v1/events")
+	s.want("snapshot", "", `"election":"other"`)
+	s.want("snapshot", "", `"election":"planner"`)
+	ready, _ := s.next()
+	if ready.name != "ready" || ready.id == "" || ready.data != `{"elections":2}` {
+		t.Errorf("after the snapshots came %+v", ready)
+	}
+	l.release(lease)
+	released, _ := s.next()
+	if released.name != "" || released.id == "" || !strings.Contains(released.data, `"type":"released"`) {
+		t.Errorf("then came %+v", released)
+	}
+	// A cursor promises no more than that nothing is missing: what was told already may come again.
+	again := l.stream("/v1/events?prefix=pl", "Last-Event-ID", ready.id)
+	for {
+		var e wire.Event
+		next, ok := again.next()
+		if err := json.Unmarshal([]byte(next.data), &e); !ok || err != nil || e.Election != "planner" {
+			t.Fatalf("resumed, got %+v", next)
+		}
+		if e.Revision == 2 {
+			return
+		}
+	}
+}
+
+func TestAStreamShowsThatItIsAlive(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{PingInterval: time.Millisecond})
+	s := l.stream("/v1/elections/planner/events")
+	for s.Scan() {
+		if s.Text() == ": ping" {
+			return
+		}
+	}
+	t.Error("the stream ended")
+}
+
+func TestAReaderThatStallsIsCutOff(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{StallTimeout: 50 * time.Millisecond})
+	lease := l.lead("ann")
+	s := l.stream("/v1/elections/planner/events")
+	s.want("snapshot", "1", "ann")
+	for i := range 5000 {
+		r := leadership.AcquireRequest{Election: "planner", CandidateID: "ann", Key: &lease.Key, Metadata: fmt.Appendf(nil, `{"n":%d}`, i)}
+		if _, err := l.instance.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for e, ok := s.next(); ok; e, ok = s.next() {
+		if e.id == "5001" {
+			t.Fatal("the stream held on for as long as its reader wanted")
+		}
+	}
+}
+
+// small is a listener whose connections have little room for what was not read yet.
+type small struct{ net.Listener }
+
+func dialSmall(ctx context.Context, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, network, address)
+	if err == nil {
+		c.(*net.TCPConn).SetReadBuffer(4 << 10)
+	}
+	return c, err
+}
+
+func (s small) Accept() (net.Conn, error) {
+	c, err := s.Listener.Accept()
+	if err == nil {
+		c.(*net.TCPConn).SetWriteBuffer(4 << 10)
+	}
+	return c, err
+}
+
+func TestHeadOfAStreamHasNoBody(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	r := l.open("HEAD", "/v1/elections/planner/events", "", "Accept", wire.StreamType)
+	if r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != wire.StreamType {
+		t.Errorf("%s, %v", r.Status, r.Header)
+	}
+}
+
+func TestALongPollIsAnsweredWithTheNews(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	lease := l.lead("ann")
+	answered := make(chan *http.Response, 1)
+	go func() {
+		answered <- l.open("GET", "/v1/elections/planner?wait=60s", "", "If-None-Match", `"1"`)
+	}()
+	l.untilWaiting()
+	l.release(lease)
+	r := <-answered
+	var w wire.Lease
+	if err := json.NewDecoder(r.Body).Decode(&w); err != nil || w.Revision != 2 || w.State != leadership.Vacant || r.Header.Get("ETag") != `"2"` {
+		t.Errorf("%s %+v, %v", r.Status, w, err)
+	}
+}
+
+func TestALongPollWithoutNewsIsNotModified(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	l.release(l.lead("ann"))
+	r := l.open("GET", "/v1/elections/planner?wait=50ms", "", "If-None-Match", `"2"`)
+	if r.StatusCode != http.StatusNotModified || r.Header.Get("ETag") != `"2"` {
+		t.Errorf("%s, %v", r.Status, r.Header)
+	}
+}
+
+func TestALongPollHearsThatALeaseHasRunOut(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	l.lead("ann")
+	l.clock.Advance(time.Hour)
+	r := l.open("GET", "/v1/elections/planner?wait=60s", "", "If-None-Match", `"1"`)
+	var w wire.Lease
+	if err := json.NewDecoder(r.Body).Decode(&w); err != nil || w.Revision != 2 || w.State != leadership.Vacant {
+		t.Errorf("%s %+v, %v; want the recorded end of the lease", r.Status, w, err)
+	}
+}
+
+func TestACandidateThatWaitsLeadsAfterARelease(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	lease := l.lead("ann")
+	answered := make(chan *http.Response, 1)
+	go func() {
+		answered <- l.open("POST", "/v1/elections/planner:acquire", `{"candidateId":"bob","wait":"60s"}`)
+	}()
+	l.untilWaiting()
+	l.clock.Advance(time.Second)
+	l.release(lease)
+	r := <-answered
+	var g wire.Grant
+	if err := json.NewDecoder(r.Body).Decode(&g); err != nil || g.LeaderID != "bob" || g.FencingToken != 2 || g.Key == "" || g.WaitedMs != 1000 {
+		t.Errorf("%s %+v, %v", r.Status, g, err)
+	}
+}
+
+func TestATickRecordsWhatRanOutUnseen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.acquire()
+	w.clock.Advance(time.Hour)
+	for _, want := range []int{1, 0} {
+		var tick wire.Tick
+		if w.do("POST", "/v1/maintenance:tick", "").into(t, &tick); tick.Expired != want || tick.Announced != 0 {
+			t.Errorf("%+v, want %d expired", tick, want)
+		}
+	}
+	if l := w.do("GET", "/v1/elections/planner", "").lease(t); l.State != leadership.Vacant || l.Revision != 2 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestAReadSaysHowOldItMayBe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.acquire()
+	w.do("GET", "/v1/elections/planner", "")
+	w.clock.Advance(1500 * time.Millisecond)
+	a := w.do("GET", "/v1/elections/planner", "")
+	if l := a.lease(t); a.header.Get("Age") != "2" || l.MaxStalenessMs != 5000 || *l.ExpiresInMs != 28_500 {
+		t.Errorf("Age %s of %s", a.header.Get("Age"), a.body)
+	}
+	strong := w.do("GET", "/v1/elections/planner?consistency=strong", "")
+	if l := strong.lease(t); strong.header.Get("Age") != "" || l.MaxStalenessMs != 0 {
+		t.Errorf("Age %s of %s", strong.header.Get("Age"), strong.body)
+	}
+}

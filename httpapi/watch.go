@@ -1,0 +1,149 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+	"regent/leadership/notify"
+)
+
+// watch streams the events of one election: from a cursor what came after it, else how things are and then what comes. An election that was
+// never seen has nothing to tell yet.
+func (a *api) watch(w http.ResponseWriter, r *http.Request) error {
+	request, err := watchRequest(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.patience(w, r, 0)
+	defer cancel()
+	reading, watch, err := a.service.Watch(ctx, request)
+	if err != nil {
+		return err
+	}
+	defer watch.Close()
+	var first []message
+	if !request.Resume && reading.Revision > 0 {
+		first = []message{{streamID(reading.Revision), wire.StreamSnapshot, wire.NewReading(reading)}}
+	}
+	missed, err := watch.Ready(ctx)
+	if err != nil {
+		return err
+	}
+	from := watching{watch}
+	return a.stream(w, r, from, append(first, from.messages(missed)...))
+}
+
+// watchRequest reads what a stream is to tell. The header is what a reader sends that was cut off, and the parameter what it began with.
+func watchRequest(r *http.Request) (leadership.WatchRequest, error) {
+	request := leadership.WatchRequest{Election: election(r)}
+	values, err := query(r, "after")
+	if err != nil {
+		return request, err
+	}
+	id, err := lastEventID(r)
+	switch {
+	case err != nil:
+	case id != "":
+		request.Resume = true
+		request.After, err = wire.ParseLastEventID(id)
+	default:
+		request.Resume = values.Has("after")
+		request.After, err = revision(values, "after")
+	}
+	return request, err
+}
+
+// watching is the source of a stream of one election.
+type watching struct{ *notify.Watch }
+
+func (w watching) next(ctx context.Context) ([]message, error) {
+	events, err := w.Next(ctx)
+	return w.messages(events), err
+}
+
+func (w watching) cursor() string { return streamID(w.After()) }
+
+func (w watching) messages(events []leadership.Event) []message {
+	messages := make([]message, len(events))
+	for i, e := range events {
+		messages[i] = message{id: streamID(e.Revision), data: wire.NewEvent(e)}
+	}
+	return messages
+}
+
+func streamID(r leadership.Revision) string { return strconv.FormatInt(int64(r), 10) }
+
+// allEvents streams the events of all elections: from a cursor what came after it, else how things are and then what comes.
+func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
+	prefix, after, err := feedCursor(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.patience(w, r, 0)
+	defer cancel()
+	f, err := a.service.Feed(ctx, prefix, after) // before the census, so that nothing happens between the two
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var first []message
+	if after.IsZero() {
+		if first, err = a.snapshots(ctx, prefix, f.Cursor()); err != nil {
+			return err
+		}
+	}
+	return a.stream(w, r, feeding{f}, first)
+}
+
+// feedCursor reads what a stream of all elections is to tell of, and from where it goes on.
+func feedCursor(r *http.Request) (prefix string, after notify.Cursor, err error) {
+	values, err := query(r, "prefix", "after")
+	if err != nil {
+		return "", after, err
+	}
+	field, id := "after", values.Get("after")
+	if last, err := lastEventID(r); err != nil {
+		return "", after, err
+	} else if last != "" {
+		field, id = wire.LastEventIDHeader, last
+	}
+	if id != "" || values.Has("after") {
+		if after, err = notify.ParseCursor(id); err != nil {
+			return "", after, wrong(field, "%v", err)
+		}
+	}
+	return values.Get("prefix"), after, nil
+}
+
+// snapshots are all elections as they are. Only the last message has the cursor: a reader that was cut off before it begins anew.
+func (a *api) snapshots(ctx context.Context, prefix string, cursor notify.Cursor) ([]message, error) {
+	census, err := a.service.Census(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var messages []message
+	for _, l := range census.Leases {
+		if !l.Deleted {
+			messages = append(messages, message{name: wire.StreamSnapshot, data: wire.NewLease(l)})
+		}
+	}
+	start := wire.StreamStart{Elections: len(messages)}
+	return append(messages, message{cursor.String(), wire.StreamReady, start}), nil
+}
+
+// feeding is the source of a stream of all elections.
+type feeding struct{ *notify.Feed }
+
+func (f feeding) next(ctx context.Context) ([]message, error) {
+	items, err := f.Next(ctx)
+	messages := make([]message, len(items))
+	for i, item := range items {
+		messages[i] = message{id: item.Cursor.String(), data: wire.NewEvent(item.Event)}
+	}
+	return messages, err
+}
+
+func (f feeding) cursor() string { return f.Cursor().String() }

@@ -13,6 +13,7 @@ import (
 	"regent/httpapi"
 	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/store/memory"
 )
 
@@ -56,18 +57,18 @@ func TestEachCodeHasAnExitCode(t *testing.T) {
 func refusing(t *testing.T, err error) []string {
 	t.Helper()
 	leases := memory.New(memory.Config{})
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: failing{leadership.New(leases), err}}))
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: failing{newTestInstance(t, instance.Config{Store: leases}), err}}))
 	t.Cleanup(server.Close)
 	return []string{"REGENT_SERVER=" + server.URL}
 }
 
 type failing struct {
-	*leadership.Service
+	*instance.Instance
 	err error
 }
 
-func (f failing) Get(context.Context, leadership.Election) (leadership.Lease, error) {
-	return leadership.Lease{}, f.err
+func (f failing) Read(context.Context, leadership.ReadRequest) (leadership.Reading, error) {
+	return leadership.Reading{}, f.err
 }
 
 func TestAStoreThatIsAwayIsUnreachable(t *testing.T) {

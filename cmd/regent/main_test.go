@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"regent/httpapi"
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/store/memory"
 )
 
@@ -76,9 +78,32 @@ func (c *clock) advance(d time.Duration) {
 func startServer(t *testing.T, c *clock) []string {
 	t.Helper()
 	leases := memory.New(memory.Config{Now: c.Now})
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: leadership.New(leases)}))
+	start := c.Now()
+	inst := newTestInstance(t, instance.Config{Store: leases, Now: func() time.Duration { return c.Now().Sub(start) }})
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: inst}))
 	t.Cleanup(server.Close)
 	return []string{"REGENT_SERVER=" + server.URL}
+}
+
+// newTestInstance returns the only instance on a store, until the test ends.
+func newTestInstance(t *testing.T, c instance.Config) *instance.Instance {
+	t.Helper()
+	c.Alone = true
+	inst, err := instance.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		inst.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return inst
 }
 
 // testKey is a key of tests: the same byte all over.

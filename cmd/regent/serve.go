@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,13 +22,15 @@ import (
 	"regent/httpapi"
 	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/notify/pubsub"
 	"regent/store"
 )
 
 func (c *cli) serveCommand() *cobra.Command {
 	var s serviceSettings
 	cmd := &cobra.Command{
-		Use:   "serve [--listen HOST:PORT] [--store STORE]",
+		Use:   "serve [--listen HOST:PORT] [--store STORE] [--events TOPIC]",
 		Short: "Run the service",
 		Long: `Run the service until SIGINT or SIGTERM, which lets calls under way finish; a second signal ends it at once.
 If the store has failed for good it ends by itself, with exit code 5, for a supervisor to start it again.
@@ -37,6 +40,10 @@ Stores:
   bolt:PATH                                    one local file, for one process
   firestore:PROJECT[/DATABASE]                 Firestore
   spanner:projects/P/instances/I/databases/D   Spanner; prepare it once with 'regent migrate'
+
+Events:
+  none                                         they stay in this process; right for memory: and bolt:
+  projects/P/topics/T                          a Pub/Sub topic, by which the instances on one store hear of each other, and others of them
 
 PORT, as Cloud Run sets it, means 0.0.0.0:PORT unless an address is given. With a variable such as SPANNER_EMULATOR_HOST set,
 serve needs --dev to start; with --dev it serves this machine only.`,
@@ -49,12 +56,25 @@ serve needs --dev to start; with --dev it serves this machine only.`,
 			return c.serve(cmd.Context(), settled)
 		},
 	}
+	s.addTo(c, cmd)
+	return cmd
+}
+
+// addTo gives serve its flags.
+func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.listen, "", "HOST:PORT", parseText}, "listen", "where to serve (default "+defaultListen+")")
 	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "what keeps the leases (default: a bolt file in the user's state folder)")
+	cmd.Flags().Var(&value[string]{&s.events, "", "TOPIC", parseText}, "events", "where changes are announced (default "+noEvents+")")
+	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "for how long events are kept, 1h or more (default 720h)")
+	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read may be that does not ask for consistency=strong, 10s at most (default 5s)")
+	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "after how long a stream of events ends, for its reader to resume; less than what stands before this service lets a request last (default 4m30s)")
 	cmd.Flags().BoolVar(&s.dev, "dev", false, "allow emulators, and serve this machine only")
 	c.from(cmd, "listen", "REGENT_LISTEN")
 	c.from(cmd, "store", "REGENT_STORE")
-	return cmd
+	c.from(cmd, "events", "REGENT_EVENTS")
+	c.from(cmd, "history", "REGENT_HISTORY")
+	c.from(cmd, "cache-expiry", "REGENT_CACHE_EXPIRY")
+	c.from(cmd, "stream-limit", "REGENT_STREAM_LIMIT")
 }
 
 // serve runs the service until ctx ends, a signal comes, or the store has failed for good.
@@ -72,22 +92,22 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 		return fmt.Errorf("%w; choose another address with --listen", err)
 	}
 	defer listener.Close()
-	leases, err := c.openStore(ctx, s.store)
+	leases, err := c.openStore(ctx, s)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.serveStore(ctx, log, listener, s.store, leases), leases.Close())
+	return errors.Join(c.serveStore(ctx, log, listener, s, leases), leases.Close())
 }
 
-func (c *cli) openStore(ctx context.Context, spec string) (leadership.Store, error) {
-	if path, ok := strings.CutPrefix(spec, "bolt:"); ok {
+func (c *cli) openStore(ctx context.Context, s serviceSettings) (leadership.Store, error) {
+	if path, ok := strings.CutPrefix(s.store, "bolt:"); ok {
 		if err := c.makeStateFolder(path); err != nil {
 			return nil, err
 		}
 	}
-	leases, err := store.Open(ctx, spec)
+	leases, err := store.Open(ctx, s.store, store.Config{History: s.history})
 	if err != nil {
-		return nil, storeError{spec, err}
+		return nil, storeError{s.store, err}
 	}
 	return leases, nil
 }
@@ -103,12 +123,24 @@ func (c *cli) makeStateFolder(path string) error {
 	return nil
 }
 
-func (c *cli) serveStore(ctx context.Context, log *slog.Logger, listener net.Listener, spec string, leases leadership.Store) error {
-	ready := &readiness{store: leases}
-	server, hurry := newServer(httpapi.New(httpapi.Config{Service: leadership.New(leases), Log: log, Ready: ready.check}), log)
+// serveStore serves until ctx ends, or the store or the server has failed.
+func (c *cli) serveStore(ctx context.Context, log *slog.Logger, listener net.Listener, s serviceSettings, leases leadership.Store) error {
+	inst, err := c.newInstance(ctx, log, s, leases)
+	if err != nil {
+		return err
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		inst.Run(background)
+	}()
+	defer func() { cancel(); <-ended }()
+	ready := &readiness{store: leases, instance: inst}
+	server, hurry := newServer(httpapi.New(httpapi.Config{Service: inst, Log: log, Ready: ready.check, StreamLimit: s.streamLimit}), log)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
-	c.greet(log, listener.Addr(), spec)
+	c.greet(log, listener.Addr(), s)
 	var failure error
 	select {
 	case err := <-done:
@@ -118,9 +150,42 @@ func (c *cli) serveStore(ctx context.Context, log *slog.Logger, listener net.Lis
 	case <-ctx.Done():
 	}
 	ready.drain()
-	err := shutdown(server, hurry, finishTimeout, answerTimeout)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		inst.Drain(background, wire.Draining)
+	}()
+	err = shutdown(server, hurry, finishTimeout, answerTimeout)
 	<-done
+	<-drained
 	return errors.Join(failure, err)
+}
+
+// newInstance makes what serves, with a name that no other instance has.
+func (c *cli) newInstance(ctx context.Context, log *slog.Logger, s serviceSettings, leases leadership.Store) (*instance.Instance, error) {
+	config := instance.Config{Store: leases, Name: instanceName(c.env), Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: log}
+	if s.events != noEvents {
+		bus, err := pubsub.Open(ctx, pubsub.Config{Topic: s.events, Instance: config.Name, Log: log})
+		if err != nil {
+			return nil, err
+		}
+		config.Bus = bus
+	}
+	return instance.New(config)
+}
+
+// instanceName is the revision of the service as Cloud Run tells it, where every machine is called localhost, or else the machine's name,
+// and a part that makes it this process's own.
+func instanceName(env map[string]string) string {
+	host, _ := os.Hostname()
+	name := strings.Map(func(r rune) rune {
+		if leadership.CandidateID(r).Validate() != nil {
+			return '-'
+		}
+		return r
+	}, cmp.Or(env["K_REVISION"], host, "regent"))
+	const enough = 64
+	return name[:min(len(name), enough)] + "-" + strings.ToLower(rand.Text())
 }
 
 // newServer returns a server and what makes its calls hurry: they wait for the store no longer, and answer.
@@ -147,9 +212,9 @@ func brokenError(ctx context.Context, leases leadership.Store) error {
 }
 
 // greet says where the service is and where it keeps its leases.
-func (c *cli) greet(log *slog.Logger, address net.Addr, store string) {
-	log.Info("serving", "address", address.String(), "store", store, "version", currentBuild().Version)
-	if strings.HasPrefix(store, "memory:") {
+func (c *cli) greet(log *slog.Logger, address net.Addr, s serviceSettings) {
+	log.Info("serving", "address", address.String(), "store", s.store, "events", s.events, "version", currentBuild().Version)
+	if strings.HasPrefix(s.store, "memory:") {
 		log.Warn("the leases are in memory: a restart forgets them, and their fencing tokens start from 1 again")
 	}
 	if host, _, err := net.SplitHostPort(address.String()); err == nil && !isLoopback(host) {
@@ -160,10 +225,10 @@ func (c *cli) greet(log *slog.Logger, address net.Addr, store string) {
 	}
 }
 
-// Of the 10 seconds that Cloud Run grants, these leave 2 for the store to close.
+// Of the 10 seconds that Cloud Run grants, these leave 2 for what goes on in the background to finish, and more for the store to close.
 const (
-	finishTimeout = 6 * time.Second // for calls under way to finish
-	answerTimeout = 2 * time.Second // and then, for those that still wait for the store, to answer without it
+	finishTimeout = 4 * time.Second // for calls under way to finish
+	answerTimeout = time.Second     // and then, for those that still wait for the store, to answer without it
 )
 
 // shutdown lets calls under way finish. After a time it tells those that are left to hurry, and cuts off whatever does not answer then.
@@ -181,6 +246,7 @@ func shutdown(server *http.Server, hurry func(), finish, answer time.Duration) e
 // readiness says whether calls should be sent here.
 type readiness struct {
 	store    leadership.Store
+	instance *instance.Instance
 	draining atomic.Bool
 }
 
@@ -190,12 +256,12 @@ func (r *readiness) drain() { r.draining.Store(true) }
 const readyTimeout = 2 * time.Second
 
 // check asks the store for as little as shows that it answers.
-func (r *readiness) check(ctx context.Context) error {
+func (r *readiness) check(ctx context.Context) (degraded string, err error) {
 	if r.draining.Load() {
-		return &leadership.Error{Code: wire.Draining}
+		return "", &leadership.Error{Code: wire.Draining}
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	_, err := r.store.List(ctx, "", "", 1)
-	return err
+	_, err = r.store.List(ctx, "", "", 1)
+	return r.instance.Degraded(), err
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"regent/leadership/notify/pubsub"
 )
 
 // serviceSettings are where serve listens and where it keeps the leases. As the flags give them, an empty text is a setting that
@@ -14,8 +17,16 @@ import (
 type serviceSettings struct {
 	listen string // HOST:PORT
 	store  string // see store.Open
+	events string // see pubsub.ParseTopic, or noEvents
 	dev    bool
+
+	history     time.Duration // see store.Config
+	cacheExpiry time.Duration // see instance.Config
+	streamLimit time.Duration // see httpapi.Config
 }
+
+// noEvents says that events stay in their process.
+const noEvents = "none"
 
 const defaultListen = "127.0.0.1:8080"
 
@@ -28,7 +39,27 @@ func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error)
 	if err := s.refuseEmulators(env); err != nil {
 		return s, err
 	}
+	if s, err = s.withEvents(); err != nil {
+		return s, err
+	}
 	return s.withStore(env)
+}
+
+// withEvents settles where events are announced.
+func (s serviceSettings) withEvents() (serviceSettings, error) {
+	s.events = cmp.Or(s.events, noEvents)
+	if s.events == noEvents {
+		return s, nil
+	}
+	if _, _, err := pubsub.ParseTopic(s.events); err != nil {
+		return s, usagef("--events %s: %w; or give %s, and events stay in this process", s.events, err, noEvents)
+	}
+	return s, nil
+}
+
+// local says whether the store belongs to this process alone.
+func (s serviceSettings) local() bool {
+	return strings.HasPrefix(s.store, "memory:") || strings.HasPrefix(s.store, "bolt:")
 }
 
 // withListen settles the address. Cloud Run says by PORT where it expects a service, and reaches it from outside the container.

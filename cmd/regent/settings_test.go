@@ -10,13 +10,14 @@ import (
 
 	"regent/httpapi"
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/store/memory"
 )
 
 // serverWith returns the URL of a server that knows one election.
 func serverWith(t *testing.T, e leadership.Election) string {
 	t.Helper()
-	service := leadership.New(memory.New(memory.Config{}))
+	service := newTestInstance(t, instance.Config{Store: memory.New(memory.Config{})})
 	if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: e}); err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +57,10 @@ func TestAWrongVariableIsNamed(t *testing.T) {
 		{"REGENT_KEY=short", "acquire e --candidate a"},
 		{"REGENT_LISTEN=8080", "serve --store memory:"},
 		{"PORT=http", "serve --store memory:"},
+		{"REGENT_EVENTS=changes", "serve --store memory:"},
+		{"REGENT_HISTORY=1m", "serve --store memory:"},
+		{"REGENT_CACHE_EXPIRY=11s", "serve --store memory:"},
+		{"REGENT_STREAM_LIMIT=0s", "serve --store memory:"},
 	} {
 		name, value, _ := strings.Cut(c.variable, "=")
 		r := regent(t, []string{c.variable}, c.args).want(t, exitUsage)
@@ -176,16 +181,17 @@ func text(k *leadership.Key) string {
 func TestReadinessIsTheStoresUntilTheServiceDrains(t *testing.T) {
 	t.Parallel()
 	leases := memory.New(memory.Config{})
-	r := &readiness{store: leases}
-	if err := r.check(t.Context()); err != nil {
+	inst := newTestInstance(t, instance.Config{Store: leases})
+	r := &readiness{store: leases, instance: inst}
+	if _, err := r.check(t.Context()); err != nil {
 		t.Errorf("a store that answers: %v", err)
 	}
 	r.drain()
-	if err := r.check(t.Context()); !unreachable(err) || errors.Is(err, leadership.StoreUnavailable) {
+	if _, err := r.check(t.Context()); !unreachable(err) || errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("while draining: %v", err)
 	}
 	leases.Close()
-	if err := (&readiness{store: leases}).check(t.Context()); !errors.Is(err, leadership.StoreUnavailable) {
+	if _, err := (&readiness{store: leases, instance: inst}).check(t.Context()); !errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("a store that is closed: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/instance"
 	"regent/store/memory"
 )
 
@@ -62,7 +63,7 @@ func TestCallsThatHangInTheStoreAreAnsweredBeforeTheEnd(t *testing.T) {
 	listener, entered := listen(t), make(chan struct{})
 	var log strings.Builder
 	logger := newLog(&log)
-	api := httpapi.New(httpapi.Config{Service: leadership.New(hanging{memory.New(memory.Config{}), entered}), Log: logger, RequestTimeout: time.Hour})
+	api := httpapi.New(httpapi.Config{Service: newTestInstance(t, instance.Config{Store: hanging{memory.New(memory.Config{}), entered}}), Log: logger, RequestTimeout: time.Hour})
 	server, hurry := newServer(api, logger)
 	go server.Serve(listener)
 	answer := make(chan error, 1)
@@ -102,7 +103,7 @@ func (failed) List(context.Context, string, leadership.Election, int) (leadershi
 func TestAStoreThatHasFailedForGoodEndsTheService(t *testing.T) {
 	t.Parallel()
 	c := newCLI(system{out: io.Discard, err: io.Discard})
-	err := c.serveStore(t.Context(), slog.New(slog.DiscardHandler), listen(t), "fake:", failed{memory.New(memory.Config{})})
+	err := c.serveStore(t.Context(), slog.New(slog.DiscardHandler), listen(t), serviceSettings{store: "fake:", events: noEvents}, failed{memory.New(memory.Config{})})
 	if code := exitCode(err); code != exitUnreachable {
 		t.Errorf("exit code %d, want %d", code, exitUnreachable)
 	}
@@ -115,7 +116,7 @@ func TestAnAddressThatOthersCanReachIsWarnedAbout(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{"127.0.0.1": false, "127.0.0.9": false, "::1": false, "0.0.0.0": true, "::": true, "192.0.2.1": true} {
 		var log strings.Builder
-		newCLI(system{err: io.Discard}).greet(newLog(&log), &net.TCPAddr{IP: net.ParseIP(address), Port: 8080}, "bolt:x")
+		newCLI(system{err: io.Discard}).greet(newLog(&log), &net.TCPAddr{IP: net.ParseIP(address), Port: 8080}, serviceSettings{store: "bolt:x"})
 		if got := strings.Contains(log.String(), `"WARNING","message":"there is no authentication yet`); got != want {
 			t.Errorf("%s: warned: %t, want %t: %s", address, got, want, log.String())
 		}

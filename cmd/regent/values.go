@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/cache"
 )
 
 // value is a flag that is refused while the command line is read, with the flag's name, rather than by the server later.
@@ -112,4 +113,28 @@ func parseFormat(text string) (format, error) {
 		return f, nil
 	}
 	return "", errors.New("it is table or json")
+}
+
+func parseHistory(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < leadership.MinHistory {
+		return 0, fmt.Errorf("it is a duration of %v or more, such as 720h", leadership.MinHistory)
+	}
+	return d, nil
+}
+
+func parseCacheExpiry(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > cache.MaxExpiry {
+		return 0, fmt.Errorf("it is a duration above 0s, and %v at most", cache.MaxExpiry)
+	}
+	return d, nil
+}
+
+func parseStreamLimit(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Second {
+		return 0, errors.New("it is a duration of 1s or more, such as 4m30s")
+	}
+	return d, nil
 }

@@ -149,7 +149,9 @@ type course struct {
 const tick = 50 * time.Millisecond // coarse, so that much happens at the same instant
 
 // some is a random time of less than so many ticks.
-func some(random *rand.Rand, ticks int) time.Duration { return time.Duration(random.IntN(ticks)) * tick }
+func some(random *rand.Rand, ticks int) time.Duration {
+	return time.Duration(random.IntN(ticks)) * tick
+}
 
 func newCourse(t *testing.T, seed uint64) *course {
 	c := &course{t: t, seed: seed, end: 2 * time.Minute}
@@ -174,10 +176,12 @@ func (c *course) newNode(start time.Time) *node {
 	}
 	size := []int{0, 3}[c.seed%2] // sometimes there is not room for all
 	var err error
-	n.Cache, err = cache.New(cache.Config{Size: size, Expiry: 3 * time.Second, Now: func() time.Duration { return time.Since(start) },
+	n.Cache, err = cache.New(cache.Config{
+		Size: size, Expiry: 3 * time.Second, Now: func() time.Duration { return time.Since(start) },
 		Get: func(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
 			return get(ctx, truths[e], rand.New(rand.NewPCG(c.seed, uint64(n.gets.Add(1)))))
-		}})
+		},
+	})
 	if err != nil {
 		c.t.Fatal(err)
 	}

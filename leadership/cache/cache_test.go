@@ -148,14 +148,20 @@ func (w *world) read(known leadership.Revision) leadership.Reading {
 
 // background begins a read, and returns its outcome once it has ended.
 func (w *world) background(known leadership.Revision) (outcome func() (leadership.Reading, error)) {
+	var mu sync.Mutex
 	var reading leadership.Reading
 	err := errors.New("the read has not ended")
 	go func() {
-		reading, err = w.Read(w.t.Context(), leadership.ReadRequest{Election: election, Known: known})
+		r, e := w.Read(w.t.Context(), leadership.ReadRequest{Election: election, Known: known})
+		mu.Lock()
+		defer mu.Unlock()
+		reading, err = r, e
 	}()
 	synctest.Wait()
 	return func() (leadership.Reading, error) {
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		return reading, err
 	}
 }
@@ -202,7 +208,7 @@ func TestTheStoreIsAskedOnceWithinTheExpiry(t *testing.T) {
 			}
 		}
 		w.wantGets(1)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if got := w.read(0); got.Age != 2*time.Second {
 			t.Errorf("past the expiry the age is %v, want that of another read, 2s", got.Age)
 		}
@@ -242,7 +248,7 @@ func TestAnEntryIsOverWhenItsLeaseMayHaveEnded(t *testing.T) {
 					t.Errorf("got %v left of the lease and %v of the delay, want 1ns of one", got.ExpiresIn, got.LockedFor)
 				}
 				w.wantGets(1)
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				w.stores(held(7, time.Hour)) // renewed through another instance, say
 				if got := w.read(0); got.State != leadership.Held {
 					t.Errorf("got %s, want what the store has", got.State)
@@ -373,7 +379,7 @@ func TestPastTheBoundAFailingStoreIsAnErrorAndNeverOldData(t *testing.T) {
 		w.fails(down)
 		time.Sleep(cache.DefaultExpiry - 1)
 		w.wantRevision(w.read(0), 7)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: election}); !errors.Is(err, down) || got != (leadership.Reading{}) {
 			t.Errorf("got %+v and %v, want only the store's error", got, err)
 		}
@@ -597,6 +603,7 @@ func TestAReadThatHasTheNewsSparesThoseWhoComeAfterTheWaitForTheNext(t *testing.
 		time.Sleep(time.Second)
 		w.background(0) // is answered a second later than the first
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if got, err := w.background(0)(); err != nil || got.Revision != 8 || got.Age != 2*time.Second {
 			t.Errorf("got revision %d of age %v, %v; want at once what the first read had", got.Revision, got.Age, err)
 		}

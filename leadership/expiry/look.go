@@ -3,7 +3,6 @@ package expiry
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -65,7 +64,7 @@ func (l *Lookout) conclude(t *term, lease leadership.Lease, err error) (ok bool)
 		return true
 	case (unanswered || early) && t.failed+1 < maxFailed:
 		t.failed++
-		t.due = now + pause(t.failed) + rand.N(l.jitter)
+		t.due = now + pause(t.failed)
 		l.enqueue(t)
 		return true
 	}

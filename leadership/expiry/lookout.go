@@ -15,7 +15,7 @@ import (
 // Config is how a Lookout is made. Expire is required.
 type Config struct {
 	// Expire records that the election's lease has run out, if it has, and returns the election as it then is. It must heed its ctx. The
-	// method of leadership.Service does it.
+	// method of leadership.Service does it. A lease that is held after all is forgotten, unless Expire lets the Lookout Learn it.
 	Expire func(context.Context, leadership.Election) (leadership.Lease, error)
 	// Now is a clock that never goes back, that nobody can set, and that runs while the machine is suspended; nil for boottime.Now.
 	Now func() time.Duration

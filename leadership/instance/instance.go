@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -51,6 +52,7 @@ type Instance struct {
 	expiry  *expiry.Lookout
 	relay   *relay.Relay // nil without a bus
 	bus     Bus
+	log     *slog.Logger
 	now     func() time.Duration
 }
 
@@ -59,7 +61,7 @@ func New(c Config) (*Instance, error) {
 	if c.Now == nil {
 		c.Now = boottime.Now
 	}
-	i := &Instance{bus: c.Bus, now: c.Now}
+	i := &Instance{bus: c.Bus, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
 	i.service = leadership.New(c.Store, publisher{i})
 	i.hub = notify.New(notify.Config{History: i.service, Live: c.Alone})
 	var err error
@@ -89,8 +91,8 @@ func (i *Instance) Run(ctx context.Context) {
 	all.Go(func() { i.hub.Run(ctx) })
 	all.Go(func() { i.expiry.Run(ctx) })
 	if i.bus != nil {
-		all.Go(func() { i.relay.Run(ctx) })
-		all.Go(func() { i.bus.Run(ctx, i.heard, i.hub.SetLive) })
+		all.Go(func() { i.note(i.relay.Run(ctx)) })
+		all.Go(func() { i.note(i.bus.Run(ctx, i.heard, i.hub.SetLive)) })
 	}
 	all.Go(func() {
 		<-ctx.Done()
@@ -100,6 +102,13 @@ func (i *Instance) Run(ctx context.Context) {
 		i.cache.Wait()
 	})
 	all.Wait()
+}
+
+// note logs what could not be finished at the end.
+func (i *Instance) note(err error) {
+	if err != nil {
+		i.log.Warn("something was left undone", "cause", err)
+	}
 }
 
 // Drain lets nobody stand in line, wait or watch any more: those who do are answered with the cause, except for who is just being granted a

@@ -2,11 +2,7 @@
 
 package bolt
 
-import "time"
+import "regent/leadership/boottime"
 
-// machineClock counts from the start of the process, on the clock that Go calls monotonic. It has no boot id, so every start counts as
-// another boot.
-func machineClock() Clock {
-	start := time.Now()
-	return Clock{SinceBoot: func() time.Duration { return time.Since(start) }}
-}
+// machineClock counts from the start of the process and has no boot id, so every start counts as another boot.
+func machineClock() Clock { return Clock{SinceBoot: boottime.Now} }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"regent/emulators"
 	"regent/leadership"
 )
 
@@ -22,20 +20,14 @@ const (
 // Two processes on one store (one where a store takes no more), 32 candidates, 20 elections: in every round each election has one
 // winner, everybody else hears LEASE_HELD and nothing else, and the tokens of an election rise by one from round to round.
 func TestManyCandidatesAtTwoServersElectOneLeaderEach(t *testing.T) {
-	t.Run("bolt", func(t *testing.T) {
-		contend(t, serve(t, nil, "--store", "bolt:"+filepath.Join(t.TempDir(), "regent.db")))
-	})
+	t.Run("bolt", func(t *testing.T) { contend(t, inBolt(t).serve(t)) })
 	t.Run("firestore", func(t *testing.T) {
-		env := []string{"FIRESTORE_EMULATOR_HOST=" + emulators.Firestore(t)}
-		args := []string{"--dev", "--store", "firestore:" + emulators.Name(t)}
-		contend(t, serve(t, env, args...), serve(t, env, args...))
+		in := inFirestore(t)
+		contend(t, in.serve(t), in.serve(t))
 	})
 	t.Run("spanner", func(t *testing.T) {
-		env := []string{"SPANNER_EMULATOR_HOST=" + emulators.Spanner(t)}
-		spec := fmt.Sprintf("spanner:projects/%s/instances/test/databases/regent", emulators.Name(t))
-		migrate(t, env, spec)
-		args := []string{"--dev", "--store", spec}
-		contend(t, serve(t, env, args...), serve(t, env, args...))
+		in := inSpanner(t)
+		contend(t, in.serve(t), in.serve(t))
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -25,7 +24,7 @@ func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
 	if testing.Short() {
 		n = 25
 	}
-	spec := "bolt:" + filepath.Join(t.TempDir(), "regent.db")
+	in := inBolt(t)
 	book := &ledger{granted: make(map[grantID]leadership.CandidateID), released: make(map[leadership.Election]leadership.Token)}
 	clients := make([]*churner, killers)
 	for i := range clients {
@@ -33,14 +32,14 @@ func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 7))
 	for kill := range n {
-		s := serve(t, nil, "--store", spec)
+		s := in.serve(t)
 		book.check(t, s)
 		if t.Failed() {
 			t.Fatalf("after %d kills; the server says:\n%s", kill, s.log)
 		}
 		churn(t, s, clients, time.Duration(1+random.IntN(25))*time.Millisecond)
 	}
-	s := serve(t, nil, "--store", spec)
+	s := in.serve(t)
 	book.check(t, s)
 	for i := range contested {
 		book.compare(t, verifyHistory(t.Context(), t, s, electionName(i)))

@@ -19,34 +19,47 @@ import (
 	"regent/leadership/client"
 )
 
-// binary builds the program, once for all tests of this package.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "regent-test-*")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "regent")
-	cmd := exec.Command("go", "build", "-o", path, "regent/cmd/regent")
-	cmd.Stderr = os.Stderr
-	return path, cmd.Run()
-})
+// What is built, each once for all tests of this package.
+var (
+	regent = built("regent", "regent/cmd/regent")
+	mortal = built("mortal", "-tags", "failpoints", "regent/cmd/regent") // regent with failpoints
+	crowd  = built("crowd", "regent/test/crowd")
+)
+
+// binaries is where they are.
+var binaries = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "regent-test-*") })
+
+func built(name string, args ...string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		dir, err := binaries()
+		if err != nil {
+			return "", err
+		}
+		path := filepath.Join(dir, name)
+		cmd := exec.Command("go", append([]string{"build", "-o", path}, args...)...)
+		cmd.Stderr = os.Stderr
+		return path, cmd.Run()
+	})
+}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := binary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
+	if dir, err := binaries(); err == nil {
+		os.RemoveAll(dir)
 	}
 	os.Exit(code)
 }
 
-// program returns the path of the built program.
-func program(t testing.TB) string {
+// invoke returns a command of a program that is built for it, with the environment of a program that is tried.
+func invoke(t testing.TB, program func() (string, error), env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := binary()
+	path, err := program()
 	if err != nil {
 		t.Fatalf("build: %v", err)
 	}
-	return path
+	cmd := exec.Command(path, args...)
+	cmd.Env = environ(env...)
+	return cmd
 }
 
 // server is a running `regent serve`.
@@ -61,9 +74,7 @@ type server struct {
 // serve starts the program on a free port and waits until it serves. It is gone when the test ends.
 func serve(t testing.TB, env []string, args ...string) *server {
 	t.Helper()
-	cmd := exec.Command(program(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Env = environ(env...)
-	return start(t, cmd)
+	return start(t, invoke(t, regent, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
 }
 
 // environ is the environment of a program that is tried: ours, without what would change its behaviour, and with extra.
@@ -154,8 +165,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 // migrate prepares a store.
 func migrate(t testing.TB, env []string, spec string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(t), "migrate", "--store", spec)
-	cmd.Env = environ(env...)
+	cmd := invoke(t, regent, env, "migrate", "--store", spec)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("migrate: %v\n%s", err, out)
 	}

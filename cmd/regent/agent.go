@@ -24,15 +24,19 @@ func (f *candidateFlags) add(c *cli, cmd *cobra.Command) {
 
 func (c *cli) acquireCommand() *cobra.Command {
 	var who candidateFlags
-	var lease time.Duration
+	var lease, wait time.Duration
 	var metadata []byte
 	cmd := &cobra.Command{
 		Use:   "acquire ELECTION --candidate ID",
 		Short: "Ask to lead an election",
 		Long: `Ask to lead an election. If nobody leads it, the candidate does, until the lease ends; it keeps the lease by renewing it.
-Whoever lost the answer asks again with the same candidate and key, and gets the same lease. Without a key the server
-chooses one, and it is printed this once. If somebody else leads, the exit code is 3.`,
-		Example: "  regent acquire reports --candidate agent-1 --lease 30s --metadata '{\"address\":\"10.0.0.7:8080\"}'",
+Whoever lost the answer asks again with the same candidate and key, and gets the same lease. Without a key one is chosen,
+and it is printed this once. If somebody else leads, the exit code is 3.
+
+With --wait the candidate stands in line while somebody else leads, first come first served, and asks again while the server
+cannot be reached. If it does not lead when the time is over, the exit code is 6. Whoever is interrupted leaves the line.`,
+		Example: `  regent acquire reports --candidate agent-1 --lease 30s --metadata '{"address":"10.0.0.7:8080"}'
+  regent acquire reports --candidate agent-2 --wait 5m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := c.key(who.key)
 			if err != nil {
@@ -44,16 +48,22 @@ chooses one, and it is printed this once. If somebody else leads, the exit code 
 				Key:           key,
 				LeaseDuration: lease,
 				Metadata:      metadata,
-			})
+			}, wait)
 		},
 	}
 	who.add(c, cmd)
 	cmd.Flags().Var(&value[time.Duration]{&lease, "", "DURATION", parseLease}, "lease", "how long the lease lasts, from 1s to 24h (default: as the election is configured)")
 	cmd.Flags().Var(&value[[]byte]{&metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that the leader tells of itself, such as its address")
+	cmd.Flags().Var(&value[time.Duration]{&wait, "0s", "DURATION", parseWait}, "wait", "how long to stand in line while somebody else leads, up to 24h, or forever; --timeout comes on top")
+	c.complete(cmd, "wait", "30s", "5m", "forever")
 	return c.remote(cmd)
 }
 
-func (c *cli) acquire(ctx context.Context, r leadership.AcquireRequest) error {
+// acquire asks once or, with a wait, until it is over.
+func (c *cli) acquire(ctx context.Context, r leadership.AcquireRequest, wait time.Duration) error {
+	if wait > 0 {
+		return c.acquireWithin(ctx, r, wait)
+	}
 	return c.ask(ctx, func(ctx context.Context, server *client.Client) error {
 		grant, err := server.Acquire(ctx, r)
 		if err != nil {

@@ -22,6 +22,7 @@ const (
 	exitHeld        = 3
 	exitLost        = 4
 	exitUnreachable = 5
+	exitTimedOut    = 6
 )
 
 // usageError is a mistake in the command line or in a setting.
@@ -57,6 +58,8 @@ func exitCode(err error) int {
 		return exitDone
 	case errors.As(err, new(usageError)), errors.Is(err, leadership.InvalidArgument):
 		return exitUsage
+	case errors.As(err, new(timedOut)):
+		return exitTimedOut
 	case errors.Is(err, leadership.LeaseHeld), errors.Is(err, leadership.TokenStale):
 		return exitHeld
 	case errors.Is(err, leadership.LeaseLost):

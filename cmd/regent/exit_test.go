@@ -46,6 +46,7 @@ func TestEachCodeHasAnExitCode(t *testing.T) {
 		usagef("something"):              exitUsage,
 		context.DeadlineExceeded:         exitUnreachable,
 		usagef("key: %w", net.ErrClosed): exitUsage,
+		timedOut{leadership.LeaseHeld}:   exitTimedOut,
 	} {
 		if got := exitCode(err); got != code {
 			t.Errorf("%v: exit code %d, want %d", err, got, code)
@@ -89,7 +90,7 @@ func TestAServerThatIsNotThereIsUnreachable(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	for _, args := range []string{"status e", "list", "history e", "acquire e --candidate a", "check e --token 1"} {
+	for _, args := range []string{"status e", "list", "history e", "acquire e --candidate a", "acquire e --candidate a --wait 1ms", "check e --token 1", "watch e", "watch --all"} {
 		r := regent(t, nil, args+" --server http://"+address).want(t, exitUnreachable)
 		if !strings.Contains(r.err, address) || !strings.Contains(r.err, "regent serve") {
 			t.Errorf("%s: %q; want the address and what to do", args, r.err)

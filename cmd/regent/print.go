@@ -52,13 +52,13 @@ func (c *cli) printTable(rows [][]string) error {
 	return w.Flush()
 }
 
-// printGrant prints the lease, and the key if the server chose it. A lease that could not be printed is held all the same, and whoever
+// printGrant prints the lease, and the key if its candidate did not bring it. A lease that could not be printed is held all the same, and whoever
 // acquired it has to hear so even where an unread standard output is no error.
 func (c *cli) printGrant(g leadership.Grant, withKey bool) error {
 	err := c.printGranted(g, withKey)
 	switch {
 	case err != nil && withKey:
-		return fmt.Errorf("the lease is held, but could not be printed (%v), and the key that the server chose is lost: it ends by itself in %v", err, g.ExpiresIn)
+		return fmt.Errorf("the lease is held, but could not be printed (%v), and its key is lost: it ends by itself in %v", err, g.ExpiresIn)
 	case err != nil:
 		return fmt.Errorf("the lease is held, but could not be printed (%v); the same command, with the same key, prints it again", err)
 	case withKey:
@@ -68,15 +68,17 @@ func (c *cli) printGrant(g leadership.Grant, withKey bool) error {
 }
 
 func (c *cli) printGranted(g leadership.Grant, withKey bool) error {
-	if !withKey {
-		return c.printLease(g.Lease)
+	w := wire.NewGrant(g)
+	rows := leaseRows(g.Lease)
+	if withKey {
+		rows = append(rows, []string{"key", w.Key})
+	} else {
+		w.Key = ""
 	}
 	if c.output == document {
-		return printDocuments(c, []leadership.Grant{g}, func(g leadership.Grant) wire.Grant {
-			return wire.Grant{Lease: wire.NewLease(g.Lease), Key: g.Key.Text()}
-		})
+		return printDocuments(c, []wire.Grant{w}, func(w wire.Grant) wire.Grant { return w })
 	}
-	return c.printTable(append(leaseRows(g.Lease), []string{"key", g.Key.Text()}))
+	return c.printTable(rows)
 }
 
 func (c *cli) printLease(l leadership.Lease) error {

@@ -45,12 +45,21 @@ func (c *cli) remote(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// ask calls the server, within the timeout. The server's address is parsed here and not with the flags, because the flag library repeats what
-// it cannot parse, and there may be a password in it. The timeout is the only one, so that a long one is not cut short by the client's own.
-func (c *cli) ask(ctx context.Context, call func(context.Context, *client.Client) error) error {
+// connect returns a client of the server. The server's address is parsed here and not with the flags, because the flag library repeats what
+// it cannot parse, and there may be a password in it. The client has no timeout of its own, which would cut a longer one short.
+func (c *cli) connect() (*client.Client, error) {
 	server, err := client.New(client.Config{Server: c.server, HTTP: &http.Client{}})
 	if err != nil {
-		return usagef("--server or REGENT_SERVER: %w", errors.Unwrap(err))
+		return nil, usagef("--server or REGENT_SERVER: %w", errors.Unwrap(err))
+	}
+	return server, nil
+}
+
+// ask calls the server, within the timeout.
+func (c *cli) ask(ctx context.Context, call func(context.Context, *client.Client) error) error {
+	server, err := c.connect()
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -125,10 +125,11 @@ func (c *cli) makeStateFolder(path string) error {
 
 // serveStore serves until ctx ends, or the store or the server has failed.
 func (c *cli) serveStore(ctx context.Context, log *slog.Logger, listener net.Listener, s serviceSettings, leases leadership.Store) error {
-	inst, err := c.newInstance(ctx, log, s, leases)
+	inst, closeBus, err := c.newInstance(ctx, log, s, leases)
 	if err != nil {
 		return err
 	}
+	defer closeBus()
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {
@@ -161,17 +162,19 @@ func (c *cli) serveStore(ctx context.Context, log *slog.Logger, listener net.Lis
 	return errors.Join(failure, err)
 }
 
-// newInstance makes what serves, with a name that no other instance has.
-func (c *cli) newInstance(ctx context.Context, log *slog.Logger, s serviceSettings, leases leadership.Store) (*instance.Instance, error) {
+// newInstance makes what serves, with a name that no other instance has. What it hears by is to be closed after it has run.
+func (c *cli) newInstance(ctx context.Context, log *slog.Logger, s serviceSettings, leases leadership.Store) (i *instance.Instance, closeBus func() error, err error) {
 	config := instance.Config{Store: leases, Name: instanceName(c.env), Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: log}
+	closeBus = func() error { return nil }
 	if s.events != noEvents {
 		bus, err := pubsub.Open(ctx, pubsub.Config{Topic: s.events, Instance: config.Name, Log: log})
 		if err != nil {
-			return nil, err
+			return nil, nil, fmt.Errorf("%w; check --events and the credentials, or give --events %s", err, noEvents)
 		}
-		config.Bus = bus
+		config.Bus, closeBus = bus, bus.Close
 	}
-	return instance.New(config)
+	i, err = instance.New(config)
+	return i, closeBus, err
 }
 
 // instanceName is the revision of the service as Cloud Run tells it, where every machine is called localhost, or else the machine's name,

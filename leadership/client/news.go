@@ -73,7 +73,8 @@ func (w *watcher) hearReady(m message) error {
 		return garbled(m, err)
 	}
 	if !validCursor(m.id) || start.Elections != len(w.waiting) {
-		return garbled(m, fmt.Errorf("after %d elections it says that there are %d, and has the id %s", len(w.waiting), start.Elections, wire.Quote(m.id)))
+		err := fmt.Errorf("after %d elections it says that there are %d, and has the id %s", len(w.waiting), start.Elections, wire.Quote(m.id))
+		return garbled(m, err)
 	}
 	leases := w.waiting
 	w.waiting = nil
@@ -86,6 +87,7 @@ func (w *watcher) hearReady(m message) error {
 	return w.tell(News{Ready: true, Cursor: m.id})
 }
 
+// hearEvent hears what happened. What is no news moves the cursor of all elections on, and would move that of one back.
 func (w *watcher) hearEvent(m message) error {
 	var document wire.Event
 	if err := json.Unmarshal(m.data, &document); err != nil {
@@ -137,14 +139,17 @@ func planned(err error) bool {
 	return errors.As(err, &end) && (end.reason == wire.StopLimit || end.reason == wire.StopDraining)
 }
 
+// hearEnd hears why the server ends the stream, and from where another one goes on.
 func (w *watcher) hearEnd(m message) error {
 	var stop wire.StreamStop
 	if err := json.Unmarshal(m.data, &stop); err != nil {
 		return garbled(m, err)
 	}
-	// The cursor of all elections goes on even while those that are watched are quiet. A revision does not.
-	if begun := w.cursor != ""; begun && w.request.Election == "" && validCursor(m.id) {
+	switch begun := w.cursor != ""; {
+	case w.request.Election == "" && begun && validCursor(m.id): // it goes on even while those that are watched are quiet
 		w.cursor = m.id
+	case w.request.Election != "" && !begun && m.id == "0": // it was never seen so far
+		w.cursor, w.seen[w.request.Election] = m.id, 0
 	}
 	if stop.Reason == wire.StopCompacted {
 		return lasting{compacted("so much has happened that not all of it can be told")}

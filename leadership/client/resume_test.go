@@ -86,6 +86,7 @@ func TestAWatchOfAllGoesOnWhereItWasWhateverHappened(t *testing.T) {
 		"an end without a cursor":            {streaming(after(strings.Replace(end("limit", "x"), "id: x", "id", 1))...), "T2"},
 		"garbage":                            {streaming(after("data: {\n\n")...), "T2"},
 		"an event of another prefix":         {streaming(after(eventAt("q", 1, "T3"))...), "T2"},
+		"a negative revision":                {streaming(after(eventAt("pc", -1, "T3"))...), "T2"},
 		"an event of no election":            {streaming(after(eventAt("p/b", 1, "T3"))...), "T2"},
 		"a snapshot of another prefix":       {streaming(after(snapshotAmong("q", 1))...), "T2"},
 		"an event whose id is no header":     {streaming(after(eventAt("pb", 3, "T\x01"))...), "T2"},
@@ -106,6 +107,22 @@ func TestAWatchOfAllGoesOnWhereItWasWhateverHappened(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAnElectionThatWasNeverSeenCanBeWatched(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{acts: []http.HandlerFunc{
+			streaming(end("limit", "0")), streaming(event("planner", 2)), breaking(ping), streaming(event("planner", 1), event("planner", 2)),
+		}}
+		got := watch(t.Context(), s.client(t), one, 2)
+		if diff := cmp.Diff([]string{"planner 1", "planner 2"}, got.words); diff != "" || !errors.Is(got.err, errEnough) {
+			t.Errorf("ends with %v (-want +got)\n%s", got.err, diff)
+		}
+		if diff := cmp.Diff([]string{"", "0", "0", "0"}, s.cursors()); diff != "" {
+			t.Errorf("it went on after (-want +got)\n%s", diff)
+		}
+	})
 }
 
 func TestWhatIsNotYetAllIsNotTold(t *testing.T) {
@@ -134,25 +151,27 @@ func TestWhatIsNotYetAllIsNotTold(t *testing.T) {
 func TestWhatPassesIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]http.HandlerFunc{
-		"the store is away":                problem(503, "STORE_UNAVAILABLE"),
-		"the instance shuts down":          problem(503, "DRAINING"),
-		"a fault of the server":            problem(500, "INTERNAL"),
-		"too many calls":                   problem(429, "RATE_LIMITED"),
-		"too slow a call":                  problem(408, "REQUEST_TIMEOUT"),
-		"a front end without a server":     replying(502, "text/html", "<h1>Bad gateway"),
-		"a front end that is busy":         replying(429, "text/plain", "Rate exceeded."),
-		"a network that wants a log-in":    replying(200, "text/html", "<h1>Welcome"),
-		"an answer to another call":        replying(200, "application/json", `{"events":[],"nextAfter":0}`),
-		"nothing at all":                   replying(204, "", ""),
-		"a connection that breaks":         func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"a stream that breaks at once":     breaking(),
-		"a server that hangs":              func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		"a server that hangs in a problem": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503); <-r.Context().Done() },
+		"the store is away":                 problem(503, "STORE_UNAVAILABLE"),
+		"the instance shuts down":           problem(503, "DRAINING"),
+		"a fault of the server":             problem(500, "INTERNAL"),
+		"too many calls":                    problem(429, "RATE_LIMITED"),
+		"too slow a call":                   problem(408, "REQUEST_TIMEOUT"),
+		"a front end without a server":      replying(502, "text/html", "<h1>Bad gateway"),
+		"a front end that is busy":          replying(429, "text/plain", "Rate exceeded."),
+		"a network that wants a log-in":     replying(200, "text/html", "<h1>Welcome\n\n"+snapshot("planner", 99)),
+		"an answer to another call":         replying(200, "application/json", `{"events":[],"nextAfter":0}`),
+		"nothing at all":                    replying(204, "", ""),
+		"an error that looks like a stream": replying(503, "text/event-stream", snapshot("planner", 99)),
+		"a connection that breaks":          func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"a stream that breaks at once":      breaking(),
+		"a server that hangs":               func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"a server that hangs in a problem":  func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503); <-r.Context().Done() },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stage{acts: []http.HandlerFunc{act, act, streaming(snapshot("planner", 7))}}
-			if got := watch(t.Context(), s.client(t), one, 1); !errors.Is(got.err, errEnough) || len(s.requests) != 3 {
-				t.Errorf("%s: %v after %d requests", name, got.err, len(s.requests))
+			got := watch(t.Context(), s.client(t), one, 1)
+			if !errors.Is(got.err, errEnough) || len(s.requests) != 3 || got.words[0] != "planner is at 7" {
+				t.Errorf("%s: %v after %d requests, told %q", name, got.err, len(s.requests), got.words)
 			}
 		})
 	}
@@ -196,7 +215,7 @@ func TestOnePingIsEnough(t *testing.T) {
 	drip := func(w http.ResponseWriter, r *http.Request) {
 		tell(w, snapshot("planner", 7))
 		for text := event("planner", 8); r.Context().Err() == nil; text = text[1:] {
-			rest(r, 10 * time.Second)
+			rest(r, 10*time.Second)
 			io.WriteString(w, text[:1])
 		}
 	}
@@ -208,7 +227,7 @@ func TestOnePingIsEnough(t *testing.T) {
 		"pings come for a while": {func(w http.ResponseWriter, r *http.Request) {
 			tell(w, snapshot("planner", 7))
 			for range 100 {
-				rest(r, 44 * time.Second)
+				rest(r, 44*time.Second)
 				io.WriteString(w, ping)
 			}
 			<-r.Context().Done()
@@ -280,7 +299,7 @@ func TestAConnectionThatStoodForAWhileCountsAsOneThatWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet := func(w http.ResponseWriter, r *http.Request) {
 			tell(w, ping)
-			rest(r, 11 * time.Second)
+			rest(r, 11*time.Second)
 		}
 		s := &stage{acts: []http.HandlerFunc{ending(), ending(), ending(), ending(), quiet, problem(400, "INVALID_ARGUMENT")}}
 		watch(t.Context(), s.client(t), one, 100)
@@ -295,7 +314,7 @@ func TestAStreamThatEndsAsPlannedIsResumedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{acts: []http.HandlerFunc{
 			problem(500, "INTERNAL"), problem(500, "INTERNAL"), problem(500, "INTERNAL"),
-			streaming(end("limit", "0")), streaming(end("draining", "0")), streaming(end("limit", "0")), streaming(end("limit", "0")), problem(400, "INVALID_ARGUMENT"),
+			streaming(end("limit", "0")), streaming(end("draining", "0")), streaming(end("limit", "0")), streaming(end("limit", "0")), problem(500, "INTERNAL"), problem(400, "INVALID_ARGUMENT"),
 		}}
 		var told []error
 		r := one
@@ -307,8 +326,8 @@ func TestAStreamThatEndsAsPlannedIsResumedAtOnce(t *testing.T) {
 			}
 		}
 		for i, err := range told {
-			if (err != nil) != (i < 3) {
-				t.Errorf("told %v as the %d.", err, i+1)
+			if failed := i < 3 || i == 7; (err != nil) != failed {
+				t.Errorf("told %v as number %d", err, i)
 			}
 		}
 	})
@@ -401,7 +420,7 @@ func TestAClientsTimeoutIsNotForStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{acts: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
 			tell(w, snapshot("planner", 7))
-			rest(r, 40 * time.Second)
+			rest(r, 40*time.Second)
 			io.WriteString(w, event("planner", 8))
 			<-r.Context().Done()
 		}}}

@@ -35,6 +35,7 @@ func TestAStreamIsReadAsTheStandardHasIt(t *testing.T) {
 		{"nothing", "", nil},
 		{"one event", "data: a\n\n", messages{{"", "a", ""}}},
 		{"CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", messages{{"", "a", ""}, {"", "b", ""}}},
+		{"CRLF within an event", "data: a\r\ndata: b\r\n\r\n", messages{{"", "a\nb", ""}}},
 		{"CR", "data: a\r\rdata: b\r\r", messages{{"", "a", ""}, {"", "b", ""}}},
 		{"all line ends at once", "data: a\ndata: b\rdata: c\r\n\r\n\rdata: d\n\r", messages{{"", "a\nb\nc", ""}, {"", "d", ""}}},
 		{"many lines of data", "data: a\ndata:\ndata:  b\n\n", messages{{"", "a\n\n b", ""}}},
@@ -129,7 +130,7 @@ func byTheStandard(text string) []client.Message {
 func FuzzAnyStreamIsReadAsTheStandardHasIt(f *testing.F) {
 	for _, text := range []string{
 		"retry: 1000\n\nevent: snapshot\nid: 7\ndata: {}\n\n: ping\n\nid: 8\ndata: {\n data: }\n\n",
-		"\ufeffdata\r\rdata: a\r\n\r\n:\ndata:b\n\n", "id: 1\x00\nid\n\ndata\n\n", "data: \xff\xfe\n\n", "event: message\ndata: a\n\n",
+		"\ufeffdata\r\rdata: a\r\n\r\n:\ndata:b\n\n", "id: 1\x00\nid\n\ndata\n\n", "data: \xff\xfe\n\n", "data: a\r\ndata: b\r\n\r\n", "event: message\ndata: a\n\n",
 	} {
 		f.Add(text)
 	}

@@ -21,12 +21,14 @@ type stage struct {
 	mu       sync.Mutex
 	requests []*http.Request // guarded by mu
 	at       []time.Time     // when they came; guarded by mu
+	open     map[int]bool    // whether the body of each reply is still to be closed; guarded by mu
 }
 
 // RoundTrip implements http.RoundTripper.
 func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
-	act := s.acts[min(len(s.requests), len(s.acts)-1)]
+	n := len(s.requests)
+	act := s.acts[min(n, len(s.acts)-1)]
 	s.requests, s.at = append(s.requests, r), append(s.at, time.Now())
 	s.mu.Unlock()
 	body, out := io.Pipe()
@@ -45,10 +47,32 @@ func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
 	}()
 	select {
 	case status := <-w.status:
-		return &http.Response{StatusCode: status, Header: w.header, Body: body, Request: r}, nil
+		s.setOpen(n, true)
+		return &http.Response{StatusCode: status, Header: w.header, Body: &stageBody{body, s, n}, Request: r}, nil
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
+}
+
+func (s *stage) setOpen(n int, open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = map[int]bool{}
+	}
+	s.open[n] = open
+}
+
+// stageBody tells the stage when it is closed.
+type stageBody struct {
+	io.ReadCloser
+	stage *stage
+	n     int
+}
+
+func (b *stageBody) Close() error {
+	b.stage.setOpen(b.n, false)
+	return b.ReadCloser.Close()
 }
 
 // stageWriter is a reply whose writer waits for its reader.
@@ -152,7 +176,9 @@ func problem(status int, code string) http.HandlerFunc {
 
 // The messages of a stream.
 
-func event(election string, revision int) string { return eventAt(election, revision, fmt.Sprint(revision)) }
+func event(election string, revision int) string {
+	return eventAt(election, revision, fmt.Sprint(revision))
+}
 
 func eventAt(election string, revision int, id string) string {
 	return fmt.Sprintf("id: %s\ndata: {\"election\":%q,\"revision\":%d,\"type\":\"updated\",\"at\":\"2027-03-01T12:00:00Z\",\"leaderId\":\"ann\",\"fencingToken\":3}\n\n", id, election, revision)

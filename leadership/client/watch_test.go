@@ -36,6 +36,9 @@ func TestAWatchTellsHowAnElectionIsAndThenEachEvent(t *testing.T) {
 		if got := r.Header.Get("Accept"); got != "text/event-stream" {
 			t.Errorf("asked for %q", got)
 		}
+		if got := r.Header.Get("Accept-Encoding"); got != "identity" {
+			t.Errorf("lets the answer be encoded as %q", got)
+		}
 		if _, there := r.Header["Last-Event-Id"]; there {
 			t.Error("asked to resume")
 		}
@@ -90,7 +93,7 @@ func TestAWatchOfAllTellsOfEachAndThenThatItIsReady(t *testing.T) {
 func TestAWatchGoesOnFromACursor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{streaming(event("planner", 8))}}
+		s := &stage{acts: []http.HandlerFunc{streaming(event("planner", 7), event("planner", 8))}}
 		got := watch(t.Context(), s.client(t), client.WatchRequest{Election: "planner", After: "7"}, 1)
 		if got.words[0] != "planner 8" || s.cursors()[0] != "7" {
 			t.Errorf("told %q after %q", got.words, s.cursors())
@@ -110,8 +113,14 @@ func TestARequestThatCannotBeIsNotSent(t *testing.T) {
 		"election": {{Election: "../planner"}, {Election: "A"}},
 		"prefix":   {{Election: "planner", Prefix: "p"}},
 		"after": {
-			{Election: "planner", After: "x"}, {Election: "planner", After: "-1"}, {Election: "planner", After: "07"}, {After: "a b"}, {After: "a\r\nX: y"},
-			{After: "é"}, {After: "\x7f"}, {After: strings.Repeat("x", 65)},
+			{Election: "planner", After: "x"},
+			{Election: "planner", After: "-1"},
+			{Election: "planner", After: "07"},
+			{After: "a b"},
+			{After: "a\r\nX: y"},
+			{After: "é"},
+			{After: "\x7f"},
+			{After: strings.Repeat("x", 65)},
 		},
 	} {
 		for _, r := range requests {
@@ -138,6 +147,41 @@ func TestEachRangeIsAWatchOfItsOwn(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"", ""}, s.cursors()); diff != "" {
 			t.Errorf("cursors (-want +got)\n%s", diff)
+		}
+	})
+}
+
+// failing fails once, and then is the stage.
+type failing struct {
+	*stage
+	first *http.Request
+}
+
+func (f *failing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if f.first == nil {
+		f.first = r
+		return nil, errors.New("no route")
+	}
+	return f.stage.RoundTrip(r)
+}
+
+func TestNoConnectionIsLeftOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &failing{stage: &stage{acts: []http.HandlerFunc{
+			problem(503, "DRAINING"), replying(200, "text/html", "hello"), breaking(), streaming("data: {\n\n"), streaming(end("limit", "0")), streaming(snapshot("planner", 7)),
+		}}}
+		watch(t.Context(), clientOf(t, "http://stage", f), one, 1)
+		if f.first.Context().Err() == nil {
+			t.Error("a call without an answer goes on")
+		}
+		for i, r := range f.requests {
+			if r.Context().Err() == nil || f.open[i] {
+				t.Errorf("connection %d is left open", i)
+			}
+		}
+		if len(f.requests) != len(f.acts) {
+			t.Errorf("%d connections, want %d", len(f.requests), len(f.acts))
 		}
 	})
 }
@@ -173,7 +217,13 @@ func TestTheEndOfAContextEndsAWatchWithItsError(t *testing.T) {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), c.after, errors.New("a cause"))
 			defer cancel()
 			began := time.Now()
-			got := watch(ctx, (&stage{acts: []http.HandlerFunc{c.act}}).client(t), one, 2)
+			r := one
+			r.Connection = func(err error) {
+				if err != nil && !errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s: the end is told as a fault of the connection: %v", name, err)
+				}
+			}
+			got := watch(ctx, (&stage{acts: []http.HandlerFunc{c.act}}).client(t), r, 2)
 			if !errors.Is(got.err, context.DeadlineExceeded) || errors.Is(got.err, leadership.StoreUnavailable) {
 				t.Errorf("%s: %v; want the context's error alone", name, got.err)
 			}
@@ -189,7 +239,9 @@ func TestALoopMayTakeItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8), event("planner", 9))}}
 		n := 0
-		for _, err := range s.client(t).Watch(t.Context(), one) {
+		r := one
+		r.Connection = func(error) { time.Sleep(time.Hour) }
+		for _, err := range s.client(t).Watch(t.Context(), r) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,27 +9,7 @@ import (
 	"regent/leadership"
 )
 
-// Cursor is how far a feed has come: every event that was committed up to that instant of the store's clock was passed on. The zero Cursor is
-// for whoever has seen nothing.
-type Cursor struct{ at time.Time }
-
-// String is the cursor as it travels; ParseCursor reads it.
-func (c Cursor) String() string { return c.at.UTC().Format(time.RFC3339Nano) }
-
-// IsZero says whether the cursor is the zero Cursor.
-func (c Cursor) IsZero() bool { return c.at.IsZero() }
-
-// ParseCursor reads what String wrote. The error says what is wrong, in a sentence.
-func ParseCursor(text string) (Cursor, error) {
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || at.IsZero() || (Cursor{at}).String() != text {
-		return Cursor{}, errors.New("a cursor is what a stream of all elections gave as the id of an event; leave it out to begin with how things are")
-	}
-	return Cursor{at}, nil
-}
-
-// ErrSlow ends a feed that has come too late: what it should have read next is no longer in memory. It resumes from its cursor, from the
-// history.
+// ErrSlow ends a feed that is read too slowly: what it should have returned next is no longer in memory. Another feed resumes from its cursor.
 var ErrSlow = errors.New("the feed was read too slowly")
 
 // Item is one event of a feed, and the cursor to resume from once it was passed on.
@@ -38,23 +18,21 @@ type Item struct {
 	Cursor Cursor
 }
 
-// Feed gets every event of all elections whose names begin with a prefix: at least once, those of one election in order and without a gap.
-// It belongs to one goroutine.
+// Feed gets every event of all elections whose names begin with a prefix; those of one election once, in order and without a gap. What was
+// passed on before its cursor was taken may be among the first. It belongs to one goroutine.
 type Feed struct {
 	journal *journal
+	volume  *volume
 	prefix  string
-	wake    chan struct{}
-	behind  []Item // from the history, to be passed on before anything else
-	next    int    // the number of the entry to go on from
 	cursor  Cursor
-	err     error // guarded by the journal's mutex
+	next    int // the number of the entry to go on with; the journal's mutex guards it
 }
 
-// Feed returns a feed of what comes after the cursor or, with the zero Cursor, of what comes from now on, to be closed by its owner. It waits
-// for the store. Errors: HistoryCompacted if the cursor lies too far back, and then it helps to begin with how things are; the
-// store's; the cause that the Hub was closed with.
+// Feed returns a feed of what comes after the cursor or, with the zero Cursor, of all that is committed once it has returned, to be closed by
+// its owner. It waits for the store, and for Run. Errors: HistoryCompacted if the cursor lies too far back, and then it helps to begin with how
+// things are; the store's; ctx's; the cause that the Hub was closed with.
 func (h *Hub) Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error) {
-	f := &Feed{journal: &h.journal, prefix: prefix, wake: make(chan struct{}, 1), cursor: after}
+	f := &Feed{journal: h.journal, prefix: prefix, cursor: after}
 	f.journal.join(f)
 	if err := f.start(ctx); err != nil {
 		f.Close()
@@ -63,102 +41,60 @@ func (h *Hub) Feed(ctx context.Context, prefix string, after Cursor) (*Feed, err
 	return f, nil
 }
 
-// start waits until there is a journal, and finds the place where the feed begins.
-func (f *Feed) start(ctx context.Context) error {
+// Next waits until there is something new, and returns it, or the first part of it. Errors: ctx's; the cause that the Hub was closed with; ErrSlow;
+// HistoryCompacted if so much has happened at once that nobody can tell all of it. But for ctx's, no other call helps: resume with another
+// feed.
+func (f *Feed) Next(ctx context.Context) ([]Item, error) {
 	for {
-		missed, err := f.journal.place(f)
-		switch {
-		case err == nil && missed != nil:
-			return f.catchUp(ctx, missed)
-		case !errors.Is(err, errNotBegun):
-			return err
+		if err := f.journal.hub.over(ctx); err != nil {
+			return nil, err
 		}
-		if err := f.wait(ctx); err != nil {
-			return err
+		items, more, err := f.page()
+		if len(items) > 0 || err != nil {
+			return items, err
+		}
+		if err := f.journal.hub.wait(ctx, more, time.Time{}); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// wait waits to be woken. It returns ctx's error or the hub's cause.
-func (f *Feed) wait(ctx context.Context) error {
-	select {
-	case <-f.wake:
-		return nil
-	case <-f.journal.hub.closed:
-		return f.journal.hub.Cause()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// maxItems is how many items a feed returns at once.
+const maxItems = 256
 
-// catchUp waits for what the feed has missed.
-func (f *Feed) catchUp(ctx context.Context, m *missed) error {
-	select {
-	case <-m.done:
-	case <-f.journal.hub.closed:
-		return f.journal.hub.Cause()
-	case <-ctx.Done():
-		return ctx.Err()
+// page returns what is for this feed among the next entries; if there is nothing, more is closed when that may have changed.
+func (f *Feed) page() (items []Item, more <-chan struct{}, err error) {
+	f.journal.mu.Lock()
+	defer f.journal.mu.Unlock()
+	v, w := f.volume, f.volume.window
+	switch {
+	case v.err != nil:
+		return nil, nil, v.err
+	case f.next < w.first:
+		return nil, nil, ErrSlow
 	}
-	for _, e := range m.recent.Events {
-		if strings.HasPrefix(string(e.Election), f.prefix) {
-			f.behind = append(f.behind, Item{e, m.cursorAfter(e)})
+	for _, i := range w.entries[f.next-w.first:] {
+		if len(items) == maxItems {
+			break
+		}
+		f.next++
+		f.cursor = f.cursor.later(i.Cursor)
+		if strings.HasPrefix(string(i.Event.Election), f.prefix) {
+			items = append(items, Item{i.Event, f.cursor})
 		}
 	}
-	return m.err
+	return items, v.news.wait(), nil
 }
 
 // Cursor is what to resume from instead of this feed, as far as Next has returned.
-func (f *Feed) Cursor() Cursor { return f.cursor }
-
-// Next waits until there is something new, and returns it. Errors: ctx's; the cause that the Hub was closed with; ErrSlow; HistoryCompacted if
-// so much has happened at once that nobody can tell all of it. But for ctx's, no other call helps: resume with another feed.
-func (f *Feed) Next(ctx context.Context) ([]Item, error) {
-	for {
-		items, err := f.ready()
-		if err != nil {
-			return nil, err
-		}
-		if n := len(items); n > 0 {
-			f.cursor = items[n-1].Cursor
-			return items, nil
-		}
-		if err := f.wait(ctx); err != nil {
-			return nil, err
-		}
+func (f *Feed) Cursor() Cursor {
+	f.journal.mu.Lock()
+	defer f.journal.mu.Unlock()
+	if w := f.volume.window; f.next == w.end() {
+		return f.cursor.later(newCursor(w.mark))
 	}
+	return f.cursor
 }
 
-// ready returns what there is, without waiting for more.
-func (f *Feed) ready() ([]Item, error) {
-	if cause := f.journal.hub.Cause(); cause != nil {
-		return nil, cause
-	}
-	if items := f.behind; items != nil {
-		f.behind = nil
-		return items, nil
-	}
-	j := f.journal
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if f.err != nil {
-		return nil, f.err
-	}
-	if f.next < j.first {
-		return nil, ErrSlow
-	}
-	var items []Item
-	for _, e := range j.entries[f.next-j.first:] {
-		if strings.HasPrefix(string(e.Election), f.prefix) {
-			items = append(items, Item{e.Event, Cursor{latest(f.cursor.at, e.mark)}})
-		}
-	}
-	f.next = j.first + len(j.entries)
-	if len(items) == 0 {
-		f.cursor = Cursor{latest(f.cursor.at, j.mark)}
-	}
-	return items, nil
-}
-
-// Close ends the feed.
+// Close ends the feed. To do it twice is the same as once.
 func (f *Feed) Close() { f.journal.leave(f) }

@@ -3,13 +3,12 @@ package notify
 import (
 	"cmp"
 	"context"
-	"sync"
 	"time"
 
 	"regent/leadership"
 )
 
-// History is where a Hub reads what it was not told. A *leadership.Service is one.
+// History is where a Hub reads what it was not told. A *leadership.Service is one. Its calls end with their context.
 type History interface {
 	Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error)
 	Since(context.Context, time.Time) (leadership.Recent, error)
@@ -21,47 +20,52 @@ type Config struct {
 	History History
 	// Live says that the hub is told of every event without anybody's help: that nobody but this process changes the store.
 	Live bool
-	// Poll is how often a watcher looks into the history by itself while the hub is not live: 5 s if it is zero.
+	// Poll is how often the hub looks into the history by itself, for those who listen, while it is not live: 5 s if it is zero.
 	Poll time.Duration
 }
 
 // Hub passes the events of one process on. All methods may be called at the same time.
 type Hub struct {
 	history History
+	asks    chan struct{} // has one for each look into the history that is under way
 	poll    time.Duration
-	journal journal
+	journal *journal
+	life    context.Context // ends when the hub is closed
+	end     context.CancelCauseFunc
 
-	mu     sync.Mutex // guards all below, and the topics
+	mu     belfry // guards all below, and the topics
 	live   bool
-	epoch  int                            // how often SetLive was called
 	topics map[leadership.Election]*topic // of those elections that somebody listens to
-	closed chan struct{}
-	cause  error // once closed is closed
 }
 
 // New returns a hub.
 func New(c Config) *Hub {
 	h := &Hub{
 		history: c.History,
+		asks:    make(chan struct{}, maxAsks),
 		poll:    cmp.Or(c.Poll, 5*time.Second),
 		live:    c.Live,
 		topics:  make(map[leadership.Election]*topic),
-		closed:  make(chan struct{}),
 	}
-	h.journal.init(h)
+	h.journal = &journal{hub: h, size: maxEntries, wake: make(chan struct{}, 1)}
+	h.life, h.end = context.WithCancelCause(context.Background())
 	return h
 }
 
 // Publish passes events on. It does not block. Events that were heard before, and those that are older, are no news.
 func (h *Hub) Publish(events ...leadership.Event) {
+	h.hear(events)
+	h.journal.hear(events)
+}
+
+func (h *Hub) hear(events []leadership.Event) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, e := range events {
-		if t, ok := h.topics[e.Election]; ok {
-			t.hear(e)
+		if t, ok := h.topics[e.Election]; ok && t.hear(e) {
+			h.wake(t)
 		}
 	}
-	h.mu.Unlock()
-	h.journal.hear(events)
 }
 
 // Live says whether the hub is told of every event.
@@ -71,40 +75,67 @@ func (h *Hub) Live() bool {
 	return h.live
 }
 
-// SetLive says whether the hub is told of every event from now on. Whenever it is called all who listen are woken, for something may have
-// happened before.
+// SetLive says whether the hub is told of every event from now on. All who listen are woken, whenever it is called. When it says so, the history
+// is looked into, for something may have happened before; else within Config.Poll, and then again and again.
 func (h *Hub) SetLive(live bool) {
-	h.mu.Lock()
-	h.live = live
-	h.epoch++
-	for _, t := range h.topics {
-		t.synced = false
-		t.wake()
-	}
-	h.mu.Unlock()
-	h.journal.resync()
+	h.doubt(live)
+	h.journal.doubt()
 }
 
-// Run keeps what the feeds stand on, until ctx ends. Without it nothing but the feeds comes to a halt.
-func (h *Hub) Run(ctx context.Context) { h.journal.run(ctx) }
-
-// Close ends all watches and feeds with the cause, now and later.
-func (h *Hub) Close(cause error) {
+func (h *Hub) doubt(live bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.cause == nil {
-		h.cause = cause
-		close(h.closed)
+	h.live = live
+	for _, t := range h.topics {
+		t.doubt(live)
+		h.wake(t)
 	}
 }
 
-// Current says whether the election's newest revision is known to be that one, without a look: somebody listens, has looked, and nothing was
-// heard since.
+// wake wakes all who listen to an election.
+func (h *Hub) wake(t *topic) {
+	for l := range t.listeners {
+		signal(l.c)
+	}
+	h.mu.ring(&t.news)
+}
+
+// Run keeps what the feeds stand on, until ctx ends or the hub is closed. Without it feeds come to a halt, and nothing else.
+func (h *Hub) Run(ctx context.Context) { h.journal.run(ctx) }
+
+// Close ends all watches and feeds with the cause, now and later. To do it again changes nothing.
+func (h *Hub) Close(cause error) { h.end(cause) }
+
+// Done is closed once the hub is.
+func (h *Hub) Done() <-chan struct{} { return h.life.Done() }
+
+// Cause is what Close was given; nil before.
+func (h *Hub) Cause() error { return context.Cause(h.life) }
+
+// Current says whether it is known without a look that nothing has come after that revision of the election: somebody watches it, and has come
+// to just that one.
 func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t, ok := h.topics[e]
-	return ok && h.live && t.synced && r == max(t.end, t.newest.Revision)
+	return ok && h.live && t.synced && t.head() == r && t.ahead.last() <= r
+}
+
+// topic returns the topic of an election, and begins it if need be. The mutex is held, as it is for tidy and wake.
+func (h *Hub) topic(e leadership.Election) *topic {
+	t, ok := h.topics[e]
+	if !ok {
+		t = newTopic(e)
+		h.topics[e] = t
+	}
+	return t
+}
+
+// tidy forgets a topic to which nobody listens any more.
+func (h *Hub) tidy(t *topic) {
+	if len(t.listeners) == 0 && len(t.watches) == 0 && h.topics[t.election] == t {
+		delete(h.topics, t.election)
+	}
 }
 
 // Listened says whether anybody listens to the election.
@@ -113,67 +144,4 @@ func (h *Hub) Listened(e leadership.Election) bool {
 	defer h.mu.Unlock()
 	_, ok := h.topics[e]
 	return ok
-}
-
-// Done is closed once the hub is.
-func (h *Hub) Done() <-chan struct{} { return h.closed }
-
-// Cause is what Close was given; nil before.
-func (h *Hub) Cause() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.cause
-}
-
-// Listener is woken when something may have happened to an election.
-type Listener struct {
-	hub      *Hub
-	election leadership.Election
-	c        chan struct{}
-}
-
-// Listen returns a listener to the election, to be closed by its owner.
-func (h *Hub) Listen(e leadership.Election) *Listener {
-	l := &Listener{hub: h, election: e, c: make(chan struct{}, 1)}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t, ok := h.topics[e]
-	if !ok {
-		t = newTopic()
-		h.topics[e] = t
-	}
-	t.listeners[l] = struct{}{}
-	return l
-}
-
-// C is sent to when an event was heard, and when the hub begins or ceases to be live: once for all that happened since it was last read
-// from.
-func (l *Listener) C() <-chan struct{} { return l.c }
-
-// Newest is the newest event that was heard while anybody listened to the election; its Revision is 0 if there was none.
-func (l *Listener) Newest() leadership.Event {
-	l.hub.mu.Lock()
-	defer l.hub.mu.Unlock()
-	return l.hub.topics[l.election].newest
-}
-
-// Close ends the listening. To do it twice is the same as once; nothing else may be called after it.
-func (l *Listener) Close() {
-	l.hub.mu.Lock()
-	defer l.hub.mu.Unlock()
-	t, ok := l.hub.topics[l.election]
-	if !ok {
-		return
-	}
-	delete(t.listeners, l)
-	if len(t.listeners) == 0 {
-		delete(l.hub.topics, l.election)
-	}
-}
-
-func (l *Listener) wake() {
-	select {
-	case l.c <- struct{}{}:
-	default:
-	}
 }

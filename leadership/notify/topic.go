@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"slices"
 	"time"
 
 	"regent/leadership"
@@ -9,89 +8,140 @@ import (
 
 // topic is one election that somebody listens to. The hub's mutex guards it.
 type topic struct {
+	election  leadership.Election
 	listeners map[*Listener]struct{}
-	newest    leadership.Event   // of the highest revision that was heard or read
-	tail      []leadership.Event // the last of those, in order and without a gap
-	reads     map[leadership.Revision]*read
+	watches   map[*Watch]struct{}
+	news      bell                          // for the watches
+	looks     map[leadership.Revision]*look // that are under way, by the revision after which they read
 
-	// synced says that the history had nothing beyond revision end when somebody looked last, and that the hub would have been told of
-	// what came since, if it is live.
+	tail   run    // the last events
+	ahead  run    // what was heard and does not follow on them, until it does or turns out to be made up
+	rumour rumour // of the last of those
+
+	// synced says that the history had nothing after revision end when somebody looked last, and that the hub would have been told of
+	// what came since, if it is live. The election need not have come to that revision: a reader can claim to have seen any.
 	synced bool
 	end    leadership.Revision
-	looked time.Time
-	futile int // looks in a row that have not found what was heard
+	looked time.Time // when that look began
 }
 
-// maxTail is how many events of one election are kept in memory while somebody listens to it.
-const maxTail = 256
-
-func newTopic() *topic {
-	return &topic{listeners: make(map[*Listener]struct{}), reads: make(map[leadership.Revision]*read)}
-}
-
-// hear takes an event and wakes whoever listens, if it is news. After a gap it is not added to the tail: somebody has to read what lies
-// between.
-func (t *topic) hear(e leadership.Event) {
-	if e.Revision <= t.newest.Revision {
-		return
-	}
-	t.newest = e
-	t.extend(e)
-	t.wake()
-}
-
-// extend adds an event to the tail if it follows on it.
-func (t *topic) extend(e leadership.Event) {
-	if n := len(t.tail); n > 0 && e.Revision != t.tail[n-1].Revision+1 {
-		return
-	}
-	t.tail = append(t.tail, e)
-	if over := len(t.tail) - maxTail; over > 0 {
-		t.tail = slices.Delete(t.tail, 0, over)
+func newTopic(e leadership.Election) *topic {
+	return &topic{
+		election:  e,
+		listeners: make(map[*Listener]struct{}),
+		watches:   make(map[*Watch]struct{}),
+		looks:     make(map[leadership.Revision]*look),
 	}
 }
 
-// learn takes what was read from the history, in order and without a gap. What goes beyond the tail takes its place if it does not follow on
-// it.
-func (t *topic) learn(events []leadership.Event) {
-	n := len(events)
-	if n == 0 {
-		return
+// hear takes an event, and says whether it is news.
+func (t *topic) hear(e leadership.Event) bool {
+	switch {
+	case e.Revision <= t.tail.last(), t.ahead.has(e.Revision):
+		return false
+	case t.follows(e.Revision):
+		t.tail.add(e)
+		t.join()
+	default:
+		t.ahead.add(e)
+		t.rumour = heard()
 	}
-	if last := len(t.tail) - 1; last >= 0 && t.tail[last].Revision < events[0].Revision-1 {
-		t.tail = nil
+	return true
+}
+
+// follows says whether nothing can be missing before the revision.
+func (t *topic) follows(r leadership.Revision) bool {
+	if len(t.tail) > 0 {
+		return r == t.tail.last()+1
 	}
-	for _, e := range events {
-		if last := len(t.tail) - 1; last < 0 || e.Revision > t.tail[last].Revision {
-			t.extend(e)
+	return t.synced && r == t.end+1
+}
+
+// join adds what was heard ahead to the tail, as soon as nothing is missing between.
+func (t *topic) join() {
+	for _, e := range t.ahead {
+		if t.follows(e.Revision) {
+			t.tail.add(e)
 		}
 	}
-	if newest := events[n-1]; newest.Revision > t.newest.Revision {
-		t.newest = newest
-		t.wake()
+	if t.ahead.last() <= t.tail.last() {
+		t.ahead = nil
 	}
 }
 
-// believe forgets what was heard and is not in the history, after some looks.
-func (t *topic) believe() {
-	if t.newest.Revision <= t.end {
-		t.futile = 0
-	} else if t.futile++; t.futile == maxFutile {
-		t.newest, t.tail, t.futile = leadership.Event{Revision: t.end}, nil, 0
+// learn takes what a look that began at that time has found after a revision, in order and without a gap; all says that there was no more. It
+// says whether anything was news.
+func (t *topic) learn(after leadership.Revision, events []leadership.Event, all bool, began time.Time) bool {
+	last := t.tail.last()
+	for _, e := range events {
+		if e.Revision > t.tail.last() {
+			t.tail.add(e)
+		}
+	}
+	if all {
+		t.sync(max(after, run(events).last()), began)
+	}
+	t.join()
+	return t.tail.last() > last
+}
+
+// sync takes the word of a look that the history has nothing after the revision.
+func (t *topic) sync(end leadership.Revision, began time.Time) {
+	if t.synced && (end > t.end && end > t.tail.last() || began.Before(t.looked)) {
+		return // a reader has made up where it is, or somebody has looked since
+	}
+	t.synced, t.end, t.looked = true, end, began
+	if t.tail.first() > end+1 { // and so it may be made up
+		if len(t.ahead) == 0 {
+			t.ahead, t.rumour = t.tail, heard()
+		}
+		t.tail = nil
+	}
+	if t.ahead.last() > end && t.rumour.missed(began) {
+		t.ahead = nil
 	}
 }
 
-// after is what the tail has after the revision; nothing if it does not reach back that far.
-func (t *topic) after(r leadership.Revision) []leadership.Event {
-	if len(t.tail) == 0 || t.tail[0].Revision > r+1 || r >= t.newest.Revision {
-		return nil
+// doubt says that events may have been missed, and whether the hub is live from now on. If it is not, the next poll finds them.
+func (t *topic) doubt(live bool) {
+	if !live && t.synced {
+		t.looked = time.Now()
+		return
 	}
-	i := min(int(r+1-t.tail[0].Revision), len(t.tail))
-	return slices.Clone(t.tail[i:])
+	t.synced = false
+	clear(t.looks) // they may have begun too early, and nobody joins them any more
 }
 
-func (t *topic) wake() {
-	for l := range t.listeners {
-		l.wake()
+// head is the revision to which the topic has come, as far as is known.
+func (t *topic) head() leadership.Revision {
+	if !t.synced {
+		return t.tail.last()
 	}
+	return max(t.end, t.tail.last())
+}
+
+// next says when to look for what comes after the revision though nobody is woken, and after which revision to read then. The zero time is
+// never.
+func (t *topic) next(after leadership.Revision, live bool, poll time.Duration) (from leadership.Revision, due time.Time) {
+	head := t.head()
+	if !t.synced || after < head {
+		return after, time.Now()
+	}
+	if !live {
+		due = t.looked.Add(poll)
+	}
+	if t.ahead.last() > after && (live || t.rumour.due.Before(due)) {
+		due = t.rumour.due
+	}
+	return head, due
+}
+
+// newest is the last event that was heard or read; the zero Event if there is none.
+func (t *topic) newest() leadership.Event {
+	for _, r := range []run{t.ahead, t.tail} {
+		if n := len(r); n > 0 {
+			return r[n-1]
+		}
+	}
+	return leadership.Event{}
 }

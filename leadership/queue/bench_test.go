@@ -16,17 +16,18 @@ import (
 
 // crowd is so many who wait for one election, on the machine's clock.
 type crowd struct {
-	queue *queue.Queue
-	grant leadership.Grant
-	end   context.CancelFunc
-	calls sync.WaitGroup
+	service *leadership.Service
+	queue   *queue.Queue
+	grant   leadership.Grant
+	end     context.CancelFunc
+	calls   sync.WaitGroup
 }
 
 const tenThousand = 10_000
 
 func gather(b testing.TB, n int) *crowd {
 	s := leadership.New(memory.New(memory.Config{}))
-	c := &crowd{queue: queue.New(queue.Config{Acquire: s.Acquire, Release: s.Release, Hub: notify.New(notify.Config{History: s, Live: true})})}
+	c := &crowd{service: s, queue: queue.New(queue.Config{Acquire: s.Acquire, Release: s.Release, Hub: notify.New(notify.Config{History: s, Live: true})})}
 	grant, err := s.Acquire(b.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Hour})
 	if err != nil {
 		b.Fatal(err)
@@ -34,6 +35,7 @@ func gather(b testing.TB, n int) *crowd {
 	c.grant = grant
 	ctx, cancel := context.WithCancel(b.Context())
 	c.end = cancel
+	b.Cleanup(func() { c.queue.Close(context.Background(), errTestOver) })
 	b.Cleanup(c.calls.Wait)
 	b.Cleanup(cancel)
 	for i := range n {
@@ -74,6 +76,39 @@ func BenchmarkJoinAndLeave(b *testing.B) {
 			r := request("bob")
 			for b.Loop() {
 				c.queue.Acquire(gone, r)
+			}
+		})
+	}
+}
+
+// BenchmarkTakeover is the time from a release to the next leader's answer, with so many in line, each of whom joins again.
+func BenchmarkTakeover(b *testing.B) {
+	for _, n := range []int{2, tenThousand} {
+		b.Run(fmt.Sprint("of-", n), func(b *testing.B) {
+			c := gather(b, 0)
+			ctx, cancel := context.WithCancel(b.Context())
+			b.Cleanup(cancel)
+			granted := make(chan leadership.Grant)
+			for i := range n {
+				c.calls.Go(func() {
+					for ctx.Err() == nil {
+						if g, err := c.queue.Acquire(ctx, request(leadership.CandidateID(fmt.Sprint("agent-", i)))); err == nil {
+							granted <- g
+						}
+					}
+				})
+			}
+			for c.queue.Callers(jobs) < n {
+				runtime.Gosched()
+			}
+			leader := c.grant
+			for b.Loop() {
+				l, err := c.service.Release(ctx, of(leader))
+				if err != nil {
+					b.Fatal(err)
+				}
+				c.queue.Learn(l)
+				leader = <-granted
 			}
 		})
 	}

@@ -18,3 +18,10 @@ func (q *Queue) Callers(e leadership.Election) int {
 	}
 	return 0
 }
+
+// Kept is how many places without a caller there are in the line.
+func (q *Queue) Kept(e leadership.Election) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lines[e].kept
+}

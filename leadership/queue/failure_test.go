@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"regent/leadership"
@@ -111,23 +112,30 @@ func TestAnUnknownOutcomeThatIsSettledIsForgotten(t *testing.T) {
 func TestALeaseOfAnUnknownAttemptIsReleasedIfNobodyWasToldItsKey(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  leadership.AcquireRequest
+		errs []error
 		free bool
 	}{
-		"drawn":      {request("bob"), true},
-		"of its own": {keyed(request("bob")), false},
+		"drawn":                             {request("bob"), []error{errLost}, true},
+		"drawn, and the store was down":     {request("bob"), []error{errLost, errDown, errDown}, true},
+		"a key of the candidate's own":      {keyed(request("bob")), []error{errLost}, false},
+		"drawn, and the wait was over":      {briefly(request("bob")), []error{errLost, errDown, errDown}, true},
+		"of its own, and the wait was over": {briefly(keyed(request("bob"))), []error{errLost, errDown, errDown}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				i := w.instance()
-				i.hooks(fails(errLost))
+				i.hooks(fails(c.errs...))
 				bob, cy := i.waits(c.ask), i.waits(request("cy"))
-				bob.cancel()
+				if c.ask.Wait == leadership.MaxWait {
+					bob.cancel()
+				}
 				bob.refused(leadership.OutcomeUnknown)
-				time.Sleep(time.Second)
+				time.Sleep(2 * time.Second)
 				if !c.free {
 					cy.waiting("while bob may ask again")
 					return
 				}
+				cy.after(0, 2*time.Second)
 				if g := cy.leads(); g.Token != 2 {
 					t.Errorf("got %+v, want token 2, after that of bob", g)
 				}
@@ -136,17 +144,46 @@ func TestALeaseOfAnUnknownAttemptIsReleasedIfNobodyWasToldItsKey(t *testing.T) {
 	}
 }
 
-func TestWhileTheStoreIsDownOneHeadAsksAgainAndAgainAtLongerIntervals(t *testing.T) {
+func TestAKeyThatWasNotGrantedIsForgottenWithTheNextAnswer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		i := w.instance()
+		i.hooks(once(func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {
+			return leadership.Grant{}, errLost // and nothing was done
+		}))
+		bob, cy, again := i.waits(request("bob")), i.waits(request("cy")), i.waits(request("bob"))
+		i.waits(request("dee"))
+		bob.cancel()
+		bob.refused(leadership.OutcomeUnknown)
+		i.releases(cy.leads())
+		again.leads()
+		time.Sleep(lease + time.Second)
+		if n := i.given.Load(); n != 0 {
+			t.Errorf("%d leases were given back, want none", n)
+		}
+	})
+}
+
+const brief = 50 * time.Millisecond
+
+// briefly is the request with a wait that is over before an attempt is repeated.
+func briefly(r leadership.AcquireRequest) leadership.AcquireRequest {
+	r.Wait = brief
+	return r
+}
+
+func TestWhileTheStoreIsDownOneHeadAsksAgainAndAgainAtLongerIntervals(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		i := w.instance(latest)
 		leader := i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
 		i.called()
 		i.hooks(always(errDown))
 		i.releases(leader)
-		time.Sleep(20 * time.Second)
-		if n := i.called(); n < 7 || n > 14 { // 0.2, 0.4, ... 3.2, 5, 5, ... and half of that at least
-			t.Errorf("the store was asked %d times in 20 s", n)
+		synctest.Wait()
+		i.wants(1, "at the release")
+		for _, pause := range []time.Duration{200, 400, 800, 1600, 3200, 5000, 5000} {
+			time.Sleep(pause * time.Millisecond)
+			i.wants(1, "after a longer pause")
 		}
 		i.hooks(nil)
 		time.Sleep(5 * time.Second)
@@ -185,7 +222,7 @@ func TestAnErrorOfTheCandidatesOwnIsItsAlone(t *testing.T) {
 		i.hooks(fails(&leadership.Error{Code: leadership.InvalidArgument}))
 		i.releases(leader)
 		bob.refused(leadership.InvalidArgument)
-		cy.after(0, 200*time.Millisecond)
+		cy.after(100*time.Millisecond, 200*time.Millisecond)
 		cy.leads()
 	})
 }
@@ -202,7 +239,7 @@ func TestAPanicIsTheCallersAndTheLineGoesOn(t *testing.T) {
 		if <-bob.done; bob.panicked != "moths" {
 			t.Errorf("bob got %v, want the panic", bob.panicked)
 		}
-		cy.after(0, 200*time.Millisecond)
+		cy.after(100*time.Millisecond, 200*time.Millisecond)
 		cy.leads()
 	})
 }
@@ -265,6 +302,22 @@ func TestWhileEventsMayBeMissedTheHeadAsksFromTimeToTime(t *testing.T) {
 	})
 }
 
+func TestHeadsThatBeginToMissEventsDoNotAllAskAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		i := w.instance(latest)
+		i.leadsFor("ann", time.Minute)
+		i.waits(request("bob"))
+		i.called()
+		time.Sleep(30 * time.Second)
+		i.hub.SetLive(false)
+		time.Sleep(5*time.Second - 2)
+		i.wants(0, "as the head is the last to ask")
+		time.Sleep(1)
+		synctest.Wait()
+		i.wants(1, "after the time between two questions")
+	})
+}
+
 func TestWhileEventsMayBeMissedARenewalHereSavesTheQuestion(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		i := w.instance()
@@ -299,4 +352,16 @@ func TestWhenEventsComeAgainTheHeadLooksOnceMore(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWhenEventsComeAgainTheHeadLooksOnlyOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		i := w.instance()
+		i.leadsFor("ann", time.Minute)
+		i.waits(request("bob"))
+		i.called()
+		i.hub.SetLive(true)
+		time.Sleep(20 * time.Second)
+		i.wants(1, "after the hub began anew")
+	})
 }

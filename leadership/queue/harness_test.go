@@ -35,12 +35,21 @@ func (s guarded) Update(ctx context.Context, e leadership.Election, decide func(
 	return snap, err
 }
 
+func (s guarded) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	snap, err := s.Store.Get(ctx, e)
+	snap.Guard = guard
+	return snap, err
+}
+
 // world is one store and the instances on it.
 type world struct {
 	*testing.T
 	store     leadership.Store
 	delay     time.Duration // of events from one instance to another
 	instances []*instance
+
+	mu   sync.Mutex
+	told time.Time // when the last event reaches the other instances; guarded by mu
 }
 
 // in runs a test in a bubble whose clock is the store's and everybody's.
@@ -58,6 +67,7 @@ type instance struct {
 	hub   *notify.Hub
 	queue *queue.Queue
 	calls atomic.Int64 // of the store, by the queue
+	given atomic.Int64 // leases that the queue gave back
 	how   atomic.Pointer[hook]
 }
 
@@ -91,9 +101,12 @@ func (w *world) instance(change ...func(*queue.Config)) *instance {
 	start := time.Now()
 	c := queue.Config{
 		Acquire: i.acquire,
-		Release: i.Release,
-		Hub:     i.hub,
-		Now:     func() time.Duration { return time.Since(start) },
+		Release: func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+			i.given.Add(1)
+			return i.Service.Release(ctx, r)
+		},
+		Hub: i.hub,
+		Now: func() time.Duration { return time.Since(start) },
 	}
 	for _, f := range change {
 		f(&c)
@@ -108,14 +121,22 @@ func (w *world) instance(change ...func(*queue.Config)) *instance {
 	return i
 }
 
+// latest is the jitter that puts everything off by as much as can be.
+func latest(c *queue.Config) {
+	c.Jitter = func(limit time.Duration) time.Duration { return limit - 1 }
+}
+
 var errTestOver = errors.New("the test is over")
 
 // Publish tells this instance at once and the others a little later.
 func (i *instance) Publish(events ...leadership.Event) {
 	i.hub.Publish(events...)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.told = time.Now().Add(max(i.delay, time.Until(i.told)+1)) // in order
 	for _, other := range i.instances {
 		if other != i {
-			time.AfterFunc(i.delay, func() { other.hub.Publish(events...) })
+			time.AfterFunc(time.Until(i.told), func() { other.hub.Publish(events...) })
 		}
 	}
 }
@@ -173,6 +194,27 @@ func (i *instance) releases(g leadership.Grant) {
 		i.Fatal(err)
 	}
 	i.queue.Learn(l)
+}
+
+// locks sets the election's lock delay.
+func (i *instance) locks(delay time.Duration) {
+	i.Helper()
+	_, err := i.Configure(i.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
+		Config: leadership.Config{LockDelay: delay},
+	}})
+	if err != nil {
+		i.Fatal(err)
+	}
+}
+
+// deletes deletes the election by force.
+func (i *instance) deletes() leadership.Lease {
+	i.Helper()
+	l, err := i.Delete(i.Context(), leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: true}})
+	if err != nil {
+		i.Fatal(err)
+	}
+	return l
 }
 
 func of(g leadership.Grant) leadership.LeaseRequest {
@@ -269,6 +311,18 @@ func (w *waiter) after(least, most time.Duration) {
 	if took := w.ended.Sub(w.began); took < least || took > most {
 		w.Errorf("%s was answered after %v, want %v to %v", w.candidate, took, least, most)
 	}
+}
+
+// slowly is a hook by which the answers that the store gave are kept on their way until release is called. sent is sent to by each.
+func slowly() (h hook, sent chan struct{}, release func()) {
+	sent = make(chan struct{}, 100)
+	gate := make(chan struct{})
+	return func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+		g, err := ask(ctx, r)
+		sent <- struct{}{}
+		<-gate
+		return g, err
+	}, sent, sync.OnceFunc(func() { close(gate) })
 }
 
 // held returns a hook that keeps attempts under way until release is called, and lets them go on then. begun is sent to by each.

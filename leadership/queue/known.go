@@ -12,7 +12,7 @@ type known struct {
 	lease    leadership.Lease
 	read     bool          // the lease is the store's word at that revision, not what an event says of it
 	at       time.Duration // when it was learnt
-	open     time.Duration // somebody may lead from then on, unless the leader renews or releases; never too early
+	open     time.Duration // when asking may help, unless the leader renews or releases before; not too early, as far as is known
 }
 
 // compare says whether the lease is newer (1) or older (-1) than what is known, or shows the same (0). At one revision a renewed lease ends
@@ -72,9 +72,12 @@ func (k *known) leads(c leadership.CandidateID, now time.Duration) bool {
 	return k.lease.State == leadership.Held && k.lease.LeaderID == c && now < k.open
 }
 
-// opens is when somebody may lead who is not the leader of the lease, if it was learnt just now.
+// opens is when asking may help those who do not have the lease, if it was learnt just now. That an election is deleted they are told at once.
 func (q *Queue) opens(lease leadership.Lease, now time.Duration) time.Duration {
-	if lease.State == leadership.Held {
+	switch {
+	case lease.Deleted:
+		return now
+	case lease.State == leadership.Held:
 		return now + lease.ExpiresIn + q.guard + lease.Config.LockDelay
 	}
 	return now + lease.LockedFor

@@ -17,7 +17,7 @@ type line struct {
 	q        *Queue
 	election leadership.Election
 	wake     chan struct{} // the runner: there is something to do sooner than it knows
-	hearing  hearing       // the runner's own
+	hearing  hearing
 
 	// Queue.mu guards all below.
 
@@ -78,7 +78,6 @@ func (q *Queue) join(c *caller, r leadership.AcquireRequest) error {
 
 // place finds the candidate's place, or gives it one at the end.
 func (l *line) place(r leadership.AcquireRequest) *place {
-	r.Wait = 0
 	if r.Key == nil {
 		r.Key = new(leadership.NewKey())
 		return l.add(&place{request: r, drawn: true})

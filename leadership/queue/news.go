@@ -32,22 +32,22 @@ func (l *line) learn(lease leadership.Lease) {
 	}
 }
 
-// hear takes the word of an event.
+// hear takes the word of an event. Those before it may not have been heard: what it says of the lease counts, more than its type.
 func (l *line) hear(e leadership.Event, now time.Duration) {
 	same := l.known.hear(e, now)
-	switch e.Type {
-	case leadership.EventReleased, leadership.EventDeleted, leadership.EventRecreated:
-		l.askAt(now + l.q.jitter(eventSpread))
-	case leadership.EventExpired:
-		l.known.open = now + l.known.lease.Config.LockDelay
-		l.askAt(min(l.next, l.known.open+l.q.jitter(eventSpread)))
-	case leadership.EventAcquired:
+	switch {
+	case !same && e.LeaderID != "":
 		l.known.open = now + soon
 		l.askAt(now + soon/2 + l.q.jitter(soon/2))
-	default:
-		if !same || e.Type == leadership.EventConfigured { // the lock delay may have become shorter
-			l.askAt(min(l.next, now+l.q.jitter(soon)))
+	case e.Type == leadership.EventExpired:
+		if !same {
+			l.known.open = now + l.known.lease.Config.LockDelay
 		}
+		l.askAt(min(l.next, l.known.open+l.q.jitter(eventSpread)))
+	case !same, e.Type == leadership.EventDeleted:
+		l.askAt(now + l.q.jitter(eventSpread))
+	case e.Type == leadership.EventConfigured: // the lock delay may have become shorter
+		l.askAt(min(l.next, now+l.q.jitter(soon)))
 	}
 }
 
@@ -68,45 +68,40 @@ func (l *line) pollLater(now time.Duration) {
 	l.poll = now + poll + l.q.jitter(poll/4)
 }
 
-// hearing is how the runner hears of events.
+// hearing is how the runner hears of what happens. It is the runner's alone.
 type hearing struct {
-	listener *notify.Listener
-	woken    bool                // since it looked last
-	seen     leadership.Revision // of the newest event then
-	live     bool                // what the hub said then
+	events *notify.Listener
+	doubts *notify.Listener    // to no election: it hears only when the hub begins, or begins anew, or ceases to be live
+	doubt  bool                // it has heard so since the runner listened last
+	seen   leadership.Revision // of the newest event when it did
+	live   bool                // what the hub said then
 }
 
-// look returns the newest event and whether the hub is live; again says that events may have been missed.
-func (h *hearing) look(hub *notify.Hub) (e leadership.Event, news, again bool) {
-	for done := false; !done; {
-		e = h.listener.Newest()
-		select {
-		case <-h.listener.C():
-			h.woken = true
-		default:
-			done = true
-		}
-	}
-	live := hub.Live()
-	news = e.Revision != h.seen
-	again = live && (!h.live || h.woken && !news)
-	h.woken, h.seen, h.live = false, e.Revision, live
-	return e, news, again
+func (h *hearing) start(hub *notify.Hub, e leadership.Election) {
+	h.events, h.doubts = hub.Listen(e), hub.Listen("")
+	h.seen, h.live = h.events.Newest().Revision, hub.Live() // the attempt that follows knows more
 }
 
-// listen hears what there is to be heard.
+func (h *hearing) stop() {
+	h.events.Close()
+	h.doubts.Close()
+}
+
+// listen hears what there is to be heard. When events come again after some may have been missed, the head looks once more.
 func (l *line) listen() {
-	wasLive := l.hearing.live
-	e, news, again := l.hearing.look(l.q.c.Hub)
+	h := &l.hearing
+	e, live := h.events.Newest(), l.q.c.Hub.Live()
 	l.q.mu.Lock()
 	defer l.q.mu.Unlock()
 	now := l.q.c.Now()
-	if news && e.Revision > l.known.revision {
+	if e.Revision != h.seen && e.Revision > l.known.revision {
 		l.hear(e, now)
-	} else if again {
+	}
+	if h.doubt && live {
 		l.askAt(min(l.next, now+l.q.jitter(soon)))
 	}
-	if wasLive && !l.hearing.live {
+	if h.live && !live {
 		l.poll = now + l.q.jitter(l.q.c.Poll)
 	}
+	h.doubt, h.seen, h.live = false, e.Revision, live
 }

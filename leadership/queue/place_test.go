@@ -140,6 +140,42 @@ func TestAWaitThatIsOverIsAnsweredWithWhatIsKnown(t *testing.T) {
 	})
 }
 
+func TestAWaitThatIsOverAfterAReleaseDoesNotNameTheOldLeader(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		i, other := w.instance(latest), w.instance()
+		leader := other.leads("ann")
+		i.waits(request("cy"))
+		r := request("bob")
+		r.Wait = time.Second
+		bob := i.waits(r)
+		time.Sleep(r.Wait - w.delay - 1)
+		other.releases(leader)
+		got := bob.refused(leadership.LeaseHeld)
+		if got.Lease.State != leadership.Vacant || got.Lease.LeaderID != "" || got.Lease.Token != 1 || got.RetryAfter != 0 {
+			t.Errorf("got %+v with %+v, want it vacant, and others first", got, got.Lease)
+		}
+	})
+}
+
+func TestAWaitThatIsOverAfterALeaseElsewhereNamesTheNewLeader(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		i, other := w.instance(latest), w.instance()
+		leader := other.leads("ann")
+		i.waits(request("cy"))
+		r := request("bob")
+		r.Wait = time.Second
+		bob := i.waits(r)
+		time.Sleep(r.Wait - w.delay - 1)
+		if _, err := leadership.New(w.store).Release(t.Context(), of(leader)); err != nil { // of which i does not hear
+			t.Fatal(err)
+		}
+		other.leads("ann")
+		if got := bob.refused(leadership.LeaseHeld); got.Lease.LeaderID != "ann" || got.Lease.Token != 2 || got.Lease.Revision != 3 {
+			t.Errorf("got %+v with %+v, want ann with token 2", got, got.Lease)
+		}
+	})
+}
+
 func TestAWaitThatIsOverDuringALockDelaySaysSo(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		i := w.instance()
@@ -278,6 +314,26 @@ func TestALineToWhichSomebodyComesBackNeedNotAsk(t *testing.T) {
 	})
 }
 
+func TestAPlaceThatIsTakenAgainIsNoLongerKept(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		i := w.instance()
+		i.leads("ann")
+		ask := keyed(request("bob"))
+		for range 3 {
+			bob := i.waits(ask)
+			bob.cancel()
+			<-bob.done
+			if n := i.queue.Kept(jobs); n != 1 {
+				t.Fatalf("%d places are kept, want 1", n)
+			}
+		}
+		i.waits(ask)
+		if n := i.queue.Kept(jobs); n != 0 {
+			t.Errorf("%d places are kept, want none", n)
+		}
+	})
+}
+
 func TestTwoCallsOfOneCandidateStandInOnePlace(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		i := w.instance()
@@ -296,6 +352,21 @@ func TestTwoCallsOfOneCandidateStandInOnePlace(t *testing.T) {
 		}
 		cy.waiting("though bob leads")
 		i.wants(1, "for both calls")
+	})
+}
+
+func TestTheNewerOfTwoCallsSaysWhatIsAskedFor(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		i := w.instance()
+		leader := i.leads("ann")
+		ask := keyed(request("bob"))
+		i.waits(ask)
+		ask.Metadata = []byte(`{"at":"home"}`)
+		bob := i.waits(ask)
+		i.releases(leader)
+		if g := bob.leads(); g.Metadata != `{"at":"home"}` {
+			t.Errorf("got the metadata %q, want that of the second call", g.Metadata)
+		}
 	})
 }
 
@@ -384,8 +455,9 @@ func TestALineThatIsClosedAnswersAllAndFinishesTheAttemptUnderWay(t *testing.T) 
 		i.waits(request("eve")).refused(draining)
 		release()
 		bob.leads()
-		if err := <-closed; err != nil {
-			t.Error(err)
+		start := time.Now()
+		if err := <-closed; err != nil || time.Since(start) > 0 {
+			t.Errorf("closed with %v after another %v, want at once", err, time.Since(start))
 		}
 		i.wants(1, "in all")
 		if err := i.queue.Close(t.Context(), errors.New("another cause")); err != nil {
@@ -409,6 +481,31 @@ func TestAClosedLineAnswersAnAttemptThatWasRefusedWithTheCause(t *testing.T) {
 		release()
 		bob.refused(draining)
 		i.wants(1, "in all")
+	})
+}
+
+func TestClosedLinesAreGoneAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		i := w.instance()
+		leader := i.leads("ann")
+		bob := i.waits(request("bob"))
+		r := keyed(request("cy"))
+		r.Election = "kept"
+		if _, err := i.Service.Acquire(t.Context(), leadership.AcquireRequest{Election: r.Election, CandidateID: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		cy := i.waits(r)
+		cy.cancel()
+		<-cy.done
+		synctest.Wait()
+		i.called()
+		start := time.Now()
+		i.releases(leader) // and bob's turn has come, but:
+		if err := i.queue.Close(t.Context(), errTestOver); err != nil || time.Since(start) > 0 {
+			t.Errorf("closed with %v after %v, want at once", err, time.Since(start))
+		}
+		bob.refused(errTestOver)
+		i.wants(0, "though a lease was released")
 	})
 }
 
@@ -458,7 +555,7 @@ func TestALineIsForgottenWhenNobodyStandsInIt(t *testing.T) {
 			t.Errorf("there are %d lines, want the one in which cy has a place", i.queue.Lines())
 		}
 		time.Sleep(11 * time.Second)
-		if synctest.Wait(); i.queue.Lines() != 0 || i.hub.Listened(jobs) {
+		if synctest.Wait(); i.queue.Lines() != 0 || i.hub.Listened(jobs) || i.hub.Listened("") {
 			t.Errorf("there are %d lines, want none", i.queue.Lines())
 		}
 	})

@@ -131,8 +131,8 @@ func (q *Queue) Learn(lease leadership.Lease) {
 }
 
 // Close takes no heads any more, now and later: whoever waits is answered with the cause at once, but for those for whom the store is being
-// asked, whose attempts are finished. It returns when all are answered, and that is within Config.Attempt if Config.Acquire honours
-// its ctx; or with ctx's error when ctx ends. A second call waits like the first, and its cause is not used.
+// asked, whose attempts are finished. It returns when all are answered, or with ctx's error when ctx ends. A second call waits like the
+// first, and its cause is not used.
 func (q *Queue) Close(ctx context.Context, cause error) error {
 	q.mu.Lock()
 	if q.cause == nil {

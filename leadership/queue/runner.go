@@ -1,30 +1,18 @@
 package queue
 
-import (
-	"cmp"
-	"context"
-	"errors"
-	"slices"
-	"time"
-
-	"regent/leadership"
-)
-
-// firstRetry is how long the head waits after a first attempt that failed, and twice as long after each further one, up to Config.Poll.
-const firstRetry = 200 * time.Millisecond
+import "time"
 
 // run asks the store for one head after the other, until nobody stands in line any more.
 func (l *line) run() {
-	l.hearing.listener = l.q.c.Hub.Listen(l.election)
-	defer l.hearing.listener.Close()
-	l.hearing.look(l.q.c.Hub) // the attempt that follows knows more
+	l.hearing.start(l.q.c.Hub, l.election)
+	defer l.hearing.stop()
 	for {
-		head, idle, over := l.turn()
+		a, idle, over := l.turn()
 		switch {
 		case over:
 			return
-		case head != nil:
-			l.attempt(head)
+		case a != nil:
+			l.carryOut(a)
 		default:
 			l.sleep(idle)
 		}
@@ -32,8 +20,8 @@ func (l *line) run() {
 	}
 }
 
-// turn says what to do: ask for a head, or be idle for so long, or end.
-func (l *line) turn() (head *caller, idle time.Duration, over bool) {
+// turn says what to do: make an attempt, or be idle for so long, or end.
+func (l *line) turn() (a *attempt, idle time.Duration, over bool) {
 	closed := l.q.closed() != nil
 	l.q.mu.Lock()
 	defer l.q.mu.Unlock()
@@ -44,22 +32,25 @@ func (l *line) turn() (head *caller, idle time.Duration, over bool) {
 		l.q.end()
 		return nil, 0, true
 	}
-	due := l.next
-	if !l.hearing.live {
-		due = min(due, l.poll)
-	}
-	idle = keep // and look again: the machine may have been suspended meanwhile, and timers with it
-	if l.callers > 0 && !closed {
-		idle = min(idle, due-now)
-	}
-	if l.asking == nil && idle <= 0 {
+	if l.asking == nil && l.callers > 0 && !closed {
+		if idle = l.due() - now; idle > 0 {
+			return nil, min(idle, keep), false // and look again: timers stand still while the machine is suspended
+		}
 		l.asking = l.head()
 	}
-	if l.asking == nil {
-		return nil, idle, false
+	if p := l.asking; p != nil {
+		l.news = false
+		return &attempt{place: p, caller: p.callers[len(p.callers)-1], request: p.request}, 0, false
 	}
-	l.news = false
-	return l.asking.callers[len(l.asking.callers)-1], 0, false
+	return nil, keep, false
+}
+
+// due is when the head asks.
+func (l *line) due() time.Duration {
+	if l.hearing.live {
+		return l.next
+	}
+	return min(l.next, l.poll)
 }
 
 // sleep waits until something has happened, at most so long.
@@ -69,161 +60,8 @@ func (l *line) sleep(idle time.Duration) {
 	select {
 	case <-timer.C:
 	case <-l.wake:
-	case <-l.hearing.listener.C():
-		l.hearing.woken = true
+	case <-l.hearing.events.C():
+	case <-l.hearing.doubts.C():
+		l.hearing.doubt = true
 	}
-}
-
-// outcome is how an attempt ended.
-type outcome struct {
-	grant    leadership.Grant
-	err      error
-	panicked any
-}
-
-// attempt asks the store for the head, on behalf of its newest caller.
-func (l *line) attempt(head *caller) {
-	p := head.place
-	began := l.q.c.Now()
-	o := l.ask(head.ctx, p.request)
-	l.q.mu.Lock()
-	defer l.q.mu.Unlock()
-	l.asking = nil
-	l.finish(head, o, began)
-	for _, c := range slices.Clone(p.callers) {
-		if c.ctx.Err() != nil {
-			c.leaving, c.why = true, gone(c.ctx)
-		}
-		if c.leaving {
-			l.dismiss(c)
-		}
-	}
-}
-
-// ask makes the call. If the answer is that a lease is held whose key nobody was told, it ends that lease.
-func (l *line) ask(ctx context.Context, r leadership.AcquireRequest) (o outcome) {
-	if ctx.Err() != nil {
-		return outcome{err: gone(ctx)}
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			o = outcome{panicked: v}
-		}
-	}()
-	bounded, cancel := context.WithTimeout(ctx, l.q.c.Attempt)
-	defer cancel()
-	o.grant, o.err = l.q.c.Acquire(bounded, r)
-	if orphan, ok := l.orphan(o.err); ok {
-		l.q.giveBack(ctx, orphan)
-	}
-	return o
-}
-
-// finish draws the conclusions from an attempt, and answers those whom it answers for good.
-func (l *line) finish(head *caller, o outcome, began time.Duration) {
-	p, now := head.place, l.q.c.Now()
-	refuse := func(c *caller) { c.refused(o.err) }
-	switch {
-	case o.panicked != nil:
-		l.settle(p, func(c *caller) { c.panics(o.panicked) })
-		l.retryLater(now)
-	case o.err == nil:
-		l.answered(p, now)
-		l.told(o.grant.Lease, l.q.opens(o.grant.Lease, now), now)
-		l.settle(p, func(c *caller) { c.granted(o.grant, began) })
-	case errors.Is(o.err, leadership.LeaseHeld):
-		l.answered(p, now)
-		l.held(o.err, now)
-	case errors.Is(o.err, leadership.ElectionDeleted), errors.Is(o.err, leadership.RecordCorrupt):
-		for p := range l.each() {
-			l.settle(p, refuse)
-		}
-	case errors.Is(o.err, leadership.StoreUnavailable), errors.Is(o.err, leadership.OutcomeUnknown):
-		l.failed(head, o.err, now)
-	default:
-		l.settle(p, refuse)
-		l.retryLater(now)
-	}
-}
-
-// answered notes that the store has said what is so.
-func (l *line) answered(p *place, now time.Duration) {
-	p.unknown = nil
-	l.failures = failures{}
-	l.pollLater(now)
-}
-
-// held takes a refusal: the store says when asking again may help. Before somebody else may lead, the lock delay of a lease that is held
-// passes as well.
-func (l *line) held(err error, now time.Duration) {
-	refusal, ok := errors.AsType[*leadership.Error](err)
-	if !ok || refusal.Lease == nil {
-		l.next = now + l.q.c.Poll
-		return
-	}
-	lease := *refusal.Lease
-	if lease.State == leadership.Held {
-		l.q.guard = max(refusal.RetryAfter-lease.ExpiresIn, 0)
-	}
-	open := now + cmp.Or(refusal.RetryAfter, l.q.c.Poll)
-	if refusal.Reason != leadership.ReasonLockDelay {
-		open += lease.Config.LockDelay
-	}
-	l.told(lease, open, now)
-}
-
-// told takes the store's word by an attempt. It counts whatever was known before, unless something newer was learnt while it was on its way.
-func (l *line) told(lease leadership.Lease, open, now time.Duration) {
-	if l.news && l.known.compare(lease) <= 0 {
-		return
-	}
-	l.known = known{revision: lease.Revision, lease: lease, read: true, at: now, open: open}
-	l.next = open + l.q.jitter(timerSpread)
-}
-
-// failures is how attempts have failed since the store answered one.
-type failures struct {
-	count     int
-	last      error // nil if the store was heard of since
-	unsettled bool  // what became of one of them is not known
-}
-
-// failed takes an attempt whose head asks again. If it failed because its caller has gone, that says nothing of the store, and the next in
-// line is asked for at once.
-func (l *line) failed(head *caller, err error, now time.Duration) {
-	if errors.Is(err, leadership.OutcomeUnknown) {
-		head.place.unknown = err
-		l.failures.unsettled = true
-	}
-	if head.ctx.Err() == nil {
-		l.failures.last = err
-		l.retryLater(now)
-	}
-}
-
-// retryLater lets the head ask again after a while.
-func (l *line) retryLater(now time.Duration) {
-	pause := min(firstRetry<<min(l.failures.count, 16), l.q.c.Poll)
-	l.failures.count++
-	l.next = now + pause/2 + l.q.jitter(pause/2)
-	l.poll = l.next
-}
-
-// orphan returns the lease that the refusal shows, if its key is known to the queue alone. After an answer no key can be granted any more
-// by an attempt before it.
-func (l *line) orphan(err error) (leadership.LeaseRequest, bool) {
-	if err != nil && !errors.Is(err, leadership.LeaseHeld) {
-		return leadership.LeaseRequest{}, false
-	}
-	l.q.mu.Lock()
-	defer l.q.mu.Unlock()
-	orphans := l.orphans
-	l.orphans = nil
-	refusal, ok := errors.AsType[*leadership.Error](err)
-	if !ok || refusal.Lease == nil || refusal.Lease.State != leadership.Held {
-		return leadership.LeaseRequest{}, false
-	}
-	lease := refusal.Lease
-	key, ok := orphans[lease.LeaderID]
-	return leadership.LeaseRequest{Election: l.election, CandidateID: lease.LeaderID, Key: key, Token: lease.Token}, ok
 }

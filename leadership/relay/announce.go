@@ -57,17 +57,19 @@ func (r *Relay) announce(ctx context.Context, told []leadership.Event) {
 	}
 }
 
-// due returns, in order, what is to be sent so that what was told is announced and overtakes nothing: just that, if it follows what is known
+// due returns, in order, what is to be sent so that what was told is announced and overtakes nothing: just that, if it follows on what is known
 // to be out; else all that the election's outbox has.
 func (r *Relay) due(ctx context.Context, told []leadership.Event) ([]leadership.Event, error) {
+	e := told[0].Election
 	slices.SortFunc(told, func(a, b leadership.Event) int { return cmp.Compare(a.Revision, b.Revision) })
-	if news := r.known.news(told); r.known.follow(news) {
+	out := r.known.of(e).out
+	if news := after(told, out); follow(news, out) {
 		return news, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	events, err := r.store.Unannounced(ctx, told[0].Election, pageSize)
-	return r.known.news(events), err
+	events, err := r.store.Unannounced(ctx, e, pageSize)
+	return after(events, r.known.of(e).out), err
 }
 
 // send publishes events of one election, which must be due and whose turn the caller has. It says how many at the front are out; unless it is
@@ -91,7 +93,7 @@ func (r *Relay) sendBatch(ctx context.Context, batch []leadership.Event) (acked 
 	defer cancel()
 	acked, err = r.topic.Publish(ctx, batch)
 	if acked > 0 {
-		r.known.raise(batch[acked-1].ID())
+		r.known.acked(batch[acked-1].ID())
 	}
 	if err == nil && acked < len(batch) {
 		err = fmt.Errorf("relay: the topic acknowledged %d of %d events", acked, len(batch))

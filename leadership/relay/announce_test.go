@@ -22,8 +22,7 @@ func TestAChangeIsAnnouncedAtOnceAndMarkedSoonAfter(t *testing.T) {
 		if n := w.outbox(); n != 1 {
 			t.Errorf("%d events wait to be marked, want 1", n)
 		}
-		time.Sleep(100 * time.Millisecond)
-		synctest.Wait()
+		w.wait(100 * time.Millisecond)
 		if n := w.outbox(); n != 0 {
 			t.Errorf("%d events wait to be marked after 100 ms", n)
 		}
@@ -73,6 +72,27 @@ func TestWhileAllIsWellAChangeCostsItsShareOfOneMark(t *testing.T) {
 			t.Errorf("the relay's election was asked %d times", n)
 		}
 		w.topic.checkEV()
+	})
+}
+
+func TestAsManyAsAStoreTakesAreMarkedAtOnceAndTheRestSoonAfter(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.instance("a").run()
+		synctest.Wait() // for the first look
+		w.instance("dead").changes("reports", 299)
+		for range 400 {
+			a.change("jobs")
+			synctest.Wait()
+		}
+		a.change("reports") // and all before it
+		synctest.Wait()
+		if n := w.outbox(); n != 200 {
+			t.Errorf("%d events wait to be marked, want the 200 beyond a full batch", n)
+		}
+		w.wait(markDelay)
+		if n, marks := w.outbox(), a.count("mark"); n != 0 || marks != 2 {
+			t.Errorf("%d events wait to be marked after %d calls, want none after 2", n, marks)
+		}
 	})
 }
 
@@ -149,6 +169,30 @@ func TestOfTwoChangesToldInTheWrongOrderBothAreAnnouncedInTheRightOne(t *testing
 	})
 }
 
+func TestOfTwoChangesThatWaitNoneNeedsALookThoughTheyWereToldInTheWrongOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.instance("a")
+		var kept []leadership.Event
+		a.tell = func(events ...leadership.Event) { kept = append(kept, events...) }
+		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+			time.Sleep(100 * time.Millisecond)
+			return a.acceptAll(ctx, events)
+		}
+		a.run()
+		a.changes("jobs", 4)
+		a.relay.Publish(kept[0])
+		synctest.Wait()
+		for _, k := range []int{3, 1, 2} {
+			a.relay.Publish(kept[k])
+		}
+		w.wait(time.Second)
+		w.topic.expect("jobs", 1, 2, 3, 4)
+		if n := a.count("read"); n != 0 {
+			t.Errorf("the outbox of the election was read %d times", n)
+		}
+	})
+}
+
 func TestWhatWaitsIsPublishedTogetherAndInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.instance("a")
@@ -160,7 +204,7 @@ func TestWhatWaitsIsPublishedTogetherAndInOrder(t *testing.T) {
 		a.changes("jobs", 1)
 		synctest.Wait()
 		a.changes("jobs", 250) // while the first is on its way
-		time.Sleep(time.Minute)
+		w.wait(time.Minute)
 		if n := a.count("publish"); n != 1+3 {
 			t.Errorf("the topic was called %d times, want once, and three times for up to 100 events", n)
 		}
@@ -168,28 +212,6 @@ func TestWhatWaitsIsPublishedTogetherAndInOrder(t *testing.T) {
 		if n := w.topic.duplicates(); n != 0 {
 			t.Errorf("%d duplicates", n)
 		}
-	})
-}
-
-func TestAnElectionThatStallsHoldsUpNoOther(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a := w.instance("a")
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			if events[0].Election == "stalled" {
-				<-ctx.Done()
-				return 0, ctx.Err()
-			}
-			return a.acceptAll(ctx, events)
-		}
-		a.run()
-		a.changes("stalled", 2)
-		synctest.Wait()
-		for e := range 200 {
-			a.change(election(e))
-			synctest.Wait()
-			w.topic.expect(election(e), 1)
-		}
-		w.topic.expect("stalled")
 	})
 }
 
@@ -209,199 +231,22 @@ func TestSoManyElectionsArePublishedSideBySideAndNoMore(t *testing.T) {
 		for e := range 3 * parallel {
 			a.change(election(e))
 		}
-		time.Sleep(3*time.Second + time.Millisecond)
-		synctest.Wait()
+		w.wait(3*time.Second + time.Millisecond)
 		if n := most.Load(); n != parallel {
 			t.Errorf("%d elections were published at the same time, want %d", n, parallel)
 		}
-		w.topic.expectOut(3*parallel)
+		w.topic.expectOut(3 * parallel)
 	})
 }
 
-func TestAfterAFailureTheAnnouncerPausesAndTheRelayTakesOver(t *testing.T) {
+func TestAStrayMessageOnTheTopicKeepsNothingFromBeingAnnounced(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a := w.instance("a")
-		var broken atomic.Bool
-		var tried []time.Duration
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			if !broken.Load() {
-				return a.acceptAll(ctx, events)
-			}
-			tried = append(tried, w.clock())
-			return 0, errPlanted
-		}
-		a.run()
-		a.change("jobs")
-		synctest.Wait()
-		broken.Store(true)
-		for range 40 { // for less than it takes until somebody relays
-			a.change("jobs")
-			time.Sleep(50 * time.Millisecond)
-		}
-		if n := len(tried); n < 2 || n > 3 {
-			t.Errorf("a topic that fails was tried %d times in 2 s: %v", n, tried)
-		}
-		broken.Store(false)
-		time.Sleep(8 * time.Second)
-		synctest.Wait()
-		w.topic.checkEV()
-		if n := w.topic.duplicates(); n != 0 {
-			t.Errorf("%d duplicates", n)
-		}
-		reads := a.count("read")
-		a.change("jobs")
-		synctest.Wait()
-		w.topic.expect("jobs", seq(42)...)
-		if a.count("read") != reads {
-			t.Error("what the relay has published was not known to the announcer")
-		}
-	})
-}
-
-func TestPausesGrowWhileTheTopicFailsAndEndWhenItAnswers(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a := w.instance("a")
-		a.before = func(_ context.Context, call string) error {
-			if call == "look" {
-				return errPlanted // nobody relays
-			}
-			return nil
-		}
-		var broken atomic.Bool
-		broken.Store(true)
-		var tried []time.Duration
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			tried = append(tried, w.clock())
-			if broken.Load() {
-				return 0, errPlanted
-			}
-			return a.acceptAll(ctx, events)
-		}
-		a.run()
-		for range 2000 {
-			a.change("jobs")
-			time.Sleep(100 * time.Millisecond)
-		}
-		for k, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30, 30} {
-			want *= time.Second
-			if k+1 >= len(tried) {
-				t.Fatalf("tried only at %v", tried)
-			}
-			if got := tried[k+1] - tried[k]; got < want*3/4 || got > want*5/4+100*time.Millisecond {
-				t.Errorf("pause %d took %v, want %v, a quarter more or less", k+1, got, want)
-			}
-		}
-		broken.Store(false)
-		for len(w.topic.copies("jobs")) == 0 {
-			a.change("jobs")
-			time.Sleep(100 * time.Millisecond)
-		}
-		n := len(tried)
-		a.change("jobs")
-		synctest.Wait()
-		if len(tried) == n {
-			t.Error("the pause goes on though the topic answers")
-		}
-	})
-}
-
-func TestAnAcknowledgementOfAPartCountsForThatPart(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		w.instance("dead").changes("jobs", 5)
-		a := w.instance("a")
-		first := true
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			if first {
-				first = false
-				a.acceptAll(ctx, events[:4])
-				return 2, nil // without an error, which is no reason to believe that it was all
-			}
-			return a.acceptAll(ctx, events)
-		}
-		a.run()
-		a.change("jobs")
-		time.Sleep(200 * time.Millisecond)
-		if n := w.outbox(); n != 4 {
-			t.Errorf("%d events are not marked, want the 4 that were not acknowledged", n)
-		}
-		w.settle(10 * time.Second)
-		w.topic.expect("jobs", 1, 2, 3, 4, 3, 4, 5, 6)
-	})
-}
-
-func TestPublishDoesNotBlockAndWhatIsTooMuchIsLeftBehind(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a := w.instance("a")
-		var stalled atomic.Bool
-		stalled.Store(true)
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			if stalled.Load() {
-				<-ctx.Done()
-				return 0, ctx.Err()
-			}
-			return a.acceptAll(ctx, events)
-		}
-		a.run()
-		started := time.Now()
-		for e := range 600 {
-			a.changes(election(e), 20)
-		}
-		if took := time.Since(started); took > 0 {
-			t.Errorf("the commits waited for %v", took)
-		}
-		if !w.log.has("too many events wait") {
-			t.Error("nobody was told that too many wait")
-		}
-		stalled.Store(false)
-		w.settle(5 * time.Minute)
-		if n := w.topic.checkEV(); n < 12_000 {
-			t.Errorf("there are %d events, want 12,000 and those of the relay", n)
-		}
-	})
-}
-
-func TestAStoreThatDoesNotMarkIsAskedAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a := w.instance("a")
-		left := 3
-		a.before = func(_ context.Context, call string) error {
-			if call == "mark" && left > 0 {
-				left--
-				return errPlanted
-			}
-			return nil
-		}
-		a.run()
+		a := w.instance("a").run()
 		synctest.Wait() // for the first look
-		a.change("jobs")
-		w.settle(10 * time.Second)
-		if got := a.count("mark"); got != 4 {
-			t.Errorf("it was asked %d times, want 4", got)
-		}
-		w.topic.expect("jobs", 1)
-	})
-}
-
-func TestWhatIsKnownToBeOutIsOnlyMarkedByTheRelay(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a := w.instance("a")
-		var broken atomic.Bool
-		broken.Store(true)
-		a.before = func(_ context.Context, call string) error {
-			if call == "mark" && broken.Load() {
-				return errPlanted
-			}
-			return nil
-		}
-		a.run()
-		a.change("jobs")
-		time.Sleep(time.Minute)
-		if n := a.count("mark"); n > 30 {
-			t.Errorf("a store that fails was asked %d times in a minute", n)
-		}
-		broken.Store(false)
-		w.settle(time.Minute)
-		w.topic.expect("jobs", 1)
+		a.relay.Heard(leadership.Event{Election: "jobs", Revision: 1_000_000})
+		a.changes("jobs", 3)
+		w.settle(30 * time.Second)
+		w.topic.expect("jobs", 1, 2, 3)
 	})
 }
 
@@ -420,61 +265,6 @@ func TestAnElectionThatWasForgottenIsLookedAt(t *testing.T) {
 		a.change("jobs")
 		synctest.Wait()
 		w.topic.expect("jobs", 1, 2, 3)
-	})
-}
-
-func TestAtTheEndWhatWaitsIsPublishedAndMarked(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a := w.instance("a")
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			time.Sleep(300 * time.Millisecond)
-			return a.acceptAll(ctx, events)
-		}
-		a.run()
-		for e := range 5 * parallel {
-			a.change(election(e))
-		}
-		started := time.Now()
-		a.end()
-		if took := time.Since(started); took > 2*time.Second {
-			t.Errorf("it took %v, want 2 s at most", took)
-		}
-		w.topic.checkEV()
-		a.change("jobs")
-		synctest.Wait()
-		w.topic.expect("jobs") // nobody is there any more
-	})
-}
-
-func TestTheEndComesThoughTheTopicAndTheStoreStall(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		for _, stalled := range []string{"publish", "mark", "read", "look"} {
-			a := w.instance("a")
-			a.before = func(ctx context.Context, call string) error {
-				if call == stalled {
-					<-ctx.Done()
-					return ctx.Err()
-				}
-				return nil
-			}
-			a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-				if stalled == "publish" {
-					<-ctx.Done()
-					return 0, ctx.Err()
-				}
-				return a.acceptAll(ctx, events)
-			}
-			a.run()
-			w.instance("dead").change("jobs")
-			a.change("jobs")
-			a.change("reports")
-			time.Sleep(time.Second)
-			started := time.Now()
-			a.end()
-			if took := time.Since(started); took > 2*time.Second {
-				t.Errorf("while %s stalls the end took %v, want 2 s at most", stalled, took)
-			}
-		}
 	})
 }
 

@@ -93,7 +93,7 @@ func (p *process) step(ctx context.Context, code leadership.Code) error {
 	if stopped != nil {
 		<-stopped
 	}
-	if p.fuse.Add(-1) == 0 {
+	if !p.chaos.calm.Load() && p.fuse.Add(-1) == 0 {
 		p.kill()
 	}
 	if p.dead.Load() {

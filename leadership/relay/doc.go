@@ -17,7 +17,8 @@
 // failure it pauses, and leaves to the relay what is committed meanwhile.
 //
 // The relay publishes what was left behind: what stood in the outbox in two looks, 2 s apart. For that it leads the election
-// "regent.relay", so that one instance relays at a time. That saves duplicates, and is needed for nothing else.
+// "regent.relay", so that one instance relays at a time. That saves duplicates, and is needed for nothing else: where that lease cannot be
+// had by anybody, all relay.
 //
 // # Order
 //

@@ -7,5 +7,5 @@ const MaxKnown = maxKnown
 func (r *Relay) Remembered() int {
 	r.known.mu.Lock()
 	defer r.known.mu.Unlock()
-	return len(r.known.out)
+	return len(r.known.elections)
 }

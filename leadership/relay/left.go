@@ -142,13 +142,16 @@ func (r *Relay) republish(ctx context.Context, left []leadership.Event) (out []l
 }
 
 // republishLine publishes events of one election that were left behind. It says how many at the front are out; unless it is all, err says why.
+// It leaves out what was acknowledged to this process and, for some reason, not marked; but not what was only heard, so that no
+// stray message on the topic keeps an event from being announced.
 func (r *Relay) republishLine(ctx context.Context, events []leadership.Event) (out int, err error) {
-	give, err := r.turns.take(ctx, events[0].Election)
+	e := events[0].Election
+	give, err := r.turns.take(ctx, e)
 	if err != nil {
 		return 0, err
 	}
 	defer give()
-	news := r.known.news(events)
+	news := after(events, r.known.of(e).acked)
 	acked, err := r.send(ctx, news)
 	if acked > 0 {
 		failpoint.Hit("relay:left-published")

@@ -101,7 +101,7 @@ func New(c Config) *Relay {
 		log:      log,
 		interval: cmp.Or(c.Interval, 15*time.Second),
 		clock:    clock,
-		known:    known{out: make(map[leadership.Election]leadership.Revision)},
+		known:    known{elections: make(map[leadership.Election]reach)},
 		turns:    turns{taken: make(map[leadership.Election]*turn)},
 		queue:    queue{lines: make(map[leadership.Election]*line), wake: make(chan struct{}, 1)},
 		marks:    marks{wake: make(chan struct{}, 1), closed: make(chan struct{})},
@@ -114,13 +114,13 @@ func New(c Config) *Relay {
 // just failed, too much waits already, or Run has ended, is left behind in the outbox.
 func (r *Relay) Publish(events ...leadership.Event) {
 	failpoint.Hit("relay:committed")
-	if !r.pause.on(r.clock()) && !r.queue.put(events) {
-		r.leave("too many events wait to be announced")
+	if !r.queue.put(events) {
+		r.leave("the announcer takes no more")
 	}
 }
 
 // Heard says that an event came out of the topic, whoever had announced it.
-func (r *Relay) Heard(e leadership.Event) { r.known.raise(e.ID()) }
+func (r *Relay) Heard(e leadership.Event) { r.known.heard(e.ID()) }
 
 // leave says that events were left behind which are not to wait for the next look.
 func (r *Relay) leave(why string, attrs ...any) {

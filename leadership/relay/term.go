@@ -55,10 +55,15 @@ func (r *Relay) lead(ctx context.Context, left []leadership.Event) {
 	late, cancel := lingering(ctx, grace)
 	defer cancel()
 	t, err := r.acquire(ctx)
-	if err != nil {
-		if !errors.Is(err, leadership.LeaseHeld) && ctx.Err() == nil { // LeaseHeld: somebody else relays
-			r.log.Warn("relay: no lease", "cause", err)
-		}
+	switch {
+	case errors.Is(err, leadership.LeaseHeld): // somebody else relays
+		return
+	case errors.Is(err, leadership.ElectionDeleted), errors.Is(err, leadership.RecordCorrupt): // nobody can have it
+		r.log.Error("relay: there is no lease to be had, so every instance relays", "cause", err)
+		r.Sweep(ctx)
+		return
+	case err != nil:
+		r.log.Warn("relay: no lease", "cause", err)
 		return
 	}
 	failpoint.Hit("relay:leading")

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -67,6 +69,10 @@ type instance struct {
 	publish func(ctx context.Context, events []leadership.Event) (acked int, err error)
 	// tell is called in place of the relay's Publish.
 	tell func(events ...leadership.Event)
+	// hide keeps events out of what the store says of its outbox.
+	hide func(leadership.Event) bool
+	// suspended is for how long the machine was: its clock went on, and its timers did not.
+	suspended atomic.Int64
 
 	mu         sync.Mutex // guards all below
 	calls      map[string]int
@@ -80,8 +86,9 @@ func (w *world) instance(name leadership.CandidateID) *instance {
 	i := &instance{Store: w.store, world: w, calls: make(map[string]int), publishing: make(map[leadership.Election]bool)}
 	i.service = leadership.New(i, teller{i})
 	i.relay = relay.New(relay.Config{
-		Store: i, Service: i.service, Topic: topicOf{i}, Instance: name, Clock: w.clock,
-		Log: slog.New(slog.NewTextHandler(w.log, nil)).With("instance", name),
+		Store: i, Service: i.service, Topic: topicOf{i}, Instance: name,
+		Clock: func() time.Duration { return w.clock() + time.Duration(i.suspended.Load()) },
+		Log:   slog.New(slog.NewTextHandler(w.log, nil)).With("instance", name),
 	})
 	return i
 }
@@ -119,6 +126,9 @@ func (i *instance) enter(ctx context.Context, call string) error {
 	i.mu.Lock()
 	i.calls[call]++
 	i.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", leadership.StoreUnavailable, err)
+	}
 	if i.before == nil {
 		return nil
 	}
@@ -170,6 +180,9 @@ func (i *instance) Unannounced(ctx context.Context, e leadership.Election, limit
 		return nil, err
 	}
 	events, err := i.Store.Unannounced(context.WithoutCancel(ctx), e, limit)
+	if i.hide != nil {
+		events = slices.DeleteFunc(events, i.hide)
+	}
 	if lost := i.leave(ctx, call); lost != nil {
 		return nil, lost
 	}
@@ -264,7 +277,7 @@ func (w *world) outbox() int {
 // settle lets everything go on until the outbox is empty and nobody relays.
 func (w *world) settle(within time.Duration) {
 	w.t.Helper()
-	for end := time.Now().Add(within); !w.settled(); time.Sleep(250 * time.Millisecond) {
+	for end := time.Now().Add(within); !w.settled(); w.wait(250 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.t.Fatalf("after %v %d events still wait to be announced", within, w.outbox())
 		}
@@ -281,6 +294,12 @@ func (w *world) settled() bool {
 		w.t.Fatal(err)
 	}
 	return len(events) == 0 && !snap.Live()
+}
+
+// wait lets some time pass, and whatever happens in it.
+func (w *world) wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 var errPlanted = errors.New("a planted fault")

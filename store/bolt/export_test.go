@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -96,6 +97,18 @@ func (s *Store) SpoilTime(e leadership.Event, moved bool) error {
 		return t.tx.Bucket(timesBucket).Put(place, []byte("damaged"))
 	})
 }
+
+// Between reads what was committed after the instant and not after the other.
+func (s *Store) Between(after, last time.Time) (events []leadership.Event, err error) {
+	err = s.view(context.Background(), func(t *transaction) error {
+		events, err = t.between(after, last, 100)
+		return err
+	})
+	return events, err
+}
+
+// Queued is how many calls wait for the writer.
+func (s *Store) Queued() int { return len(s.writer.jobs) }
 
 // Keys counts what is in a bucket.
 func (s *Store) Keys(bucket string) (n int, err error) {

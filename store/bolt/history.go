@@ -86,15 +86,19 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (recent l
 
 // settled returns the present instant, once everything of that instant and before is committed: between the moment that a transaction is of,
 // and the one from which on it is seen, the disk is waited for.
-func (s *Store) settled(ctx context.Context) (now time.Time, err error) {
-	err = s.writer.do(ctx, func(t *transaction) error {
+func (s *Store) settled(ctx context.Context) (time.Time, error) {
+	var now time.Time
+	err := s.writer.do(ctx, func(t *transaction) error {
 		now = t.now
 		return nil
 	})
-	if errors.Is(err, leadership.OutcomeUnknown) { // as far as a read can be
-		err = s.writer.usable(ctx)
+	switch {
+	case errors.Is(err, leadership.OutcomeUnknown): // as far as a read's can be
+		return time.Time{}, s.writer.usable(ctx)
+	case err != nil:
+		return time.Time{}, err // the writer may still be at it
 	}
-	return now, err
+	return now, nil
 }
 
 // between reads up to limit of the events that were committed after the instant and not after the other. One that cannot be read is an

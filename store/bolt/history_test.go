@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +49,8 @@ func (f *aged) change(e leadership.Election, times int) {
 	f.t.Helper()
 	for range times {
 		_, err := f.Update(f.t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: s.Record.Config.LockDelay + time.Millisecond}})
+			lock := s.Record.Config.LockDelay + time.Millisecond
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: lock}})
 		})
 		if err != nil {
 			f.t.Fatal(err)
@@ -126,7 +129,8 @@ func TestAfterHistoryWasMadeLongerWhatWasDeletedBeforeIsMissed(t *testing.T) {
 	if recent, err := f.Since(t.Context(), f.now().Add(-2*leadership.MinHistory), 10); err != nil || len(recent.Events) != 1 {
 		t.Errorf("since after it: got %v, %v; want one event", recent.Events, err)
 	}
-	if _, err := leadership.New(f).Events(t.Context(), leadership.EventsRequest{Election: "jobs"}); !errors.Is(err, leadership.HistoryCompacted) {
+	_, err := leadership.New(f).Events(t.Context(), leadership.EventsRequest{Election: "jobs"})
+	if !errors.Is(err, leadership.HistoryCompacted) {
 		t.Errorf("the history of the election: got %v, want %s", err, leadership.HistoryCompacted)
 	}
 }
@@ -140,7 +144,8 @@ func TestAnEventThatCannotBeReadIsNotPassedOverAndNotDeleted(t *testing.T) {
 	if err := f.SpoilEvent(leadership.EventID{Election: "jobs", Revision: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if recent, err := f.Since(t.Context(), before.Add(-time.Minute), 10); !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"jobs"`) {
+	recent, err := f.Since(t.Context(), before.Add(-time.Minute), 10)
+	if !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"jobs"`) {
 		t.Errorf("what is told with it: got %v, %v; want %s of jobs", recent.Events, err, leadership.RecordCorrupt)
 	}
 	if recent, err := f.Since(t.Context(), before.Add(-1), 10); err != nil || len(recent.Events) != 1 {
@@ -175,16 +180,55 @@ func TestWhatIsBeingCommittedIsWaitedForNotPassedOver(t *testing.T) {
 	f := newAged(t)
 	f.change("jobs", 1)
 	start := f.now().Add(-time.Minute)
-	release := f.Hold()
-	impatient, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	recent, err := f.Since(impatient, start, 10)
-	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leadership.OutcomeUnknown) {
-		t.Errorf("while a transaction is under way: got %v, %v; want %s", recent.Events, err, leadership.StoreUnavailable)
+	first := f.Hold()
+	second := make(chan func(), 1)
+	go func() { second <- f.Hold() }()
+	f.queued(1)
+	impatient, giveUp := context.WithCancel(t.Context())
+	answer := make(chan error, 1)
+	go func() { _, err := f.Since(impatient, start, 10); answer <- err }()
+	f.queued(2)
+	first()
+	release := <-second // both are taken now, and neither is done
+	giveUp()
+	err := <-answer
+	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.OutcomeUnknown) {
+		t.Errorf("while a transaction is under way: got %v, want %s", err, leadership.StoreUnavailable)
 	}
 	release()
 	if recent, err := f.Since(t.Context(), start, 10); err != nil || len(recent.Events) != 1 {
 		t.Errorf("then: got %v, %v; want one event", recent.Events, err)
+	}
+}
+
+// queued waits until so many calls wait for the writer.
+func (f *aged) queued(n int) {
+	for f.Queued() < n && f.t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+}
+
+func TestWhatWasCommittedWhileItIsReadWaitsForTheNextTime(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	start := f.now()
+	f.change("jobs", 3) // at the start, and 1 ms and 2 ms later
+	for _, c := range []struct {
+		after, last time.Duration
+		want        []leadership.Revision
+	}{
+		{-1, 2 * time.Millisecond, []leadership.Revision{1, 2, 3}},
+		{0, time.Millisecond, []leadership.Revision{2}},
+		{-1, time.Millisecond - 1, []leadership.Revision{1}},
+	} {
+		events, err := f.Between(start.Add(c.after), start.Add(c.last))
+		var got []leadership.Revision
+		for _, e := range events {
+			got = append(got, e.Revision)
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("after %v and not after %v: got revisions %v, %v; want %v", c.after, c.last, got, err, c.want)
+		}
 	}
 }
 
@@ -195,7 +239,8 @@ func TestAFileOfAnUnreleasedVersionIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	if _, err := bolt.Open(f.path, bolt.Config{}); err == nil || !strings.Contains(err.Error(), `"times"`) || !strings.Contains(err.Error(), f.path) {
+	_, err := bolt.Open(f.path, bolt.Config{})
+	if err == nil || !strings.Contains(err.Error(), `"times"`) || !strings.Contains(err.Error(), f.path) {
 		t.Errorf("got %v", err)
 	}
 }

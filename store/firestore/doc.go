@@ -83,5 +83,6 @@
 // # The emulator
 //
 // It shows the documents of one commit one after the other, where Firestore shows all at once. A record that does not fit its history is
-// therefore read a few times more before it is called corrupt; a record that is sound costs one read.
+// therefore read a few times more before it is called corrupt; a record that is sound costs one read. It needs no indexes, and deletes
+// nothing by itself.
 package firestore

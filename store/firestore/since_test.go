@@ -38,7 +38,8 @@ func TestAnEventSaysWhenItWasRequestedAndWhenItMayBeDeleted(t *testing.T) {
 	acquired(t, p.open(t), "jobs")
 	doc := p.read(t, p.event("jobs", 1))
 	created := doc.CreateTime.AsTime()
-	if at := doc.Fields["requestedAt"].GetTimestampValue(); at == nil || at.AsTime().After(created) || at.AsTime().Before(created.Add(-10*time.Second)) {
+	requested := doc.Fields["requestedAt"].GetTimestampValue()
+	if at := requested.AsTime(); requested == nil || at.After(created) || at.Before(created.Add(-10*time.Second)) {
 		t.Errorf("requestedAt is %v, created at %v; want a timestamp before that, and not by much", doc.Fields["requestedAt"], created)
 	}
 	if due := dueOf(t, doc); due.Before(created.Add(storetest.History)) || due.After(created.Add(storetest.History+10*time.Minute)) {
@@ -95,6 +96,12 @@ func TestWhatHappenedLatelyIsReadPageByPageAmongTheEventsOfOthers(t *testing.T) 
 	}
 	if got := rpcs.Take(); len(got) != 3 {
 		t.Errorf("it took %v, want 3 queries for 2403 documents", got)
+	}
+	if recent, err := s.Since(t.Context(), start, 1); !errors.Is(err, leadership.HistoryCompacted) {
+		t.Errorf("more than asked for: got %v, %v; want %s", recent, err, leadership.HistoryCompacted)
+	}
+	if got := rpcs.Take(); len(got) != 2 {
+		t.Errorf("to find more than asked for took %v, want 2 queries", got)
 	}
 	if recent, err := s.Since(t.Context(), start.Add(-2*storetest.History), 100); !errors.Is(err, leadership.HistoryCompacted) {
 		t.Errorf("further back than history is kept: got %v, %v; want %s", recent, err, leadership.HistoryCompacted)

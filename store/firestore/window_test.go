@@ -12,9 +12,9 @@ func TestWhatWasCommittedWhileItIsReadWaitsForTheNextTime(t *testing.T) {
 	t.Parallel()
 	const d = database("projects/p/databases/(default)")
 	ev := takeover()
-	created := func(at time.Time) findings {
+	committed := func(at, read time.Time) findings {
 		doc := &firestorepb.Document{Name: d.event(ev.ID()), Fields: stored(ev), CreateTime: timestamppb.New(at)}
-		return findings{docs: []reading{{doc: doc, at: epoch}}, at: epoch}
+		return findings{docs: []reading{{doc: doc, at: read}}, at: read}
 	}
 	for _, c := range []struct {
 		what string
@@ -27,8 +27,13 @@ func TestWhatWasCommittedWhileItIsReadWaitsForTheNextTime(t *testing.T) {
 		{"later than that", epoch.Add(time.Microsecond), 0},
 	} {
 		w := window{after: epoch.Add(-time.Hour)}
-		if err := w.add(d, created(c.at)); err != nil || len(w.events) != c.want || !w.now.Equal(epoch) {
-			t.Errorf("committed %s: %d events, %v; want %d", c.what, len(w.events), err, c.want)
+		for _, read := range []time.Time{epoch, epoch.Add(time.Minute)} { // one page has it, and so has a later one
+			if err := w.add(d, committed(c.at, read)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(w.events) != 2*c.want || !w.now.Equal(epoch) {
+			t.Errorf("committed %s: %d events of two, as of %v; want %d as of %v", c.what, len(w.events), w.now, 2*c.want, epoch)
 		}
 	}
 }

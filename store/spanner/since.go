@@ -30,7 +30,7 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (leadersh
 		now, err = tx.Timestamp()
 	}
 	if err != nil {
-		return leadership.Recent{}, failure(ctx, "since", after.String(), leadership.StoreUnavailable, err)
+		return leadership.Recent{}, failure(ctx, "since", after.UTC().Format(time.RFC3339), leadership.StoreUnavailable, err)
 	}
 	events, err := decoded(rows)
 	if err != nil {

@@ -57,6 +57,21 @@ var pruningCases = []contractCase{
 			h.Errorf("got events %v", got)
 		}
 	}},
+	{"a lease that is kept up for longer than history stands on the event that began it", func(h *handles) {
+		h.update(h.a, jobs, acquire("ann", leadership.MaxLeaseDuration))
+		for range 3 {
+			h.age(leadership.MaxLeaseDuration - time.Hour)
+			h.update(h.b, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+				return leadership.Renew(s, renewalOf(jobs, "ann", 1))
+			})
+			if snap := h.get(h.a, jobs); !snap.Live() || snap.Record.Token != 1 {
+				h.Errorf("got %+v at %v, want the lease with token 1", snap.Record, snap.Now)
+			}
+		}
+		h.age(2 * History)
+		h.update(h.a, jobs, leadership.Expire)
+		h.whole(h.events(h.b, jobs), 1, 2)
+	}},
 	{"a record that is lost is missed, though its history was deleted", func(h *handles) {
 		h.update(h.a, jobs, acquire("ann", time.Minute))
 		h.update(h.a, jobs, put(time.Second))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
@@ -30,8 +31,8 @@ type Config struct {
 	Probe time.Duration
 	// Emulator is the host:port of an emulator; if it is empty PUBSUB_EMULATOR_HOST is, and if that is empty too, the service is meant.
 	Emulator string
-	// Options are for each connection, after this package's own: credentials, the endpoint of a region. Connections are made anew after a
-	// failure, so none may be given.
+	// Options are for each connection, after this package's own: credentials, the endpoint of a region. A connection itself cannot be given:
+	// each failure is followed by a new one.
 	Options []option.ClientOption
 	// Log is told when hearing begins and ends, and of messages that are no events: nobody if it is nil.
 	Log *slog.Logger
@@ -92,7 +93,7 @@ func (b *Bus) Bound() time.Duration { return b.probe + b.probeTimeout() }
 
 func (b *Bus) probeTimeout() time.Duration { return b.probe / 2 }
 
-// Close gives back what publishing holds. A Run ends with its own context.
+// Close gives back what publishing holds; Publish fails from then on. A Run ends with its own context.
 func (b *Bus) Close() error {
 	if err := b.publisher.Close(); err != nil {
 		return fmt.Errorf("pubsub: %w", err)
@@ -117,13 +118,13 @@ func connectionOptions(emulator string) []option.ClientOption {
 	)
 }
 
-// subscriber makes a connection of its own.
+// subscriber makes a connection of its own: one, so that a stream and its probes share it.
 func (b *Bus) subscriber(ctx context.Context) (*apiv1.SubscriptionAdminClient, error) {
-	client, err := apiv1.NewSubscriptionAdminClient(ctx, b.options...)
+	client, err := apiv1.NewSubscriptionAdminClient(ctx, append(slices.Clip(b.options), option.WithGRPCConnectionPool(1))...)
 	if err != nil {
 		return nil, err
 	}
-	client.CallOptions.StreamingPull = nil // no retries beneath Run
+	client.CallOptions.CreateSubscription, client.CallOptions.StreamingPull = nil, nil // Run tries again by itself, and says so
 	return client, nil
 }
 

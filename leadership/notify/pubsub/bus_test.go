@@ -1,6 +1,8 @@
 package pubsub_test
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -53,11 +55,17 @@ func TestTheDefaultBoundIsTwelveSeconds(t *testing.T) {
 
 func TestABusOpensWithoutTheService(t *testing.T) {
 	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // for the emulator's topic
+	defer cancel()
 	log := newJournal()
-	b := newService(t, "127.0.0.1:1").open(t, log.config)
+	b, err := pubsub.Open(ctx, pubsub.Config{Topic: "projects/p/topics/regent", Emulator: "127.0.0.1:1", Probe: time.Second, Log: slog.New(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
 	l := listen(t, b)
 	log.await(t, "events are not heard")
-	if acked, err := b.Publish(t.Context(), history("reports", 1, 1)); acked != 0 || err == nil {
+	if acked, err := b.Publish(ctx, history("reports", 1, 1)); acked != 0 || err == nil {
 		t.Errorf("%d acknowledged, %v", acked, err)
 	}
 	if err := l.stop(); err == nil {

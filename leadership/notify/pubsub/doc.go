@@ -20,8 +20,8 @@
 //
 // # Publishing
 //
-// One request carries the events of one election, in order, with the election as their ordering key, and is acknowledged whole or not at all.
-// After an error nothing that follows is sent; whoever tries again begins with the first event that was not acknowledged. So of one election
+// One request carries events of one election, in order, with the election as their ordering key, and is acknowledged as a whole. After an error
+// nothing that follows is sent; whoever tries again begins with the first event that was not acknowledged. So of one election
 // the first deliveries come in order, as long as one caller at a time publishes it, from one region. A request whose reply was lost
 // may have been carried out, and is sent again: events come at least once.
 //
@@ -41,23 +41,25 @@
 //	  +----+    topic is gone, or a probe was not answered
 //	  backoff, subscribe again
 //
-// live(true) promises: every event that Pub/Sub accepts from now on is heard within moments, or live(false) follows within Bound. What was
-// accepted before may have been missed, so whoever listens looks into the store at each live(true), and cannot rely on hearing before it or after
-// live(false).
+// live(true) promises: every event that Pub/Sub accepts from now on is heard, or live(false) follows. What was accepted before may have been
+// missed, so whoever listens looks into the store at each live(true), and relies on nothing after live(false).
 //
 // A break is noticed:
 //
-//   - at once, when the connection is closed, when the subscription is deleted, or when the right to it is lost;
-//   - at once, when the topic is deleted and this instance publishes; else by the next probe;
-//   - by a probe, when nothing is closed and nothing comes, as with a cut cable: it asks for the subscription, on the connection of the stream,
-//     whenever no message has come for Config.Probe (8 s), and has half of that to be answered. So Bound is 12 s;
-//   - within three times Config.Probe, when the connection is well and only the stream hangs: one that has answered pings has to go on doing
-//     so. The service answers them; emulators older than 0.8.32 do not.
+//   - at once, when the connection is closed, or the service ends the stream because the subscription was deleted;
+//   - at once, when the topic was deleted and this instance publishes;
+//   - by a probe, when nothing comes: it asks for the subscription, on the connection of the stream, whenever no message has come for
+//     Config.Probe (8 s), and has half of that to be answered. So a cut cable, a deleted topic and a lost right are noticed within Bound, 12 s;
+//   - within three times Config.Probe, when the connection is well and only the stream hangs: one that has answered pings has to go on
+//     doing so. The service answers them; emulators do so from 0.8.32 on.
 //
-// A stream that ended is opened again at once, and after failures with growing pauses of up to Config.Probe. The service ends streams as a matter of
-// routine, every half hour or so; live(false) and live(true) follow each other within moments then. The subscription stays meanwhile, so
-// what was published is heard afterwards, at once or, if it was on its way when the stream broke, after the acknowledgement deadline of 10 s;
-// those of the same election that follow wait for it. What waits for more than 10 minutes is lost.
+// A process that is suspended, or gets no CPU, notices nothing meanwhile.
+//
+// A stream that ended is opened again at once, and after failures with growing pauses of up to Config.Probe. The service ends streams as a
+// matter of routine, every half hour or so; live(false) and live(true) follow each other within moments then. The subscription stays meanwhile,
+// so what was published is heard afterwards. A message that was on its way when the stream broke comes again after the deadline of its
+// acknowledgement, 10 s, and what follows in the same election waits for it: for so long after a break an event may be late although hearing
+// is live. What nobody takes for 10 minutes is lost.
 //
 // The library's Subscriber is not used either: it opens streams again by itself for ever and tells nobody, it hears in order only once
 // the server has said that there is an order, and it ends when all callbacks have.
@@ -69,7 +71,7 @@
 // been silent for two hours, and Pub/Sub itself those that nobody has used for a day. That time is a wall clock's, and decides nothing else. An
 // instance whose subscription was swept by mistake makes a new one.
 //
-// Emulators older than 0.8.32 cannot change labels: there Sweep takes any instance for a stray that is older than two hours.
+// The emulator 0.8.20 cannot change labels: there Sweep takes any instance for a stray that has run for two hours.
 //
 // # Costs
 //

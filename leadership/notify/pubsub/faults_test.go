@@ -19,7 +19,9 @@ import (
 // reactor stands before a call of the fake; it answers if its error is not nil.
 type reactor func(request any) error
 
-func (r reactor) React(request any) (handled bool, reply any, err error) { return false, nil, r(request) }
+func (r reactor) React(request any) (handled bool, reply any, err error) {
+	return false, nil, r(request)
+}
 
 func before(call string, r reactor) pstest.ServerReactorOption {
 	return pstest.ServerReactorOption{FuncName: call, Reactor: r}
@@ -66,11 +68,15 @@ func (f *fault) intercept(ctx context.Context, method string, request, reply any
 	return invoke(ctx)
 }
 
-func with(f *fault) func(*pubsub.Config) { return dialOption(grpc.WithChainUnaryInterceptor(f.intercept)) }
+func with(f *fault) func(*pubsub.Config) {
+	return dialOption(grpc.WithChainUnaryInterceptor(f.intercept))
+}
 
 // refuse is a service that refuses.
 func refuse(code codes.Code) unary {
-	return func(context.Context, func(context.Context) error) error { return status.Error(code, "refused by the test") }
+	return func(context.Context, func(context.Context) error) error {
+		return status.Error(code, "refused by the test")
+	}
 }
 
 // hang is a service that does not answer.

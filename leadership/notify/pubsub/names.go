@@ -20,8 +20,8 @@ func ParseTopic(name string) (project, topic string, err error) {
 		return "", "", fmt.Errorf("a topic is named projects/P/topics/T, such as projects/my-project/topics/regent, not %s", shown(name))
 	}
 	if topic = p[3]; !isID(topic) {
-		return "", "", fmt.Errorf("a topic's id has %d to %d characters of A-Z, a-z, 0-9 and \"-_.~+%%\", begins with a letter and not with goog: %s has %s",
-			minID, maxID, shown(name), shown(topic))
+		return "", "", fmt.Errorf("a topic's id has %d to %d characters of A-Z, a-z, 0-9 and \"-_.~+%%\", and begins with a letter, not with goog; %s does not",
+			minID, maxID, shown(topic))
 	}
 	return p[1], topic, nil
 }

@@ -19,9 +19,9 @@ const (
 )
 
 // Publish announces events, those of one election in the order of their revisions, and waits until Pub/Sub has acknowledged them or ctx ends. It
-// returns how many at the front were acknowledged: all of them, unless there is an error. Those that follow were not
-// acknowledged; of them at most the next 100 of one election can be published nevertheless, all or none, and nothing after them. Beginning
-// again with the first that was not acknowledged loses nothing and keeps the order of first deliveries.
+// returns how many at the front were acknowledged: all of them, unless there is an error. Of those that were not, the next request's may have been
+// published nevertheless (up to 100 of one election), and no later one was. To begin again with the first that was not acknowledged loses
+// nothing, and keeps the order of first deliveries.
 //
 // Each request takes 5 s at most. Different elections may be published at the same time; calls for one election must not overlap, or their
 // events may be delivered in either order.

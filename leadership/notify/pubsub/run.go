@@ -2,7 +2,6 @@ package pubsub
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -45,10 +44,11 @@ type hearing struct {
 	subscription string
 	hear         func(leadership.Event)
 	tell         func(live bool)
-	strangers    strangers
 
-	since time.Time // when live began; zero while deaf
-	cause codes.Code
+	since     time.Time  // when live began; zero while deaf
+	cause     codes.Code // of being deaf, as it was last logged
+	strangers int        // messages that were no events
+	logged    time.Time  // when one of them was
 }
 
 // lasted says whether what just ended was more than another failure.
@@ -73,11 +73,9 @@ func (h *hearing) deaf(ctx context.Context, err error) {
 	}
 }
 
-// pause waits before the next try: at first a 32nd of Probe, then twice as long each time up to Probe, or down to half of that, so
-// that not all instances come at once.
+// pause waits before the next try.
 func (h *hearing) pause(ctx context.Context, failures int) {
-	longest := h.probe >> max(5-failures, 0)
-	timer := time.NewTimer(longest/2 + rand.N(longest/2+1))
+	timer := time.NewTimer(backoff(h.probe, failures))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -85,40 +83,9 @@ func (h *hearing) pause(ctx context.Context, failures int) {
 	}
 }
 
-// tend deletes what others left behind, and keeps the subscription from being taken for such.
-func (h *hearing) tend(ctx context.Context) {
-	deleted, err := h.Sweep(ctx)
-	if err != nil && ctx.Err() == nil || deleted > 0 {
-		h.log.LogAttrs(ctx, slog.LevelInfo, "stray subscriptions were swept", slog.Int("deleted", deleted), slog.Any("cause", err))
-	}
-	ticker := time.NewTicker(h.heartbeat)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		if err := h.beat(ctx); err != nil && ctx.Err() == nil {
-			h.log.LogAttrs(ctx, slog.LevelWarn, "the subscription's heartbeat is not renewed", slog.String("subscription", h.subscription), slog.Any("cause", err))
-		}
-	}
+// backoff is how long to pause after so many failures before the last: at first a 32nd of probe, twice as long each time, up to probe; or down
+// to half of that, so that not all instances come at once.
+func backoff(probe time.Duration, failures int) time.Duration {
+	longest := probe >> max(5-failures, 0)
+	return longest/2 + rand.N(longest/2+1)
 }
-
-// strangers counts messages that are no events. It belongs to the goroutine that receives.
-type strangers struct {
-	count  int
-	logged time.Time
-}
-
-// strange logs such a message, once a minute at most.
-func (h *hearing) strange(ctx context.Context, id string, err error) {
-	s := &h.strangers
-	s.count++
-	if now := time.Now(); s.logged.IsZero() || now.Sub(s.logged) > time.Minute {
-		s.logged = now
-		h.log.LogAttrs(ctx, slog.LevelWarn, "a message of the topic is no event", slog.String("message", id), slog.Int("soFar", s.count), slog.Any("cause", err))
-	}
-}
-
-var errOrphaned = errors.New("the topic is gone, or is another one of that name")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,6 +114,16 @@ func (s *session) take(ctx context.Context, messages []*pubsubpb.ReceivedMessage
 	select {
 	case s.acks <- ids:
 	default:
+	}
+}
+
+// strange logs that a message is no event, once a minute at most.
+func (s *session) strange(ctx context.Context, id string, err error) {
+	s.strangers++
+	if now := time.Now(); s.logged.IsZero() || now.Sub(s.logged) > time.Minute {
+		s.logged = now
+		s.log.LogAttrs(ctx, slog.LevelWarn, "a message of the topic is no event",
+			slog.String("message", id), slog.Int("soFar", s.strangers), slog.Any("cause", err))
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 const (
 	retention = 10 * time.Minute // the least that Pub/Sub allows
 	unused    = 24 * time.Hour   // until Pub/Sub deletes a subscription; the least that it allows
-	stray     = 2 * time.Hour    // without a heartbeat
 
 	subscribeTimeout   = 10 * time.Second
 	unsubscribeTimeout = 2 * time.Second
@@ -46,7 +45,7 @@ func (h *hearing) subscribe(ctx context.Context, client *apiv1.SubscriptionAdmin
 	if err = h.look(ctx, client); !errors.Is(err, errOrphaned) {
 		return err
 	}
-	if err := h.remove(ctx, client); err != nil {
+	if err := remove(ctx, client, h.subscription); err != nil {
 		return err
 	}
 	return h.create(ctx, client)
@@ -65,6 +64,8 @@ func (h *hearing) create(ctx context.Context, client *apiv1.SubscriptionAdminCli
 	return err
 }
 
+var errOrphaned = errors.New("its topic was deleted")
+
 // look is the probe: it returns why nothing can be heard. A subscription outlives its topic, and never gets another.
 func (h *hearing) look(ctx context.Context, client *apiv1.SubscriptionAdminClient) error {
 	ctx, cancel := context.WithTimeout(ctx, h.probeTimeout())
@@ -79,12 +80,8 @@ func (h *hearing) look(ctx context.Context, client *apiv1.SubscriptionAdminClien
 	return nil
 }
 
-// remove deletes the subscription. That there is none is no error.
-func (h *hearing) remove(ctx context.Context, client *apiv1.SubscriptionAdminClient) error {
-	return deleteSubscription(ctx, client, h.subscription)
-}
-
-func deleteSubscription(ctx context.Context, client *apiv1.SubscriptionAdminClient, name string) error {
+// remove deletes a subscription. That there is none is no error.
+func remove(ctx context.Context, client *apiv1.SubscriptionAdminClient, name string) error {
 	err := client.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: name})
 	if status.Code(err) == codes.NotFound {
 		return nil
@@ -99,7 +96,7 @@ func (h *hearing) unsubscribe(ctx context.Context) error {
 	client, err := h.subscriber(ctx)
 	if err == nil {
 		defer client.Close()
-		err = h.remove(ctx, client)
+		err = remove(ctx, client, h.subscription)
 	}
 	if err != nil {
 		return fmt.Errorf("pubsub: delete %s, which goes by itself after a day: %w", h.subscription, withContext(ctx, err))
@@ -124,45 +121,4 @@ func (h *hearing) beat(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// Sweep deletes the topic's stray subscriptions: those that instances have made and that have had no heartbeat for two hours. It returns how
-// many it deleted, also with an error. It reads the subscriptions of the whole project, and touches no others. Run sweeps once when it begins.
-func (b *Bus) Sweep(ctx context.Context) (deleted int, err error) {
-	client, err := b.subscriber(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("pubsub: sweep: %w", err)
-	}
-	defer client.Close()
-	strays, err := b.strays(ctx, client)
-	for _, name := range strays {
-		if err = deleteSubscription(ctx, client, name); err != nil {
-			break
-		}
-		deleted++
-	}
-	if err != nil {
-		return deleted, fmt.Errorf("pubsub: sweep: %w", withContext(ctx, err))
-	}
-	return deleted, nil
-}
-
-func (b *Bus) strays(ctx context.Context, client *apiv1.SubscriptionAdminClient) (names []string, err error) {
-	for s, err := range client.ListSubscriptions(ctx, &pubsubpb.ListSubscriptionsRequest{Project: b.project, PageSize: 1000}).All() {
-		if err != nil {
-			return nil, err
-		}
-		if b.isStray(s) {
-			names = append(names, s.GetName())
-		}
-	}
-	return names, nil
-}
-
-func (b *Bus) isStray(s *pubsubpb.Subscription) bool {
-	if s.GetTopic() != b.topic || s.GetLabels()[kindLabel] != kindInstance {
-		return false
-	}
-	seconds, err := strconv.ParseInt(s.GetLabels()[heartbeatLabel], 10, 64)
-	return err == nil && time.Since(time.Unix(seconds, 0)) > stray
 }

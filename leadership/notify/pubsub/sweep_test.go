@@ -58,7 +58,7 @@ func TestAnInstanceSweepsWhenItBegins(t *testing.T) {
 		b := s.open(t, log.config)
 		s.subscribe(t, "stray", heartbeat(3*time.Hour))
 		listenLive(t, b)
-		log.await(t, "stray subscriptions were swept")
+		log.await(t, "stray subscriptions were deleted")
 		s.own(t)
 	})
 }

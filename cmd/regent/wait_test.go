@@ -1,0 +1,173 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"regent/httpapi"
+	"regent/httpapi/wire"
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/store/memory"
+)
+
+// startLiveServer is startServer whose time goes by.
+func startLiveServer(t *testing.T) []string {
+	t.Helper()
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: newTestInstance(t, instance.Config{Store: memory.New(memory.Config{})})}))
+	t.Cleanup(server.Close)
+	return []string{"REGENT_SERVER=" + server.URL}
+}
+
+func TestACandidateThatWaitsLeadsOnceTheLeaderHasGone(t *testing.T) {
+	t.Parallel()
+	env := startLiveServer(t)
+	regent(t, env, "acquire e --candidate agent-1 --key", testKey(1)).want(t, exitDone)
+	w := start(t, env, "acquire e --candidate agent-2 --wait 1m --output json")
+	regent(t, env, "release e --candidate agent-1 --token 1 --key", testKey(1)).want(t, exitDone)
+	var grant wire.Grant
+	if line := w.line(t); json.Unmarshal([]byte(line), &grant) != nil || grant.LeaderID != "agent-2" || grant.FencingToken != 2 {
+		t.Errorf("%s; want that the second leads", line)
+	}
+	if r := w.end().want(t, exitDone); !strings.Contains(r.err, "Keep the key") {
+		t.Errorf("stderr %q; want a word about the key", r.err)
+	}
+	regent(t, env, "renew e --candidate agent-2 --token 2 --key", grant.Key).want(t, exitDone)
+}
+
+func TestAWaitThatIsOverHasAnExitCodeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	env := startLiveServer(t)
+	regent(t, env, "acquire e --candidate agent-1").want(t, exitDone)
+	r := regent(t, env, "acquire e --candidate agent-2 --wait 10ms").want(t, exitTimedOut)
+	if r.out != "" || !strings.HasPrefix(r.err, `regent: "agent-1" leads election "e"; `) || strings.Count(r.err, "\n") != 1 {
+		t.Errorf("stdout %q, stderr %q; want one line that says who leads", r.out, r.err)
+	}
+	p := problemOf(t, regent(t, env, "acquire e --candidate agent-2 --wait 10ms --output json").want(t, exitTimedOut))
+	if p.Code != leadership.LeaseHeld || p.LeaderID != "agent-1" || p.RetryAfterMs == 0 {
+		t.Errorf("%+v; want who leads, and for how long", p)
+	}
+	regent(t, env, "acquire e --candidate agent-2 --wait 0s").want(t, exitHeld)
+}
+
+// requests remembers what candidates asked for.
+type requests struct {
+	mu  sync.Mutex
+	all []wire.AcquireRequest // guarded by mu
+}
+
+// then reads the request, and answers with the handler.
+func (q *requests) then(answer http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var body wire.AcquireRequest
+		if b, err := io.ReadAll(r.Body); err != nil || json.Unmarshal(b, &body) != nil {
+			return
+		}
+		q.mu.Lock()
+		q.all = append(q.all, body)
+		q.mu.Unlock()
+		answer(w, r)
+	}
+}
+
+func granted(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", wire.ContentType)
+	fmt.Fprint(w, `{"election":"e","state":"held","leaderId":"a","fencingToken":1,"revision":1,"leaseDuration":"30s","expiresInMs":30000,"waitedMs":1500,"configuration":{"leaseDuration":"30s","lockDelay":"0s"}}`)
+}
+
+func TestAWaitGoesOnWhateverPasses(t *testing.T) {
+	t.Parallel()
+	for wait, first := range map[string]string{"10m": "60s", "30s": "30s", "forever": "60s"} {
+		var q requests
+		env := scripted(t,
+			q.then(refused(409, leadership.LeaseHeld)), q.then(refused(503, wire.Draining)), q.then(refused(503, leadership.StoreUnavailable)),
+			q.then(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), q.then(granted),
+		)
+		r := regent(t, env, "acquire e --candidate a --output json --wait", wait).want(t, exitDone)
+		var grant wire.Grant
+		if err := json.Unmarshal([]byte(r.out), &grant); err != nil || grant.WaitedMs != 1500 {
+			t.Errorf("%s (%v); want the grant as the server told of it", r.out, err)
+		}
+		if len(q.all) != 5 {
+			t.Fatalf("%d calls, want 5", len(q.all))
+		}
+		for i, body := range q.all {
+			if body.Key == nil || *body.Key != grant.Key {
+				t.Errorf("call %d has another key than the one that is shown", i)
+			}
+			if got := body.Wait.String(); i == 0 && got != first || body.Wait > wire.Duration(leadership.MaxWait) {
+				t.Errorf("--wait %s: call %d waits for %s", wait, i, got)
+			}
+		}
+	}
+}
+
+func TestAPersonIsToldOnceThatTheServerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	env := scripted(t, refused(503, wire.Draining), refused(503, leadership.StoreUnavailable), refused(409, leadership.LeaseHeld), refused(503, wire.Draining), granted)
+	r := regent(t, env, "acquire e --candidate a --wait 1m --key", testKey(1)).want(t, exitDone)
+	if want := "regent: still waiting: Draining: not now\n"; r.err != want+want {
+		t.Errorf("stderr\n%swant a line for each of the two times", r.err)
+	}
+	if strings.Contains(r.out, testKey(1)) {
+		t.Errorf("the key is shown again: %s", r.out)
+	}
+}
+
+func TestAWaitEndsWithWhatDoesNotPass(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args    string
+		handler http.HandlerFunc
+		code    int
+		want    string
+	}{
+		{"--wait forever", refused(409, leadership.ElectionDeleted), exitOther, "not now"},
+		{"--wait forever", refused(400, leadership.InvalidArgument), exitUsage, "not now"},
+		{"--wait forever", refused(403, wire.PermissionDenied), exitOther, "not now"},
+		{"--wait 10ms", refused(503, leadership.StoreUnavailable), exitUnreachable, "Store unavailable: not now"},
+		{"--wait 10ms", refused(504, leadership.OutcomeUnknown), exitUnreachable, "It may have been done"},
+		{"--wait 10ms", refused(409, leadership.LeaseHeld), exitTimedOut, "not now"},
+		{"--wait 10ms --timeout 20ms", func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}, exitUnreachable, "did not answer"},
+	} {
+		if r := regent(t, scripted(t, c.handler), "acquire e --candidate a "+c.args).want(t, c.code); !strings.Contains(r.err, c.want) {
+			t.Errorf("%s: %q, want %q", c.args, r.err, c.want)
+		}
+	}
+}
+
+func TestWhoeverIsInterruptedLeavesTheLine(t *testing.T) {
+	t.Parallel()
+	waits, left := make(chan struct{}), make(chan struct{})
+	env := scripted(t, func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		close(waits)
+		<-r.Context().Done()
+		close(left)
+	})
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "acquire", "e", "--candidate", "a", "--wait", "forever")
+	var printed strings.Builder
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(env, beRegent), &printed, &printed
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-waits
+	cmd.Process.Signal(os.Interrupt)
+	cmd.Wait()
+	<-left
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGINT || printed.Len() > 0 {
+		t.Errorf("%v, it prints %q; want that the signal ended it, as a shell that loops expects", cmd.ProcessState, printed.String())
+	}
+}

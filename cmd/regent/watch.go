@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+	"regent/leadership/client"
+)
+
+func (c *cli) watchCommand() *cobra.Command {
+	var r client.WatchRequest
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "watch ELECTION | --all [--prefix TEXT]",
+		Short: "Show what happens, as it happens",
+		Long: `Show how an election is, or all of them, and then what happens, as it happens, until SIGINT or SIGTERM. When the connection
+breaks it is made again, and nothing is missed; --timeout is for the first one.
+
+With --output json each line is a document: {"cursor":…,"snapshot":…} for how an election is, {"cursor":…,"event":…} for
+what happens and, with --all, {"cursor":…,"ready":true} once all elections were shown. --after goes on after a cursor; of
+one election it is the revision. With --all some events may then come again: those with a revision that was seen.`,
+		Example: `  regent watch reports
+  regent watch --all --prefix team-a. --output json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all {
+				return noArguments(cmd, args)
+			}
+			return oneWatched(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !all {
+				r.Election = leadership.Election(args[0])
+			}
+			return c.watch(cmd.Context(), r)
+		},
+	}
+	cmd.ValidArgsFunction = c.completeElection
+	cmd.Flags().BoolVar(&all, "all", false, "watch all elections")
+	cmd.Flags().StringVar(&r.Prefix, "prefix", "", "with --all: only elections whose names begin with `TEXT`")
+	cmd.Flags().Var(&value[string]{&r.After, "", "CURSOR", parseText}, "after", "only what came after this cursor (default: how things are, and then what comes)")
+	return c.remote(cmd)
+}
+
+// oneWatched is oneElection, for which there is an alternative.
+func oneWatched(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("watch takes one argument, the election's name, or --all")
+	}
+	if cmd.Flags().Changed("prefix") {
+		return errors.New("--prefix is for --all, not for one election")
+	}
+	return oneElection(cmd, args)
+}
+
+// watch shows what happens until a signal comes, or something that does not pass.
+func (c *cli) watch(ctx context.Context, r client.WatchRequest) error {
+	server, err := c.connect()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // from now on a signal ends the process
+	watching, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(c.timeout, func() { cancel(c.noAnswer()) })
+	defer late.Stop()
+	connected, told := false, false
+	r.Connection = func(err error) {
+		switch {
+		case err == nil:
+			late.Stop()
+			connected, told = true, false
+		case !connected:
+			cancel(err)
+		case !told:
+			c.notice("the connection is lost, and made again", err)
+			told = true
+		}
+	}
+	show := c.newsPrinter(r)
+	for news, err := range server.Watch(watching, r) {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case watching.Err() != nil:
+			return context.Cause(watching)
+		case err == nil:
+			err = show(news)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noAnswer is the error of a server that has not answered in time.
+func (c *cli) noAnswer() error {
+	return &url.Error{Op: http.MethodGet, URL: c.server, Err: context.DeadlineExceeded}
+}
+
+// notice tells a person of something that passes.
+func (c *cli) notice(what string, err error) {
+	if c.output == table {
+		fmt.Fprintf(c.err, "regent: %s: %s\n", what, c.sentence(err))
+	}
+}
+
+// newsDocument is a line of the output for programs.
+type newsDocument struct {
+	Cursor   string      `json:"cursor,omitempty"` // to go on from; left out where that is the beginning
+	Snapshot *wire.Lease `json:"snapshot,omitempty"`
+	Event    *wire.Event `json:"event,omitempty"`
+	Ready    bool        `json:"ready,omitempty"`
+}
+
+func newNewsDocument(n client.News) newsDocument {
+	d := newsDocument{Cursor: n.Cursor, Ready: n.Ready}
+	if n.Lease != nil {
+		d.Snapshot = new(wire.NewLease(*n.Lease))
+	}
+	if n.Event != nil {
+		d.Event = new(wire.NewEvent(*n.Event))
+	}
+	return d
+}
+
+// newsPrinter returns what prints news, each at once.
+func (c *cli) newsPrinter(r client.WatchRequest) func(client.News) error {
+	if c.output == document {
+		return func(n client.News) error { return printDocuments(c, []client.News{n}, newNewsDocument) }
+	}
+	header := []string{"REVISION", "AT", "TYPE", "LEADER", "BEFORE", "TOKEN"}
+	table := columns{widths: []int{8, 20, 10, 16, 16, 5}}
+	if r.Election == "" {
+		header = append([]string{"ELECTION"}, header...)
+		table.widths = append([]int{16}, table.widths...)
+	}
+	begun := false
+	return func(n client.News) error {
+		var text string
+		if !begun {
+			text = table.line(header)
+		}
+		if row := newsRow(n); row != nil {
+			text += table.line(row[len(row)-len(header):])
+		}
+		begun = true
+		_, err := fmt.Fprint(c.out, text)
+		return err
+	}
+}
+
+// newsRow is a row of cells, the election first; nil if there is nothing to show.
+func newsRow(n client.News) []string {
+	switch {
+	case n.Lease != nil:
+		l := n.Lease
+		return []string{string(l.Election), fmt.Sprint(l.Revision), instant(l.ReadAt), stateOf(*l), orDash(l.LeaderID), "-", fmt.Sprint(l.Token)}
+	case n.Event != nil:
+		e := n.Event
+		return []string{string(e.Election), fmt.Sprint(e.Revision), instant(e.At), string(e.Type), orDash(e.LeaderID), orDash(e.PreviousLeaderID), fmt.Sprint(e.Token)}
+	}
+	return nil
+}
+
+// columns are a table that is printed row by row, before all rows are known: a column grows with what comes.
+type columns struct{ widths []int }
+
+func (c columns) line(cells []string) string {
+	var b strings.Builder
+	for i, cell := range cells {
+		if i > 0 {
+			b.WriteString("  ")
+		}
+		c.widths[i] = max(c.widths[i], len(cell))
+		fmt.Fprintf(&b, "%-*s", c.widths[i], cell)
+	}
+	return strings.TrimRight(b.String(), " ") + "\n"
+}

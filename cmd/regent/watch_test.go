@@ -1,0 +1,362 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+)
+
+// running is a command that goes on.
+type running struct {
+	out  *bufio.Scanner
+	stop context.CancelFunc
+	done chan result // without what it printed, but for standard error
+}
+
+// start runs a command in this process. Its standard output has to be read.
+func start(t *testing.T, env []string, args string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	r := &running{out: bufio.NewScanner(reader), stop: cancel, done: make(chan result, 1)}
+	go func() {
+		var stderr strings.Builder
+		code := run(ctx, strings.Fields(args), system{strings.NewReader(""), writer, &stderr, env})
+		writer.Close()
+		r.done <- result{code: code, err: stderr.String()}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		reader.Close()
+	})
+	return r
+}
+
+// line waits for the next line of standard output.
+func (r *running) line(t *testing.T) string {
+	t.Helper()
+	if !r.out.Scan() {
+		t.Fatalf("the output has ended: %v, %+v", r.out.Err(), <-r.done)
+	}
+	return r.out.Text()
+}
+
+// end stops the command, and returns what it left behind.
+func (r *running) end() result {
+	r.stop()
+	for r.out.Scan() {
+	}
+	return <-r.done
+}
+
+func (r *running) wantLines(t *testing.T, want ...string) {
+	t.Helper()
+	for _, line := range want {
+		if diff := cmp.Diff(line, r.line(t)); diff != "" {
+			t.Fatalf("(-want +got)\n%s", diff)
+		}
+	}
+}
+
+func TestWhatHappensIsShownAsItHappens(t *testing.T) {
+	t.Parallel()
+	env := startServer(t, newClock())
+	agent := append(env, "REGENT_CANDIDATE=agent-1", "REGENT_KEY="+testKey(1))
+	regent(t, agent, "acquire reports").want(t, exitDone)
+	w := start(t, env, "watch reports")
+	w.wantLines(t,
+		"REVISION  AT                    TYPE        LEADER            BEFORE            TOKEN",
+		"1         2026-03-01T12:00:00Z  held        agent-1           -                 1",
+	)
+	regent(t, agent, "release reports --token 1").want(t, exitDone)
+	w.wantLines(t, "2         2026-03-01T12:00:00Z  released    -                 agent-1           1")
+	regent(t, env, "acquire reports --candidate an-agent-with-a-long-name").want(t, exitDone)
+	w.wantLines(t, "3         2026-03-01T12:00:00Z  acquired    an-agent-with-a-long-name  -                 2")
+	regent(t, env, "delete reports --force").want(t, exitDone)
+	w.wantLines(t, "4         2026-03-01T12:00:00Z  deleted     -                          an-agent-with-a-long-name  2")
+	if r := w.end().want(t, exitDone); r.err != "" {
+		t.Errorf("stderr: %s", r.err)
+	}
+	w = start(t, env, "watch reports")
+	w.line(t)
+	w.wantLines(t, "4         2026-03-01T12:00:00Z  deleted     -                 -                 2")
+	w.end().want(t, exitDone)
+}
+
+func TestAllElectionsAreWatched(t *testing.T) {
+	t.Parallel()
+	env := append(startServer(t, newClock()), "REGENT_CANDIDATE=agent-1")
+	regent(t, env, "acquire reports").want(t, exitDone)
+	regent(t, env, "configure backups").want(t, exitDone)
+	regent(t, env, "configure rest").want(t, exitDone)
+	w := start(t, env, "watch --all --prefix re")
+	w.wantLines(t,
+		"ELECTION          REVISION  AT                    TYPE        LEADER            BEFORE            TOKEN",
+		"reports           1         2026-03-01T12:00:00Z  held        agent-1           -                 1",
+		"rest              1         2026-03-01T12:00:00Z  vacant      -                 -                 0",
+	)
+	regent(t, env, "acquire backups").want(t, exitDone)
+	regent(t, env, "acquire rest").want(t, exitDone)
+	regent(t, env, "acquire repairs").want(t, exitDone)
+	w.wantLines(t,
+		"rest              2         2026-03-01T12:00:00Z  acquired    agent-1           -                 1",
+		"repairs           1         2026-03-01T12:00:00Z  acquired    agent-1           -                 1",
+	)
+	w.end().want(t, exitDone)
+}
+
+func TestWithNothingToShowThereIsAHeader(t *testing.T) {
+	t.Parallel()
+	w := start(t, startServer(t, newClock()), "watch --all")
+	if line := w.line(t); !strings.HasPrefix(line, "ELECTION") {
+		t.Errorf("%q", line)
+	}
+	w.end().want(t, exitDone)
+}
+
+// parsed is a line of JSON.
+func (r *running) parsed(t *testing.T) map[string]any {
+	t.Helper()
+	var document map[string]any
+	if line := r.line(t); json.Unmarshal([]byte(line), &document) != nil {
+		t.Fatalf("%s is no JSON", line)
+	}
+	return document
+}
+
+func TestNewsForProgramsHasACursorToGoOnFrom(t *testing.T) {
+	t.Parallel()
+	env := append(startServer(t, newClock()), "REGENT_CANDIDATE=agent-1", "REGENT_OUTPUT=json", "REGENT_KEY="+testKey(1))
+	lease := regent(t, env, "acquire reports").want(t, exitDone).out
+
+	w := start(t, env, "watch reports")
+	if want, got := `{"cursor":"1","snapshot":`, w.line(t); !strings.HasPrefix(got, want) || !strings.Contains(got, `"election":"reports","state":"held","leaderId":"agent-1"`) {
+		t.Errorf("%s; want it to begin with %s, and the election as it is: %s", got, want, lease)
+	}
+	regent(t, env, "release reports --token 1").want(t, exitDone)
+	event := w.line(t)
+	history := strings.Split(regent(t, env, "history reports").want(t, exitDone).out, "\n")
+	if want := `{"cursor":"2","event":` + history[1] + `}`; event != want {
+		t.Errorf("%s; want %s", event, want)
+	}
+	w.end().want(t, exitDone)
+
+	w = start(t, env, "watch reports --after 0")
+	for i := range 2 {
+		if want, got := fmt.Sprintf(`{"cursor":"%d","event":%s}`, i+1, history[i]), w.line(t); got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
+	}
+	w.end().want(t, exitDone)
+
+	w = start(t, env, "watch --all")
+	if first := w.parsed(t); first["cursor"] != nil || first["snapshot"] == nil {
+		t.Errorf("%v; want a snapshot, and no cursor", first)
+	}
+	ready := w.parsed(t)
+	if ready["ready"] != true || ready["cursor"] == nil || len(ready) != 2 {
+		t.Errorf("%v; want that all were shown, and a cursor", ready)
+	}
+	w.end().want(t, exitDone)
+	regent(t, env, "configure rest").want(t, exitDone)
+	w = start(t, env, "watch --all --after "+ready["cursor"].(string))
+	for {
+		news := w.parsed(t)
+		event, ok := news["event"].(map[string]any)
+		if !ok || news["cursor"] == nil {
+			t.Fatalf("%v; want an event, and a cursor", news)
+		}
+		if event["election"] == "rest" {
+			break // before, what was seen may come again
+		}
+	}
+	w.end().want(t, exitDone)
+}
+
+// scripted serves one handler after the other, and the last one for ever. It returns the environment that leads there.
+func scripted(t *testing.T, handlers ...http.HandlerFunc) []string {
+	t.Helper()
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handlers[min(int(n.Add(1)), len(handlers))-1](w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	return []string{"REGENT_SERVER=" + server.URL}
+}
+
+// streaming begins a stream of these revisions, and then either breaks it or leaves it open.
+func streaming(breaks bool, revisions ...int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, n := range revisions {
+			fmt.Fprintf(w, "id: %d\ndata: {\"election\":\"e\",\"revision\":%d,\"type\":\"updated\",\"at\":\"2026-03-01T12:00:00Z\",\"fencingToken\":1}\n\n", n, n)
+		}
+		http.NewResponseController(w).Flush()
+		if breaks {
+			panic(http.ErrAbortHandler)
+		}
+		<-r.Context().Done()
+	}
+}
+
+// refused answers with a problem.
+func refused(status int, code leadership.Code) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"type":"about:blank","title":"No","status":%d,"detail":"not now","code":%q}`, status, code)
+	}
+}
+
+func TestAConnectionThatBreaksIsMadeAgainAndTheReaderIsToldOnce(t *testing.T) {
+	t.Parallel()
+	script := []http.HandlerFunc{
+		streaming(true, 1), refused(503, leadership.StoreUnavailable), refused(503, leadership.StoreUnavailable), streaming(true, 2), streaming(false, 3),
+	}
+	w := start(t, scripted(t, script...), "watch e")
+	for range 4 {
+		w.line(t)
+	}
+	r := w.end().want(t, exitDone)
+	if n := strings.Count(r.err, "\n"); n != 2 || strings.Count(r.err, "regent: the connection is lost, and made again: ") != n {
+		t.Errorf("stderr\n%swant a line for each of the two times", r.err)
+	}
+	w = start(t, scripted(t, script...), "watch e --output json")
+	for range 3 {
+		w.line(t)
+	}
+	if r := w.end().want(t, exitDone); r.err != "" {
+		t.Errorf("with JSON, stderr\n%s", r.err)
+	}
+}
+
+func TestAWatchThatCannotBeginOrGoOnIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		script []http.HandlerFunc
+		code   int
+		want   string
+	}{
+		{"the store is away", []http.HandlerFunc{refused(503, leadership.StoreUnavailable)}, exitUnreachable, "Store unavailable: not now"},
+		{"the server hangs", []http.HandlerFunc{func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}, exitUnreachable, "did not answer within 100ms"},
+		{"it is no server of Regent", []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }}, exitUnreachable, "no reply of Regent"},
+		{"the history is cut", []http.HandlerFunc{refused(410, leadership.HistoryCompacted)}, exitOther, "not now"},
+		{"the history is cut meanwhile", []http.HandlerFunc{streaming(true, 1), refused(410, leadership.HistoryCompacted)}, exitOther, "not now"},
+		{"the request is wrong", []http.HandlerFunc{refused(400, leadership.InvalidArgument)}, exitUsage, "not now"},
+	} {
+		w := start(t, append(scripted(t, c.script...), "REGENT_TIMEOUT=100ms"), "watch e")
+		for w.out.Scan() {
+		}
+		if r := (<-w.done).want(t, c.code); !strings.Contains(r.err, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, r.err, c.want)
+		}
+	}
+}
+
+func TestTheTimeoutIsForTheFirstConnection(t *testing.T) {
+	t.Parallel()
+	const timeout = time.Second
+	env := scripted(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.WriteHeader(http.StatusOK)
+		http.NewResponseController(w).Flush()
+		time.Sleep(timeout + timeout/10) // of a process, whose time cannot be made up
+		streaming(false, 1)(w, r)
+	})
+	w := start(t, append(env, "REGENT_TIMEOUT="+timeout.String()), "watch e")
+	w.line(t)
+	w.line(t)
+	w.end().want(t, exitDone)
+}
+
+func TestASignalEndsAWatchInOrder(t *testing.T) {
+	t.Parallel()
+	env := scripted(t, streaming(false, 1))
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "watch", "e")
+		var stderr strings.Builder
+		cmd.Env, cmd.Stderr = append(env, beRegent), &stderr
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(stdout)
+		lines.Scan()
+		lines.Scan() // it watches
+		cmd.Process.Signal(s)
+		for lines.Scan() {
+		}
+		if err := cmd.Wait(); err != nil || stderr.Len() > 0 {
+			t.Errorf("after %v: %v, stderr %q", s, err, stderr.String())
+		}
+	}
+}
+
+func TestAFailingStandardOutputEndsAWatch(t *testing.T) {
+	t.Parallel()
+	env := scripted(t, streaming(false, 1))
+	for _, args := range []string{"watch e", "watch e --output json"} {
+		for cause, code := range map[error]int{syscall.EPIPE: exitDone, syscall.ENOSPC: exitOther} {
+			var stderr strings.Builder
+			got := run(t.Context(), strings.Fields(args), system{strings.NewReader(""), broken{cause}, &stderr, env})
+			if got != code || (code == exitDone) != (stderr.Len() == 0) {
+				t.Errorf("%s, %v: exit code %d, stderr %q", args, cause, got, stderr.String())
+			}
+		}
+	}
+}
+
+// pieces counts the writes to an output.
+type pieces struct {
+	mu   sync.Mutex
+	text []string // guarded by mu
+	more chan struct{}
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	p.text = append(p.text, string(b))
+	p.mu.Unlock()
+	p.more <- struct{}{}
+	return len(b), nil
+}
+
+func TestALineIsWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &pieces{more: make(chan struct{}, 10)}
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, []string{"watch", "e"}, system{strings.NewReader(""), p, io.Discard, scripted(t, streaming(false, 1, 2))})
+	}()
+	<-p.more
+	<-p.more
+	cancel()
+	<-done
+	for _, text := range p.text {
+		if !strings.HasSuffix(text, "\n") {
+			t.Errorf("a part of a line is written: %q", text)
+		}
+	}
+}

@@ -1,0 +1,402 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+	"regent/test/checker"
+)
+
+// While clients make changes, the servers under them are killed at every point between a commit and the mark that it was announced, and at
+// random moments. In the end a subscriber of the topic has heard of every change, in order, and of nothing else.
+func TestEveryChangeIsAnnouncedWhateverIsKilled(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		in      func(testing.TB) place
+		servers int
+		changes int
+		rounds  int
+	}{
+		{"bolt", inBolt, 1, 800, 2},
+		{"firestore", inFirestore, 1, 400, 1},
+		{"firestore, two servers", inFirestore, 2, 300, 1},
+		{"spanner", inSpanner, 1, 300, 1},
+		{"spanner, two servers", inSpanner, 2, 200, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			massacre(t, c.in(t), c.servers, c.changes, lives(c.rounds))
+		})
+	}
+}
+
+// life is what becomes of one server.
+type life struct {
+	point  string // where it is killed; "" at a random moment
+	hit    int    // at the how manieth time
+	behind bool   // something was left behind before, and the clients leave most of it alone
+	tick   bool   // it is asked to look after that at once
+	burst  int    // so many changes of one election were left behind before
+}
+
+// lives are the deaths of so many rounds: every failpoint, at several counts. Who is killed while it relays keeps the others from relaying for
+// the 30 s of its lease, in which only the tick does their work, so that this comes once.
+func lives(rounds int) (all []life) {
+	for round := range rounds {
+		few, more, leading := 1+round, 7+5*round, life{}
+		if round == 0 {
+			leading = life{point: "relay:leading", hit: 1, behind: true}
+		}
+		all = append(all,
+			life{point: "relay:committed", hit: few},
+			life{point: "relay:published", hit: few},
+			life{point: "relay:left", hit: 1, behind: true},
+			life{point: "relay:committed", hit: more},
+			life{point: "relay:marked", hit: few},
+			life{},
+			leading,
+			life{point: "relay:published", hit: more},
+			life{point: "relay:left-published", hit: few, behind: true, tick: true},
+			life{},
+			life{point: "relay:mid-batch", hit: few, burst: 100*few + 10},
+			life{point: "relay:left-published", hit: more, behind: true, tick: true},
+			life{point: "relay:left-marked", hit: 1, behind: true, tick: true},
+		)
+	}
+	return all
+}
+
+// massacre lets agents make changes while servers live and die.
+func massacre(t *testing.T, in place, servers, changes int, deaths []life) {
+	ctx := within(t, 5*time.Minute)
+	on := newTopic(t)
+	m := &scene{t: t, silent: in, in: in.announcing(on), steps: make(chan struct{}), share: changes / len(deaths), killed: make(map[string]int)}
+	m.active.Store(elections)
+	m.due.Store(int64(changes))
+	on.consume(t, func(e leadership.Event) { m.recorder.Deliver("subscriber", e) })
+	working, stop := context.WithCancel(ctx)
+	var agents sync.WaitGroup
+	for i := range 4 {
+		a := &herald{id: candidate(i), key: leadership.NewKey(), scene: m, rand: rand.New(rand.NewPCG(uint64(i), 7)), terms: make(map[leadership.Election]leadership.Token)}
+		agents.Go(func() { a.work(working) })
+	}
+	m.run(ctx, servers, deaths)
+	last := m.in.serve(t)
+	m.enter(last)
+	m.spend(last, int(m.due.Load()), 0)
+	stop()
+	agents.Wait()
+	m.close(ctx, last)
+	for _, l := range deaths {
+		if servers == 1 && l.point != "" && m.killed[l.point] == 0 {
+			t.Errorf("nobody was killed at %s", l.point)
+		}
+	}
+}
+
+// scene is where it happens.
+type scene struct {
+	t          *testing.T
+	in, silent place // with and without the topic
+	recorder   checker.Recorder
+	steps      chan struct{} // that the agents may take: each is a change, most often
+	share      int           // of them in one life
+	due        atomic.Int64  // in all, that were not taken yet
+	active     atomic.Int64  // elections, the first so many, that the agents make changes in
+
+	mu     sync.Mutex // guards all below
+	alive  []*server
+	killed map[string]int // by where
+}
+
+// run lets servers live one after the other, so many at a time.
+func (m *scene) run(ctx context.Context, servers int, deaths []life) {
+	queue := make(chan life, len(deaths))
+	for _, l := range deaths {
+		queue <- l
+	}
+	close(queue)
+	var slots sync.WaitGroup
+	for range servers {
+		slots.Go(func() {
+			for l := range queue {
+				m.live(ctx, l)
+			}
+		})
+	}
+	slots.Wait()
+}
+
+const busy = 5 // elections in which the agents make changes while there is something left behind in the others
+
+// live starts a server and sees to its death.
+func (m *scene) live(ctx context.Context, l life) {
+	if l.behind || l.burst > 0 {
+		m.leaveBehind(ctx, l.burst)
+	}
+	if l.behind {
+		m.active.Store(busy)
+		defer m.active.Store(elections)
+	}
+	env, patience := m.in.env, time.Duration(rand.IntN(100))*time.Millisecond
+	if l.point != "" {
+		env, patience = append(env[:len(env):len(env)], fmt.Sprintf("REGENT_FAILPOINT=%s:%d", l.point, l.hit)), 6*time.Second
+	}
+	s := start(m.t, invoke(m.t, mortal, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, m.in.args...)...))
+	m.enter(s)
+	defer m.leave(s)
+	if l.tick {
+		go tick(ctx, s)
+	}
+	if l.burst > 0 {
+		go configure(ctx, s, quiet, 5*time.Minute) // one more change of that election
+	}
+	m.spend(s, m.share, patience)
+	m.bury(l, s)
+}
+
+// spend lets the agents take some steps while the server lives, and then more of them, slowly, for as long as patience lasts.
+func (m *scene) spend(s *server, steps int, patience time.Duration) {
+	const pace = 4 * time.Millisecond
+	for range steps {
+		m.step(s)
+		<-time.After(pace)
+	}
+	for end := time.Now().Add(patience); time.Now().Before(end) && m.step(s); {
+		<-time.After(10 * pace)
+	}
+}
+
+// step lets an agent take a step. It says whether the server lives.
+func (m *scene) step(s *server) bool {
+	select {
+	case m.steps <- struct{}{}:
+		m.due.Add(-1)
+		return true
+	case <-s.gone:
+		return false
+	}
+}
+
+// bury counts a death. A server that has outlived its failpoint is killed.
+func (m *scene) bury(l life, s *server) {
+	cause := l.point
+	select {
+	case <-s.gone:
+	default:
+		cause = "random moment"
+		if l.point != "" {
+			m.t.Logf("%s is not hit %d times; the server is killed otherwise", l.point, l.hit)
+		}
+		s.kill()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.killed[cause]++
+}
+
+// quiet is an election that no agent contends for.
+const quiet leadership.Election = "quiet"
+
+// leaveBehind makes changes that nobody announces: in each election, or many in one.
+func (m *scene) leaveBehind(ctx context.Context, burst int) {
+	s := m.silent.serve(m.t)
+	defer s.kill()
+	for i := range max(elections, burst) {
+		e := electionName(i)
+		if burst > 0 {
+			e = quiet
+		}
+		if err := configure(ctx, s, e, time.Duration(1+rand.IntN(3_600_000))*time.Millisecond); err != nil {
+			m.t.Errorf("configure %s: %v", e, err)
+			return
+		}
+	}
+}
+
+func configure(ctx context.Context, s *server, e leadership.Election, lockDelay time.Duration) error {
+	_, err := s.client.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{
+		Config: leadership.Config{LockDelay: lockDelay},
+	}})
+	return err
+}
+
+// tick asks the server to do what is left to do.
+func tick(ctx context.Context, s *server) (wire.Tick, error) {
+	var done wire.Tick
+	return done, post(ctx, s.URL+wire.PathTick, nil, &done)
+}
+
+func (m *scene) enter(s *server) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.alive = append(m.alive, s)
+}
+
+func (m *scene) leave(s *server) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.alive = slices.DeleteFunc(m.alive, func(other *server) bool { return other == s })
+}
+
+// any waits for a server that lives, and returns one; nil if ctx ends.
+func (m *scene) any(ctx context.Context) *server {
+	for ctx.Err() == nil {
+		m.mu.Lock()
+		n := len(m.alive)
+		var s *server
+		if n > 0 {
+			s = m.alive[rand.IntN(n)]
+		}
+		m.mu.Unlock()
+		if s != nil {
+			return s
+		}
+		<-time.After(time.Millisecond)
+	}
+	return nil
+}
+
+// close has the server announce what is left, and compares what the subscriber has heard with the history.
+func (m *scene) close(ctx context.Context, s *server) {
+	if _, err := tick(ctx, s); err != nil {
+		m.t.Errorf("the last tick: %v", err)
+	}
+	var report checker.Report
+	var history []leadership.Event
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(100 * time.Millisecond) {
+		history = wholeHistory(ctx, m.t, s)
+		report = checker.EV(m.recorder.Recording(history))
+		if report.Err() == nil || time.Now().After(deadline) {
+			break
+		}
+	}
+	if err := report.Err(); err != nil {
+		m.t.Errorf("%v\n%s", err, keep(m.t, m.recorder.Recording(history)))
+	}
+	kills := 0
+	var places []string
+	for _, where := range slices.Sorted(maps.Keys(m.killed)) {
+		kills += m.killed[where]
+		places = append(places, fmt.Sprintf("%s %d", where, m.killed[where]))
+	}
+	m.t.Logf("%d changes, %d kills (%s), %d duplicates", len(history), kills, strings.Join(places, ", "), report.Duplicates)
+}
+
+// wholeHistory is what the store has of all elections.
+func wholeHistory(ctx context.Context, t *testing.T, s *server) (events []leadership.Event) {
+	t.Helper()
+	page, err := s.client.List(ctx, leadership.ListRequest{Limit: leadership.MaxPageSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range page.Leases {
+		events = append(events, verifyHistory(ctx, t, s, l.Election)...)
+	}
+	return events
+}
+
+// keep writes a recording of what went wrong to a place where it stays, and says where.
+func keep(t testing.TB, r checker.Recording) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "regent-recording-*")
+	if err != nil {
+		return err.Error()
+	}
+	f, err := os.Create(filepath.Join(dir, "recording.jsonl"))
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("what happened is in %s (%v)", f.Name(), errors.Join(r.Write(f), f.Close()))
+}
+
+// herald is an agent that makes changes. A call that is not answered is made again, at whatever server there is, until it is.
+type herald struct {
+	id    leadership.CandidateID
+	key   leadership.Key
+	scene *scene
+	rand  *rand.Rand
+	terms map[leadership.Election]leadership.Token // those that it leads
+}
+
+// work takes the steps that are allowed until ctx ends.
+func (a *herald) work(ctx context.Context) {
+	for {
+		select {
+		case <-a.scene.steps:
+		case <-ctx.Done():
+			return
+		}
+		e := electionName(a.rand.IntN(int(a.scene.active.Load())))
+		lockDelay := time.Duration(a.rand.IntN(1000)) * time.Millisecond // nothing is locked, for all is released
+		switch mine, token := a.term(); {
+		case token > 0 && a.rand.IntN(2) == 0:
+			a.release(ctx, mine, token)
+		case a.rand.IntN(5) == 0:
+			a.call(ctx, func(s *server) error { return configure(ctx, s, e, lockDelay) })
+		default:
+			a.acquire(ctx, e)
+		}
+	}
+}
+
+// term is an election that the agent leads and may make changes in; its token is 0 if there is none.
+func (a *herald) term() (leadership.Election, leadership.Token) {
+	for i := range int(a.scene.active.Load()) {
+		if token, ok := a.terms[electionName(i)]; ok {
+			return electionName(i), token
+		}
+	}
+	return "", 0
+}
+
+func (a *herald) acquire(ctx context.Context, e leadership.Election) {
+	err := a.call(ctx, func(s *server) error {
+		g, err := s.client.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: a.id, Key: &a.key, LeaseDuration: time.Hour})
+		if err == nil {
+			a.terms[e] = g.Token
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil && !errors.Is(err, leadership.LeaseHeld) {
+		a.scene.t.Errorf("%s asks for %s: %v", a.id, e, err)
+	}
+}
+
+func (a *herald) release(ctx context.Context, e leadership.Election, token leadership.Token) {
+	err := a.call(ctx, func(s *server) error {
+		_, err := s.client.Release(ctx, leadership.LeaseRequest{Election: e, CandidateID: a.id, Key: a.key, Token: token})
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		a.scene.t.Errorf("%s releases %s: %v", a.id, e, err)
+	}
+	delete(a.terms, e)
+}
+
+// call makes a call until it is answered.
+func (a *herald) call(ctx context.Context, do func(*server) error) error {
+	for {
+		s := a.scene.any(ctx)
+		if s == nil {
+			return ctx.Err()
+		}
+		if err := do(s); !gone(err) {
+			return err
+		}
+		<-time.After(time.Millisecond)
+	}
+}

@@ -1,0 +1,202 @@
+package checker
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// BS checks that every reading was true at some moment within its stated age, and that no reader was shown less than it had seen.
+//
+// An answer that was asked for at q, came back at a and says that it is g old tells of some moment from q-g to a: it was sent no earlier
+// than q. Slack is by how much the clocks of the store and of the recording may differ while a lease lasts.
+func BS(r Recording, slack time.Duration) Report {
+	truth, report := truthOf(r.History)
+	commits := commitsOf(truth, r)
+	leases := leasesOf(r.Heartbeats, slack)
+	for _, x := range r.Readings {
+		report.Checked++
+		event, committed := truth.event(x.Election, x.Revision)
+		if !committed {
+			report.accuse(Phantom, "%+v shows a revision that was never committed", x)
+			continue
+		}
+		checkStated(&report, x)
+		checkContent(&report, x, event)
+		checkMoment(&report, x, commits[x.Election])
+		checkLease(&report, x, event, leases[grantID{x.Election, event.Token}])
+	}
+	checkOrder(&report, r.Readings)
+	return report
+}
+
+// window is when what the reading tells may have been true.
+func (x Reading) window() (from, to time.Duration) {
+	if x.Strong {
+		return x.Asked, x.Answered
+	}
+	return x.Asked - min(x.Age, x.Bound), x.Answered
+}
+
+func checkStated(report *Report, x Reading) {
+	switch {
+	case x.Revision < x.Known:
+		report.accuse(Behind, "%+v shows less than its reader knew", x)
+	case x.Strong && x.Age+x.Bound > 0:
+		report.accuse(Unbounded, "%+v comes from the store and says that it may be old", x)
+	case !x.Strong && x.Bound <= 0:
+		report.accuse(Unbounded, "%+v does not say how old it may be", x)
+	case !x.Strong && x.Age >= x.Bound+AgeUnit:
+		report.accuse(Unbounded, "%+v is older than it may be", x)
+	}
+}
+
+// checkContent compares with what the change of that revision made of the election. A lease that has run out since shows no leader; whether it
+// may have is another question.
+func checkContent(report *Report, x Reading, event leadership.Event) {
+	leader, held := x.Leader == event.LeaderID, x.State == leadership.Held
+	switch {
+	case x.Token != event.Token:
+		report.accuse(Untrue, "%+v shows fencing token %d, and it was %d", x, x.Token, event.Token)
+	case held && (event.LeaderID == "" || !leader), !held && x.Leader != "":
+		report.accuse(Untrue, "%+v shows %q as the leader, and it was %q", x, x.Leader, event.LeaderID)
+	}
+}
+
+// commit is when a revision may have been committed.
+type commit struct{ earliest, latest time.Duration }
+
+// commitsOf narrows down when each revision was committed, by what its maker saw, by the order of the revisions, and because nobody can read what is not
+// committed.
+func commitsOf(t truth, r Recording) map[leadership.Election][]commit {
+	commits := make(map[leadership.Election][]commit, len(t))
+	for e, events := range t {
+		commits[e] = slices.Repeat([]commit{{math.MinInt64, Forever}}, len(events))
+	}
+	for _, c := range r.Changes {
+		if _, ok := t.event(c.Election, c.Revision); ok {
+			at := &commits[c.Election][c.Revision-1]
+			at.earliest, at.latest = max(at.earliest, c.Asked), min(at.latest, c.Answered)
+		}
+	}
+	for _, x := range r.Readings {
+		if _, ok := t.event(x.Election, x.Revision); ok {
+			at := &commits[x.Election][x.Revision-1]
+			at.latest = min(at.latest, x.Answered)
+		}
+	}
+	for _, line := range commits {
+		for i := 1; i < len(line); i++ {
+			line[i].earliest = max(line[i].earliest, line[i-1].earliest)
+		}
+		for i := len(line) - 2; i >= 0; i-- {
+			line[i].latest = min(line[i].latest, line[i+1].latest)
+		}
+	}
+	return commits
+}
+
+// checkMoment asks whether the revision can have been the newest at some moment of the window.
+func checkMoment(report *Report, x Reading, line []commit) {
+	from, to := x.window()
+	if own := line[x.Revision-1]; own.earliest > to {
+		report.accuse(Early, "%+v shows a change that nobody asked for before %v", x, own.earliest)
+	}
+	if int(x.Revision) < len(line) && line[x.Revision].latest < from {
+		report.accuse(Stale, "%+v shows what was over at %v, when the next revision had been committed", x, line[x.Revision].latest)
+	}
+}
+
+type grantID struct {
+	election leadership.Election
+	token    leadership.Token
+}
+
+// leasesOf sorts the heartbeats by whose they are.
+func leasesOf(beats []Heartbeat, slack time.Duration) map[grantID]lease {
+	leases := make(map[grantID]lease)
+	for _, h := range beats {
+		id := grantID{h.Election, h.Token}
+		l := leases[id]
+		l.beats, l.slack = append(l.beats, h), slack
+		leases[id] = l
+	}
+	return leases
+}
+
+// lease is all that is known of when one leader led.
+type lease struct {
+	beats []Heartbeat
+	slack time.Duration
+}
+
+// mayLastUntil is when the lease is over at the latest.
+func (l lease) mayLastUntil() time.Duration {
+	end := time.Duration(math.MinInt64)
+	for _, h := range l.beats {
+		if h.Answered == Forever {
+			return Forever
+		}
+		end = max(end, h.Answered+h.Lease+l.slack)
+	}
+	return end
+}
+
+// lastsUntil is when the lease is over at the earliest, by the heartbeats that were answered before the instant.
+func (l lease) lastsUntil(before time.Duration) time.Duration {
+	end := time.Duration(math.MinInt64)
+	for _, h := range l.beats {
+		if h.Answered < before {
+			end = max(end, h.Asked+h.Lease-l.slack)
+		}
+	}
+	return end
+}
+
+// checkLease asks whether the lease can have been as the reading shows it. It says nothing about one of which no heartbeat was recorded.
+func checkLease(report *Report, x Reading, event leadership.Event, l lease) {
+	from, to := x.window()
+	switch {
+	case len(l.beats) == 0 || event.LeaderID == "":
+	case x.State == leadership.Held && from >= l.mayLastUntil():
+		report.accuse(Overdue, "%+v shows a leader whose lease was over at %v", x, l.mayLastUntil())
+	case x.State != leadership.Held && to < l.lastsUntil(from):
+		report.accuse(Overdue, "%+v shows no leader, and the lease lasted until %v", x, l.lastsUntil(from))
+	}
+}
+
+type viewID struct {
+	reader   string
+	election leadership.Election
+}
+
+// checkOrder asks whether a reader was shown less than in an answer that it had before it asked.
+func checkOrder(report *Report, readings []Reading) {
+	views := make(map[viewID][]Reading)
+	for _, x := range readings {
+		id := viewID{x.Reader, x.Election}
+		views[id] = append(views[id], x)
+	}
+	inOrder := func(a, b viewID) int {
+		return cmp.Or(cmp.Compare(a.reader, b.reader), cmp.Compare(a.election, b.election))
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(views), inOrder) {
+		asked := views[id]
+		answered := slices.Clone(asked)
+		slices.SortFunc(asked, func(a, b Reading) int { return cmp.Compare(a.Asked, b.Asked) })
+		slices.SortFunc(answered, func(a, b Reading) int { return cmp.Compare(a.Answered, b.Answered) })
+		var seen leadership.Revision
+		for _, x := range asked {
+			for len(answered) > 0 && answered[0].Answered <= x.Asked {
+				seen, answered = max(seen, answered[0].Revision), answered[1:]
+			}
+			if x.Revision < seen {
+				report.accuse(Backwards, "%+v comes after revision %d was shown", x, seen)
+			}
+		}
+	}
+}

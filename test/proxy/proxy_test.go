@@ -1,0 +1,146 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"regent/test/proxy"
+)
+
+// echo is a server that sends back each line.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				for in := bufio.NewReader(c); ; {
+					line, err := in.ReadBytes('\n')
+					if err != nil {
+						return
+					}
+					c.Write(line)
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// talk sends a line and waits for it to come back.
+func talk(c net.Conn, patience time.Duration) error {
+	if _, err := c.Write([]byte("hello\n")); err != nil {
+		return err
+	}
+	c.SetReadDeadline(time.Now().Add(patience))
+	_, err := c.Read(make([]byte, 100))
+	return err
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestALineIsCutAndHealed(t *testing.T) {
+	t.Parallel()
+	line := proxy.NewLine(t, echo(t))
+	c := dial(t, line.Addr())
+	if err := talk(c, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	line.Cut()
+	if err := talk(c, 10*time.Second); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("over a line that is cut: %v", err)
+	}
+	if err := talk(dial(t, line.Addr()), 10*time.Second); err == nil {
+		t.Error("a new connection passes a line that is cut")
+	}
+	line.Heal()
+	if err := talk(dial(t, line.Addr()), 10*time.Second); err != nil {
+		t.Errorf("after it was healed: %v", err)
+	}
+}
+
+func TestALineThatStallsHoldsUpAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	line := proxy.NewLine(t, echo(t))
+	c := dial(t, line.Addr())
+	line.Stall()
+	var timeout net.Error
+	if err := talk(c, 50*time.Millisecond); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("over a line that stalls: %v", err)
+	}
+	line.Heal()
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if answer, err := bufio.NewReader(c).ReadString('\n'); answer != "hello\n" {
+		t.Errorf("after it was healed: %q, %v", answer, err)
+	}
+}
+
+func TestCallsPassACounterAndAreCounted(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, service := grpc.NewServer(), health.NewServer()
+	healthpb.RegisterHealthServer(server, service)
+	go server.Serve(l)
+	t.Cleanup(server.Stop)
+	counter := proxy.NewCounter(t, l.Addr().String())
+	conn, err := grpc.NewClient("passthrough:///"+counter.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client := healthpb.NewHealthClient(conn)
+	answer, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil || answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("a call: %v, %v", answer, err)
+	}
+	if _, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{Service: "x"}); status.Code(err) != codes.NotFound {
+		t.Errorf("a call that fails: %v", err)
+	}
+	watch, err := client.Watch(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []healthpb.HealthCheckResponse_ServingStatus{healthpb.HealthCheckResponse_SERVING, healthpb.HealthCheckResponse_NOT_SERVING} {
+		if answer, err := watch.Recv(); err != nil || answer.GetStatus() != want {
+			t.Errorf("a stream: %v, %v", answer, err)
+		}
+		service.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+	}
+	if calls := counter.Take(); calls.String() != "Check 2, Watch 1" || calls.Total() != 3 {
+		t.Errorf("counted: %v", calls)
+	}
+	if calls := counter.Take(); calls.Total() != 0 {
+		t.Errorf("counted since: %v", calls)
+	}
+}

@@ -1,0 +1,59 @@
+package test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"regent/emulators"
+)
+
+// place is where leases and events are kept, as serve is told.
+type place struct{ env, args []string }
+
+// with is the place with more flags, on top of those that it has.
+func (p place) with(args ...string) place {
+	p.args = append(p.args[:len(p.args):len(p.args)], args...)
+	return p
+}
+
+// withEnv is the place with another environment on top of its own.
+func (p place) withEnv(env ...string) place {
+	p.env = append(p.env[:len(p.env):len(p.env)], env...)
+	return p
+}
+
+// announcing is the place with a topic for its events.
+func (p place) announcing(on topic) place {
+	return p.withEnv("PUBSUB_EMULATOR_HOST="+on.host).with("--events", on.name)
+}
+
+func (p place) serve(t testing.TB) *server {
+	t.Helper()
+	return serve(t, p.env, p.args...)
+}
+
+// inBolt is a file of the test's own.
+func inBolt(t testing.TB) place {
+	return place{args: []string{"--dev", "--store", "bolt:" + filepath.Join(t.TempDir(), "regent.db")}}
+}
+
+// inFirestore is a project of the test's own on the emulator.
+func inFirestore(t testing.TB) place {
+	t.Helper()
+	return atFirestore(t, emulators.Firestore(t))
+}
+
+// atFirestore is inFirestore with the emulator behind another address.
+func atFirestore(t testing.TB, host string) place {
+	return place{env: []string{"FIRESTORE_EMULATOR_HOST=" + host}, args: []string{"--dev", "--store", "firestore:" + emulators.Name(t)}}
+}
+
+// inSpanner is a database of the test's own on the emulator.
+func inSpanner(t testing.TB) place {
+	t.Helper()
+	env := []string{"SPANNER_EMULATOR_HOST=" + emulators.Spanner(t)}
+	spec := fmt.Sprintf("spanner:projects/%s/instances/test/databases/regent", emulators.Name(t))
+	migrate(t, env, spec)
+	return place{env: env, args: []string{"--dev", "--store", spec}}
+}

@@ -1,0 +1,115 @@
+package test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+// message is one event of a stream, in the sense of server-sent events.
+type message struct{ id, name, data string }
+
+// messages reads a stream until it breaks off; the error is for one that did not end by itself.
+func messages(body io.Reader) iter.Seq2[message, error] {
+	return func(yield func(message, error) bool) {
+		var m message
+		lines := bufio.NewScanner(body)
+		for lines.Scan() {
+			name, value, _ := strings.Cut(lines.Text(), ":")
+			value = strings.TrimPrefix(value, " ")
+			switch name {
+			case "id":
+				m.id = value
+			case "event":
+				m.name = value
+			case "data":
+				m.data = value
+			case "":
+				if m.data != "" && lines.Text() == "" && !yield(m, nil) {
+					return
+				}
+				if lines.Text() == "" {
+					m = message{}
+				}
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(message{}, err)
+		}
+	}
+}
+
+// patient is for streams and for those who wait; each has a connection.
+var patient = &http.Client{Transport: &http.Transport{}}
+
+// follower reads the stream of an election from one server after the other.
+type follower struct {
+	election leadership.Election
+	cursor   string                    // "" begins with how things are
+	begun    func(leadership.Revision) // told of the snapshot's
+	got      func(leadership.Event)    // told of each event
+	reason   wire.StopReason           // why the last stream ended
+}
+
+// follow reads a stream until it ends, and remembers from where to go on. The error is for one that breaks off.
+func (f *follower) follow(ctx context.Context, s *server) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+wire.Path(f.election, wire.Events), nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", wire.StreamType)
+	if f.cursor != "" {
+		request.Header.Set(wire.LastEventIDHeader, f.cursor)
+	}
+	response, err := patient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(response.Body)
+		return fmt.Errorf("status %d: %s", response.StatusCode, text)
+	}
+	for m, err := range messages(response.Body) {
+		if err == nil {
+			err = f.take(m)
+		}
+		if err != nil || m.name == wire.StreamEnd {
+			return err
+		}
+	}
+	return io.ErrUnexpectedEOF
+}
+
+func (f *follower) take(m message) error {
+	f.cursor = m.id
+	switch m.name {
+	case "":
+		var e wire.Event
+		if err := json.Unmarshal([]byte(m.data), &e); err != nil {
+			return err
+		}
+		f.got(e.Leadership())
+	case wire.StreamSnapshot:
+		var l wire.Lease
+		if err := json.Unmarshal([]byte(m.data), &l); err != nil {
+			return err
+		}
+		f.begun(l.Revision)
+	case wire.StreamEnd:
+		var stop wire.StreamStop
+		if err := json.Unmarshal([]byte(m.data), &stop); err != nil {
+			return err
+		}
+		f.reason = stop.Reason
+	}
+	return nil
+}

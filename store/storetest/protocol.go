@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/instance"
 )
 
 // protocolCase is one sentence of the protocol.
@@ -18,16 +18,16 @@ type protocolCase struct {
 	run  func(*world)
 }
 
-// RunProtocol holds a Service on the store to the protocol, twice: called directly, and through the REST API and its client. What goes
-// over the wire is held to openapi.yaml.
+// RunProtocol holds a Service on the store to the protocol, twice: called directly, and as an instance behind the REST API and its client.
+// What goes over the wire is held to openapi.yaml.
 func RunProtocol(t *testing.T, h Harness) {
 	t.Run("service", func(t *testing.T) {
-		runProtocol(t, h, func(_ testing.TB, s *leadership.Service) Subject { return s })
+		runProtocol(t, h, func(_ testing.TB, store leadership.Store) Subject { return leadership.New(store) })
 	})
 	t.Run("http", func(t *testing.T) { runProtocol(t, h, overHTTP) })
 }
 
-func runProtocol(t *testing.T, h Harness, front func(testing.TB, *leadership.Service) Subject) {
+func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Store) Subject) {
 	for _, cases := range [][]protocolCase{leaseCases, historyCases, operatorCases, batchCases, timeCases} {
 		for _, c := range cases {
 			t.Run(c.rule, func(t *testing.T) {
@@ -36,8 +36,8 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, *leadership.Ser
 				c.run(&world{
 					TB:      t,
 					backing: backing,
-					a:       front(t, leadership.New(backing.Open(t))),
-					b:       front(t, leadership.New(backing.Open(t))),
+					a:       front(t, backing.Open(t)),
+					b:       front(t, backing.Open(t)),
 					keys:    make(map[string]leadership.Key),
 				})
 				if t.Failed() {
@@ -48,9 +48,14 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, *leadership.Ser
 	}
 }
 
-// overHTTP puts a real server and a real client in front of the service, and holds each of their exchanges to the API's contract.
-func overHTTP(t testing.TB, s *leadership.Service) Subject {
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: bare{Service: s}}))
+// overHTTP puts an instance, a real server and a real client in front of the store, and holds each of their exchanges to the API's contract.
+// Nothing happens in the instance by itself: it does not run.
+func overHTTP(t testing.TB, store leadership.Store) Subject {
+	inst, err := instance.New(instance.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: inst}))
 	t.Cleanup(server.Close)
 	checked := &http.Client{Transport: apitest.New(t).Transport(server.Client().Transport)}
 	c, err := client.New(client.Config{Server: server.URL, HTTP: checked})
@@ -58,19 +63,4 @@ func overHTTP(t testing.TB, s *leadership.Service) Subject {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// bare is a service without an instance around it: every read is strong, and nobody waits or watches.
-type bare struct {
-	*leadership.Service
-	instance
-}
-
-// instance has what the suite does not call.
-type instance struct{ httpapi.Service }
-
-// Read implements httpapi.Service.
-func (b bare) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
-	l, err := b.Get(ctx, r.Election)
-	return leadership.Reading{Lease: l}, err
 }

@@ -24,7 +24,7 @@ var arrows = []arrow{
 	{"regent/leadership/boottime", []string{"golang.org/x/sys/..."}, "a clock knows nothing"},
 	{"regent/leadership/failpoint", nil, "a failpoint knows nothing"},
 	{"regent/leadership/notify", []string{"regent/leadership"}, "the hub knows the domain, never who carries its events"},
-	{"regent/leadership/notify/pubsub", []string{"regent/leadership", "cloud.google.com/go/pubsub/v2/...", "github.com/googleapis/gax-go/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
+	{"regent/leadership/notify/pubsub", []string{"regent/leadership", "cloud.google.com/go/pubsub/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
 	{"regent/leadership/cache", []string{"regent/leadership", "regent/leadership/boottime"}, "the cache is told; it listens to nobody"},
 	{"regent/leadership/expiry", []string{"regent/leadership", "regent/leadership/boottime"}, "the lookout is told; it listens to nobody"},
 	{"regent/leadership/queue", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/notify"}, "the queue listens to the hub, and asks through a function"},

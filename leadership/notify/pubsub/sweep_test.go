@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 func heartbeat(age time.Duration) map[string]string {
@@ -89,10 +90,10 @@ func TestALivingInstanceRenewsItsHeartbeat(t *testing.T) {
 	updates := make(chan *pubsubpb.UpdateSubscriptionRequest, 100)
 	s := newFake(t, before("UpdateSubscription", func(request any) error {
 		select {
-		case updates <- request.(*pubsubpb.UpdateSubscriptionRequest):
+		case updates <- proto.CloneOf(request.(*pubsubpb.UpdateSubscriptionRequest)):
 		default:
 		}
-		return nil
+		return status.Error(codes.NotFound, "it is being created again") // the fake's own answer races with its other calls
 	}))
 	b := s.open(t)
 	b.SetHeartbeat(50 * time.Millisecond)

@@ -10,11 +10,7 @@ import (
 )
 
 func (a *api) acquire(w http.ResponseWriter, r *http.Request) error {
-	var body wire.AcquireRequest
-	if err := call(w, r, &body); err != nil {
-		return err
-	}
-	request, err := body.Leadership(election(r))
+	request, err := acquireRequest(w, r)
 	if err != nil {
 		return err
 	}
@@ -24,6 +20,18 @@ func (a *api) acquire(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return answerGrant(w, request, grant)
+}
+
+func acquireRequest(w http.ResponseWriter, r *http.Request) (leadership.AcquireRequest, error) {
+	var body wire.AcquireRequest
+	if err := call(w, r, &body); err != nil {
+		return leadership.AcquireRequest{}, err
+	}
+	return body.Leadership(election(r))
+}
+
+func answerGrant(w http.ResponseWriter, request leadership.AcquireRequest, grant leadership.Grant) error {
 	answer := wire.NewGrant(grant)
 	answer.Lease = spread(answer.Lease)
 	if request.Key != nil {

@@ -13,27 +13,35 @@ import (
 // watch streams the events of one election: from a cursor what came after it, else how things are and then what comes. An election that was
 // never seen has nothing to tell yet.
 func (a *api) watch(w http.ResponseWriter, r *http.Request) error {
-	request, err := watchRequest(r)
+	from, first, err := a.beginWatch(w, r)
 	if err != nil {
 		return err
+	}
+	defer from.Close()
+	return a.stream(w, r, from, first)
+}
+
+// beginWatch returns the source of a stream, and what there is to tell first.
+func (a *api) beginWatch(w http.ResponseWriter, r *http.Request) (from watching, first []message, err error) {
+	request, err := watchRequest(r)
+	if err != nil {
+		return from, nil, err
 	}
 	ctx, cancel := a.patience(w, r, 0)
 	defer cancel()
 	reading, watch, err := a.service.Watch(ctx, request)
 	if err != nil {
-		return err
+		return from, nil, err
 	}
-	defer watch.Close()
-	var first []message
 	if !request.Resume && reading.Revision > 0 {
 		first = []message{{streamID(reading.Revision), wire.StreamSnapshot, wire.NewReading(reading)}}
 	}
+	from = watching{watch}
 	missed, err := watch.Ready(ctx)
 	if err != nil {
-		return err
+		watch.Close()
 	}
-	from := watching{watch}
-	return a.stream(w, r, from, append(first, from.messages(missed)...))
+	return from, append(first, from.messages(missed)...), err
 }
 
 // watchRequest reads what a stream is to tell. The header is what a reader sends that was cut off, and the parameter what it began with.

@@ -13,7 +13,7 @@ import (
 	"regent/leadership/client"
 )
 
-// forever is a wait that only its caller ends.
+// forever is a wait of 292 years.
 const forever time.Duration = math.MaxInt64
 
 func parseWait(text string) (time.Duration, error) {
@@ -45,9 +45,6 @@ func (c *cli) acquireWithin(ctx context.Context, r leadership.AcquireRequest, wa
 		r.Key = new(leadership.NewKey())
 	}
 	l := line{cli: c, server: server, end: time.Now().Add(wait)}
-	if wait == forever {
-		l.end = time.Time{}
-	}
 	grant, err := l.stand(ctx, r)
 	if err != nil {
 		return err
@@ -59,7 +56,7 @@ func (c *cli) acquireWithin(ctx context.Context, r leadership.AcquireRequest, wa
 type line struct {
 	*cli
 	server *client.Client
-	end    time.Time // of the wait; zero for never
+	end    time.Time // of the wait
 	tries  int       // in a row that were answered before their time
 	told   bool      // that the server does not answer
 }
@@ -93,9 +90,6 @@ func (l *line) try(ctx context.Context, r leadership.AcquireRequest) (leadership
 
 // left is what is left of the wait.
 func (l *line) left() time.Duration {
-	if l.end.IsZero() {
-		return forever
-	}
 	return max(time.Until(l.end), 0).Round(time.Millisecond)
 }
 

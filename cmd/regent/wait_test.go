@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"regent/httpapi"
 	"regent/httpapi/wire"
@@ -59,6 +61,15 @@ func TestAWaitThatIsOverHasAnExitCodeOfItsOwn(t *testing.T) {
 	regent(t, env, "acquire e --candidate agent-2 --wait 0s").want(t, exitHeld)
 }
 
+func TestAServerWithoutALineIsNotAskedInALoop(t *testing.T) {
+	t.Parallel()
+	var q requests
+	regent(t, scripted(t, q.then(refused(409, leadership.LeaseHeld))), "acquire e --candidate a --wait 300ms").want(t, exitTimedOut)
+	if n := len(q.all); n < 2 || n > 6 {
+		t.Errorf("%d calls in 300 ms", n)
+	}
+}
+
 // requests remembers what candidates asked for.
 type requests struct {
 	mu  sync.Mutex
@@ -87,33 +98,40 @@ func granted(w http.ResponseWriter, _ *http.Request) {
 func TestAWaitGoesOnWhateverPasses(t *testing.T) {
 	t.Parallel()
 	for wait, first := range map[string]string{"10m": "60s", "30s": "30s", "forever": "60s"} {
-		var q requests
-		env := scripted(t,
-			q.then(refused(409, leadership.LeaseHeld)), q.then(refused(503, wire.Draining)), q.then(refused(503, leadership.StoreUnavailable)),
-			q.then(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), q.then(granted),
-		)
-		r := regent(t, env, "acquire e --candidate a --output json --wait", wait).want(t, exitDone)
-		var grant wire.Grant
-		if err := json.Unmarshal([]byte(r.out), &grant); err != nil || grant.WaitedMs != 1500 {
-			t.Errorf("%s (%v); want the grant as the server told of it", r.out, err)
-		}
-		if len(q.all) != 5 {
-			t.Fatalf("%d calls, want 5", len(q.all))
-		}
-		for i, body := range q.all {
-			if body.Key == nil || *body.Key != grant.Key {
-				t.Errorf("call %d has another key than the one that is shown", i)
-			}
-			if got := body.Wait.String(); i == 0 && got != first || body.Wait > wire.Duration(leadership.MaxWait) {
-				t.Errorf("--wait %s: call %d waits for %s", wait, i, got)
-			}
+		t.Run(wait, func(t *testing.T) {
+			t.Parallel()
+			goesOn(t, wait, first)
+		})
+	}
+}
+
+// goesOn holds a candidate up in every way, and looks at what it asks for: at first a wait of that long.
+func goesOn(t *testing.T, wait, first string) {
+	var q requests
+	env := scripted(t,
+		q.then(refused(409, leadership.LeaseHeld)), q.then(refused(503, wire.Draining)), q.then(refused(429, wire.RateLimited)),
+		q.then(refused(503, leadership.StoreUnavailable)), q.then(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		q.then(granted),
+	)
+	r := regent(t, env, "acquire e --candidate a --output json --wait", wait).want(t, exitDone)
+	var grant wire.Grant
+	if err := json.Unmarshal([]byte(r.out), &grant); err != nil || grant.WaitedMs != 1500 {
+		t.Errorf("%s (%v); want the grant as the server told of it", r.out, err)
+	}
+	if len(q.all) != 6 || q.all[0].Wait.String() != first {
+		t.Errorf("%d calls, want 6, and the first to wait for %s: %v", len(q.all), first, q.all)
+	}
+	for i, body := range q.all {
+		if body.Key == nil || *body.Key != grant.Key || body.Wait > wire.Duration(leadership.MaxWait) {
+			t.Errorf("call %d waits for %v, or has another key than the one that is shown", i, body.Wait)
 		}
 	}
 }
 
 func TestAPersonIsToldOnceThatTheServerDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	env := scripted(t, refused(503, wire.Draining), refused(503, leadership.StoreUnavailable), refused(409, leadership.LeaseHeld), refused(503, wire.Draining), granted)
+	held, draining := refused(409, leadership.LeaseHeld), refused(503, wire.Draining)
+	env := scripted(t, held, draining, refused(503, leadership.StoreUnavailable), held, draining, granted)
 	r := regent(t, env, "acquire e --candidate a --wait 1m --key", testKey(1)).want(t, exitDone)
 	if want := "regent: still waiting: Draining: not now\n"; r.err != want+want {
 		t.Errorf("stderr\n%swant a line for each of the two times", r.err)
@@ -121,6 +139,36 @@ func TestAPersonIsToldOnceThatTheServerDoesNotAnswer(t *testing.T) {
 	if strings.Contains(r.out, testKey(1)) {
 		t.Errorf("the key is shown again: %s", r.out)
 	}
+}
+
+func TestWhoeverIsAnsweredAtOnceDoesNotAskAtOnceAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := line{end: time.Now().Add(time.Hour)}
+		pause := func(patient bool) time.Duration {
+			began := time.Now()
+			l.pause(t.Context(), patient)
+			return time.Since(began)
+		}
+		const kept = 5 * time.Second // a place in the line
+		most := 100 * time.Millisecond
+		for range 20 {
+			if got := pause(false); got < most/2 || got > most || got >= kept {
+				t.Errorf("a pause of %v, want %v to %v", got, most/2, most)
+			}
+			most = min(2*most, 4*time.Second)
+		}
+		if got := pause(true); got != 0 {
+			t.Errorf("after a call that has waited, a pause of %v", got)
+		}
+		if got := pause(false); got > 100*time.Millisecond {
+			t.Errorf("after one that has not, a pause of %v", got)
+		}
+		l.end = time.Now().Add(time.Millisecond)
+		if got := pause(false); got != time.Millisecond {
+			t.Errorf("before the end of the wait, a pause of %v", got)
+		}
+	})
 }
 
 func TestAWaitEndsWithWhatDoesNotPass(t *testing.T) {

@@ -45,8 +45,9 @@ type News struct {
 // with what passes, such as StoreUnavailable or RateLimited, also at first: Connection is told of it. Each range over it is a watch of its
 // own. It reads no faster than the loop does.
 //
-// An election that was never seen can be watched, and tells nothing until it is. Whoever resumes a watch of all elections may be told
-// some events again: drop what is not newer than what you have seen of an election.
+// An election that was never seen can be watched, and tells nothing until it is; if the connection broke meanwhile, the first thing told may be
+// how it is, instead of how it came to be so. Whoever resumes a watch of all elections may be told some events again: drop what is not
+// newer than what you have seen of an election.
 //
 // Unless the caller leaves the loop, its last round has an error and no News: ctx's, or what does not mend itself, such as InvalidArgument,
 // PermissionDenied, RevisionMismatch (the election has not come to the revision After: the store was restored, or is another one) and

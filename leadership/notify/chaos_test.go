@@ -22,7 +22,9 @@ import (
 // chaos is a store and some hubs, where for a while everything goes wrong that may.
 type chaos struct {
 	*world
-	over   atomic.Bool // nothing goes wrong any more
+	lossless bool        // every hub hears of every event, at some time, and stays
+	over     atomic.Bool // nothing goes wrong any more
+
 	hubs   [3]atomic.Pointer[instance]
 	faults sync.WaitGroup // the goroutines that end with the storm
 	users  sync.WaitGroup // those that end before the check, with ctx
@@ -37,13 +39,13 @@ const (
 )
 
 // inChaos runs a test a few times: begin before the storm, and check when it has been over for a while.
-func inChaos[T any](t *testing.T, begin func(*chaos) T, check func(*chaos, T)) {
+func inChaos[T any](t *testing.T, lossless bool, begin func(*chaos) T, check func(*chaos, T)) {
 	t.Parallel()
 	for round := range rounds {
 		t.Run(fmt.Sprint("round ", round), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				c := &chaos{world: newWorld(t, memory.Config{Now: skewed}), ctx: ctx}
+				c := &chaos{world: newWorld(t, memory.Config{Now: skewed}), lossless: lossless, ctx: ctx}
 				for n := range c.hubs {
 					c.crash(n)
 				}
@@ -73,7 +75,7 @@ func (c *chaos) until(mean time.Duration) bool {
 
 // crash puts a new hub in the place of one that nobody hears of again.
 func (c *chaos) crash(n int) {
-	h := c.hub(chance(50))
+	h := c.hub(c.lossless || chance(50))
 	h.Shrink(10)
 	h.takes = rand.N(50 * time.Millisecond)
 	h.set(func() error {
@@ -91,7 +93,7 @@ var errCrash = errors.New("crashed")
 
 // waver lets hubs crash, and be told that they are live, or not.
 func (c *chaos) waver() {
-	for c.until(10 * time.Second) {
+	for !c.lossless && c.until(10*time.Second) {
 		n := rand.N(len(c.hubs))
 		if chance(30) {
 			c.crash(n)
@@ -114,7 +116,11 @@ func (c *chaos) commit() {
 
 // announce lets a hub hear of an event: at once, later, twice, or not at all; and now and then of one that nobody has committed.
 func (c *chaos) announce(n int, event leadership.Event) {
-	for range rand.N(3) {
+	times := rand.N(3)
+	if c.lossless {
+		times = 1 + rand.N(2)
+	}
+	for range times {
 		var late time.Duration
 		if chance(50) {
 			late = rand.N(3 * time.Second)
@@ -128,13 +134,15 @@ func (c *chaos) announce(n int, event leadership.Event) {
 	}
 }
 
-// calm ends the storm, and lets all that was under way arrive.
+// calm ends the storm, and lets all that was under way arrive. If something was lost, the hubs are told so.
 func (c *chaos) calm() {
 	c.over.Store(true)
 	c.faults.Wait()
 	time.Sleep(10 * time.Second)
 	for n := range c.hubs {
-		c.hubs[n].Load().SetLive(true)
+		if !c.lossless {
+			c.hubs[n].Load().SetLive(true)
+		}
 	}
 	time.Sleep(time.Minute)
 }
@@ -189,8 +197,12 @@ func (o *observer) observe(ctx context.Context) {
 	}
 }
 
-func TestNoWatchMissesAnything(t *testing.T) {
-	inChaos(t, func(c *chaos) (all []*observer) {
+func TestNoWatchMissesAnything(t *testing.T) { watchInChaos(t, false) }
+
+func TestNoWatchMissesAnythingThatTheHubHears(t *testing.T) { watchInChaos(t, true) }
+
+func watchInChaos(t *testing.T, lossless bool) {
+	inChaos(t, lossless, func(c *chaos) (all []*observer) {
 		for n := range 20 {
 			o := &observer{chaos: c, election: election(), from: leadership.Revision(n % 3 * 50)}
 			c.use(o.observe)
@@ -306,8 +318,12 @@ func (w *world) present() sight {
 	return s
 }
 
-func TestNoFeedMissesAnything(t *testing.T) {
-	inChaos(t, func(c *chaos) (all []*witness) {
+func TestNoFeedMissesAnything(t *testing.T) { followInChaos(t, false) }
+
+func TestNoFeedMissesAnythingThatTheHubHears(t *testing.T) { followInChaos(t, true) }
+
+func followInChaos(t *testing.T, lossless bool) {
+	inChaos(t, lossless, func(c *chaos) (all []*witness) {
 		for n := range 6 {
 			o := &witness{chaos: c, prefix: []string{"", "a", "b-"}[n%3]}
 			c.use(o.follow)

@@ -51,6 +51,18 @@ func TestWatchesThatAreBehindShareReads(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		h.wants(t, pages, 0, "1,000 watches from the beginning on")
+		now := w.watches(h, jobs, leadership.Revision(len(w.history(jobs, 0))))
+		time.Sleep(time.Second)
+		h.reads()
+		late := h.Watch(jobs, 0)
+		defer late.Close()
+		if _, err := late.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.wants(t, 1, 0, "one more from the beginning on")
+		h.Publish(w.change(jobs, 1)...)
+		now.wants("the next event", now.from+1)
+		h.wants(t, 0, 0, "the next event, though somebody is far behind")
 		all := revisionsOf(w.history(jobs, 0))
 		for _, r := range readers {
 			r.has("everything", all...)
@@ -91,11 +103,16 @@ func TestAnElectionThatNobodyListensToIsForgotten(t *testing.T) {
 		h := w.hub(true)
 		watch, listener := h.Watch(jobs, 0), h.Listen(jobs)
 		h.Publish(w.change(jobs, 1)...)
+		third := h.Watch(jobs, 0)
 		watch.Close()
 		if !h.Listened(jobs) {
 			t.Error("nobody listens although somebody does")
 		}
 		listener.Close()
+		if !h.Listened(jobs) {
+			t.Error("nobody listens although somebody watches")
+		}
+		third.Close()
 		if h.Listened(jobs) {
 			t.Error("somebody listens although all have gone")
 		}

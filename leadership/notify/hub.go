@@ -118,7 +118,7 @@ func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t, ok := h.topics[e]
-	return ok && h.live && t.synced && t.head() == r && t.ahead.last() <= r
+	return ok && h.live && t.synced && t.head() == r && t.heard <= r
 }
 
 // topic returns the topic of an election, and begins it if need be. The mutex is held, as it is for tidy and wake.

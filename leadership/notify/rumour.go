@@ -14,8 +14,8 @@ const (
 	maxTries = 10                    // and then the history is believed
 )
 
-// heard is a rumour that is to be looked into at once.
-func heard() rumour { return rumour{due: time.Now()} }
+// newRumour returns one that is to be looked into at once.
+func newRumour() rumour { return rumour{due: time.Now()} }
 
 // missed takes a look, begun at that time, which has not found the event, and says whether to forget it.
 func (r *rumour) missed(began time.Time) (forget bool) {

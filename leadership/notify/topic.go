@@ -14,9 +14,10 @@ type topic struct {
 	news      bell                          // for the watches
 	looks     map[leadership.Revision]*look // that are under way, by the revision after which they read
 
-	tail   run    // the last events
-	ahead  run    // what was heard and does not follow on them, until it does or turns out to be made up
-	rumour rumour // of the last of those
+	tail   run                 // the last events
+	ahead  run                 // what was heard last and does not follow on them
+	heard  leadership.Revision // the last of all that were ever heard and do not follow, until they do or turn out to be made up; 0 for none
+	rumour rumour              // of that
 
 	// synced says that the history had nothing after revision end when somebody looked last, and that the hub would have been told of
 	// what came since, if it is live. The election need not have come to that revision: a reader can claim to have seen any.
@@ -44,10 +45,19 @@ func (t *topic) hear(e leadership.Event) bool {
 		t.join()
 	default:
 		t.ahead.add(e)
-		t.rumour = heard()
+		t.expect(e.Revision)
 	}
 	return true
 }
+
+// expect has the history asked for an event that was heard.
+func (t *topic) expect(r leadership.Revision) {
+	t.heard = max(t.heard, r)
+	t.rumour = newRumour()
+}
+
+// forget does not wait any longer for what was heard and does not follow.
+func (t *topic) forget() { t.ahead, t.heard = nil, 0 }
 
 // follows says whether nothing can be missing before the revision.
 func (t *topic) follows(r leadership.Revision) bool {
@@ -64,8 +74,8 @@ func (t *topic) join() {
 			t.tail.add(e)
 		}
 	}
-	if t.ahead.last() <= t.tail.last() {
-		t.ahead = nil
+	if t.heard <= t.tail.last() {
+		t.forget()
 	}
 }
 
@@ -87,18 +97,16 @@ func (t *topic) learn(after leadership.Revision, events []leadership.Event, all 
 
 // sync takes the word of a look that the history has nothing after the revision.
 func (t *topic) sync(end leadership.Revision, began time.Time) {
-	if t.synced && (end > t.end && end > t.tail.last() || began.Before(t.looked)) {
-		return // a reader has made up where it is, or somebody has looked since
+	if t.synced && end > t.end && end > t.tail.last() {
+		return // a reader has made up where it is
 	}
 	t.synced, t.end, t.looked = true, end, began
 	if t.tail.first() > end+1 { // and so it may be made up
-		if len(t.ahead) == 0 {
-			t.ahead, t.rumour = t.tail, heard()
-		}
-		t.tail = nil
+		t.expect(t.tail.last())
+		t.ahead, t.tail = t.tail, nil
 	}
-	if t.ahead.last() > end && t.rumour.missed(began) {
-		t.ahead = nil
+	if t.heard > end && t.rumour.missed(began) {
+		t.forget()
 	}
 }
 
@@ -130,7 +138,7 @@ func (t *topic) next(after leadership.Revision, live bool, poll time.Duration) (
 	if !live {
 		due = t.looked.Add(poll)
 	}
-	if t.ahead.last() > after && (live || t.rumour.due.Before(due)) {
+	if t.heard > after && (live || t.rumour.due.Before(due)) {
 		due = t.rumour.due
 	}
 	return head, due

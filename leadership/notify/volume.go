@@ -79,12 +79,12 @@ func (v *volume) miss(e leadership.Event) {
 	g, ok := v.gaps[e.Election]
 	switch {
 	case !ok:
-		v.gaps[e.Election] = &gap{e, heard()}
+		v.gaps[e.Election] = &gap{e, newRumour()}
 	case e.Revision != g.event.Revision:
 		if e.Revision > g.event.Revision {
 			g.event = e
 		}
-		g.rumour = heard()
+		g.rumour = newRumour()
 	}
 }
 

@@ -47,6 +47,75 @@ func TestEventsInTheWrongOrderArriveInOrderAndOnce(t *testing.T) {
 	})
 }
 
+func TestOldNewsWakesNobody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		w.watches(h, jobs, 0)
+		listener := h.Listen(jobs)
+		defer listener.Close()
+		synctest.Wait()
+		events := w.change(jobs, 3)
+		h.Publish(events...)
+		<-listener.C()
+		h.Publish(events[0])
+		h.Publish(events[2])
+		select {
+		case <-listener.C():
+			t.Error("a listener was woken by old news")
+		default:
+		}
+		if r := listener.Newest().Revision; r != 3 {
+			t.Errorf("the newest event is said to be %d, want 3", r)
+		}
+	})
+}
+
+func TestWhatIsHeardDuringALookNeedsNoOther(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		w.change(jobs, 5)
+		gate := make(chan struct{})
+		h.set(nil, gate)
+		r := w.watches(h, jobs, 5)
+		synctest.Wait()
+		h.Publish(w.change(jobs, 2)...)
+		synctest.Wait()
+		close(gate)
+		r.wants("after the look", 6, 7)
+		h.wants(t, 1, 0, "a first watch")
+	})
+}
+
+func TestWhatIsInMemoryNeedsNoStore(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		watch := h.Watch(jobs, 0)
+		defer watch.Close()
+		w.change(jobs, 1)
+		if _, err := watch.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.set(away, nil)
+		events := w.change(jobs, 2)
+		h.Publish(events[1])
+		h.Publish(events[0])
+		if got, err := watch.Next(t.Context()); err != nil || len(got) != 2 || watch.After() != 3 {
+			t.Errorf("got %v, %v; want two events", got, err)
+		}
+	})
+}
+
+func TestWhatWasHeardArrivesHoweverItWasOrdered(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		r := w.watches(h, jobs, 0)
+		synctest.Wait()
+		events := w.change(jobs, 4)
+		h.Publish(events[3], events[2], events[1], events[0])
+		r.wants("backwards", 1, 2, 3, 4)
+	})
+}
+
 func TestALostEventArrivesWithTheNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(true)
@@ -84,18 +153,40 @@ func TestALostEventArrivesWhenTheHubIsLiveAnew(t *testing.T) {
 func TestALookThatBeganBeforeTheHubWasLiveDoesNotCount(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(false)
-		gate := make(chan struct{})
-		h.set(nil, gate)
-		first := w.watches(h, jobs, 0)
+		early := make(chan struct{})
+		h.set(nil, early)
+		r := w.watches(h, jobs, 0)
 		synctest.Wait()
 		w.change(jobs, 1) // nobody is told, and the look was too early to see it
 		h.SetLive(true)
-		second := w.watches(h, jobs, 0)
-		synctest.Wait()
 		h.set(nil, nil)
-		close(gate)
-		first.wants("by a look of its own", 1)
-		second.wants("not by sharing the old look", 1)
+		close(early)
+		r.wants("by another look", 1)
+		h.wants(t, 2, 0, "a look that was too early, and another")
+	})
+}
+
+func TestALookThatBeganBeforeTheHubWasLiveIsNotShared(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(false)
+		early, late := make(chan struct{}), make(chan struct{})
+		h.set(nil, early)
+		readers := []*reader{w.watches(h, jobs, 0)}
+		synctest.Wait()
+		w.change(jobs, 1)
+		h.SetLive(true)
+		h.set(nil, late)
+		readers = append(readers, w.watches(h, jobs, 0))
+		synctest.Wait()
+		close(early)
+		synctest.Wait()
+		readers = append(readers, w.watches(h, jobs, 0))
+		synctest.Wait()
+		close(late)
+		for _, r := range readers {
+			r.wants("by the second look", 1)
+		}
+		h.wants(t, 2, 0, "a look that was too early, and another")
 	})
 }
 
@@ -127,6 +218,36 @@ func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyWatch(t *testing.T) {
 		h.SetLive(true)
 		time.Sleep(10 * poll)
 		h.wants(t, 1, 0, "once the hub is live")
+	})
+}
+
+func TestAHubThatIsNotLiveGoesOnPollingWhileAnEventIsLookedFor(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(false)
+		r := w.watches(h, jobs, 0)
+		synctest.Wait()
+		h.Publish(leadership.Event{Election: jobs, Revision: 99})
+		time.Sleep(6 * time.Second) // it is looked for less and less often
+		w.change(jobs, 1)
+		time.Sleep(poll)
+		r.wants("within a poll", 1)
+	})
+}
+
+func TestWhatOneWatchMakesOfItsEventsIsNothingToAnother(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		watch := h.Watch(jobs, 0)
+		defer watch.Close()
+		watch.Ready(t.Context())
+		h.Publish(w.change(jobs, 3)...)
+		events, err := watch.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Publish(w.change(jobs, 1)...)
+		_ = append(events, leadership.Event{Election: jobs, Revision: 99})
+		w.watches(h, jobs, 0).wants("from memory", 1, 2, 3, 4)
 	})
 }
 
@@ -179,6 +300,7 @@ func TestARevisionThatNobodyHasSeenYetDisturbsNobody(t *testing.T) {
 	for name, order := range map[string][]leadership.Revision{
 		"it comes first": {madeUp, 3, 3},
 		"it comes last":  {3, 3, madeUp},
+		"it is alone":    {madeUp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -205,6 +327,27 @@ func TestARevisionThatNobodyHasSeenYetDisturbsNobody(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestARevisionThatNobodyHasSeenYetMayBeLookedUpLast(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		w.change(jobs, 3)
+		first, second := make(chan struct{}), make(chan struct{})
+		h.set(nil, first)
+		r := w.watches(h, jobs, 3)
+		synctest.Wait()
+		h.set(nil, second)
+		w.watches(h, jobs, 1000)
+		synctest.Wait()
+		close(first)
+		synctest.Wait()
+		close(second)
+		h.wants(t, 2, 0, "two watches")
+		h.Publish(w.change(jobs, 1)...)
+		r.wants("what follows", 4)
+		h.wants(t, 0, 0, "an event that follows")
+	})
 }
 
 func TestARevisionThatNobodyHasSeenYetKeepsNoListenerFromHearing(t *testing.T) {
@@ -403,6 +546,34 @@ func TestAnEventThatWasMadeUpIsForgotten(t *testing.T) {
 	})
 }
 
+func TestARunOfEventsThatWereMadeUpIsForgotten(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		w.change(jobs, 3)
+		watch := h.Watch(jobs, 3)
+		defer watch.Close()
+		if _, err := watch.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for n := range leadership.Revision(100) { // more than is kept in memory
+			h.Publish(leadership.Event{Election: jobs, Revision: 4 + n})
+		}
+		waiting, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if events, err := watch.Next(waiting); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, %v; want nothing", events, err)
+		}
+		if events, _, _ := h.reads(); events > 12 {
+			t.Errorf("the history was read %d times, want 12 at most", events)
+		}
+		h.Publish(w.change(jobs, 1)...)
+		if _, err := watch.Next(t.Context()); err != nil || watch.After() != 4 {
+			t.Errorf("got to revision %d, %v; want 4", watch.After(), err)
+		}
+		h.wants(t, 0, 0, "afterwards")
+	})
+}
+
 func TestASlowWatchMissesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(true)
@@ -442,6 +613,7 @@ func TestWhatIsKnownToBeCurrentNeedsNoLook(t *testing.T) {
 		listener := h.Listen(jobs)
 		defer listener.Close()
 		current("before anybody has looked", false, 3)
+		current("before anybody has looked", false, 0)
 		w.watches(h, jobs, 3)
 		current("after a look", true, 3)
 		current("after a look", false, 2)

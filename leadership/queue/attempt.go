@@ -84,6 +84,7 @@ func (l *line) finish(a *attempt, o outcome) {
 		for p := range l.each() {
 			l.settle(p, refuse)
 		}
+		l.next = now // if somebody joins before the line is over
 	case errors.Is(o.err, leadership.StoreUnavailable), errors.Is(o.err, leadership.OutcomeUnknown):
 		l.failed(a, o.err, now)
 	default:
@@ -118,7 +119,7 @@ func (l *line) held(err error, now time.Duration) {
 	l.told(lease, open, now)
 }
 
-// told takes the store's word by an attempt. It counts whatever was known before, unless something newer was learnt while it was on its way.
+// told takes the store's word by an attempt. It counts whatever was known before, unless as much was learnt while it was on its way.
 func (l *line) told(lease leadership.Lease, open, now time.Duration) {
 	if l.news && l.known.compare(lease) <= 0 {
 		return
@@ -134,17 +135,19 @@ type failures struct {
 	unsettled bool  // what became of one of them is not known
 }
 
-// failed takes an attempt that is to be repeated. If it failed because its caller has gone, that says nothing of the store, and the next in
-// line is asked for at once.
+// failed takes an attempt that is to be repeated, by the same head unless its caller has gone. Then the attempt may have failed for that
+// alone, and the next in line is asked for at once.
 func (l *line) failed(a *attempt, err error, now time.Duration) {
 	if errors.Is(err, leadership.OutcomeUnknown) {
 		a.place.unknown = err
 		l.failures.unsettled = true
 	}
-	if a.caller.ctx.Err() == nil {
-		l.failures.last = err
-		l.retryLater(now)
+	if a.caller.ctx.Err() != nil {
+		l.next = now
+		return
 	}
+	l.failures.last = err
+	l.retryLater(now)
 }
 
 // retryLater lets the head ask again after a while.

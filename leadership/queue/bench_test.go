@@ -27,7 +27,8 @@ const tenThousand = 10_000
 
 func gather(b testing.TB, n int) *crowd {
 	s := leadership.New(memory.New(memory.Config{}))
-	c := &crowd{service: s, queue: queue.New(queue.Config{Acquire: s.Acquire, Release: s.Release, Hub: notify.New(notify.Config{History: s, Live: true})})}
+	hub := notify.New(notify.Config{History: s, Live: true})
+	c := &crowd{service: s, queue: queue.New(queue.Config{Acquire: s.Acquire, Release: s.Release, Hub: hub})}
 	grant, err := s.Acquire(b.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Hour})
 	if err != nil {
 		b.Fatal(err)

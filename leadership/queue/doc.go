@@ -39,9 +39,10 @@
 //	| asking |                                                   | waiting | --> over: nobody stands in line
 //	+--------+ <------------------------------------------------ +---------+
 //	             the lease should be over     + 0 to 100 ms
-//	             released, deleted, recreated + 0 to 10 ms; nothing if Learn told of it
-//	             expired                      + the lock delay, 0 to 10 ms
-//	             acquired by somebody else    + 0.5 to 1 s, to learn its end: no lease is shorter
+//	             nobody leads any more        + 0 to 10 ms; nothing if Learn told of it
+//	             the same, but expired        + the lock delay, and 0 to 10 ms
+//	             deleted                      + 0 to 10 ms, for all to hear of it
+//	             somebody else leads          + 0.5 to 1 s, to learn the end: no lease is shorter
 //	             configured                   + 0 to 1 s
 //	             the hub is not live          5 s after the store was last heard of
 //	             the hub is live (anew)       + 0 to 1 s, for something may have been missed
@@ -56,8 +57,9 @@
 // place use one key, so that one whose outcome is unknown is repeated without harm; until that is settled it is not put off.
 //
 // A candidate that came without a key gets one from the queue, and learns it with the grant. If it goes before it could be told, the queue
-// is the only one to know the key, and releases the lease. A key of the candidate's own is never released by the queue: the
-// candidate may be asking for the lease again right now, and a key is spent once its release was sent.
+// is the only one to know the key, and releases the lease: at once or, if nobody knew whether there was one, when the next in line
+// is refused for it. A lease with a key of the candidate's own is never released by the queue: the candidate may be asking for it
+// again right now, and a key is spent once its release was sent.
 //
 // A lease counts from its commit, and a leader counts it from its call. Grant.Waited closes the gap: the attempt was sent so much later than
 // the call came.

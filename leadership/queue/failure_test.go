@@ -40,26 +40,52 @@ func always(err error) hook {
 }
 
 func TestAnAttemptWhoseOutcomeIsUnknownIsRepeatedWithTheSameKey(t *testing.T) {
-	for name, r := range map[string]leadership.AcquireRequest{"of its own": keyed(request("bob")), "drawn": request("bob")} {
+	for name, c := range map[string]struct {
+		ask     leadership.AcquireRequest
+		telling bool
+	}{
+		"of its own":                       {keyed(request("bob")), false},
+		"drawn":                            {request("bob"), false},
+		"drawn, and the queue hears of it": {request("bob"), true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				i := w.instance()
+				i.telling.Store(c.telling)
 				leader := i.leads("ann")
-				bob, cy := i.waits(r), i.waits(request("cy"))
+				bob, cy := i.waits(c.ask), i.waits(request("cy"))
 				i.called()
 				i.hooks(fails(errLost))
 				time.Sleep(time.Second)
 				i.releases(leader)
 				bob.after(1100*time.Millisecond, 1200*time.Millisecond)
 				g := bob.leads()
-				if g.Token != 2 || r.Key != nil && g.Key != *r.Key || g.Waited != bob.ended.Sub(bob.began) {
+				if g.Token != 2 || c.ask.Key != nil && g.Key != *c.ask.Key || g.Waited != bob.ended.Sub(bob.began) {
 					t.Errorf("got %+v, want the lease of the first attempt, counted from the second", g)
 				}
 				cy.waiting("though bob leads")
+				time.Sleep(2 * time.Second)
 				i.wants(2, "for two attempts")
 			})
 		})
 	}
+}
+
+func TestARefusalOfWhichTheQueueHasHeardMoreMeanwhileIsNotRepeatedAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		i := w.instance()
+		leader := i.leads("ann")
+		i.hooks(fails(errLost))
+		i.waits(request("bob"))
+		hold, sent, release := slowly()
+		i.hooks(hold)
+		<-sent
+		time.Sleep(time.Second)
+		i.renews(leader)
+		release()
+		time.Sleep(time.Second)
+		i.wants(2, "for two attempts")
+	})
 }
 
 func TestWhatBecameOfAnAttemptIsFoundOutThoughSomebodyElseLeads(t *testing.T) {
@@ -155,8 +181,12 @@ func TestAKeyThatWasNotGrantedIsForgottenWithTheNextAnswer(t *testing.T) {
 		bob.cancel()
 		bob.refused(leadership.OutcomeUnknown)
 		i.releases(cy.leads())
-		again.leads()
-		time.Sleep(lease + time.Second)
+		leader := again.leads()
+		time.Sleep(lease - time.Second)
+		if _, err := leadership.New(w.store).Renew(t.Context(), of(leader)); err != nil { // elsewhere, so that dee asks and is refused
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
 		if n := i.given.Load(); n != 0 {
 			t.Errorf("%d leases were given back, want none", n)
 		}
@@ -312,7 +342,7 @@ func TestHeadsThatBeginToMissEventsDoNotAllAskAtOnce(t *testing.T) {
 		i.hub.SetLive(false)
 		time.Sleep(5*time.Second - 2)
 		i.wants(0, "as the head is the last to ask")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		i.wants(1, "after the time between two questions")
 	})

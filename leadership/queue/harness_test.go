@@ -26,7 +26,9 @@ const guard = 50 * time.Millisecond
 // guarded is a store whose servers' clocks may differ.
 type guarded struct{ leadership.Store }
 
-func (s guarded) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (s guarded) Update(ctx context.Context, e leadership.Election,
+	decide func(leadership.Snapshot) (leadership.Change, error),
+) (leadership.Snapshot, error) {
 	snap, err := s.Store.Update(ctx, e, func(snap leadership.Snapshot) (leadership.Change, error) {
 		snap.Guard = guard
 		return decide(snap)
@@ -69,6 +71,8 @@ type instance struct {
 	calls atomic.Int64 // of the store, by the queue
 	given atomic.Int64 // leases that the queue gave back
 	how   atomic.Pointer[hook]
+
+	telling atomic.Bool // the queue, of the grants that it brings about
 }
 
 type acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
@@ -144,9 +148,17 @@ func (i *instance) Publish(events ...leadership.Event) {
 func (i *instance) acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	i.calls.Add(1)
 	if h := i.how.Load(); h != nil && *h != nil {
-		return (*h)(ctx, r, i.Service.Acquire)
+		return (*h)(ctx, r, i.ask)
 	}
-	return i.Service.Acquire(ctx, r)
+	return i.ask(ctx, r)
+}
+
+func (i *instance) ask(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	g, err := i.Service.Acquire(ctx, r)
+	if err == nil && i.telling.Load() {
+		i.queue.Learn(g.Lease)
+	}
+	return g, err
 }
 
 // called returns how often the queue has asked the store since it was asked last.

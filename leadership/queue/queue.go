@@ -16,7 +16,8 @@ import (
 
 // Config is how a Queue is made. Acquire, Release and Hub are required.
 type Config struct {
-	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has ended.
+	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has ended. It may tell Learn of the answer, as
+	// may Release.
 	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 	// Release gives back a lease that nobody can use: leadership.Service.Release.
 	Release func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)

@@ -1,6 +1,12 @@
 package queue
 
-import "time"
+import (
+	"math"
+	"time"
+)
+
+// never is when the head asks while an attempt is under way and nothing was learnt that says better.
+const never = time.Duration(math.MaxInt64)
 
 // run asks the store for one head after the other, until nobody stands in line any more.
 func (l *line) run() {
@@ -39,7 +45,7 @@ func (l *line) turn() (a *attempt, idle time.Duration, over bool) {
 		l.asking = l.head()
 	}
 	if p := l.asking; p != nil {
-		l.news = false
+		l.news, l.next = false, never
 		return &attempt{place: p, caller: p.callers[len(p.callers)-1], request: p.request}, 0, false
 	}
 	return nil, keep, false

@@ -155,11 +155,15 @@ func election() leadership.Election {
 	return leadership.Election(fmt.Sprintf("%c-%d", "ab"[rand.N(2)], rand.N(elections/2)))
 }
 
-// use calls do again and again, each time for a while.
+// use calls do again and again, each time for a while; for long, if nothing is lost, so that each has to hear of everything where it is.
 func (c *chaos) use(do func(context.Context)) {
+	while := 20 * time.Second
+	if c.lossless {
+		while = 10 * storm
+	}
 	c.users.Go(func() {
 		for c.ctx.Err() == nil {
-			ctx, cancel := context.WithTimeout(c.ctx, rand.N(20*time.Second))
+			ctx, cancel := context.WithTimeout(c.ctx, rand.N(while))
 			do(ctx)
 			cancel()
 			sleep(c.ctx, rand.N(2*time.Second))

@@ -64,6 +64,8 @@ func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
 		{"watch A", "a-z, 0-9"},
 		{"watch e --all", `no arguments, and was given "e"`},
 		{"watch e --prefix e", "--prefix is for --all"},
+		{"watch e --count 0", "1 or more"},
+		{"watch e --count some", "1 or more"},
 		{"watch e --after=", "it is empty"},
 		{"watch e --after x", "after is the revision that was seen last"},
 		{"watch --all --after é", "after is the cursor of what was seen last"},

@@ -138,3 +138,11 @@ func parseStreamLimit(text string) (time.Duration, error) {
 	}
 	return d, nil
 }
+
+func parseCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, errors.New("it is an integer, 1 or more")
+	}
+	return n, nil
+}

@@ -22,8 +22,9 @@ import (
 func (c *cli) watchCommand() *cobra.Command {
 	var r client.WatchRequest
 	var all bool
+	var count int
 	cmd := &cobra.Command{
-		Use:   "watch ELECTION | --all [--prefix TEXT]",
+		Use:   "watch ELECTION | --all [--prefix TEXT] [--count N]",
 		Short: "Show what happens, as it happens",
 		Long: `Show how an election is, or all of them, and then what happens, as it happens, until SIGINT or SIGTERM. When the connection
 breaks it is made again, and nothing is missed; --timeout is for the first one.
@@ -43,12 +44,13 @@ one election it is the revision. With --all some events may then come again: tho
 			if !all {
 				r.Election = leadership.Election(args[0])
 			}
-			return c.watch(cmd.Context(), r)
+			return c.watch(cmd.Context(), r, count)
 		},
 	}
 	cmd.ValidArgsFunction = c.completeElection
 	cmd.Flags().BoolVar(&all, "all", false, "watch all elections")
 	cmd.Flags().StringVar(&r.Prefix, "prefix", "", "with --all: only elections whose names begin with `TEXT`")
+	cmd.Flags().Var(&value[int]{&count, "", "N", parseCount}, "count", "end once so many were shown (default: never)")
 	cmd.Flags().Var(&value[string]{&r.After, "", "CURSOR", parseText}, "after", "only what came after this cursor (default: how things are, and then what comes)")
 	return c.remote(cmd)
 }
@@ -64,8 +66,8 @@ func oneWatched(cmd *cobra.Command, args []string) error {
 	return oneElection(cmd, args)
 }
 
-// watch shows what happens until a signal comes, or something that does not pass.
-func (c *cli) watch(ctx context.Context, r client.WatchRequest) error {
+// watch shows what happens until a signal comes, count were shown, or something that does not pass. A count of 0 is never reached.
+func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error {
 	server, err := c.connect()
 	if err != nil {
 		return err
@@ -99,8 +101,9 @@ func (c *cli) watch(ctx context.Context, r client.WatchRequest) error {
 			return context.Cause(watching)
 		case err == nil:
 			err = show(news)
+			count--
 		}
-		if err != nil {
+		if err != nil || count == 0 {
 			return err
 		}
 	}

@@ -99,6 +99,18 @@ func TestWhatHappensIsShownAsItHappens(t *testing.T) {
 	w.end().want(t, exitDone)
 }
 
+func TestAWatchEndsOnceEnoughWasShown(t *testing.T) {
+	t.Parallel()
+	env := startServer(t, newClock())
+	agent := append(env, "REGENT_CANDIDATE=agent-1", "REGENT_KEY="+testKey(1))
+	regent(t, agent, "acquire reports").want(t, exitDone)
+	regent(t, agent, "release reports --token 1").want(t, exitDone)
+	regent(t, agent, "acquire reports").want(t, exitDone)
+	if r := regent(t, env, "watch reports --after 0 --count 2").want(t, exitDone); strings.Count(r.out, "\n") != 3 || !strings.Contains(r.out, "released") {
+		t.Errorf("2 events and their header: %s", r.out)
+	}
+}
+
 func TestAllElectionsAreWatched(t *testing.T) {
 	t.Parallel()
 	env := append(startServer(t, newClock()), "REGENT_CANDIDATE=agent-1")

@@ -28,7 +28,11 @@ func acquireRequest(w http.ResponseWriter, r *http.Request) (leadership.AcquireR
 	if err := call(w, r, &body); err != nil {
 		return leadership.AcquireRequest{}, err
 	}
-	return body.Leadership(election(r))
+	e, err := open(r)
+	if err != nil {
+		return leadership.AcquireRequest{}, err
+	}
+	return body.Leadership(e)
 }
 
 func answerGrant(w http.ResponseWriter, request leadership.AcquireRequest, grant leadership.Grant) error {

@@ -20,8 +20,12 @@ func (a *api) configure(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	e, err := open(r)
+	if err != nil {
+		return err
+	}
 	lease, err := a.service.Configure(r.Context(), leadership.ConfigureRequest{
-		Election:         election(r),
+		Election:         e,
 		ConfigureCommand: leadership.ConfigureCommand{Config: config, IfRevision: revision},
 	})
 	return changed(w, lease, err)
@@ -40,8 +44,12 @@ func (a *api) delete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	e, err := open(r)
+	if err != nil {
+		return err
+	}
 	lease, err := a.service.Delete(r.Context(), leadership.DeleteRequest{
-		Election:      election(r),
+		Election:      e,
 		DeleteCommand: leadership.DeleteCommand{IfRevision: revision, Force: force},
 	})
 	return changed(w, lease, err)

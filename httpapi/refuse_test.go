@@ -179,6 +179,9 @@ func TestFieldsThatAreWrong(t *testing.T) {
 		return `{"candidateId":"` + candidate + `","key":"` + key + `","fencingToken":` + token + `}`
 	}
 	refuse(t, []bad{
+		{name: "an election of Regent's own", request: "POST /v1/elections/regent.relay:acquire", body: `{"candidateId":"agent-8"}`, status: 400, code: wrong, detail: `begin with "regent." are Regent's own; choose another name`, where: "election"},
+		{name: "a configuration of Regent's own", request: "PUT /v1/elections/regent.relay", body: `{}`, status: 400, code: wrong, detail: "Regent's own", where: "election"},
+		{name: "a deletion of Regent's own", request: "DELETE /v1/elections/regent.relay?force=true", status: 400, code: wrong, detail: "Regent's own", where: "election"},
 		{name: "a wait that is too long", request: toAcquire, body: `{"candidateId":"agent-8","wait":"60001ms"}`, status: 400, code: wrong, detail: "wait is from 0s to 60s, not 60.001s; to wait for longer, ask again", where: "/wait"},
 		{name: "a wait into the past", request: toAcquire, body: `{"candidateId":"agent-8","wait":"-1s"}`, status: 400, code: wrong, detail: "wait is from 0s to 60s, not -1s", where: "/wait"},
 		{name: "a wait in numbers", request: toAcquire, body: `{"candidateId":"agent-8","wait":30}`, status: 400, code: wrong, detail: "must be", where: "/wait"},

@@ -141,6 +141,19 @@ func election(r *http.Request) leadership.Election {
 	return leadership.Election(chi.URLParam(r, "election"))
 }
 
+// ownPrefix begins the names of the elections that the instances of Regent hold among themselves. Everybody may read them, and who led one
+// from outside would keep them from their work.
+const ownPrefix = "regent."
+
+// open is the election in the path, if it is one for everybody to lead and to configure.
+func open(r *http.Request) (leadership.Election, error) {
+	e := election(r)
+	if strings.HasPrefix(string(e), ownPrefix) {
+		return e, wrong("election", "elections whose names begin with %q are Regent's own; choose another name", ownPrefix)
+	}
+	return e, nil
+}
+
 // notFound answers a path that is none of the API's.
 func notFound(http.ResponseWriter, *http.Request) error {
 	return refuse(leadership.NotFound, "there is no such path; %s has all that there are", wire.PathSpec)

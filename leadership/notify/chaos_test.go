@@ -32,7 +32,7 @@ type chaos struct {
 }
 
 const (
-	rounds    = 10
+	rounds    = 5
 	guard     = 50 * time.Millisecond // what the clocks of the store's servers differ by
 	storm     = 5 * time.Minute
 	elections = 6

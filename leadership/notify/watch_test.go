@@ -31,13 +31,17 @@ func TestEventsInTheWrongOrderArriveInOrderAndOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(true)
 		r := w.watches(h, jobs, 0)
+		listener := h.Listen(jobs)
+		defer listener.Close()
 		synctest.Wait()
 		events := w.change(jobs, 6)
 		for _, n := range []int{1, 0, 0, 1, 4, 2, 3, 5, 2} {
 			h.Publish(events[n])
 		}
 		r.wants("in the wrong order", 1, 2, 3, 4, 5, 6)
-		synctest.Wait()
+		if newest := listener.Newest().Revision; newest != 6 {
+			t.Errorf("the newest event is said to be %d, want 6", newest)
+		}
 		for _, e := range events {
 			h.Publish(e)
 		}

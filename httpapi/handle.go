@@ -138,11 +138,13 @@ func (a *api) logRequest(r *http.Request, id string, e *exchange, err error, too
 	if cause := errors.Join(append(e.causes, err)...); cause != nil {
 		attrs = append(attrs, slog.Any("cause", cause))
 	}
+	severity := level(status, e.causes)
 	var p *panicked
 	if errors.As(err, &p) {
+		severity = slog.LevelError // in a stream the status was sent before
 		attrs = append(attrs, slog.String("stack", string(p.stack)))
 	}
-	a.log.LogAttrs(r.Context(), level(status, e.causes), "request", attrs...)
+	a.log.LogAttrs(r.Context(), severity, "request", attrs...)
 }
 
 func level(status int, causes []error) slog.Level {

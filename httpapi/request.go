@@ -78,7 +78,7 @@ func best(accept []string, types ...string) string {
 
 // quality reads Accept as RFC 9110 §12.5.1 has it: the most specific range decides. 0 means that the type is not taken.
 func quality(accept []string, contentType string) float64 {
-	if len(accept) == 0 {
+	if strings.TrimSpace(strings.Join(accept, "")) == "" {
 		return 1
 	}
 	ranges := []string{"*/*", contentType[:strings.IndexByte(contentType, '/')] + "/*", contentType}
@@ -90,7 +90,7 @@ func quality(accept []string, contentType string) float64 {
 		}
 		if i := slices.Index(ranges, mediaRange); i > specificity {
 			specificity, q = i, 1
-			if given, err := strconv.ParseFloat(params["q"], 64); err == nil {
+			if given, err := strconv.ParseFloat(params["q"], 64); err == nil && given >= 0 { // NaN is not
 				q = given
 			}
 		}

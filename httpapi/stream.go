@@ -40,10 +40,11 @@ const (
 // stream answers with what there is to tell first, and goes on with what the source has until there is a reason to stop, or the reader is
 // gone.
 func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first []message) error {
-	t := newTeller(w, a.stall)
+	t := newTeller(r.Context(), w, a.stall)
 	if r.Method == http.MethodHead {
 		return nil
 	}
+	defer context.AfterFunc(r.Context(), t.hurry)()
 	limit := time.Duration(float64(a.limit) * (1 - limitJitter*rand.Float64()))
 	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, errLimit)
 	defer cancel()
@@ -70,6 +71,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first 
 
 // teller writes a reply that goes on.
 type teller struct {
+	ctx        context.Context // of the request
 	w          http.ResponseWriter
 	connection *http.ResponseController
 	stall      time.Duration
@@ -77,11 +79,11 @@ type teller struct {
 }
 
 // newTeller begins such a reply. An error cannot be told in it any more.
-func newTeller(w http.ResponseWriter, stall time.Duration) *teller {
+func newTeller(ctx context.Context, w http.ResponseWriter, stall time.Duration) *teller {
 	if e, ok := w.(*exchange); ok {
 		e.streaming = true
 	}
-	t := &teller{w: w, connection: http.NewResponseController(w), stall: stall}
+	t := &teller{ctx: ctx, w: w, connection: http.NewResponseController(w), stall: stall}
 	t.connection.SetReadDeadline(time.Time{}) // an error means that the connection has no deadlines
 	w.Header().Set("Content-Type", wire.StreamType)
 	w.Header().Set("X-Accel-Buffering", "no") // to nginx, and what speaks like it
@@ -127,13 +129,21 @@ func (t *teller) add(m message) error {
 
 // send sends what was added. The error is for a reader that is gone, or that has stalled and is cut off.
 func (t *teller) send() error {
-	t.connection.SetWriteDeadline(time.Now().Add(t.stall))
+	if t.ctx.Err() == nil {
+		t.connection.SetWriteDeadline(time.Now().Add(t.stall))
+	}
 	_, err := t.w.Write(t.buffer.Bytes())
 	if t.buffer.Reset(); err != nil {
 		return err
 	}
 	return t.connection.Flush()
 }
+
+// lastWords is how long a reader may take once its time is over.
+const lastWords = 500 * time.Millisecond
+
+// hurry waits for a reader that has stalled no longer than for its last words.
+func (t *teller) hurry() { t.connection.SetWriteDeadline(time.Now().Add(lastWords)) }
 
 // ping shows that the stream is alive.
 func (t *teller) ping() error {

@@ -13,35 +13,40 @@ import (
 // watch streams the events of one election: from a cursor what came after it, else how things are and then what comes. An election that was
 // never seen has nothing to tell yet.
 func (a *api) watch(w http.ResponseWriter, r *http.Request) error {
-	from, first, err := a.beginWatch(w, r)
+	request, err := watchRequest(r)
+	if err != nil {
+		return err
+	}
+	from, first, err := a.beginWatch(w, r, request)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
+	if request.Resume { // the history may have gone on without what is asked for, and that is no stream
+		if first, err = a.missed(w, r, from); err != nil {
+			return err
+		}
+	}
 	return a.stream(w, r, from, first)
 }
 
-// beginWatch returns the source of a stream, and what there is to tell first.
-func (a *api) beginWatch(w http.ResponseWriter, r *http.Request) (from watching, first []message, err error) {
-	request, err := watchRequest(r)
-	if err != nil {
-		return from, nil, err
-	}
+// beginWatch returns the source of a stream and, unless it resumes, how the election is.
+func (a *api) beginWatch(w http.ResponseWriter, r *http.Request, request leadership.WatchRequest) (from watching, first []message, err error) {
 	ctx, cancel := a.patience(w, r, 0)
 	defer cancel()
 	reading, watch, err := a.service.Watch(ctx, request)
-	if err != nil {
-		return from, nil, err
-	}
-	if !request.Resume && reading.Revision > 0 {
+	if err == nil && reading.Revision > 0 {
 		first = []message{{streamID(reading.Revision), wire.StreamSnapshot, wire.NewReading(reading)}}
 	}
-	from = watching{watch}
-	missed, err := watch.Ready(ctx)
-	if err != nil {
-		watch.Close()
-	}
-	return from, append(first, from.messages(missed)...), err
+	return watching{watch}, first, err
+}
+
+// missed is what came while the reader was away.
+func (a *api) missed(w http.ResponseWriter, r *http.Request, from watching) ([]message, error) {
+	ctx, cancel := a.patience(w, r, 0)
+	defer cancel()
+	events, err := from.Ready(ctx)
+	return from.messages(events), err
 }
 
 // watchRequest reads what a stream is to tell. The header is what a reader sends that was cut off, and the parameter what it began with.

@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -284,8 +285,10 @@ func (s *Service) Expire(ctx context.Context, e Election) (Lease, error) {
 }
 
 // ExpireAll records each lease that has run out and that nobody has recorded, for a service that was asleep when it happened. It reads all
-// elections. It returns how many it recorded, also with an error.
+// elections. It returns how many it recorded, also with an error: one election that fails does not hold up the others, and the error is
+// the first.
 func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
+	var failed error
 	err = s.walk(ctx, "", func(snap Snapshot) error {
 		if !snap.over() {
 			return nil
@@ -294,9 +297,10 @@ func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
 		if err == nil && after.Record.Revision > snap.Record.Revision {
 			expired++
 		}
-		return err
+		failed = cmp.Or(failed, err)
+		return ctx.Err()
 	})
-	return expired, err
+	return expired, cmp.Or(failed, err)
 }
 
 func (s *Service) lease(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Lease, error) {

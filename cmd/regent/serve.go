@@ -151,10 +151,12 @@ func (c *cli) serveStore(ctx context.Context, log *slog.Logger, listener net.Lis
 	case <-ctx.Done():
 	}
 	ready.drain()
+	late, release := context.WithTimeout(background, finishTimeout+answerTimeout)
+	defer release()
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		inst.Drain(background, wire.Draining)
+		inst.Drain(late, wire.Draining)
 	}()
 	err = shutdown(server, hurry, finishTimeout, answerTimeout)
 	<-done

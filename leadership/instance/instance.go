@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"regent/leadership"
@@ -52,6 +53,8 @@ type Instance struct {
 	expiry  *expiry.Lookout
 	relay   *relay.Relay // nil without a bus
 	bus     Bus
+	alone   bool
+	deaf    atomic.Bool // the bus does not tell of everything
 	log     *slog.Logger
 	now     func() time.Duration
 }
@@ -61,7 +64,7 @@ func New(c Config) (*Instance, error) {
 	if c.Now == nil {
 		c.Now = boottime.Now
 	}
-	i := &Instance{bus: c.Bus, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
+	i := &Instance{bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
 	i.service = leadership.New(c.Store, publisher{i})
 	i.hub = notify.New(notify.Config{History: i.service, Live: c.Alone})
 	var err error
@@ -71,6 +74,7 @@ func New(c Config) (*Instance, error) {
 	i.queue = queue.New(queue.Config{Acquire: i.acquire, Release: i.Release, Hub: i.hub, Now: c.Now})
 	i.expiry = expiry.New(expiry.Config{Expire: i.expire, Now: c.Now, Log: c.Log})
 	if c.Bus != nil {
+		i.deaf.Store(true)
 		i.relay = relay.New(relay.Config{
 			Store: c.Store, Service: i.service, Topic: c.Bus, Instance: leadership.CandidateID(c.Name), Clock: c.Now, Log: c.Log,
 		})
@@ -92,7 +96,7 @@ func (i *Instance) Run(ctx context.Context) {
 	all.Go(func() { i.expiry.Run(ctx) })
 	if i.bus != nil {
 		all.Go(func() { i.note(i.relay.Run(ctx)) })
-		all.Go(func() { i.note(i.bus.Run(ctx, i.heard, i.hub.SetLive)) })
+		all.Go(func() { i.note(i.bus.Run(ctx, i.heard, i.setLive)) })
 	}
 	all.Go(func() {
 		<-ctx.Done()
@@ -120,10 +124,21 @@ func (i *Instance) Drain(ctx context.Context, cause error) {
 
 // Degraded says what is not as it should be, "" if nothing.
 func (i *Instance) Degraded() string {
-	if i.bus == nil || i.hub.Live() {
+	switch {
+	case !i.deaf.Load():
 		return ""
+	case i.alone:
+		return "the topic of events is out of reach: what changes here is announced later"
 	}
 	return "events of other instances do not arrive: changes that they make are seen later, within the bound that cached reads state"
+}
+
+// setLive says whether the bus tells of everything. Who is alone has nothing to hear from others.
+func (i *Instance) setLive(live bool) {
+	i.deaf.Store(!live)
+	if !i.alone {
+		i.hub.SetLive(live)
+	}
 }
 
 // publisher is told of what this instance commits.

@@ -441,3 +441,162 @@ func TestDrainAnswersWhoWaits(t *testing.T) {
 		}
 	})
 }
+
+// failing is a store in which some calls fail.
+type failing struct {
+	leadership.Store
+	events func() error                    // what becomes of a read of the history
+	update func(leadership.Election) error // and of a change
+}
+
+func (f failing) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
+	if f.events != nil {
+		return nil, f.events()
+	}
+	return f.Store.Events(ctx, e, after, limit)
+}
+
+func (f failing) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	if f.update != nil && f.update(e) != nil {
+		return leadership.Snapshot{}, f.update(e)
+	}
+	return f.Store.Update(ctx, e, decide)
+}
+
+// alone returns the only instance on a store, which does not run.
+func alone(t *testing.T, store leadership.Store, bus instance.Bus) *instance.Instance {
+	t.Helper()
+	i, err := instance.New(instance.Config{Store: store, Name: "a", Alone: true, Bus: bus})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func TestALongPollThatCannotKnowDoesNotSayThatNothingCame(t *testing.T) {
+	t.Parallel()
+	away := fmt.Errorf("the history: %w: %w", leadership.StoreUnavailable, context.DeadlineExceeded)
+	i := alone(t, failing{Store: memory.New(memory.Config{}), events: func() error { return away }}, nil)
+	if _, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	_, news, err := i.Await(t.Context(), leadership.ReadRequest{Election: "jobs", Known: 1}, time.Minute)
+	if news || !errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("news %t, %v; want that the store is away", news, err)
+	}
+}
+
+func TestALongPollShowsWhatThisInstanceHasDoneThoughTheHistoryHangs(t *testing.T) {
+	t.Parallel()
+	hang := make(chan struct{})
+	defer close(hang)
+	i := alone(t, failing{Store: memory.New(memory.Config{}), events: func() error { <-hang; return leadership.StoreUnavailable }}, nil)
+	g, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan leadership.Reading, 1)
+	go func() {
+		r, _, _ := i.Await(t.Context(), leadership.ReadRequest{Election: "jobs", Known: 1}, 100*time.Millisecond)
+		answered <- r
+	}()
+	if _, err := i.Release(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-answered; r.Revision != 2 || r.State != leadership.Vacant {
+		t.Errorf("got %+v, want the release", r)
+	}
+}
+
+func TestAStrongLongPollAsksTheStore(t *testing.T) {
+	t.Parallel()
+	store := memory.New(memory.Config{})
+	i, elsewhere := alone(t, store, nil), leadership.New(store.Open())
+	key := leadership.NewKey()
+	if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key}); err != nil {
+		t.Fatal(err)
+	}
+	_, w, err := i.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := w.Ready(t.Context()); err != nil { // from now on the instance believes to know
+		t.Fatal(err)
+	}
+	if _, err := elsewhere.Release(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: key, Token: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r, news, err := i.Await(t.Context(), leadership.ReadRequest{Election: "jobs", Known: 1, Strong: true}, time.Minute)
+	if err != nil || !news || r.Revision != 2 {
+		t.Errorf("%+v, %t, %v; want the release", r, news, err)
+	}
+}
+
+func TestATickGoesOnPastWhatFails(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int64
+	store := memory.New(memory.Config{Now: func() time.Time { return time.Unix(now.Load(), 0) }})
+	for _, e := range []leadership.Election{"a", "b", "c"} {
+		if _, err := leadership.New(store).Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now.Add(3600)
+	i := alone(t, failing{Store: store, update: func(e leadership.Election) error {
+		if e == "b" {
+			return leadership.RecordCorrupt
+		}
+		return nil
+	}}, &bus{cut: true})
+	expired, _, err := i.Tick(t.Context())
+	if expired != 2 || !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("%d expired, %v; want the other two, and the first failure", expired, err)
+	}
+}
+
+func TestAnInstanceAloneSaysThatTheTopicIsOutOfReachAndNeedsNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bus{cut: true, ears: make(map[*ear]struct{})}
+		c := &cluster{T: t, bus: b}
+		store := memory.New(memory.Config{})
+		i, err := instance.New(instance.Config{Store: store, Name: "a", Alone: true, Bus: b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			i.Run(ctx)
+		}()
+		synctest.Wait()
+		if i.Degraded() == "" {
+			t.Error("nothing is said of the topic")
+		}
+		lease := c.leadOn(i)
+		_, w, err := i.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		c.release(i, lease)
+		if events, err := w.Next(t.Context()); err != nil || len(events) != 1 || time.Since(began) > 0 {
+			t.Errorf("after %v: %v, %v", time.Since(began), events, err)
+		}
+		w.Close()
+		b.setCut(false)
+		if d := i.Degraded(); d != "" {
+			t.Errorf("healed, and %s", d)
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// leadOn makes ann the leader of jobs.
+func (c *cluster) leadOn(i *instance.Instance) leadership.LeaseRequest {
+	c.keys = make(map[leadership.CandidateID]leadership.Key)
+	return c.lead(i, "ann")
+}

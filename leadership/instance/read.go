@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,15 +42,11 @@ func (i *Instance) Events(ctx context.Context, r leadership.EventsRequest) ([]le
 }
 
 // Await waits for so long at most until the election is not as the reader knows it any more, and reads it. news is false if the time is over
-// first. Errors are those of Read, and the cause of Drain.
+// first and nothing has come, as far as a Read could tell. Errors are those of Read, and the cause of Drain.
 func (i *Instance) Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error) {
-	if !i.hub.Current(r.Election, r.Known) {
-		reading, err := i.Read(ctx, r)
-		if err == nil {
-			reading, err = i.settle(ctx, r, reading)
-		}
-		if err != nil || reading.Revision > r.Known {
-			return reading, err == nil, err
+	if r.Strong || !i.hub.Current(r.Election, r.Known) {
+		if reading, news, err = i.news(ctx, r); err != nil || news {
+			return reading, news, err
 		}
 	}
 	watch := i.hub.Watch(r.Election, r.Known)
@@ -61,11 +58,21 @@ func (i *Instance) Await(ctx context.Context, r leadership.ReadRequest, wait tim
 		r.Known = watch.After()
 		reading, err := i.Read(ctx, r)
 		return reading, err == nil, err
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return leadership.Reading{}, false, nil
-	default:
+	case waiting.Err() == nil || ctx.Err() != nil:
 		return leadership.Reading{}, false, err
+	case !r.Strong && i.hub.Current(r.Election, r.Known):
+		return leadership.Reading{}, false, nil
 	}
+	return i.news(ctx, r) // nobody here knows that nothing has come
+}
+
+// news reads an election, and says whether it is another than the reader knows.
+func (i *Instance) news(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, bool, error) {
+	reading, err := i.Read(ctx, r)
+	if err == nil {
+		reading, err = i.settle(ctx, r, reading)
+	}
+	return reading, err == nil && reading.Revision > r.Known, err
 }
 
 // settle records the end of a lease that has run out unseen, so that there is a revision to tell of it.
@@ -116,11 +123,17 @@ func (i *Instance) Feed(ctx context.Context, prefix string, after notify.Cursor)
 	return i.hub.Feed(ctx, prefix, after)
 }
 
-// Tick records each lease that ran out unseen, and announces what was left behind.
+// Tick records each lease that ran out unseen, and announces what was left behind: as much of it as can be done. The error is of what could
+// not; StoreUnavailable if it was the announcing.
 func (i *Instance) Tick(ctx context.Context) (expired, announced int, err error) {
 	expired, err = i.service.ExpireAll(ctx)
-	if err == nil && i.relay != nil {
-		announced, err = i.relay.Sweep(ctx)
+	if i.relay == nil {
+		return expired, 0, err
 	}
-	return expired, announced, err
+	announced, left := i.relay.Sweep(ctx)
+	var code leadership.Code
+	if left != nil && !errors.As(left, &code) {
+		left = fmt.Errorf("%w: announcing what was left behind: %w", leadership.StoreUnavailable, left)
+	}
+	return expired, announced, cmp.Or(err, left)
 }

@@ -112,9 +112,12 @@ func (q *Queue) leads(r leadership.AcquireRequest) bool {
 	return ok && r.Key != nil && l.known.leads(r.CandidateID, q.c.Now())
 }
 
+// giveBackTimeout bounds a release that nobody waits for but the line.
+const giveBackTimeout = 2 * time.Second
+
 // giveBack releases a lease whose key was told to nobody. If that fails, it runs out.
 func (q *Queue) giveBack(ctx context.Context, r leadership.LeaseRequest) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.c.Attempt)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(q.c.Attempt, giveBackTimeout))
 	defer cancel()
 	if lease, err := q.c.Release(ctx, r); err == nil {
 		q.Learn(lease)

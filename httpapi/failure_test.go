@@ -68,7 +68,7 @@ func TestAFailureIsToldByItsCodeAndLoggedWithItsCause(t *testing.T) {
 		{leadership.Corrupt("planner", errors.New("its revision is 3")), 500, leadership.RecordCorrupt, "ERROR"},
 		{fmt.Errorf("bolt: /dev/sda1: %w", leadership.StoreUnavailable), 503, leadership.StoreUnavailable, "WARN"},
 		{fmt.Errorf("bolt: /dev/sda1: %w: %w", leadership.OutcomeUnknown, context.DeadlineExceeded), 504, leadership.OutcomeUnknown, "WARN"},
-		{wire.Draining, 503, wire.Draining, "WARN"},
+		{wire.Draining, 503, wire.Draining, "DEBUG"},
 	} {
 		w := brokenWorld(t, func(context.Context) error { return c.err })
 		a := w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","key":"`+key+`"}`, wire.RequestIDHeader, "call-1")

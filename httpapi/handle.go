@@ -139,6 +139,9 @@ func (a *api) logRequest(r *http.Request, id string, e *exchange, err error, too
 		attrs = append(attrs, slog.Any("cause", cause))
 	}
 	severity := level(status, e.causes)
+	if e.code == wire.Draining {
+		severity = slog.LevelDebug // thousands may wait when an instance is told to stop
+	}
 	var p *panicked
 	if errors.As(err, &p) {
 		severity = slog.LevelError // in a stream the status was sent before

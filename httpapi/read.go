@@ -148,8 +148,8 @@ func duration(values url.Values, name string) (time.Duration, error) {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(values.Get(name))
-	if err != nil || d < 0 || d > leadership.MaxWait {
-		return 0, wrong(name, `%s is a duration from 0s to %v, such as "30s", not %s`, name, wire.Duration(leadership.MaxWait), wire.Quote(values.Get(name)))
+	if err != nil || d < 0 || d > leadership.MaxWait || d%time.Millisecond != 0 {
+		return 0, wrong(name, `%s is a duration from 0s to %v in whole milliseconds, such as "30s", not %s`, name, wire.Duration(leadership.MaxWait), wire.Quote(values.Get(name)))
 	}
 	return d, nil
 }

@@ -166,9 +166,17 @@ type ListRequest struct {
 	Limit  int      // 1 to MaxPageSize; 0 for DefaultPageSize
 }
 
+// ValidatePrefix returns why no name can begin with the prefix, with the code InvalidArgument.
+func ValidatePrefix(prefix string) error {
+	if err := validatePrefix(prefix); err != nil {
+		return invalid("prefix", err)
+	}
+	return nil
+}
+
 func (r ListRequest) validate() (limit int, err error) {
-	if err := validatePrefix(r.Prefix); err != nil {
-		return 0, invalid("prefix", err)
+	if err := ValidatePrefix(r.Prefix); err != nil {
+		return 0, err
 	}
 	if r.After != "" {
 		if err := r.After.Validate(); err != nil {

@@ -218,8 +218,8 @@ func (s *Service) Now(ctx context.Context) (time.Time, error) {
 
 // Census reads all elections whose names begin with prefix, the deleted ones too.
 func (s *Service) Census(ctx context.Context, prefix string) (Census, error) {
-	if err := validatePrefix(prefix); err != nil {
-		return Census{}, invalid("prefix", err)
+	if err := ValidatePrefix(prefix); err != nil {
+		return Census{}, err
 	}
 	var census Census
 	err := s.walk(ctx, prefix, func(snap Snapshot) error {

@@ -55,8 +55,8 @@ func TestAWaitThatIsOverHasAnExitCodeOfItsOwn(t *testing.T) {
 		t.Errorf("stdout %q, stderr %q; want one line that says who leads", r.out, r.err)
 	}
 	p := problemOf(t, regent(t, env, "acquire e --candidate agent-2 --wait 10ms --output json").want(t, exitTimedOut))
-	if p.Code != leadership.LeaseHeld || p.LeaderID != "agent-1" || p.RetryAfterMs == 0 {
-		t.Errorf("%+v; want who leads, and for how long", p)
+	if p.Code != leadership.LeaseHeld || p.LeaderID != "agent-1" || *p.ExpiresInMs == 0 || p.RetryAfterMs != 0 {
+		t.Errorf("%+v; want who leads, for how long, and nothing that keeps the place from being kept", p)
 	}
 	regent(t, env, "acquire e --candidate agent-2 --wait 0s").want(t, exitHeld)
 }

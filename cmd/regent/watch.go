@@ -88,7 +88,7 @@ func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error
 		case !connected:
 			cancel(err)
 		case !told:
-			c.notice("the connection is lost, and made again", err)
+			c.notice("the connection is lost, and is being made again", err)
 			told = true
 		}
 	}

@@ -247,7 +247,7 @@ func TestAConnectionThatBreaksIsMadeAgainAndTheReaderIsToldOnce(t *testing.T) {
 		w.line(t)
 	}
 	r := w.end().want(t, exitDone)
-	if n := strings.Count(r.err, "\n"); n != 2 || strings.Count(r.err, "regent: the connection is lost, and made again: ") != n {
+	if n := strings.Count(r.err, "\n"); n != 2 || strings.Count(r.err, "regent: the connection is lost, and is being made again: ") != n {
 		t.Errorf("stderr\n%swant a line for each of the two times", r.err)
 	}
 	w = start(t, scripted(t, script...), "watch e --output json")

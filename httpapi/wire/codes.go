@@ -38,7 +38,7 @@ func Meanings() []Meaning {
 		{PermissionDenied, http.StatusForbidden, "Permission denied", "you may not do this"},
 		{leadership.NotFound, http.StatusNotFound, "Not found", "there is nothing here"},
 		{MethodNotAllowed, http.StatusMethodNotAllowed, "Method not allowed", "this path has other methods; see the header Allow"},
-		{NotAcceptable, http.StatusNotAcceptable, "Not acceptable", "replies are " + ContentType},
+		{NotAcceptable, http.StatusNotAcceptable, "Not acceptable", "replies are " + ContentType + ", streams " + StreamType},
 		{RequestTimeout, http.StatusRequestTimeout, "Request timeout", "nothing was done, for the request did not come in time; send it again"},
 		{leadership.LeaseHeld, http.StatusConflict, "Lease held", "somebody else leads; try again later"},
 		{leadership.LeaseLost, http.StatusConflict, "Lease lost", "you do not lead: stop now"},

@@ -34,8 +34,8 @@ func (w AcquireRequest) Leadership(e leadership.Election) (leadership.AcquireReq
 	if r.LeaseDuration, err = leaseDuration(w.LeaseDuration); err != nil {
 		return leadership.AcquireRequest{}, err
 	}
-	if r.Wait < 0 || r.Wait > leadership.MaxWait {
-		return leadership.AcquireRequest{}, malformed("/wait", "wait is from 0s to %v, not %v; to wait for longer, ask again", Duration(leadership.MaxWait), w.Wait)
+	if r.Wait < 0 || r.Wait > leadership.MaxWait || r.Wait%time.Millisecond != 0 {
+		return leadership.AcquireRequest{}, malformed("/wait", "wait is from 0s to %v in whole milliseconds, not %v; to wait for longer, ask again", Duration(leadership.MaxWait), w.Wait)
 	}
 	if w.Key != nil {
 		key, err := parseKey(*w.Key)

@@ -55,8 +55,10 @@ type Instance struct {
 	bus     Bus
 	alone   bool
 	deaf    atomic.Bool // the bus does not tell of everything
-	log     *slog.Logger
-	now     func() time.Duration
+
+	storeTime atomic.Pointer[time.Time] // a time that the store has said
+	log       *slog.Logger
+	now       func() time.Duration
 }
 
 // New returns an instance. The store stays the caller's to close, once Run has returned. The error says what is wrong with the Config.
@@ -71,7 +73,7 @@ func New(c Config) (*Instance, error) {
 	if i.cache, err = cache.New(cache.Config{Get: i.service.Get, Expiry: c.CacheExpiry, Now: c.Now}); err != nil {
 		return nil, err
 	}
-	i.queue = queue.New(queue.Config{Acquire: i.acquire, Release: i.Release, Hub: i.hub, Now: c.Now})
+	i.queue = queue.New(queue.Config{Acquire: i.acquire, Release: i.Release, Hub: i.hub, Now: c.Now, Jitter: jitter(c.Alone)})
 	i.expiry = expiry.New(expiry.Config{Expire: i.expire, Now: c.Now, Log: c.Log})
 	if c.Bus != nil {
 		i.deaf.Store(true)
@@ -80,6 +82,14 @@ func New(c Config) (*Instance, error) {
 		})
 	}
 	return i, nil
+}
+
+// jitter keeps the heads of different instances apart: no matter where there is but one.
+func jitter(alone bool) func(time.Duration) time.Duration {
+	if alone {
+		return func(time.Duration) time.Duration { return 0 }
+	}
+	return nil
 }
 
 // errStopped answers who still waits when Run ends.

@@ -118,9 +118,34 @@ func (i *Instance) present(ctx context.Context, r leadership.ReadRequest) (leade
 	return reading, nil
 }
 
-// Feed returns a feed of the events of all elections, to be closed by its owner; see package notify.
+// Feed returns a feed of the events of all elections, to be closed by its owner; see package notify. InvalidArgument is for a prefix that no
+// name has, and for a cursor that this store has not come to.
 func (i *Instance) Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error) {
+	if err := leadership.ValidatePrefix(prefix); err != nil {
+		return nil, err
+	}
+	if err := i.refuseFuture(ctx, after); err != nil {
+		return nil, err
+	}
 	return i.hub.Feed(ctx, prefix, after)
+}
+
+// refuseFuture refuses the cursor of another store, after which nothing would be told until this one has come to it. The store is asked for
+// its time only if the cursor is later than the last time it said.
+func (i *Instance) refuseFuture(ctx context.Context, after notify.Cursor) error {
+	if last := i.storeTime.Load(); last != nil && !after.After(*last) {
+		return nil
+	}
+	now, err := i.service.Now(ctx)
+	if err != nil {
+		return err
+	}
+	i.storeTime.Store(&now)
+	if after.After(now) {
+		return &leadership.Error{Code: leadership.InvalidArgument, Field: "after", Detail: fmt.Sprintf(
+			"the cursor %v lies after the time of this store, %s: it is another store's; leave it out to begin with how things are", after, now.UTC().Format(time.RFC3339))}
+	}
+	return nil
 }
 
 // Tick records each lease that ran out unseen, and announces what was left behind: as much of it as can be done. The error is of what could

@@ -27,6 +27,9 @@ func ParseCursor(text string) (Cursor, error) {
 	return Cursor{}, errors.New("a cursor is what a stream of all elections gave as the id of an event; leave it out to begin with how things are")
 }
 
+// After says whether the cursor lies after the instant.
+func (c Cursor) After(at time.Time) bool { return c.at.After(at) }
+
 // later is the later of two cursors.
 func (c Cursor) later(other Cursor) Cursor { return Cursor{latest(c.at, other.at)} }
 

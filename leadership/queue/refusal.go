@@ -45,6 +45,8 @@ func (l *line) refusal(p *place) *leadership.Error {
 	e.Detail = what + "; the wait is over: ask again within " + keep.String() + " to keep the place in line"
 	if p.drawn {
 		e.Detail = what + "; the wait is over: ask again, with a key of your own to keep a place in line"
+	} else {
+		e.RetryAfter = 0 // the end of the lease may be far, and the place is kept for a moment only
 	}
 	return e
 }

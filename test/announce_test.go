@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -38,7 +39,7 @@ func TestEveryChangeIsAnnouncedWhateverIsKilled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			massacre(t, c.in(t), c.servers, c.changes, lives(c.rounds))
+			killServers(t, c.in(t), c.servers, c.changes, lives(c.rounds))
 		})
 	}
 }
@@ -79,8 +80,8 @@ func lives(rounds int) (all []life) {
 	return all
 }
 
-// massacre lets agents make changes while servers live and die.
-func massacre(t *testing.T, in place, servers, changes int, deaths []life) {
+// killServers lets agents make changes while servers live and die, so many at a time.
+func killServers(t *testing.T, in place, servers, changes int, deaths []life) {
 	ctx := within(t, 5*time.Minute)
 	on := newTopic(t)
 	m := &scene{t: t, silent: in, in: in.announcing(on), steps: make(chan struct{}), share: changes / len(deaths), killed: make(map[string]int)}
@@ -90,7 +91,7 @@ func massacre(t *testing.T, in place, servers, changes int, deaths []life) {
 	working, stop := context.WithCancel(ctx)
 	var agents sync.WaitGroup
 	for i := range 4 {
-		a := &herald{id: candidate(i), key: leadership.NewKey(), scene: m, rand: rand.New(rand.NewPCG(uint64(i), 7)), terms: make(map[leadership.Election]leadership.Token)}
+		a := newHerald(i, m)
 		agents.Go(func() { a.work(working) })
 	}
 	m.run(ctx, servers, deaths)
@@ -158,11 +159,13 @@ func (m *scene) live(ctx context.Context, l life) {
 	s := start(m.t, invoke(m.t, mortal, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, m.in.args...)...))
 	m.enter(s)
 	defer m.leave(s)
+	var aside sync.WaitGroup // calls that the server's death ends at the latest
+	defer aside.Wait()
 	if l.tick {
-		go tick(ctx, s)
+		aside.Go(func() { tick(ctx, s) })
 	}
 	if l.burst > 0 {
-		go configure(ctx, s, quiet, 5*time.Minute) // one more change of that election
+		aside.Go(func() { configure(ctx, s, quiet, 5*time.Minute) }) // one more change of that election
 	}
 	m.spend(s, m.share, patience)
 	m.bury(l, s)
@@ -235,9 +238,8 @@ func configure(ctx context.Context, s *server, e leadership.Election, lockDelay 
 }
 
 // tick asks the server to do what is left to do.
-func tick(ctx context.Context, s *server) (wire.Tick, error) {
-	var done wire.Tick
-	return done, post(ctx, s.URL+wire.PathTick, nil, &done)
+func tick(ctx context.Context, s *server) error {
+	return post(ctx, s.URL+wire.PathTick, nil, new(wire.Tick))
 }
 
 func (m *scene) enter(s *server) {
@@ -272,20 +274,12 @@ func (m *scene) any(ctx context.Context) *server {
 
 // close has the server announce what is left, and compares what the subscriber has heard with the history.
 func (m *scene) close(ctx context.Context, s *server) {
-	if _, err := tick(ctx, s); err != nil {
+	if err := tick(ctx, s); err != nil {
 		m.t.Errorf("the last tick: %v", err)
 	}
-	var report checker.Report
-	var history []leadership.Event
-	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(100 * time.Millisecond) {
-		history = wholeHistory(ctx, m.t, s)
-		report = checker.EV(m.recorder.Recording(history))
-		if report.Err() == nil || time.Now().After(deadline) {
-			break
-		}
-	}
+	recording, report := awaitAnnounced(ctx, m.t, s, &m.recorder)
 	if err := report.Err(); err != nil {
-		m.t.Errorf("%v\n%s", err, keep(m.t, m.recorder.Recording(history)))
+		m.t.Errorf("%v\n%s", err, keep(m.t, recording))
 	}
 	kills := 0
 	var places []string
@@ -293,11 +287,11 @@ func (m *scene) close(ctx context.Context, s *server) {
 		kills += m.killed[where]
 		places = append(places, fmt.Sprintf("%s %d", where, m.killed[where]))
 	}
-	m.t.Logf("%d changes, %d kills (%s), %d duplicates", len(history), kills, strings.Join(places, ", "), report.Duplicates)
+	m.t.Logf("%d changes, %d kills (%s), %d duplicates", len(recording.History), kills, strings.Join(places, ", "), report.Duplicates)
 }
 
 // wholeHistory is what the store has of all elections.
-func wholeHistory(ctx context.Context, t *testing.T, s *server) (events []leadership.Event) {
+func wholeHistory(ctx context.Context, t testing.TB, s *server) (events []leadership.Event) {
 	t.Helper()
 	page, err := s.client.List(ctx, leadership.ListRequest{Limit: leadership.MaxPageSize})
 	if err != nil {
@@ -312,9 +306,12 @@ func wholeHistory(ctx context.Context, t *testing.T, s *server) (events []leader
 // keep writes a recording of what went wrong to a place where it stays, and says where.
 func keep(t testing.TB, r checker.Recording) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "regent-recording-*")
-	if err != nil {
-		return err.Error()
+	dir := t.ArtifactDir()
+	if flag.Lookup("test.artifacts").Value.String() != "true" { // it goes with the test
+		var err error
+		if dir, err = os.MkdirTemp("", "regent-recording-*"); err != nil {
+			return err.Error()
+		}
 	}
 	f, err := os.Create(filepath.Join(dir, "recording.jsonl"))
 	if err != nil {
@@ -330,6 +327,11 @@ type herald struct {
 	scene *scene
 	rand  *rand.Rand
 	terms map[leadership.Election]leadership.Token // those that it leads
+}
+
+func newHerald(i int, at *scene) *herald {
+	random := rand.New(rand.NewPCG(uint64(i), 7))
+	return &herald{id: candidate(i), key: leadership.NewKey(), scene: at, rand: random, terms: make(map[leadership.Election]leadership.Token)}
 }
 
 // work takes the steps that are allowed until ctx ends.

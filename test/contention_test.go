@@ -108,7 +108,7 @@ func stepDown(ctx context.Context, t *testing.T, servers []*server, e leadership
 }
 
 // verifyHistory expects a gapless history in which every grant has the next token.
-func verifyHistory(ctx context.Context, t *testing.T, s *server, e leadership.Election) []leadership.Event {
+func verifyHistory(ctx context.Context, t testing.TB, s *server, e leadership.Election) []leadership.Event {
 	t.Helper()
 	var events []leadership.Event
 	for {

@@ -70,17 +70,10 @@ func (p *pair) now() time.Duration { return time.Since(p.begin) }
 
 // follow is the stream at b.
 func (p *pair) follow(begun chan<- struct{}) {
-	f := &follower{
-		election: planner,
-		begun: func(r leadership.Revision) {
-			p.recorder.Expect(checker.Consumer{Name: "stream", Elections: []leadership.Election{planner}, After: map[leadership.Election]leadership.Revision{planner: r}})
-			close(begun)
-		},
-		got: func(e leadership.Event) {
-			p.recorder.Deliver("stream", e)
-			p.sees("stream", e.Revision)
-		},
-	}
+	f := listener("stream", streamOf(planner), &p.recorder)
+	ready, got := f.ready, f.got
+	f.ready = func() { ready(); close(begun) }
+	f.got = func(e leadership.Event) { got(e); p.sees("stream", e.Revision) }
 	for p.base.Err() == nil {
 		if err := f.follow(p.base, p.b); err != nil && p.base.Err() == nil {
 			p.t.Errorf("the stream broke off: %v", err)
@@ -214,7 +207,7 @@ func (p *pair) round(ann, bob *agent, took delays) error {
 	}
 	waiting := make(chan answer, 1)
 	go func() {
-		c, err := p.acquire(p.b, bob, leadership.MaxWait)
+		c, err := p.acquire(p.b, bob, patience)
 		waiting <- answer{c, err}
 	}()
 	<-time.After(30 * time.Millisecond) // bob stands in line
@@ -285,7 +278,7 @@ func (d delays) add(who string, c change, seen time.Duration) {
 func (d delays) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "\n%-8s %5s   %-36s %s\n", "", "n", "from the answer: p50 p90 p99 max", "from the call: p50 p90 p99 max")
-	for _, who := range []string{"reads", "stream", "queue"} {
+	for _, who := range []string{"reads", "stream", "last", "queue"} {
 		if one, ok := d[who]; ok {
 			fmt.Fprintf(&text, "%-8s %5d   %-36s %s\n", who, len(one.answer), distribution(one.answer), distribution(one.call))
 		}

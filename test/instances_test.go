@@ -111,7 +111,7 @@ func TestWithoutEventsReadsStayWithinTheirBoundAndStreamsGetEverything(t *testin
 			if !strings.Contains(detail, "events") {
 				t.Errorf("the detail says nothing of events: %q", detail)
 			}
-			p.rounds(2, ann, bob, without)
+			p.rounds(1, ann, bob, without)
 			line.Heal()
 			healed := time.Now()
 			awaitHealth(t, b, wire.Healthy)
@@ -150,4 +150,3 @@ func (p *pair) handOver(ann, bob *agent) {
 		<-time.After(20 * time.Millisecond)
 	}
 }
-

@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"regent/leadership/client"
+	"regent/test/crowd"
 )
 
 // What is built, each once for all tests of this package.
 var (
 	regent = built("regent", "regent/cmd/regent")
 	mortal = built("mortal", "-tags", "failpoints", "regent/cmd/regent") // regent with failpoints
-	crowd  = built("crowd", "regent/test/crowd")
 )
 
 // binaries is where they are.
@@ -43,6 +43,9 @@ func built(name string, args ...string) func() (string, error) {
 }
 
 func TestMain(m *testing.M) {
+	if crowd.Main() {
+		return
+	}
 	code := m.Run()
 	if dir, err := binaries(); err == nil {
 		os.RemoveAll(dir)

@@ -12,6 +12,7 @@ import (
 
 	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/test/checker"
 )
 
 // message is one event of a stream, in the sense of server-sent events.
@@ -50,18 +51,22 @@ func messages(body io.Reader) iter.Seq2[message, error] {
 // patient is for streams and for those who wait; each has a connection.
 var patient = &http.Client{Transport: &http.Transport{}}
 
-// follower reads the stream of an election from one server after the other.
+// follower reads a stream from one server after the other.
 type follower struct {
-	election leadership.Election
-	cursor   string                    // "" begins with how things are
-	begun    func(leadership.Revision) // told of the snapshot's
-	got      func(leadership.Event)    // told of each event
-	reason   wire.StopReason           // why the last stream ended
+	path   string                 // of the stream
+	cursor string                 // "" begins with how things are
+	begun  func(leadership.Lease) // told of each election as it is
+	got    func(leadership.Event) // told of each event
+	ready  func()                 // nothing more of how things were is to come
+	reason wire.StopReason        // why the last stream ended
 }
+
+// streamOf is the path of an election's stream.
+func streamOf(e leadership.Election) string { return wire.Path(e, wire.Events) }
 
 // follow reads a stream until it ends, and remembers from where to go on. The error is for one that breaks off.
 func (f *follower) follow(ctx context.Context, s *server) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+wire.Path(f.election, wire.Events), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+f.path, nil)
 	if err != nil {
 		return err
 	}
@@ -90,7 +95,9 @@ func (f *follower) follow(ctx context.Context, s *server) error {
 }
 
 func (f *follower) take(m message) error {
-	f.cursor = m.id
+	if m.id != "" {
+		f.cursor = m.id
+	}
 	switch m.name {
 	case "":
 		var e wire.Event
@@ -103,7 +110,12 @@ func (f *follower) take(m message) error {
 		if err := json.Unmarshal([]byte(m.data), &l); err != nil {
 			return err
 		}
-		f.begun(l.Revision)
+		f.begun(leadership.Lease{Election: l.Election, Revision: l.Revision})
+		if m.id != "" {
+			f.ready()
+		}
+	case wire.StreamReady:
+		f.ready()
 	case wire.StreamEnd:
 		var stop wire.StreamStop
 		if err := json.Unmarshal([]byte(m.data), &stop); err != nil {
@@ -112,4 +124,20 @@ func (f *follower) take(m message) error {
 		f.reason = stop.Reason
 	}
 	return nil
+}
+
+// listener is a follower whose news a recorder takes down.
+func listener(name, path string, recorder *checker.Recorder) *follower {
+	consumer := checker.Consumer{Name: name, After: make(map[leadership.Election]leadership.Revision)}
+	return &follower{
+		path: path,
+		begun: func(l leadership.Lease) {
+			consumer.After[l.Election] = l.Revision
+			if path != wire.PathEvents {
+				consumer.Elections = []leadership.Election{l.Election}
+			}
+		},
+		ready: func() { recorder.Expect(consumer) },
+		got:   func(e leadership.Event) { recorder.Deliver(name, e) },
+	}
 }

@@ -103,19 +103,20 @@ func TestAnElectionThatNobodyListensToIsForgotten(t *testing.T) {
 		h := w.hub(true)
 		watch, listener := h.Watch(jobs, 0), h.Listen(jobs)
 		h.Publish(w.change(jobs, 1)...)
-		third := h.Watch(jobs, 0)
+		for name, last := range map[string]interface{ Close() }{"a listener": h.Listen("one"), "a watch": h.Watch("two", 0)} {
+			election := map[string]leadership.Election{"a listener": "one", "a watch": "two"}[name]
+			h.Watch(election, 0).Close()
+			h.Listen(election).Close()
+			if !h.Listened(election) {
+				t.Errorf("%s is left, and is forgotten", name)
+			}
+			last.Close()
+			if h.Listened(election) {
+				t.Errorf("%s was the last, and its election is not forgotten", name)
+			}
+		}
 		watch.Close()
-		if !h.Listened(jobs) {
-			t.Error("nobody listens although somebody does")
-		}
 		listener.Close()
-		if !h.Listened(jobs) {
-			t.Error("nobody listens although somebody watches")
-		}
-		third.Close()
-		if h.Listened(jobs) {
-			t.Error("somebody listens although all have gone")
-		}
 		again := h.Listen(jobs)
 		watch.Close()
 		listener.Close()

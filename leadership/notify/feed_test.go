@@ -42,7 +42,33 @@ func TestAnElectionThatTheFeedHasNotHeardOfIsLookedUpOnce(t *testing.T) {
 		f.wants("the first that is heard", "jobs 3")
 		h.Publish(w.change(jobs, 1)...)
 		f.wants("and the next", "jobs 3", "jobs 4")
+		time.Sleep(30 * time.Second)
 		h.wants(t, 0, 1, "two events of one election")
+	})
+}
+
+func TestElectionsThatAreHeardOfTogetherAreLookedUpTogether(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		elections := make([]leadership.Election, 1000)
+		for n := range elections {
+			elections[n] = leadership.Election(fmt.Sprint("election-", n))
+			w.change(elections[n], 1)
+		}
+		time.Sleep(time.Hour)
+		f := w.follows(h, "", fromNow)
+		h.reads()
+		for _, e := range elections {
+			h.Publish(w.change(e, 1)...)
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		if got := f.items(); len(got) != 1000 {
+			t.Errorf("got %d events, want 1000", len(got))
+		}
+		if _, since, _ := h.reads(); since > 12 {
+			t.Errorf("the history was read %d times within a second", since)
+		}
 	})
 }
 
@@ -53,6 +79,7 @@ func TestWhatAFeedWasNotToldIsFound(t *testing.T) {
 		"when the mark moves on":               func(w *world, h *instance) { h.Publish(w.change("other", 1)...); time.Sleep(time.Minute) },
 		"by a poll":                            func(_ *world, h *instance) { h.SetLive(false); time.Sleep(poll) },
 		"within half an hour":                  func(*world, *instance) { time.Sleep(30 * time.Minute) },
+		"when another feed looks further back": func(w *world, h *instance) { w.follows(h, "", cursorOf(w.t, time.Now().Add(-time.Hour))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -121,7 +148,11 @@ func TestAFeedResumesFromMemoryWithoutALook(t *testing.T) {
 		for n, i := range items {
 			w.resumes(h, i.Cursor, items[:n+1])
 		}
+		h.wants(t, 0, 0, "resuming")
 		w.resumes(h, f.feed.Cursor(), items)
+		time.Sleep(2 * time.Minute)
+		h.reads()
+		w.follows(h, "", f.feed.Cursor()).wants("from where nothing has come since")
 		h.wants(t, 0, 0, "resuming")
 	})
 }
@@ -184,6 +215,34 @@ func (s sight) see(e leadership.Event) error {
 	}
 	s[e.Election] = max(seen, e.Revision)
 	return nil
+}
+
+func TestAFeedThatLooksFurtherBackComesForward(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		start := w.follows(w.hub(true), "", fromNow).feed.Cursor()
+		for range 10 {
+			w.change(jobs, 1)
+			time.Sleep(time.Minute)
+		}
+		h := w.hub(true)
+		f := w.follows(h, "", start)
+		items := f.items()
+		if len(items) != 10 {
+			t.Fatalf("got %v, want ten events", items)
+		}
+		for n, i := range items[:9] {
+			again := w.follows(h, "", i.Cursor).items()
+			if len(again) != 9-n || again[0] != items[n+1] {
+				t.Errorf("from the cursor of revision %d on came %v", n+1, again)
+			}
+		}
+		h.reads()
+		h.Publish(w.change(jobs, 1)...)
+		if got := f.items(); len(got) != 11 {
+			t.Errorf("got %d events, want the next one too", len(got))
+		}
+		h.wants(t, 0, 0, "the next event")
+	})
 }
 
 func TestFeedsThatResumeTogetherShareALook(t *testing.T) {
@@ -345,6 +404,69 @@ func TestAFeedThatReadsWhileAnotherLooksFurtherBackMissesNothing(t *testing.T) {
 	})
 }
 
+func TestWhatComesWhileAFeedLooksFurtherBackIsNotMissed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		start := cursorOf(t, time.Now())
+		time.Sleep(time.Minute)
+		w.change(jobs, 5)
+		time.Sleep(time.Minute)
+		h := w.hub(true)
+		h.Shrink(10)
+		f := w.follows(h, "", fromNow)
+		gate := make(chan struct{})
+		h.set(nil, gate)
+		got := make(chan *follower)
+		go func() { got <- w.follows(h, "", start) }()
+		synctest.Wait()
+		for range 30 { // more than there is room for
+			h.Publish(w.change("other", 1)...)
+			synctest.Wait()
+		}
+		h.set(nil, nil)
+		close(gate)
+		if late, quick := (<-got).items(), f.items(); len(late) != 35 || len(quick) != 30 {
+			t.Errorf("got %d events, and who was there before %d, want 35 and 30", len(late), len(quick))
+		}
+	})
+}
+
+func TestACursorDoesNotGoBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ahead, behind := w.hub(true), w.hub(true)
+		a := w.follows(ahead, "", fromNow)
+		w.follows(behind, "", fromNow)
+		ahead.Publish(w.change(jobs, 1)...)
+		time.Sleep(2 * time.Minute)
+		from := a.feed.Cursor()
+		b := w.follows(behind, "", from)
+		behind.Publish(w.history(jobs, 0)...)
+		behind.Publish(w.change(jobs, 1)...)
+		for _, i := range b.items() {
+			if later(from, i.Cursor) {
+				t.Errorf("from %v on came %v", from, i.Cursor)
+			}
+		}
+		b.wants("what was told of elsewhere may come again", "jobs 1", "jobs 2")
+	})
+}
+
+func TestAFeedReturnsAPartOfMuch(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		feed, err := h.Feed(t.Context(), "", fromNow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer feed.Close()
+		h.Publish(w.change(jobs, 600)...)
+		for _, want := range []int{256, 256, 88} {
+			if items, err := feed.Next(t.Context()); len(items) != want || err != nil {
+				t.Errorf("got %d items and %v, want %d", len(items), err, want)
+			}
+		}
+	})
+}
+
 func TestTheJournalBeginsAnewWhenSomebodyReadsAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(true)
@@ -372,6 +494,9 @@ func TestAJournalThatNobodyReadsCostsNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(false)
 		f := w.follows(h, "", fromNow)
+		if _, err := h.Feed(t.Context(), "", cursorOf(t, time.Unix(0, 0))); !errors.Is(err, leadership.HistoryCompacted) {
+			t.Errorf("got %v, want %s", err, leadership.HistoryCompacted)
+		}
 		f.feed.Close()
 		synctest.Wait()
 		h.reads()
@@ -405,6 +530,7 @@ func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyFeeds(t *testing.T) {
 			w.follows(h, "", fromNow)
 		}
 		h.wants(t, 0, 1, "100 feeds")
+		h.Publish(w.change(jobs, 1)...)
 		time.Sleep(10 * poll)
 		h.wants(t, 0, 10, "ten polls")
 	})
@@ -425,16 +551,40 @@ func TestAnEventOfAFeedThatWasMadeUpIsForgotten(t *testing.T) {
 		h.Publish(w.change(jobs, 1)...)
 		time.Sleep(100 * time.Millisecond)
 		f.wants("meanwhile", "jobs 1", "jobs 2", "jobs 3", "jobs 4")
+		h.Publish(phantom)
+		time.Sleep(5500 * time.Millisecond) // it is looked for less and less often
+		w.change(jobs, 1)
+		h.Publish(w.change(jobs, 1)...)
+		f.wants("at once", "jobs 1", "jobs 2", "jobs 3", "jobs 4", "jobs 5", "jobs 6")
 		time.Sleep(30 * time.Second)
-		if _, since, _ := h.reads(); since > 12 {
-			t.Errorf("the history was read %d times, want 10 for the phantoms, and for an event that was lost", since)
+		if _, since, _ := h.reads(); since > 21 {
+			t.Errorf("the history was read %d times, want 10 for each of two phantoms, and for an event that was lost", since)
 		}
 		time.Sleep(20 * time.Minute)
 		if _, since, _ := h.reads(); since > 2 {
 			t.Errorf("the history was read %d times, want once or twice for the mark", since)
 		}
 		h.Publish(w.change(jobs, 1)...)
-		f.wants("afterwards", "jobs 1", "jobs 2", "jobs 3", "jobs 4", "jobs 5")
+		f.wants("afterwards", "jobs 1", "jobs 2", "jobs 3", "jobs 4", "jobs 5", "jobs 6", "jobs 7")
+	})
+}
+
+func TestEventsThatAreInTheHistoryOnlyLaterComeToAFeed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		f := w.follows(h, "", fromNow)
+		h.Publish(w.change(jobs, 1)...)
+		for _, r := range []leadership.Revision{4, 3} {
+			h.Publish(leadership.Event{Election: jobs, Revision: r, At: time.Now()})
+		}
+		time.Sleep(time.Second)
+		f.wants("while they are not there", "jobs 1")
+		w.change(jobs, 2) // and they are not published
+		time.Sleep(2 * time.Second)
+		f.wants("when two are", "jobs 1", "jobs 2", "jobs 3")
+		w.change(jobs, 1)
+		time.Sleep(5 * time.Second)
+		f.wants("when all are", "jobs 1", "jobs 2", "jobs 3", "jobs 4")
 	})
 }
 
@@ -529,6 +679,7 @@ func TestTooMuchAtOnceEndsFeedsAndNewOnesBegin(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		again := w.follows(h, "", fromNow)
+		f.feed.Close()
 		time.Sleep(time.Second)
 		h.Publish(w.change(jobs, 1)...)
 		again.wants("who begins anew", fmt.Sprint("jobs ", leadership.MaxRecent+2))
@@ -563,15 +714,13 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 		h, stuck, still := w.hub(true), w.hub(true), &instance{notify.New(notify.Config{History: w.service}), nil}
 		draining := errors.New("draining")
 		ended := make(chan error, 10)
-		w.follows(h, "", fromNow)
-		feed, err := h.Feed(t.Context(), "", fromNow)
+		f := w.follows(h, "", fromNow)
+		late, err := h.Feed(t.Context(), "", fromNow)
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() {
-			_, err := feed.Next(context.Background())
-			ended <- err
-		}()
+		h.Publish(w.change(jobs, 1)...)
+		f.wants("before", "jobs 1")
 		stuck.set(nil, make(chan struct{}))
 		for _, i := range []*instance{stuck, stuck, still} { // waiting for the store, and for Run
 			go func() {
@@ -585,14 +734,15 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 		}
 		_, err = h.Feed(t.Context(), "", fromNow)
 		ended <- err
-		_, err = feed.Next(t.Context())
+		_, err = late.Next(t.Context()) // though there is an event for it
 		ended <- err
+		ended <- f.ended()
 		for range 6 {
 			if err := <-ended; !errors.Is(err, draining) {
 				t.Errorf("got %v, want %v", err, draining)
 			}
 		}
-		if feed.Cursor().IsZero() {
+		if f.feed.Cursor().IsZero() {
 			t.Error("a feed that was ended has no cursor")
 		}
 	})

@@ -87,13 +87,16 @@ type instance struct {
 }
 
 // hub returns a hub that runs until the test ends.
-func (w *world) hub(live bool) *instance {
-	a := &asked{History: leadership.New(w.store)}
+func (w *world) hub(live bool) *instance { return runs(w.t, leadership.New(w.store), live, poll) }
+
+// runs returns such a hub on any history.
+func runs(t *testing.T, history notify.History, live bool, poll time.Duration) *instance {
+	a := &asked{History: history}
 	i := &instance{notify.New(notify.Config{History: a, Live: live, Poll: poll}), a}
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	running.Go(func() { i.Run(ctx) })
-	w.t.Cleanup(func() {
+	t.Cleanup(func() {
 		cancel()
 		running.Wait()
 	})

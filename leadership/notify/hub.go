@@ -100,7 +100,7 @@ func (h *Hub) wake(t *topic) {
 	h.mu.ring(&t.news)
 }
 
-// Run keeps what the feeds stand on, until ctx ends or the hub is closed. Without it feeds come to a halt, and nothing else.
+// Run keeps what the feeds stand on, until ctx ends or the hub is closed. It is called once. Without it feeds come to a halt, and nothing else.
 func (h *Hub) Run(ctx context.Context) { h.journal.run(ctx) }
 
 // Close ends all watches and feeds with the cause, now and later. To do it again changes nothing.

@@ -107,7 +107,6 @@ func (j *journal) look(ctx context.Context, v *volume) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
-	case v.err != nil:
 	case err == nil:
 		v.take(recent, at, began)
 	case ctx.Err() != nil: // and run ends too

@@ -19,11 +19,11 @@ type topic struct {
 	heard  leadership.Revision // the last of all that were ever heard and do not follow, until they do or turn out to be made up; 0 for none
 	rumour rumour              // of that
 
-	// synced says that the history had nothing after revision end when somebody looked last, and that the hub would have been told of
-	// what came since, if it is live. The election need not have come to that revision: a reader can claim to have seen any.
-	synced bool
+	// The history had nothing after revision end when somebody looked last; synced says that the hub would have been told of what came since,
+	// if it is live. The election need not have come to that revision: a reader can claim to have seen any.
 	end    leadership.Revision
-	looked time.Time // when that look began
+	looked time.Time // when that look began; zero if nobody has looked
+	synced bool
 }
 
 func newTopic(e leadership.Election) *topic {
@@ -100,7 +100,7 @@ func (t *topic) sync(end leadership.Revision, began time.Time) {
 	if t.synced && end > t.end && end > t.tail.last() {
 		return // a reader has made up where it is
 	}
-	t.synced, t.end, t.looked = true, end, began
+	t.end, t.looked, t.synced = end, began, true
 	if t.tail.first() > end+1 { // and so it may be made up
 		t.expect(t.tail.last())
 		t.ahead, t.tail = t.tail, nil
@@ -121,19 +121,17 @@ func (t *topic) doubt(live bool) {
 }
 
 // head is the revision to which the topic has come, as far as is known.
-func (t *topic) head() leadership.Revision {
-	if !t.synced {
-		return t.tail.last()
-	}
-	return max(t.end, t.tail.last())
-}
+func (t *topic) head() leadership.Revision { return max(t.end, t.tail.last()) }
 
 // next says when to look for what comes after the revision though nobody is woken, and after which revision to read then. The zero time is
 // never.
 func (t *topic) next(after leadership.Revision, live bool, poll time.Duration) (from leadership.Revision, due time.Time) {
 	head := t.head()
-	if !t.synced || after < head {
+	switch {
+	case t.looked.IsZero() || after < head:
 		return after, time.Now()
+	case !t.synced:
+		return head, time.Now()
 	}
 	if !live {
 		due = t.looked.Add(poll)

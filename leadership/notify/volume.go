@@ -18,7 +18,7 @@ type volume struct {
 	gaps     map[leadership.Election]*gap
 	stale    bool      // events may have been missed
 	looked   time.Time // when the last look began
-	pause    time.Time // no look before that
+	pause    time.Time // and no look before that, for the last one has failed
 	unmarked time.Time // since when there are entries that were committed after the window's mark; zero if there are none
 
 	recalls    chan struct{} // of one: may be received by who looks further back than the window reaches
@@ -118,7 +118,7 @@ func (v *volume) widen(recent leadership.Recent, from, began time.Time) {
 
 // settle draws the conclusions from a look that began at that time.
 func (v *volume) settle(began time.Time) {
-	v.looked = latest(v.looked, began)
+	v.looked = began
 	if v.unmarked = began; v.window.fresh == 0 {
 		v.unmarked = time.Time{}
 	}
@@ -147,5 +147,5 @@ func (v *volume) due(live bool, poll time.Duration) time.Time {
 	for _, g := range v.gaps {
 		due = earliest(due, latest(g.due, v.looked.Add(gapEvery)))
 	}
-	return latest(due, v.pause)
+	return due
 }

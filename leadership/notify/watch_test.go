@@ -197,12 +197,13 @@ func TestALookThatBeganBeforeTheHubWasLiveIsNotShared(t *testing.T) {
 func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyWatch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(false)
+		h.takes = 500 * time.Millisecond
 		w.change(jobs, 7)
 		var readers []*reader
 		for range 100 {
 			readers = append(readers, w.watches(h, jobs, 7))
 		}
-		synctest.Wait()
+		time.Sleep(time.Second)
 		readers = append(readers, w.watches(h, jobs, 1000), w.watches(h, jobs, 2000)) // which nobody has ever seen
 		h.wants(t, 1, 0, "102 watches")
 		for range 10 {
@@ -211,12 +212,14 @@ func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyWatch(t *testing.T) {
 		}
 		w.change(jobs, 2)
 		time.Sleep(poll)
+		time.Sleep(time.Second)
 		for _, r := range readers[:100] {
 			r.wants("within a poll", 8, 9)
 		}
 		h.wants(t, 1, 0, "a poll that finds something")
 		h.Publish(w.change(jobs, 1)...)
 		readers[0].wants("though the hub is not live", 8, 9, 10)
+		h.reads()
 		time.Sleep(10 * poll)
 		h.wants(t, 10, 0, "ten polls")
 		h.SetLive(true)
@@ -227,13 +230,13 @@ func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyWatch(t *testing.T) {
 
 func TestAHubThatIsNotLiveGoesOnPollingWhileAnEventIsLookedFor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		h := w.hub(false)
+		h := runs(t, w.service, false, time.Second)
 		r := w.watches(h, jobs, 0)
 		synctest.Wait()
 		h.Publish(leadership.Event{Election: jobs, Revision: 99})
 		time.Sleep(6 * time.Second) // it is looked for less and less often
 		w.change(jobs, 1)
-		time.Sleep(poll)
+		time.Sleep(time.Second)
 		r.wants("within a poll", 1)
 	})
 }
@@ -501,6 +504,25 @@ func TestAnEventThatIsHeardWhileOthersLookIsNotForgotten(t *testing.T) {
 	})
 }
 
+func TestEventsThatAreHeardDuringALookAndMoreThanFitInMemoryArrive(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		r := w.watches(h, jobs, 0)
+		synctest.Wait()
+		h.Publish(w.change(jobs, 1)...)
+		r.wants("at first", 1)
+		gate := make(chan struct{})
+		h.set(nil, gate)
+		h.SetLive(true)
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		h.Publish(w.change(jobs, 100)...)
+		h.set(nil, nil)
+		close(gate)
+		r.wants("after the look", revisionsOf(w.history(jobs, 0))...)
+	})
+}
+
 func TestAnEventThatIsInTheHistoryOnlyLaterArrives(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(true)
@@ -647,12 +669,15 @@ func TestClosingTheHubEndsAllThatWait(t *testing.T) {
 			watch.Close()
 			watch.Close()
 		}
+		rich := h.Watch("third", 0)
+		rich.Ready(t.Context())
 		go next(h.Watch(jobs, 0))
 		go next(h.Watch(jobs, 0))
 		synctest.Wait()
 		h.set(nil, make(chan struct{}))
 		go next(h.Watch("other", 0)) // is stuck in a look
 		go next(h.Watch("other", 0)) // shares it
+		h.Publish(w.change("third", 1)...)
 		synctest.Wait()
 		if err := h.Cause(); err != nil {
 			t.Errorf("a hub that is open has the cause %v", err)
@@ -660,9 +685,9 @@ func TestClosingTheHubEndsAllThatWait(t *testing.T) {
 		before := time.Now()
 		h.Close(draining)
 		h.Close(errors.New("again"))
-		w.change("third", 1)
-		go next(h.Watch("third", 0))
-		for range 5 {
+		go next(h.Watch("fourth", 0))
+		go next(rich) // though there is an event for it
+		for range 6 {
 			if err := <-ended; !errors.Is(err, draining) {
 				t.Errorf("got %v, want %v", err, draining)
 			}

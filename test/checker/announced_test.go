@@ -55,6 +55,7 @@ func TestEachWayToAnnounceWronglyIsFound(t *testing.T) {
 		{"not the last", told(1, 2, 3, 4, 5), []checker.Kind{checker.Lost}, 0},
 		{"two gaps", told(1, 3, 4, 6), []checker.Kind{checker.Lost, checker.Lost}, 0},
 		{"two the wrong way round", told(1, 3, 2, 4, 5, 6), []checker.Kind{checker.Misordered}, 0},
+		{"one too soon", told(1, 4, 2, 3, 5, 6), []checker.Kind{checker.Misordered, checker.Misordered}, 0},
 		{"in order only when they came again", told(1, 3, 2, 3, 4, 5, 6), []checker.Kind{checker.Misordered}, 1},
 		{"from what it knew", change(told(4, 5, 6), func(c *checker.Consumer) {
 			c.After = map[leadership.Election]leadership.Revision{"planner": 3}
@@ -94,6 +95,17 @@ func TestEachWayToAnnounceWronglyIsFound(t *testing.T) {
 				t.Errorf("%d duplicates, want %d", report.Duplicates, c.twice)
 			}
 		})
+	}
+}
+
+func TestWhatIsLostIsNamed(t *testing.T) {
+	t.Parallel()
+	report := checker.EV(checker.Recording{History: history("planner", 3), Consumers: []checker.Consumer{told(1, 5)}})
+	want := `2 violations
+lost: bob never got revisions 2 to 4 of election "planner"
+lost: bob never got revision 6 of election "planner"`
+	if err := report.Err(); err == nil || err.Error() != want {
+		t.Errorf("%v\nwant\n%s", err, want)
 	}
 }
 

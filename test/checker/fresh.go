@@ -34,11 +34,8 @@ func BS(r Recording, slack time.Duration) Report {
 	return report
 }
 
-// window is when what the reading tells may have been true.
+// window is when what the reading tells may have been true. One from the store has no age.
 func (x Reading) window() (from, to time.Duration) {
-	if x.Strong {
-		return x.Asked, x.Answered
-	}
 	return x.Asked - min(x.Age, x.Bound), x.Answered
 }
 

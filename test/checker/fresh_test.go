@@ -79,6 +79,7 @@ func TestEachWayToReadWronglyIsFound(t *testing.T) {
 		{"held by nobody", []checker.Reading{with(shown(3, 35*s), func(x *checker.Reading) { x.Leader = "" })}, []checker.Kind{checker.Untrue}},
 		{"vacant, led by somebody", []checker.Reading{with(shown(3, 35*s), func(x *checker.Reading) { x.State = leadership.Vacant })}, []checker.Kind{checker.Untrue}},
 		{"held after a release", []checker.Reading{with(shown(2, 25*s), func(x *checker.Reading) { x.State, x.Leader = leadership.Held, "ann" })}, []checker.Kind{checker.Untrue}},
+		{"held by nobody, when nobody led", []checker.Reading{with(shown(2, 25*s), func(x *checker.Reading) { x.State = leadership.Held })}, []checker.Kind{checker.Untrue}},
 		{"of a revision that there is not", []checker.Reading{shown(7, 75*s)}, []checker.Kind{checker.Phantom}},
 		{"of no revision", []checker.Reading{shown(0, 5*s)}, []checker.Kind{checker.Phantom}},
 		{"of an election that there is not", []checker.Reading{with(shown(2, 25*s), func(x *checker.Reading) { x.Election = "scribe" })}, []checker.Kind{checker.Phantom}},
@@ -130,6 +131,25 @@ func TestAnAnswerThatWasLostProvesNothing(t *testing.T) {
 	}
 	if got := kinds(checker.BS(lost(shown(1, 23*s)), 0)); slices.Contains(got, checker.Overdue) {
 		t.Errorf("a renewal that was not answered may come at any time: %v", got)
+	}
+}
+
+func TestAChangeThatNobodyTellsOfCameAfterThoseBeforeIt(t *testing.T) {
+	t.Parallel()
+	r := world(shown(4, 25*s))
+	r.Changes = r.Changes[:3]
+	if got := kinds(checker.BS(r, 0)); !slices.Contains(got, checker.Early) {
+		t.Errorf("revision 4 was shown before anybody had asked for revision 3: %v", got)
+	}
+}
+
+func TestAReaderMaySeeMoreOfOneElectionThanOfAnother(t *testing.T) {
+	t.Parallel()
+	other := with(shown(1, 36*s), func(x *checker.Reading) { x.Election = "scribe" })
+	r := world(shown(3, 35*s), other)
+	r.History = append(r.History, history("scribe", 1)[0])
+	if err := checker.BS(r, 0).Err(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -77,8 +77,26 @@ func (c Calls) Total() (n int) {
 	return n
 }
 
+// Plus is all calls of both; nil if neither was counted.
+func (c Calls) Plus(others Calls) Calls {
+	if c == nil {
+		return maps.Clone(others)
+	}
+	sum := maps.Clone(c)
+	for name, n := range others {
+		sum[name] += n
+	}
+	return sum
+}
+
 // String is the calls by name.
 func (c Calls) String() string {
+	switch {
+	case c == nil:
+		return "not counted"
+	case len(c) == 0:
+		return "none"
+	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		parts = append(parts, fmt.Sprintf("%s %d", name, c[name]))

@@ -1,0 +1,253 @@
+package test
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/boottime"
+	"regent/test/crowd"
+	"regent/test/proxy"
+)
+
+// crowded is how many candidates wait, and how many watch, in the tests of crowds. With more than it is by itself they last longer, too.
+var crowded = flag.Int("crowd", few, "how many agents wait, and how many watch, in the tests of crowds")
+
+const few = 300
+
+// Many wait to lead, and as many watch. While nothing happens the store is asked nothing; a change of leader costs a transaction for each
+// instance, and everybody hears of it.
+func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
+	show := func(t *testing.T, begin func(testing.TB) stage) {
+		idle, releases, deaths := 2*time.Second, 5, 2
+		if *crowded == few {
+			t.Parallel()
+		} else {
+			idle, releases, deaths = 65*time.Second, 20, 5 // in the first all have to ask again
+		}
+		p := newPlay(t, begin(t), time.Hour, *crowded)
+		p.idle(idle)
+		p.releases(releases)
+		p.deaths(deaths)
+		t.Log(p)
+	}
+	t.Run("bolt", func(t *testing.T) { show(t, stageInProcess) })
+	t.Run("firestore, two servers", func(t *testing.T) { show(t, twoInFirestore) })
+	if *crowded > few {
+		t.Run("bolt, a process", func(t *testing.T) { show(t, oneInBolt) }) // whose memory is that of the real thing
+	}
+}
+
+// While a leader keeps its lease, many who wait and watch cost nothing: the store is called for the renewals alone. A relay looks four times a
+// minute for what was left behind.
+func TestAnIdleElectionCostsItsRenewalsAlone(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		begin   func(testing.TB) stage
+		renewal string // what one is called
+	}{
+		{"bolt", stageInProcess, "Renew"},
+		{"firestore", oneInFirestore, "Commit"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			size, beats, lease := few, 6, 6*time.Second
+			if *crowded > few {
+				size, lease = 1000, 30*time.Second // a minute of a lease as it is by itself
+			}
+			p := newPlay(t, c.begin(t), lease, size)
+			calls := p.keep(beats, lease/3)
+			t.Log(p)
+			looks := calls["RunQuery"]
+			delete(calls, "RunQuery")
+			if looks > 6 || calls.String() != fmt.Sprintf("%s %d", c.renewal, beats) {
+				t.Errorf("%d renewals cost, beside %d looks into the outbox: %v", beats, looks, calls)
+			}
+		})
+	}
+}
+
+// play is a crowd at work on a stage, and what was found.
+type play struct {
+	stage
+	tb                testing.TB
+	waiters, watchers *crowd.Crowd
+	size              map[crowd.Kind]int
+	leader            leadership.LeaseRequest
+	text              strings.Builder
+}
+
+// newPlay lets ann lead, and the crowd come: that many of each, or as many as there can be connections here.
+func newPlay(tb testing.TB, on stage, lease time.Duration, size int) *play {
+	tb.Helper()
+	const others = 200 // files that are not connections of the crowd
+	waiters := min(size, files(tb)-others)
+	watchers := min(size, len(on.servers)*(files(tb)-others)-waiters, waiters)
+	p := &play{stage: on, tb: tb, size: map[crowd.Kind]int{crowd.Waiters: waiters, crowd.Watchers: watchers}}
+	key := leadership.NewKey()
+	g, err := p.clients[0].Acquire(tb.Context(), leadership.AcquireRequest{Election: planner, CandidateID: "ann", Key: &key, LeaseDuration: lease})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.leader = leadership.LeaseRequest{Election: planner, CandidateID: "ann", Key: key, Token: g.Token}
+	p.waiters = p.gather(crowd.Waiters, "127.0.0.2")
+	p.renew()
+	p.watchers = p.gather(crowd.Watchers, "127.0.0.3")
+	p.renew()
+	p.settle()
+	return p
+}
+
+func (p *play) renew() {
+	p.tb.Helper()
+	if _, err := p.clients[0].Renew(p.tb.Context(), p.leader); err != nil {
+		p.tb.Fatal(err)
+	}
+}
+
+// keep renews n times, and nothing else happens.
+func (p *play) keep(n int, every time.Duration) proxy.Calls {
+	p.tb.Helper()
+	for range n {
+		<-time.After(every)
+		p.renew()
+	}
+	calls := p.calls()
+	p.note("%d renewals in %v: %v", n, time.Duration(n)*every, calls)
+	return calls
+}
+
+func (p *play) note(format string, args ...any) { fmt.Fprintf(&p.text, "\n"+format, args...) }
+
+// String is all that was found.
+func (p *play) String() string { return p.text.String() }
+
+// gather lets one half of the crowd come.
+func (p *play) gather(kind crowd.Kind, from string) *crowd.Crowd {
+	p.tb.Helper()
+	before, begin, n := p.memory(), time.Now(), p.size[kind]
+	c := crowd.Start(p.tb, crowd.Config{Kind: kind, Size: n, Servers: p.servers, Election: planner, From: from})
+	p.await(c, func(r crowd.Report) bool { return r.Present })
+	took := time.Since(begin)
+	<-time.After(time.Second) // those that have asked stand in line
+	p.note("%d %s: there after %v, each with %v", n, kind, took.Round(time.Millisecond), p.memory().minus(before).per(n))
+	return c
+}
+
+// await reads reports until one is as wanted.
+func (p *play) await(c *crowd.Crowd, want func(crowd.Report) bool) crowd.Report {
+	p.tb.Helper()
+	deadline := time.After(2 * time.Minute)
+	for {
+		select {
+		case r, ok := <-c.Reports:
+			if !ok || r.Failure != "" {
+				p.tb.Fatalf("the crowd: %s", r.Failure)
+			}
+			if want(r) {
+				return r
+			}
+		case <-deadline:
+			p.tb.Fatal("the crowd does not do what it should")
+		}
+	}
+}
+
+// settle waits until the store was told all that it is told after a change, and returns its calls since the last time.
+func (p *play) settle() (all proxy.Calls) {
+	for {
+		<-time.After(500 * time.Millisecond)
+		calls := p.calls()
+		all = all.Plus(calls)
+		if calls.Total() == calls["RunQuery"] {
+			return all
+		}
+	}
+}
+
+// idle waits.
+func (p *play) idle(d time.Duration) {
+	p.tb.Helper()
+	<-time.After(d)
+	calls := p.calls()
+	p.note("%v in which nothing happens: %v", d, calls)
+	looks := int(d/time.Second)/10 + 1 // of each relay, four a minute
+	if calls.Total() > calls["RunQuery"] || calls["RunQuery"] > len(p.servers)*looks {
+		p.tb.Errorf("in %v in which nothing happens the store is called: %v", d, calls)
+	}
+}
+
+// allow says what so many takeovers may cost: the leader's own transaction if it releases, and one for each instance. In Firestore a transaction is a
+// read and a commit, and if two instances meet the second reads once more. Once a look at a lease that has run out may come before those who wait.
+func (p *play) allow(n, own int, calls proxy.Calls) {
+	p.tb.Helper()
+	instances := len(p.servers)
+	if max(calls["Update"], calls["Commit"]) > n*(own+instances)+1 || calls["BatchGetDocuments"] > n*(own+2*instances)+1 {
+		p.tb.Errorf("%d takeovers cost %v", n, calls)
+	}
+}
+
+// releases lets the leader release, so many times.
+func (p *play) releases(n int) {
+	p.tb.Helper()
+	took := delays{}
+	var calls proxy.Calls
+	for range n {
+		begin := boottime.Now()
+		if _, err := p.clients[0].Release(p.tb.Context(), p.leader); err != nil {
+			p.tb.Fatal(err)
+		}
+		released := change{asked: begin, answered: boottime.Now()}
+		grant, heard := p.takeover()
+		took.add("queue", released, grant.At)
+		took.add("stream", released, heard.First)
+		took.add("last", released, heard.Last)
+		calls = calls.Plus(p.settle())
+	}
+	p.allow(n, 1, calls)
+	p.note("%d releases, until the next leads, and until the first and the last of the watchers have heard of it; %v%v", n, calls, took)
+}
+
+// deaths lets the leader die, so many times.
+func (p *play) deaths(n int) {
+	p.tb.Helper()
+	const lease = 3 * time.Second
+	_, err := p.clients[0].Configure(p.tb.Context(), leadership.ConfigureRequest{Election: planner, ConfigureCommand: leadership.ConfigureCommand{
+		Config: leadership.Config{LeaseDuration: lease},
+	}})
+	if err == nil {
+		_, err = p.clients[0].Release(p.tb.Context(), p.leader)
+	}
+	if err != nil {
+		p.tb.Fatal(err)
+	}
+	mortal, _ := p.takeover()
+	p.settle()
+	var next, last []time.Duration
+	var calls proxy.Calls
+	for range n {
+		end := mortal.At + lease
+		grant, heard := p.takeover()
+		next, last = append(next, grant.At-end), append(last, heard.Last-end)
+		calls = calls.Plus(p.settle())
+		mortal = grant
+	}
+	p.allow(n, 0, calls)
+	p.note("%d deaths: the next leads after the end of the lease by %s, the last of the watchers has heard of it by %s; %v", n, distribution(next), distribution(last), calls)
+}
+
+// takeover waits until another leads, and all have heard of it.
+func (p *play) takeover() (*crowd.Grant, *crowd.Heard) {
+	p.tb.Helper()
+	grant := p.await(p.waiters, func(r crowd.Report) bool { return r.Grant != nil }).Grant
+	heard := p.await(p.watchers, func(r crowd.Report) bool { return r.Heard != nil && r.Heard.Revision == grant.Revision }).Heard
+	key, err := leadership.ParseKey(grant.Key)
+	if err != nil {
+		p.tb.Fatal(err)
+	}
+	p.leader = leadership.LeaseRequest{Election: planner, CandidateID: grant.CandidateID, Key: key, Token: grant.Token}
+	return grant, heard
+}

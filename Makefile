@@ -16,8 +16,9 @@ race: export CGO_ENABLED := 1
 
 PKG      ?= ./...
 FUZZTIME ?= 30s
+CROWD    ?= 10000
 
-.PHONY: help run build test check race bench fuzz emulators generate
+.PHONY: help run build test check race bench load fuzz emulators generate
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +47,9 @@ race: ## run all tests under the race detector
 
 bench: ## measure every store: grant+release and renewals at 1, 64 and 512 callers
 	$(WITH_EMULATORS) go test -run '^$$' -bench . -timeout 30m ./store/...
+
+load: ## ten thousand who wait and as many who watch: what it costs, and how long it takes (CROWD=10000)
+	$(WITH_EMULATORS) go test -v -timeout 30m -run 'ACrowd|AnIdle|AnInstance|AChange' ./test -crowd $(CROWD)
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@test/fuzz.sh $(FUZZTIME)

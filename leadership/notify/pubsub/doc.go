@@ -55,18 +55,18 @@
 //
 // A process that is suspended, or gets no CPU, notices nothing meanwhile.
 //
-// A stream that ended is opened again at once, and after failures with growing pauses of up to Config.Probe. The service ends streams as a
-// matter of routine, every half hour or so; live(false) and live(true) follow each other within moments then. The subscription stays meanwhile,
-// so what was published is heard afterwards. A message that was on its way when the stream broke comes again after the deadline of its
-// acknowledgement, 10 s, and what follows in the same election waits for it: for so long after a break an event may be late although hearing
-// is live. What nobody takes for 10 minutes is lost.
+// A stream that ended is opened again at once, and after failures with growing pauses of up to Config.Probe, each time on a new subscription; the
+// one before is deleted. On the old one a message that was on its way when the stream broke would come again after the deadline of its
+// acknowledgement, 10 s, or later, and what follows in the same election would wait for it although hearing is live. What was announced
+// meanwhile is not heard: live(true) makes all who listen look into the store. The service ends streams as a matter of routine, every half
+// hour or so; live(false) and live(true) follow each other within moments then.
 //
 // The library's Subscriber is not used either: it opens streams again by itself for ever and tells nobody, it hears in order only once
 // the server has said that there is an order, and it ends when all callbacks have.
 //
 // # Subscriptions
 //
-// A subscription is created when Run begins, and deleted when it ends. One whose instance was killed is a stray: it carries the label
+// A subscription is created when hearing begins, and deleted when it has ended. One whose instance was killed is a stray: it carries the label
 // regent=instance and, as regent-heartbeat, the time at which its instance last said that it lives (each half hour); Sweep deletes those that have
 // been silent for two hours, and Pub/Sub itself those that nobody has used for a day. That time is a wall clock's, and decides nothing else. An
 // instance whose subscription was swept by mistake makes a new one.

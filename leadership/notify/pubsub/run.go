@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -23,7 +24,8 @@ import (
 // Run ends within 3 s of ctx: it stops hearing and deletes the subscription. Its error is that this could not be done; Pub/Sub then deletes the
 // subscription after a day.
 func (b *Bus) Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error {
-	h := &hearing{Bus: b, subscription: b.newSubscription(), hear: hear, tell: live}
+	h := &hearing{Bus: b, hear: hear, tell: live}
+	h.name.Store(new(b.newSubscription()))
 	var tending sync.WaitGroup
 	tending.Go(func() { h.tend(ctx) })
 	for failures := 0; ctx.Err() == nil; failures++ {
@@ -41,9 +43,10 @@ func (b *Bus) Run(ctx context.Context, hear func(leadership.Event), live func(bo
 // hearing is one Run.
 type hearing struct {
 	*Bus
-	subscription string
-	hear         func(leadership.Event)
-	tell         func(live bool)
+	name     atomic.Pointer[string] // of the subscription
+	forsaken []string               // subscriptions of before, to be deleted
+	hear     func(leadership.Event)
+	tell     func(live bool)
 
 	since     time.Time  // when live began; zero while deaf
 	cause     codes.Code // of being deaf, as it was last logged
@@ -57,7 +60,7 @@ func (h *hearing) lasted() bool { return !h.since.IsZero() && time.Since(h.since
 // live says that hearing has begun.
 func (h *hearing) live(ctx context.Context) {
 	h.since, h.cause = time.Now(), codes.OK
-	h.log.LogAttrs(ctx, slog.LevelInfo, "events are heard", slog.String("topic", h.topic), slog.String("subscription", h.subscription))
+	h.log.LogAttrs(ctx, slog.LevelInfo, "events are heard", slog.String("topic", h.topic), slog.String("subscription", h.subscription()))
 	h.tell(true)
 }
 
@@ -70,7 +73,17 @@ func (h *hearing) deaf(ctx context.Context, err error) {
 	if !h.since.IsZero() {
 		h.since = time.Time{}
 		h.tell(false)
+		h.forsake()
 	}
+}
+
+func (h *hearing) subscription() string { return *h.name.Load() }
+
+// forsake leaves a subscription whose stream has broken for another one. What was on its way comes again after the deadline of its
+// acknowledgement only, and holds up what follows in its election; who listens looks into the store at live(true), and so misses nothing.
+func (h *hearing) forsake() {
+	h.forsaken = append(h.forsaken, h.subscription())
+	h.name.Store(new(h.newSubscription()))
 }
 
 // pause waits before the next try.

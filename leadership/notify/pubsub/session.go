@@ -67,8 +67,8 @@ func (s *session) open(ctx context.Context) (pubsubpb.Subscriber_StreamingPullCl
 		return nil, err
 	}
 	err = stream.Send(&pubsubpb.StreamingPullRequest{
-		Subscription:             s.subscription,
-		ClientId:                 s.subscription,
+		Subscription:             s.subscription(),
+		ClientId:                 s.subscription(),
 		StreamAckDeadlineSeconds: int32(ackDeadline / time.Second),
 		MaxOutstandingMessages:   maxUnacked,
 		MaxOutstandingBytes:      maxUnackedSize,
@@ -156,7 +156,7 @@ func (s *session) sendAcks(ctx context.Context, ids []string) {
 	ctx, cancel := context.WithTimeout(ctx, s.probeTimeout())
 	defer cancel()
 	// An error is not looked at: a probe finds whatever is behind it.
-	_ = s.client.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: s.subscription, AckIds: ids})
+	_ = s.client.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: s.subscription(), AckIds: ids})
 }
 
 // settle is for how long a stream must not have been refused to count as open: the service says nothing while there is nothing to say.

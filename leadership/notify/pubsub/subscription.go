@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,6 +39,7 @@ func labels() map[string]string {
 func (h *hearing) subscribe(ctx context.Context, client *apiv1.SubscriptionAdminClient) error {
 	ctx, cancel := context.WithTimeout(ctx, subscribeTimeout)
 	defer cancel()
+	h.removeForsaken(ctx, client)
 	err := h.create(ctx, client)
 	if status.Code(err) != codes.AlreadyExists {
 		return err
@@ -45,7 +47,7 @@ func (h *hearing) subscribe(ctx context.Context, client *apiv1.SubscriptionAdmin
 	if err = h.look(ctx, client); !errors.Is(err, errOrphaned) {
 		return err
 	}
-	if err := remove(ctx, client, h.subscription); err != nil {
+	if err := remove(ctx, client, h.subscription()); err != nil {
 		return err
 	}
 	return h.create(ctx, client)
@@ -53,7 +55,7 @@ func (h *hearing) subscribe(ctx context.Context, client *apiv1.SubscriptionAdmin
 
 func (h *hearing) create(ctx context.Context, client *apiv1.SubscriptionAdminClient) error {
 	_, err := client.CreateSubscription(ctx, &pubsubpb.Subscription{
-		Name:                     h.subscription,
+		Name:                     h.subscription(),
 		Topic:                    h.topic,
 		Labels:                   labels(),
 		EnableMessageOrdering:    true,
@@ -70,7 +72,7 @@ var errOrphaned = errors.New("its topic was deleted")
 func (h *hearing) look(ctx context.Context, client *apiv1.SubscriptionAdminClient) error {
 	ctx, cancel := context.WithTimeout(ctx, h.probeTimeout())
 	defer cancel()
-	s, err := client.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: h.subscription})
+	s, err := client.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: h.subscription()})
 	if err != nil {
 		return err
 	}
@@ -78,6 +80,11 @@ func (h *hearing) look(ctx context.Context, client *apiv1.SubscriptionAdminClien
 		return errOrphaned
 	}
 	return nil
+}
+
+// removeForsaken deletes the subscriptions of before. One that cannot be deleted is tried again next time, and is a stray after that.
+func (h *hearing) removeForsaken(ctx context.Context, client *apiv1.SubscriptionAdminClient) {
+	h.forsaken = slices.DeleteFunc(h.forsaken, func(name string) bool { return remove(ctx, client, name) == nil })
 }
 
 // remove deletes a subscription. That there is none is no error.
@@ -96,10 +103,11 @@ func (h *hearing) unsubscribe(ctx context.Context) error {
 	client, err := h.subscriber(ctx)
 	if err == nil {
 		defer client.Close()
-		err = remove(ctx, client, h.subscription)
+		h.removeForsaken(ctx, client)
+		err = remove(ctx, client, h.subscription())
 	}
 	if err != nil {
-		return fmt.Errorf("pubsub: delete %s, which goes by itself after a day: %w", h.subscription, withContext(ctx, err))
+		return fmt.Errorf("pubsub: delete %s, which goes by itself after a day: %w", h.subscription(), withContext(ctx, err))
 	}
 	return nil
 }
@@ -114,7 +122,7 @@ func (h *hearing) beat(ctx context.Context) error {
 	}
 	defer client.Close()
 	_, err = client.UpdateSubscription(ctx, &pubsubpb.UpdateSubscriptionRequest{
-		Subscription: &pubsubpb.Subscription{Name: h.subscription, Labels: labels()},
+		Subscription: &pubsubpb.Subscription{Name: h.subscription(), Labels: labels()},
 		UpdateMask:   &fieldmaskpb.FieldMask{Paths: []string{"labels"}},
 	})
 	if status.Code(err) == codes.NotFound {

@@ -74,7 +74,7 @@ func (h *hearing) tend(ctx context.Context) {
 		}
 		if err := h.beat(ctx); err != nil && ctx.Err() == nil {
 			h.log.LogAttrs(ctx, slog.LevelWarn, "the subscription's heartbeat is not renewed",
-				slog.String("subscription", h.subscription), slog.Any("cause", err))
+				slog.String("subscription", h.subscription()), slog.Any("cause", err))
 		}
 	}
 }

@@ -154,7 +154,7 @@ func (m *scene) live(ctx context.Context, l life) {
 	}
 	env, patience := m.in.env, time.Duration(rand.IntN(100))*time.Millisecond
 	if l.point != "" {
-		env, patience = append(env[:len(env):len(env)], fmt.Sprintf("REGENT_FAILPOINT=%s:%d", l.point, l.hit)), 6*time.Second
+		env, patience = append(env[:len(env):len(env)], fmt.Sprintf("REGENT_FAILPOINT=%s:%d", l.point, l.hit)), 8*time.Second
 	}
 	s := start(m.t, invoke(m.t, mortal, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, m.in.args...)...))
 	m.enter(s)

@@ -5,8 +5,8 @@ import "sync"
 // bell wakes all who wait for it, at once. Its zero value is ready.
 type bell struct{ rung chan struct{} }
 
-// wait returns what is closed when the bell rings the next time. Before it looks for what it wants to hear of, under the same mutex, whoever waits
-// calls it: then it misses nothing.
+// wait returns what is closed when the bell rings the next time. Who calls it while the mutex is held under which it has found nothing misses
+// nothing.
 func (b *bell) wait() <-chan struct{} {
 	if b.rung == nil {
 		b.rung = make(chan struct{})

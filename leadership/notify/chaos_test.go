@@ -336,7 +336,7 @@ func followInChaos(t *testing.T, lossless bool) {
 		return all
 	}, func(c *chaos, all []*witness) {
 		for n, o := range all {
-			c.t.Logf("witness %d of %q has read %d feeds, %d of them too slowly, and can go on from %d places", n, o.prefix, o.fed, o.slow, len(o.places))
+			c.t.Logf("witness %d of %q has read %d feeds, %d too slowly, and can go on from %d places", n, o.prefix, o.fed, o.slow, len(o.places))
 			for range 20 {
 				c.completes(c.any(), o.prefix, o.places[rand.N(len(o.places))])
 			}

@@ -24,7 +24,8 @@ func ParseCursor(text string) (Cursor, error) {
 	if c := newCursor(at); err == nil && !c.IsZero() && c.String() == text {
 		return c, nil
 	}
-	return Cursor{}, errors.New("a cursor is what a stream of all elections gave as the id of an event; leave it out to begin with how things are")
+	return Cursor{}, errors.New(
+		"a cursor is what a stream of all elections gave as the id of an event; leave it out to begin with how things are")
 }
 
 // After says whether the cursor lies after the instant.

@@ -23,6 +23,7 @@
 //	it does not                          one read; if it is not in the history, 10 at most, less and less often, and it is forgotten
 //	the hub becomes live                 one read for each election that is watched, and one of all if there are feeds
 //	the hub is not live                  the same, each Config.Poll
+//	the store fails                      one read a second for each election that is watched, and one of all each Config.Poll
 //	feeds begin                          one read of all; one more if the cursor lies further back than what is in memory
 //	an election is heard of, with feeds  one read of all for its first event, unless that is its first ever
 //	feeds, and there was news            one read of all within a minute
@@ -39,8 +40,8 @@
 // newer than what it has seen of an election.
 //
 // What lets a Feed say so is the mark of the journal that all feeds read. A look into the history at the store's time N finds everything that
-// was committed before N, but for the difference between the clocks of the store's servers. So the mark moves on to N-5s, and stands beside each
-// event that is entered from then on.
+// was committed before N, but for the difference between the clocks of the store's servers. So the mark moves on to N-5s, and stands beside
+// each event that is entered from then on.
 //
 //	            from                     mark       N
 //	------------|------------------------|----------|----> the store's time

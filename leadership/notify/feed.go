@@ -9,7 +9,8 @@ import (
 	"regent/leadership"
 )
 
-// ErrSlow ends a feed that is read too slowly: what it should have returned next is no longer in memory. Another feed resumes from its cursor.
+// ErrSlow ends a feed that is read too slowly: what it should have returned next is no longer in memory. Another feed goes on from its cursor,
+// if that does not lie too far back by then.
 var ErrSlow = errors.New("the feed was read too slowly")
 
 // Item is one event of a feed, and the cursor to resume from once it was passed on.
@@ -29,8 +30,8 @@ type Feed struct {
 }
 
 // Feed returns a feed of what comes after the cursor or, with the zero Cursor, of all that is committed once it has returned, to be closed by
-// its owner. It waits for the store, and for Run. Errors: HistoryCompacted if the cursor lies too far back, and then it helps to begin with how
-// things are; the store's; ctx's; the cause that the Hub was closed with.
+// its owner. It waits for the store, and for Run. Errors: HistoryCompacted if the cursor lies too far back, and then it helps to begin with
+// how things are; the store's; ctx's; the cause that the Hub was closed with.
 func (h *Hub) Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error) {
 	f := &Feed{journal: h.journal, prefix: prefix, cursor: after}
 	f.journal.join(f)
@@ -41,9 +42,9 @@ func (h *Hub) Feed(ctx context.Context, prefix string, after Cursor) (*Feed, err
 	return f, nil
 }
 
-// Next waits until there is something new, and returns it, or the first part of it. Errors: ctx's; the cause that the Hub was closed with; ErrSlow;
-// HistoryCompacted if so much has happened at once that nobody can tell all of it. But for ctx's, no other call helps: resume with another
-// feed.
+// Next waits until there is something new, and returns it, or the first part of much. Errors: ctx's; the cause that the Hub was closed with;
+// ErrSlow; HistoryCompacted if so much has happened at once that nobody can tell all of it. But for ctx's, no other call helps: resume with
+// another feed.
 func (f *Feed) Next(ctx context.Context) ([]Item, error) {
 	for {
 		if err := f.journal.hub.over(ctx); err != nil {

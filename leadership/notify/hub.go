@@ -75,8 +75,8 @@ func (h *Hub) Live() bool {
 	return h.live
 }
 
-// SetLive says whether the hub is told of every event from now on. All who listen are woken, whenever it is called. When it says so, the history
-// is looked into, for something may have happened before; else within Config.Poll, and then again and again.
+// SetLive says whether the hub is told of every event from now on. All who listen are woken, whenever it is called. When it is, the history is
+// looked into, for something may have happened before; when it is not, each Config.Poll.
 func (h *Hub) SetLive(live bool) {
 	h.doubt(live)
 	h.journal.doubt()
@@ -100,7 +100,8 @@ func (h *Hub) wake(t *topic) {
 	h.mu.ring(&t.news)
 }
 
-// Run keeps what the feeds stand on, until ctx ends or the hub is closed. It is called once. Without it feeds come to a halt, and nothing else.
+// Run keeps what the feeds stand on, until ctx ends or the hub is closed. It is called once. Without it feeds come to a halt, and nothing
+// else.
 func (h *Hub) Run(ctx context.Context) { h.journal.run(ctx) }
 
 // Close ends all watches and feeds with the cause, now and later. To do it again changes nothing.
@@ -112,8 +113,8 @@ func (h *Hub) Done() <-chan struct{} { return h.life.Done() }
 // Cause is what Close was given; nil before.
 func (h *Hub) Cause() error { return context.Cause(h.life) }
 
-// Current says whether it is known without a look that nothing has come after that revision of the election: somebody watches it, and has come
-// to just that one.
+// Current says whether it is known without a look that nothing has come after that revision of the election: somebody watches it, and has
+// come to just that one.
 func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -109,8 +109,7 @@ func (j *journal) look(ctx context.Context, v *volume) {
 	switch {
 	case err == nil:
 		v.take(recent, at, began)
-	case ctx.Err() != nil: // and run ends too
-		v.stale = true
+	case ctx.Err() != nil: // and so run ends
 	case v.window == nil, errors.Is(err, leadership.HistoryCompacted):
 		v.fail(err)
 		j.drop(v)

@@ -42,6 +42,9 @@ func (l *look) share(ctx context.Context, h *Hub) ([]leadership.Event, error) {
 	return l.events, l.err
 }
 
+// retry is how long an election is not looked for after the store has failed, however many want it.
+const retry = time.Second
+
 // carryOut reads the history. If whoever asks goes meanwhile, nothing is found, and another of those who want it has to look.
 func (l *look) carryOut(ctx context.Context, h *Hub) {
 	began, all := time.Now(), false
@@ -68,6 +71,9 @@ func (l *look) end(h *Hub, began time.Time, all bool) {
 	current := t.looks[l.after] == l
 	if current {
 		delete(t.looks, l.after)
+	}
+	if l.err != nil && !errors.Is(l.err, leadership.HistoryCompacted) {
+		t.pause, t.err = time.Now().Add(retry), l.err
 	}
 	if t.learn(l.after, l.events, all && current, began) {
 		h.wake(t)

@@ -2,8 +2,8 @@ package notify
 
 import "time"
 
-// rumour is how it stands with an event that was heard and that the history does not have, or not yet: on an emulator it may be there a moment
-// later. If somebody has made it up, it never is.
+// rumour is how it stands with an event that was heard and that the history does not have, or not yet: on an emulator it may be there a
+// moment later. If somebody has made it up, it never is.
 type rumour struct {
 	due   time.Time // when to look for it
 	tries int       // looks that have not found it

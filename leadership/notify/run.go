@@ -2,8 +2,8 @@ package notify
 
 import "regent/leadership"
 
-// run is some events of one election, in order and without a gap, at most maxRun. What stands in it is never changed, so that parts of it may be
-// passed on.
+// run is some events of one election, in order and without a gap, at most maxRun. What stands in it is never changed, so that parts of it may
+// be passed on.
 type run []leadership.Event
 
 // maxRun is how many events of one election are kept in memory while somebody listens to it: as many as a watch may come late, without a look

@@ -24,6 +24,8 @@ type topic struct {
 	end    leadership.Revision
 	looked time.Time // when that look began; zero if nobody has looked
 	synced bool
+	pause  time.Time // and no look before that, for the last one has failed
+	err    error     // like this
 }
 
 func newTopic(e leadership.Election) *topic {

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -14,8 +15,8 @@ type Watch struct {
 	after leadership.Revision
 }
 
-// Watch returns a watch on what comes after the revision, 0 for all, to be closed by its owner. The election need not exist yet, nor have come
-// to the revision.
+// Watch returns a watch on what comes after the revision, 0 for all, to be closed by its owner. The election need not exist yet, nor have
+// come to the revision.
 func (h *Hub) Watch(e leadership.Election, after leadership.Revision) *Watch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,15 +39,15 @@ func (w *Watch) After() leadership.Revision { return w.after }
 // Ready returns what there is after what was returned before, maybe nothing, without waiting for more than the history. It is otherwise as
 // Next.
 func (w *Watch) Ready(ctx context.Context) ([]leadership.Event, error) {
-	events, _, err := w.ready(ctx)
-	return events, err
+	events, again, err := w.ready(ctx)
+	return events, cmp.Or(err, again.err)
 }
 
 // Next waits until there are events after those that were returned before, and returns them, at least one. They are shared, and not to be
 // changed.
 //
 // Errors: ctx's; the cause that the Hub was closed with; HistoryCompacted if what follows is no longer kept; those of the store. After an
-// error Next may be called again, and nothing is lost; while the store is away it fails each time, so do not ask at once.
+// error Next may be called again, and nothing is lost; while the store is away it fails once a second.
 func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
 	for {
 		events, again, err := w.ready(ctx)
@@ -78,10 +79,12 @@ func (w *Watch) ready(ctx context.Context) (events []leadership.Event, again rec
 	return events, again, err
 }
 
-// recheck is when to look again: when there is news, and at the latest when it is due; never, if that is zero.
+// recheck is when to look again: when there is news, and at the latest when it is due; never, if that is zero. err is why it is not yet due,
+// if it would be.
 type recheck struct {
 	news <-chan struct{}
 	due  time.Time
+	err  error
 }
 
 // glance returns what is in memory or, if that is nothing, when to look again; if that is now, also the look into the history to wait for.
@@ -94,7 +97,12 @@ func (w *Watch) glance() (events []leadership.Event, again recheck, l *look) {
 	}
 	again.news = t.news.wait()
 	from, due := t.next(w.after, h.live, h.poll)
-	if again.due = due; !due.IsZero() && !due.After(time.Now()) {
+	again.due = due
+	switch now := time.Now(); {
+	case due.IsZero() || due.After(now):
+	case t.pause.After(now):
+		again.due, again.err = t.pause, t.err
+	default:
 		l = t.look(from)
 	}
 	return nil, again, l

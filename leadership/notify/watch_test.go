@@ -414,6 +414,44 @@ func TestAnErrorOfTheStoreIsPassedOnAndNothingIsLost(t *testing.T) {
 	})
 }
 
+func TestAStoreThatIsAwayIsAskedOnceInASecondHoweverManyWatch(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.hub(true)
+		h.set(away, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		for n := range 100 {
+			watch := h.Watch(jobs, leadership.Revision(n%3))
+			t.Cleanup(watch.Close)
+			go func() {
+				for ctx.Err() == nil { // and does not wait
+					watch.Next(ctx)
+				}
+			}()
+		}
+		time.Sleep(5500 * time.Millisecond)
+		if events, _, _ := h.reads(); events > 3*6 {
+			t.Errorf("the history was read %d times in 6 s, from 3 revisions on", events)
+		}
+		late := h.Watch(jobs, 0)
+		defer late.Close()
+		if _, err := late.Ready(t.Context()); !errors.Is(err, errStore) {
+			t.Errorf("who comes meanwhile got %v, want the store's error", err)
+		}
+		if events, _, _ := h.reads(); events > 0 {
+			t.Errorf("who comes meanwhile has the history read %d times", events)
+		}
+		h.set(nil, nil)
+		w.change(jobs, 1)
+		time.Sleep(time.Second)
+		if events, err := late.Ready(t.Context()); err != nil || len(events) != 1 {
+			t.Errorf("once the store is there came %v, %v; want one event", events, err)
+		}
+		<-ctx.Done()
+		synctest.Wait()
+	})
+}
+
 func TestWhoeverGivesUpALookLeavesItToTheOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(true)

@@ -25,8 +25,8 @@ type window struct {
 	size    int                                         // how many entries there are at most, but for those that widen adds
 }
 
-// maxEntries is how many events of all elections are kept in memory. It is well above leadership.MaxRecent, so that whoever resumes from as far
-// back as possible has time to read.
+// maxEntries is how many events of all elections are kept in memory. It is well above leadership.MaxRecent, so that whoever resumes from as
+// far back as possible has time to read.
 const maxEntries = 16 << 10
 
 // newWindow returns a window of that size on what is committed after the instant.
@@ -81,8 +81,8 @@ func (w *window) take(events []leadership.Event, mark time.Time) {
 	}
 }
 
-// widen takes all events that were committed after from, an instant before that of the window, and some before that, and lets it reach back to
-// there. It returns by how much the numbers of the entries have risen that were there before.
+// widen lets the window reach back to an instant before its own. It takes all events that were committed after that, and some from before. It
+// returns by how much the numbers of those entries have risen that were there already.
 func (w *window) widen(events []leadership.Event, from, mark time.Time) (risen int) {
 	w.take(events, mark)
 	older := w.older(events)

@@ -20,7 +20,8 @@ import (
 var arrows = []arrow{
 	{"regent/leadership", nil, "the domain stands on nothing"},
 	{"regent/httpapi/wire", []string{"regent/leadership"}, "the wire is shared by server and SDK, and must burden neither"},
-	{"regent/leadership/client", []string{"regent/leadership", "regent/httpapi/wire", "golang.org/x/sys/..."}, "the SDK brings its users no cloud and no router"},
+	{"regent/leadership/client", []string{"regent/leadership", "regent/leadership/boottime", "regent/httpapi/wire"}, "the SDK brings its users no cloud and no router"},
+	{"regent/leadership/client/clienttest", []string{"regent/leadership/...", "regent/httpapi", "regent/store/memory"}, "a server for users' tests, whole and in memory"},
 	{"regent/leadership/boottime", []string{"golang.org/x/sys/..."}, "a clock knows nothing"},
 	{"regent/leadership/failpoint", nil, "a failpoint knows nothing"},
 	{"regent/leadership/notify", []string{"regent/leadership"}, "the hub knows the domain, never who carries its events"},
@@ -57,6 +58,8 @@ var onlyTests = map[string]string{
 	"regent/store/storetest": "",
 	"regent/httpapi/apitest": "",
 	"regent/emulators":       "regent/cmd/emulators",
+
+	"regent/leadership/client/clienttest": "",
 }
 
 type pkg struct {

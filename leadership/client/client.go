@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"regent/leadership/boottime"
 )
 
 // Config says which server to call, and how.
@@ -21,6 +24,13 @@ type Config struct {
 	// Silence is for how long the connection of a Watch may bring nothing, not even a ping, before another one is made: 45 s if it is zero. A
 	// server pings every 15 s.
 	Silence time.Duration
+	// Candidate is who campaigns, for Run, Campaign and TryAcquire.
+	Candidate Candidate
+	// Log is told, in a line each, when a lease is granted, cannot be renewed, is renewed again, and is over, and why. Nil is slog.Default.
+	Log *slog.Logger
+	// Clock is what deadlines are counted by: one that nobody sets, that never goes back, and that runs while the machine is suspended. Nil is
+	// boottime.Now. A test in a synctest bubble gives the bubble's time; see package clienttest.
+	Clock func() time.Duration
 }
 
 // Client calls one server. All methods may be called at the same time.
@@ -29,6 +39,11 @@ type Client struct {
 	http    http.Client
 	limit   time.Duration // of a call, beside the wait that it asks for; 0 for none
 	silence time.Duration // of a stream
+
+	candidate Candidate
+	id        *identity // if the candidate has none
+	log       *slog.Logger
+	clock     func() time.Duration
 }
 
 const (
@@ -42,9 +57,18 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	client := &Client{server: server, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence)}
+	client := &Client{
+		server: server, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence),
+		candidate: c.Candidate, id: &identity{}, log: cmp.Or(c.Log, slog.Default()), clock: c.Clock,
+	}
+	if client.clock == nil {
+		client.clock = boottime.Now
+	}
 	if c.HTTP != nil {
 		client.http, client.limit = *c.HTTP, 0
+	}
+	if client.http.Transport == nil {
+		client.http.Transport = newTransport()
 	}
 	client.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return client, nil

@@ -62,11 +62,15 @@ func (c *Client) open(ctx context.Context, k call) (*stream, error) {
 // refused tells what may pass from what will not. What is no stream though it is a success comes from a network that wants to be logged
 // in to, or from a platform that is starting.
 func refused(status int, err error) error {
-	switch {
-	case status < 300, status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooManyRequests:
+	if status < 300 || passing(status) {
 		return err
 	}
 	return lasting{err}
+}
+
+// passing says whether a status may be another one before long.
+func passing(status int) bool {
+	return status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests
 }
 
 // next waits for the next event. Whatever line comes shows that the server is there; a part of one does not.

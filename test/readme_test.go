@@ -46,18 +46,49 @@ func TestTheReadmeSessionsWorkAsPrinted(t *testing.T) {
 	compareSession(t, session, string(out))
 }
 
+// The README's programs are run as they stand, but for where the server is.
+func TestTheReadmeProgramsRun(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil, "--store", "memory:", "--dev")
+	programs := readBlocks(t, "../README.md", "go")
+	if len(programs) == 0 {
+		t.Fatal("the README has no program")
+	}
+	for i, program := range programs {
+		name := filepath.Join(t.TempDir(), "main.go")
+		if err := os.WriteFile(name, []byte(strings.ReplaceAll(program, "http://127.0.0.1:8080", s.URL)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(within(t, 5*time.Minute), "go", "run", name)
+		cmd.Env = environ()
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "page 3, written with token 1") {
+			t.Errorf("program %d: %v\n%s", i+1, err, out)
+		}
+	}
+}
+
+// readBlocks reads what stands on a page in one language.
+func readBlocks(t *testing.T, name, language string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		blocks = append(blocks, block[1])
+	}
+	return blocks
+}
+
 // command is a line that a reader types, and what the page says it prints.
 type command struct{ typed, printed string }
 
 // readSession reads the commands of all console blocks, in their order.
 func readSession(t *testing.T, name string) (session []command) {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		for line := range strings.Lines(block[1]) {
+	for _, block := range readBlocks(t, name, "console") {
+		for line := range strings.Lines(block) {
 			if typed, ok := strings.CutPrefix(line, "$ "); ok {
 				session = append(session, command{typed: strings.TrimSpace(typed)})
 			} else if n := len(session); n > 0 {

@@ -170,7 +170,7 @@ func (k *campaigner) abandon(ctx context.Context) {
 // no error.
 func (l *Lease) Resign(ctx context.Context) error {
 	l.mu.Lock()
-	l.end(l.because(ErrResigned))
+	l.finish(l.because(ErrResigned, nil))
 	lost := errors.Is(l.over, ErrLost)
 	l.mu.Unlock()
 	<-l.kept
@@ -182,7 +182,7 @@ func (l *Lease) Resign(ctx context.Context) error {
 		l.client.logOf(l).Info("resigned")
 		return nil
 	}
-	return l.because(err)
+	return l.because(err, nil)
 }
 
 // identity is a candidate's id, once it is drawn.

@@ -66,18 +66,23 @@ const metadataTimeout = time.Second
 // or of the job's execution and task, a part of the instance's id, as far as the platform's metadata server tells it within a second,
 // and 64 random bits. Elsewhere the name of the host comes before these. Each call draws another one.
 func DefaultCandidateID(ctx context.Context) leadership.CandidateID {
-	parts := []string{hostName(), randomText()}
-	if name := platformName(os.Getenv); name != "" {
-		parts = []string{name, instanceID(ctx, http.DefaultTransport, os.Getenv), randomText()}
+	transport := &http.Transport{DisableKeepAlives: true} // and no proxy
+	return drawCandidateID(ctx, os.Getenv, transport)
+}
+
+func drawCandidateID(ctx context.Context, env func(string) string, transport http.RoundTripper) leadership.CandidateID {
+	if name := platformName(env); name != "" {
+		return joinCandidateID(name, instanceID(ctx, env, transport), randomText())
 	}
-	return candidateID(parts)
+	host, _ := os.Hostname()
+	return joinCandidateID(host, randomText())
 }
 
 // maxPart keeps three parts and what joins them within a candidate's id.
 const maxPart = 40
 
-// candidateID joins what is left of the parts after all that may not stand in an id was replaced.
-func candidateID(parts []string) leadership.CandidateID {
+// joinCandidateID joins what there is of the parts, and replaces what may not stand in an id.
+func joinCandidateID(parts ...string) leadership.CandidateID {
 	var kept []string
 	for _, p := range parts {
 		p = strings.Map(func(r rune) rune {
@@ -91,11 +96,6 @@ func candidateID(parts []string) leadership.CandidateID {
 		}
 	}
 	return leadership.CandidateID(strings.Join(kept, "."))
-}
-
-func hostName() string {
-	name, _ := os.Hostname()
-	return cmp.Or(name, "agent")
 }
 
 func randomText() string {
@@ -114,7 +114,7 @@ func platformName(env func(string) string) string {
 
 // instanceID asks the platform for the end of the instance's id, which is where two differ; "" if it does not tell. See
 // https://cloud.google.com/run/docs/container-contract#metadata-server.
-func instanceID(ctx context.Context, transport http.RoundTripper, env func(string) string) string {
+func instanceID(ctx context.Context, env func(string) string, transport http.RoundTripper) string {
 	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
 	host := cmp.Or(env("GCE_METADATA_HOST"), "metadata.google.internal")

@@ -9,6 +9,9 @@ import (
 // Through lets a client without one of the caller's call through the transport.
 func (c *Client) Through(transport http.RoundTripper) { c.http.Transport = transport }
 
+// DrawCandidateID is DefaultCandidateID somewhere else.
+var DrawCandidateID = drawCandidateID
+
 // Message is one event of a stream.
 type Message struct{ Name, Data, ID string }
 

@@ -28,7 +28,7 @@ func (l *Lease) keep(next time.Duration) {
 		next = k.renew()
 	}
 	if cause := l.cause(); errors.Is(cause, ErrExpired) || errors.Is(cause, ErrLost) {
-		k.log.Error("no longer leader", "reason", errors.Join(cause, k.failure))
+		k.log.Error("no longer leader", "reason", cause)
 	}
 }
 
@@ -46,9 +46,8 @@ func (l *Lease) napUntil(next time.Duration) bool {
 // keeper is what renews a lease.
 type keeper struct {
 	*Lease
-	log     *slog.Logger
-	pace    pace
-	failure error // of the last try; nil if it was answered
+	log  *slog.Logger
+	pace pace
 }
 
 // renew tries once, and returns when to try next. A try has a part of the time that is left, so that a connection which has gone silent does
@@ -95,17 +94,19 @@ func early(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
 func (k *keeper) lose(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.end(k.because(errors.Join(ErrLost, err)))
-	k.failure = nil
+	k.finish(k.because(ErrLost, err))
 }
 
 // failed notes a try that came to nothing, or to nobody knows what. It says nothing of who leads: the deadline stands.
 func (k *keeper) failed(err error) (next time.Duration) {
-	left := k.Remaining()
-	if k.failure == nil && left > 0 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	first := k.failure == nil
+	k.failure = err
+	left := k.remaining()
+	if first && left > 0 {
 		k.log.Warn("the lease could not be renewed; trying until the deadline", "remaining", left, "reason", err)
 	}
-	k.failure = err
 	return k.client.clock() + max(min(k.pace.after(err), left/4), minRetry)
 }
 

@@ -41,6 +41,7 @@ type Lease struct {
 
 	mu       sync.Mutex
 	deadline time.Duration // on the client's clock; guarded by mu
+	failure  error         // of the last renewal; nil if it was answered; guarded by mu
 	over     error         // why it has ended; nil until then; guarded by mu
 }
 
@@ -86,29 +87,32 @@ func (l *Lease) Remaining() time.Duration {
 // remaining looks at the clock, with the mutex held.
 func (l *Lease) remaining() time.Duration {
 	if l.over == nil && l.ctx.Err() != nil {
-		l.end(context.Cause(l.ctx)) // of the context that it comes from
+		l.finish(context.Cause(l.ctx)) // of the context that it comes from
 	}
 	left := l.deadline - l.client.clock()
 	switch {
 	case l.over != nil:
 		return 0
 	case left <= 0:
-		l.end(l.because(ErrExpired))
+		l.finish(l.because(ErrExpired, l.failure))
 		return 0
 	}
 	return left
 }
 
-// end ends the lease, with the mutex held.
-func (l *Lease) end(cause error) {
+// finish ends the lease, with the mutex held.
+func (l *Lease) finish(cause error) {
 	if l.over == nil {
 		l.over = cause
 		l.cancel(cause)
 	}
 }
 
-// because is an error about this lease.
-func (l *Lease) because(err error) error {
+// because is an error about this lease, and what has led to it, as far as that is known.
+func (l *Lease) because(err, reason error) error {
+	if reason != nil {
+		err = fmt.Errorf("%w: %w", err, reason)
+	}
 	return fmt.Errorf("client: election %q, token %d: %w", l.request.Election, l.request.Token, err)
 }
 
@@ -119,6 +123,9 @@ func (l *Lease) Deadline() time.Duration {
 	defer l.mu.Unlock()
 	return l.deadline
 }
+
+// end is the earliest that the lease can be over in the store: the Deadline, and the margin that was taken off.
+func (l *Lease) end() time.Duration { return l.Deadline() + l.margin }
 
 // Extended has a wake-up after the Deadline has moved. There is one for all moves since the last was taken, and for one taker.
 func (l *Lease) Extended() <-chan struct{} { return l.extended }

@@ -8,17 +8,21 @@ import (
 	"regent/leadership"
 )
 
-// ErrOverran says that the function of a Run was still at work when its lease was over: there may have been two leaders, and only the fencing
-// token stood between them. Give it a shorter way to its end, or a longer Candidate.Margin.
+// ErrOverran says that the function of a Run was still at work when the margin after its deadline was over too, and with it the lease: there may
+// have been two leaders, and only the fencing token stood between them. Give it a shorter way to its end, or a longer Candidate.Margin.
 var ErrOverran = errors.New("the leader's function returned only after its lease was over")
 
-// releaseTimeout is what Run has for giving a lease back.
-const releaseTimeout = 5 * time.Second
+const (
+	// releaseTimeout is what Run has for giving a lease back.
+	releaseTimeout = 5 * time.Second
+	// lateReleaseTimeout is what it has if the lease is over by its own clock: it may have been renewed by a call whose reply was lost.
+	lateReleaseTimeout = time.Second
+)
 
 // Run leads once: it campaigns as Campaign does, calls lead, waits for it to return, and gives the lease back. It never gives it back before.
 //
-// The context of lead ends when the lease does, at its deadline at the latest, and when ctx ends; context.Cause says why, and lead then has to
-// return. Nobody renews any more from that moment, so that a lead which does not return blocks the others only until the lease has run out. Run
+// The context of lead ends at the deadline at the latest, and when ctx ends; context.Cause says why, and lead then has to return, within the
+// Candidate's Margin. Nobody renews any more from that moment, so that a lead which does not return blocks the others only until the lease has run out. Run
 // waits for it even then, and says so in the log and by ErrOverran. If lead panics, so does Run, and the lease is left to run out.
 //
 // Run returns nil if lead returned nil while it led, or after ctx ended. Its errors are Campaign's, lead's, and, joined with it, ErrLost or ErrExpired
@@ -36,11 +40,15 @@ func (c *Client) Run(ctx context.Context, election leadership.Election, lead fun
 	}
 	defer l.cancel(errPanicked) // means nothing to a lease that has ended
 	err = l.watched(lead)
-	late, cause := c.clock() >= l.Deadline(), l.cause()
+	late, cause := c.clock() >= l.end(), l.cause()
 
-	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	timeout := releaseTimeout
+	if errors.Is(cause, ErrExpired) {
+		timeout = lateReleaseTimeout
+	}
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	if err := l.Resign(release); err != nil {
+	if err := l.Resign(release); err != nil && !errors.Is(cause, ErrExpired) {
 		c.logOf(l).Warn("the lease could not be given back; it runs out by itself", "reason", err)
 	}
 	return l.outcome(err, cause, late)
@@ -59,7 +67,7 @@ func (l *Lease) outcome(err, cause error, late bool) error {
 		err = errors.Join(cause, err)
 	}
 	if late {
-		err = errors.Join(l.because(ErrOverran), err)
+		err = errors.Join(l.because(ErrOverran, nil), err)
 	}
 	return err
 }
@@ -72,14 +80,14 @@ func (l *Lease) watched(lead func(context.Context, *Lease) error) error {
 	return lead(l.Context(), l)
 }
 
-// watch waits for the function to return.
+// watch waits for the function to return, until the lease is over.
 func (l *Lease) watch(returned <-chan struct{}) {
 	select {
 	case <-returned:
 		return
 	case <-l.ctx.Done():
 	}
-	for left := l.Deadline() - l.client.clock(); left > 0; left = l.Deadline() - l.client.clock() {
+	for left := l.end() - l.client.clock(); left > 0; left = l.end() - l.client.clock() {
 		timer := time.NewTimer(min(left, maxNap))
 		select {
 		case <-returned:

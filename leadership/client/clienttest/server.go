@@ -3,6 +3,7 @@ package clienttest
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -17,8 +18,11 @@ import (
 
 // Server is a Regent server with no elections in it, until the test ends. All methods may be called at the same time.
 type Server struct {
-	start time.Time // of its clock
-	http  http.Client
+	start     time.Time // of its clock
+	server    http.Server
+	transport http.Transport // of the clients
+	stop      context.CancelFunc
+	running   sync.WaitGroup
 
 	mu    sync.Mutex
 	cut   bool              // guarded by mu
@@ -26,40 +30,57 @@ type Server struct {
 	dials chan net.Conn     // the server's ends
 }
 
-// New starts a server. In a bubble of testing/synctest it is called with the bubble's T.
+// New starts a server that is closed when the test ends. In a bubble of testing/synctest it is called with the bubble's T.
 func New(t testing.TB) *Server {
-	t.Helper()
-	s := &Server{start: time.Now(), links: map[net.Conn]bool{}, dials: make(chan net.Conn)}
-	store := memory.New(memory.Config{})
-	service, err := instance.New(instance.Config{Store: store, Name: "clienttest", Alone: true, Now: s.clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	server := &http.Server{Handler: httpapi.New(httpapi.Config{Service: service})}
-	transport := &http.Transport{DialContext: s.dial}
-	s.http.Transport = transport
-
-	var running sync.WaitGroup
-	running.Go(func() { service.Run(ctx) })
-	running.Go(func() { _ = server.Serve(listener{s.dials, make(chan struct{}), &sync.Once{}}) })
-	t.Cleanup(func() {
-		s.Cut()
-		transport.CloseIdleConnections()
-		cancel()
-		server.Close()
-		running.Wait()
-	})
+	s := Start()
+	t.Cleanup(s.Close)
 	return s
 }
 
-// Client returns a client of the server, with the test's clock.
-func (s *Server) Client(c client.Candidate) *client.Client {
-	cl, err := client.New(client.Config{Server: "http://regent.test", HTTP: &s.http, Candidate: c, Clock: s.clock})
+// Start starts a server where there is no test, such as in an example. Its caller closes it.
+func Start() *Server {
+	s := &Server{start: time.Now(), links: map[net.Conn]bool{}, dials: make(chan net.Conn)}
+	service, err := instance.New(instance.Config{Store: memory.New(memory.Config{}), Name: "clienttest", Alone: true, Now: s.clock})
 	if err != nil {
-		panic(err) // the address is as good as it is
+		panic(err) // there is nothing to get wrong
 	}
-	return cl
+	s.transport.DialContext = s.dial
+	s.server.Handler = httpapi.New(httpapi.Config{Service: service})
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.running.Go(func() { service.Run(ctx) })
+	s.running.Go(func() { _ = s.server.Serve(&listener{dials: s.dials, closed: make(chan struct{})}) })
+	return s
+}
+
+// Close ends the server. Leases and all else are gone.
+func (s *Server) Close() {
+	s.Cut()
+	s.transport.CloseIdleConnections()
+	s.stop()
+	s.server.Close()
+	s.running.Wait()
+}
+
+// Client returns a client of the server, who campaigns as the candidate.
+func (s *Server) Client(candidate client.Candidate) *client.Client {
+	config := s.Config()
+	config.Candidate = candidate
+	c, err := client.New(config)
+	if err != nil {
+		panic(err) // the address is a good one
+	}
+	return c
+}
+
+// Config is what a client of the server needs: its address, its connections, its clock, and a log that says nothing.
+func (s *Server) Config() client.Config {
+	return client.Config{
+		Server: "http://regent.test",
+		HTTP:   &http.Client{Transport: &s.transport},
+		Log:    slog.New(slog.DiscardHandler),
+		Clock:  s.clock,
+	}
 }
 
 func (s *Server) clock() time.Duration { return time.Since(s.start) }
@@ -87,29 +108,35 @@ func (s *Server) Heal() {
 // dial connects a client.
 func (s *Server) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
-	s.mu.Lock()
-	cut := s.cut
-	s.links[theirs] = !cut
-	s.mu.Unlock()
-	if cut {
+	if !s.link(ours) {
 		return nil, errCut
 	}
 	select {
-	case s.dials <- ours:
-		return theirs, nil
+	case s.dials <- theirs:
+		return ours, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
+// link notes a connection, unless the server is cut off.
+func (s *Server) link(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.cut {
+		s.links[c] = true
+	}
+	return !s.cut
+}
+
 // listener is a net.Listener of what is dialled.
 type listener struct {
 	dials  <-chan net.Conn
+	once   sync.Once
 	closed chan struct{}
-	once   *sync.Once
 }
 
-func (l listener) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.dials:
 		return c, nil
@@ -118,12 +145,12 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-func (l listener) Close() error {
+func (l *listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-func (listener) Addr() net.Addr { return address{} }
+func (*listener) Addr() net.Addr { return address{} }
 
 type address struct{}
 

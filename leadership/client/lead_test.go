@@ -1,0 +1,600 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/client/clienttest"
+)
+
+// bubble runs a test in a bubble of made-up time, with a server in it.
+func bubble(t *testing.T, test func(*testing.T, *clienttest.Server)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, clienttest.New(t)) })
+}
+
+// lead campaigns, and fails the test if it comes to nothing.
+func lead(t *testing.T, c *client.Client) *client.Lease {
+	t.Helper()
+	l, err := c.Campaign(t.Context(), "reports")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// leader reads who leads; "" for nobody.
+func leader(t *testing.T, s *clienttest.Server) leadership.CandidateID {
+	t.Helper()
+	l, err := s.Client(client.Candidate{}).Get(t.Context(), "reports")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.LeaderID
+}
+
+func named(id leadership.CandidateID) client.Candidate {
+	return client.Candidate{ID: id, LeaseDuration: 30 * time.Second}
+}
+
+func TestALeaseIsGivenBackOnlyAfterTheFunctionHasReturned(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ctx, stop := context.WithCancel(t.Context())
+		var returned time.Time
+		go func() {
+			time.Sleep(time.Hour)
+			stop()
+		}()
+		next := make(chan time.Time, 1)
+		run := func() error {
+			return server.Client(named("ann")).Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
+				go func() {
+					l := lead(t, server.Client(named("bob")))
+					next <- time.Now()
+					l.Resign(t.Context())
+				}()
+				<-ctx.Done()
+				time.Sleep(10 * time.Second) // it takes its time
+				if l.Valid() {
+					t.Error("a lease that nobody renews is said to be valid")
+				}
+				returned = time.Now()
+				return nil
+			})
+		}
+		if err := run(); err != nil {
+			t.Errorf("a leader that was asked to stop, and did, failed: %v", err)
+		}
+		if led := <-next; led.Before(returned) || led.Sub(returned) > time.Second {
+			t.Errorf("the next leader leads %v after the function returned", led.Sub(returned))
+		}
+	})
+}
+
+func TestAFunctionThatDoesNotReturnLetsTheLeaseRunOutAndIsReported(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		defer time.Sleep(time.Hour) // until the next leader is done too
+		ctx, stop := context.WithCancel(t.Context())
+		logged, config := logging(server, named("ann"))
+		c, err := client.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
+			stop()
+			second := lead(t, server.Client(named("bob")))
+			if second.Token() != 2 {
+				t.Errorf("the next leader has token %d", second.Token())
+			}
+			time.AfterFunc(time.Minute, func() { second.Resign(t.Context()) })
+			time.Sleep(time.Second)
+			return nil
+		})
+		if !errors.Is(err, client.ErrOverran) {
+			t.Errorf("Run returned %v, want %v", err, client.ErrOverran)
+		}
+		if got := leader(t, server); got != "bob" {
+			t.Errorf("after the late release %q leads", got)
+		}
+		if n := strings.Count(logged.String(), "has not returned"); n != 1 {
+			t.Errorf("it was said %d times that the function has not returned:\n%s", n, logged)
+		}
+	})
+}
+
+func TestAFunctionThatPanicsLeavesTheLeaseToRunOut(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		func() {
+			defer func() {
+				if got := recover(); got != "broken" {
+					t.Errorf("recovered %v", got)
+				}
+			}()
+			_ = server.Client(named("ann")).Run(t.Context(), "reports", func(context.Context, *client.Lease) error { panic("broken") })
+		}()
+		time.Sleep(20 * time.Second)
+		if got := leader(t, server); got != "ann" {
+			t.Errorf("%q leads while the lease runs", got)
+		}
+		time.Sleep(11 * time.Second)
+		if got := leader(t, server); got != "" {
+			t.Errorf("%q leads after the lease has run out", got)
+		}
+	})
+}
+
+func TestWhatRunReturnsSaysWhyTheLeadershipEnded(t *testing.T) {
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name string
+		lead func(context.Context, *clienttest.Server) error
+		want []error // nil for no error
+		not  []error
+	}{
+		{"it is done", func(context.Context, *clienttest.Server) error { return nil }, nil, nil},
+		{"it failed", func(context.Context, *clienttest.Server) error { return broken }, []error{broken}, []error{client.ErrLost, client.ErrResigned}},
+		{
+			"it was cut off", func(ctx context.Context, s *clienttest.Server) error { s.Cut(); <-ctx.Done(); return ctx.Err() },
+			[]error{client.ErrExpired, leadership.StoreUnavailable},
+			[]error{context.Canceled, client.ErrOverran},
+		},
+		{
+			"it was cut off, and failed", func(ctx context.Context, s *clienttest.Server) error { s.Cut(); <-ctx.Done(); return broken },
+			[]error{client.ErrExpired, broken},
+			nil,
+		},
+		{
+			"it was overruled", func(ctx context.Context, s *clienttest.Server) error { overrule(ctx, s); <-ctx.Done(); return nil },
+			[]error{client.ErrLost, leadership.LeaseLost},
+			[]error{client.ErrExpired, client.ErrOverran},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *clienttest.Server) {
+				err := server.Client(named("ann")).Run(t.Context(), "reports", func(ctx context.Context, _ *client.Lease) error { return c.lead(ctx, server) })
+				if (err != nil) != (c.want != nil) {
+					t.Errorf("Run returned %v", err)
+				}
+				for _, want := range c.want {
+					if !errors.Is(err, want) {
+						t.Errorf("Run returned %v, which is not %v", err, want)
+					}
+				}
+				for _, not := range c.not {
+					if errors.Is(err, not) {
+						t.Errorf("Run returned %v, which should not be %v", err, not)
+					}
+				}
+			})
+		})
+	}
+}
+
+// overrule deletes the election, as an operator may.
+func overrule(ctx context.Context, s *clienttest.Server) {
+	_, err := s.Client(client.Candidate{}).Delete(ctx, leadership.DeleteRequest{
+		Election: "reports", DeleteCommand: leadership.DeleteCommand{IfRevision: leadership.AnyRevision, Force: true},
+	})
+	if err != nil {
+		panic(err)
+	}
+}
+
+func TestALeaderThatIsOverruledStopsAtItsNextRenewal(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		l := lead(t, server.Client(named("ann")))
+		time.Sleep(time.Minute)
+		overrule(t.Context(), server)
+		began := time.Now()
+		<-l.Context().Done()
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("it stopped after %v", d)
+		}
+		if err := l.Resign(t.Context()); err != nil {
+			t.Errorf("to resign from what is lost: %v", err)
+		}
+		if cause := context.Cause(l.Context()); !errors.Is(cause, client.ErrLost) {
+			t.Errorf("the cause is %v", cause)
+		}
+	})
+}
+
+// Whoever renews every third of a lease has two thirds of it, less the margin, when a renewal first fails.
+func TestALostServerStopsNobodyWhileLeasesLastAndEverybodyBeforeTheyEnd(t *testing.T) {
+	const leaders, lease = 50, 30 * time.Second
+	for _, c := range []struct {
+		name  string
+		cut   time.Duration
+		stops bool
+		lines []string // that each leader logs
+	}{
+		{"for less than the lease", 17 * time.Second, false, []string{
+			"level=INFO msg=leading",
+			`level=WARN msg="the lease could not be renewed; trying until the deadline"`,
+			`level=INFO msg="renewed again"`,
+			"level=INFO msg=resigned",
+		}},
+		{"for longer", 2 * lease, true, []string{
+			"level=INFO msg=leading",
+			`level=WARN msg="the lease could not be renewed; trying until the deadline"`,
+			`level=ERROR msg="no longer leader"`,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *clienttest.Server) {
+				var logs [leaders]*bytes.Buffer
+				var all sync.WaitGroup
+				stop, stopAll := context.WithCancel(t.Context())
+				ends := make([]time.Time, leaders) // of the leases, by the store's clock
+				for i := range leaders {
+					log, config := logging(server, named("ann"))
+					agent, err := client.New(config)
+					if err != nil {
+						t.Fatal(err)
+					}
+					logs[i] = log
+					election := leadership.Election(fmt.Sprintf("election-%d", i))
+					all.Go(func() {
+						time.Sleep(time.Duration(i) * 97 * time.Millisecond)
+						err := agent.Run(stop, election, func(ctx context.Context, _ *client.Lease) error {
+							<-ctx.Done()
+							if c.stops && !time.Now().Before(ends[i]) {
+								t.Errorf("%s: the leader stopped %v after its lease's end", election, time.Since(ends[i]))
+							}
+							return nil
+						})
+						if errors.Is(err, client.ErrExpired) != c.stops {
+							t.Errorf("%s: Run returned %v", election, err)
+						}
+					})
+				}
+				time.Sleep(47 * time.Second)
+				page, err := server.Client(client.Candidate{}).List(t.Context(), leadership.ListRequest{})
+				if err != nil || len(page.Leases) != leaders {
+					t.Fatalf("%d leaders: %v", len(page.Leases), err)
+				}
+				for _, l := range page.Leases {
+					var i int
+					fmt.Sscanf(string(l.Election), "election-%d", &i)
+					ends[i] = time.Now().Add(l.ExpiresIn)
+				}
+				server.Cut()
+				time.Sleep(c.cut)
+				server.Heal()
+				time.Sleep(lease)
+				stopAll()
+				all.Wait()
+				for i, log := range logs {
+					requireLines(t, fmt.Sprintf("election-%d", i), log.String(), c.lines)
+				}
+			})
+		})
+	}
+}
+
+// requireLines requires that the log has these lines, each with the election and the reason where there is one.
+func requireLines(t *testing.T, election, log string, want []string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	if len(lines) != len(want) {
+		t.Errorf("%s: the log has %d lines, want %d:\n%s", election, len(lines), len(want), log)
+		return
+	}
+	for i, line := range lines {
+		reasoned := !strings.Contains(want[i], "WARN") && !strings.Contains(want[i], "ERROR") || strings.Contains(line, "reason=")
+		if !strings.HasPrefix(line, want[i]) || !strings.Contains(line, "election="+election+" candidate=ann") || !reasoned {
+			t.Errorf("%s: the log says\n%s\nwant %s", election, line, want[i])
+		}
+	}
+}
+
+// logging returns a client's configuration whose log can be read.
+func logging(server *clienttest.Server, who client.Candidate) (*bytes.Buffer, client.Config) {
+	var b bytes.Buffer
+	config := server.Config()
+	config.Candidate = who
+	config.Log = slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	return &b, config
+}
+
+// network is a transport that a test has its hands on.
+type network struct {
+	under http.RoundTripper
+	trip  func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error)
+}
+
+func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
+	return n.trip(r, func() (*http.Response, error) { return n.under.RoundTrip(r) })
+}
+
+// over returns a client whose requests go through trip.
+func over(t *testing.T, server *clienttest.Server, who client.Candidate, trip func(*http.Request, func() (*http.Response, error)) (*http.Response, error)) *client.Client {
+	t.Helper()
+	config := server.Config()
+	config.Candidate = who
+	config.HTTP = &http.Client{Transport: network{config.HTTP.Transport, trip}}
+	c, err := client.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+var errLostReply = errors.New("the reply is lost")
+
+func TestACampaignWhoseRepliesAreLostIsGrantedOneLease(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		left := 5
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if left--; left < 0 {
+				return response, err
+			}
+			return nil, errLostReply
+		})
+		l := lead(t, agent)
+		if l.Token() != 1 || l.Remaining() < 28*time.Second {
+			t.Errorf("token %d, %v left", l.Token(), l.Remaining())
+		}
+		events, err := agent.Events(t.Context(), leadership.EventsRequest{Election: "reports"})
+		if err != nil || len(events) != 1 {
+			t.Errorf("events %v, %v; want one", events, err)
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestACampaignThatIsGivenUpLeavesNoLeaseBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ctx, stop := context.WithCancel(t.Context())
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
+				stop()
+				return nil, errLostReply
+			}
+			return response, err
+		})
+		if l, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) || l != nil {
+			t.Errorf("Campaign returned %v", err)
+		}
+		if got := leader(t, server); got != "" {
+			t.Errorf("%q leads, and does not know it", got)
+		}
+	})
+}
+
+func TestARenewalThatHangsDoesNotTakeTheLeaseWithIt(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		renewals := 0
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, wire.Renew) {
+				if renewals++; renewals%2 == 1 {
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+			}
+			return send()
+		})
+		l := lead(t, agent)
+		time.Sleep(time.Hour)
+		if !l.Valid() || l.Token() != 1 {
+			t.Errorf("the lease ended: %v", context.Cause(l.Context()))
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestOnlyAnAnswerMovesTheDeadlineOn(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if strings.HasSuffix(r.URL.Path, wire.Renew) { // each is done, and nobody hears of it
+				return nil, errLostReply
+			}
+			return response, err
+		})
+		began := time.Now()
+		l := lead(t, agent)
+		deadline := l.Deadline()
+		<-l.Context().Done()
+		if d := time.Since(began); d > 29*time.Second || l.Deadline() != deadline {
+			t.Errorf("the leader stopped after %v, and its deadline moved by %v", d, l.Deadline()-deadline)
+		}
+		if got := leader(t, server); got != "ann" {
+			t.Errorf("%q leads; the store has renewed the lease", got)
+		}
+		if err := l.Resign(t.Context()); err != nil || leader(t, server) != "" {
+			t.Errorf("the lease was not given back: %v", err)
+		}
+	})
+}
+
+func TestAReplyThatComesAfterTheDeadlineDoesNotMakeALeader(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		slow := true
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if slow {
+				slow = false
+				time.Sleep(29 * time.Second)
+			}
+			return response, err
+		})
+		l := lead(t, agent)
+		if l.Token() != 1 || l.Remaining() < 28*time.Second {
+			t.Errorf("token %d with %v left; want a lease that was asked for again", l.Token(), l.Remaining())
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestALeaseThatWasWaitedForLastsItsTime(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		first := lead(t, server.Client(named("ann")))
+		go func() {
+			time.Sleep(50 * time.Second)
+			first.Resign(t.Context())
+		}()
+		second := lead(t, server.Client(named("bob")))
+		if left := second.Remaining(); left < 28*time.Second {
+			t.Errorf("a lease of 30s that was waited for lasts %v", left)
+		}
+		second.Resign(t.Context())
+	})
+}
+
+func TestACampaignEndsWhenNothingElseCanCome(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		who      client.Candidate
+		election leadership.Election
+		cut      bool
+		want     error
+		within   time.Duration
+	}{
+		{"a name that is none", named("ann"), "No Name", false, leadership.InvalidArgument, 0},
+		{"a candidate that is none", named("a b"), "reports", false, leadership.InvalidArgument, 0},
+		{"a margin of the whole lease", client.Candidate{Margin: time.Second, LeaseDuration: time.Second}, "reports", false, leadership.InvalidArgument, 0},
+		{"a margin of the configured lease", client.Candidate{Margin: 30 * time.Second}, "reports", false, leadership.InvalidArgument, 0},
+		{"a margin below nothing", client.Candidate{Margin: -1}, "reports", false, leadership.InvalidArgument, 0},
+		{"rounds below nothing", client.Candidate{Rounds: -1}, "reports", false, leadership.InvalidArgument, 0},
+		{"metadata that are none", client.Candidate{Metadata: []byte("[]")}, "reports", false, leadership.InvalidArgument, 0},
+		{"as often as it was to ask", client.Candidate{Rounds: 4}, "reports", true, leadership.StoreUnavailable, 10 * time.Second},
+		{"somebody else leads, all the time", client.Candidate{Rounds: 2}, "taken", false, leadership.LeaseHeld, 121 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *clienttest.Server) {
+				taken, err := server.Client(named("cy")).Campaign(t.Context(), "taken")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer taken.Resign(t.Context())
+				if c.cut {
+					server.Cut()
+				}
+				began := time.Now()
+				if _, err := server.Client(c.who).Campaign(t.Context(), c.election); !errors.Is(err, c.want) {
+					t.Errorf("Campaign returned %v, want %v", err, c.want)
+				}
+				if d := time.Since(began); d > c.within {
+					t.Errorf("it took %v", d)
+				}
+				server.Heal()
+				if got, err := server.Client(client.Candidate{}).Get(t.Context(), "reports"); err == nil && got.LeaderID != "" {
+					t.Errorf("%q was left with the lease", got.LeaderID)
+				}
+			})
+		})
+	}
+}
+
+func TestTryAcquireDoesNotWait(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		first := lead(t, server.Client(named("ann")))
+		defer first.Resign(t.Context())
+		began := time.Now()
+		if _, err := server.Client(named("bob")).TryAcquire(t.Context(), "reports"); !errors.Is(err, leadership.LeaseHeld) {
+			t.Errorf("TryAcquire returned %v", err)
+		}
+		if d := time.Since(began); d != 0 {
+			t.Errorf("it waited for %v", d)
+		}
+		asked := 0
+		deaf := over(t, server, named("bob"), func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
+			asked++
+			return nil, errLostReply
+		})
+		if _, err := deaf.TryAcquire(t.Context(), "reports"); !errors.Is(err, leadership.OutcomeUnknown) || asked != 3+1 { // and once whether it leads
+			t.Errorf("TryAcquire asked %d times and returned %v", asked, err)
+		}
+	})
+}
+
+func TestALineThatIsAnsweredTooEarlyIsNotAskedInALoop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s := &stage{acts: []http.HandlerFunc{problem(http.StatusConflict, string(leadership.LeaseHeld))}}
+		if _, err := s.client(t).Campaign(ctx, "reports"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Campaign returned %v", err)
+		}
+		if n := len(s.pauses()); n > 30 {
+			t.Errorf("it asked %d times in a minute", n)
+		}
+		for i, d := range s.pauses() {
+			if d > 5*time.Second {
+				t.Errorf("pause %d is %v: the place in the line is lost", i, d)
+			}
+		}
+	})
+}
+
+func TestAClientThatIsGivenLessTimeAsksForLess(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		first := lead(t, server.Client(named("ann")))
+		config := server.Config()
+		config.HTTP.Timeout, config.Candidate = 10*time.Second, client.Candidate{ID: "bob", Rounds: 2}
+		c, err := client.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Campaign(t.Context(), "reports"); !errors.Is(err, leadership.LeaseHeld) {
+			t.Errorf("its calls were cut off: %v", err)
+		}
+		first.Resign(t.Context())
+	})
+}
+
+func TestObserveTellsHowItIsAndThenWhatHappens(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		l := lead(t, server.Client(named("ann")))
+		var got []string
+		for event, err := range server.Client(client.Candidate{}).Observe(t.Context(), "reports") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprintf("%d %s %s %d", event.Revision, event.Type, event.LeaderID, event.Token))
+			switch len(got) {
+			case 1:
+				server.Cut() // what happens meanwhile is told later
+				time.Sleep(time.Minute)
+				server.Heal()
+				l = lead(t, server.Client(named("bob")))
+			case 3:
+				l.Resign(t.Context())
+			}
+			if event.Type == leadership.EventReleased {
+				break
+			}
+		}
+		want := []string{"1  ann 1", "2 expired  1", "3 acquired bob 2", "4 released  2"}
+		if !slices.Equal(got, want) {
+			t.Errorf("observed %q, want %q", got, want)
+		}
+	})
+	for _, err := range clientOf(t, "http://stage", &stage{}).Observe(t.Context(), "") {
+		if !errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("to observe no election: %v", err)
+		}
+	}
+}

@@ -37,6 +37,7 @@ type Config struct {
 type Client struct {
 	server  string // without a slash at the end
 	http    http.Client
+	spare   http.RoundTripper // with connections of its own; nil if the caller has chosen those of http
 	limit   time.Duration // of a call, beside the wait that it asks for; 0 for none
 	silence time.Duration // of a stream
 
@@ -68,10 +69,19 @@ func New(c Config) (*Client, error) {
 		client.http, client.limit = *c.HTTP, 0
 	}
 	if client.http.Transport == nil {
-		client.http.Transport = newTransport()
+		client.http.Transport, client.spare = newTransport(), newTransport()
 	}
 	client.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return client, nil
+}
+
+// elsewhere returns a client whose calls go over other connections, if there are others.
+func (c *Client) elsewhere() *Client {
+	other := *c
+	if c.spare != nil {
+		other.http.Transport = c.spare
+	}
+	return &other
 }
 
 // parseServer repeats nothing of the address in its errors: somebody may have put a password in.

@@ -9,6 +9,9 @@ import (
 // Through lets a client without one of the caller's call through the transport.
 func (c *Client) Through(transport http.RoundTripper) { c.http.Transport = transport }
 
+// Spare lets a renewal that is tried again go through the transport.
+func (c *Client) Spare(transport http.RoundTripper) { c.spare = transport }
+
 // DrawCandidateID is DefaultCandidateID somewhere else.
 var DrawCandidateID = drawCandidateID
 
@@ -29,3 +32,6 @@ func Messages(in io.Reader) iter.Seq2[Message, error] {
 		}
 	}
 }
+
+// NewTransport is the transport of a client that was given none.
+var NewTransport = newTransport

@@ -57,7 +57,7 @@ func (k *keeper) renew() (next time.Duration) {
 	left := k.Remaining()
 	ctx, cancel := context.WithTimeout(k.ctx, min(max(left/3, minTry), left))
 	defer cancel()
-	lease, err := k.client.Renew(ctx, k.request)
+	lease, err := k.server().Renew(ctx, k.request)
 	switch {
 	case err == nil:
 		return k.renewed(sent, lease)
@@ -66,6 +66,16 @@ func (k *keeper) renew() (next time.Duration) {
 		return sent
 	}
 	return k.failed(err)
+}
+
+// server is asked by the usual connections, unless the last try came to nothing there: what is dead may not be known to be for seconds.
+func (k *keeper) server() *Client {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.failure != nil {
+		return k.client.elsewhere()
+	}
+	return k.client
 }
 
 // renewed moves the deadline on, unless it has come meanwhile: what was over does not begin anew.

@@ -403,6 +403,28 @@ func TestARenewalThatHangsDoesNotTakeTheLeaseWithIt(t *testing.T) {
 	})
 }
 
+func TestARenewalThatIsTriedAgainGoesOverAnotherConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		dead := false
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if dead {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return send()
+		})
+		agent.Spare(server.Config().HTTP.Transport)
+		l := lead(t, agent)
+		dead = true
+		time.Sleep(time.Hour)
+		if !l.Valid() {
+			t.Errorf("the lease was lost with a connection: %v", context.Cause(l.Context()))
+		}
+		dead = false
+		l.Resign(t.Context())
+	})
+}
+
 func TestOnlyAnAnswerMovesTheDeadlineOn(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {

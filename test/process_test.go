@@ -18,6 +18,7 @@ import (
 
 	"regent/leadership/client"
 	"regent/test/crowd"
+	"regent/test/lockset"
 )
 
 // What is built, each once for all tests of this package.
@@ -43,7 +44,7 @@ func built(name string, args ...string) func() (string, error) {
 }
 
 func TestMain(m *testing.M) {
-	if crowd.Main() {
+	if crowd.Main() || lockset.Main() {
 		return
 	}
 	code := m.Run()

@@ -17,14 +17,21 @@ type Mark struct {
 //
 //   - TokenStale: a later leader has written. Whoever is told this leads no more, and stops.
 //   - InvalidArgument: w names no leader, or one of another election, whose tokens say nothing about this one's.
+//   - RecordCorrupt: m is no mark, and nobody can tell who has written.
 //
 // A token is admitted as often as it comes: a leader makes many writes.
 func (m Mark) Admit(w Mark) (Mark, error) {
 	if err := w.validate(); err != nil {
 		return m, err
 	}
+	if m == (Mark{}) {
+		return w, nil
+	}
+	if err := m.validate(); err != nil {
+		return m, &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("what is kept as the mark of the resource is none (%v); an operator has to mend it", err)}
+	}
 	switch {
-	case m.Token != 0 && m.Election != w.Election:
+	case m.Election != w.Election:
 		return m, &leadership.Error{Code: leadership.InvalidArgument, Field: "election", Detail: fmt.Sprintf(
 			"the resource is guarded by election %q, and this is a token of %q; tokens of two elections cannot be compared", m.Election, w.Election)}
 	case w.Token < m.Token:

@@ -1,0 +1,385 @@
+package firestorefence_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"cloud.google.com/go/firestore"
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+	"regent/leadership/fence/firestorefence"
+	"regent/store/storetest"
+)
+
+// function is what RunTransaction runs.
+type function = func(context.Context, *firestore.Transaction) error
+
+// ways are the ways to fence a transaction; each protects as well as the other.
+var ways = map[string]func(*firestore.DocumentRef, fence.Mark, function) function{
+	"Fenced": firestorefence.Fenced,
+	"Check": func(doc *firestore.DocumentRef, w fence.Mark, f function) function {
+		return func(ctx context.Context, tx *firestore.Transaction) error {
+			if err := firestorefence.Check(tx, doc, w); err != nil {
+				return err
+			}
+			return f(ctx, tx)
+		}
+	},
+}
+
+// eachWay runs a test for each of them.
+func eachWay(t *testing.T, test func(*testing.T, func(*firestore.DocumentRef, fence.Mark, function) function)) {
+	t.Parallel()
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, way)
+		})
+	}
+}
+
+// The heart: a check that finds its own token writes nothing, and still a later leader does not come between it and its commit. The writes
+// of the two have nothing in common but the mark.
+func TestALaterLeaderDoesNotComeBetweenACheckAndItsCommit(t *testing.T) {
+	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
+		h := newHome(t)
+		c, other := h.client(t), h.client(t)
+		doc := firestorefence.Doc(c, "accounts")
+		must(t, c, way(doc, lease(33), put(c, "before", 33)))
+		var laterErr error
+		err := c.RunTransaction(t.Context(), way(doc, lease(33), func(ctx context.Context, tx *firestore.Transaction) error {
+			later := way(firestorefence.Doc(other, "accounts"), lease(34), put(other, "later", 34))
+			laterErr = other.RunTransaction(t.Context(), later, firestore.MaxAttempts(1))
+			return put(c, "earlier", 33)(ctx, tx)
+		}))
+		switch { // a database that locks lets the earlier one through, one that does not the later one
+		case laterErr == nil:
+			wantStale(t, err, 34)
+			wantWritten(t, c, map[string]int64{"before": 33, "later": 34})
+		case status.Code(laterErr) == codes.Aborted && err == nil:
+			wantWritten(t, c, map[string]int64{"before": 33, "earlier": 33})
+		default:
+			t.Fatalf("the earlier leader got %v, the later one %v; want one through and the other refused", err, laterErr)
+		}
+		must(t, other, way(firestorefence.Doc(other, "accounts"), lease(34), put(other, "later", 34)))
+		wantStale(t, c.RunTransaction(t.Context(), way(doc, lease(33), put(c, "before", 0))), 34)
+	})
+}
+
+func TestALeaderThatLosesItsLockBeforeItsCommitIsRefused(t *testing.T) {
+	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
+		h := newHome(t)
+		hand, other := h.hand(t), h.client(t)
+		committing := func([]byte) {}
+		// Firestore ends a transaction that is idle or in the way, and says ABORTED to its commit. The emulator says something else.
+		c := h.client(t, onCommit(func(r *firestorepb.CommitRequest, commit func() error) error {
+			committing(r.Transaction)
+			err := commit()
+			if status.Code(err) == codes.InvalidArgument && strings.Contains(err.Error(), "invalid or closed") {
+				return status.Error(codes.Aborted, err.Error())
+			}
+			return err
+		}))
+		doc := firestorefence.Doc(c, "accounts")
+		must(t, c, way(doc, lease(33), put(c, "before", 33)))
+		committing = func(transaction []byte) {
+			committing = func([]byte) {}
+			if err := hand.Rollback(t.Context(), &firestorepb.RollbackRequest{Database: h.database(), Transaction: transaction}); err != nil {
+				t.Error(err)
+			}
+			must(t, other, way(firestorefence.Doc(other, "accounts"), lease(34), put(other, "later", 34)))
+		}
+		runs := 0
+		err := c.RunTransaction(t.Context(), func(ctx context.Context, tx *firestore.Transaction) error {
+			runs++
+			return way(doc, lease(33), put(c, "earlier", 33))(ctx, tx)
+		})
+		wantStale(t, err, 34)
+		if runs != 2 {
+			t.Errorf("the function ran %d times, want 2: its commit was to be aborted, and its second check to refuse", runs)
+		}
+		wantWritten(t, c, map[string]int64{"before": 33, "later": 34})
+	})
+}
+
+func TestChecksOfOneLeaderDoNotStandInEachOthersWay(t *testing.T) {
+	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
+		h := newHome(t)
+		c, other := h.client(t), h.client(t)
+		doc := firestorefence.Doc(c, "accounts")
+		must(t, c, way(doc, lease(33), put(c, "before", 33)))
+		must(t, c, way(doc, lease(33), func(ctx context.Context, tx *firestore.Transaction) error {
+			must(t, other, way(firestorefence.Doc(other, "accounts"), lease(33), put(other, "beside", 33)), firestore.MaxAttempts(1))
+			return put(c, "after", 33)(ctx, tx)
+		}), firestore.MaxAttempts(1))
+		wantWritten(t, c, map[string]int64{"before": 33, "beside": 33, "after": 33})
+	})
+}
+
+func TestARefusalEndsTheTransactionAtOnceAndNothingOfItIsWritten(t *testing.T) {
+	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
+		c := newHome(t).client(t)
+		doc := firestorefence.Doc(c, "accounts")
+		must(t, c, way(doc, lease(34), put(c, "a", 34)))
+		runs := 0
+		err := c.RunTransaction(t.Context(), func(ctx context.Context, tx *firestore.Transaction) error {
+			runs++
+			return way(doc, lease(33), func(context.Context, *firestore.Transaction) error {
+				t.Error("what a former leader would have done has run")
+				return nil
+			})(ctx, tx)
+		})
+		wantStale(t, err, 34)
+		if runs != 1 {
+			t.Errorf("the function ran %d times, want 1", runs)
+		}
+		wantWritten(t, c, map[string]int64{"a": 34})
+	})
+}
+
+func TestOneCheckOfOneReadIsEnoughForAThousandWrites(t *testing.T) {
+	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
+		rpcs, writes := new(storetest.RPCs), 0
+		c := newHome(t).client(t, grpc.WithStatsHandler(rpcs), onCommit(func(r *firestorepb.CommitRequest, commit func() error) error {
+			writes = len(r.Writes)
+			return commit()
+		}))
+		doc := firestorefence.Doc(c, "accounts")
+		thousand := func(_ context.Context, tx *firestore.Transaction) error {
+			for range 1000 {
+				if err := tx.Set(c.Collection("data").NewDoc(), map[string]any{"token": 33}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for _, tt := range []struct {
+			what   string
+			token  leadership.Token
+			rpcs   []string
+			writes int
+		}{
+			{"a leader's first", 33, []string{"BeginTransaction", "BatchGetDocuments", "Commit"}, 1001},
+			{"its second", 33, []string{"BeginTransaction", "BatchGetDocuments", "Commit"}, 1000},
+			{"a former leader's", 32, []string{"BeginTransaction", "BatchGetDocuments", "Rollback"}, 0},
+		} {
+			rpcs.Take()
+			writes = 0
+			err := c.RunTransaction(t.Context(), way(doc, lease(tt.token), thousand))
+			if (err != nil) != (tt.writes == 0) {
+				t.Errorf("%s: %v", tt.what, err)
+			}
+			if diff := cmp.Diff(tt.rpcs, rpcs.Take()); diff != "" || writes != tt.writes {
+				t.Errorf("%s: %d writes, want %d (-want +got):\n%s", tt.what, writes, tt.writes, diff)
+			}
+		}
+	})
+}
+
+func TestAMarkRisesWithItsTransactionAndNotWithoutIt(t *testing.T) {
+	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
+		c := newHome(t).client(t)
+		doc := firestorefence.Doc(c, "accounts")
+		failed := errors.New("the caller's own reason")
+		err := c.RunTransaction(t.Context(), way(doc, lease(34), func(context.Context, *firestore.Transaction) error { return failed }))
+		if !errors.Is(err, failed) {
+			t.Fatalf("got %v, want the caller's error", err)
+		}
+		must(t, c, way(doc, lease(33), put(c, "a", 33)))
+		wantFields(t, doc, map[string]any{"schema": int64(1), "election": "jobs", "fencingToken": int64(33)})
+		must(t, c, way(doc, lease(leadership.MaxToken), put(c, "a", 34)))
+		wantFields(t, doc, map[string]any{"schema": int64(1), "election": "jobs", "fencingToken": int64(leadership.MaxToken)})
+	})
+}
+
+func TestFencedLetsItsFunctionReadBeforeItWritesAlsoWhenTheMarkRises(t *testing.T) {
+	t.Parallel()
+	c := newHome(t).client(t)
+	must(t, c, put(c, "a", 1))
+	doc := firestorefence.Doc(c, "accounts")
+	for want := range int64(3) {
+		must(t, c, firestorefence.Fenced(doc, lease(leadership.Token(33+want)), func(ctx context.Context, tx *firestore.Transaction) error {
+			snap, err := tx.Get(c.Collection("data").Doc("a"))
+			if err != nil {
+				return err
+			}
+			return put(c, "a", snap.Data()["token"].(int64)+1)(ctx, tx)
+		}))
+		wantWritten(t, c, map[string]int64{"a": want + 2})
+	}
+}
+
+func TestFencedInFencedGuardsTwoResourcesOfTwoElections(t *testing.T) {
+	t.Parallel()
+	c := newHome(t).client(t)
+	accounts, ledger := firestorefence.Doc(c, "accounts"), firestorefence.Doc(c, "ledger")
+	both := func(first, second leadership.Token, f function) function {
+		return firestorefence.Fenced(accounts, lease(first), firestorefence.Fenced(ledger, fence.Mark{Election: "books", Token: second}, f))
+	}
+	must(t, c, both(33, 7, put(c, "a", 1)))
+	wantFields(t, accounts, map[string]any{"schema": int64(1), "election": "jobs", "fencingToken": int64(33)})
+	wantFields(t, ledger, map[string]any{"schema": int64(1), "election": "books", "fencingToken": int64(7)})
+	wantStale(t, c.RunTransaction(t.Context(), both(32, 8, put(c, "a", 2))), 33)
+	wantStale(t, c.RunTransaction(t.Context(), both(34, 6, put(c, "a", 2))), 7)
+	wantWritten(t, c, map[string]int64{"a": 1})
+	wantFields(t, accounts, map[string]any{"schema": int64(1), "election": "jobs", "fencingToken": int64(33)})
+}
+
+func TestAReadAfterARaisedMarkAndACheckAfterAWriteAreRefusedByTheClient(t *testing.T) {
+	t.Parallel()
+	c := newHome(t).client(t)
+	doc := firestorefence.Doc(c, "accounts")
+	for what, f := range map[string]function{
+		"a read": func(_ context.Context, tx *firestore.Transaction) error {
+			if err := firestorefence.Check(tx, doc, lease(33)); err != nil {
+				return err
+			}
+			_, err := tx.Get(c.Collection("data").Doc("a"))
+			return err
+		},
+		"a second check": func(_ context.Context, tx *firestore.Transaction) error {
+			if err := firestorefence.Check(tx, doc, lease(33)); err != nil {
+				return err
+			}
+			return firestorefence.Check(tx, firestorefence.Doc(c, "ledger"), lease(33))
+		},
+		"a check after a write, also if its error is lost": func(ctx context.Context, tx *firestore.Transaction) error {
+			if err := put(c, "a", 33)(ctx, tx); err != nil {
+				return err
+			}
+			if err := firestorefence.Check(tx, doc, lease(33)); err == nil {
+				t.Error("a check after a write has admitted")
+			}
+			return nil
+		},
+	} {
+		err := c.RunTransaction(t.Context(), f)
+		if err == nil || !strings.Contains(err.Error(), "read after write in transaction") {
+			t.Errorf("%s: got %v, want the client's refusal", what, err)
+		}
+	}
+	wantWritten(t, c, map[string]int64{})
+	if _, err := doc.Get(t.Context()); status.Code(err) != codes.NotFound {
+		t.Errorf("there is a mark: %v", err)
+	}
+}
+
+func TestAReadOnlyTransactionCannotRaiseTheMark(t *testing.T) {
+	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
+		c := newHome(t).client(t)
+		doc := firestorefence.Doc(c, "accounts")
+		nothing := func(context.Context, *firestore.Transaction) error { return nil }
+		must(t, c, way(doc, lease(33), nothing))
+		must(t, c, way(doc, lease(33), nothing), firestore.ReadOnly)
+		wantStale(t, c.RunTransaction(t.Context(), way(doc, lease(32), nothing), firestore.ReadOnly), 33)
+		err := c.RunTransaction(t.Context(), way(doc, lease(34), nothing), firestore.ReadOnly)
+		if err == nil || !strings.Contains(err.Error(), "write in read-only transaction") {
+			t.Errorf("got %v, want the client's refusal", err)
+		}
+	})
+}
+
+func TestWhatIsNoMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
+	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
+		c := newHome(t).client(t)
+		for what, tt := range map[string]struct {
+			change map[string]any // nil takes a field away
+			says   string
+		}{
+			"no schema":              {map[string]any{"schema": nil}, "schema"},
+			"a later schema":         {map[string]any{"schema": 2}, "schema"},
+			"a schema in words":      {map[string]any{"schema": "1"}, "schema"},
+			"no election":            {map[string]any{"election": nil}, "election"},
+			"an empty election":      {map[string]any{"election": ""}, "needs a name"},
+			"an election by no name": {map[string]any{"election": "Jobs!"}, "Jobs!"},
+			"a number for a name":    {map[string]any{"election": 1}, "election"},
+			"no token":               {map[string]any{"fencingToken": nil}, "fencingToken"},
+			"a token in words":       {map[string]any{"fencingToken": "33"}, "fencingToken"},
+			"a token with a point":   {map[string]any{"fencingToken": 33.0}, "fencingToken"},
+			"token 0":                {map[string]any{"fencingToken": 0}, "not 0"},
+			"a negative token":       {map[string]any{"fencingToken": -1}, "not -1"},
+			"a token of 2^53":        {map[string]any{"fencingToken": int64(1 << 53)}, "not 9007199254740992"},
+			"one field more":         {map[string]any{"balance": 5}, "balance"},
+			"nothing at all":         {map[string]any{"schema": nil, "election": nil, "fencingToken": nil}, "schema"},
+			"something else":         {map[string]any{"schema": nil, "election": nil, "fencingToken": nil, "balance": 5}, "schema"},
+		} {
+			fields := map[string]any{"schema": 1, "election": "jobs", "fencingToken": 33}
+			for name, value := range tt.change {
+				fields[name] = value
+				if value == nil {
+					delete(fields, name)
+				}
+			}
+			doc := firestorefence.Doc(c, what)
+			if _, err := doc.Set(t.Context(), fields); err != nil {
+				t.Fatal(err)
+			}
+			before := updated(t, doc)
+			err := c.RunTransaction(t.Context(), way(doc, lease(leadership.MaxToken), put(c, "a", 1)))
+			if !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), doc.Path) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%s: got %v, want RECORD_CORRUPT that names the document and says %s", what, err, tt.says)
+			}
+			if !updated(t, doc).Equal(before) {
+				t.Errorf("%s: the document was written", what)
+			}
+		}
+		wantWritten(t, c, map[string]int64{})
+	})
+}
+
+func TestWhatCannotBeIsRefusedByTheFieldThatIsWrong(t *testing.T) {
+	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
+		c := newHome(t).client(t)
+		doc := firestorefence.Doc(c, "accounts")
+		must(t, c, way(doc, lease(33), put(c, "a", 33)))
+		for _, tt := range []struct {
+			w     fence.Mark
+			field string
+		}{
+			{lease(0), "fencingToken"},
+			{lease(leadership.MaxToken + 1), "fencingToken"},
+			{fence.Mark{Token: 34}, "election"},
+			{fence.Mark{Election: "other", Token: 34}, "election"},
+		} {
+			err := c.RunTransaction(t.Context(), way(doc, tt.w, put(c, "a", 34)))
+			var refused *leadership.Error
+			if !errors.As(err, &refused) || refused.Code != leadership.InvalidArgument || refused.Field != tt.field {
+				t.Errorf("%v: got %v, want INVALID_ARGUMENT of %s", tt.w, err, tt.field)
+			}
+		}
+		wantWritten(t, c, map[string]int64{"a": 33})
+	})
+}
+
+func TestEachResourceHasADocumentOfItsOwn(t *testing.T) {
+	t.Parallel()
+	c := newHome(t).client(t)
+	seen := map[string]string{}
+	for _, resource := range []string{"a", "a/b", "a/b/c", "a%2Fb", "a%b", "ä ö", "/", "%"} {
+		doc := firestorefence.Doc(c, resource)
+		if other, ok := seen[doc.ID]; ok {
+			t.Errorf("%q and %q share a document", resource, other)
+		}
+		seen[doc.ID] = resource
+		must(t, c, firestorefence.Fenced(doc, lease(33), put(c, "a", 1)))
+	}
+	docs, err := c.Collection(firestorefence.Collection).Documents(t.Context()).GetAll()
+	if err != nil || len(docs) != len(seen) {
+		t.Errorf("there are %d marks, %v; want %d", len(docs), err, len(seen))
+	}
+	for _, resource := range []string{"", ".", "..", "__x__", strings.Repeat("a", 1501)} {
+		err := c.RunTransaction(t.Context(), firestorefence.Fenced(firestorefence.Doc(c, resource), lease(33), put(c, "b", 1)))
+		if status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%.20q: got %v, want INVALID_ARGUMENT", resource, err)
+		}
+	}
+	wantWritten(t, c, map[string]int64{"a": 1})
+}

@@ -1,0 +1,523 @@
+package httpfence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+	"regent/leadership/fence/httpfence"
+)
+
+var (
+	_ httpfence.Checker = (*httpfence.Checks)(nil)
+	_ httpfence.Marks   = (*httpfence.Memory)(nil)
+	_ httpfence.Regent  = (*leadership.Service)(nil)
+)
+
+// world is Checks, and a Regent with one answer for each token.
+type world struct {
+	*httpfence.Checks
+	t     *testing.T
+	start time.Time
+
+	mu    sync.Mutex
+	ahead time.Duration // what the clock has leapt by
+	takes time.Duration // to answer, after it has looked
+	lease leadership.Lease
+	err   error
+	asked int
+}
+
+// inWorld runs the test in a bubble. Leader 33 has a lease of an hour.
+func inWorld(t *testing.T, c httpfence.ChecksConfig, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, start: time.Now(), lease: held(33, time.Hour)}
+		c.Regent, c.Now = w, w.now
+		var err error
+		if w.Checks, err = httpfence.NewChecks(c); err != nil {
+			t.Fatal(err)
+		}
+		test(t, w)
+		w.Wait()
+	})
+}
+
+func held(token leadership.Token, left time.Duration) leadership.Lease {
+	return leadership.Lease{Election: election, State: leadership.Held, LeaderID: "ann", Token: token, ExpiresIn: left}
+}
+
+func vacant(token leadership.Token) leadership.Lease {
+	return leadership.Lease{Election: election, State: leadership.Vacant, Token: token}
+}
+
+func (w *world) now() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.start) + w.ahead
+}
+
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+func (w *world) leads(l leadership.Lease) { w.set(func() { w.lease, w.err = l, nil }) }
+func (w *world) fails(err error)          { w.set(func() { w.err = err }) }
+
+// CheckToken looks, takes its time, and answers.
+func (w *world) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
+	w.mu.Lock()
+	w.asked++
+	takes, l, err := w.takes, w.lease, w.err
+	w.mu.Unlock()
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return leadership.Lease{}, ctx.Err()
+	}
+	switch {
+	case err != nil:
+		return leadership.Lease{}, err
+	case r.Election != election:
+		return leadership.Lease{}, &leadership.Error{Code: leadership.NotFound}
+	case r.Token != l.Token || l.State != leadership.Held:
+		return leadership.Lease{}, &leadership.Error{Code: leadership.TokenStale, Lease: &l, Detail: "Regent says so"}
+	}
+	return l, nil
+}
+
+func (w *world) check(token leadership.Token) error { return w.Check(w.t.Context(), mark(token)) }
+
+// background checks at the same time.
+func (w *world) background(token leadership.Token) <-chan error {
+	verdict := make(chan error, 1)
+	go func() { verdict <- w.check(token) }()
+	synctest.Wait()
+	return verdict
+}
+
+func (w *world) wantIn(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Errorf("not let in: %v", err)
+	}
+}
+
+// wantStale wants a refusal that tells of the newest token; 0 for none.
+func (w *world) wantStale(err error, newest leadership.Token) {
+	w.t.Helper()
+	refusal := wantRefusal(w.t, err, leadership.TokenStale)
+	if refusal.Lease == nil && newest != 0 || refusal.Lease != nil && refusal.Lease.Token != newest {
+		w.t.Errorf("the refusal tells of %v, want token %d", refusal.Lease, newest)
+	}
+}
+
+func (w *world) wantUnknown(err error) {
+	w.t.Helper()
+	if !errors.Is(err, leadership.StoreUnavailable) {
+		w.t.Errorf("error %v, want %s", err, leadership.StoreUnavailable)
+	}
+}
+
+func (w *world) wantAsked(want int) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asked != want {
+		w.t.Errorf("Regent was asked %d times, want %d", w.asked, want)
+	}
+}
+
+func TestRegentIsAskedOnceWithinMaxAge(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.wantIn(w.check(33))
+		time.Sleep(httpfence.DefaultMaxAge - 1)
+		w.wantIn(w.check(33))
+		w.wantAsked(1)
+		time.Sleep(time.Nanosecond)
+		w.wantIn(w.check(33))
+		w.wantAsked(2)
+	})
+}
+
+func TestAnAnswerIsAsOldAsItsQuestion(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.takes = time.Second
+		w.wantIn(w.check(33))
+		time.Sleep(httpfence.DefaultMaxAge - time.Second - 1)
+		w.wantIn(w.check(33))
+		w.wantAsked(1)
+		time.Sleep(time.Nanosecond)
+		w.wantIn(w.check(33))
+		w.wantAsked(2)
+	})
+}
+
+func TestNobodyIsBelievedToLeadWhenItsLeaseMayBeOver(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.leads(held(33, time.Second))
+		w.wantIn(w.check(33))
+		time.Sleep(999*time.Millisecond - 1) // a clock may be slow by a thousandth
+		w.wantIn(w.check(33))
+		w.wantAsked(1)
+		w.leads(vacant(33))
+		time.Sleep(time.Nanosecond)
+		w.wantStale(w.check(33), 33)
+		w.wantAsked(2)
+	})
+}
+
+func TestAnAnswerThatComesAfterTheEndOfItsLeaseIsNotBelieved(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.leads(held(33, time.Second))
+		w.takes = 999 * time.Millisecond
+		w.wantUnknown(w.check(33))
+	})
+}
+
+func TestTheTimeOfASuspensionCounts(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.wantIn(w.check(33))
+		w.set(func() { w.ahead = time.Hour })
+		w.wantIn(w.check(33))
+		w.wantAsked(2)
+	})
+}
+
+func TestATokenThatWasOvertakenIsStaleForEver(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.wantStale(w.check(32), 33)
+		w.wantAsked(1)
+		time.Sleep(24 * time.Hour)
+		w.fails(errors.ErrUnsupported)
+		for token := range leadership.Token(32) {
+			w.wantStale(w.check(token+1), 33)
+		}
+		w.wantAsked(1)
+		w.wantUnknown(w.check(33))
+	})
+}
+
+func TestATokenThatWasNeverGrantedMayBeGrantedNext(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.wantStale(w.check(34), 33)
+		w.leads(held(34, time.Hour))
+		w.wantIn(w.check(34))
+		w.wantAsked(2)
+	})
+}
+
+func TestALeaseThatSeemsToBeOverMayBeRenewedAfterAll(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.wantIn(w.check(33))
+		w.Saw(vacant(33))
+		w.leads(vacant(33))
+		w.wantStale(w.check(33), 33)
+		w.leads(held(33, time.Hour))
+		w.wantIn(w.check(33))
+		w.wantAsked(3)
+	})
+}
+
+func TestAnElectionThatRegentDoesNotKnowHasNoLeader(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+		other := fence.Mark{Election: "cleaner", Token: 1}
+		wantRefusal(t, w.Check(t.Context(), other), leadership.TokenStale)
+		w.fails(leadership.ElectionDeleted)
+		w.wantStale(w.check(33), 0)
+		if n := w.Remembered(); n != 0 {
+			t.Errorf("%d elections are remembered of which nothing is known", n)
+		}
+	})
+}
+
+func TestNewsEmptiesWhatItMakesUntrue(t *testing.T) {
+	t.Parallel()
+	type event = leadership.Event
+	for name, c := range map[string]struct {
+		hear  func(*httpfence.Checks)
+		in    bool
+		asked int // in all
+	}{
+		"a later leader":          {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 34, LeaderID: "bob"}) }, false, 1},
+		"the end of its lease":    {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 33, PreviousLeaderID: "ann"}) }, false, 1},
+		"a later leader was seen": {func(c *httpfence.Checks) { c.Saw(held(34, time.Hour)) }, false, 1},
+		"a later one had led":     {func(c *httpfence.Checks) { c.Saw(vacant(34)) }, false, 1},
+		"nobody was seen to lead": {func(c *httpfence.Checks) { c.Saw(vacant(33)) }, true, 2},
+		"it was seen to lead":     {func(c *httpfence.Checks) { c.Saw(held(33, time.Hour)) }, true, 1},
+		"its own beginning":       {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 33, LeaderID: "ann"}) }, true, 1},
+		"the end of one before":   {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 32, PreviousLeaderID: "ann"}) }, true, 1},
+		"a change of its terms":   {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 33}) }, true, 1},
+		"one before was seen":     {func(c *httpfence.Checks) { c.Saw(vacant(32)) }, true, 1},
+		"another election":        {func(c *httpfence.Checks) { c.Heard(event{Election: "cleaner", Token: 34, LeaderID: "bob"}) }, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+				w.wantIn(w.check(33))
+				c.hear(w.Checks)
+				if err := w.check(33); c.in {
+					w.wantIn(err)
+				} else {
+					wantRefusal(t, err, leadership.TokenStale)
+				}
+				w.wantAsked(c.asked)
+				if n := w.Remembered(); n != 1 {
+					t.Errorf("%d elections are remembered, want 1", n)
+				}
+			})
+		})
+	}
+}
+
+func TestTheEndOfALeaseIsNotUndoneByOldNews(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.wantIn(w.check(33))
+		w.Heard(leadership.Event{Election: election, Token: 33, PreviousLeaderID: "ann"})
+		w.Heard(leadership.Event{Election: election, Token: 33, LeaderID: "ann"})
+		w.Saw(held(33, time.Hour))
+		w.wantStale(w.check(33), 33)
+		w.wantAsked(1)
+	})
+}
+
+func TestNewsThatComesBeforeTheAnswerCounts(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.takes = time.Second
+		verdict := w.background(33)
+		w.Heard(leadership.Event{Election: election, Token: 34, LeaderID: "bob"})
+		w.wantStale(<-verdict, 34)
+		w.wantStale(w.check(33), 34)
+		w.wantAsked(1)
+		w.leads(vacant(34))
+		w.wantStale(w.check(34), 34) // what was said of 33 is not said of 34
+		w.wantAsked(2)
+	})
+}
+
+func TestTheEndThatIsHeardBeforeTheAnswerCounts(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.wantIn(w.check(33))
+		time.Sleep(httpfence.DefaultMaxAge)
+		w.takes = time.Second
+		verdict := w.background(33)
+		w.Heard(leadership.Event{Election: election, Token: 33, PreviousLeaderID: "ann"})
+		w.wantStale(<-verdict, 33)
+		w.wantStale(w.check(33), 33)
+	})
+}
+
+func TestWhoAsksTheSameAtTheSameTimeSharesOneQuestion(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+		w.takes = time.Second
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		go func() { gone <- w.Check(ctx, mark(33)) }()
+		synctest.Wait()
+		var others []<-chan error
+		for range 100 {
+			others = append(others, w.background(33))
+		}
+		cancel()
+		w.wantUnknown(<-gone)
+		for _, verdict := range others {
+			w.wantIn(<-verdict)
+		}
+		w.wantAsked(1)
+	})
+}
+
+func TestNobodyIsToldOfATokenWhatWasTrueBeforeItCame(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.takes = time.Second
+		guess := w.background(34) // Regent has looked: it was never granted
+		w.leads(held(34, time.Hour))
+		one, other := w.background(34), w.background(34)
+		w.wantStale(<-guess, 33)
+		w.wantIn(<-one)
+		w.wantIn(<-other)
+		w.wantAsked(2)
+	})
+}
+
+func TestWhatIsNotSharedIsAskedOnceMoreForAllWhoHaveWaited(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+		w.takes = time.Second
+		var verdicts []<-chan error
+		for range 100 {
+			verdicts = append(verdicts, w.background(34))
+		}
+		for _, verdict := range verdicts {
+			w.wantStale(<-verdict, 33)
+		}
+		w.wantAsked(2)
+	})
+}
+
+func TestWithoutRegentNobodyGetsInButWhoIsStillBelieved(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+		w.wantIn(w.check(33))
+		w.fails(&leadership.Error{Code: "PERMISSION_DENIED"})
+		w.wantIn(w.check(33))
+		w.wantUnknown(w.check(34))
+		time.Sleep(httpfence.DefaultMaxAge)
+		w.wantUnknown(w.check(33))
+		w.leads(held(33, time.Hour))
+		w.takes = time.Hour
+		begun := time.Now()
+		w.wantUnknown(w.check(33))
+		if waited := time.Since(begun); waited != httpfence.DefaultMaxAge {
+			t.Errorf("Regent was waited for for %v, want %v", waited, httpfence.DefaultMaxAge)
+		}
+		w.takes = 0
+		w.wantIn(w.check(33))
+	})
+}
+
+func TestWhatRegentHasAgainstTheQuestionIsNotSaidOfTheRequest(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+		w.fails(&leadership.Error{Code: leadership.InvalidArgument})
+		err := w.check(33)
+		w.wantUnknown(err)
+		if errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("the request is to blame: %v", err)
+		}
+	})
+}
+
+func TestARefusalThatTellsOfAnotherElectionTeachesNothing(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+		w.fails(&leadership.Error{Code: leadership.TokenStale, Lease: &leadership.Lease{Election: "cleaner", Token: 99}})
+		wantRefusal(t, w.check(33), leadership.TokenStale)
+		w.leads(held(33, time.Hour))
+		w.wantIn(w.check(33))
+	})
+}
+
+func TestAnAnswerToAnotherQuestionIsNone(t *testing.T) {
+	t.Parallel()
+	other := held(33, time.Hour)
+	other.Election = "cleaner"
+	for name, l := range map[string]leadership.Lease{
+		"another election": other, "another token": held(34, time.Hour), "nobody": vacant(33), "nothing": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+				c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: always{l}, Now: w.now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.wantUnknown(c.Check(t.Context(), mark(33)))
+				if n := c.Remembered(); n != 0 {
+					t.Errorf("%d elections are remembered", n)
+				}
+			})
+		})
+	}
+}
+
+// always has one answer.
+type always struct{ lease leadership.Lease }
+
+func (a always) CheckToken(context.Context, leadership.TokenCheck) (leadership.Lease, error) {
+	return a.lease, nil
+}
+
+func TestATokenThatIsNoneIsNotAskedAbout(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+		for _, m := range []fence.Mark{{}, mark(0), mark(-1), mark(leadership.MaxToken + 1), {Election: "a b", Token: 1}} {
+			wantRefusal(t, w.Check(t.Context(), m), leadership.InvalidArgument)
+		}
+		w.wantAsked(0)
+	})
+}
+
+// parliament leads any election, but for those that are not there.
+type parliament struct{}
+
+func (parliament) CheckToken(_ context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
+	if r.Election[0] == 'x' {
+		return leadership.Lease{}, leadership.NotFound
+	}
+	return leadership.Lease{Election: r.Election, State: leadership.Held, Token: r.Token, ExpiresIn: time.Hour}, nil
+}
+
+func TestStrangersCannotFillTheMemory(t *testing.T) {
+	t.Parallel()
+	const size = 10
+	c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: parliament{}, Elections: size})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		for _, prefix := range []string{"a", "x"} {
+			m := fence.Mark{Election: leadership.Election(fmt.Sprint(prefix, i)), Token: leadership.Token(i + 1)}
+			if err := c.Check(t.Context(), m); (err == nil) != (prefix == "a") {
+				t.Errorf("%v: %v", m, err)
+			}
+		}
+		c.Heard(leadership.Event{Election: leadership.Election(fmt.Sprint("b", i)), Token: 1, LeaderID: "ann"})
+	}
+	if n := c.Remembered(); n != size {
+		t.Errorf("%d elections are remembered, want %d", n, size)
+	}
+}
+
+func TestStrangersCannotAskWithoutEnd(t *testing.T) {
+	inWorld(t, httpfence.ChecksConfig{Asks: 3}, func(_ *testing.T, w *world) {
+		w.wantIn(w.check(33))
+		w.takes = time.Second
+		var verdicts []<-chan error
+		for token := range leadership.Token(3) {
+			verdicts = append(verdicts, w.background(34+token))
+		}
+		w.wantUnknown(w.check(37))
+		w.wantIn(w.check(33))
+		w.wantStale(w.check(32), 33)
+		for _, verdict := range verdicts {
+			w.wantStale(<-verdict, 33)
+		}
+		w.wantStale(w.check(37), 33)
+		w.wantAsked(5)
+	})
+}
+
+func TestChecksThatCannotWorkAreNotMade(t *testing.T) {
+	t.Parallel()
+	for _, c := range []httpfence.ChecksConfig{
+		{},
+		{Regent: parliament{}, MaxAge: -1},
+		{Regent: parliament{}, MaxAge: httpfence.MaxMaxAge + 1},
+		{Regent: parliament{}, Elections: -1},
+		{Regent: parliament{}, Asks: -1},
+	} {
+		if _, err := httpfence.NewChecks(c); err == nil {
+			t.Errorf("made of %+v", c)
+		}
+	}
+	if _, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: parliament{}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: parliament{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if err := c.Check(b.Context(), mark(33)); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}

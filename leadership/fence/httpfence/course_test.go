@@ -1,0 +1,211 @@
+package httpfence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/fence/httpfence"
+	"regent/store/memory"
+)
+
+// course is an election that changes hands, and those who ask about its tokens: former, present and next ones.
+type course struct {
+	*leadership.Service
+	checks *httpfence.Checks
+	maxAge time.Duration
+
+	mu       sync.Mutex // guards all below
+	random   *rand.Rand
+	reigns   map[leadership.Token]reign
+	newest   leadership.Token
+	heard    map[leadership.Token]time.Time // when the event that it was acquired was
+	verdicts []verdict
+}
+
+// reign is when a token was that of the leader: from one instant and until before the other.
+type reign struct {
+	from, to time.Time
+	released bool
+}
+
+// verdict is what a check said, and when.
+type verdict struct {
+	token        leadership.Token
+	begun, ended time.Time
+	err          error
+}
+
+func (c *course) some(n time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Duration(c.random.Int64N(int64(n)))
+}
+
+func (c *course) one(in int) bool { return c.some(time.Duration(in)) == 0 }
+
+// CheckToken takes its time before and after it looks.
+func (c *course) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
+	time.Sleep(c.some(300 * time.Millisecond))
+	if c.one(10) {
+		return leadership.Lease{}, errors.ErrUnsupported
+	}
+	defer time.Sleep(c.some(300 * time.Millisecond))
+	return c.Service.CheckToken(ctx, r)
+}
+
+// Publish has most events heard, a little later.
+func (c *course) Publish(events ...leadership.Event) {
+	for _, e := range events {
+		if c.one(4) {
+			continue
+		}
+		time.AfterFunc(c.some(400*time.Millisecond), func() {
+			c.checks.Heard(e)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if e.Type == leadership.EventAcquired && c.heard[e.Token].IsZero() {
+				c.heard[e.Token] = time.Now()
+			}
+		})
+	}
+}
+
+// lead leads, renews for a while, and then releases the lease or is heard of no more.
+func (c *course) lead(ctx context.Context) error {
+	duration := time.Second + c.some(2*time.Second).Truncate(time.Millisecond)
+	g, err := c.Acquire(ctx, leadership.AcquireRequest{Election: election, CandidateID: "ann", LeaseDuration: duration})
+	if errors.Is(err, leadership.LeaseHeld) {
+		time.Sleep(c.some(200 * time.Millisecond))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	r := reign{from: now, to: now.Add(duration)}
+	lease := leadership.LeaseRequest{Election: election, CandidateID: "ann", Key: g.Key, Token: g.Token}
+	for c.reigned(g.Token, r); !c.one(4); c.reigned(g.Token, r) {
+		time.Sleep(c.some(duration))
+		if _, err := c.Renew(ctx, lease); err != nil {
+			return fmt.Errorf("renew: %w", err)
+		}
+		r.to = time.Now().Add(duration)
+	}
+	time.Sleep(c.some(duration))
+	if c.one(2) {
+		_, err = c.Release(ctx, lease)
+		r.to, r.released = time.Now(), true
+		c.reigned(g.Token, r)
+	}
+	return err
+}
+
+func (c *course) reigned(token leadership.Token, r reign) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reigns[token], c.newest = r, token
+}
+
+// ask asks about a token near the newest.
+func (c *course) ask(ctx context.Context) {
+	time.Sleep(c.some(200 * time.Millisecond))
+	c.mu.Lock()
+	token := max(c.newest-1+leadership.Token(c.random.Int64N(3)), 1)
+	c.mu.Unlock()
+	v := verdict{token: token, begun: time.Now()}
+	v.err = c.checks.Check(ctx, mark(token))
+	v.ended = time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.verdicts = append(c.verdicts, v)
+}
+
+// wrong returns what the verdict gets wrong.
+func (c *course) wrong(v verdict) string {
+	r, granted := c.reigns[v.token]
+	next, overtaken := c.heard[v.token+1]
+	believed := r.to
+	if r.released {
+		believed = believed.Add(c.maxAge)
+	}
+	switch in, stale := v.err == nil, errors.Is(v.err, leadership.TokenStale); {
+	case in && (!granted || v.ended.Before(r.from)):
+		return "it was not granted"
+	case in && !v.ended.Before(believed):
+		return "its leader had stopped long before"
+	case in && overtaken && v.begun.After(next):
+		return "a later leader was heard of"
+	case stale && granted && !v.begun.Before(r.from) && v.ended.Before(r.to):
+		return "it was the leader's"
+	}
+	return ""
+}
+
+func runCourse(t *testing.T, seed uint64) {
+	const maxAge, lasts, askers = time.Second, time.Minute, 8
+	c := &course{
+		maxAge: maxAge,
+		random: rand.New(rand.NewPCG(seed, 0)),
+		reigns: map[leadership.Token]reign{},
+		heard:  map[leadership.Token]time.Time{},
+	}
+	c.Service = leadership.New(memory.New(memory.Config{}), c)
+	start := time.Now()
+	var err error
+	c.checks, err = httpfence.NewChecks(httpfence.ChecksConfig{Regent: c, MaxAge: maxAge, Now: func() time.Duration { return time.Since(start) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for time.Since(start) < lasts {
+			if err := c.lead(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range askers {
+		all.Go(func() {
+			for time.Since(start) < lasts {
+				c.ask(t.Context())
+			}
+		})
+	}
+	all.Wait()
+	c.checks.Wait()
+	time.Sleep(time.Second) // what is under way to be heard is
+	c.judge(t, seed)
+}
+
+func (c *course) judge(t *testing.T, seed uint64) {
+	in, stale := 0, 0
+	for _, v := range c.verdicts {
+		if why := c.wrong(v); why != "" {
+			r := c.reigns[v.token]
+			t.Errorf("seed %d: token %d led from %v to %v, and a check from %v to %v said %v: %s", seed, v.token, r.from, r.to, v.begun, v.ended, v.err, why)
+		}
+		switch {
+		case v.err == nil:
+			in++
+		case errors.Is(v.err, leadership.TokenStale):
+			stale++
+		}
+	}
+	if len(c.reigns) < 5 || in < 50 || stale < 50 {
+		t.Errorf("seed %d: of %d leaders %d checks let in and %d refused: that is no trial", seed, len(c.reigns), in, stale)
+	}
+}
+
+func TestWhoIsLetInLedAMomentAgoAndWhoLeadsIsNeverToldToStop(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) { runCourse(t, seed) })
+	}
+}

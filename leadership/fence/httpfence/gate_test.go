@@ -1,0 +1,265 @@
+package httpfence_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+	"regent/leadership/fence/httpfence"
+)
+
+func wantRefusal(t *testing.T, err error, code leadership.Code) *leadership.Error {
+	t.Helper()
+	refusal, ok := errors.AsType[*leadership.Error](err)
+	if !ok || refusal.Code != code {
+		t.Fatalf("error %v, want %s", err, code)
+	}
+	return refusal
+}
+
+// leader is one whose lease is valid, or not.
+type leader struct {
+	mark  fence.Mark
+	valid bool
+}
+
+func (l leader) Election() leadership.Election { return l.mark.Election }
+func (l leader) Token() leadership.Token       { return l.mark.Token }
+func (l leader) Valid() bool                   { return l.valid }
+
+func mark(token leadership.Token) fence.Mark { return fence.Mark{Election: election, Token: token} }
+
+// command is a request of the planner's leader with the token.
+func command(token leadership.Token) *http.Request {
+	return commandOf(mark(token), "/")
+}
+
+func commandOf(m fence.Mark, path string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, path, nil)
+	r.Header.Set(httpfence.ElectionHeader, string(m.Election))
+	r.Header.Set(httpfence.TokenHeader, strconv.FormatInt(int64(m.Token), 10))
+	return r
+}
+
+// gate is one around a handler that answers with the mark it was called with.
+func gate(t *testing.T, c httpfence.Config) http.Handler {
+	t.Helper()
+	if c.Guarded == nil && c.Election == "" {
+		c.Election = election
+	}
+	g, err := httpfence.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m, ok := httpfence.FromContext(r.Context())
+		fmt.Fprint(w, m.Election, " ", m.Token, " ", ok)
+	}))
+}
+
+func send(h http.Handler, r *http.Request) *http.Response {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func wantStatus(t *testing.T, reply *http.Response, want int) {
+	t.Helper()
+	if reply.StatusCode != want {
+		t.Fatalf("status %d, want %d: %v", reply.StatusCode, want, httpfence.Refusal(reply))
+	}
+}
+
+// checker gives one answer.
+type checker struct{ err error }
+
+func (c checker) Check(context.Context, fence.Mark) error { return c.err }
+
+// failing are Marks that cannot be reached.
+type failing struct{ err error }
+
+func (f failing) Raise(context.Context, string, fence.Mark) error { return f.err }
+
+func TestALeaderThatWasOvertakenIsRefusedWithTheNewestToken(t *testing.T) {
+	t.Parallel()
+	h := gate(t, httpfence.Config{Marks: new(httpfence.Memory)})
+	wantStatus(t, send(h, command(33)), http.StatusOK)
+	wantStatus(t, send(h, command(34)), http.StatusOK)
+	wantStatus(t, send(h, command(34)), http.StatusOK)
+	reply := send(h, command(33))
+	wantStatus(t, reply, http.StatusConflict)
+	if got := reply.Header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("content type %q", got)
+	}
+	var document map[string]any
+	if err := json.NewDecoder(reply.Body).Decode(&document); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"type":         "urn:regent:problem:TOKEN_STALE",
+		"title":        "Token stale",
+		"status":       409.0,
+		"detail":       `fencing token 33 of election "planner" is stale, a leader with token 34 has written; stop acting as leader`,
+		"code":         "TOKEN_STALE",
+		"election":     "planner",
+		"fencingToken": 34.0,
+	}
+	if d := cmp.Diff(want, document); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTheHandlerKnowsTheMark(t *testing.T) {
+	t.Parallel()
+	h := gate(t, httpfence.Config{Marks: new(httpfence.Memory)})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, command(33))
+	if got, want := w.Body.String(), "planner 33 true"; got != want {
+		t.Errorf("the handler answered %q, want %q", got, want)
+	}
+	if _, ok := httpfence.FromContext(t.Context()); ok {
+		t.Error("there is a mark in a context that came through no gate")
+	}
+}
+
+func TestARequestThatDoesNotSayWhoSentItIsRefused(t *testing.T) {
+	t.Parallel()
+	h := gate(t, httpfence.Config{Marks: new(httpfence.Memory)})
+	r := command(33)
+	r.Header.Add(httpfence.TokenHeader, "33")
+	reply := send(h, r)
+	wantStatus(t, reply, http.StatusBadRequest)
+	refusal := wantRefusal(t, httpfence.Refusal(reply), leadership.InvalidArgument)
+	if refusal.Field != httpfence.TokenHeader || !strings.Contains(refusal.Detail, "send it once") {
+		t.Errorf("refused for %q: %q", refusal.Field, refusal.Detail)
+	}
+}
+
+func TestALeaderOfAnotherElectionIsRefused(t *testing.T) {
+	t.Parallel()
+	memory := new(httpfence.Memory)
+	reply := send(gate(t, httpfence.Config{Marks: memory}), commandOf(fence.Mark{Election: "cleaner", Token: 99}, "/"))
+	wantStatus(t, reply, http.StatusBadRequest)
+	if refusal := wantRefusal(t, httpfence.Refusal(reply), leadership.InvalidArgument); refusal.Field != httpfence.ElectionHeader {
+		t.Errorf("refused for %q: %q", refusal.Field, refusal.Detail)
+	}
+	if m := memory.Mark("planner"); m != (fence.Mark{}) {
+		t.Errorf("the mark was raised to %v", m)
+	}
+}
+
+func TestWhatARequestIsAboutMayDependOnIt(t *testing.T) {
+	t.Parallel()
+	memory := new(httpfence.Memory)
+	h := gate(t, httpfence.Config{Marks: memory, Guarded: func(r *http.Request) (string, leadership.Election) {
+		shard, ok := strings.CutPrefix(r.URL.Path, "/shards/")
+		if !ok {
+			return "", ""
+		}
+		return "shard " + shard, leadership.Election("shard-" + shard[:1])
+	}})
+	one := fence.Mark{Election: "shard-1", Token: 7}
+	wantStatus(t, send(h, commandOf(one, "/shards/1")), http.StatusOK)
+	wantStatus(t, send(h, commandOf(one, "/shards/2")), http.StatusBadRequest)
+	wantStatus(t, send(h, commandOf(one, "/elsewhere")), http.StatusNotFound)
+	wantStatus(t, send(h, commandOf(one, "/shards/"+strings.Repeat("1", 1024))), http.StatusBadRequest)
+	wantStatus(t, send(h, commandOf(fence.Mark{Election: "shard-2", Token: 1}, "/shards/2")), http.StatusOK)
+	if got := memory.Mark("shard 1"); got != one {
+		t.Errorf("the mark is %v, want %v", got, one)
+	}
+}
+
+func TestATokenThatTheCheckRefusesDoesNotRaiseTheMark(t *testing.T) {
+	t.Parallel()
+	memory := new(httpfence.Memory)
+	never := &leadership.Error{Code: leadership.TokenStale, Detail: "it was never granted"}
+	h := gate(t, httpfence.Config{Marks: memory, Check: checker{never}})
+	reply := send(h, command(leadership.MaxToken))
+	wantStatus(t, reply, http.StatusConflict)
+	if got := memory.Mark("planner"); got != (fence.Mark{}) {
+		t.Errorf("the mark was raised to %v", got)
+	}
+	if refusal := wantRefusal(t, httpfence.Refusal(reply), leadership.TokenStale); refusal.Lease != nil || refusal.Detail != never.Detail {
+		t.Errorf("the reply says %v of %v", refusal, refusal.Lease)
+	}
+}
+
+func TestWhoeverCannotFindOutLetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	secret := errors.New("dial tcp 10.1.2.3: the password is wrong")
+	denied := fmt.Errorf("ask: %w", &leadership.Error{Code: "PERMISSION_DENIED", Detail: secret.Error()})
+	for name, c := range map[string]httpfence.Config{
+		"marks that fail":      {Marks: failing{secret}},
+		"a check that fails":   {Check: checker{secret}, Marks: new(httpfence.Memory)},
+		"no permission to ask": {Check: checker{denied}},
+		"an unknown outcome":   {Marks: failing{leadership.OutcomeUnknown}},
+		"an ended context":     {Marks: failing{context.Canceled}, Serial: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var refused error
+			c.Refused = func(_ *http.Request, err error) { refused = err }
+			reply := send(gate(t, c), command(33))
+			wantStatus(t, reply, http.StatusServiceUnavailable)
+			if got := reply.Header.Get("Retry-After"); got != "1" {
+				t.Errorf("Retry-After %q, want 1", got)
+			}
+			refusal := wantRefusal(t, httpfence.Refusal(reply), leadership.StoreUnavailable)
+			if strings.Contains(refusal.Detail, "password") || refusal.RetryAfter <= 0 {
+				t.Errorf("the reply says %q, and to try again after %v", refusal.Detail, refusal.RetryAfter)
+			}
+			if refused == nil {
+				t.Error("nobody was told of the cause")
+			}
+		})
+	}
+}
+
+func TestAFullMemoryForgetsNobodyAndTakesNobodyNew(t *testing.T) {
+	t.Parallel()
+	memory := &httpfence.Memory{Resources: 2}
+	ctx := t.Context()
+	for _, resource := range []string{"a", "b", "a"} {
+		if err := memory.Raise(ctx, resource, mark(34)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := memory.Raise(ctx, "c", mark(34)); !errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("one too many: %v", err)
+	}
+	if err := memory.Raise(ctx, "a", mark(35)); err != nil {
+		t.Errorf("one that is there: %v", err)
+	}
+	wantRefusal(t, memory.Raise(ctx, "b", mark(33)), leadership.TokenStale)
+	if got := memory.Mark("a"); got != mark(35) {
+		t.Errorf("the mark is %v, want %v", got, mark(35))
+	}
+}
+
+func TestAGateThatComparesNothingIsNotMade(t *testing.T) {
+	t.Parallel()
+	marks, check := new(httpfence.Memory), checker{}
+	guarded := func(*http.Request) (string, leadership.Election) { return "", election }
+	for name, c := range map[string]httpfence.Config{
+		"nothing to compare with":     {Election: election},
+		"no election":                 {Marks: marks},
+		"no name of an election":      {Marks: marks, Election: "Planner"},
+		"turns without marks":         {Election: election, Check: check, Serial: true},
+		"two who say what is guarded": {Election: election, Guarded: guarded, Check: check},
+		"a resource that is not used": {Resource: "a", Guarded: guarded, Check: check},
+	} {
+		if g, err := httpfence.New(c); err == nil {
+			t.Errorf("%s: made %v", name, g)
+		}
+	}
+}

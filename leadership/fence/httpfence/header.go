@@ -1,0 +1,63 @@
+package httpfence
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+	"regent/leadership/fence"
+)
+
+// The headers of a leader's request.
+const (
+	ElectionHeader = "Regent-Election"      // the election that the sender leads
+	TokenHeader    = "Regent-Fencing-Token" // its fencing token: 1 to leadership.MaxToken, in decimal
+)
+
+// Parse reads who the headers say leads. Each must stand there once, and a token has one spelling: digits only, the first of them no zero. The
+// error is a *leadership.Error with the code InvalidArgument, the header's name as its Field, and a sentence that says what to do.
+func Parse(h http.Header) (fence.Mark, error) {
+	election, err := single(h, ElectionHeader, "the name of the election that you lead")
+	if err != nil {
+		return fence.Mark{}, err
+	}
+	text, err := single(h, TokenHeader, "the fencing token of your lease")
+	if err != nil {
+		return fence.Mark{}, err
+	}
+	m := fence.Mark{Election: leadership.Election(election)}
+	if err := m.Election.Validate(); err != nil {
+		return fence.Mark{}, invalid(ElectionHeader, "%s: %v", ElectionHeader, err)
+	}
+	token, err := strconv.ParseInt(text, 10, 64)
+	m.Token = leadership.Token(token)
+	if err != nil || strconv.FormatInt(token, 10) != text || m.Token < 1 || m.Token > leadership.MaxToken {
+		return fence.Mark{}, invalid(TokenHeader, "%s is an integer from 1 to %d in decimal digits, not %s; send the token of your lease",
+			TokenHeader, leadership.MaxToken, wire.Quote(text))
+	}
+	return m, nil
+}
+
+// single returns the header's only value.
+func single(h http.Header, name, what string) (string, error) {
+	switch values := h.Values(name); len(values) {
+	case 1:
+		return values[0], nil
+	case 0:
+		return "", invalid(name, "the header %s is missing: send %s with each command", name, what)
+	default:
+		return "", invalid(name, "the header %s stands %d times: send it once", name, len(values))
+	}
+}
+
+// set is the reverse of Parse.
+func set(h http.Header, m fence.Mark) {
+	h.Set(ElectionHeader, string(m.Election))
+	h.Set(TokenHeader, strconv.FormatInt(int64(m.Token), 10))
+}
+
+func invalid(field, format string, args ...any) error {
+	return &leadership.Error{Code: leadership.InvalidArgument, Field: field, Detail: fmt.Sprintf(format, args...)}
+}

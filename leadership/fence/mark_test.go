@@ -1,0 +1,123 @@
+package fence_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+)
+
+func TestALowerTokenIsRefusedAndAHigherOneRaisesTheMark(t *testing.T) {
+	t.Parallel()
+	at := func(token leadership.Token) fence.Mark { return fence.Mark{Election: "planner", Token: token} }
+	for _, c := range []struct {
+		name    string
+		mark, w fence.Mark
+		want    error
+		detail  string
+	}{
+		{"the first", fence.Mark{}, at(1), nil, ""},
+		{"the first that is seen here", fence.Mark{}, at(33), nil, ""},
+		{"the same", at(33), at(33), nil, ""},
+		{"the next", at(33), at(34), nil, ""},
+		{"the greatest", at(33), at(leadership.MaxToken), nil, ""},
+		{"one below", at(34), at(33), leadership.TokenStale, "token 33 of election \"planner\" is stale, a leader with token 34 has written"},
+		{"none", at(34), at(0), leadership.InvalidArgument, "from 1 to"},
+		{"none, of a new resource", fence.Mark{}, at(0), leadership.InvalidArgument, "from 1 to"},
+		{"below nothing", at(34), at(-1), leadership.InvalidArgument, "from 1 to"},
+		{"beyond all", at(34), at(leadership.MaxToken + 1), leadership.InvalidArgument, "from 1 to"},
+		{"of another election", at(34), fence.Mark{Election: "reports", Token: 99}, leadership.InvalidArgument, "guarded by election \"planner\""},
+		{"of no election", at(34), fence.Mark{Token: 99}, leadership.InvalidArgument, "needs a name"},
+		{"beside a mark that is none", at(-1), at(34), leadership.RecordCorrupt, "an operator has to mend it"},
+		{"beside a mark without an election", fence.Mark{Token: 3}, at(34), leadership.RecordCorrupt, "an operator has to mend it"},
+		{"beside a mark without a token", at(0), at(34), leadership.RecordCorrupt, "an operator has to mend it"},
+	} {
+		next, err := c.mark.Admit(c.w)
+		wantMark := c.w
+		if c.want != nil {
+			wantMark = c.mark
+		}
+		if !errors.Is(err, c.want) || next != wantMark || err != nil && !strings.Contains(err.Error(), c.detail) {
+			t.Errorf("%s: %v and %v; want %v and %v", c.name, next, err, wantMark, c.want)
+		}
+	}
+}
+
+func TestARefusalTellsTheTokenThatHasWritten(t *testing.T) {
+	t.Parallel()
+	_, err := fence.Mark{Election: "planner", Token: 34}.Admit(fence.Mark{Election: "planner", Token: 33})
+	var refusal *leadership.Error
+	if !errors.As(err, &refusal) || refusal.Lease == nil || refusal.Lease.Token != 34 {
+		t.Errorf("refused with %v, which does not tell 34", err)
+	}
+}
+
+func TestAGuardLetsNoLaterLeaderComeBetween(t *testing.T) {
+	t.Parallel()
+	var guard fence.Guard
+	var written []leadership.Token
+	var leaders sync.WaitGroup
+	for i := range 20 {
+		w := fence.Mark{Election: "planner", Token: leadership.Token(i + 1)}
+		leaders.Go(func() {
+			for range 50 {
+				err := guard.Do("disk", w, func() error {
+					written = append(written, w.Token) // the race detector looks, too
+					return nil
+				})
+				if err != nil && !errors.Is(err, leadership.TokenStale) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	leaders.Wait()
+	if !slices.IsSorted(written) || len(written) < 50 {
+		t.Errorf("%d writes, in the order %v", len(written), written)
+	}
+	if got := guard.Mark("disk").Token; got != 20 {
+		t.Errorf("the mark is %d", got)
+	}
+}
+
+func TestAGuardKeepsResourcesApartAndRaisesTheMarkOfAWriteThatFails(t *testing.T) {
+	t.Parallel()
+	var guard fence.Guard
+	broken := errors.New("broken")
+	if err := guard.Do("disk", fence.Mark{Election: "planner", Token: 34}, func() error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("the write's error is %v", err)
+	}
+	never := func() error { t.Error("a stale leader wrote"); return nil }
+	if err := guard.Do("disk", fence.Mark{Election: "planner", Token: 33}, never); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("token 33 after 34: %v", err)
+	}
+	if err := guard.Do("tape", fence.Mark{Election: "reports", Token: 1}, func() error { return nil }); err != nil {
+		t.Errorf("another resource: %v", err)
+	}
+}
+
+// One check stands for all that is written with it.
+func ExampleGuard() {
+	var guard fence.Guard
+	robot := func(w fence.Mark, steps int) {
+		err := guard.Do("arm", w, func() error {
+			fmt.Printf("token %d: %d steps\n", w.Token, steps)
+			return nil
+		})
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	robot(fence.Mark{Election: "planner", Token: 33}, 1000)
+	robot(fence.Mark{Election: "planner", Token: 34}, 1)
+	robot(fence.Mark{Election: "planner", Token: 33}, 1000) // it was paused
+	// Output:
+	// token 33: 1000 steps
+	// token 34: 1 steps
+	// TOKEN_STALE: fencing token 33 of election "planner" is stale, a leader with token 34 has written; stop acting as leader
+}

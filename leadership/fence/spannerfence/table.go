@@ -1,0 +1,162 @@
+package spannerfence
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"cloud.google.com/go/spanner"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+)
+
+// DDL creates the table of the zero Table. One of another name has the same columns and the same key.
+//
+// How it may evolve: a column is never renamed, retyped or given another meaning. One that is added, by whomever, is nullable or has a default;
+// Check leaves it as it is.
+const DDL = `CREATE TABLE IF NOT EXISTS Fences (
+  Resource     STRING(1024) NOT NULL,
+  Election     STRING(128) NOT NULL,
+  FencingToken INT64 NOT NULL,
+) PRIMARY KEY (Resource)`
+
+// MaxResource is how many characters the name of a resource may have.
+const MaxResource = 1024
+
+// Table keeps marks in a table of the caller's database. The zero Table is the one that DDL creates.
+type Table struct {
+	// Name is the table's if it is not Fences: at most 128 of A-Z, a-z, 0-9 and '_', beginning with a letter. A named schema may come before it,
+	// and a dot between them.
+	Name string
+
+	// Shared lets transactions that check one resource run side by side, as long as the mark does not rise. It is for a leader that has
+	// many of them at a time. Check then relies on Spanner's default, SERIALIZABLE: at the isolation level REPEATABLE_READ, which a client or a
+	// transaction may ask for, a read like that is not held against later writes, and a former leader's write would not be refused.
+	Shared bool
+}
+
+// Check lets the transaction go on if the leader that w names may write to the resource, and raises the resource's mark to w if it is lower.
+// The caller returns the error from the transaction's function as it is; nothing is written then. It is
+//
+//   - a *leadership.Error as fence.Mark.Admit has it: TokenStale (stop acting as leader) or InvalidArgument, also for a resource that has no name
+//     of 1 to MaxResource characters, or a bad name of the table;
+//   - a *leadership.Error with RecordCorrupt, if there is a row and it is no mark. It stays as it is, and nobody is admitted;
+//   - or the client's own, untouched, by which it knows whether to run the function again. A table or column that is missing is one of these.
+//
+// Check is one round trip, two if the mark rises. It comes before whatever is decided in the transaction, best as its first statement: what
+// was read outside of it is not protected. One Check stands for all writes of the transaction to the resource; a transaction that writes to
+// several resources checks each. The mark rises when the transaction commits, and not before. A later Check in the same transaction sees it:
+// it is raised by a DML statement and not by a mutation, which a transaction does not read, and which would not go with a caller's last DML
+// statement that is marked as such.
+//
+// The function may run again: Check keeps nothing between two runs. A statement-based transaction passes the &ReadWriteTransaction in it.
+func (t Table) Check(ctx context.Context, tx *spanner.ReadWriteTransaction, resource string, w fence.Mark) error {
+	table, err := t.quoted()
+	if err != nil {
+		return err
+	}
+	if n := utf8.RuneCountInString(resource); n < 1 || n > MaxResource || !utf8.ValidString(resource) {
+		return invalid("resource", fmt.Sprintf("a resource has a name of 1 to %d characters in UTF-8, not %d", MaxResource, n))
+	}
+	stored, err := t.read(ctx, tx, table, resource)
+	if err != nil {
+		return err
+	}
+	next, err := stored.Admit(w)
+	if err != nil || next == stored {
+		return err
+	}
+	return raise(ctx, tx, table, resource, stored, next)
+}
+
+// raise writes the mark. It names what it changes, so that a column of somebody else's keeps its value.
+func raise(ctx context.Context, tx *spanner.ReadWriteTransaction, table, resource string, stored, next fence.Mark) error {
+	sql := "UPDATE " + table + " SET Election = @election, FencingToken = @token WHERE Resource = @resource"
+	if stored == (fence.Mark{}) {
+		sql = "INSERT INTO " + table + " (Resource, Election, FencingToken) VALUES (@resource, @election, @token)"
+	}
+	statement := spanner.Statement{SQL: sql, Params: map[string]any{
+		"resource": resource, "election": string(next.Election), "token": int64(next.Token),
+	}}
+	_, err := tx.UpdateWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: requestTag})
+	return err
+}
+
+// requestTag marks the statements in Spanner's statistics.
+const requestTag = "app=regent,action=fence"
+
+// read returns the resource's mark, the zero Mark if there is none.
+func (t Table) read(ctx context.Context, tx *spanner.ReadWriteTransaction, table, resource string) (fence.Mark, error) {
+	sql := "SELECT Election, FencingToken FROM " + table + " WHERE Resource = @resource"
+	if !t.Shared {
+		sql = "@{LOCK_SCANNED_RANGES=exclusive} " + sql
+	}
+	statement := spanner.Statement{SQL: sql, Params: map[string]any{"resource": resource}}
+	var marks []fence.Mark
+	var bad error
+	err := tx.QueryWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: requestTag}).Do(func(r *spanner.Row) error {
+		m, err := decode(r)
+		marks, bad = append(marks, m), cmp.Or(bad, err)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return fence.Mark{}, err
+	case bad != nil:
+		return fence.Mark{}, untrusted(table, resource, bad)
+	case len(marks) > 1:
+		return fence.Mark{}, untrusted(table, resource, fmt.Errorf("it has %d rows, and Resource is not the table's key", len(marks)))
+	case len(marks) == 1:
+		return marks[0], nil
+	}
+	return fence.Mark{}, nil
+}
+
+// decode reads a row strictly. A row that says nothing of a leader is no mark either: Check never wrote it.
+func decode(r *spanner.Row) (fence.Mark, error) {
+	var election spanner.NullString
+	var token spanner.NullInt64
+	if err := r.Columns(&election, &token); err != nil {
+		return fence.Mark{}, errors.New(spanner.ErrDesc(err))
+	}
+	m := fence.Mark{Election: leadership.Election(election.StringVal), Token: leadership.Token(token.Int64)}
+	_, err := fence.Mark{}.Admit(m)
+	return m, err
+}
+
+func untrusted(table, resource string, why error) error {
+	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf(
+		"the mark of resource %q in table %s cannot be trusted (%v); nobody is admitted until an operator has mended it, "+
+			"with a fencing token no lower than any that has written", resource, table, why)}
+}
+
+// quoted is the table's name as it can stand in a statement.
+func (t Table) quoted() (string, error) {
+	const longest = 128
+	name := cmp.Or(t.Name, "Fences")
+	parts := strings.Split(name, ".")
+	for _, part := range parts {
+		if len(parts) > 2 || len(part) > longest || !identifier(part) {
+			return "", invalid("table", fmt.Sprintf("a table's name has at most %d of A-Z, a-z, 0-9 and '_', beginning with a letter: not %q", longest, name))
+		}
+	}
+	return "`" + strings.Join(parts, "`.`") + "`", nil
+}
+
+func identifier(s string) bool {
+	for i, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r != '_' && (r < '0' || r > '9')) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func invalid(field, detail string) error {
+	return &leadership.Error{Code: leadership.InvalidArgument, Field: field, Detail: detail}
+}

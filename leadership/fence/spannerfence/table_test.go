@@ -1,0 +1,378 @@
+package spannerfence_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"cloud.google.com/go/spanner"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+	"regent/leadership/fence/spannerfence"
+	"regent/store/storetest"
+)
+
+// kinds are the ways to keep marks; each protects as well as the other.
+var kinds = map[string]spannerfence.Table{"exclusive": {}, "shared": {Shared: true}}
+
+// The heart: a check that finds its own token writes nothing, and still loses to a later leader that raises the mark before it commits.
+func TestALeaderWhoseMarkRisesBetweenItsCheckAndItsCommitIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, table := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newHome(t).client(t)
+			must(t, c, writes(table, 33, 1))
+			runs := 0
+			_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+				runs++
+				err := writes(table, 33, 2)(ctx, tx)
+				if runs == 1 && err == nil { // admitted, paused, and meanwhile:
+					must(t, c, writes(table, 34, 2))
+				}
+				return err
+			})
+			wantStale(t, err, 34)
+			if runs != 2 {
+				t.Errorf("the function ran %d times, want 2: its commit was to be aborted, and its second check to refuse", runs)
+			}
+			if diff := cmp.Diff(map[int64]leadership.Token{1: 33, 2: 34}, written(t, c)); diff != "" {
+				t.Errorf("what was written (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func wantStale(t *testing.T, err error, current leadership.Token) {
+	t.Helper()
+	var refused *leadership.Error
+	if !errors.As(err, &refused) || refused.Code != leadership.TokenStale {
+		t.Fatalf("got %v, want TOKEN_STALE", err)
+	}
+	if refused.Lease.Token != current {
+		t.Errorf("the refusal names token %d, want %d", refused.Lease.Token, current)
+	}
+}
+
+// The emulator locks a whole database. What Cloud Spanner goes by is in the request.
+func TestTheMarkIsReadInTheTransactionAndHeldUntilItsEnd(t *testing.T) {
+	t.Parallel()
+	for name, hint := range map[string]string{"exclusive": "@{LOCK_SCANNED_RANGES=exclusive} ", "shared": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sent := new(statements)
+			c := newHome(t).client(t, sent.option())
+			must(t, c, writes(kinds[name], 33, 1))
+			sent.sent = nil
+			must(t, c, writes(kinds[name], 33, 2))
+			if len(sent.sent) != 1 {
+				t.Fatalf("%d statements were sent, want 1", len(sent.sent))
+			}
+			got := sent.sent[0]
+			if want := hint + "SELECT Election, FencingToken FROM `Fences` WHERE Resource = @resource"; got.Sql != want {
+				t.Errorf("got %s\nwant %s", got.Sql, want)
+			}
+			if got.Transaction.GetBegin().GetReadWrite() == nil {
+				t.Errorf("it began %v, want a read-write transaction", got.Transaction)
+			}
+		})
+	}
+}
+
+func TestARefusalEndsTheTransactionAtOnceAndNothingOfItIsWritten(t *testing.T) {
+	t.Parallel()
+	for name, table := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newHome(t).client(t)
+			must(t, c, writes(table, 34, 1))
+			runs := 0
+			_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+				runs++
+				if err := tx.BufferWrite([]*spanner.Mutation{data(2, 33)}); err != nil {
+					return err
+				}
+				if _, err := tx.Update(ctx, spanner.NewStatement("INSERT INTO Data (Id, Token) VALUES (3, 33)")); err != nil {
+					return err
+				}
+				return table.Check(ctx, tx, "accounts", lease(33))
+			})
+			wantStale(t, err, 34)
+			if runs != 1 {
+				t.Errorf("the function ran %d times, want 1", runs)
+			}
+			if diff := cmp.Diff(map[int64]leadership.Token{1: 34}, written(t, c)); diff != "" {
+				t.Errorf("what was written (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOneCheckOfOneStatementIsEnoughForAThousandWrites(t *testing.T) {
+	t.Parallel()
+	rpcs := new(storetest.RPCs)
+	c := newHome(t).client(t, grpc.WithStatsHandler(rpcs))
+	written(t, c) // the client has its session then
+	thousand := func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+		if err := (spannerfence.Table{}).Check(ctx, tx, "accounts", lease(33)); err != nil {
+			return err
+		}
+		var all []*spanner.Mutation
+		for id := range int64(1000) {
+			all = append(all, data(id, 33))
+		}
+		return tx.BufferWrite(all)
+	}
+	for _, tt := range []struct {
+		what string
+		f    func(context.Context, *spanner.ReadWriteTransaction) error
+		want []string
+	}{
+		{"a leader's first", thousand, []string{"ExecuteStreamingSql", "ExecuteSql", "Commit"}},
+		{"its second", thousand, []string{"ExecuteStreamingSql", "Commit"}},
+		{"a former leader's", writes(spannerfence.Table{}, 32, 1), []string{"ExecuteStreamingSql", "Rollback"}},
+	} {
+		rpcs.Take()
+		_, err := c.ReadWriteTransaction(t.Context(), tt.f)
+		if (err != nil) != (tt.what == "a former leader's") {
+			t.Errorf("%s: %v", tt.what, err)
+		}
+		if diff := cmp.Diff(tt.want, rpcs.Take()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.what, diff)
+		}
+	}
+	if n := len(written(t, c)); n != 1000 {
+		t.Errorf("%d rows were written, want 1000", n)
+	}
+}
+
+func TestAMarkRisesWithItsTransactionAndNotWithoutIt(t *testing.T) {
+	t.Parallel()
+	c := newHome(t).client(t)
+	failed := errors.New("the caller's own reason")
+	_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+		if err := writes(spannerfence.Table{}, 33, 1)(ctx, tx); err != nil {
+			return err
+		}
+		return failed
+	})
+	if !errors.Is(err, failed) || len(marks(t, c)) != 0 {
+		t.Fatalf("got %v and the marks %v, want none", err, marks(t, c))
+	}
+	must(t, c, writes(spannerfence.Table{}, 33, 1))
+	if diff := cmp.Diff(map[string]fence.Mark{"accounts": lease(33)}, marks(t, c)); diff != "" {
+		t.Errorf("marks (-want +got):\n%s", diff)
+	}
+}
+
+func TestEachResourceHasAMarkOfItsOwn(t *testing.T) {
+	t.Parallel()
+	c := newHome(t).client(t)
+	check := func(resource string, w fence.Mark) {
+		must(t, c, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+			return spannerfence.Table{}.Check(ctx, tx, resource, w)
+		})
+	}
+	books := fence.Mark{Election: "books", Token: 7}
+	check("accounts", lease(33))
+	check("ledger", books)
+	check("accounts", lease(34))
+	check("Accounts", lease(33))
+	want := map[string]fence.Mark{"accounts": lease(34), "Accounts": lease(33), "ledger": books}
+	if diff := cmp.Diff(want, marks(t, c)); diff != "" {
+		t.Errorf("marks (-want +got):\n%s", diff)
+	}
+}
+
+func TestALaterCheckInATransactionSeesTheEarlierOne(t *testing.T) {
+	t.Parallel()
+	c := newHome(t).client(t)
+	_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+		for _, resource := range []string{"accounts", "ledger"} {
+			for range 2 {
+				if err := (spannerfence.Table{}).Check(ctx, tx, resource, lease(34)); err != nil {
+					t.Errorf("%s: %v", resource, err)
+				}
+			}
+		}
+		return (spannerfence.Table{}).Check(ctx, tx, "accounts", lease(33))
+	})
+	wantStale(t, err, 34)
+}
+
+func TestATransactionOfStatementsIsCheckedAsWell(t *testing.T) {
+	t.Parallel()
+	c := newHome(t).client(t)
+	for _, token := range []leadership.Token{33, 34, 33} {
+		tx, err := spanner.NewReadWriteStmtBasedTransaction(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (spannerfence.Table{}).Check(t.Context(), &tx.ReadWriteTransaction, "accounts", lease(token)); err != nil {
+			wantStale(t, err, 34)
+			tx.Rollback(t.Context())
+			continue
+		}
+		statement := spanner.Statement{SQL: "INSERT OR UPDATE INTO Data (Id, Token) VALUES (1, @token)", Params: map[string]any{"token": int64(token)}}
+		if _, err := tx.UpdateWithOptions(t.Context(), statement, spanner.QueryOptions{LastStatement: true}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(map[int64]leadership.Token{1: 34}, written(t, c)); diff != "" {
+		t.Errorf("what was written (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsNoMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct {
+		columns, values, says string
+	}{
+		"no token":               {"Election STRING(MAX), FencingToken INT64", "'jobs', NULL", "not 0"},
+		"no election":            {"Election STRING(MAX), FencingToken INT64", "NULL, 33", "needs a name"},
+		"token 0":                {"Election STRING(MAX), FencingToken INT64", "'jobs', 0", "not 0"},
+		"a negative token":       {"Election STRING(MAX), FencingToken INT64", "'jobs', -1", "not -1"},
+		"a token of 2^53":        {"Election STRING(MAX), FencingToken INT64", "'jobs', 9007199254740992", "not 9007199254740992"},
+		"an election by no name": {"Election STRING(MAX), FencingToken INT64", "'Jobs!', 33", "Jobs!"},
+		"a token that is a text": {"Election STRING(MAX), FencingToken STRING(MAX)", "'jobs', '33'", "STRING"},
+		"a number for a name":    {"Election INT64, FencingToken INT64", "1, 33", "INT64"},
+		"a fraction of a token":  {"Election STRING(MAX), FencingToken FLOAT64", "'jobs', 33.5", "FLOAT64"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := newHome(t, "CREATE TABLE Fences (Resource STRING(MAX), "+tt.columns+") PRIMARY KEY (Resource)").client(t)
+			must(t, c, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+				_, err := tx.Update(ctx, spanner.NewStatement("INSERT INTO Fences (Resource, Election, FencingToken) VALUES ('accounts', "+tt.values+")"))
+				return err
+			})
+			row := func() string {
+				r, err := c.Single().ReadRow(t.Context(), "Fences", spanner.Key{"accounts"}, []string{"Election", "FencingToken"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r.String()
+			}
+			before := row()
+			_, err := c.ReadWriteTransaction(t.Context(), writes(spannerfence.Table{}, leadership.MaxToken, 1))
+			if !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"accounts"`) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v, want RECORD_CORRUPT that names the resource and says %s", err, tt.says)
+			}
+			if len(written(t, c)) != 0 {
+				t.Error("the transaction has written")
+			}
+			if now := row(); now != before {
+				t.Errorf("the row was %s and is %s", before, now)
+			}
+		})
+	}
+}
+
+func TestATableOfManyRowsForAResourceIsRefused(t *testing.T) {
+	t.Parallel()
+	c := newHome(t, "CREATE TABLE Fences (Resource STRING(MAX), Election STRING(MAX), FencingToken INT64) PRIMARY KEY (Resource, Election)").client(t)
+	must(t, c, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+		_, err := tx.Update(ctx, spanner.NewStatement("INSERT INTO Fences (Resource, Election, FencingToken) VALUES ('accounts', 'jobs', 1), ('accounts', 'other', 34)"))
+		return err
+	})
+	_, err := c.ReadWriteTransaction(t.Context(), writes(spannerfence.Table{}, 33, 1))
+	if !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), "2 rows") {
+		t.Errorf("got %v, want RECORD_CORRUPT that counts 2 rows", err)
+	}
+}
+
+func TestWithoutATableNobodyIsAdmittedAndTheErrorIsTheClientsOwn(t *testing.T) {
+	t.Parallel()
+	c := newHome(t, "CREATE TABLE Other (Resource STRING(MAX), Election STRING(MAX)) PRIMARY KEY (Resource)").client(t)
+	for _, table := range []spannerfence.Table{{}, {Name: "Other"}, {Name: "Other", Shared: true}} {
+		_, err := c.ReadWriteTransaction(t.Context(), writes(table, 33, 1))
+		if spanner.ErrCode(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "Fences") && !strings.Contains(err.Error(), "FencingToken") {
+			t.Errorf("%+v: got %v, want INVALID_ARGUMENT that names what is missing", table, err)
+		}
+	}
+	if len(written(t, c)) != 0 {
+		t.Error("a transaction has written")
+	}
+}
+
+func TestAColumnThatIsAddedLaterIsLeftAsItIs(t *testing.T) {
+	t.Parallel()
+	c := newHome(t, spannerfence.DDL, "ALTER TABLE Fences ADD COLUMN Note STRING(MAX)").client(t)
+	must(t, c, writes(spannerfence.Table{}, 33, 1))
+	must(t, c, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+		_, err := tx.Update(ctx, spanner.NewStatement("UPDATE Fences SET Note = 'kept' WHERE TRUE"))
+		return err
+	})
+	must(t, c, writes(spannerfence.Table{}, 34, 1))
+	row, err := c.Single().ReadRow(t.Context(), "Fences", spanner.Key{"accounts"}, []string{"FencingToken", "Note"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var token int64
+	var note spanner.NullString
+	if err := row.Columns(&token, &note); err != nil || token != 34 || note.StringVal != "kept" {
+		t.Errorf("got %d, %v, %v; want 34 and the note", token, note, err)
+	}
+}
+
+func TestATableOfAnotherNameIsUsed(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Marks_2", "Select", "Fences"} { // a keyword too, for names are quoted
+		c := newHome(t, strings.Replace(spannerfence.DDL, "Fences", "`"+name+"`", 1)).client(t)
+		must(t, c, writes(spannerfence.Table{Name: name}, 34, 1))
+		_, err := c.ReadWriteTransaction(t.Context(), writes(spannerfence.Table{Name: name, Shared: true}, 33, 2))
+		wantStale(t, err, 34)
+	}
+}
+
+func TestWhatCannotBeIsRefusedByTheFieldThatIsWrong(t *testing.T) {
+	t.Parallel()
+	c := newHome(t).client(t)
+	must(t, c, writes(spannerfence.Table{}, 33, 1))
+	long := strings.Repeat("ä", spannerfence.MaxResource)
+	for _, tt := range []struct {
+		table, resource string
+		w               fence.Mark
+		field           string
+	}{
+		{"", "", lease(33), "resource"},
+		{"", long + "a", lease(33), "resource"},
+		{"", "a\xff", lease(33), "resource"},
+		{"", long, lease(33), ""},
+		{"1Fences", "accounts", lease(33), "table"},
+		{"Fences`; DROP TABLE Data; --", "accounts", lease(33), "table"},
+		{"Fences WHERE TRUE", "accounts", lease(33), "table"},
+		{"a.b.c", "accounts", lease(33), "table"},
+		{".Fences", "accounts", lease(33), "table"},
+		{"Fences.", "accounts", lease(33), "table"},
+		{"Fénces", "accounts", lease(33), "table"},
+		{strings.Repeat("F", 129), "accounts", lease(33), "table"},
+		{"", "accounts", lease(0), "fencingToken"},
+		{"", "accounts", lease(leadership.MaxToken + 1), "fencingToken"},
+		{"", "accounts", fence.Mark{Election: "other", Token: 34}, "election"},
+		{"", "accounts", fence.Mark{Token: 34}, "election"},
+	} {
+		_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+			return spannerfence.Table{Name: tt.table}.Check(ctx, tx, tt.resource, tt.w)
+		})
+		var refused *leadership.Error
+		if errors.As(err, &refused); tt.field == "" && err == nil {
+			continue
+		}
+		if refused == nil || refused.Code != leadership.InvalidArgument || refused.Field != tt.field {
+			t.Errorf("table %.40q, resource %.20q, %v: got %v, want INVALID_ARGUMENT of %q", tt.table, tt.resource, tt.w, err, tt.field)
+		}
+	}
+	want := map[string]fence.Mark{"accounts": lease(33), long: lease(33)}
+	if got := marks(t, c); !maps.Equal(got, want) {
+		t.Errorf("marks %v, want %v", got, want)
+	}
+}

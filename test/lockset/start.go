@@ -1,0 +1,76 @@
+package lockset
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// Member is one that was started.
+type Member struct {
+	cmd     *exec.Cmd
+	stdin   io.Closer
+	stderr  bytes.Buffer
+	updates chan Update
+}
+
+// Start starts a member: this program once more, with env on top of the environment. It is gone when the test ends.
+func Start(t testing.TB, c Config, env ...string) *Member {
+	t.Helper()
+	spec, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Member{cmd: exec.Command(os.Args[0]), updates: make(chan Update, 1024)}
+	m.cmd.Env = append(os.Environ(), append(env, variable+"="+string(spec))...)
+	m.cmd.Stderr = &m.stderr
+	stdout, err := m.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.stdin, err = m.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go m.listen(stdout)
+	t.Cleanup(func() {
+		m.cmd.Process.Kill()
+		for range m.updates {
+		}
+	})
+	return m
+}
+
+// listen tells what is written until the process is gone.
+func (m *Member) listen(stdout io.Reader) {
+	defer close(m.updates)
+	defer m.cmd.Wait()
+	for d := json.NewDecoder(stdout); ; {
+		var u Update
+		if d.Decode(&u) != nil {
+			return
+		}
+		m.updates <- u
+	}
+}
+
+// Updates are those that were acknowledged. It is closed once the member is gone.
+func (m *Member) Updates() <-chan Update { return m.updates }
+
+// Pause stops the process in its tracks, and Resume lets it go on.
+func (m *Member) Pause() error { return m.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume ends a Pause.
+func (m *Member) Resume() error { return m.cmd.Process.Signal(syscall.SIGCONT) }
+
+// End asks the member to finish its turns.
+func (m *Member) End() { m.stdin.Close() }
+
+// Stderr is what it said, once it is gone.
+func (m *Member) Stderr() string { return m.stderr.String() }

@@ -56,8 +56,8 @@
 //	H+D+L+G      that is, with a lock delay L, if it ended without a release
 //
 // Replies carry the time that remains (Lease.ExpiresIn), never an instant to compare a local clock with. A leader must
-// stop at sent + ExpiresIn×0.999 − margin, where sent was read before the request left, on a clock that runs while the
-// machine is suspended. Only a successful reply extends it.
+// stop at its Deadline: sent + ExpiresIn×0.999 − margin, where sent was read before the request left, on a clock that runs while the
+// machine is suspended. Only a successful reply extends it. Package client does that for agents in Go, and `regent run` for any command.
 //
 // An operator who deletes a held election ends the lease in the store, but not in the head of its leader. Nobody is granted a
 // lease before the old one would have ended by itself.

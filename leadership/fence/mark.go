@@ -12,6 +12,15 @@ type Mark struct {
 	Token    leadership.Token    // the highest that was admitted; 0 for none
 }
 
+// Of is the mark of a write by whoever holds the lease, such as a *client.Lease.
+func Of(lease interface {
+	Election() leadership.Election
+	Token() leadership.Token
+},
+) Mark {
+	return Mark{Election: lease.Election(), Token: lease.Token()}
+}
+
 // Admit returns the mark after a write by the leader that w names, or why it must not be made; the mark then stays as it is. The errors are
 // *leadership.Error:
 //

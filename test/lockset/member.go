@@ -161,8 +161,7 @@ func (m *member) write(ctx context.Context, l *client.Lease, elements []int64) e
 
 // fenced is what a leader does in a transaction that only a leader may commit.
 func (m *member) fenced(l *client.Lease, f func(context.Context, *firestore.Transaction) error) func(context.Context, *firestore.Transaction) error {
-	mark := fence.Mark{Election: l.Election(), Token: l.Token()}
-	return firestorefence.Fenced(firestorefence.Doc(m.sets, string(l.Election())), mark, f)
+	return firestorefence.Fenced(firestorefence.Doc(m.sets, string(l.Election())), fence.Of(l), f)
 }
 
 const field = "elements"

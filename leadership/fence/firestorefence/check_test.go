@@ -383,3 +383,25 @@ func TestEachResourceHasADocumentOfItsOwn(t *testing.T) {
 	}
 	wantWritten(t, c, map[string]int64{"a": 1})
 }
+
+// What the examples show, done.
+func TestTheExamplesBookForALeaderAndForNoFormerOne(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	c := h.client(t)
+	account, mark := c.Doc("accounts/1"), firestorefence.Doc(c, "accounts")
+	if _, err := account.Set(t.Context(), map[string]any{"balance": int64(100)}); err != nil {
+		t.Fatal(err)
+	}
+	checked := func(w fence.Mark) error {
+		return c.RunTransaction(t.Context(), func(_ context.Context, tx *firestore.Transaction) error { return bookChecked(tx, account, mark, w) })
+	}
+	for _, err := range []error{book(t.Context(), c, lease(33)), checked(lease(33)), book(t.Context(), c, lease(34)), checked(lease(34))} {
+		if err != nil {
+			t.Errorf("a leader's booking: %v", err)
+		}
+	}
+	wantStale(t, book(t.Context(), c, lease(33)), 34)
+	wantStale(t, checked(lease(33)), 34)
+	wantFields(t, account, map[string]any{"balance": int64(80)})
+}

@@ -11,39 +11,45 @@ import (
 	"regent/leadership/fence/firestorefence"
 )
 
-// A leader books an entry. One that leads no more is told so, and nothing of its transaction is there.
-func ExampleFenced() {
-	book := func(ctx context.Context, client *firestore.Client, lease fence.Mark) error {
-		account := client.Doc("accounts/1")
-		mark := firestorefence.Doc(client, "accounts")
-		err := client.RunTransaction(ctx, firestorefence.Fenced(mark, lease, func(_ context.Context, tx *firestore.Transaction) error {
-			snap, err := tx.Get(account)
-			if err != nil {
-				return err
-			}
-			balance, _ := snap.Data()["balance"].(int64)
-			return tx.Set(account, map[string]any{"balance": balance - 5})
-		}))
-		if errors.Is(err, leadership.TokenStale) {
-			return errors.Join(errors.New("somebody else leads now"), err)
-		}
-		return err
-	}
-	_ = book // is called with fence.Mark{Election: "bookkeeper", Token: 33}, as the lease says
-}
-
-// A function that has the transaction only checks after the last read and before the first write.
-func ExampleCheck() {
-	book := func(tx *firestore.Transaction, account, mark *firestore.DocumentRef, lease fence.Mark) error {
+// book books an entry for a leader. Of one that leads no more nothing of the transaction is there.
+func book(ctx context.Context, client *firestore.Client, lease fence.Mark) error {
+	account := client.Doc("accounts/1")
+	mark := firestorefence.Doc(client, "accounts")
+	err := client.RunTransaction(ctx, firestorefence.Fenced(mark, lease, func(_ context.Context, tx *firestore.Transaction) error {
 		snap, err := tx.Get(account)
 		if err != nil {
 			return err
 		}
-		if err := firestorefence.Check(tx, mark, lease); err != nil {
-			return err
-		}
 		balance, _ := snap.Data()["balance"].(int64)
 		return tx.Set(account, map[string]any{"balance": balance - 5})
+	}))
+	if errors.Is(err, leadership.TokenStale) {
+		return errors.Join(errors.New("somebody else leads now"), err)
 	}
+	return err
+}
+
+// A leader books an entry:
+//
+//	err := book(ctx, client, fence.Of(lease))
+func ExampleFenced() {
 	_ = book
+}
+
+// bookChecked books in a transaction that somebody else has begun. It checks after the last read and before the first write.
+func bookChecked(tx *firestore.Transaction, account, mark *firestore.DocumentRef, lease fence.Mark) error {
+	snap, err := tx.Get(account)
+	if err != nil {
+		return err
+	}
+	if err := firestorefence.Check(tx, mark, lease); err != nil {
+		return err
+	}
+	balance, _ := snap.Data()["balance"].(int64)
+	return tx.Set(account, map[string]any{"balance": balance - 5})
+}
+
+// A function that has the transaction only checks after the last read and before the first write.
+func ExampleCheck() {
+	_ = bookChecked
 }

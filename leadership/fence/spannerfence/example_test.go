@@ -11,23 +11,27 @@ import (
 	"regent/leadership/fence/spannerfence"
 )
 
-// A leader books an entry. One that leads no more is told so, and nothing of its transaction is there. The table is made once, by the DDL.
-func ExampleTable_Check() {
-	book := func(ctx context.Context, client *spanner.Client, lease fence.Mark) error {
-		_, err := client.ReadWriteTransaction(ctx, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
-			if err := (spannerfence.Table{}).Check(ctx, tx, "accounts", lease); err != nil {
-				return err
-			}
-			_, err := tx.BatchUpdate(ctx, []spanner.Statement{
-				spanner.NewStatement(`UPDATE Accounts SET Balance = Balance - 5 WHERE Id = 1`),
-				spanner.NewStatement(`UPDATE Accounts SET Balance = Balance + 5 WHERE Id = 2`),
-			})
+// book books an entry for a leader. Of one that leads no more nothing of the transaction is there. The table of marks is made once, by the DDL.
+func book(ctx context.Context, client *spanner.Client, lease fence.Mark) error {
+	_, err := client.ReadWriteTransaction(ctx, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+		if err := (spannerfence.Table{}).Check(ctx, tx, "accounts", lease); err != nil {
 			return err
-		})
-		if errors.Is(err, leadership.TokenStale) {
-			return errors.Join(errors.New("somebody else leads now"), err)
 		}
+		_, err := tx.BatchUpdate(ctx, []spanner.Statement{
+			spanner.NewStatement(`UPDATE Accounts SET Balance = Balance - 5 WHERE Id = 1`),
+			spanner.NewStatement(`UPDATE Accounts SET Balance = Balance + 5 WHERE Id = 2`),
+		})
 		return err
+	})
+	if errors.Is(err, leadership.TokenStale) {
+		return errors.Join(errors.New("somebody else leads now"), err)
 	}
-	_ = book // is called with fence.Mark{Election: "bookkeeper", Token: 33}, as the lease says
+	return err
+}
+
+// A leader books an entry:
+//
+//	err := book(ctx, client, fence.Of(lease))
+func ExampleTable_Check() {
+	_ = book
 }

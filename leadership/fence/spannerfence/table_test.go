@@ -376,3 +376,29 @@ func TestWhatCannotBeIsRefusedByTheFieldThatIsWrong(t *testing.T) {
 		t.Errorf("marks %v, want %v", got, want)
 	}
 }
+
+// What the example shows, done.
+func TestTheExampleBooksForALeaderAndForNoFormerOne(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, spannerfence.DDL, `CREATE TABLE Accounts (Id INT64 NOT NULL, Balance INT64 NOT NULL) PRIMARY KEY (Id)`)
+	c := h.client(t)
+	columns := []string{"Id", "Balance"}
+	opened := []*spanner.Mutation{spanner.Insert("Accounts", columns, []any{1, 100}), spanner.Insert("Accounts", columns, []any{2, 100})}
+	if _, err := c.Apply(t.Context(), opened); err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []leadership.Token{33, 33, 34} {
+		if err := book(t.Context(), c, lease(token)); err != nil {
+			t.Errorf("a booking with token %d: %v", token, err)
+		}
+	}
+	wantStale(t, book(t.Context(), c, lease(33)), 34)
+	row, err := c.Single().ReadRow(t.Context(), "Accounts", spanner.Key{2}, columns[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var balance int64
+	if err := row.Column(0, &balance); err != nil || balance != 115 {
+		t.Errorf("the balance is %d, %v; want 115", balance, err)
+	}
+}

@@ -1,2 +1,3 @@
-// Package proxy has what stands between two processes under test: Line, which can be cut, and Counter, which counts gRPC calls.
+// Package proxy has what stands between two processes under test: Line, which can be cut, Cutter, which cuts at a byte, and Counter,
+// which counts gRPC calls.
 package proxy

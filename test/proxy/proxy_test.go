@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -101,6 +103,67 @@ func TestALineThatStallsHoldsUpAndLosesNothing(t *testing.T) {
 	if answer, err := bufio.NewReader(c).ReadString('\n'); answer != "hello\n" {
 		t.Errorf("after it was healed: %q, %v", answer, err)
 	}
+}
+
+func TestACutterCutsAtTheByte(t *testing.T) {
+	t.Parallel()
+	cutter := proxy.NewCutter(t, echo(t))
+	line := "hello\n"
+	for _, reset := range []bool{false, true} {
+		for n := range len(line) + 1 {
+			for _, cut := range []proxy.Cut{{Way: proxy.Request, After: n, Reset: reset}, {Way: proxy.Reply, After: n, Reset: reset}} {
+				passage := cutter.Next(cut)
+				heard, err := recite(dial(t, cutter.Addr()), line)
+				passage.Wait()
+				if passage.Passed(cut.Way) != n {
+					t.Errorf("%+v: %d bytes passed", cut, passage.Passed(cut.Way))
+				}
+				if cut.Way == proxy.Reply && heard != line[:n] {
+					t.Errorf("%+v: %q came back", cut, heard)
+				}
+				if cut.Way == proxy.Request && n < len(line) && heard != "" {
+					t.Errorf("%+v: %q came back of half a line", cut, heard)
+				}
+				if reset != errors.Is(err, syscall.ECONNRESET) {
+					t.Errorf("%+v: the connection ended with %v", cut, err)
+				}
+				if dropped := passage.Dropped(cut.Way); dropped != len(line)-n {
+					t.Errorf("%+v: %d bytes dropped", cut, dropped)
+				}
+			}
+		}
+	}
+}
+
+func TestACutterPassesAllThatIsNotCut(t *testing.T) {
+	t.Parallel()
+	cutter := proxy.NewCutter(t, echo(t))
+	passage := cutter.Next(proxy.Cut{After: -1})
+	c := dial(t, cutter.Addr())
+	for range 2 {
+		if err := talk(c, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := talk(dial(t, cutter.Addr()), 10*time.Second); err == nil {
+		t.Error("a connection passes that was not announced")
+	}
+	c.Close()
+	passage.Wait()
+	if request, reply := passage.Passed(proxy.Request), passage.Passed(proxy.Reply); request != 12 || reply != 12 {
+		t.Errorf("%d and %d bytes passed, and not 12", request, reply)
+	}
+}
+
+// recite sends a line and returns all that comes until the connection ends.
+func recite(c net.Conn, line string) (string, error) {
+	if _, err := io.WriteString(c, line); err != nil {
+		return "", err
+	}
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	heard, err := io.ReadAll(c)
+	c.Close()
+	return string(heard), err
 }
 
 func TestCallsPassACounterAndAreCounted(t *testing.T) {

@@ -1,0 +1,68 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"regent/leadership"
+)
+
+// standing is what there is to know of an election.
+type standing struct {
+	Lease   leadership.Lease
+	Code    leadership.Code // why there is no lease
+	History []leadership.Event
+}
+
+// look reads how the elections stand, as told by no cache.
+func (s *sweep) look(elections []leadership.Election) []standing {
+	s.t.Helper()
+	all := make([]standing, len(elections))
+	for i, e := range elections {
+		lease, err := s.direct.Get(s.t.Context(), e)
+		all[i].Code, _ = errors.AsType[leadership.Code](err)
+		if err == nil {
+			all[i].Lease = s.plain(lease)
+		}
+		events, err := s.direct.Events(s.t.Context(), leadership.EventsRequest{Election: e})
+		if err != nil && !errors.Is(err, leadership.NotFound) {
+			s.t.Errorf("the history of %s: %v", e, err)
+		}
+		for _, event := range events {
+			event.Election, event.RequestID, event.At = "", "", s.since(event.At)
+			all[i].History = append(all[i].History, event)
+		}
+	}
+	return all
+}
+
+// plain is the lease without what differs from one trial to the next.
+func (s *sweep) plain(l leadership.Lease) leadership.Lease {
+	l.Election = ""
+	for _, at := range []*time.Time{&l.AcquiredAt, &l.LastHeartbeat, &l.LeaseExpiration, &l.ReadAt} {
+		*at = s.since(*at)
+	}
+	if s.clock == nil {
+		l.ExpiresIn, l.RenewIn, l.LockedFor = 0, 0, 0
+	}
+	return l
+}
+
+// since is an instant as it would be if the trial had begun at the beginning of time; with another clock than ours all instants are one.
+func (s *sweep) since(at time.Time) time.Time {
+	if at.IsZero() || s.clock == nil {
+		return time.Time{}
+	}
+	return time.Unix(0, 0).UTC().Add(at.Sub(s.began))
+}
+
+// historyOf is the history in words.
+func historyOf(s standing) string {
+	var words []string
+	for _, e := range s.History {
+		words = append(words, fmt.Sprintf("%s %d", e.Type, e.Token))
+	}
+	return strings.Join(words, ", ")
+}

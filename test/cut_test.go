@@ -1,0 +1,84 @@
+package test
+
+import (
+	"strings"
+	"testing"
+
+	"regent/test/proxy"
+)
+
+// races is how often the same call again meets the first one, all of which has arrived, at work.
+const races = 25
+
+// Every mutation, with its request and its reply cut after every byte, and then the same call again: how the election stands, what its history
+// says, and what the caller hears are what one call would have left. Half a request does nothing, and no caller is told more
+// than it can know.
+func TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain(t *testing.T) {
+	all := newTotal(t)
+	for _, m := range mutations {
+		for _, end := range []struct {
+			name        string
+			reset, kept bool
+			stride      int // one byte in so many
+		}{
+			{"closed", false, false, 1},
+			{"reset", true, false, 1},
+			{"closed in its second call", false, true, 7},
+			{"reset in its second call", true, true, 7},
+		} {
+			if testing.Short() {
+				end.stride = 19
+			}
+			t.Run(m.name+"; "+end.name, func(t *testing.T) {
+				t.Parallel()
+				s := sweepInMemory(t, m)
+				s.kept = end.kept
+				request, reply := s.measure()
+				start := 0
+				if end.kept {
+					start = 1 // after none the line would be cut while nobody calls
+				}
+				for n := start; n < request; n += end.stride {
+					s.trial(proxy.Cut{Way: proxy.Request, After: n, Reset: end.reset})
+				}
+				for range races {
+					s.race(request, end.reset)
+				}
+				for n := start; n < reply; n += end.stride {
+					s.trial(proxy.Cut{Way: proxy.Reply, After: n, Reset: end.reset})
+				}
+				s.trial(proxy.Cut{Way: proxy.Reply, After: reply, Reset: end.reset})
+				s.unreached()
+				s.report(request, reply, all)
+			})
+		}
+	}
+}
+
+// The same with a process and its file, at some bytes.
+func TestACallToAProcessThatWasCutIsDoneOnceByTheSameCallAgain(t *testing.T) {
+	t.Parallel()
+	all := newTotal(t)
+	server := inBolt(t).serve(t)
+	for _, m := range mutations {
+		if m.later {
+			continue // nobody moves its clock
+		}
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSweep(t, m, strings.TrimPrefix(server.URL, "http://"), server.client, nil)
+			request, reply := s.measure()
+			for _, reset := range []bool{false, true} {
+				for _, n := range []int{0, request / 2, request - 1} {
+					s.trial(proxy.Cut{Way: proxy.Request, After: n, Reset: reset})
+				}
+				s.race(request, reset)
+				for _, n := range []int{0, reply / 2, reply - 50, reply + 50} { // it differs by some bytes, for times have digits
+					s.trial(proxy.Cut{Way: proxy.Reply, After: n, Reset: reset})
+				}
+			}
+			s.unreached()
+			s.report(request, reply, all)
+		})
+	}
+}

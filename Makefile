@@ -14,6 +14,10 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 race: export CGO_ENABLED := 1
 
+# Tests that need heavy modules have a module of their own each, so that nobody else needs them. They are run and checked with all the rest.
+MODULES := test/sqlite
+EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module:";
+
 PKG      ?= ./...
 FUZZTIME ?= 30s
 CROWD    ?= 10000
@@ -31,6 +35,9 @@ build: ## build the one binary, static, to .build/regent
 
 test: ## run all tests, with the Firestore, Spanner and Pub/Sub emulators where they can be had (PKG=./store/...)
 	$(WITH_EMULATORS) go test -shuffle=on -timeout 20m $(PKG)
+ifeq ($(PKG),./...)
+	@$(EACH) go test -shuffle=on -timeout 10m ./...; done
+endif
 
 check: ## format, vet, staticcheck, dead code, tidy, generated files
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "not formatted; run: $(TOOL) gofumpt -w ."; $(TOOL) gofumpt -l .; exit 1; }
@@ -39,6 +46,7 @@ check: ## format, vet, staticcheck, dead code, tidy, generated files
 	$(TOOL) staticcheck ./...
 	@test -z "$$($(TOOL) deadcode -test ./...)" || { echo "dead code:"; $(TOOL) deadcode -test ./...; exit 1; }
 	go mod tidy -diff
+	@$(EACH) go vet ./...; go fix -diff ./...; go tool -modfile=$(CURDIR)/test/tools.mod staticcheck ./...; go mod tidy -diff; done
 	go run ./test/generate -check
 	go test -run 'Imports|SDK|Shipped|Clock' ./test
 

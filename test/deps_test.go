@@ -26,6 +26,8 @@ var arrows = []arrow{
 	{"regent/leadership/fence/httpfence", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/fence", "regent/httpapi/wire"}, "a service that is guarded brings in no server of Regent's"},
 	{"regent/leadership/fence/firestorefence", []string{"regent/leadership", "regent/leadership/fence", "cloud.google.com/go/firestore/...", "google.golang.org/..."}, "a fence knows its database and the domain"},
 	{"regent/leadership/fence/spannerfence", []string{"regent/leadership", "regent/leadership/fence", "cloud.google.com/go/spanner/..."}, "a fence knows its database and the domain"},
+	{"regent/leadership/fence/sqlfence", []string{"regent/leadership", "regent/leadership/fence"}, "a fence knows the mark, and no driver"},
+	{"regent/leadership/fence/storagefence", []string{"regent/leadership", "regent/leadership/fence"}, "a fence knows the mark, and no SDK"},
 	{"regent/leadership/boottime", []string{"golang.org/x/sys/..."}, "a clock knows nothing"},
 	{"regent/leadership/failpoint", nil, "a failpoint knows nothing"},
 	{"regent/leadership/notify", []string{"regent/leadership"}, "the hub knows the domain, never who carries its events"},

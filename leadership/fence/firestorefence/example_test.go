@@ -34,6 +34,7 @@ func book(ctx context.Context, client *firestore.Client, lease fence.Mark) error
 //	err := book(ctx, client, fence.Of(lease))
 func ExampleFenced() {
 	_ = book
+	// Output:
 }
 
 // bookChecked books in a transaction that somebody else has begun. It checks after the last read and before the first write.
@@ -52,4 +53,5 @@ func bookChecked(tx *firestore.Transaction, account, mark *firestore.DocumentRef
 // A function that has the transaction only checks after the last read and before the first write.
 func ExampleCheck() {
 	_ = bookChecked
+	// Output:
 }

@@ -34,4 +34,5 @@ func book(ctx context.Context, client *spanner.Client, lease fence.Mark) error {
 //	err := book(ctx, client, fence.Of(lease))
 func ExampleTable_Check() {
 	_ = book
+	// Output:
 }

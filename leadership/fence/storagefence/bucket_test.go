@@ -1,0 +1,279 @@
+package storagefence_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+	"regent/leadership/fence/storagefence"
+)
+
+func planner(token leadership.Token) fence.Mark { return fence.Mark{Election: "planner", Token: token} }
+
+func (f *fake) bucket(c storagefence.Config) *storagefence.Bucket {
+	f.t.Helper()
+	if c.Bucket == "" {
+		c.Bucket = "ledger"
+	}
+	if c.Client == nil {
+		c.Client = f.client()
+	}
+	b, err := storagefence.New(c)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return b
+}
+
+func read(t *testing.T, b *storagefence.Bucket, name string) storagefence.Object {
+	t.Helper()
+	o, err := b.Read(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestTheMarkOfAnObjectOnlyRises(t *testing.T) {
+	t.Parallel()
+	b := newFake(t).bucket(storagefence.Config{})
+	for _, c := range []struct {
+		w    fence.Mark
+		want error
+	}{
+		{planner(33), nil},
+		{planner(33), nil}, // a leader makes many writes
+		{planner(34), nil},
+		{planner(33), leadership.TokenStale},
+		{fence.Mark{Election: "backup", Token: 99}, leadership.InvalidArgument},
+		{fence.Mark{Election: "planner"}, leadership.InvalidArgument},
+		{planner(34), nil},
+		{planner(leadership.MaxToken), nil},
+	} {
+		before := read(t, b, "state")
+		err := b.Write(t.Context(), "state", c.w, []byte("by "+string(c.w.Election)))
+		if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%v: %v, want %v", c.w, err, c.want)
+		}
+		after := read(t, b, "state")
+		if err == nil && (after.Mark != c.w || after.Generation <= before.Generation) || err != nil && !cmp.Equal(before, after) {
+			t.Errorf("%v: %v; the object was %+v and is %+v", c.w, err, before, after)
+		}
+	}
+	var refusal *leadership.Error
+	if err := b.Write(t.Context(), "state", planner(1), nil); !errors.As(err, &refusal) || refusal.Lease.Token != leadership.MaxToken {
+		t.Errorf("%v, want TOKEN_STALE with the token that has written", err)
+	}
+}
+
+func TestATombstoneKeepsTheMark(t *testing.T) {
+	t.Parallel()
+	b := newFake(t).bucket(storagefence.Config{})
+	if err := b.Write(t.Context(), "state", planner(33), []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Delete(t.Context(), "state", planner(34)); err != nil {
+		t.Fatal(err)
+	}
+	want := storagefence.Object{Generation: 2, Mark: planner(34), Deleted: true}
+	if diff := cmp.Diff(want, read(t, b, "state")); diff != "" {
+		t.Error(diff)
+	}
+	if err := b.Write(t.Context(), "state", planner(33), nil); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("%v, want TOKEN_STALE", err)
+	}
+	if err := b.Write(t.Context(), "state", planner(34), nil); err != nil {
+		t.Fatal(err)
+	}
+	want = storagefence.Object{Generation: 3, Mark: planner(34), Content: []byte{}}
+	if diff := cmp.Diff(want, read(t, b, "state")); diff != "" {
+		t.Errorf("an empty content is none that was deleted: %s", diff)
+	}
+}
+
+func TestReplaceChangesOnlyWhatWasRead(t *testing.T) {
+	t.Parallel()
+	b := newFake(t).bucket(storagefence.Config{})
+	if diff := cmp.Diff(storagefence.Object{}, read(t, b, "state")); diff != "" {
+		t.Errorf("an object that is not there: %s", diff)
+	}
+	first, err := b.Replace(t.Context(), "state", 0, planner(33), []byte("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stale := range []storagefence.Generation{0, first + 1} {
+		if _, err := b.Replace(t.Context(), "state", stale, planner(33), []byte("lost")); !errors.Is(err, leadership.RevisionMismatch) {
+			t.Errorf("generation %d: %v, want REVISION_MISMATCH", stale, err)
+		}
+	}
+	second, err := b.Replace(t.Context(), "state", first, planner(34), []byte("two"))
+	if err != nil || second == first {
+		t.Fatal(second, err)
+	}
+	if _, err := b.Replace(t.Context(), "state", first, planner(33), nil); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("%v: who leads no more is told so, rather than to read again", err)
+	}
+	want := storagefence.Object{Content: []byte("two"), Generation: second, Mark: planner(34)}
+	if diff := cmp.Diff(want, read(t, b, "state")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatOthersWroteAdmitsAnyoneUnlessItLooksLikeAMark(t *testing.T) {
+	t.Parallel()
+	const election, token = "regent-election", "regent-fencing-token"
+	for name, c := range map[string]struct {
+		metadata map[string]string
+		want     error
+	}{
+		"nothing":          {nil, nil},
+		"something else":   {map[string]string{"owner": "ann"}, nil},
+		"no token":         {map[string]string{election: "planner"}, leadership.RecordCorrupt},
+		"no election":      {map[string]string{token: "3"}, leadership.RecordCorrupt},
+		"not a number":     {map[string]string{election: "planner", token: "three"}, leadership.RecordCorrupt},
+		"zero":             {map[string]string{election: "planner", token: "0"}, leadership.RecordCorrupt},
+		"another spelling": {map[string]string{election: "planner", token: "03"}, leadership.RecordCorrupt},
+		"too large":        {map[string]string{election: "planner", token: "9007199254740992"}, leadership.RecordCorrupt},
+		"beyond int64":     {map[string]string{election: "planner", token: "99999999999999999999"}, leadership.RecordCorrupt},
+		"not a name":       {map[string]string{election: "Planner", token: "3"}, leadership.RecordCorrupt},
+		"both empty":       {map[string]string{election: "", token: ""}, leadership.RecordCorrupt},
+	} {
+		f := newFake(t)
+		f.put("state", "of others", c.metadata)
+		b := f.bucket(storagefence.Config{})
+		if _, err := b.Read(t.Context(), "state"); !errors.Is(err, c.want) {
+			t.Errorf("%s: read: %v, want %v", name, err, c.want)
+		}
+		if err := b.Write(t.Context(), "state", planner(3), nil); !errors.Is(err, c.want) || (len(f.landed) == 0) != (c.want != nil) {
+			t.Errorf("%s: write: %v after %d uploads, want %v", name, err, len(f.landed), c.want)
+		}
+	}
+}
+
+// bearer adds credentials, as a client of the caller's does.
+type bearer struct{}
+
+func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer of-the-caller")
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func TestEveryNameArrivesAsItIs(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	b := f.bucket(storagefence.Config{Endpoint: server.URL + "/", Client: &http.Client{Transport: bearer{}}})
+	for _, name := range []string{
+		"state", "a/b/c", "/", "a//b", "../../etc", "a/../b", "./a", "what? #1 50%", "%2F", "a+b&c=d", "ü/日本.json", `"quoted"\`, "tab\t", strings.Repeat("n", 1024),
+	} {
+		if err := b.Write(t.Context(), name, planner(3), []byte(name)); err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if o := read(t, b, name); string(o.Content) != name || f.objects[name] == nil {
+			t.Errorf("%q became %q", name, o.Content)
+		}
+	}
+	for _, name := range []string{"", ".", "..", "a\nb", "a\rb", "\xff", strings.Repeat("n", 1025)} {
+		_, err := b.Read(t.Context(), name)
+		if err2 := b.Write(t.Context(), name, planner(3), nil); !errors.Is(err, leadership.InvalidArgument) || !errors.Is(err2, leadership.InvalidArgument) {
+			t.Errorf("%q: %v, %v; want INVALID_ARGUMENT", name, err, err2)
+		}
+	}
+}
+
+func TestAContentIsNoLargerThanItMayBe(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	b := f.bucket(storagefence.Config{MaxSize: 4})
+	if err := b.Write(t.Context(), "state", planner(3), []byte("four")); err != nil {
+		t.Error(err)
+	}
+	if o := read(t, b, "state"); string(o.Content) != "four" {
+		t.Errorf("%q", o.Content)
+	}
+	if err := b.Write(t.Context(), "state", planner(3), []byte("fives")); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("%v, want INVALID_ARGUMENT", err)
+	}
+	f.put("large", "fives", nil)
+	if _, err := b.Read(t.Context(), "large"); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("%v, want INVALID_ARGUMENT", err)
+	}
+}
+
+func TestARefusalOfCloudStorageIsToldAsItIs(t *testing.T) {
+	t.Parallel()
+	for status, hint := range map[int]string{
+		http.StatusBadRequest: "", http.StatusUnauthorized: "credentials", http.StatusForbidden: "storage.objects.list", http.StatusRequestEntityTooLarge: "",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			f := newFake(t)
+			f.faults = func(r *http.Request) fault {
+				if r.Method != method {
+					return fault{}
+				}
+				return reply(status)
+			}
+			var refusal *storagefence.ReplyError
+			err := f.bucket(storagefence.Config{}).Write(t.Context(), "state", planner(3), nil)
+			if !errors.As(err, &refusal) || refusal.Status != status || !strings.Contains(err.Error(), hint) || coded(err) {
+				t.Errorf("%s, %d: %v", method, status, err)
+			}
+		}
+	}
+	nowhere := newFake(t).bucket(storagefence.Config{Bucket: "nowhere"})
+	if err := nowhere.Write(t.Context(), "state", planner(3), nil); err == nil || !strings.Contains(err.Error(), "bucket does not exist") {
+		t.Error(err)
+	}
+	if _, err := nowhere.Read(t.Context(), "state"); err == nil || !strings.Contains(err.Error(), "bucket does not exist") {
+		t.Error(err)
+	}
+}
+
+func coded(err error) bool {
+	return errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown)
+}
+
+func TestAnEndedContextWritesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := f.bucket(storagefence.Config{}).Write(ctx, "state", planner(3), nil)
+	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.OutcomeUnknown) || f.requests > 0 {
+		t.Errorf("%v after %d requests, want STORE_UNAVAILABLE and context.Canceled after none", err, f.requests)
+	}
+}
+
+func TestAConfigThatCannotWorkIsRefused(t *testing.T) {
+	t.Parallel()
+	good := storagefence.Config{Bucket: "ledger", Client: http.DefaultClient}
+	if _, err := storagefence.New(good); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*storagefence.Config){
+		"no bucket":          func(c *storagefence.Config) { c.Bucket = "" },
+		"a path":             func(c *storagefence.Config) { c.Bucket = "ledger/o" },
+		"no client":          func(c *storagefence.Config) { c.Client = nil },
+		"no scheme":          func(c *storagefence.Config) { c.Endpoint = "localhost:4443" },
+		"another scheme":     func(c *storagefence.Config) { c.Endpoint = "gs://ledger" },
+		"a negative size":    func(c *storagefence.Config) { c.MaxSize = -1 },
+		"a size beyond all":  func(c *storagefence.Config) { c.MaxSize = 1<<63 - 1 },
+		"a negative attempt": func(c *storagefence.Config) { c.Attempts = -1 },
+	} {
+		c := good
+		change(&c)
+		if _, err := storagefence.New(c); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}

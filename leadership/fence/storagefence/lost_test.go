@@ -1,0 +1,228 @@
+package storagefence_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/fence/storagefence"
+)
+
+// inTurn lets the uploads, or the other requests, suffer one fault after the other, and those after them none.
+func inTurn(method string, faults ...fault) func(*http.Request) fault {
+	return func(r *http.Request) fault {
+		if r.Method != method || len(faults) == 0 {
+			return fault{}
+		}
+		next := faults[0]
+		faults = faults[1:]
+		return next
+	}
+}
+
+func TestAWriteIsMadeOnceWhateverIsLost(t *testing.T) {
+	t.Parallel()
+	for name, faults := range map[string][]fault{
+		"the request":               {{lost: true}},
+		"the reply":                 {{lostBack: true}},
+		"half of the request":       {{cut: true}},
+		"half of the reply":         {{cutBack: true}},
+		"one of everything":         {{lost: true}, {cut: true}, reply(503), reply(429), {cutBack: true}},
+		"a reply, then the service": {reply(500), reply(502), reply(504), reply(408), {lostBack: true}},
+		"a request that comes late": {{late: 100 * time.Millisecond}},
+		"one that comes after":      {{late: time.Hour}},
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(t)
+				b := f.bucket(storagefence.Config{})
+				f.put("state", "zero", nil)
+				f.faults = inTurn(method, faults...)
+				g, err := b.Replace(t.Context(), "state", 1, planner(3), []byte("one"))
+				time.Sleep(2 * time.Hour)
+				if err != nil || len(f.landed) != 1 || int64(g) != f.landed[0].generation || f.landed[0].content != "one" {
+					t.Errorf("%s of a %s: %v, generation %d, and %d writes; want one", name, method, err, g, len(f.landed))
+				}
+			})
+		}
+	}
+}
+
+func TestAReadIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		f.put("state", "a content of some length", nil)
+		f.faults = inTurn(http.MethodGet, fault{lost: true}, fault{cutBack: true}, reply(503), fault{}, fault{cutBack: true})
+		if o := read(t, f.bucket(storagefence.Config{}), "state"); string(o.Content) != "a content of some length" {
+			t.Errorf("%q", o.Content)
+		}
+	})
+}
+
+func TestAReadIsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t)
+			f.put("state", "of others", nil)
+			b := f.bucket(storagefence.Config{})
+			moved := false
+			f.faults = func(r *http.Request) fault {
+				if r.URL.Query().Get("alt") == "media" && !moved { // between the two requests of a read
+					moved = true
+					f.put("state", "by 34", map[string]string{"regent-election": "planner", "regent-fencing-token": "34"})
+					if gone {
+						delete(f.objects, "state")
+					}
+				}
+				return fault{}
+			}
+			o := read(t, b, "state")
+			if gone && o.Generation != 0 || !gone && (string(o.Content) != "by 34" || o.Mark != planner(34)) {
+				t.Errorf("%q of generation %d by %v", o.Content, o.Generation, o.Mark)
+			}
+		})
+	}
+}
+
+func TestALateUploadOfAFormerLeaderChangesNothing(t *testing.T) {
+	t.Parallel()
+	for name, there := range map[string]bool{"an object": true, "no object yet": false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t)
+			b := f.bucket(storagefence.Config{})
+			if there {
+				f.put("state", "zero", nil)
+			}
+			f.faults = inTurn(http.MethodPost, fault{late: time.Minute})
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := b.Write(ctx, "state", planner(33), nil); !errors.Is(err, leadership.OutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v, want OUTCOME_UNKNOWN, for the upload is still on its way", name, err)
+			}
+			if err := b.Write(t.Context(), "state", planner(34), []byte("by 34")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			if o := read(t, b, "state"); string(o.Content) != "by 34" || len(f.landed) != 1 {
+				t.Errorf("%s: %q after %d writes, want that of 34 alone", name, o.Content, len(f.landed))
+			}
+		})
+	}
+}
+
+func TestWhoeverWasOvertakenWithoutAReplyDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	for by, also := range map[leadership.Token]error{33: nil, 34: leadership.TokenStale} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t)
+			b := f.bucket(storagefence.Config{})
+			other := f.bucket(storagefence.Config{})
+			f.faults = func(r *http.Request) fault {
+				if r.Method == http.MethodGet {
+					return fault{}
+				}
+				f.faults = nil
+				return fault{lostBack: true, then: func() {
+					if err := other.Write(t.Context(), "state", planner(by), []byte("another")); err != nil {
+						t.Error(err)
+					}
+				}}
+			}
+			err := b.Write(t.Context(), "state", planner(33), []byte("one"))
+			if !errors.Is(err, leadership.OutcomeUnknown) || also != nil && !errors.Is(err, also) {
+				t.Errorf("overtaken by %d: %v, want OUTCOME_UNKNOWN and %v", by, err, also)
+			}
+			if len(f.landed) != 2 || f.landed[1].content != "another" {
+				t.Errorf("overtaken by %d: %v, want one write each", by, f.landed)
+			}
+		})
+	}
+}
+
+func TestAWriteThatMerelyCameTooLateIsDecidedAnew(t *testing.T) {
+	t.Parallel()
+	for by, want := range map[leadership.Token]error{32: nil, 33: nil, 34: leadership.TokenStale} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t)
+			b := f.bucket(storagefence.Config{})
+			other := f.bucket(storagefence.Config{})
+			f.faults = func(r *http.Request) fault {
+				if r.Method == http.MethodPost {
+					f.faults = nil
+					if err := other.Write(t.Context(), "state", planner(by), nil); err != nil {
+						t.Error(err)
+					}
+				}
+				return fault{}
+			}
+			err := b.Write(t.Context(), "state", planner(33), nil)
+			if !errors.Is(err, want) || (err == nil) != (want == nil) || coded(err) {
+				t.Errorf("after a write by %d: %v, want %v", by, err, want)
+			}
+		})
+	}
+}
+
+func TestAMarkThatIsPatchedBesideTheContentCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		f.put("state", "zero", nil)
+		f.faults = func(r *http.Request) fault {
+			if r.Method == http.MethodPost && f.objects["state"].metageneration == 1 {
+				f.objects["state"].metageneration++
+				f.objects["state"].Metadata = map[string]string{"regent-election": "planner", "regent-fencing-token": "34"}
+			}
+			return fault{}
+		}
+		if err := f.bucket(storagefence.Config{}).Write(t.Context(), "state", planner(33), nil); !errors.Is(err, leadership.TokenStale) {
+			t.Errorf("%v, want TOKEN_STALE", err)
+		}
+	})
+}
+
+func TestAttemptsAreBoundedAndGetSlower(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		what     fault
+		method   string
+		code     leadership.Code
+		min, max time.Duration
+	}{
+		"a service that is away":       {reply(503), http.MethodGet, leadership.StoreUnavailable, 30 * time.Second, 96 * time.Second},
+		"uploads that get no reply":    {fault{lost: true}, http.MethodPost, leadership.OutcomeUnknown, 30 * time.Second, 96 * time.Second},
+		"too many writes":              {reply(429), http.MethodPost, leadership.StoreUnavailable, 30 * time.Second, 96 * time.Second},
+		"a service that says how long": {reply(429, "Retry-After", "40"), http.MethodPost, leadership.StoreUnavailable, 7 * 40 * time.Second, 7 * 40 * time.Second},
+		"one that says an hour":        {reply(503, "Retry-After", "3600"), http.MethodGet, leadership.StoreUnavailable, 7 * time.Minute, 7 * time.Minute},
+		"others who come first":        {reply(412), http.MethodPost, leadership.StoreUnavailable, 1500 * time.Millisecond, 5 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t)
+			n := 0
+			f.faults = func(r *http.Request) fault {
+				if r.Method != c.method {
+					return fault{}
+				}
+				n++
+				what := c.what
+				if what.reply != nil {
+					again := *what.reply
+					again.Body = http.NoBody
+					what.reply = &again
+				}
+				return what
+			}
+			start := time.Now()
+			err := f.bucket(storagefence.Config{}).Write(t.Context(), "state", planner(3), nil)
+			if took := time.Since(start); n != 8 || took < c.min || took > c.max || !errors.Is(err, c.code) {
+				t.Errorf("%s: %v after %d attempts and %v, want %s after 8 and from %v to %v", name, err, n, took, c.code, c.min, c.max)
+			}
+		})
+	}
+}

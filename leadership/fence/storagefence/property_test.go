@@ -1,0 +1,125 @@
+package storagefence_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/fence/storagefence"
+)
+
+// mishaps lets each fifth request suffer something, by chance.
+func mishaps(r *rand.Rand) func(*http.Request) fault {
+	var mu sync.Mutex // guards r
+	return func(*http.Request) fault {
+		mu.Lock()
+		defer mu.Unlock()
+		switch r.IntN(35) {
+		case 0:
+			return fault{lost: true}
+		case 1:
+			return fault{lostBack: true}
+		case 2:
+			return fault{cut: true}
+		case 3:
+			return fault{cutBack: true}
+		case 4:
+			return reply(503)
+		case 5:
+			return reply(429)
+		case 6:
+			return fault{late: time.Duration(r.IntN(20_000)) * time.Millisecond}
+		}
+		return fault{}
+	}
+}
+
+// deed is a write that a leader tried, and how it ended. Its content is its own.
+type deed struct {
+	content string
+	err     error
+}
+
+// lead makes some writes by one token, and returns how they ended.
+func lead(t *testing.T, r *rand.Rand, b *storagefence.Bucket, token leadership.Token, name string) (deeds []deed) {
+	time.Sleep(time.Duration(token) * time.Second) // so that most come in the order of their tokens, and get to write
+	for i := range 4 {
+		time.Sleep(time.Duration(r.IntN(5000)) * time.Millisecond)
+		d := deed{content: fmt.Sprintf("%s.%d", name, i)}
+		switch r.IntN(5) {
+		case 0:
+			_ = b.Delete(t.Context(), "state", planner(token))
+			continue
+		case 1, 2:
+			o, err := b.Read(t.Context(), "state")
+			if err != nil {
+				continue
+			}
+			time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond)
+			_, d.err = b.Replace(t.Context(), "state", o.Generation, planner(token), []byte(d.content))
+		default:
+			d.err = b.Write(t.Context(), "state", planner(token), []byte(d.content))
+		}
+		deeds = append(deeds, d)
+	}
+	return deeds
+}
+
+func TestOfManyLeadersTheHighestTokenHasTheLastWord(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t)
+			f.faults = mishaps(rand.New(rand.NewPCG(seed, 0)))
+			b := f.bucket(storagefence.Config{Attempts: 5})
+			deeds := make([][]deed, 10)
+			var wg sync.WaitGroup
+			for i := range deeds {
+				wg.Go(func() {
+					r := rand.New(rand.NewPCG(seed, uint64(i+1)))
+					deeds[i] = lead(t, r, b, leadership.Token(1+r.IntN(12)), strconv.Itoa(i))
+				})
+			}
+			wg.Wait()
+			time.Sleep(time.Hour) // for what comes late
+			f.judge(deeds)
+		})
+	}
+}
+
+// judge holds what was written against what the writers were told.
+func (f *fake) judge(deeds [][]deed) {
+	f.t.Helper()
+	times, ids := map[string]int{}, map[string]int{} // how often something landed
+	highest := 0
+	for _, o := range f.landed {
+		token, err := strconv.Atoi(o.Metadata["regent-fencing-token"])
+		if err != nil || token < highest {
+			f.t.Errorf("generation %d is by token %d (%v), after one by %d", o.generation, token, err, highest)
+		}
+		highest = max(highest, token)
+		times[o.content]++
+		if ids[o.Metadata["regent-write-id"]]++; ids[o.Metadata["regent-write-id"]] > 1 {
+			f.t.Errorf("generation %d: one write was made twice", o.generation)
+		}
+	}
+	for _, all := range deeds {
+		for _, d := range all {
+			n := times[d.content]
+			known := d.err == nil || !errors.Is(d.err, leadership.OutcomeUnknown)
+			if known && (n == 1) != (d.err == nil) {
+				f.t.Errorf("%s was written %d times, and its leader was told: %v", d.content, n, d.err)
+			}
+		}
+	}
+	if n := len(f.landed); n > 0 && f.objects["state"].content != f.landed[n-1].content {
+		f.t.Errorf("the content is not that of the last write")
+	}
+}

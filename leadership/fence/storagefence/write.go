@@ -1,0 +1,102 @@
+package storagefence
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+)
+
+// write is a write on its way.
+type write struct {
+	verb    string
+	object  string
+	mark    fence.Mark
+	id      string // by which it knows itself again
+	content []byte
+	deleted bool
+	only    *Generation // the one that it may replace; nil for any
+
+	sent *Generation // the one that was to be replaced by an upload that may have been made; nil if there is none
+}
+
+// run makes the write, and returns the generation that it made.
+func (b *Bucket) run(ctx context.Context, w *write) (Generation, error) {
+	w.id = rand.Text()
+	g, err := b.attempts(ctx, w)
+	switch {
+	case err == nil:
+		return g, nil
+	case w.sent != nil:
+		err = fmt.Errorf("%w: %w", leadership.OutcomeUnknown, err)
+	default:
+		err = coded(err, leadership.StoreUnavailable)
+	}
+	return 0, fmt.Errorf("storagefence: %s %q: %w", w.verb, w.object, err)
+}
+
+func (b *Bucket) attempts(ctx context.Context, w *write) (Generation, error) {
+	if err := b.validate(w); err != nil {
+		return 0, err
+	}
+	for p := (pace{attempts: b.c.Attempts}); ; {
+		g, err := b.attempt(ctx, w)
+		if err == nil {
+			return g, nil
+		}
+		if err := p.pause(ctx, err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// attempt reads, decides, and uploads.
+func (b *Bucket) attempt(ctx context.Context, w *write) (Generation, error) {
+	found, err := b.stat(ctx, w.object)
+	if err != nil {
+		return 0, err
+	}
+	if found.id() == w.id { // an upload whose reply was lost was made
+		return found.Generation, nil
+	}
+	if err := w.decide(found); err != nil {
+		return 0, err
+	}
+	g, err := b.upload(ctx, w, found)
+	if err != nil && maybeDone(err) {
+		w.sent = &found.Generation
+	}
+	return g, err
+}
+
+// decide returns why the version that was found must not be replaced.
+func (w *write) decide(found version) error {
+	m, err := found.mark()
+	if err != nil {
+		return err
+	}
+	if _, err := m.Admit(w.mark); err != nil {
+		return err
+	}
+	if w.sent != nil && found.Generation != *w.sent {
+		return fmt.Errorf("generation %d has come after generation %d, which a write without a reply was to replace", found.Generation, *w.sent)
+	}
+	if w.only != nil && found.Generation != *w.only {
+		return &leadership.Error{Code: leadership.RevisionMismatch, Detail: fmt.Sprintf(
+			"the object is at generation %d, not %d any more; read it again", found.Generation, *w.only)}
+	}
+	return nil
+}
+
+func (b *Bucket) validate(w *write) error {
+	if err := validateName(w.object); err != nil {
+		return err
+	}
+	if n := int64(len(w.content)); n > b.c.MaxSize {
+		return invalid("content", "a content has at most %d bytes, this one has %d", b.c.MaxSize, n)
+	}
+	_, err := fence.Mark{}.Admit(w.mark)
+	return err
+}

@@ -12,13 +12,19 @@ const Drift = 1000
 // needs to stop.
 //
 // The lease began when the request was sent and had waited, or later. So it ends left after that, or later; and a clock that is slow by no more
-// than Drift shows no more than this when it does. Counted from the reply the deadline would be late by as long as the reply took,
+// than Drift shows no more than this when it does. What was waited is by the clock of a server, which may be fast by as much, so that both count
+// there. Counted from the reply the deadline would be late by as long as the reply took,
 // which is as long as a network, or a suspended machine, likes.
 //
 // The clock must be one that nobody sets, and that runs while the machine is suspended; see package boottime.
 func Deadline(sent, waited, left, margin time.Duration) time.Duration {
-	return sent + slow(waited+left) - margin
+	return sent + slow(slow(waited)+left) - margin
 }
 
 // slow is the least that a clock which is slow by Drift may show after d.
-func slow(d time.Duration) time.Duration { return d - d/Drift - 1 }
+func slow(d time.Duration) time.Duration {
+	if d == 0 {
+		return 0
+	}
+	return d - d/Drift - 1
+}

@@ -15,8 +15,8 @@ func TestADeadlineCountsFromBeforeTheRequestAndAllowsForDriftAndForStopping(t *t
 		want                       time.Duration
 	}{
 		{"a lease of 30 s", time.Hour, 0, 30 * time.Second, time.Second, time.Hour + 28970*time.Millisecond - 1},
-		{"one that was waited for", time.Hour, time.Minute, 30 * time.Second, time.Second, time.Hour + 88910*time.Millisecond - 1},
-		{"nothing left", time.Hour, 0, 0, 0, time.Hour - 1},
+		{"one that was waited for", time.Hour, time.Minute, 30 * time.Second, time.Second, time.Hour + 88850060*time.Microsecond - 2 + 1},
+		{"nothing left", time.Hour, 0, 0, 0, time.Hour},
 		{"a margin that is longer than the lease", time.Hour, 0, time.Second, 2 * time.Second, time.Hour - 1001*time.Millisecond - 1},
 	} {
 		if got := leadership.Deadline(c.sent, c.waited, c.left, c.margin); got != c.want {

@@ -64,7 +64,7 @@ type Grant struct {
 	Lease
 	Key Key // of the caller, or chosen by the service
 	// Waited is how long the request stood in line before the store was asked for this lease. A leader may count its deadline from the
-	// moment it sent the request plus Waited (×0.999): the lease was granted no earlier.
+	// moment it sent the request plus Waited (×0.998): the lease was granted no earlier. See Deadline.
 	Waited time.Duration
 }
 

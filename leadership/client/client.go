@@ -29,7 +29,7 @@ type Config struct {
 	// Log is told, in a line each, when a lease is granted, cannot be renewed, is renewed again, and is over, and why. Nil is slog.Default.
 	Log *slog.Logger
 	// Clock is what deadlines are counted by: one that nobody sets, that never goes back, and that runs while the machine is suspended. Nil is
-	// boottime.Now. A test in a synctest bubble gives the bubble's time; see package clienttest.
+	// boottime.Now. It must not block. A test in a synctest bubble gives the bubble's time; see package clienttest.
 	Clock func() time.Duration
 }
 
@@ -38,8 +38,8 @@ type Client struct {
 	server  string // without a slash at the end
 	http    http.Client
 	spare   http.RoundTripper // with connections of its own; nil if the caller has chosen those of http
-	limit   time.Duration // of a call, beside the wait that it asks for; 0 for none
-	silence time.Duration // of a stream
+	limit   time.Duration     // of a call, beside the wait that it asks for; 0 for none
+	silence time.Duration     // of a stream
 
 	candidate Candidate
 	id        *identity // if the candidate has none

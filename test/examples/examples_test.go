@@ -1,0 +1,397 @@
+package examples_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"regent/leadership/boottime"
+	"regent/test/proxy"
+)
+
+func TestTheRuleOfTheDeadline(t *testing.T) {
+	t.Parallel()
+	need(t, "python3")
+	for _, name := range []string{"agent.py", "test_agent.py"} { // read here, so that a change of them is no cached result
+		if _, err := os.ReadFile(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "python3", "-B", "-m", "unittest", "-q", "test_agent")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestAnAgentLeadsWhileItsCommandRuns(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		election := configure(t, serve(t), 3*time.Second)
+		server := strings.TrimSuffix(election, "/v1/elections/reports")
+		script := `echo "it is $REGENT_ELECTION $REGENT_FENCING_TOKEN $REGENT_CANDIDATE_ID $REGENT_SERVER"; sleep 100 & echo "beside it $!"; exit 7`
+		a := p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sh", "-c", script)
+		a.exits(t, 7)
+		if want := "it is reports 1 ann " + server + "\n"; !strings.Contains(a.log.String(), want) {
+			t.Errorf("the command does not print %q:\n%s", want, a.log)
+		}
+		_, beside, _ := strings.Cut(a.log.String(), "beside it ")
+		if pid, err := strconv.Atoi(strings.Fields(beside)[0]); err != nil || runs(pid) {
+			t.Errorf("what the command has left behind still runs: %d, %v", pid, err)
+		}
+		if l := strong(t, election); l.State != "vacant" || l.FencingToken != 1 {
+			t.Errorf("after the command has ended the election is %+v, not released", l)
+		}
+	})
+}
+
+func TestNoTwoAgentsLeadAtOnceWhateverIsKilled(t *testing.T) {
+	t.Parallel()
+	need(t, "bash", "python3", "curl")
+	server := serve(t)
+	configure(t, server, 2*time.Second)
+	pulse := newPulse(t)
+	agents := map[string]*agent{}
+	for _, p := range programs() {
+		for i := range 2 {
+			name := fmt.Sprintf("%s-%d", p.file, i)
+			agents[name] = p.agent(t, server, []string{"REGENT_CANDIDATE=" + name}, pulse.command(":")...)
+		}
+	}
+	for token := range 4 {
+		until(t, fmt.Sprintf("token %d acts", token+1), func() bool { return pulse.last().token == token+1 })
+		name := strong(t, server+"/v1/elections/reports").LeaderID
+		if token%2 == 0 { // as a machine that fails
+			agents[name].kill()
+			syscall.Kill(-pulse.last().group, syscall.SIGKILL)
+			continue
+		}
+		agents[name].cmd.Process.Signal(syscall.SIGTERM)
+		agents[name].exits(t, 143)
+	}
+}
+
+func TestAnInterruptedLeaderStopsAndThenReleases(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		configure(t, server, time.Hour)
+		pulse := newPulse(t)
+		first := p.agent(t, server, nil, pulse.command("trap n=0 TERM")...)
+		until(t, "the first leads", func() bool { return pulse.last().token == 1 })
+		second := p.agent(t, server, nil, pulse.command(":")...)
+		first.cmd.Process.Signal(syscall.SIGTERM)
+		first.exits(t, 143)
+		until(t, "the second leads", func() bool { return pulse.last().token == 2 })
+		second.cmd.Process.Signal(syscall.SIGINT)
+		second.exits(t, 130)
+	})
+}
+
+func TestWhoeverIsInterruptedInLineLeavesIt(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		election := configure(t, server, 2*time.Second)
+		call(t, http.MethodPost, election+":acquire", `{"candidateId":"bob"}`)
+		asked := make(chan request, 10)
+		tap := newTap(t, server, func(r request) { asked <- r })
+		a := p.agent(t, tap.URL, nil, "true")
+		<-asked
+		a.cmd.Process.Signal(syscall.SIGTERM)
+		a.exits(t, 143)
+		until(t, "the lease of bob is over", func() bool { return strong(t, election).State == "vacant" })
+		if l := strong(t, election); l.FencingToken != 1 {
+			t.Errorf("who has left the line was granted token %d", l.FencingToken)
+		}
+	})
+}
+
+func TestALeaderThatLosesItsServerForLessThanTheLeaseGoesOn(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		for name, disturb := range disturbances() {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				server := serve(t)
+				election := configure(t, server, 3*time.Second)
+				line := proxy.NewLine(t, strings.TrimPrefix(server, "http://"))
+				pulse := newPulse(t)
+				a := p.agent(t, "http://"+line.Addr(), nil, pulse.command(":")...)
+				until(t, "it leads", func() bool { return pulse.last().token == 1 })
+				before := strong(t, election).LastHeartbeat
+				disturb(line)
+				time.Sleep(1200 * time.Millisecond) // the renewal after a second fails
+				line.Heal()
+				until(t, "it renews again", func() bool { return strong(t, election).LastHeartbeat != before })
+				since := boottime.Now()
+				until(t, "it goes on", func() bool { return pulse.last().at > since })
+				if l := strong(t, election); l.FencingToken != 1 {
+					t.Errorf("it goes on with token %d", l.FencingToken)
+				}
+				a.cmd.Process.Signal(syscall.SIGTERM)
+				a.exits(t, 143)
+			})
+		}
+	})
+}
+
+func TestALeaderThatLosesItsServerForLongerStopsBeforeItsLeaseEnds(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		for name, disturb := range disturbances() {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				server := serve(t)
+				election := configure(t, server, 5*time.Second)
+				line := proxy.NewLine(t, strings.TrimPrefix(server, "http://"))
+				pulse := newPulse(t)
+				a := p.agent(t, "http://"+line.Addr(), nil, pulse.command("trap '' TERM")...)
+				until(t, "it leads", func() bool { return pulse.last().token == 1 })
+				disturb(line)
+				asked := boottime.Now()
+				end := asked + time.Duration(strong(t, election).ExpiresInMs)*time.Millisecond // or later
+				gone := pulse.ended(t)
+				t.Logf("a command that is deaf to SIGTERM is gone %v before the end of its lease of 5 s", end-gone)
+				if gone > end {
+					t.Errorf("the command is gone %v after the end of the lease", gone-end)
+				}
+				a.exits(t, 4)
+				if !strings.Contains(a.log.String(), "the lease is lost") {
+					t.Errorf("nobody is told why:\n%s", a.log)
+				}
+			})
+		}
+	})
+}
+
+// disturbances are what can happen to a line.
+func disturbances() map[string]func(*proxy.Line) {
+	return map[string]func(*proxy.Line){"cut": (*proxy.Line).Cut, "stalled": (*proxy.Line).Stall}
+}
+
+func TestALostReplyCostsNoToken(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		election := configure(t, server, 4*time.Second)
+		tap := newTap(t, server, nil)
+		tap.loseReplies("acquire", 2)
+		tap.loseReplies("renew", 1)
+		tap.loseReplies("release", 1)
+		pulse := newPulse(t)
+		a := p.agent(t, tap.URL, nil, pulse.command(":")...)
+		until(t, "it has renewed", func() bool { return len(tap.of("renew")) > 2 })
+		a.cmd.Process.Signal(syscall.SIGTERM)
+		a.exits(t, 143)
+		if l := strong(t, election); l.FencingToken != 1 || l.Revision != 3 || l.State != "vacant" { // configured, acquired, released
+			t.Errorf("it ends with %+v", l)
+		}
+		key := tap.of("acquire")[0].Key
+		for verb, least := range map[string]int{"acquire": 3, "renew": 3, "release": 2} {
+			requests := tap.of(verb)
+			if len(requests) < least {
+				t.Errorf("%d times %s, not %d", len(requests), verb, least)
+			}
+			for _, r := range requests {
+				if r.Key != key || len(key) != 43 {
+					t.Errorf("%s with the key %q, after %q", r.verb, r.Key, key)
+				}
+			}
+		}
+		p.agent(t, tap.URL, nil, "true").exits(t, 0)
+		if requests := tap.of("acquire"); requests[len(requests)-1].Key == key {
+			t.Error("a key was used again after its release")
+		}
+	})
+}
+
+func TestALostLeaseStopsTheCommandAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		election := configure(t, server, 9*time.Second)
+		tap := newTap(t, server, nil)
+		pulse := newPulse(t)
+		a := p.agent(t, tap.URL, nil, pulse.command(":")...)
+		until(t, "it leads", func() bool { return pulse.last().token == 1 })
+		call(t, http.MethodDelete, election+"?force=true", "")
+		gone := pulse.ended(t)
+		a.exits(t, 4)
+		renewals := tap.of("renew")
+		if len(renewals) != 1 || renewals[0].status != http.StatusConflict {
+			t.Fatalf("renewals: %+v", renewals)
+		}
+		took := gone - renewals[0].at
+		t.Logf("the command is gone %v after the answer", took)
+		if took > 2*time.Second {
+			t.Errorf("it goes on for %v", took)
+		}
+		if n := len(tap.of("release")); n != 0 {
+			t.Errorf("%d releases of a lease that is lost", n)
+		}
+		b := p.agent(t, server, nil, "true")
+		b.exits(t, 2)
+		if !strings.Contains(b.log.String(), "configur") {
+			t.Errorf("nobody is told that the election is deleted:\n%s", b.log)
+		}
+	})
+}
+
+func TestWrongUseIsAnsweredWithWhatToDo(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		for _, c := range []struct {
+			env  []string
+			args []string
+			want string
+		}{
+			{nil, nil, "usage: " + p.file + " ELECTION -- COMMAND"},
+			{nil, []string{"reports"}, "usage: "},
+			{nil, []string{"reports", "true", "x"}, "usage: "},
+			{nil, []string{"Reports!", "--", "true"}, "a name is 1 to 128 of a-z"},
+			{nil, []string{"réports", "--", "true"}, "a name is 1 to 128 of a-z"},
+			{nil, []string{"regent.relay", "--", "true"}, "choose another name"},
+			{nil, []string{"reports", "--", "no-such-command"}, "'no-such-command' is no command"},
+			{[]string{"REGENT_CANDIDATE=a b"}, []string{"reports", "--", "true"}, "set REGENT_CANDIDATE"},
+			{[]string{"REGENT_SERVER=localhost"}, []string{"reports", "--", "true"}, "set REGENT_SERVER"},
+			{[]string{"REGENT_SERVER=http://a b"}, []string{"reports", "--", "true"}, "set REGENT_SERVER"},
+			{[]string{"REGENT_SERVER=" + server + "/nowhere"}, []string{"reports", "--", "true"}, "no such path"},
+		} {
+			a := p.start(t, append([]string{"REGENT_SERVER=" + server}, c.env...), c.args...)
+			a.exits(t, 2)
+			if !strings.Contains(a.log.String(), c.want) {
+				t.Errorf("%v %v says\n%s\nnot %q", c.env, c.args, a.log, c.want)
+			}
+		}
+	})
+}
+
+func TestTheKeyIsNowhereToBeSeen(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		configure(t, server, 3*time.Second)
+		var seen buffer
+		tap := newTap(t, server, func(r request) {
+			for _, what := range []string{"cmdline", "environ"} {
+				names, _ := filepath.Glob("/proc/[0-9]*/" + what)
+				for _, name := range names {
+					if text, _ := os.ReadFile(name); strings.Contains(string(text), r.Key) {
+						fmt.Fprintf(&seen, "%s has the key while %s is under way\n", name, r.verb)
+					}
+				}
+			}
+		})
+		// What a shell can be made to do by its environment must not give the key away either.
+		env := []string{"key=x", "_key=x", "SHELLOPTS=allexport:xtrace"}
+		a := p.agent(t, tap.URL, env, "sh", "-c", "env; sleep 2.5")
+		a.exits(t, 0)
+		key := tap.of("acquire")[0].Key
+		if len(tap.of("renew")) < 2 || len(key) != 43 {
+			t.Fatalf("%d renewals, with the key %q", len(tap.of("renew")), key)
+		}
+		if strings.Contains(a.log.String(), key) {
+			t.Errorf("the key is printed:\n%s", a.log)
+		}
+		if seen.String() != "" {
+			t.Error(seen.String())
+		}
+	})
+}
+
+// pretend is a server that answers each verb with what is next in its line, a status and a document, over and over.
+func pretend(t *testing.T, replies map[string][]string) string {
+	t.Helper()
+	var mu sync.Mutex // guards replies
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, verb, _ := strings.Cut(r.URL.Path, ":")
+		next := replies[verb][0]
+		replies[verb] = append(replies[verb][1:], next)
+		status, document, _ := strings.Cut(next, " ")
+		code, _ := strconv.Atoi(status)
+		w.WriteHeader(code)
+		fmt.Fprintln(w, document)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+const (
+	ours = `200 {"election":"reports","state":"held","leaderId":"ann","fencingToken":7,"expiresInMs":2000,"renewInMs":200}`
+	// Whoever leads chooses the names in its metadata, and they must not be taken for the server's words.
+	held = `409 {"code":"LEASE_HELD","detail":"\"bob\" leads \\","leaderId":"bob","fencingToken":6,"metadata":{"a":"}\"{","code":"ELECTION_DELETED",` +
+		`"b":[{"leaderId":"ann"}],"fencingToken":9},"retryAfterMs":1}`
+)
+
+func TestWhatIsNoRefusalStopsNoLeader(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		renewals := []string{
+			`503 {"code":"STORE_UNAVAILABLE"}`, `504 {"code":"OUTCOME_UNKNOWN"}`, ours,
+			`503 {"code":"DRAINING"}`, `429 {"code":"RATE_LIMITED"}`, ours,
+			`500 {"code":"INTERNAL"}`, `502 <html>Bad gateway</html>`, ours,
+			`200 {"cut":{"code":"LEASE_LOST"}`, `409 {"code":"LEASE_HELD","metadata":{"code":"LEASE_LOST"}}`, ours,
+		}
+		server := pretend(t, map[string][]string{"acquire": {held, `503 {"code":"DRAINING"}`, ours}, "renew": renewals, "release": {ours}})
+		a := p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sh", "-c", "sleep 3.5; echo token $REGENT_FENCING_TOKEN")
+		a.exits(t, 0)
+		if !strings.Contains(a.log.String(), "token 7\n") {
+			t.Errorf("it does not lead to the end:\n%s", a.log)
+		}
+	})
+}
+
+func TestOnlyASuccessOfItsOwnKeepsALeaderGoing(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		var others []string
+		for _, other := range []*strings.Replacer{
+			strings.NewReplacer(`"reports"`, `"others"`),
+			strings.NewReplacer(`"ann"`, `"bob"`),
+			strings.NewReplacer(`:7`, `:8`),
+			strings.NewReplacer(`"expiresInMs":2000,`, ``),
+			strings.NewReplacer(`:2000`, `:"2000"`),
+			strings.NewReplacer(`{`, `{"metadata":{`, `}`, `}}`),
+			strings.NewReplacer(`}`, ``), // cut short
+		} {
+			others = append(others, other.Replace(ours))
+		}
+		server := pretend(t, map[string][]string{"acquire": {ours}, "renew": others, "release": {ours}})
+		p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sleep", "6").exits(t, 4)
+	})
+}
+
+func TestTheDeadlineIsCountedFromWhenTheRequestWasSentAndHadWaited(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		for _, c := range []struct{ delay, waited, left time.Duration }{
+			{delay: time.Second, left: 4 * time.Second},
+			{delay: 2500 * time.Millisecond, waited: 1500 * time.Millisecond, left: 4 * time.Second},
+		} {
+			t.Run(fmt.Sprint(c), func(t *testing.T) {
+				t.Parallel()
+				asked := make(chan time.Duration, 1)
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if !strings.HasSuffix(r.URL.Path, ":acquire") {
+						w.WriteHeader(http.StatusServiceUnavailable)
+						return
+					}
+					asked <- boottime.Now()
+					<-time.After(c.delay)
+					fmt.Fprintf(w, `{"election":"reports","leaderId":"ann","fencingToken":7,"expiresInMs":%d,"renewInMs":100,"waitedMs":%d}`,
+						c.left.Milliseconds(), c.waited.Milliseconds())
+				}))
+				t.Cleanup(server.Close)
+				pulse := newPulse(t)
+				a := p.agent(t, server.URL, []string{"REGENT_CANDIDATE=ann"}, pulse.command("trap '' TERM")...)
+				until(t, "it leads", func() bool { return pulse.last().token == 7 })
+				used := pulse.ended(t) - <-asked - c.waited
+				t.Logf("of a lease of %v, that waited for %v, and whose reply took %v, %v are used", c.left, c.waited, c.delay, used)
+				if used > c.left || used < c.left*3/4 {
+					t.Errorf("it acts for %v of a lease of %v", used, c.left)
+				}
+				a.exits(t, 4)
+			})
+		}
+	})
+}

@@ -1,0 +1,430 @@
+package examples_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"regent/leadership/boottime"
+)
+
+// regent is the program, built once for all tests.
+var regent = sync.OnceValues(func() (string, error) {
+	dir, err := binaries()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "regent")
+	cmd := exec.Command("go", "build", "-o", path, "regent/cmd/regent")
+	cmd.Stderr = os.Stderr
+	return path, cmd.Run()
+})
+
+var binaries = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "regent-examples-*") })
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := binaries(); err == nil {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// environ is our environment without what would change the behaviour of a program that is tried, and with extra.
+func environ(extra ...string) []string {
+	ours := slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
+		return strings.HasSuffix(name, "_EMULATOR_HOST") || strings.HasPrefix(name, "REGENT_") || strings.HasSuffix(name, "_PROXY") || name == "PORT"
+	})
+	return append(ours, extra...)
+}
+
+// serve starts `regent serve` on a file of the test's own, and returns where it serves. It is gone when the test ends.
+func serve(t *testing.T) string {
+	t.Helper()
+	path, err := regent()
+	if err != nil {
+		t.Fatalf("build: %v", err)
+	}
+	cmd := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--store", "bolt:"+filepath.Join(t.TempDir(), "regent.db"))
+	cmd.Env = environ()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address := make(chan string, 1)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(address)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			var line struct{ Message, Address string }
+			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Message == "serving" {
+				address <- line.Address
+			}
+		}
+	})
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		reading.Wait()
+		cmd.Wait()
+	})
+	a, ok := <-address
+	if !ok {
+		t.Fatal("regent serve does not start")
+	}
+	return "http://" + a
+}
+
+// lease is what the server says of an election.
+type lease struct {
+	State, LeaderID, LastHeartbeat string
+	FencingToken, Revision         int
+	ExpiresInMs                    int
+}
+
+// call asks the server, which must not refuse.
+func call(t *testing.T, method, url, body string) (l lease) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %d, %v\n%s", method, url, response.StatusCode, err, text)
+	}
+	if err := json.Unmarshal(text, &l); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// configure makes an election with leases that last as long, and returns its URL.
+func configure(t *testing.T, server string, d time.Duration) string {
+	t.Helper()
+	election := server + "/v1/elections/reports"
+	call(t, http.MethodPut, election, fmt.Sprintf(`{"leaseDuration":"%v"}`, d))
+	return election
+}
+
+func strong(t *testing.T, election string) lease {
+	t.Helper()
+	return call(t, http.MethodGet, election+"?consistency=strong", "")
+}
+
+// program is one of the two agents.
+type program struct{ interpreter, file string }
+
+func programs() []program { return []program{{"bash", "agent.sh"}, {"python3", "agent.py"}} }
+
+// each runs a test with each program.
+func each(t *testing.T, test func(t *testing.T, p program)) {
+	t.Helper()
+	t.Parallel()
+	for _, p := range programs() {
+		t.Run(p.file, func(t *testing.T) {
+			t.Parallel()
+			need(t, p.interpreter, "curl")
+			test(t, p)
+		})
+	}
+}
+
+// need skips a test where a program is missing, unless everything has to be proved.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil && os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
+			t.Fatalf("%s is missing, and REGENT_REQUIRE_EMULATORS is 1", p)
+		} else if err != nil {
+			t.Skipf("SKIPPED, NOT PROVED: %s is missing. With REGENT_REQUIRE_EMULATORS=1 this is an error.", p)
+		}
+	}
+}
+
+// agent is a program that runs.
+type agent struct {
+	cmd  *exec.Cmd
+	log  *buffer
+	gone chan struct{} // closed once it has ended
+}
+
+// agent starts the program with a command for the election reports. It is gone when the test ends.
+func (p program) agent(t *testing.T, server string, env []string, command ...string) *agent {
+	t.Helper()
+	return p.start(t, append(env, "REGENT_SERVER="+server), append([]string{"reports", "--"}, command...)...)
+}
+
+func (p program) start(t *testing.T, env []string, args ...string) *agent {
+	t.Helper()
+	if _, err := os.ReadFile(p.file); err != nil { // read here, so that a change of it is no cached result
+		t.Fatal(err)
+	}
+	a := &agent{log: &buffer{}, gone: make(chan struct{})}
+	a.cmd = exec.Command(p.interpreter, append([]string{p.file}, args...)...)
+	a.cmd.Env = environ(append(env, "PYTHONDONTWRITEBYTECODE=1")...)
+	a.cmd.Stdout, a.cmd.Stderr = a.log, a.log
+	a.cmd.WaitDelay = time.Second
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		a.cmd.Wait()
+		close(a.gone)
+	}()
+	t.Cleanup(func() {
+		a.kill()
+		if t.Failed() {
+			t.Logf("%s %v said:\n%s", p.file, args, a.log)
+		}
+	})
+	return a
+}
+
+// kill ends the agent, though not its command, and waits until it is gone.
+func (a *agent) kill() {
+	syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL)
+	<-a.gone
+}
+
+// exits checks how the agent ends.
+func (a *agent) exits(t *testing.T, code int) {
+	t.Helper()
+	select {
+	case <-a.gone:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("the agent does not end:\n%s", a.log)
+	}
+	if got := a.cmd.ProcessState.ExitCode(); got != code {
+		t.Errorf("the agent ends with %d, not %d:\n%s", got, code, a.log)
+	}
+}
+
+// buffer is text that several goroutines may add to.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// until waits for something that should be true long before.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(20 * time.Second); !is(); <-look.C {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// pulse is what commands leave behind that do nothing but say, every 20 ms, that they lead.
+type pulse struct{ file string }
+
+// newPulse returns a pulse whose commands are gone when the test ends.
+func newPulse(t *testing.T) pulse {
+	t.Helper()
+	p := pulse{file: filepath.Join(t.TempDir(), "beats")}
+	t.Cleanup(func() {
+		for _, b := range p.beats() {
+			syscall.Kill(-b.group, syscall.SIGKILL)
+		}
+		p.follows(t)
+	})
+	return p
+}
+
+// command beats until it is stopped; after a prelude that sets n when it should stop, ten times more.
+func (p pulse) command(prelude string) []string {
+	const script = `%s; while [ "${n:-1}" -lt 10 ]; do
+		read -r up _ </proc/uptime; echo "$REGENT_FENCING_TOKEN $$ $up" >>%q; sleep 0.02; [ -z "${n:-}" ] || n=$((n+1)); done`
+	return []string{"sh", "-c", fmt.Sprintf(script, prelude, p.file)}
+}
+
+// beat is one line.
+type beat struct {
+	token, group int
+	at           time.Duration
+}
+
+// beats reads what was written in full.
+func (p pulse) beats() (beats []beat) {
+	text, _ := os.ReadFile(p.file)
+	for line := range strings.Lines(string(text)) {
+		var b beat
+		var at float64
+		if n, _ := fmt.Sscanf(line, "%d %d %f\n", &b.token, &b.group, &at); n == 3 {
+			b.at = time.Duration(at * float64(time.Second))
+			beats = append(beats, b)
+		}
+	}
+	return beats
+}
+
+// last is the last beat, or none.
+func (p pulse) last() (b beat) {
+	if beats := p.beats(); len(beats) > 0 {
+		b = beats[len(beats)-1]
+	}
+	return b
+}
+
+// follows checks that no two commands ran at once: who has beaten after another is never followed by that one again.
+func (p pulse) follows(t *testing.T) {
+	t.Helper()
+	beats := p.beats()
+	for i := range beats[min(1, len(beats)):] {
+		if before, b := beats[i], beats[i+1]; b.token < before.token || (b.token == before.token) != (b.group == before.group) {
+			t.Errorf("token %d of %d acts after token %d of %d", b.token, b.group, before.token, before.group)
+		}
+	}
+}
+
+// ended waits until the command that beats now is gone, and returns when that was on boottime's clock.
+func (p pulse) ended(t *testing.T) time.Duration {
+	t.Helper()
+	fd, err := unix.PidfdOpen(p.last().group, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return boottime.Now()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 20000)
+		switch {
+		case n > 0:
+			return boottime.Now()
+		case !errors.Is(err, unix.EINTR):
+			t.Fatalf("the command is not gone: %v", err)
+		}
+	}
+}
+
+// runs says whether a process runs. One that is dead and that nobody has asked for does not.
+func runs(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := bytes.Cut(text, []byte(") "))
+	return err == nil && !bytes.HasPrefix(state, []byte("Z"))
+}
+
+// tap stands before a server, and sees each request and its reply.
+type tap struct {
+	URL string
+
+	mu       sync.Mutex // guards all below
+	requests []request
+	lose     map[string]int // how many replies to lose, by verb
+}
+
+// request is what an agent has sent.
+type request struct {
+	verb                   string
+	CandidateID, Key, Wait string
+	FencingToken           int
+	status                 int           // of the reply
+	at                     time.Duration // of the reply, on boottime's clock
+}
+
+// newTap returns a tap, which calls look, if it is not nil, while each request is under way.
+func newTap(t *testing.T, server string, look func(request)) *tap {
+	t.Helper()
+	target, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tp := &tap{lose: map[string]int{}}
+	pass := httputil.NewSingleHostReverseProxy(target)
+	pass.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, verb, _ := strings.Cut(r.URL.Path, ":")
+		asked := request{verb: verb}
+		json.Unmarshal(body, &asked)
+		if look != nil {
+			look(asked)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		reply := httptest.NewRecorder()
+		pass.ServeHTTP(reply, r)
+		asked.status, asked.at = reply.Code, boottime.Now()
+		if tp.keep(asked) {
+			if verb == "renew" { // whoever renews cannot wait for long
+				<-r.Context().Done()
+			}
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Content-Type", reply.Header().Get("Content-Type"))
+		w.WriteHeader(reply.Code)
+		w.Write(reply.Body.Bytes())
+	}))
+	t.Cleanup(front.Close)
+	tp.URL = front.URL
+	return tp
+}
+
+// keep remembers a request, and says whether its reply is to be lost.
+func (tp *tap) keep(r request) bool {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	tp.requests = append(tp.requests, r)
+	tp.lose[r.verb]--
+	return tp.lose[r.verb] >= 0
+}
+
+// loseReplies loses the next n replies to the verb: the connection breaks, and for renewals it hangs.
+func (tp *tap) loseReplies(verb string, n int) {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	tp.lose[verb] = n
+}
+
+// of is the requests of a verb.
+func (tp *tap) of(verb string) []request {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(tp.requests), func(r request) bool { return r.verb != verb })
+}

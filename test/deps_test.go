@@ -29,6 +29,7 @@ var arrows = []arrow{
 	{"regent/leadership/fence/sqlfence", []string{"regent/leadership", "regent/leadership/fence"}, "a fence knows the mark, and no driver"},
 	{"regent/leadership/fence/storagefence", []string{"regent/leadership", "regent/leadership/fence"}, "a fence knows the mark, and no SDK"},
 	{"regent/leadership/boottime", []string{"golang.org/x/sys/..."}, "a clock knows nothing"},
+	{"regent/leadership/leash", []string{"regent/leadership/boottime", "golang.org/x/sys/..."}, "a leash knows processes and a clock, never who leads"},
 	{"regent/leadership/failpoint", nil, "a failpoint knows nothing"},
 	{"regent/leadership/notify", []string{"regent/leadership"}, "the hub knows the domain, never who carries its events"},
 	{"regent/leadership/notify/pubsub", []string{"regent/leadership", "cloud.google.com/go/pubsub/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
@@ -37,6 +38,10 @@ var arrows = []arrow{
 	{"regent/leadership/queue", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/notify"}, "the queue listens to the hub, and asks through a function"},
 	{"regent/leadership/relay", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/failpoint"}, "the relay knows a topic by its interface"},
 	{"regent/leadership/instance", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/cache", "regent/leadership/expiry", "regent/leadership/notify", "regent/leadership/queue", "regent/leadership/relay"}, "an instance puts the parts together, on any store and any bus"},
+	{"regent/httpapi/identity", []string{"regent/leadership", "regent/httpapi/wire"}, "who calls is found out before anything of the API is known"},
+	{"regent/httpapi/identity/issuertest", nil, "an identity provider knows nothing of Regent"},
+	{"regent/httpapi/limit", []string{"regent/httpapi/...", "regent/leadership", "regent/leadership/notify", "golang.org/x/time/..."}, "limits stand before a service, and know no policy"},
+	{"regent/httpapi/rights", []string{"regent/httpapi/...", "regent/leadership", "regent/leadership/notify", "go.yaml.in/yaml/..."}, "rights stand before a service, and ask for nobody's token"},
 	{"regent/httpapi", []string{"regent/leadership", "regent/leadership/notify", "regent/httpapi/wire", "github.com/go-chi/chi/v5/..."}, "the edge knows the domain, never a store"},
 	{"regent/store/memory", []string{"regent/leadership", "regent/store/internal/history"}, "adapters know the domain, never each other"},
 	{"regent/store/bolt", []string{"regent/leadership", "regent/store/internal/history", "regent/leadership/boottime", "go.etcd.io/bbolt/...", "golang.org/x/sys/..."}, "adapters know the domain, never each other"},
@@ -66,6 +71,7 @@ var onlyTests = map[string]string{
 	"regent/emulators":       "regent/cmd/emulators",
 
 	"regent/leadership/client/clienttest": "",
+	"regent/httpapi/identity/issuertest":  "",
 }
 
 type pkg struct {

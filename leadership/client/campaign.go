@@ -103,7 +103,7 @@ func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 	k.request.Wait, k.sent = k.wait, k.clock()
 	grant, err := k.Acquire(ctx, k.request)
 	if err != nil {
-		k.note(err)
+		k.note(ctx, err)
 		return nil, err
 	}
 	k.unknown = true // until the lease is in somebody's hands
@@ -117,14 +117,14 @@ func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 }
 
 // note remembers what a call without a lease means. A refusal shows that none was granted before; a call that was not made shows nothing.
-func (k *campaigner) note(err error) {
+func (k *campaigner) note(ctx context.Context, err error) {
 	switch {
 	case errors.Is(err, leadership.OutcomeUnknown):
 		k.unknown = true
 	case errors.Is(err, leadership.LeaseHeld):
 		k.unknown = false
 	}
-	passed := passes(err)
+	passed := passes(err) && ctx.Err() == nil
 	if passed && k.failure == nil {
 		k.log.Warn("no answer to the campaign; asking again", "reason", err)
 	}

@@ -59,6 +59,9 @@ func (c *Client) As(candidate Candidate) *Client {
 	return &other
 }
 
+// metadataFlavor is in what is asked of a metadata server, and in what it answers.
+const metadataFlavor = "Metadata-Flavor"
+
 // metadataTimeout bounds the one question to the platform. Its server is on the same machine.
 const metadataTimeout = time.Second
 
@@ -122,15 +125,14 @@ func instanceID(ctx context.Context, env func(string) string, transport http.Rou
 	if err != nil {
 		return ""
 	}
-	const flavor = "Metadata-Flavor"
-	request.Header.Set(flavor, "Google")
+	request.Header.Set(metadataFlavor, "Google")
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return ""
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
-	if err != nil || response.StatusCode != http.StatusOK || response.Header.Get(flavor) != "Google" {
+	if err != nil || response.StatusCode != http.StatusOK || response.Header.Get(metadataFlavor) != "Google" {
 		return ""
 	}
 	text := strings.TrimSpace(string(body))

@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,9 @@ type Config struct {
 	// Silence is for how long the connection of a Watch may bring nothing, not even a ping, before another one is made: 45 s if it is zero. A
 	// server pings every 15 s.
 	Silence time.Duration
+	// Token, if there is one, says who calls: it returns the bearer token that goes with each request, and is asked before each. An error of its
+	// is a StoreUnavailable of the call. See MetadataToken.
+	Token func(context.Context) (string, error)
 	// Candidate is who campaigns, for Run, Campaign and TryAcquire.
 	Candidate Candidate
 	// Log is told, in a line each, when a lease is granted, cannot be renewed, is renewed again, and is over, and why. Nil is slog.Default.
@@ -41,6 +45,7 @@ type Client struct {
 	limit   time.Duration     // of a call, beside the wait that it asks for; 0 for none
 	silence time.Duration     // of a stream
 
+	token     func(context.Context) (string, error)
 	candidate Candidate
 	id        *identity // if the candidate has none
 	log       *slog.Logger
@@ -60,7 +65,7 @@ func New(c Config) (*Client, error) {
 	}
 	client := &Client{
 		server: server, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence),
-		candidate: c.Candidate, id: &identity{}, log: cmp.Or(c.Log, slog.Default()), clock: c.Clock,
+		token: c.Token, candidate: c.Candidate, id: &identity{}, log: cmp.Or(c.Log, slog.Default()), clock: c.Clock,
 	}
 	if client.clock == nil {
 		client.clock = boottime.Now

@@ -51,6 +51,9 @@ func (c *Client) do(ctx context.Context, k call) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("client: %s: %w: %w", k.name, leadership.StoreUnavailable, err)
 	}
+	if err := c.authorize(request); err != nil {
+		return fmt.Errorf("client: %s: %w", k.name, err)
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return fmt.Errorf("client: %s: %w: %w", k.name, transportCode(k, sent.Load(), err), err)
@@ -92,6 +95,19 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 		request.Header.Set(wire.RequestIDHeader, id)
 	}
 	return request, nil
+}
+
+// authorize says who calls.
+func (c *Client) authorize(r *http.Request) error {
+	if c.token == nil {
+		return nil
+	}
+	token, err := c.token(r.Context())
+	if err != nil {
+		return fmt.Errorf("%w: there is no token to say who calls: %w", leadership.StoreUnavailable, err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	return nil
 }
 
 // encode writes a body as it is, with no escapes that only HTML asks for and that would make metadata longer than it may be.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"io"
 	"iter"
 	"net/http"
@@ -14,6 +15,11 @@ func (c *Client) Spare(transport http.RoundTripper) { c.spare = transport }
 
 // DrawCandidateID is DefaultCandidateID somewhere else.
 var DrawCandidateID = drawCandidateID
+
+// MetadataTokenFrom is MetadataToken with another metadata server.
+func MetadataTokenFrom(audience string, transport http.RoundTripper) func(context.Context) (string, error) {
+	return (&metadataTokens{audience: audience, host: "metadata", transport: transport}).token
+}
 
 // Message is one event of a stream.
 type Message struct{ Name, Data, ID string }

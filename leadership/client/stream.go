@@ -40,6 +40,10 @@ func (c *Client) open(ctx context.Context, k call) (*stream, error) {
 		s.cancel(nil)
 		return nil, lasting{fmt.Errorf("client: %s: %w", k.name, err)}
 	}
+	if err := c.authorize(request); err != nil {
+		s.cancel(nil)
+		return nil, fmt.Errorf("client: %s: %w", k.name, err)
+	}
 	unbounded := c.http
 	unbounded.Timeout = 0
 	response, err := unbounded.Do(request)

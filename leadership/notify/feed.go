@@ -27,6 +27,7 @@ type Feed struct {
 	prefix  string
 	cursor  Cursor
 	next    int // the number of the entry to go on with; the journal's mutex guards it
+	closed  func()
 }
 
 // Feed returns a feed of what comes after the cursor or, with the zero Cursor, of all that is committed once it has returned, to be closed by
@@ -98,4 +99,12 @@ func (f *Feed) Cursor() Cursor {
 }
 
 // Close ends the feed. To do it twice is the same as once.
-func (f *Feed) Close() { f.journal.leave(f) }
+func (f *Feed) Close() {
+	f.journal.leave(f)
+	if f.closed != nil {
+		f.closed()
+	}
+}
+
+// OnClose has do called by Close. There is one for each Feed, and it is set before the Feed is used.
+func (f *Feed) OnClose(do func()) { f.closed = do }

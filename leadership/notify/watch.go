@@ -13,6 +13,8 @@ type Watch struct {
 	hub   *Hub
 	topic *topic
 	after leadership.Revision
+
+	closed func()
 }
 
 // Watch returns a watch on what comes after the revision, 0 for all, to be closed by its owner. The election need not exist yet, nor have
@@ -27,11 +29,21 @@ func (h *Hub) Watch(e leadership.Election, after leadership.Revision) *Watch {
 
 // Close ends the watch. To do it twice is the same as once.
 func (w *Watch) Close() {
+	w.leave()
+	if w.closed != nil {
+		w.closed()
+	}
+}
+
+func (w *Watch) leave() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	delete(w.topic.watches, w)
 	w.hub.tidy(w.topic)
 }
+
+// OnClose has do called by Close. There is one for each Watch, and it is set before the Watch is used.
+func (w *Watch) OnClose(do func()) { w.closed = do }
 
 // After is the revision that the watch has come to: that of the last event which it returned.
 func (w *Watch) After() leadership.Revision { return w.after }

@@ -1,0 +1,120 @@
+package client_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/client"
+)
+
+// idToken is one that expires then.
+func idToken(at time.Time) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, at.Unix())) + ".c2ln"
+}
+
+func TestAMetadataTokenIsAskedForAgainWhenItIsAboutToExpire(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked, down := 0, false
+		token := client.MetadataTokenFrom("https://regent.test", transport(func(r *http.Request) (*http.Response, error) {
+			asked++
+			if r.URL.String() != "http://metadata/computeMetadata/v1/instance/service-accounts/default/identity?audience=https%3A%2F%2Fregent.test&format=full" ||
+				r.Header.Get("Metadata-Flavor") != "Google" {
+				t.Errorf("asked %s with %v", r.URL, r.Header)
+			}
+			if down {
+				return nil, io.EOF
+			}
+			return metadataReply(http.StatusOK, idToken(time.Now().Add(time.Hour))), nil
+		}))
+		get := func(want int) string {
+			t.Helper()
+			text, err := token(t.Context())
+			if err != nil || asked != want {
+				t.Fatalf("asked %d times, want %d: %v", asked, want, err)
+			}
+			return text
+		}
+		first := get(1)
+		time.Sleep(57 * time.Minute)
+		if get(1) != first {
+			t.Error("another token, though nobody was asked")
+		}
+		down = true
+		time.Sleep(2 * time.Minute)
+		if get(2) != first {
+			t.Error("the old token is still good, and was not used")
+		}
+		time.Sleep(time.Minute)
+		if text, err := token(t.Context()); err == nil {
+			t.Errorf("got %s, which has expired", text)
+		}
+		down = false
+		if get(4) == first {
+			t.Error("the old token again")
+		}
+	})
+}
+
+func metadataReply(status int, body string) *http.Response {
+	h := http.Header{"Metadata-Flavor": {"Google"}}
+	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+func TestWhatIsNoTokenIsNotTaken(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []*http.Response{
+		metadataReply(http.StatusNotFound, "no such account"),
+		metadataReply(http.StatusOK, "e30.e30"),
+		metadataReply(http.StatusOK, "e30.!.c2ln"),
+		metadataReply(http.StatusOK, "e30.e30.c2ln"),
+		{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(idToken(time.Now().Add(time.Hour))))}, // of somebody else
+	} {
+		token := client.MetadataTokenFrom("a", transport(func(*http.Request) (*http.Response, error) { return reply, nil }))
+		if text, err := token(t.Context()); err == nil {
+			t.Errorf("%q was taken for a token", text)
+		}
+	}
+}
+
+func TestEachRequestSaysWhoCalls(t *testing.T) {
+	t.Parallel()
+	var broken error
+	var sent []string
+	c, err := client.New(client.Config{
+		Server: "http://stage",
+		HTTP: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			sent = append(sent, r.Header.Get("Authorization"))
+			return nil, io.EOF
+		})},
+		Token: func(context.Context) (string, error) { return fmt.Sprintf("token-%d", len(sent)), broken },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Get(ctx, "planner")
+	c.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "ann"})
+	for _, err := range c.Watch(ctx, client.WatchRequest{Election: "planner", Connection: func(error) { cancel() }}) {
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	if got := strings.Join(sent, ", "); got != "Bearer token-0, Bearer token-1, Bearer token-2" {
+		t.Errorf("sent %s", got)
+	}
+	broken = errors.New("nobody knows who I am")
+	_, err = c.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "ann"})
+	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, broken) || len(sent) != 3 {
+		t.Errorf("without a token: %v, and %d requests were sent", err, len(sent))
+	}
+}

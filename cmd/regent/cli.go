@@ -19,6 +19,7 @@ type cli struct {
 	// Flags of several commands; see addRemote and addOutput.
 	server  string
 	timeout time.Duration
+	bearer  bearerFlags
 	output  format
 
 	// started tells a mistake in the command line from a command that failed.
@@ -49,6 +50,7 @@ Exit codes:
   4  the lease is lost: stop acting as leader
   5  the server, or its store, could not be reached
   6  the wait for the lease timed out
+The command that run runs has an exit code of its own; see 'regent run --help' for that, and for 120 to 127.
 
 Data is written to standard output, everything else to standard error. There is no colour. With --output json an error is
 one line of JSON on standard error, a problem document of the API: code, detail and, where they apply, leaderId,
@@ -79,7 +81,7 @@ func (c *cli) root() *cobra.Command {
 		&cobra.Group{ID: groupOperator, Title: "For people who look after them:"},
 		&cobra.Group{ID: groupService, Title: "The service:"},
 	)
-	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand())
+	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.runCommand())
 	c.add(root, groupOperator, c.statusCommand(), c.listCommand(), c.historyCommand(), c.watchCommand(), c.configureCommand(), c.deleteCommand())
 	c.add(root, groupService, c.serveCommand(), c.migrateCommand())
 	c.add(root, "", c.versionCommand(), c.completionCommand())

@@ -38,7 +38,7 @@ func (c *cli) report(cmd *cobra.Command, err error) int {
 		err = usageError{err}
 	}
 	code := exitCode(err)
-	if code == exitDone {
+	if code == exitDone || nothingToSay(err) {
 		return code
 	}
 	if c.wantsDocument(cmd) {
@@ -53,9 +53,12 @@ func (c *cli) report(cmd *cobra.Command, err error) int {
 }
 
 func exitCode(err error) int {
+	var run ended
 	switch {
 	case err == nil, stdoutClosed(err):
 		return exitDone
+	case errors.As(err, &run):
+		return run.code
 	case errors.As(err, new(usageError)), errors.Is(err, leadership.InvalidArgument):
 		return exitUsage
 	case errors.As(err, new(timedOut)):
@@ -68,6 +71,12 @@ func exitCode(err error) int {
 		return exitUnreachable
 	}
 	return exitOther
+}
+
+// nothingToSay says whether the exit code says it all.
+func nothingToSay(err error) bool {
+	var run ended
+	return errors.As(err, &run) && run.error == nil
 }
 
 // stdoutClosed says whether whoever read the output has seen enough.

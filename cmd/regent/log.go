@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 )
 
 // newLog writes lines for a person if w is a terminal, and otherwise JSON with the names that Google's Cloud Logging knows.
@@ -15,6 +16,9 @@ func newLog(w io.Writer) *slog.Logger {
 }
 
 func cloudLogging(groups []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration { // else a bare number of nanoseconds
+		a.Value = slog.StringValue(a.Value.Duration().Round(time.Millisecond).String())
+	}
 	if len(groups) > 0 {
 		return a
 	}

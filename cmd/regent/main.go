@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"regent/leadership/leash"
 )
 
 // system is what a process has: its streams and its environment, as os.Environ gives it.
@@ -16,6 +18,10 @@ type system struct {
 }
 
 func main() {
+	// What run starts beside its command is this program, too.
+	if code, played := leash.Main(os.Args, newLog(os.Stderr)); played {
+		os.Exit(code)
+	}
 	// To write where nobody reads any more is an error like any other, and does not end the process: a service outlives whoever reads its
 	// log, and an acquire has something to say when its answer is lost.
 	signal.Ignore(syscall.SIGPIPE)

@@ -24,6 +24,7 @@ func (c *cli) addRemote(cmd *cobra.Command) {
 	cmd.Flags().Var(&value[time.Duration]{&c.timeout, defaultTimeout.String(), "DURATION", parseTimeout}, "timeout", "how long to wait for the server")
 	c.from(cmd, "server", "REGENT_SERVER")
 	c.from(cmd, "timeout", "REGENT_TIMEOUT")
+	c.addBearer(cmd)
 }
 
 // addOutput gives a command a choice of how its data is printed.
@@ -48,7 +49,7 @@ func (c *cli) remote(cmd *cobra.Command) *cobra.Command {
 // connect returns a client of the server. The server's address is parsed here and not with the flags, because the flag library repeats what
 // it cannot parse, and there may be a password in it. The client has no timeout of its own, which would cut a longer one short.
 func (c *cli) connect() (*client.Client, error) {
-	server, err := client.New(client.Config{Server: c.server, HTTP: &http.Client{}})
+	server, err := client.New(client.Config{Server: c.server, HTTP: &http.Client{}, Token: c.bearer.token()})
 	if err != nil {
 		return nil, usagef("--server or REGENT_SERVER: %w", errors.Unwrap(err))
 	}

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -45,6 +46,11 @@ Events:
   none                                         they stay in this process; right for memory: and bolt:
   projects/P/topics/T                          a Pub/Sub topic, by which the instances on one store hear of each other, and others of them
 
+Who may call:
+  --auth none                                  everybody; only where no other machine can reach the service
+  --auth platform                              whom Cloud Run's IAM lets in, as far as the policy allows
+  --auth oidc                                  who brings a token of an issuer (RS256) for an audience, as far as the policy allows
+
 PORT, as Cloud Run sets it, means 0.0.0.0:PORT unless an address is given. With a variable such as SPANNER_EMULATOR_HOST set,
 serve needs --dev to start; with --dev it serves this machine only.`,
 		Args: noArguments,
@@ -68,6 +74,11 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "for how long events are kept, 1h or more (default 720h)")
 	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read may be that does not ask for consistency=strong, 10s at most (default 5s)")
 	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "after how long a stream of events ends, for its reader to resume; less than what stands before this service lets a request last (default 4m30s)")
+	cmd.Flags().Var(&value[string]{&s.access.auth, "", "HOW", parseText}, "auth", "how to learn who calls: none, platform or oidc (default "+authNone+")")
+	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "whom tokens must be for, such as the URL of this service")
+	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "whose tokens are taken (default "+defaultIssuer+")")
+	cmd.Flags().Var(&value[string]{&s.access.policy, "", "FILE", parseText}, "policy", "a YAML file that says who may do what; it is read anew when it changes")
+	c.complete(cmd, "auth", authNone, authPlatform, authOIDC)
 	cmd.Flags().BoolVar(&s.dev, "dev", false, "allow emulators, and serve this machine only")
 	c.from(cmd, "listen", "REGENT_LISTEN")
 	c.from(cmd, "store", "REGENT_STORE")
@@ -75,6 +86,10 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "history", "REGENT_HISTORY")
 	c.from(cmd, "cache-expiry", "REGENT_CACHE_EXPIRY")
 	c.from(cmd, "stream-limit", "REGENT_STREAM_LIMIT")
+	c.from(cmd, "auth", "REGENT_AUTH")
+	c.from(cmd, "auth-audience", "REGENT_AUTH_AUDIENCE")
+	c.from(cmd, "auth-issuer", "REGENT_AUTH_ISSUER")
+	c.from(cmd, "policy", "REGENT_POLICY")
 }
 
 // serve runs the service until ctx ends, a signal comes, or the store has failed for good.
@@ -125,20 +140,24 @@ func (c *cli) makeStateFolder(path string) error {
 
 // serveStore serves until ctx ends, or the store or the server has failed.
 func (c *cli) serveStore(ctx context.Context, log *slog.Logger, listener net.Listener, s serviceSettings, leases leadership.Store) error {
+	who, err := openAccess(s.access, c.env, log)
+	if err != nil {
+		return err
+	}
 	inst, closeBus, err := c.newInstance(ctx, log, s, leases)
 	if err != nil {
 		return err
 	}
 	defer closeBus()
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		inst.Run(background)
-	}()
-	defer func() { cancel(); <-ended }()
+	var running sync.WaitGroup
+	running.Go(func() { inst.Run(background) })
+	running.Go(func() { who.run(background) })
+	defer running.Wait()
+	defer cancel()
 	ready := &readiness{store: leases, instance: inst}
-	server, hurry := newServer(httpapi.New(httpapi.Config{Service: inst, Log: log, Ready: ready.check, StreamLimit: s.streamLimit}), log)
+	api := httpapi.New(httpapi.Config{Service: who.guard(inst), Log: log, Ready: ready.check, StreamLimit: s.streamLimit})
+	server, hurry := newServer(who.wrap(api), log)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	c.greet(log, listener.Addr(), s)
@@ -218,12 +237,9 @@ func brokenError(ctx context.Context, leases leadership.Store) error {
 
 // greet says where the service is and where it keeps its leases.
 func (c *cli) greet(log *slog.Logger, address net.Addr, s serviceSettings) {
-	log.Info("serving", "address", address.String(), "store", s.store, "events", s.events, "version", currentBuild().Version)
+	log.Info("serving", "address", address.String(), "store", s.store, "events", s.events, "auth", s.access.auth, "version", currentBuild().Version)
 	if strings.HasPrefix(s.store, "memory:") {
 		log.Warn("the leases are in memory: a restart forgets them, and their fencing tokens start from 1 again")
-	}
-	if host, _, err := net.SplitHostPort(address.String()); err == nil && !isLoopback(host) {
-		log.Warn("there is no authentication yet: whoever can reach this address can lead, and delete; let only those in who may")
 	}
 	if isTerminal(c.err) {
 		fmt.Fprintf(c.err, "\nRegent is at http://%s; Ctrl-C stops it. Try, in another terminal:\n\n  export REGENT_SERVER=http://%s\n  regent acquire reports --candidate me\n\n", address, address)

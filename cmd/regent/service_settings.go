@@ -19,6 +19,7 @@ type serviceSettings struct {
 	store  string // see store.Open
 	events string // see pubsub.ParseTopic, or noEvents
 	dev    bool
+	access accessSettings
 
 	history     time.Duration // see store.Config
 	cacheExpiry time.Duration // see instance.Config
@@ -39,6 +40,9 @@ func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error)
 	if err := s.refuseEmulators(env); err != nil {
 		return s, err
 	}
+	if s.access, err = s.access.resolve(env, s.exposed()); err != nil {
+		return s, err
+	}
 	if s, err = s.withEvents(); err != nil {
 		return s, err
 	}
@@ -55,6 +59,12 @@ func (s serviceSettings) withEvents() (serviceSettings, error) {
 		return s, usagef("--events %s: %w; or give %s, and events stay in this process", s.events, err, noEvents)
 	}
 	return s, nil
+}
+
+// exposed says whether other machines can reach the service.
+func (s serviceSettings) exposed() bool {
+	host, _, err := net.SplitHostPort(s.listen)
+	return err != nil || !isLoopback(host)
 }
 
 // local says whether the store belongs to this process alone.

@@ -73,6 +73,7 @@ func TestAWrongVariableIsNamed(t *testing.T) {
 func TestWhereServeListensAndStores(t *testing.T) {
 	t.Parallel()
 	home := []string{"HOME=/home/me"}
+	open := accessSettings{auth: authOIDC, audiences: []string{"https://regent.test"}, policy: "policy.yaml"}
 	for _, c := range []struct {
 		name          string
 		set           serviceSettings
@@ -82,15 +83,15 @@ func TestWhereServeListensAndStores(t *testing.T) {
 		{"nothing is set", serviceSettings{}, home, "127.0.0.1:8080", "bolt:/home/me/.local/state/regent/regent.db"},
 		{"the state folder is elsewhere", serviceSettings{}, append(home, "XDG_STATE_HOME=/state"), "127.0.0.1:8080", "bolt:/state/regent/regent.db"},
 		{"a relative state folder does not count", serviceSettings{}, append(home, "XDG_STATE_HOME=state"), "127.0.0.1:8080", "bolt:/home/me/.local/state/regent/regent.db"},
-		{"PORT is every address", serviceSettings{store: "memory:"}, []string{"PORT=9000"}, "0.0.0.0:9000", "memory:"},
+		{"PORT is every address", serviceSettings{store: "memory:", access: open}, []string{"PORT=9000"}, "0.0.0.0:9000", "memory:"},
 		{"an address goes before PORT", serviceSettings{listen: "127.0.0.1:1", store: "memory:"}, []string{"PORT=9000"}, "127.0.0.1:1", "memory:"},
 		{"port 0 is any", serviceSettings{listen: "[::1]:0", store: "memory:"}, nil, "[::1]:0", "memory:"},
-		{"no host is every address", serviceSettings{listen: ":8080", store: "memory:"}, nil, ":8080", "memory:"},
+		{"no host is every address", serviceSettings{listen: ":8080", store: "memory:", access: open}, nil, ":8080", "memory:"},
 		{"--dev allows an emulator", serviceSettings{store: "memory:", dev: true}, []string{"SPANNER_EMULATOR_HOST=localhost:9010"}, "127.0.0.1:8080", "memory:"},
 		{"--dev with localhost", serviceSettings{listen: "localhost:80", store: "memory:", dev: true}, nil, "localhost:80", "memory:"},
 		{"--dev with IPv6", serviceSettings{listen: "[::1]:80", store: "memory:", dev: true}, nil, "[::1]:80", "memory:"},
 		{"an empty emulator variable is not set", serviceSettings{store: "memory:"}, []string{"PUBSUB_EMULATOR_HOST="}, "127.0.0.1:8080", "memory:"},
-		{"on Cloud Run with a store", serviceSettings{store: "firestore:p"}, []string{"K_SERVICE=regent", "PORT=8080"}, "0.0.0.0:8080", "firestore:p"},
+		{"on Cloud Run with a store", serviceSettings{store: "firestore:p", access: open}, []string{"K_SERVICE=regent", "PORT=8080"}, "0.0.0.0:8080", "firestore:p"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -126,6 +127,19 @@ func TestServeRefusesWhatWouldSurprise(t *testing.T) {
 		{"PORT out of range", "serve --store memory:", []string{"PORT=0"}, `PORT="0" is not a port`},
 		{"PORT as a URL", "serve --store memory:", []string{"PORT=tcp://10.0.0.1:80"}, "is not a port from 1 to 65535"},
 		{"a local file on Cloud Run", "serve", []string{"K_SERVICE=regent", "HOME=/root"}, "a local file is lost with its instance; give --store"},
+		{"every address, and nobody is asked", "serve --store memory: --listen :0", nil, "other machines can reach this address, and nobody would be asked who they are"},
+		{"PORT, and nobody is asked", "serve --store memory:", []string{"PORT=8080"}, "give --auth platform (behind Cloud Run's IAM) or --auth oidc"},
+		{"a way to ask that is none", "serve --store memory: --auth basic", nil, `--auth "basic" is not none, platform or oidc`},
+		{"a policy that nobody reads", "serve --store memory: --policy p.yaml", nil, "mean nothing while nobody is asked who they are"},
+		{"an audience that nobody compares", "serve --store memory:", []string{"REGENT_AUTH_AUDIENCE=a"}, "mean nothing while nobody is asked who they are"},
+		{"an empty audience", "serve --store memory: --auth oidc --auth-audience a,,b", nil, "a part of the list is empty"},
+		{"no audience", "serve --store memory: --auth oidc --policy p.yaml", nil, "--auth oidc needs --auth-audience"},
+		{"no policy", "serve --store memory: --auth oidc --auth-audience a", nil, "--auth oidc needs --policy FILE"},
+		{"no such policy", "serve --store memory: --auth oidc --auth-audience a --policy /nowhere/p.yaml", nil, "--policy /nowhere/p.yaml: open /nowhere/p.yaml"},
+		{"an issuer without TLS", "serve --store memory: --auth oidc --auth-audience a --auth-issuer http://issuer.test --policy p.yaml", nil, "--auth oidc: "},
+		{"the platform elsewhere", "serve --store memory: --auth platform --auth-audience a --policy p.yaml", nil, "this is not Cloud Run (K_SERVICE is not set); give --auth oidc"},
+		{"the platform's issuer", "serve --store memory: --auth platform --auth-issuer https://a.test", []string{"K_SERVICE=regent"}, "on Cloud Run the issuer is Google"},
+		{"the platform without an audience", "serve --store memory: --auth platform --policy p.yaml", []string{"K_SERVICE=regent"}, "--auth platform needs --auth-audience"},
 		{"no home", "serve", nil, "no home folder to keep leases in; say where with --store bolt:PATH"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

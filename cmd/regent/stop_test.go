@@ -111,14 +111,3 @@ func TestAStoreThatHasFailedForGoodEndsTheService(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
-
-func TestAnAddressThatOthersCanReachIsWarnedAbout(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]bool{"127.0.0.1": false, "127.0.0.9": false, "::1": false, "0.0.0.0": true, "::": true, "192.0.2.1": true} {
-		var log strings.Builder
-		newCLI(system{err: io.Discard}).greet(newLog(&log), &net.TCPAddr{IP: net.ParseIP(address), Port: 8080}, serviceSettings{store: "bolt:x"})
-		if got := strings.Contains(log.String(), `"WARNING","message":"there is no authentication yet`); got != want {
-			t.Errorf("%s: warned: %t, want %t: %s", address, got, want, log.String())
-		}
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"regent/leadership"
@@ -36,6 +37,17 @@ func parseText(text string) (string, error) {
 		return "", errors.New("it is empty; leave the flag out for the default")
 	}
 	return text, nil
+}
+
+// parseTexts reads a list with commas between.
+func parseTexts(text string) ([]string, error) {
+	parts := strings.Split(text, ",")
+	for i, p := range parts {
+		if parts[i] = strings.TrimSpace(p); parts[i] == "" {
+			return nil, errors.New("a part of the list is empty; write them with one comma between each two, or leave the flag out")
+		}
+	}
+	return parts, nil
 }
 
 func parseCandidate(text string) (leadership.CandidateID, error) {

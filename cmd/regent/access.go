@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+
+	"regent/httpapi"
+	"regent/httpapi/identity"
+	"regent/httpapi/limit"
+	"regent/httpapi/rights"
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+// The ways in which serve learns who calls.
+const (
+	authNone     = "none"
+	authPlatform = "platform"
+	authOIDC     = "oidc"
+)
+
+// defaultIssuer is Google: of service accounts and of people.
+const defaultIssuer = "https://accounts.google.com"
+
+// accessSettings say who may call.
+type accessSettings struct {
+	auth      string
+	audiences []string
+	issuers   []string
+	policy    string // a file
+}
+
+// resolve fills in what nobody set, and refuses what would let somebody in by mistake. exposed says that other machines can reach the service.
+func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSettings, error) {
+	s.auth = cmp.Or(s.auth, authNone)
+	switch s.auth {
+	case authNone:
+		return s, s.checkNone(exposed)
+	case authPlatform:
+		if env["K_SERVICE"] == "" {
+			return s, usagef("--auth %s is for Cloud Run, which checks who calls before it passes a call on, and this is not Cloud Run (K_SERVICE is not set); give --auth %s", authPlatform, authOIDC)
+		}
+		if len(s.issuers) > 0 {
+			return s, usagef("--auth-issuer is for --auth %s; on Cloud Run the issuer is Google", authOIDC)
+		}
+	case authOIDC:
+		if len(s.issuers) == 0 {
+			s.issuers = []string{defaultIssuer}
+		}
+	default:
+		return s, usagef("--auth %q is not %s, %s or %s", s.auth, authNone, authPlatform, authOIDC)
+	}
+	if len(s.audiences) == 0 {
+		return s, usagef("--auth %s needs --auth-audience: whom tokens must be for, such as the URL of this service", s.auth)
+	}
+	if s.policy == "" {
+		return s, usagef("--auth %s needs --policy FILE, which says who may do what: without it nobody may do anything", s.auth)
+	}
+	return s, nil
+}
+
+func (s accessSettings) checkNone(exposed bool) error {
+	switch {
+	case len(s.audiences) > 0 || len(s.issuers) > 0 || s.policy != "":
+		return usagef("--auth-audience, --auth-issuer and --policy mean nothing while nobody is asked who they are; give --auth %s or --auth %s, too", authPlatform, authOIDC)
+	case exposed:
+		return usagef("other machines can reach this address, and nobody would be asked who they are; give --auth %s (behind Cloud Run's IAM) or --auth %s, or --listen %s",
+			authPlatform, authOIDC, defaultListen)
+	}
+	return nil
+}
+
+// access is who may call, at work. The zero access lets everybody do everything.
+type access struct {
+	who    identity.Authenticator
+	keys   func(context.Context) error // keeps what who needs; nil for nothing
+	policy *rights.File
+	log    *slog.Logger
+}
+
+func openAccess(s accessSettings, env map[string]string, log *slog.Logger) (*access, error) {
+	a := &access{log: log}
+	var err error
+	switch s.auth {
+	case authPlatform:
+		a.who, err = identity.NewPlatform(identity.PlatformConfig{Service: env["K_SERVICE"], Audiences: s.audiences})
+	case authOIDC:
+		var o *identity.OIDC
+		if o, err = identity.NewOIDC(identity.OIDCConfig{Issuers: s.issuers, Audiences: s.audiences, Log: log}); err == nil {
+			a.who, a.keys = o, o.Run
+		}
+	default:
+		return a, nil
+	}
+	if err != nil {
+		return nil, usagef("--auth %s: %w", s.auth, err)
+	}
+	if a.policy, err = rights.OpenFile(s.policy, log); err != nil {
+		return nil, usagef("--policy %s: %w", s.policy, err)
+	}
+	return a, nil
+}
+
+// run keeps keys and policy up to date until ctx ends.
+func (a *access) run(ctx context.Context) {
+	var running sync.WaitGroup
+	if a.keys != nil {
+		running.Go(func() { _ = a.keys(ctx) }) // ctx's
+	}
+	if a.policy != nil {
+		running.Go(func() { a.policy.Run(ctx) })
+	}
+	running.Wait()
+}
+
+// guard is the service for those who may.
+func (a *access) guard(service httpapi.Service) httpapi.Service {
+	if a.policy == nil {
+		return service
+	}
+	guarded := rights.NewGuard(service, a.policy.Policy, a.audit)
+	limits := func(principal string) limit.Limits { return a.policy.Policy().Limits(principal) }
+	return limit.New(limit.Config{Service: guarded, Limits: limits})
+}
+
+// wrap asks who calls before the API is called. Health and the specification are for everybody.
+func (a *access) wrap(api http.Handler) http.Handler {
+	if a.who == nil {
+		return api
+	}
+	asked := identity.Require(a.who, a.refused)(api)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/") {
+			asked.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+}
+
+// audit logs what has to be known later of who did what, or was kept from it.
+func (a *access) audit(ctx context.Context, r rights.Record) {
+	outcome := "done"
+	if r.Code != "" {
+		outcome = string(r.Code)
+	}
+	attrs := []slog.Attr{slog.String("principal", r.Principal), slog.String("call", string(r.Call)), slog.String("outcome", outcome), slog.String("requestId", r.RequestID)}
+	if r.Election != "" {
+		attrs = append(attrs, slog.String("election", string(r.Election)))
+	}
+	if r.Candidate != "" {
+		attrs = append(attrs, slog.String("candidate", string(r.Candidate)))
+	}
+	a.log.LogAttrs(ctx, slog.LevelInfo, "audit", attrs...)
+}
+
+// refused logs a caller that could not say who it is.
+func (a *access) refused(r *http.Request, err error) {
+	code := wire.Internal
+	errors.As(err, &code)
+	a.log.LogAttrs(r.Context(), slog.LevelInfo, "audit",
+		slog.String("call", r.Method), slog.String("outcome", string(code)), slog.String("requestId", leadership.RequestID(r.Context())), slog.Any("reason", err))
+}

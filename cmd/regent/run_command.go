@@ -1,0 +1,270 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/boottime"
+	"regent/leadership/client"
+	"regent/leadership/leash"
+)
+
+// runner runs a command while it leads an election.
+type runner struct {
+	*cli
+	runFlags
+	election leadership.Election
+	path     string // of the command
+	args     []string
+	files    [3]*os.File
+	server   *client.Client
+	signals  chan os.Signal
+	log      *slog.Logger
+}
+
+func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runner, error) {
+	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), log: newLog(c.err)}
+	var err error
+	r.server, err = client.New(client.Config{
+		Server:    c.server,
+		HTTP:      &http.Client{Timeout: c.timeout + leadership.MaxWait},
+		Token:     c.bearer.token(),
+		Candidate: f.candidate,
+		Log:       r.log,
+	})
+	if err != nil {
+		return nil, usagef("--server or REGENT_SERVER: %w", errors.Unwrap(err))
+	}
+	if r.path, err = lookUp(args[0]); err != nil {
+		return nil, err
+	}
+	for i, stream := range []any{c.in, c.out.(output).w, c.err} {
+		f, ok := stream.(*os.File)
+		if !ok {
+			return nil, ended{exitNotRun, errors.New("a command needs files for its input and output")}
+		}
+		r.files[i] = f
+	}
+	return r, nil
+}
+
+// lookUp finds the command as a shell does, before it is waited for anything.
+func lookUp(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return "", ended{exitNotFound, fmt.Errorf("there is no command %q", name)}
+	}
+	return "", ended{exitNotExecutable, fmt.Errorf("%q cannot be executed: %w", name, errors.Unwrap(err))}
+}
+
+// listen catches the signals that are passed on, but for those that whoever started this process had it ignore, as nohup does.
+func (r *runner) listen() (stop func()) {
+	heard := slices.DeleteFunc(slices.Clone(leash.Signals), signal.Ignored)
+	signal.Notify(r.signals, heard...)
+	return func() { signal.Stop(r.signals) }
+}
+
+// run leads once or, with --restart, again and again.
+func (r *runner) run(ctx context.Context) error {
+	for pauses := 0; ; {
+		lease, err := r.campaign(ctx)
+		if err != nil {
+			return err
+		}
+		begun := boottime.Now()
+		end, err := r.lead(lease)
+		r.resign(lease)
+		if err != nil || !r.again(end) {
+			return cmp.Or(err, r.outcome(end))
+		}
+		if end.Err != nil && !errors.Is(end.Err, leash.ErrGuard) || boottime.Now()-begun >= longRun {
+			pauses = 0
+			continue
+		}
+		if err := r.pause(ctx, pauses); err != nil {
+			return err
+		}
+		pauses++
+	}
+}
+
+// campaign returns once the candidate leads.
+func (r *runner) campaign(ctx context.Context) (*client.Lease, error) {
+	ctx, heard := r.untilSignal(ctx)
+	defer heard()
+	if r.noWait || r.wait == 0 {
+		ctx, cancel := context.WithTimeout(ctx, r.timeout)
+		defer cancel()
+		lease, err := r.server.TryAcquire(ctx, r.election)
+		return lease, r.waited(ctx, err)
+	}
+	if r.wait < forever {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, r.wait, errWaitOver)
+		defer cancel()
+	}
+	r.log.Info("waiting for leadership", "election", r.election)
+	lease, err := r.server.Campaign(ctx, r.election)
+	return lease, r.waited(ctx, err)
+}
+
+var errWaitOver = errors.New("the wait is over")
+
+// waited is what an error of a campaign means here.
+func (r *runner) waited(ctx context.Context, err error) error {
+	var signal interrupted
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(context.Cause(ctx), &signal):
+		r.log.Info("the wait was interrupted", "election", r.election, "signal", signal.Error())
+		return ended{code: exitSignal + int(signal.Signal)}
+	case errors.Is(context.Cause(ctx), errWaitOver):
+		return timedOut{fmt.Errorf("the wait of %v for leadership of election %q is over", r.wait, r.election)}
+	}
+	return err
+}
+
+// interrupted is a signal that ends a wait.
+type interrupted struct{ syscall.Signal }
+
+func (i interrupted) Error() string { return i.String() }
+
+// ends says whether a signal asks regent to end.
+func ends(s os.Signal) bool {
+	return slices.Contains([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}, s)
+}
+
+// untilSignal returns a context that such a signal ends. Until stop was called, nobody else hears of any signal.
+func (r *runner) untilSignal(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		for {
+			select {
+			case s := <-r.signals:
+				if ends(s) {
+					cancel(interrupted{s.(syscall.Signal)})
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel(context.Canceled)
+		<-listening
+	}
+}
+
+// lead runs the command under a lease.
+func (r *runner) lead(lease *client.Lease) (leash.End, error) {
+	grace, err := r.graceOf(lease)
+	if err != nil {
+		return leash.End{}, err
+	}
+	log := r.log.With("election", lease.Election(), "token", lease.Token())
+	end, err := leash.Run(lease.Context(), leash.Config{
+		Path: r.path, Args: r.args, Files: r.files,
+		Env: r.commandEnv(lease), DeadlineVariable: "REGENT_DEADLINE_FILE",
+		Deadline: lease.Deadline, Moved: lease.Extended(), Grace: grace,
+		Signals: r.signals, Log: log,
+	})
+	if err != nil {
+		return end, ended{exitNotRun, fmt.Errorf("the command could not be run: %w", err)}
+	}
+	log.Info("the command has ended", "code", end.Code)
+	return end, nil
+}
+
+// commandEnv is the environment of the command: ours, with what it may know of the lease, and without what it must not know or would mistake
+// for its own.
+func (r *runner) commandEnv(l *client.Lease) []string {
+	ours := []string{
+		"REGENT_ELECTION=" + string(l.Election()),
+		fmt.Sprintf("REGENT_FENCING_TOKEN=%d", l.Token()),
+		"REGENT_CANDIDATE_ID=" + string(l.CandidateID()),
+		"REGENT_SERVER=" + r.cli.server,
+	}
+	replaced := []string{"REGENT_ELECTION", "REGENT_FENCING_TOKEN", "REGENT_CANDIDATE_ID", "REGENT_SERVER", "REGENT_DEADLINE_FILE", "REGENT_KEY", "REGENT_TOKEN"}
+	theirs := slices.DeleteFunc(slices.Clone(r.environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(replaced, name)
+	})
+	return append(theirs, ours...)
+}
+
+// releaseLimit is what giving a lease back may take beyond the time for which it can block anybody.
+const releaseLimit = time.Second
+
+// resign gives the lease back; the command is gone.
+func (r *runner) resign(lease *client.Lease) {
+	limit := max(min(lease.Deadline()-boottime.Now(), r.timeout), 0) + releaseLimit
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := lease.Resign(ctx); err != nil {
+		r.log.Warn("the lease could not be given back; it runs out by itself", "election", r.election, "reason", err)
+	}
+}
+
+const (
+	longRun         = 10 * time.Second
+	minRestartPause = 100 * time.Millisecond
+	maxRestartPause = 30 * time.Second
+)
+
+// again says whether the command is to be run once more.
+func (r *runner) again(end leash.End) bool {
+	byKeyboard := end.Terminal && (end.Signal == syscall.SIGINT || end.Signal == syscall.SIGQUIT)
+	unusable := end.Err == nil && (end.Code == exitNotExecutable || end.Code == exitNotFound)
+	return r.restart && !byKeyboard && !unusable && !slices.ContainsFunc(end.Passed, ends)
+}
+
+// pause waits between a command that ended soon and the next, unless a signal comes.
+func (r *runner) pause(ctx context.Context, pauses int) error {
+	ctx, heard := r.untilSignal(ctx)
+	defer heard()
+	d := min(minRestartPause<<min(pauses, 10), maxRestartPause)
+	timer := time.NewTimer(d/2 + rand.N(d/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return r.waited(ctx, ctx.Err())
+	}
+}
+
+// outcome is how a run ends: as its command did, or why that was stopped.
+func (r *runner) outcome(end leash.End) error {
+	switch {
+	case end.Err == nil && end.Code == exitDone:
+		return nil
+	case end.Err == nil:
+		return ended{code: end.Code}
+	case errors.Is(end.Err, leash.ErrGuard):
+		return ended{exitNoGuard, fmt.Errorf("the command was stopped, or not started: %w", end.Err)}
+	case errors.Is(end.Err, client.ErrLost):
+		return ended{exitLeadershipLost, fmt.Errorf("leadership of election %q was lost, and the command was stopped", r.election)}
+	}
+	return ended{exitNotRenewed, fmt.Errorf("the lease of election %q could not be renewed in time, and the command was stopped", r.election)}
+}

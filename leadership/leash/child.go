@@ -1,0 +1,80 @@
+//go:build unix
+
+package leash
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// child is the command, at first behind its gate.
+type child struct {
+	proc   *os.Process
+	gate   *os.File
+	exited chan struct{} // closed when it has ended; its number is kept until reap
+	reaped chan struct{} // closed by reap
+	state  chan *os.ProcessState
+}
+
+// start starts the command behind its gate, in a process group of its own.
+func start(c Config, env []string, foreground bool) (*child, error) {
+	program, err := self()
+	if err != nil {
+		return nil, err
+	}
+	wait, gate, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer wait.Close()
+	ch := &child{gate: gate, exited: make(chan struct{}), reaped: make(chan struct{}), state: make(chan *os.ProcessState, 1)}
+	args := append([]string{c.Args[0], partGate, c.Path}, c.Args...)
+	attr := &os.ProcAttr{Env: env, Files: []*os.File{c.Files[0], c.Files[1], c.Files[2], wait}, Sys: childAttributes()}
+	started := make(chan error)
+	go ch.live(program, args, attr, foreground, started)
+	if err := <-started; err != nil {
+		gate.Close()
+		return nil, err
+	}
+	return ch, nil
+}
+
+// live starts the process and stays for as long as it lives, on one thread: when that thread ends, the kernel kills the process.
+func (c *child) live(program string, args []string, attr *os.ProcAttr, foreground bool, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var err error
+	c.proc, err = os.StartProcess(program, args, attr)
+	started <- err
+	if err != nil {
+		return
+	}
+	awaitExit(c.proc, foreground)
+	close(c.exited)
+	<-c.reaped
+	state, _ := c.proc.Wait()
+	c.state <- state
+}
+
+// begin lets it become the command.
+func (c *child) begin() {
+	fmt.Fprintln(c.gate, os.Getpid()) // fails only if it was killed, and then there is an exit to see
+	c.gate.Close()
+}
+
+// reap waits until it has ended, gives up its number, and tells how it ended.
+func (c *child) reap() End {
+	c.gate.Close() // if it did not begin, it ends by that
+	close(c.reaped)
+	state := <-c.state
+	if state == nil {
+		return End{Code: codeNeverBegan}
+	}
+	status, _ := state.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return End{Code: 128 + int(status.Signal()), Signal: status.Signal()}
+	}
+	return End{Code: state.ExitCode()}
+}

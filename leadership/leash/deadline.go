@@ -1,0 +1,40 @@
+package leash
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"regent/leadership/boottime"
+)
+
+// deadlineFile tells the deadline to the command. It is alone in a folder that only this user may look into.
+type deadlineFile string
+
+func newDeadlineFile(deadline time.Duration) (deadlineFile, error) {
+	dir, err := os.MkdirTemp("", "regent-run-*")
+	if err != nil {
+		return "", err
+	}
+	f := deadlineFile(filepath.Join(dir, "deadline"))
+	return f, f.write(deadline)
+}
+
+// write replaces the file, so that nobody reads half of it.
+func (f deadlineFile) write(deadline time.Duration) error {
+	text := fmt.Sprintf("%d\n%s\n", deadline.Milliseconds(), time.Now().Add(deadline-boottime.Now()).UTC().Format(time.RFC3339Nano))
+	if err := os.WriteFile(string(f)+newSuffix, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(string(f)+newSuffix, string(f))
+}
+
+const newSuffix = ".new"
+
+// removeDeadline removes the file and its folder.
+func removeDeadline(path string) {
+	os.Remove(path + newSuffix)
+	os.Remove(path)
+	os.Remove(filepath.Dir(path))
+}

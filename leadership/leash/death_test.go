@@ -1,0 +1,228 @@
+//go:build linux
+
+package leash_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"regent/leadership/boottime"
+)
+
+// startCaller starts a caller of Run that runs a script, and returns what the script says first, which is numbers.
+func startCaller(t *testing.T, grace time.Duration, script string) (*exec.Cmd, []int) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", "/bin/sh", "-c", script)
+	cmd.Env = append(os.Environ(), caller+"="+grace.String())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var numbers []int
+	for f := range strings.FieldsSeq(line) {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, n)
+	}
+	return cmd, numbers
+}
+
+// family starts one in its group and one that leaves it, and says who they are.
+const family = `trap "" TERM HUP
+	sh -c 'trap "" TERM HUP; while :; do sleep 0.01; done' & group=$!
+	setsid sh -c 'trap "" TERM HUP; while :; do sleep 0.01; done' & left=$!
+	sleep 0.1 # until setsid has done its work
+	echo $$ $group $left
+	while :; do sleep 0.01; done`
+
+func TestWhenTheCallerIsKilledSoIsAllThatItRuns(t *testing.T) {
+	t.Parallel()
+	cmd, pids := startCaller(t, time.Hour, family)
+	cmd.Process.Kill()
+	for _, pid := range pids {
+		awaitGone(t, pid)
+	}
+}
+
+func TestWhenTheCallerIsStoppedTheGuardHoldsTheDeadline(t *testing.T) {
+	t.Parallel()
+	const grace = time.Second
+	began := boottime.Now()
+	cmd, pids := startCaller(t, grace, family)
+	cmd.Process.Signal(syscall.SIGSTOP)
+	for _, pid := range pids {
+		awaitGone(t, pid)
+	}
+	if took := boottime.Now() - began; took < 3*grace {
+		t.Errorf("they were killed after %v, before the deadline in %v", took, 3*grace)
+	}
+	cmd.Process.Signal(syscall.SIGCONT)
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 137 {
+		t.Errorf("%v; want 137, the code of the command", err)
+	}
+}
+
+func TestTheKernelKillsTheCommandOfACallerThatDied(t *testing.T) {
+	t.Parallel()
+	cmd, pids := startCaller(t, time.Hour, `trap "" TERM HUP; echo $$; while :; do sleep 0.01; done`)
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pids[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, path, _ := strings.Cut(string(environ), variable+"=")
+	path, _, _ = strings.Cut(path, "\x00")
+	guard := guardOf(t, path, 0)
+	syscall.Kill(guard, syscall.SIGSTOP)
+	t.Cleanup(func() { syscall.Kill(guard, syscall.SIGCONT) }) // and it finds nothing to do
+	cmd.Process.Kill()
+	awaitGone(t, pids[0])
+}
+
+func TestSignalsArePassedOnToTheGroup(t *testing.T) {
+	t.Parallel()
+	cmd, _ := startCaller(t, time.Hour, `sh -c 'trap "exit 1" USR1; while :; do sleep 0.01; done' &
+		trap "wait; exit 6" USR1
+		sleep 0.1 # until the other has its trap
+		echo; while :; do sleep 0.01; done`)
+	cmd.Process.Signal(syscall.SIGUSR1)
+	if cmd.Wait(); cmd.ProcessState.ExitCode() != 6 {
+		t.Errorf("%v; want 6", cmd.ProcessState)
+	}
+}
+
+func TestACommandWhoseCallerDiedBeforeTheWordNeverBegins(t *testing.T) {
+	t.Parallel()
+	word, silent, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent.Close()
+	cmd := exec.Command("/proc/self/exe", "run-gate", "/bin/echo", "echo", "begun")
+	cmd.ExtraFiles = []*os.File{word}
+	if out, err := cmd.Output(); err == nil || len(out) > 0 || cmd.ProcessState.ExitCode() != 125 {
+		t.Errorf("%q, %v; want nothing, and code 125", out, err)
+	}
+}
+
+func TestACommandWhoseCallerDiedAfterTheWordNeverBegins(t *testing.T) {
+	t.Parallel()
+	word, say, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(say, 1<<22) // is no process
+	cmd := exec.Command("/proc/self/exe", "run-gate", "/bin/echo", "echo", "begun")
+	cmd.ExtraFiles = []*os.File{word}
+	if out, err := cmd.Output(); err == nil || len(out) > 0 || cmd.ProcessState.ExitCode() != 125 {
+		t.Errorf("%q, %v; want nothing, and code 125", out, err)
+	}
+}
+
+// startGuard starts a guard by hand, over a group of its own that only ends by being killed.
+func startGuard(t *testing.T) (guard, command *exec.Cmd, order func(deadline time.Duration), hangUp func()) {
+	t.Helper()
+	const mark = variable + "=/nowhere/at/all/deadline"
+	command = exec.Command("/bin/sleep", "3600")
+	command.Env = []string{mark}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	guard = exec.Command("/proc/self/exe", "run-guard", mark)
+	in, err := guard.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := guard.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := guard.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		guard.Process.Kill()
+		guard.Wait()
+		command.Process.Kill()
+		command.Wait()
+	})
+	order = func(deadline time.Duration) {
+		t.Helper()
+		if err := binary.Write(in, binary.NativeEndian, []int64{int64(os.Getpid()), int64(command.Process.Pid), int64(deadline)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	order(boottime.Now() + time.Hour)
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return guard, command, order, func() { in.Close() }
+}
+
+func TestAGuardThatWasStoppedHearsFirstWhatItWasTold(t *testing.T) {
+	t.Parallel()
+	guard, command, order, _ := startGuard(t)
+	soon := boottime.Now() + 300*time.Millisecond
+	order(soon)
+	guard.Process.Signal(syscall.SIGSTOP)
+	order(soon + time.Hour)
+	for boottime.Now() < soon {
+		<-time.After(soon - boottime.Now())
+	}
+	guard.Process.Signal(syscall.SIGCONT)
+	order(soon + 2*time.Hour)
+	<-time.After(200 * time.Millisecond) // in which a guard that is wrong would kill it
+	if !runs(command.Process.Pid) {
+		t.Error("the guard killed what had a later deadline")
+	}
+}
+
+func TestAGuardThatNobodyCanTellAnythingKillsAtOnce(t *testing.T) {
+	t.Parallel()
+	_, command, _, hangUp := startGuard(t)
+	hangUp()
+	awaitGone(t, command.Process.Pid)
+}
+
+func TestAGuardSparesAGroupThatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
+	other := exec.Command("/bin/sleep", "3600")
+	other.Env = []string{}
+	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		other.Process.Kill()
+		other.Wait()
+	})
+	var order bytes.Buffer
+	binary.Write(&order, binary.NativeEndian, []int64{1 << 22, int64(other.Process.Pid), 0}) // as if its number had been the command's before
+	guard := exec.Command("/proc/self/exe", "run-guard", variable+"=/nowhere/at/all/else/deadline")
+	guard.Stdin = &order
+	if err := guard.Run(); err != nil || !runs(other.Process.Pid) {
+		t.Errorf("%v; the other runs: %t", err, runs(other.Process.Pid))
+	}
+}

@@ -1,0 +1,80 @@
+package leash
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// newTimer returns a timer that counts the time of a suspended machine, too.
+func newTimer(flags int) (int, error) {
+	return unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|flags)
+}
+
+// setTimer lets it ring at a moment of boottime.Now, at once if that has passed.
+func setTimer(fd int, at time.Duration) error {
+	at = max(at, 1) // 0 would be never
+	return unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at))}, nil)
+}
+
+// inbox is where the guard reads its orders.
+type inbox struct{ fd, timer int }
+
+func newInbox(fd int) (*inbox, error) {
+	timer, err := newTimer(0)
+	return &inbox{fd, timer}, err
+}
+
+// wait returns when there is something to read, or when the deadline has come.
+func (b *inbox) wait(deadline time.Duration) (readable bool, err error) {
+	if err := setTimer(b.timer, deadline); err != nil {
+		return false, err
+	}
+	fds := []unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}, {Fd: int32(b.timer), Events: unix.POLLIN}}
+	if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+		return false, err
+	}
+	return fds[0].Revents != 0, nil
+}
+
+// alarm rings at a moment.
+type alarm struct {
+	rings chan struct{}
+	timer *os.File
+	fd    int
+	ended chan struct{}
+}
+
+func newAlarm() (*alarm, error) {
+	fd, err := newTimer(unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, os.NewSyscallError("timerfd_create", err)
+	}
+	a := &alarm{rings: make(chan struct{}, 1), timer: os.NewFile(uintptr(fd), "timer"), fd: fd, ended: make(chan struct{})}
+	go a.listen()
+	return a, nil
+}
+
+func (a *alarm) listen() {
+	defer close(a.ended)
+	count := make([]byte, 8)
+	for {
+		if _, err := a.timer.Read(count); err != nil {
+			return
+		}
+		select {
+		case a.rings <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// set lets it ring at that moment instead of any other. It may ring once more for one that was set before.
+func (a *alarm) set(at time.Duration) { setTimer(a.fd, at) }
+
+func (a *alarm) close() {
+	a.timer.Close()
+	<-a.ended
+}

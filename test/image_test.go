@@ -1,0 +1,140 @@
+package test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// dockerfile is the lines of the image's Dockerfile, each with what it goes on with.
+func dockerfile(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../cmd/regent/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", "")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, strings.Join(strings.Fields(line), " "))
+		}
+	}
+	return lines
+}
+
+func TestTheImageIsPinnedAndHasNoShellAndNoRoot(t *testing.T) {
+	t.Parallel()
+	lines := dockerfile(t)
+	from := regexp.MustCompile(`^FROM (--platform=\$BUILDPLATFORM )?\S+:\S+@sha256:[0-9a-f]{64}( AS [a-z]+)?$`)
+	last := 0
+	for i, line := range lines {
+		if strings.HasPrefix(line, "FROM ") {
+			last = i
+			if !from.MatchString(line) {
+				t.Errorf("%s: an image is named by tag and digest", line)
+			}
+		}
+		if regexp.MustCompile(`^(ADD|MAINTAINER|ONBUILD|SHELL|HEALTHCHECK) `).MatchString(line) || strings.Contains(line, "curl") || strings.Contains(line, "apt") {
+			t.Errorf("%s: what is not from this repository or its modules has no place here", line)
+		}
+	}
+	shipped := lines[last:]
+	if !strings.Contains(shipped[0], "distroless/static") || !strings.Contains(shipped[0], ":nonroot@") {
+		t.Errorf("%s: what is shipped has no shell, and a user that is not root", shipped[0])
+	}
+	for _, want := range []string{"USER 65532:65532", `ENTRYPOINT ["/regent"]`, `CMD ["serve"]`, "COPY --from=build /regent /regent"} {
+		if !slices.Contains(shipped, want) {
+			t.Errorf("the shipped stage lacks %s", want)
+		}
+	}
+	for _, line := range shipped {
+		if strings.HasPrefix(line, "RUN ") || strings.HasPrefix(line, "VOLUME ") || strings.HasPrefix(line, "ENV ") {
+			t.Errorf("%s: nothing runs, and nothing is written, in the shipped stage", line)
+		}
+	}
+}
+
+// flagsOf are the flags of a build that decide what comes of it.
+var flagsOf = []string{"CGO_ENABLED=0", "-trimpath", "-buildvcs=false", "-s", "-w", "-buildid=", "main.version="}
+
+func TestKoBuildsWhatTheDockerfileBuilds(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../.ko.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ko struct {
+		DefaultBaseImage string `yaml:"defaultBaseImage"`
+		Builds           []struct {
+			ID, Main            string
+			Env, Flags, Ldflags []string
+		}
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&ko); err != nil {
+		t.Fatal(err)
+	}
+	lines := dockerfile(t)
+	if !slices.Contains(lines, "FROM "+ko.DefaultBaseImage) {
+		t.Errorf("ko's base image is %s, the Dockerfile's another", ko.DefaultBaseImage)
+	}
+	if len(ko.Builds) != 1 || ko.Builds[0].Main != "./cmd/regent" {
+		t.Fatalf("ko builds %+v", ko.Builds)
+	}
+	b := ko.Builds[0]
+	koFlags := strings.Join(slices.Concat(b.Env, b.Flags, b.Ldflags), " ")
+	dockerFlags := strings.Join(lines, " ")
+	for _, flag := range flagsOf {
+		if !strings.Contains(koFlags, flag) || !strings.Contains(dockerFlags, flag) {
+			t.Errorf("%s is missing: ko has %q", flag, koFlags)
+		}
+	}
+}
+
+// The same commit gives the same bytes: built twice, in two folders, the second time with nothing kept from the first.
+func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a build of everything takes a minute")
+	}
+	t.Parallel()
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.CopyFS(elsewhere, os.DirFS("..")); err != nil {
+		t.Fatal(err)
+	}
+	build := func(dir string, env ...string) [sha256.Size]byte {
+		t.Helper()
+		binary := filepath.Join(t.TempDir(), "regent")
+		cmd := exec.CommandContext(within(t, 10*time.Minute), "go", "build",
+			"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version=v1", "-o", binary, "./cmd/regent")
+		cmd.Dir, cmd.Env = dir, environ(append(env, "CGO_ENABLED=0", "GOFLAGS=")...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		b, err := os.ReadFile(binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(b, []byte(dir+"/")) {
+			t.Errorf("%s is in the binary", dir)
+		}
+		return sha256.Sum256(b)
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, there := build(root), build(elsewhere, "GOCACHE="+t.TempDir())
+	if here != there {
+		t.Errorf("built twice, it is %x and %x", here, there)
+	}
+}

@@ -1,0 +1,295 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"regent/emulators"
+	"regent/leadership"
+	"regent/test/proxy"
+)
+
+var trials = flag.Int("trials", 128, "how often a run is harmed")
+
+const (
+	contests      = 16
+	shortestLease = time.Second
+	storeContests = 8
+	storeLease    = 3 * time.Second // with less a server in Firestore warns
+	runPatience   = 30 * time.Second
+)
+
+// Two runs contend for each of many elections, and what they need is killed or stopped in turn. Each time the command must be gone, with all that it
+// started, before its lease ends, and before the next one begins.
+func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
+	in := inBolt(t)
+	a := newArena(t, in.serve(t), shortestLease, contests)
+	for round := range max(*trials/contests, 4) {
+		switch round % 4 {
+		case 2:
+			a.harmTheServer("server killed", func() {
+				a.server.kill()
+				a.outlast()
+				a.server = in.serve(t)
+				a.tap.leadTo(a.server.URL)
+			})
+		case 3:
+			a.harmTheServer("server stopped", func() {
+				a.server.cmd.Process.Signal(syscall.SIGSTOP)
+				a.outlast()
+				a.server.cmd.Process.Signal(syscall.SIGCONT)
+			})
+		default:
+			a.each(func(i int, c *contest) error { return c.harm(harms[(round/4*2+round%4+i/3)%len(harms)]) }) // i%3 is the kind of heart
+		}
+	}
+	a.judge()
+}
+
+func TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway(t *testing.T) {
+	line := proxy.NewLine(t, emulators.Firestore(t))
+	a := newArena(t, atFirestore(t, line.Addr()).serve(t), storeLease, storeContests)
+	for round := range max(*trials/16/storeContests, 2) {
+		name, harm := "store stopped", line.Stall
+		if round%2 == 1 {
+			name, harm = "store killed", line.Cut
+		}
+		a.harmTheServer(name, func() {
+			harm()
+			a.outlast()
+			line.Heal()
+		})
+	}
+	a.judge()
+}
+
+// arena is where contests are held.
+type arena struct {
+	t        *testing.T
+	lease    time.Duration
+	server   *server
+	tap      *tap
+	contests []*contest
+}
+
+func newArena(t *testing.T, s *server, lease time.Duration, n int) *arena {
+	t.Helper()
+	a := &arena{t: t, lease: lease, server: s, tap: newTap(t, s.URL)}
+	for i := range n {
+		a.contests = append(a.contests, newContest(t, a.tap, lease, i))
+	}
+	return a
+}
+
+// outlast waits until all leases that there are have run out.
+func (a *arena) outlast() { <-time.After(a.lease * 3 / 2) }
+
+// each does something with all contests at once.
+func (a *arena) each(do func(int, *contest) error) {
+	a.t.Helper()
+	errs := make([]error, len(a.contests))
+	var wg sync.WaitGroup
+	for i, c := range a.contests {
+		wg.Go(func() { errs[i] = do(i, c) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			a.t.Error(err)
+		}
+	}
+	if a.t.Failed() {
+		a.t.Fatalf("the server says:\n%s", a.server.log)
+	}
+}
+
+// harmTheServer harms all leaders at once.
+func (a *arena) harmTheServer(name string, harm func()) {
+	a.t.Helper()
+	tokens := make([]leadership.Token, len(a.contests))
+	leads := func(i int, c *contest) (err error) {
+		tokens[i], _, err = c.leader(within(a.t, runPatience), tokens[i])
+		return err
+	}
+	a.each(leads)
+	<-time.After(rand.N(a.lease / 3))
+	for i, c := range a.contests {
+		tokens[i], _, _ = c.leader(within(a.t, runPatience), 0)
+		c.harmed[tokens[i]] = name
+	}
+	harm()
+	a.each(leads)
+}
+
+// harm is something that happens to a leader. It returns what ends the harm, once another one leads.
+type harm struct {
+	name string
+	do   func(context.Context, *contest, int) (heal func(), err error)
+}
+
+var harms = []harm{
+	{"wrapper killed", func(_ context.Context, c *contest, i int) (func(), error) { return c.kill(i), nil }},
+	{"wrapper stopped", func(_ context.Context, c *contest, i int) (func(), error) { return c.pause(i), nil }},
+	{"server silent", func(_ context.Context, c *contest, i int) (func(), error) { return c.tap.silence(c.election), nil }},
+	{"guard killed, then wrapper stopped", func(ctx context.Context, c *contest, i int) (func(), error) {
+		_, err := c.harmGuard(ctx, i, syscall.SIGKILL, true)
+		return c.pause(i), err
+	}},
+	{"guard stopped, then wrapper killed", func(ctx context.Context, c *contest, i int) (func(), error) {
+		end, err := c.harmGuard(ctx, i, syscall.SIGSTOP, true)
+		return both(c.kill(i), end), err
+	}},
+	{"guard stopped, and server silent", func(ctx context.Context, c *contest, i int) (func(), error) {
+		heal := c.tap.silence(c.election)
+		end, err := c.harmGuard(ctx, i, syscall.SIGSTOP, false)
+		return both(heal, end), err
+	}},
+	{"guard killed, and server silent", func(ctx context.Context, c *contest, i int) (func(), error) {
+		heal := c.tap.silence(c.election)
+		_, err := c.harmGuard(ctx, i, syscall.SIGKILL, false)
+		return heal, err
+	}},
+}
+
+func both(a, b func()) func() {
+	return func() {
+		a()
+		b()
+	}
+}
+
+// harm harms the leader at some moment, and waits for the next.
+func (c *contest) harm(h harm) error {
+	ctx, cancel := context.WithTimeout(c.t.Context(), runPatience)
+	defer cancel()
+	if _, _, err := c.leader(ctx, 0); err != nil {
+		return err
+	}
+	<-time.After(rand.N(c.lease))
+	token, i, err := c.leader(ctx, 0)
+	if err != nil {
+		return err
+	}
+	c.harmed[token] = h.name
+	heal, err := h.do(ctx, c, i)
+	if errors.Is(err, errMissed) {
+		delete(c.harmed, token)
+		heal()
+		_, _, err := c.leader(ctx, token)
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.name, err)
+	}
+	if h.silent() { // nobody else can lead either
+		<-time.After(c.lease * 3 / 2)
+		heal()
+		heal = func() {}
+	}
+	_, _, err = c.leader(ctx, token)
+	heal()
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.name, err)
+	}
+	return nil
+}
+
+// errMissed says that the command ended for another reason before it was harmed.
+var errMissed = errors.New("missed")
+
+func (h harm) silent() bool { return strings.HasSuffix(h.name, "server silent") }
+
+func (c *contest) kill(i int) (heal func()) {
+	c.runs[i].signal(syscall.SIGKILL)
+	<-c.runs[i].gone
+	return func() { c.start(i) }
+}
+
+func (c *contest) pause(i int) (heal func()) {
+	c.runs[i].signal(syscall.SIGSTOP)
+	return func() { c.runs[i].signal(syscall.SIGCONT) }
+}
+
+// harmGuard signals the guard of a run and, if it should, waits until another one is there. It returns what ends a guard that is left stopped.
+func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, another bool) (end func(), err error) {
+	guard, err := guardOf(ctx, c.runs[i], 0)
+	if err != nil {
+		return func() {}, err
+	}
+	end = func() {
+		if isGuard(guard) {
+			syscall.Kill(guard, syscall.SIGKILL)
+		}
+	}
+	if err := syscall.Kill(guard, s); err != nil || !another {
+		return end, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if _, err = guardOf(ctx, c.runs[i], guard); err != nil {
+		return end, errMissed
+	}
+	return end, nil
+}
+
+// judge holds all hearts that ever beat to the leases, and reports the margins.
+func (a *arena) judge() {
+	a.t.Helper()
+	margins := map[string][]time.Duration{}
+	for _, c := range a.contests {
+		pulses := c.pulses(all)
+		c.neverTwo(pulses)
+		for token, last := range lastBeats(pulses) {
+			end, given := a.tap.endOf(grantOf{c.election, token})
+			margin, name := end-last, c.harmed[token]
+			if margin <= 0 {
+				a.t.Errorf("%s: token %d (%s) lived for %v after its lease", c.election, token, name, -margin)
+			}
+			if given > 0 && given <= last {
+				a.t.Errorf("%s: token %d (%s) lived for %v after its lease was given back", c.election, token, name, last-given)
+			}
+			if name != "" {
+				margins[name] = append(margins[name], margin)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(margins)) {
+		m := margins[name]
+		slices.Sort(m)
+		a.t.Logf("%-36s %4d trials, gone before the end of the lease by %4d ms at least, %4d ms in half of them",
+			name, len(m), m[0].Milliseconds(), m[len(m)/2].Milliseconds())
+	}
+}
+
+// neverTwo checks that no heart began before all of earlier tokens had stopped.
+func (c *contest) neverTwo(pulses []pulse) {
+	slices.SortFunc(pulses, func(x, y pulse) int { return int(x.token - y.token) })
+	var before pulse // whose end is the last so far
+	for _, l := range pulses {
+		if before.token != 0 && l.token != before.token && l.first <= before.last {
+			c.t.Errorf("%s: token %d (%s) lived for %v beside token %d", c.election, before.token, c.harmed[before.token], before.last-l.first, l.token)
+		}
+		if l.last > before.last {
+			before = l
+		}
+	}
+}
+
+// lastBeats are the moments of which each token's hearts beat last.
+func lastBeats(pulses []pulse) map[leadership.Token]time.Duration {
+	last := map[leadership.Token]time.Duration{}
+	for _, l := range pulses {
+		last[l.token] = max(last[l.token], l.last)
+	}
+	return last
+}

@@ -1,0 +1,63 @@
+package test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"regent/emulators"
+)
+
+func TestTheDoctorFindsWhatServeNeeds(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(testing.TB) place{"bolt": inBolt, "firestore": inFirestore, "spanner": inSpanner} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := begin(t)
+			topic := "projects/" + emulators.Name(t) + "/topics/regent"
+			out, code := examine(t, p.withEnv("PUBSUB_EMULATOR_HOST="+emulators.PubSub(t)), "--events", topic)
+			checks := strings.Count(out, " ok ")
+			if code != 0 || checks != 15 || strings.Contains(out, "FAILED") {
+				t.Errorf("exit code %d, %d checks are ok:\n%s", code, checks, out)
+			}
+			again, code := examine(t, p)
+			if code != 0 || !strings.Contains(again, "fencing token 2 of election regent.doctor") {
+				t.Errorf("again: exit code %d\n%s", code, again)
+			}
+		})
+	}
+}
+
+func TestTheDoctorSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	migrated := inSpanner(t)
+	unmade := place{env: migrated.env, args: []string{"--dev", "--store", "spanner:projects/p/instances/none/databases/none"}}
+	for name, c := range map[string]struct {
+		place
+		args []string
+		want string
+	}{
+		"no database":  {unmade, nil, "open the store"},
+		"no such file": {place{args: []string{"--store", "bolt:/nowhere/regent.db"}}, nil, "its folder does not exist"},
+		"no topic":     {inBolt(t), []string{"--events", "topic"}, "open the topic"},
+	} {
+		if out, code := examine(t, c.place, c.args...); code != 1 || !strings.Contains(out, "FAILED") || !strings.Contains(out, c.want) {
+			t.Errorf("%s: exit code %d\n%s\nwant that %q failed", name, code, out, c.want)
+		}
+	}
+}
+
+// examine runs the doctor on a place.
+func examine(t *testing.T, p place, args ...string) (out string, code int) {
+	t.Helper()
+	for i, arg := range p.args {
+		if arg == "--store" {
+			args = append([]string{"doctor", "--store", p.args[i+1]}, args...)
+		}
+	}
+	cmd := invoke(t, regent, p.env, args...)
+	timer := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	text, _ := cmd.CombinedOutput()
+	return string(text), cmd.ProcessState.ExitCode()
+}

@@ -30,7 +30,8 @@ type Store interface {
 	Get(ctx context.Context, e Election) (Snapshot, error)
 
 	// List reads up to limit elections whose names begin with prefix and come after the given name, in the order of their names, each
-	// as it was at some moment during the call. Tombstones are among them; a record that cannot be trusted is left out.
+	// as it was at some moment during the call. Tombstones are among them; of a record that cannot be trusted there is only the name. Not every
+	// store holds records against their history here, as Get does, or finds a history without a record.
 	List(ctx context.Context, prefix string, after Election, limit int) (Listing, error)
 
 	// Renew sends a heartbeat for each of the leases, at most MaxBatch, no election twice, without a decision of its own: a lease is
@@ -62,6 +63,8 @@ type Store interface {
 // Listing is a part of the list of elections.
 type Listing struct {
 	Snapshots []Snapshot
+	// Untrusted are the names, in their order, of records that cannot be trusted, as they are stored: also those that no election can have.
+	Untrusted []Election
 	// Next is the name to go on after; "" if no more follow. It may be set although none follow.
 	Next Election
 }

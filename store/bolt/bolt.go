@@ -191,6 +191,8 @@ func (t *transaction) list(prefix string, after leadership.Election, limit int) 
 		last = leadership.Election(name)
 		if snap, err := t.load(last); err == nil {
 			listing.Snapshots = append(listing.Snapshots, snap)
+		} else {
+			listing.Untrusted = append(listing.Untrusted, last)
 		}
 		name, _ = c.Next()
 	}

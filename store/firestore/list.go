@@ -28,6 +28,7 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 	if string(after) >= prefix && after != "" {
 		q.after = s.database.lease(after)
 	}
+	var listing leadership.Listing
 	for {
 		answer, err := s.run(ctx, q)
 		if err != nil {
@@ -35,38 +36,43 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 		}
 		found := answer.docs
 		if len(found) <= limit {
-			return leadership.Listing{Snapshots: snapshots(found)}, nil
+			enter(&listing, found)
+			return listing, nil
 		}
 		found = found[:limit] // the one beyond only says that there are more
-		if next := lastElection(found); next != "" {
-			return leadership.Listing{Snapshots: snapshots(found), Next: next}, nil
+		if n := throughElection(found); n > 0 {
+			enter(&listing, found[:n]) // what follows is found again
+			listing.Next = electionOf(found[n-1])
+			return listing, nil
 		}
+		enter(&listing, found)
 		q.after = found[limit-1].doc.Name // a whole page of documents that are no elections
 	}
 }
 
-// snapshots leaves out what cannot be trusted.
-func snapshots(found []reading) []leadership.Snapshot {
-	var out []leadership.Snapshot
+// enter adds what was found to the list.
+func enter(l *leadership.Listing, found []reading) {
 	for _, r := range found {
-		doc, err := decodeRecord(path.Base(r.doc.Name), r.doc.Fields, r.updated())
-		if err != nil {
+		e := electionOf(r)
+		doc, err := decodeRecord(string(e), r.doc.Fields, r.updated())
+		snap := leadership.Snapshot{Record: doc.record, Now: r.at, Guard: guard}
+		if err != nil || sound(snap) != nil {
+			l.Untrusted = append(l.Untrusted, e)
 			continue
 		}
-		snap := leadership.Snapshot{Record: doc.record, Now: r.at, Guard: guard}
-		if sound(snap) == nil {
-			out = append(out, snap)
-		}
+		l.Snapshots = append(l.Snapshots, snap)
 	}
-	return out
 }
 
-// lastElection returns the last name that an election can have, "" if there is none.
-func lastElection(found []reading) leadership.Election {
-	for i := len(found) - 1; i >= 0; i-- {
-		if e := leadership.Election(path.Base(found[i].doc.Name)); e.Validate() == nil {
-			return e
+// electionOf is the document's own name, which need not be one that an election can have.
+func electionOf(r reading) leadership.Election { return leadership.Election(path.Base(r.doc.Name)) }
+
+// throughElection returns how many there are up to the last that has the name of an election, 0 if none has.
+func throughElection(found []reading) int {
+	for n := len(found); n > 0; n-- {
+		if electionOf(found[n-1]).Validate() == nil {
+			return n
 		}
 	}
-	return ""
+	return 0
 }

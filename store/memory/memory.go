@@ -166,6 +166,8 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 	for _, e := range names {
 		if snap := d.snapshot(e); leadership.Verify(snap, d.newest(e)) == nil {
 			listing.Snapshots = append(listing.Snapshots, snap)
+		} else {
+			listing.Untrusted = append(listing.Untrusted, e)
 		}
 	}
 	return listing, nil

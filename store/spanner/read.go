@@ -109,12 +109,13 @@ func listing(rows []found, limit int) leadership.Listing {
 		l.Next = leadership.Election(rows[limit-1].ClusterID.StringVal)
 	}
 	for _, f := range rows {
-		if r, err := f.record(); err == nil {
-			snap := leadership.Snapshot{Record: r, Now: f.Now.UTC(), Guard: Guard}
-			if sound(snap) == nil {
-				l.Snapshots = append(l.Snapshots, snap)
-			}
+		r, err := f.record()
+		snap := leadership.Snapshot{Record: r, Now: f.Now.UTC(), Guard: Guard}
+		if err != nil || sound(snap) != nil {
+			l.Untrusted = append(l.Untrusted, leadership.Election(f.ClusterID.StringVal))
+			continue
 		}
+		l.Snapshots = append(l.Snapshots, snap)
 	}
 	return l
 }

@@ -39,11 +39,25 @@ func (h *handles) refusesDamaged(d Damage) {
 			_, err = h.b.Get(h.Context(), e)
 			h.corrupt("get", err)
 		}
-		if got := h.list("", "", 1); !slices.Contains(got, "whole") {
-			h.Errorf("the list has lost the whole ones: %v", got)
-		}
+		h.listsDamaged(e, d)
 		if got := h.events(h.b, e); len(got) != 3 {
 			h.Errorf("the history has %d events, want 3", len(got))
+		}
+	}
+}
+
+// listsDamaged expects the list to have the whole record, and of the damaged one no more than its name, once, however long a page is.
+func (h *handles) listsDamaged(e leadership.Election, d Damage) {
+	h.Helper()
+	byHistory := d == TokenBehind || d == RecordGone // only who looks at the history can tell, and not every list does
+	for _, limit := range []int{1, 2, 100} {
+		whole, untrusted := h.pages("", "", limit)
+		if !slices.Contains(whole, "whole") {
+			h.Errorf("the list has lost the whole ones: %v", whole)
+		}
+		named := len(slices.DeleteFunc(untrusted, func(other leadership.Election) bool { return other != e }))
+		if listed := slices.Contains(whole, e); !byHistory && (listed || named != 1) {
+			h.Errorf("%d at a time, %s is listed: %v, and named as untrusted %d times, want once", limit, e, listed, named)
 		}
 	}
 }

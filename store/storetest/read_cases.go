@@ -75,7 +75,17 @@ var readCases = []contractCase{
 	}},
 }
 
-func (h *handles) list(prefix string, after leadership.Election, limit int) (names []leadership.Election) {
+func (h *handles) list(prefix string, after leadership.Election, limit int) []leadership.Election {
+	h.Helper()
+	names, untrusted := h.pages(prefix, after, limit)
+	if len(untrusted) > 0 {
+		h.Errorf("the list does not trust %v", untrusted)
+	}
+	return names
+}
+
+// pages reads the list to its end.
+func (h *handles) pages(prefix string, after leadership.Election, limit int) (names, untrusted []leadership.Election) {
 	h.Helper()
 	for range 100 {
 		listing, err := h.b.List(h.Context(), prefix, after, limit)
@@ -85,10 +95,11 @@ func (h *handles) list(prefix string, after leadership.Election, limit int) (nam
 		for _, s := range listing.Snapshots {
 			names = append(names, s.Record.Election)
 		}
+		untrusted = append(untrusted, listing.Untrusted...)
 		if after = listing.Next; after == "" {
-			return names
+			return names, untrusted
 		}
 	}
 	h.Fatal("the list does not end")
-	return nil
+	return nil, nil
 }

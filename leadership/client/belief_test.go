@@ -248,7 +248,7 @@ func TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift(t *testing.T) {
 	t.Parallel()
 	j := play(t, 300, 999, 999, 1000, 1001, 1100, 2000)
 	t.Logf("%+v", j)
-	if (j.closest > time.Millisecond || min(j.lost, j.expired, j.resigned, j.extended) == 0) && *oneSeed == 0 && !t.Failed() {
+	if (j.closest > time.Millisecond || min(j.expired, j.resigned, j.extended) == 0) && *oneSeed == 0 && !t.Failed() {
 		t.Error("not enough has happened to say so")
 	}
 }
@@ -276,7 +276,7 @@ func TestTheOverlapOfAClockBeyondTheDriftIsThePredictedOne(t *testing.T) {
 	for _, rate := range []int64{500, 900, 998, 999, 1000, 1001, 2000} {
 		for _, waited := range []time.Duration{0, 3 * time.Second} {
 			asked := waited + lease
-			shown := slow(slow(waited)+lease) - margin
+			shown := slow(slow(min(waited, waited*time.Duration(rate)/1000))+lease) - margin // more than its clock shows it has not waited
 			until := (shown*1000 + time.Duration(rate) - 1) / time.Duration(rate)
 			if beyond := rate < 999; beyond != (until > asked) {
 				t.Errorf("at a rate of %d/1000 belief ends after %v, the lease after %v", rate, until, asked)

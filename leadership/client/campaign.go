@@ -59,7 +59,7 @@ func (c *Client) campaign(ctx, within context.Context, election leadership.Elect
 // patience is the wait that the caller's http.Client bears: one whose Timeout is shorter would cut each off, and never hear the answer.
 func (c *Client) patience(wait time.Duration) time.Duration {
 	if c.http.Timeout > 0 {
-		wait = min(wait, c.http.Timeout/2).Truncate(time.Millisecond)
+		wait = min(wait, max(c.http.Timeout/2, time.Millisecond)).Truncate(time.Millisecond)
 	}
 	return wait
 }
@@ -87,18 +87,29 @@ func (k *campaigner) run(ctx, within context.Context) (*Lease, error) {
 		l, err := k.ask(ctx, within)
 		held := errors.Is(err, leadership.LeaseHeld)
 		switch {
-		case err == nil && l != nil:
+		case err == nil:
 			return l, nil
 		case ctx.Err() != nil:
-			return nil, fmt.Errorf("client: campaign for election %q: %w", k.request.Election, errors.Join(context.Cause(ctx), err))
-		case held && k.wait == 0, err != nil && !held && !passes(err), round == k.rounds:
+			return nil, k.stopped(context.Cause(ctx))
+		case held && k.wait == 0, !held && !passes(err), round == k.rounds:
 			return nil, err
 		}
 		sleep(ctx, k.pause(err, held))
 	}
 }
 
-// ask makes one call. It returns no lease and no error for one that was over when it was heard of.
+// errLate is the error of a lease that was over, for a careful leader, when it was heard of.
+var errLate = fmt.Errorf("client: campaign: %w: the lease was over when its grant was heard of; ask for a longer lease, or take a shorter margin", leadership.OutcomeUnknown)
+
+// stopped is the error of a campaign whose context has ended: that, and why the last call before came to nothing, if it did.
+func (k *campaigner) stopped(cause error) error {
+	if k.failure != nil {
+		cause = fmt.Errorf("%w: %w", cause, k.failure)
+	}
+	return fmt.Errorf("client: campaign for election %q: %w", k.request.Election, cause)
+}
+
+// ask makes one call.
 func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 	k.request.Wait, k.sent = k.wait, k.clock()
 	grant, err := k.Acquire(ctx, k.request)
@@ -108,11 +119,16 @@ func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 	}
 	k.unknown = true // until the lease is in somebody's hands
 	l, err := k.newLease(within, k.sent, grant)
-	if err != nil || !l.Valid() {
+	if err != nil {
 		return nil, err
 	}
-	k.log.Info("leading", "token", l.Token(), "remaining", l.Remaining())
-	go l.keep(k.sent + early(grant.Waited+grant.RenewIn))
+	left := l.Remaining()
+	if left == 0 {
+		k.note(ctx, errLate)
+		return nil, errLate
+	}
+	go l.keep(k.clock() + l.pause(grant.RenewIn, left))
+	k.log.Info("leading", "token", l.Token(), "remaining", left)
 	return l, nil
 }
 
@@ -124,7 +140,10 @@ func (k *campaigner) note(ctx context.Context, err error) {
 	case errors.Is(err, leadership.LeaseHeld):
 		k.unknown = false
 	}
-	passed := passes(err) && ctx.Err() == nil
+	if ctx.Err() != nil {
+		return // that is why
+	}
+	passed := passes(err)
 	if passed && k.failure == nil {
 		k.log.Warn("no answer to the campaign; asking again", "reason", err)
 	}
@@ -149,31 +168,44 @@ func (k *campaigner) pause(err error, held bool) time.Duration {
 // abandonTimeout is what a campaign that was given up has for giving its lease back.
 const abandonTimeout = 5 * time.Second
 
-// abandon gives back what may have been granted by a call whose answer was not heard, or was heard too late.
+// abandon gives back what may have been granted by a call whose answer was not heard, or was heard too late. Such a call may still be at work
+// when its caller goes, so that whoever finds nobody leading looks again.
 func (k *campaigner) abandon(ctx context.Context) {
 	if !k.unknown {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
-	lease, err := k.Get(ctx, k.request.Election)
-	if err != nil || lease.LeaderID != k.request.CandidateID {
-		return
+	for pause := minRetry; ; pause *= 3 {
+		lease, err := k.Get(ctx, k.request.Election)
+		switch {
+		case err == nil && lease.LeaderID == k.request.CandidateID:
+			_ = k.release(ctx, leadership.LeaseRequest{ // of another incarnation the server refuses it; what fails runs out
+				Election: k.request.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key, Token: lease.Token,
+			})
+			return
+		case err == nil && lease.State == leadership.Held, err != nil && !errors.Is(err, leadership.NotFound), pause > maxLook:
+			return
+		}
+		sleep(ctx, pause)
 	}
-	_ = k.release(ctx, leadership.LeaseRequest{ // of another incarnation the server refuses it; what fails runs out
-		Election: k.request.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key, Token: lease.Token,
-	})
 }
+
+// maxLook is the longest pause between two looks at an election whose campaign was given up.
+const maxLook = 500 * time.Millisecond
 
 // Resign stops renewing and gives the lease back, so that the next leader need not wait for its end. Whatever leads must have stopped before. It
 // asks until it is answered or ctx ends; then the lease runs out by itself, and the error says why. To resign twice, or from what is lost, is
 // no error.
 func (l *Lease) Resign(ctx context.Context) error {
 	l.mu.Lock()
-	l.finish(l.because(ErrResigned, nil))
-	lost := errors.Is(l.over, ErrLost)
+	l.finish(l.because(ErrResigned, nil), ErrResigned)
+	lost := l.own == ErrLost
 	l.mu.Unlock()
-	<-l.kept
+	select {
+	case <-l.kept:
+	case <-ctx.Done():
+	}
 	if lost {
 		return nil
 	}

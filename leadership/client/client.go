@@ -33,7 +33,7 @@ type Config struct {
 	// Log is told, in a line each, when a lease is granted, cannot be renewed, is renewed again, and is over, and why. Nil is slog.Default.
 	Log *slog.Logger
 	// Clock is what deadlines are counted by: one that nobody sets, that never goes back, and that runs while the machine is suspended. Nil is
-	// boottime.Now. It must not block. A test in a synctest bubble gives the bubble's time; see package clienttest.
+	// boottime.Now.  A test in a synctest bubble gives the bubble's time; see package clienttest.
 	Clock func() time.Duration
 }
 

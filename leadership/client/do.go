@@ -102,12 +102,29 @@ func (c *Client) authorize(r *http.Request) error {
 	if c.token == nil {
 		return nil
 	}
-	token, err := c.token(r.Context())
+	token, err := within(r.Context(), c.token)
 	if err != nil {
 		return fmt.Errorf("%w: there is no token to say who calls: %w", leadership.StoreUnavailable, err)
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	return nil
+}
+
+// within asks for something, and waits no longer than ctx lasts, even if what is asked does: many a source of tokens knows no context.
+func within(ctx context.Context, ask func(context.Context) (string, error)) (string, error) {
+	var text string
+	var err error
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		text, err = ask(ctx)
+	}()
+	select {
+	case <-answered:
+		return text, err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 // encode writes a body as it is, with no escapes that only HTML asks for and that would make metadata longer than it may be.

@@ -27,7 +27,7 @@ func (l *Lease) keep(next time.Duration) {
 	for l.napUntil(next) {
 		next = k.renew()
 	}
-	if cause := l.cause(); errors.Is(cause, ErrExpired) || errors.Is(cause, ErrLost) {
+	if cause, own := l.ending(); own != nil && own != ErrResigned {
 		k.log.Error("no longer leader", "reason", cause)
 	}
 }
@@ -80,21 +80,37 @@ func (k *keeper) server() *Client {
 
 // renewed moves the deadline on, unless it has come meanwhile: what was over does not begin anew.
 func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.remaining() == 0 {
+	left, failed := k.extend(k.until(sent, 0, lease))
+	if left == 0 {
 		return sent
 	}
-	k.deadline = max(k.deadline, leadership.Deadline(sent, 0, lease.ExpiresIn, k.margin))
 	select {
 	case k.extended <- struct{}{}:
 	default:
 	}
-	if k.failure != nil {
-		k.log.Info("renewed again", "remaining", k.remaining())
+	if failed {
+		k.log.Info("renewed again", "remaining", left)
 	}
-	k.failure, k.pace = nil, pace{}
-	return sent + early(lease.RenewIn)
+	k.pace = pace{}
+	return sent + k.pause(lease.RenewIn, left)
+}
+
+// pause is the time until the next renewal: as the server says, but with time for another try, and never none at all.
+func (l *Lease) pause(renewIn, left time.Duration) time.Duration {
+	return early(max(min(renewIn, left/2), minRetry))
+}
+
+// extend returns what is left then, and whether the last try had failed.
+func (k *keeper) extend(deadline time.Duration) (left time.Duration, failed bool) {
+	now := k.client.clock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.remaining(now) == 0 {
+		return 0, false
+	}
+	failed, k.failure = k.failure != nil, nil
+	k.deadline = max(k.deadline, deadline)
+	return k.remaining(now), failed
 }
 
 // early is the time until a renewal, or up to a tenth less, so that leaders that began together do not stay together.
@@ -104,20 +120,25 @@ func early(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
 func (k *keeper) lose(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.finish(k.because(ErrLost, err))
+	k.finish(k.because(ErrLost, err), ErrLost)
 }
 
 // failed notes a try that came to nothing, or to nobody knows what. It says nothing of who leads: the deadline stands.
 func (k *keeper) failed(err error) (next time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	first := k.failure == nil
-	k.failure = err
-	left := k.remaining()
-	if first && left > 0 {
+	left, again := k.fail(err)
+	if !again && left > 0 {
 		k.log.Warn("the lease could not be renewed; trying until the deadline", "remaining", left, "reason", err)
 	}
 	return k.client.clock() + max(min(k.pace.after(err), left/4), minRetry)
+}
+
+// fail notes why a try has failed, and returns what is left and whether the one before had failed too.
+func (k *keeper) fail(err error) (left time.Duration, again bool) {
+	now := k.client.clock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	again, k.failure = k.failure != nil, err
+	return k.remaining(now), again
 }
 
 // release gives a lease back, and asks again until it is answered or ctx ends. Twice is the same as once.
@@ -134,8 +155,11 @@ func (c *Client) release(ctx context.Context, r leadership.LeaseRequest) error {
 // passes says whether the same call may be answered otherwise before long.
 func passes(err error) bool {
 	var code leadership.Code
-	if !errors.As(err, &code) {
+	switch {
+	case !errors.As(err, &code):
 		return false
+	case code == wire.Unauthenticated: // a server that may not know a new key yet says when it will
+		return retryAfter(err) > 0
 	}
 	return passing(wire.MeaningOf(code).Status)
 }

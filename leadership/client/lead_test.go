@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -405,9 +408,9 @@ func TestARenewalThatHangsDoesNotTakeTheLeaseWithIt(t *testing.T) {
 
 func TestARenewalThatIsTriedAgainGoesOverAnotherConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		dead := false
+		var dead atomic.Bool
 		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if dead {
+			if dead.Load() {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
 			}
@@ -415,12 +418,173 @@ func TestARenewalThatIsTriedAgainGoesOverAnotherConnection(t *testing.T) {
 		})
 		agent.Spare(server.Config().HTTP.Transport)
 		l := lead(t, agent)
-		dead = true
+		dead.Store(true)
 		time.Sleep(time.Hour)
 		if !l.Valid() {
 			t.Errorf("the lease was lost with a connection: %v", context.Cause(l.Context()))
 		}
-		dead = false
+		dead.Store(false)
+		l.Resign(t.Context())
+	})
+}
+
+// stalled is a log whose reader has stopped.
+type stalled struct {
+	slog.Handler
+	full chan struct{}
+}
+
+func (s stalled) Handle(_ context.Context, r slog.Record) error {
+	if r.Level > slog.LevelInfo {
+		<-s.full
+	}
+	return nil
+}
+
+func TestALogThatNobodyReadsKeepsNoLeaderFromStopping(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		full := make(chan struct{})
+		config := server.Config()
+		config.Candidate, config.Log = named("ann"), slog.New(stalled{slog.NewTextHandler(io.Discard, nil), full})
+		agent, err := client.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := lead(t, agent)
+		server.Cut()
+		began := time.Now()
+		<-l.Context().Done()
+		if d := time.Since(began); d > 29*time.Second || l.Valid() || l.Deadline() == 0 {
+			t.Errorf("the leader stopped after %v", d)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Resign(ctx); err == nil {
+			t.Error("the lease was given back to a server that is cut off")
+		}
+		close(full)
+	})
+}
+
+func TestAGrantThatIsHeardOfTooLateIsAnErrorAndIsGivenBack(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		late := client.Candidate{ID: "ann", LeaseDuration: time.Second, Rounds: 2}
+		agent := over(t, server, late, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
+				time.Sleep(950 * time.Millisecond)
+			}
+			return response, err
+		})
+		for name, campaign := range map[string]func(context.Context, leadership.Election) (*client.Lease, error){
+			"Campaign": agent.Campaign, "TryAcquire": agent.TryAcquire,
+		} {
+			if l, err := campaign(t.Context(), "reports"); l != nil || !errors.Is(err, leadership.OutcomeUnknown) {
+				t.Errorf("%s returned %v, %v", name, l, err)
+			}
+			if got := leader(t, server); got != "" {
+				t.Errorf("%s: %q was left with the lease", name, got)
+			}
+		}
+		err := agent.Run(t.Context(), "reports", func(context.Context, *client.Lease) error { t.Error("nobody leads"); return nil })
+		if !errors.Is(err, leadership.OutcomeUnknown) {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+}
+
+func TestACampaignThatIsGivenUpWhileItsRequestIsOnItsWayLeavesNoLeaseBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ctx, stop := context.WithCancel(t.Context())
+		arrived := make(chan struct{})
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if !strings.HasSuffix(r.URL.Path, wire.Acquire) {
+				return send()
+			}
+			stop()
+			go func() {
+				defer close(arrived)
+				time.Sleep(300 * time.Millisecond)
+				late := r.Clone(context.Background())
+				late.Body, _ = r.GetBody()
+				response, err := server.Config().HTTP.Transport.RoundTrip(late)
+				if err == nil {
+					response.Body.Close()
+				}
+			}()
+			return nil, errLostReply
+		})
+		if _, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) {
+			t.Errorf("Campaign returned %v", err)
+		}
+		<-arrived
+		if got := leader(t, server); got != "" {
+			t.Errorf("%q leads, and does not know it", got)
+		}
+	})
+}
+
+func TestALeaseUnderAnothersIsGivenBackWhenTheOtherIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		agent := server.Client(named("ann"))
+		err := agent.Run(t.Context(), "region", func(ctx context.Context, _ *client.Lease) error {
+			err := agent.Run(ctx, "reports", func(ctx context.Context, _ *client.Lease) error {
+				_, err := agent.Delete(t.Context(), leadership.DeleteRequest{
+					Election: "region", DeleteCommand: leadership.DeleteCommand{IfRevision: leadership.AnyRevision, Force: true},
+				})
+				<-ctx.Done()
+				return err
+			})
+			if err != nil {
+				t.Errorf("the inner Run returned %v, and nothing was wrong with its lease", err)
+			}
+			return nil
+		})
+		if !errors.Is(err, client.ErrLost) {
+			t.Errorf("the outer Run returned %v", err)
+		}
+		if got := leader(t, server); got != "" {
+			t.Errorf("%q was left with the inner lease", got)
+		}
+	})
+}
+
+func TestAnErrorOfTheFunctionIsNotLostWithTheLease(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		broken := errors.New("the disk is full")
+		err := server.Client(named("ann")).Run(t.Context(), "reports", func(ctx context.Context, _ *client.Lease) error {
+			overrule(ctx, server)
+			<-ctx.Done()
+			return errors.Join(ctx.Err(), broken)
+		})
+		if !errors.Is(err, client.ErrLost) || !errors.Is(err, broken) {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+}
+
+func TestARenewalSaysNoMoreThanALeaseCanBe(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		var renewals atomic.Int64
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if err == nil && strings.HasSuffix(r.URL.Path, wire.Renew) {
+				renewals.Add(1)
+				body, _ := io.ReadAll(response.Body)
+				text := regexp.MustCompile(`"expiresInMs":\d+`).ReplaceAllString(string(body), `"expiresInMs":3000000`)
+				text = regexp.MustCompile(`"renewInMs":\d+`).ReplaceAllString(text, `"renewInMs":0`)
+				response.Body = io.NopCloser(strings.NewReader(text))
+			}
+			return response, err
+		})
+		l := lead(t, agent)
+		time.Sleep(time.Minute)
+		if left := l.Remaining(); left > 30*time.Second {
+			t.Errorf("a lease of 30s is believed in for %v", left)
+		}
+		if n := renewals.Load(); n == 0 || n > 2000 {
+			t.Errorf("it was renewed %d times in a minute", n)
+		}
 		l.Resign(t.Context())
 	})
 }

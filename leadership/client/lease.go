@@ -29,9 +29,10 @@ var (
 //
 // All methods may be called at the same time.
 type Lease struct {
-	client  *Client
-	request leadership.LeaseRequest
-	margin  time.Duration
+	client   *Client
+	request  leadership.LeaseRequest
+	duration time.Duration
+	margin   time.Duration
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -39,10 +40,12 @@ type Lease struct {
 	extended chan struct{} // has a wake-up after each move of the deadline
 	kept     chan struct{} // closed once nobody renews any more
 
-	mu       sync.Mutex
+	mu       sync.Mutex    // never held while something is logged or sent, nor while the clock is read
+	alarm    *time.Timer   // looks whether the deadline has come, whatever else holds this lease's goroutine up; guarded by mu
 	deadline time.Duration // on the client's clock; guarded by mu
 	failure  error         // of the last renewal; nil if it was answered; guarded by mu
 	over     error         // why it has ended; nil until then; guarded by mu
+	own      error         // which of the three errors above that is; nil if it is the end of another context; guarded by mu
 }
 
 // newLease returns a lease that was granted by a reply to what was sent at that moment, or an error if it is over already. Its Context comes from
@@ -55,14 +58,34 @@ func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.
 	}
 	l := &Lease{
 		client:   c,
+		duration: g.LeaseDuration,
 		request:  leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token},
 		margin:   margin,
 		extended: make(chan struct{}, 1),
 		kept:     make(chan struct{}),
-		deadline: leadership.Deadline(sent, g.Waited, g.ExpiresIn, margin),
 	}
+	now := c.clock()
+	l.deadline = l.until(sent, min(g.Waited, now-sent), g.Lease)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.alarm = time.AfterFunc(min(max(l.deadline-now, 0), maxNap), l.look)
 	return l, nil
+}
+
+// until is the deadline by a reply to what was sent then. No reply is believed that says more than a lease can be.
+func (l *Lease) until(sent, waited time.Duration, reply leadership.Lease) time.Duration {
+	return leadership.Deadline(sent, waited, min(reply.ExpiresIn, reply.LeaseDuration, leadership.MaxLeaseDuration), l.margin)
+}
+
+// look ends the lease if its deadline has come, and looks again before long if not.
+func (l *Lease) look() {
+	now := l.client.clock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if left := l.remaining(now); left > 0 {
+		l.alarm.Reset(min(left, maxNap))
+	}
 }
 
 // Election is what is led.
@@ -74,36 +97,41 @@ func (l *Lease) CandidateID() leadership.CandidateID { return l.request.Candidat
 // Token is the fencing token. It goes with every write, and it stays what it is when the lease is over.
 func (l *Lease) Token() leadership.Token { return l.request.Token }
 
+// Duration is for how long the lease lasts from each heartbeat, by the store's clock.
+func (l *Lease) Duration() time.Duration { return l.duration }
+
 // Valid says whether the caller may believe that it leads. Once it has said no it does not say yes again.
 func (l *Lease) Valid() bool { return l.Remaining() > 0 }
 
 // Remaining is what is left until the Deadline as it stands; 0 once the lease is over.
 func (l *Lease) Remaining() time.Duration {
+	now := l.client.clock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.remaining()
+	return l.remaining(now)
 }
 
-// remaining looks at the clock, with the mutex held.
-func (l *Lease) remaining() time.Duration {
+// remaining is what is left now, with the mutex held.
+func (l *Lease) remaining(now time.Duration) time.Duration {
 	if l.over == nil && l.ctx.Err() != nil {
-		l.finish(context.Cause(l.ctx)) // of the context that it comes from
+		l.finish(context.Cause(l.ctx), nil) // of the context that it comes from
 	}
-	left := l.deadline - l.client.clock()
+	left := l.deadline - now
 	switch {
 	case l.over != nil:
 		return 0
 	case left <= 0:
-		l.finish(l.because(ErrExpired, l.failure))
+		l.finish(l.because(ErrExpired, l.failure), ErrExpired)
 		return 0
 	}
 	return left
 }
 
 // finish ends the lease, with the mutex held.
-func (l *Lease) finish(cause error) {
+func (l *Lease) finish(cause, own error) {
 	if l.over == nil {
-		l.over = cause
+		l.over, l.own = cause, own
+		l.alarm.Stop()
 		l.cancel(cause)
 	}
 }
@@ -131,7 +159,8 @@ func (l *Lease) end() time.Duration { return l.Deadline() + l.margin }
 func (l *Lease) Extended() <-chan struct{} { return l.extended }
 
 // Context ends when the lease does, and context.Cause then says why: ErrLost, ErrExpired or ErrResigned. Its Err looks at the clock, like Valid; its
-// Done comes at the deadline or, if the process was stopped or the machine suspended then, within a second of its coming back.
+// Done comes at the deadline or, if the process was stopped or the machine suspended then, within a second of its coming back. Err of a context that
+// comes from this one does not look at the clock: it ends when Done comes.
 //
 // With Run it comes from Run's context and ends with that too. Otherwise it has the values of Campaign's, and outlives it.
 func (l *Lease) Context() context.Context { return bounded{l.ctx, l} }
@@ -152,10 +181,11 @@ func (b bounded) Done() <-chan struct{} {
 	return b.Context.Done()
 }
 
-// cause is why the lease has ended; nil while it lasts.
-func (l *Lease) cause() error {
+// ending is why the lease has ended, nil while it lasts, and which of this lease's own ends that is, nil if it is another context's.
+func (l *Lease) ending() (cause, own error) {
+	now := l.client.clock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.remaining()
-	return l.over
+	l.remaining(now)
+	return l.over, l.own
 }

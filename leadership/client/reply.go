@@ -52,6 +52,8 @@ func strangeCode(k call, status int) leadership.Code {
 		return wire.Unauthenticated
 	case status == http.StatusForbidden:
 		return wire.PermissionDenied
+	case status == http.StatusRequestTimeout:
+		return lostCode(k.mutates)
 	case status == http.StatusTooManyRequests:
 		return wire.RateLimited
 	case status >= 500, status < 300:

@@ -40,36 +40,36 @@ func (c *Client) Run(ctx context.Context, election leadership.Election, lead fun
 	}
 	defer l.cancel(errPanicked) // means nothing to a lease that has ended
 	err = l.watched(lead)
-	late, cause := c.clock() >= l.end(), l.cause()
+	late := c.clock() >= l.end()
+	cause, own := l.ending()
 
 	timeout := releaseTimeout
-	if errors.Is(cause, ErrExpired) {
+	if own == ErrExpired {
 		timeout = lateReleaseTimeout
 	}
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	if err := l.Resign(release); err != nil && !errors.Is(cause, ErrExpired) {
+	if err := l.Resign(release); err != nil && own != ErrExpired {
 		c.logOf(l).Warn("the lease could not be given back; it runs out by itself", "reason", err)
 	}
-	return l.outcome(err, cause, late)
-}
-
-// errPanicked ends the lease of a function that did not return.
-var errPanicked = errors.New("the leader's function panicked")
-
-// outcome is what Run returns: what lead did, why the lease had ended then, and whether lead was late.
-func (l *Lease) outcome(err, cause error, late bool) error {
-	lost := errors.Is(cause, ErrLost) || errors.Is(cause, ErrExpired)
-	switch {
-	case lost && errors.Is(err, context.Canceled): // which says less than the cause
-		err = cause
-	case lost:
-		err = errors.Join(cause, err)
+	if own != nil && own != ErrResigned {
+		err = over(err, cause)
 	}
 	if late {
 		err = errors.Join(l.because(ErrOverran, nil), err)
 	}
 	return err
+}
+
+// errPanicked ends the lease of a function that did not return.
+var errPanicked = errors.New("the leader's function panicked")
+
+// over is the error of a Run whose lease was over before lead returned err.
+func over(err, cause error) error {
+	if err == context.Canceled { // which alone says less than the cause
+		return cause
+	}
+	return errors.Join(cause, err)
 }
 
 // watched calls the function, and says in the log when it has not returned by the deadline.

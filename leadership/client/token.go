@@ -36,38 +36,65 @@ type metadataTokens struct {
 	mu      sync.Mutex
 	last    string    // guarded by mu
 	expires time.Time // guarded by mu
+	asking  *asking   // what is under way; nil if nothing is; guarded by mu
+}
+
+// asking is one question to the metadata server, for all who want to know.
+type asking struct {
+	done  chan struct{} // closed once the rest is there
+	token string
+	err   error
 }
 
 // tokenMargin is how long before its expiry a token is replaced.
 const tokenMargin = 2 * time.Minute
 
+// token returns the last one while it is good, and has it replaced meanwhile if it will not be for long.
 func (m *metadataTokens) token(ctx context.Context) (string, error) {
+	last, left, next := m.look()
+	if left > 0 {
+		return last, nil
+	}
+	select {
+	case <-next.done:
+		return next.token, next.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// look returns the last token, for how long it is good, and who asks for the next one, if that is due.
+func (m *metadataTokens) look() (last string, left time.Duration, next *asking) {
 	m.mu.Lock()
-	last, expires := m.last, m.expires
-	m.mu.Unlock()
-	if last != "" && time.Until(expires) > tokenMargin {
-		return last, nil
+	defer m.mu.Unlock()
+	left = time.Until(m.expires)
+	if left <= tokenMargin && m.asking == nil {
+		m.asking = &asking{done: make(chan struct{})}
+		go m.replace(m.asking)
 	}
-	next, err := m.ask(ctx)
-	if err != nil && last != "" && time.Until(expires) > 0 {
-		return last, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	if expires, err = expiry(next); err != nil {
-		return "", err
+	return m.last, left, m.asking
+}
+
+// replace asks for the next token.
+func (m *metadataTokens) replace(a *asking) {
+	defer close(a.done)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*metadataTimeout)
+	defer cancel()
+	a.token, a.err = m.ask(ctx)
+	var expires time.Time
+	if a.err == nil {
+		expires, a.err = expiry(a.token)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.last, m.expires = next, expires
-	return next, nil
+	m.asking = nil
+	if a.err == nil {
+		m.last, m.expires = a.token, expires
+	}
 }
 
 // ask asks the metadata server. See https://cloud.google.com/run/docs/authenticating/service-to-service.
 func (m *metadataTokens) ask(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*metadataTimeout)
-	defer cancel()
 	query := url.Values{"audience": {m.audience}, "format": {"full"}}
 	target := "http://" + m.host + "/computeMetadata/v1/instance/service-accounts/default/identity?" + query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/client/clienttest"
 )
 
 // idToken is one that expires then.
@@ -39,6 +42,7 @@ func TestAMetadataTokenIsAskedForAgainWhenItIsAboutToExpire(t *testing.T) {
 		get := func(want int) string {
 			t.Helper()
 			text, err := token(t.Context())
+			synctest.Wait() // what is asked in the background
 			if err != nil || asked != want {
 				t.Fatalf("asked %d times, want %d: %v", asked, want, err)
 			}
@@ -68,6 +72,35 @@ func TestAMetadataTokenIsAskedForAgainWhenItIsAboutToExpire(t *testing.T) {
 func metadataReply(status int, body string) *http.Response {
 	h := http.Header{"Metadata-Flavor": {"Google"}}
 	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+func TestASourceOfTokensThatHangsCostsNoLease(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		var hang atomic.Bool
+		held := make(chan struct{})
+		config := server.Config()
+		config.Candidate, config.Log = named("ann"), slog.New(slog.DiscardHandler)
+		config.Token = func(context.Context) (string, error) { // it does not heed its context
+			if hang.Load() {
+				<-held
+			}
+			return "token", nil
+		}
+		agent, err := client.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err = agent.Run(t.Context(), "reports", func(ctx context.Context, _ *client.Lease) error {
+			hang.Store(true)
+			<-ctx.Done()
+			return nil
+		})
+		if !errors.Is(err, client.ErrExpired) || errors.Is(err, client.ErrOverran) || time.Since(began) > 31*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		close(held)
+	})
 }
 
 func TestWhatIsNoTokenIsNotTaken(t *testing.T) {

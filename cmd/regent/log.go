@@ -8,8 +8,10 @@ import (
 )
 
 // newLog writes lines for a person if w is a terminal, and otherwise JSON with the names that Google's Cloud Logging knows.
-func newLog(w io.Writer) *slog.Logger {
-	if isTerminal(w) {
+func newLog(w io.Writer) *slog.Logger { return newLogTo(w, isTerminal(w)) }
+
+func newLogTo(w io.Writer, terminal bool) *slog.Logger {
+	if terminal {
 		return slog.New(slog.NewTextHandler(w, nil))
 	}
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: cloudLogging}))

@@ -19,7 +19,9 @@ type system struct {
 
 func main() {
 	// What run starts beside its command is this program, too.
-	if code, played := leash.Main(os.Args, newLog(os.Stderr)); played {
+	said := newSpill(os.Stderr)
+	if code, played := leash.Main(os.Args, newLogTo(said, isTerminal(os.Stderr))); played {
+		said.drain()
 		os.Exit(code)
 	}
 	// To write where nobody reads any more is an error like any other, and does not end the process: a service outlives whoever reads its

@@ -24,8 +24,8 @@ The command finds in its environment
                          with each renewal. Read it before each step that matters.
 The lease's key is nowhere, and REGENT_KEY and REGENT_TOKEN are taken out.
 
-The command has standard input, output and error, and the terminal if regent has it; there Ctrl-Z does not stop it. Signals that
-regent gets (INT, TERM, HUP, QUIT, USR1, USR2, WINCH) are passed on to its process group. While waiting, the first four end the
+The command has standard input, output and error, all other open files but number 3, and the terminal if regent has it; there Ctrl-Z
+does not stop it. A command that stops itself elsewhere keeps the lease. Signals that regent gets (INT, TERM, HUP, QUIT, USR1, USR2, WINCH) are passed on to its process group. While waiting, the first four end the
 wait. When the command ends by itself, what is left of its group is killed.
 
 With --restart regent campaigns and starts the command again whenever it has ended, by itself with any exit code or because
@@ -125,16 +125,17 @@ func (f runFlags) validate() error {
 	return nil
 }
 
-// graceOf is the time between SIGTERM and SIGKILL under a lease that was just granted. A tenth of the lease is taken off what remains already.
+// graceOf is the time between SIGTERM and SIGKILL under a lease that was just granted; less than was asked for if the grant was so slow that little is
+// left.
 func (f runFlags) graceOf(l *client.Lease) (time.Duration, error) {
-	lease := l.Remaining() * 10 / 9
-	if f.grace == byLease {
-		return min(lease/10, maxGrace), nil
+	grace := f.grace
+	switch {
+	case grace == byLease:
+		grace = min(l.Duration()/10, maxGrace)
+	case grace > l.Duration()/3:
+		return 0, usagef("--grace is at most a third of the lease, which is %v of %v, and not %v; ask for a longer lease with --lease", l.Duration()/3, l.Duration(), grace)
 	}
-	if f.grace > lease/2 {
-		return 0, usagef("--grace is %v, and the lease lasts no longer than about %v; ask for a longer one with --lease", f.grace, lease.Round(time.Millisecond))
-	}
-	return f.grace, nil
+	return min(grace, l.Remaining()/2), nil
 }
 
 // ended is the exit code of a run, and an error if there is more to say than the log does.
@@ -162,5 +163,6 @@ func (c *cli) run(ctx context.Context, f runFlags, args []string) error {
 		return err
 	}
 	defer r.listen()()
+	defer r.said.drain()
 	return r.run(ctx)
 }

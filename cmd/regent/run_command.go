@@ -34,10 +34,12 @@ type runner struct {
 	server   *client.Client
 	signals  chan os.Signal
 	log      *slog.Logger
+	said     *spill // by log
 }
 
 func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runner, error) {
-	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), log: newLog(c.err)}
+	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), said: newSpill(c.err)}
+	r.log = newLogTo(r.said, isTerminal(c.err))
 	var err error
 	r.server, err = client.New(client.Config{
 		Server:    c.server,
@@ -108,12 +110,23 @@ func (r *runner) run(ctx context.Context) error {
 // campaign returns once the candidate leads.
 func (r *runner) campaign(ctx context.Context) (*client.Lease, error) {
 	ctx, heard := r.untilSignal(ctx)
-	defer heard()
+	lease, err := r.ask(ctx)
+	if signal := heard(); signal != nil {
+		if err == nil { // both came at once
+			r.resign(lease)
+		}
+		r.log.Info("the wait was interrupted", "election", r.election, "signal", signal.String())
+		return nil, ended{code: exitSignal + int(signal.(syscall.Signal))}
+	}
+	return lease, err
+}
+
+// ask campaigns as the flags say.
+func (r *runner) ask(ctx context.Context) (*client.Lease, error) {
 	if r.noWait || r.wait == 0 {
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
 		defer cancel()
-		lease, err := r.server.TryAcquire(ctx, r.election)
-		return lease, r.waited(ctx, err)
+		return r.server.TryAcquire(ctx, r.election)
 	}
 	if r.wait < forever {
 		var cancel context.CancelFunc
@@ -129,40 +142,33 @@ var errWaitOver = errors.New("the wait is over")
 
 // waited is what an error of a campaign means here.
 func (r *runner) waited(ctx context.Context, err error) error {
-	var signal interrupted
+	over := err != nil && errors.Is(context.Cause(ctx), errWaitOver)
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(context.Cause(ctx), &signal):
-		r.log.Info("the wait was interrupted", "election", r.election, "signal", signal.Error())
-		return ended{code: exitSignal + int(signal.Signal)}
-	case errors.Is(context.Cause(ctx), errWaitOver):
+	case over && unreachable(err):
+		return fmt.Errorf("the wait of %v for leadership of election %q is over: %w", r.wait, r.election, err)
+	case over:
 		return timedOut{fmt.Errorf("the wait of %v for leadership of election %q is over", r.wait, r.election)}
 	}
 	return err
 }
-
-// interrupted is a signal that ends a wait.
-type interrupted struct{ syscall.Signal }
-
-func (i interrupted) Error() string { return i.String() }
 
 // ends says whether a signal asks regent to end.
 func ends(s os.Signal) bool {
 	return slices.Contains([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}, s)
 }
 
-// untilSignal returns a context that such a signal ends. Until stop was called, nobody else hears of any signal.
-func (r *runner) untilSignal(ctx context.Context) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	listening := make(chan struct{})
+// untilSignal returns a context that such a signal ends. Until heard was called, which returns that signal or nil, nobody else hears of any.
+func (r *runner) untilSignal(ctx context.Context) (_ context.Context, heard func() os.Signal) {
+	ctx, cancel := context.WithCancel(ctx)
+	listened := make(chan os.Signal, 1)
 	go func() {
-		defer close(listening)
+		defer close(listened)
 		for {
 			select {
 			case s := <-r.signals:
 				if ends(s) {
-					cancel(interrupted{s.(syscall.Signal)})
+					listened <- s
+					cancel()
 					return
 				}
 			case <-ctx.Done():
@@ -170,9 +176,9 @@ func (r *runner) untilSignal(ctx context.Context) (_ context.Context, stop func(
 			}
 		}
 	}()
-	return ctx, func() {
-		cancel(context.Canceled)
-		<-listening
+	return ctx, func() os.Signal {
+		cancel()
+		return <-listened
 	}
 }
 
@@ -242,16 +248,17 @@ func (r *runner) again(end leash.End) bool {
 // pause waits between a command that ended soon and the next, unless a signal comes.
 func (r *runner) pause(ctx context.Context, pauses int) error {
 	ctx, heard := r.untilSignal(ctx)
-	defer heard()
 	d := min(minRestartPause<<min(pauses, 10), maxRestartPause)
 	timer := time.NewTimer(d/2 + rand.N(d/2))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
 	case <-ctx.Done():
-		return r.waited(ctx, ctx.Err())
 	}
+	if signal := heard(); signal != nil {
+		return ended{code: exitSignal + int(signal.(syscall.Signal))}
+	}
+	return nil
 }
 
 // outcome is how a run ends: as its command did, or why that was stopped.

@@ -17,8 +17,15 @@ func newDeadlineFile(deadline time.Duration) (deadlineFile, error) {
 	if err != nil {
 		return "", err
 	}
+	if dir, err = filepath.Abs(dir); err != nil { // the command may go elsewhere, and the guard is elsewhere already
+		return "", err
+	}
 	f := deadlineFile(filepath.Join(dir, "deadline"))
-	return f, f.write(deadline)
+	if err := f.write(deadline); err != nil {
+		removeDeadline(string(f))
+		return "", err
+	}
+	return f, nil
 }
 
 // write replaces the file, so that nobody reads half of it.

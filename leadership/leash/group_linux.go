@@ -77,14 +77,18 @@ func (g *group) sweep() (left bool) {
 	return left
 }
 
-// has says whether a process is one of these and runs, and kills it if it left the group.
+// has says whether a process is one of these and runs, and kills it by itself, whether it left the group or not: on kernels before 6.9 a group whose
+// leader is gone has no signal of its own.
 func (g *group) has(pid int) bool {
 	p := look(pid)
-	if p.group == g.id || !p.runs || p.began < g.began {
-		return p.group == g.id && p.runs
+	if !p.runs && p.group == g.id && pid != g.id && os.Getpid() == 1 {
+		unix.Wait4(pid, nil, unix.WNOHANG, nil) // nobody else does, in a container
+	}
+	if !p.runs || p.began < g.began {
+		return false
 	}
 	if !g.marked(pid) {
-		return false
+		return p.group == g.id
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

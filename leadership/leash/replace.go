@@ -32,10 +32,10 @@ func (l *leash) guardGone() <-chan struct{} {
 
 // replace gets another guard. It does not wait for it: until it is there, the caller of Run watches alone, as it does anyway.
 func (l *leash) replace(why string) {
-	l.Log.Warn("the guard is replaced", "reason", why)
 	old := l.guard
 	l.guard = nil
 	l.hire(old)
+	l.Log.Warn("the guard is replaced", "reason", why)
 }
 
 // hire gets a guard, and dismisses the old one, if there is one. A guard that does not listen may yet act, by the deadline that it knows, and is

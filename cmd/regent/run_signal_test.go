@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/client/clienttest"
+)
+
+// ending is a body at whose end something happens.
+type ending struct {
+	io.Reader
+	do func()
+}
+
+func (e *ending) Read(b []byte) (int, error) {
+	n, err := e.Reader.Read(b)
+	if err == io.EOF && e.do != nil {
+		e.do()
+		e.do = nil
+	}
+	return n, err
+}
+
+func (*ending) Close() error { return nil }
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestASignalThatComesWithTheGrantEndsTheWaitAndGivesTheLeaseBack(t *testing.T) {
+	t.Parallel()
+	server := clienttest.New(t)
+	config := server.Config()
+	r := &runner{cli: &cli{timeout: time.Second}, election: "reports", signals: make(chan os.Signal, 16), log: slog.New(slog.DiscardHandler)}
+	r.wait = forever
+	under := config.HTTP.Transport
+	config.HTTP = &http.Client{Transport: roundTrip(func(q *http.Request) (*http.Response, error) {
+		reply, err := under.RoundTrip(q)
+		if err != nil || !strings.HasSuffix(q.URL.Path, ":acquire") {
+			return reply, err
+		}
+		text, err := io.ReadAll(reply.Body)
+		reply.Body = &ending{strings.NewReader(string(text)), func() {
+			r.signals <- syscall.SIGTERM
+			for len(r.signals) > 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}}
+		return reply, err
+	})}
+	var err error
+	if r.server, err = client.New(config); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := r.campaign(context.Background())
+	var end ended
+	if !errors.As(err, &end) || end.code != exitSignal+int(syscall.SIGTERM) {
+		t.Fatalf("the campaign returned %v, %v; want that SIGTERM ended it", lease, err)
+	}
+	if l, err := r.server.Get(t.Context(), "reports"); err == nil && l.State == leadership.Held {
+		t.Errorf("%q was left with the lease", l.LeaderID)
+	}
+}
+
+func TestALogThatNobodyReadsHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	in, out := io.Pipe()
+	s := newSpill(out)
+	for range 10 * spillLines {
+		if n, err := io.WriteString(s, "a line\n"); n != 7 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	s.drain() // in vain
+	in.Close()
+
+	var read strings.Builder
+	s = newSpill(&read)
+	io.WriteString(s, "one\n")
+	io.WriteString(s, "two\n")
+	s.drain()
+	if read.String() != "one\ntwo\n" {
+		t.Errorf("%q was written", read.String())
+	}
+}

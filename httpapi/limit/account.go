@@ -61,15 +61,18 @@ func (a *account) enter(count *int, limit int) (leave func(), ok bool) {
 	}), true
 }
 
-// knows counts the election, unless there are as many as there may be.
-func (a *account) knows(e leadership.Election) bool {
+// hasRoom says whether the election is one that is counted, or may be.
+func (a *account) hasRoom(e leadership.Election) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.elections[e] && len(a.elections) >= a.limits.Elections {
-		return false
-	}
+	return a.elections[e] || len(a.elections) < a.limits.Elections
+}
+
+// note counts the election.
+func (a *account) note(e leadership.Election) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.elections[e] = true
-	return true
 }
 
 // idle says whether nothing would be lost if the account were forgotten but what it has counted.
@@ -80,7 +83,7 @@ func (a *account) idle() bool {
 }
 
 // maxAccounts bounds what principals cost the instance. Who may call is written in a policy; this is for one that lets everybody in.
-const maxAccounts = 10_000
+const maxAccounts = 1000
 
 // accounts are those of the principals that have called lately.
 type accounts struct {

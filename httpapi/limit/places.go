@@ -35,7 +35,7 @@ func (p places) take(ctx context.Context, s *Service) (over func(), err error) {
 	case p <- struct{}{}:
 		return over, nil
 	case <-timer.C:
-		return nil, s.refuse(ctx, patience, "this instance has as many calls under way as it can bear; come again")
+		return nil, s.refuse(ctx, false, patience, "this instance has as many calls under way as it can bear; come again")
 	case <-ctx.Done():
 		return nil, fmt.Errorf("limit: %w: %w", leadership.StoreUnavailable, ctx.Err())
 	}

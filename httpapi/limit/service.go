@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,7 +19,7 @@ type Service struct {
 	accounts accounts
 	renewing places
 	asking   places // all else that asks the store
-	refused  func(context.Context)
+	refused  func(ctx context.Context, quota bool)
 }
 
 // Config says how much there is. Service and Limits are required.
@@ -29,8 +30,8 @@ type Config struct {
 	// Renewing and Asking are how many renewals, and how many other calls, may be under way at a time, candidates in line and streams not
 	// counted: 256 each if they are zero.
 	Renewing, Asking int
-	// Refused, if there is one, is told of each call that was one too many.
-	Refused func(context.Context)
+	// Refused, if there is one, is told of each call that was one too many: at a time, or in all (quota).
+	Refused func(ctx context.Context, quota bool)
 }
 
 const defaultPlaces = 256
@@ -39,7 +40,7 @@ const defaultPlaces = 256
 func New(c Config) *Service {
 	s := &Service{service: c.Service, accounts: newAccounts(c.Limits), renewing: newPlaces(c.Renewing), asking: newPlaces(c.Asking), refused: c.Refused}
 	if s.refused == nil {
-		s.refused = func(context.Context) {}
+		s.refused = func(context.Context, bool) {}
 	}
 	return s
 }
@@ -51,8 +52,8 @@ func (s *Service) account(ctx context.Context) *account {
 }
 
 // refuse is the answer to a call that is one too many.
-func (s *Service) refuse(ctx context.Context, after time.Duration, format string, args ...any) error {
-	s.refused(ctx)
+func (s *Service) refuse(ctx context.Context, quota bool, after time.Duration, format string, args ...any) error {
+	s.refused(ctx, quota)
 	return &leadership.Error{Code: wire.RateLimited, RetryAfter: max(after, minRetryAfter), Detail: fmt.Sprintf(format, args...)}
 }
 
@@ -63,7 +64,7 @@ const minRetryAfter = 100 * time.Millisecond
 func (s *Service) renew(ctx context.Context, n int) (over func(), err error) {
 	a := s.account(ctx)
 	if after, ok := take(a.renewals, n); !ok {
-		return nil, s.refuse(ctx, after, "you renew more than %d leases a second; a lease wants to be renewed at renewInMs, and no earlier", a.limits.Renewals)
+		return nil, s.refuse(ctx, false, after, "you renew more than %d leases a second; a lease wants to be renewed at renewInMs, and no earlier", a.limits.Renewals)
 	}
 	return s.renewing.take(ctx, s)
 }
@@ -72,17 +73,23 @@ func (s *Service) renew(ctx context.Context, n int) (over func(), err error) {
 func (s *Service) read(ctx context.Context, n int) (over func(), err error) {
 	a := s.account(ctx)
 	if after, ok := take(a.reads, n); !ok {
-		return nil, s.refuse(ctx, after, "you make more than %d such calls a second; watch instead of asking again and again", a.limits.Reads)
+		return nil, s.refuse(ctx, false, after, "you make more than %d such calls a second; watch instead of asking again and again", a.limits.Reads)
 	}
 	return s.asking.take(ctx, s)
 }
 
-// election admits one that the caller campaigns for, or configures.
-func (s *Service) election(ctx context.Context, e leadership.Election) error {
-	if a := s.account(ctx); !a.knows(e) {
-		return s.refuse(ctx, time.Minute, "you have used %d elections, and there is room for no more; use those that you have", a.limits.Elections)
+// election admits one that the caller campaigns for, or configures. What it returns notes it, unless the caller may not use it: a stranger could
+// fill the memory with names.
+func (s *Service) election(ctx context.Context, e leadership.Election) (used func(error), err error) {
+	a := s.account(ctx)
+	if !a.hasRoom(e) {
+		return nil, s.refuse(ctx, true, time.Minute, "you have used %d elections, and there is room for no more; use those that you have", a.limits.Elections)
 	}
-	return nil
+	return func(err error) {
+		if !errors.Is(err, wire.PermissionDenied) && !errors.Is(err, leadership.InvalidArgument) {
+			a.note(e)
+		}
+	}, nil
 }
 
 // admitted makes a call that is admitted.
@@ -100,9 +107,10 @@ func admitted[A, R any](ctx context.Context, admit func(context.Context, int) (f
 func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	a := s.account(ctx)
 	if after, ok := take(a.campaign, 1); !ok {
-		return leadership.Grant{}, s.refuse(ctx, after, "you campaign more than %d times a second; stand in line with wait instead of asking again and again", a.limits.Campaigns)
+		return leadership.Grant{}, s.refuse(ctx, false, after, "you campaign more than %d times a second; stand in line with wait instead of asking again and again", a.limits.Campaigns)
 	}
-	if err := s.election(ctx, r.Election); err != nil {
+	used, err := s.election(ctx, r.Election)
+	if err != nil {
 		return leadership.Grant{}, err
 	}
 	over, err := s.campaign(ctx, a, r.Wait)
@@ -110,7 +118,9 @@ func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 		return leadership.Grant{}, err
 	}
 	defer over()
-	return s.service.Acquire(ctx, r)
+	grant, err := s.service.Acquire(ctx, r)
+	used(err)
+	return grant, err
 }
 
 func (s *Service) campaign(ctx context.Context, a *account, wait time.Duration) (over func(), err error) {
@@ -119,7 +129,7 @@ func (s *Service) campaign(ctx context.Context, a *account, wait time.Duration) 
 	}
 	leave, ok := a.enter(&a.waiters, a.limits.Waiters)
 	if !ok {
-		return nil, s.refuse(ctx, time.Second, "%d of your candidates stand in line, and there is room for no more", a.limits.Waiters)
+		return nil, s.refuse(ctx, true, time.Second, "%d of your candidates stand in line, and there is room for no more", a.limits.Waiters)
 	}
 	return leave, nil
 }
@@ -171,10 +181,13 @@ func (s *Service) Events(ctx context.Context, r leadership.EventsRequest) ([]lea
 
 // Configure implements httpapi.Service.
 func (s *Service) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
-	if err := s.election(ctx, r.Election); err != nil {
+	used, err := s.election(ctx, r.Election)
+	if err != nil {
 		return leadership.Lease{}, err
 	}
-	return admitted(ctx, s.read, 1, s.service.Configure, r)
+	lease, err := admitted(ctx, s.read, 1, s.service.Configure, r)
+	used(err)
+	return lease, err
 }
 
 // Delete implements httpapi.Service.
@@ -191,11 +204,11 @@ func (s *Service) Census(ctx context.Context, prefix string) (leadership.Census,
 func (s *Service) watch(ctx context.Context) (leave func(), err error) {
 	a := s.account(ctx)
 	if after, ok := take(a.reads, 1); !ok {
-		return nil, s.refuse(ctx, after, "you make more than %d such calls a second; keep a stream open instead of opening others", a.limits.Reads)
+		return nil, s.refuse(ctx, false, after, "you make more than %d such calls a second; keep a stream open instead of opening others", a.limits.Reads)
 	}
 	leave, ok := a.enter(&a.watchers, a.limits.Watchers)
 	if !ok {
-		return nil, s.refuse(ctx, time.Second, "you have %d streams and long polls open, and there is room for no more", a.limits.Watchers)
+		return nil, s.refuse(ctx, true, time.Second, "you have %d streams and long polls open, and there is room for no more", a.limits.Watchers)
 	}
 	return leave, nil
 }
@@ -216,13 +229,18 @@ func (s *Service) Watch(ctx context.Context, r leadership.WatchRequest) (leaders
 	if err != nil {
 		return leadership.Reading{}, nil, err
 	}
+	stays := false
+	defer func() {
+		if !stays {
+			leave()
+		}
+	}()
 	reading, watch, err := s.service.Watch(ctx, r)
-	if err != nil {
-		leave()
-		return reading, watch, err
+	if err == nil {
+		watch.OnClose(leave)
+		stays = true
 	}
-	watch.OnClose(leave)
-	return reading, watch, nil
+	return reading, watch, err
 }
 
 // Feed implements httpapi.Service.
@@ -231,13 +249,18 @@ func (s *Service) Feed(ctx context.Context, prefix string, after notify.Cursor) 
 	if err != nil {
 		return nil, err
 	}
+	stays := false
+	defer func() {
+		if !stays {
+			leave()
+		}
+	}()
 	feed, err := s.service.Feed(ctx, prefix, after)
-	if err != nil {
-		leave()
-		return feed, err
+	if err == nil {
+		feed.OnClose(leave)
+		stays = true
 	}
-	feed.OnClose(leave)
-	return feed, nil
+	return feed, err
 }
 
 // Tick implements httpapi.Service.

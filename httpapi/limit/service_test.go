@@ -219,6 +219,50 @@ func TestThereIsRoomForSoManyStreams(t *testing.T) {
 	})
 }
 
+func TestACallThatPanicsGivesItsPlaceBack(t *testing.T) {
+	t.Parallel()
+	s := limit.New(limit.Config{Service: broken{}, Limits: always(limit.Limits{Watchers: 1, Waiters: 1}), Asking: 1, Renewing: 1})
+	ann := by(t.Context(), "ann")
+	for name, call := range map[string]func(){
+		"watch": func() { s.Watch(ann, leadership.WatchRequest{}) },
+		"feed":  func() { s.Feed(ann, "", notify.Cursor{}) },
+		"wait":  func() { acquire(s, ann, "reports", "ann", time.Second) },
+		"read":  func() { s.Read(ann, leadership.ReadRequest{}) },
+		"renew": func() { s.Renew(ann, leadership.LeaseRequest{}) },
+	} {
+		for range 3 {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s: it was refused, for no place was given back", name)
+					}
+				}()
+				call()
+			}()
+		}
+	}
+}
+
+// broken panics, for it has no service.
+type broken struct{ httpapi.Service }
+
+func TestAStrangersElectionsAreNotRemembered(t *testing.T) {
+	t.Parallel()
+	s := limit.New(limit.Config{Service: denying{}, Limits: always(limit.Limits{Elections: 1})})
+	for i := range 3 {
+		_, err := acquire(s, by(t.Context(), "eve"), leadership.Election(fmt.Sprintf("e-%d", i)), "eve", 0)
+		if !errors.Is(err, wire.PermissionDenied) {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}
+
+type denying struct{ httpapi.Service }
+
+func (denying) Acquire(context.Context, leadership.AcquireRequest) (leadership.Grant, error) {
+	return leadership.Grant{}, &leadership.Error{Code: wire.PermissionDenied}
+}
+
 func TestThereIsRoomForSoManyElections(t *testing.T) {
 	bubble(t, limit.Limits{Elections: 2}, func(t *testing.T, s *limit.Service) {
 		ann := by(t.Context(), "ann")
@@ -259,7 +303,7 @@ func TestAFloodOfOtherCallsLeavesRoomForRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under := &slow{held: make(chan struct{})}
 		var refused atomic.Int64
-		s := limit.New(limit.Config{Service: under, Limits: always(limit.Limits{}), Asking: 3, Refused: func(context.Context) { refused.Add(1) }})
+		s := limit.New(limit.Config{Service: under, Limits: always(limit.Limits{}), Asking: 3, Refused: func(context.Context, bool) { refused.Add(1) }})
 		var flood sync.WaitGroup
 		var limited atomic.Int64
 		for i := range 100 {

@@ -1,9 +1,11 @@
 package rights
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"regent/httpapi"
@@ -201,19 +203,34 @@ func (g *Guard) Await(ctx context.Context, r leadership.ReadRequest, wait time.D
 	return g.service.Await(ctx, r, wait)
 }
 
-// List implements httpapi.Service. It leaves out what the caller may not read; a page may be empty, though more follow.
+// List implements httpapi.Service. It leaves out what the caller may not read, and reads on until there is something to show: a page that is empty, or that
+// goes on after a name which is not shown, would tell of what is not.
 func (g *Guard) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
-	page, err := guarded(ctx, g, request{call: List}, g.service.List, r)
+	most := cmp.Or(r.Limit, leadership.DefaultPageSize)
+	for {
+		page, err := guarded(ctx, g, request{call: List}, g.service.List, r)
+		if err != nil {
+			return leadership.Page{}, err
+		}
+		kept := g.readable(ctx, page.Leases)
+		switch {
+		case len(kept) > most, len(kept) > 0 && page.Next != "":
+			kept = kept[:min(len(kept), most)]
+			return leadership.Page{Leases: kept, Next: kept[len(kept)-1].Election}, nil
+		case page.Next == "":
+			return leadership.Page{Leases: kept}, nil
+		}
+		r.After, r.Limit = page.Next, leadership.MaxPageSize
+	}
+}
+
+// readable are the leases that the caller may read.
+func (g *Guard) readable(ctx context.Context, leases []leadership.Lease) []leadership.Lease {
 	who, _ := identity.From(ctx)
 	policy := g.policy()
-	kept := page.Leases[:0:0]
-	for _, l := range page.Leases {
-		if policy.allows(who, List, func(one grant) bool { return one.over(l.Election) }) {
-			kept = append(kept, l)
-		}
-	}
-	page.Leases = kept
-	return page, err
+	return slices.DeleteFunc(slices.Clone(leases), func(l leadership.Lease) bool {
+		return !policy.allows(who, List, func(one grant) bool { return one.over(l.Election) })
+	})
 }
 
 // Events implements httpapi.Service.

@@ -71,6 +71,39 @@ func TestAListLeavesOutWhatTheCallerMayNotRead(t *testing.T) {
 	}
 }
 
+func TestAListGoesOnAfterNoNameThatTheCallerMayNotRead(t *testing.T) {
+	t.Parallel()
+	h, policy := guarded(t, policyText)
+	guard := rights.NewGuard(h.service, func() *rights.Policy { return policy }, func(context.Context, rights.Record) {})
+	for _, e := range []leadership.Election{"a", "b", "own-1", "own-2", "own-3", "x", "y"} {
+		if _, err := h.service.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, limit := range []int{0, 1, 2, 3, 5} {
+		var got []string
+		r := leadership.ListRequest{Limit: limit}
+		for range 10 {
+			page, err := guard.List(by(t, "observer"), r)
+			if err != nil || limit > 0 && len(page.Leases) > limit {
+				t.Fatalf("limit %d: %d leases, %v", limit, len(page.Leases), err)
+			}
+			for _, l := range page.Leases {
+				got = append(got, string(l.Election))
+			}
+			if r.After = page.Next; r.After == "" {
+				break
+			}
+			if !strings.HasPrefix(string(r.After), "own") {
+				t.Errorf("limit %d: the page goes on after %q", limit, r.After)
+			}
+		}
+		if want := "own-1 own-2 own-3"; strings.Join(got, " ") != want {
+			t.Errorf("limit %d: %q, want %q", limit, got, want)
+		}
+	}
+}
+
 func TestABatchIsMadeAsFarAsTheCallerMay(t *testing.T) {
 	t.Parallel()
 	h, policy := guarded(t, policyText)

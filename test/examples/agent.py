@@ -159,7 +159,11 @@ class _Agent:
     """One incarnation of a candidate. Its key is in no log, no environment and on no command line."""
 
     def __init__(self, server: str, election: str, candidate: str) -> None:
-        url = urllib.parse.urlsplit(server)
+        try:
+            url = urllib.parse.urlsplit(server)
+            url.port  # which only now is looked at
+        except ValueError:
+            url = urllib.parse.SplitResult("", "", "", "", "")
         if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or re.search(r"[\s\x00-\x1f@]", server):
             raise Refused(f"{server!r} is no server; set REGENT_SERVER to an address such as http://127.0.0.1:8080")
         if not re.fullmatch(r"[a-z0-9]([a-z0-9._-]{0,126}[a-z0-9])?", election):
@@ -260,7 +264,10 @@ def _members(text: bytes) -> Reply:
 def run(lease: Lease, command: list[str], stopped: Question) -> int:
     """Runs the command in a session of its own until it ends, the lease is about to end, or `stopped`. All of it is gone when this returns."""
     names = {"REGENT_ELECTION": lease.election, "REGENT_FENCING_TOKEN": str(lease.token), "REGENT_CANDIDATE_ID": lease.candidate}
-    child = subprocess.Popen(command, env={"REGENT_SERVER": DEFAULT_SERVER, **os.environ, **names}, start_new_session=True)
+    try:
+        child = subprocess.Popen(command, env={"REGENT_SERVER": DEFAULT_SERVER, **os.environ, **names}, start_new_session=True)
+    except OSError as error:
+        raise Refused(f"{command[0]!r} cannot be run: {error.strerror}; name another after --") from None
     try:
         log(f"leads {lease.election} as {lease.candidate} with fencing token {lease.token}")
         while child.poll() is None and lease.remaining() > GRACE * lease.length and not stopped():

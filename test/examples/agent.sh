@@ -19,7 +19,7 @@ declare +x key=""
 declare -A reply=()
 now=0 sent=0 signal=0 work="" token="" status="" deadline=0 grace=0 patience=0 renew_at=0 why=""
 
-say() { echo "agent.sh: $*" >&2; }
+say() { (echo "agent.sh: $*" >&2 &); } # who reads it may have stopped, and a leader waits for nobody
 fail() { say "$*" && exit 2; }
 now() { local uptime && read -r uptime _ </proc/uptime && now=$((10#${uptime/./} * 10)); }
 nap() { IFS= read -rt "$1" -u "$never"; } # seconds, without a process
@@ -33,7 +33,7 @@ settle() { # ARGUMENT...: reads the command line and the environment
   election=$1 server=${REGENT_SERVER:-http://127.0.0.1:8080}
   [[ $election =~ ^[a-z0-9]([a-z0-9._-]{0,126}[a-z0-9])?$ ]] ||
     fail "'$election' is no election; a name is 1 to 128 of a-z 0-9 . _ - and begins and ends with a letter or a digit"
-  [[ $server =~ ^https?://[A-Za-z0-9.:_-]+(/[A-Za-z0-9._~/-]*)?$ || $server =~ ^https?://\[[0-9A-Fa-f:]+\](:[0-9]+)?/?$ ]] ||
+  [[ $server =~ ^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$ || $server =~ ^https?://\[[0-9A-Fa-f:]+\](:[0-9]+)?/?$ ]] ||
     fail "'$server' is no server; set REGENT_SERVER to an address such as http://127.0.0.1:8080"
   candidate=${host//[^A-Za-z0-9._@:-]/-}
   candidate=${REGENT_CANDIDATE:-${candidate:0:100}-$(random 9)}

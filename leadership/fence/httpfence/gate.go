@@ -137,15 +137,23 @@ func (g *Gate) enter(ctx context.Context, resource string, mark fence.Mark) (ent
 		if ctx, leave, err = g.turns.enter(ctx, resource, mark); err != nil {
 			return nil, nil, err
 		}
+	}
+	stays := false
+	defer func() {
+		if !stays { // also if somebody else's code panics
+			leave()
+		}
+	}()
+	if g.config.Serial {
 		err = g.check(ctx, mark) // the wait may have been long
 	}
 	if err == nil && g.config.Marks != nil {
 		err = g.config.Marks.Raise(ctx, resource, mark)
 	}
 	if err != nil {
-		leave()
 		return nil, nil, err
 	}
+	stays = true
 	return ctx, leave, nil
 }
 

@@ -138,10 +138,10 @@ func (g *Gate) enter(ctx context.Context, resource string, mark fence.Mark) (ent
 			return nil, nil, err
 		}
 	}
-	stays := false
+	turn, stays := leave, false
 	defer func() {
 		if !stays { // also if somebody else's code panics
-			leave()
+			turn()
 		}
 	}()
 	if g.config.Serial {

@@ -10,8 +10,11 @@ import (
 //
 // Calls that wait, and streams, set deadlines of their own.
 func Server(h http.Handler) *http.Server {
+	open := newConnections(mostConnections())
 	return &http.Server{
-		Handler: h,
+		Handler:     open.serve(h),
+		ConnState:   open.changed,
+		ConnContext: open.know,
 		// A caller that drips its headers holds a connection and nothing else; an honest one sends them at once.
 		ReadHeaderTimeout: 5 * time.Second,
 		// The largest body is 256 KiB, so that this asks for no more than a slow telephone line.

@@ -38,6 +38,9 @@ var arrows = []arrow{
 	{"regent/leadership/queue", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/notify"}, "the queue listens to the hub, and asks through a function"},
 	{"regent/leadership/relay", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/failpoint"}, "the relay knows a topic by its interface"},
 	{"regent/leadership/instance", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/cache", "regent/leadership/expiry", "regent/leadership/notify", "regent/leadership/queue", "regent/leadership/relay"}, "an instance puts the parts together, on any store and any bus"},
+	{"regent/leadership/telemetry", []string{"regent/leadership", "regent/leadership/relay", "regent/httpapi", "regent/httpapi/wire", "github.com/go-chi/chi/v5", "go.opentelemetry.io/..."}, "what measures stands around the parts, and no part knows of it"},
+	{"regent/leadership/telemetry/export", []string{"go.opentelemetry.io/...", "github.com/prometheus/client_golang/...", "github.com/go-logr/logr", "golang.org/x/oauth2/google", "google.golang.org/grpc/..."}, "what carries telemetry away knows nothing of Regent"},
+	{"regent/leadership/telemetry/telemetrytest", []string{"regent/leadership/...", "regent/httpapi", "regent/store/memory", "go.opentelemetry.io/..."}, "an instance that is measured, for tests"},
 	{"regent/httpapi/identity", []string{"regent/leadership", "regent/httpapi/wire"}, "who calls is found out before anything of the API is known"},
 	{"regent/httpapi/identity/issuertest", nil, "an identity provider knows nothing of Regent"},
 	{"regent/httpapi/limit", []string{"regent/httpapi/...", "regent/leadership", "regent/leadership/notify", "golang.org/x/time/..."}, "limits stand before a service, and know no policy"},
@@ -72,6 +75,8 @@ var onlyTests = map[string]string{
 
 	"regent/leadership/client/clienttest": "",
 	"regent/httpapi/identity/issuertest":  "",
+
+	"regent/leadership/telemetry/telemetrytest": "",
 }
 
 type pkg struct {

@@ -15,6 +15,7 @@ import (
 	"regent/httpapi/rights"
 	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/telemetry"
 )
 
 // The ways in which serve learns who calls.
@@ -80,18 +81,18 @@ type access struct {
 	who    identity.Authenticator
 	keys   func(context.Context) error // keeps what who needs; nil for nothing
 	policy *rights.File
-	log    *slog.Logger
+	*measures
 }
 
-func openAccess(s accessSettings, env map[string]string, log *slog.Logger) (*access, error) {
-	a := &access{log: log}
+func openAccess(s accessSettings, env map[string]string, m *measures) (*access, error) {
+	a := &access{measures: m}
 	var err error
 	switch s.auth {
 	case authPlatform:
 		a.who, err = identity.NewPlatform(identity.PlatformConfig{Service: env["K_SERVICE"], Audiences: s.audiences})
 	case authOIDC:
 		var o *identity.OIDC
-		if o, err = identity.NewOIDC(identity.OIDCConfig{Issuers: s.issuers, Audiences: s.audiences, Log: log}); err == nil {
+		if o, err = identity.NewOIDC(identity.OIDCConfig{Issuers: s.issuers, Audiences: s.audiences, Log: m.log}); err == nil {
 			a.who, a.keys = o, o.Run
 		}
 	default:
@@ -100,7 +101,7 @@ func openAccess(s accessSettings, env map[string]string, log *slog.Logger) (*acc
 	if err != nil {
 		return nil, usagef("--auth %s: %w", s.auth, err)
 	}
-	if a.policy, err = rights.OpenFile(s.policy, log); err != nil {
+	if a.policy, err = rights.OpenFile(s.policy, m.log); err != nil {
 		return nil, usagef("--policy %s: %w", s.policy, err)
 	}
 	return a, nil
@@ -125,7 +126,13 @@ func (a *access) guard(service httpapi.Service) httpapi.Service {
 	}
 	guarded := rights.NewGuard(service, a.policy.Policy, a.audit)
 	limits := func(principal string) limit.Limits { return a.policy.Policy().Limits(principal) }
-	return limit.New(limit.Config{Service: guarded, Limits: limits})
+	return limit.New(limit.Config{Service: guarded, Limits: limits, Refused: func(ctx context.Context, quota bool) {
+		why := telemetry.RateLimited
+		if quota {
+			why = telemetry.Quota
+		}
+		a.Refused(ctx, why)
+	}})
 }
 
 // wrap asks who calls before the API is called. Health and the specification are for everybody.
@@ -145,6 +152,9 @@ func (a *access) wrap(api http.Handler) http.Handler {
 
 // audit logs what has to be known later of who did what, or was kept from it.
 func (a *access) audit(ctx context.Context, r rights.Record) {
+	if r.Code == wire.PermissionDenied {
+		a.Refused(ctx, telemetry.PermissionDenied)
+	}
 	outcome := "done"
 	if r.Code != "" {
 		outcome = string(r.Code)
@@ -163,6 +173,9 @@ func (a *access) audit(ctx context.Context, r rights.Record) {
 func (a *access) refused(r *http.Request, err error) {
 	code := wire.Internal
 	errors.As(err, &code)
+	if code == wire.Unauthenticated {
+		a.Refused(r.Context(), telemetry.Unauthenticated)
+	}
 	a.log.LogAttrs(r.Context(), slog.LevelInfo, "audit",
 		slog.String("call", r.Method), slog.String("outcome", string(code)), slog.String("requestId", leadership.RequestID(r.Context())), slog.Any("reason", err))
 }

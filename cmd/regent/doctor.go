@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"regent/leadership"
 	"regent/leadership/notify/pubsub"
@@ -101,22 +100,18 @@ func (x *examination) check(ctx context.Context, name string, times int, do func
 
 func short(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
 
-// remedy is an error and what to do about it, as far as that is known.
+// remedy is an error and what to do about it, as far as that is known. Google's services name their codes in the text.
 func remedy(err error) string {
 	text := err.Error()
-	var s interface{ GRPCStatus() *status.Status }
-	if !errors.As(err, &s) {
-		return text
-	}
-	switch s.GRPCStatus().Code() {
-	case codes.PermissionDenied:
-		return text + "; give this principal the roles that terraform gives the service's"
-	case codes.Unauthenticated:
-		return text + "; there are no credentials: run where there is a service account, or gcloud auth application-default login"
-	case codes.NotFound:
-		return text + "; create it, by terraform or by hand"
-	case codes.FailedPrecondition:
-		return text + "; an index may be missing, or still be built"
+	for _, r := range []struct{ code, advice string }{
+		{"PermissionDenied", "give this principal the roles that terraform gives the service's"},
+		{"Unauthenticated", "there are no credentials: run where there is a service account, or gcloud auth application-default login"},
+		{"NotFound", "create it, by terraform or by hand"},
+		{"FailedPrecondition", "an index may be missing, or still be built"},
+	} {
+		if strings.Contains(text, "code = "+r.code) {
+			return text + "; " + r.advice
+		}
 	}
 	return text
 }

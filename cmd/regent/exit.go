@@ -137,6 +137,8 @@ func (c *cli) advice(cmd *cobra.Command, err error) string {
 		return "It may have been done. The same command finds out; an acquire only if it is given a key of your own."
 	case errors.Is(err, leadership.LeaseHeld) && cmd.Name() == "delete":
 		return "With --force it is deleted all the same."
+	case errors.Is(err, wire.Unauthenticated):
+		return "Say who calls with --id-token-file FILE, or on Google Cloud with --audience AUDIENCE."
 	case noServer(err) != nil:
 		return "Start a server with 'regent serve', or name another with --server or REGENT_SERVER."
 	}

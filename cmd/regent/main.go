@@ -20,7 +20,7 @@ type system struct {
 func main() {
 	// What run starts beside its command is this program, too.
 	said := newSpill(os.Stderr)
-	if code, played := leash.Main(os.Args, newLogTo(said, isTerminal(os.Stderr))); played {
+	if code, played := leash.Main(os.Args, newLogTo(said, isTerminal(os.Stderr), "")); played {
 		said.drain()
 		os.Exit(code)
 	}

@@ -39,7 +39,7 @@ type runner struct {
 
 func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runner, error) {
 	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), said: newSpill(c.err)}
-	r.log = newLogTo(r.said, isTerminal(c.err))
+	r.log = newLogTo(r.said, isTerminal(c.err), "")
 	var err error
 	r.server, err = client.New(client.Config{
 		Server:    c.server,

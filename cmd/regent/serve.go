@@ -51,6 +51,9 @@ Who may call:
   --auth platform                              whom Cloud Run's IAM lets in, as far as the policy allows
   --auth oidc                                  who brings a token of an issuer (RS256) for an audience, as far as the policy allows
 
+Metrics and traces go to a collector by the variables of OpenTelemetry, such as
+OTEL_EXPORTER_OTLP_ENDPOINT=https://telemetry.googleapis.com; and metrics to Prometheus by --metrics-listen.
+
 PORT, as Cloud Run sets it, means 0.0.0.0:PORT unless an address is given. With a variable such as SPANNER_EMULATOR_HOST set,
 serve needs --dev to start; with --dev it serves this machine only.`,
 		Args: noArguments,
@@ -78,6 +81,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "whom tokens must be for, such as the URL of this service")
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "whose tokens are taken (default "+defaultIssuer+")")
 	cmd.Flags().Var(&value[string]{&s.access.policy, "", "FILE", parseText}, "policy", "a YAML file that says who may do what; it is read anew when it changes")
+	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to show metrics to Prometheus, at /metrics (default: nowhere)")
 	c.complete(cmd, "auth", authNone, authPlatform, authOIDC)
 	cmd.Flags().BoolVar(&s.dev, "dev", false, "allow emulators, and serve this machine only")
 	c.from(cmd, "listen", "REGENT_LISTEN")
@@ -90,16 +94,22 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "auth-audience", "REGENT_AUTH_AUDIENCE")
 	c.from(cmd, "auth-issuer", "REGENT_AUTH_ISSUER")
 	c.from(cmd, "policy", "REGENT_POLICY")
+	c.from(cmd, "metrics-listen", "REGENT_METRICS_LISTEN")
 }
 
 // serve runs the service until ctx ends, a signal comes, or the store has failed for good.
 func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log := newLog(c.err)
+	name := instanceName(c.env)
+	m, err := c.openMeasures(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	defer m.close()
 	unhook := context.AfterFunc(ctx, func() {
 		stop() // from now on a signal ends the process
-		log.Info("stopping")
+		m.log.Info("stopping")
 	})
 	defer unhook()
 	listener, err := net.Listen("tcp", s.listen) // before the store, which may be created
@@ -111,7 +121,7 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.serveStore(ctx, log, listener, s, leases), leases.Close())
+	return errors.Join(c.serveStore(ctx, m, name, listener, s, m.Store(leases)), leases.Close())
 }
 
 func (c *cli) openStore(ctx context.Context, s serviceSettings) (leadership.Store, error) {
@@ -139,12 +149,12 @@ func (c *cli) makeStateFolder(path string) error {
 }
 
 // serveStore serves until ctx ends, or the store or the server has failed.
-func (c *cli) serveStore(ctx context.Context, log *slog.Logger, listener net.Listener, s serviceSettings, leases leadership.Store) error {
-	who, err := openAccess(s.access, c.env, log)
+func (c *cli) serveStore(ctx context.Context, m *measures, name string, listener net.Listener, s serviceSettings, leases leadership.Store) error {
+	who, err := openAccess(s.access, c.env, m)
 	if err != nil {
 		return err
 	}
-	inst, closeBus, err := c.newInstance(ctx, log, s, leases)
+	inst, closeBus, err := c.newInstance(ctx, m, name, s, leases)
 	if err != nil {
 		return err
 	}
@@ -153,14 +163,15 @@ func (c *cli) serveStore(ctx context.Context, log *slog.Logger, listener net.Lis
 	var running sync.WaitGroup
 	running.Go(func() { inst.Run(background) })
 	running.Go(func() { who.run(background) })
+	running.Go(func() { m.run(background) })
 	defer running.Wait()
 	defer cancel()
 	ready := &readiness{store: leases, instance: inst}
-	api := httpapi.New(httpapi.Config{Service: who.guard(inst), Log: log, Ready: ready.check, StreamLimit: s.streamLimit})
-	server, hurry := newServer(who.wrap(api), log)
+	api := httpapi.New(httpapi.Config{Service: who.guard(m.Service(inst)), Log: m.log, Ready: ready.check, StreamLimit: s.streamLimit})
+	server, hurry := newServer(m.HTTP(api, who.wrap(api)), m.log)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
-	c.greet(log, listener.Addr(), s)
+	c.greet(m.log, listener.Addr(), s)
 	var failure error
 	select {
 	case err := <-done:
@@ -184,18 +195,20 @@ func (c *cli) serveStore(ctx context.Context, log *slog.Logger, listener net.Lis
 }
 
 // newInstance makes what serves, with a name that no other instance has. What it hears by is to be closed after it has run.
-func (c *cli) newInstance(ctx context.Context, log *slog.Logger, s serviceSettings, leases leadership.Store) (i *instance.Instance, closeBus func() error, err error) {
-	config := instance.Config{Store: leases, Name: instanceName(c.env), Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: log}
+func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases leadership.Store) (i *instance.Instance, closeBus func() error, err error) {
+	config := instance.Config{Store: leases, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: m.log}
 	closeBus = func() error { return nil }
 	if s.events != noEvents {
-		bus, err := pubsub.Open(ctx, pubsub.Config{Topic: s.events, Instance: config.Name, Log: log})
+		bus, err := pubsub.Open(ctx, pubsub.Config{Topic: s.events, Instance: config.Name, Log: m.log})
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w; check --events and the credentials, or give --events %s", err, noEvents)
 		}
-		config.Bus, closeBus = bus, bus.Close
+		config.Bus, closeBus = m.Bus(bus), bus.Close
 	}
-	i, err = instance.New(config)
-	return i, closeBus, err
+	if i, err = instance.New(config); err != nil {
+		return nil, closeBus, err
+	}
+	return i, closeBus, m.Cache(i.CacheReads)
 }
 
 // instanceName is the revision of the service as Cloud Run tells it, where every machine is called localhost, or else the machine's name,

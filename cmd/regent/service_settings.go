@@ -21,6 +21,8 @@ type serviceSettings struct {
 	dev    bool
 	access accessSettings
 
+	metricsListen string // HOST:PORT, "" for nowhere
+
 	history     time.Duration // see store.Config
 	cacheExpiry time.Duration // see instance.Config
 	streamLimit time.Duration // see httpapi.Config
@@ -42,6 +44,9 @@ func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error)
 	}
 	if s.access, err = s.access.resolve(env, s.exposed()); err != nil {
 		return s, err
+	}
+	if _, port, err := net.SplitHostPort(s.metricsListen); s.metricsListen != "" && (err != nil || port == "") {
+		return s, usagef("--metrics-listen %q is not HOST:PORT; write it as 127.0.0.1:9090, or leave it out", s.metricsListen)
 	}
 	if s, err = s.withEvents(); err != nil {
 		return s, err

@@ -12,10 +12,14 @@ import (
 	"testing"
 	"time"
 
+	metric "go.opentelemetry.io/otel/metric/noop"
+	trace "go.opentelemetry.io/otel/trace/noop"
 	"regent/httpapi"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/telemetry"
 	"regent/store/memory"
 )
 
@@ -103,11 +107,22 @@ func (failed) List(context.Context, string, leadership.Election, int) (leadershi
 func TestAStoreThatHasFailedForGoodEndsTheService(t *testing.T) {
 	t.Parallel()
 	c := newCLI(system{out: io.Discard, err: io.Discard})
-	err := c.serveStore(t.Context(), slog.New(slog.DiscardHandler), listen(t), serviceSettings{store: "fake:", events: noEvents}, failed{memory.New(memory.Config{})})
+	m := &measures{Metrics: newTestMetrics(t), log: slog.New(slog.DiscardHandler)}
+	err := c.serveStore(t.Context(), m, "test", listen(t), serviceSettings{store: "fake:", events: noEvents}, failed{memory.New(memory.Config{})})
 	if code := exitCode(err); code != exitUnreachable {
 		t.Errorf("exit code %d, want %d", code, exitUnreachable)
 	}
 	if got, want := c.sentence(err), "the store has failed and has to be opened again: disk: STORE_UNAVAILABLE: it is gone"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+// newTestMetrics measures for nobody.
+func newTestMetrics(t *testing.T) *telemetry.Metrics {
+	t.Helper()
+	m, err := telemetry.New(metric.NewMeterProvider(), trace.NewTracerProvider())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

@@ -59,6 +59,13 @@ type Cache struct {
 	kept    atomic.Int64 // entries in all shards
 	sweepAt atomic.Int64 // Now from when on the next sweep may be
 	reads   sync.WaitGroup
+
+	hits, misses, shared atomic.Int64
+}
+
+// Reads counts the reads that were no strong ones: answered from memory, by asking the store, and by waiting with another that asked.
+func (c *Cache) Reads() (hits, misses, shared int64) {
+	return c.hits.Load(), c.misses.Load(), c.shared.Load()
 }
 
 // New returns an empty cache. An error says what is wrong with the Config.
@@ -97,6 +104,7 @@ func (c *Cache) Wait() { c.reads.Wait() }
 func (c *Cache) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	if !r.Strong {
 		if reading, ok := c.reading(c.shard(r.Election).entry(r.Election), r.Known); ok {
+			c.hits.Add(1)
 			return reading, nil
 		}
 	}
@@ -114,11 +122,23 @@ func (c *Cache) miss(ctx context.Context, r leadership.ReadRequest) (leadership.
 	}
 	for again := false; ; again = true {
 		u, own := c.join(ctx, r)
+		if !again {
+			c.count(own)
+		}
 		reading, err := c.wait(ctx, u)
 		// A read that others began before this call may have missed what its reader has seen. The next one has not.
 		if own || again || !behind(r.Known, reading, err) {
 			return reading, err
 		}
+	}
+}
+
+// count counts a read that was not answered from memory.
+func (c *Cache) count(own bool) {
+	if own {
+		c.misses.Add(1)
+	} else {
+		c.shared.Add(1)
 	}
 }
 

@@ -43,6 +43,9 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// CacheReads counts the reads that were no strong ones; see cache.Cache.
+func (i *Instance) CacheReads() (hits, misses, shared int64) { return i.cache.Reads() }
+
 // Instance serves. It has the methods of leadership.Service, and more; all may be called at the same time. Without Run it decides and
 // reads, and nothing happens by itself.
 type Instance struct {

@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"testing"
+)
+
+// conn is one that says whether it was closed.
+type conn struct {
+	net.Conn
+	name   string
+	closed bool
+}
+
+func (c *conn) Close() error {
+	c.closed = true
+	return nil
+}
+
+func TestTheConnectionThatHasSaidNothingForLongestMakesRoom(t *testing.T) {
+	t.Parallel()
+	s := newConnections(3)
+	open := func(name string) *conn {
+		c := &conn{name: name}
+		s.changed(c, http.StateNew)
+		return c
+	}
+	first, second, third := open("first"), open("second"), open("third")
+	s.begin(first) // a call is under way
+	fourth := open("fourth")
+	if first.closed || !second.closed || third.closed || fourth.closed {
+		t.Errorf("closed: %v %v %v %v; want the second, which waits for longest", first.closed, second.closed, third.closed, fourth.closed)
+	}
+	s.changed(second, http.StateClosed)
+	s.end(first) // it waits again, after the others
+	s.begin(third)
+	fifth := open("fifth")
+	if !fourth.closed || first.closed || third.closed || fifth.closed {
+		t.Errorf("closed: first %v, third %v, fourth %v, fifth %v; want the fourth", first.closed, third.closed, fourth.closed, fifth.closed)
+	}
+	s.changed(fourth, http.StateClosed)
+	s.begin(first)
+	s.begin(fifth)
+	if sixth := open("sixth"); !sixth.closed || first.closed || third.closed || fifth.closed {
+		t.Error("a call under way made room for a newcomer")
+	}
+	s.changed(first, http.StateClosed)
+	if seventh := open("seventh"); seventh.closed {
+		t.Error("there was room for one more")
+	}
+	if len(s.places) != 3 || s.waiting.Len() != 1 {
+		t.Errorf("%d connections are remembered, %d of them as waiting", len(s.places), s.waiting.Len())
+	}
+}

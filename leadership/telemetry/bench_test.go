@@ -1,0 +1,34 @@
+package telemetry_test
+
+import (
+	"fmt"
+	"testing"
+
+	"regent/leadership"
+	"regent/store/memory"
+)
+
+// BenchmarkRenew says what measuring costs a renewal.
+func BenchmarkRenew(b *testing.B) {
+	for name, wrap := range map[string]func(leadership.Store) leadership.Store{
+		"plain":    func(s leadership.Store) leadership.Store { return s },
+		"measured": func(s leadership.Store) leadership.Store { return newMetrics(b).Store(s) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := leadership.New(wrap(memory.New(memory.Config{})))
+			var leases []leadership.LeaseRequest
+			for n := range 1000 {
+				r := leadership.LeaseRequest{Election: leadership.Election(fmt.Sprint("e-", n)), CandidateID: "ann", Key: leadership.NewKey(), Token: 1}
+				if _, err := s.Acquire(b.Context(), leadership.AcquireRequest{Election: r.Election, CandidateID: "ann", Key: &r.Key, LeaseDuration: leadership.MaxLeaseDuration}); err != nil {
+					b.Fatal(err)
+				}
+				leases = append(leases, r)
+			}
+			for n := 0; b.Loop(); n++ {
+				if _, err := s.Renew(b.Context(), leases[n%len(leases)]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/relay"
+)
+
+// committed counts what a transaction of this instance has written, and learns it.
+func (m *Metrics) committed(ctx context.Context, tx transaction, after leadership.Snapshot) {
+	events := make([]leadership.Event, len(tx.change.Events))
+	for i, e := range tx.change.Events {
+		e.At = after.Now // that of the rule is not set
+		events[i] = e
+	}
+	if after.Record.Election != relay.Election {
+		m.count(ctx, tx, events)
+	}
+	m.elections.learn(tx.before)
+	m.elections.hear(events...)
+	m.elections.learn(after)
+}
+
+func (m *Metrics) count(ctx context.Context, tx transaction, events []leadership.Event) {
+	before := tx.before.Record
+	for _, e := range events {
+		m.changes.Add(ctx, 1, with("type", e.Type))
+		switch {
+		case e.PreviousLeaderID != "":
+			m.terms.Record(ctx, max(tx.ended().Sub(before.AcquiredAt), 0).Seconds(), with("end", e.Type))
+		case e.Type == leadership.EventAcquired && !tx.ended().IsZero():
+			m.transitioned(ctx, tx, e.At)
+		}
+	}
+}
+
+// ended is when the last term ended; zero if there was none.
+func (tx transaction) ended() time.Time {
+	switch before := tx.before.Record; {
+	case !tx.change.Record.EndedAt.IsZero():
+		return tx.change.Record.EndedAt
+	case before.LeaderID != "":
+		return before.LeaseEnd()
+	default:
+		return before.EndedAt
+	}
+}
+
+// fresh is for how long after the end of a term the next one counts as its successor though nobody stood in line for it.
+const fresh = 10 * time.Minute
+
+// transitioned times a grant that follows on another term.
+func (m *Metrics) transitioned(ctx context.Context, tx transaction, granted time.Time) {
+	took := max(granted.Sub(tx.ended()), 0)
+	how, waited := m.elections.last(tx.before.Record.Election)
+	if took > fresh {
+		if waited == 0 {
+			return
+		}
+		took = min(took, waited)
+	}
+	m.transition.Record(ctx, took.Seconds(), with("after", cmp.Or(tx.expired(), how, likely(tx.before.Record))))
+}
+
+// expired is how the last term ended if it was the transaction that found it over; else "".
+func (tx transaction) expired() leadership.EventType {
+	if tx.before.Record.LeaderID != "" {
+		return leadership.EventExpired
+	}
+	return ""
+}
+
+// likely is how the last term ended, as far as the record shows it: only a release locks nothing.
+func likely(r leadership.Record) leadership.EventType {
+	if r.LockFor > 0 {
+		return leadership.EventExpired
+	}
+	return leadership.EventReleased
+}

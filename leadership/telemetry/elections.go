@@ -1,0 +1,183 @@
+package telemetry
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/relay"
+)
+
+// maxElections is how many elections are remembered. Strangers name them: of those beyond it the one is forgotten that nothing was heard of for
+// the longest.
+const maxElections = 100_000
+
+// elections is what this instance knows of the elections. All instants are the store's.
+type elections struct {
+	size int
+
+	mu           sync.Mutex // guards all below, and the standings
+	clock        clock
+	known        map[leadership.Election]*list.Element
+	order        list.List              // of *standing, the latest news first
+	eyed         map[*standing]struct{} // those that count for more than their state
+	held, vacant int
+}
+
+func newElections(size int) *elections {
+	return &elections{size: size, clock: newClock(), known: make(map[leadership.Election]*list.Element), eyed: make(map[*standing]struct{})}
+}
+
+// learn takes over what the store has said.
+func (es *elections) learn(snaps ...leadership.Snapshot) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	for _, snap := range snaps {
+		es.clock.set(snap.Now)
+		if s := es.standing(snap.Record.Election, snap.Record.Revision); s != nil {
+			es.change(s, func() { s.learn(snap) })
+		}
+	}
+}
+
+// hear takes over an event that somebody has committed. Events that are no news are dropped.
+func (es *elections) hear(events ...leadership.Event) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	for _, e := range events {
+		if s := es.standing(e.Election, e.Revision); s != nil {
+			es.change(s, func() { s.hear(e) })
+		}
+	}
+}
+
+// wait notes that a candidate stands in line, until it calls what is returned.
+func (es *elections) wait(e leadership.Election) (leave func()) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	s := es.standing(e, 1)
+	if s == nil {
+		return func() {}
+	}
+	es.change(s, func() { s.join(es.clock.now()) })
+	return func() {
+		es.mu.Lock()
+		defer es.mu.Unlock()
+		s.waiting--
+		s.left = es.clock.now()
+	}
+}
+
+// last is how the last term of an election ended, "" if that was not heard of, and for how long somebody has waited for it.
+func (es *elections) last(e leadership.Election) (ended leadership.EventType, waited time.Duration) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	at, ok := es.known[e]
+	if !ok {
+		return "", 0
+	}
+	s, now := at.Value.(*standing), es.clock.now()
+	if s.wanted(now) {
+		waited = now.Sub(s.since)
+	}
+	return s.ended, waited
+}
+
+// now is the store's time, as far as it is known.
+func (es *elections) now() time.Time {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	return es.clock.now()
+}
+
+// counts is what all elections come to.
+type counts struct {
+	held, vacant, flapping int
+	leaderless             time.Duration       // the longest
+	longest                leadership.Election // whose
+}
+
+func (es *elections) count() counts {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	c, now := counts{held: es.held, vacant: es.vacant}, es.clock.now()
+	for s := range es.eyed {
+		since, leaderless := s.leaderless(now)
+		switch {
+		case leaderless:
+			if d := now.Sub(since); d > c.leaderless || d == c.leaderless && s.election < c.longest {
+				c.leaderless, c.longest = d, s.election
+			}
+		case !s.notable(now):
+			delete(es.eyed, s)
+		}
+		if s.flaps(now) {
+			c.flapping++
+		}
+	}
+	return c
+}
+
+// standing is what is known of an election that has come to the revision; nil if there is nothing to know. The mutex is held.
+func (es *elections) standing(e leadership.Election, r leadership.Revision) *standing {
+	if r == 0 || e == relay.Election { // which is Regent's own, and led only while there is something to relay
+		return nil
+	}
+	at, ok := es.known[e]
+	if ok {
+		es.order.MoveToFront(at)
+		return at.Value.(*standing)
+	}
+	s := &standing{election: e}
+	es.known[e] = es.order.PushFront(s)
+	if es.order.Len() > es.size {
+		es.forget(es.order.Back())
+	}
+	return s
+}
+
+func (es *elections) forget(at *list.Element) {
+	s := es.order.Remove(at).(*standing)
+	delete(es.known, s.election)
+	delete(es.eyed, s)
+	es.add(s, -1)
+}
+
+// change changes a standing, and sees to it that it is counted as what it is.
+func (es *elections) change(s *standing, do func()) {
+	es.add(s, -1)
+	do()
+	es.add(s, +1)
+	if s.notable(es.clock.now()) {
+		es.eyed[s] = struct{}{}
+	}
+}
+
+func (es *elections) add(s *standing, n int) {
+	switch s.state {
+	case held:
+		es.held += n
+	case vacant:
+		es.vacant += n
+	}
+}
+
+// clock tells the store's time without asking: what it last said, and what has passed since on a clock that nobody can set.
+type clock struct {
+	start time.Time // of this process's
+	store time.Time // then
+}
+
+func newClock() clock {
+	now := time.Now()
+	return clock{now, now}
+}
+
+func (c *clock) set(now time.Time) {
+	if !now.IsZero() {
+		c.store = now.Add(-time.Since(c.start))
+	}
+}
+
+func (c *clock) now() time.Time { return c.store.Add(time.Since(c.start)) }

@@ -1,0 +1,67 @@
+package export
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"golang.org/x/oauth2/google"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/oauth"
+)
+
+// scope is what the credentials are for.
+const scope = "https://www.googleapis.com/auth/cloud-platform"
+
+// google says whether anything goes to Google's collector.
+func (s settings) google() bool {
+	return s.traces.on && s.traces.google || s.metrics.on && s.metrics.google
+}
+
+// dialing is what Google's collector wants of a connection, and the project that the credentials belong to; nothing for any other.
+func (s settings) dialing(ctx context.Context) (dial []grpc.DialOption, project string, err error) {
+	if !s.google() {
+		return nil, "", nil
+	}
+	c, err := credentials(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return []grpc.DialOption{grpc.WithPerRPCCredentials(oauth.TokenSource{TokenSource: c.TokenSource})}, c.ProjectID, nil
+}
+
+// credentials are Application Default Credentials, that renew themselves for longer than ctx lasts.
+func credentials(ctx context.Context) (*google.Credentials, error) {
+	c, err := google.FindDefaultCredentials(context.WithoutCancel(ctx), scope)
+	if err != nil {
+		return nil, fmt.Errorf("%s wants credentials: %w", googleHost, err)
+	}
+	return c, nil
+}
+
+// dialTo keeps the credentials from any other collector.
+func (s signal) dialTo(dial []grpc.DialOption) []grpc.DialOption {
+	if s.google {
+		return dial
+	}
+	return nil
+}
+
+func spanExporter(ctx context.Context, s signal, dial []grpc.DialOption) (sdktrace.SpanExporter, error) {
+	if s.protocol == overHTTP {
+		return otlptracehttp.New(ctx)
+	}
+	return otlptracegrpc.New(ctx, otlptracegrpc.WithDialOption(s.dialTo(dial)...))
+}
+
+func metricExporter(ctx context.Context, s signal, dial []grpc.DialOption) (sdkmetric.Exporter, error) {
+	if s.protocol == overHTTP {
+		return otlpmetrichttp.New(ctx)
+	}
+	return otlpmetricgrpc.New(ctx, otlpmetricgrpc.WithDialOption(s.dialTo(dial)...))
+}

@@ -1,0 +1,213 @@
+package telemetry_test
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"regent/httpapi"
+	"regent/leadership/instance"
+	"regent/leadership/telemetry"
+	"regent/store/memory"
+)
+
+// edge is a server that is measured.
+type edge struct {
+	*testing.T
+	url     string
+	reader  *sdkmetric.ManualReader
+	spans   *tracetest.SpanRecorder
+	service httpapi.Service
+}
+
+// newEdge starts one that gives an answer so much time; 0 for as much as it has otherwise.
+func newEdge(t *testing.T, answer time.Duration) *edge {
+	t.Helper()
+	e := &edge{T: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
+	m, err := telemetry.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(e.reader)), sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(e.spans)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := instance.New(instance.Config{Store: m.Store(memory.New(memory.Config{})), Name: "a", Alone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.service = m.Service(i)
+	api := httpapi.New(httpapi.Config{Service: e.service})
+	server := httptest.NewUnstartedServer(m.HTTP(api, api))
+	server.Config = httpapi.Server(m.HTTP(api, api))
+	server.Config.WriteTimeout = cmp.Or(answer, server.Config.WriteTimeout)
+	server.Start()
+	t.Cleanup(server.Close)
+	e.url = server.URL
+	return e
+}
+
+func (e *edge) do(method, path, body string, header ...string) *http.Response {
+	e.Helper()
+	r, err := http.NewRequestWithContext(e.Context(), method, e.url+path, strings.NewReader(body))
+	if err != nil {
+		e.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+// series are those of the duration of requests.
+func (e *edge) series() (all []string) {
+	e.Helper()
+	for _, m := range e.collect() {
+		if d, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == "http.server.request.duration" {
+			for _, p := range d.DataPoints {
+				route, _ := p.Attributes.Value("http.route")
+				method, _ := p.Attributes.Value("http.request.method")
+				status, _ := p.Attributes.Value("http.response.status_code")
+				all = append(all, fmt.Sprint(method.AsString(), " ", route.AsString(), " ", status.AsInt64()))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (e *edge) collect() []metricdata.Metrics {
+	e.Helper()
+	var got metricdata.ResourceMetrics
+	if err := e.reader.Collect(context.WithoutCancel(e.Context()), &got); err != nil {
+		e.Fatal(err)
+	}
+	var all []metricdata.Metrics
+	for _, s := range got.ScopeMetrics {
+		all = append(all, s.Metrics...)
+	}
+	return all
+}
+
+const acquireAnn = `{"candidateId":"ann"}`
+
+func TestRequestsAreTimedUnderTheRoutesOfTheAPI(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 0)
+	for n := range 50 {
+		host := fmt.Sprintf("h%d.example:%d", n, 1000+n)
+		e.do("POST", fmt.Sprintf("/v1/elections/e-%d:acquire", n), acquireAnn, "Host", host)
+		e.do("GET", fmt.Sprintf("/v1/elections/e-%d", n), "", "Host", host)
+		e.do("HEAD", fmt.Sprintf("/v1/elections/e-%d", n), "", "Host", host)
+		e.do("GET", fmt.Sprintf("/no/such/path/%d", n), "", "Host", host)
+		e.do("GET", fmt.Sprintf("/v1/elections/e-%d:dance", n), "", "Host", host)
+		e.do(fmt.Sprintf("DANCE%d", n), "/v1/elections", "", "Host", host)
+	}
+	e.do("GET", "/health/live", "")
+	want := []string{
+		"GET  404", "GET /v1/elections/{election} 200", "HEAD /v1/elections/{election} 200", "POST /v1/elections/{election}:acquire 200", "_OTHER  405",
+	}
+	if got := e.series(); !slices.Equal(got, want) {
+		t.Errorf("series\n%q\nwant\n%q", got, want)
+	}
+	for _, m := range e.collect() {
+		if d, ok := m.Data.(metricdata.Histogram[float64]); ok {
+			for _, p := range d.DataPoints {
+				noNames(t, m.Name, p.Attributes)
+			}
+		}
+	}
+}
+
+func noNames(t *testing.T, name string, labels attribute.Set) {
+	t.Helper()
+	if text := labels.Encoded(attribute.DefaultEncoder()); strings.Contains(text, "e-") || strings.Contains(text, "example") || strings.Contains(text, "DANCE") {
+		t.Errorf("%s has %s", name, text)
+	}
+}
+
+func TestARequestGoesOnInItsCallersTraceDownToTheStore(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 0)
+	const traceID = "0af7651916cd43dd8448eb211c80319c"
+	e.do("POST", "/v1/elections/jobs:acquire", acquireAnn, "traceparent", "00-"+traceID+"-b7ad6b7169203331-01")
+	names := make(map[string]bool)
+	for _, s := range e.spans.Ended() {
+		names[s.Name()] = true
+		if got := s.SpanContext().TraceID().String(); got != traceID {
+			t.Errorf("span %q is of trace %s", s.Name(), got)
+		}
+	}
+	if !names["POST /v1/elections/{election}:acquire"] || !names["store update"] || len(names) != 2 {
+		t.Errorf("spans %v", names)
+	}
+}
+
+func TestAStreamIsCountedWhileItIsOpenAndNeitherTimedNorTraced(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 0)
+	e.do("POST", "/v1/elections/jobs:acquire", acquireAnn)
+	ctx, cancel := context.WithCancel(t.Context())
+	r, _ := http.NewRequestWithContext(ctx, "GET", e.url+"/v1/elections/jobs/events", nil)
+	r.Header.Set("Accept", "text/event-stream")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if line, err := bufio.NewReader(res.Body).ReadString('\n'); err != nil {
+		t.Fatal(line, err)
+	}
+	if n := e.watchers(); n != 1 {
+		t.Errorf("%d watchers, want 1", n)
+	}
+	cancel()
+	for e.watchers() != 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("the watcher stays")
+		}
+	}
+	if got := e.series(); len(got) != 1 {
+		t.Errorf("series %q, want that of the acquire alone", got)
+	}
+	if n := len(e.spans.Started()); n != 2 {
+		t.Errorf("%d spans, want the acquire's two", n)
+	}
+}
+
+func (e *edge) watchers() int64 {
+	for _, m := range e.collect() {
+		if m.Name == "regent.watchers" {
+			return m.Data.(metricdata.Gauge[int64]).DataPoints[0].Value
+		}
+	}
+	e.Fatal("no regent.watchers")
+	return 0
+}
+
+func TestACallThatWaitsOutlivesTheTimeForAnAnswer(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 200*time.Millisecond)
+	e.do("POST", "/v1/elections/jobs:acquire", acquireAnn)
+	if res := e.do("POST", "/v1/elections/jobs:acquire", `{"candidateId":"bob","wait":"0.5s"}`); res.StatusCode != http.StatusConflict {
+		t.Errorf("status %d, want 409 after half a second", res.StatusCode)
+	}
+}

@@ -1,0 +1,506 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"regent/leadership"
+	"regent/leadership/telemetry"
+	"regent/leadership/telemetry/telemetrytest"
+	"regent/store/memory"
+)
+
+// story plays in fake time.
+func story(t *testing.T, play func(*telemetrytest.World)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { play(telemetrytest.New(t)) })
+}
+
+// of are the values without those of the store, which count what nobody means to.
+func of(v telemetrytest.Values) map[string]float64 {
+	mine := make(map[string]float64)
+	for series, value := range v {
+		if !strings.HasPrefix(series, "regent.store.") {
+			mine[series] = value
+		}
+	}
+	return mine
+}
+
+func want(w *telemetrytest.World, got telemetrytest.Values, want map[string]float64) {
+	w.Helper()
+	if diff := cmp.Diff(want, of(got)); diff != "" {
+		w.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestALifeOfAnElectionMovesEachMetricAsItShould(t *testing.T) {
+	story(t, func(w *telemetrytest.World) {
+		before := w.Read()
+		step := func(what string, does func(), moves map[string]float64) {
+			w.Helper()
+			does()
+			synctest.Wait()
+			after := w.Read()
+			if diff := cmp.Diff(moves, of(after.Since(before))); diff != "" {
+				w.Errorf("%s: -want +got:\n%s", what, diff)
+			}
+			before = after
+		}
+		var ann, bob leadership.LeaseRequest
+		step("the first leader", func() { ann = w.Lead("jobs", "ann") }, map[string]float64{
+			"regent.leadership.changes{type=acquired}": 1, "regent.elections{state=held}": 1, "regent.lease.operations{op=acquire,outcome=ok}": 1,
+		})
+		step("two minutes of renewals", func() { w.Keep(ann, 2*time.Minute) }, map[string]float64{"regent.lease.operations{op=renew,outcome=ok}": 12})
+		step("a refused campaign", func() { w.Acquire("jobs", "bob", 0) }, map[string]float64{
+			"regent.lease.operations{op=acquire,outcome=lease_held}": 1, "regent.lease.contention{reason=held}": 1,
+		})
+		step("a release", func() { w.Release(ann) }, map[string]float64{
+			"regent.leadership.changes{type=released}": 1, "regent.elections{state=held}": -1, "regent.elections{state=vacant}": 1,
+			"regent.leadership.term.duration:count{end=released}": 1, "regent.leadership.term.duration:sum{end=released}": 120,
+			"regent.lease.operations{op=release,outcome=ok}": 1,
+		})
+		step("seven seconds later the next leader", func() { time.Sleep(7 * time.Second); bob = w.Lead("jobs", "bob") }, map[string]float64{
+			"regent.leadership.changes{type=acquired}": 1, "regent.elections{state=held}": 1, "regent.elections{state=vacant}": -1,
+			"regent.leadership.transition.duration:count{after=released}": 1, "regent.leadership.transition.duration:sum{after=released}": 7,
+			"regent.lease.operations{op=acquire,outcome=ok}": 1,
+		})
+		step("the end of a leader that has gone", func() { w.Settle(32 * time.Second) }, map[string]float64{
+			"regent.leadership.changes{type=expired}": 1, "regent.elections{state=held}": -1, "regent.elections{state=vacant}": 1,
+			"regent.leadership.term.duration:count{end=expired}": 1, "regent.leadership.term.duration:sum{end=expired}": 30, "regent.elections.leaderless": 2,
+		})
+		step("a minute without a leader", func() { time.Sleep(time.Minute) }, map[string]float64{"regent.elections.leaderless": 60})
+		step("somebody takes it up, and configures it", func() {
+			ann = w.Lead("jobs", "ann")
+			_, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
+				Config: leadership.Config{LeaseDuration: time.Minute}, IfRevision: leadership.AnyRevision,
+			}})
+			if err != nil {
+				w.Fatal(err)
+			}
+		}, map[string]float64{
+			"regent.leadership.changes{type=acquired}": 1, "regent.leadership.changes{type=configured}": 1, "regent.elections{state=held}": 1,
+			"regent.elections{state=vacant}": -1, "regent.elections.leaderless": -62,
+			"regent.leadership.transition.duration:count{after=expired}": 1, "regent.leadership.transition.duration:sum{after=expired}": 62,
+			"regent.lease.operations{op=acquire,outcome=ok}": 1, "regent.lease.operations{op=configure,outcome=ok}": 1,
+		})
+		step("an old leader that does not know", func() {
+			time.Sleep(6 * time.Second)
+			w.Service.Renew(w.Context(), bob)
+			w.Service.CheckToken(w.Context(), leadership.TokenCheck{Election: "jobs", Token: 1})
+			w.Service.Release(w.Context(), bob)
+		}, map[string]float64{
+			"regent.leadership.splitbrain{op=renew}": 1, "regent.leadership.splitbrain{op=check}": 1, "regent.lease.operations{op=renew,outcome=lease_lost}": 1,
+			"regent.lease.operations{op=check,outcome=token_stale}": 1, "regent.lease.operations{op=release,outcome=ok}": 1,
+		})
+		step("an operator deletes it", func() {
+			_, err := w.Service.Delete(w.Context(), leadership.DeleteRequest{Election: "jobs", DeleteCommand: leadership.DeleteCommand{Force: true, IfRevision: leadership.AnyRevision}})
+			if err != nil {
+				w.Fatal(err)
+			}
+		}, map[string]float64{
+			"regent.leadership.changes{type=deleted}": 1, "regent.elections{state=held}": -1,
+			"regent.leadership.term.duration:count{end=deleted}": 1, "regent.leadership.term.duration:sum{end=deleted}": 6,
+			"regent.lease.operations{op=delete,outcome=ok}": 1,
+		})
+	})
+}
+
+func TestSomebodyInLineMakesAVacantElectionLeaderless(t *testing.T) {
+	story(t, func(w *telemetrytest.World) {
+		_, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
+			Config: leadership.Config{LockDelay: time.Hour},
+		}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.Lead("jobs", "ann")
+		go w.Acquire("jobs", "bob", time.Minute)
+		w.Settle(50 * time.Second)
+		got := w.Read()
+		if n := got["regent.candidates.waiting"]; n != 1 {
+			w.Errorf("%v candidates wait, want 1", n)
+		}
+		if s := got["regent.elections.leaderless"]; s != 20 {
+			w.Errorf("leaderless for %v s, want 20", s)
+		}
+		w.Settle(11 * time.Second)
+		if n := w.Read()["regent.candidates.waiting"]; n != 0 {
+			w.Errorf("%v candidates wait though their time is over", n)
+		}
+	})
+}
+
+func TestAnElectionIsLeaderlessFromWhenSomebodyWantsToLead(t *testing.T) {
+	story(t, func(w *telemetrytest.World) {
+		w.Lead("jobs", "ann")
+		_, err := w.Service.Delete(w.Context(), leadership.DeleteRequest{Election: "jobs", DeleteCommand: leadership.DeleteCommand{Force: true, IfRevision: leadership.AnyRevision}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		if _, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: "jobs"}); err != nil { // and ann's lease has to run out
+			w.Fatal(err)
+		}
+		w.Settle(10 * time.Second)
+		go w.Acquire("jobs", "bob", time.Minute)
+		w.Settle(15 * time.Second)
+		if s := w.Read()["regent.elections.leaderless"]; s != 15 {
+			w.Errorf("leaderless for %v s, want 15", s)
+		}
+		w.Settle(10 * time.Second)
+		if got := w.Read(); got["regent.leadership.transition.duration:sum{after=deleted}"] != 30 || got["regent.elections.leaderless"] != 0 {
+			w.Errorf("got %v, want a transition of 30 s", of(got))
+		}
+	})
+}
+
+// released is a lease of jobs that was given back three minutes ago, and that nobody wants.
+func released(w *telemetrytest.World) {
+	w.Helper()
+	w.Release(w.Lead("jobs", "ann"))
+	w.Settle(3 * time.Minute)
+	if s := w.Read()["regent.elections.leaderless"]; s != 0 {
+		w.Errorf("leaderless for %v s though nobody wants to lead", s)
+	}
+}
+
+func TestAReleasedElectionThatNobodyWantsIsNotLeaderless(t *testing.T) { story(t, released) }
+
+func TestWhoStandsInLineAgainHasWaitedAllTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &away{Store: memory.New(memory.Config{})}
+		w := telemetrytest.On(t, store)
+		lease := w.Lead("jobs", "ann")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			for ctx.Err() == nil {
+				w.Acquire("jobs", "bob", time.Minute)
+				time.Sleep(3 * time.Second)
+			}
+		}()
+		w.Keep(lease, 30*time.Second)
+		store.gone.Store(true) // and so nobody can lead from 30 s after the last renewal on
+		w.Settle(30*time.Second + 150*time.Second)
+		if s := w.Read()["regent.elections.leaderless"]; s != 150 {
+			t.Errorf("leaderless for %v s, want 150", s)
+		}
+		store.gone.Store(false)
+		cancel()
+		w.Settle(time.Minute)
+		if s := w.Read()["regent.elections.leaderless"]; s > 60 {
+			t.Errorf("leaderless for %v s after the store has come back", s)
+		}
+	})
+}
+
+// away is a store that can go away.
+type away struct {
+	leadership.Store
+	gone atomic.Bool
+}
+
+func (a *away) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	if a.gone.Load() {
+		return leadership.Snapshot{}, leadership.StoreUnavailable
+	}
+	return a.Store.Get(ctx, e)
+}
+
+func (a *away) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	if a.gone.Load() {
+		return leadership.Snapshot{}, leadership.StoreUnavailable
+	}
+	return a.Store.Update(ctx, e, decide)
+}
+
+func TestAGrantLongAfterTheLastTermIsNoTransitionIfNobodyWaited(t *testing.T) {
+	story(t, func(w *telemetrytest.World) {
+		w.Release(w.Lead("jobs", "ann"))
+		w.Settle(time.Hour)
+		w.Lead("jobs", "bob")
+		if n := w.Read().Sum("regent.leadership.transition.duration:count"); n != 0 {
+			w.Errorf("%v transitions, though nobody had waited in the hour between", n)
+		}
+	})
+}
+
+func TestATransitionLongAfterTheLastTermIsAsLongAsSomebodyWaited(t *testing.T) {
+	story(t, func(w *telemetrytest.World) {
+		_, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
+			Config: leadership.Config{LockDelay: time.Hour},
+		}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.Lead("jobs", "ann")
+		w.Settle(time.Hour)
+		if _, err := w.Acquire("jobs", "bob", time.Minute); err != nil {
+			w.Fatal(err)
+		}
+		if s := w.Read()["regent.leadership.transition.duration:sum{after=expired}"]; s != 30 {
+			w.Errorf("a transition of %v s, want the 30 that bob waited", s)
+		}
+	})
+}
+
+func TestMoreThanFiveGrantsInTenMinutesAreFlapping(t *testing.T) {
+	story(t, func(w *telemetrytest.World) {
+		w.Flap("jobs", 5, 10*time.Second)
+		if n := w.Read()["regent.elections.flapping"]; n != 0 {
+			w.Errorf("%v elections flap after 5 grants", n)
+		}
+		w.Flap("jobs", 1, 10*time.Second)
+		if n := w.Read()["regent.elections.flapping"]; n != 1 {
+			w.Errorf("%v elections flap after 6 grants", n)
+		}
+		w.Settle(10*time.Minute - time.Minute + time.Second)
+		if n := w.Read()["regent.elections.flapping"]; n != 0 {
+			w.Errorf("%v elections flap ten minutes later", n)
+		}
+	})
+}
+
+func TestGrantsLongAgoThatWereMissedAreNoFlapping(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{})
+		w, elsewhere := telemetrytest.On(t, store), leadership.New(store.Open())
+		w.Release(w.Lead("jobs", "ann"))
+		for range 20 {
+			w.Settle(time.Hour)
+			if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "bob"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.Service.Get(t.Context(), "jobs"); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.Read()["regent.elections.flapping"]; n != 0 {
+			t.Errorf("%v elections flap", n)
+		}
+	})
+}
+
+func TestAnActUnderAnOldTokenThatMayHaveBeenUnderWayIsNoSplitBrain(t *testing.T) {
+	story(t, func(w *telemetrytest.World) {
+		ann := w.Lead("jobs", "ann")
+		w.Release(ann)
+		w.Lead("jobs", "bob")
+		w.Settle(4 * time.Second)
+		w.Service.Renew(w.Context(), ann)
+		if n := w.Read().Sum("regent.leadership.splitbrain"); n != 0 {
+			w.Errorf("%v acts counted", n)
+		}
+		w.Settle(2 * time.Second)
+		w.Service.BatchRenew(w.Context(), []leadership.LeaseRequest{ann})
+		w.Service.BatchCheckTokens(w.Context(), []leadership.TokenCheck{{Election: "jobs", Token: 1}, {Election: "jobs2", Token: 1}})
+		if n := w.Read().Sum("regent.leadership.splitbrain"); n != 2 {
+			w.Errorf("%v acts counted, want the renewal and the check of jobs", n)
+		}
+	})
+}
+
+func TestALeaseThatIsOverAndNobodyElsesIsNoSplitBrain(t *testing.T) {
+	story(t, func(w *telemetrytest.World) {
+		ann := w.Lead("jobs", "ann")
+		w.Settle(time.Minute)
+		w.Service.Renew(w.Context(), ann)
+		w.Service.CheckToken(w.Context(), leadership.TokenCheck{Election: "jobs", Token: ann.Token + 1})
+		if n := w.Read().Sum("regent.leadership.splitbrain"); n != 0 {
+			w.Errorf("%v acts counted", n)
+		}
+	})
+}
+
+func TestWhatStrangersNameAddsNoSeries(t *testing.T) {
+	story(t, func(w *telemetrytest.World) {
+		play := func(n int) {
+			e, c := leadership.Election(fmt.Sprint("secret-election-", n)), leadership.CandidateID(fmt.Sprint("secret-candidate-", n))
+			lease := w.Lead(e, c)
+			w.Acquire(e, c+"-x", 0)
+			w.Service.Renew(w.Context(), lease)
+			w.Release(lease)
+			w.Service.CheckToken(w.Context(), leadership.TokenCheck{Election: e, Token: 1})
+			w.Acquire(leadership.Election("BAD "+string(e)), c, time.Second)
+		}
+		play(0)
+		few := len(w.Read())
+		for n := range 1000 {
+			play(n + 1)
+		}
+		if many := len(w.Read()); many != few {
+			w.Errorf("%d series after one election, %d after a thousand", few, many)
+		}
+		for series := range w.Read() {
+			if strings.Contains(series, "secret") || strings.Contains(series, "BAD") {
+				w.Errorf("%s names somebody", series)
+			}
+		}
+		inCatalogue(w)
+	})
+}
+
+// inCatalogue holds what was measured to the catalogue.
+func inCatalogue(w *telemetrytest.World) {
+	w.Helper()
+	known := make(map[string]telemetry.Metric)
+	for _, m := range telemetry.Catalogue() {
+		known[m.Name] = m
+	}
+	for _, m := range w.Collect() {
+		k, ok := known[m.Name]
+		if !ok || k.Unit != m.Unit || k.Description != m.Description || k.Kind != kindOf(m) {
+			w.Errorf("%s (%s) in %s is not in the catalogue", m.Name, kindOf(m), m.Unit)
+		}
+	}
+	for series := range w.Read() {
+		name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+		name, _, _ = strings.Cut(name, ":")
+		for _, label := range strings.FieldsFunc(labels, func(r rune) bool { return r == ',' }) {
+			key, value, _ := strings.Cut(label, "=")
+			if !slices.ContainsFunc(known[name].Labels, func(l telemetry.Label) bool { return l.Key == key && slices.Contains(l.Values, value) }) {
+				w.Errorf("%s: the catalogue does not know %s=%s", name, key, value)
+			}
+		}
+	}
+}
+
+func kindOf(m metricdata.Metrics) telemetry.Kind {
+	switch m.Data.(type) {
+	case metricdata.Sum[int64]:
+		return telemetry.Counter
+	case metricdata.Histogram[int64], metricdata.Histogram[float64]:
+		return telemetry.Histogram
+	}
+	return telemetry.Gauge
+}
+
+func TestAnElectionIsNotCalledLeaderlessForAGrantThatThisInstanceMissed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{})
+		w, elsewhere := telemetrytest.On(t, store), leadership.New(store.Open())
+		for n := range 5 {
+			w.Lead(leadership.Election(fmt.Sprint("jobs-", n)), "ann")
+		}
+		w.Settle(time.Minute)
+		if s := w.Read()["regent.elections.leaderless"]; s != 30 {
+			t.Errorf("leaderless for %v s, want 30", s)
+		}
+		for n := range 4 {
+			if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.Election(fmt.Sprint("jobs-", n)), CandidateID: "bob"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := w.Read(); got["regent.elections.leaderless"] != 30 || got["regent.elections{state=vacant}"] != 1 {
+			t.Errorf("got %v, want the fifth alone", of(got))
+		}
+		if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs-4", CandidateID: "bob"}); err != nil {
+			t.Fatal(err)
+		}
+		if s := w.Read()["regent.elections.leaderless"]; s != 0 {
+			t.Errorf("leaderless for %v s though somebody leads each", s)
+		}
+	})
+}
+
+func TestNoLeaderFlappingAndContentionCanBeSeen(t *testing.T) {
+	story(t, func(w *telemetrytest.World) {
+		before := w.Read()
+		w.NoLeader("jobs", 61*time.Second)
+		w.Flap("reports", 6, time.Second)
+		w.Contend("planner", 100, time.Second)
+		got := w.Read().Since(before)
+		if s := got["regent.elections.leaderless"]; s <= 60 {
+			w.Errorf("leaderless for %v s", s)
+		}
+		if n := got["regent.elections.flapping"]; n != 1 {
+			w.Errorf("%v elections flap", n)
+		}
+		if n := got["regent.lease.contention{reason=held}"]; n != 100 {
+			w.Errorf("%v campaigns refused", n)
+		}
+	})
+}
+
+func TestWhatAnotherInstanceAnnouncesMovesTheGaugesAndNoCounter(t *testing.T) {
+	story(t, func(w *telemetrytest.World) {
+		before := w.Read()
+		at := time.Now()
+		event := func(r leadership.Revision, kind leadership.EventType, token leadership.Token, leader, previous leadership.CandidateID) leadership.Event {
+			return leadership.Event{Election: "far", Revision: r, Type: kind, At: at, LeaderID: leader, PreviousLeaderID: previous, Token: token}
+		}
+		told := []leadership.Event{event(1, leadership.EventAcquired, 1, "ann", ""), event(2, leadership.EventExpired, 1, "", "ann")}
+		heard := 0
+		err := w.Metrics.Bus(deliver(slices.Concat(told, told))).Run(w.Context(), func(leadership.Event) { heard++ }, func(bool) {})
+		if heard != 4 || !errors.Is(err, errOver) {
+			w.Errorf("%d events passed on, %v", heard, err)
+		}
+		w.Settle(90 * time.Second)
+		want(w, w.Read().Since(before), map[string]float64{"regent.elections{state=vacant}": 1, "regent.elections.leaderless": 90})
+		w.Metrics.Bus(deliver{event(3, leadership.EventAcquired, 2, "bob", "")}).Run(w.Context(), func(leadership.Event) {}, func(bool) {})
+		want(w, w.Read().Since(before), map[string]float64{"regent.elections{state=held}": 1})
+	})
+}
+
+func TestALeaseThatRanOutElsewhereHasEndedWhenItRanOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{})
+		w, elsewhere := telemetrytest.On(t, store), leadership.New(store.Open())
+		if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "far", CandidateID: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Service.Get(t.Context(), "far"); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle(38 * time.Second)
+		expired := leadership.Event{Election: "far", Revision: 2, Type: leadership.EventExpired, At: time.Now(), PreviousLeaderID: "ann", Token: 1}
+		w.Metrics.Bus(deliver{expired}).Run(t.Context(), func(leadership.Event) {}, func(bool) {})
+		if s := w.Read()["regent.elections.leaderless"]; s != 8 {
+			t.Errorf("leaderless for %v s, want 8", s)
+		}
+	})
+}
+
+func TestARefusalTeachesWhoLeads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{})
+		w, elsewhere := telemetrytest.On(t, store), leadership.New(store.Open())
+		if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "far", CandidateID: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		w.Acquire("far", "bob", 0)
+		if got := w.Read(); got["regent.elections{state=held}"] != 1 {
+			t.Errorf("got %v", of(got))
+		}
+	})
+}
+
+// deliver is a bus that delivers events, and is over.
+type deliver []leadership.Event
+
+var errOver = errors.New("it is over")
+
+func (d deliver) Publish(context.Context, []leadership.Event) (int, error) { return 0, nil }
+
+func (d deliver) Run(_ context.Context, hear func(leadership.Event), _ func(bool)) error {
+	for _, e := range d {
+		hear(e)
+	}
+	return errOver
+}

@@ -1,0 +1,92 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// CloudLogging returns a handler that writes lines of JSON as Google's Cloud Logging reads them: severity, message, time, and, of what is logged
+// with the context of a traced request, its trace and span. project is the one that keeps the traces; "" for none, and then a trace is
+// its id alone. A level below slog.LevelInfo is written only if level says so; nil is slog.LevelInfo.
+func CloudLogging(w io.Writer, project string, level slog.Leveler) slog.Handler {
+	h := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: cloudNames})
+	prefix := ""
+	if project != "" {
+		prefix = "projects/" + project + "/traces/"
+	}
+	return &logHandler{Handler: h, plain: h, prefix: prefix}
+}
+
+func cloudNames(groups []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration { // else a bare number of nanoseconds
+		a.Value = slog.StringValue(a.Value.Duration().Round(time.Millisecond).String())
+	}
+	if len(groups) > 0 {
+		return a
+	}
+	switch a.Key {
+	case slog.MessageKey:
+		a.Key = "message"
+	case slog.LevelKey:
+		level, _ := a.Value.Any().(slog.Level)
+		a = slog.String("severity", severity(level))
+	}
+	return a
+}
+
+// severity is what Cloud Logging calls the level, or the one below it that has a name.
+func severity(l slog.Level) string {
+	switch {
+	case l >= slog.LevelError:
+		return "ERROR"
+	case l >= slog.LevelWarn:
+		return "WARNING"
+	case l >= slog.LevelInfo:
+		return "INFO"
+	}
+	return "DEBUG"
+}
+
+// logHandler puts the trace beside the message, whatever group the logger writes into.
+type logHandler struct {
+	slog.Handler
+	plain  slog.Handler                      // without what With was given
+	with   []func(slog.Handler) slog.Handler // in order
+	prefix string                            // of a trace
+}
+
+// Handle implements slog.Handler.
+func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
+	span := trace.SpanContextFromContext(ctx)
+	if !span.IsValid() {
+		return h.Handler.Handle(ctx, r)
+	}
+	traced := h.plain.WithAttrs([]slog.Attr{
+		slog.String("logging.googleapis.com/trace", h.prefix+span.TraceID().String()),
+		slog.String("logging.googleapis.com/spanId", span.SpanID().String()),
+		slog.Bool("logging.googleapis.com/trace_sampled", span.IsSampled()),
+	})
+	for _, with := range h.with {
+		traced = with(traced)
+	}
+	return traced.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return h.and(func(to slog.Handler) slog.Handler { return to.WithAttrs(attrs) })
+}
+
+// WithGroup implements slog.Handler.
+func (h *logHandler) WithGroup(name string) slog.Handler {
+	return h.and(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
+}
+
+func (h *logHandler) and(do func(slog.Handler) slog.Handler) slog.Handler {
+	with := append(h.with[:len(h.with):len(h.with)], do)
+	return &logHandler{Handler: do(h.Handler), plain: h.plain, with: with, prefix: h.prefix}
+}

@@ -1,0 +1,213 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"regent/leadership"
+)
+
+// scope is what the metrics and spans of this package stand under.
+const scope = "regent/leadership/telemetry"
+
+// Metrics are the metrics and spans of one instance. All methods may be called at the same time.
+type Metrics struct {
+	meters    metric.MeterProvider
+	tracers   trace.TracerProvider
+	meter     metric.Meter
+	tracer    trace.Tracer
+	elections *elections
+
+	changes    metric.Int64Counter
+	terms      metric.Float64Histogram
+	transition metric.Float64Histogram
+	splitBrain metric.Int64Counter
+	operations metric.Int64Counter
+	contention metric.Int64Counter
+	refusals   metric.Int64Counter
+	store      metric.Float64Histogram
+	batch      metric.Int64Histogram
+
+	measured    atomic.Pointer[store] // nil until there is one
+	waiting     atomic.Int64
+	watchers    atomic.Int64
+	unannounced atomic.Int64 // the age in nanoseconds; -1 as long as nobody has looked
+}
+
+// New returns metrics and spans that go to the providers. An error is a provider's.
+func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, error) {
+	m := &Metrics{
+		meters: meters, tracers: tracers, meter: meters.Meter(scope), tracer: tracers.Tracer(scope),
+		elections: newElections(maxElections),
+	}
+	m.unannounced.Store(-1)
+	b := newBuilder(m.meter)
+	m.changes, m.splitBrain, m.operations = b.counter(nameChanges), b.counter(nameSplitBrain), b.counter(nameOperations)
+	m.contention, m.refusals = b.counter(nameContention), b.counter(nameRefused)
+	m.terms, m.transition, m.store = b.seconds(nameTerm), b.seconds(nameTransition), b.seconds(nameStore)
+	m.batch = b.sizes(nameBatch)
+	m.observe(b)
+	return m, errors.Join(b.failed...)
+}
+
+// observe has the gauges read when somebody collects.
+func (m *Metrics) observe(b *builder) {
+	known, flapping, waiting, watchers := b.gauge(nameElections), b.gauge(nameFlapping), b.gauge(nameWaiting), b.gauge(nameWatchers)
+	leaderless, unannounced := b.age(nameLeaderless), b.age(nameUnannounced)
+	held, vacant := with("state", leadership.Held), with("state", leadership.Vacant)
+	b.callback(func(ctx context.Context, o metric.Observer) error {
+		c := m.sure(ctx)
+		o.ObserveInt64(known, int64(c.held), held)
+		o.ObserveInt64(known, int64(c.vacant), vacant)
+		o.ObserveInt64(flapping, int64(c.flapping))
+		o.ObserveFloat64(leaderless, c.leaderless.Seconds())
+		o.ObserveInt64(waiting, m.waiting.Load())
+		o.ObserveInt64(watchers, m.watchers.Load())
+		if age := m.unannounced.Load(); age >= 0 {
+			o.ObserveFloat64(unannounced, time.Duration(age).Seconds())
+		}
+		return nil
+	}, known, flapping, waiting, watchers, leaderless, unannounced)
+}
+
+// How an election is looked at that seems to have no leader.
+const (
+	doubtful = 10 * time.Second // for so long
+	maxLooks = 100              // so often, each time that somebody collects
+	lookFor  = 2 * time.Second  // and for so long, all of them
+)
+
+// sure is what the elections come to once the store was asked of the one that seems to be without a leader for the longest: this instance may
+// have missed the event of a grant elsewhere, and would raise an alarm for ever. It is a read for each time that somebody collects while
+// an election is leaderless, and none otherwise. Where the store does not answer, what is known stands.
+func (m *Metrics) sure(ctx context.Context) counts {
+	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	defer cancel()
+	c, s := m.elections.count(), m.measured.Load()
+	for range maxLooks {
+		if s == nil || c.leaderless < doubtful {
+			break
+		}
+		if _, err := s.Get(ctx, c.longest); err != nil {
+			break
+		}
+		before := c.longest
+		if c = m.elections.count(); c.longest == before {
+			break
+		}
+	}
+	return c
+}
+
+// Cache has the reads counted by what became of them. reads says how many there have been: answered from memory, asked of the store, and
+// answered with what another had asked. It is called by whoever collects.
+func (m *Metrics) Cache(reads func() (hits, misses, shared int64)) error {
+	b := newBuilder(m.meter)
+	d := b.catalogue[nameCache]
+	counter, err := m.meter.Int64ObservableCounter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))
+	b.note(nameCache, err)
+	b.callback(func(_ context.Context, o metric.Observer) error {
+		hits, misses, shared := reads()
+		o.ObserveInt64(counter, hits, with("result", "hit"))
+		o.ObserveInt64(counter, misses, with("result", "miss"))
+		o.ObserveInt64(counter, shared, with("result", "shared"))
+		return nil
+	}, counter)
+	return errors.Join(b.failed...)
+}
+
+// Reason says why a request was not let in.
+type Reason string
+
+// The reasons.
+const (
+	Unauthenticated  Reason = "unauthenticated"
+	PermissionDenied Reason = "permission_denied"
+	RateLimited      Reason = "rate_limited"
+	Quota            Reason = "quota"
+)
+
+// Refused counts a request that was not let in.
+func (m *Metrics) Refused(ctx context.Context, why Reason) {
+	m.refusals.Add(ctx, 1, with("reason", why))
+}
+
+func with[T ~string](key string, value T) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String(key, string(value)))
+}
+
+// builder makes instruments as the catalogue has them.
+type builder struct {
+	meter     metric.Meter
+	catalogue map[string]Metric
+	failed    []error
+}
+
+func newBuilder(meter metric.Meter) *builder {
+	b := &builder{meter: meter, catalogue: make(map[string]Metric)}
+	for _, one := range Catalogue() {
+		b.catalogue[one.Name] = one
+	}
+	return b
+}
+
+func (b *builder) note(name string, err error) {
+	if err != nil {
+		b.failed = append(b.failed, fmt.Errorf("telemetry: %s: %w", name, err))
+	}
+}
+
+// counter begins at 0 where it has but one label: who looks at the growth of a series does not see that it came with 1.
+func (b *builder) counter(name string) metric.Int64Counter {
+	d := b.catalogue[name]
+	i, err := b.meter.Int64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))
+	b.note(name, err)
+	if len(d.Labels) == 1 && err == nil {
+		for _, value := range d.Labels[0].Values {
+			i.Add(context.Background(), 0, with(d.Labels[0].Key, value))
+		}
+	}
+	return i
+}
+
+func (b *builder) seconds(name string) metric.Float64Histogram {
+	d := b.catalogue[name]
+	i, err := b.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description),
+		metric.WithExplicitBucketBoundaries(d.Buckets...))
+	b.note(name, err)
+	return i
+}
+
+func (b *builder) sizes(name string) metric.Int64Histogram {
+	d := b.catalogue[name]
+	i, err := b.meter.Int64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description),
+		metric.WithExplicitBucketBoundaries(d.Buckets...))
+	b.note(name, err)
+	return i
+}
+
+func (b *builder) gauge(name string) metric.Int64ObservableGauge {
+	d := b.catalogue[name]
+	i, err := b.meter.Int64ObservableGauge(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))
+	b.note(name, err)
+	return i
+}
+
+func (b *builder) age(name string) metric.Float64ObservableGauge {
+	d := b.catalogue[name]
+	i, err := b.meter.Float64ObservableGauge(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))
+	b.note(name, err)
+	return i
+}
+
+func (b *builder) callback(f metric.Callback, of ...metric.Observable) {
+	_, err := b.meter.RegisterCallback(f, of...)
+	b.note("the gauges", err)
+}

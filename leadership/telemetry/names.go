@@ -1,0 +1,177 @@
+package telemetry
+
+import (
+	"slices"
+	"strings"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+)
+
+// Metric is what there is to know of one metric.
+type Metric struct {
+	Name        string // as OpenTelemetry has it
+	Kind        Kind
+	Unit        string // of UCUM
+	Description string
+	Labels      []Label
+	Buckets     []float64 // upper bounds, of a histogram
+}
+
+// Prometheus is what Prometheus calls the metric.
+func (m Metric) Prometheus() string {
+	name := strings.ReplaceAll(m.Name, ".", "_")
+	if m.Unit == "s" {
+		name += "_seconds"
+	}
+	if m.Kind == Counter {
+		name += "_total"
+	}
+	return name
+}
+
+// Kind is what the values of a metric mean.
+type Kind string
+
+// The kinds of metrics.
+const (
+	Counter   Kind = "counter"
+	Histogram Kind = "histogram"
+	Gauge     Kind = "gauge"
+)
+
+// Label is one of a metric's attributes, and all values that it can have.
+type Label struct {
+	Key    string
+	Values []string
+}
+
+// The names.
+const (
+	nameChanges     = "regent.leadership.changes"
+	nameTerm        = "regent.leadership.term.duration"
+	nameTransition  = "regent.leadership.transition.duration"
+	nameElections   = "regent.elections"
+	nameLeaderless  = "regent.elections.leaderless"
+	nameFlapping    = "regent.elections.flapping"
+	nameSplitBrain  = "regent.leadership.splitbrain"
+	nameOperations  = "regent.lease.operations"
+	nameContention  = "regent.lease.contention"
+	nameWaiting     = "regent.candidates.waiting"
+	nameWatchers    = "regent.watchers"
+	nameStore       = "regent.store.duration"
+	nameBatch       = "regent.store.batch.size"
+	nameCache       = "regent.cache.reads"
+	nameUnannounced = "regent.events.unannounced.age"
+	nameRefused     = "regent.requests.refused"
+)
+
+// Catalogue is all metrics that Regent has of its own, in the order of their names. Those of HTTP are OpenTelemetry's.
+func Catalogue() []Metric {
+	all := slices.Concat(leaderships(), elected(), calls(), parts())
+	slices.SortFunc(all, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// leaderships are told by the instance that committed the change.
+func leaderships() []Metric {
+	types := texts(leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
+		leadership.EventConfigured, leadership.EventDeleted, leadership.EventRecreated)
+	ends := texts(leadership.EventReleased, leadership.EventExpired, leadership.EventDeleted)
+	return []Metric{{
+		Name: nameChanges, Kind: Counter, Unit: "{change}", Labels: []Label{{"type", types}},
+		Description: "Changes that this instance committed. Sum over instances.",
+	}, {
+		Name: nameTerm, Kind: Histogram, Unit: "s", Labels: []Label{{"end", ends}},
+		Description: "How long a leader led, from its grant to the end of its lease, by how the term ended.",
+		Buckets:     []float64{1, 10, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600},
+	}, {
+		Name: nameTransition, Kind: Histogram, Unit: "s", Labels: []Label{{"after", ends}},
+		Description: "From the end of a term to the next grant, by how the term ended; after more than 10 minutes only as far as somebody waited.",
+		Buckets:     []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 120, 300, 600},
+	}, {
+		Name: nameSplitBrain, Kind: Counter, Unit: "{act}", Labels: []Label{{"op", texts(opRenew, opCheck)}},
+		Description: "Acts under an old fencing token, 5 s or more after a newer one was granted: a renewal, by a leader that believed it still led, " +
+			"or a check of what it had sent. It was refused, so that nothing was harmed that checks tokens. Each one is a leader that did not " +
+			"stop in time, or a caller that keeps using a token of the past.",
+	}}
+}
+
+// elected are told by each instance as far as it knows.
+func elected() []Metric {
+	return []Metric{{
+		Name: nameElections, Kind: Gauge, Unit: "{election}", Labels: []Label{{"state", texts(leadership.Held, leadership.Vacant)}},
+		Description: "Elections that this instance knows, the deleted ones not counted.",
+	}, {
+		Name: nameLeaderless, Kind: Gauge, Unit: "s",
+		Description: "The longest time for which an election that somebody wants to lead has had no leader: one for which a candidate waits here, " +
+			"or whose last lease ran out and was not taken up. 0: there is none.",
+	}, {
+		Name: nameFlapping, Kind: Gauge, Unit: "{election}",
+		Description: "Elections with more than 5 grants within the last 10 minutes.",
+	}}
+}
+
+// calls are told by the instance that answers them.
+func calls() []Metric {
+	ops := texts(opAcquire, opRenew, opRelease, opCheck, opConfigure, opDelete)
+	held := []string{lower(leadership.ReasonHeld), lower(leadership.ReasonIncarnation), lower(leadership.ReasonLockDelay)}
+	return []Metric{{
+		Name: nameOperations, Kind: Counter, Unit: "{operation}", Labels: []Label{{"op", ops}, {"outcome", outcomes()}},
+		Description: "What agents and operators asked for, by what became of it; each part of a batch for itself.",
+	}, {
+		Name: nameContention, Kind: Counter, Unit: "{refusal}", Labels: []Label{{"reason", append(held, reasonConflict)}},
+		Description: "Campaigns that were refused because somebody leads, or nobody may yet; and transactions that the store ran again because " +
+			"of another (conflict).",
+	}, {
+		Name: nameWaiting, Kind: Gauge, Unit: "{candidate}",
+		Description: "Calls of candidates that stand in line on this instance.",
+	}, {
+		Name: nameWatchers, Kind: Gauge, Unit: "{watcher}",
+		Description: "Streams and long polls that are open on this instance.",
+	}, {
+		Name: nameRefused, Kind: Counter, Unit: "{request}",
+		Labels:      []Label{{"reason", texts(Unauthenticated, PermissionDenied, RateLimited, Quota)}},
+		Description: "Requests that were not let in.",
+	}}
+}
+
+// parts are told by what an instance is made of.
+func parts() []Metric {
+	ops := texts(storeGet, storeList, storeUpdate, storeRenew, storeEvents, storeSince, storeUnannounced, storeMark)
+	return []Metric{{
+		Name: nameStore, Kind: Histogram, Unit: "s", Labels: []Label{{"op", ops}, {"outcome", texts(done, refused, unavailable, unknown)}},
+		Description: "How long a call of the store took, by what became of it. Refused: a rule said no, and nothing was written.",
+		Buckets:     []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+	}, {
+		Name: nameBatch, Kind: Histogram, Unit: "{renewal}",
+		Description: "Renewals in one call of the store.",
+		Buckets:     []float64{1, 2, 5, 10, 25, 50, 100, 250, 500},
+	}, {
+		Name: nameCache, Kind: Counter, Unit: "{read}", Labels: []Label{{"result", []string{"hit", "miss", "shared"}}},
+		Description: "Reads that the cache answered, that asked the store, and that shared what another had asked.",
+	}, {
+		Name: nameUnannounced, Kind: Gauge, Unit: "s",
+		Description: "The age of the oldest event that was not yet announced, when the outbox was last looked at. 0: there was none.",
+	}}
+}
+
+// outcomes are the outcomes of an operation.
+func outcomes() []string {
+	all := []string{outcomeOK}
+	for _, m := range wire.Meanings() {
+		all = append(all, lower(m.Code))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func texts[T ~string](values ...T) []string {
+	var all []string
+	for _, v := range values {
+		all = append(all, string(v))
+	}
+	return all
+}
+
+func lower[T ~string](v T) string { return strings.ToLower(string(v)) }

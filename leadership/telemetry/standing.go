@@ -1,0 +1,158 @@
+package telemetry
+
+import (
+	"time"
+
+	"regent/leadership"
+)
+
+// What the gauges count.
+const (
+	flapGrants = 5                // more than so many grants
+	flapWithin = 10 * time.Minute // within so long are flapping
+	returns    = 30 * time.Second // a candidate that stands in line again within so long has waited all the time
+)
+
+// state is what an election is, as far as anybody here knows.
+type state byte
+
+const (
+	unheard state = iota
+	held
+	vacant
+	deleted
+)
+
+// standing is what is known of one election.
+type standing struct {
+	election leadership.Election
+	revision leadership.Revision // 0 if nothing was heard of it
+	token    leadership.Token
+	state    state
+
+	leaseEnd time.Time            // of the last lease that was seen; zero if its end is not known
+	endedAt  time.Time            // when the last term ended
+	ended    leadership.EventType // how; "" if that was not heard of
+
+	grants [flapGrants + 1]time.Time // the newest, first the last
+
+	waiting int       // calls that stand in line
+	since   time.Time // when the first of them came
+	left    time.Time // when the last of them went
+}
+
+// learn takes over what the store has said, unless it is older than what is known.
+func (s *standing) learn(snap leadership.Snapshot) {
+	r := snap.Record
+	if r.Revision < s.revision || r.Revision == s.revision && r.LeaderID != "" && r.LeaseEnd().Before(s.leaseEnd) {
+		return
+	}
+	s.grant(r.Token, granted(r))
+	switch {
+	case r.Deleted:
+		s.state = deleted
+	case snap.Live():
+		s.state, s.leaseEnd = held, r.LeaseEnd()
+	case r.LeaderID != "": // it ran out, and nobody has recorded that
+		s.state, s.leaseEnd = vacant, r.LeaseEnd()
+		s.end(leadership.EventExpired, r.LeaseEnd())
+	default:
+		s.state = vacant
+		if r.Revision > s.revision && !r.EndedAt.Equal(s.endedAt) {
+			s.ended = ""
+		}
+		s.endedAt = r.EndedAt
+	}
+	s.revision = r.Revision
+}
+
+// granted is when the last lease was, or not long after.
+func granted(r leadership.Record) time.Time {
+	if r.LeaderID != "" {
+		return r.AcquiredAt
+	}
+	return r.EndedAt
+}
+
+// hear takes over an event, unless it is no news.
+func (s *standing) hear(e leadership.Event) {
+	if e.Revision <= s.revision {
+		return
+	}
+	s.grant(e.Token, e.At)
+	switch {
+	case e.Type == leadership.EventDeleted:
+		s.state = deleted
+	case e.LeaderID != "":
+		s.state = held
+	default:
+		s.state = vacant
+	}
+	switch {
+	case e.Type == leadership.EventAcquired:
+		s.leaseEnd = time.Time{}
+	case e.PreviousLeaderID != "":
+		s.end(e.Type, s.endOf(e))
+	}
+	s.revision = e.Revision
+}
+
+// endOf is when the term ended whose end the event tells of. A lease that runs out has ended before anybody says so.
+func (s *standing) endOf(e leadership.Event) time.Time {
+	if e.Type == leadership.EventExpired && !s.leaseEnd.IsZero() && s.leaseEnd.Before(e.At) {
+		return s.leaseEnd
+	}
+	return e.At
+}
+
+func (s *standing) end(how leadership.EventType, at time.Time) { s.ended, s.endedAt = how, at }
+
+// grant notes a grant, if the token tells of one. Of several that were missed it is the last that counts.
+func (s *standing) grant(token leadership.Token, at time.Time) {
+	if token <= s.token {
+		return
+	}
+	copy(s.grants[1:], s.grants[:])
+	s.token, s.grants[0] = token, at
+}
+
+func (s *standing) join(now time.Time) {
+	if !s.wanted(now) {
+		s.since = now
+	}
+	s.waiting++
+}
+
+// wanted says whether somebody stands in line, or did a moment ago and may come back.
+func (s *standing) wanted(now time.Time) bool {
+	return s.waiting > 0 || !s.left.IsZero() && now.Sub(s.left) < returns
+}
+
+// leaderless returns since when somebody has wanted to lead and nobody has led.
+func (s *standing) leaderless(now time.Time) (since time.Time, ok bool) {
+	end := s.endedAt
+	switch {
+	case s.state == vacant:
+	case s.state == held && !s.leaseEnd.IsZero() && now.After(s.leaseEnd): // and nobody can say whether it was renewed
+		end = s.leaseEnd
+	default:
+		return time.Time{}, false
+	}
+	switch {
+	case s.state == vacant && s.ended == leadership.EventExpired:
+		return end, true
+	case s.wanted(now) && end.Before(s.since):
+		return s.since, true
+	}
+	return end, s.wanted(now)
+}
+
+func (s *standing) flaps(now time.Time) bool {
+	oldest := s.grants[flapGrants]
+	return !oldest.IsZero() && now.Sub(oldest) <= flapWithin
+}
+
+// notable says whether the election may count for more than its state.
+func (s *standing) notable(now time.Time) bool {
+	return s.wanted(now) || s.flaps(now) || s.state == vacant && s.ended == leadership.EventExpired
+}

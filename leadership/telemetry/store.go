@@ -1,0 +1,199 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"regent/leadership"
+)
+
+// storeOp is a call of the store.
+type storeOp string
+
+const (
+	storeGet         storeOp = "get"
+	storeList        storeOp = "list"
+	storeUpdate      storeOp = "update"
+	storeRenew       storeOp = "renew"
+	storeEvents      storeOp = "events"
+	storeSince       storeOp = "since"
+	storeUnannounced storeOp = "unannounced"
+	storeMark        storeOp = "mark"
+)
+
+// outcome is what became of a call of the store.
+type outcome string
+
+const (
+	done        outcome = outcomeOK
+	refused     outcome = "refused"
+	unavailable outcome = "unavailable"
+	unknown     outcome = "unknown"
+)
+
+func outcomeOf(err error) outcome {
+	switch {
+	case err == nil, errors.Is(err, leadership.ErrNotRenewed): // which is an answer
+		return done
+	case errors.Is(err, leadership.OutcomeUnknown):
+		return unknown
+	case errors.Is(err, leadership.StoreUnavailable):
+		return unavailable
+	}
+	return refused
+}
+
+// Store is the store with its calls timed, what it commits counted, and what it says learnt. If the store can say that it has failed for good,
+// so can what is returned. There is one store for each Metrics.
+func (m *Metrics) Store(inner leadership.Store) leadership.Store {
+	s := &store{inner, m}
+	m.measured.Store(s)
+	if b, ok := inner.(breakable); ok {
+		return struct {
+			*store
+			breakable
+		}{s, b}
+	}
+	return s
+}
+
+// breakable is a store that can fail for good, as a local file can.
+type breakable interface{ Broken() <-chan struct{} }
+
+type store struct {
+	leadership.Store
+	m *Metrics
+}
+
+// time begins a call of the store. What it returns is called with the call's error. A span is made where the caller has one.
+func (m *Metrics) time(ctx context.Context, op storeOp) (context.Context, func(error)) {
+	began, span := time.Now(), trace.Span(noop.Span{})
+	if trace.SpanContextFromContext(ctx).IsValid() {
+		ctx, span = m.tracer.Start(ctx, "store "+string(op), trace.WithSpanKind(trace.SpanKindClient))
+	}
+	return ctx, func(err error) {
+		what := outcomeOf(err)
+		if what == unavailable || what == unknown {
+			span.SetStatus(codes.Error, string(what))
+		}
+		span.End()
+		m.store.Record(ctx, time.Since(began).Seconds(),
+			metric.WithAttributes(attribute.String("op", string(op)), attribute.String("outcome", string(what))))
+	}
+}
+
+// transaction is the last run of a decision.
+type transaction struct {
+	runs    int
+	before  leadership.Snapshot
+	change  leadership.Change
+	refused error
+}
+
+// Update implements leadership.Store.
+func (s *store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	ctx, ended := s.m.time(ctx, storeUpdate)
+	var tx transaction
+	after, err := s.Store.Update(ctx, e, func(snap leadership.Snapshot) (leadership.Change, error) {
+		ch, err := decide(snap)
+		tx = transaction{tx.runs + 1, snap, ch, err} // runs counts those that conflicted too
+		return ch, err
+	})
+	ended(err)
+	if tx.runs > 1 {
+		s.m.contention.Add(ctx, int64(tx.runs-1), with("reason", reasonConflict))
+	}
+	switch {
+	case err == nil:
+		s.m.committed(ctx, tx, after)
+	case tx.refused != nil: // what was read was true
+		s.m.elections.learn(tx.before)
+	}
+	return after, err
+}
+
+// Get implements leadership.Store.
+func (s *store) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	ctx, ended := s.m.time(ctx, storeGet)
+	snap, err := s.Store.Get(ctx, e)
+	if ended(err); err == nil {
+		s.m.elections.learn(snap)
+	}
+	return snap, err
+}
+
+// List implements leadership.Store.
+func (s *store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+	ctx, ended := s.m.time(ctx, storeList)
+	l, err := s.Store.List(ctx, prefix, after, limit)
+	ended(err)
+	s.m.elections.learn(l.Snapshots...)
+	return l, err
+}
+
+// Renew implements leadership.Store. Its outcome is the worst of its answers.
+func (s *store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+	ctx, ended := s.m.time(ctx, storeRenew)
+	answers := s.Store.Renew(ctx, leases)
+	var worst error
+	var renewed []leadership.Snapshot
+	for _, a := range answers {
+		switch {
+		case a.Err == nil:
+			renewed = append(renewed, a.Snapshot) // one that came too late is taken back, and that is learnt too
+		case worst == nil, outcomeOf(a.Err) == unknown, outcomeOf(worst) == done:
+			worst = a.Err
+		}
+	}
+	ended(worst)
+	s.m.batch.Record(ctx, int64(len(leases)))
+	s.m.elections.learn(renewed...)
+	return answers
+}
+
+// Events implements leadership.Store.
+func (s *store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
+	ctx, ended := s.m.time(ctx, storeEvents)
+	events, err := s.Store.Events(ctx, e, after, limit)
+	ended(err)
+	return events, err
+}
+
+// Since implements leadership.Store.
+func (s *store) Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error) {
+	ctx, ended := s.m.time(ctx, storeSince)
+	recent, err := s.Store.Since(ctx, after, limit)
+	ended(err)
+	return recent, err
+}
+
+// Unannounced implements leadership.Store. A look at the whole outbox shows how old the oldest event in it is.
+func (s *store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
+	ctx, ended := s.m.time(ctx, storeUnannounced)
+	events, err := s.Store.Unannounced(ctx, e, limit)
+	if ended(err); e != "" || err != nil {
+		return events, err
+	}
+	var age time.Duration
+	now := s.m.elections.now()
+	for _, event := range events {
+		age = max(age, now.Sub(event.At))
+	}
+	s.m.unannounced.Store(int64(age))
+	return events, err
+}
+
+// MarkAnnounced implements leadership.Store.
+func (s *store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
+	ctx, ended := s.m.time(ctx, storeMark)
+	err := s.Store.MarkAnnounced(ctx, ids)
+	ended(err)
+	return err
+}

@@ -1,0 +1,185 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"regent/leadership"
+	"regent/leadership/telemetry"
+	"regent/leadership/telemetry/telemetrytest"
+	"regent/store/memory"
+	"regent/store/storetest"
+)
+
+func TestTheProtocolHoldsOnAMeasuredStore(t *testing.T) { storetest.RunProtocol(t, measured) }
+
+func measured(testing.TB) storetest.Backing {
+	var ahead atomic.Int64
+	first := memory.New(memory.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, History: storetest.History})
+	return storetest.Backing{
+		Open: func(t testing.TB) leadership.Store {
+			s := newMetrics(t).Store(first.Open())
+			t.Cleanup(func() { s.Close() })
+			return s
+		},
+		Advance: func(_ testing.TB, d time.Duration) { ahead.Add(int64(d)) },
+	}
+}
+
+func newMetrics(t testing.TB) *telemetry.Metrics {
+	t.Helper()
+	m, err := telemetry.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())), noop.NewTracerProvider())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// fragile is a store that says when it has failed.
+type fragile struct {
+	leadership.Store
+	broken chan struct{}
+}
+
+func (f fragile) Broken() <-chan struct{} { return f.broken }
+
+func TestAMeasuredStoreSaysThatItIsBrokenIfTheStoreDoes(t *testing.T) {
+	t.Parallel()
+	type breakable interface{ Broken() <-chan struct{} }
+	m, plain := newMetrics(t), memory.New(memory.Config{})
+	if _, ok := m.Store(plain).(breakable); ok {
+		t.Error("a store that cannot break has Broken")
+	}
+	f := fragile{plain, make(chan struct{})}
+	b, ok := m.Store(f).(breakable)
+	if !ok {
+		t.Fatal("Broken is gone")
+	}
+	close(f.broken)
+	<-b.Broken()
+}
+
+// troubled is a store in which things happen.
+type troubled struct {
+	leadership.Store
+	update func() error
+	twice  bool // each decision is made once more
+}
+
+func (s *troubled) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	if s.update != nil {
+		return leadership.Snapshot{}, s.update()
+	}
+	return s.Store.Update(ctx, e, func(snap leadership.Snapshot) (leadership.Change, error) {
+		if s.twice {
+			decide(snap)
+		}
+		return decide(snap)
+	})
+}
+
+func TestCallsOfTheStoreAreCountedByWhatBecameOfThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &troubled{Store: memory.New(memory.Config{})}
+		w := telemetrytest.On(t, s)
+		ann := w.Lead("jobs", "ann")
+		w.Acquire("jobs", "bob", 0)
+		w.Service.BatchRenew(t.Context(), []leadership.LeaseRequest{ann, {Election: "other", CandidateID: "ann", Key: ann.Key, Token: 1}})
+		for _, err := range []error{leadership.StoreUnavailable, leadership.OutcomeUnknown} {
+			s.update = func() error { return err }
+			w.Acquire("jobs", "bob", 0)
+		}
+		s.update, s.twice = nil, true
+		w.Release(ann)
+		got := w.Read()
+		for series, want := range map[string]float64{
+			"regent.store.duration:count{op=update,outcome=ok}":           2, // a grant, and a release
+			"regent.store.duration:count{op=update,outcome=refused}":      2, // bob, and the other election
+			"regent.store.duration:count{op=update,outcome=unavailable}":  1,
+			"regent.store.duration:count{op=update,outcome=unknown}":      1,
+			"regent.store.duration:count{op=renew,outcome=ok}":            1,
+			"regent.store.batch.size:sum":                                 2,
+			"regent.lease.contention{reason=conflict}":                    1,
+			"regent.lease.operations{op=renew,outcome=lease_lost}":        1,
+			"regent.lease.operations{op=acquire,outcome=outcome_unknown}": 1,
+			"regent.leadership.changes{type=released}":                    1, // though it was decided twice
+		} {
+			if got[series] != want {
+				t.Errorf("%s is %v, want %v", series, got[series], want)
+			}
+		}
+	})
+}
+
+func TestTheAgeOfTheOutboxIsThatOfItsOldestEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{})
+		w := telemetrytest.On(t, store)
+		if _, ok := w.Read()["regent.events.unannounced.age"]; ok {
+			t.Error("an age is told though nobody has looked")
+		}
+		outbox := w.Metrics.Store(store)
+		look := func(want float64) {
+			t.Helper()
+			events, err := outbox.Unannounced(t.Context(), "", 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := w.Read()["regent.events.unannounced.age"]; got != want {
+				t.Errorf("the age is %v s, want %v", got, want)
+			}
+			var ids []leadership.EventID
+			for _, e := range events {
+				ids = append(ids, e.ID())
+			}
+			if err := errors.Join(outbox.MarkAnnounced(t.Context(), ids)); want > 0 && err != nil {
+				t.Fatal(err)
+			}
+		}
+		look(0)
+		w.Lead("jobs", "ann")
+		w.Settle(20 * time.Second)
+		w.Lead("more", "ann")
+		w.Settle(5 * time.Second)
+		if _, err := outbox.Unannounced(t.Context(), "more", 10); err != nil { // which says nothing of the others
+			t.Fatal(err)
+		}
+		look(25)
+		look(0)
+	})
+}
+
+func TestCacheReadsAreAskedForWhenSomebodyCollects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := telemetrytest.New(t)
+		if err := w.Metrics.Cache(func() (hits, misses, shared int64) { return 3, 2, 1 }); err != nil {
+			t.Fatal(err)
+		}
+		got := w.Read()
+		if got["regent.cache.reads{result=hit}"] != 3 || got["regent.cache.reads{result=miss}"] != 2 || got["regent.cache.reads{result=shared}"] != 1 {
+			t.Errorf("got %v", got)
+		}
+		inCatalogue(w)
+	})
+}
+
+func TestRefusedRequestsAreCountedByReason(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := telemetrytest.New(t)
+		w.Metrics.Refused(t.Context(), telemetry.PermissionDenied)
+		if got := w.Read(); got["regent.requests.refused{reason=permission_denied}"] != 1 || got.Sum("regent.requests.refused") != 1 {
+			t.Errorf("got %v", got)
+		}
+	})
+}

@@ -1,0 +1,239 @@
+// Package telemetrytest is an instance that is measured, for tests: a story is played, in the fake time of a synctest bubble, and the metrics are
+// read back.
+package telemetrytest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"regent/httpapi"
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/telemetry"
+	"regent/store/memory"
+)
+
+// World is one instance on a store in memory, with its metrics. It stands in a synctest bubble.
+type World struct {
+	*testing.T
+	Service httpapi.Service
+	Metrics *telemetry.Metrics
+
+	reader *sdkmetric.ManualReader
+	all    sync.WaitGroup
+
+	mu   sync.Mutex // guards keys
+	keys map[leadership.CandidateID]leadership.Key
+}
+
+// New starts an instance that runs until the test ends.
+func New(t *testing.T) *World { return On(t, memory.New(memory.Config{})) }
+
+// On is New on a store.
+func On(t *testing.T, store leadership.Store) *World {
+	t.Helper()
+	w := &World{T: t, reader: sdkmetric.NewManualReader(), keys: make(map[leadership.CandidateID]leadership.Key)}
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.reader))
+	var err error
+	if w.Metrics, err = telemetry.New(provider, noop.NewTracerProvider()); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	i, err := instance.New(instance.Config{
+		Store: w.Metrics.Store(store), Name: "a", Alone: true, Now: func() time.Duration { return time.Since(begin) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Service = w.Metrics.Service(i)
+	ctx, cancel := context.WithCancel(context.Background())
+	w.all.Go(func() { i.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		w.all.Wait()
+	})
+	synctest.Wait()
+	return w
+}
+
+// Acquire asks for the lease.
+func (w *World) Acquire(e leadership.Election, c leadership.CandidateID, wait time.Duration) (leadership.LeaseRequest, error) {
+	g, err := w.Service.Acquire(w.Context(), leadership.AcquireRequest{Election: e, CandidateID: c, Key: new(w.key(c)), Wait: wait})
+	return leadership.LeaseRequest{Election: e, CandidateID: c, Key: g.Key, Token: g.Token}, err
+}
+
+func (w *World) key(c leadership.CandidateID) leadership.Key {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.keys[c]; !ok {
+		w.keys[c] = leadership.NewKey()
+	}
+	return w.keys[c]
+}
+
+// Lead gets the lease, at once.
+func (w *World) Lead(e leadership.Election, c leadership.CandidateID) leadership.LeaseRequest {
+	w.Helper()
+	lease, err := w.Acquire(e, c, 0)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return lease
+}
+
+// Keep renews the lease for so long, each 10 s.
+func (w *World) Keep(lease leadership.LeaseRequest, during time.Duration) {
+	w.Helper()
+	for begin := time.Now(); time.Since(begin) < during; {
+		time.Sleep(10 * time.Second)
+		if _, err := w.Service.Renew(w.Context(), lease); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// Release gives the lease back.
+func (w *World) Release(lease leadership.LeaseRequest) {
+	w.Helper()
+	if _, err := w.Service.Release(w.Context(), lease); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Settle lets so much time pass, and what comes of it happen.
+func (w *World) Settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// NoLeader has a leader disappear, and nobody come for so long.
+func (w *World) NoLeader(e leadership.Election, during time.Duration) {
+	w.Helper()
+	w.Lead(e, "ann")
+	w.Settle(leadership.DefaultLeaseDuration + during)
+}
+
+// Flap has the leadership change hands so many times, once in each interval.
+func (w *World) Flap(e leadership.Election, grants int, every time.Duration) {
+	w.Helper()
+	for n := range grants {
+		lease := w.Lead(e, []leadership.CandidateID{"ann", "bob"}[n%2])
+		w.Settle(every)
+		w.Release(lease)
+	}
+}
+
+// Contend has a candidate ask so many times for what another has, once in each interval.
+func (w *World) Contend(e leadership.Election, times int, every time.Duration) {
+	w.Helper()
+	lease := w.Lead(e, "ann")
+	for range times {
+		if _, err := w.Acquire(e, "bob", 0); err == nil {
+			w.Fatal("bob was granted what ann has")
+		}
+		w.Settle(every)
+		if _, err := w.Service.Renew(w.Context(), lease); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// Values are the values of all series: of a counter and a gauge its own, of a histogram NAME:count and NAME:sum. A series is called
+// NAME{LABEL=VALUE,...}, with the labels in order.
+type Values map[string]float64
+
+// Sum is the sum of all series of the name that have the labels, each as LABEL=VALUE.
+func (v Values) Sum(name string, labels ...string) (sum float64) {
+	for series, value := range v {
+		head, rest, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+		has := strings.Split(rest, ",")
+		if head == name && !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(has, l) }) {
+			sum += value
+		}
+	}
+	return sum
+}
+
+// Since is what has changed since an earlier reading.
+func (v Values) Since(earlier Values) Values {
+	changed := maps.Clone(v)
+	for series := range changed {
+		if changed[series] -= earlier[series]; changed[series] == 0 {
+			delete(changed, series)
+		}
+	}
+	return changed
+}
+
+// Read collects.
+func (w *World) Read() Values {
+	w.Helper()
+	values := make(Values)
+	for _, m := range w.Collect() {
+		switch d := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			points(values, m.Name, d.DataPoints)
+		case metricdata.Gauge[int64]:
+			points(values, m.Name, d.DataPoints)
+		case metricdata.Gauge[float64]:
+			points(values, m.Name, d.DataPoints)
+		case metricdata.Histogram[float64]:
+			sums(values, m.Name, d.DataPoints)
+		case metricdata.Histogram[int64]:
+			sums(values, m.Name, d.DataPoints)
+		default:
+			w.Fatalf("%s is a %T", m.Name, d)
+		}
+	}
+	return values
+}
+
+// Collect is what a reader of OpenTelemetry gets.
+func (w *World) Collect() []metricdata.Metrics {
+	w.Helper()
+	var got metricdata.ResourceMetrics
+	if err := w.reader.Collect(context.WithoutCancel(w.Context()), &got); err != nil {
+		w.Fatal(err)
+	}
+	var all []metricdata.Metrics
+	for _, scope := range got.ScopeMetrics {
+		all = append(all, scope.Metrics...)
+	}
+	return all
+}
+
+func points[N int64 | float64](values Values, name string, of []metricdata.DataPoint[N]) {
+	for _, p := range of {
+		values[series(name, p.Attributes)] = float64(p.Value)
+	}
+}
+
+func sums[N int64 | float64](values Values, name string, of []metricdata.HistogramDataPoint[N]) {
+	for _, p := range of {
+		values[series(name+":count", p.Attributes)] = float64(p.Count)
+		values[series(name+":sum", p.Attributes)] = float64(p.Sum)
+	}
+}
+
+func series(name string, labels attribute.Set) string {
+	if labels.Len() == 0 {
+		return name
+	}
+	var parts []string
+	for _, kv := range labels.ToSlice() { // which is sorted
+		parts = append(parts, fmt.Sprintf("%s=%s", kv.Key, kv.Value.String()))
+	}
+	return name + "{" + strings.Join(parts, ",") + "}"
+}

@@ -1,0 +1,83 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"regent/leadership/client"
+)
+
+// narrow is how many files the server may have open where it is given few.
+const narrow = 256
+
+// Somebody opens far more connections than the server may have files, and says nothing on them, or one thing and no more. Who renews loses nothing,
+// and who comes anew is answered in time for a lease.
+func TestMoreConnectionsThanThereIsRoomForTakeNobodysPlace(t *testing.T) {
+	a := serveNarrow(t, tenants)
+	v := a.newVictim()
+	n := newNoise(a, 1)
+	ctx, stop := context.WithTimeout(t.Context(), 8*time.Second)
+	defer stop()
+	var all sync.WaitGroup
+	for i := range 4 * narrow {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				n.silent(ctx, i)
+				pause(ctx, time.Second)
+			}
+		})
+	}
+	answered := 0
+	for ctx.Err() == nil {
+		v.watch.after(ctx, 500*time.Millisecond)
+		begin := time.Now()
+		_, err := a.fresh().Get(within(t, patience), "quiet-1")
+		if took := time.Since(begin); err != nil || took > quietLease {
+			t.Errorf("who comes anew is answered after %v: %v", took, err)
+		}
+		answered++
+	}
+	all.Wait()
+	t.Logf("%d who came anew; %v; %v", answered, v.watch.take(), &n.fates)
+	v.check()
+	if held := n.fates.counts["silent: cut off"]; held < narrow {
+		t.Errorf("only %d connections had to make room", held)
+	}
+	if strings.Contains(a.log.String(), "too many open files") {
+		t.Error("the server has run out of files")
+	}
+}
+
+// fresh is the victim's client with connections of its own.
+func (a *asking) fresh() *client.Client {
+	c, err := client.New(client.Config{Server: a.URL, Token: func(context.Context) (string, error) { return a.token("victim@test"), nil }})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return c
+}
+
+// serveNarrow is serveAsking with few files.
+func serveNarrow(t *testing.T, policy string) *asking {
+	t.Helper()
+	a := &asking{t: t, issuer: newIssuer(t), policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
+	a.write(policy)
+	path, err := regent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := inBolt(t).with("--auth-audience", forRegent, "--policy", a.policy, "--auth", "oidc", "--auth-issuer", a.issuer.URL())
+	limited := []string{"-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, narrow), "sh", path, "serve", "--listen", "127.0.0.1:0"}
+	cmd := exec.Command("sh", append(limited, at.args...)...)
+	cmd.Env = environ()
+	a.server = start(t, cmd)
+	a.line, a.heard = overhear(t, a.URL)
+	t.Cleanup(a.search)
+	return a
+}

@@ -15,7 +15,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 race: export CGO_ENABLED := 1
 
 # Tests that need heavy modules have a module of their own each, so that nobody else needs them. They are run and checked with all the rest.
-MODULES := test/sqlite
+MODULES := test/sqlite test/terraform
 EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module:";
 
 PKG      ?= ./...

@@ -9,7 +9,7 @@
 //
 //   - The store, and only the store, knows who leads. Its clock alone decides whether a lease is over: no process's wall
 //     clock is ever compared with anything.
-//   - The rules in this package (Acquire, Renew, Release, Expire, Lapse, Check, Configure, Delete) are the only place that decides.
+//   - The rules in this package (Acquire, Renew, Release, Expire, Lapse, Check, Configure, Delete, Carry, Raise) are the only place that decides.
 //     They are pure: a Snapshot and a command go in, a Change or an error comes out. A Store runs them inside one
 //     transaction; simulators, checkers and fuzzers run the very same functions.
 //   - The leader itself decides when to stop: at its own deadline, which lies before the end that the store knows.
@@ -71,6 +71,7 @@
 // # Events
 //
 // Each change that anyone may want to hear of raises the election's revision by one and leaves one Event with that
-// revision, written in the same transaction. Revisions are contiguous from 1. A plain renewal leaves none. Each term has
+// revision, written in the same transaction. Revisions are contiguous from 1, but for a gap where an election came from
+// another store, or was raised after a backup was restored. A plain renewal leaves none. Each term has
 // exactly one event that begins it ("acquired") and one that ends it ("released", "expired" or "deleted").
 package leadership

@@ -1,43 +1,179 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"regent/leadership"
 	"regent/store"
 )
 
 func (c *cli) migrateCommand() *cobra.Command {
-	var spec string
+	var m migration
 	cmd := &cobra.Command{
-		Use:   "migrate --store STORE",
-		Short: "Create what a store needs",
+		Use:   "migrate --store STORE [--from STORE [--dry-run]]",
+		Short: "Create what a store needs, or move another store into it",
 		Long: `Create what a store needs before serve can use it, or bring it up to date. Spanner needs tables (on its emulator an instance
-and a database as well); the other stores need nothing. To do it again changes nothing.`,
-		Example: "  regent migrate --store spanner:projects/P/instances/I/databases/D",
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.tellEmulator(spec)
-			done, err := store.Migrate(cmd.Context(), spec)
-			if err != nil {
-				return storeError{spec, err}
-			}
-			_, err = fmt.Fprintln(c.out, done)
-			return err
-		},
+and a database as well); the other stores need nothing. To do it again changes nothing.
+
+With --from, all elections of another store are moved into it as well: their fencing tokens and revisions go on, their
+configurations stay, and nobody leads. In the old store each is deleted, so that a server that was forgotten there grants
+nothing any more. Nobody is granted an election before the lease that the old store knew would have ended.
+
+Stop every server of both stores first, and start none before the command has ended with exit code 0. If it is stopped on the
+way, run it again: it goes on where it was. To go back, move the other way.`,
+		Example: `  regent migrate --store spanner:projects/P/instances/I/databases/D
+  regent migrate --from firestore:P --store spanner:projects/P/instances/I/databases/D --dry-run`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.migrate(cmd.Context(), m) },
 	}
-	cmd.Flags().Var(&value[string]{&spec, "", "STORE", parseText}, "store", "the store, as serve has it")
+	cmd.Flags().Var(&value[string]{&m.store, "", "STORE", parseText}, "store", "the store, as serve has it")
+	cmd.Flags().Var(&value[string]{&m.from, "", "STORE", parseText}, "from", "the store to move out of")
+	cmd.Flags().BoolVar(&m.dryRun, "dry-run", false, "with --from: say what would be moved, and change nothing")
 	c.require(cmd, "store", "REGENT_STORE")
 	return cmd
 }
 
+// migration is what migrate is told.
+type migration struct {
+	store, from string
+	dryRun      bool
+}
+
+func (c *cli) migrate(ctx context.Context, m migration) error {
+	if m.from != "" {
+		if err := store.CheckMove(m.from, m.store); err != nil {
+			return err
+		}
+	} else if m.dryRun {
+		return usagef("--dry-run is for --from: there is nothing to move without it")
+	}
+	c.tellEmulator(m.store)
+	if kindOf(m.from) != kindOf(m.store) {
+		c.tellEmulator(m.from)
+	}
+	if m.dryRun {
+		return c.planMove(ctx, m)
+	}
+	done, err := store.Migrate(ctx, m.store)
+	if err != nil {
+		return storeError{m.store, err}
+	}
+	if m.from == "" {
+		_, err = fmt.Fprintln(c.out, done)
+		return err
+	}
+	return c.move(ctx, m)
+}
+
+func (c *cli) move(ctx context.Context, m migration) error {
+	return c.between(ctx, m, func(from, to leadership.Store) error {
+		moved, err := store.Move(ctx, from, to)
+		switch {
+		case errors.Is(err, leadership.RecordCorrupt), errors.Is(err, leadership.LeaseHeld):
+			return err
+		case err != nil:
+			return fmt.Errorf("%w; run the same command again, and start no server before it has ended with exit code 0", err)
+		}
+		_, err = fmt.Fprintln(c.out, summary(m, moved))
+		return err
+	})
+}
+
+// planMove prints a line for each election.
+func (c *cli) planMove(ctx context.Context, m migration) error {
+	return c.between(ctx, m, func(from, to leadership.Store) error {
+		plan, err := store.PlanMove(ctx, from, to)
+		for _, p := range plan {
+			if _, err := fmt.Fprintln(c.out, plannedLine(p)); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+}
+
+// between opens both stores.
+func (c *cli) between(ctx context.Context, m migration, do func(from, to leadership.Store) error) error {
+	from, err := store.OpenExisting(ctx, m.from, store.Config{})
+	if err != nil {
+		return storeError{m.from, err}
+	}
+	defer from.Close()
+	to, err := openTarget(ctx, m)
+	if err != nil {
+		return storeError{m.store, err}
+	}
+	return errors.Join(do(from, to), to.Close())
+}
+
+// openTarget opens the store to move into. For a dry run no file is created: none is as good as an empty one.
+func openTarget(ctx context.Context, m migration) (leadership.Store, error) {
+	if !m.dryRun {
+		return store.Open(ctx, m.store, store.Config{})
+	}
+	to, err := store.OpenExisting(ctx, m.store, store.Config{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return store.Open(ctx, "memory:", store.Config{})
+	}
+	return to, err
+}
+
+// summary says what was moved, and from when on somebody may lead.
+func summary(m migration, moved []store.Passage) string {
+	var present, deleted int
+	var locked time.Duration
+	for _, p := range moved {
+		if p.Present {
+			present++
+		}
+		if p.Deleted {
+			deleted++
+		}
+		locked = max(locked, p.LockedFor)
+	}
+	text := fmt.Sprintf("%d elections of %s are in %s now, %d of them deleted; %d were there before", len(moved), m.from, m.store, deleted, present)
+	if locked > 0 {
+		text += fmt.Sprintf("; all can be led in %v, when the last lease of the old store is over", spoken(locked))
+	}
+	return text
+}
+
+// plannedLine is what would be done with an election.
+func plannedLine(p store.Passage) string {
+	state := "vacant"
+	switch {
+	case p.Deleted:
+		state = "deleted"
+	case p.LockedFor > 0:
+		state = fmt.Sprintf("nobody may lead for %v", spoken(p.LockedFor))
+	}
+	verb := "move"
+	if p.Present {
+		verb = "there already"
+	}
+	return fmt.Sprintf("%s: %s, fencing token %d, revision %d, %s", cmp.Or(string(p.Election), `""`), verb, p.Token, p.Revision, state)
+}
+
+// spoken is a duration in whole seconds, rounded up.
+func spoken(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
+
 // tellEmulator says when it is not the real store that is prepared.
 func (c *cli) tellEmulator(spec string) {
-	kind, _, _ := strings.Cut(spec, ":")
-	variable := strings.ToUpper(kind) + emulatorSuffix
+	variable := strings.ToUpper(kindOf(spec)) + emulatorSuffix
 	if host := c.env[variable]; host != "" {
 		fmt.Fprintf(c.err, "%s is set: this prepares the emulator at %s\n", variable, host)
 	}
+}
+
+func kindOf(spec string) string {
+	kind, _, _ := strings.Cut(spec, ":")
+	return kind
 }

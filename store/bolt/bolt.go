@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -178,12 +179,11 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 func (t *transaction) list(prefix string, after leadership.Election, limit int) leadership.Listing {
 	var listing leadership.Listing
 	var last leadership.Election
-	c := t.tx.Bucket(recordsBucket).Cursor()
-	name, _ := c.Seek([]byte(max(prefix, string(after))))
-	if after != "" && string(name) == string(after) {
-		name, _ = c.Next()
+	name := t.nameFrom(max(prefix, string(after)))
+	if after != "" && name == string(after) {
+		name = t.nameAfter(name)
 	}
-	for n := 0; name != nil && bytes.HasPrefix(name, []byte(prefix)); n++ {
+	for n := 0; name != "" && strings.HasPrefix(name, prefix); n++ {
 		if n == limit {
 			listing.Next = last
 			break
@@ -194,7 +194,21 @@ func (t *transaction) list(prefix string, after leadership.Election, limit int) 
 		} else {
 			listing.Untrusted = append(listing.Untrusted, last)
 		}
-		name, _ = c.Next()
+		name = t.nameAfter(name)
 	}
 	return listing
+}
+
+// nameAfter returns the next name of an election that has a record or, though that is damage, a history without one; "" if there is none.
+func (t *transaction) nameAfter(name string) string { return t.nameFrom(name + "\x01") }
+
+// nameFrom is nameAfter for the first name that is not before from.
+func (t *transaction) nameFrom(from string) string {
+	record, _ := t.tx.Bucket(recordsBucket).Cursor().Seek([]byte(from))
+	key, _ := t.tx.Bucket(eventsBucket).Cursor().Seek([]byte(from))
+	witness, _, _ := bytes.Cut(key, []byte{0})
+	if record == nil || len(witness) > 0 && bytes.Compare(witness, record) < 0 {
+		return string(witness)
+	}
+	return string(record)
 }

@@ -173,10 +173,10 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 	return listing, nil
 }
 
-// names returns, in order, the elections that begin with prefix and come after the given one.
+// names returns, in order, the elections that begin with prefix and come after the given one; all that have a history, with or without a record.
 func (d *data) names(prefix string, after leadership.Election) []leadership.Election {
 	var names []leadership.Election
-	for e := range d.records {
+	for e := range d.events {
 		if strings.HasPrefix(string(e), prefix) && e > after {
 			names = append(names, e)
 		}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store"
+)
+
+// fileWith is the spec of a file in which "held" is led, for an hour, and "free" was led twice.
+func fileWith(t *testing.T) string {
+	t.Helper()
+	spec := "bolt:" + filepath.Join(t.TempDir(), "regent.db")
+	inFile(t, spec, func(s *leadership.Service) {
+		for range 2 {
+			g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "free", CandidateID: "ann"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Release(t.Context(), leadership.LeaseRequest{Election: "free", CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "held", CandidateID: "ann", LeaseDuration: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return spec
+}
+
+// inFile opens a store for a moment.
+func inFile(t *testing.T, spec string, do func(*leadership.Service)) {
+	t.Helper()
+	s, err := store.Open(t.Context(), spec, store.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	do(leadership.New(s))
+}
+
+// grantIn is the token that bob is granted.
+func grantIn(t *testing.T, spec string, e leadership.Election) (token leadership.Token) {
+	t.Helper()
+	inFile(t, spec, func(s *leadership.Service) {
+		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob"})
+		if err == nil {
+			token = g.Token
+		}
+	})
+	return token
+}
+
+func TestMigrateMovesAStoreIntoAnother(t *testing.T) {
+	t.Parallel()
+	from, to := fileWith(t), "bolt:"+filepath.Join(t.TempDir(), "new.db")
+	plan := regent(t, nil, "migrate --dry-run --from "+from+" --store "+to).want(t, exitDone)
+	want := "free: move, fencing token 2, revision 7, vacant\nheld: move, fencing token 1, revision 4, nobody may lead for 1h0m1s\n"
+	if plan.out != want {
+		t.Errorf("the plan is\n%swant\n%s", plan.out, want)
+	}
+	if _, err := os.Stat(strings.TrimPrefix(to, "bolt:")); err == nil {
+		t.Error("a dry run has created a file")
+	}
+	done := regent(t, nil, "migrate --from "+from+" --store "+to).want(t, exitDone)
+	for _, want := range []string{"2 elections of " + from + " are in " + to + " now, 0 of them deleted; 0 were there before", "all can be led in 1h0m1s"} {
+		if !strings.Contains(done.out, want) {
+			t.Errorf("%q does not say %q", done.out, want)
+		}
+	}
+	again := regent(t, []string{"REGENT_STORE=" + to}, "migrate --from "+from).want(t, exitDone)
+	if !strings.Contains(again.out, "2 were there before") {
+		t.Errorf("again: %q", again.out)
+	}
+	there := regent(t, nil, "migrate --dry-run --from "+from+" --store "+to).want(t, exitDone)
+	if !strings.Contains(there.out, "free: there already, fencing token 2") {
+		t.Errorf("a plan for what is there: %q", there.out)
+	}
+	for e, want := range map[leadership.Election]leadership.Token{"free": 3, "held": 0} {
+		if got := grantIn(t, to, e); got != want {
+			t.Errorf("%s: granted %d, want %d", e, got, want)
+		}
+		if got := grantIn(t, from, e); got != 0 {
+			t.Errorf("%s: the old store granted %d", e, got)
+		}
+	}
+}
+
+func TestRaiseRaisesAStoreThatWasRestored(t *testing.T) {
+	t.Parallel()
+	spec := fileWith(t)
+	low := regent(t, nil, "raise --above 4 --store "+spec).want(t, exitUsage)
+	if !strings.Contains(low.err, `"free" is at revision 4`) {
+		t.Errorf("too low: %q", low.err)
+	}
+	first := regent(t, nil, "raise late --above 1000 --lock 1s --store "+spec).want(t, exitDone)
+	if want := "3 elections of " + spec + " are at fencing token 1000 now; 0 were before; all can be led in 1h0m0s\n"; first.out != want {
+		t.Errorf("got  %swant %s", first.out, want)
+	}
+	again := regent(t, []string{"REGENT_STORE=" + spec}, "raise late --above 1000").want(t, exitDone)
+	if !strings.Contains(again.out, "3 were before") {
+		t.Errorf("again: %q", again.out)
+	}
+	for _, e := range []leadership.Election{"free", "held", "late"} {
+		if got := grantIn(t, spec, e); got != 0 {
+			t.Errorf("%s: granted %d at once", e, got)
+		}
+	}
+}
+
+func TestWhatWasNotRaisedIsAnErrorThatNamesIt(t *testing.T) {
+	t.Parallel()
+	err := untrusted{"free", "held"}
+	if exitCode(err) != exitOther || !strings.Contains(err.Error(), `"free", "held"`) {
+		t.Errorf("exit code %d, %v", exitCode(err), err)
+	}
+}
+
+func TestAMoveOrARaiseThatCannotBeRightIsRefusedInOneLine(t *testing.T) {
+	t.Parallel()
+	spec := fileWith(t)
+	served := "bolt:" + filepath.Join(t.TempDir(), "served.db")
+	s, err := store.Open(t.Context(), served, store.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	fresh := "bolt:" + filepath.Join(t.TempDir(), "none.db")
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"migrate --dry-run --store " + spec, exitUsage, "--dry-run is for --from"},
+		{"migrate --from " + spec + " --store " + spec, exitUsage, "are one store"},
+		{"migrate --from memory: --store " + spec, exitUsage, "memory: is gone"},
+		{"migrate --from " + spec + " --store memory:", exitUsage, "memory: is gone"},
+		{"migrate --from redis: --store " + spec, exitUsage, "a store is memory:"},
+		{"migrate --from= --store " + spec, exitUsage, "it is empty"},
+		{"migrate --from " + spec, exitUsage, "--store is missing"},
+		{"migrate --from " + fresh + " --store " + spec, exitOther, "there is no store at " + fresh},
+		{"migrate --from " + served + " --store " + spec, exitOther, "in use by another process"},
+		{"migrate --from " + spec + " --store " + served, exitOther, "in use by another process"},
+		{"raise --store " + spec, exitUsage, "--above is missing"},
+		{"raise --above 1000", exitUsage, "--store is missing"},
+		{"raise --above 1 --store " + spec, exitUsage, "from 2 to"},
+		{"raise --above many --store " + spec, exitUsage, "from 2 to"},
+		{"raise --above 9007199254740991 --store " + spec, exitUsage, "from 2 to 4503599627370496"},
+		{"raise --above 10 --lock 49h --store " + spec, exitUsage, "from 0s to 48h"},
+		{"raise --above 10 --prefix A --store " + spec, exitUsage, "no election's name begins with"},
+		{"raise Late --above 10 --store " + spec, exitUsage, "a-z, 0-9"},
+		{"raise --above 10 --store memory:", exitUsage, "memory: is gone"},
+		{"raise --above 10 --store " + fresh, exitOther, "there is no store at " + fresh},
+		{"raise --above 10 --store " + served, exitOther, "in use by another process"},
+	} {
+		r := regent(t, nil, c.args).want(t, c.code)
+		first, rest, _ := strings.Cut(r.err, "\n")
+		if !strings.Contains(first, c.want) || strings.Count(rest, "\n") > 1 {
+			t.Errorf("%s: %q, want one line with %q", c.args, r.err, c.want)
+		}
+	}
+	if _, err := os.Stat(strings.TrimPrefix(fresh, "bolt:")); err == nil {
+		t.Error("a file was created")
+	}
+}
+
+func TestAnEmulatorIsTold(t *testing.T) {
+	t.Parallel()
+	env := []string{"BOLT_EMULATOR_HOST=127.0.0.1:1"} // as if there were one
+	spec, to := fileWith(t), "bolt:"+filepath.Join(t.TempDir(), "new.db")
+	for _, args := range []string{"migrate --store " + to, "migrate --dry-run --from " + spec + " --store " + to, "migrate --from " + spec + " --store " + to, "raise --above 100 --store " + to} {
+		if r := regent(t, env, args).want(t, exitDone); !strings.HasPrefix(r.err, "BOLT_EMULATOR_HOST is set: ") || !strings.Contains(r.err, "the emulator at 127.0.0.1:1\n") {
+			t.Errorf("%s: %q", args, r.err)
+		}
+	}
+}

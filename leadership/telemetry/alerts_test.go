@@ -1,0 +1,99 @@
+package telemetry_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+
+	"regent/leadership/telemetry"
+	"regent/leadership/telemetry/telemetrytest"
+)
+
+// alert is one of Terraform's, as it is planned unless somebody sets another threshold.
+type alert struct {
+	Metric    string
+	Threshold float64
+}
+
+// alerts reads those that Terraform's own test has written.
+func alerts(t *testing.T) map[string]alert {
+	t.Helper()
+	text, err := os.ReadFile("../../test/terraform/testdata/alerts.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]alert
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestEveryAlertIsAboutAMetricThatThereIs(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{"http.server.request.duration": true}
+	for _, m := range telemetry.Catalogue() {
+		known[m.Name] = true
+	}
+	for name, a := range alerts(t) {
+		if !known[a.Metric] {
+			t.Errorf("alert %s is about %q, which nobody measures", name, a.Metric)
+		}
+	}
+}
+
+// What an operator is to be paged for is made to happen, and crosses the very thresholds that Terraform sets, and not a moment before.
+func TestNoLeaderFlappingContentionAndSplitBrainCrossTheThresholdsOfTheirAlerts(t *testing.T) {
+	const window = 5 * time.Minute // of the rate in the alert's query
+	for name, c := range map[string]struct {
+		almost, enough func(*telemetrytest.World)
+		per            float64 // seconds, of a rate
+	}{
+		"no-leader": {
+			almost: func(w *telemetrytest.World) { w.NoLeader("jobs", 59*time.Second) },
+			enough: func(w *telemetrytest.World) { w.Settle(5 * time.Second) },
+		},
+		"flapping": {
+			almost: func(w *telemetrytest.World) { w.Flap("reports", 5, time.Second) },
+			enough: func(w *telemetrytest.World) { w.Flap("reports", 1, time.Second) },
+		},
+		"contention": {
+			almost: func(w *telemetrytest.World) { w.Contend("planner", 5*int(window.Seconds()), 200*time.Millisecond) },
+			enough: func(w *telemetrytest.World) { w.Contend("report", 10, time.Millisecond) },
+			per:    window.Seconds(),
+		},
+		"split-brain": {
+			almost: func(w *telemetrytest.World) { w.Flap("jobs", 2, time.Minute) },
+			enough: func(w *telemetrytest.World) {
+				zombie := w.Lead("jobs", "ann")
+				w.Settle(time.Minute) // it was cut off, and does not know it
+				w.Keep(w.Lead("jobs", "bob"), time.Minute)
+				_, _ = w.Service.Renew(w.Context(), zombie)
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, ok := alerts(t)[name]
+			if !ok {
+				t.Fatalf("there is no alert %s", name)
+			}
+			story(t, func(w *telemetrytest.World) {
+				before := w.Read()
+				value := func() float64 {
+					v := w.Read().Since(before).Sum(a.Metric)
+					if c.per > 0 {
+						v /= c.per
+					}
+					return v
+				}
+				if c.almost(w); value() > a.Threshold {
+					t.Errorf("%s is %v already, above %v", a.Metric, value(), a.Threshold)
+				}
+				if c.enough(w); value() <= a.Threshold {
+					t.Errorf("%s is %v, not above %v", a.Metric, value(), a.Threshold)
+				}
+			})
+		})
+	}
+}

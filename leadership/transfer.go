@@ -1,0 +1,156 @@
+package leadership
+
+import (
+	"fmt"
+	"time"
+)
+
+// CarryCommand brings an election from an old store into a new one.
+type CarryCommand struct {
+	From Snapshot // as the old store had it, read or committed before the new store was read
+}
+
+const (
+	// carryRoom is by how much a carried election's revision lies above the old store's: more than the events of the tombstone that the old
+	// store gets afterwards, so that whoever hears of both sees no revision come back.
+	carryRoom Revision = 3
+	// carrySlack is for how much longer than it has to be a carried election is locked: the same election, carried again over a line that is
+	// slower this time, then needs no longer lock.
+	carrySlack = time.Second
+)
+
+// Carry decides in the new store. The election goes on from its token, with its configuration; nobody leads it, for leases are not carried;
+// and nobody is granted it before the lease that the old store knew would have ended by itself, its lock delay included: whoever held it
+// believes in it until then. Its revision goes on too, above the old store's, with a gap before it: the history stays where it is.
+//
+// An election that the new store has already, at the same token or a later one, stays as it is but for a longer lock, if it needs one: so the
+// same again is the same as once, also after the old store got its tombstone. Only while the election is alive in the old store its
+// configuration there is the one that counts, until somebody leads in the new one.
+//
+// Errors: LeaseHeld if somebody leads in the new store under a token that is not above the old store's: that store is in use; RecordCorrupt if
+// what was read cannot be carried.
+func Carry(s Snapshot, c CarryCommand) (Change, error) {
+	from, locked := c.From.Record, c.From.barred()
+	if locked > 0 {
+		locked += s.Guard
+	}
+	switch {
+	case !c.From.exists(), s.Record.Token > from.Token:
+		return Change{}, nil
+	case s.Record.LeaderID != "" && !s.over():
+		return Change{}, s.refuse(LeaseHeld, "election %q is led by %q in the store that it is to be moved to, with fencing token %d, "+
+			"and its token in the other is %d: that store is in use; stop its servers, or move to another",
+			from.Election, s.Record.LeaderID, s.Record.Token, from.Token)
+	case s.has(from) && locked <= s.barred():
+		return Change{}, nil
+	}
+	ch := s.change()
+	if s.Record.LeaderID != "" {
+		ch.expire(s.Guard)
+		s.Record = ch.Record
+	}
+	if !s.has(from) {
+		ch.Record.Token, ch.Record.Config, ch.Record.Deleted = from.Token, from.Config, from.Deleted
+		ch.Record.Revision = max(s.Record.Revision, from.Revision+carryRoom-1) // announce adds one
+	}
+	if locked > s.barred() {
+		ch.lock(s.Now, locked+carrySlack)
+	} else if ch.Record.Token > 0 && ch.Record.EndedAt.IsZero() {
+		ch.lock(s.Now, 0) // it ended before
+	}
+	ch.announce(s.transferred(ch.Record), "")
+	return ch.trusted(s)
+}
+
+// has says whether the election as another store has it is here already.
+func (s Snapshot) has(from Record) bool {
+	r := s.Record
+	if r.Token < from.Token || r.Revision <= from.Revision {
+		return false
+	}
+	return from.Deleted || !r.Deleted && r.Config.explicit() == from.Config.explicit()
+}
+
+// barred returns for how long nobody else may lead if the present leader is never heard of again.
+func (s Snapshot) barred() time.Duration {
+	r := s.Record
+	switch {
+	case r.LeaderID != "":
+		return max(r.LeaseEnd().Add(r.Config.LockDelay+s.Guard).Sub(s.Now), 0)
+	case r.LockFor > 0:
+		return max(r.EndedAt.Add(r.LockFor).Sub(s.Now), 0)
+	}
+	return 0
+}
+
+// lock lets nobody lead for that long from now on, though the election be vacant.
+func (c *Change) lock(now time.Time, d time.Duration) { c.Record.EndedAt, c.Record.LockFor = now, d }
+
+// transferred is the event of a vacant election that s becomes.
+func (s Snapshot) transferred(r Record) EventType {
+	switch {
+	case r.Deleted:
+		return EventDeleted
+	case s.Record.Deleted:
+		return EventRecreated
+	}
+	return EventConfigured
+}
+
+// trusted is the change, if what it writes would be trusted.
+func (c Change) trusted(s Snapshot) (Change, error) {
+	s.Record = c.Record
+	if err := Verify(s, Newest{Revision: c.Record.Revision, Token: c.Record.Token}); err != nil {
+		return Change{}, err
+	}
+	return c, nil
+}
+
+// MinRaise and MaxRaise are the limits of RaiseCommand.Above. Half of all tokens are left.
+const (
+	MinRaise Revision = 2
+	MaxRaise Revision = 1 << 52
+)
+
+// RaiseCommand brings an election past what was seen of it in a time that its store has forgotten.
+type RaiseCommand struct {
+	// Above is what its token and its revision become: at least as high as every revision that anybody ever saw of the election, and so as
+	// every token, which is never above its revision; and higher than the revision in the store.
+	Above Revision
+	// Lock is for how long nobody may lead, if what the election says of itself is not longer.
+	Lock time.Duration
+}
+
+// Raise decides in a store that was restored from a backup. Token and revision become Above in one step; whoever led at the time of the backup
+// does so no longer; and nobody is granted the election before all leases of the forgotten time are over: that is after the lease that is
+// known and its lock delay, after a lease as the election is configured from now, and after Lock, whichever is last. An election that was
+// never seen is created: it may have begun after the backup.
+//
+// One that was raised so already stays as it is; its token is its revision, as no other election's is.
+//
+// Errors: InvalidArgument if Above is not higher than the revision in the store: either it is too low, or the election has gone on since it
+// was raised.
+func Raise(s Snapshot, c RaiseCommand) (Change, error) {
+	r := s.Record
+	switch {
+	case c.Above < MinRaise || c.Above > MaxRaise:
+		return Change{}, invalid("above", fmt.Errorf("tokens are raised to %d at least, and to %d at most", MinRaise, MaxRaise))
+	case c.Lock < 0 || c.Lock > MaxLeaseDuration+MaxLockDelay:
+		return Change{}, invalid("lock", fmt.Errorf("a lock is from 0s to %s", spoken(MaxLeaseDuration+MaxLockDelay)))
+	case r.Revision == c.Above && Revision(r.Token) == c.Above:
+		return Change{}, nil
+	case r.Revision >= c.Above:
+		return Change{}, invalid("above", fmt.Errorf("election %q is at revision %d and fencing token %d already, and so may have been seen beyond %d; "+
+			"raise all of them above a higher number", r.Election, r.Revision, r.Token, c.Above))
+	}
+	ch := s.change()
+	ch.Record.Revision, ch.Record.Token = c.Above-1, Token(c.Above) // the event adds one
+	lock := max(s.barred(), c.Lock+s.Guard, max(r.LeaseDuration, r.Config.leaseDuration())+r.Config.LockDelay+s.Guard)
+	if r.LeaderID != "" {
+		ch.vacate(EventExpired, s.Now, lock)
+		return ch.trusted(s)
+	}
+	ch.lock(s.Now, lock)
+	ch.announce(s.transferred(r), "")
+	return ch.trusted(s)
+}

@@ -1,0 +1,302 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"regent/leadership"
+)
+
+// Passage is what a move does with one election.
+type Passage struct {
+	Election leadership.Election
+	Token    leadership.Token    // in the new store, after the move
+	Revision leadership.Revision // so, too
+	Deleted  bool                // so, too
+	// LockedFor is for how long nobody may lead in the new store, counted from the move.
+	LockedFor time.Duration
+	// Present says that the new store had all of it before.
+	Present bool
+}
+
+// PlanMove says what Move would do, and writes nothing. Errors are as those of Move.
+func PlanMove(ctx context.Context, from, to leadership.Store) ([]Passage, error) {
+	names, err := movable(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	var plan []Passage
+	var refused refusals
+	for _, e := range names {
+		p, err := planned(ctx, from, to, e)
+		if refused.take(e, err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		plan = append(plan, p)
+	}
+	return plan, refused.err()
+}
+
+// Move brings all elections of one store into another, Regent's own too, one after the other: with their tokens, revisions and configurations,
+// and without their leases. No token and no revision goes back; nobody is granted an election in the new store before the lease that the old
+// one knows would have ended; and in the old store each becomes a tombstone, so that a server that was forgotten there never grants it again.
+//
+// Nobody may serve either store meanwhile. Move finds out if the old one is served all the same, and then begins with the election anew; only
+// a lease that is renewed there between two attempts at a move can end later than the new store has been told, until Move has come to its end.
+//
+// Whatever stops it, the same move again goes on where it was, and ends as if nothing had happened. To bring the elections back, move them the
+// other way.
+//
+// First it looks at everything. If there is a record on either side that cannot be trusted, or if an election is led in the new store, it is
+// an error with the code RecordCorrupt or LeaseHeld that names them, and nothing is written. Other errors are those of the stores, and some
+// elections may then have been moved.
+func Move(ctx context.Context, from, to leadership.Store) ([]Passage, error) {
+	plan, err := PlanMove(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range plan {
+		if plan[i], err = move(ctx, from, to, p.Election); err != nil {
+			return plan[:i], fmt.Errorf("move election %q: %w", p.Election, err)
+		}
+		plan[i].Present = p.Present
+	}
+	return plan, nil
+}
+
+// movable lists a store of which every record can be trusted.
+func movable(ctx context.Context, s leadership.Store) ([]leadership.Election, error) {
+	names, untrusted, err := names(ctx, s, "")
+	if err == nil && len(untrusted) > 0 {
+		err = untrustworthy(untrusted)
+	}
+	return names, err
+}
+
+// planned is the passage of an election as both stores have it now.
+func planned(ctx context.Context, from, to leadership.Store, e leadership.Election) (Passage, error) {
+	old, err := from.Get(ctx, e)
+	if err != nil {
+		return Passage{}, err
+	}
+	snap, err := to.Get(ctx, e)
+	if err != nil {
+		return Passage{}, err
+	}
+	ch, err := leadership.Carry(snap, leadership.CarryCommand{From: old})
+	if err != nil {
+		return Passage{}, err
+	}
+	if !ch.Empty() {
+		snap.Record = ch.Record
+	}
+	return passage(snap, ch.Empty()), nil
+}
+
+func passage(s leadership.Snapshot, present bool) Passage {
+	l := s.Lease()
+	return Passage{Election: l.Election, Token: l.Token, Revision: l.Revision, Deleted: l.Deleted, LockedFor: l.LockedFor, Present: present}
+}
+
+// attempts is how often an election is moved that changes meanwhile.
+const attempts = 5
+
+// errChanged says that an election is not what was carried.
+var errChanged = errors.New("it changes while it is moved: a server still uses the old store; stop it, and run the same command again")
+
+// move carries an election, then buries it in the old store as what was carried, and then carries what it says of its lease in the end.
+func move(ctx context.Context, from, to leadership.Store, e leadership.Election) (Passage, error) {
+	for range attempts {
+		old, err := from.Get(ctx, e)
+		if err != nil {
+			return Passage{}, err
+		}
+		if _, err = carry(ctx, to, old); err != nil {
+			return Passage{}, err
+		}
+		old, err = bury(ctx, from, old)
+		if errors.Is(err, errChanged) {
+			continue
+		}
+		if err != nil {
+			return Passage{}, err
+		}
+		moved, err := carry(ctx, to, old)
+		return passage(moved, false), err
+	}
+	return Passage{}, errChanged
+}
+
+func carry(ctx context.Context, to leadership.Store, old leadership.Snapshot) (leadership.Snapshot, error) {
+	return to.Update(ctx, old.Record.Election, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Carry(s, leadership.CarryCommand{From: old})
+	})
+}
+
+// bury leaves a tombstone, if the election has not changed. A renewal is no change; the tombstone has the lease as it was in the end.
+func bury(ctx context.Context, from leadership.Store, carried leadership.Snapshot) (leadership.Snapshot, error) {
+	return from.Update(ctx, carried.Record.Election, func(s leadership.Snapshot) (leadership.Change, error) {
+		if s.Record.Revision != carried.Record.Revision {
+			return leadership.Change{}, errChanged
+		}
+		return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+	})
+}
+
+// names reads the names of all elections with the prefix, and of those that cannot be trusted.
+func names(ctx context.Context, s leadership.Store, prefix string) (found, untrusted []leadership.Election, err error) {
+	if untrusted, err = orphans(ctx, s, prefix); err != nil {
+		return nil, nil, err
+	}
+	var after leadership.Election
+	for {
+		listing, err := s.List(ctx, prefix, after, leadership.MaxPageSize)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, snap := range listing.Snapshots {
+			found = append(found, snap.Record.Election)
+		}
+		untrusted = append(untrusted, listing.Untrusted...)
+		if after = listing.Next; after == "" {
+			return found, untrusted, nil
+		}
+	}
+}
+
+// orphans are histories without a record that the store's list does not find, with the prefix.
+func orphans(ctx context.Context, s leadership.Store, prefix string) ([]leadership.Election, error) {
+	finder, ok := s.(interface {
+		Orphans(context.Context) ([]leadership.Election, error)
+	})
+	if !ok {
+		return nil, nil
+	}
+	found, err := finder.Orphans(ctx)
+	return slices.DeleteFunc(found, func(e leadership.Election) bool { return !strings.HasPrefix(string(e), prefix) }), err
+}
+
+// refusals gathers the elections that keep a move from being begun.
+type refusals struct {
+	untrusted []leadership.Election
+	held      error // the first
+	more      int   // after the first
+}
+
+// take says whether err is a refusal.
+func (r *refusals) take(e leadership.Election, err error) bool {
+	switch {
+	case errors.Is(err, leadership.RecordCorrupt):
+		r.untrusted = append(r.untrusted, e)
+	case errors.Is(err, leadership.LeaseHeld) && r.held == nil:
+		r.held = err
+	case errors.Is(err, leadership.LeaseHeld):
+		r.more++
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *refusals) err() error {
+	switch {
+	case len(r.untrusted) > 0:
+		return untrustworthy(r.untrusted)
+	case r.more > 0:
+		return fmt.Errorf("%w; so are %d more", r.held, r.more)
+	}
+	return r.held
+}
+
+// untrustworthy names the records that keep a move from being begun.
+func untrustworthy(elections []leadership.Election) error {
+	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: "nothing was moved, for records of one store or the other cannot be trusted, " +
+		"and fencing tokens would begin anew: " + Quoted(elections) + "; mend each, with a fencing token above every one ever seen, " +
+		"or remove it with its history if it is no election, and run the same command again"}
+}
+
+// Quoted is a list of names for people, not all of them if they are many.
+func Quoted(elections []leadership.Election) string {
+	const most = 20
+	var parts []string
+	for i, e := range elections {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("and %d more", len(elections)-most))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%q", string(e)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// CheckMove says whether elections can be moved between the stores of two specs. The error has the code InvalidArgument.
+func CheckMove(from, to string) error {
+	a, err := parse(from)
+	if err != nil {
+		return err
+	}
+	b, err := parse(to)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.kind == inMemory || b.kind == inMemory:
+		return refuse("memory: is gone with its process: nothing can be moved out of it or into it")
+	case a.same(b):
+		return refuse("%s and %s are one store: name another to move to", from, to)
+	}
+	return nil
+}
+
+// same says whether two specs name one store, however they are spelt.
+func (t target) same(other target) bool {
+	const unnamed = "(default)" // of Firestore
+	switch {
+	case t.kind != other.kind:
+		return false
+	case t.kind == inBolt:
+		return samePath(t.path, other.path)
+	case t.kind == inFirestore && t.database == "":
+		t.database = unnamed
+	}
+	if other.kind == inFirestore && other.database == "" {
+		other.database = unnamed
+	}
+	return t == other
+}
+
+func samePath(a, b string) bool {
+	one, err := os.Stat(a)
+	if err == nil {
+		two, err := os.Stat(b)
+		return err == nil && os.SameFile(one, two)
+	}
+	return filepath.Clean(a) == filepath.Clean(b)
+}
+
+// OpenExisting is Open for a store that is there already: it creates no file, and there is no such memory. That a file is not there is
+// an error for which errors.Is finds fs.ErrNotExist.
+func OpenExisting(ctx context.Context, spec string, c Config) (leadership.Store, error) {
+	t, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	switch t.kind {
+	case inMemory:
+		return nil, refuse("memory: is gone with its process, so there is nothing in it; name a store that lasts")
+	case inBolt:
+		if _, err := os.Stat(t.path); err != nil {
+			return nil, fmt.Errorf("there is no store at bolt:%s: %w", t.path, err)
+		}
+	}
+	return Open(ctx, spec, c)
+}

@@ -1,0 +1,582 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/emulators"
+	"regent/leadership"
+	"regent/store/bolt"
+	"regent/store/firestore"
+	"regent/store/memory"
+	"regent/store/spanner"
+)
+
+// clock is the real time of a test. Every store shows it with an error of its own.
+type clock struct{ since time.Duration }
+
+func (c *clock) advance(d time.Duration) { c.since += d }
+
+// memory returns a store of its own whose clock is that far ahead.
+func (c *clock) memory(ahead time.Duration) *memory.Store {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(ahead)
+	return memory.New(memory.Config{Now: func() time.Time { return start.Add(c.since) }})
+}
+
+// bolt opens a file.
+func (c *clock) bolt(t *testing.T, path string) *bolt.Store {
+	t.Helper()
+	s, err := bolt.Open(path, bolt.Config{Clock: bolt.Clock{BootID: "boot", SinceBoot: func() time.Duration { return c.since }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// elections are in every state that there is, after populate.
+var elections = []leadership.Election{
+	"configured", "deleted", "deleted.held", "held", "held.lock-delay", "lapsed", "locked", "recreated", "regent.relay", "released", "twice",
+}
+
+// populate brings the elections of an empty store into their states.
+func populate(t *testing.T, s leadership.Store, advance func(time.Duration)) {
+	t.Helper()
+	service := leadership.New(s)
+	acquire := func(e leadership.Election, lease time.Duration) leadership.Grant {
+		t.Helper()
+		g, err := service.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", Key: &leadership.Key{1}, LeaseDuration: lease})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	configure := func(e leadership.Election, lock time.Duration) {
+		t.Helper()
+		command := leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: 90 * time.Second, LockDelay: lock}}
+		if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: command}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := func(e leadership.Election, g leadership.Grant) {
+		t.Helper()
+		if _, err := service.Release(t.Context(), leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove := func(e leadership.Election) {
+		t.Helper()
+		if _, err := service.Delete(t.Context(), leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range []leadership.Election{"configured", "deleted", "recreated"} {
+		configure(e, time.Minute)
+	}
+	configure("held.lock-delay", time.Hour)
+	configure("locked", time.Hour)
+	remove("deleted")
+	remove("recreated")
+	configure("recreated", 0)
+	end("released", acquire("released", time.Minute))
+	end("twice", acquire("twice", time.Minute))
+	end("twice", acquire("twice", time.Minute))
+	acquire("lapsed", time.Second)
+	acquire("locked", time.Second)
+	advance(2 * time.Second)
+	if _, err := service.Expire(t.Context(), "locked"); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []leadership.Election{"held", "regent.relay", "deleted.held", "held.lock-delay"} {
+		acquire(e, time.Hour)
+	}
+	remove("deleted.held")
+}
+
+// contents are all elections of a store, by name.
+func contents(t *testing.T, s leadership.Store) map[leadership.Election]leadership.Snapshot {
+	t.Helper()
+	found, untrusted, err := names(t.Context(), s, "")
+	if err != nil || len(untrusted) > 0 {
+		t.Fatalf("untrusted %v, %v", untrusted, err)
+	}
+	all := map[leadership.Election]leadership.Snapshot{}
+	for _, e := range found {
+		if all[e], err = s.Get(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// tryAcquire says whether bob is granted the election and, if not, when he may try again.
+func tryAcquire(t *testing.T, s leadership.Store, e leadership.Election) (token leadership.Token, again time.Duration, err error) {
+	t.Helper()
+	g, err := leadership.New(s).Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob"})
+	var refused *leadership.Error
+	if errors.As(err, &refused) {
+		again = refused.RetryAfter
+	}
+	return g.Token, again, err
+}
+
+// moveAll moves everything, and holds the new store against what the old one had.
+func moveAll(t *testing.T, from, to leadership.Store) {
+	t.Helper()
+	before := contents(t, from)
+	moved, err := Move(t.Context(), from, to)
+	if err != nil || len(moved) != len(before) {
+		t.Fatalf("moved %v, %v; want %d", moved, err, len(before))
+	}
+	after, left := contents(t, to), contents(t, from)
+	for e, b := range before {
+		a := after[e].Record
+		if a.Token != b.Record.Token || a.Revision <= b.Record.Revision || a.Deleted != b.Record.Deleted || a.Config != b.Record.Config || a.LeaderID != "" {
+			t.Errorf("%s was %+v and is %+v", e, b.Record, a)
+		}
+		if old := left[e].Record; !old.Deleted || old.Revision >= a.Revision {
+			t.Errorf("%s: in the old store %+v is left, in the new one is %+v", e, old, a)
+		}
+		for _, s := range []leadership.Store{from, to} {
+			events, err := s.Unannounced(t.Context(), e, 1000)
+			if err != nil || s == to && len(events) == 0 {
+				t.Errorf("%s: to be announced: %v, %v", e, events, err)
+			}
+		}
+	}
+}
+
+// open expects, of the elections that populate made, those to be granted that nobody may believe in any more, with the next tokens.
+func open(t *testing.T, s leadership.Store) {
+	t.Helper()
+	for e, want := range map[leadership.Election]leadership.Token{"configured": 1, "recreated": 1, "released": 2, "twice": 3, "lapsed": 2} {
+		if token, _, err := tryAcquire(t, s, e); err != nil || token != want {
+			t.Errorf("%s: granted %d, %v; want %d", e, token, err, want)
+		}
+	}
+	for _, e := range []leadership.Election{"deleted", "deleted.held"} {
+		if token, _, err := tryAcquire(t, s, e); !errors.Is(err, leadership.ElectionDeleted) {
+			t.Errorf("%s: granted %d, %v; want %s", e, token, err, leadership.ElectionDeleted)
+		}
+	}
+	for e, least := range map[leadership.Election]time.Duration{"held": 50 * time.Minute, "regent.relay": 50 * time.Minute, "locked": 50 * time.Minute, "held.lock-delay": 110 * time.Minute} {
+		if token, again, err := tryAcquire(t, s, e); !errors.Is(err, leadership.LeaseHeld) || again < least || again > least+11*time.Minute {
+			t.Errorf("%s: granted %d, %v; in %v, want in %v or a little more", e, token, err, again, least)
+		}
+	}
+}
+
+func TestElectionsInEveryStateComeThroughAFileAndBack(t *testing.T) {
+	t.Parallel()
+	c := &clock{since: time.Hour}
+	home, away := c.memory(0), c.bolt(t, filepath.Join(t.TempDir(), "regent.db"))
+	populate(t, home, c.advance)
+	moveAll(t, home, away)
+	for _, e := range elections {
+		if token, _, err := tryAcquire(t, home, e); !errors.Is(err, leadership.ElectionDeleted) {
+			t.Errorf("%s: a forgotten server granted %d, %v", e, token, err)
+		}
+	}
+	moveAll(t, away, home)
+	open(t, home)
+}
+
+func TestElectionsInEveryStateComeThroughEveryStoreAndHome(t *testing.T) {
+	t.Parallel()
+	c := &clock{since: time.Hour}
+	home := c.bolt(t, filepath.Join(t.TempDir(), "regent.db"))
+	populate(t, home, c.advance)
+	inFirestore, err := firestore.Open(t.Context(), firestore.Config{Project: emulators.Name(t), Emulator: emulators.Firestore(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inFirestore.Close()
+	database := spanner.Config{Database: "projects/regent-test/instances/" + emulators.Name(t) + "/databases/test", EmulatorHost: emulators.Spanner(t)}
+	if err := spanner.Migrate(t.Context(), database); err != nil {
+		t.Fatal(err)
+	}
+	inSpanner, err := spanner.Open(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inSpanner.Close()
+	moveAll(t, home, inFirestore)
+	moveAll(t, inFirestore, inSpanner)
+	moveAll(t, inSpanner, home)
+	open(t, home)
+}
+
+// brittle is a store whose calls are counted together with another's. The one with the number at fails: before anything is done, or after.
+type brittle struct {
+	leadership.Store
+	calls *int
+	at    int
+	after bool
+}
+
+func brittleCall[T any](b brittle, do func() (T, error)) (T, error) {
+	var none T
+	*b.calls++
+	switch {
+	case *b.calls != b.at:
+		return do()
+	case !b.after:
+		return none, fmt.Errorf("planted: %w", leadership.StoreUnavailable)
+	}
+	if _, err := do(); err != nil {
+		return none, err
+	}
+	return none, fmt.Errorf("planted: %w", leadership.OutcomeUnknown)
+}
+
+func (b brittle) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	return brittleCall(b, func() (leadership.Snapshot, error) { return b.Store.Get(ctx, e) })
+}
+
+func (b brittle) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+	return brittleCall(b, func() (leadership.Listing, error) { return b.Store.List(ctx, prefix, after, limit) })
+}
+
+func (b brittle) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	return brittleCall(b, func() (leadership.Snapshot, error) { return b.Store.Update(ctx, e, decide) })
+}
+
+func TestAMoveThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
+	t.Parallel()
+	scene := func() (from, to *memory.Store) {
+		c := &clock{}
+		from, to = c.memory(0), c.memory(time.Hour)
+		populate(t, from, c.advance)
+		return from, to
+	}
+	from, to := scene()
+	moveAll(t, from, to)
+	wantFrom, wantTo := contents(t, from), contents(t, to)
+	for _, after := range []bool{false, true} {
+		for at, cut := 1, true; cut; at++ {
+			from, to := scene()
+			calls := 0
+			_, err := Move(t.Context(), brittle{from, &calls, at, after}, brittle{to, &calls, at, after})
+			if cut = calls >= at; cut != (err != nil) {
+				t.Fatalf("call %d: %v", at, err)
+			}
+			nobodyEarly(t, from, to)
+			for range 2 {
+				if _, err := Move(t.Context(), from, to); err != nil {
+					t.Fatalf("again after call %d: %v", at, err)
+				}
+			}
+			if diff := cmp.Diff(wantFrom, contents(t, from)) + cmp.Diff(wantTo, contents(t, to)); diff != "" {
+				t.Fatalf("cut at call %d, done %v (-want +got):\n%s", at, after, diff)
+			}
+		}
+	}
+}
+
+// nobodyEarly expects that what has arrived in the new store cannot be led there before the old lease is over.
+func nobodyEarly(t *testing.T, from, to leadership.Store) {
+	t.Helper()
+	old := contents(t, from)
+	for e, snap := range contents(t, to) {
+		was := old[e]
+		left := was.Lease().ExpiresIn
+		if was.Record.Deleted {
+			left = was.Lease().LockedFor
+		}
+		ch, err := leadership.Acquire(snap, leadership.AcquireCommand{CandidateID: "bob", KeyHash: leadership.NewKey().Hash()})
+		if err == nil && (left > 0 || ch.Record.Token != was.Record.Token+1) {
+			t.Errorf("%s: token %d would be granted, %v before the end of %d", e, ch.Record.Token, left, was.Record.Token)
+		}
+	}
+}
+
+func TestWhatCannotBeTrustedStopsAMoveBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(from, to *spoilt){
+		"listed as such":     func(from, _ *spoilt) { from.hidden = "held" },
+		"without a record":   func(from, _ *spoilt) { from.orphan = "held" },
+		"found when read":    func(from, _ *spoilt) { from.corrupt = "held" },
+		"in the other store": func(_, to *spoilt) { to.corrupt = "held" },
+	} {
+		c := &clock{}
+		from, to := &spoilt{Store: c.memory(0)}, &spoilt{Store: c.memory(0)}
+		populate(t, from.Store, c.advance)
+		before := contents(t, from.Store)
+		spoil(from, to)
+		for _, try := range []func(context.Context, leadership.Store, leadership.Store) ([]Passage, error){PlanMove, Move} {
+			if moved, err := try(t.Context(), from, to); !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"held"`) {
+				t.Errorf("%s: moved %v, %v", name, moved, err)
+			}
+		}
+		if diff := cmp.Diff(before, contents(t, from.Store)); diff != "" || len(contents(t, to.Store)) > 0 {
+			t.Errorf("%s: something was written: %s", name, diff)
+		}
+	}
+}
+
+// spoilt is a store with a record that cannot be trusted.
+type spoilt struct {
+	leadership.Store
+	hidden, corrupt, orphan leadership.Election
+}
+
+func (s *spoilt) Orphans(context.Context) ([]leadership.Election, error) {
+	if s.orphan == "" {
+		return nil, nil
+	}
+	return []leadership.Election{s.orphan}, nil
+}
+
+func (s *spoilt) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+	l, err := s.Store.List(ctx, prefix, after, limit)
+	for i, snap := range l.Snapshots {
+		if snap.Record.Election == s.hidden {
+			l.Snapshots = append(l.Snapshots[:i:i], l.Snapshots[i+1:]...)
+			l.Untrusted = append(l.Untrusted, s.hidden)
+		}
+	}
+	return l, err
+}
+
+func (s *spoilt) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	if e == s.corrupt || e == s.hidden {
+		return leadership.Snapshot{}, leadership.Corrupt(e, errors.New("it is spoilt"))
+	}
+	return s.Store.Get(ctx, e)
+}
+
+func TestAStoreThatIsInUseIsNotMovedInto(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	from, to := c.memory(0), c.memory(0)
+	populate(t, from, c.advance)
+	for _, e := range []leadership.Election{"held", "released", "other"} {
+		if _, _, err := tryAcquire(t, to, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := contents(t, from)
+	if moved, err := Move(t.Context(), from, to); !errors.Is(err, leadership.LeaseHeld) || !strings.Contains(err.Error(), "1 more") {
+		t.Errorf("moved %v, %v", moved, err)
+	}
+	if diff := cmp.Diff(before, contents(t, from)); diff != "" || len(contents(t, to)) != 3 {
+		t.Errorf("something was written: %s", diff)
+	}
+}
+
+func TestAPlanWritesNothingAndSaysWhatAMoveDoes(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	from, to := c.memory(0), c.memory(time.Minute)
+	populate(t, from, c.advance)
+	before := contents(t, from)
+	plan, err := PlanMove(t.Context(), from, to)
+	if diff := cmp.Diff(before, contents(t, from)); err != nil || diff != "" || len(contents(t, to)) > 0 {
+		t.Fatalf("something was written: %s %v", diff, err)
+	}
+	moved, err := Move(t.Context(), from, to)
+	if diff := cmp.Diff(plan, moved); err != nil || diff != "" {
+		t.Errorf("%v (-planned +moved):\n%s", err, diff)
+	}
+	again, err := PlanMove(t.Context(), from, to)
+	for _, p := range again {
+		if !p.Present {
+			t.Errorf("it would be moved again: %+v", p)
+		}
+	}
+	if err != nil || len(again) != len(moved) {
+		t.Errorf("%d of %d, %v", len(again), len(moved), err)
+	}
+}
+
+// contest is one election with leaders who believe in their leases to the end, on a store and then on another. It holds grants to what must be true.
+type contest struct {
+	*testing.T
+	*clock
+	rand    *rand.Rand
+	highest leadership.Token
+	until   time.Duration // to when somebody may believe that they lead
+	key     leadership.Key
+}
+
+// grant lets a candidate try to lead on a store.
+func (c *contest) grant(s leadership.Store) {
+	lease := time.Duration(1+c.rand.IntN(40)) * time.Second
+	g, err := leadership.New(s).Acquire(c.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", LeaseDuration: lease})
+	if err != nil {
+		return
+	}
+	if g.Token <= c.highest {
+		c.Fatalf("token %d was granted after %d", g.Token, c.highest)
+	}
+	if c.since < c.until {
+		c.Fatalf("token %d was granted %v before the end of %d", g.Token, c.until-c.since, c.highest)
+	}
+	c.highest, c.key, c.until = g.Token, g.Key, c.since+lease
+}
+
+// step is what candidates and leaders do on a server of the store, and time.
+func (c *contest) step(s leadership.Store) {
+	service := leadership.New(s)
+	lease := leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: c.key, Token: max(c.highest, 1)}
+	c.advance(time.Duration(c.rand.IntN(8000)) * time.Millisecond)
+	switch c.rand.IntN(8) {
+	case 0, 1, 2:
+		c.grant(s)
+	case 3, 4, 5:
+		if l, err := service.Renew(c.Context(), lease); err == nil {
+			c.until = c.since + l.ExpiresIn
+		}
+	case 6:
+		if l, err := service.Release(c.Context(), lease); err == nil && l.Token == c.highest && !l.Deleted && l.LockedFor == 0 {
+			c.until = 0
+		}
+	case 7:
+		service.Expire(c.Context(), "jobs")
+	}
+}
+
+// operate is what an operator does besides.
+func (c *contest) operate(s leadership.Store) {
+	service := leadership.New(s)
+	switch c.rand.IntN(10) {
+	case 0:
+		service.Delete(c.Context(), leadership.DeleteRequest{Election: "jobs", DeleteCommand: leadership.DeleteCommand{Force: true}})
+	case 1, 2:
+		config := leadership.Config{LockDelay: time.Duration(max(c.rand.IntN(40)-20, 0)) * time.Second}
+		service.Configure(c.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}})
+	}
+}
+
+// served is a store that somebody uses between any two calls.
+type served struct {
+	leadership.Store
+	meanwhile func()
+}
+
+func (s served) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	s.meanwhile()
+	return s.Store.Get(ctx, e)
+}
+
+func (s served) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	s.meanwhile()
+	return s.Store.Update(ctx, e, decide)
+}
+
+func TestWheneverAMoveComesNoTokenGoesBackAndNobodyLeadsTooEarly(t *testing.T) {
+	t.Parallel()
+	var later, grants int
+	for seed := range uint64(400) {
+		clock := &clock{}
+		c := &contest{T: t, clock: clock, rand: rand.New(rand.NewPCG(seed, 5))}
+		from, to := clock.memory(0), clock.memory(time.Duration(c.rand.IntN(7200)-3600)*time.Second)
+		c.grant(from) // an election that begins after the move is not moved
+		for range c.rand.IntN(40) {
+			c.step(from)
+			c.operate(from)
+		}
+		c.move(from, to)
+		before := c.highest
+		for range 20 {
+			c.step(from)
+			c.step(to)
+			c.operate(to)
+		}
+		if c.highest > before {
+			later++
+		}
+		grants += int(c.highest)
+	}
+	if later < 200 || grants < 1000 {
+		t.Errorf("the walk grants too little to say anything: %d after a move, %d in all", later, grants)
+	}
+}
+
+// move moves while, at times, a forgotten server goes on.
+func (c *contest) move(from, to leadership.Store) {
+	was := contents(c.T, from)["jobs"].Record
+	forgotten := c.rand.IntN(2) == 0
+	meanwhile := func() {
+		if forgotten && c.rand.IntN(3) == 0 {
+			c.step(from)
+		}
+	}
+	for range 20 {
+		_, err := Move(c.Context(), served{from, meanwhile}, served{to, meanwhile})
+		if err == nil {
+			if is := contents(c.T, to)["jobs"].Record; is.Deleted != was.Deleted || is.Config != was.Config {
+				c.Fatalf("%+v was moved as %+v", was, is)
+			}
+			return
+		}
+		if !errors.Is(err, errChanged) {
+			c.Fatal(err)
+		}
+	}
+	c.Fatal("it does not come to an end")
+}
+
+func TestALeaseThatIsRenewedDuringAMoveIsWaitedForToItsEnd(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	from, to := c.memory(0), c.memory(time.Hour)
+	g, err := leadership.New(from).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var until time.Duration
+	meanwhile := func() {
+		c.advance(8 * time.Second)
+		l, err := leadership.New(from).Renew(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: 1})
+		if err == nil {
+			until = c.since + l.ExpiresIn
+		}
+	}
+	if _, err := Move(t.Context(), served{from, meanwhile}, served{to, meanwhile}); err != nil {
+		t.Fatal(err)
+	}
+	if token, in, err := tryAcquire(t, to, "jobs"); !errors.Is(err, leadership.LeaseHeld) || c.since+in < until {
+		t.Errorf("granted %d, %v; in %v, and ann may believe for %v", token, err, in, until-c.since)
+	}
+}
+
+func TestTwoSpecsOfOneStoreAreSeen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "regent.db")
+	(&clock{}).bolt(t, path).Close()
+	const database = "spanner:projects/p/instances/i/databases/d"
+	for _, c := range []struct {
+		from, to string
+		want     string // "": they are two
+	}{
+		{"firestore:p", "firestore:p/(default)", "one store"},
+		{"firestore:p/d", "firestore:p/d", "one store"},
+		{"firestore:p", "firestore:p/d", ""},
+		{"firestore:p", "firestore:q", ""},
+		{database, database, "one store"},
+		{database, database + "2", ""},
+		{"bolt:" + path, "bolt:" + dir + "/./regent.db", "one store"},
+		{"bolt:" + path, "bolt:" + dir + "/other.db", ""},
+		{"bolt:a/b", "bolt:a/c/../b", "one store"},
+		{"bolt:" + path, "firestore:p", ""},
+		{"memory:", "firestore:p", "memory: is gone"},
+		{"firestore:p", "memory:", "memory: is gone"},
+		{"redis:", "firestore:p", "a store is memory:"},
+		{"firestore:p", "redis:", "a store is memory:"},
+	} {
+		err := CheckMove(c.from, c.to)
+		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s to %s: %v, want %q", c.from, c.to, err, c.want)
+		}
+	}
+}

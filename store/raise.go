@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// Raising is what is to be raised, and how far.
+type Raising struct {
+	// Prefix begins the names of the elections of the store that are raised; "" is all.
+	Prefix string
+	// Elections are raised besides, also if the store has never seen them: those that began after the backup.
+	Elections []leadership.Election
+	// Above and Lock are as in leadership.RaiseCommand.
+	Above leadership.Revision
+	Lock  time.Duration
+}
+
+// Raised is what became of it.
+type Raised struct {
+	Raised  int // elections
+	Present int // elections that were raised so before
+	// LockedFor is after how long, from the end of the call, all that were raised now may be led again.
+	LockedFor time.Duration
+	// Untrusted are the records that cannot be trusted, and were left as they are: nobody can lead them.
+	Untrusted []leadership.Election
+}
+
+// Raise brings the elections of a store that was restored from a backup past everything that was seen after the backup; see the rule of that
+// name. Nobody may serve the store meanwhile.
+//
+// First it looks at everything. If Above is too low for an election, it is an error with the code InvalidArgument, about the one that is
+// furthest, and nothing is written. Whatever stops it later, the same call again goes on where it was; and once servers are back it is
+// refused, or does nothing.
+func Raise(ctx context.Context, s leadership.Store, r Raising) (Raised, error) {
+	elections, untrusted, err := names(ctx, s, r.Prefix)
+	if err != nil {
+		return Raised{}, err
+	}
+	for _, e := range r.Elections {
+		if !slices.Contains(untrusted, e) {
+			elections = append(elections, e)
+		}
+	}
+	slices.Sort(elections)
+	elections, corrupt, err := r.check(ctx, s, slices.Compact(elections))
+	done := Raised{Untrusted: append(untrusted, corrupt...)}
+	if err != nil {
+		return done, err
+	}
+	for _, e := range elections {
+		if err := r.raise(ctx, s, e, &done); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+func (r Raising) rule(s leadership.Snapshot) (leadership.Change, error) {
+	return leadership.Raise(s, leadership.RaiseCommand{Above: r.Above, Lock: r.Lock})
+}
+
+// check returns the elections that can be raised and those that cannot be trusted, if no other stands in the way.
+func (r Raising) check(ctx context.Context, s leadership.Store, all []leadership.Election) (sound, corrupt []leadership.Election, refused error) {
+	var furthest leadership.Revision
+	for _, e := range all {
+		snap, err := s.Get(ctx, e)
+		switch {
+		case errors.Is(err, leadership.RecordCorrupt):
+			corrupt = append(corrupt, e)
+			continue
+		case err != nil:
+			return nil, corrupt, err
+		}
+		if _, err := r.rule(snap); err != nil && snap.Record.Revision >= furthest {
+			furthest, refused = snap.Record.Revision, err
+		}
+		sound = append(sound, e)
+	}
+	return sound, corrupt, refused
+}
+
+func (r Raising) raise(ctx context.Context, s leadership.Store, e leadership.Election, done *Raised) error {
+	var present bool
+	snap, err := s.Update(ctx, e, func(s leadership.Snapshot) (leadership.Change, error) {
+		ch, err := r.rule(s)
+		present = ch.Empty()
+		return ch, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case present:
+		done.Present++
+	default:
+		done.Raised++
+	}
+	done.LockedFor = max(done.LockedFor, snap.Lease().LockedFor)
+	return nil
+}

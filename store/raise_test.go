@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/notify"
+)
+
+func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.T) {
+	t.Parallel()
+	c := &clock{since: time.Hour}
+	path := filepath.Join(t.TempDir(), "regent.db")
+	backup := path + ".backup"
+	first := c.bolt(t, path)
+	populate(t, first, c.advance)
+	first.Close()
+	put(t, path, backup)
+
+	lost := c.bolt(t, path)
+	for range 3 {
+		c.advance(2 * time.Hour)
+		for _, e := range append(elections, "late") {
+			tryAcquire(t, lost, e)
+		}
+	}
+	seen := contents(t, lost)
+	recent, err := lost.Since(t.Context(), seen["late"].Now.Add(-time.Hour), 1000)
+	if err != nil || len(recent.Events) == 0 {
+		t.Fatal(recent, err)
+	}
+	lost.Close()
+	put(t, backup, path)
+	c.advance(time.Second)
+
+	restored := c.bolt(t, path)
+	const above = 1000
+	raising := Raising{Elections: []leadership.Election{"late", "held"}, Above: above, Lock: 30 * time.Minute}
+	done, err := Raise(t.Context(), restored, raising)
+	if err != nil || done.Raised != len(seen) || done.Present != 0 || len(done.Untrusted) != 0 || done.LockedFor < 30*time.Minute {
+		t.Fatalf("%+v, %v; want %d raised", done, err, len(seen))
+	}
+	again, err := Raise(t.Context(), restored, raising)
+	if err != nil || again.Raised != 0 || again.Present != len(seen) || again.LockedFor != done.LockedFor {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	for e, was := range seen {
+		if token, in, err := tryAcquire(t, restored, e); err == nil || in < 30*time.Minute && !was.Record.Deleted {
+			t.Errorf("%s: granted %d, %v; in %v, want in 30m or more", e, token, err, in)
+		}
+	}
+	oldCursorsAreTold(t, restored, seen, recent.Now)
+	c.advance(2 * time.Hour)
+	for e, was := range seen {
+		token, _, err := tryAcquire(t, restored, e)
+		if was.Record.Deleted != errors.Is(err, leadership.ElectionDeleted) || err == nil && (token <= was.Record.Token || token != above+1) {
+			t.Errorf("%s: granted %d, %v; %d was seen", e, token, err, was.Record.Token)
+		}
+	}
+	if _, err := Raise(t.Context(), restored, raising); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("once servers are back: %v, want %s", err, leadership.InvalidArgument)
+	}
+}
+
+// oldCursorsAreTold expects that whoever saw an election at a revision that was lost is told to begin anew, or hears what came since, and that
+// so does whoever heard of all until the given instant.
+func oldCursorsAreTold(t *testing.T, s leadership.Store, seen map[leadership.Election]leadership.Snapshot, until time.Time) {
+	t.Helper()
+	i, err := instance.New(instance.Config{Store: s, Alone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ended := make(chan struct{})
+	go func() { defer close(ended); i.Run(ctx) }()
+	defer func() { cancel(); <-ended }()
+	for e, was := range seen {
+		_, watch, err := i.Watch(ctx, leadership.WatchRequest{Election: e, Resume: true, After: was.Record.Revision})
+		if err != nil {
+			t.Fatalf("%s: %v", e, err)
+		}
+		if events, err := watch.Next(ctx); !errors.Is(err, leadership.HistoryCompacted) {
+			t.Errorf("%s: who goes on after %d hears %v, %v; want %s", e, was.Record.Revision, events, err, leadership.HistoryCompacted)
+		}
+		watch.Close()
+	}
+	cursor, err := notify.ParseCursor(until.UTC().Format(time.RFC3339Nano))
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed, err := i.Feed(ctx, "", cursor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer feed.Close()
+	heard := map[leadership.Election]leadership.Revision{}
+	for len(heard) < len(seen) {
+		items, err := feed.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range items {
+			heard[item.Event.Election] = item.Event.Revision
+		}
+	}
+	for e, was := range seen {
+		if heard[e] <= was.Record.Revision {
+			t.Errorf("%s: the feed goes on with revision %d after %d", e, heard[e], was.Record.Revision)
+		}
+	}
+}
+
+// put copies a file.
+func put(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhoSawAnElectionBeforeItWasMovedIsToldToBeginAnew(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	from, to := c.memory(0), c.memory(0)
+	populate(t, from, c.advance)
+	before := contents(t, from)
+	c.advance(time.Second)
+	if _, err := Move(t.Context(), from, to); err != nil {
+		t.Fatal(err)
+	}
+	oldCursorsAreTold(t, to, before, before["held"].Now)
+}
+
+func TestARaiseThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
+	t.Parallel()
+	raising := Raising{Prefix: "held", Elections: []leadership.Election{"late"}, Above: 500}
+	scene := func() leadership.Store {
+		c := &clock{}
+		s := c.memory(0)
+		populate(t, s, c.advance)
+		return s
+	}
+	whole := scene()
+	before := contents(t, whole)
+	done, err := Raise(t.Context(), whole, raising)
+	if err != nil || done.Raised != 3 {
+		t.Fatalf("%+v, %v; want held, held.lock-delay and late", done, err)
+	}
+	want := contents(t, whole)
+	for e, snap := range want {
+		if raised := strings.HasPrefix(string(e), "held") || e == "late"; raised != (snap.Record.Token == 500) || !raised && !cmp.Equal(before[e], snap) {
+			t.Errorf("%s is %+v", e, snap.Record)
+		}
+	}
+	for _, after := range []bool{false, true} {
+		for at, cut := 1, true; cut; at++ {
+			s, calls := scene(), 0
+			_, err := Raise(t.Context(), brittle{s, &calls, at, after}, raising)
+			if cut = calls >= at; cut != (err != nil) {
+				t.Fatalf("call %d: %v", at, err)
+			}
+			again, err := Raise(t.Context(), s, raising)
+			if diff := cmp.Diff(want, contents(t, s)); err != nil || diff != "" || again.Raised+again.Present != 3 {
+				t.Fatalf("cut at call %d, done %v: %+v, %v (-want +got):\n%s", at, after, again, err, diff)
+			}
+		}
+	}
+}
+
+func TestNothingIsRaisedIfOneElectionMayHaveBeenSeenBeyondThat(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	s := c.memory(0)
+	populate(t, s, c.advance)
+	before := contents(t, s)
+	_, err := Raise(t.Context(), s, Raising{Above: 4})
+	if !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), `"twice" is at revision 4`) {
+		t.Errorf("%v; want the election that is furthest", err)
+	}
+	if diff := cmp.Diff(before, contents(t, s)); diff != "" {
+		t.Errorf("something was written: %s", diff)
+	}
+}
+
+func TestWhatCannotBeTrustedIsNamedAndTheRestIsRaised(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	s := &spoilt{Store: c.memory(0), hidden: "held", corrupt: "released"}
+	populate(t, s.Store, c.advance)
+	done, err := Raise(t.Context(), s, Raising{Above: 100, Elections: []leadership.Election{"held", "late"}})
+	if diff := cmp.Diff([]leadership.Election{"held", "released"}, done.Untrusted); err != nil || diff != "" || done.Raised != len(elections)-2+1 {
+		t.Errorf("%+v, %v (-want +got):\n%s", done, err, diff)
+	}
+}

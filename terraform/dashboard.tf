@@ -1,0 +1,49 @@
+# What an operator wants to see first stands first.
+
+locals {
+  charts = [
+    { title = "Elections by state", queries = { "$${state}" = "sum by (state) (${local.series.elections})" } },
+    { title = "Longest time without a leader (s)", queries = { "longest" = "max(${local.series.leaderless})" } },
+    { title = "Acts under an older token, in 5 min", queries = { "$${op}" = "sum by (op) (increase(${local.series.splitbrain}[5m]))" } },
+    { title = "Changes, per minute", queries = { "$${type}" = "60 * sum by (type) (rate(${local.series.changes}[5m]))" } },
+    { title = "Elections that flap", queries = { "most" = "max(${local.series.flapping})" } },
+    { title = "Change of leader (s)", queries = {
+      "median" = "histogram_quantile(0.5, sum by (le) (rate(${local.series.transitions_bucket}[10m])))"
+      "99 %"   = "histogram_quantile(0.99, sum by (le) (rate(${local.series.transitions_bucket}[10m])))"
+    } },
+    { title = "Length of terms (s), median", queries = { "$${end}" = "histogram_quantile(0.5, sum by (le, end) (rate(${local.series.terms_bucket}[1h])))" } },
+    { title = "Lease operations, per second", queries = { "$${op} $${outcome}" = "sum by (op, outcome) (rate(${local.series.operations}[5m]))" } },
+    { title = "Contention, per second", queries = { "$${reason}" = "sum by (reason) (rate(${local.series.contention}[5m]))" } },
+    { title = "Who waits and who watches", queries = { "waiting" = "sum(${local.series.waiting})", "watching" = "sum(${local.series.watchers})" } },
+    { title = "Oldest event that is not announced (s)", queries = { "oldest" = "max(${local.series.unannounced})" } },
+    { title = "Store, 99 % (s)", queries = { "$${op}" = "histogram_quantile(0.99, sum by (le, op) (rate(${local.series.stored_bucket}[5m])))" } },
+    { title = "Renewals in one batch, 90 %", queries = { "renewals" = "histogram_quantile(0.9, sum by (le) (rate(${local.series.batches_bucket}[5m])))" } },
+    { title = "Reads of the cache, per second", queries = { "$${result}" = "sum by (result) (rate(${local.series.cached}[5m]))" } },
+    { title = "Requests, 99 % (s)", queries = { "all" = "histogram_quantile(0.99, sum by (le) (rate(${local.series.requests_bucket}[5m])))" } },
+    { title = "Requests, per second", queries = { "all" = "sum(rate(${local.series.requests_all}[5m]))", "failed" = "sum(rate(${local.series.requests_failed}[5m]))" } },
+    { title = "Refused requests, per second", queries = { "$${reason}" = "sum by (reason) (rate(${local.series.refused}[5m]))" } },
+  ]
+}
+
+resource "google_monitoring_dashboard" "main" {
+  project = var.project_id
+
+  dashboard_json = jsonencode({
+    displayName = "Regent (${var.name})"
+    gridLayout = {
+      columns = "3"
+      widgets = [for chart in local.charts : {
+        title = chart.title
+        xyChart = {
+          dataSets = [for legend, query in chart.queries : {
+            plotType        = "LINE"
+            legendTemplate  = legend
+            timeSeriesQuery = { prometheusQuery = query }
+          }]
+        }
+      }]
+    }
+  })
+
+  depends_on = [google_project_service.main]
+}

@@ -1,0 +1,12 @@
+# One region, on Firestore: the least to pay for a few leases.
+module "regent" {
+  source = "../.."
+
+  project_id          = var.project_id
+  regions             = ["europe-west1"]
+  image               = var.image
+  store               = "firestore"
+  invokers            = var.agents
+  policy              = templatefile("${path.module}/policy.yaml", { project_id = var.project_id })
+  notification_emails = var.notification_emails
+}

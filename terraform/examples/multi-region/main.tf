@@ -1,0 +1,24 @@
+# Two regions, each with a replica of one Spanner instance (eur6 has a third one, which only votes, elsewhere): any one may be lost, and
+# whoever leads goes on leading. Agents come over one load balancer.
+module "regent" {
+  source = "../.."
+
+  project_id               = var.project_id
+  regions                  = ["europe-west4", "europe-west3"] # the first has the instance's leader
+  image                    = var.image
+  store                    = "spanner"
+  spanner_config           = "eur6"
+  spanner_edition          = "ENTERPRISE_PLUS"
+  spanner_processing_units = 1000
+  scheduler_region         = "europe-west3"
+  domain                   = var.domain
+  ingress                  = "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
+  invokers                 = var.agents
+  policy                   = templatefile("${path.module}/policy.yaml", { project_id = var.project_id })
+  notification_emails      = var.notification_emails
+
+  # Instances hear of a change in another region somewhat later.
+  alert_thresholds = {
+    unannounced_seconds = 90
+  }
+}

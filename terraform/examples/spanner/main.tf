@@ -1,0 +1,13 @@
+# One region, on Spanner: many leases that are renewed often.
+module "regent" {
+  source = "../.."
+
+  project_id               = var.project_id
+  regions                  = ["us-central1"]
+  image                    = var.image
+  store                    = "spanner"
+  spanner_processing_units = 100
+  invokers                 = var.agents
+  policy                   = templatefile("${path.module}/policy.yaml", { project_id = var.project_id })
+  notification_emails      = var.notification_emails
+}

@@ -1,0 +1,71 @@
+# What store/firestore/doc.go asks for under "Setting up".
+
+resource "google_firestore_database" "main" {
+  count = local.on_firestore ? 1 : 0
+
+  project                           = var.project_id
+  name                              = var.firestore_database
+  location_id                       = coalesce(var.firestore_location, local.home)
+  type                              = "FIRESTORE_NATIVE"
+  point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
+  delete_protection_state           = var.deletion_protection ? "DELETE_PROTECTION_ENABLED" : "DELETE_PROTECTION_DISABLED"
+  deletion_policy                   = var.deletion_protection ? "ABANDON" : "DELETE"
+
+  depends_on = [google_project_service.main]
+}
+
+resource "google_firestore_backup_schedule" "daily" {
+  count = local.on_firestore ? 1 : 0
+
+  project   = var.project_id
+  database  = google_firestore_database.main[0].name
+  retention = "${var.backup_retention_days * 24 * 3600}s"
+
+  daily_recurrence {}
+}
+
+# The outbox is asked by election and over all elections, the history over all elections by time. A deadline that nobody asks by has no
+# index: one over a time makes writes slower and dearer.
+locals {
+  event_fields = {
+    unannounced = ["COLLECTION", "COLLECTION_GROUP"]
+    requestedAt = ["COLLECTION_GROUP"]
+    deleteAfter = []
+  }
+}
+
+resource "google_firestore_field" "event" {
+  for_each = local.on_firestore ? local.event_fields : {}
+
+  project    = var.project_id
+  database   = google_firestore_database.main[0].name
+  collection = "events"
+  field      = each.key
+
+  index_config {
+    dynamic "indexes" {
+      for_each = each.value
+      content {
+        order       = "ASCENDING"
+        query_scope = indexes.value
+      }
+    }
+  }
+
+  dynamic "ttl_config" {
+    for_each = each.key == "deleteAfter" ? [true] : []
+    content {}
+  }
+}
+
+# Nobody asks by any other field.
+resource "google_firestore_field" "exempt" {
+  for_each = local.on_firestore ? toset(["leadership", "events", "history"]) : []
+
+  project    = var.project_id
+  database   = google_firestore_database.main[0].name
+  collection = each.value
+  field      = "*"
+
+  index_config {}
+}

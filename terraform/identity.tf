@@ -1,0 +1,122 @@
+# Who the service is, and what it may. No identity here has a key, a primitive role, or the right to delete a lease.
+
+resource "google_service_account" "server" {
+  project      = var.project_id
+  account_id   = "${var.name}-server"
+  display_name = "Regent's server"
+  description  = "What the instances of Regent run as."
+
+  depends_on = [google_project_service.main]
+}
+
+resource "google_service_account" "scheduler" {
+  project      = var.project_id
+  account_id   = "${var.name}-scheduler"
+  display_name = "Regent's scheduler"
+  description  = "Asks Regent to do what is left to do; may do nothing else."
+
+  depends_on = [google_project_service.main]
+}
+
+# Telemetry, and the quota that it counts against.
+resource "google_project_iam_member" "telemetry" {
+  for_each = toset([
+    "roles/serviceusage.serviceUsageConsumer",
+    "roles/telemetry.metricsWriter",
+    "roles/telemetry.tracesWriter",
+  ])
+
+  project = var.project_id
+  role    = each.value
+  member  = google_service_account.server.member
+}
+
+# Each instance makes a subscription of its own, hears by it, and deletes it; and sweeps up those of instances that were killed. No
+# predefined role has less than the right to delete topics with it. Pub/Sub knows no conditions, so it is all subscriptions of the project.
+resource "google_project_iam_custom_role" "listener" {
+  project     = var.project_id
+  role_id     = replace("${var.name}-listener", "-", "_")
+  title       = "Regent listener"
+  description = "Make, use and sweep up subscriptions."
+  permissions = [
+    "pubsub.subscriptions.consume",
+    "pubsub.subscriptions.create",
+    "pubsub.subscriptions.delete",
+    "pubsub.subscriptions.get",
+    "pubsub.subscriptions.list",
+    "pubsub.subscriptions.update",
+  ]
+
+  depends_on = [google_project_service.main]
+}
+
+resource "google_project_iam_member" "listener" {
+  project = var.project_id
+  role    = google_project_iam_custom_role.listener.name
+  member  = google_service_account.server.member
+}
+
+# On the one topic: publish to it, and (as a subscriber, which on a topic means no more than that) attach a subscription.
+resource "google_pubsub_topic_iam_member" "server" {
+  for_each = toset(["roles/pubsub.publisher", "roles/pubsub.subscriber"])
+
+  project = var.project_id
+  topic   = google_pubsub_topic.events.name
+  role    = each.value
+  member  = google_service_account.server.member
+}
+
+# The store. The predefined roles that may write may also delete documents, or change tables; Regent does neither.
+resource "google_project_iam_custom_role" "writer" {
+  project     = var.project_id
+  role_id     = replace("${var.name}-writer", "-", "_")
+  title       = "Regent writer"
+  description = "Write leases and events; delete nothing."
+  permissions = local.on_firestore ? [
+    "datastore.entities.create",
+    "datastore.entities.update",
+    ] : [
+    "spanner.databases.beginOrRollbackReadWriteTransaction",
+    "spanner.databases.write",
+  ]
+
+  depends_on = [google_project_service.main]
+}
+
+# Firestore has no policy of its own for a database: a condition narrows the project's.
+resource "google_project_iam_member" "firestore" {
+  for_each = local.on_firestore ? {
+    read  = "roles/datastore.viewer"
+    write = google_project_iam_custom_role.writer.name
+  } : {}
+
+  project = var.project_id
+  role    = each.value
+  member  = google_service_account.server.member
+
+  condition {
+    title       = "only-${trim(var.firestore_database, "()")}"
+    description = "Regent's own database."
+    expression  = "resource.name == \"projects/${var.project_id}/databases/${var.firestore_database}\""
+  }
+}
+
+resource "google_spanner_database_iam_member" "server" {
+  for_each = local.on_spanner ? {
+    read  = "roles/spanner.databaseReader"
+    write = google_project_iam_custom_role.writer.name
+  } : {}
+
+  project  = var.project_id
+  instance = google_spanner_instance.main[0].name
+  database = google_spanner_database.main[0].name
+  role     = each.value
+  member   = google_service_account.server.member
+}
+
+resource "google_secret_manager_secret_iam_member" "policy" {
+  project   = var.project_id
+  secret_id = google_secret_manager_secret.policy.secret_id
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.server.member
+}

@@ -1,0 +1,109 @@
+# One name for all regions: each caller comes to the nearest region, and goes on to the next while that one fails. An agent does best to
+# stay with one instance, which a region near it serves; the store is the same for all.
+
+locals {
+  balanced = var.domain != null
+}
+
+resource "google_compute_region_network_endpoint_group" "main" {
+  for_each = local.balanced ? toset(var.regions) : []
+
+  project               = var.project_id
+  name                  = var.name
+  region                = each.value
+  network_endpoint_type = "SERVERLESS"
+
+  cloud_run {
+    service = google_cloud_run_v2_service.main[each.value].name
+  }
+}
+
+resource "google_compute_backend_service" "main" {
+  count = local.balanced ? 1 : 0
+
+  project               = var.project_id
+  name                  = var.name
+  protocol              = "HTTPS"
+  load_balancing_scheme = "EXTERNAL_MANAGED"
+
+  dynamic "backend" {
+    for_each = google_compute_region_network_endpoint_group.main
+    content {
+      group = backend.value.id
+    }
+  }
+
+  # Endpoints of this kind have no health checks; answers tell.
+  outlier_detection {
+    consecutive_errors           = 5
+    enforcing_consecutive_errors = 100
+    max_ejection_percent         = 50
+
+    interval {
+      seconds = 5
+    }
+    base_ejection_time {
+      seconds = 30
+    }
+  }
+
+  log_config {
+    enable      = true
+    sample_rate = 0.01
+  }
+}
+
+resource "google_compute_url_map" "main" {
+  count = local.balanced ? 1 : 0
+
+  project         = var.project_id
+  name            = var.name
+  default_service = google_compute_backend_service.main[0].id
+}
+
+resource "google_compute_managed_ssl_certificate" "main" {
+  count = local.balanced ? 1 : 0
+
+  project = var.project_id
+  name    = "${var.name}-${substr(sha256(coalesce(var.domain, "none")), 0, 8)}" # another domain, another certificate
+
+  managed {
+    domains = [var.domain]
+  }
+
+  lifecycle {
+    create_before_destroy = true
+  }
+
+  depends_on = [google_project_service.main]
+}
+
+resource "google_compute_target_https_proxy" "main" {
+  count = local.balanced ? 1 : 0
+
+  project          = var.project_id
+  name             = var.name
+  url_map          = google_compute_url_map.main[0].id
+  ssl_certificates = [google_compute_managed_ssl_certificate.main[0].id]
+}
+
+resource "google_compute_global_address" "main" {
+  count = local.balanced ? 1 : 0
+
+  project = var.project_id
+  name    = var.name
+
+  depends_on = [google_project_service.main]
+}
+
+resource "google_compute_global_forwarding_rule" "main" {
+  count = local.balanced ? 1 : 0
+
+  project               = var.project_id
+  name                  = var.name
+  target                = google_compute_target_https_proxy.main[0].id
+  ip_address            = google_compute_global_address.main[0].id
+  port_range            = "443"
+  load_balancing_scheme = "EXTERNAL_MANAGED"
+  labels                = var.labels
+}

@@ -1,0 +1,37 @@
+# Metrics by the names under which they arrive. A name in braces and quotes may hold dots:
+# {"regent.elections.flapping", "job"="regent"}.
+
+locals {
+  metric_spellings = {
+    batches     = { otlp = "regent.store.batch.size", prometheus = "regent_store_batch_size" }
+    cached      = { otlp = "regent.cache.reads", prometheus = "regent_cache_reads_total" }
+    changes     = { otlp = "regent.leadership.changes", prometheus = "regent_leadership_changes_total" }
+    contention  = { otlp = "regent.lease.contention", prometheus = "regent_lease_contention_total" }
+    elections   = { otlp = "regent.elections", prometheus = "regent_elections" }
+    flapping    = { otlp = "regent.elections.flapping", prometheus = "regent_elections_flapping" }
+    leaderless  = { otlp = "regent.elections.leaderless", prometheus = "regent_elections_leaderless_seconds" }
+    operations  = { otlp = "regent.lease.operations", prometheus = "regent_lease_operations_total" }
+    refused     = { otlp = "regent.requests.refused", prometheus = "regent_requests_refused_total" }
+    requests    = { otlp = "http.server.request.duration", prometheus = "http_server_request_duration_seconds" }
+    splitbrain  = { otlp = "regent.leadership.splitbrain", prometheus = "regent_leadership_splitbrain_total" }
+    stored      = { otlp = "regent.store.duration", prometheus = "regent_store_duration_seconds" }
+    terms       = { otlp = "regent.leadership.term.duration", prometheus = "regent_leadership_term_duration_seconds" }
+    transitions = { otlp = "regent.leadership.transition.duration", prometheus = "regent_leadership_transition_duration_seconds" }
+    unannounced = { otlp = "regent.events.unannounced.age", prometheus = "regent_events_unannounced_age_seconds" }
+    waiting     = { otlp = "regent.candidates.waiting", prometheus = "regent_candidates_waiting" }
+    watchers    = { otlp = "regent.watchers", prometheus = "regent_watchers" }
+  }
+  metrics = { for key, spelling in local.metric_spellings : key => spelling[var.metric_names] }
+
+  # A histogram is asked by its buckets or its count.
+  series = merge(
+    { for key, name in local.metrics : key => "{\"${name}\", \"job\"=\"${var.name}\"}" },
+    { for key in ["batches", "stored", "terms", "transitions"] : "${key}_bucket" => "{\"${local.metrics[key]}_bucket\", \"job\"=\"${var.name}\"}" },
+    {
+      requests_bucket = "{\"${local.metrics.requests}_bucket\", \"job\"=\"${var.name}\"}"
+      requests_all    = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\"}"
+      requests_failed = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\", \"${local.status_label}\"=~\"5..\"}"
+    },
+  )
+  status_label = var.metric_names == "otlp" ? "http.response.status_code" : "http_response_status_code"
+}

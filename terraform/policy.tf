@@ -1,0 +1,32 @@
+# The policy, as a file that each instance sees at its newest version, without a new revision.
+
+locals {
+  # With the grant of the one principal that the module itself brings.
+  policy = yamlencode({
+    grants = concat(yamldecode(var.policy).grants, [{
+      principals = ["${google_service_account.scheduler.account_id}@${var.project_id}.iam.gserviceaccount.com"]
+      roles      = ["scheduler"]
+    }])
+  })
+}
+
+resource "google_secret_manager_secret" "policy" {
+  project   = var.project_id
+  secret_id = "${var.name}-policy"
+  labels    = var.labels
+
+  replication {
+    auto {}
+  }
+
+  depends_on = [google_project_service.main]
+}
+
+resource "google_secret_manager_secret_version" "policy" {
+  secret      = google_secret_manager_secret.policy.id
+  secret_data = local.policy
+
+  lifecycle {
+    create_before_destroy = true # at no moment is there none
+  }
+}

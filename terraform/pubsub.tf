@@ -1,0 +1,13 @@
+# The topic on which every change is announced. Instances make their subscriptions themselves; other subscribers need a right to attach.
+resource "google_pubsub_topic" "events" {
+  project                    = var.project_id
+  name                       = var.name
+  labels                     = var.labels
+  message_retention_duration = var.topic_retention_hours == 0 ? null : "${var.topic_retention_hours * 3600}s"
+
+  message_storage_policy {
+    allowed_persistence_regions = coalesce(var.topic_storage_regions, var.regions)
+  }
+
+  depends_on = [google_project_service.main]
+}

@@ -1,0 +1,15 @@
+# Where images of Regent can be kept. A tag that was pushed once stays what it is.
+resource "google_artifact_registry_repository" "main" {
+  project       = var.project_id
+  location      = local.home
+  repository_id = var.name
+  format        = "DOCKER"
+  description   = "Images of Regent."
+  labels        = var.labels
+
+  docker_config {
+    immutable_tags = true
+  }
+
+  depends_on = [google_project_service.main]
+}

@@ -1,0 +1,164 @@
+# The service, once in each region.
+
+locals {
+  policy_folder = "/etc/regent"
+  policy_file   = "policy.yaml"
+
+  # What `regent serve` reads.
+  settings = {
+    REGENT_STORE         = local.store
+    REGENT_EVENTS        = local.topic
+    REGENT_HISTORY       = "${var.history_hours}h"
+    REGENT_CACHE_EXPIRY  = "${var.cache_expiry_seconds}s"
+    REGENT_STREAM_LIMIT  = "${var.stream_limit_seconds}s"
+    REGENT_AUTH          = "platform"
+    REGENT_AUTH_AUDIENCE = local.audience
+    REGENT_POLICY        = "${local.policy_folder}/${local.policy_file}"
+  }
+
+  # What the libraries in it read. The quota that telemetry counts against is the project's own.
+  telemetry = {
+    GOOGLE_CLOUD_QUOTA_PROJECT      = var.project_id
+    OTEL_EXPORTER_OTLP_ENDPOINT     = "https://telemetry.googleapis.com"
+    OTEL_METRIC_EXPORT_INTERVAL     = "15000"
+    OTEL_SERVICE_NAME               = var.name
+    OTEL_TRACES_SAMPLER             = "parentbased_traceidratio"
+    OTEL_TRACES_SAMPLER_ARG         = tostring(var.trace_ratio)
+    SPANNER_DISABLE_BUILTIN_METRICS = "true"
+  }
+}
+
+resource "google_cloud_run_v2_service" "main" {
+  for_each = toset(var.regions)
+
+  project             = var.project_id
+  name                = var.name
+  location            = each.value
+  description         = "Regent: one leader at a time."
+  ingress             = var.ingress
+  custom_audiences    = [local.audience]
+  deletion_protection = var.deletion_protection
+  labels              = var.labels
+
+  # Regent believes the tokens that IAM has checked: without IAM, everybody could write one.
+  invoker_iam_disabled = false
+
+  dynamic "scaling" {
+    for_each = var.stopped ? [true] : []
+    content {
+      scaling_mode          = "MANUAL"
+      manual_instance_count = 0
+    }
+  }
+
+  template {
+    service_account                  = google_service_account.server.email
+    timeout                          = "${var.request_timeout_seconds}s"
+    max_instance_request_concurrency = var.concurrency
+    execution_environment            = "EXECUTION_ENVIRONMENT_GEN2"
+    session_affinity                 = false # to change the instance costs an agent one read
+    labels                           = var.labels
+
+    scaling {
+      min_instance_count = var.min_instances
+      max_instance_count = var.max_instances
+    }
+
+    containers {
+      name  = "regent"
+      image = var.image
+      args  = ["serve"]
+
+      ports {
+        container_port = 8080
+      }
+
+      resources {
+        cpu_idle          = false # it announces, hears and looks for leases that end between requests too
+        startup_cpu_boost = true
+        limits = {
+          cpu    = tostring(var.cpu)
+          memory = "${var.memory_mib}Mi"
+        }
+      }
+
+      dynamic "env" {
+        for_each = merge(local.settings, local.telemetry, {
+          OTEL_RESOURCE_ATTRIBUTES = "gcp.project_id=${var.project_id},cloud.platform=gcp_cloud_run,cloud.region=${each.value}"
+        })
+        content {
+          name  = env.key
+          value = env.value
+        }
+      }
+
+      volume_mounts {
+        name       = "policy"
+        mount_path = local.policy_folder
+      }
+
+      # An instance takes no requests until its store has answered once.
+      startup_probe {
+        period_seconds    = 3
+        timeout_seconds   = 3
+        failure_threshold = 40
+
+        http_get {
+          path = "/health/ready"
+        }
+      }
+
+      # A store that is away makes no instance worth killing: it would come back no better.
+      liveness_probe {
+        period_seconds    = 10
+        timeout_seconds   = 3
+        failure_threshold = 3
+
+        http_get {
+          path = "/health/live"
+        }
+      }
+    }
+
+    volumes {
+      name = "policy"
+
+      secret {
+        secret       = google_secret_manager_secret.policy.secret_id
+        default_mode = 292 # 0444
+
+        items {
+          path    = local.policy_file
+          version = "latest"
+        }
+      }
+    }
+  }
+
+  traffic {
+    type    = "TRAFFIC_TARGET_ALLOCATION_TYPE_LATEST"
+    percent = 100
+  }
+
+  depends_on = [
+    google_project_iam_member.firestore,
+    google_project_iam_member.listener,
+    google_project_iam_member.telemetry,
+    google_pubsub_topic_iam_member.server,
+    google_secret_manager_secret_iam_member.policy,
+    google_secret_manager_secret_version.policy,
+    google_spanner_database_iam_member.server,
+  ]
+}
+
+resource "google_cloud_run_v2_service_iam_member" "invoker" {
+  for_each = {
+    for pair in setproduct(var.regions, var.invokers) : "${pair[0]} ${pair[1]}" => { region = pair[0], member = pair[1] }
+  }
+
+  project  = var.project_id
+  location = each.value.region
+  name     = google_cloud_run_v2_service.main[each.value.region].name
+  role     = "roles/run.invoker"
+  member   = each.value.member
+}

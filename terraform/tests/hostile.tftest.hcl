@@ -1,0 +1,148 @@
+# Each variable refuses what would do harm or could not work. What it says then is tested in test/terraform.
+
+mock_provider "google" {}
+
+variables {
+  project_id          = "my-project"
+  regions             = ["europe-west1"]
+  image               = "europe-west1-docker.pkg.dev/my-project/regent/regent:v1.2.3"
+  store               = "firestore"
+  invokers            = ["serviceAccount:agent@my-project.iam.gserviceaccount.com"]
+  policy              = "grants: [{principals: [a@example.com], roles: [observer], elections: ['*']}]"
+  notification_emails = ["oncall@example.com"]
+}
+
+run "what_names_something" {
+  command = plan
+  variables {
+    project_id  = "My Project"
+    name        = "Regent"
+    regions     = []
+    image       = "regent:latest"
+    labels      = { "Team" = "x" }
+    runbook_url = "https://example.com/runbook#here"
+    domain      = "https://regent.example.com/"
+    audience    = "one, two"
+  }
+  expect_failures = [var.project_id, var.name, var.regions, var.image, var.labels, var.runbook_url, var.domain, var.audience]
+}
+
+run "what_keeps_the_leases" {
+  command = plan
+  variables {
+    store                    = "bolt"
+    firestore_database       = "DB"
+    firestore_location       = "EU"
+    spanner_database         = "Regent"
+    spanner_config           = "eur6"
+    spanner_edition          = "STANDARD"
+    spanner_processing_units = 150
+    backup_retention_days    = 0
+    history_hours            = 0
+    topic_retention_hours    = -1
+    topic_storage_regions    = []
+  }
+  expect_failures = [
+    var.store, var.firestore_database, var.firestore_location, var.spanner_database, var.spanner_edition, var.spanner_processing_units, var.backup_retention_days,
+    var.history_hours, var.topic_retention_hours, var.topic_storage_regions,
+  ]
+}
+
+run "what_names_a_configuration" {
+  command = plan
+  variables {
+    spanner_config = "projects/p/instanceConfigs/eur6"
+  }
+  expect_failures = [var.spanner_config]
+}
+
+run "what_runs" {
+  command = plan
+  variables {
+    min_instances           = 0
+    concurrency             = 0
+    cpu                     = 0.5
+    memory_mib              = 128
+    request_timeout_seconds = 4000
+    cache_expiry_seconds    = 11
+    ingress                 = "all"
+    tick_schedule           = "every minute"
+    scheduler_region        = "EU"
+    trace_ratio             = 2
+  }
+  expect_failures = [
+    var.min_instances, var.concurrency, var.cpu, var.memory_mib, var.request_timeout_seconds,
+    var.cache_expiry_seconds, var.ingress, var.tick_schedule, var.scheduler_region, var.trace_ratio,
+  ]
+}
+
+# Those that look at other variables are not asked while one of these is refused.
+run "what_is_out_of_bounds" {
+  command = plan
+  variables {
+    max_instances         = 1001
+    stream_limit_seconds  = 0
+    spanner_edition       = "GOLD"
+    notification_channels = ["pager"]
+  }
+  expect_failures = [var.max_instances, var.stream_limit_seconds, var.spanner_edition, var.notification_channels]
+}
+
+run "a_check_that_cannot_get_in" {
+  command = plan
+  variables {
+    ingress      = "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
+    uptime_check = true
+  }
+  expect_failures = [var.uptime_check]
+}
+
+run "what_does_not_go_together" {
+  command = plan
+  variables {
+    min_instances           = 3
+    max_instances           = 2
+    request_timeout_seconds = 300
+    stream_limit_seconds    = 300
+    ingress                 = "INGRESS_TRAFFIC_INTERNAL_ONLY"
+    domain                  = "regent.example.com"
+    notification_emails     = []
+  }
+  expect_failures = [var.max_instances, var.stream_limit_seconds, var.ingress, var.notification_channels]
+}
+
+run "everybody" {
+  command = plan
+  variables {
+    invokers = ["allUsers"]
+  }
+  expect_failures = [var.invokers]
+}
+
+run "everybody_with_an_account" {
+  command = plan
+  variables {
+    invokers = ["serviceAccount:agent@my-project.iam.gserviceaccount.com", "allAuthenticatedUsers"]
+  }
+  expect_failures = [var.invokers]
+}
+
+run "nobody" {
+  command = plan
+  variables {
+    invokers = []
+    policy   = "grants: []"
+  }
+  expect_failures = [var.invokers, var.policy]
+}
+
+run "what_is_sent_and_when" {
+  command = plan
+  variables {
+    notification_emails = ["nobody"]
+    alert_thresholds    = { leaderless_seconds = -1 }
+    metric_names        = "statsd"
+    policy              = "grants: [{principals: [a@example.com], roles: [owner], elections: ['*']}]"
+  }
+  expect_failures = [var.notification_emails, var.alert_thresholds, var.metric_names, var.policy]
+}

@@ -1,0 +1,296 @@
+# What the module makes of its variables. The provider is a mock: nothing here speaks to Google Cloud.
+
+mock_provider "google" {
+  mock_resource "google_cloud_run_v2_service" {
+    defaults = { uri = "https://regent-abc.a.run.app" }
+  }
+  mock_resource "google_service_account" {
+    defaults = {
+      email  = "regent-server@my-project.iam.gserviceaccount.com"
+      member = "serviceAccount:regent-server@my-project.iam.gserviceaccount.com"
+    }
+  }
+  mock_resource "google_project_iam_custom_role" {
+    defaults = { name = "projects/my-project/roles/made_up" }
+  }
+  mock_resource "google_secret_manager_secret" {
+    defaults = { id = "projects/my-project/secrets/regent-policy" }
+  }
+  mock_resource "google_monitoring_notification_channel" {
+    defaults = { name = "projects/my-project/notificationChannels/1" }
+  }
+  mock_data "google_project" {
+    defaults = { number = "123456789012" }
+  }
+}
+
+variables {
+  project_id          = "my-project"
+  regions             = ["europe-west1"]
+  image               = "europe-west1-docker.pkg.dev/my-project/regent/regent:v1.2.3"
+  store               = "firestore"
+  invokers            = ["serviceAccount:agent@my-project.iam.gserviceaccount.com", "group:agents@example.com"]
+  policy              = <<-YAML
+    grants:
+      - principals: [agent@my-project.iam.gserviceaccount.com]
+        roles: [candidate]
+        elections: ["*"]
+  YAML
+  notification_emails = ["oncall@example.com"]
+}
+
+run "on_firestore" {
+  command = apply
+
+  assert {
+    condition     = output.store == "firestore:my-project/regent" && output.topic == "projects/my-project/topics/regent"
+    error_message = "the store and the topic are not spelt as serve has them"
+  }
+  assert {
+    condition     = output.url == "https://regent-abc.a.run.app" && output.agent_environment == { REGENT_SERVER = output.url, REGENT_AUDIENCE = output.audience } && output.audience == "regent.my-project"
+    error_message = "an agent is not told where to go"
+  }
+  assert {
+    condition     = length(google_firestore_database.main) == 1 && length(google_spanner_instance.main) + length(google_spanner_database.main) == 0
+    error_message = "there is more or less than the one store"
+  }
+  assert {
+    condition     = google_firestore_database.main[0].delete_protection_state == "DELETE_PROTECTION_ENABLED" && google_firestore_database.main[0].point_in_time_recovery_enablement == "POINT_IN_TIME_RECOVERY_ENABLED"
+    error_message = "the store is not protected"
+  }
+  assert {
+    condition     = google_firestore_backup_schedule.daily[0].retention == "1209600s"
+    error_message = "backups are not kept for 14 days"
+  }
+  assert {
+    condition     = length(google_firestore_field.event["deleteAfter"].ttl_config) == 1 && length(google_firestore_field.event["requestedAt"].ttl_config) == 0
+    error_message = "the one TTL field is not deleteAfter"
+  }
+  assert {
+    condition     = google_firestore_field.event["unannounced"].index_config[0].indexes[*].query_scope == tolist(["COLLECTION", "COLLECTION_GROUP"])
+    error_message = "the outbox cannot be asked for in both scopes"
+  }
+  assert {
+    condition     = google_firestore_field.event["requestedAt"].index_config[0].indexes[*].query_scope == tolist(["COLLECTION_GROUP"])
+    error_message = "the history cannot be asked for over all elections"
+  }
+  assert {
+    condition     = length(google_firestore_field.event["deleteAfter"].index_config[0].indexes) == 0 && length(google_firestore_field.exempt) == 3
+    error_message = "something that nobody asks by has an index"
+  }
+  assert {
+    condition     = length(google_cloud_run_v2_service_iam_member.invoker) == 2 && alltrue([for b in google_cloud_run_v2_service_iam_member.invoker : b.role == "roles/run.invoker"])
+    error_message = "not each invoker is let in, or as more than an invoker"
+  }
+  assert {
+    condition     = length(google_compute_backend_service.main) == 0 && output.load_balancer_address == null
+    error_message = "there is a load balancer that nobody asked for"
+  }
+  assert {
+    condition     = length(google_monitoring_uptime_check_config.ready) == 0
+    error_message = "there is an uptime check that nobody asked for"
+  }
+}
+
+run "the_service" {
+  command = apply
+
+  assert {
+    condition     = google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].resources[0].cpu_idle == false
+    error_message = "an instance has no CPU between requests, and cannot announce"
+  }
+  assert {
+    condition     = google_cloud_run_v2_service.main["europe-west1"].template[0].scaling[0].min_instance_count == 2
+    error_message = "there is no instance while nobody calls"
+  }
+  assert {
+    condition     = google_cloud_run_v2_service.main["europe-west1"].template[0].timeout == "900s" && output.settings.REGENT_STREAM_LIMIT == "840s"
+    error_message = "streams do not end before Cloud Run cuts them off"
+  }
+  assert {
+    condition = (
+      google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].startup_probe[0].http_get[0].path == "/health/ready"
+      && google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].liveness_probe[0].http_get[0].path == "/health/live"
+    )
+    error_message = "the probes ask for what they should not"
+  }
+  assert {
+    condition     = google_cloud_run_v2_service.main["europe-west1"].custom_audiences == tolist([output.audience]) && output.settings.REGENT_AUTH_AUDIENCE == output.audience
+    error_message = "Cloud Run and Regent disagree on the audience"
+  }
+  assert {
+    condition     = google_cloud_run_v2_service.main["europe-west1"].deletion_protection && !google_cloud_run_v2_service.main["europe-west1"].invoker_iam_disabled
+    error_message = "the service is not protected"
+  }
+  assert {
+    condition = (
+      "${google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].volume_mounts[0].mount_path}/${google_cloud_run_v2_service.main["europe-west1"].template[0].volumes[0].secret[0].items[0].path}"
+      == output.settings.REGENT_POLICY
+    )
+    error_message = "the policy is not where Regent looks for it"
+  }
+  assert {
+    condition     = yamldecode(output.policy).grants[1] == { principals = ["regent-scheduler@my-project.iam.gserviceaccount.com"], roles = ["scheduler"] }
+    error_message = "the scheduler may not tick"
+  }
+  assert {
+    condition = (
+      google_cloud_scheduler_job.tick.http_target[0].uri == "https://regent-abc.a.run.app/v1/maintenance:tick"
+      && google_cloud_scheduler_job.tick.http_target[0].http_method == "POST"
+      && google_cloud_scheduler_job.tick.http_target[0].oidc_token[0].audience == output.audience
+    )
+    error_message = "the tick does not arrive"
+  }
+}
+
+run "on_spanner" {
+  command = apply
+
+  variables {
+    store            = "spanner"
+    spanner_database = "restored"
+    name             = "leads"
+  }
+
+  assert {
+    condition     = output.store == "spanner:projects/my-project/instances/leads/databases/restored" && output.topic == "projects/my-project/topics/leads"
+    error_message = "the store and the topic are not spelt as serve has them"
+  }
+  assert {
+    condition     = length(google_firestore_database.main) + length(google_firestore_field.event) + length(google_firestore_field.exempt) + length(google_project_iam_member.firestore) == 0
+    error_message = "there is more than the one store"
+  }
+  assert {
+    condition     = google_spanner_instance.main[0].config == "regional-europe-west1" && google_spanner_instance.main[0].processing_units == 100
+    error_message = "the instance is elsewhere, or larger, than asked for"
+  }
+  assert {
+    condition     = google_spanner_database.main[0].enable_drop_protection && google_spanner_database.main[0].deletion_protection
+    error_message = "the store is not protected"
+  }
+  assert {
+    condition     = length(google_spanner_database.main[0].ddl) == 5 && alltrue([for s in google_spanner_database.main[0].ddl : startswith(s, "CREATE ") && !strcontains(s, "--")])
+    error_message = "the tables are not those of schema.sql"
+  }
+  assert {
+    condition     = toset([for b in google_spanner_database_iam_member.server : b.database]) == toset(["restored"])
+    error_message = "the right to write reaches beyond the database"
+  }
+}
+
+run "behind_a_load_balancer" {
+  command = apply
+
+  variables {
+    store           = "spanner"
+    regions         = ["europe-west4", "europe-west3"]
+    spanner_config  = "eur6"
+    spanner_edition = "ENTERPRISE_PLUS"
+    domain          = "regent.example.com"
+    ingress         = "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
+  }
+
+  assert {
+    condition     = output.url == "https://regent.example.com" && output.audience == "https://regent.example.com"
+    error_message = "agents do not come over the load balancer"
+  }
+  assert {
+    condition     = keys(output.urls) == ["europe-west3", "europe-west4"] && length(google_compute_region_network_endpoint_group.main) == 2
+    error_message = "not each region is behind the load balancer"
+  }
+  assert {
+    condition     = length(google_cloud_run_v2_service_iam_member.invoker) == 4
+    error_message = "not each invoker is let into each region"
+  }
+  assert {
+    condition     = google_pubsub_topic.events.message_storage_policy[0].allowed_persistence_regions == tolist(["europe-west4", "europe-west3"])
+    error_message = "messages are kept elsewhere"
+  }
+}
+
+run "watched_from_outside" {
+  command = apply
+
+  variables {
+    uptime_check = true
+  }
+
+  assert {
+    condition     = google_monitoring_uptime_check_config.ready["europe-west1"].monitored_resource[0].labels.host == "regent-abc.a.run.app"
+    error_message = "the check asks another host"
+  }
+  assert {
+    condition     = google_cloud_run_v2_service_iam_member.uptime["europe-west1"].member == "serviceAccount:service-123456789012@gcp-sa-monitoring-notification.iam.gserviceaccount.com"
+    error_message = "the check is not let in"
+  }
+  assert {
+    condition     = length(google_monitoring_alert_policy.unreachable) == 1
+    error_message = "nobody is told"
+  }
+}
+
+run "alerts" {
+  command = apply
+
+  variables {
+    notification_channels = ["projects/my-project/notificationChannels/77"]
+    alert_thresholds      = { leaderless_seconds = 45 }
+  }
+
+  assert {
+    condition     = keys(google_monitoring_alert_policy.main) == ["contention", "errors", "flapping", "no-leader", "silence", "slow-transition", "split-brain", "unannounced-events"]
+    error_message = "an alert is missing"
+  }
+  assert {
+    condition     = output.alerts["no-leader"].query == "max({\"regent.elections.leaderless\", \"job\"=\"regent\"}) > 45"
+    error_message = "the threshold that was given is not the alert's"
+  }
+  assert {
+    condition     = output.alerts["slow-transition"].threshold == 30
+    error_message = "a threshold that was not given lost its default"
+  }
+  assert {
+    condition     = alltrue([for p in google_monitoring_alert_policy.main : p.notification_channels == tolist(["projects/my-project/notificationChannels/77", "projects/my-project/notificationChannels/1"])])
+    error_message = "an alert is not sent to all who are to be told"
+  }
+  assert {
+    condition     = alltrue([for k, p in google_monitoring_alert_policy.main : endswith(p.documentation[0].content, "terraform/README.md#${k}")])
+    error_message = "an alert does not say where its section of the runbook is"
+  }
+}
+
+run "scraped_by_a_collector" {
+  command = apply
+
+  variables {
+    metric_names = "prometheus"
+  }
+
+  assert {
+    condition     = output.alerts["no-leader"].query == "max({\"regent_elections_leaderless_seconds\", \"job\"=\"regent\"}) > 60"
+    error_message = "the names are not those of /metrics"
+  }
+  assert {
+    condition     = strcontains(output.alerts["errors"].query, "{\"http_server_request_duration_seconds_count\", \"job\"=\"regent\", \"http_response_status_code\"=~\"5..\"}")
+    error_message = "the names are not those of /metrics"
+  }
+}
+
+run "stopped_and_without_protection" {
+  command = apply
+
+  variables {
+    stopped               = true
+    deletion_protection   = false
+    topic_retention_hours = 0
+  }
+
+  assert {
+    condition     = google_firestore_database.main[0].deletion_policy == "DELETE" && !google_cloud_run_v2_service.main["europe-west1"].deletion_protection
+    error_message = "what was asked to be unprotected is protected"
+  }
+  assert {
+    condition     = google_cloud_run_v2_service.main["europe-west1"].scaling[0].manual_instance_count == 0
+    error_message = "an instance goes on"
+  }
+}

@@ -1,0 +1,11 @@
+terraform {
+  # 1.9 brings validations that look at other variables.
+  required_version = ">= 1.9"
+
+  required_providers {
+    google = {
+      source  = "hashicorp/google"
+      version = "~> 6.50"
+    }
+  }
+}

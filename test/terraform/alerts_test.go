@@ -1,0 +1,109 @@
+package terraform
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// alerts are what fires when, by default: testdata/alerts.json, which other tests may read.
+func (p plan) alerts(t *testing.T) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := json.Indent(&text, p.outputs["alerts"], "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	return unescaped.Replace(text.String()) + "\n"
+}
+
+// unescaped spells the signs out that JSON need not escape, for people to read.
+var unescaped = strings.NewReplacer(`\u003e`, ">", `\u003c`, "<", `\u0026`, "&")
+
+// pointsToTheRunbook wants a section of the runbook for each alert, and an alert for each metric that one is written of.
+func (p plan) pointsToTheRunbook(t *testing.T) {
+	t.Helper()
+	runbook := read(t, repository+"/terraform/README.md")
+	sections := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(runbook, -1) {
+		sections[anchor(heading[1])] = true
+	}
+	alerts := 0
+	for _, r := range p.resources {
+		if r.Type != "google_monitoring_alert_policy" {
+			continue
+		}
+		alerts++
+		content, _ := in(r.Values, "documentation", 0, "content").(string)
+		_, section, found := strings.Cut(content, "terraform/README.md#")
+		if !found || !sections[section] {
+			t.Errorf("%s points to a section that the runbook has not: %s", r.Address, content)
+		}
+		query, _ := in(r.Values, "conditions", 0, "condition_prometheus_query_language", 0, "query").(string)
+		if !strings.Contains(query, `"job"="regent"`) {
+			t.Errorf("%s looks at other services too: %s", r.Address, query)
+		}
+	}
+	if alerts != 8 {
+		t.Errorf("there are %d alerts", alerts)
+	}
+	if !sections["unreachable"] {
+		t.Error("the runbook has no section for the alert of the uptime check")
+	}
+}
+
+// anchor is the link to a heading, as it is made on the page.
+func anchor(heading string) string {
+	heading = regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(heading, " ", "-")
+}
+
+// spelling is a row of metrics.tf.
+var spelling = regexp.MustCompile(`otlp = "([^"]+)", prometheus = "([^"]+)"`)
+
+// showsEachMetric wants the dashboard to be a document, and each metric that there is a name for to be in it.
+func (p plan) showsEachMetric(t *testing.T) {
+	t.Helper()
+	text, _ := p.one(t, "google_monitoring_dashboard.main").Values["dashboard_json"].(string)
+	var dashboard struct {
+		GridLayout struct {
+			Widgets []struct {
+				Title   string
+				XYChart struct {
+					DataSets []struct {
+						TimeSeriesQuery struct{ PrometheusQuery string }
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	var queries strings.Builder
+	for _, w := range dashboard.GridLayout.Widgets {
+		for _, d := range w.XYChart.DataSets {
+			queries.WriteString(d.TimeSeriesQuery.PrometheusQuery + "\n")
+		}
+	}
+	for _, s := range spelling.FindAllStringSubmatch(read(t, repository+"/terraform/metrics.tf"), -1) {
+		if !strings.Contains(queries.String(), `{"`+s[1]) {
+			t.Errorf("the dashboard does not show %s", s[1])
+		}
+	}
+}
+
+func TestMetricsAreSpeltAsPrometheusSpellsThem(t *testing.T) {
+	t.Parallel()
+	spellings := spelling.FindAllStringSubmatch(read(t, repository+"/terraform/metrics.tf"), -1)
+	if len(spellings) < 15 {
+		t.Fatalf("found %d metrics only", len(spellings))
+	}
+	for _, s := range spellings {
+		bare := strings.TrimSuffix(strings.TrimSuffix(s[2], "_total"), "_seconds")
+		if bare != strings.ReplaceAll(s[1], ".", "_") {
+			t.Errorf("%s is spelt %s", s[1], s[2])
+		}
+	}
+}

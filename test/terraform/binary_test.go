@@ -1,0 +1,137 @@
+package terraform
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"maps"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// regent is the binary, built once.
+var regent = sync.OnceValues(func() (string, error) {
+	binary := filepath.Join(scratch, "regent")
+	return binary, build(binary, repository, "./cmd/regent")
+})
+
+// ask runs regent with no environment but env, and returns what it says.
+func ask(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	binary, err := regent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append([]string{"HOME=" + t.TempDir()}, env...)
+	out, _ := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("regent %s does not end; it said: %s", strings.Join(args, " "), out)
+	}
+	return string(out)
+}
+
+// setsWhatTheBinaryReads wants each variable to be one that serve names, and each value to be one that serve takes.
+func (p plan) setsWhatTheBinaryReads(t *testing.T) {
+	t.Helper()
+	for _, s := range p.services() {
+		env := p.environment(s)
+		areKnown(t, "serve", maps.Keys(env))
+		p.starts(t, s, env)
+	}
+	var agent map[string]string
+	if err := json.Unmarshal(p.outputs["agent_environment"], &agent); err == nil { // else it has an address that is not known yet
+		areKnown(t, "acquire", maps.Keys(agent))
+	}
+}
+
+// areKnown wants the help of a command to name each variable that is Regent's.
+func areKnown(t *testing.T, command string, variables iter.Seq[string]) {
+	t.Helper()
+	known := regexp.MustCompile(`\bREGENT_[A-Z_]+\b`).FindAllString(ask(t, nil, command, "--help"), -1)
+	for name := range variables {
+		if strings.HasPrefix(name, "REGENT_") && !slices.Contains(known, name) {
+			t.Errorf("Terraform sets %s, of which regent %s --help knows nothing", name, command)
+		}
+	}
+}
+
+// environment is that of a service's container.
+func (p plan) environment(service resource) map[string]string {
+	env := map[string]string{}
+	all, _ := in(service.Values, "template", 0, "containers", 0, "env").([]any)
+	for _, v := range all {
+		env[in(v, "name").(string)] = in(v, "value").(string)
+	}
+	return env
+}
+
+// starts runs the service as Cloud Run would, but on an address that is taken: by the time it says so, it has taken all its settings, and has
+// called nobody yet.
+func (p plan) starts(t *testing.T, service resource, env map[string]string) {
+	t.Helper()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	policy := filepath.Join(t.TempDir(), filepath.Base(env["REGENT_POLICY"]))
+	write(t, policy, p.policy(t))
+	set := []string{"K_SERVICE=regent", "K_REVISION=regent-00001", "OTEL_SDK_DISABLED=true", "REGENT_LISTEN=" + taken.Addr().String()}
+	for name, value := range env {
+		if name == "REGENT_POLICY" {
+			value = policy
+		}
+		if strings.HasPrefix(name, "REGENT_") {
+			set = append(set, name+"="+value)
+		}
+	}
+	args := list(in(service.Values, "template", 0, "containers", 0, "args"))
+	if said := ask(t, set, args...); !strings.Contains(said, "address already in use") {
+		t.Errorf("with the environment of %s regent %s says, before it listens: %s", service.Address, strings.Join(args, " "), said)
+	}
+}
+
+// What starts says nothing if a wrong value would pass too.
+func TestTheBinaryRefusesAWrongEnvironment(t *testing.T) {
+	t.Parallel()
+	needTerraform(t) // without it there is nothing to compare with
+	for _, wrong := range []string{"REGENT_EVENTS=regent", "REGENT_HISTORY=30d", "REGENT_CACHE_EXPIRY=11s", "REGENT_STREAM_LIMIT=-1s"} {
+		name, _, _ := strings.Cut(wrong, "=")
+		flag := "--" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "REGENT_"), "_", "-"))
+		said := ask(t, []string{"REGENT_STORE=memory:", "REGENT_LISTEN=127.0.0.1:0", wrong}, "serve")
+		if !strings.Contains(said, name) && !strings.Contains(said, flag) {
+			t.Errorf("with %s regent serve says: %s", wrong, said)
+		}
+	}
+}
+
+func TestTheRunbookNamesCommandsThatThereAre(t *testing.T) {
+	t.Parallel()
+	code := regexp.MustCompile("(?s)```sh\n.*?```|`[^`\n]+`").FindAllString(read(t, repository+"/terraform/README.md"), -1)
+	commands := regexp.MustCompile("\\bregent ([a-z]+)([^`\n]*)").FindAllStringSubmatch(strings.Join(code, "\n"), -1)
+	if len(commands) < 15 {
+		t.Fatalf("found %d commands only", len(commands))
+	}
+	for _, c := range commands {
+		help := ask(t, nil, c[1], "--help")
+		if !strings.Contains(help, "regent "+c[1]) || strings.Contains(help, "unknown command") {
+			t.Errorf("the runbook says %q, and there is no such command: %s", c[0], help)
+			continue
+		}
+		for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(c[2], -1) {
+			if !strings.Contains(help, flag+" ") {
+				t.Errorf("the runbook says %q, and the command has no %s", c[0], flag)
+			}
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package terraform
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const repository = "../.." // from here
+
+// A checkout is a copy of what the module needs of the repository, so that nothing is left behind in the work tree, and how to run Terraform
+// in it.
+type checkout struct {
+	root   string // of the copy
+	config string // for Terraform: a provider that is here, and no network
+}
+
+// folder is the module's in the copy, or an example's.
+func (c checkout) folder(example string) string {
+	if example == "" {
+		return filepath.Join(c.root, "terraform")
+	}
+	return filepath.Join(c.root, "terraform", "examples", example)
+}
+
+// scratch is a folder for what all tests share, which goes when they are done.
+var scratch string
+
+// built is the folder of the provider, once for all tests of a run.
+var built = sync.OnceValues(func() (string, error) {
+	mirror := filepath.Join(scratch, "mirror")
+	platform := runtime.GOOS + "_" + runtime.GOARCH
+	binary := filepath.Join(mirror, "registry.terraform.io/hashicorp/google/6.50.0", platform, "terraform-provider-google_v6.50.0")
+	return mirror, build(binary, ".", "./provider")
+})
+
+func build(binary, module, pkg string) error {
+	cmd := exec.Command("go", "build", "-o", binary, pkg)
+	cmd.Dir = module
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
+
+func TestMain(m *testing.M) { os.Exit(runAll(m)) }
+
+func runAll(m *testing.M) int {
+	flag.Parse()
+	folder, err := os.MkdirTemp("", "regent-terraform-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	scratch = folder
+	return m.Run()
+}
+
+// newCheckout returns a copy with all its folders initialized. Without Terraform the test is skipped, unless everything has to be there.
+func newCheckout(t *testing.T, examples ...string) checkout {
+	t.Helper()
+	needTerraform(t)
+	mirror, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := checkout{root: t.TempDir()}
+	c.config = filepath.Join(c.root, "terraform.rc")
+	write(t, c.config, fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\ndisable_checkpoint = true\n", mirror))
+	for _, part := range []string{"terraform", "store/spanner/schema.sql"} {
+		c.add(t, part)
+	}
+	for _, example := range examples {
+		c.must(t, c.folder(example), "init", "-input=false")
+	}
+	return c
+}
+
+// add copies a file or a folder of the repository, without what Terraform left in it when somebody used it there.
+func (c checkout) add(t *testing.T, part string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(repository, part), func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		switch left := strings.HasPrefix(entry.Name(), ".terraform"); {
+		case left && entry.IsDir():
+			return fs.SkipDir
+		case left || entry.IsDir():
+			return nil
+		}
+		to := filepath.Join(c.root, strings.TrimPrefix(file, repository))
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		write(t, to, read(t, file))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func needTerraform(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("terraform"); err == nil {
+		return
+	}
+	const missing = "terraform is not in PATH; install 1.9 or later from https://developer.hashicorp.com/terraform/install"
+	if os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+}
+
+// run runs Terraform, and returns what it printed.
+func (c checkout) run(ctx context.Context, folder string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "terraform", append([]string{args[0], "-no-color"}, args[1:]...)...)
+	cmd.Dir = folder
+	for _, v := range os.Environ() { // but for variables that would change what Terraform does
+		if !strings.HasPrefix(v, "TF_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, "TF_CLI_CONFIG_FILE="+c.config, "TF_IN_AUTOMATION=1")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// must is run that has to succeed.
+func (c checkout) must(t *testing.T, folder string, args ...string) string {
+	t.Helper()
+	out, err := c.run(t.Context(), folder, args...)
+	if err != nil {
+		t.Fatalf("terraform %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// variables writes a file of variables, and returns the flag that names it.
+func (c checkout) variables(t *testing.T, values ...map[string]any) string {
+	t.Helper()
+	all := map[string]any{}
+	for _, some := range values {
+		maps.Copy(all, some)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "test.tfvars.json")
+	write(t, file, string(text))
+	return "-var-file=" + file
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,240 @@
+package terraform
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// right are variables with which the module plans.
+var right = map[string]any{
+	"project_id":          "my-project",
+	"regions":             []string{"europe-west1"},
+	"image":               "europe-west1-docker.pkg.dev/my-project/regent/regent:v1.2.3",
+	"store":               "firestore",
+	"invokers":            []string{"serviceAccount:agent@my-project.iam.gserviceaccount.com"},
+	"policy":              "grants: [{principals: [agent@my-project.iam.gserviceaccount.com], roles: [candidate], elections: [reports]}]",
+	"notification_emails": []string{"oncall@example.com"},
+}
+
+type attack struct {
+	refuses string // the variable
+	value   any
+	says    string // what to do about it, in a few of its words
+	also    vars   // other variables that make the value wrong
+}
+
+type vars = map[string]any
+
+func grants(text string) string { return "grants: [" + text + "]" }
+
+var hostile = []attack{
+	{refuses: "project_id", value: "", says: "such as my-project-123"},
+	{refuses: "project_id", value: "123456789012", says: "not its name or number"},
+	{refuses: "project_id", value: "My Project", says: "such as my-project-123"},
+	{refuses: "project_id", value: "short", says: "6 to 30"},
+	{refuses: "project_id", value: "projects/my-project", says: "such as my-project-123"},
+	{refuses: "project_id", value: "my-project\nother", says: "such as my-project-123"},
+	{refuses: "name", value: "Regent", says: "try regent"},
+	{refuses: "name", value: "a-name-of-twenty-one-c", says: "1 to 20"},
+	{refuses: "name", value: "regent-", says: "the last no -"},
+	{refuses: "regions", value: []string{}, says: "name at least one"},
+	{refuses: "regions", value: []string{"europe"}, says: "such as europe-west1"},
+	{refuses: "regions", value: []string{"europe-west1-b"}, says: "not zones"},
+	{refuses: "regions", value: []string{"europe-west1", "europe-west1"}, says: "leave the second out"},
+	{refuses: "image", value: "regent", says: "has to be pinned"},
+	{refuses: "image", value: "regent:latest", says: "not with :latest"},
+	{refuses: "image", value: "regent@sha256:123", says: "@sha256:DIGEST"},
+	{refuses: "labels", value: vars{"Team": "leads"}, says: "a key has"},
+	{refuses: "labels", value: vars{"team": "Leads & Co"}, says: "and a value"},
+	{refuses: "store", value: "", says: "choose one of them"},
+	{refuses: "store", value: "memory", says: "choose one of them"},
+	{refuses: "store", value: "Firestore", says: "choose one of them"},
+	{refuses: "store", value: "bolt:/var/regent.db", says: "Cloud Run has none that stays"},
+	{refuses: "firestore_database", value: "db", says: "try regent"},
+	{refuses: "firestore_database", value: "default()", says: "is (default), or"},
+	{refuses: "firestore_location", value: "EU", says: "such as europe-west1"},
+	{refuses: "spanner_database", value: "Regent", says: "try regent"},
+	{refuses: "spanner_database", value: "a-database-with-a-name-too-long", says: "2 to 30"},
+	{refuses: "spanner_config", value: "projects/p/instanceConfigs/eur6", says: "gcloud spanner instance-configs list"},
+	{refuses: "spanner_edition", value: "standard", says: "choose one of them"},
+	{refuses: "spanner_edition", value: "STANDARD", says: "has to be ENTERPRISE_PLUS", also: vars{"spanner_config": "eur6"}},
+	{refuses: "spanner_processing_units", value: 0, says: "the least is 100"},
+	{refuses: "spanner_processing_units", value: 150, says: "multiple of 100"},
+	{refuses: "spanner_processing_units", value: 1100, says: "of 1000 from there on"},
+	{refuses: "spanner_processing_units", value: -1000, says: "the least is 100"},
+	{refuses: "backup_retention_days", value: 0, says: "from 1 to 98"},
+	{refuses: "backup_retention_days", value: 99, says: "from 1 to 98"},
+	{refuses: "backup_retention_days", value: 1.5, says: "whole number"},
+	{refuses: "history_hours", value: 0, says: "1 or more"},
+	{refuses: "history_hours", value: -720, says: "1 or more"},
+	{refuses: "topic_retention_hours", value: -1, says: "0 keeps none"},
+	{refuses: "topic_retention_hours", value: 745, says: "31 days"},
+	{refuses: "topic_storage_regions", value: []string{}, says: "leave it out"},
+	{refuses: "topic_storage_regions", value: []string{"eu"}, says: "such as europe-west1"},
+	{refuses: "min_instances", value: 0, says: "1 or more"},
+	{refuses: "min_instances", value: -1, says: "1 or more"},
+	{refuses: "max_instances", value: 1001, says: "from 1 to 1000"},
+	{refuses: "max_instances", value: 2, says: "raise the one or lower the other", also: vars{"min_instances": 3}},
+	{refuses: "concurrency", value: 0, says: "from 1 to 1000"},
+	{refuses: "concurrency", value: 1001, says: "from 1 to 1000"},
+	{refuses: "cpu", value: 0.5, says: "1, 2, 4 or 8"},
+	{refuses: "memory_mib", value: 128, says: "from 512"},
+	{refuses: "request_timeout_seconds", value: 3601, says: "from 60 to 3600"},
+	{refuses: "request_timeout_seconds", value: 0, says: "from 60 to 3600"},
+	{refuses: "stream_limit_seconds", value: 0, says: "1 or more"},
+	{refuses: "stream_limit_seconds", value: 270.5, says: "whole number"},
+	{refuses: "stream_limit_seconds", value: 300, says: "lower it, or raise the timeout", also: vars{"request_timeout_seconds": 300}},
+	{refuses: "stream_limit_seconds", value: 271, says: "lower it, or raise the timeout", also: vars{"request_timeout_seconds": 300}},
+	{refuses: "cache_expiry_seconds", value: 0, says: "from 1 to 10"},
+	{refuses: "cache_expiry_seconds", value: 11, says: "from 1 to 10"},
+	{refuses: "ingress", value: "all", says: "choose one of them"},
+	{refuses: "ingress", value: "INGRESS_TRAFFIC_INTERNAL_ONLY", says: "or give no domain", also: vars{"domain": "regent.example.com"}},
+	{refuses: "domain", value: "https://regent.example.com", says: "without https://"},
+	{refuses: "domain", value: "localhost", says: "such as regent.example.com"},
+	{refuses: "invokers", value: []string{}, says: "name at least one"},
+	{refuses: "invokers", value: []string{"allUsers"}, says: "name service accounts, users or groups"},
+	{refuses: "invokers", value: []string{"ALLUSERS"}, says: "name service accounts, users or groups"},
+	{refuses: "invokers", value: []string{"user:a@example.com", "allAuthenticatedUsers"}, says: "name service accounts, users or groups"},
+	{refuses: "invokers", value: []string{"agent@example.com"}, says: "write user:E-MAIL"},
+	{refuses: "invokers", value: []string{"serviceAccount:"}, says: "write user:E-MAIL"},
+	{refuses: "invokers", value: []string{"deleted:user:a@example.com?uid=1"}, says: "write user:E-MAIL"},
+	{refuses: "invokers", value: []string{"user:a@example.com", "user:a@example.com"}, says: "leave the second out"},
+	{refuses: "policy", value: "", says: "give the text of a policy file"},
+	{refuses: "policy", value: "policy.yaml", says: "give the text of a policy file"},
+	{refuses: "policy", value: grants(""), says: "give the text of a policy file"},
+	{refuses: "policy", value: "grants: [", says: "give the text of a policy file"},
+	{refuses: "policy", value: grants("{principals: [a@example.com], roles: [owner], elections: ['*']}"), says: "the roles are candidate"},
+	{refuses: "policy", value: grants("{roles: [admin], elections: ['*']}"), says: "each has principals and roles"},
+	{refuses: "policy", value: grants("{principals: [a@example.com], role: admin, elections: ['*']}"), says: "each has principals and roles"},
+	{refuses: "policy", value: grants("{principals: [a@example.com], roles: [admin], elections: ['*']}") + "#" + strings.Repeat("x", 60000), says: "prefixes of elections"},
+	{refuses: "audience", value: "", says: "leave it out"},
+	{refuses: "audience", value: "one,two", says: "without spaces and commas"},
+	{refuses: "tick_schedule", value: "every minute", says: "* * * * * is each minute"},
+	{refuses: "tick_schedule", value: "* * * *", says: "five fields"},
+	{refuses: "scheduler_region", value: "EU", says: "or leave it out"},
+	{refuses: "notification_emails", value: []string{"oncall"}, says: "oncall@example.com"},
+	{refuses: "notification_channels", value: []string{"pager"}, says: "projects/PROJECT/notificationChannels/ID"},
+	{refuses: "notification_channels", value: []string{}, says: "give at least one of either", also: vars{"notification_emails": []string{}}},
+	{refuses: "alert_thresholds", value: vars{"flapping_elections": -1}, says: "give 0 or more"},
+	{refuses: "alert_thresholds", value: vars{"contention_per_second": -0.1}, says: "give 0 or more"},
+	{refuses: "alert_thresholds", value: vars{"error_ratio": 1}, says: "write 1 % as 0.01"},
+	{refuses: "alert_thresholds", value: vars{"leaderless_seconds": 0}, says: "each ordinary change of leader would fire"},
+	{refuses: "alert_thresholds", value: vars{"transition_seconds": 0.5}, says: "each ordinary change of leader would fire"},
+	{refuses: "alert_thresholds", value: vars{"silence_seconds": 90}, says: "300 is five minutes"},
+	{refuses: "alert_thresholds", value: vars{"silence_seconds": 0}, says: "multiple of 60"},
+	{refuses: "metric_names", value: "statsd", says: "choose otlp unless"},
+	{refuses: "trace_ratio", value: 5, says: "write 1 % as 0.01"},
+	{refuses: "trace_ratio", value: -0.1, says: "from 0 to 1"},
+	{refuses: "uptime_check", value: true, says: "or leave the check out", also: vars{"ingress": "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"}},
+	{refuses: "runbook_url", value: "https://example.com/runbook#alerts", says: "without a #section"},
+}
+
+func TestHostileVariablesAreRefusedWithAWordOnWhatToDo(t *testing.T) {
+	t.Parallel()
+	c := onlyVariables(t)
+	for i, round := range rounds(hostile) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			said := c.refusals(t, round)
+			for _, a := range round {
+				if !slices.ContainsFunc(said, a.answeredBy) {
+					t.Errorf("%s = %.60q: terraform says %q, want a sentence that begins with %s and has %q", a.refuses, fmt.Sprint(a.value), said, a.refuses, a.says)
+				}
+			}
+		})
+	}
+}
+
+func (a attack) answeredBy(sentence string) bool {
+	return strings.HasPrefix(sentence, a.refuses) && strings.Contains(sentence, a.says)
+}
+
+func TestRightVariablesAreNotRefused(t *testing.T) {
+	t.Parallel()
+	c := onlyVariables(t)
+	for i, round := range []vars{
+		{},
+		{"firestore_database": "(default)", "firestore_location": "nam5", "topic_retention_hours": 0, "max_instances": 2, "labels": vars{"team": "leads", "empty": ""}},
+		{"store": "spanner", "spanner_config": "nam-eur-asia1", "spanner_edition": "ENTERPRISE_PLUS", "spanner_processing_units": 3000, "domain": "regent.example.com"},
+		{"stream_limit_seconds": 270, "request_timeout_seconds": 300, "notification_emails": []string{}, "notification_channels": []string{"projects/p/notificationChannels/1"}},
+		{"invokers": []string{
+			"group:agents@example.com", "domain:example.com", "principalSet://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/*",
+			"serviceAccount:my-project.svc.id.goog[leads/agent]@example.com",
+		}},
+		{"image": "europe-docker.pkg.dev/p/r/regent@sha256:" + strings.Repeat("0", 64), "tick_schedule": "*/5 8-18 * * MON-FRI", "uptime_check": true},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			c.must(t, c.folder(""), "plan", "-input=false", "-lock=false", c.variables(t, right, round))
+		})
+	}
+}
+
+// rounds puts attacks on different variables together, for all are answered at once. One that needs other variables is alone: those who
+// look at a variable that is refused are not asked.
+func rounds(all []attack) [][]attack {
+	var together [][]attack
+	var alone [][]attack
+	next := map[string]int{}
+	for _, a := range all {
+		if a.also != nil || looksElsewhere[a.refuses] {
+			alone = append(alone, []attack{a})
+			continue
+		}
+		n := next[a.refuses]
+		next[a.refuses]++
+		if n == len(together) {
+			together = append(together, nil)
+		}
+		together[n] = append(together[n], a)
+	}
+	return append(together, alone...)
+}
+
+// looksElsewhere are variables whose validation looks at others.
+var looksElsewhere = map[string]bool{
+	"spanner_edition": true, "max_instances": true, "stream_limit_seconds": true, "ingress": true, "notification_channels": true, "uptime_check": true,
+}
+
+// onlyVariables returns a copy of the module that has nothing but its variables, for which Terraform needs no provider and little time.
+func onlyVariables(t *testing.T) checkout {
+	t.Helper()
+	needTerraform(t)
+	c := checkout{root: t.TempDir()}
+	if err := os.Mkdir(c.folder(""), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(c.folder(""), "variables.tf"), read(t, repository+"/terraform/variables.tf"))
+	return c
+}
+
+// refusals are what Terraform says to the attacks.
+func (c checkout) refusals(t *testing.T, round []attack) []string {
+	t.Helper()
+	values := maps.Clone(right)
+	for _, a := range round {
+		values[a.refuses] = a.value
+		maps.Copy(values, a.also)
+	}
+	out, err := c.run(t.Context(), c.folder(""), "plan", "-json", "-input=false", "-lock=false", c.variables(t, values))
+	if err == nil {
+		t.Fatalf("terraform plans as if nothing were wrong:\n%s", out)
+	}
+	var said []string
+	for line := range strings.Lines(out) {
+		var message struct{ Diagnostic struct{ Detail string } }
+		if err := json.Unmarshal([]byte(line), &message); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if d := message.Diagnostic.Detail; d != "" {
+			said = append(said, d)
+		}
+	}
+	return said
+}

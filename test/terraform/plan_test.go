@@ -1,0 +1,267 @@
+package terraform
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/httpapi/rights"
+)
+
+// A plan is what Terraform would create, as far as is known before.
+type plan struct {
+	resources []resource
+	outputs   map[string]json.RawMessage
+}
+
+type resource struct {
+	Address string
+	Type    string
+	Values  map[string]any
+}
+
+const project = "chosen-project-7"
+
+// planExample plans the example in a project with a name of its own.
+func planExample(t *testing.T, example string) plan {
+	t.Helper()
+	c := newCheckout(t, example)
+	values := vars{
+		"project_id":          project,
+		"image":               "europe-west1-docker.pkg.dev/chosen-project-7/regent/regent:v1.2.3",
+		"agents":              []string{"serviceAccount:agent@chosen-project-7.iam.gserviceaccount.com"},
+		"notification_emails": []string{"oncall@example.com"},
+	}
+	if example == "multi-region" {
+		values["domain"] = "regent.example.com"
+	}
+	c.must(t, c.folder(example), "plan", "-input=false", "-out=plan", c.variables(t, values))
+	var shown struct {
+		Planned struct {
+			Outputs map[string]struct{ Value json.RawMessage }
+			Root    struct {
+				Children []struct{ Resources []resource } `json:"child_modules"`
+			} `json:"root_module"`
+		} `json:"planned_values"`
+	}
+	if err := json.Unmarshal([]byte(c.must(t, c.folder(example), "show", "-json", "plan")), &shown); err != nil {
+		t.Fatal(err)
+	}
+	p := plan{outputs: map[string]json.RawMessage{}}
+	for _, m := range shown.Planned.Root.Children {
+		for _, r := range m.Resources {
+			r.Address = strings.TrimPrefix(r.Address, "module.regent.")
+			p.resources = append(p.resources, r)
+		}
+	}
+	for name, o := range shown.Planned.Outputs {
+		p.outputs[name] = o.Value
+	}
+	return p
+}
+
+func TestThePlanOfEachExample(t *testing.T) {
+	t.Parallel()
+	for _, example := range examples {
+		t.Run(example, func(t *testing.T) {
+			t.Parallel()
+			p := planExample(t, example)
+			golden(t, example+".txt", p.list())
+			p.keepsToItsProject(t)
+			p.hasLeastRights(t)
+			p.hearsByTheRightsThatTheCodeNames(t)
+			p.setsWhatTheBinaryReads(t)
+			p.mountsAPolicy(t)
+			p.preparesTheStore(t)
+			if example == "firestore" { // which changes no threshold
+				golden(t, "alerts.json", p.alerts(t))
+			}
+			p.pointsToTheRunbook(t)
+			p.showsEachMetric(t)
+		})
+	}
+}
+
+// telling are the attributes that tell resources apart.
+var telling = []string{
+	"location_id", "config", "role", "permissions", "collection", "field", "retention", "retention_duration", "ingress", "display_name",
+}
+
+// list is a line for each resource: its address, and what tells it apart.
+func (p plan) list() string {
+	var lines []string
+	for _, r := range p.resources {
+		var line strings.Builder
+		line.WriteString(r.Address)
+		for _, attribute := range telling {
+			if v, ok := r.Values[attribute]; ok && v != nil {
+				fmt.Fprintf(&line, "  %s=%v", attribute, v)
+			}
+		}
+		lines = append(lines, line.String()+"\n")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+func (p plan) keepsToItsProject(t *testing.T) {
+	t.Helper()
+	for _, r := range p.resources {
+		if in, ok := r.Values["project"]; ok && in != project {
+			t.Errorf("%s is in project %v", r.Address, in)
+		}
+		if _, ok := r.Values["project"]; !ok && r.Type != "google_secret_manager_secret_version" {
+			t.Errorf("%s leaves its project to whoever runs Terraform", r.Address)
+		}
+	}
+}
+
+var tooMuch = regexp.MustCompile(`^roles/(owner|editor|viewer|.*[aA]dmin|.*\.editor|iam\..*|.*[oO]wner|datastore\.user|spanner\.databaseUser)$`)
+
+// dangerous permissions lose leases, or give rights away.
+var dangerous = regexp.MustCompile(`^(datastore|spanner)\..*([dD]elete|drop|Ddl)|^pubsub\.topics\.|[iI]amPolicy|[aA]ctAs`)
+
+func (p plan) hasLeastRights(t *testing.T) {
+	t.Helper()
+	bindings := 0
+	for _, r := range p.resources {
+		if strings.Contains(r.Type, "key") {
+			t.Errorf("%s: no identity has a key", r.Address)
+		}
+		if strings.HasSuffix(r.Type, "_iam_binding") || strings.HasSuffix(r.Type, "_iam_policy") {
+			t.Errorf("%s takes away what others were given", r.Address)
+		}
+		if role, _ := r.Values["role"].(string); tooMuch.MatchString(role) {
+			t.Errorf("%s gives %s, which is more than anything here needs", r.Address, role)
+		}
+		if member, _ := r.Values["member"].(string); strings.HasPrefix(member, "all") {
+			t.Errorf("%s lets in %s", r.Address, member)
+		}
+		if strings.HasSuffix(r.Type, "_iam_member") {
+			bindings++
+		}
+		for _, permission := range list(r.Values["permissions"]) {
+			if dangerous.MatchString(permission) {
+				t.Errorf("%s allows %s, which nothing here needs", r.Address, permission)
+			}
+		}
+	}
+	if bindings < 9 {
+		t.Errorf("%d bindings were looked at only", bindings)
+	}
+}
+
+// hearsByTheRightsThatTheCodeNames compares with the words "# Rights" of leadership/notify/pubsub/doc.go.
+func (p plan) hearsByTheRightsThatTheCodeNames(t *testing.T) {
+	t.Helper()
+	_, text, _ := strings.Cut(read(t, repository+"/leadership/notify/pubsub/doc.go"), "# Rights")
+	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "//", " ")), " ")
+	words := regexp.MustCompile(`pubsub\.subscriptions\.([a-z, ]+) in the project`).FindStringSubmatch(text)
+	onTopic := strings.Contains(text, "pubsub.topics.publish") && strings.Contains(text, "pubsub.topics.attachSubscription on the topic")
+	if words == nil || !onTopic {
+		t.Fatalf("leadership/notify/pubsub/doc.go says something else by now, and Terraform has to follow: %s", text)
+	}
+	var want []string
+	for _, verb := range regexp.MustCompile(`, | and `).Split(words[1], -1) {
+		want = append(want, "pubsub.subscriptions."+verb)
+	}
+	slices.Sort(want)
+	got := list(p.one(t, "google_project_iam_custom_role.listener").Values["permissions"])
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("the listener's permissions are not what hearing takes (-code +terraform):\n%s", d)
+	}
+	for _, role := range []string{"roles/pubsub.publisher", "roles/pubsub.subscriber"} {
+		binding := p.one(t, fmt.Sprintf("google_pubsub_topic_iam_member.server[%q]", role))
+		if binding.Values["topic"] != "regent" {
+			t.Errorf("%s is for topic %v", binding.Address, binding.Values["topic"])
+		}
+	}
+}
+
+// mountsAPolicy lets the code itself read the policy.
+func (p plan) mountsAPolicy(t *testing.T) {
+	t.Helper()
+	policy := p.policy(t)
+	if _, err := rights.ParsePolicy([]byte(policy)); err != nil {
+		t.Errorf("Regent refuses the policy: %v\n%s", err, policy)
+	}
+	if scheduler := "regent-scheduler@" + project + ".iam.gserviceaccount.com"; !strings.Contains(policy, scheduler) {
+		t.Errorf("the policy does not know %s:\n%s", scheduler, policy)
+	}
+	text := read(t, repository+"/terraform/variables.tf")
+	_, rule, _ := strings.Cut(text, "yamldecode(var.policy).grants : g.roles")
+	for _, role := range rights.Roles {
+		if !strings.Contains(rule[:200], fmt.Sprintf("%q", role)) {
+			t.Errorf("the variable policy does not know the role %s", role)
+		}
+	}
+}
+
+func (p plan) policy(t *testing.T) string {
+	t.Helper()
+	text, _ := p.one(t, "google_secret_manager_secret_version.policy").Values["secret_data"].(string)
+	return text
+}
+
+// one returns the resource with the address.
+func (p plan) one(t *testing.T, address string) resource {
+	t.Helper()
+	i := slices.IndexFunc(p.resources, func(r resource) bool { return r.Address == address })
+	if i < 0 {
+		t.Fatalf("no %s is planned", address)
+	}
+	return p.resources[i]
+}
+
+// services are the Cloud Run services.
+func (p plan) services() []resource {
+	return slices.DeleteFunc(slices.Clone(p.resources), func(r resource) bool { return r.Type != "google_cloud_run_v2_service" })
+}
+
+// in returns what stands at the path, of names and indexes, below v.
+func in(v any, path ...any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			object, _ := v.(map[string]any)
+			v = object[step]
+		case int:
+			if all, _ := v.([]any); step < len(all) {
+				v = all[step]
+			} else {
+				v = nil
+			}
+		}
+	}
+	return v
+}
+
+// list is a list of texts.
+func list(v any) []string {
+	var texts []string
+	all, _ := v.([]any)
+	for _, one := range all {
+		texts = append(texts, fmt.Sprint(one))
+	}
+	return texts
+}
+
+// golden compares with the file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := "testdata/" + name
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(read(t, file), got); d != "" {
+		t.Errorf("%s differs (-want +got); if that is meant, run: go test -update\n%s", file, d)
+	}
+}

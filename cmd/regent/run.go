@@ -37,7 +37,8 @@ deadline. If both are stopped, or get no time to run, nobody does: then the fenc
 processes that the command starts in a group of their own and with an environment of their own.
 
 Exit codes: the command's own, or 128+N if signal N killed it, and
-  3  another candidate leads (with --no-wait)    6  the wait is over
+  3  another candidate leads (with --no-wait)    6  the wait is over, and somebody else led
+  5  the server could not be reached
   120  leadership was lost, and the command was stopped
   121  the lease could not be renewed in time, and the command was stopped
   122  there was no guard to be had, and the command was stopped or not started

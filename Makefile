@@ -21,8 +21,9 @@ EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module
 PKG      ?= ./...
 FUZZTIME ?= 30s
 CROWD    ?= 10000
+IMAGE    ?= regent
 
-.PHONY: help run build test check race bench load fuzz emulators generate
+.PHONY: help run build image ko test check race bench load fuzz emulators generate
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +33,12 @@ run: ## serve on 127.0.0.1:8080 from one local file (ARGS="..." for other flags)
 
 build: ## build the one binary, static, to .build/regent
 	go build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BUILD)/regent ./cmd/regent
+
+image: ## build the container image with Docker, as IMAGE (regent)
+	docker build -f cmd/regent/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+
+ko: ## build the same image with ko, and push it to KO_DOCKER_REPO
+	VERSION=$(VERSION) ko build --bare ./cmd/regent
 
 test: ## run all tests, with the Firestore, Spanner and Pub/Sub emulators where they can be had (PKG=./store/...)
 	$(WITH_EMULATORS) go test -shuffle=on -timeout 20m $(PKG)

@@ -42,14 +42,21 @@ func TestTheConnectionThatHasSaidNothingForLongestMakesRoom(t *testing.T) {
 	s.changed(fourth, http.StateClosed)
 	s.begin(first)
 	s.begin(fifth)
-	if sixth := open("sixth"); !sixth.closed || first.closed || third.closed || fifth.closed {
-		t.Error("a call under way made room for a newcomer")
+	sixth := open("sixth")
+	if sixth.closed || !third.closed || first.closed || fifth.closed {
+		t.Error("where all have requests, the one that has been there for longest makes room")
 	}
+	s.end(third) // its handler returns, too late
+	s.changed(third, http.StateClosed)
 	s.changed(first, http.StateClosed)
-	if seventh := open("seventh"); seventh.closed {
+	if seventh := open("seventh"); seventh.closed || sixth.closed || fifth.closed {
 		t.Error("there was room for one more")
 	}
-	if len(s.places) != 3 || s.waiting.Len() != 1 {
-		t.Errorf("%d connections are remembered, %d of them as waiting", len(s.places), s.waiting.Len())
+	if len(s.places) != 3 || s.waiting.Len() != 2 || s.busy.Len() != 1 {
+		t.Errorf("%d connections are remembered, %d of them as waiting, %d as busy", len(s.places), s.waiting.Len(), s.busy.Len())
+	}
+	s.hurry()
+	if !sixth.closed || fifth.closed {
+		t.Error("a server that stops waits for nobody who says nothing, and for whoever is under way")
 	}
 }

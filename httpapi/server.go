@@ -10,11 +10,8 @@ import (
 //
 // Calls that wait, and streams, set deadlines of their own.
 func Server(h http.Handler) *http.Server {
-	open := newConnections(mostConnections())
-	return &http.Server{
-		Handler:     open.serve(h),
-		ConnState:   open.changed,
-		ConnContext: open.know,
+	server := &http.Server{
+		Handler: h,
 		// A caller that drips its headers holds a connection and nothing else; an honest one sends them at once.
 		ReadHeaderTimeout: 5 * time.Second,
 		// The largest body is 256 KiB, so that this asks for no more than a slow telephone line.
@@ -26,6 +23,8 @@ func Server(h http.Handler) *http.Server {
 		// Room for a path and a query of 8 KiB and as much again for credentials, where Go's default is 1 MiB for each connection.
 		MaxHeaderBytes: 16 << 10,
 	}
+	LimitConnections(server, mostConnections())
+	return server
 }
 
 // writeTimeout is how long a reply may take, from the end of the request's headers.

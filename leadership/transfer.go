@@ -35,7 +35,7 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 		locked += s.Guard
 	}
 	switch {
-	case !c.From.exists(), s.Record.Token > from.Token:
+	case !c.From.exists(), s.Record.Token > from.Token && s.Record.Revision > from.Revision:
 		return Change{}, nil
 	case s.Record.LeaderID != "" && !s.over():
 		return Change{}, s.refuse(LeaseHeld, "election %q is led by %q in the store that it is to be moved to, with fencing token %d, "+
@@ -50,7 +50,9 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 		s.Record = ch.Record
 	}
 	if !s.has(from) {
-		ch.Record.Token, ch.Record.Config, ch.Record.Deleted = from.Token, from.Config, from.Deleted
+		if ch.Record.Token <= from.Token { // else it has a history of its own here, and only its revision is behind
+			ch.Record.Token, ch.Record.Config, ch.Record.Deleted = from.Token, from.Config, from.Deleted
+		}
 		ch.Record.Revision = max(s.Record.Revision, from.Revision+carryRoom-1) // announce adds one
 	}
 	if locked > s.barred() {
@@ -68,7 +70,7 @@ func (s Snapshot) has(from Record) bool {
 	if r.Token < from.Token || r.Revision <= from.Revision {
 		return false
 	}
-	return from.Deleted || !r.Deleted && r.Config.explicit() == from.Config.explicit()
+	return r.Token > from.Token || from.Deleted || !r.Deleted && r.Config.explicit() == from.Config.explicit()
 }
 
 // barred returns for how long nobody else may lead if the present leader is never heard of again.
@@ -129,7 +131,7 @@ type RaiseCommand struct {
 // One that was raised so already stays as it is; its token is its revision, as no other election's is.
 //
 // Errors: InvalidArgument if Above is not higher than the revision in the store: either it is too low, or the election has gone on since it
-// was raised.
+// was raised; or if it was raised so already, with a shorter lock.
 func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 	r := s.Record
 	switch {
@@ -137,6 +139,9 @@ func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 		return Change{}, invalid("above", fmt.Errorf("tokens are raised to %d at least, and to %d at most", MinRaise, MaxRaise))
 	case c.Lock < 0 || c.Lock > MaxLeaseDuration+MaxLockDelay:
 		return Change{}, invalid("lock", fmt.Errorf("a lock is from 0s to %s", spoken(MaxLeaseDuration+MaxLockDelay)))
+	case r.Revision == c.Above && Revision(r.Token) == c.Above && c.Lock+s.Guard > r.LockFor:
+		return Change{}, invalid("lock", fmt.Errorf("election %q was raised to %d already, with a lock of %s from then; to lock it for longer, raise it above a higher number",
+			r.Election, c.Above, spoken(r.LockFor.Round(time.Second))))
 	case r.Revision == c.Above && Revision(r.Token) == c.Above:
 		return Change{}, nil
 	case r.Revision >= c.Above:

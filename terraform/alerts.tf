@@ -59,14 +59,14 @@ locals {
     errors = {
       title     = "Requests fail"
       severity  = "ERROR"
-      metric    = local.metrics.requests
+      metric    = local.metrics.operations
       threshold = var.alert_thresholds.error_ratio
-      query = join(" ", [
-        "sum(rate(${local.series.requests_failed}[5m])) / sum(rate(${local.series.requests_all}[5m])) > ${var.alert_thresholds.error_ratio}",
-        "and sum(increase(${local.series.requests_failed}[5m])) >= 5", # few requests make no ratio
+      query = join(" ", [ # not by HTTP status: an instance that stops answers all who wait with 503, and that is no fault
+        "sum(rate(${local.series.operations_failed}[5m])) / sum(rate(${local.series.operations}[5m])) > ${var.alert_thresholds.error_ratio}",
+        "and sum(increase(${local.series.operations_failed}[5m])) >= 5", # few operations make no ratio
       ])
       seconds = 60
-      means   = "More than ${var.alert_thresholds.error_ratio * 100} % of the requests fail for the service's own fault."
+      means   = "More than ${var.alert_thresholds.error_ratio * 100} % of the operations fail for the service's own fault."
     }
     silence = {
       title     = "Nobody reports"

@@ -31,6 +31,8 @@ locals {
       requests_bucket = "{\"${local.metrics.requests}_bucket\", \"job\"=\"${var.name}\"}"
       requests_all    = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\"}"
       requests_failed = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\", \"${local.status_label}\"=~\"5..\"}"
+
+      operations_failed = "{\"${local.metrics.operations}\", \"job\"=\"${var.name}\", \"outcome\"=~\"internal|store_unavailable|outcome_unknown|record_corrupt\"}"
     },
   )
   status_label = var.metric_names == "otlp" ? "http.response.status_code" : "http_response_status_code"

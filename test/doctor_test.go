@@ -14,6 +14,7 @@ func TestTheDoctorFindsWhatServeNeeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := begin(t)
+			p.serve(t).kill() // it has served before
 			topic := "projects/" + emulators.Name(t) + "/topics/regent"
 			out, code := examine(t, p.withEnv("PUBSUB_EMULATOR_HOST="+emulators.PubSub(t)), "--events", topic)
 			checks := strings.Count(out, " ok ")
@@ -38,7 +39,7 @@ func TestTheDoctorSaysWhatIsMissing(t *testing.T) {
 		want string
 	}{
 		"no database":  {unmade, nil, "open the store"},
-		"no such file": {place{args: []string{"--store", "bolt:/nowhere/regent.db"}}, nil, "its folder does not exist"},
+		"no such file": {place{args: []string{"--store", "bolt:/nowhere/regent.db"}}, nil, "there is no store at"},
 		"no topic":     {inBolt(t), []string{"--events", "topic"}, "open the topic"},
 	} {
 		if out, code := examine(t, c.place, c.args...); code != 1 || !strings.Contains(out, "FAILED") || !strings.Contains(out, c.want) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -108,7 +109,10 @@ func start(t testing.TB, cmd *exec.Cmd) *server {
 		cmd.Wait()
 		close(s.gone)
 	}()
-	t.Cleanup(s.kill)
+	t.Cleanup(func() {
+		s.kill()
+		s.requireNoSecrets(t)
+	})
 	select {
 	case a := <-address:
 		s.URL = "http://" + a
@@ -121,6 +125,16 @@ func start(t testing.TB, cmd *exec.Cmd) *server {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// secret is what a key looks like, and how the token of a caller begins.
+var secret = regexp.MustCompile(`(^|[^A-Za-z0-9_/-])([A-Za-z0-9_-]{43}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*)($|[^A-Za-z0-9_-])`)
+
+// requireNoSecrets looks for a key, or the token of a caller, in all that the server has said.
+func (s *server) requireNoSecrets(t testing.TB) {
+	if found := secret.FindString(s.log.String()); found != "" {
+		t.Errorf("the server's log has a secret in it: %s", found)
+	}
 }
 
 // watch keeps the log and finds the address in it.

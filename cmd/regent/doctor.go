@@ -109,7 +109,7 @@ func remedy(err error) string {
 		{"NotFound", "create it, by terraform or by hand"},
 		{"FailedPrecondition", "an index may be missing, or still be built"},
 	} {
-		if strings.Contains(text, "code = "+r.code) {
+		if strings.Contains(text, "code = "+r.code) || strings.Contains(text, `code = "`+r.code) { // as Spanner has it
 			return text + "; " + r.advice
 		}
 	}
@@ -120,7 +120,7 @@ func remedy(err error) string {
 func (x *examination) examineStore(ctx context.Context, spec string) {
 	var s leadership.Store
 	opened := x.check(ctx, "open the store", 1, func(ctx context.Context) (detail string, err error) {
-		s, err = store.Open(ctx, spec, store.Config{})
+		s, err = store.OpenExisting(ctx, spec, store.Config{})
 		return spec, err
 	})
 	if !opened {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"regent/httpapi"
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/export"
 )
@@ -44,11 +45,14 @@ func (c *cli) openMeasures(ctx context.Context, s serviceSettings, instance stri
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", pipeline.Prometheus)
 	m.server = http.Server{Handler: mux, ReadTimeout: metricsTimeout, WriteTimeout: metricsTimeout, ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn)}
+	httpapi.LimitConnections(&m.server, metricsConnections)
+	m.log.Info("showing metrics", "address", m.listener.Addr().String())
 	return m, nil
 }
 
 const (
-	metricsTimeout = 10 * time.Second
+	metricsTimeout     = 10 * time.Second
+	metricsConnections = 16 // of the files that httpapi.Server leaves
 	// flushTimeout is for what was measured last. Of the 10 s that Cloud Run grants it is the last.
 	flushTimeout = time.Second
 )

@@ -45,8 +45,8 @@ func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error)
 	if s.access, err = s.access.resolve(env, s.exposed()); err != nil {
 		return s, err
 	}
-	if _, port, err := net.SplitHostPort(s.metricsListen); s.metricsListen != "" && (err != nil || port == "") {
-		return s, usagef("--metrics-listen %q is not HOST:PORT; write it as 127.0.0.1:9090, or leave it out", s.metricsListen)
+	if err := s.checkMetrics(); err != nil {
+		return s, err
 	}
 	if s, err = s.withEvents(); err != nil {
 		return s, err
@@ -64,6 +64,21 @@ func (s serviceSettings) withEvents() (serviceSettings, error) {
 		return s, usagef("--events %s: %w; or give %s, and events stay in this process", s.events, err, noEvents)
 	}
 	return s, nil
+}
+
+// checkMetrics checks where metrics are shown.
+func (s serviceSettings) checkMetrics() error {
+	if s.metricsListen == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(s.metricsListen)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+		return usagef("--metrics-listen %q is not HOST:PORT; write it as 127.0.0.1:9090, or leave it out", s.metricsListen)
+	}
+	if s.dev && !isLoopback(host) {
+		return usagef("--dev serves this machine only, and %s can be reached from others; give --metrics-listen 127.0.0.1:9090, or leave --dev out", s.metricsListen)
+	}
+	return nil
 }
 
 // exposed says whether other machines can reach the service.

@@ -2,12 +2,14 @@ package rights
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -15,7 +17,8 @@ import (
 type File struct {
 	path    string
 	log     *slog.Logger
-	text    []byte // as it was read last, good or bad; of Run alone
+	text    []byte // as it was taken last, good or bad; of Run alone
+	seen    []byte // as it was read last; of Run alone
 	trouble string // that was told last; of Run alone
 	current atomic.Pointer[Policy]
 }
@@ -43,7 +46,7 @@ func (f *File) Policy() *Policy { return f.current.Load() }
 const reloadEvery = 5 * time.Second
 
 // Run takes over what becomes of the file until ctx ends. One that is no policy changes nothing, so that a slip of the pen neither lets
-// anybody in nor throws anybody out.
+// anybody in nor throws anybody out, and one that is read half is not taken: a text is taken when it has been there for two looks.
 func (f *File) Run(ctx context.Context) {
 	for ticks := time.NewTicker(reloadEvery); ; {
 		select {
@@ -59,6 +62,11 @@ func (f *File) Run(ctx context.Context) {
 func (f *File) reload(ctx context.Context) {
 	text, err := f.read()
 	if err == nil && bytes.Equal(text, f.text) {
+		f.seen, f.trouble = text, ""
+		return
+	}
+	if err == nil && !bytes.Equal(text, f.seen) { // somebody may still be writing it
+		f.seen = text
 		return
 	}
 	policy := f.Policy()
@@ -84,11 +92,14 @@ func (f *File) complain(ctx context.Context, trouble string) {
 }
 
 func (f *File) read() ([]byte, error) {
-	in, err := os.Open(f.path)
+	in, err := os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would hold up whoever opens it
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
+	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, fmt.Errorf("%s is no regular file", f.path))
+	}
 	text, err := io.ReadAll(io.LimitReader(in, MaxPolicy+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.path, err)

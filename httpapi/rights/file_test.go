@@ -45,6 +45,12 @@ func TestAPolicyIsReloadedAndOneThatIsNoneChangesNothing(t *testing.T) {
 		if after() != first || log.Len() > 0 {
 			t.Errorf("a file that did not change was read anew: %s", &log)
 		}
+		write(policyText[:len(policyText)/2]) // somebody is still writing
+		time.Sleep(6 * time.Second)
+		write(policyText)
+		if after() != first || log.Len() > 0 {
+			t.Errorf("a policy that was half written was looked at: %s", &log)
+		}
 		write("grants: []")
 		if after() != first {
 			t.Error("a policy that is none was taken")

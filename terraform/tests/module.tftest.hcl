@@ -271,7 +271,7 @@ run "scraped_by_a_collector" {
     error_message = "the names are not those of /metrics"
   }
   assert {
-    condition     = strcontains(output.alerts["errors"].query, "{\"http_server_request_duration_seconds_count\", \"job\"=\"regent\", \"http_response_status_code\"=~\"5..\"}")
+    condition     = strcontains(output.alerts["errors"].query, "{\"regent_lease_operations_total\", \"job\"=\"regent\", \"outcome\"=~")
     error_message = "the names are not those of /metrics"
   }
 }

@@ -69,7 +69,9 @@ func (s *connections) add(c net.Conn) (surplus net.Conn) {
 	return surplus
 }
 
-func (s *connections) put(c net.Conn, among *list.List) { s.places[c] = place{among, among.PushBack(c)} }
+func (s *connections) put(c net.Conn, among *list.List) {
+	s.places[c] = place{among, among.PushBack(c)}
+}
 
 // remove takes the connection out, with the mutex held.
 func (s *connections) remove(c net.Conn) {

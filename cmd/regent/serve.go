@@ -117,11 +117,18 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 		return fmt.Errorf("%w; choose another address with --listen", err)
 	}
 	defer listener.Close()
-	leases, err := c.openStore(ctx, s)
+	who, err := openAccess(s.access, c.env, m) // before the store, too
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.serveStore(ctx, m, name, listener, s, m.Store(leases)), leases.Close())
+	leases, err := c.openStore(ctx, s)
+	switch {
+	case err != nil && ctx.Err() != nil: // it was told to stop before it had begun
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.Join(c.serveStore(ctx, m, who, name, listener, s, m.Store(leases)), leases.Close())
 }
 
 func (c *cli) openStore(ctx context.Context, s serviceSettings) (leadership.Store, error) {
@@ -149,11 +156,7 @@ func (c *cli) makeStateFolder(path string) error {
 }
 
 // serveStore serves until ctx ends, or the store or the server has failed.
-func (c *cli) serveStore(ctx context.Context, m *measures, name string, listener net.Listener, s serviceSettings, leases leadership.Store) error {
-	who, err := openAccess(s.access, c.env, m)
-	if err != nil {
-		return err
-	}
+func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, listener net.Listener, s serviceSettings, leases leadership.Store) error {
 	inst, closeBus, err := c.newInstance(ctx, m, name, s, leases)
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func TestAStoreThatHasFailedForGoodEndsTheService(t *testing.T) {
 	t.Parallel()
 	c := newCLI(system{out: io.Discard, err: io.Discard})
 	m := &measures{Metrics: newTestMetrics(t), log: slog.New(slog.DiscardHandler)}
-	err := c.serveStore(t.Context(), m, "test", listen(t), serviceSettings{store: "fake:", events: noEvents}, failed{memory.New(memory.Config{})})
+	err := c.serveStore(t.Context(), m, &access{measures: m}, "test", listen(t), serviceSettings{store: "fake:", events: noEvents}, failed{memory.New(memory.Config{})})
 	if code := exitCode(err); code != exitUnreachable {
 		t.Errorf("exit code %d, want %d", code, exitUnreachable)
 	}

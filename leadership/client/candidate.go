@@ -5,9 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -59,23 +56,16 @@ func (c *Client) As(candidate Candidate) *Client {
 	return &other
 }
 
-// metadataFlavor is in what is asked of a metadata server, and in what it answers.
-const metadataFlavor = "Metadata-Flavor"
-
-// metadataTimeout bounds the one question to the platform. Its server is on the same machine.
-const metadataTimeout = time.Second
-
 // DefaultCandidateID draws an id that no other process has, on Cloud Run neither, where all hosts have the same name: that of the revision,
 // or of the job's execution and task, a part of the instance's id, as far as the platform's metadata server tells it within a second,
 // and 64 random bits. Elsewhere the name of the host comes before these. Each call draws another one.
 func DefaultCandidateID(ctx context.Context) leadership.CandidateID {
-	transport := &http.Transport{DisableKeepAlives: true} // and no proxy
-	return drawCandidateID(ctx, os.Getenv, transport)
+	return drawCandidateID(ctx, os.Getenv, thisMetadataServer())
 }
 
-func drawCandidateID(ctx context.Context, env func(string) string, transport http.RoundTripper) leadership.CandidateID {
+func drawCandidateID(ctx context.Context, env func(string) string, server metadataServer) leadership.CandidateID {
 	if name := platformName(env); name != "" {
-		return joinCandidateID(name, instanceID(ctx, env, transport), randomText())
+		return joinCandidateID(name, instanceID(ctx, server), randomText())
 	}
 	host, _ := os.Hostname()
 	return joinCandidateID(host, randomText())
@@ -115,26 +105,13 @@ func platformName(env func(string) string) string {
 	return env("K_REVISION")
 }
 
-// instanceID asks the platform for the end of the instance's id, which is where two differ; "" if it does not tell. See
-// https://cloud.google.com/run/docs/container-contract#metadata-server.
-func instanceID(ctx context.Context, env func(string) string, transport http.RoundTripper) string {
+// instanceID asks the platform for the end of the instance's id, which is where two differ; "" if it does not tell.
+func instanceID(ctx context.Context, server metadataServer) string {
 	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
-	host := cmp.Or(env("GCE_METADATA_HOST"), "metadata.google.internal")
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/computeMetadata/v1/instance/id", host), nil)
+	id, err := server.get(ctx, "id")
 	if err != nil {
 		return ""
 	}
-	request.Header.Set(metadataFlavor, "Google")
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return ""
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
-	if err != nil || response.StatusCode != http.StatusOK || response.Header.Get(metadataFlavor) != "Google" {
-		return ""
-	}
-	text := strings.TrimSpace(string(body))
-	return text[max(len(text)-12, 0):]
+	return id[max(len(id)-12, 0):]
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"iter"
 	"net/http"
+
+	"regent/leadership"
 )
 
 // Through lets a client without one of the caller's call through the transport.
@@ -14,11 +16,13 @@ func (c *Client) Through(transport http.RoundTripper) { c.http.Transport = trans
 func (c *Client) Spare(transport http.RoundTripper) { c.spare = transport }
 
 // DrawCandidateID is DefaultCandidateID somewhere else.
-var DrawCandidateID = drawCandidateID
+func DrawCandidateID(ctx context.Context, env func(string) string, transport http.RoundTripper) leadership.CandidateID {
+	return drawCandidateID(ctx, env, newMetadataServer(env, transport))
+}
 
 // MetadataTokenFrom is MetadataToken with another metadata server.
 func MetadataTokenFrom(audience string, transport http.RoundTripper) func(context.Context) (string, error) {
-	return (&metadataTokens{audience: audience, host: "metadata", transport: transport}).token
+	return (&metadataTokens{audience: audience, server: metadataServer{"metadata", transport}}).token
 }
 
 // Message is one event of a stream.

@@ -48,8 +48,8 @@ type Lease struct {
 	own      error         // which of the three errors above that is; nil if it is the end of another context; guarded by mu
 }
 
-// newLease returns a lease that was granted by a reply to what was sent at that moment, or an error if it is over already. Its Context comes from
-// ctx.
+// newLease returns a lease that was granted by a reply to what was sent at that moment; it may be over already. Its Context comes from ctx. The
+// error is for a margin that leaves nothing of it.
 func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.Grant) (*Lease, error) {
 	margin := c.candidate.margin(g.LeaseDuration)
 	if margin >= g.LeaseDuration {

@@ -1,37 +1,27 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"time"
 )
 
-// maxToken bounds what a metadata server may answer; an ID token has about 1 KiB.
-const maxToken = 16 << 10
-
 // MetadataToken returns a Config.Token that asks the metadata server of Google Cloud for an ID token of the service account that this process runs
 // as, for the audience: the URL of the Regent service, or a custom audience of it. It asks again when a token is about to expire. It may be
 // called by many at once.
 func MetadataToken(audience string) func(context.Context) (string, error) {
-	m := &metadataTokens{audience: audience, transport: &http.Transport{}, host: cmp.Or(os.Getenv("GCE_METADATA_HOST"), "metadata.google.internal")}
-	return m.token
+	return (&metadataTokens{audience: audience, server: thisMetadataServer()}).token
 }
 
 // metadataTokens keeps the last token while it is good.
 type metadataTokens struct {
-	audience  string
-	host      string
-	transport http.RoundTripper
+	audience string
+	server   metadataServer
 
 	mu      sync.Mutex
 	last    string    // guarded by mu
@@ -93,28 +83,10 @@ func (m *metadataTokens) replace(a *asking) {
 	}
 }
 
-// ask asks the metadata server. See https://cloud.google.com/run/docs/authenticating/service-to-service.
+// ask asks for a token. See https://cloud.google.com/run/docs/authenticating/service-to-service.
 func (m *metadataTokens) ask(ctx context.Context) (string, error) {
 	query := url.Values{"audience": {m.audience}, "format": {"full"}}
-	target := "http://" + m.host + "/computeMetadata/v1/instance/service-accounts/default/identity?" + query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-	if err != nil {
-		return "", err
-	}
-	request.Header.Set(metadataFlavor, "Google")
-	response, err := m.transport.RoundTrip(request)
-	if err != nil {
-		return "", fmt.Errorf("the metadata server: %w", err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxToken))
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("the metadata server: %w", err)
-	case response.StatusCode != http.StatusOK || response.Header.Get(metadataFlavor) != "Google":
-		return "", fmt.Errorf("the metadata server answers with HTTP status %d", response.StatusCode)
-	}
-	return strings.TrimSpace(string(body)), nil
+	return m.server.get(ctx, "service-accounts/default/identity?"+query.Encode())
 }
 
 // expiry reads when a token expires. It is not verified: whoever takes it does that.

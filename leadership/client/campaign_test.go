@@ -1,0 +1,253 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/client/clienttest"
+)
+
+func TestACampaignWhoseRepliesAreLostIsGrantedOneLease(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		left := 5
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if left--; left < 0 {
+				return response, err
+			}
+			return nil, errLostReply
+		})
+		l := lead(t, agent)
+		if l.Token() != 1 || l.Remaining() < 28*time.Second {
+			t.Errorf("token %d, %v left", l.Token(), l.Remaining())
+		}
+		events, err := agent.Events(t.Context(), leadership.EventsRequest{Election: "reports"})
+		if err != nil || len(events) != 1 {
+			t.Errorf("events %v, %v; want one", events, err)
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestACampaignThatIsGivenUpLeavesNoLeaseBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ctx, stop := context.WithCancel(t.Context())
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
+				stop()
+				return nil, errLostReply
+			}
+			return response, err
+		})
+		if l, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) || l != nil {
+			t.Errorf("Campaign returned %v", err)
+		}
+		if got := leader(t, server); got != "" {
+			t.Errorf("%q leads, and does not know it", got)
+		}
+	})
+}
+
+func TestAGrantThatIsHeardOfTooLateIsAnErrorAndIsGivenBack(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		late := client.Candidate{ID: "ann", LeaseDuration: time.Second, Rounds: 2}
+		agent := over(t, server, late, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
+				time.Sleep(950 * time.Millisecond)
+			}
+			return response, err
+		})
+		for name, campaign := range map[string]func(context.Context, leadership.Election) (*client.Lease, error){
+			"Campaign": agent.Campaign, "TryAcquire": agent.TryAcquire,
+		} {
+			if l, err := campaign(t.Context(), "reports"); l != nil || !errors.Is(err, leadership.OutcomeUnknown) {
+				t.Errorf("%s returned %v, %v", name, l, err)
+			}
+			if got := leader(t, server); got != "" {
+				t.Errorf("%s: %q was left with the lease", name, got)
+			}
+		}
+		err := agent.Run(t.Context(), "reports", func(context.Context, *client.Lease) error { t.Error("nobody leads"); return nil })
+		if !errors.Is(err, leadership.OutcomeUnknown) {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+}
+
+func TestACampaignThatIsGivenUpWhileItsRequestIsOnItsWayLeavesNoLeaseBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ctx, stop := context.WithCancel(t.Context())
+		arrived := make(chan struct{})
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if !strings.HasSuffix(r.URL.Path, wire.Acquire) {
+				return send()
+			}
+			stop()
+			go func() {
+				defer close(arrived)
+				time.Sleep(300 * time.Millisecond)
+				late := r.Clone(context.Background())
+				late.Body, _ = r.GetBody()
+				response, err := server.Config().HTTP.Transport.RoundTrip(late)
+				if err == nil {
+					response.Body.Close()
+				}
+			}()
+			return nil, errLostReply
+		})
+		if _, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) {
+			t.Errorf("Campaign returned %v", err)
+		}
+		<-arrived
+		if got := leader(t, server); got != "" {
+			t.Errorf("%q leads, and does not know it", got)
+		}
+	})
+}
+
+func TestAReplyThatComesAfterTheDeadlineDoesNotMakeALeader(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		slow := true
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if slow {
+				slow = false
+				time.Sleep(29 * time.Second)
+			}
+			return response, err
+		})
+		l := lead(t, agent)
+		if l.Token() != 1 || l.Remaining() < 28*time.Second {
+			t.Errorf("token %d with %v left; want a lease that was asked for again", l.Token(), l.Remaining())
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestALeaseThatWasWaitedForLastsItsTime(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		first := lead(t, server.Client(named("ann")))
+		go func() {
+			time.Sleep(50 * time.Second)
+			first.Resign(t.Context())
+		}()
+		second := lead(t, server.Client(named("bob")))
+		if left := second.Remaining(); left < 28*time.Second {
+			t.Errorf("a lease of 30s that was waited for lasts %v", left)
+		}
+		second.Resign(t.Context())
+	})
+}
+
+func TestACampaignEndsWhenNothingElseCanCome(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		who      client.Candidate
+		election leadership.Election
+		cut      bool
+		want     error
+		within   time.Duration
+	}{
+		{"a name that is none", named("ann"), "No Name", false, leadership.InvalidArgument, 0},
+		{"a candidate that is none", named("a b"), "reports", false, leadership.InvalidArgument, 0},
+		{"a margin of the whole lease", client.Candidate{Margin: time.Second, LeaseDuration: time.Second}, "reports", false, leadership.InvalidArgument, 0},
+		{"a margin of the configured lease", client.Candidate{Margin: 30 * time.Second}, "reports", false, leadership.InvalidArgument, 0},
+		{"a margin below nothing", client.Candidate{Margin: -1}, "reports", false, leadership.InvalidArgument, 0},
+		{"rounds below nothing", client.Candidate{Rounds: -1}, "reports", false, leadership.InvalidArgument, 0},
+		{"metadata that are none", client.Candidate{Metadata: []byte("[]")}, "reports", false, leadership.InvalidArgument, 0},
+		{"as often as it was to ask", client.Candidate{Rounds: 4}, "reports", true, leadership.StoreUnavailable, 10 * time.Second},
+		{"somebody else leads, all the time", client.Candidate{Rounds: 2}, "taken", false, leadership.LeaseHeld, 121 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *clienttest.Server) {
+				taken, err := server.Client(named("cy")).Campaign(t.Context(), "taken")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer taken.Resign(t.Context())
+				if c.cut {
+					server.Cut()
+				}
+				began := time.Now()
+				if _, err := server.Client(c.who).Campaign(t.Context(), c.election); !errors.Is(err, c.want) {
+					t.Errorf("Campaign returned %v, want %v", err, c.want)
+				}
+				if d := time.Since(began); d > c.within {
+					t.Errorf("it took %v", d)
+				}
+				server.Heal()
+				if got, err := server.Client(client.Candidate{}).Get(t.Context(), "reports"); err == nil && got.LeaderID != "" {
+					t.Errorf("%q was left with the lease", got.LeaderID)
+				}
+			})
+		})
+	}
+}
+
+func TestTryAcquireDoesNotWait(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		first := lead(t, server.Client(named("ann")))
+		defer first.Resign(t.Context())
+		began := time.Now()
+		if _, err := server.Client(named("bob")).TryAcquire(t.Context(), "reports"); !errors.Is(err, leadership.LeaseHeld) {
+			t.Errorf("TryAcquire returned %v", err)
+		}
+		if d := time.Since(began); d != 0 {
+			t.Errorf("it waited for %v", d)
+		}
+		asked := 0
+		deaf := over(t, server, named("bob"), func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
+			asked++
+			return nil, errLostReply
+		})
+		if _, err := deaf.TryAcquire(t.Context(), "reports"); !errors.Is(err, leadership.OutcomeUnknown) || asked != 3+1 { // and once whether it leads
+			t.Errorf("TryAcquire asked %d times and returned %v", asked, err)
+		}
+	})
+}
+
+func TestALineThatIsAnsweredTooEarlyIsNotAskedInALoop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s := &stage{acts: []http.HandlerFunc{problem(http.StatusConflict, string(leadership.LeaseHeld))}}
+		if _, err := s.client(t).Campaign(ctx, "reports"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Campaign returned %v", err)
+		}
+		if n := len(s.pauses()); n > 30 {
+			t.Errorf("it asked %d times in a minute", n)
+		}
+		for i, d := range s.pauses() {
+			if d > 5*time.Second {
+				t.Errorf("pause %d is %v: the place in the line is lost", i, d)
+			}
+		}
+	})
+}
+
+func TestAClientThatIsGivenLessTimeAsksForLess(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		first := lead(t, server.Client(named("ann")))
+		config := server.Config()
+		config.HTTP.Timeout, config.Candidate = 10*time.Second, client.Candidate{ID: "bob", Rounds: 2}
+		c, err := client.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Campaign(t.Context(), "reports"); !errors.Is(err, leadership.LeaseHeld) {
+			t.Errorf("its calls were cut off: %v", err)
+		}
+		first.Resign(t.Context())
+	})
+}

@@ -19,6 +19,10 @@ type Recording struct {
 	Changes    []Change
 	Heartbeats []Heartbeat
 	Readings   []Reading
+	Calls      []Call
+	Beliefs    []Belief
+	Writes     []Write
+	Faults     []Fault
 }
 
 // Consumer is somebody who is told of changes.

@@ -30,7 +30,8 @@
 //
 // # The runner
 //
-// A line has one goroutine, its runner. It begins with the first who joins and ends with the last place.
+// A line has one goroutine, its runner. It begins with the first who joins and ends with the last place. What the line does is decided by package
+// line, which has no goroutine and no clock; the runner is what drives it here.
 //
 //	first joins                              a grant: the head leaves the line
 //	     |                                   a refusal: it stays

@@ -14,7 +14,7 @@ func (q *Queue) Callers(e leadership.Election) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if l, ok := q.lines[e]; ok {
-		return l.callers
+		return l.line.Callers()
 	}
 	return 0
 }
@@ -23,5 +23,5 @@ func (q *Queue) Callers(e leadership.Election) int {
 func (q *Queue) Kept(e leadership.Election) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.lines[e].kept
+	return q.lines[e].line.Kept()
 }

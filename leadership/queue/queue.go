@@ -12,6 +12,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/boottime"
 	"regent/leadership/notify"
+	"regent/leadership/queue/line"
 )
 
 // Config is how a Queue is made. Acquire, Release and Hub are required.
@@ -40,10 +41,10 @@ type Queue struct {
 	closing chan struct{}
 	ended   chan struct{} // closed once the queue is closing and there is no line left
 
-	mu    sync.Mutex // guards all below, the lines, and all who stand in them
-	lines map[leadership.Election]*line
-	guard time.Duration // of the store, as far as its refusals have shown it
-	cause error         // once closing is closed
+	mu     sync.Mutex // guards all below, the lines, and all who stand in them
+	common line.Common
+	lines  map[leadership.Election]*runner
+	cause  error // once closing is closed
 }
 
 // New returns a queue in which nobody stands.
@@ -56,7 +57,13 @@ func New(c Config) *Queue {
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration]
 	}
-	return &Queue{c: c, closing: make(chan struct{}), ended: make(chan struct{}), lines: make(map[leadership.Election]*line)}
+	return &Queue{
+		c:       c,
+		closing: make(chan struct{}),
+		ended:   make(chan struct{}),
+		common:  line.Common{Poll: c.Poll, Jitter: c.Jitter, Key: leadership.NewKey},
+		lines:   make(map[leadership.Election]*runner),
+	}
 }
 
 // Acquire asks for the lease and, if r.Wait is positive and somebody else leads, stands in line for it. It blocks for r.Wait and, if the store
@@ -73,7 +80,8 @@ func (q *Queue) Acquire(ctx context.Context, r leadership.AcquireRequest) (leade
 	if r.Wait == 0 {
 		return q.ask(ctx, r)
 	}
-	c := &caller{ctx: ctx, called: q.c.Now(), answered: make(chan struct{})}
+	c := &caller{ctx: ctx, answered: make(chan struct{})}
+	c.standing = line.NewCaller(c, q.c.Now())
 	if err := r.Validate(); err != nil {
 		return leadership.Grant{}, err
 	}
@@ -93,6 +101,32 @@ func (q *Queue) Acquire(ctx context.Context, r leadership.AcquireRequest) (leade
 	return grant, err
 }
 
+// join puts the caller in line. Whoever is the first begins a line.
+func (q *Queue) join(c *caller, r leadership.AcquireRequest) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if cause := q.closed(); cause != nil {
+		return cause
+	}
+	found, ok := q.lines[r.Election]
+	if ok {
+		c.runner = found
+		found.line.Join(c.standing, r, q.c.Now())
+		return nil
+	}
+	c.runner = q.begin(c.standing, r)
+	go c.runner.run()
+	return nil
+}
+
+// begin makes a line.
+func (q *Queue) begin(first *line.Caller, request leadership.AcquireRequest) *runner {
+	r := &runner{q: q, election: request.Election, wake: make(chan struct{}, 1)}
+	r.line = line.New(&q.common, func() { signal(r.wake) }, first, request, q.c.Now())
+	q.lines[r.election] = r
+	return r
+}
+
 // ask asks the store without a place in line.
 func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	grant, err := q.c.Acquire(ctx, r)
@@ -108,8 +142,8 @@ func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadershi
 func (q *Queue) leads(r leadership.AcquireRequest) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l, ok := q.lines[r.Election]
-	return ok && r.Key != nil && l.known.leads(r.CandidateID, q.c.Now())
+	found, ok := q.lines[r.Election]
+	return ok && r.Key != nil && found.line.Leads(r.CandidateID, q.c.Now())
 }
 
 // giveBackTimeout bounds a release that nobody waits for but the line.
@@ -129,8 +163,8 @@ func (q *Queue) giveBack(ctx context.Context, r leadership.LeaseRequest) {
 func (q *Queue) Learn(lease leadership.Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if l, ok := q.lines[lease.Election]; ok {
-		l.learn(lease)
+	if found, ok := q.lines[lease.Election]; ok {
+		found.line.Learn(lease, q.c.Now())
 	}
 }
 
@@ -142,8 +176,8 @@ func (q *Queue) Close(ctx context.Context, cause error) error {
 	if q.cause == nil {
 		q.cause = cause
 		close(q.closing)
-		for _, l := range q.lines {
-			signal(l.wake)
+		for _, r := range q.lines {
+			signal(r.wake)
 		}
 		q.end()
 	}
@@ -173,13 +207,6 @@ func (q *Queue) closed() error {
 	default:
 		return nil
 	}
-}
-
-func (q *Queue) jitter(limit time.Duration) time.Duration {
-	if limit <= 0 {
-		return 0
-	}
-	return q.c.Jitter(limit)
 }
 
 // gone is the error of a call whose context has ended.

@@ -1,73 +1,118 @@
 package queue
 
 import (
-	"math"
+	"context"
 	"time"
+
+	"regent/leadership"
+	"regent/leadership/notify"
+	"regent/leadership/queue/line"
 )
 
-// never is when the head asks while an attempt is under way and nothing was learnt that says better.
-const never = time.Duration(math.MaxInt64)
+// runner asks the store in the name of a line.
+type runner struct {
+	q        *Queue
+	election leadership.Election
+	line     *line.Line    // guarded by Queue.mu
+	wake     chan struct{} // there is something to do sooner than it knows
+
+	events *notify.Listener
+	doubts *notify.Listener // to no election: it hears only when the hub begins, or begins anew, or ceases to be live
+	doubt  bool             // it has heard so since the runner listened last
+}
 
 // run asks the store for one head after the other, until nobody stands in line any more.
-func (l *line) run() {
-	l.hearing.start(l.q.c.Hub, l.election)
-	defer l.hearing.stop()
+func (r *runner) run() {
+	hub := r.q.c.Hub
+	r.events, r.doubts = hub.Listen(r.election), hub.Listen("")
+	defer r.events.Close()
+	defer r.doubts.Close()
+	r.tune(r.events.Newest().Revision, hub.Live())
 	for {
-		a, idle, over := l.turn()
+		a, idle, over := r.turn()
 		switch {
 		case over:
 			return
 		case a != nil:
-			l.carryOut(a)
+			r.carryOut(a)
 		default:
-			l.sleep(idle)
+			r.sleep(idle)
 		}
-		l.listen()
+		r.listen()
 	}
 }
 
-// turn says what to do: make an attempt, or be idle for so long, or end.
-func (l *line) turn() (a *attempt, idle time.Duration, over bool) {
-	closed := l.q.closed() != nil
-	l.q.mu.Lock()
-	defer l.q.mu.Unlock()
-	now := l.q.c.Now()
-	l.forgetForfeit(now, closed)
-	if l.places.Len() == 0 {
-		delete(l.q.lines, l.election)
-		l.q.end()
-		return nil, 0, true
-	}
-	if l.asking == nil && l.callers > 0 && !closed {
-		if idle = l.due() - now; idle > 0 {
-			return nil, min(idle, keep), false // and look again: timers stand still while the machine is suspended
-		}
-		l.asking = l.head()
-	}
-	if p := l.asking; p != nil {
-		l.news, l.next = false, never
-		return &attempt{place: p, caller: p.callers[len(p.callers)-1], request: p.request}, 0, false
-	}
-	return nil, keep, false
+func (r *runner) tune(newest leadership.Revision, live bool) {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	r.line.Tune(newest, live)
 }
 
-// due is when the head asks.
-func (l *line) due() time.Duration {
-	if l.hearing.live {
-		return l.next
+// turn asks the line what to do. A line that is over is forgotten.
+func (r *runner) turn() (a *line.Attempt, idle time.Duration, over bool) {
+	closed := r.q.closed() != nil
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	a, idle, over = r.line.Turn(r.q.c.Now(), closed)
+	if over {
+		delete(r.q.lines, r.election)
+		r.q.end()
 	}
-	return min(l.next, l.poll)
+	return a, idle, over
+}
+
+// carryOut makes an attempt.
+func (r *runner) carryOut(a *line.Attempt) {
+	a.Began = r.q.c.Now()
+	o := r.ask(a.Caller.Client().(*caller).ctx, a.Request)
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	r.line.Finish(a, o, r.q.c.Now())
+}
+
+// ask makes the call. If the answer is that a lease is held whose key nobody was told, it ends that lease.
+func (r *runner) ask(ctx context.Context, request leadership.AcquireRequest) (o line.Outcome) {
+	if ctx.Err() != nil {
+		return line.Outcome{Err: gone(ctx)}
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			o = line.Outcome{Panic: v}
+		}
+	}()
+	bounded, cancel := context.WithTimeout(ctx, r.q.c.Attempt)
+	defer cancel()
+	o.Grant, o.Err = r.q.c.Acquire(bounded, request)
+	if orphan, ok := r.orphan(o.Err); ok {
+		r.q.giveBack(ctx, orphan)
+	}
+	return o
+}
+
+func (r *runner) orphan(err error) (leadership.LeaseRequest, bool) {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	return r.line.Orphan(err)
 }
 
 // sleep waits until something has happened, at most so long.
-func (l *line) sleep(idle time.Duration) {
+func (r *runner) sleep(idle time.Duration) {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-l.wake:
-	case <-l.hearing.events.C():
-	case <-l.hearing.doubts.C():
-		l.hearing.doubt = true
+	case <-r.wake:
+	case <-r.events.C():
+	case <-r.doubts.C():
+		r.doubt = true
 	}
+}
+
+// listen tells the line what there is to be heard.
+func (r *runner) listen() {
+	newest, live := r.events.Newest(), r.q.c.Hub.Live()
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
+	r.line.Listen(newest, live, r.doubt, r.q.c.Now())
+	r.doubt = false
 }

@@ -1,4 +1,4 @@
-package queue
+package line
 
 import (
 	"time"
@@ -73,12 +73,12 @@ func (k *known) leads(c leadership.CandidateID, now time.Duration) bool {
 }
 
 // opens is when asking may help those who do not have the lease, if it was learnt just now. That an election is deleted they are told at once.
-func (q *Queue) opens(lease leadership.Lease, now time.Duration) time.Duration {
+func (c *Common) opens(lease leadership.Lease, now time.Duration) time.Duration {
 	switch {
 	case lease.Deleted:
 		return now
 	case lease.State == leadership.Held:
-		return now + lease.ExpiresIn + q.guard + lease.Config.LockDelay
+		return now + lease.ExpiresIn + c.guard + lease.Config.LockDelay
 	}
 	return now + lease.LockedFor
 }

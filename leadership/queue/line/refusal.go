@@ -1,4 +1,4 @@
-package queue
+package line
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 // parting is the answer to a caller who leaves without a lease.
-func (l *line) parting(c *caller) error {
+func (l *Line) parting(c *Caller, now time.Duration) error {
 	switch p := c.place; {
 	case p.unknown != nil:
 		return p.unknown
@@ -17,13 +17,12 @@ func (l *line) parting(c *caller) error {
 	case l.failures.last != nil:
 		return l.failures.last
 	default:
-		return l.refusal(p)
+		return l.refusal(p, now)
 	}
 }
 
 // refusal tells a candidate whose wait is over what is known of the lease, and how to go on.
-func (l *line) refusal(p *place) *leadership.Error {
-	now := l.q.c.Now()
+func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 	lease := aged(l.known.lease, now-l.known.at)
 	e := &leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonHeld, RetryAfter: max(l.known.open-now, 0)}
 	if lease.State != "" {

@@ -1,4 +1,4 @@
-package queue
+package line
 
 import (
 	"container/list"
@@ -12,14 +12,31 @@ import (
 // keep is for how long a place without a caller is kept for the candidate to come back to.
 const keep = 5 * time.Second
 
-// line is where the candidates for one election stand.
-type line struct {
-	q        *Queue
-	election leadership.Election
-	wake     chan struct{} // the runner: there is something to do sooner than it knows
-	hearing  hearing
+// Common is what all lines of an instance have in common.
+type Common struct {
+	// Poll is how long after the store's last word the head asks by itself while not all events are heard, and the longest pause between two
+	// attempts that fail.
+	Poll time.Duration
+	// Jitter draws a duration from 0 up to the limit, which is positive.
+	Jitter func(limit time.Duration) time.Duration
+	// Key draws a key for a candidate that came without one.
+	Key func() leadership.Key
 
-	// Queue.mu guards all below.
+	guard time.Duration // of the store, as far as its refusals have shown it
+}
+
+func (c *Common) jitter(limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return c.Jitter(limit)
+}
+
+// Line is where the candidates for one election stand.
+type Line struct {
+	common   *Common
+	election leadership.Election
+	wake     func()
 
 	places  list.List                                 // of *place, in the order in which they were taken
 	named   map[identity]*place                       // those with a key of the candidate's own
@@ -28,20 +45,38 @@ type line struct {
 	asking  *place                                    // the store is being asked for it
 	orphans map[leadership.CandidateID]leadership.Key // told to nobody, and perhaps granted the lease by an attempt that nobody knows the end of
 
+	hearing  hearing
 	known    known
 	next     time.Duration // when the head asks
-	poll     time.Duration // when it asks if the hub is not live and it has not asked before
+	poll     time.Duration // when it asks if not all events are heard and it has not asked before
 	news     bool          // something was learnt since the attempt under way began
 	failures failures
 }
 
+// New returns the line that a first caller begins. The store is asked for that caller whatever happens meanwhile. Wake is called when there is
+// something to do sooner than Turn has said; it must not call the line.
+func New(common *Common, wake func(), first *Caller, r leadership.AcquireRequest, now time.Duration) *Line {
+	l := &Line{common: common, election: r.Election, wake: wake, named: make(map[identity]*place)}
+	l.add(first, r, now)
+	l.asking = first.place
+	return l
+}
+
+// Callers is how many calls stand in line.
+func (l *Line) Callers() int { return l.callers }
+
+// Kept is how many places without a caller there are.
+func (l *Line) Kept() int { return l.kept }
+
+// Leads says whether the candidate leads, as far as is known.
+func (l *Line) Leads(c leadership.CandidateID, now time.Duration) bool { return l.known.leads(c, now) }
+
 // place is where a candidate stands.
 type place struct {
-	line    *line
 	at      *list.Element
 	request leadership.AcquireRequest
 	drawn   bool          // the key is known to the queue alone
-	callers []*caller     // several if a client has asked again while its first call was waiting
+	callers []*Caller     // several if a client has asked again while its first call was waiting
 	left    time.Duration // when the last caller went
 	unknown error         // of the last attempt, if nobody knows what it did
 }
@@ -52,44 +87,45 @@ type identity struct {
 	key       leadership.Key
 }
 
-// join puts the caller in line. Whoever is the first begins a line, and the store is asked for it whatever happens meanwhile.
-func (q *Queue) join(c *caller, r leadership.AcquireRequest) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if cause := q.closed(); cause != nil {
-		return cause
+// Join puts a caller in line.
+func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
+	if l.add(c, r, now); l.callers == 1 {
+		l.wake()
 	}
-	l, ok := q.lines[r.Election]
-	if !ok {
-		l = &line{q: q, election: r.Election, wake: make(chan struct{}, 1), named: make(map[identity]*place)}
-		q.lines[r.Election] = l
+}
+
+// Leave answers a caller who does not wait any longer, with why or, if that is nil, because its wait is over. If the store is being asked for its
+// place, that attempt's end is its answer. One who is answered already has left.
+func (l *Line) Leave(c *Caller, why error, now time.Duration) {
+	if c.place == nil {
+		return
 	}
-	c.place = l.place(r)
+	c.leaving, c.why = true, why
+	if l.asking != c.place {
+		l.dismiss(c, now)
+	}
+}
+
+func (l *Line) add(c *Caller, r leadership.AcquireRequest, now time.Duration) {
+	c.place = l.place(r, now)
 	c.place.callers = append(c.place.callers, c)
 	l.callers++
-	if !ok {
-		l.asking = c.place
-		go l.run()
-	} else if l.callers == 1 {
-		signal(l.wake)
-	}
-	return nil
 }
 
 // place finds the candidate's place, or gives it one at the end.
-func (l *line) place(r leadership.AcquireRequest) *place {
+func (l *Line) place(r leadership.AcquireRequest, now time.Duration) *place {
 	if r.Key == nil {
-		r.Key = new(leadership.NewKey())
-		return l.add(&place{request: r, drawn: true})
+		r.Key = new(l.common.Key())
+		return l.push(&place{request: r, drawn: true})
 	}
 	id := identity{r.CandidateID, *r.Key}
 	p, ok := l.named[id]
-	if ok && p.forfeit(l.q.c.Now()) {
+	if ok && p.forfeit(now) {
 		l.forget(p)
 		ok = false
 	}
 	if !ok {
-		p = l.add(&place{})
+		p = l.push(&place{})
 		l.named[id] = p
 	} else if len(p.callers) == 0 {
 		l.kept--
@@ -98,13 +134,13 @@ func (l *line) place(r leadership.AcquireRequest) *place {
 	return p
 }
 
-func (l *line) add(p *place) *place {
-	p.line, p.at = l, l.places.PushBack(p)
+func (l *Line) push(p *place) *place {
+	p.at = l.places.PushBack(p)
 	return p
 }
 
 // remove takes a place out of the line.
-func (l *line) remove(p *place) {
+func (l *Line) remove(p *place) {
 	l.places.Remove(p.at)
 	if !p.drawn {
 		delete(l.named, identity{p.request.CandidateID, *p.request.Key})
@@ -115,13 +151,13 @@ func (l *line) remove(p *place) {
 func (p *place) forfeit(now time.Duration) bool { return len(p.callers) == 0 && now-p.left > keep }
 
 // forget removes a place without a caller.
-func (l *line) forget(p *place) {
+func (l *Line) forget(p *place) {
 	l.kept--
 	l.remove(p)
 }
 
 // forgetForfeit removes the places to which nobody has come back in time; all without a caller if the queue is closed.
-func (l *line) forgetForfeit(now time.Duration, closed bool) {
+func (l *Line) forgetForfeit(now time.Duration, closed bool) {
 	if l.kept == 0 {
 		return
 	}
@@ -133,7 +169,7 @@ func (l *line) forgetForfeit(now time.Duration, closed bool) {
 }
 
 // each yields the places in order. The one that was yielded last may be removed.
-func (l *line) each() iter.Seq[*place] {
+func (l *Line) each() iter.Seq[*place] {
 	return func(yield func(*place) bool) {
 		for at := l.places.Front(); at != nil; {
 			p := at.Value.(*place)
@@ -146,7 +182,7 @@ func (l *line) each() iter.Seq[*place] {
 }
 
 // head is the first place with a caller; nil if there is none.
-func (l *line) head() *place {
+func (l *Line) head() *place {
 	for p := range l.each() {
 		if len(p.callers) > 0 {
 			return p
@@ -156,22 +192,22 @@ func (l *line) head() *place {
 }
 
 // dismiss answers a caller who leaves.
-func (l *line) dismiss(c *caller) {
+func (l *Line) dismiss(c *Caller, now time.Duration) {
 	p := c.place
-	c.refused(l.parting(c))
-	p.callers = slices.DeleteFunc(p.callers, func(other *caller) bool { return other == c })
+	c.refused(l.parting(c, now))
+	p.callers = slices.DeleteFunc(p.callers, func(other *Caller) bool { return other == c })
 	if l.callers--; l.callers == 0 {
-		signal(l.wake)
+		l.wake()
 	}
 	if len(p.callers) == 0 {
-		l.abandon(p)
+		l.abandon(p, now)
 	}
 }
 
 // abandon keeps a place without a caller, if anybody can come back to it.
-func (l *line) abandon(p *place) {
+func (l *Line) abandon(p *place, now time.Duration) {
 	if !p.drawn {
-		p.left = l.q.c.Now()
+		p.left = now
 		l.kept++
 		return
 	}
@@ -186,7 +222,7 @@ func (l *line) abandon(p *place) {
 }
 
 // settle answers all callers of a place, and removes it.
-func (l *line) settle(p *place, answer func(*caller)) {
+func (l *Line) settle(p *place, answer func(*Caller)) {
 	if len(p.callers) == 0 {
 		l.kept--
 	}

@@ -80,7 +80,7 @@ func (k *keeper) server() *Client {
 
 // renewed moves the deadline on, unless it has come meanwhile: what was over does not begin anew.
 func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next time.Duration) {
-	left, failed := k.extend(k.until(sent, 0, lease))
+	left, failed := k.extend(sent, lease)
 	if left == 0 {
 		return sent
 	}
@@ -101,7 +101,7 @@ func (l *Lease) pause(renewIn, left time.Duration) time.Duration {
 }
 
 // extend returns what is left then, and whether the last try had failed.
-func (k *keeper) extend(deadline time.Duration) (left time.Duration, failed bool) {
+func (k *keeper) extend(sent time.Duration, answer leadership.Lease) (left time.Duration, failed bool) {
 	now := k.client.clock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,7 +109,7 @@ func (k *keeper) extend(deadline time.Duration) (left time.Duration, failed bool
 		return 0, false
 	}
 	failed, k.failure = k.failure != nil, nil
-	k.deadline = max(k.deadline, deadline)
+	k.belief.Renewed(sent, now, answer)
 	return k.remaining(now), failed
 }
 

@@ -32,7 +32,6 @@ type Lease struct {
 	client   *Client
 	request  leadership.LeaseRequest
 	duration time.Duration
-	margin   time.Duration
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -40,12 +39,12 @@ type Lease struct {
 	extended chan struct{} // has a wake-up after each move of the deadline
 	kept     chan struct{} // closed once nobody renews any more
 
-	mu       sync.Mutex    // never held while something is logged or sent, nor while the clock is read
-	alarm    *time.Timer   // looks whether the deadline has come, whatever else holds this lease's goroutine up; guarded by mu
-	deadline time.Duration // on the client's clock; guarded by mu
-	failure  error         // of the last renewal; nil if it was answered; guarded by mu
-	over     error         // why it has ended; nil until then; guarded by mu
-	own      error         // which of the three errors above that is; nil if it is the end of another context; guarded by mu
+	mu      sync.Mutex        // never held while something is logged or sent, nor while the clock is read
+	alarm   *time.Timer       // looks whether the deadline has come, whatever else holds this lease's goroutine up; guarded by mu
+	belief  leadership.Belief // on the client's clock; guarded by mu
+	failure error             // of the last renewal; nil if it was answered; guarded by mu
+	over    error             // why it has ended; nil until then; guarded by mu
+	own     error             // which of the three errors above that is; nil if it is the end of another context; guarded by mu
 }
 
 // newLease returns a lease that was granted by a reply to what was sent at that moment; it may be over already. Its Context comes from ctx. The
@@ -60,22 +59,16 @@ func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.
 		client:   c,
 		duration: g.LeaseDuration,
 		request:  leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token},
-		margin:   margin,
 		extended: make(chan struct{}, 1),
 		kept:     make(chan struct{}),
 	}
 	now := c.clock()
-	l.deadline = l.until(sent, min(g.Waited, now-sent), g.Lease)
+	l.belief = leadership.Believe(sent, now, g, margin)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.alarm = time.AfterFunc(min(max(l.deadline-now, 0), maxNap), l.look)
+	l.alarm = time.AfterFunc(min(l.belief.Left(now), maxNap), l.look)
 	return l, nil
-}
-
-// until is the deadline by a reply to what was sent then. No reply is believed that says more than a lease can be.
-func (l *Lease) until(sent, waited time.Duration, reply leadership.Lease) time.Duration {
-	return leadership.Deadline(sent, waited, min(reply.ExpiresIn, reply.LeaseDuration, leadership.MaxLeaseDuration), l.margin)
 }
 
 // look ends the lease if its deadline has come, and looks again before long if not.
@@ -116,11 +109,11 @@ func (l *Lease) remaining(now time.Duration) time.Duration {
 	if l.over == nil && l.ctx.Err() != nil {
 		l.finish(context.Cause(l.ctx), nil) // of the context that it comes from
 	}
-	left := l.deadline - now
+	left := l.belief.Left(now)
 	switch {
 	case l.over != nil:
 		return 0
-	case left <= 0:
+	case left == 0:
 		l.finish(l.because(ErrExpired, l.failure), ErrExpired)
 		return 0
 	}
@@ -131,6 +124,7 @@ func (l *Lease) remaining(now time.Duration) time.Duration {
 func (l *Lease) finish(cause, own error) {
 	if l.over == nil {
 		l.over, l.own = cause, own
+		l.belief.End()
 		l.alarm.Stop()
 		l.cancel(cause)
 	}
@@ -149,11 +143,15 @@ func (l *Lease) because(err, reason error) error {
 func (l *Lease) Deadline() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.deadline
+	return l.belief.Deadline()
 }
 
 // end is the earliest that the lease can be over in the store: the Deadline, and the margin that was taken off.
-func (l *Lease) end() time.Duration { return l.Deadline() + l.margin }
+func (l *Lease) end() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.belief.LeaseEnd()
+}
 
 // Extended has a wake-up after the Deadline has moved. There is one for all moves since the last was taken, and for one taker.
 func (l *Lease) Extended() <-chan struct{} { return l.extended }

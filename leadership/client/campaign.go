@@ -124,6 +124,9 @@ func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 	}
 	left := l.Remaining()
 	if left == 0 {
+		if !errors.Is(k.failure, errLate) {
+			k.pace = pace{} // the lease is its own, and asked for again it lasts from then: soon, or it has run out
+		}
 		k.note(ctx, errLate)
 		return nil, errLate
 	}

@@ -1,0 +1,63 @@
+package simulation
+
+import (
+	"time"
+
+	"regent/leadership"
+)
+
+// settling is for how long after the last fault something may still arrive that was sent before.
+func (s *simulation) settling() time.Duration { return 10*time.Minute + s.patience() }
+
+// patience is within what time somebody leads, if somebody wants to: the lease that has to run out, its lock delay, and a second; who does not stand
+// in line looks for itself from time to time.
+func (s *simulation) patience() time.Duration {
+	d := s.plan.lease + s.plan.lockDelay + s.data.guard() + time.Second
+	if s.plan.wait == 0 {
+		d += 10 * time.Second
+	}
+	return d
+}
+
+// watch looks for it that somebody leads each election from now on, but for short times.
+func (s *simulation) watch() {
+	for _, e := range s.names {
+		s.watchOver(e, s.w.now)
+	}
+}
+
+// watchOver looks again and again; somebody led when it was at that moment.
+func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
+	willing := false
+	for _, a := range s.of(e) {
+		willing = willing || a.willing
+		if a.left() > 0 {
+			led = s.w.now
+		}
+	}
+	if !willing {
+		led = s.w.now
+	}
+	if alone := s.w.now - led; alone > s.patience() {
+		s.truth.accuse(LV, "%s: nobody has led for %v, and everybody wants to", e, alone)
+		return
+	}
+	s.w.after(s.plan.lease/10, func() { s.watchOver(e, led) })
+}
+
+// close holds to what can only be said when all is over.
+func (s *simulation) close() {
+	for _, e := range s.names {
+		if told, last := s.bus.published[e], s.truth.reign(e).revision; told != last {
+			s.truth.accuse(EV, "%s: it was announced up to revision %d, and there are %d", e, told, last)
+		}
+		for _, i := range s.instances {
+			if heard, last := i.known[e].Revision, s.truth.reign(e).revision; i.life == 1 && heard > last {
+				s.truth.accuse(EV, "%s: instance %d has heard of revision %d, and there are %d", e, i.number, heard, last)
+			}
+		}
+	}
+	if s.calm && s.truth.involuntary > 0 {
+		s.truth.accuse(LV, "nothing went wrong, and %d leases ran out", s.truth.involuntary)
+	}
+}

@@ -1,0 +1,152 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"regent/leadership"
+)
+
+// begin starts everybody, and what goes wrong by itself.
+func (s *simulation) begin() {
+	for n := range s.plan.instances {
+		s.instances = append(s.instances, s.newInstance(n))
+	}
+	for _, e := range s.names {
+		s.configure(e, s.plan.lockDelay)
+		for n := range s.plan.agents {
+			a := &agent{s: s, name: leadership.CandidateID([]string{"ann", "bob", "cy", "dee", "eve", "fay"}[n]), election: e, clock: s.clock()}
+			s.agents = append(s.agents, a)
+			s.w.after(s.w.upTo(10*time.Second), a.begin)
+		}
+	}
+	s.bus.relay()
+	f := &s.plan.faults
+	for _, a := range s.agents {
+		s.repeatedly(s.plan.mean, func() bool { return f.pauses }, func() { s.pause(a) })
+		s.repeatedly(s.plan.mean, func() bool { return f.crashes }, func() { s.figures.Crashes++; a.crash() })
+		s.repeatedly(s.plan.mean, func() bool { return f.leaps }, func() { s.figures.Leaps++; a.clock.ahead += s.w.upTo(2 * s.plan.lease) })
+	}
+	for _, i := range s.instances {
+		s.repeatedly(s.plan.mean, func() bool { return f.stalls }, func() { s.figures.Stalls++; i.stalled = s.w.now + s.w.about(s.plan.lease) })
+		s.repeatedly(s.plan.mean, func() bool { return f.deaths }, func() { s.figures.Deaths++; s.kill(i) })
+		s.repeatedly(s.plan.mean, func() bool { return f.deaf }, func() { s.deafen(i) })
+	}
+	s.repeatedly(s.plan.mean, func() bool { return f.storeLeaps }, func() { s.figures.Leaps++; s.data.ahead += s.w.upTo(2 * s.plan.lease) })
+	for _, e := range s.names {
+		s.repeatedly(s.plan.mean, func() bool { return f.operators }, func() { s.operate(e) })
+	}
+}
+
+// repeatedly lets something happen again and again, while it may.
+func (s *simulation) repeatedly(mean time.Duration, may func() bool, do func()) {
+	if !may() {
+		return
+	}
+	s.w.after(s.w.about(mean), func() {
+		if may() {
+			do()
+			s.repeatedly(mean, may, do)
+		}
+	})
+}
+
+// pause stops an agent: for a moment, or for longer than its lease.
+func (s *simulation) pause(a *agent) {
+	s.figures.Pauses++
+	d := s.w.about(s.plan.lease)
+	s.w.tell("%s: %s is stopped for %v", a.election, a.name, d)
+	a.stalled = max(a.stalled, s.w.now+d)
+}
+
+// kill ends an instance and begins it anew.
+func (s *simulation) kill(i *instance) {
+	s.w.tell("instance %d crashes", i.number)
+	i.begin()
+	i.stalled = s.w.now + s.w.upTo(5*time.Second) // until then nobody answers
+}
+
+// deafen lets an instance hear nothing for a while.
+func (s *simulation) deafen(i *instance) {
+	s.figures.Deaf++
+	alive := i.alive()
+	i.setLive(false)
+	s.w.after(s.w.about(s.plan.lease), func() {
+		if alive() && !i.live {
+			i.setLive(true)
+		}
+	})
+}
+
+// operate does what an operator may do.
+func (s *simulation) operate(e leadership.Election) {
+	s.figures.Operations++
+	switch i := s.any(); {
+	case s.w.chance(0.5):
+		s.configure(e, s.w.upTo(2*s.plan.lease).Truncate(time.Millisecond))
+	default:
+		s.w.tell("%s: an operator deletes it", e)
+		i.call("", func(ctx context.Context) {
+			if _, err := i.service.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}}); err == nil {
+				s.w.after(s.w.about(s.plan.lease), func() { s.configure(e, s.plan.lockDelay) })
+			}
+		})
+	}
+}
+
+// configure asks until it is done.
+func (s *simulation) configure(e leadership.Election, lockDelay time.Duration) {
+	s.w.tell("%s: an operator configures a lock delay of %v", e, lockDelay)
+	i := s.any()
+	i.call("", func(ctx context.Context) {
+		c := leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay}
+		l, err := i.service.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+		if err != nil {
+			s.w.after(time.Second, func() { s.configure(e, lockDelay) })
+		} else if i.ours(ctx) {
+			i.learn(l)
+		}
+	})
+}
+
+// reigns lets a new leader work, and resign when its term is over.
+func (s *simulation) reigns(a *agent) {
+	token, life := a.token, a.life
+	still := func() bool { return a.life == life && a.leading && a.token == token }
+	s.w.after(s.w.upTo(s.plan.lease), func() { a.does(func() { s.works(a, still) }) })
+	if s.plan.term > 0 {
+		s.w.after(s.w.about(s.plan.term), func() {
+			a.does(func() {
+				if still() {
+					a.resign()
+				}
+			})
+		})
+	}
+}
+
+func (s *simulation) works(a *agent, still func() bool) {
+	if !still() {
+		return
+	}
+	a.write()
+	s.w.after(s.w.about(10*s.plan.lease), func() { a.does(func() { s.works(a, still) }) })
+}
+
+// heal ends what goes wrong.
+func (s *simulation) heal() {
+	s.w.tell("from now on nothing goes wrong")
+	s.plan.faults = faults{}
+	for _, a := range s.agents {
+		a.stalled = min(a.stalled, s.w.now)
+	}
+	for _, i := range s.instances {
+		i.stalled = min(i.stalled, s.w.now)
+		if !i.live {
+			i.setLive(true)
+		}
+	}
+	for _, e := range s.names {
+		s.configure(e, s.plan.lockDelay)
+	}
+}

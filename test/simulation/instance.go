@@ -1,0 +1,244 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/queue/line"
+)
+
+// instance is one process of the service: the real Service on the store, and the real lines.
+type instance struct {
+	s       *simulation
+	number  int
+	clock   clock
+	store   *handle
+	service *leadership.Service
+	common  *line.Common
+	lines   map[leadership.Election]*queue
+	known   map[leadership.Election]leadership.Event // the newest that was heard
+	looks   map[leadership.Election]time.Duration    // when it looks whether the lease is over
+	live    bool                                     // it hears of all events
+
+	life    int           // the number of the present incarnation
+	stalled time.Duration // until when nothing happens in it
+}
+
+func (s *simulation) newInstance(number int) *instance {
+	i := &instance{s: s, number: number, clock: s.clock()}
+	i.clock.rate = max(min(i.clock.rate, exact+exact/leadership.Drift), exact-exact/leadership.Drift) // what was waited is by its clock
+	i.begin()
+	return i
+}
+
+// begin is a start of the process, with nothing that an earlier one knew.
+func (i *instance) begin() {
+	s := i.s
+	i.life++
+	i.live = true
+	i.store = &handle{data: s.data, seen: make(map[leadership.Election]int)}
+	i.service = leadership.New(i.store, publisher{i})
+	i.common = &line.Common{Poll: 5 * time.Second, Jitter: s.w.upTo, Key: s.key}
+	i.lines = make(map[leadership.Election]*queue)
+	i.known = make(map[leadership.Election]leadership.Event)
+	i.looks = make(map[leadership.Election]time.Duration)
+}
+
+func (i *instance) now() time.Duration { return i.clock.at(i.s.w.now) }
+
+// alive returns whether the present incarnation still is.
+func (i *instance) alive() func() bool {
+	life := i.life
+	return func() bool { return i.life == life }
+}
+
+// does lets something happen in the process: now, or when it goes on, and not if it crashes before.
+func (i *instance) does(do func()) {
+	alive, w := i.alive(), i.s.w
+	if i.stalled <= w.now {
+		do()
+		return
+	}
+	w.at(i.stalled, func() {
+		if alive() {
+			i.does(do)
+		}
+	})
+}
+
+// call makes a call of the service, for a request of that id if it has one.
+func (i *instance) call(id string, do func(context.Context)) {
+	o := incarnation{i, i.life}
+	if id == "" {
+		i.s.w.start(o, do)
+		return
+	}
+	i.s.w.start(o, func(ctx context.Context) { do(leadership.WithRequestID(ctx, id)) })
+}
+
+// incarnation is an instance until it crashes.
+type incarnation struct {
+	*instance
+	life int
+}
+
+// Alive implements owner.
+func (i incarnation) Alive() bool { return i.instance.life == i.life }
+
+// Stalled implements owner.
+func (i incarnation) Stalled() time.Duration {
+	if !i.Alive() {
+		return 0
+	}
+	return max(i.stalled-i.s.w.now, 0)
+}
+
+// learn is told what the store has said.
+func (i *instance) learn(l leadership.Lease) {
+	if q, ok := i.lines[l.Election]; ok {
+		q.line.Learn(l, i.now())
+	}
+	if l.State == leadership.Held {
+		i.lookAt(l.Election, i.now()+l.ExpiresIn+100*time.Millisecond)
+	}
+}
+
+// lookAt looks at the end of a lease whether it is over, so that it is announced though nobody wants it.
+func (i *instance) lookAt(e leadership.Election, at time.Duration) {
+	_, planned := i.looks[e]
+	if i.looks[e] = at; planned {
+		return
+	}
+	i.plan(e, at)
+}
+
+func (i *instance) plan(e leadership.Election, at time.Duration) {
+	alive, w := i.alive(), i.s.w
+	w.after(i.clock.until(at-i.now()), func() {
+		if !alive() {
+			return
+		}
+		i.does(func() {
+			if at := i.looks[e]; at > i.now() {
+				i.plan(e, at)
+				return
+			}
+			delete(i.looks, e)
+			i.call("", func(ctx context.Context) {
+				if l, err := i.service.Expire(ctx, e); err == nil {
+					i.learn(l)
+				}
+			})
+		})
+	})
+}
+
+// hear takes an event, from itself or another.
+func (i *instance) hear(e leadership.Event) {
+	if e.Revision <= i.known[e.Election].Revision {
+		return
+	}
+	i.known[e.Election] = e
+	if e.LeaderID == "" {
+		delete(i.looks, e.Election)
+	}
+	if q, ok := i.lines[e.Election]; ok {
+		q.drive()
+	}
+}
+
+// setLive says whether the instance hears of all events.
+func (i *instance) setLive(live bool) {
+	i.live = live
+	for _, e := range i.s.names {
+		if q, ok := i.lines[e]; ok {
+			q.doubt = true
+			q.drive()
+		}
+	}
+}
+
+// queue drives a line, as package queue does.
+type queue struct {
+	i        *instance
+	election leadership.Election
+	line     *line.Line
+	asking   bool
+	doubt    bool
+	timer    int // the number of the one that counts
+}
+
+// join puts a caller in line.
+func (i *instance) join(c *line.Caller, r leadership.AcquireRequest) {
+	if q, ok := i.lines[r.Election]; ok {
+		q.line.Join(c, r, i.now())
+		return
+	}
+	q := &queue{i: i, election: r.Election}
+	q.line = line.New(i.common, q.wake, c, r, i.now())
+	q.line.Tune(i.known[r.Election].Revision, i.live)
+	i.lines[r.Election] = q
+	q.drive()
+}
+
+// wake drives the line soon: it is called from within it.
+func (q *queue) wake() { q.plan(0) }
+
+func (q *queue) plan(idle time.Duration) {
+	q.timer++
+	timer, alive := q.timer, q.i.alive()
+	q.i.s.w.after(idle, func() {
+		if alive() && timer == q.timer {
+			q.i.does(q.drive)
+		}
+	})
+}
+
+// drive does what the line wants.
+func (q *queue) drive() {
+	if q.asking || q.i.lines[q.election] != q {
+		return
+	}
+	q.line.Listen(q.i.known[q.election], q.i.live, q.doubt, q.i.now())
+	q.doubt = false
+	a, idle, over := q.line.Turn(q.i.now(), false)
+	switch {
+	case over:
+		delete(q.i.lines, q.election)
+	case a != nil:
+		q.asking = true
+		q.i.s.figures.Attempts++
+		q.i.call(a.Caller.Client().(*caller).id, func(ctx context.Context) { q.attempt(ctx, a) })
+	default:
+		q.plan(q.i.clock.until(idle))
+	}
+}
+
+// attempt asks the store.
+func (q *queue) attempt(ctx context.Context, a *line.Attempt) {
+	alive := q.i.alive()
+	a.Began = q.i.now()
+	var o line.Outcome
+	if gone := a.Caller.Client().Gone(); gone != nil {
+		o.Err = gone
+	} else {
+		o.Grant, o.Err = q.i.service.Acquire(ctx, a.Request)
+	}
+	if !alive() {
+		return
+	}
+	if o.Err == nil {
+		q.i.learn(o.Grant.Lease)
+	}
+	if orphan, ok := q.line.Orphan(o.Err); ok {
+		if l, err := q.i.service.Release(ctx, orphan); err == nil && alive() {
+			q.i.learn(l)
+		}
+	}
+	q.i.does(func() {
+		q.asking = false
+		q.line.Finish(a, o, q.i.now())
+		q.drive()
+	})
+}

@@ -1,0 +1,108 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"regent/leadership"
+)
+
+// kind is what a store's transactions are like.
+type kind int
+
+const (
+	oneStep kind = iota
+	stamped
+	optimistic
+)
+
+func (k kind) String() string { return [...]string{"one step", "stamped", "optimistic"}[k] }
+
+// plan is what a run depends on beside chance: all of it is drawn from the seed.
+type plan struct {
+	elections, agents, instances int
+	store                        kind
+	lease, lockDelay             time.Duration
+	term                         time.Duration // for how long a leader leads on average before it resigns; 0 for ever
+	wait                         time.Duration // of a candidate in line
+	swift                        time.Duration // how long a message is under way, most of the time
+
+	drift  bool // clocks are not exact
+	faults faults
+	mean   time.Duration // between two faults of one kind, for one part
+}
+
+// faults are the kinds of what goes wrong; each with how often, from 0 to 1, or whether.
+type faults struct {
+	lost, late, doubled  float64 // of messages
+	cut                  float64 // of connections, while the server believes that they are open
+	aborted, unknown     float64 // of transactions
+	pauses, crashes      bool    // of agents
+	stalls, deaths       bool    // of instances
+	deaf                 bool    // instances do not hear of events
+	unpublished, relayed float64 // events that are not published right away; deaths of the relay between publishing and marking
+	leaps                bool    // of agents' clocks
+	storeLeaps           bool
+	operators            bool
+}
+
+// none says whether nothing goes wrong but for what an operator does.
+func (f faults) none() bool { return f == faults{operators: f.operators} }
+
+// leases are as people configure them: the default more often than others.
+var leases = [...]time.Duration{
+	2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute,
+}
+
+// draw draws a plan.
+func (w *world) draw() plan {
+	p := plan{
+		elections: 1 + w.random.IntN(3),
+		agents:    2 + w.random.IntN(5),
+		instances: 1 + w.random.IntN(3),
+		store:     kind(w.random.IntN(3)),
+		swift:     w.between(time.Millisecond, 40*time.Millisecond),
+		drift:     w.chance(0.8),
+	}
+	p.lease = leases[w.random.IntN(len(leases))]
+	if w.chance(0.3) {
+		p.lockDelay = w.upTo(2 * p.lease).Truncate(time.Millisecond)
+	}
+	if w.chance(0.7) {
+		p.term = w.between(p.lease, 200*p.lease)
+	}
+	switch {
+	case w.chance(0.7):
+		p.wait = leadership.MaxWait
+	case w.chance(0.7):
+		p.wait = w.between(time.Second, leadership.MaxWait).Truncate(time.Millisecond)
+	}
+	p.faults = w.drawFaults()
+	p.mean = w.between(10*p.lease, 500*p.lease)
+	return p
+}
+
+func (w *world) drawFaults() faults {
+	if w.chance(0.05) {
+		return faults{operators: w.chance(0.5)}
+	}
+	some := func(most float64) float64 {
+		if w.chance(0.5) {
+			return 0
+		}
+		return w.random.Float64() * most
+	}
+	return faults{
+		lost: some(0.1), late: some(0.05), doubled: some(0.05), cut: some(0.3),
+		aborted: some(0.2), unknown: some(0.1),
+		pauses: w.chance(0.5), crashes: w.chance(0.5), stalls: w.chance(0.4), deaths: w.chance(0.4),
+		deaf: w.chance(0.4), unpublished: some(0.5), relayed: some(0.5),
+		leaps: w.chance(0.3), storeLeaps: w.chance(0.1), operators: w.chance(0.3),
+	}
+}
+
+// String is the plan in a line.
+func (p plan) String() string {
+	return fmt.Sprintf("%d elections, %d agents, %d instances, %v, lease %v, lock delay %v, terms of %v, waits of %v, a fault in %v, %+v",
+		p.elections, p.agents, p.instances, p.store, p.lease, p.lockDelay, p.term, p.wait, p.mean, p.faults)
+}

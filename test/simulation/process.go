@@ -1,0 +1,80 @@
+package simulation
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// process is code that takes time, such as a call of the service: it runs as if it blocked, and the world goes on meanwhile. It is a coroutine: one
+// of them, or the world, runs at a time. One that has ended is used again.
+type process struct {
+	w     *world
+	ctx   context.Context              // has the process
+	next  func() (time.Duration, bool) // goes on until it waits again
+	pass  func(time.Duration) bool     // lets time go by; called from within
+	step  func()
+	owner owner
+	do    func(context.Context) // nil once it is done
+}
+
+// owner is whoever has started a process.
+type owner interface {
+	// Alive says whether it still is: a process of one that has crashed does nothing any more.
+	Alive() bool
+	// Stalled is for how long it is stopped: what arrives meanwhile is dealt with later.
+	Stalled() time.Duration
+}
+
+// start runs code that may call the store. It begins at once.
+func (w *world) start(o owner, do func(context.Context)) {
+	p := w.idle()
+	p.owner, p.do = o, do
+	p.step()
+}
+
+// idle is a process with nothing to do.
+func (w *world) idle() *process {
+	if last := len(w.processes) - 1; last >= 0 {
+		p := w.processes[last]
+		w.processes = w.processes[:last]
+		return p
+	}
+	p := &process{w: w}
+	p.ctx = context.WithValue(context.Background(), processKey{}, p)
+	p.next, _ = iter.Pull(p.live)
+	p.step = p.goOn
+	return p
+}
+
+// live does one thing after the other.
+func (p *process) live(pass func(time.Duration) bool) {
+	p.pass = pass
+	for {
+		p.do(p.ctx)
+		p.do, p.owner = nil, nil
+		pass(0)
+	}
+}
+
+// goOn lets it run until it waits or is done.
+func (p *process) goOn() {
+	d, _ := p.next()
+	if p.do == nil {
+		p.w.processes = append(p.w.processes, p)
+		return
+	}
+	p.w.after(d, p.step)
+}
+
+type processKey struct{}
+
+// wait lets time go by: so long, and until its owner is not stopped.
+func (p *process) wait(d time.Duration) {
+	for p.pass(d); p.owner.Stalled() > 0; {
+		p.pass(p.owner.Stalled())
+	}
+}
+
+// processOf is the process that a call is made in.
+func processOf(ctx context.Context) *process { return ctx.Value(processKey{}).(*process) }

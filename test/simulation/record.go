@@ -1,0 +1,93 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+	"regent/test/checker"
+)
+
+// record takes a Recording down. A nil one takes down nothing.
+type record struct {
+	w         *world
+	recording checker.Recording
+}
+
+// asked takes down that an agent makes a call, and returns its place.
+func (r *record) asked(a *agent, c checker.Call) int {
+	if r == nil {
+		return 0
+	}
+	at := len(r.recording.Calls)
+	c.Caller, c.Election, c.Candidate = a.who(), a.election, a.name
+	c.Request = fmt.Sprint("call-", at)
+	c.Asked, c.Answered, c.Code = r.w.now, checker.Forever, leadership.OutcomeUnknown
+	r.recording.Calls = append(r.recording.Calls, c)
+	return at
+}
+
+// id is the id of the request that stands at that place.
+func (r *record) id(at int) string {
+	if r == nil {
+		return ""
+	}
+	return r.recording.Calls[at].Request
+}
+
+// answered takes down what the caller was told. That the outcome is unknown is no answer.
+func (r *record) answered(at int, l *leadership.Lease, err error) {
+	if r == nil || errors.Is(err, leadership.OutcomeUnknown) {
+		return
+	}
+	c := &r.recording.Calls[at]
+	c.Answered, c.Code = r.w.now, ""
+	if err == nil {
+		c.Answer = l
+		return
+	}
+	errors.As(err, &c.Code)
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok {
+		c.Answer = refusal.Lease
+	}
+}
+
+// believed takes down a belief that ends now, or has ended.
+func (r *record) believed(a *agent) {
+	if r == nil {
+		return
+	}
+	end := r.w.now
+	if a.belief.Left(a.now()) == 0 {
+		end = min(end, a.clock.when(a.belief.Deadline()))
+	}
+	r.recording.Beliefs = append(r.recording.Beliefs, checker.Belief{Who: a.who(), Election: a.election, Token: a.token, From: a.since, Until: max(end, a.since)})
+}
+
+func (r *record) write(who string, w fence.Mark, newest leadership.Token, admitted bool) {
+	if r != nil {
+		r.recording.Writes = append(r.recording.Writes, checker.Write{
+			Who: who, Election: w.Election, Token: w.Token, Newest: newest, Admitted: admitted, At: r.w.now,
+		})
+	}
+}
+
+// fault takes down something that goes wrong for so long.
+func (r *record) fault(name string, d time.Duration) {
+	if r != nil {
+		r.recording.Faults = append(r.recording.Faults, checker.Fault{Name: name, From: r.w.now, Until: r.w.now + d})
+	}
+}
+
+// finish returns the recording, with the store's history.
+func (r *record) finish(d *data, names []leadership.Election) checker.Recording {
+	if r == nil {
+		return checker.Recording{}
+	}
+	for _, e := range names {
+		r.recording.History = append(r.recording.History, d.row(e).events...)
+	}
+	return r.recording
+}

@@ -1,0 +1,86 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"regent/test/checker"
+)
+
+// Figures count what happened in a run, or in several.
+type Figures struct {
+	Elections   time.Duration // for how long, all elections together
+	Events      uint64
+	Calls       int
+	Renewals    int // that were answered
+	Attempts    int // of lines
+	Changes     int // of leader
+	Resigned    int
+	LostLeases  int // ended by their deadline, or because the server said so
+	Lost        int // messages
+	Late        int
+	Doubled     int
+	Aborted     int // transactions
+	Unknown     int // commits of which nobody was told
+	Pauses      int // of agents
+	Crashes     int // of agents
+	Stalls      int
+	Deaths      int // of instances
+	Deaf        int
+	RelayDeaths int
+	Leaps       int // of clocks
+	Operations  int // of operators
+	Refused     int // writes of leaders of the past, refused where they arrived
+	Writes      int // that were let in
+}
+
+// Plus is what happened in both.
+func (f Figures) Plus(g Figures) Figures {
+	f.Elections += g.Elections
+	f.Events += g.Events
+	f.Calls += g.Calls
+	f.Renewals += g.Renewals
+	f.Attempts += g.Attempts
+	f.Changes += g.Changes
+	f.Resigned += g.Resigned
+	f.LostLeases += g.LostLeases
+	f.Lost += g.Lost
+	f.Late += g.Late
+	f.Doubled += g.Doubled
+	f.Aborted += g.Aborted
+	f.Unknown += g.Unknown
+	f.Pauses += g.Pauses
+	f.Crashes += g.Crashes
+	f.Stalls += g.Stalls
+	f.Deaths += g.Deaths
+	f.Deaf += g.Deaf
+	f.RelayDeaths += g.RelayDeaths
+	f.Leaps += g.Leaps
+	f.Operations += g.Operations
+	f.Refused += g.Refused
+	f.Writes += g.Writes
+	return f
+}
+
+// Faults is how many things went wrong.
+func (f Figures) Faults() int {
+	return f.Lost + f.Late + f.Doubled + f.Aborted + f.Unknown + f.Pauses + f.Crashes + f.Stalls + f.Deaths + f.Deaf + f.RelayDeaths + f.Leaps
+}
+
+// Result is what came of a run.
+type Result struct {
+	Seed       uint64
+	Plan       string
+	Figures    Figures
+	Digest     uint64 // of all that has happened: the same for the same seed, always
+	Violations []Violation
+	Recording  checker.Recording // of a run that is recorded
+}
+
+// Err names the first violations, and how to see them again.
+func (r Result) Err() error {
+	if len(r.Violations) == 0 {
+		return nil
+	}
+	return fmt.Errorf("seed %d (%s): %d violations, the first: %v", r.Seed, r.Plan, len(r.Violations), r.Violations[0])
+}

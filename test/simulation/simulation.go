@@ -1,0 +1,149 @@
+package simulation
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+)
+
+// simulation is a run.
+type simulation struct {
+	w         *world
+	plan      plan
+	data      *data
+	truth     *truth
+	bus       bus
+	names     []leadership.Election
+	instances []*instance
+	agents    []*agent
+	places    map[leadership.Election]*place
+	figures   Figures
+	keys      uint64
+	calm      bool    // nothing goes wrong in it
+	record    *record // nil: nothing is recorded
+}
+
+// Config is what to run.
+type Config struct {
+	Seed   uint64
+	Leases int       // how many leases, one after the other, the run is long: at least as long as it takes to settle at the end
+	Log    io.Writer // what happens is written there, a line each, unless it is nil
+	// Record asks for the Recording. Such a run has no doubled requests: whatever was done twice under one name could not be told apart.
+	Record bool
+}
+
+// Run lets the elections that the seed draws go on, with all that it draws besides; the last minutes without faults.
+func Run(c Config) Result {
+	s := newSimulation(c)
+	s.begin()
+	quiet := s.settling() + 4*s.patience() + time.Minute
+	s.w.run(time.Duration(c.Leases) * s.plan.lease)
+	s.heal()
+	s.w.run(s.w.now + s.settling())
+	s.watch()
+	s.w.run(s.w.now + quiet - s.settling())
+	s.close()
+	for _, a := range s.agents {
+		a.ceases()
+	}
+	s.figures.Elections = s.w.now * time.Duration(s.plan.elections)
+	s.figures.Events, s.figures.Changes = s.w.count, s.truth.changes
+	return Result{
+		Seed: c.Seed, Plan: s.plan.String(), Figures: s.figures, Digest: s.w.digest, Violations: s.truth.violations,
+		Recording: s.record.finish(s.data, s.names),
+	}
+}
+
+func newSimulation(c Config) *simulation {
+	w := newWorld(c.Seed, c.Log)
+	s := &simulation{w: w, plan: w.draw(), places: make(map[leadership.Election]*place)}
+	if c.Record {
+		s.record = &record{w: w}
+		s.plan.faults.doubled = 0
+	}
+	s.calm = s.plan.faults.none() && !s.plan.faults.operators
+	w.tell("seed %d: %v", c.Seed, s.plan)
+	s.truth = &truth{
+		w: w, skewed: s.plan.faults.storeLeaps, believers: s.of,
+		elections: make(map[leadership.Election]*reign), grants: make(map[leadership.KeyHash]leadership.Token),
+		keys: make(map[tokenOf]leadership.KeyHash),
+	}
+	s.data = &data{w: w, kind: s.plan.store, faults: &s.plan.faults, figures: &s.figures, truth: s.truth, elections: make(map[leadership.Election]*row)}
+	s.truth.slack = s.data.guard()
+	s.bus = bus{s: s, published: make(map[leadership.Election]leadership.Revision)}
+	for n := range s.plan.elections {
+		s.names = append(s.names, leadership.Election(fmt.Sprint("election-", n+1)))
+	}
+	return s
+}
+
+// clock draws a clock.
+func (s *simulation) clock() clock {
+	c := clock{rate: exact, ahead: s.w.upTo(24 * time.Hour)}
+	switch {
+	case !s.plan.drift:
+	case s.w.chance(0.3):
+		c.rate -= exact / leadership.Drift // as slow as may be
+	case s.w.chance(0.2):
+		c.rate += s.w.random.Int64N(exact) // up to twice as fast
+	default:
+		c.rate += s.w.random.Int64N(exact/1000) - exact/2000
+	}
+	return c
+}
+
+// key draws a key that nobody else has.
+func (s *simulation) key() leadership.Key {
+	var k leadership.Key
+	s.keys++
+	binary.BigEndian.PutUint64(k[:], s.keys)
+	return k
+}
+
+// any is an instance.
+func (s *simulation) any() *instance { return s.instances[s.w.random.IntN(len(s.instances))] }
+
+// of are the agents that want to lead an election.
+func (s *simulation) of(e leadership.Election) (of []*agent) {
+	for _, a := range s.agents {
+		if a.election == e {
+			of = append(of, a)
+		}
+	}
+	return of
+}
+
+// place is where the leaders of an election write.
+type place struct {
+	s      *simulation
+	mark   fence.Mark
+	newest leadership.Token
+}
+
+func (s *simulation) place(e leadership.Election) *place {
+	p, ok := s.places[e]
+	if !ok {
+		p = &place{s: s}
+		s.places[e] = p
+	}
+	return p
+}
+
+// write lets a write in, or not.
+func (p *place) write(who string, w fence.Mark) {
+	mark, err := p.mark.Admit(w)
+	p.s.record.write(who, w, p.newest, err == nil)
+	if err != nil {
+		p.s.figures.Refused++
+		return
+	}
+	p.s.figures.Writes++
+	if w.Token < p.newest {
+		p.s.truth.accuse(FT, "%s: a write with token %d was let in after one with %d", w.Election, w.Token, p.newest)
+	}
+	p.mark, p.newest = mark, w.Token
+}

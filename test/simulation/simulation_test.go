@@ -1,0 +1,48 @@
+package simulation_test
+
+import (
+	"flag"
+	"io"
+	"os"
+	"testing"
+
+	"regent/test/simulation"
+)
+
+var (
+	seeds  = flag.Int("seeds", 60, "how many runs")
+	first  = flag.Uint64("seed", 1, "the seed of the first run; with -seeds 1 what happens in it is written out")
+	leases = flag.Int("leases", 500, "how many leases long each is")
+)
+
+func TestAllHoldsWhateverGoesWrong(t *testing.T) {
+	t.Parallel()
+	var total simulation.Figures
+	for n := range *seeds {
+		c := simulation.Config{Seed: *first + uint64(n), Leases: *leases}
+		if *seeds == 1 {
+			c.Log = io.Writer(os.Stdout)
+		}
+		r := simulation.Run(c)
+		if err := r.Err(); err != nil {
+			t.Error(err)
+		}
+		total = total.Plus(r.Figures)
+	}
+	t.Logf("%+v", total)
+}
+
+func TestTheSameSeedIsTheSameRun(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		c := simulation.Config{Seed: seed, Leases: 200}
+		once, again := simulation.Run(c), simulation.Run(c)
+		if once.Digest != again.Digest || once.Figures != again.Figures {
+			t.Errorf("seed %d: two runs differ:\n%+v\n%+v", seed, once.Figures, again.Figures)
+		}
+		c.Seed += 1000
+		if other := simulation.Run(c); other.Digest == once.Digest {
+			t.Errorf("seeds %d and %d have the same digest", seed, c.Seed)
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// epoch is what the store's clock shows when a run begins.
+var epoch = time.Unix(1_700_000_000, 0).UTC()
+
+// guard is by how much the clocks of a store's servers may differ, where there are several.
+const guard = 50 * time.Millisecond
+
+// attempts is how often a transaction begins anew before the store gives up.
+const attempts = 5
+
+// data is what is stored, and the clock of whatever stores it.
+type data struct {
+	w         *world
+	kind      kind
+	faults    *faults
+	figures   *Figures
+	ahead     time.Duration // by which the store's clock has leapt
+	elections map[leadership.Election]*row
+	truth     *truth
+}
+
+// row is an election as it is stored.
+type row struct {
+	record  leadership.Record
+	version int // raised by every write
+	events  []leadership.Event
+	told    leadership.Revision // marked as announced, up to this one
+}
+
+func (d *data) row(e leadership.Election) *row {
+	r, ok := d.elections[e]
+	if !ok {
+		r = &row{record: leadership.Record{Election: e}}
+		d.elections[e] = r
+	}
+	return r
+}
+
+// guard is the store's.
+func (d *data) guard() time.Duration {
+	if d.kind == oneStep {
+		return 0
+	}
+	return guard
+}
+
+// clock reads the store's clock, on any of its servers.
+func (d *data) clock() time.Time {
+	now := epoch.Add(d.w.now + d.ahead)
+	if g := d.guard(); g > 0 {
+		now = now.Add(d.w.upTo(g) - g/2)
+	}
+	return now
+}
+
+// snapshot is the election as a transaction reads it.
+func (d *data) snapshot(e leadership.Election) leadership.Snapshot {
+	return leadership.Snapshot{Record: d.row(e).record, Now: d.clock(), Guard: d.guard()}
+}
+
+// write commits a change.
+func (d *data) write(e leadership.Election, ch leadership.Change) leadership.Snapshot {
+	r, at := d.row(e), d.clock()
+	if ch.Heartbeat {
+		ch.Record.HeartbeatAt = at
+	}
+	before := r.record
+	r.record, r.version = ch.Record, r.version+1
+	for _, event := range ch.Events {
+		event.At = at
+		r.events = append(r.events, event)
+	}
+	d.truth.committed(before, ch, at)
+	return leadership.Snapshot{Record: ch.Record, Now: at, Guard: d.guard()}
+}
+
+// handle is the store as an instance has it.
+type handle struct {
+	*data
+	seen map[leadership.Election]int // the versions that this instance has seen, to guard a write that does not read
+}
+
+var _ leadership.Store = (*handle)(nil)
+
+// errAborted is how a transaction ends between which and its commit another has come.
+var errAborted = errors.New("aborted")
+
+// Update implements leadership.Store.
+func (h *handle) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	p := processOf(ctx)
+	for range attempts {
+		snap, err := h.try(p, e, decide)
+		if !errors.Is(err, errAborted) {
+			return snap, err
+		}
+		p.wait(h.w.between(time.Millisecond, 50*time.Millisecond))
+	}
+	return leadership.Snapshot{}, unavailable("aborted too often")
+}
+
+// try is one transaction.
+func (h *handle) try(p *process, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	p.wait(h.delay())
+	if !p.owner.Alive() {
+		return leadership.Snapshot{}, errDead
+	}
+	if h.w.chance(h.faults.aborted) {
+		h.figures.Aborted++
+		return leadership.Snapshot{}, errAborted
+	}
+	snap, r := h.snapshot(e), h.row(e)
+	if err := leadership.Verify(snap, r.newest()); err != nil {
+		return leadership.Snapshot{}, err
+	}
+	version := r.version
+	h.seen[e] = version
+	ch, err := decide(snap)
+	if err != nil || ch.Empty() {
+		return snap, err
+	}
+	if h.kind == optimistic {
+		p.wait(h.delay()) // the answer to the read
+		p.pass(h.delay()) // the commit, which is on its way whatever becomes of the sender
+	}
+	return h.commit(p, e, ch, version)
+}
+
+// commit writes if nobody has come between. Its end may be unknown, either way; who has died meanwhile is not told, nor does it do more.
+func (h *handle) commit(p *process, e leadership.Election, ch leadership.Change, version int) (leadership.Snapshot, error) {
+	unknown := h.w.chance(h.faults.unknown)
+	if unknown {
+		h.figures.Unknown++
+	}
+	if unknown && h.w.chance(0.5) || !p.owner.Alive() && h.w.chance(0.5) {
+		return leadership.Snapshot{}, errUnknown
+	}
+	if h.row(e).version != version {
+		return leadership.Snapshot{}, errAborted
+	}
+	snap := h.write(e, ch)
+	h.seen[e] = h.row(e).version
+	p.wait(h.delay())
+	switch {
+	case !p.owner.Alive():
+		return leadership.Snapshot{}, errDead
+	case unknown:
+		return leadership.Snapshot{}, errUnknown
+	}
+	return snap, nil
+}
+
+var (
+	errUnknown = fmt.Errorf("simulation: %w: nobody knows whether it was committed", leadership.OutcomeUnknown)
+	errDead    = fmt.Errorf("simulation: %w: the instance has crashed", leadership.OutcomeUnknown)
+)
+
+func unavailable(why string) error {
+	return fmt.Errorf("simulation: %w: %s", leadership.StoreUnavailable, why)
+}
+
+// delay is how long a step of a transaction takes.
+func (h *handle) delay() time.Duration {
+	d := h.w.upTo(5 * time.Millisecond)
+	if h.w.chance(h.faults.late / 4) {
+		d += h.w.upTo(20 * time.Second)
+	}
+	return d
+}
+
+func (r *row) newest() leadership.Newest {
+	if len(r.events) == 0 {
+		return leadership.Newest{}
+	}
+	last := r.events[len(r.events)-1]
+	return leadership.Newest{Revision: last.Revision, Token: last.Token}
+}
+
+// Get implements leadership.Store.
+func (h *handle) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	return h.Update(ctx, e, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+}
+
+// Renew implements leadership.Store.
+func (h *handle) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+	answers := make([]leadership.Renewed, len(leases))
+	for i, c := range leases {
+		if h.kind == optimistic {
+			answers[i] = h.blindly(ctx, c)
+		} else {
+			answers[i] = h.renew(ctx, c)
+		}
+	}
+	return answers
+}
+
+func (h *handle) renew(ctx context.Context, c leadership.Renewal) (a leadership.Renewed) {
+	a.Snapshot, a.Err = h.Update(ctx, c.Election, func(snap leadership.Snapshot) (leadership.Change, error) {
+		ch, err := leadership.Renew(snap, c)
+		a.Before = ch.Before
+		if err != nil {
+			return ch, leadership.ErrNotRenewed
+		}
+		return ch, nil
+	})
+	return a
+}
+
+// blindly renews by a write that does not read, if this instance has seen the newest version; what time it was, it learns afterwards.
+func (h *handle) blindly(ctx context.Context, c leadership.Renewal) (a leadership.Renewed) {
+	p, r := processOf(ctx), h.row(c.Election)
+	version, record := r.version, r.record
+	if h.seen[c.Election] != version || record.LeaderID != c.CandidateID || record.Token != c.Token || record.KeyHash != c.KeyHash {
+		return leadership.Renewed{Err: leadership.ErrNotRenewed}
+	}
+	p.pass(h.delay())
+	a.Before = record.LeaseEnd()
+	a.Snapshot, a.Err = h.commit(p, c.Election, leadership.Change{Record: record, Heartbeat: true, Before: a.Before}, version)
+	if errors.Is(a.Err, errAborted) {
+		a.Err = leadership.ErrNotRenewed
+	}
+	return a
+}
+
+// Events implements leadership.Store.
+func (h *handle) Events(_ context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
+	var found []leadership.Event
+	for _, event := range h.row(e).events {
+		if event.Revision > after && len(found) < limit {
+			found = append(found, event)
+		}
+	}
+	return found, nil
+}
+
+// What nothing here asks for.
+
+// List implements leadership.Store.
+func (h *handle) List(context.Context, string, leadership.Election, int) (leadership.Listing, error) {
+	return leadership.Listing{}, unavailable("not simulated")
+}
+
+// Since implements leadership.Store.
+func (h *handle) Since(context.Context, time.Time, int) (leadership.Recent, error) {
+	return leadership.Recent{}, unavailable("not simulated")
+}
+
+// Unannounced implements leadership.Store.
+func (h *handle) Unannounced(_ context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
+	r := h.row(e)
+	first, _ := slices.BinarySearchFunc(r.events, r.told+1, func(event leadership.Event, rev leadership.Revision) int { return int(event.Revision - rev) })
+	return r.events[first:min(first+limit, len(r.events))], nil
+}
+
+// MarkAnnounced implements leadership.Store.
+func (h *handle) MarkAnnounced(_ context.Context, ids []leadership.EventID) error {
+	for _, id := range ids {
+		r := h.row(id.Election)
+		r.told = max(r.told, id.Revision)
+	}
+	return nil
+}
+
+// Close implements leadership.Store.
+func (h *handle) Close() error { return nil }

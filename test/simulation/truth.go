@@ -1,0 +1,202 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"regent/leadership"
+)
+
+// Property is what is held to, by the names of the design.
+type Property string
+
+// The properties.
+const (
+	ME1 Property = "ME-1: the store-time intervals of two tokens never overlap"
+	ME2 Property = "ME-2: nobody believes that it leads after its lease has ended"
+	FT  Property = "FT: tokens strictly increase"
+	EV  Property = "EV: every change is announced, in order, without a gap, and nothing else is"
+	ID  Property = "ID: the same call again does what once would have done"
+	LV  Property = "LV: without faults somebody who is willing leads before long, and nothing changes hands without need"
+)
+
+// Violation is a property that did not hold.
+type Violation struct {
+	Property Property
+	At       time.Duration // since the run began
+	Detail   string
+}
+
+// String is what, when and how.
+func (v Violation) String() string { return fmt.Sprintf("%s; %v: %s", v.Property, v.At, v.Detail) }
+
+// truth is what is known of all elections by who sees every commit. It has its own idea of what the rules must not do, in few words, and asks none
+// of them.
+type truth struct {
+	w           *world
+	slack       time.Duration // by which the clocks of the store's servers differ
+	skewed      bool          // the store's clock leaps: nobody can keep ME-2
+	elections   map[leadership.Election]*reign
+	grants      map[leadership.KeyHash]leadership.Token // the newest of each key
+	keys        map[tokenOf]leadership.KeyHash          // to whom each token was told
+	violations  []Violation
+	changes     int // of leader
+	involuntary int
+	believers   func(e leadership.Election) []*agent
+}
+
+// reign is an election as the truth has it.
+type reign struct {
+	token    leadership.Token
+	revision leadership.Revision
+	leader   leadership.CandidateID
+	start    time.Time
+	end      time.Time     // of the lease, by its heartbeats
+	lock     time.Duration // after a lease that was not released
+	late     time.Time     // when it had ended, if the last heartbeat came after that and nobody was told that it stands
+	free     bool          // it was released
+}
+
+func (t *truth) reign(e leadership.Election) *reign {
+	r, ok := t.elections[e]
+	if !ok {
+		r = &reign{free: true}
+		t.elections[e] = r
+	}
+	return r
+}
+
+func (t *truth) accuse(p Property, format string, args ...any) {
+	v := Violation{p, t.w.now, fmt.Sprintf(format, args...)}
+	t.violations = append(t.violations, v)
+	t.w.tell("VIOLATION %v", v)
+}
+
+// committed looks at a change that has just been committed at that time of the store's.
+func (t *truth) committed(before leadership.Record, ch leadership.Change, at time.Time) {
+	e, now := before.Election, ch.Record
+	r := t.reign(e)
+	t.numbered(r, now, ch.Events)
+	for _, event := range ch.Events {
+		t.w.note(string(event.Type), int64(event.Revision))
+		t.w.tell("%s: revision %d, %s, leader %q, token %d, at %v", e, event.Revision, event.Type, event.LeaderID, event.Token, at.Sub(epoch))
+		switch event.Type {
+		case leadership.EventReleased:
+			r.free = true
+		case leadership.EventExpired:
+			t.involuntary++
+			t.expired(r, before, now)
+		case leadership.EventAcquired:
+			t.granted(r, before, now, at)
+		}
+	}
+	if now.LeaderID == "" {
+		r.leader = ""
+		return
+	}
+	if now.LeaderID != r.leader && now.Token == before.Token {
+		t.accuse(ME1, "%s: %q leads instead of %q, with the same token %d", e, now.LeaderID, r.leader, now.Token)
+	}
+	r.leader, r.lock = now.LeaderID, now.Config.LockDelay
+	if ch.Heartbeat {
+		t.w.note("heartbeat", int64(now.Token))
+		r.late = time.Time{}
+		if !at.Before(r.end) && now.Token == before.Token {
+			r.late = r.end
+		}
+		r.start, r.end = at, at.Add(now.LeaseDuration)
+	}
+}
+
+// expired holds to it that a lease ends when it does. A heartbeat that came too late may be taken back.
+func (t *truth) expired(r *reign, before, now leadership.Record) {
+	r.free, r.lock = false, before.Config.LockDelay
+	if !r.late.IsZero() && now.EndedAt.Equal(r.late) {
+		r.end = r.late
+	}
+	if now.LeaderID == "" && now.EndedAt.Before(r.end) {
+		t.accuse(ME1, "%s: the lease of token %d ends at %v, and is recorded as over since %v", now.Election, now.Token, r.end.Sub(epoch), now.EndedAt.Sub(epoch))
+	}
+}
+
+// numbered holds to FT and EV: one token for each grant, one revision for each event.
+func (t *truth) numbered(r *reign, now leadership.Record, events []leadership.Event) {
+	for _, event := range events {
+		want := r.token
+		if event.Type == leadership.EventAcquired {
+			want++
+		}
+		if event.Token != want {
+			t.accuse(FT, "%s: after token %d a change (%s) has token %d", now.Election, r.token, event.Type, event.Token)
+		}
+		if event.Revision != r.revision+1 {
+			t.accuse(EV, "%s: after revision %d comes %d", now.Election, r.revision, event.Revision)
+		}
+		r.token, r.revision = event.Token, event.Revision
+	}
+	if now.Token != r.token || now.Revision != r.revision {
+		t.accuse(FT, "%s: the record has token %d and revision %d, its history %d and %d", now.Election, now.Token, now.Revision, r.token, r.revision)
+	}
+}
+
+// granted holds to ME-1, ME-2 and ID.
+func (t *truth) granted(r *reign, before, now leadership.Record, at time.Time) {
+	t.changes++
+	if last, ok := t.grants[now.KeyHash]; ok && last == before.Token && before.LeaderID != "" && at.Before(r.end) {
+		t.accuse(ID, "%s: %q got token %d after %d, with the same key and while its lease lasted", now.Election, now.LeaderID, now.Token, last)
+	}
+	t.grants[now.KeyHash] = now.Token
+	earliest := r.start.Add(-t.slack)
+	if !r.free {
+		earliest = r.end
+	}
+	if at.Before(earliest) {
+		t.accuse(ME1, "%s: token %d was granted to %q %v before the lease of token %d had ended", now.Election, now.Token, now.LeaderID, earliest.Sub(at), now.Token-1)
+	}
+	if locked := earliest.Add(r.lock); !r.free && at.Before(locked) && before.Config.LockDelay >= r.lock {
+		t.accuse(ME1, "%s: token %d was granted %v before the lock delay of %v was over", now.Election, now.Token, locked.Sub(at), r.lock)
+	}
+	if t.skewed {
+		return
+	}
+	for _, a := range t.believers(now.Election) {
+		if left := a.left(); left > 0 && a.token != now.Token {
+			t.accuse(ME2, "%s: %s believes in token %d for another %v, and token %d was granted to %q", now.Election, a.name, a.token, left, now.Token, now.LeaderID)
+		}
+	}
+	r.free = false
+}
+
+// answered holds what the service is about to answer to what it knows: no heartbeat stands that came after the end of its lease, and no two
+// keys have the same token.
+func (t *truth) answered(l leadership.Lease, key leadership.KeyHash) {
+	r := t.reign(l.Election)
+	if l.Token == r.token && !r.late.IsZero() && r.end.Equal(l.LeaseExpiration) {
+		t.accuse(ME1, "%s: a heartbeat of token %d counts that came when its lease had been over since %v", l.Election, l.Token, r.late.Sub(epoch))
+	}
+	if holder, ok := t.keys[tokenOf{l.Election, l.Token}]; ok && holder != key {
+		t.accuse(FT, "%s: token %d belongs to two keys", l.Election, l.Token)
+	}
+	t.keys[tokenOf{l.Election, l.Token}] = key
+}
+
+// tokenOf is a token that was told to somebody.
+type tokenOf struct {
+	election leadership.Election
+	token    leadership.Token
+}
+
+// believes holds what an agent now believes to what the store knows: the end of its lease, if nobody renews it.
+func (t *truth) believes(a *agent) {
+	r := t.reign(a.election)
+	if t.skewed || a.left() == 0 {
+		return
+	}
+	end := r.end.Sub(epoch) + t.slack // as seen by the slowest of the store's clocks
+	if until := t.w.now + a.clock.until(a.left()); a.token == r.token && until > end {
+		t.accuse(ME2, "%s: %s believes in token %d until %v, and its lease ends at %v", a.election, a.name, a.token, until, end)
+	}
+	if a.token > r.token {
+		t.accuse(FT, "%s: %s believes in token %d, and the newest is %d", a.election, a.name, a.token, r.token)
+	}
+}

@@ -39,6 +39,7 @@ type Config struct {
 // Run lets the elections that the seed draws go on, with all that it draws besides; the last minutes without faults.
 func Run(c Config) Result {
 	s := newSimulation(c)
+	drawn := s.plan.String()
 	s.begin()
 	quiet := s.settling() + 4*s.patience() + time.Minute
 	s.w.run(time.Duration(c.Leases) * s.plan.lease)
@@ -53,7 +54,7 @@ func Run(c Config) Result {
 	s.figures.Elections = s.w.now * time.Duration(s.plan.elections)
 	s.figures.Events, s.figures.Changes = s.w.count, s.truth.changes
 	return Result{
-		Seed: c.Seed, Plan: s.plan.String(), Figures: s.figures, Digest: s.w.digest, Violations: s.truth.violations,
+		Seed: c.Seed, Plan: drawn, Figures: s.figures, Digest: s.w.digest, Violations: s.truth.violations,
 		Recording: s.record.finish(s.data, s.names),
 	}
 }
@@ -62,7 +63,7 @@ func newSimulation(c Config) *simulation {
 	w := newWorld(c.Seed, c.Log)
 	s := &simulation{w: w, plan: w.draw(), places: make(map[leadership.Election]*place)}
 	if c.Record {
-		s.record = &record{w: w}
+		s.record = &record{w: w, lines: s.plan.wait > 0}
 		s.plan.faults.doubled = 0
 	}
 	s.calm = s.plan.faults.none() && !s.plan.faults.operators

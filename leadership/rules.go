@@ -14,7 +14,8 @@ type Change struct {
 	// the place of Record.HeartbeatAt. Without it the store keeps HeartbeatAt as it is.
 	Heartbeat bool
 	// Before, if it is set, is the end of the lease that a heartbeat renews. A commit that turns out not to lie before it does not
-	// count: the caller of the store has to undo it with Lapse and to answer LeaseLost.
+	// count: the caller of the store has to undo it with Lapse and to answer LeaseLost. Until it has, a store that can leaves the end where
+	// it was, so that no other call of the same leader is told that the lease goes on.
 	Before time.Time
 }
 

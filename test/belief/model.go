@@ -11,35 +11,45 @@ import (
 const second = time.Second
 
 // most is how many candidates a model can have.
-const most = 3
+const most = 4
 
-// Model is what is searched.
+// Model is what is searched. Clocks and Lease are needed; each of the other fields adds something that may happen. Lease, Wait and Delay are 15 s
+// together at most.
 type Model struct {
-	Clocks []time.Duration // what each candidate's clock shows in a second; one for each candidate, three at most
+	Name   string          // what it is, in a few words, for reports
+	Clocks []time.Duration // what each candidate's clock shows in a second; one for each candidate, four at most. Equal ones stand side by side
 	Lease  int             // seconds
-	Wait   int             // seconds that an acquire may stand in line
+	Wait   int             // seconds that an acquire may stand in line; none with Commits
 	Line   time.Duration   // what the server's clock, by which it stands there, shows in a second; 0 for a second
-	Bug    Bug
+	Delay  int             // seconds of the lock delay
+	// Operator says that somebody deletes the election, by force or not, and brings it back, at any time and as often as they like.
+	Operator bool
+	// Commits says that a transaction reads first and commits later, or never, or is aborted and reads again.
+	Commits bool
+	Bug     Bug
 	// Only is the one property to look at; "" for all.
 	Only Property
 }
 
-// Property is what must hold in every state.
+// Property is what must hold in every state and at every step.
 type Property string
 
-// The properties. The first is what all is for; the second is ME-2, and the first follows from it and from ME-1.
+// The properties. The first is what all is for; the second is ME-2, and the first follows from it and from ME-1. A lease that an operator
+// has ended lasts, in these words, until it would have ended by itself.
 const (
 	NeverTwo      Property = "no two candidates believe that they lead"
 	NoneAfterEnd  Property = "no candidate believes that it leads after its lease has ended"
 	NoSecondYes   Property = "no candidate believes again in a lease that it had ceased to believe in"
-	TokensRise    Property = "each grant has the token after the one before"
+	TokensRise    Property = "each grant has the token after the one before, and nothing else changes it"
 	OneLeaseATime Property = "no lease is granted while another lasts"
+	DelayKept     Property = "no lease is granted within the lock delay after one that was not given back"
+	EndIsEnd      Property = "nobody is told that a lease goes on which had ended"
 )
 
 // Bug is a mistake that is made on purpose, to see it found.
 type Bug string
 
-// The bugs. Each is one that clients of other services have had.
+// The bugs. Each is one that clients of other services have had, or their servers.
 const (
 	None            Bug = ""
 	FromReply       Bug = "the deadline is counted from the reply"
@@ -49,6 +59,16 @@ const (
 	LateReplyCounts Bug = "a renewal that is heard of after the deadline revives belief"
 	ReleaseFirst    Bug = "the lease is given back before the work has stopped"
 	KeyAgain        Bug = "a key is used again after its release was sent"
+
+	EndCounts      Bug = "a renewal at the very end of the lease still counts"
+	EarlyGrant     Bug = "the store grants the next lease a second before the end"
+	DelayForgotten Bug = "the lock delay is forgotten when the end is recorded"
+	CutFrees       Bug = "a delete by force frees the election at once"
+	TokenForgotten Bug = "an election that is brought back begins with token 1"
+	LateStands     Bug = "a heartbeat that was committed too late is not taken back"
+	LateTold       Bug = "a heartbeat that was committed too late is taken back, and its leader told that it stands"
+	LateUntilTaken Bug = "a heartbeat that was committed too late counts until it is taken back"
+	Unguarded      Bug = "a grant does not mind that the record has changed since it was read"
 )
 
 // phase is what a candidate is about.
@@ -65,10 +85,15 @@ const (
 type verb uint8
 
 const (
-	silence verb = iota
+	silence verb = iota // nobody's: the store looks whether the lease is over
 	acquire
 	renew
 	release
+
+	cut       // an operator deletes the election by force
+	drop      // they delete it unless it is held
+	bringBack // they configure it
+	takeBack  // the service undoes a heartbeat that came too late
 )
 
 func (v verb) String() string { return [...]string{"nothing", "acquire", "renew", "release"}[v] }
@@ -80,6 +105,8 @@ const (
 	onItsWay place = iota
 	inLine
 	answered
+	readLive // its transaction has read a lease that lasts, and is to commit
+	readFree // it has read that the next lease may be granted
 )
 
 // candidate is all that matters of one.
@@ -93,7 +120,6 @@ type candidate struct {
 	waited uint8 // in line
 	left   uint8 // of the lease, as the answer has it; 0 for a refusal
 
-	revived              bool // it believes again in what it could have been told was over
 	behind               bool // the lease in its hand, or in its answer, is not the newest
 	asked, askedFormerly bool // an acquire with its present key, with an earlier one, was sent, and may arrive again
 }
@@ -102,13 +128,14 @@ type candidate struct {
 type state struct {
 	lease
 	renewed, released bool // a renew, a release of the newest lease was sent, and may arrive again
+	releasing         bool // a transaction has read the newest lease while it lasted, and is to commit its release, whoever waits for it
 	candidates        [most]candidate
 }
 
 // believers counts who believes that it leads.
 func (s *state) believers() (n int) {
-	for _, c := range s.candidates {
-		if c.until > 0 {
+	for i := range s.candidates {
+		if s.candidates[i].until > 0 {
 			n++
 		}
 	}
@@ -120,11 +147,9 @@ func (m *Model) broken(s *state) Property {
 	if s.believers() > 1 && m.minds(NeverTwo) {
 		return NeverTwo
 	}
-	for i, c := range s.candidates {
-		switch {
-		case c.revived && m.minds(NoSecondYes):
-			return NoSecondYes
-		case c.until > 0 && (c.behind || !s.heldBy(int8(i), m.Lease)) && m.minds(NoneAfterEnd):
+	for i := range s.candidates {
+		c := &s.candidates[i]
+		if c.until > 0 && (c.behind || !s.heldBy(int8(i), m.Lease)) && m.minds(NoneAfterEnd) {
 			return NoneAfterEnd
 		}
 	}

@@ -1,16 +1,14 @@
 package belief
 
-import (
-	"cmp"
-	"slices"
-)
+import "cmp"
 
 // Result is what a search has found.
 type Result struct {
-	States    int // that can be reached; those that differ by who is who count as one where all clocks are alike
+	States    int // that can be reached; those that differ by who is who count as one where clocks are alike
 	Steps     int // between them
 	Depth     int // how many steps the farthest state is away
 	Believing int // in how many states somebody believes that it leads
+	Bytes     int // of memory, in the end, for what was visited
 	// Broken is a property that does not hold everywhere; "" if all do.
 	Broken Property
 	// Trace is a shortest way to where it does not, a line for each step.
@@ -21,92 +19,55 @@ type Result struct {
 type search struct {
 	model   *Model
 	decided map[input]decision
-	broken  Property
-
-	alike  bool           // the candidates' clocks
-	known  map[state]bool // by its looks
-	states []visited
-}
-
-// visited is a state and how it was first come to.
-type visited struct {
-	state state
-	from  int32
-	step  step
-	depth int32
+	visited visited
+	ways    []way    // from the state that is looked at
+	broken  Property // by the steps since it was last set to ""
+	granted bool     // likewise
 }
 
 // Search visits all that can be reached, or stops where a property does not hold.
 func (m *Model) Search() Result {
-	x := &search{model: m, decided: map[input]decision{}, known: map[state]bool{}, alike: len(slices.Compact(slices.Clone(m.Clocks))) == 1}
+	x := m.start()
 	var r Result
-	x.reach(visited{from: -1})
-	for at := 0; at < len(x.states) && r.Broken == ""; at++ {
-		here := x.states[at]
-		r.Depth = int(here.depth)
-		if here.state.believers() > 0 {
+	var at, level int // the states from level on are farther away than those before
+	for ; at < len(x.visited.all) && x.broken == ""; at++ {
+		if at == level {
+			r.Depth, level = r.Depth+1, len(x.visited.all)
+		}
+		here := x.visited.all[at].state.unpack()
+		if here.believers() > 0 {
 			r.Believing++
 		}
-		x.next(here.state, func(st step, s state) {
-			r.Steps++
-			to := x.reach(visited{state: s, from: int32(at), step: st, depth: here.depth + 1})
-			if x.broken != "" && r.Broken == "" {
-				r.Broken, r.Trace = x.broken, x.trace(int32(at), st, to)
-			}
-		})
+		steps, found := x.look(at, here)
+		r.Steps += steps
+		for _, v := range found {
+			s := v.state.unpack()
+			x.broken = cmp.Or(x.broken, m.broken(&s))
+		}
 	}
-	r.States = len(x.states)
+	r.Depth-- // of where it begins
+	r.States, r.Bytes, r.Broken = len(x.visited.all), x.visited.bytes(), x.broken
+	if r.Broken != "" {
+		r.Trace = x.trace(uint32(at-1), r.Broken)
+	}
 	return r
 }
 
-// reach remembers the state and looks at it, unless it is known.
-func (x *search) reach(v visited) state {
-	looks := x.looks(v.state)
-	if !x.known[looks] {
-		x.known[looks] = true
-		x.states = append(x.states, v)
-		x.broken = cmp.Or(x.broken, x.model.broken(&v.state))
+// start is at the state in which nobody has done anything.
+func (m *Model) start() *search {
+	if m.Commits && m.Wait > 0 {
+		panic("belief: the time in line is not counted while a transaction is under way")
 	}
-	return v.state
+	x := &search{model: m, decided: map[input]decision{}}
+	x.visited.add([]way{{to: m.pack(&state{})}}, 0)
+	return x
 }
 
-// looks is the state in an order of the candidates that does not depend on who is who, where that makes no difference.
-func (x *search) looks(s state) state {
-	if !x.alike {
-		return s
-	}
-	for last := len(x.model.Clocks) - 1; last > 0; last-- {
-		for i := range last {
-			if s.rank(i) > s.rank(i+1) {
-				s.swap(i, i+1)
-			}
-		}
-	}
-	return s
-}
-
-// rank is a number that two candidates share only if they are in the same situation.
-func (s *state) rank(i int) (rank uint64) {
-	c := s.candidates[i]
-	for _, part := range []uint8{uint8(c.phase), c.until, uint8(c.call), uint8(c.place), c.age, c.waited, c.left} {
-		rank = rank<<8 | uint64(part)
-	}
-	for _, is := range []bool{c.behind, c.asked, c.askedFormerly, s.leader == int8(i+1)} {
-		rank <<= 1
-		if is {
-			rank |= 1
-		}
-	}
-	return rank
-}
-
-// swap makes each candidate the other.
-func (s *state) swap(i, j int) {
-	s.candidates[i], s.candidates[j] = s.candidates[j], s.candidates[i]
-	switch s.leader {
-	case int8(i + 1):
-		s.leader = int8(j + 1)
-	case int8(j + 1):
-		s.leader = int8(i + 1)
-	}
+// look takes all steps from the state of that number. It returns how many there are, and the states that nobody had come to before.
+func (x *search) look(at int, here state) (steps int, found []visit) {
+	known := len(x.visited.all)
+	x.ways = x.ways[:0]
+	x.next(here, func(_ step, s state) { x.ways = append(x.ways, way{to: x.model.pack(&s)}) })
+	x.visited.add(x.ways, uint32(at))
+	return len(x.ways), x.visited.all[known:]
 }

@@ -1,5 +1,7 @@
 package belief
 
+import "cmp"
+
 // step is something that happens.
 type step struct {
 	act act
@@ -10,29 +12,37 @@ type step struct {
 type act uint8
 
 const (
-	tick      act = iota // a second goes by
-	expire               // the store finds the lease over
-	begin                // the candidate begins a campaign, with a new key
-	ask                  // it sends an acquire
-	abandon              // it gives its campaign up, and reads that it leads
-	keep                 // it sends a renew
-	stop                 // it stops its work
-	giveBack             // it sends a release
-	leave                // it is killed, or forgets about it all
-	giveUp               // it waits no longer for an answer
-	hear                 // it hears it
-	arrive               // its call reaches the server
-	try                  // it is tried again from the line
-	againNew             // an acquire that was sent arrives once more
-	againOld             // one with an earlier key does
-	againKeep            // a renew does
-	againBack            // a release does
+	tick          act = iota // a second goes by
+	expire                   // the store finds the lease over
+	begin                    // the candidate begins a campaign, with a new key
+	ask                      // it sends an acquire
+	abandon                  // it gives its campaign up, and reads that it leads
+	keep                     // it sends a renew
+	stop                     // it stops its work
+	giveBack                 // it sends a release
+	leave                    // it is killed, or forgets about it all
+	giveUp                   // it waits no longer for an answer
+	hear                     // it hears it
+	arrive                   // its call reaches the server
+	try                      // it is tried again from the line
+	commit                   // its transaction, which has read, commits
+	abort                    // it is aborted, and is to read again
+	againNew                 // an acquire that was sent arrives once more
+	againOld                 // one with an earlier key does
+	againKeep                // a renew does
+	againBack                // a release does
+	readBack                 // a release does, and its transaction reads
+	commitBack               // a release whose transaction has read is committed, whoever waits for it
+	undo                     // the service takes a late heartbeat back
+	deleteByForce            // an operator deletes the election by force
+	deleteIdle               // they delete it unless it is held
+	recreate                 // they bring it back
 )
 
 // next calls visit with all that can happen, and what is then.
 func (x *search) next(s state, visit func(step, state)) {
 	visit(step{act: tick}, x.tick(s))
-	x.again(s, visit)
+	x.atAnyTime(s, visit)
 	for i := range x.model.Clocks {
 		who := int8(i)
 		x.onTheWay(s, who, visit)
@@ -42,9 +52,7 @@ func (x *search) next(s state, visit func(step, state)) {
 
 // tick lets a second go by.
 func (x *search) tick(s state) state {
-	if s.leader != 0 {
-		s.age = min(s.age+1, uint8(x.model.Lease))
-	}
+	s.lease.tick(x.model)
 	for i := range s.candidates {
 		c := &s.candidates[i]
 		c.until -= min(c.until, 1)
@@ -62,28 +70,45 @@ func (x *search) tick(s state) state {
 	return s
 }
 
-// again lets arrive what may arrive at any time: what was sent before. Nobody hears the answer.
-func (x *search) again(s state, visit func(step, state)) {
-	holder := s.leader - 1
+// atAnyTime is what may happen whatever the candidates do: the store looks after the lease, operators are at work, and what was sent before
+// arrives. Nobody hears the answer.
+func (x *search) atAnyTime(s state, visit func(step, state)) {
+	holder := s.recorded() - 1
 	send := func(a act, r request) {
 		after := s
 		x.apply(&after, r)
 		visit(step{a, r.who}, after)
 	}
-	if s.leader != 0 {
+	if holder >= 0 {
 		send(expire, request{who: holder})
+	}
+	if s.late {
+		send(undo, request{verb: takeBack, who: holder})
+	}
+	if x.model.Operator {
+		send(deleteByForce, request{verb: cut})
+		send(deleteIdle, request{verb: drop})
+		send(recreate, request{verb: bringBack})
 	}
 	if s.renewed {
 		send(againKeep, request{verb: renew, who: holder, former: s.former})
 	}
 	if s.released {
 		send(againBack, request{verb: release, who: holder, former: s.former})
+		if x.model.Commits && int(s.age) < x.model.Lease {
+			after := s
+			after.releasing = true
+			visit(step{readBack, holder}, after)
+		}
 	}
-	for i, c := range s.candidates {
-		if c.asked {
+	if s.releasing {
+		send(commitBack, request{verb: release, who: holder, former: s.former, read: readLive})
+	}
+	for i := range s.candidates {
+		if s.candidates[i].asked {
 			send(againNew, request{verb: acquire, who: int8(i)})
 		}
-		if c.askedFormerly {
+		if s.candidates[i].askedFormerly {
 			send(againOld, request{verb: acquire, who: int8(i), former: true})
 		}
 	}
@@ -102,6 +127,12 @@ func (x *search) onTheWay(s state, who int8, visit func(step, state)) {
 	case inLine:
 		x.serve(&after, who)
 		visit(step{try, who}, after)
+	case readLive, readFree:
+		x.commit(&after, who, c.place)
+		visit(step{commit, who}, after)
+		after = s
+		after.candidates[who].place = onItsWay
+		visit(step{abort, who}, after)
 	case answered:
 		x.hear(&after.candidates[who], int(who))
 		visit(step{hear, who}, after)
@@ -113,8 +144,23 @@ func (x *search) onTheWay(s state, who int8, visit func(step, state)) {
 
 // serve lets the server see the candidate's call.
 func (x *search) serve(s *state, who int8) {
+	c := s.candidates[who]
+	r := request{verb: c.call, who: who, behind: c.behind && c.call != acquire}
+	if !x.model.Commits || !x.decide(s.lease, r).changed {
+		x.commit(s, who, onItsWay)
+		return
+	}
+	at := &s.candidates[who].place
+	if *at = readFree; s.recorded() != 0 && int(s.age) < x.model.Lease {
+		*at = readLive
+		s.releasing = s.releasing || c.call == release
+	}
+}
+
+// commit lets the candidate's call be decided by what its transaction has read, and answered.
+func (x *search) commit(s *state, who int8, read place) {
 	c := &s.candidates[who]
-	d := x.apply(s, request{verb: c.call, who: who, behind: c.behind && c.call != acquire})
+	d := x.apply(s, request{verb: c.call, who: who, behind: c.behind && c.call != acquire, read: read})
 	if c.call == acquire {
 		c.behind = false
 	}
@@ -138,15 +184,29 @@ func (x *search) apply(s *state, r request) decision {
 	d := x.decide(s.lease, r)
 	s.lease = d.lease
 	if d.granted {
+		x.granted = true
 		for i := range s.candidates {
 			c := &s.candidates[i]
 			c.behind = c.behind || c.phase >= leads || c.left > 0
 		}
 	}
-	if d.granted || d.lease.leader == 0 {
+	if d.granted || d.lease.recorded() == 0 {
 		s.renewed, s.released = false, false // the rules refuse the call with an older token: see behind
 	}
+	if d.changed {
+		x.overtake(s)
+	}
 	return d
+}
+
+// overtake aborts the transactions that have read the record before it was changed: their commits are guarded by what they read.
+func (x *search) overtake(s *state) {
+	s.releasing = false
+	for i := range s.candidates {
+		if c := &s.candidates[i]; c.place == readLive || c.place == readFree && x.model.Bug != Unguarded {
+			c.place = onItsWay
+		}
+	}
 }
 
 // hear lets the candidate have its answer.
@@ -164,7 +224,9 @@ func (x *search) hear(c *candidate, who int) {
 		}
 	case heard.until > 0 || x.model.Bug == LateReplyCounts:
 		c.until = max(heard.until, x.model.belief(who, heard))
-		c.revived = heard.until == 0 && c.until > 0
+		if heard.until == 0 && c.until > 0 && x.model.minds(NoSecondYes) {
+			x.broken = cmp.Or(x.broken, NoSecondYes)
+		}
 	}
 }
 
@@ -234,4 +296,4 @@ func (s *state) newKey(who int8) {
 }
 
 // newestOf says whether the lease in the candidate's hand is the newest, and not known to have ended.
-func (s *state) newestOf(who int8) bool { return s.leader == who+1 && !s.candidates[who].behind }
+func (s *state) newestOf(who int8) bool { return s.recorded() == who+1 && !s.candidates[who].behind }

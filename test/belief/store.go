@@ -9,27 +9,56 @@ import (
 
 // lease is what the store knows of the election, but for the token, which is only known to be the newest.
 type lease struct {
-	leader int8  // a candidate's number, from 1; 0 for none
-	former bool  // it was granted to a key that the candidate no longer has
-	age    uint8 // of the last heartbeat in seconds, up to the lease's
+	leader  int8  // a candidate's number, from 1; 0 for none
+	former  bool  // it was granted to a key that the candidate no longer has
+	age     uint8 // of the last heartbeat in seconds, up to the lease's and the lock delay
+	late    bool  // a heartbeat was committed after the end, and may be taken back
+	deleted bool
+	lock    uint8 // for how many seconds nobody may lead, as the vacant record has it
+
+	// What the store need not know. The rules are not told.
+	cut  bool  // an operator has ended the lease, and its leader, if it has not heard of that, believes in it until its end
+	owed uint8 // for how many seconds nobody may lead since the last lease was not given back, if it is recorded that it has ended
 }
 
-// heldBy says whether the candidate leads by its present key.
+// heldBy says whether the candidate leads by its present key, or would if no operator had ended its lease.
 func (l lease) heldBy(who int8, duration int) bool {
 	return l.leader == who+1 && !l.former && int(l.age) < duration
 }
 
+// recorded is the leader that the record has.
+func (l lease) recorded() int8 {
+	if l.cut {
+		return 0
+	}
+	return l.leader
+}
+
+// tick lets a second go by.
+func (l *lease) tick(m *Model) {
+	l.lock -= min(l.lock, 1)
+	l.owed -= min(l.owed, 1)
+	if l.leader != 0 {
+		l.age = min(l.age+1, uint8(m.Lease+m.Delay))
+	}
+	if l.cut && int(l.age) >= m.Lease {
+		l.leader, l.former, l.age, l.cut = 0, false, 0, false
+	}
+}
+
 // request is a call as the store sees it.
 type request struct {
-	verb   verb // silence: nobody calls, and the store looks whether the lease is over
+	verb   verb
 	who    int8
-	former bool // with a key that the candidate no longer has
-	behind bool // with a token that is not the newest
+	former bool  // with a key that the candidate no longer has
+	behind bool  // with a token that is not the newest
+	read   place // what its transaction has read before: readLive, readFree, or neither if it reads and commits at once
 }
 
 // decision is what came of it.
 type decision struct {
 	lease   lease
+	changed bool  // something was written
 	granted bool  // with the next token
 	done    bool  // not refused
 	left    uint8 // of the lease, if the caller holds it
@@ -59,31 +88,74 @@ const newest leadership.Token = 7
 
 var now = time.Unix(1_000_000, 0)
 
-// decide lets the real rule decide.
+// decide lets the real rule decide, and commits.
 func (m *Model) decide(l lease, r request) decision {
-	s := leadership.Snapshot{Record: m.record(l), Now: now}
-	change, err := rule(s, r, time.Duration(m.Lease)*second)
+	change, err := m.rule(m.snapshot(l, r), r)
 	if err != nil || change.Empty() {
 		return decision{lease: l, done: err == nil}
 	}
-	if change.Heartbeat {
-		change.Record.HeartbeatAt = now
-	}
-	s.Record = change.Record
-	d := decision{lease: m.lease(s.Record, l, r), granted: s.Record.Token != newest, done: true}
-	if s.Record.LeaderID != "" {
+	late := m.commit(&change, r)
+	s := leadership.Snapshot{Record: change.Record, Now: now}
+	d := decision{lease: m.lease(s.Record, l, r), changed: true, granted: s.Record.Token == newest+1, done: true}
+	d.lease.late = late && m.Bug != LateStands
+	if s.Record.LeaderID != "" && (!late || m.Bug == LateStands || m.Bug == LateTold) {
 		d.left = uint8(s.Lease().ExpiresIn / second)
 	}
-	switch {
-	case d.granted && s.Record.Token != newest+1 && m.minds(TokensRise):
-		d.broken = TokensRise
-	case d.granted && l.leader != 0 && int(l.age) < m.Lease && m.minds(OneLeaseATime):
-		d.broken = OneLeaseATime
-	}
+	d.broken = m.misdecided(l, s.Record, d)
 	return d
 }
 
-func rule(s leadership.Snapshot, r request, duration time.Duration) (leadership.Change, error) {
+// snapshot is the election as the transaction has read it: now or, if it has read before, when the lease still lasted. It makes no difference
+// how long before, for the rules ask no more of that moment.
+func (m *Model) snapshot(l lease, r request) leadership.Snapshot {
+	if m.Bug == Unguarded && r.verb == acquire && r.read == readFree {
+		l = lease{}
+	}
+	s := leadership.Snapshot{Record: m.record(l), Now: now}
+	end := s.Record.LeaseEnd()
+	switch {
+	case s.Record.LeaderID == "":
+	case r.read == readLive && !now.Before(end), m.Bug == EndCounts && r.verb == renew && now.Equal(end):
+		s.Now = end.Add(-1)
+	case m.Bug == EarlyGrant && r.verb == acquire && now.Equal(end.Add(-second)):
+		s.Now = end
+	}
+	return s
+}
+
+// commit puts the instant of the commit in its place, as the stores do. A heartbeat that comes too late leaves the end where it was: see
+// leadership.Change, and startOf in the stores for Firestore and Spanner. None is late that was decided at this very instant: there the rule
+// stands without that net.
+func (m *Model) commit(c *leadership.Change, r request) (late bool) {
+	if !c.Heartbeat {
+		return false
+	}
+	c.Record.HeartbeatAt = now
+	late = r.read == readLive && !c.Before.IsZero() && !now.Before(c.Before)
+	if late && m.Bug != LateStands && m.Bug != LateTold && m.Bug != LateUntilTaken {
+		c.Record.HeartbeatAt = c.Before.Add(-c.Record.LeaseDuration)
+	}
+	return late
+}
+
+// misdecided is a property that the decision on the lease breaks.
+func (m *Model) misdecided(l lease, r leadership.Record, d decision) Property {
+	lasted := l.leader != 0 && int(l.age) < m.Lease
+	switch {
+	case r.Token != newest && (!d.granted || r.Token != newest+1) && m.minds(TokensRise):
+		return TokensRise
+	case d.granted && lasted && m.minds(OneLeaseATime):
+		return OneLeaseATime
+	case d.granted && !lasted && (l.owed > 0 || l.recorded() != 0 && int(l.age) < m.Lease+m.Delay) && m.minds(DelayKept):
+		return DelayKept
+	case !d.granted && d.left > 0 && (!lasted || l.late) && m.minds(EndIsEnd):
+		return EndIsEnd
+	}
+	return ""
+}
+
+// rule is the real one.
+func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error) {
 	id, key := name(r.who), key(r.who, r.former)
 	renewal := leadership.Renewal{Election: s.Record.Election, CandidateID: id, KeyHash: key, Token: newest}
 	if r.behind {
@@ -91,22 +163,46 @@ func rule(s leadership.Snapshot, r request, duration time.Duration) (leadership.
 	}
 	switch r.verb {
 	case acquire:
-		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: id, KeyHash: key, LeaseDuration: duration})
+		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: id, KeyHash: key, LeaseDuration: time.Duration(m.Lease) * second})
 	case renew:
 		return leadership.Renew(s, renewal)
 	case release:
 		return leadership.Release(s, renewal)
+	case takeBack:
+		return leadership.Lapse(s, newest, s.Record.HeartbeatAt, ended(s))
+	case cut, drop:
+		return leadership.Delete(s, leadership.DeleteCommand{Force: r.verb == cut})
+	case bringBack:
+		change, err := leadership.Configure(s, leadership.ConfigureCommand{Config: m.config()})
+		if m.Bug == TokenForgotten && !change.Empty() {
+			change.Record.Token = 0
+		}
+		return change, err
 	}
 	return leadership.Expire(s)
 }
 
+// ended is when the lease did that a late heartbeat was meant to renew.
+func ended(s leadership.Snapshot) time.Time {
+	if s.Live() {
+		return now // LateUntilTaken: some moment before
+	}
+	return s.Record.LeaseEnd()
+}
+
+func (m *Model) config() leadership.Config {
+	return leadership.Config{LockDelay: time.Duration(m.Delay) * second}
+}
+
 // record is the lease as the store has it.
 func (m *Model) record(l lease) leadership.Record {
-	r := leadership.Record{Election: "reports", Token: newest, Revision: leadership.Revision(2 * newest), EndedAt: now.Add(-second)}
-	if l.leader != 0 {
-		r.LeaderID, r.KeyHash = name(l.leader-1), key(l.leader-1, l.former)
-		r.LeaseDuration, r.HeartbeatAt, r.EndedAt = time.Duration(m.Lease)*second, now.Add(-time.Duration(l.age)*second), time.Time{}
+	r := leadership.Record{Election: "reports", Token: newest, Revision: leadership.Revision(2 * newest), Config: m.config(), Deleted: l.deleted}
+	if l.recorded() == 0 {
+		r.EndedAt, r.LockFor = now, time.Duration(l.lock)*second
+		return r
 	}
+	r.LeaderID, r.KeyHash = name(l.leader-1), key(l.leader-1, l.former)
+	r.LeaseDuration, r.HeartbeatAt = time.Duration(m.Lease)*second, now.Add(-time.Duration(l.age)*second)
 	return r
 }
 
@@ -114,16 +210,36 @@ func (m *Model) record(l lease) leadership.Record {
 func (m *Model) lease(r leadership.Record, before lease, from request) lease {
 	switch {
 	case r.LeaderID == "":
-		return lease{}
-	case r.Token != newest:
-		before = lease{leader: from.who + 1, former: from.former}
+		return m.vacant(r, before, from)
+	case r.Token == newest+1:
+		return lease{leader: from.who + 1, former: from.former}
 	}
-	before.age = uint8(now.Sub(r.HeartbeatAt) / second)
+	before.age = uint8(min(int(now.Sub(r.HeartbeatAt)/second), m.Lease+m.Delay))
 	return before
 }
 
+// vacant is what matters of a record without a leader.
+func (m *Model) vacant(r leadership.Record, before lease, from request) lease {
+	lasted := int(before.age) < m.Lease
+	after := before
+	after.deleted, after.lock = r.Deleted, uint8(max(r.EndedAt.Add(r.LockFor).Sub(now), 0)/second)
+	if before.recorded() == 0 {
+		return after
+	}
+	if from.verb != release || !lasted && from.read != readLive {
+		after.owed = uint8(m.Lease+m.Delay) - before.age
+	}
+	if after.cut = from.verb == cut && lasted; !after.cut {
+		after.leader, after.former, after.age = 0, false, 0
+	}
+	if m.Bug == CutFrees && from.verb == cut || m.Bug == DelayForgotten && from.verb == silence {
+		after.lock = 0
+	}
+	return after
+}
+
 func name(who int8) leadership.CandidateID {
-	return [most]leadership.CandidateID{"ann", "bob", "cy"}[who]
+	return [most]leadership.CandidateID{"ann", "bob", "cy", "dee"}[who]
 }
 
 // key is the hash of a candidate's present key, or of one that it had before.

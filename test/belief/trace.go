@@ -7,18 +7,37 @@ import (
 	"time"
 )
 
-// trace tells how the state was come to, by a last step from one that is known.
-func (x *search) trace(from int32, last step, to state) []string {
-	way := []visited{{state: to, step: last}}
-	for at := from; at >= 0; at = x.states[at].from {
-		way = append(way, x.states[at])
+// trace tells how the property was broken, by a step from the visited state with that number. It goes the way once more: a packed state does not
+// say who is who, and who was ann in one may stand in another's place in the next.
+func (x *search) trace(last uint32, p Property) []string {
+	way := []uint32{last}
+	for at := last; at != 0; {
+		at = x.visited.all[at].from
+		way = append(way, at)
 	}
 	slices.Reverse(way)
 	t := teller{model: x.model}
-	for i, v := range way[1:] {
-		t.tell(v.step, way[i].state, v.state)
+	var s state
+	for _, number := range way[1:] {
+		next := x.visited.all[number].state
+		s = x.tell(&t, s, func(to *state) bool { return x.model.pack(to) == next })
 	}
+	x.tell(&t, s, func(to *state) bool { return x.broken == p || x.model.broken(to) == p })
 	return t.lines
+}
+
+// tell takes the first step that leads to where it is to, and tells it.
+func (x *search) tell(t *teller, from state, there func(*state) bool) (to state) {
+	var done bool
+	x.broken, x.granted = "", false
+	x.next(from, func(st step, s state) {
+		if !done && there(&s) {
+			to, done = s, true
+			t.tell(st, from, s, x.granted)
+		}
+		x.broken, x.granted = "", false
+	})
+	return to
 }
 
 // teller puts steps into words. It counts what a state has no need of: seconds and tokens.
@@ -29,11 +48,11 @@ type teller struct {
 	token int
 }
 
-func (t *teller) tell(st step, from, to state) {
+func (t *teller) tell(st step, from, to state, granted bool) {
 	if st.act == tick {
 		t.time++
 	}
-	if t.granted(from, to) {
+	if granted {
 		t.token++
 	}
 	t.lines = append(t.lines, fmt.Sprintf("%d s: %s: %s", t.time, t.words(st, from), t.situation(to)))
@@ -57,26 +76,27 @@ func (t *teller) words(st step, from state) string {
 		hear:      "%s hears the answer to its %s",
 		arrive:    "the call of %s, %s, reaches the store",
 		try:       "the call of %s, %s, is tried again from the line",
+		commit:    "the transaction of the call of %s, %s, which had read, commits",
+		abort:     "the transaction of the call of %s, %s, is aborted",
 		againNew:  "an acquire of %s arrives once more",
 		againOld:  "an acquire of %s with an earlier key arrives once more",
 		againKeep: "a renew of %s arrives once more",
 		againBack: "a release of %s arrives once more",
+
+		readBack:      "a release of %s arrives once more, and its transaction reads",
+		commitBack:    "a transaction that has read for a release of %s commits",
+		undo:          "the service takes the late heartbeat of %s back",
+		deleteByForce: "an operator deletes the election by force",
+		deleteIdle:    "an operator deletes the election unless it is held",
+		recreate:      "an operator brings the election back",
 	}[st.act]
-	if strings.Count(text, "%s") == 1 {
+	switch strings.Count(text, "%s") {
+	case 0:
+		return text
+	case 1:
 		return fmt.Sprintf(text, name(st.who))
 	}
 	return fmt.Sprintf(text, name(st.who), from.candidates[st.who].call)
-}
-
-// granted says whether the step was a grant: to somebody else, or of a lease that was over.
-func (t *teller) granted(from, to state) bool {
-	switch {
-	case to.leader == 0:
-		return false
-	case from.leader != to.leader:
-		return true
-	}
-	return int(from.age) == t.model.Lease && to.age == 0
 }
 
 // clocks are what the candidates' clocks show.
@@ -91,8 +111,16 @@ func (t *teller) clocks() string {
 // situation is who leads and who believes it.
 func (t *teller) situation(s state) string {
 	text := "nobody leads"
-	if s.leader != 0 {
-		text = fmt.Sprintf("%s has token %d for %d s", name(s.leader-1), t.token, t.model.Lease-int(s.age))
+	switch left := t.model.Lease - int(s.age); {
+	case s.recorded() != 0 && left > 0:
+		text = fmt.Sprintf("%s has token %d for %d s", name(s.leader-1), t.token, left)
+	case s.recorded() != 0:
+		text = fmt.Sprintf("%s had token %d until %d s ago", name(s.leader-1), t.token, -left)
+	case s.deleted:
+		text = "the election is deleted"
+	}
+	if s.lock > 0 {
+		text += fmt.Sprintf(", and nobody may for %d s", s.lock)
 	}
 	for i, c := range s.candidates {
 		if c.until > 0 {

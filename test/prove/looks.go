@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"regent/test/belief"
+	"regent/test/crash"
+	"regent/test/faults"
+	"regent/test/mutants"
+	"regent/test/simulation"
+)
+
+// models are those that are searched.
+func models(c config) []belief.Model {
+	if c.night {
+		return append(belief.Quick(), belief.Night()...)
+	}
+	return belief.Quick()
+}
+
+// searches returns the step that searches the next of the models.
+func searches(c config) func(context.Context, uint64) (tally, error) {
+	all := models(c)
+	return func(_ context.Context, seed uint64) (tally, error) {
+		m := all[int(seed-1)%len(all)]
+		r := m.Search()
+		if r.Broken != "" {
+			return nil, &finding{err: fmt.Errorf("%s: %s does not hold: %v", m.Name, r.Broken, r.Trace)}
+		}
+		return tally{"models": 1, "states": int64(r.States), "steps": int64(r.Steps)}, nil
+	}
+}
+
+// A step of the simulation.
+const (
+	seedsAStep = 10
+	leasesLong = 1_000
+)
+
+func simulate(ctx context.Context, seed uint64) (tally, error) {
+	var f simulation.Figures
+	for n := range uint64(seedsAStep) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		c := simulation.Config{Seed: (seed-1)*seedsAStep + n, Leases: leasesLong}
+		r := simulation.Run(c)
+		if err := r.Err(); err != nil {
+			return nil, &finding{seed: c.Seed, err: err}
+		}
+		f = f.Plus(r.Figures)
+	}
+	return tally{
+		"election-hours": int64(f.Elections / time.Hour), "seeds": seedsAStep, "renewals": int64(f.Renewals), "changes of leader": int64(f.Changes),
+		"faults": int64(f.Faults()), "stale writes refused": int64(f.Refused),
+	}, nil
+}
+
+func crashes(ctx context.Context, seed uint64) (tally, error) {
+	r, err := crash.Run(ctx, crash.Config{Seed: seed})
+	if errors.Is(err, errors.ErrUnsupported) || ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, &finding{err: err}
+	}
+	return tally{
+		"images": int64(r.Images), "damaged files": int64(r.Corrupted), "refused by name": int64(r.Refused), "failing calls": int64(r.Trials + r.FullDisks),
+	}, nil
+}
+
+// chosen are the bugs that are planted.
+func chosen(c config) (all []mutants.Mutant) {
+	for n, m := range mutants.All() {
+		if c.night || m.Quick && n%c.share == 0 {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+func planted(c config) int { return len(chosen(c)) }
+
+// plants returns the step that plants the next of the bugs.
+func plants(c config) func(context.Context, uint64) (tally, error) {
+	all := chosen(c)
+	return func(ctx context.Context, seed uint64) (tally, error) {
+		m := all[int(seed-1)%len(all)]
+		verdicts, err := mutants.Run(ctx, mutants.Config{Mutants: []mutants.Mutant{m}, Quick: !c.night, Emulators: c.night})
+		if err != nil {
+			return nil, err
+		}
+		t := tally{"bugs tried": 1}
+		for _, v := range verdicts {
+			if v.Failed() {
+				return nil, &finding{err: fmt.Errorf("%s: %s by %v: %s", m.Name, v.Outcome, v.Tests, v.Said)}
+			}
+			if v.Outcome == mutants.Caught {
+				t["caught"] = 1
+			}
+		}
+		return t, nil
+	}
+}
+
+// rigs is what fault runs have in common, built when the first needs it.
+type rigs struct {
+	dir   string
+	once  sync.Once
+	rig   *faults.Rig
+	err   error
+	built atomic.Bool
+}
+
+func (g *rigs) get(ctx context.Context) (*faults.Rig, error) {
+	g.once.Do(func() {
+		g.rig, g.err = faults.NewRig(ctx, faults.RigConfig{})
+		g.built.Store(g.err == nil)
+	})
+	return g.rig, g.err
+}
+
+// close removes what was built.
+func (g *rigs) close() error {
+	if !g.built.Load() {
+		return nil
+	}
+	return g.rig.Close()
+}
+
+// breaks returns the step that plays a fault run on a store.
+func (g *rigs) breaks(store faults.Store) func(context.Context, uint64) (tally, error) {
+	return func(ctx context.Context, seed uint64) (tally, error) {
+		rig, err := g.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r, err := faults.Run(ctx, faults.Config{Store: store, Seed: seed, Dir: g.dir, Rig: rig})
+		var violation *faults.Violation
+		switch {
+		case errors.As(err, &violation):
+			return nil, &finding{err: err}
+		case errors.Is(err, faults.ErrInvalid):
+			return nil, fmt.Errorf("%w: %w", errNothing, err)
+		case err != nil:
+			return nil, err
+		}
+		t := tally{"runs": 1, "operations": int64(r.Operations), "unknown outcomes": int64(r.Unknown), "changes": int64(r.Changes), "changes of leader": int64(r.Leaders), "events delivered": int64(r.Deliveries)}
+		for _, n := range r.Faults {
+			t["faults"] += int64(n)
+		}
+		return t, nil
+	}
+}

@@ -1,0 +1,24 @@
+package proxy
+
+// End is one end of a connection.
+type End = end
+
+// Between returns a hop that has one connection, and no sockets.
+func Between(client, server End) *Hop {
+	h := newHop()
+	p := h.admit(client)
+	h.running.Go(func() {
+		defer h.leave(p)
+		p.carry(server)
+	})
+	return h
+}
+
+// Quit is Close without sockets.
+func (h *Hop) Quit() { h.quit() }
+
+// What one way of one connection holds.
+const (
+	MaxHeld  = maxHeld
+	MaxPiece = maxPiece
+)

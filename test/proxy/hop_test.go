@@ -1,0 +1,234 @@
+package proxy_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"regent/test/proxy"
+)
+
+const patience = 10 * time.Second
+
+// hopTo returns a hop that ends with the test.
+func hopTo(t *testing.T, target string) *proxy.Hop {
+	t.Helper()
+	hop, err := proxy.NewHop(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hop.Close() })
+	return hop
+}
+
+// server accepts connections for the test to speak on.
+type server struct{ net.Listener }
+
+func newServer(t *testing.T) server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return server{l}
+}
+
+// connect returns both ends of a connection through the hop, over which a byte has gone each way.
+func (s server) connect(t *testing.T, hop *proxy.Hop) (client, server *net.TCPConn) {
+	t.Helper()
+	client = dial(t, hop.Addr()).(*net.TCPConn)
+	c, err := s.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = c.(*net.TCPConn)
+	t.Cleanup(func() { server.Close() })
+	for _, c := range []*net.TCPConn{client, server} {
+		c.SetDeadline(time.Now().Add(patience))
+		c.Write([]byte("x"))
+	}
+	for _, c := range []*net.TCPConn{client, server} {
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return client, server
+}
+
+// isReset says whether a connection ended with RST.
+func isReset(c net.Conn) bool {
+	_, err := io.ReadAll(c)
+	return errors.Is(err, syscall.ECONNRESET)
+}
+
+// refuses says whether a new connection is reset, be it while it is made.
+func refuses(hop *proxy.Hop) bool {
+	c, err := net.Dial("tcp", hop.Addr())
+	if err != nil {
+		return errors.Is(err, syscall.ECONNRESET)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	return isReset(c)
+}
+
+func TestAHopPassesEverythingOnAndCountsIt(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	hop := hopTo(t, s.Addr().String())
+	client, server := s.connect(t, hop)
+	much := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
+	go func() {
+		client.Write(much)
+		client.CloseWrite()
+	}()
+	if got, err := io.ReadAll(server); err != nil || !bytes.Equal(got, much) {
+		t.Errorf("of %d bytes %d came: %v", len(much), len(got), err)
+	}
+	server.Write([]byte("thanks"))
+	server.Close()
+	if got, err := io.ReadAll(client); err != nil || string(got) != "thanks" {
+		t.Errorf("after the client's end: %q, %v", got, err)
+	}
+	if request, reply := hop.Passed(); request != int64(len(much))+1 || reply != 7 {
+		t.Errorf("%d and %d bytes were counted", request, reply)
+	}
+}
+
+func TestAResetReachesBothSidesInAnyWeather(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	hop := hopTo(t, s.Addr().String())
+	for _, w := range []proxy.Weather{{}, {Lost: [2]bool{true, true}, HalfOpen: true, Latency: time.Hour}} {
+		hop.Heal()
+		client, server := s.connect(t, hop)
+		hop.Set(w)
+		client.Write([]byte("hello"))
+		hop.Reset()
+		if !isReset(client) || !isReset(server) {
+			t.Errorf("%v: it was not reset", w)
+		}
+	}
+	hop.Heal()
+	s.connect(t, hop)
+}
+
+func TestAResetOfOneSideIsPassedOn(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	hop := hopTo(t, s.Addr().String())
+	client, server := s.connect(t, hop)
+	client.SetLinger(0)
+	client.Close()
+	if !isReset(server) {
+		t.Error("the server was not reset")
+	}
+	client, server = s.connect(t, hop)
+	server.SetLinger(0)
+	server.Close()
+	if !isReset(client) {
+		t.Error("the client was not reset")
+	}
+}
+
+func TestWhoWritesToOneThatIsGoneIsReset(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	hop := hopTo(t, s.Addr().String())
+	client, server := s.connect(t, hop)
+	client.Close()
+	if got, err := io.ReadAll(server); len(got) > 0 || err != nil {
+		t.Errorf("at the end of the client: %q, %v", got, err)
+	}
+	_, err := io.Copy(server, zeros{})
+	if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("writing on ended with %v", err)
+	}
+}
+
+func TestWhoRefusesLeavesOpenConnectionsAlone(t *testing.T) {
+	t.Parallel()
+	hop := hopTo(t, echo(t))
+	open := dial(t, hop.Addr())
+	if err := talk(open, patience); err != nil {
+		t.Fatal(err)
+	}
+	hop.Cut(proxy.Request, 0, false)
+	hop.Set(proxy.Weather{Refuse: true})
+	if !refuses(hop) {
+		t.Error("a new connection was not reset")
+	}
+	if err := talk(open, patience); err != nil {
+		t.Errorf("the open connection: %v", err)
+	}
+	hop.Heal()
+	if heard, err := recite(dial(t, hop.Addr()), "hello\n"); heard != "" || err != nil {
+		t.Errorf("the cut was not kept for the next connection: %q, %v", heard, err)
+	}
+}
+
+func TestAServerThatIsNotThereIsARefusal(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	hop := hopTo(t, s.Addr().String())
+	s.Close()
+	if !refuses(hop) {
+		t.Error("the connection was not reset")
+	}
+}
+
+func TestAHopCutsTheNextConnectionAlone(t *testing.T) {
+	t.Parallel()
+	hop := hopTo(t, echo(t))
+	before := dial(t, hop.Addr())
+	if err := talk(before, patience); err != nil {
+		t.Fatal(err)
+	}
+	for _, reset := range []bool{false, true} {
+		hop.Cut(proxy.Request, 0, reset)
+		hop.Cut(proxy.Reply, 4, reset) // instead
+		heard, err := recite(dial(t, hop.Addr()), "hello\n")
+		if heard != "hell" || reset != errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("cut with a reset %v: %q came, %v", reset, heard, err)
+		}
+		for _, c := range []net.Conn{before, dial(t, hop.Addr())} {
+			if err := talk(c, patience); err != nil {
+				t.Errorf("another connection: %v", err)
+			}
+		}
+	}
+}
+
+func TestACutOfASlowConnectionIsAtTheByte(t *testing.T) {
+	t.Parallel()
+	hop := hopTo(t, echo(t))
+	hop.Set(proxy.Weather{Rate: 1000, Latency: time.Millisecond})
+	hop.Cut(proxy.Reply, 70, false)
+	line := string(bytes.Repeat([]byte("x"), 99)) + "\n"
+	if heard, err := recite(dial(t, hop.Addr()), line); len(heard) != 70 || err != nil {
+		t.Errorf("%d bytes came: %v", len(heard), err)
+	}
+}
+
+func TestAHopThatIsClosedResetsAndIsGone(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	hop := hopTo(t, s.Addr().String())
+	client, server := s.connect(t, hop)
+	hop.Set(proxy.Weather{Lost: [2]bool{true, true}})
+	if err := hop.Close(); err != nil {
+		t.Error(err)
+	}
+	if !isReset(client) || !isReset(server) {
+		t.Error("a connection is still open")
+	}
+	if c, err := net.Dial("tcp", hop.Addr()); err == nil {
+		c.Close()
+		t.Error("it still listens")
+	}
+}

@@ -1,0 +1,62 @@
+package proxy
+
+import (
+	"sync"
+	"time"
+)
+
+// Limits of what one way of one connection holds.
+const (
+	maxPiece  = 16 << 10 // bytes
+	maxHeld   = 1 << 20  // bytes, and at most one piece more
+	pieceCost = 64       // bytes that a piece is counted for besides its own
+)
+
+// piece is what was read at once, or the end of it.
+type piece struct {
+	number uint64 // of all pieces of a Hop, whatever the goroutines do: see lane.number
+	came   time.Time
+	data   []byte
+	end    error // io.EOF if the sender has closed, else why it is gone; the last piece has it, and no data
+}
+
+// queue holds pieces in the order in which they came, for one goroutine that puts and one that takes.
+type queue struct {
+	mu     sync.Mutex // guards all below
+	moved  sync.Cond  // what is held has changed; only one of the two can be waiting for it
+	pieces []piece
+	held   int // bytes
+}
+
+func newQueue() *queue {
+	q := &queue{}
+	q.moved.L = &q.mu
+	return q
+}
+
+// put waits until there is room.
+func (q *queue) put(p piece) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.held >= maxHeld {
+		q.moved.Wait()
+	}
+	q.pieces = append(q.pieces, p)
+	q.held += len(p.data) + pieceCost
+	q.moved.Signal()
+}
+
+// take waits until there is a piece.
+func (q *queue) take() piece {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.pieces) == 0 {
+		q.moved.Wait()
+	}
+	p := q.pieces[0]
+	q.pieces[0] = piece{}
+	q.pieces = q.pieces[1:]
+	q.held -= len(p.data) + pieceCost
+	q.moved.Signal()
+	return p
+}

@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -29,31 +28,34 @@ func decodeObject(text []byte, into any) error {
 	if kind := kindOf(text); kind != kindObject {
 		return malformed("/", "an entry must be %s, not %s", kindObject, kind)
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil {
-		return malformed("/", "%v", err)
-	}
 	v := reflect.ValueOf(into).Elem()
+	fields := fieldsOf(v.Type())
+	given := members(text)
 	var errs []error
+	for _, f := range fields {
+		at := slices.IndexFunc(given, func(m member) bool { return m.name == f.name })
+		switch {
+		case at >= 0:
+			errs = append(errs, f.decode(given[at].value, v.FieldByIndex(f.index)))
+			given = slices.Delete(given, at, at+1)
+		case f.required:
+			errs = append(errs, malformed(pointer(f.name), "%s is missing", f.name))
+		}
+	}
+	return firstOf(append(errs, unknown(given, fields)))
+}
+
+// unknown refuses members that no field is for: the first of them by name.
+func unknown(left []member, fields []field) error {
+	if len(left) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(left, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	var known []string
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		if f.Anonymous {
-			continue
-		}
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		known = append(known, name)
-		switch text, ok := members[name]; {
-		case ok:
-			errs = append(errs, decodeMember(name, text, v.FieldByIndex(f.Index)))
-		case options == "":
-			errs = append(errs, malformed(pointer(name), "%s is missing", name))
-		}
-		delete(members, name)
+	for _, f := range fields {
+		known = append(known, f.name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		errs = append(errs, malformed(pointer(name), "%s is not known here; there are: %s", Quote(name), strings.Join(known, ", ")))
-	}
-	return firstOf(errs)
+	return malformed(pointer(first.name), "%s is not known here; there are: %s", Quote(first.name), strings.Join(known, ", "))
 }
 
 func firstOf(errs []error) error {
@@ -65,23 +67,26 @@ func firstOf(errs []error) error {
 	return nil
 }
 
-// decodeMember reads one member. Its errors repeat nothing of a string but a duration: it might be a key.
-func decodeMember(name string, text []byte, field reflect.Value) error {
-	want, got := kindFor(field.Type()), kindOf(text)
+// decode reads a member into its field. Its errors repeat nothing of a string but a duration: it might be a key.
+func (f field) decode(text []byte, into reflect.Value) error {
+	got := kindOf(text)
 	switch {
 	case got == kindNull:
-		return malformed(pointer(name), "%s must be %s, not null; leave it out if there is nothing to say", name, want)
-	case got != want:
-		return malformed(pointer(name), "%s must be %s, not %s", name, want, got)
+		return malformed(pointer(f.name), "%s must be %s, not null; leave it out if there is nothing to say", f.name, f.kind)
+	case got != f.kind:
+		return malformed(pointer(f.name), "%s must be %s, not %s", f.name, f.kind, got)
+	case f.text && bytes.IndexByte(text, '\\') < 0:
+		into.SetString(string(text[1 : len(text)-1]))
+		return nil
 	}
-	err := json.Unmarshal(text, field.Addr().Interface())
+	err := json.Unmarshal(text, into.Addr().Interface())
 	switch {
 	case err == nil:
 		return nil
-	case want == kindNumber:
-		return malformed(pointer(name), "%s must be an integer of at most 64 bits, not %s", name, Quote(string(text)))
+	case f.kind == kindNumber:
+		return malformed(pointer(f.name), "%s must be an integer of at most 64 bits, not %s", f.name, Quote(string(text)))
 	}
-	return malformed(pointer(name), "%s %v", name, err)
+	return malformed(pointer(f.name), "%s %v", f.name, err)
 }
 
 // The kinds of JSON values, as errors call them.
@@ -131,6 +136,9 @@ func pointer(name string) string { return "/" + escapePointer(name) }
 func escapePointer(name string) string {
 	if len(name) > leadership.MaxElectionLength {
 		name = strings.ToValidUTF8(name[:leadership.MaxElectionLength], "")
+	}
+	if !strings.ContainsAny(name, "~/") {
+		return name
 	}
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

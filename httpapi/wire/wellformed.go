@@ -23,14 +23,17 @@ func wellFormed(body []byte) error {
 	case !utf8.Valid(body):
 		return malformed("", "the body is not UTF-8: see byte %d", invalidAt(body))
 	}
-	if err := oneValue(body); err != nil {
-		return err
+	if !json.Valid(body) {
+		return oneValue(body)
 	}
 	if kind := kindOf(body); kind != kindObject {
 		return malformed("", "the body must be a JSON object, not %s", kind)
 	}
 	if at := loneSurrogate(body); at >= 0 {
 		return malformed("", "the body has half a surrogate pair at byte %d, which is no character", at)
+	}
+	if plain(body) {
+		return nil
 	}
 	w := walker{json.NewDecoder(bytes.NewReader(body))}
 	w.tokens.UseNumber()
@@ -49,6 +52,7 @@ func invalidAt(body []byte) int {
 	return at
 }
 
+// oneValue says what is wrong with what is not exactly one JSON value.
 func oneValue(body []byte) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	var value json.RawMessage
@@ -62,11 +66,7 @@ func oneValue(body []byte) error {
 	case err != nil:
 		return malformed("", "the body is not JSON: %v", err)
 	}
-	end := int(d.InputOffset())
-	if len(bytes.TrimLeft(body[end:], " \t\r\n")) > 0 {
-		return malformed("", "something follows the JSON value that ends at byte %d; send one and nothing else", end)
-	}
-	return nil
+	return malformed("", "something follows the JSON value that ends at byte %d; send one and nothing else", d.InputOffset())
 }
 
 // loneSurrogate returns where valid JSON escapes half of a surrogate pair, or -1.

@@ -14,6 +14,8 @@ type part struct {
 	quick, night int64
 	// side says on which side of the machine it works: parts of one side follow each other, both sides work at the same time.
 	side side
+	// whole says that the set cannot be done in part.
+	whole bool
 	// step looks once. Its tally has the unit among its figures. The error of something that was found is a *finding; errNothing is for a step that
 	// has proved nothing; errors.ErrUnsupported for what this machine cannot do; any other means that the step could not be made.
 	step func(ctx context.Context, seed uint64) (tally, error)
@@ -55,10 +57,10 @@ func (t tally) add(more tally) {
 // parts are all of them, the order in which the report has them.
 func parts(c config, rigs *rigs) []part {
 	return []part{
-		{name: "states", unit: "models", quick: int64(len(models(c))), night: int64(len(models(c))), side: computes, step: searches(c)},
+		{name: "states", unit: "models", quick: int64(len(models(c))), night: int64(len(models(c))), side: computes, whole: true, step: searches(c)},
 		{name: "simulation", unit: "election-hours", quick: 10 * hoursAYear, night: 100 * hoursAYear, side: computes, step: simulate},
 		{name: "crash", unit: "images", quick: 1_000, night: 100_000, side: computes, step: crashes},
-		{name: "mutants", unit: "bugs tried", quick: int64(planted(c)), night: int64(planted(c)), side: computes, step: plants(c)},
+		{name: "mutants", unit: "bugs tried", quick: int64(planted(c)), night: int64(planted(c)), side: computes, whole: true, step: plants(c)},
 		{name: "bolt", unit: "runs", quick: 30, night: 1_200, side: waits, step: rigs.breaks("bolt")},
 		{name: "firestore", unit: "runs", quick: 10, night: 400, side: waits, step: rigs.breaks("firestore")},
 		{name: "spanner", unit: "runs", quick: 10, night: 400, side: waits, step: rigs.breaks("spanner")},

@@ -148,11 +148,11 @@ func (p *proof) do(ctx context.Context, part part) error {
 
 // wanted is how much of a part is enough.
 func (p *proof) wanted(part part) int64 {
-	if p.night {
+	switch {
+	case p.night:
 		return part.night
-	}
-	if part.name == "mutants" {
-		return part.quick // its share was taken already
+	case part.whole:
+		return part.quick
 	}
 	return max(part.quick/int64(p.share), 1)
 }

@@ -1,0 +1,187 @@
+package mutants
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// bench is where bugs are planted and tests are run.
+type bench struct {
+	root  string
+	dir   string // of what is built, gone with close
+	limit time.Duration
+	sound map[string]binary // the tests of each folder on the sound code
+	pass  map[Tests]error   // why tests prove nothing, nil if they pass on the sound code; an entry for each that was run
+}
+
+// binary is what go test has built of a package, or why it could not.
+type binary struct {
+	file string
+	err  error
+}
+
+func newBench(ctx context.Context, root string, limit time.Duration) (*bench, error) {
+	if root == "" {
+		out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+		if err != nil {
+			return nil, fmt.Errorf("mutants: where the module is: %w", err)
+		}
+		root = filepath.Dir(strings.TrimSpace(string(out)))
+	}
+	root, err := filepath.Abs(root) // an overlay knows no other names
+	if err != nil {
+		return nil, fmt.Errorf("mutants: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "mutants-*")
+	if err != nil {
+		return nil, fmt.Errorf("mutants: %w", err)
+	}
+	return &bench{root: root, dir: dir, limit: limit, sound: make(map[string]binary), pass: make(map[Tests]error)}, nil
+}
+
+func (b *bench) close() { os.RemoveAll(b.dir) }
+
+// try plants a bug and asks the tests.
+func (b *bench) try(ctx context.Context, m Mutant, tests Tests, emulators bool) Verdict {
+	v := Verdict{Mutant: m, Tests: tests}
+	if m.Emulators && !emulators {
+		v.Outcome = NotTried
+		return v
+	}
+	overlay, err := b.plant(m)
+	if err == nil {
+		err = b.passes(ctx, tests, m.Emulators)
+	}
+	if err != nil {
+		v.Outcome, v.Said = Broken, err.Error()
+		return v
+	}
+	began := time.Now()
+	v.Outcome, v.Said = b.ask(ctx, tests, overlay, m.Emulators)
+	v.Took = time.Since(began)
+	return v
+}
+
+// plant writes the changed file and an overlay that shows it, and returns the overlay's name.
+func (b *bench) plant(m Mutant) (overlay string, err error) {
+	source, err := m.apply(b.root)
+	if err != nil {
+		return "", err
+	}
+	changed, overlay := filepath.Join(b.dir, "changed.go"), filepath.Join(b.dir, "overlay.json")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(b.root, m.File): changed}})
+	if err != nil {
+		return "", err
+	}
+	return overlay, errors.Join(os.WriteFile(changed, source, 0o600), os.WriteFile(overlay, text, 0o600))
+}
+
+// ask builds the tests with the bug, and runs them.
+func (b *bench) ask(ctx context.Context, tests Tests, overlay string, emulators bool) (Outcome, string) {
+	file := filepath.Join(b.dir, "mutant.test")
+	if err := b.build(ctx, tests.Dir, file, overlay); err != nil {
+		return Broken, err.Error()
+	}
+	switch failed, err := b.run(ctx, tests, file, overlay, emulators); {
+	case err != nil:
+		return Broken, err.Error()
+	case failed == "":
+		return Survived, ""
+	default:
+		return Caught, failed
+	}
+}
+
+// passes says whether the tests pass on the sound code.
+func (b *bench) passes(ctx context.Context, tests Tests, emulators bool) error {
+	err, known := b.pass[tests]
+	if known {
+		return err
+	}
+	built, known := b.sound[tests.Dir]
+	if !known {
+		built.file = filepath.Join(b.dir, strings.ReplaceAll(tests.Dir, "/", "-")+".test")
+		built.err = b.build(ctx, tests.Dir, built.file, "")
+		b.sound[tests.Dir] = built
+	}
+	if err = built.err; err == nil {
+		var failed string
+		if failed, err = b.run(ctx, tests, built.file, "", emulators); failed != "" {
+			err = fmt.Errorf("without the bug its tests fail too: %s", failed)
+		}
+	}
+	b.pass[tests] = err
+	return err
+}
+
+// build makes the tests of a folder. Without vet: what it finds is not what is asked for here.
+func (b *bench) build(ctx context.Context, dir, file, overlay string) error {
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", file, ".")
+	cmd.Dir, cmd.Env = filepath.Join(b.root, dir), environ(overlay, false)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("the tests of %s do not build: %w\n%s", dir, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// environ is that of this process, but for the overlay, which also holds for what tests build by themselves.
+func environ(overlay string, emulators bool) []string {
+	env := os.Environ()
+	if overlay != "" {
+		env = append(env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" '-overlay="+overlay+"'"))
+	}
+	if emulators {
+		env = append(env, "REGENT_REQUIRE_EMULATORS=1") // a test that is skipped would catch nothing
+	}
+	return env
+}
+
+// run runs tests that were built, and returns which failed first; "" if none did. The error is for tests that say nothing: there are none, or they
+// ended neither well nor with a failure.
+func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emulators bool) (failed string, err error) {
+	output, err := os.Create(filepath.Join(b.dir, "output")) // no pipe, which whoever the tests leave behind would keep open
+	if err != nil {
+		return "", err
+	}
+	defer output.Close()
+	cmd := exec.CommandContext(ctx, file, "-test.run="+tests.pattern(), "-test.failfast", "-test.timeout="+b.limit.String())
+	cmd.Dir, cmd.Env = filepath.Join(b.root, tests.Dir), environ(overlay, emulators)
+	cmd.Stdout, cmd.Stderr = output, output
+	ended := cmd.Run()
+	said, err := os.ReadFile(output.Name())
+	switch {
+	case err != nil:
+		return "", err
+	case bytes.Contains(said, []byte("testing: warning: no tests to run")):
+		return "", fmt.Errorf("there are no such tests in %s", tests.Dir)
+	case ended == nil:
+		return "", nil
+	}
+	if failed = failure(said); failed == "" {
+		err = fmt.Errorf("the tests ended without a word: %w", ended)
+	}
+	return failed, err
+}
+
+// failure is the first line of a test's output that tells of a failure.
+func failure(output []byte) string {
+	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if name, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
+			return name
+		}
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return line
+		}
+	}
+	return ""
+}

@@ -1,0 +1,58 @@
+package mutants_test
+
+import (
+	"flag"
+	"strings"
+	"testing"
+
+	"regent/test/mutants"
+)
+
+var (
+	all   = flag.Bool("all", false, "plant every bug, and ask all of its tests")
+	quick = flag.Bool("quick", false, "plant the bugs of the quick set")
+	named = flag.String("named", "", "plant the bugs whose names have one of these texts in them, separated by |, and ask all of their tests")
+	cloud = flag.Bool("cloud", false, "also those that need emulators")
+)
+
+// sample is what is tried each time.
+var sample = []string{
+	"a late heartbeat is not taken back",
+	"the token reset on recreate",
+	"the deadline does not allow for drift",
+}
+
+func TestPlantedBugsAreCaught(t *testing.T) {
+	c := mutants.Config{Quick: !*all && *named == "", Emulators: *cloud, Heard: func(v mutants.Verdict) {
+		t.Logf("%-9s %5.1fs  %s\n\t\t%s: %s", v.Outcome, v.Took.Seconds(), v.Mutant.Name, v.Tests, v.Said)
+		if v.Failed() {
+			t.Errorf("%s: %s", v.Outcome, v.Mutant.Name)
+		}
+	}}
+	switch {
+	case *named != "":
+		c.Mutants = pick(t, strings.Split(*named, "|")...)
+	case !*all && !*quick:
+		c.Mutants = pick(t, sample...)
+	}
+	if _, err := mutants.Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pick returns the bugs that have one of the texts in their names.
+func pick(t *testing.T, texts ...string) (found []mutants.Mutant) {
+	t.Helper()
+	for _, text := range texts {
+		before := len(found)
+		for _, m := range mutants.All() {
+			if strings.Contains(m.Name, text) {
+				found = append(found, m)
+			}
+		}
+		if len(found) == before {
+			t.Fatalf("there is no bug %q", text)
+		}
+	}
+	return found
+}

@@ -1,0 +1,94 @@
+package mutants
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Config says what is tried; its zero value tries all that needs no emulators, in the module of the working directory.
+type Config struct {
+	Root      string   // of the module; "" for that of the working directory
+	Mutants   []Mutant // nil for All
+	Quick     bool     // only the quick ones, each with the first of its tests
+	Emulators bool     // also those that need emulators, which the environment then has to name or be able to start
+	// Limit is how long the tests of one bug may run: a minute if it is zero. Tests that hang have failed.
+	Limit time.Duration
+	// Heard is told of each verdict as soon as there is one; nil for nobody.
+	Heard func(Verdict)
+}
+
+// Outcome is what became of a planted bug.
+type Outcome string
+
+// The outcomes. All but the first two are failures.
+const (
+	Caught   Outcome = "caught"
+	NotTried Outcome = "not tried" // it needs emulators
+	Survived Outcome = "SURVIVED"
+	Broken   Outcome = "BROKEN" // it proves nothing: it cannot be planted, or its tests fail without it too
+)
+
+// Verdict is what some tests say of a planted bug.
+type Verdict struct {
+	Mutant  Mutant
+	Tests   Tests
+	Outcome Outcome
+	Said    string        // the test that failed first, or why it proves nothing
+	Took    time.Duration // to build and to run the tests, without their run on the sound code
+}
+
+// Failed says that a bug was not caught.
+func (v Verdict) Failed() bool { return v.Outcome == Survived || v.Outcome == Broken }
+
+// Run plants the bugs one after the other, and returns a verdict for each of them and each of its tests, in the order of All. The same tests have to
+// pass on the sound code, where they are run once. The error is for what keeps anything from being tried, ctx's end among it; the verdicts
+// are then those that there are.
+func Run(ctx context.Context, c Config) (verdicts []Verdict, err error) {
+	b, err := newBench(ctx, c.Root, cmp.Or(c.Limit, time.Minute))
+	if err != nil {
+		return nil, err
+	}
+	defer b.close()
+	for m, tests := range c.trials() {
+		v := b.try(ctx, m, tests, c.Emulators)
+		if err := ctx.Err(); err != nil {
+			return verdicts, fmt.Errorf("mutants: %w", err)
+		}
+		verdicts = append(verdicts, v)
+		if c.Heard != nil {
+			c.Heard(v)
+		}
+	}
+	return verdicts, nil
+}
+
+// trials yields each bug with each of its tests that is asked for.
+func (c Config) trials() iter.Seq2[Mutant, Tests] {
+	mutants := c.Mutants
+	if mutants == nil {
+		mutants = All()
+	}
+	return func(yield func(Mutant, Tests) bool) {
+		for _, m := range mutants {
+			for _, tests := range c.asked(m) {
+				if !yield(m, tests) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// asked are the tests of a bug that are asked for.
+func (c Config) asked(m Mutant) []Tests {
+	switch {
+	case !c.Quick:
+		return m.By
+	case m.Quick:
+		return m.By[:1]
+	}
+	return nil
+}

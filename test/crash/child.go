@@ -1,0 +1,133 @@
+package crash
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// The parts that this program plays for itself, by its first argument; the second says what to do, in JSON.
+const (
+	partWriter  = "crash-writer"
+	partJudge   = "crash-judge"
+	partEndings = "crash-endings"
+	partFull    = "crash-full"
+)
+
+// childVariable is set in the environment of a part, so that a program that forgets to call Main does not start itself for ever.
+const childVariable = "REGENT_CRASH_PART"
+
+// Main plays a part, if the process was started for that by Run, and returns its exit code. A program that calls Run has to call it
+// first of all in its main, a test in TestMain. args is os.Args.
+func Main(args []string) (code int, played bool) {
+	if len(args) != 3 {
+		return 0, false
+	}
+	var err error
+	switch args[1] {
+	case partWriter:
+		err = play(args[2], write)
+	case partJudge:
+		err = play(args[2], sit)
+	case partEndings:
+		err = play(args[2], look)
+	case partFull:
+		err = play(args[2], fillUp)
+	default:
+		return 0, false
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1, true
+	}
+	return 0, true
+}
+
+func play[T any](text string, part func(T) error) error {
+	var what T
+	if err := json.Unmarshal([]byte(text), &what); err != nil {
+		return err
+	}
+	return part(what)
+}
+
+// self is the program and its arguments for a part.
+func self(part string, what any) (program string, args []string, err error) {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return "", nil, err
+	}
+	program, err = os.Executable()
+	return program, []string{part, string(text)}, err
+}
+
+// environment is that of a part. Under the race detector a process waits for a second before it ends, unless it is told not to.
+func environment() []string {
+	return append(os.Environ(), childVariable+"=1", "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
+}
+
+// patience is how long a part may be silent before it is held to hang.
+const patience = 20 * time.Second
+
+// listen runs a part and hands each of its lines to hear. What it said on its standard error is in the error if it did not end
+// well, or was silent for too long.
+func listen(ctx context.Context, part string, what any, hear func(line []byte) error) error {
+	program, args, err := self(part, what)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(patience, func() { cancel(errHangs) })
+	defer silent.Stop()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = environment()
+	cmd.Stderr = &stderr
+	if part == partFull {
+		cmd.SysProcAttr = apart()
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	heard := each(out, func(line []byte) error { silent.Reset(patience); return hear(line) })
+	if heard != nil {
+		cancel(heard)
+	}
+	if err := cmd.Wait(); err != nil || heard != nil {
+		return errors.Join(heard, context.Cause(ctx), err, grumbled(stderr.Bytes()))
+	}
+	return nil
+}
+
+var errHangs = fmt.Errorf("it has said nothing for %v", patience)
+
+func each(from io.Reader, hear func([]byte) error) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if err := hear(lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// grumbled is the beginning of what a part said on its standard error.
+func grumbled(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	return errors.New(string(text[:min(len(text), 2000)]))
+}

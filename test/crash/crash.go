@@ -1,0 +1,154 @@
+package crash
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Config is how much is tried. Its zero value tries as much as a test of a few seconds can.
+type Config struct {
+	Seed uint64 // what is tried is told by it, but for how the callers of a recorded process come in between each other
+	// Images is how many crashes are tried, Corrupted how many damaged files: 0 for 1000 and 200.
+	Images, Corrupted int
+	// Dir is where images are made, best in memory; "" for /dev/shm, or the folder for temporary files where there is none.
+	Dir string
+	// Strict makes an error also of what the store is known not to notice; see Result.Unnoticed.
+	Strict bool
+}
+
+// Result is what was tried, and that all of it was right.
+type Result struct {
+	Recordings int // how often a process was watched
+	Calls      int // that it made
+	Commits    int // of what it was told, that the disk was held to
+	Images     int // crashes
+	Corrupted  int // damaged files
+	Refused    int // of them, by name, at open, at a read or at a write; the others were what they had to be
+	Unnoticed  int // of them, that are wrong in a way that the store is known not to notice
+	Trials     int // runs to one of whose calls something happened
+	FullDisks  int
+	// Kinds counts all images and trials by their kind and verdict, as in "torn, whole".
+	Kinds map[string]int
+}
+
+const (
+	imagesEach    = 1000 // of one recording
+	corruptedEach = 200
+	recordsEach   = 20 // for one round of trials
+)
+
+// Run watches the embedded store at work and tries whether its file survives. An error names the folder in which the log and the
+// image are that show it; seed and plan are in the error. It is errors.ErrUnsupported where no process can watch another.
+//
+// The program has to call Main before. Run starts processes of the same program, as many at a time as there are processors, and
+// needs some ten megabytes in Dir.
+func Run(ctx context.Context, c Config) (Result, error) {
+	c.Images, c.Corrupted = cmp.Or(c.Images, imagesEach), cmp.Or(c.Corrupted, corruptedEach)
+	r := Result{Kinds: make(map[string]int)}
+	if os.Getenv(childVariable) != "" {
+		return r, errors.New("crash: the program has to call Main before it calls Run")
+	}
+	dir, err := c.folder()
+	if err != nil {
+		return r, err
+	}
+	n := max((c.Images+imagesEach-1)/imagesEach, (c.Corrupted+corruptedEach-1)/corruptedEach)
+	for i := range n {
+		err = c.round(ctx, &r, i, n, filepath.Join(dir, fmt.Sprintf("recording-%d", i)))
+		switch {
+		case ctx.Err() != nil, errors.Is(err, errors.ErrUnsupported):
+			return r, errors.Join(err, os.RemoveAll(dir))
+		case err != nil:
+			return r, fmt.Errorf("crash: seed %d: what shows it is in %s: %w", c.Seed, dir, err)
+		}
+	}
+	return r, os.RemoveAll(dir)
+}
+
+// folder makes a folder to work in. There must be no link in its path, as there may be in that of Dir.
+func (c Config) folder() (string, error) {
+	in := c.Dir
+	if in == "" {
+		if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+			in = "/dev/shm"
+		}
+	}
+	dir, err := os.MkdirTemp(in, "regent-crash-*")
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+// round makes the i-th of n recordings and all that is tried with it.
+func (c Config) round(ctx context.Context, r *Result, i, n int, dir string) error {
+	c.Seed = rand.New(rand.NewPCG(c.Seed, uint64(i))).Uint64()
+	c.Images, c.Corrupted = c.Images*(i+1)/n-c.Images*i/n, c.Corrupted*(i+1)/n-c.Corrupted*i/n
+	if err := c.images(ctx, r, dir); err != nil {
+		return err
+	}
+	if i%recordsEach == 0 {
+		if err := c.troubles(ctx, r, dir); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// images records a process and judges what crashes and bad disks leave of its file.
+func (c Config) images(ctx context.Context, r *Result, dir string) error {
+	files := filepath.Join(dir, "files")
+	if err := os.MkdirAll(files, 0o700); err != nil {
+		return err
+	}
+	log, err := record(ctx, files, script{Seed: c.Seed, Callers: 4, Calls: 14}, faults{})
+	if errors.Is(err, errNoTrace) {
+		return errors.Join(err, errors.ErrUnsupported)
+	}
+	if err != nil {
+		return err
+	}
+	d := docket{Log: filepath.Join(dir, "recording.log"), Seed: c.Seed, Images: c.Images, Dir: dir, Strict: c.Strict}
+	if err := errors.Join(save(log, d.Log), r.recorded(log)); err != nil {
+		return err
+	}
+	if err := r.tried(ctx, d, &r.Images); err != nil {
+		return err
+	}
+	d.Images, d.Damaged = c.Corrupted, true
+	return r.tried(ctx, d, &r.Corrupted)
+}
+
+// recorded counts what the writer did.
+func (r *Result) recorded(log []entry) error {
+	t, err := tell(log, nil)
+	if err != nil {
+		return err
+	}
+	r.Recordings++
+	r.Calls += len(t.calls)
+	r.Commits += len(t.commits)
+	return nil
+}
+
+// tried has a task done and counts what was found.
+func (r *Result) tried(ctx context.Context, t task, count *int) error {
+	found, err := court(ctx, t)
+	for kind, n := range found {
+		r.Kinds[kind] += n
+		*count += n
+		switch {
+		case strings.Contains(kind, "refused"):
+			r.Refused += n
+		case strings.Contains(kind, "unnoticed"):
+			r.Unnoticed += n
+		}
+	}
+	return err
+}

@@ -1,0 +1,185 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	images    = flag.Int("images", 300, "how many crashes are tried")
+	corrupted = flag.Int("corrupted", 100, "how many damaged files are tried")
+	seed      = flag.Uint64("seed", 1, "what is tried")
+)
+
+func TestMain(m *testing.M) {
+	if code, played := Main(os.Args); played {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+func TestTheStoreSurvives(t *testing.T) {
+	r, err := Run(t.Context(), Config{Seed: *seed, Images: *images, Corrupted: *corrupted})
+	skipUntraced(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", r)
+	if r.Images != *images || r.Corrupted != *corrupted || r.Refused == 0 || r.Kinds["torn, whole"] == 0 || r.Kinds["fault, stopped"] == 0 {
+		t.Errorf("too little was tried: %+v", r)
+	}
+	if r.FullDisks == 0 && required() {
+		t.Error("no disk could be filled, for none could be mounted")
+	}
+}
+
+func required() bool { return os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" }
+
+func skipUntraced(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, errNoTrace) && !required() {
+		t.Skipf("SKIPPED, NOT PROVED: %v. With REGENT_REQUIRE_EMULATORS=1 this is an error.", err)
+	}
+}
+
+// recorded is a log, and where it is saved.
+func recorded(t *testing.T, f faults) ([]entry, string) {
+	t.Helper()
+	dir, err := (Config{}).folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	files := filepath.Join(dir, "files")
+	if err := os.Mkdir(files, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	log, err := record(t.Context(), files, script{Seed: *seed, Callers: 4, Calls: 8}, f)
+	skipUntraced(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log, filepath.Join(dir, "recording.log")
+}
+
+// judged is what 400 crashes of the log show.
+func judged(t *testing.T, log []entry, path string) error {
+	t.Helper()
+	if err := save(log, path); err != nil {
+		t.Fatal(err)
+	}
+	_, err := court(t.Context(), docket{Log: path, Seed: *seed, Images: 400, Dir: filepath.Dir(path), Strict: true})
+	return err
+}
+
+func TestAStoreThatDoesNotSyncIsCaught(t *testing.T) {
+	log, path := recorded(t, faults{unsynced: true})
+	err := judged(t, log, path)
+	if err == nil || !strings.Contains(err.Error(), "cut") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAStoreThatAnswersBeforeItHasSyncedIsCaught(t *testing.T) {
+	log, path := recorded(t, faults{})
+	if err := judged(t, log, path); err != nil {
+		t.Fatalf("the store itself: %v", err)
+	}
+	err := judged(t, early(t, log), path)
+	if err == nil || !strings.Contains(err.Error(), "after any of its commits") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// early lets every answer come before the last sync that it waited for.
+func early(t *testing.T, log []entry) (moved []entry) {
+	t.Helper()
+	before := make(map[int][]entry) // answers, by the sync that they are to come before
+	place := make([]int, len(log))  // where in moved everything is that was done before
+	gone := make(map[int]bool)
+	for answer, ask := range answers(t, log) {
+		for i := answer; i > ask; i-- {
+			if log[i].Kind == synced {
+				before[i], gone[answer] = append(before[i], log[answer]), true
+				break
+			}
+		}
+	}
+	for i, e := range log {
+		place[i] = len(moved)
+		e.Began = place[e.Began]
+		moved = append(moved, before[i]...)
+		if !gone[i] {
+			moved = append(moved, e)
+		}
+	}
+	return moved
+}
+
+// answers returns where calls are answered, and where they were made.
+func answers(t *testing.T, log []entry) map[int]int {
+	t.Helper()
+	asked, answered := make(map[string]int), make(map[int]int)
+	for i, e := range log {
+		if e.Kind != said {
+			continue
+		}
+		l, err := decode(e.Data)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case l.Told:
+			answered[i] = asked[l.ID]
+		default:
+			asked[l.ID] = i
+		}
+	}
+	return answered
+}
+
+func TestALogThatLacksAWriteIsNoticed(t *testing.T) {
+	log, path := recorded(t, faults{})
+	file := filepath.Join(filepath.Dir(path), "files", fileName)
+	if err := same(log, file); err != nil {
+		t.Fatal(err)
+	}
+	last := len(log) - 1
+	for log[last].Kind != wrote {
+		last--
+	}
+	if err := same(slices.Delete(slices.Clone(log), last, last+1), file); err == nil {
+		t.Error("the last write is missing from the log, and the file that it makes is held to be the one that is there")
+	}
+	var writes []int
+	for i, e := range log[:last] {
+		if e.Kind == wrote && e.Offset >= 2*pageSize {
+			writes = append(writes, i)
+		}
+	}
+	middle := writes[len(writes)*3/4]
+	if err := judged(t, slices.Delete(slices.Clone(log), middle, middle+1), path); err == nil {
+		t.Errorf("the write at entry %d is missing from the log, and every image is right", middle)
+	}
+}
+
+func TestAProgramThatForgetsToCallMainIsNotStartedForEver(t *testing.T) {
+	t.Setenv(childVariable, "1")
+	if _, err := Run(t.Context(), Config{Images: 1}); err == nil || !strings.Contains(err.Error(), "has to call Main") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestARunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, Config{}); !errors.Is(err, context.Canceled) {
+		skipUntraced(t, err)
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,63 @@
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"regent/store/bolt"
+)
+
+// fullDisk is a script that is carried out on a disk of its own, too small for it.
+type fullDisk struct {
+	Script script // without a path
+	Disk   string // a folder, to put the disk in
+	Out    string // where the file is copied to in the end
+	Bytes  int
+}
+
+// errNoMount says that this process may not have a disk of its own.
+var errNoMount = errors.New("crash: no file system can be mounted here")
+
+// apart is for a process that is to have its mounts to itself.
+func apart() *syscall.SysProcAttr {
+	if os.Geteuid() == 0 {
+		return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	}
+	return &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+}
+
+// fillUp is for a process that has its mounts to itself. When the disk is full, and nothing can be written to it at all any more,
+// it says what a store on it answers.
+func fillUp(f fullDisk) error {
+	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("%w: %w", errNoMount, err)
+	}
+	if err := unix.Mount("tmpfs", f.Disk, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", f.Bytes)); err != nil {
+		return fmt.Errorf("%w: %w", errNoMount, err)
+	}
+	f.Script.Path = filepath.Join(f.Disk, fileName)
+	if err := write(f.Script); err != nil {
+		return err
+	}
+	if err := unix.Mount("", f.Disk, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		return err
+	}
+	if s, err := bolt.Open(f.Script.Path, bolt.Config{}); err == nil {
+		s.Close()
+		return errors.New("the store is opened on a disk that nothing can be written to")
+	}
+	file, err := os.ReadFile(f.Script.Path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(f.Out, file, 0o600)
+}

@@ -1,0 +1,70 @@
+package crash
+
+import (
+	"encoding/gob"
+	"os"
+)
+
+// kind is what a process did.
+type kind uint8
+
+const (
+	said    kind = iota + 1 // wrote Data to its standard output, for everybody to see
+	wrote                   // wrote Data to the file, at Offset
+	resized                 // gave the file the length Size
+	synced                  // had the file, or a folder, made durable; or, with Failed, tried to
+	named                   // gave the file the name Name, its first or another
+	renamed                 // gave what was called Name the name To
+	unnamed                 // took the name Name away
+)
+
+func (k kind) String() string {
+	return [...]string{said: "said", wrote: "write", resized: "resize", synced: "sync", named: "name", renamed: "rename", unnamed: "remove"}[k]
+}
+
+// entry is one thing that a process did to the files in a folder, or said. An entry of a file stands where the call had returned,
+// one that was said where the call began: so nothing is held to be done too early, nor to be acknowledged too late.
+type entry struct {
+	Kind   kind
+	File   uint64 // its inode
+	Folder uint64 // with a name: the inode of the folder that has it
+	Name   string // without the folder
+	To     string
+	Offset int64
+	Size   int64
+	Data   []byte
+	Began  int  // how many entries there were when the call began
+	Failed bool // with synced
+}
+
+// touches says whether the entry is about files.
+func (e entry) touches() bool { return e.Kind != said }
+
+// settledBy says whether the entry is durable once the file or folder is.
+func (e entry) settledBy(file uint64) bool {
+	if e.Folder != 0 {
+		return e.Folder == file
+	}
+	return e.File == file
+}
+
+func save(log []entry, path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := gob.NewEncoder(f).Encode(log); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+func load(path string) (log []entry, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return log, gob.NewDecoder(f).Decode(&log)
+}

@@ -1,0 +1,92 @@
+package crash
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// plan is one image that is made from a log.
+type plan struct {
+	At     int     // so many entries of the log have happened to the disk
+	Seen   int     // so many were seen by the outside before the next happened to the disk
+	Cut    *cut    // nil: the process was killed
+	Damage *damage // nil: the disk is sound
+}
+
+// moments returns the plans of a kill behind each entry that touches files.
+func moments(log []entry) (plans []plan) {
+	for i, e := range log {
+		if e.touches() {
+			plans = append(plans, plan{At: i + 1, Seen: i + 1})
+		} else if len(plans) > 0 {
+			plans[len(plans)-1].Seen = i + 1
+		}
+	}
+	return plans
+}
+
+// crashes plans n images, all of them crashes, in the order of their moments: all the prefixes of the log, if there are no more
+// than half, and power cuts.
+func crashes(log []entry, seed uint64, n int) []plan {
+	random := rand.New(rand.NewPCG(seed, 2))
+	kills := moments(log)
+	var cuts []plan
+	d := newDisk()
+	for _, p := range kills {
+		d.advance(log, p.At)
+		for _, c := range d.cuts(random) {
+			cuts = append(cuts, plan{At: p.At, Seen: p.Seen, Cut: &c})
+		}
+	}
+	kills = some(random, kills, max(n/2, n-len(cuts)))
+	return ordered(append(kills, some(random, cuts, n-len(kills))...))
+}
+
+// damages plans n images of a disk that has lost nothing, and is damaged. It goes through the pages in use, and through the sorts
+// of damage.
+func damages(log []entry, seed uint64, n int) (plans []plan) {
+	random := rand.New(rand.NewPCG(seed, 3))
+	kills := moments(log)
+	quiet := slices.DeleteFunc(slices.Clone(kills), func(p plan) bool { return log[p.At-1].Kind != synced || p.At < len(log)/4 })
+	for i := range n {
+		p := quiet[random.IntN(len(quiet))]
+		p.Damage = &damage{Sort: sorts[i%len(sorts)], Page: random.Uint64(), Random: random.Uint64()}
+		plans = append(plans, p)
+	}
+	return ordered(plans)
+}
+
+// some chooses up to n of the plans.
+func some(random *rand.Rand, plans []plan, n int) []plan {
+	random.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
+	return plans[:min(max(n, 0), len(plans))]
+}
+
+func ordered(plans []plan) []plan {
+	slices.SortStableFunc(plans, func(a, b plan) int { return a.At - b.At })
+	return plans
+}
+
+func (p plan) kind() string {
+	switch {
+	case p.Damage != nil:
+		return p.Damage.Sort
+	case p.Cut == nil:
+		return "killed"
+	case p.Cut.Tear > 0:
+		return "torn"
+	}
+	return "cut"
+}
+
+func (p plan) String() string {
+	text := fmt.Sprintf("%s behind entry %d of the log", p.kind(), p.At)
+	if p.Cut != nil {
+		text += ", " + p.Cut.String()
+	}
+	if p.Damage != nil {
+		text += ", " + p.Damage.String()
+	}
+	return text
+}

@@ -1,0 +1,137 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"regent/leadership"
+	"regent/store/bolt"
+)
+
+// script is one life of the writer: which calls it makes on a file. The zero values of its numbers are no defaults.
+type script struct {
+	Path    string
+	Seed    uint64
+	Life    int // several follow each other on one file, from 0
+	Callers int // that call at the same time
+	Calls   int // of each
+	// Fill is how many elections are acquired, one after the other, with as much metadata as they can have, before anything else.
+	Fill int
+}
+
+// writer carries out a script on the real store, and says each call and each answer in a line of its own on the standard output:
+// the call before it is made, the answer when it has come.
+type writer struct {
+	script
+	clock   *clock
+	store   *bolt.Store
+	service *leadership.Service
+	told    changes
+}
+
+// clock goes on by a microsecond each time it is read, so that every transaction has its own instant, and by more when it is told to.
+type clock struct{ reading atomic.Int64 }
+
+func startClock(at time.Duration) *clock {
+	c := new(clock)
+	c.reading.Store(int64(at))
+	return c
+}
+
+func (c *clock) now() time.Duration { return time.Duration(c.reading.Add(int64(time.Microsecond))) }
+
+func (c *clock) jump(d time.Duration) { c.reading.Add(int64(d)) }
+
+// changes are the events of the calls under way, by the call's id.
+type changes struct {
+	mu   sync.Mutex
+	byID map[string][]leadership.Event // guarded by mu
+}
+
+// Publish implements leadership.Publisher.
+func (c *changes) Publish(events ...leadership.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := events[0].RequestID
+	c.byID[id] = append(c.byID[id], events...)
+}
+
+func (c *changes) take(id string) []leadership.Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer delete(c.byID, id)
+	return c.byID[id]
+}
+
+// write carries out the script. A store that does not work is no error: it is said.
+func write(s script) error {
+	w := &writer{script: s, clock: startClock(beginning(s.Life)), told: changes{byID: make(map[string][]leadership.Event)}}
+	var err error
+	w.store, err = bolt.Open(s.Path, bolt.Config{Clock: bolt.Clock{BootID: boot, SinceBoot: w.clock.now}, History: history})
+	if err != nil {
+		return w.say(line{Told: true, Code: codeOpen, Detail: err.Error()})
+	}
+	defer w.store.Close()
+	w.service = leadership.New(w.store, &w.told)
+	if err := w.fill(); err != nil {
+		return err
+	}
+	errs := make(chan error, s.Callers)
+	for i := range s.Callers {
+		c := &caller{
+			writer: w,
+			id:     leadership.CandidateID("agent-" + strconv.Itoa(i)),
+			random: rand.New(rand.NewPCG(s.Seed, uint64(s.Life)<<32|uint64(i))),
+			held:   make(map[leadership.Election]lease),
+		}
+		go func() { errs <- c.work() }()
+	}
+	for range s.Callers {
+		err = errors.Join(err, <-errs)
+	}
+	return err
+}
+
+// say writes the line in one call, so that nobody else's comes in between.
+func (w *writer) say(l line) error {
+	l.Reading = int64(w.clock.now())
+	text, err := l.encode()
+	if err == nil {
+		_, err = os.Stdout.Write(text)
+	}
+	return err
+}
+
+// ask makes the call, says so, and says the answer.
+func (w *writer) ask(l line, call func(context.Context) ([]leadership.Lease, error)) ([]leadership.Lease, error) {
+	if err := w.say(l); err != nil {
+		return nil, err
+	}
+	leases, err := call(leadership.WithRequestID(context.Background(), l.ID))
+	answer := line{ID: l.ID, Told: true, Leases: leases, Events: w.told.take(l.ID)}
+	if err != nil {
+		answer.Code, answer.Detail = codeOf(err), err.Error()
+	}
+	return leases, w.say(answer)
+}
+
+func codeOf(err error) string {
+	if code, ok := errors.AsType[leadership.Code](err); ok {
+		return string(code)
+	}
+	return codeOther
+}
+
+// one makes the answer of a call that returns a lease.
+func one(l leadership.Lease, err error) ([]leadership.Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []leadership.Lease{l}, nil
+}

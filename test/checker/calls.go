@@ -1,8 +1,11 @@
 package checker
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
+	"regent/httpapi/wire"
 	"regent/leadership"
 )
 
@@ -30,13 +33,15 @@ type Call struct {
 	Key       leadership.KeyHash     `json:"key,omitzero"`   // of the incarnation that asked
 	Token     leadership.Token       `json:"token,omitzero"` // renew, release, checkToken: the one that was named
 	Lease     time.Duration          `json:"lease,omitzero"` // acquire: what was asked for; 0 as configured
+	Metadata  leadership.Metadata    `json:"metadata,omitempty"`
 	Config    leadership.Config      `json:"config,omitzero"`
+	If        leadership.Revision    `json:"if,omitzero"`     // configure, delete: the condition
 	Force     bool                   `json:"force,omitempty"` // delete
 
 	Asked    time.Duration     `json:"asked"`
 	Answered time.Duration     `json:"answered"`         // Forever if the answer was lost
 	Code     leadership.Code   `json:"code,omitempty"`   // why it was not done; "" if it was; OutcomeUnknown if nobody knows
-	Waited   time.Duration     `json:"waited,omitzero"`  // acquire: in line
+	Waited   time.Duration     `json:"waited,omitzero"`  // acquire: in line; if it was refused, for how long it was ready to stand there
 	Answer   *leadership.Lease `json:"answer,omitempty"` // the election as the answer shows it, done or refused; nil if it does not
 }
 
@@ -64,4 +69,75 @@ type Fault struct {
 	Name  string        `json:"name"`
 	From  time.Duration `json:"from"`
 	Until time.Duration `json:"until"` // when it was healed; Forever if never
+}
+
+// Willing is a time during which somebody wanted to lead, was able to, and asked for it.
+type Willing struct {
+	Who      string              `json:"who"` // as in Event.LeaderID
+	Election leadership.Election `json:"election"`
+	From     time.Duration       `json:"from"`
+	Until    time.Duration       `json:"until"` // Forever if to the end
+}
+
+// done says that the caller was told that it was done.
+func (c Call) done() bool { return c.Code == "" && c.Answered != Forever }
+
+// refused says that the caller was told that nothing was done.
+func (c Call) refused() bool {
+	switch c.Code {
+	case leadership.InvalidArgument, leadership.NotFound, leadership.LeaseHeld, leadership.LeaseLost, leadership.TokenStale, leadership.ElectionDeleted,
+		leadership.RevisionMismatch, leadership.RecordCorrupt, leadership.StoreUnavailable,
+		wire.Unauthenticated, wire.PermissionDenied, wire.RateLimited, wire.Draining:
+		return c.Answered != Forever
+	}
+	return false
+}
+
+// unknown says that nobody knows whether it was done.
+func (c Call) unknown() bool { return !c.done() && !c.refused() }
+
+// shows says that the answer tells how the election was at some moment of the call. One who was refused in line is told what was known before.
+func (c Call) shows() bool {
+	return c.Answer != nil && c.Answered != Forever && (c.done() || c.Verb != Acquire || c.Waited == 0)
+}
+
+// beat says that the answer is that of a lease which started anew.
+func (c Call) beat() bool {
+	return c.done() && c.Answer != nil && (c.Verb == Acquire || c.Verb == Renew)
+}
+
+// mayBeat says that the candidate's lease with the token may have started anew by the call, and that nobody was told.
+func (c Call) mayBeat(who leadership.CandidateID, t leadership.Token) bool {
+	told := c.refused() || c.done() && c.Answer != nil
+	return !told && c.Candidate == who && (c.Verb == Acquire || c.Verb == Renew && c.Token == t)
+}
+
+// at is the store's time of what the answer shows.
+func (c Call) at() time.Time {
+	if c.beat() {
+		return c.Answer.LastHeartbeat
+	}
+	return c.Answer.ReadAt
+}
+
+// String is all that a reader of a report needs to find the call.
+func (c Call) String() string {
+	text := fmt.Sprintf("%s of %q by %s", c.Verb, c.Election, cmp.Or(string(c.Candidate), c.Caller))
+	if c.Token > 0 {
+		text += fmt.Sprintf(" with token %d", c.Token)
+	}
+	if c.Request != "" {
+		text += " (" + c.Request + ")"
+	}
+	switch {
+	case c.unknown():
+		return fmt.Sprintf("%s, asked at %v, outcome unknown", text, c.Asked)
+	case c.refused():
+		text += ", refused with " + string(c.Code)
+	}
+	text += fmt.Sprintf(", %v to %v", c.Asked, c.Answered)
+	if a := c.Answer; a != nil {
+		text += fmt.Sprintf(", which shows revision %d, token %d, %s %s at %s", a.Revision, a.Token, a.State, a.LeaderID, a.ReadAt.Format(time.RFC3339Nano))
+	}
+	return text
 }

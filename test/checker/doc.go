@@ -1,7 +1,17 @@
-// Package checker holds recorded histories to what Regent promises of its announcements and of its cached reads.
+// Package checker holds recorded histories to what Regent promises.
 //
-//	EV   every committed change is announced, at least once, in order, without a gap; nothing else is
-//	BS   a cached read was true at some moment within its stated age, and never goes back for one reader
+//	ME1     for each election the intervals of two tokens never overlap, by the store's clock
+//	ME2     nobody believes that it leads after its lease has ended
+//	FT      fencing tokens strictly increase, and no write with an old one is let in
+//	EV      every committed change is announced, at least once, in order, without a gap; nothing else is
+//	BS      a cached read was true at some moment within its stated age, and never goes back for one reader
+//	ID      the same call again does what once would have done, and what was refused was not done
+//	LV      faults over, some willing candidate leads in time; with none, nothing changes hands
+//	RC      what was acknowledged is in the history that is read at the end
+//	Linear  the rules themselves, run one after the other in some order, give exactly these answers and this history
+//	Free    the same by the answers alone, for short recordings
+//
+// All runs them, but for Free. Picture and Timeline draw what happened.
 //
 // # What it goes by
 //

@@ -86,6 +86,17 @@ func commitsOf(t truth, r Recording) map[leadership.Election][]commit {
 			at.latest = min(at.latest, x.Answered)
 		}
 	}
+	for _, c := range r.Calls {
+		c.narrow(commits[c.Election])
+	}
+	for e, events := range t {
+		asked := askedOf(e, r.Calls)
+		for i, event := range events {
+			if at, ok := asked[event.RequestID]; ok {
+				commits[e][i].earliest = max(commits[e][i].earliest, at)
+			}
+		}
+	}
 	for _, line := range commits {
 		for i := 1; i < len(line); i++ {
 			line[i].earliest = max(line[i].earliest, line[i-1].earliest)
@@ -95,6 +106,30 @@ func commitsOf(t truth, r Recording) map[leadership.Election][]commit {
 		}
 	}
 	return commits
+}
+
+// narrow goes by what the call's answer shows: that revision was committed before it was given, and the next one after it was asked for.
+func (c Call) narrow(line []commit) {
+	if !c.shows() || int(c.Answer.Revision) > len(line) {
+		return
+	}
+	if n := int(c.Answer.Revision); n > 0 {
+		line[n-1].latest = min(line[n-1].latest, c.Answered)
+	}
+	if n := int(c.Answer.Revision); n < len(line) {
+		line[n].earliest = max(line[n].earliest, c.Asked)
+	}
+}
+
+// askedOf is when each request was first sent.
+func askedOf(e leadership.Election, calls []Call) map[string]time.Duration {
+	asked := make(map[string]time.Duration)
+	for _, c := range calls {
+		if at, again := asked[c.Request]; c.Election == e && c.Request != "" && (!again || c.Asked < at) {
+			asked[c.Request] = c.Asked
+		}
+	}
+	return asked
 }
 
 // checkMoment asks whether the revision can have been the newest at some moment of the window.
@@ -111,6 +146,10 @@ func checkMoment(report *Report, x Reading, line []commit) {
 type grantID struct {
 	election leadership.Election
 	token    leadership.Token
+}
+
+func (id grantID) compare(other grantID) int {
+	return cmp.Or(cmp.Compare(id.election, other.election), cmp.Compare(id.token, other.token))
 }
 
 // leasesOf sorts the heartbeats by whose they are.

@@ -18,6 +18,11 @@ type line struct {
 	Change    *Change     `json:"change,omitempty"`
 	Heartbeat *Heartbeat  `json:"heartbeat,omitempty"`
 	Reading   *Reading    `json:"reading,omitempty"`
+	Call      *callLine   `json:"call,omitempty"`
+	Belief    *Belief     `json:"belief,omitempty"`
+	Write     *Write      `json:"write,omitempty"`
+	Fault     *Fault      `json:"fault,omitempty"`
+	Willing   *Willing    `json:"willing,omitempty"`
 }
 
 type delivery struct {
@@ -47,6 +52,21 @@ func (r Recording) Write(w io.Writer) error {
 	}
 	for _, reading := range r.Readings {
 		put(line{Reading: &reading})
+	}
+	for _, c := range r.Calls {
+		put(line{Call: newCallLine(c)})
+	}
+	for _, b := range r.Beliefs {
+		put(line{Belief: &b})
+	}
+	for _, write := range r.Writes {
+		put(line{Write: &write})
+	}
+	for _, f := range r.Faults {
+		put(line{Fault: &f})
+	}
+	for _, w := range r.Willing {
+		put(line{Willing: &w})
 	}
 	return errors.Join(errs...)
 }
@@ -82,6 +102,16 @@ func (r *Recording) add(l line) error {
 		r.Heartbeats = append(r.Heartbeats, *l.Heartbeat)
 	case l.Reading != nil:
 		r.Readings = append(r.Readings, *l.Reading)
+	case l.Call != nil:
+		r.Calls = append(r.Calls, l.Call.call())
+	case l.Belief != nil:
+		r.Beliefs = append(r.Beliefs, *l.Belief)
+	case l.Write != nil:
+		r.Writes = append(r.Writes, *l.Write)
+	case l.Fault != nil:
+		r.Faults = append(r.Faults, *l.Fault)
+	case l.Willing != nil:
+		r.Willing = append(r.Willing, *l.Willing)
 	default:
 		return errors.New("checker: a line that says nothing")
 	}

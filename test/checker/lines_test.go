@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -28,9 +29,27 @@ func TestARecordingIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+func TestWhatAFleetDidIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(5) {
+		r := fleet{Clients: 6, Elections: 2, Calls: 400, Lost: 0.1, Seed: seed}.run(t)
+		r.Faults = []checker.Fault{{Name: "kill -9 & more", From: 3, Until: checker.Forever}}
+		r.Willing = []checker.Willing{{Who: "ann", Election: "planner", From: 1<<53 + 1, Until: 1<<62 + 3}}
+		r.Calls[0].Waited, r.Calls[0].Answer = 3, &leadership.Lease{Election: "planner", ReadAt: begin.In(time.FixedZone("", 3600)).Add(1), Lapsed: true}
+		var text bytes.Buffer
+		if err := r.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		again, err := checker.Read(&text)
+		if diff := cmp.Diff(r, again); diff != "" || err != nil {
+			t.Errorf("seed %d: %v (-want +got):\n%s", seed, err, diff)
+		}
+	}
+}
+
 func TestALineThatMakesNoSenseIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{`{}`, `{"delivery":{"consumer":0}}`, `{"reading":`, `{"delivery":{"consumer":-1}}`} {
+	for _, text := range []string{`{}`, `{"delivery":{"consumer":0}}`, `{"reading":`, `{"delivery":{"consumer":-1}}`, `{"call":{"key":"00"}}`, `{"call":{"key":"` + strings.Repeat("zz", 32) + `"}}`} {
 		if _, err := checker.Read(strings.NewReader(text)); err == nil {
 			t.Errorf("%s is taken", text)
 		}
@@ -50,13 +69,19 @@ func TestARecorderTakesDownWhatManyTell(t *testing.T) {
 			recorder.Change(checker.Change{Revision: 1})
 			recorder.Heartbeat(checker.Heartbeat{Token: 1})
 			recorder.Read(checker.Reading{Revision: 1})
+			recorder.Call(checker.Call{Verb: checker.Get})
+			recorder.Believe(checker.Belief{Token: 1})
+			recorder.Write(checker.Write{Token: 1})
+			recorder.Fault(checker.Fault{Name: "cut"})
+			recorder.Willing(checker.Willing{Who: "ann"})
 		})
 	}
 	wg.Wait()
 	n := recorder.Deliver("cy", events[0])
 	r := recorder.Recording(events)
 	if len(r.History) != 4 || len(r.Consumers) != 2 || len(r.Consumers[0].Got) != 32 || !r.Consumers[0].Partial || n != 1 ||
-		len(r.Changes) != 8 || len(r.Heartbeats) != 8 || len(r.Readings) != 8 {
+		len(r.Changes) != 8 || len(r.Heartbeats) != 8 || len(r.Readings) != 8 ||
+		len(r.Calls) != 8 || len(r.Beliefs) != 8 || len(r.Writes) != 8 || len(r.Faults) != 8 || len(r.Willing) != 8 {
 		t.Errorf("%d, %+v", n, r)
 	}
 }

@@ -23,6 +23,7 @@ type Recording struct {
 	Beliefs    []Belief
 	Writes     []Write
 	Faults     []Fault
+	Willing    []Willing
 }
 
 // Consumer is somebody who is told of changes.
@@ -129,6 +130,41 @@ func (r *Recorder) Read(reading Reading) {
 	r.recording.Readings = append(r.recording.Readings, reading)
 }
 
+// Call takes down a call on the service.
+func (r *Recorder) Call(c Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recording.Calls = append(r.recording.Calls, c)
+}
+
+// Believe takes down that somebody believed that it led.
+func (r *Recorder) Believe(b Belief) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recording.Beliefs = append(r.recording.Beliefs, b)
+}
+
+// Write takes down a leader's write.
+func (r *Recorder) Write(w Write) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recording.Writes = append(r.recording.Writes, w)
+}
+
+// Fault takes down what was done to the parts of the system.
+func (r *Recorder) Fault(f Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recording.Faults = append(r.recording.Faults, f)
+}
+
+// Willing takes down that somebody wanted to lead.
+func (r *Recorder) Willing(w Willing) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recording.Willing = append(r.recording.Willing, w)
+}
+
 // Recording returns what was taken down so far, with the store's history beside it.
 func (r *Recorder) Recording(history []leadership.Event) Recording {
 	r.mu.Lock()
@@ -137,5 +173,7 @@ func (r *Recorder) Recording(history []leadership.Event) Recording {
 	c.History = history
 	c.Consumers, c.Changes = slices.Clone(c.Consumers), slices.Clone(c.Changes)
 	c.Heartbeats, c.Readings = slices.Clone(c.Heartbeats), slices.Clone(c.Readings)
+	c.Calls, c.Beliefs, c.Writes = slices.Clone(c.Calls), slices.Clone(c.Beliefs), slices.Clone(c.Writes)
+	c.Faults, c.Willing = slices.Clone(c.Faults), slices.Clone(c.Willing)
 	return c
 }

@@ -28,6 +28,48 @@ const (
 	Behind    Kind = "behind"          // the reader had said that it knows a later revision
 )
 
+// The violations of ME1 and ME2, beside Backwards, Early, Stale and Untrue.
+const (
+	TwoLeaders Kind = "two leaders" // a lease was granted while another lasted, or two believed that they led
+	TooSoon    Kind = "too soon"    // a lease was granted before the one before had ended by itself, or in its lock delay
+	CutShort   Kind = "cut short"   // a lease ended before the end that its leader was promised
+	Revived    Kind = "revived"     // a heartbeat counted that came after the end of its lease
+	Outlived   Kind = "outlived"    // somebody believed in a lease that was over
+)
+
+// The violations of FT, beside Phantom and Untrue.
+const (
+	NotNext  Kind = "not the next token" // a grant's token was not the one after the last, or a token changed without a grant
+	Shared   Kind = "shared"             // two keys were told the same token
+	Unfenced Kind = "unfenced"           // a write with an old token was let in
+	ShutOut  Kind = "shut out"           // a write with the newest token was not let in
+)
+
+// The violations of ID, beside Untrue.
+const (
+	Twice   Kind = "twice"               // the same call again did something again
+	Missing Kind = "missing"             // what was acknowledged is not in the history
+	Denied  Kind = "done though refused" // the history has what a caller was told was not done
+)
+
+// The violations of LV.
+const (
+	Leaderless Kind = "leaderless" // nobody led, though somebody was willing and nothing was in the way
+	Needless   Kind = "needless"   // a leader that was willing was replaced, though nothing was in the way
+)
+
+// The violations of RC, beside Untrue.
+const (
+	Forgotten  Kind = "forgotten"   // what was acknowledged, or shown, is not in the history that was read at the end
+	RolledBack Kind = "rolled back" // what was shown later is older
+)
+
+// The violations of Linear and of Free.
+const (
+	Illegal   Kind = "illegal"    // there is no order of the calls in which the rules give these answers
+	Undecided Kind = "no verdict" // none was found in the time
+)
+
 // Violation is one case in which a property does not hold.
 type Violation struct {
 	Kind   Kind
@@ -39,7 +81,7 @@ func (v Violation) String() string { return fmt.Sprintf("%s: %s", v.Kind, v.Deta
 
 // Report is what a checker found.
 type Report struct {
-	Checked    int // changes of the history, for each who was to hear of them; or readings
+	Checked    int // changes of the history, for each who was to hear of them; or readings, calls, beliefs, terms
 	Duplicates int // deliveries of what the consumer had got before
 	Violations []Violation
 }

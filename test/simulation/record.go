@@ -13,7 +13,7 @@ import (
 // record takes a Recording down. A nil one takes down nothing.
 type record struct {
 	w         *world
-	lines     bool // whoever wants to lead stands in line
+	wait      time.Duration // of whoever wants to lead
 	recording checker.Recording
 }
 
@@ -50,8 +50,11 @@ func (r *record) answered(at int, l *leadership.Lease, err error) {
 		return
 	}
 	errors.As(err, &c.Code)
-	if refusal, ok := errors.AsType[*leadership.Error](err); ok && !(c.Verb == checker.Acquire && r.lines) {
-		c.Answer = refusal.Lease // of who stood in line it is what the instance knew, not what the store said
+	if c.Verb == checker.Acquire {
+		c.Waited = r.wait
+	}
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok {
+		c.Answer = refusal.Lease
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 func TestWhatWasRecordedPassesEveryChecker(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	for seed := range uint64(12) {
+	for seed := range uint64(*seeds / 3) {
 		r := simulation.Run(simulation.Config{Seed: seed, Leases: 30, Record: true})
 		if err := r.Err(); err != nil {
 			t.Error(err)

@@ -63,7 +63,7 @@ func newSimulation(c Config) *simulation {
 	w := newWorld(c.Seed, c.Log)
 	s := &simulation{w: w, plan: w.draw(), places: make(map[leadership.Election]*place)}
 	if c.Record {
-		s.record = &record{w: w, lines: s.plan.wait > 0}
+		s.record = &record{w: w, wait: s.plan.wait}
 		s.plan.faults.doubled = 0
 	}
 	s.calm = s.plan.faults.none() && !s.plan.faults.operators

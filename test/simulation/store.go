@@ -35,6 +35,7 @@ type row struct {
 	record  leadership.Record
 	version int // raised by every write
 	events  []leadership.Event
+	last    time.Time           // of its commits
 	told    leadership.Revision // marked as announced, up to this one
 }
 
@@ -69,9 +70,12 @@ func (d *data) snapshot(e leadership.Election) leadership.Snapshot {
 	return leadership.Snapshot{Record: d.row(e).record, Now: d.clock(), Guard: d.guard()}
 }
 
-// write commits a change.
-func (d *data) write(e leadership.Election, ch leadership.Change) leadership.Snapshot {
-	r, at := d.row(e), d.clock()
+// write commits a change that was decided at that time. The commits of one election, and what was read for them, are in the order of their times in
+// every store; only who reads may be shown an earlier time.
+func (d *data) write(e leadership.Election, ch leadership.Change, decided time.Time) leadership.Snapshot {
+	r := d.row(e)
+	at := latest(d.clock(), decided, r.last.Add(1))
+	r.last = at
 	if ch.Heartbeat {
 		ch.Record.HeartbeatAt = at
 	}
@@ -83,6 +87,15 @@ func (d *data) write(e leadership.Election, ch leadership.Change) leadership.Sna
 	}
 	d.truth.committed(before, ch, at)
 	return leadership.Snapshot{Record: ch.Record, Now: at, Guard: d.guard()}
+}
+
+func latest(t time.Time, others ...time.Time) time.Time {
+	for _, other := range others {
+		if other.After(t) {
+			t = other
+		}
+	}
+	return t
 }
 
 // handle is the store as an instance has it.
@@ -133,11 +146,11 @@ func (h *handle) try(p *process, e leadership.Election, decide func(leadership.S
 		p.wait(h.delay()) // the answer to the read
 		p.pass(h.delay()) // the commit, which is on its way whatever becomes of the sender
 	}
-	return h.commit(p, e, ch, version)
+	return h.commit(p, e, ch, version, snap.Now)
 }
 
 // commit writes if nobody has come between. Its end may be unknown, either way; who has died meanwhile is not told, nor does it do more.
-func (h *handle) commit(p *process, e leadership.Election, ch leadership.Change, version int) (leadership.Snapshot, error) {
+func (h *handle) commit(p *process, e leadership.Election, ch leadership.Change, version int, decided time.Time) (leadership.Snapshot, error) {
 	unknown := h.w.chance(h.faults.unknown)
 	if unknown {
 		h.figures.Unknown++
@@ -148,7 +161,7 @@ func (h *handle) commit(p *process, e leadership.Election, ch leadership.Change,
 	if h.row(e).version != version {
 		return leadership.Snapshot{}, errAborted
 	}
-	snap := h.write(e, ch)
+	snap := h.write(e, ch, decided)
 	h.seen[e] = h.row(e).version
 	p.wait(h.delay())
 	switch {
@@ -225,7 +238,7 @@ func (h *handle) blindly(ctx context.Context, c leadership.Renewal) (a leadershi
 	}
 	p.pass(h.delay())
 	a.Before = record.LeaseEnd()
-	a.Snapshot, a.Err = h.commit(p, c.Election, leadership.Change{Record: record, Heartbeat: true, Before: a.Before}, version)
+	a.Snapshot, a.Err = h.commit(p, c.Election, leadership.Change{Record: record, Heartbeat: true, Before: a.Before}, version, time.Time{})
 	if errors.Is(a.Err, errAborted) {
 		a.Err = leadership.ErrNotRenewed
 	}

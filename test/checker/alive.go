@@ -1,0 +1,179 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// grace is what a takeover may take beyond the lease and its lock delay; late is how long after its caller has given up a call may still be done.
+const (
+	grace = time.Second
+	late  = 10 * time.Second
+)
+
+// LV checks that with faults over somebody leads, and that with none nothing changes hands.
+//
+// Accused is a time, as long as the election's longest lease, its longest lock delay and a second, in which some candidate was willing without a
+// break, in which no fault lasted, and in which certainly nobody led: it comes after the last lease can have ended, by what was answered, and
+// before the next can have been granted. Slack is by how much the clocks of the store and of the recording may differ meanwhile.
+//
+// Accused is also a release or an expiry during which the leader was willing, if for a lease and a second before it there was no fault.
+//
+// An election of which nobody is recorded as willing is not looked at. Its calls must all be recorded.
+func LV(r Recording, slack time.Duration) Report {
+	truth, report := truthOf(r.History)
+	willing := make(map[leadership.Election][]Willing)
+	for _, w := range r.Willing {
+		willing[w.Election] = append(willing[w.Election], w)
+	}
+	commits := commitsOf(truth, r)
+	for _, e := range truth.elections() {
+		if len(willing[e]) == 0 {
+			continue
+		}
+		l := life{recording: r, slack: slack, commits: commits[e], calls: callsOf(r.Calls, e), willing: willing[e]}
+		l.measure()
+		l.checkLed(&report, e, truth.terms(e))
+		l.checkNeedless(&report, truth.terms(e))
+	}
+	return report
+}
+
+func callsOf(calls []Call, e leadership.Election) []Call {
+	var of []Call
+	for _, c := range calls {
+		if c.Election == e {
+			of = append(of, c)
+		}
+	}
+	return of
+}
+
+// span is a time on the recording's clock.
+type span struct{ from, until time.Duration }
+
+// life is one election's.
+type life struct {
+	recording Recording
+	slack     time.Duration
+	commits   []commit
+	calls     []Call
+	willing   []Willing
+
+	lease, delay time.Duration // the longest that anybody was shown
+	end          time.Duration // when the last call was answered
+}
+
+func (l *life) measure() {
+	for _, c := range l.calls {
+		if c.Answered != Forever {
+			l.end = max(l.end, c.Answered)
+		}
+		if a := c.Answer; a != nil {
+			l.lease, l.delay = max(l.lease, a.LeaseDuration), max(l.delay, a.Config.LockDelay)
+		}
+	}
+	l.lease = max(l.lease, leadership.MinLeaseDuration)
+}
+
+// checkLed looks for times in which somebody should have led. Nobody did before the first term.
+func (l *life) checkLed(report *Report, e leadership.Election, terms []term) {
+	bound := l.lease + l.delay + grace + l.slack
+	free := time.Duration(0)
+	for i := range len(terms) + 1 {
+		next := l.end
+		if i < len(terms) {
+			report.Checked++
+			next = l.earliest(terms[i])
+		}
+		for _, quiet := range l.quiet(span{free, next}) {
+			for _, w := range l.willing {
+				from, until := max(quiet.from, w.From), min(quiet.until, w.Until)
+				if until-from > bound {
+					report.accuse(Leaderless, "nobody led election %q from %v to %v, and %s was willing", e, from, until, w.Who)
+					break
+				}
+			}
+		}
+		if i < len(terms) {
+			free = max(free, l.latest(terms[i]))
+		}
+	}
+}
+
+// earliest is when a term can have begun at the earliest.
+func (l *life) earliest(t term) time.Duration {
+	from := l.commits[t.granted.Revision-1].earliest
+	for _, c := range l.calls {
+		if c.Request == t.granted.RequestID && c.beat() && c.Answer.Token == t.granted.Token {
+			from = max(from, c.Asked+c.Waited-c.Waited/leadership.Drift)
+		}
+	}
+	return from
+}
+
+// latest is when the lease of a term can have ended at the latest: by when somebody was told so, or else by its heartbeats.
+func (l *life) latest(t term) time.Duration {
+	told := Forever
+	if t.over() {
+		told = l.commits[t.ended.Revision-1].latest
+	}
+	var end time.Duration
+	for _, c := range l.calls {
+		a := c.Answer
+		switch {
+		case c.shows() && a.Token == t.granted.Token && a.State == leadership.Vacant, c.shows() && a.Token > t.granted.Token:
+			told = min(told, c.Answered)
+		case c.beat() && a.Token == t.granted.Token:
+			end = max(end, c.Answered+a.LeaseDuration+l.slack)
+		case c.mayBeat(t.granted.LeaderID, t.granted.Token):
+			end = max(end, gaveUp(c)+late+l.lease+l.slack)
+		}
+	}
+	if end == 0 {
+		return told // nothing is known of its heartbeats
+	}
+	return min(told, end)
+}
+
+// gaveUp is when the caller of a lost call stopped to wait, or if that is not known when it began.
+func gaveUp(c Call) time.Duration {
+	if c.Answered == Forever {
+		return c.Asked
+	}
+	return c.Answered
+}
+
+// quiet is what is left of a time without the faults.
+func (l *life) quiet(s span) []span {
+	faults := slices.SortedFunc(slices.Values(l.recording.Faults), func(a, b Fault) int { return cmp.Compare(a.From, b.From) })
+	var left []span
+	for _, f := range faults {
+		if f.From > s.from {
+			left = append(left, span{s.from, min(s.until, f.From)})
+		}
+		s.from = max(s.from, f.Until)
+	}
+	return append(left, s)
+}
+
+func (l *life) checkNeedless(report *Report, terms []term) {
+	for _, t := range terms {
+		if !t.over() || t.ended.Type == leadership.EventDeleted {
+			continue
+		}
+		at := l.commits[t.ended.Revision-1]
+		begun := l.commits[t.granted.Revision-1].earliest
+		during := span{max(begun, at.earliest-l.lease-grace), at.latest}
+		disturbed := slices.ContainsFunc(l.recording.Faults, func(f Fault) bool { return f.From <= during.until && f.Until >= during.from })
+		wanted := slices.ContainsFunc(l.willing, func(w Willing) bool {
+			return w.Who == string(t.ended.PreviousLeaderID) && w.From <= at.earliest && at.latest <= w.Until
+		})
+		if wanted && !disturbed && at.latest != Forever {
+			report.accuse(Needless, "%s, between %v and %v: its leader was willing", shown(t.ended), at.earliest, at.latest)
+		}
+	}
+}

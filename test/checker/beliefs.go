@@ -1,0 +1,126 @@
+package checker
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// ME2 checks that nobody believed that it led after its lease had ended: the beliefs in different tokens of one election never overlap, and
+// none lasts beyond
+//
+//   - the first answer to anybody that shows a higher token, or that shows the lease to have run out or to be released. An operator who
+//     deletes the election by force ends no belief: the next token does;
+//   - the lease, counted from the last answer that let it start anew. Slack is by how much the clocks of the store and of the recording may
+//     differ while a lease lasts. A lease of which no such answer is recorded is not looked at.
+func ME2(r Recording, slack time.Duration) Report {
+	truth, report := truthOf(r.History)
+	over := overOf(r.Calls, truth.allTerms())
+	beats := make(map[grantID][]Call)
+	for _, c := range r.Calls {
+		if c.beat() {
+			id := grantID{c.Election, c.Answer.Token}
+			beats[id] = append(beats[id], c)
+		}
+	}
+	for _, b := range r.Beliefs {
+		report.Checked++
+		id := grantID{b.Election, b.Token}
+		told, isTold := over.after(id)
+		end, isKnown := lastsUntil(beats[id], b.Until)
+		switch {
+		case isTold && b.Until > told:
+			report.accuse(Outlived, "%+v, and somebody was told at %v that it was over", b, told)
+		case isKnown && b.Until > end+slack:
+			report.accuse(Outlived, "%+v, and the lease lasted until %v at most", b, end)
+		}
+	}
+	checkOverlap(&report, r.Beliefs)
+	return report
+}
+
+// lastsUntil is when the lease ended at the latest, by what was asked for until then.
+func lastsUntil(beats []Call, asked time.Duration) (end time.Duration, known bool) {
+	for _, c := range beats {
+		if c.Asked <= asked {
+			end, known = max(end, c.Answered+c.Answer.LeaseDuration), true
+		}
+	}
+	return end, known
+}
+
+// overs is, for each election, by when the lease of each token and of all before it was over.
+type overs map[leadership.Election][]overBy
+
+type overBy struct {
+	token leadership.Token
+	by    time.Duration
+}
+
+func overOf(calls []Call, terms map[grantID]term) overs {
+	first := make(map[grantID]time.Duration)
+	for _, c := range calls {
+		if !c.shows() || c.Answer.Token == 0 {
+			continue
+		}
+		id := grantID{c.Election, c.Answer.Token}
+		if c.Answer.State == leadership.Held || terms[id].ended.Type == leadership.EventDeleted {
+			id.token-- // that there is this token says that the one before is over
+		}
+		if by, ok := first[id]; !ok || c.Answered < by {
+			first[id] = c.Answered
+		}
+	}
+	o := make(overs)
+	for id, by := range first {
+		o[id.election] = append(o[id.election], overBy{id.token, by})
+	}
+	for _, line := range o {
+		slices.SortFunc(line, func(a, b overBy) int { return cmp.Compare(a.token, b.token) })
+		for i := len(line) - 2; i >= 0; i-- {
+			line[i].by = min(line[i].by, line[i+1].by)
+		}
+	}
+	return o
+}
+
+// after is by when a lease was over, as far as anybody was told.
+func (o overs) after(id grantID) (time.Duration, bool) {
+	line := o[id.election]
+	i, _ := slices.BinarySearchFunc(line, id.token, func(a overBy, t leadership.Token) int { return cmp.Compare(a.token, t) })
+	if i == len(line) {
+		return 0, false
+	}
+	return line[i].by, true
+}
+
+// checkOverlap compares each belief with that one of another token which lasts longest among those that began before.
+func checkOverlap(report *Report, beliefs []Belief) {
+	byElection := make(map[leadership.Election][]Belief)
+	for _, b := range beliefs {
+		byElection[b.Election] = append(byElection[b.Election], b)
+	}
+	for _, e := range slices.Sorted(maps.Keys(byElection)) {
+		line := byElection[e]
+		slices.SortStableFunc(line, func(a, b Belief) int { return cmp.Compare(a.From, b.From) })
+		var longest, other Belief // of two tokens
+		for _, b := range line {
+			for _, before := range []Belief{longest, other} {
+				if before.Token > 0 && before.Token != b.Token && before.Until > b.From && b.Until > b.From {
+					report.accuse(TwoLeaders, "%+v and %+v", before, b)
+				}
+			}
+			switch {
+			case b.Token == longest.Token:
+				longest.Until = max(longest.Until, b.Until)
+			case b.Until > longest.Until || longest.Token == 0:
+				longest, other = b, longest
+			case b.Until > other.Until:
+				other = b
+			}
+		}
+	}
+}

@@ -1,0 +1,327 @@
+package checker_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/memory"
+	"regent/test/checker"
+)
+
+// fleet is clients that call a real service on a store in memory, one after the other, in a time that is made up. What it records is true.
+type fleet struct {
+	Clients, Elections, Calls int
+	Lost                      float64       // of the replies
+	Guard                     time.Duration // of the store; if there is one, a commit takes a while
+	Seed                      uint64
+}
+
+const ms = time.Millisecond
+
+// run lets the clients call, and returns what was recorded.
+func (f fleet) run(tb testing.TB) checker.Recording {
+	tb.Helper()
+	w := &scene{fleet: f, tb: tb, rng: rand.New(rand.NewPCG(f.Seed, 6)), newest: make(map[leadership.Election]leadership.Token)}
+	store := memory.New(memory.Config{Now: w.instant})
+	w.store = store
+	w.service = leadership.New(store)
+	if f.Guard > 0 {
+		w.service = leadership.New(&cloud{Store: store, guard: f.Guard, scene: w})
+	}
+	for i := range f.Clients {
+		w.clients = append(w.clients, &client{name: fmt.Sprintf("client-%d", i), free: time.Duration(w.rng.Int64N(int64(50 * ms)))})
+	}
+	for range f.Calls {
+		w.turn()
+	}
+	for _, p := range w.pending {
+		w.now = max(w.now, p.at)
+		p.do()
+	}
+	for _, c := range w.clients {
+		w.stop(c, w.now)
+	}
+	return w.recorder.Recording(w.history())
+}
+
+// scene is what a fleet runs in.
+type scene struct {
+	fleet
+	tb       testing.TB
+	rng      *rand.Rand
+	now      time.Duration
+	store    *memory.Store
+	service  *leadership.Service
+	recorder checker.Recorder
+	clients  []*client
+	pending  []late
+	requests int
+	newest   map[leadership.Election]leadership.Token // that the guarded place has seen
+}
+
+// late is a request that is done after its caller has given up.
+type late struct {
+	at time.Duration
+	do func()
+}
+
+func (w *scene) instant() time.Time { return begin.Add(w.now) }
+
+// client is one who calls.
+type client struct {
+	name     string
+	free     time.Duration // when its last call was answered
+	election leadership.Election
+	id       leadership.CandidateID
+	key      leadership.Key
+	token    leadership.Token // that it holds; 0 if none
+	since    time.Duration    // it believes
+	until    time.Duration
+	buried   bool // it was told that the election is deleted
+	seen     leadership.Token
+	mine     leadership.Token // that it held last
+}
+
+// turn is one call of whoever is free first.
+func (w *scene) turn() {
+	c := slices.MinFunc(w.clients, func(a, b *client) int { return cmp.Compare(a.free, b.free) })
+	asked := c.free + time.Duration(w.rng.Int64N(int64(400*ms)))
+	w.now = max(w.now, asked+time.Duration(w.rng.Int64N(int64(30*ms))))
+	for len(w.pending) > 0 && w.pending[0].at <= w.now {
+		p := w.pending[0]
+		w.pending = w.pending[1:]
+		p.do()
+	}
+	if w.rng.IntN(8) == 0 {
+		w.service.Expire(w.tb.Context(), w.pick()) //nolint:errcheck // it does what it can
+	}
+	call := w.choose(c, asked)
+	w.send(c, call)
+}
+
+func (w *scene) pick() leadership.Election {
+	return leadership.Election(fmt.Sprintf("planner-%d", w.rng.IntN(w.Elections)))
+}
+
+// choose is what the client does next.
+func (w *scene) choose(c *client, asked time.Duration) checker.Call {
+	if c.id == "" || c.token == 0 && w.rng.IntN(60) == 0 {
+		c.seen, c.mine = 0, 0
+		c.election, c.id, c.key = w.pick(), leadership.CandidateID(fmt.Sprintf("agent-%d", w.rng.IntN(1+w.Clients/2))), w.key()
+	}
+	if c.token > 0 && asked >= c.until {
+		w.stop(c, c.until)
+	}
+	w.requests++
+	call := checker.Call{Caller: c.name, Request: fmt.Sprintf("r-%d", w.requests), Election: c.election, Candidate: c.id, Key: c.key.Hash(), Token: c.token, Asked: asked}
+	switch n := w.rng.IntN(1000); {
+	case n < 60:
+		call.Verb = checker.Get
+	case n < 120:
+		call.Verb, call.Token = checker.Check, max(1, c.token)
+	case n < 123, c.buried && n < 400:
+		call.Verb, call.Config = checker.Configure, leadership.Config{LeaseDuration: time.Duration(1+w.rng.IntN(3)) * s, LockDelay: time.Duration(w.rng.IntN(3)) * 300 * ms}
+		call.If = []leadership.Revision{0, 0, leadership.AnyRevision, 4}[w.rng.IntN(4)]
+	case n < 125:
+		call.Verb, call.Force = checker.Delete, w.rng.IntN(2) == 0
+	case c.token == 0 && c.seen > 0 && n < 300: // too late, or with a lease that is not its own
+		call.Token = cmp.Or(c.mine, c.seen)
+		call.Verb = []checker.Verb{checker.Renew, checker.Renew, checker.Release}[n%3]
+	case c.token == 0:
+		call.Verb, call.Lease = checker.Acquire, []time.Duration{0, 0, s, 2 * s}[w.rng.IntN(4)]
+		call.Metadata = []leadership.Metadata{"", "", `{"at":"here"}`}[w.rng.IntN(3)]
+	case n < 920:
+		call.Verb = checker.Renew
+	case n < 940:
+		call.Verb, call.Lease, call.Metadata = checker.Acquire, 3*s, `{"at":"there"}`
+	default:
+		call.Verb = checker.Release
+		w.stop(c, asked)
+	}
+	return call
+}
+
+func (w *scene) key() (k leadership.Key) {
+	for i := range k {
+		k[i] = byte(w.rng.Uint32())
+	}
+	return k
+}
+
+// send makes the call, or loses it or its reply.
+func (w *scene) send(c *client, call checker.Call) {
+	if w.rng.Float64() < w.Lost {
+		call = w.lose(c, call)
+	} else {
+		call = w.do(c, call)
+		call.Answered = w.now + time.Duration(w.rng.Int64N(int64(30*ms)))
+		c.free = call.Answered
+		if call.Code == leadership.LeaseHeld {
+			c.free += time.Duration(w.rng.Int64N(int64(2 * s)))
+		}
+		c.buried = call.Code == leadership.ElectionDeleted
+		w.learn(c, call)
+	}
+	w.recorder.Call(call)
+	if call.Verb == checker.Release {
+		c.id, c.token = "", 0 // its key is spent
+	}
+	if c.token > 0 && call.Asked < c.until && w.rng.IntN(3) == 0 {
+		w.write(c, call.Asked)
+	}
+}
+
+func (w *scene) lose(c *client, call checker.Call) checker.Call {
+	asked := call
+	c.free = w.now + time.Duration(w.rng.Int64N(int64(300*ms)))
+	switch w.rng.IntN(3) {
+	case 0: // it never arrived
+	case 1:
+		w.do(c, asked)
+	default:
+		key := c.key
+		w.pending = append(w.pending, late{w.now + time.Duration(w.rng.Int64N(int64(s))), func() { w.do(&client{key: key}, asked) }})
+		slices.SortStableFunc(w.pending, func(a, b late) int { return cmp.Compare(a.at, b.at) })
+	}
+	call.Code, call.Answered = leadership.OutcomeUnknown, c.free
+	if w.rng.IntN(2) == 0 {
+		call.Answered = checker.Forever
+	}
+	return call
+}
+
+// do makes the call and fills in what came of it.
+func (w *scene) do(c *client, call checker.Call) checker.Call {
+	ctx := leadership.WithRequestID(w.tb.Context(), call.Request)
+	lease, err := w.call(ctx, c, call)
+	refusal, refused := errors.AsType[*leadership.Error](err)
+	switch {
+	case err == nil:
+		call.Answer = &lease
+	case refused:
+		call.Code, call.Answer = refusal.Code, refusal.Lease
+	default:
+		w.tb.Fatal(err)
+	}
+	return call
+}
+
+func (w *scene) call(ctx context.Context, c *client, call checker.Call) (leadership.Lease, error) {
+	named := leadership.LeaseRequest{Election: call.Election, CandidateID: call.Candidate, Key: c.key, Token: call.Token}
+	switch call.Verb {
+	case checker.Acquire:
+		g, err := w.service.Acquire(ctx, leadership.AcquireRequest{
+			Election: call.Election, CandidateID: call.Candidate, Key: &c.key, LeaseDuration: call.Lease, Metadata: []byte(call.Metadata),
+		})
+		return g.Lease, err
+	case checker.Renew:
+		return w.service.Renew(ctx, named)
+	case checker.Release:
+		return w.service.Release(ctx, named)
+	case checker.Check:
+		return w.service.CheckToken(ctx, leadership.TokenCheck{Election: call.Election, Token: call.Token})
+	case checker.Get:
+		return w.service.Get(ctx, call.Election)
+	case checker.Configure:
+		return w.service.Configure(ctx, leadership.ConfigureRequest{
+			Election: call.Election, ConfigureCommand: leadership.ConfigureCommand{Config: call.Config, IfRevision: call.If},
+		})
+	}
+	return w.service.Delete(ctx, leadership.DeleteRequest{Election: call.Election, DeleteCommand: leadership.DeleteCommand{Force: call.Force}})
+}
+
+// learn is what the client makes of an answer.
+func (w *scene) learn(c *client, call checker.Call) {
+	if call.Answer != nil {
+		c.seen = call.Answer.Token
+	}
+	beat := call.Verb == checker.Acquire || call.Verb == checker.Renew
+	switch {
+	case !beat:
+	case call.Code == "":
+		if c.token == 0 {
+			c.since = call.Answered
+		}
+		c.mine = call.Answer.Token
+		c.token, c.until = call.Answer.Token, leadership.Deadline(call.Asked, 0, call.Answer.ExpiresIn, 0)
+		if c.since > c.until {
+			c.token = 0
+		}
+	case call.Code == leadership.LeaseLost:
+		w.stop(c, min(call.Answered, c.until))
+	}
+}
+
+// stop ends a belief.
+func (w *scene) stop(c *client, at time.Duration) {
+	if c.token > 0 && min(at, c.until) > c.since {
+		w.recorder.Believe(checker.Belief{Who: c.name, Election: c.election, Token: c.token, From: c.since, Until: min(at, c.until)})
+	}
+	c.token = 0
+}
+
+func (w *scene) write(c *client, at time.Duration) {
+	newest := w.newest[c.election]
+	w.recorder.Write(checker.Write{Who: c.name, Election: c.election, Token: c.token, Newest: newest, Admitted: c.token >= newest, At: at})
+	w.newest[c.election] = max(newest, c.token)
+}
+
+func (w *scene) history() (all []leadership.Event) {
+	for i := range w.Elections {
+		events, err := w.store.Events(w.tb.Context(), leadership.Election(fmt.Sprintf("planner-%d", i)), 0, 1<<30)
+		if err != nil {
+			w.tb.Fatal(err)
+		}
+		all = append(all, events...)
+	}
+	return all
+}
+
+// cloud is a store whose servers' clocks may differ, and whose commits come some time after what they stand on was read.
+type cloud struct {
+	*memory.Store
+	guard time.Duration
+	scene *scene
+}
+
+func (c *cloud) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	snap, err := c.Store.Get(ctx, e)
+	snap.Guard = c.guard
+	return snap, err
+}
+
+func (c *cloud) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	snap, err := c.Get(ctx, e)
+	if err != nil {
+		return snap, err
+	}
+	ch, err := decide(snap)
+	if err != nil || ch.Empty() {
+		return snap, err
+	}
+	c.scene.now += time.Duration(c.scene.rng.Int64N(int64(20 * ms)))
+	due := ch.Before
+	snap, err = c.Store.Update(ctx, e, func(s leadership.Snapshot) (leadership.Change, error) {
+		if !due.IsZero() && !s.Now.Before(due) { // it comes too late, and leaves the end where it was
+			ch.Heartbeat, ch.Record.HeartbeatAt = false, due.Add(-ch.Record.LeaseDuration)
+		}
+		return ch, nil
+	})
+	snap.Guard = c.guard
+	return snap, err
+}
+
+func (c *cloud) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+	answers := make([]leadership.Renewed, len(leases))
+	for i := range answers {
+		answers[i].Err = leadership.ErrNotRenewed
+	}
+	return answers
+}

@@ -1,0 +1,205 @@
+package checker
+
+import (
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"regent/leadership"
+)
+
+// Patience is for how long an order is searched for, for one election.
+const Patience = 30 * time.Second
+
+// Linear checks that there is an order of all calls on each election, and of what happened there by itself, in which each took effect at one moment
+// between its call and its answer, and in which the rules themselves, run one after the other, give exactly these answers and leave exactly this
+// history. No verdict within Patience is a violation too.
+//
+// # Time
+//
+// The rules need the store's time. Each answer tells it: the time of the read or, of a change, that of the commit. The order is one in which that
+// time does not go back (by more than the guard, on a store of several servers), so that "over or not" is decided and not guessed. Guard is
+// Snapshot.Guard of the store. If there is one, a change may have been decided at a moment somewhat before its commit.
+//
+// # What nobody was told
+//
+// A call whose outcome is unknown is looked up in the history, by its request: if it made an event, it was done at the instant of that event; if not, it
+// was not done, and is left out. So the recording must have been closed after the last such call can have ended, and no two calls
+// should have the same request.
+//
+// A heartbeat leaves no event. One whose outcome is unknown is supposed to have been committed when, and only when, something cannot be explained
+// without it: an answer that shows its instant, or a lease that is still there after the end that was known. Each is used once, for the lease that
+// it named, after it was asked for, never at a moment before which a later answer showed the lease without it, and never to
+// carry a lease over an end at which it was seen to be over. Where its instant is not shown, the earliest is taken that explains what was seen; a later
+// answer may still move it. That is less strict than to try every instant, and accuses nobody wrongly.
+//
+// # What is not recorded
+//
+// An election of which no call is recorded is left out. Where some who called were not recorded, such as an operator or a command, what
+// the history has of them is believed, as far as the rules allow it at that moment, and their leases may have had any number of heartbeats.
+// A lease that counts as just renewed because its machine was started anew is not known here.
+func Linear(r Recording, guard time.Duration) Report {
+	truth, report := truthOf(r.History)
+	for _, p := range plotsOf(truth, r) {
+		report.Checked += len(p.steps)
+		p.check(&report, guard)
+	}
+	return report
+}
+
+// check looks for an order in which the store's time does not go back at all, and only then for one in which it does.
+func (p *plot) check(report *Report, guard time.Duration) {
+	for _, back := range slices.Compact([]time.Duration{0, guard}) {
+		p.back = back
+		o, err := p.order()
+		verdict := porcupine.Illegal
+		if err == nil {
+			verdict = porcupine.CheckOperationsTimeout(p.model(guard), o, Patience)
+		}
+		switch {
+		case verdict == porcupine.Ok:
+			return
+		case back < guard:
+		case err != nil:
+			report.accuse(Illegal, "election %q: %v", p.election, err)
+		case verdict == porcupine.Unknown:
+			report.accuse(Undecided, "election %q: no order of %d steps was found in %v", p.election, len(p.steps), Patience)
+		default:
+			report.accuse(Illegal, "election %q: %s", p.election, p.stuck(p.model(guard), o))
+		}
+	}
+}
+
+// plotsOf makes a plot of each election that was called on.
+func plotsOf(t truth, r Recording) []*plot {
+	calls := make(map[leadership.Election][]Call)
+	for _, c := range r.Calls {
+		calls[c.Election] = append(calls[c.Election], c)
+	}
+	commits := commitsOf(t, r)
+	var plots []*plot
+	for _, e := range slices.Sorted(maps.Keys(calls)) {
+		plots = append(plots, newPlot(e, calls[e], t[e], commits[e]))
+	}
+	return plots
+}
+
+// state is an election between two steps.
+type state struct {
+	record leadership.Record
+	steps  int       // so far, but for those of which the time is not told
+	now    time.Time // the latest of those
+	wrote  time.Time // that of the last that has changed the record
+
+	// Of the present lease:
+	sure  time.Time // the last heartbeat that was told
+	seen  time.Time // until when that was seen to be the last
+	over  time.Time // when it was first seen to be over; zero if it was not
+	used  int       // heartbeats that nobody was told of, but somebody was shown
+	loose int       // those that the lease stands on since; the last is at record.HeartbeatAt or later
+
+	done uint64 // for Free: those of its calls that were done
+}
+
+// model is the rules, as the library wants them.
+func (p *plot) model(guard time.Duration) porcupine.Model {
+	seed := maphash.MakeSeed()
+	return porcupine.Model{
+		Init: func() any { return p.begin() },
+		Step: func(before, input, _ any) (bool, any) {
+			after, ok := p.take(before.(state), input.(step), guard)
+			return ok, after
+		},
+		Hash:              func(s any) uint64 { return maphash.Comparable(seed, s.(state)) },
+		DescribeOperation: func(input, _ any) string { return input.(step).String() },
+		DescribeState:     func(s any) string { return s.(state).String() },
+	}
+}
+
+// begin is an election never seen.
+func (p *plot) begin() state { return state{record: leadership.Record{Election: p.election}} }
+
+// String says who leads, and until when.
+func (s state) String() string {
+	r := s.record
+	if r.LeaderID == "" {
+		return fmt.Sprintf("revision %d, token %d, vacant; %s", r.Revision, r.Token, stamp(s.now))
+	}
+	return fmt.Sprintf("revision %d, token %d, %s until %s; %s", r.Revision, r.Token, r.LeaderID, stamp(r.LeaseEnd()), stamp(s.now))
+}
+
+// take takes the step, if the rules allow it.
+func (p *plot) take(s state, in step, guard time.Duration) (state, bool) {
+	if in.at.IsZero() {
+		in.at = s.now
+	} else if s.steps < in.after || in.at.Before(s.now.Add(-p.back)) {
+		return s, false
+	} else {
+		s.steps++
+	}
+	if after, ok := p.try(s, in, guard); ok {
+		return after, true
+	}
+	return p.bridge(s, in, guard)
+}
+
+// try takes the step with the heartbeats that are known.
+func (p *plot) try(s state, in step, guard time.Duration) (state, bool) {
+	moments := []time.Time{in.at}
+	if read := later(s.wrote, s.record.HeartbeatAt); guard > 0 && (p.unwritten || len(in.events) > 0) && read.Before(in.at) {
+		moments = append(moments, read)
+	}
+	for _, now := range moments {
+		if after, ok := p.decide(leadership.Snapshot{Record: s.record, Now: now, Guard: guard}, in); ok {
+			return s.after(after, in), true
+		}
+	}
+	return s, false
+}
+
+// decide runs the rule, commits what it wants, and compares.
+func (p *plot) decide(s leadership.Snapshot, in step) (leadership.Record, bool) {
+	var ch leadership.Change
+	var err error
+	if in.call.Verb == "" {
+		ch, err = p.unasked(s, in.events)
+	} else {
+		ch, err = in.call.decide(s)
+	}
+	if codeOf(err) != in.call.Code || !p.unwritten && !sameEvents(ch.Events, in.events) {
+		return s.Record, false
+	}
+	if !ch.Empty() {
+		s.Record = ch.Record
+	}
+	switch late := !ch.Before.IsZero() && !in.at.Before(ch.Before); {
+	case late: // the store leaves the end where it was, and nobody is told that it was renewed
+		s.Record.HeartbeatAt = ch.Before.Add(-s.Record.LeaseDuration)
+	case ch.Heartbeat:
+		s.Record.HeartbeatAt = in.at
+	}
+	s.Now = in.at
+	return s.Record, in.answer == nil || agrees(in.answer, s)
+}
+
+// after is the state after a step that made this of the record.
+func (s state) after(r leadership.Record, in step) state {
+	shown := in.answer != nil && r.LeaderID != "" && in.answer.State == leadership.Held
+	switch {
+	case r.Token != s.record.Token || r.LeaderID == "":
+		s.sure, s.seen, s.over, s.used, s.loose = r.HeartbeatAt, r.HeartbeatAt, time.Time{}, 0, 0
+	case !r.HeartbeatAt.Equal(s.record.HeartbeatAt) || shown:
+		s.sure, s.seen, s.used, s.loose = r.HeartbeatAt, later(s.seen, in.at), s.used+s.loose, 0
+	case in.answer != nil && s.over.IsZero():
+		s.over = in.at
+	}
+	if r != s.record {
+		s.wrote = later(s.wrote, in.at)
+	}
+	s.record, s.now = r, later(s.now, in.at)
+	return s
+}

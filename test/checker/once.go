@@ -1,0 +1,160 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+
+	"regent/leadership"
+)
+
+// ID checks that the same call again does what once would have done.
+//
+//   - The same candidate with the same key is never granted a second token while its first lease lasts.
+//   - What was acknowledged is in the history: the grant, the end of the lease, the configuration, the deletion.
+//   - No request has made the same change more often than it was sent; a second release changes nothing.
+//   - What was refused is not in the history. The end of a lease is, for whoever renews too late may be the one who finds it over; and so may be a
+//     change of a lease that came too late to renew it. A request that
+//     stood in line was sent more than once, and says nothing here.
+func ID(r Recording) Report {
+	truth, report := truthOf(r.History)
+	made := madeBy(r.History)
+	sent := make(map[string]int)
+	for _, c := range r.Calls {
+		sent[c.Request]++
+	}
+	terms := truth.allTerms()
+	for _, c := range r.Calls {
+		report.Checked++
+		switch {
+		case c.done() && c.Answer != nil:
+			checkMade(&report, c, truth, terms)
+		case c.refused() && c.Request != "" && c.Waited == 0 && sent[c.Request] == 1:
+			checkUnmade(&report, c, made[c.Request])
+		}
+		if c.Request != "" && c.Waited == 0 {
+			checkOnce(&report, c, made[c.Request], sent[c.Request])
+		}
+	}
+	checkReleases(&report, r.History)
+	checkTokens(&report, r.Calls, terms)
+	return report
+}
+
+// madeBy sorts the events by the request that made them.
+func madeBy(history []leadership.Event) map[string][]leadership.Event {
+	made := make(map[string][]leadership.Event)
+	for _, e := range history {
+		if e.RequestID != "" {
+			made[e.RequestID] = append(made[e.RequestID], e)
+		}
+	}
+	return made
+}
+
+// checkMade asks whether the history has what a caller was told was done.
+func checkMade(report *Report, c Call, t truth, terms map[grantID]term) {
+	_, exists := t.event(c.Election, c.Answer.Revision)
+	term, granted := terms[grantID{c.Election, cmp.Or(c.Token, c.Answer.Token)}]
+	switch {
+	case c.Verb == Acquire && (!granted || term.granted.LeaderID != c.Candidate || term.granted.Revision > c.Answer.Revision):
+		report.accuse(Missing, "%v: the history has no such grant", c)
+	case c.Verb == Release && granted && (!term.over() || term.ended.Revision > c.Answer.Revision):
+		report.accuse(Missing, "%v: the history has no end of the lease", c)
+	case c.Verb == Delete && !t.deleted(c.Election, c.Answer.Revision):
+		report.accuse(Missing, "%v: the history has no deletion", c)
+	case c.Verb == Configure && (!exists || t.deleted(c.Election, c.Answer.Revision)):
+		report.accuse(Missing, "%v: the history has no configuration", c)
+	case c.Verb == Configure && c.Answer.Config != explicit(c.Config):
+		report.accuse(Untrue, "%v: the configuration is %+v, and %+v was asked for", c, c.Answer.Config, explicit(c.Config))
+	}
+}
+
+// explicit is a configuration as answers show it.
+func explicit(c leadership.Config) leadership.Config {
+	c.LeaseDuration = cmp.Or(c.LeaseDuration, leadership.DefaultLeaseDuration)
+	return c
+}
+
+// deleted says whether the election was deleted at that revision.
+func (t truth) deleted(e leadership.Election, at leadership.Revision) bool {
+	for r := min(at, leadership.Revision(len(t[e]))); r > 0; r-- {
+		switch event := t[e][r-1]; {
+		case event.Type == leadership.EventDeleted:
+			return true
+		case event.Type != leadership.EventUpdated:
+			return false
+		}
+	}
+	return false
+}
+
+// checkUnmade asks whether the history has what a caller was told was refused.
+func checkUnmade(report *Report, c Call, made []leadership.Event) {
+	for _, e := range made {
+		late := c.Code == leadership.LeaseLost && e.Type == leadership.EventUpdated
+		if e.Election == c.Election && e.Type != leadership.EventExpired && !late {
+			report.accuse(Denied, "%v: %s", c, shown(e))
+		}
+	}
+}
+
+// checkOnce asks whether a request has made more changes than it was sent.
+func checkOnce(report *Report, c Call, made []leadership.Event, sent int) {
+	count := make(map[leadership.EventType]int)
+	for _, e := range made {
+		if e.Election != c.Election {
+			continue
+		}
+		if count[e.Type]++; count[e.Type] == sent+1 {
+			report.accuse(Twice, "%v, which was sent %d times: %s", c, sent, shown(e))
+		}
+	}
+}
+
+// checkReleases asks whether a lease was released twice.
+func checkReleases(report *Report, history []leadership.Event) {
+	released := make(map[grantID]bool)
+	for _, e := range history {
+		if e.Type != leadership.EventReleased {
+			continue
+		}
+		id := grantID{e.Election, e.Token}
+		if released[id] {
+			report.accuse(Twice, "%s: it had been released before", shown(e))
+		}
+		released[id] = true
+	}
+}
+
+// checkTokens asks of each key with several tokens whether the lease of one had ended when the next was granted.
+func checkTokens(report *Report, calls []Call, terms map[grantID]term) {
+	type owner struct {
+		election leadership.Election
+		incarnation
+	}
+	promises := promisesOf(calls)
+	tokens := make(map[owner][]leadership.Token)
+	var owners []owner
+	for _, c := range calls {
+		if !c.beat() || c.Key == (leadership.KeyHash{}) {
+			continue
+		}
+		o := owner{c.Election, c.incarnation()}
+		if tokens[o] == nil {
+			owners = append(owners, o)
+		}
+		tokens[o] = append(tokens[o], c.Answer.Token)
+	}
+	for _, o := range owners {
+		slices.Sort(tokens[o])
+		held := slices.Compact(tokens[o])
+		for i := 1; i < len(held); i++ {
+			first, second := terms[grantID{o.election, held[i-1]}], terms[grantID{o.election, held[i]}]
+			lasted := !first.over() || first.ended.Revision > second.granted.Revision ||
+				first.ended.Type == leadership.EventExpired && promises[first.id()].After(second.granted.At)
+			if first.granted.Token > 0 && second.granted.Token > 0 && lasted {
+				report.accuse(Twice, "%s was granted to a key that held token %d until %s", shown(second.granted), held[i-1], stamp(promises[first.id()]))
+			}
+		}
+	}
+}

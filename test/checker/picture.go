@@ -1,0 +1,57 @@
+package checker
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"regent/leadership"
+)
+
+// stuck names the step that no order can take, after the longest that was found.
+func (p *plot) stuck(m porcupine.Model, ops []porcupine.Operation) string {
+	verdict, info := porcupine.CheckOperationsVerbose(m, ops, Patience)
+	var longest []porcupine.Operation
+	for _, partition := range info.PartialLinearizationsOperations() {
+		for _, order := range partition {
+			if len(order) > len(longest) {
+				longest = order
+			}
+		}
+	}
+	s, taken := m.Init(), make(map[string]bool)
+	for _, op := range longest {
+		_, s = m.Step(s, op.Input, op.Output)
+		taken[key(op)] = true
+	}
+	for _, op := range ops {
+		if !taken[key(op)] {
+			return fmt.Sprintf("%v cannot follow on %d others, after which it is at %v (%s)", op.Input, len(longest), s, verdict)
+		}
+	}
+	return "no order was found"
+}
+
+func key(op porcupine.Operation) string { return fmt.Sprint(op.ClientId, op.Call, op.Return, op.Input) }
+
+// Picture draws how far an order of one election's calls was found, as an HTML page: the longest orders, step by step, and the states between
+// them. It takes up to twice Patience.
+func Picture(w io.Writer, r Recording, e leadership.Election, guard time.Duration) error {
+	truth, _ := truthOf(r.History)
+	for _, p := range plotsOf(truth, r) {
+		if p.election != e {
+			continue
+		}
+		p.back = guard
+		ops, err := p.order()
+		if err != nil {
+			return err
+		}
+		m := p.model(guard)
+		_, info := porcupine.CheckOperationsVerbose(m, ops, Patience)
+		return porcupine.Visualize(m, info, w)
+	}
+	return fmt.Errorf("checker: no call on election %q is recorded", e)
+}

@@ -1,0 +1,120 @@
+package checker
+
+import (
+	"errors"
+	"time"
+
+	"regent/leadership"
+)
+
+// decide runs the rule that a call asks for.
+func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
+	named := leadership.Renewal{Election: c.Election, CandidateID: c.Candidate, KeyHash: c.Key, Token: c.Token}
+	seen := s.Record.Revision > 0
+	switch c.Verb {
+	case Acquire:
+		if c.Code == leadership.LeaseLost { // as a renewal of its own lease, it came too late
+			named.Token = s.Record.Token
+			return leadership.Renew(s, named)
+		}
+		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: c.Candidate, KeyHash: c.Key, LeaseDuration: c.Lease, Metadata: c.Metadata})
+	case Renew:
+		return leadership.Renew(s, named)
+	case Release:
+		return leadership.Release(s, named)
+	case Configure:
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: c.Config, IfRevision: c.If})
+	case Delete:
+		return leadership.Delete(s, leadership.DeleteCommand{IfRevision: c.If, Force: c.Force})
+	case Check:
+		if seen {
+			return leadership.Change{}, leadership.Check(s, c.Token)
+		}
+	case Get:
+		if seen && !s.Record.Deleted {
+			return leadership.Change{}, nil
+		}
+	}
+	return leadership.Change{}, leadership.NotFound
+}
+
+// codeOf is what a caller is told of a rule's error.
+func codeOf(err error) leadership.Code {
+	var code leadership.Code
+	errors.As(err, &code)
+	return code
+}
+
+// unasked makes the change that nobody asked for: a lease ran out, or a heartbeat that came too late was taken back, or the server gave back a
+// lease whose key was told to nobody; or it was a call that was not recorded.
+func (p *plot) unasked(s leadership.Snapshot, events []leadership.Event) (leadership.Change, error) {
+	r := s.Record
+	switch e := events[len(events)-1]; e.Type {
+	case leadership.EventExpired:
+		if e.RequestID != "" && !s.Live() {
+			return leadership.Lapse(s, r.Token, r.HeartbeatAt, r.LeaseEnd())
+		}
+		return leadership.Expire(s)
+	case leadership.EventReleased:
+		return leadership.Release(s, leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
+	case leadership.EventAcquired:
+		key := leadership.KeyHash{1} // nobody else's: who has it is told apart by the token
+		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: e.LeaderID, KeyHash: key, LeaseDuration: p.foreign[e.Token]})
+	case leadership.EventConfigured, leadership.EventRecreated:
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: p.configAt(e.Revision, r.Config)})
+	case leadership.EventDeleted:
+		return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+	}
+	return leadership.Change{}, leadership.NotFound
+}
+
+// configAt is the configuration that the first answer after an event shows, or else what it was.
+func (p *plot) configAt(from leadership.Revision, was leadership.Config) leadership.Config {
+	config, at := was, leadership.Revision(0)
+	for _, c := range p.calls {
+		if a := c.Answer; a != nil && a.Revision >= from && (at == 0 || a.Revision < at) {
+			config, at = a.Config, a.Revision
+		}
+	}
+	return config
+}
+
+// sameEvents compares what a rule writes with what the history has, but for what only a store knows.
+func sameEvents(rule, history []leadership.Event) bool {
+	if len(rule) != len(history) {
+		return false
+	}
+	for i, e := range rule {
+		e.At, e.RequestID = history[i].At, history[i].RequestID
+		if e != history[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// millisecond is by how much what is left of a lease, or of a lock, may be rounded on the wire.
+const millisecond = time.Millisecond
+
+// agrees says whether the answer shows the election as it is. Whether a lease has lapsed, and when it was acquired, is not compared: the one is
+// not told to everybody, the other is for people.
+func agrees(a *leadership.Lease, s leadership.Snapshot) bool {
+	want := s.Lease()
+	rounded := want.LockedFor - a.LockedFor
+	if rounded < 0 {
+		rounded = -rounded
+	}
+	return a.State == want.State && a.LeaderID == want.LeaderID && a.Token == want.Token && a.Revision == want.Revision &&
+		a.LeaseDuration == want.LeaseDuration && a.Metadata == want.Metadata && a.Config == want.Config && a.Deleted == want.Deleted &&
+		a.LastHeartbeat.Equal(want.LastHeartbeat) && a.LeaseExpiration.Equal(want.LeaseExpiration) &&
+		rounded < millisecond && remains(a)
+}
+
+// remains says whether what is left of a held lease is what its own instants say.
+func remains(a *leadership.Lease) bool {
+	if a.State != leadership.Held {
+		return a.ExpiresIn == 0
+	}
+	rounded := a.LeaseExpiration.Sub(a.ReadAt) - a.ExpiresIn
+	return rounded >= 0 && rounded < millisecond
+}

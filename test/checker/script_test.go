@@ -1,0 +1,270 @@
+package checker_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/store/memory"
+	"regent/test/checker"
+)
+
+// play makes the calls of a script, each at its time, and records what came of it. The n-th call is the request rn.
+type play struct {
+	tb       testing.TB
+	now      time.Duration
+	service  *leadership.Service
+	recorder checker.Recorder
+	calls    int
+}
+
+func newPlay(tb testing.TB) *play {
+	p := &play{tb: tb}
+	p.service = leadership.New(memory.New(memory.Config{Now: func() time.Time { return begin.Add(p.now) }}))
+	return p
+}
+
+// keyOf is the key of a candidate that never has another.
+func keyOf(who leadership.CandidateID) (k leadership.Key) {
+	copy(k[:], who)
+	return k
+}
+
+// at makes a call that is asked for 5 ms before, and answered 5 ms after.
+func (p *play) at(now time.Duration, c checker.Call) {
+	p.tb.Helper()
+	p.calls++
+	p.now = now
+	c.Caller, c.Request, c.Asked, c.Answered = string(c.Candidate), fmt.Sprint("r", p.calls), now-5*ms, now+5*ms
+	if c.Election == "" {
+		c.Election = "planner"
+	}
+	if c.Candidate != "" {
+		c.Key = keyOf(c.Candidate).Hash()
+	}
+	w := &scene{tb: p.tb, service: p.service}
+	p.recorder.Call(w.do(&client{key: keyOf(c.Candidate)}, c))
+}
+
+func (p *play) recording() checker.Recording {
+	events, err := p.service.Events(p.tb.Context(), leadership.EventsRequest{Election: "planner", Limit: leadership.MaxPageSize})
+	if err != nil && !errors.Is(err, leadership.NotFound) {
+		p.tb.Fatal(err)
+	}
+	return p.recorder.Recording(events)
+}
+
+// reigns is four terms: ann's runs out, bob releases his, an operator ends cy's by force, and ann leads again.
+func reigns(tb testing.TB) checker.Recording {
+	p := newPlay(tb)
+	config := leadership.Config{LeaseDuration: 8 * s, LockDelay: s}
+	p.at(s, checker.Call{Verb: checker.Configure, Config: config})              // r1: revision 1
+	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})           // r2: revision 2, token 1, until 18 s
+	p.at(14*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})   // r3: until 22 s
+	p.at(15*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})           // r4: refused
+	p.at(24*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})           // r5: revisions 3 and 4, token 2
+	p.at(25*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})   // r6: refused
+	p.at(26*s, checker.Call{Verb: checker.Get})                                 // r7
+	p.at(28*s, checker.Call{Verb: checker.Release, Candidate: "bob", Token: 2}) // r8: revision 5
+	p.at(29*s, checker.Call{Verb: checker.Release, Candidate: "bob", Token: 2}) // r9
+	p.at(30*s, checker.Call{Verb: checker.Acquire, Candidate: "cy"})            // r10: revision 6, token 3, until 38 s
+	p.at(31*s, checker.Call{Verb: checker.Delete, Force: true})                 // r11: revision 7
+	p.at(32*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})           // r12: refused
+	p.at(33*s, checker.Call{Verb: checker.Configure, Config: config})           // r13: revision 8
+	p.at(35*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})           // r14: refused, for a lock delay runs until 39 s
+	p.at(40*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})           // r15: revision 9, token 4, until 48 s
+	p.at(41*s, checker.Call{Verb: checker.Check, Candidate: "ann", Token: 4})   // r16
+	p.at(42*s, checker.Call{Verb: checker.Check, Candidate: "bob", Token: 2})   // r17: stale
+	r := p.recording()
+	r.Beliefs = []checker.Belief{
+		{"ann", "planner", 1, 10*s + 5*ms, 21 * s},
+		{"bob", "planner", 2, 24*s + 5*ms, 27 * s},
+		{"cy", "planner", 3, 30*s + 5*ms, 37 * s}, // nobody told it
+		{"ann", "planner", 4, 40*s + 5*ms, 47 * s},
+	}
+	r.Writes = []checker.Write{
+		{"ann", "planner", 1, 0, true, 11 * s},
+		{"bob", "planner", 2, 1, true, 25 * s},
+		{"ann", "planner", 1, 2, false, 26 * s},
+		{"bob", "planner", 2, 0, false, 27 * s}, // the reply was lost
+	}
+	return r
+}
+
+// call is the one of that number.
+func call(r checker.Recording, n int) *checker.Call {
+	i := slices.IndexFunc(r.Calls, func(c checker.Call) bool { return c.Request == fmt.Sprint("r", n) })
+	return &r.Calls[i]
+}
+
+// spoilt is a way to make a recording wrong, and who has to find it.
+type spoilt struct {
+	name  string
+	check func(checker.Recording) checker.Report
+	spoil func(*checker.Recording)
+	want  []checker.Kind
+}
+
+func me1(r checker.Recording) checker.Report    { return checker.ME1(r, 0) }
+func me2(r checker.Recording) checker.Report    { return checker.ME2(r, 10*ms) }
+func linear(r checker.Recording) checker.Report { return checker.Linear(r, 0) }
+func free(r checker.Recording) checker.Report   { return checker.Free(r, 0) }
+func lv(r checker.Recording) checker.Report     { return checker.LV(r, 10*ms) }
+
+// drop takes an event out of the history, and closes the gap.
+func drop(r *checker.Recording, revision int) {
+	r.History = slices.Delete(r.History, revision-1, revision)
+	for i := range r.History {
+		r.History[i].Revision = leadership.Revision(i + 1)
+	}
+}
+
+func kindsOf(k ...checker.Kind) []checker.Kind { return k }
+
+func TestReignsThatAreTrueAreNotAccused(t *testing.T) {
+	t.Parallel()
+	r := reigns(t)
+	if err := checker.All(r, 10*ms, 0).Err(); err != nil {
+		t.Error(err)
+	}
+	if err := checker.Free(r, 0).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEachWayToLeadWronglyIsFound(t *testing.T) {
+	t.Parallel()
+	at := func(r *checker.Recording, revision int, d time.Duration) { r.History[revision-1].At = begin.Add(d) }
+	for _, c := range []spoilt{
+		{"a grant while another lasts", me1, func(r *checker.Recording) { drop(r, 3) }, kindsOf(checker.TwoLeaders)},
+		{"a grant before the lease is over", me1, func(r *checker.Recording) { at(r, 3, 21*s); at(r, 4, 21*s) }, kindsOf(checker.CutShort, checker.TooSoon)},
+		{"a grant in the lock delay", me1, func(r *checker.Recording) { at(r, 3, 22*s); at(r, 4, 23*s-1) }, kindsOf(checker.TooSoon)},
+		{"a grant right after the lock delay", me1, func(r *checker.Recording) { at(r, 3, 22*s); at(r, 4, 23*s) }, nil},
+		{"a grant in what a forced deletion left of the lease", me1, func(r *checker.Recording) { at(r, 9, 39*s-1) }, kindsOf(checker.TooSoon)},
+		{"the longer lock of a deletion is gone", me1, func(r *checker.Recording) { at(r, 9, 39*s) }, nil},
+		{"a release of somebody else's lease", me1, func(r *checker.Recording) { r.History[4].PreviousLeaderID = "ann" }, kindsOf(checker.Untrue)},
+		{"the end of a lease that ended before", me1, func(r *checker.Recording) { r.History[7].Type = leadership.EventReleased }, kindsOf(checker.Untrue)},
+		{"time that goes back", me1, func(r *checker.Recording) { at(r, 8, 30*s) }, kindsOf(checker.Backwards)},
+		{"a renewal that is shown before the grant", me1, func(r *checker.Recording) { call(*r, 7).Answer.ReadAt = begin.Add(23 * s) }, kindsOf(checker.Early)},
+		{"a reader who is shown a leader that has stopped", me1, func(r *checker.Recording) { call(*r, 7).Answer.ReadAt = begin.Add(28*s + 1) }, kindsOf(checker.Stale)},
+		{"a late renewal that is acknowledged", me1, func(r *checker.Recording) {
+			c := call(*r, 6)
+			c.Code, c.Answer = "", new(*call(*r, 3).Answer)
+			c.Answer.LastHeartbeat, c.Answer.LeaseExpiration = begin.Add(25*s), begin.Add(33*s)
+		}, kindsOf(checker.CutShort, checker.TooSoon, checker.Stale, checker.Revived)},
+		{"a late renewal that may follow one that was lost", me1, func(r *checker.Recording) {
+			c := call(*r, 3)
+			c.Answer.LastHeartbeat, c.Answer.LeaseExpiration = begin.Add(18*s), begin.Add(19*s)
+			lost := *c
+			lost.Answer, lost.Code = nil, leadership.OutcomeUnknown
+			r.Calls = append(r.Calls, lost)
+		}, nil},
+		{"a renewal at the end", me1, func(r *checker.Recording) {
+			c := call(*r, 3)
+			c.Answer.LastHeartbeat, c.Answer.LeaseExpiration = begin.Add(18*s), begin.Add(19*s)
+		}, kindsOf(checker.Revived)},
+
+		{"two who believe", me2, func(r *checker.Recording) { r.Beliefs[0].Until = 24*s + 5*ms + 1 }, kindsOf(checker.Outlived, checker.TwoLeaders)},
+		{"a belief within one that is longer", me2, func(r *checker.Recording) {
+			r.Beliefs = append(r.Beliefs, checker.Belief{Who: "bob", Election: "planner", Token: 2, From: 42 * s, Until: 43 * s})
+		}, kindsOf(checker.Outlived, checker.TwoLeaders)},
+		{"a belief beyond the release", me2, func(r *checker.Recording) { r.Beliefs[1].Until = 28*s + 5*ms + 1 }, kindsOf(checker.Outlived)},
+		{"a belief up to the answer of the release", me2, func(r *checker.Recording) { r.Beliefs[1].Until = 28*s + 5*ms }, nil},
+		{"a belief beyond the lease", me2, func(r *checker.Recording) { r.Beliefs[0].Until = 22*s + 15*ms + 1 }, kindsOf(checker.Outlived)},
+		{"a belief up to the end of the lease", me2, func(r *checker.Recording) { r.Beliefs[0].Until = 22*s + 15*ms }, nil},
+		{"a belief beyond what a forced deletion left", me2, func(r *checker.Recording) { r.Beliefs[2].Until = 40*s + 5*ms }, kindsOf(checker.Outlived)},
+		{"beliefs of two elections", me2, func(r *checker.Recording) {
+			r.Beliefs = append(r.Beliefs, checker.Belief{Who: "dot", Election: "scribe", Token: 2, From: 0, Until: 43 * s})
+		}, nil},
+	} {
+		c.run(t)
+	}
+}
+
+func (c spoilt) run(t *testing.T) {
+	t.Run(c.name, func(t *testing.T) {
+		t.Parallel()
+		r := reigns(t)
+		c.spoil(&r)
+		report := c.check(r)
+		if diff := cmp.Diff(c.want, kinds(report)); diff != "" {
+			t.Errorf("violations (-want +got):\n%s%v", diff, report.Err())
+		}
+	})
+}
+
+func TestEachWayToFenceWronglyIsFound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []spoilt{
+		{"a token that comes again", checker.FT, func(r *checker.Recording) { r.History[3].Token = 1 }, kindsOf(checker.NotNext, checker.NotNext, checker.Untrue, checker.Untrue, checker.Untrue, checker.Phantom, checker.Phantom)},
+		{"a token that is left out", checker.FT, func(r *checker.Recording) { r.History[8].Token = 5; r.Calls = r.Calls[:14] }, kindsOf(checker.NotNext)},
+		{"a token that begins anew with the election", checker.FT, func(r *checker.Recording) {
+			r.History[7].Token, r.History[8].Token = 0, 1
+			r.Calls = r.Calls[:12]
+		}, kindsOf(checker.NotNext)},
+		{"an answer with another token", checker.FT, func(r *checker.Recording) { call(*r, 7).Answer.Token = 3 }, kindsOf(checker.Untrue)},
+		{"an answer with another leader", checker.FT, func(r *checker.Recording) { call(*r, 7).Answer.LeaderID = "cy" }, kindsOf(checker.Untrue)},
+		{"an answer from the future", checker.FT, func(r *checker.Recording) { call(*r, 7).Answer.Revision = 10 }, kindsOf(checker.Phantom)},
+		{"two keys with one token", checker.FT, func(r *checker.Recording) { call(*r, 3).Key = keyOf("bob").Hash() }, kindsOf(checker.Shared)},
+		{"a release with another key", checker.FT, func(r *checker.Recording) { call(*r, 8).Key = keyOf("cy").Hash() }, kindsOf(checker.Shared)},
+		{"two candidates with one token", checker.FT, func(r *checker.Recording) { call(*r, 3).Candidate = "bob" }, kindsOf(checker.Shared)},
+		{"a write with an old token that is let in", checker.FT, func(r *checker.Recording) { r.Writes[2].Admitted = true }, kindsOf(checker.Unfenced)},
+		{"a write with the newest token that is not", checker.FT, func(r *checker.Recording) { r.Writes[1].Admitted = false }, kindsOf(checker.ShutOut)},
+		{"a write with a token that nobody was granted", checker.FT, func(r *checker.Recording) { r.Writes[1].Token = 5 }, kindsOf(checker.Phantom)},
+	} {
+		c.run(t)
+	}
+}
+
+func TestEachWayToDoAThingTwiceIsFound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []spoilt{
+		{"a grant that the history has not", checker.ID, func(r *checker.Recording) { r.History = r.History[:8] }, kindsOf(checker.Missing)},
+		{"a grant to another", checker.ID, func(r *checker.Recording) { r.History[8].LeaderID = "cy" }, kindsOf(checker.Missing)},
+		{"a release that the history has not", checker.ID, func(r *checker.Recording) { drop(r, 5); r.Calls = r.Calls[:9] }, kindsOf(checker.Missing, checker.Missing)},
+		{"a deletion that the history has not", checker.ID, func(r *checker.Recording) { r.History = r.History[:6]; r.Calls = r.Calls[:11] }, kindsOf(checker.Missing)},
+		{"a configuration that the history has not", checker.ID, func(r *checker.Recording) { r.History = nil; r.Calls = r.Calls[:1] }, kindsOf(checker.Missing)},
+		{"another configuration than was asked for", checker.ID, func(r *checker.Recording) { call(*r, 13).Config.LockDelay = 2 * s }, kindsOf(checker.Untrue)},
+		{"a refused grant that the history has", checker.ID, func(r *checker.Recording) { r.History[3].RequestID = "r4" }, kindsOf(checker.Denied)},
+		{"the end of a lease by who was refused", checker.ID, func(r *checker.Recording) { r.History[2].RequestID = "r6" }, nil},
+		{"a request that was granted twice", checker.ID, func(r *checker.Recording) { r.History[8].RequestID = "r5" }, kindsOf(checker.Twice)},
+		{"a request that was sent twice, and granted twice", checker.ID, func(r *checker.Recording) { r.History[8].RequestID = "r5"; call(*r, 15).Request = "r5" }, nil},
+		{"a second release that releases", checker.ID, func(r *checker.Recording) {
+			r.History[4].RequestID = "r9"
+			again := r.History[4]
+			r.History = slices.Insert(r.History[:5], 5, again)
+			r.History[5].Revision, r.History[5].RequestID = 6, "r8"
+			r.Calls = r.Calls[:9]
+		}, kindsOf(checker.Twice)},
+		{"a second token for the same key", checker.ID, func(r *checker.Recording) {
+			c := call(*r, 5)
+			c.Candidate, c.Key, r.History[3].LeaderID = "ann", keyOf("ann").Hash(), "ann"
+			r.History[2].At, r.History[3].At = begin.Add(20*s), begin.Add(20*s)
+		}, kindsOf(checker.Twice)},
+	} {
+		c.run(t)
+	}
+}
+
+func TestEachWayToForgetIsFound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []spoilt{
+		{"the last grant", checker.RC, func(r *checker.Recording) { r.History = r.History[:8] }, kindsOf(checker.Forgotten, checker.Forgotten, checker.Forgotten)},
+		{"a token", checker.RC, func(r *checker.Recording) { r.History[8].Token = 3 }, kindsOf(checker.Forgotten, checker.Forgotten, checker.Forgotten)},
+		{"who led", checker.RC, func(r *checker.Recording) { r.History[8].LeaderID = "cy" }, kindsOf(checker.Forgotten, checker.Forgotten, checker.Forgotten)},
+		{"a heartbeat", checker.RC, func(r *checker.Recording) { call(*r, 4).Answer.LastHeartbeat = begin.Add(10 * s) }, kindsOf(checker.RolledBack)},
+		{"a revision", checker.RC, func(r *checker.Recording) {
+			call(*r, 9).Answer = new(*call(*r, 7).Answer)
+		}, kindsOf(checker.RolledBack)},
+		{"what was shown at the same time", checker.RC, func(r *checker.Recording) {
+			call(*r, 9).Answer, call(*r, 9).Asked = new(*call(*r, 7).Answer), 28*s
+		}, nil},
+	} {
+		c.run(t)
+	}
+}

@@ -1,0 +1,222 @@
+package checker
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// step is something that was done to one election, or that one saw of it, at one moment of the store's time.
+type step struct {
+	call   Call               // without a verb: something that no recorded call did
+	answer *leadership.Lease  // what was shown afterwards; nil if nobody was told
+	at     time.Time          // the store's time; zero if the answer does not say
+	events []leadership.Event // what it left in the history
+	span   span               // when it was done, on the recording's clock
+	after  int                // so many come before it, by the store's time
+}
+
+// String names the step in a report and in a picture.
+func (s step) String() string {
+	text := "by itself"
+	if s.call.Verb != "" {
+		text = s.call.String()
+	}
+	for _, e := range s.events {
+		text += "; " + shown(e)
+	}
+	return text
+}
+
+// plot is what was done to one election, made from its calls and its history.
+type plot struct {
+	election leadership.Election
+	calls    []Call
+	groups   []group
+	commits  []commit
+	end      time.Duration // later than all
+	steps    []step
+	lost     []Call                             // heartbeats that may have been committed, and that left no event
+	foreign  map[leadership.Token]time.Duration // leases of whose calls none was recorded, with their length
+	back     time.Duration                      // by how much the store's time may go back
+	// unwritten says that nothing is known of the events that a step has left.
+	unwritten bool
+}
+
+// group is the events of one transaction.
+type group struct {
+	events []leadership.Event
+	taken  bool
+}
+
+func (g group) last() leadership.Event { return g.events[len(g.events)-1] }
+
+// groupsOf tells the transactions of a history apart: only the end of a lease that ran out is written together with what comes after it.
+func groupsOf(history []leadership.Event) []group {
+	var groups []group
+	for _, e := range history {
+		n := len(groups)
+		if n > 0 {
+			if last := groups[n-1].last(); last.Type == leadership.EventExpired && last.RequestID == e.RequestID && last.At.Equal(e.At) {
+				groups[n-1].events = append(groups[n-1].events, e)
+				continue
+			}
+		}
+		groups = append(groups, group{events: []leadership.Event{e}})
+	}
+	return groups
+}
+
+// newPlot finds out what became of each call.
+func newPlot(e leadership.Election, calls []Call, history []leadership.Event, commits []commit) *plot {
+	p := &plot{election: e, groups: groupsOf(history), commits: commits, foreign: make(map[leadership.Token]time.Duration)}
+	for i, c := range calls {
+		p.calls = append(p.calls, c.normal(i))
+		p.end = max(p.end, c.Asked+1)
+		if c.Answered != Forever {
+			p.end = max(p.end, c.Answered+1)
+		}
+	}
+	p.tell()
+	p.resolve()
+	p.rest()
+	return p
+}
+
+// normal is the call with instants that can be compared with ==, and with a key: the server chose one of its own for who sent none.
+func (c Call) normal(i int) Call {
+	if c.Verb == Acquire && c.Key == (leadership.KeyHash{}) {
+		c.Key = sha256.Sum256(fmt.Append(nil, "call ", i))
+	}
+	if c.Answer != nil {
+		a := *c.Answer
+		a.LastHeartbeat, a.LeaseExpiration, a.ReadAt = a.LastHeartbeat.UTC().Round(0), a.LeaseExpiration.UTC().Round(0), a.ReadAt.UTC().Round(0)
+		c.Answer = &a
+	}
+	return c
+}
+
+// tell takes the calls that were answered, each with the events that it made.
+func (p *plot) tell() {
+	for _, c := range p.calls {
+		s := step{call: c, answer: c.Answer, span: span{c.Asked, c.Answered}}
+		switch {
+		case c.refused() && c.Code == leadership.NotFound && c.Answer == nil: // the time is not told
+		case !c.done() && !c.refused(), !c.shows():
+			continue
+		default:
+			s.at = c.at()
+		}
+		if c.done() {
+			s.events = p.claim(c, s.at)
+		}
+		p.steps = append(p.steps, s)
+	}
+}
+
+// claim is the transaction that an answer tells of.
+func (p *plot) claim(c Call, at time.Time) []leadership.Event {
+	i, _ := slices.BinarySearchFunc(p.groups, c.Answer.Revision, func(g group, r leadership.Revision) int { return int(g.last().Revision - r) })
+	if i == len(p.groups) || p.groups[i].taken {
+		return nil
+	}
+	g := &p.groups[i]
+	if last := g.last(); last.Revision != c.Answer.Revision || last.RequestID != c.Request || !last.At.Equal(at) || !fits(c.Verb, last.Type) {
+		return nil
+	}
+	g.taken = true
+	return g.events
+}
+
+// fits says whether a call can have made a transaction that ends with the event.
+func fits(v Verb, t leadership.EventType) bool {
+	switch v {
+	case Acquire:
+		return t == leadership.EventAcquired || t == leadership.EventUpdated
+	case Release:
+		return t == leadership.EventReleased || t == leadership.EventExpired
+	case Configure:
+		return t == leadership.EventConfigured || t == leadership.EventRecreated
+	case Delete:
+		return t == leadership.EventDeleted
+	}
+	return false
+}
+
+// resolve takes what the history knows of calls whose outcome nobody was told, or that a server made more than once; and the heartbeats of which it
+// knows nothing.
+func (p *plot) resolve() {
+	byRequest := make(map[string][]*group)
+	for i := range p.groups {
+		if g := &p.groups[i]; !g.taken && g.last().RequestID != "" {
+			byRequest[g.last().RequestID] = append(byRequest[g.last().RequestID], g)
+		}
+	}
+	for _, c := range p.calls {
+		if c.refused() && c.Waited == 0 && (c.Verb != Acquire || c.Code != leadership.LeaseLost) {
+			continue // else it came too late, and what it changed of the lease was written all the same
+		}
+		applied := false
+		for _, g := range byRequest[c.Request] {
+			if !g.taken && fits(c.Verb, g.last().Type) {
+				g.taken, applied = true, true
+				c := c
+				c.Code, c.Answer = "", nil
+				p.add(step{call: c, events: g.events}, c.Asked)
+				break
+			}
+		}
+		if !applied && c.mayBeat(c.Candidate, c.Token) {
+			p.lost = append(p.lost, c)
+		}
+	}
+}
+
+// rest takes what no recorded call has done.
+func (p *plot) rest() {
+	for i := range p.groups {
+		if g := &p.groups[i]; !g.taken {
+			if e := g.last(); e.Type == leadership.EventAcquired {
+				p.foreign[e.Token] = p.durationOf(e.Token)
+			}
+			p.add(step{events: g.events}, math.MinInt64)
+		}
+	}
+}
+
+// durationOf is how long the lease of a token lasts, as far as it was shown.
+func (p *plot) durationOf(t leadership.Token) time.Duration {
+	for _, c := range p.calls {
+		if a := c.Answer; a != nil && a.Token == t && a.State == leadership.Held {
+			return a.LeaseDuration
+		}
+	}
+	return 0
+}
+
+// add takes a step of which only the history tells. It was done before anybody was shown its revision, and not before it was asked for.
+func (p *plot) add(s step, asked time.Duration) {
+	last := s.events[len(s.events)-1]
+	at := p.commits[last.Revision-1]
+	from, until := max(asked, at.earliest), min(at.latest, p.end)
+	s.at, s.span = last.At.UTC().Round(0), span{from, max(from, until)}
+	p.steps = append(p.steps, s)
+}
+
+// shaken is how many heartbeats of the lease may have been committed that nobody was told of, by a moment of the recording.
+func (p *plot) shaken(r leadership.Record, by time.Duration) int {
+	if _, foreign := p.foreign[r.Token]; foreign {
+		return math.MaxInt
+	}
+	n := 0
+	for _, c := range p.lost {
+		if c.Asked <= by && c.Key.Equal(r.KeyHash) && c.mayBeat(r.LeaderID, r.Token) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,112 @@
+package checker
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// elections are those of the truth, in order.
+func (t truth) elections() []leadership.Election { return slices.Sorted(maps.Keys(t)) }
+
+// term is the time under one token, as the history tells of it.
+type term struct {
+	granted leadership.Event
+	ended   leadership.Event // zero if the history does not have it
+}
+
+func (t term) id() grantID { return grantID{t.granted.Election, t.granted.Token} }
+
+// over says whether the history has the end.
+func (t term) over() bool { return t.ended.Revision > 0 }
+
+// ends says whether the event ends a lease.
+func ends(e leadership.Event) bool {
+	return e.Type == leadership.EventReleased || e.Type == leadership.EventExpired || e.Type == leadership.EventDeleted && e.PreviousLeaderID != ""
+}
+
+// terms are those of one election, in order.
+func (t truth) terms(e leadership.Election) []term {
+	var terms []term
+	for _, event := range t[e] {
+		switch n := len(terms); {
+		case event.Type == leadership.EventAcquired:
+			terms = append(terms, term{granted: event})
+		case ends(event) && n > 0 && terms[n-1].granted.Token == event.Token && !terms[n-1].over():
+			terms[n-1].ended = event
+		}
+	}
+	return terms
+}
+
+// allTerms are those of all elections.
+func (t truth) allTerms() map[grantID]term {
+	all := make(map[grantID]term)
+	for _, e := range t.elections() {
+		for _, term := range t.terms(e) {
+			if _, again := all[term.id()]; !again {
+				all[term.id()] = term
+			}
+		}
+	}
+	return all
+}
+
+// promisesOf is, for each token, the greatest end of its lease that anybody was shown.
+func promisesOf(calls []Call) map[grantID]time.Time {
+	promises := make(map[grantID]time.Time)
+	for _, c := range calls {
+		if a := c.Answer; a != nil && c.Answered != Forever && a.State == leadership.Held {
+			if id := (grantID{c.Election, a.Token}); a.LeaseExpiration.After(promises[id]) {
+				promises[id] = a.LeaseExpiration
+			}
+		}
+	}
+	return promises
+}
+
+// configsOf is, for each event that sets a configuration, which one that is: by the call that made it, or by an answer that shows it.
+func configsOf(t truth, calls []Call) map[leadership.EventID]leadership.Config {
+	configs := make(map[leadership.EventID]leadership.Config)
+	asked := make(map[string]leadership.Config)
+	configured := t.configured()
+	for _, c := range calls {
+		if c.Verb == Configure && c.Request != "" {
+			asked[c.Request] = c.Config
+		}
+		if a := c.Answer; a != nil && int(a.Revision) < len(configured[c.Election]) {
+			configs[leadership.EventID{Election: c.Election, Revision: configured[c.Election][a.Revision]}] = a.Config
+		}
+	}
+	for _, events := range t {
+		for _, event := range events {
+			if config, ok := asked[event.RequestID]; ok && configures(event) {
+				configs[event.ID()] = config
+			}
+		}
+	}
+	return configs
+}
+
+func configures(e leadership.Event) bool {
+	return e.Type == leadership.EventConfigured || e.Type == leadership.EventRecreated
+}
+
+// configured is, for each election and revision, from 0, the revision that set the configuration which the election then has; 0 if none did.
+func (t truth) configured() map[leadership.Election][]leadership.Revision {
+	configured := make(map[leadership.Election][]leadership.Revision, len(t))
+	for e, events := range t {
+		line := []leadership.Revision{0}
+		for i, event := range events {
+			by := line[i]
+			if configures(event) {
+				by = event.Revision
+			}
+			line = append(line, by)
+		}
+		configured[e] = line
+	}
+	return configured
+}

@@ -1,0 +1,37 @@
+package checker_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"regent/test/checker"
+)
+
+func TestWhatIsTrueIsNotAccused(t *testing.T) {
+	t.Parallel()
+	for _, guard := range []time.Duration{0, 50 * ms} {
+		for seed := range uint64(10) {
+			f := fleet{Clients: 8, Elections: 2, Calls: 2000, Lost: 0.05, Guard: guard, Seed: seed}
+			t.Run(fmt.Sprintf("guard %v, seed %d", guard, seed), func(t *testing.T) {
+				t.Parallel()
+				r := f.run(t)
+				if err := checker.All(r, 50*ms, guard).Err(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+func TestWhatIsTrueIsNotAccusedByTheAnswersAlone(t *testing.T) {
+	t.Parallel()
+	for _, guard := range []time.Duration{0, 50 * ms} {
+		for seed := range uint64(40) {
+			r := fleet{Clients: 6, Elections: 1, Calls: 300, Lost: 0.02, Guard: guard, Seed: seed}.run(t)
+			if err := checker.Free(r, guard).Err(); err != nil {
+				t.Errorf("guard %v, seed %d: %v", guard, seed, err)
+			}
+		}
+	}
+}

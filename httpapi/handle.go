@@ -125,6 +125,10 @@ func (a *api) logRequest(r *http.Request, id string, e *exchange, err error, too
 	if err != nil && errors.Is(context.Cause(r.Context()), context.Canceled) { // a server that drains gives a cause of its own
 		status = statusClientGone
 	}
+	severity := level(status, e.causes)
+	if !a.log.Enabled(r.Context(), severity) && err == nil {
+		return
+	}
 	attrs := []slog.Attr{
 		slog.String("method", r.Method),
 		slog.String("route", chi.RouteContext(r.Context()).RoutePattern()),
@@ -138,7 +142,6 @@ func (a *api) logRequest(r *http.Request, id string, e *exchange, err error, too
 	if cause := errors.Join(append(e.causes, err)...); cause != nil {
 		attrs = append(attrs, slog.Any("cause", cause))
 	}
-	severity := level(status, e.causes)
 	if e.code == wire.Draining {
 		severity = slog.LevelDebug // thousands may wait when an instance is told to stop
 	}

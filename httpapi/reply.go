@@ -11,16 +11,26 @@ import (
 
 // reply writes v as JSON. An error means that nothing was written.
 func reply(w http.ResponseWriter, contentType string, status int, v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	body, err := encode(v)
+	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	w.Write(b.Bytes()) // it fails when the caller is gone, and then there is nobody to tell
+	w.Write(body) // it fails when the caller is gone, and then there is nobody to tell
 	return nil
+}
+
+// encode is v as JSON, and a line.
+func encode(v any) ([]byte, error) {
+	if a, ok := v.(interface{ Append([]byte) []byte }); ok {
+		return append(a.Append(make([]byte, 0, 640)), '\n'), nil // a lease has some 500 bytes
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
 }
 
 func ok(w http.ResponseWriter, v any) error { return reply(w, wire.ContentType, http.StatusOK, v) }

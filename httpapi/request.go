@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,8 @@ func admit(r *http.Request) error {
 	if n := len(r.RequestURI); n > wire.MaxURI {
 		return refuse(wire.URITooLong, "a path and its query have at most %d bytes, this one has %d", wire.MaxURI, n)
 	}
-	if offers := offered(r); offers != nil && best(r.Header.Values("Accept"), offers...) == "" {
+	accept := r.Header.Values("Accept")
+	if offers := offered(r); offers != nil && !takes(accept, offers[0]) && best(accept, offers...) == "" {
 		return refuse(wire.NotAcceptable, "replies are %s; the header Accept must let that in, or be left out", strings.Join(offers, " or "))
 	}
 	switch r.Method {
@@ -63,6 +65,11 @@ func offered(r *http.Request) []string {
 		return []string{wire.ContentType, wire.StreamType}
 	}
 	return []string{wire.ContentType}
+}
+
+// takes sees at a glance what almost all callers send: no wish at all, or just the type.
+func takes(accept []string, contentType string) bool {
+	return len(accept) == 0 || len(accept) == 1 && (accept[0] == contentType || accept[0] == "*/*")
 }
 
 // best is the one of the types that the header Accept likes best, the first of several; "" if it takes none.
@@ -103,21 +110,32 @@ func decode(w http.ResponseWriter, r *http.Request, limit int64, into any) error
 	if err := isJSON(r.Header); err != nil {
 		return err
 	}
-	tooLarge := refuse(wire.PayloadTooLarge, "the body of this call has at most %d bytes", limit)
 	if r.ContentLength > limit {
 		w.Header().Set("Connection", "close") // else net/http would wait for the body before it sends the answer
-		return tooLarge
+		return tooLarge(limit)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	body, err := readAll(http.MaxBytesReader(w, r.Body, limit), r.ContentLength)
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
-		return tooLarge
+		return tooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return refuse(wire.RequestTimeout, "the body did not come in time, and nothing was done; send it again")
 	case err != nil:
 		return refuse(leadership.InvalidArgument, "the body ended before all of it had come")
 	}
 	return wire.Decode(body, into)
+}
+
+func tooLarge(limit int64) error {
+	return refuse(wire.PayloadTooLarge, "the body of this call has at most %d bytes", limit)
+}
+
+// readAll is io.ReadAll for a body whose length is known, or -1.
+func readAll(from io.Reader, length int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(max(length, 0)) + bytes.MinRead) // room to see its end
+	_, err := b.ReadFrom(from)
+	return b.Bytes(), err
 }
 
 func isJSON(h http.Header) error {
@@ -127,6 +145,9 @@ func isJSON(h http.Header) error {
 	types := h.Values("Content-Type")
 	if len(types) != 1 {
 		return refuse(wire.UnsupportedMediaType, "say what the body is: Content-Type: %s", wire.ContentType)
+	}
+	if types[0] == wire.ContentType {
+		return nil
 	}
 	mediaType, params, err := mime.ParseMediaType(types[0])
 	charset, given := params["charset"]

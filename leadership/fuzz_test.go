@@ -2,6 +2,8 @@ package leadership_test
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -22,11 +24,29 @@ func FuzzRules(f *testing.F) {
 	f.Add([]byte{5, 2, 0, 0, 0, 0, 4, 0, 200, 0, 1, 0, 6, 1, 0, 5, 0, 0, 0, 1, 30})
 	f.Add([]byte{0, 0, 0, 7, 0, 255, 0, 0, 255, 1, 0, 9, 1, 0, 9, 6, 3, 1, 5, 3, 1, 0, 2, 250})
 	f.Fuzz(func(t *testing.T, program []byte) {
-		m := machine{T: t, snap: leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}, clock: noon}
-		for ; len(program) >= 3; program = program[3:] {
+		for m := newMachine(t); len(program) >= 3; program = program[3:] {
 			m.step(program[0], program[1], program[2])
 		}
 	})
+}
+
+// TestTheRulesHoldOnRandomWalks is FuzzRules for whoever runs no fuzzer: the same walks each time. Half of all commands come at once after the one before.
+func TestTheRulesHoldOnRandomWalks(t *testing.T) {
+	const walks, steps = 50, 200
+	terms := 0
+	for seed := range uint64(walks) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			chance := rand.New(rand.NewPCG(seed, 0))
+			m := newMachine(t)
+			for range steps {
+				m.step(byte(chance.Uint32()), byte(chance.Uint32()), byte(chance.Uint32())*byte(chance.IntN(2)))
+			}
+			terms += len(m.terms)
+		})
+	}
+	if terms < walks*steps/20 && !t.Failed() {
+		t.Errorf("there were %d leases in %d steps: too few to say so", terms, walks*steps)
+	}
 }
 
 // machine is an election, what has happened to it, and what its present term is.
@@ -36,6 +56,10 @@ type machine struct {
 	clock  time.Time // of the server that is ahead
 	newest leadership.Newest
 	terms  []term
+}
+
+func newMachine(t *testing.T) *machine {
+	return &machine{T: t, snap: leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}, clock: noon}
 }
 
 func (m *machine) step(what, who, wait byte) {

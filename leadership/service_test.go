@@ -3,6 +3,7 @@ package leadership_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -91,6 +92,17 @@ func TestARenewalThatIsCommittedJustInTimeStands(t *testing.T) {
 	}
 }
 
+func TestARenewalThatIsCommittedAtTheVeryEndIsLost(t *testing.T) {
+	store, s, lease := slow(t)
+	store.commit = time.Second
+	if l, err := s.Renew(t.Context(), lease); !errors.Is(err, leadership.LeaseLost) {
+		t.Errorf("got %v, %v; want %s", l.ExpiresIn, err, leadership.LeaseLost)
+	}
+	if r := store.snap.Record; r.LeaderID != "" {
+		t.Errorf("%q still leads", r.LeaderID)
+	}
+}
+
 func TestALateRenewalThatWasFollowedByAnotherIsNotTakenBack(t *testing.T) {
 	store, s, lease := slow(t)
 	store.commit = 2 * time.Second
@@ -106,6 +118,123 @@ func TestALateRenewalThatWasFollowedByAnotherIsNotTakenBack(t *testing.T) {
 	}
 	if !store.snap.Live() {
 		t.Error("a lease whose leader was told that it stands has been taken away")
+	}
+}
+
+// decision is what a Service gives a store to decide by.
+type decision func(leadership.Snapshot) (leadership.Change, error)
+
+// scripted is a store whose Update does as told.
+type scripted struct {
+	leadership.Store // the calls that these tests do not make
+	update           func(decision) (leadership.Snapshot, error)
+}
+
+func (s scripted) Update(_ context.Context, _ leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	return s.update(decide)
+}
+
+// told is a publisher that remembers what it was told.
+type told []leadership.Event
+
+func (p *told) Publish(events ...leadership.Event) { *p = append(*p, events...) }
+
+// unseen is jobs before anybody has asked for it.
+var unseen = leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
+
+// annsAgain is ann, with the key of held.
+var annsAgain = leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &leadership.Key{'a'}}
+
+func TestNobodyIsToldOfAChangeThatWasNotCommittedOrMayNotHaveBeen(t *testing.T) {
+	for _, code := range []leadership.Code{leadership.StoreUnavailable, leadership.OutcomeUnknown} {
+		var heard told
+		s := leadership.New(scripted{update: func(decide decision) (leadership.Snapshot, error) {
+			if ch, err := decide(unseen); err != nil || len(ch.Events) != 1 {
+				t.Errorf("decided on %+v, %v; want one event", ch, err)
+			}
+			return leadership.Snapshot{}, code
+		}}, &heard)
+		if _, err := s.Acquire(t.Context(), annsAgain); !errors.Is(err, code) {
+			t.Errorf("got %v, want %s", err, code)
+		}
+		if len(heard) > 0 {
+			t.Errorf("%s, and %v was told", code, heard)
+		}
+	}
+}
+
+func TestOnlyTheRunThatIsCommittedCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, last leadership.Snapshot // that the two runs see
+		token       leadership.Token
+		told        []leadership.Revision
+	}{
+		"a grant, and then a grant that ends a lease":   {unseen, held(t, 31*time.Second), 2, []leadership.Revision{2, 3}},
+		"a renewal, and then a grant that ends a lease": {held(t, 29*time.Second), held(t, 31*time.Second), 2, []leadership.Revision{2, 3}},
+		"a grant, and then a renewal":                   {unseen, held(t, 29*time.Second), 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var heard told
+			s := leadership.New(scripted{update: func(decide decision) (leadership.Snapshot, error) {
+				if _, err := decide(c.first); err != nil { // and aborted
+					t.Error(err)
+				}
+				ch, err := decide(c.last)
+				return apply(c.last, ch), err
+			}}, &heard)
+			g, err := s.Acquire(t.Context(), annsAgain)
+			if err != nil || g.Token != c.token || g.ExpiresIn != leadership.DefaultLeaseDuration {
+				t.Errorf("got token %d with %v left, %v; want a full lease of token %d", g.Token, g.ExpiresIn, err, c.token)
+			}
+			var revisions []leadership.Revision
+			for _, e := range heard {
+				revisions = append(revisions, e.Revision)
+				if !e.At.Equal(c.last.Now) {
+					t.Errorf("revision %d is told as of %v, and was committed at %v", e.Revision, e.At, c.last.Now)
+				}
+			}
+			if !slices.Equal(revisions, c.told) {
+				t.Errorf("revisions %v were told, want %v", revisions, c.told)
+			}
+		})
+	}
+}
+
+func TestNothingIsGrantedToACallerWhoHasGone(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	s := leadership.New(scripted{update: func(decide decision) (leadership.Snapshot, error) {
+		leave() // while the store reads
+		ch, err := decide(unseen)
+		if !ch.Empty() {
+			t.Errorf("decided to write %+v", ch)
+		}
+		return apply(unseen, ch), err
+	}})
+	_, err := s.Acquire(ctx, annsAgain)
+	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %s because of %v", err, leadership.StoreUnavailable, context.Canceled)
+	}
+}
+
+// torn is a store whose list has a page, and breaks off.
+type torn struct{ *slowStore }
+
+func (s torn) List(_ context.Context, _ string, after leadership.Election, _ int) (leadership.Listing, error) {
+	if after != "" {
+		return leadership.Listing{}, leadership.StoreUnavailable
+	}
+	return leadership.Listing{Snapshots: []leadership.Snapshot{s.snap}, Next: s.snap.Record.Election}, nil
+}
+
+func TestAListThatBreaksOffIsAnErrorAndNotItsEnd(t *testing.T) {
+	store, _, _ := slow(t)
+	store.snap.Now = store.snap.Now.Add(2 * time.Second)
+	s := leadership.New(torn{store})
+	if census, err := s.Census(t.Context(), ""); !errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("a census: got %d elections, %v; want %s", len(census.Leases), err, leadership.StoreUnavailable)
+	}
+	if n, err := s.ExpireAll(t.Context()); !errors.Is(err, leadership.StoreUnavailable) || n != 1 {
+		t.Errorf("expire all: got %d, %v; want the one that was listed, and %s", n, err, leadership.StoreUnavailable)
 	}
 }
 

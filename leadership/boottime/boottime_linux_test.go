@@ -2,6 +2,7 @@ package boottime_test
 
 import (
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,21 +11,47 @@ import (
 	"regent/leadership/boottime"
 )
 
-func TestTheClockCountsFromTheStartOfTheMachine(t *testing.T) {
-	t.Parallel()
-	const tick = 10 * time.Millisecond // /proc/uptime has two decimals
-	before := boottime.Now().Truncate(tick)
-	text, err := os.ReadFile("/proc/uptime") // CLOCK_BOOTTIME, as the kernel prints it
-	if err != nil {
-		t.Skip(err)
-	}
-	after := boottime.Now()
+const (
+	uptimeFile = "/proc/uptime"        // CLOCK_BOOTTIME, as the kernel prints it
+	tick       = 10 * time.Millisecond // it has two decimals
+)
+
+// uptime is what the file says.
+func uptime(t *testing.T, text []byte) time.Duration {
+	t.Helper()
 	seconds, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	uptime := time.Duration(seconds * float64(time.Second)).Round(tick)
-	if uptime < before || uptime > after {
-		t.Errorf("the machine is up for %v; the clock said %v before, and %v after", uptime, before, after)
+	return time.Duration(seconds * float64(time.Second)).Round(tick)
+}
+
+func TestTheClockCountsFromTheStartOfTheMachine(t *testing.T) {
+	t.Parallel()
+	before := boottime.Now().Truncate(tick)
+	text, err := os.ReadFile(uptimeFile)
+	if err != nil {
+		t.Skip(err)
+	}
+	after := boottime.Now()
+	if up := uptime(t, text); up < before || up > after {
+		t.Errorf("the machine is up for %v; the clock said %v before, and %v after", up, before, after)
+	}
+}
+
+// After a suspension CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC. So it is in a time namespace that moves it, without one.
+func TestTheClockCountsTheTimeOfASuspension(t *testing.T) {
+	t.Parallel()
+	const suspended = time.Hour
+	within := func(command ...string) *exec.Cmd {
+		namespace := []string{"--user", "--map-root-user", "--fork", "--time", "--boottime", strconv.Itoa(int(suspended.Seconds()))}
+		return exec.CommandContext(t.Context(), "unshare", append(namespace, command...)...)
+	}
+	if out, err := within("true").CombinedOutput(); err != nil {
+		t.Skipf("no time namespace can be had here: %v: %s", err, out)
+	}
+	out, err := within(os.Args[0], "-test.run=^TestTheClockCountsFromTheStartOfTheMachine$", "-test.v").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS") {
+		t.Errorf("in the namespace: %v\n%s", err, out)
 	}
 }

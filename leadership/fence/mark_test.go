@@ -85,6 +85,33 @@ func TestAGuardLetsNoLaterLeaderComeBetween(t *testing.T) {
 	}
 }
 
+func TestALaterLeaderWaitsForTheWriteThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	var guard fence.Guard
+	var written []leadership.Token
+	write := func(token leadership.Token, meanwhile func()) {
+		err := guard.Do("disk", fence.Mark{Election: "planner", Token: token}, func() error {
+			meanwhile()
+			written = append(written, token)
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	var later sync.WaitGroup
+	write(33, func() {
+		if !guard.Busy() {
+			t.Error("another leader could come between the look at the mark and the end of the write")
+		}
+		later.Go(func() { write(34, func() {}) })
+	})
+	later.Wait()
+	if !slices.Equal(written, []leadership.Token{33, 34}) || guard.Busy() {
+		t.Errorf("written in the order %v", written)
+	}
+}
+
 func TestAGuardKeepsResourcesApartAndRaisesTheMarkOfAWriteThatFails(t *testing.T) {
 	t.Parallel()
 	var guard fence.Guard

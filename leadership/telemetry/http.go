@@ -17,6 +17,9 @@ import (
 //
 // Streams are counted while they are open, and neither timed nor traced; health checks are none of it.
 func (m *Metrics) HTTP(api, handler http.Handler) http.Handler {
+	if m.idle {
+		return within(handler)
+	}
 	routes := routesOf(api)
 	traced := otelhttp.NewHandler(handler, "", otelhttp.WithMeterProvider(m.meters), otelhttp.WithTracerProvider(m.tracers),
 		otelhttp.WithPropagators(propagation.TraceContext{}), otelhttp.WithServerName(server))
@@ -28,12 +31,22 @@ func (m *Metrics) HTTP(api, handler http.Handler) http.Handler {
 		case streams(route, r):
 			m.watchers.Add(1)
 			defer m.watchers.Add(-1)
-			handler.ServeHTTP(w, r.WithContext(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))))
+			within(handler).ServeHTTP(w, r)
 		default:
 			r = r.WithContext(r.Context()) // a copy, for the pattern is written
 			r.Pattern = route
 			traced.ServeHTTP(w, r)
 		}
+	})
+}
+
+// within is the handler in its caller's trace.
+func within(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header["Traceparent"] != nil {
+			r = r.WithContext(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)))
+		}
+		handler.ServeHTTP(w, r)
 	})
 }
 

@@ -9,7 +9,9 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	noopmetric "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
+	nooptrace "go.opentelemetry.io/otel/trace/noop"
 
 	"regent/leadership"
 )
@@ -21,6 +23,7 @@ const scope = "regent/leadership/telemetry"
 type Metrics struct {
 	meters    metric.MeterProvider
 	tracers   trace.TracerProvider
+	idle      bool // both providers do nothing, and so nothing stands between the parts to measure them
 	meter     metric.Meter
 	tracer    trace.Tracer
 	elections *elections
@@ -41,12 +44,16 @@ type Metrics struct {
 	unannounced atomic.Int64 // the age in nanoseconds; -1 as long as nobody has looked
 }
 
-// New returns metrics and spans that go to the providers. An error is a provider's.
+// New returns metrics and spans that go to the providers. Where both are those that do nothing, all decorators return what they are given, but for the
+// handler, which still goes on in its caller's trace. An error is a provider's.
 func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, error) {
 	m := &Metrics{
 		meters: meters, tracers: tracers, meter: meters.Meter(scope), tracer: tracers.Tracer(scope),
 		elections: newElections(maxElections),
 	}
+	_, noMeters := meters.(noopmetric.MeterProvider)
+	_, noTracers := tracers.(nooptrace.TracerProvider)
+	m.idle = noMeters && noTracers
 	m.unannounced.Store(-1)
 	b := newBuilder(m.meter)
 	m.changes, m.splitBrain, m.operations = b.counter(nameChanges), b.counter(nameSplitBrain), b.counter(nameOperations)
@@ -145,6 +152,7 @@ func with[T ~string](key string, value T) metric.MeasurementOption {
 
 // builder makes instruments as the catalogue has them.
 type builder struct {
+	idle      bool // both providers do nothing, and so nothing stands between the parts to measure them
 	meter     metric.Meter
 	catalogue map[string]Metric
 	failed    []error

@@ -31,7 +31,12 @@ const (
 )
 
 // Service is the service with its operations counted, its candidates in line and its long polls, and acts under old tokens.
-func (m *Metrics) Service(inner httpapi.Service) httpapi.Service { return &service{inner, m} }
+func (m *Metrics) Service(inner httpapi.Service) httpapi.Service {
+	if m.idle {
+		return inner
+	}
+	return &service{inner, m}
+}
 
 type service struct {
 	httpapi.Service

@@ -53,6 +53,9 @@ func outcomeOf(err error) outcome {
 // Store is the store with its calls timed, what it commits counted, and what it says learnt. If the store can say that it has failed for good,
 // so can what is returned. There is one store for each Metrics.
 func (m *Metrics) Store(inner leadership.Store) leadership.Store {
+	if m.idle {
+		return inner
+	}
 	s := &store{inner, m}
 	m.measured.Store(s)
 	if b, ok := inner.(breakable); ok {

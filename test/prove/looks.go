@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"regent/test/belief"
+	"regent/test/checker"
 	"regent/test/crash"
 	"regent/test/faults"
 	"regent/test/mutants"
@@ -40,10 +41,13 @@ func searches(c config) func(context.Context, uint64) (tally, error) {
 const (
 	seedsAStep = 10
 	leasesLong = 1_000
+	// shorter ones are recorded, and held to all checkers, porcupine among them
+	recordedLong = 30
 )
 
 func simulate(ctx context.Context, seed uint64) (tally, error) {
 	var f simulation.Figures
+	recorded := 0
 	for n := range uint64(seedsAStep) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -54,11 +58,29 @@ func simulate(ctx context.Context, seed uint64) (tally, error) {
 			return nil, &finding{seed: c.Seed, err: err}
 		}
 		f = f.Plus(r.Figures)
+		calls, err := check(simulation.Config{Seed: c.Seed, Leases: recordedLong, Record: true})
+		if err != nil {
+			return nil, &finding{seed: c.Seed, err: err}
+		}
+		recorded += calls
 	}
 	return tally{
 		"election-hours": int64(f.Elections / time.Hour), "seeds": seedsAStep, "renewals": int64(f.Renewals), "changes of leader": int64(f.Changes),
 		"faults": int64(f.Faults()), "stale writes refused": int64(f.Refused),
+		"recorded calls checked": int64(recorded),
 	}, nil
+}
+
+// check records a run, and has every checker look at it.
+func check(c simulation.Config) (calls int, err error) {
+	r := simulation.Run(c)
+	if err := r.Err(); err != nil {
+		return 0, err
+	}
+	if err := checker.All(r.Recording, r.Guard, r.Guard).Err(); err != nil {
+		return 0, fmt.Errorf("recorded: %s: %w", r.Plan, err)
+	}
+	return len(r.Recording.Calls), nil
 }
 
 func crashes(ctx context.Context, seed uint64) (tally, error) {

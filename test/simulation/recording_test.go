@@ -2,7 +2,6 @@ package simulation_test
 
 import (
 	"testing"
-	"time"
 
 	"regent/test/checker"
 	"regent/test/simulation"
@@ -17,7 +16,7 @@ func TestWhatWasRecordedPassesEveryChecker(t *testing.T) {
 			t.Error(err)
 		}
 		calls += len(r.Recording.Calls)
-		for _, f := range checker.All(r.Recording, 50*time.Millisecond, 50*time.Millisecond) {
+		for _, f := range checker.All(r.Recording, r.Guard, r.Guard) {
 			if err := f.Err(); err != nil {
 				t.Errorf("seed %d (%s): %s: %v", seed, r.Plan, f.Name, err)
 			}

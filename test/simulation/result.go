@@ -75,6 +75,7 @@ type Result struct {
 	Digest     uint64 // of all that has happened: the same for the same seed, always
 	Violations []Violation
 	Recording  checker.Recording // of a run that is recorded
+	Guard      time.Duration     // of the store
 }
 
 // Err names the first violations, and how to see them again.

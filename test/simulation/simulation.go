@@ -55,7 +55,7 @@ func Run(c Config) Result {
 	s.figures.Events, s.figures.Changes = s.w.count, s.truth.changes
 	return Result{
 		Seed: c.Seed, Plan: drawn, Figures: s.figures, Digest: s.w.digest, Violations: s.truth.violations,
-		Recording: s.record.finish(s.data, s.names),
+		Recording: s.record.finish(s.data, s.names), Guard: s.data.guard(),
 	}
 }
 

@@ -79,8 +79,17 @@ func (s *Service) BatchRenew(ctx context.Context, batch []LeaseRequest) ([]Resul
 	if len(leases) == 0 {
 		return results, nil
 	}
+	var open []int // leases for which the store has to be asked once more
 	answers := s.store.Renew(ctx, leases)
-	each(len(leases), func(i int) {
+	for i, a := range answers {
+		if a.Err == nil && inTime(a.Snapshot, a.Before) {
+			results[place[i]].Lease = a.Snapshot.Lease()
+		} else {
+			open = append(open, i)
+		}
+	}
+	each(len(open), func(n int) {
+		i := open[n]
 		r := &results[place[i]]
 		r.Lease, r.Err = s.renewed(ctx, leases[i], answers[i])
 	})
@@ -361,9 +370,12 @@ func (s *Service) publish(snap Snapshot, events []Event) {
 // that it was renewed.
 const lapseTimeout = 5 * time.Second
 
+// inTime says whether a heartbeat that was committed at snap.Now stands: before is the end of the lease that it renewed, if it renewed one.
+func inTime(snap Snapshot, before time.Time) bool { return before.IsZero() || snap.Now.Before(before) }
+
 // settle lets a committed heartbeat stand if it came before the end of the lease that it renewed, and takes it back if not.
 func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (Snapshot, error) {
-	if before.IsZero() || snap.Now.Before(before) {
+	if inTime(snap, before) {
 		return snap, nil
 	}
 	r := snap.Record

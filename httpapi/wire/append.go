@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -59,7 +60,8 @@ func (r Results) Append(b []byte) []byte {
 	if r.Results == nil {
 		return append(b, `{"results":null}`...)
 	}
-	b = append(b, `{"results":[`...)
+	const each = 600 // bytes: a name and a lease
+	b = append(slices.Grow(b, len(r.Results)*each), `{"results":[`...)
 	for i := range r.Results {
 		if i > 0 {
 			b = append(b, ',')

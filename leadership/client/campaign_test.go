@@ -134,6 +134,47 @@ func TestAReplyThatComesAfterTheDeadlineDoesNotMakeALeader(t *testing.T) {
 	})
 }
 
+func TestAGrantThatIsHeardOfTooLateIsAskedForAgainSoonWhateverHasFailedBefore(t *testing.T) {
+	const failures, late = 8, 3
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		var answered time.Time
+		var pauses []time.Duration // before each call but the first
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if !strings.HasSuffix(r.URL.Path, wire.Acquire) {
+				return send()
+			}
+			if !answered.IsZero() {
+				pauses = append(pauses, time.Since(answered))
+			}
+			defer func() { answered = time.Now() }()
+			if len(pauses) < failures {
+				return nil, errLostReply // before it arrived
+			}
+			response, err := send()
+			if len(pauses) < failures+late {
+				time.Sleep(29 * time.Second)
+			}
+			return response, err
+		})
+		l := lead(t, agent)
+		defer l.Resign(t.Context())
+		if l.Token() != 1 || l.Remaining() < 28*time.Second {
+			t.Errorf("token %d with %v left: it was asked for again when it had run out", l.Token(), l.Remaining())
+		}
+		if len(pauses) != failures+late {
+			t.Fatalf("it was asked for again after %v", pauses)
+		}
+		if slowed := pauses[failures-1]; slowed < 3*time.Second {
+			t.Errorf("after %d failures the pause is %v: the campaign has not slowed down", failures, slowed)
+		}
+		for i, pause := range pauses[failures:] { // it begins anew once, and then is as for any failure
+			if most := 100 * time.Millisecond << i; pause < most/2 || pause > most {
+				t.Errorf("after late grant %d the pause is %v, want from %v to %v", i+1, pause, most/2, most)
+			}
+		}
+	})
+}
+
 func TestALeaseThatWasWaitedForLastsItsTime(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		first := lead(t, server.Client(named("ann")))

@@ -41,9 +41,7 @@ func cloud() []Mutant {
 			File: spanner + "/renew.go", Emulators: true,
 			Old: `b = beats{} // the client may`,
 			New: `// the client may`,
-			By: []Tests{
-				{spanner, "TestARecordThatCannotBeTrustedIsNotRenewedAndTheOthersAre|TestAFailedCommitIsRefusedOrUnknownOrDoneAgain"},
-			},
+			By:  []Tests{{spanner, "TestALeaseThatIsReleasedBetweenTwoRunsOfARenewalIsNotRenewed"}},
 		},
 		{
 			Name: "Spanner: a commit that was sent and not answered is taken for refused",

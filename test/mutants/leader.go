@@ -66,7 +66,7 @@ func leaders() []Mutant {
 		k.extend(sent, leadership.Lease{ExpiresIn: k.duration, LeaseDuration: k.duration})
 	}
 	return k.failed(err)`,
-			By: []Tests{{client, beliefs}},
+			By: []Tests{{client, "TestOnlyAnAnswerMovesTheDeadlineOn"}, {client, beliefs}},
 		},
 		{
 			Name: "a renewal that is heard of after the deadline revives belief",
@@ -74,7 +74,7 @@ func leaders() []Mutant {
 			File: belief, Quick: true,
 			Old: `if b.Left(now) > 0 {`,
 			New: `if !b.over {`,
-			By:  []Tests{{inRules, "Test.*"}},
+			By:  []Tests{{inRules, "TestALateAnswerRevivesNothingThoughNobodyHasAskedSinceTheDeadline"}},
 		},
 		{
 			Name: "the answer to an older renewal, heard after that to a newer one, moves the deadline back",
@@ -82,7 +82,7 @@ func leaders() []Mutant {
 			File: belief, Quick: true,
 			Old: `b.deadline = max(b.deadline, b.until(sent, 0, answer))`,
 			New: `b.deadline = b.until(sent, 0, answer)`,
-			By:  []Tests{{inRules, "Test.*"}},
+			By:  []Tests{{inRules, "TestTheAnswerToAnOlderRenewalDoesNotMoveTheDeadlineBack"}},
 		},
 		{
 			Name: "the time in line counts though the request had not been sent for so long",
@@ -90,7 +90,7 @@ func leaders() []Mutant {
 			File: belief, Quick: true,
 			Old: `b.until(sent, min(g.Waited, now-sent), g.Lease)`,
 			New: `b.until(sent, g.Waited, g.Lease)`,
-			By:  []Tests{{inRules, "Test.*"}},
+			By:  []Tests{{inRules, "TestNobodyHasStoodInLineForLongerThanSinceTheyAsked"}},
 		},
 		{
 			Name: "whoever asks whether it leads is answered by a timer that has not fired yet, and not by the clock",
@@ -109,7 +109,7 @@ func leaders() []Mutant {
 			File: "leadership/boottime/boottime_linux.go", Quick: true,
 			Old: `unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)`,
 			New: `unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)`,
-			By:  []Tests{{"leadership/boottime", "Test.*"}},
+			By:  []Tests{{"leadership/boottime", "TestTheClockCountsTheTimeOfASuspension"}},
 		},
 		{
 			Name: "a leader that is told that its lease is lost goes on until its deadline",
@@ -252,7 +252,7 @@ func leaders() []Mutant {
 	g.mu.Unlock()
 	defer g.mu.Lock()
 	return write()`,
-			By: []Tests{{fence, "TestAGuardLetsNoLaterLeaderComeBetween"}},
+			By: []Tests{{fence, "TestALaterLeaderWaitsForTheWriteThatIsUnderWay"}},
 		},
 	}
 }

@@ -10,17 +10,17 @@ func service() []Mutant {
 			Name: "a late heartbeat is not taken back: a renewal that was committed after the end revives the lease",
 			Had:  "whoever learns the time of a commit afterwards, and does not look at it",
 			File: calls, Quick: true,
-			Old: `if before.IsZero() || snap.Now.Before(before) {`,
-			New: `if true || snap.Now.Before(before) {`,
+			Old: `return before.IsZero() || snap.Now.Before(before) }`,
+			New: `return true || snap.Now.Before(before) }`,
 			By:  []Tests{{inRules, "TestARenewalThatIsCommittedAfterTheEndIsTakenBackAndLost"}},
 		},
 		{
 			Name: "a heartbeat that was committed at the very end counts",
 			Had:  "whoever has compared two instants",
 			File: calls, Quick: true,
-			Old: `if before.IsZero() || snap.Now.Before(before) {`,
-			New: `if before.IsZero() || !snap.Now.After(before) {`,
-			By:  []Tests{{inRules, "TestARenewalThatIsCommitted.*"}},
+			Old: `return before.IsZero() || snap.Now.Before(before) }`,
+			New: `return before.IsZero() || !snap.Now.After(before) }`,
+			By:  []Tests{{inRules, "TestARenewalThatIsCommittedAtTheVeryEndIsLost"}},
 		},
 		{
 			Name: "a captured result is not reset when the transaction runs again: what a run that was thrown away decided is told too",
@@ -37,7 +37,7 @@ func service() []Mutant {
 		}
 		ch, err := rule(snap)
 		before, events = ch.Before, append(events, ch.Events...)`,
-			By: []Tests{{inRules, "Test.*"}},
+			By: []Tests{{inRules, "TestOnlyTheRunThatIsCommittedCounts"}},
 		},
 		{
 			Name: "published before it is committed: what is then refused or lost was announced",
@@ -59,7 +59,7 @@ func service() []Mutant {
 	if err != nil {
 		return Snapshot{}, time.Time{}, err
 	}`,
-			By: []Tests{{inRules, "Test.*"}},
+			By: []Tests{{inRules, "TestNobodyIsToldOfAChangeThatWasNotCommittedOrMayNotHaveBeen"}},
 		},
 		{
 			Name: "the request's id is not recorded, so that nobody finds out what became of a call",
@@ -77,7 +77,7 @@ func service() []Mutant {
 			return Change{}, fmt.Errorf(`,
 			New: `if err := context.WithoutCancel(ctx).Err(); err != nil {
 			return Change{}, fmt.Errorf(`,
-			By: []Tests{{inRules, "Test.*"}},
+			By: []Tests{{inRules, "TestNothingIsGrantedToACallerWhoHasGone"}},
 		},
 		{
 			Name: "an error of the store is taken for the end of the list, and elections are missing from it",
@@ -91,7 +91,7 @@ func service() []Mutant {
 		if err != nil {
 			return nil
 		}`,
-			By: []Tests{{inRules, "Test.*"}},
+			By: []Tests{{inRules, "TestAListThatBreaksOffIsAnErrorAndNotItsEnd"}},
 		},
 		{
 			Name: "a history that begins too late is told as if nothing were missing",

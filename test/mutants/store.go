@@ -51,7 +51,7 @@ func stores() []Mutant {
 			File: file, Quick: true,
 			Old: `if machine.BootID == "" || string(boot) != machine.BootID {`,
 			New: `if machine.BootID == "" || len(boot) == 0 {`,
-			By:  []Tests{{bolt, ".*Boot.*"}},
+			By:  []Tests{{bolt, "TestAfterAnotherBootNobodyIsGrantedALeaseBeforeAFullLeaseHasPassed"}},
 		},
 		{
 			Name: "a clock that went back within one boot, as a restored machine's does, is believed",
@@ -75,7 +75,7 @@ func stores() []Mutant {
 			File: writer,
 			Old:  `return fmt.Errorf("bolt: %w: %w", leadership.OutcomeUnknown, ctx.Err())`,
 			New:  `return fmt.Errorf("bolt: %w: %w", leadership.StoreUnavailable, ctx.Err())`,
-			By:   []Tests{{bolt, "TestTheStoreKeepsItsContract"}},
+			By:   []Tests{{bolt, "TestAChangeThatWasBegunWhenItsCallerGaveUpIsUnknownAndIsDone"}, {bolt, "TestARenewalWhoseCallerHasGivenUpIsUnknownAndStaysSo"}},
 		},
 		{
 			Name: "a record is not verified when it is loaded: a damaged one grants",

@@ -15,18 +15,19 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 race: export CGO_ENABLED := 1
 
 # Tests that need heavy modules have a module of their own each, so that nobody else needs them. They are run and checked with all the rest.
-MODULES := test/sqlite test/terraform
+MODULES := test/sqlite test/terraform test/bench
 EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module:";
 
 PKG      ?= ./...
 FUZZTIME ?= 30s
 CROWD    ?= 10000
+NIGHT    ?= $(BUILD)/night
 IMAGE    ?= regent
 
-.PHONY: help run build image ko test check race bench load fuzz emulators generate
+.PHONY: help run build image ko test check prove prove-night race bench compare load fuzz emulators generate
 
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve on 127.0.0.1:8080 from one local file (ARGS="..." for other flags)
 	@go run ./cmd/regent serve $(ARGS)
@@ -57,11 +58,21 @@ check: ## format, vet, staticcheck, dead code, tidy, generated files
 	go run ./test/generate -check
 	go test -run 'Imports|SDK|Shipped|Clock' ./test
 
+prove: ## look for what is wrong in every way there is, ten minutes, and say in figures how far (ARGS="-only simulation")
+	@$(WITH_EMULATORS) go run ./test/prove $(ARGS)
+
+prove-night: ## the same for a night, with a report in NIGHT (.build/night); goes on where it was stopped
+	@$(WITH_EMULATORS) go run ./test/prove -night -dir $(NIGHT) $(ARGS)
+
 race: ## run all tests under the race detector
 	$(WITH_EMULATORS) go test -race -shuffle=on -timeout 30m $(PKG)
 
 bench: ## measure every store: grant+release and renewals at 1, 64 and 512 callers
 	$(WITH_EMULATORS) go test -run '^$$' -bench . -timeout 30m ./store/...
+
+compare: ## measure Regent beside etcd, and write test/bench/README.md anew (ARGS="-quick")
+	$(WITH_EMULATORS) go run ./test/cost/counts test/bench/cost.md
+	cd test/bench && go run . $(ARGS)
 
 load: ## ten thousand who wait and as many who watch: what it costs, and how long it takes (CROWD=10000)
 	$(WITH_EMULATORS) go test -v -timeout 30m -run 'ACrowd|AnIdle|AnInstance|AChange' ./test -crowd $(CROWD)

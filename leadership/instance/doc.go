@@ -21,7 +21,7 @@
 //
 //	a grant, a renewal, a release      what it costs without an instance
 //	readers of one election            one read in each expiry of the cache, while anybody reads
-//	watchers                           nothing while events come; one read of the history to begin with
-//	candidates that wait               one attempt for each instance and change of leader
+//	watchers                           nothing while events come; to begin with, three reads at most for all who come together
+//	candidates that wait               one attempt for each instance and change of leader; and one look in a lease, while the leader renews elsewhere
 //	a held election that is idle       nothing
 package instance

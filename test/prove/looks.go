@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -127,6 +128,21 @@ func plants(c config) func(context.Context, uint64) (tally, error) {
 			}
 		}
 		return t, nil
+	}
+}
+
+// tests returns the step that runs the project's own tests of those names, for longer than it does otherwise: so much of a unit, each time.
+func tests(n int64, unit, names string, args ...string) func(context.Context, uint64) (tally, error) {
+	return func(ctx context.Context, _ uint64) (tally, error) {
+		command := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-timeout", "2h", "-run", names, "./test"}, args...)...)
+		output, err := command.CombinedOutput()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			return nil, &finding{err: fmt.Errorf("go test -run %s: %w\n%s", names, err, output)}
+		}
+		return tally{unit: n}, nil
 	}
 }
 

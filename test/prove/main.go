@@ -4,6 +4,7 @@
 //	simulation   years of elections, from seeds                                      (package simulation)
 //	crash        images of the embedded store's file, as crashes and bad disks leave  (package crash)
 //	bolt, firestore, spanner   real processes, broken in every way that can be        (package faults)
+//	lock, command, announcing  tests of the project that are worth a night            (package test; in the night set alone)
 //	mutants      bugs that are planted, to see that all of this would find them       (package mutants)
 //
 // The quick set, without flags, takes some ten minutes. The night set (-night) goes on until its figures are reached, is stopped whenever one likes

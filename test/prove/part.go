@@ -10,7 +10,7 @@ import (
 type part struct {
 	name string
 	unit string // of the figure by which it is known how far it has looked
-	// enough is how much of that figure the quick set wants, and the night set.
+	// How much of that figure the quick set wants, and the night set; 0 for nothing.
 	quick, night int64
 	// side says on which side of the machine it works: parts of one side follow each other, both sides work at the same time.
 	side side
@@ -64,6 +64,9 @@ func parts(c config, rigs *rigs) []part {
 		{name: "bolt", unit: "runs", quick: 30, night: 1_200, side: waits, step: rigs.breaks("bolt")},
 		{name: "firestore", unit: "runs", quick: 10, night: 400, side: waits, step: rigs.breaks("firestore")},
 		{name: "spanner", unit: "runs", quick: 10, night: 400, side: waits, step: rigs.breaks("spanner")},
+		{name: "lock", unit: "updates", night: 100_000, side: waits, step: tests(5_000, "updates", "NoUpdateIsLost", "-updates", "5000")},
+		{name: "command", unit: "trials", night: 1_000, side: waits, step: tests(500, "trials", "ACommandIsGone", "-trials", "500")},
+		{name: "announcing", unit: "rounds", night: 100, side: waits, step: tests(1, "rounds", "EveryChangeIsAnnounced")},
 	}
 }
 

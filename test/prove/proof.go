@@ -53,7 +53,7 @@ func newProof(c config) (*proof, error) {
 		}
 	}
 	for _, part := range all {
-		if len(c.only) == 0 || slices.Contains(c.only, part.name) {
+		if len(c.only) == 0 && (c.night || part.quick > 0) || slices.Contains(c.only, part.name) {
 			p.parts = append(p.parts, part)
 		}
 	}

@@ -1,0 +1,58 @@
+package cost
+
+import (
+	"context"
+	"slices"
+
+	"regent/leadership"
+)
+
+// Growth is what one renewal each of so many elections costs.
+type Growth struct {
+	Elections       int
+	Single, Batched Cost // in batches of a hundred
+}
+
+// Grow renews as many elections as the largest size, and fewer, one by one and in batches.
+func Grow(ctx context.Context, p Place, sizes ...int) ([]Growth, error) {
+	h, err := p.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	service := leadership.New(h)
+	leases, err := granted(ctx, service, newAgent("ann"), slices.Max(sizes))
+	if err != nil {
+		return nil, err
+	}
+	var grown []Growth
+	for _, n := range sizes {
+		g := Growth{Elections: n}
+		if g.Single, err = renewEach(ctx, h, service, leases[:n], 1); err != nil {
+			return nil, err
+		}
+		if g.Batched, err = renewEach(ctx, h, service, leases[:n], many); err != nil {
+			return nil, err
+		}
+		grown = append(grown, g)
+	}
+	return grown, nil
+}
+
+// renewEach renews each lease once, so many at a time.
+func renewEach(ctx context.Context, h Handle, service *leadership.Service, leases []leadership.LeaseRequest, at int) (Cost, error) {
+	h.Take()
+	for batch := range slices.Chunk(leases, at) {
+		var err error
+		if at == 1 {
+			_, err = service.Renew(ctx, batch[0])
+		} else {
+			err = renewed(service.BatchRenew(ctx, batch))
+		}
+		if err != nil {
+			return Cost{}, err
+		}
+	}
+	asked, relay := h.Take()
+	return asked.plus(relay), nil
+}

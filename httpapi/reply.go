@@ -23,8 +23,14 @@ func reply(w http.ResponseWriter, contentType string, status int, v any) error {
 
 // encode is v as JSON, and a line.
 func encode(v any) ([]byte, error) {
-	if a, ok := v.(interface{ Append([]byte) []byte }); ok {
-		return append(a.Append(make([]byte, 0, 640)), '\n'), nil // a lease has some 500 bytes
+	const usual = 640      // a lease has some 500 bytes
+	switch v := v.(type) { // not by an interface: whatever has a lease in it would satisfy that too
+	case wire.Lease:
+		return append(v.Append(make([]byte, 0, usual)), '\n'), nil
+	case wire.Grant:
+		return append(v.Append(make([]byte, 0, usual)), '\n'), nil
+	case wire.Results:
+		return append(v.Append(nil), '\n'), nil
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"regent/leadership"
+	"regent/test/checker"
+)
+
+// maxWait is the longest that a caller stands in line.
+const maxWait = 500 * time.Millisecond
+
+// caller is a candidate that makes each call by itself. A key is its own until a release with it was sent, and a reply that was lost is asked for
+// again with it.
+type caller struct {
+	*player
+	key   leadership.Key
+	token leadership.Token // of what it leads or has led; 0 for none under this key
+	spent bool             // a release was sent
+	last  leadership.Token
+	term  *term // what it believes in; nil for nothing
+}
+
+// term is what a caller believes that it leads, counted by hand and without a margin.
+type term struct {
+	until atomic.Int64 // on the diary's clock
+	over  chan struct{}
+}
+
+func newCaller(p *player) *caller { return &caller{player: p, key: leadership.NewKey()} }
+
+func (c *caller) work(ctx context.Context) {
+	defer func() {
+		c.disbelieve()
+		if c.token > 0 {
+			c.release(context.WithoutCancel(ctx))
+		}
+	}()
+	for ctx.Err() == nil {
+		switch n := c.rand.IntN(100); {
+		case c.spent:
+			c.release(ctx)
+		case n < 10:
+			c.get(ctx)
+		case n < 20 && c.last > 0:
+			c.check(ctx)
+		case c.token == 0:
+			c.acquire(ctx)
+		case n < 35:
+			c.release(ctx)
+		case n < 45:
+			c.acquire(ctx) // once more: the same as once
+		default:
+			c.renew(ctx)
+		}
+		c.rest(ctx, c.Pace)
+	}
+}
+
+func (c *caller) acquire(ctx context.Context) {
+	wait := time.Duration(c.rand.Int64N(int64(maxWait/time.Millisecond))) * time.Millisecond * time.Duration(c.rand.IntN(2))
+	ctx, cancel := c.within(ctx, wait+c.patience())
+	defer cancel()
+	sent := c.diary.Now()
+	grant, err := c.server().Acquire(ctx, leadership.AcquireRequest{
+		Election: c.Election, CandidateID: candidate(c.Name), Key: &c.key, LeaseDuration: c.Lease, Wait: wait,
+	})
+	switch {
+	case err == nil:
+		if c.token > 0 && grant.Token != c.token {
+			c.disbelieve()
+		}
+		c.token, c.last = grant.Token, grant.Token
+		c.believe(leadership.Deadline(sent, min(grant.Waited, c.diary.Now()-sent), grant.ExpiresIn, 0))
+	case errors.Is(err, leadership.LeaseHeld):
+		c.lose()
+	}
+}
+
+func (c *caller) renew(ctx context.Context) {
+	ctx, cancel := c.within(ctx, c.patience())
+	defer cancel()
+	sent := c.diary.Now()
+	lease, err := c.server().Renew(ctx, c.request())
+	switch {
+	case err == nil:
+		c.believe(leadership.Deadline(sent, 0, lease.ExpiresIn, 0))
+	case errors.Is(err, leadership.LeaseLost):
+		c.lose()
+	}
+}
+
+// release gives the lease back. From the moment that it was sent the key is spent, and the release is repeated until it is answered.
+func (c *caller) release(ctx context.Context) {
+	c.disbelieve()
+	c.spent = true
+	ctx, cancel := c.within(ctx, c.patience())
+	defer cancel()
+	_, err := c.server().Release(ctx, c.request())
+	if err == nil || errors.Is(err, leadership.LeaseLost) {
+		c.lose()
+	}
+}
+
+// lose is the end of a key.
+func (c *caller) lose() {
+	c.disbelieve()
+	c.key, c.token, c.spent = leadership.NewKey(), 0, false
+}
+
+func (c *caller) request() leadership.LeaseRequest {
+	return leadership.LeaseRequest{Election: c.Election, CandidateID: candidate(c.Name), Key: c.key, Token: c.token}
+}
+
+func (c *caller) check(ctx context.Context) {
+	ctx, cancel := c.within(ctx, c.patience())
+	defer cancel()
+	_, _ = c.server().CheckToken(ctx, leadership.TokenCheck{Election: c.Election, Token: c.last})
+}
+
+func (c *caller) get(ctx context.Context) {
+	ctx, cancel := c.within(ctx, c.patience())
+	defer cancel()
+	_, _ = c.server().Get(ctx, c.Election)
+}
+
+// believe believes until that moment, in what it believes already or anew.
+func (c *caller) believe(until time.Duration) {
+	if c.term != nil {
+		select {
+		case <-c.term.over:
+			c.term = nil
+		default:
+			c.term.until.Store(int64(until))
+			return
+		}
+	}
+	t := &term{over: make(chan struct{})}
+	t.until.Store(int64(until))
+	c.term = t
+	token := c.token
+	go func() {
+		defer close(t.over)
+		c.lead(c.Election, token, func() bool { return c.diary.Now() < time.Duration(t.until.Load()) })
+	}()
+}
+
+// disbelieve returns once nothing is believed any more.
+func (c *caller) disbelieve() {
+	if c.term != nil {
+		c.term.until.Store(0)
+		<-c.term.over
+		c.term = nil
+	}
+}
+
+// read reads the cache, and now and then the store. A reader of one server never says what it has seen; one of all of them does.
+func (p *player) read(ctx context.Context) {
+	known := map[leadership.Election]leadership.Revision{}
+	for ctx.Err() == nil {
+		e := p.Elections[p.rand.IntN(len(p.Elections))]
+		r := leadership.ReadRequest{Election: e, Strong: p.rand.IntN(10) == 0}
+		if p.Server < 0 {
+			r.Known = known[e]
+		}
+		p.readOnce(ctx, r, known)
+		p.rest(ctx, p.Pace/2)
+	}
+}
+
+func (p *player) readOnce(ctx context.Context, r leadership.ReadRequest, known map[leadership.Election]leadership.Revision) {
+	ctx, cancel := p.within(ctx, p.patience())
+	defer cancel()
+	x := checker.Reading{Reader: p.name, Election: r.Election, Strong: r.Strong, Known: r.Known, Asked: p.diary.Now()}
+	reading, err := p.server().Read(ctx, r)
+	x.Answered = p.diary.Now()
+	switch {
+	case err == nil:
+		x.Revision, x.State, x.Leader, x.Token = reading.Revision, reading.State, reading.LeaderID, reading.Token
+		x.Age, x.Bound = reading.Age, reading.Bound
+		known[r.Election] = max(known[r.Election], x.Revision)
+		p.diary.Read(x)
+	case errors.Is(err, leadership.RevisionMismatch), errors.Is(err, leadership.RecordCorrupt):
+		p.diary.Fail("%s reads %s, of which it knows revision %d: %v", p.name, r.Election, r.Known, err)
+	}
+}
+
+// operate changes the configuration now and then, and asks again until it is answered.
+func (p *player) operate(ctx context.Context) {
+	for ctx.Err() == nil {
+		e := p.Elections[p.rand.IntN(len(p.Elections))]
+		c := leadership.Config{LeaseDuration: p.Lease, LockDelay: time.Duration(p.rand.IntN(4)) * 50 * time.Millisecond}
+		for asked := false; !asked && ctx.Err() == nil; {
+			asked = p.configure(ctx, e, c) == nil
+			p.rest(ctx, p.Pace)
+		}
+		p.rest(ctx, 10*p.Pace)
+	}
+}
+
+func (p *player) configure(ctx context.Context, e leadership.Election, c leadership.Config) error {
+	ctx, cancel := p.within(ctx, p.patience())
+	defer cancel()
+	_, err := p.server().Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+	return err
+}

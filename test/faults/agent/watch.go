@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/test/checker"
+)
+
+// watch reads the stream until ctx ends, and is a consumer from when it has been told how things are.
+func (p *player) watch(ctx context.Context) {
+	w := &watcher{player: p, consumer: checker.Consumer{Name: p.name, Elections: p.Elections, After: map[leadership.Election]leadership.Revision{}}}
+	if p.Election != "" {
+		w.consumer.Elections = []leadership.Election{p.Election}
+	}
+	for news, err := range p.server().Watch(ctx, client.WatchRequest{Election: p.Election}) {
+		if err != nil {
+			if ctx.Err() == nil {
+				p.diary.Fail("%s watches no more: %v", p.name, err)
+			}
+			return
+		}
+		w.hear(news)
+	}
+}
+
+// watcher is a consumer.
+type watcher struct {
+	*player
+	consumer checker.Consumer
+	expected bool
+	heard    int
+}
+
+func (w *watcher) hear(n client.News) {
+	switch {
+	case n.Lease != nil && !slices.Contains(w.Elections, n.Lease.Election), n.Event != nil && !slices.Contains(w.Elections, n.Event.Election):
+		// of Regent's own
+	case n.Lease != nil && w.expected:
+		w.diary.Fail("%s is told once more how %s is, as if its watch had begun anew", w.name, n.Lease.Election)
+	case n.Lease != nil:
+		w.consumer.After[n.Lease.Election] = n.Lease.Revision
+		if w.Election != "" {
+			w.expect()
+		}
+	case n.Ready:
+		w.expect()
+	case n.Event != nil:
+		w.expect()
+		if w.heard++; !w.Deaf || w.heard%10 != 0 {
+			w.diary.Deliver(w.name, *n.Event)
+		}
+	}
+}
+
+// expect says from where on this consumer is to be told of everything.
+func (w *watcher) expect() {
+	if !w.expected {
+		w.expected = true
+		c := w.consumer
+		c.After = maps.Clone(c.After)
+		w.diary.Expect(c)
+	}
+}

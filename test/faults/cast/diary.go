@@ -1,0 +1,97 @@
+package cast
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"regent/httpapi/wire"
+	"regent/leadership"
+	"regent/leadership/boottime"
+	"regent/test/checker"
+)
+
+// Line is one thing that somebody did or saw: exactly one of its members.
+type Line struct {
+	Call     *checker.Call     `json:"call,omitempty"`
+	Belief   *checker.Belief   `json:"belief,omitempty"` // all with one Who, Election and Token are one, from the first to the last
+	Reading  *checker.Reading  `json:"reading,omitempty"`
+	Consumer *checker.Consumer `json:"consumer,omitempty"`
+	Delivery *Delivery         `json:"delivery,omitempty"`
+	// Failure is what should never happen to an agent, whatever is broken around it.
+	Failure string `json:"failure,omitempty"`
+}
+
+// Delivery is an event that a consumer got.
+type Delivery struct {
+	Consumer string     `json:"consumer"`
+	Event    wire.Event `json:"event"`
+}
+
+// Diary is where lines are written. All methods may be called at the same time.
+type Diary struct {
+	offset time.Duration
+
+	mu  sync.Mutex // guards all below
+	put func(Line)
+}
+
+// NewDiary returns a diary of a process whose clock is shifted by the offset. A line is given to put before the call that wrote it returns.
+func NewDiary(offset time.Duration, put func(Line)) *Diary { return &Diary{offset: offset, put: put} }
+
+// LinesTo writes lines as JSON. That it cannot is no error: nobody reads any more.
+func LinesTo(w io.Writer) func(Line) {
+	out := json.NewEncoder(w)
+	return func(l Line) { out.Encode(l) }
+}
+
+// Now is the time on the clock of all diaries.
+func (d *Diary) Now() time.Duration { return boottime.Now() - d.offset }
+
+// Call writes down a call.
+func (d *Diary) Call(c checker.Call) { d.write(Line{Call: &c}) }
+
+// Read writes down what a reader was shown.
+func (d *Diary) Read(r checker.Reading) { d.write(Line{Reading: &r}) }
+
+// Expect names who is going to be told of changes.
+func (d *Diary) Expect(c checker.Consumer) { d.write(Line{Consumer: &c}) }
+
+// Deliver writes down an event that a consumer got.
+func (d *Diary) Deliver(consumer string, e leadership.Event) {
+	d.write(Line{Delivery: &Delivery{consumer, wire.NewEvent(e)}})
+}
+
+// Fail writes down what should not happen.
+func (d *Diary) Fail(format string, args ...any) {
+	d.write(Line{Failure: fmt.Sprintf(format, args...)})
+}
+
+func (d *Diary) write(l Line) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.put(l)
+}
+
+// beliefs are written down no more often than this.
+const beliefs = 20 * time.Millisecond
+
+// Believe asks again and again whether somebody still believes that they lead, every few milliseconds, until they do not, and writes down since
+// when and up to when they did. The clock is read before they are asked: what is written down they did believe.
+func (d *Diary) Believe(b checker.Belief, asks time.Duration, valid func() bool) {
+	b.From = d.Now()
+	b.Until = b.From
+	written := time.Duration(-1)
+	for at := b.From; valid(); at = d.Now() {
+		if b.Until = at; at-written >= beliefs {
+			d.write(Line{Belief: &b})
+			written = at
+		}
+		time.Sleep(asks)
+	}
+	if written >= 0 {
+		d.write(Line{Belief: &b})
+	}
+}

@@ -1,0 +1,4 @@
+package faults
+
+// InOrder is for tests.
+var InOrder = inOrder

@@ -1,0 +1,48 @@
+package faults
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"regent/test/checker"
+)
+
+// keep writes what there is of a run beside the logs of its processes: the plan, the verdict, the recording, what the store has, and a picture of
+// each election.
+func (s *stage) keep(f findings, why error) error {
+	guard := s.plan.guard()
+	errs := []error{
+		s.write("plan.txt", func(w io.Writer) error { _, err := fmt.Fprintln(w, s.plan); return err }),
+		s.write("verdict.txt", func(w io.Writer) error { _, err := fmt.Fprintln(w, why); return err }),
+		s.write("recording.jsonl", f.recording.Write),
+		s.write("store.jsonl", f.truth.write),
+	}
+	for _, e := range s.plan.Elections {
+		errs = append(errs, s.write("picture-"+string(e)+".html", func(w io.Writer) error { return checker.Picture(w, f.recording, e, guard) }))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *stage) write(name string, how func(io.Writer) error) error {
+	file, err := os.Create(s.path(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(how(file), file.Close())
+}
+
+// write writes the records, then the events.
+func (t truth) write(w io.Writer) error {
+	out := json.NewEncoder(w)
+	var errs []error
+	for _, r := range t.Records {
+		errs = append(errs, out.Encode(r))
+	}
+	for _, e := range t.History {
+		errs = append(errs, out.Encode(e))
+	}
+	return errors.Join(errs...)
+}

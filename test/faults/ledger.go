@@ -1,0 +1,63 @@
+package faults
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"sync"
+
+	"regent/leadership/fence"
+	"regent/test/checker"
+	"regent/test/faults/cast"
+)
+
+// ledger is where leaders write, each with its token.
+type ledger struct {
+	book     *book
+	diary    *cast.Diary
+	listener net.Listener
+	server   http.Server
+	serving  sync.WaitGroup
+
+	mu    sync.Mutex // held while a write is looked at: what was newest before it is taken down with it
+	guard fence.Guard
+}
+
+func newLedger(b *book, d *cast.Diary) (*ledger, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	l := &ledger{book: b, diary: d, listener: listener}
+	l.server.Handler = l
+	l.serving.Go(func() { l.server.Serve(listener) })
+	return l, nil
+}
+
+func (l *ledger) close() {
+	l.server.Close()
+	l.serving.Wait()
+}
+
+// ServeHTTP lets a write in, or not.
+func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var entry cast.Ledger
+	if err := json.NewDecoder(r.Body).Decode(&entry); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if !l.admit(entry) {
+		w.WriteHeader(http.StatusConflict)
+	}
+}
+
+func (l *ledger) admit(entry cast.Ledger) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	resource := string(entry.Election)
+	write := checker.Write{Who: entry.Who, Election: entry.Election, Token: entry.Token, Newest: l.guard.Mark(resource).Token, At: l.diary.Now()}
+	err := l.guard.Do(resource, fence.Mark{Election: entry.Election, Token: entry.Token}, func() error { return nil })
+	write.Admitted = err == nil
+	l.book.write(write)
+	return write.Admitted
+}

@@ -1,0 +1,161 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"cloud.google.com/go/spanner/admin/instance/apiv1/instancepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"regent/leadership"
+	"regent/store"
+	"regent/store/firestore"
+	"regent/store/spanner"
+)
+
+// place makes room in the store and, where there are two servers, a topic. It returns the emulators that the servers need, by their variables,
+// and their arguments.
+func (s *stage) place(ctx context.Context) (env map[string]string, args []string, err error) {
+	env, args = map[string]string{}, []string{"--store", s.spec()}
+	s.emulators = map[string]int{}
+	switch s.plan.Store {
+	case Bolt:
+		return env, args, nil
+	case Firestore:
+		env["FIRESTORE_EMULATOR_HOST"] = s.rig.Firestore
+		s.emulators["store"] = s.rig.frozen(s.rig.Firestore)
+	case Spanner:
+		env["SPANNER_EMULATOR_HOST"] = s.rig.Spanner
+		s.emulators["store"] = s.rig.frozen(s.rig.Spanner)
+		migrate := s.rig.command(regent, []string{"SPANNER_EMULATOR_HOST=" + s.rig.Spanner}, "migrate", "--store", s.spec())
+		if out, err := migrate.CombinedOutput(); err != nil {
+			return nil, nil, fmt.Errorf("migrate: %w: %s", err, out)
+		}
+	}
+	env["PUBSUB_EMULATOR_HOST"] = s.rig.PubSub
+	s.emulators["topic"] = s.rig.frozen(s.rig.PubSub)
+	return env, append(args, "--events", "projects/"+s.id+"/topics/leadership"), s.announce(ctx)
+}
+
+// announce makes the topic, and listens to it until the run is over.
+func (s *stage) announce(ctx context.Context) (err error) {
+	if s.topic, err = newTopic(ctx, s.rig.PubSub, s.id); err != nil {
+		return err
+	}
+	listening, stop := context.WithCancel(ctx)
+	var listener sync.WaitGroup
+	listener.Go(func() { s.topic.consume(listening, &s.book, s.plan.Elections) })
+	s.closing = append(s.closing, func() {
+		stop()
+		listener.Wait()
+		s.topic.close(context.WithoutCancel(ctx)) // what stays in an emulator goes with it
+	})
+	return nil
+}
+
+func (s *stage) spec() string {
+	switch s.plan.Store {
+	case Firestore:
+		return "firestore:" + s.id
+	case Spanner:
+		return "spanner:" + s.database()
+	}
+	return "bolt:" + filepath.Join(s.dir, "regent.db")
+}
+
+func (s *stage) database() string {
+	return "projects/" + s.id + "/instances/test/databases/regent"
+}
+
+// open opens the store, past all servers and hops. The file must have been left by its server.
+func (s *stage) open(ctx context.Context) (leadership.Store, error) {
+	switch s.plan.Store {
+	case Firestore:
+		return firestore.Open(ctx, firestore.Config{Project: s.id, Emulator: s.rig.Firestore})
+	case Spanner:
+		return spanner.Open(ctx, spanner.Config{Database: s.database(), EmulatorHost: s.rig.Spanner})
+	}
+	return store.OpenExisting(ctx, s.spec(), store.Config{})
+}
+
+// discard takes out of an emulator, which keeps all in memory, what is there of this run.
+func (s *stage) discard(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	switch s.plan.Store {
+	case Firestore:
+		all := fmt.Sprintf("http://%s/emulator/v1/projects/%s/databases/(default)/documents", s.rig.Firestore, s.id)
+		request, err := http.NewRequestWithContext(ctx, http.MethodDelete, all, nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
+	case Spanner:
+		conn, err := grpc.NewClient("passthrough:///"+s.rig.Spanner, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		instance, _, _ := strings.Cut(s.database(), "/databases/")
+		_, err = instancepb.NewInstanceAdminClient(conn).DeleteInstance(ctx, &instancepb.DeleteInstanceRequest{Name: instance})
+		return err
+	}
+	return nil
+}
+
+// truth is what the store has of the elections.
+type truth struct {
+	Records []leadership.Snapshot
+	History []leadership.Event
+}
+
+// read reads all of it.
+func (s *stage) read(ctx context.Context) (t truth, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	leases, err := s.open(ctx)
+	if err != nil {
+		return t, err
+	}
+	defer leases.Close()
+	for _, e := range s.plan.Elections {
+		snap, err := leases.Get(ctx, e)
+		if err != nil {
+			return t, fmt.Errorf("the record of %s: %w", e, err)
+		}
+		events, err := allEvents(func(after leadership.Revision) ([]leadership.Event, error) {
+			return leases.Events(ctx, e, after, leadership.MaxPageSize)
+		})
+		if err != nil {
+			return t, fmt.Errorf("the history of %s: %w", e, err)
+		}
+		t.Records, t.History = append(t.Records, snap), append(t.History, events...)
+		if last, r := events[len(events)-1], snap.Record; last.Revision != r.Revision || last.Token != r.Token {
+			return t, fmt.Errorf("the record of %s has revision %d and token %d, and its history ends with %+v", e, r.Revision, r.Token, last)
+		}
+	}
+	return t, nil
+}
+
+// allEvents reads page after page.
+func allEvents(page func(after leadership.Revision) ([]leadership.Event, error)) (all []leadership.Event, err error) {
+	for after := leadership.Revision(0); ; after = all[len(all)-1].Revision {
+		events, err := page(after)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, events...)
+		if len(events) < leadership.MaxPageSize {
+			return all, nil
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"regent/leadership"
+	"regent/test/faults/cast"
+)
+
+// Store is what keeps the leases.
+type Store string
+
+// The stores.
+const (
+	Bolt      Store = "bolt"
+	Firestore Store = "firestore"
+	Spanner   Store = "spanner"
+)
+
+// Plan is what is to happen in a run.
+type Plan struct {
+	Store     Store
+	Seed      uint64
+	Lease     time.Duration
+	Pace      time.Duration // between two calls of an agent, on average
+	Servers   int
+	Elections []leadership.Election
+	Troupes   []Troupe
+	Wrappers  []Wrapper
+	Faults    []Fault
+}
+
+// Troupe is one process with several agents.
+type Troupe struct {
+	Name     string
+	Members  []cast.Member
+	Offset   time.Duration // of its time namespace; 0 for none of its own
+	Isolated bool          // in a network namespace of its own, from which one link leads to everything else
+}
+
+// Wrapper is one `regent run`.
+type Wrapper struct {
+	Name     string
+	Election leadership.Election
+	Server   int
+	Manner   string // of its heart: "", "stubborn" or "family"
+}
+
+// NewPlan draws a plan. The abilities are those of the machine: a plan asks for nothing that it cannot do.
+func NewPlan(store Store, seed uint64, can Abilities) Plan {
+	d := &drawer{rand: rand.New(rand.NewPCG(seed, uint64(len(store)))), can: can}
+	d.plan = Plan{Store: store, Seed: seed, Lease: time.Second, Pace: 30 * time.Millisecond, Servers: 2}
+	switch store {
+	case Bolt:
+		d.plan.Servers = 1
+	case Firestore:
+		d.plan.Lease, d.plan.Pace = 3*time.Second, 120*time.Millisecond
+	case Spanner: // whose emulator takes one transaction after the other
+		d.plan.Lease, d.plan.Pace = 2*time.Second, 80*time.Millisecond
+	}
+	for i := range 1 + d.rand.IntN(4) {
+		d.plan.Elections = append(d.plan.Elections, leadership.Election(fmt.Sprintf("e%d", i)))
+	}
+	d.cast()
+	d.faults()
+	return d.plan
+}
+
+// drawer draws a plan.
+type drawer struct {
+	rand *rand.Rand
+	can  Abilities
+	plan Plan
+}
+
+func (d *drawer) election() leadership.Election {
+	return d.plan.Elections[d.rand.IntN(len(d.plan.Elections))]
+}
+
+func (d *drawer) server() int { return d.rand.IntN(d.plan.Servers) }
+
+// between is a duration from low to high, most often nearer to low.
+func (d *drawer) between(low, high time.Duration) time.Duration {
+	x := d.rand.Float64()
+	return (low + time.Duration(x*x*float64(high-low))).Truncate(time.Millisecond)
+}
+
+const (
+	minCandidates = 5
+	maxCandidates = 32
+)
+
+// cast draws who takes part. In the first election leaders come and go; each other has one who leads until something goes wrong.
+func (d *drawer) cast() {
+	n := minCandidates + int(float64(maxCandidates-minCandidates+1)*d.rand.Float64()*d.rand.Float64())
+	d.wrappers()
+	troupes := 2 + d.rand.IntN(3)
+	for i := range troupes {
+		t := Troupe{Name: fmt.Sprintf("agents-%d", i)}
+		if d.can.TimeNamespaces && d.rand.IntN(5) == 0 {
+			t.Offset = time.Duration(1+d.rand.IntN(2_000_000)) * time.Second
+		}
+		d.plan.Troupes = append(d.plan.Troupes, t)
+	}
+	for i := range n - len(d.plan.Wrappers) {
+		d.join(i%troupes, d.candidate(i))
+	}
+	for i := range troupes {
+		watch := cast.Member{Name: fmt.Sprintf("observer-%d", i), Role: cast.Watcher, Server: d.server()}
+		if d.rand.IntN(2) == 0 {
+			watch.Election = d.election()
+		}
+		d.join(i, watch)
+		d.join(i, cast.Member{Name: fmt.Sprintf("reader-%d", i), Role: cast.Reader, Server: d.serverOrAny()})
+	}
+	d.join(d.rand.IntN(troupes), cast.Member{Name: "operator", Role: cast.Operator, Server: cast.Any})
+}
+
+// wrappers draws one to three `regent run`s. They lead for as long as they can, and are not in the first election.
+func (d *drawer) wrappers() {
+	others := d.plan.Elections[1:]
+	if len(others) == 0 {
+		return
+	}
+	for i := range 1 + d.rand.IntN(3) {
+		d.plan.Wrappers = append(d.plan.Wrappers, Wrapper{
+			Name: fmt.Sprintf("run-%d", i), Election: others[d.rand.IntN(len(others))], Server: d.server(),
+			Manner: []string{"", "stubborn", "family"}[d.rand.IntN(3)],
+		})
+	}
+}
+
+// candidate draws the i-th of those who lead by themselves.
+func (d *drawer) candidate(i int) cast.Member {
+	m := cast.Member{Name: fmt.Sprintf("ann-%d", i), Role: cast.Campaigner, Election: d.election(), Server: d.server()}
+	switch others := d.plan.Elections[1:]; {
+	case i < 2:
+		m.Election = d.plan.Elections[0]
+	case i-2 < len(others):
+		m.Role, m.Election = cast.Steady, others[i-2]
+	case d.rand.IntN(2) == 0:
+		m.Role, m.Server = cast.Caller, d.serverOrAny()
+	}
+	return m
+}
+
+func (d *drawer) serverOrAny() int {
+	if d.rand.IntN(2) == 0 {
+		return cast.Any
+	}
+	return d.server()
+}
+
+func (d *drawer) join(troupe int, m cast.Member) {
+	t := &d.plan.Troupes[troupe]
+	t.Members = append(t.Members, m)
+}
+
+// Candidates is how many want to lead.
+func (p Plan) Candidates() int {
+	n := len(p.Wrappers)
+	for _, t := range p.Troupes {
+		for _, m := range t.Members {
+			if slices.Contains([]cast.Role{cast.Campaigner, cast.Steady, cast.Caller}, m.Role) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// storm is how long it takes until all faults are over.
+func (p Plan) storm() (until time.Duration) {
+	for _, f := range p.Faults {
+		until = max(until, f.At+f.For)
+	}
+	return until
+}
+
+// String is the plan in a few lines.
+func (p Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, seed %d: %d servers, %d elections, %d candidates, %d of them regent run, leases of %v",
+		p.Store, p.Seed, p.Servers, len(p.Elections), p.Candidates(), len(p.Wrappers), p.Lease)
+	for _, t := range p.Troupes {
+		fmt.Fprintf(&b, "\n%s:", t.Name)
+		if t.Offset != 0 {
+			fmt.Fprintf(&b, " clock shifted by %v;", t.Offset)
+		}
+		if t.Isolated {
+			b.WriteString(" in a network of its own;")
+		}
+		for _, m := range t.Members {
+			fmt.Fprintf(&b, " %s(%s %s at %d)", m.Name, m.Role, m.Election, m.Server)
+		}
+	}
+	for _, w := range p.Wrappers {
+		fmt.Fprintf(&b, "\n%s: %s at %d, heart %q", w.Name, w.Election, w.Server, w.Manner)
+	}
+	for _, f := range p.Faults {
+		fmt.Fprintf(&b, "\n%v", f)
+	}
+	return b.String()
+}

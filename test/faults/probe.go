@@ -1,0 +1,71 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"regent/test/checker"
+)
+
+// A machine that has other things to do is a fault, too, and nobody has planned it. It is taken down as one, so that Regent is not blamed for it: a
+// sleep that lasts too long, and a store that takes too long to answer without Regent's doing.
+const probeEvery = 20 * time.Millisecond
+
+// slow is how much longer than usual something may take without hurting anybody who has a lease.
+func (p Plan) slow() time.Duration { return p.Lease / 5 }
+
+// probe looks for it until the run is over.
+func (s *stage) probe(ctx context.Context) error {
+	touch, done, err := s.toucher(ctx)
+	if err != nil {
+		return err
+	}
+	probing, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { s.time(probing, "the machine", probeEvery, func() { sleep(probing, probeEvery) }) })
+	all.Go(func() { s.time(probing, "the store", 0, func() { touch(probing) }) })
+	s.closing = append(s.closing, func() {
+		stop()
+		all.Wait()
+		done()
+	})
+	return nil
+}
+
+// time does something over and over that should not take much longer than usual, and takes down when it does.
+func (s *stage) time(ctx context.Context, what string, usual time.Duration, do func()) {
+	for ; ctx.Err() == nil; sleep(ctx, probeEvery) {
+		begun := s.diary.Now()
+		do()
+		if ended := s.diary.Now(); ended-begun > usual+s.plan.slow() && ctx.Err() == nil {
+			s.book.late(checker.Fault{Name: fmt.Sprintf("%s is late", what), From: begun, Until: ended})
+		}
+	}
+}
+
+// toucher returns what uses the store without Regent: one small write to a disk, or one read of an emulator.
+func (s *stage) toucher(ctx context.Context) (touch func(context.Context), done func() error, err error) {
+	if s.plan.Store == Bolt {
+		file, err := os.Create(s.path("probe"))
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(context.Context) {
+			_, err := file.WriteAt(make([]byte, 4096), 0)
+			if err := errors.Join(err, file.Sync()); err != nil {
+				s.book.fail("the disk: %v", err)
+			}
+		}, file.Close, nil
+	}
+	leases, err := s.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context) {
+		leases.Get(ctx, s.plan.Elections[0]) // that it cannot is a fault of its own
+	}, leases.Close, nil
+}

@@ -1,0 +1,182 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// starter starts processes from one thread that lives as long as it does: they are to die with this process, and Linux takes the end of the thread
+// that started them for that.
+type starter struct {
+	jobs chan func()
+	done chan struct{}
+}
+
+func newStarter() *starter {
+	s := &starter{jobs: make(chan func()), done: make(chan struct{})}
+	go func() {
+		runtime.LockOSThread() // and never unlock it: the thread ends here
+		defer close(s.done)
+		for job := range s.jobs {
+			job()
+		}
+	}()
+	return s
+}
+
+func (s *starter) start(cmd *exec.Cmd) (err error) {
+	started := make(chan struct{})
+	s.jobs <- func() {
+		defer close(started)
+		err = cmd.Start()
+	}
+	<-started
+	return err
+}
+
+func (s *starter) close() {
+	close(s.jobs)
+	<-s.done
+}
+
+// process is one that was started, in a session of its own.
+type process struct {
+	cmd  *exec.Cmd
+	gone chan struct{} // closed once it has ended
+	// expected says that it is to end, or may.
+	expected atomic.Bool
+}
+
+// launch starts a command, whose standard error goes to the log of that name. Somebody who ends without being expected to has failed.
+func (s *stage) launch(name string, cmd *exec.Cmd) (*process, error) {
+	log, err := os.OpenFile(filepath.Join(s.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
+	cmd.Stderr = log
+	cmd.Env = append(cmd.Env, s.mark())
+	if err := s.rig.starter.start(cmd); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	p := &process{cmd: cmd, gone: make(chan struct{})}
+	s.waiting.Go(func() {
+		err := cmd.Wait()
+		if !p.expected.Load() {
+			s.book.fail("%s has ended by itself: %v", name, err)
+		}
+		close(p.gone)
+	})
+	return p, nil
+}
+
+func (p *process) pid() int                { return p.cmd.Process.Pid }
+func (p *process) signal(s syscall.Signal) { p.cmd.Process.Signal(s) }
+
+// kill ends it as a machine that fails does, and waits until it is gone.
+func (p *process) kill() {
+	p.expected.Store(true)
+	p.signal(syscall.SIGKILL)
+	<-p.gone
+}
+
+// end tells it to end, and says whether it did so in time. One that did not is killed.
+func (p *process) end(patience time.Duration) (inTime bool) {
+	p.expected.Store(true)
+	p.signal(syscall.SIGCONT)
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.gone:
+		return true
+	case <-time.After(patience):
+		p.kill()
+		return false
+	}
+}
+
+// pause stops it for a while.
+func (p *process) pause(ctx context.Context, d time.Duration) {
+	p.signal(syscall.SIGSTOP)
+	sleep(ctx, d)
+	p.signal(syscall.SIGCONT)
+}
+
+// variable is in the environment of each process of a run, and of all that they start.
+const variable = "FAULTS_RUN"
+
+func (s *stage) mark() string { return variable + "=" + s.id }
+
+// mustBeGone waits until no process of this run is left, and ends those that are there all the same.
+func (s *stage) mustBeGone() error {
+	for end := s.diary.Now() + 2*time.Second; ; time.Sleep(20 * time.Millisecond) {
+		pids := s.left()
+		if len(pids) == 0 {
+			return nil
+		}
+		if s.diary.Now() < end {
+			continue
+		}
+		v := &Violation{}
+		for _, pid := range pids {
+			v.What = append(v.What, fmt.Sprintf("process %d is left behind: %q", pid, argsOf(pid)))
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return v
+	}
+}
+
+// left are the processes of this run that are still there.
+func (s *stage) left() (pids []int) {
+	for _, pid := range allProcesses() {
+		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if bytes.Contains(environ, []byte(s.mark()+"\x00")) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func allProcesses() (pids []int) {
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// parentOf is the parent of a process; 0 if it is gone.
+func parentOf(pid int) (parent int) {
+	var state string
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent)
+	return parent
+}
+
+func argsOf(pid int) []byte {
+	args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return args
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,200 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"regent/leadership"
+	"regent/test/checker"
+	"regent/test/faults/cast"
+)
+
+// Result is what a run that proves something had.
+type Result struct {
+	Took       time.Duration
+	Operations int             // calls and readings that were answered
+	Unknown    int             // calls whose answer was lost
+	Changes    int             // revisions
+	Leaders    int             // changes of leader: grants but for the first of each election
+	Deliveries int             // events that consumers got
+	Duplicates int             // of them
+	Faults     map[Kind]int    // that were planned, and happened
+	Late       int             // times at which the machine itself was late
+	Takeovers  []time.Duration // from the last moment that a leader believed to the first that the next one did
+}
+
+// Violation is something that happened and must not.
+type Violation struct {
+	What []string // each a sentence
+}
+
+// Error is all of it, or the first of it.
+func (v *Violation) Error() string {
+	const enough = 20
+	text := strings.Join(v.What[:min(len(v.What), enough)], "\n")
+	return fmt.Sprintf("%d violations:\n%s", len(v.What), text)
+}
+
+// findings is what a run has come to.
+type findings struct {
+	truth     truth
+	recording checker.Recording
+	verdict   checker.Findings
+	failures  []string
+	result    Result
+}
+
+const (
+	// slack is by how much the clock of a store on this machine may differ from ours while a lease lasts.
+	slack = 100 * time.Millisecond
+	// cloudGuard is how long a cloud store waits after the end of a lease.
+	cloudGuard = 50 * time.Millisecond
+)
+
+// guard is that of the store.
+func (p Plan) guard() time.Duration {
+	if p.Store == Bolt {
+		return 0
+	}
+	return cloudGuard
+}
+
+// check runs all checkers.
+func (p Plan) check(r checker.Recording) checker.Findings {
+	if p.Store != Firestore {
+		r = inOrder(r)
+	}
+	return checker.All(r, slack, p.guard())
+}
+
+// examine checks what was recorded against the store's truth.
+func (s *stage) examine(t truth) (f findings) {
+	for _, w := range s.wrappers {
+		for _, b := range w.beliefs() {
+			s.book.add(cast.Line{Belief: &b})
+		}
+	}
+	f.truth, f.recording, f.failures = t, s.book.recording(t.History), s.book.failures
+	if s.otherBoot() {
+		f.recording.Heartbeats = append(f.recording.Heartbeats, s.renewals(f.recording)...)
+	}
+	f.verdict = slices.DeleteFunc(s.plan.check(f.recording), func(n checker.Named) bool {
+		return n.Name == "Linear" && s.otherBoot()
+	})
+	f.result = resultOf(s.plan, f.recording)
+	f.result.Late = s.book.lates
+	for _, n := range f.verdict {
+		f.result.Duplicates += n.Duplicates
+	}
+	return f
+}
+
+// otherBoot says whether a file's leases counted as just renewed at some moment, of which the order of calls knows nothing.
+func (s *stage) otherBoot() bool {
+	return s.plan.Store == Bolt && slices.ContainsFunc(s.plan.Faults, func(f Fault) bool { return f.Kind == OtherBoot })
+}
+
+// renewals are those: of any token, at some time before the server was there again.
+func (s *stage) renewals(r checker.Recording) (all []checker.Heartbeat) {
+	for _, f := range s.plan.Faults {
+		i := slices.IndexFunc(r.Faults, func(done checker.Fault) bool { return f.Kind == OtherBoot && done.Name == f.what() })
+		for _, e := range r.History {
+			if i >= 0 && e.Type == leadership.EventAcquired {
+				all = append(all, checker.Heartbeat{Election: e.Election, Token: e.Token, Lease: s.plan.Lease, Answered: r.Faults[i].Until})
+			}
+		}
+	}
+	return all
+}
+
+// violation is nil if there is none.
+func (f findings) violation() error {
+	v := &Violation{What: slices.Clone(f.failures)}
+	for _, n := range f.verdict {
+		for _, one := range n.Violations {
+			v.What = append(v.What, fmt.Sprintf("%s: %v", n.Name, one))
+		}
+	}
+	if len(v.What) == 0 {
+		return nil
+	}
+	return v
+}
+
+// valid says why the run proves nothing, or nil.
+func (f findings) valid(p Plan) error {
+	seconds := (warmUp + p.storm() + calm + p.Lease).Seconds()
+	least := int(seconds * p.leastRate())
+	switch {
+	case f.result.Operations < least:
+		return fmt.Errorf("%w: %d operations in %.1f s, and %d are the least", ErrInvalid, f.result.Operations, seconds, least)
+	case f.result.Leaders == 0:
+		return fmt.Errorf("%w: the leaders were never others", ErrInvalid)
+	}
+	return nil
+}
+
+// leastRate is how many operations there must be a second.
+func (p Plan) leastRate() float64 {
+	if p.Store == Bolt {
+		return 20
+	}
+	return 10
+}
+
+func resultOf(p Plan, r checker.Recording) Result {
+	result := Result{Changes: len(r.History), Operations: len(r.Readings), Faults: map[Kind]int{}, Takeovers: takeovers(r.Beliefs)}
+	for _, c := range r.Calls {
+		if c.Answered == checker.Forever {
+			result.Unknown++
+		} else {
+			result.Operations++
+		}
+	}
+	for _, c := range r.Consumers {
+		result.Deliveries += len(c.Got)
+	}
+	led := map[leadership.Election]bool{}
+	for _, e := range r.History {
+		if e.Type == leadership.EventAcquired && led[e.Election] {
+			result.Leaders++
+		}
+		led[e.Election] = led[e.Election] || e.Type == leadership.EventAcquired
+	}
+	for _, f := range p.Faults {
+		if slices.ContainsFunc(r.Faults, func(done checker.Fault) bool { return done.Name == f.what() }) {
+			result.Faults[f.Kind]++
+		}
+	}
+	return result
+}
+
+// takeovers are the times between leaders, by what they believed.
+func takeovers(beliefs []checker.Belief) (all []time.Duration) {
+	type term struct {
+		token       leadership.Token
+		from, until time.Duration
+	}
+	terms := map[leadership.Election]map[leadership.Token]term{}
+	for _, b := range beliefs {
+		if terms[b.Election] == nil {
+			terms[b.Election] = map[leadership.Token]term{}
+		}
+		t, known := terms[b.Election][b.Token]
+		if !known {
+			t = term{b.Token, b.From, b.Until}
+		}
+		terms[b.Election][b.Token] = term{b.Token, min(t.from, b.From), max(t.until, b.Until)}
+	}
+	for _, of := range terms {
+		for token, t := range of {
+			if next, ok := of[token+1]; ok {
+				all = append(all, next.from-t.until)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -33,7 +33,8 @@
 // column: it is known only when the commit is, and Spanner lets no generated column depend on a commit timestamp.
 //
 // CURRENT_TIMESTAMP() may be taken before the query has its locks. It is then too early, never too late, and a lease looks the
-// longer for it. Only a server's clock that runs ahead can do harm, and Guard stands against that.
+// longer for it. Only a server's clock that runs ahead can do harm, and Guard stands against that. A read without a transaction holds no locks, and
+// CURRENT_TIMESTAMP() may be later than what it sees: Get's time is the read timestamp instead.
 //
 // # History
 //

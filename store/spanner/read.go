@@ -17,7 +17,11 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snap
 		return leadership.Snapshot{}, err
 	}
 	defer done()
-	found, err := read(ctx, s.client.Single(), "get", e)
+	tx := s.client.Single()
+	found, err := read(ctx, tx, "get", e)
+	if err == nil {
+		found.Now, err = tx.Timestamp() // of what it has seen; CURRENT_TIMESTAMP() may be later, when another leads already
+	}
 	if err != nil {
 		return leadership.Snapshot{}, failure(ctx, "get", quoted(e), leadership.StoreUnavailable, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -101,6 +102,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	defer runtime.KeepAlive(ballast(c.env))
 	name := instanceName(c.env)
 	m, err := c.openMeasures(ctx, s, name)
 	if err != nil {

@@ -59,7 +59,7 @@ func (c *Client) do(ctx context.Context, k call) error {
 		return fmt.Errorf("client: %s: %w: %w", k.name, transportCode(k, sent.Load(), err), err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxReply+1))
+	body, err := readAll(io.LimitReader(response.Body, maxReply+1), response.ContentLength)
 	switch {
 	case err != nil:
 		return fmt.Errorf("client: %s: %w: %w", k.name, lostCode(k.mutates), err)
@@ -67,6 +67,14 @@ func (c *Client) do(ctx context.Context, k call) error {
 		return misread(k.name, k.mutates, fmt.Errorf("the reply has more than %d bytes", maxReply))
 	}
 	return read(k, response, body)
+}
+
+// readAll is io.ReadAll for what is said to have so many bytes, or -1.
+func readAll(from io.Reader, length int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(min(max(length, 0), maxReply)) + bytes.MinRead) // room to see its end
+	_, err := b.ReadFrom(from)
+	return b.Bytes(), err
 }
 
 func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
@@ -204,6 +212,10 @@ func refusal(k call, response *http.Response, body []byte) error {
 }
 
 func contentType(response *http.Response) string {
-	contentType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	text := response.Header.Get("Content-Type")
+	if text == wire.ContentType {
+		return text
+	}
+	contentType, _, _ := mime.ParseMediaType(text)
 	return contentType
 }

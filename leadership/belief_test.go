@@ -85,7 +85,7 @@ func TestWhatIsOverIsNotBelievedAgain(t *testing.T) {
 	} {
 		b, end := believed(time.Second)
 		over(&b, end)
-		ended(t, name, &b, end, end+time.Hour, end-1, 0) // also if the clock should go back
+		ended(t, name, &b, 0, end-1, end, end+time.Hour) // also if the clock should go back
 		if left := b.Renewed(end, end, tenSeconds); left != 0 || b.Deadline() != end {
 			t.Errorf("%s: renewed, %v are left, until %v", name, left, b.Deadline())
 		}
@@ -111,7 +111,8 @@ func TestARenewalIsBelievedInFromWhenItWasSent(t *testing.T) {
 	b, _ := believed(margin)
 	end := leadership.Deadline(sent, 0, 10*time.Second, margin)
 	if left := b.Renewed(sent, heard, tenSeconds); left != end-heard || b.Deadline() != end || b.LeaseEnd() != end+margin {
-		t.Errorf("%v left, the deadline is %v, and the lease may end at %v; want %v, %v and %v", left, b.Deadline(), b.LeaseEnd(), end-heard, end, end+margin)
+		t.Errorf("%v left, the deadline is %v, and the lease may end at %v; want %v, %v and %v",
+			left, b.Deadline(), b.LeaseEnd(), end-heard, end, end+margin)
 	}
 }
 

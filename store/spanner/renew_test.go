@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/spanner"
+	"google.golang.org/grpc/codes"
 
 	"regent/leadership"
 )
@@ -92,6 +93,28 @@ func TestALeaseIsRenewedOnlyIfEveryPartOfItMatches(t *testing.T) {
 	}
 	if a := s.Renew(t.Context(), []leadership.Renewal{right})[0]; a.Err != nil {
 		t.Error(a.Err)
+	}
+}
+
+func TestALeaseThatIsReleasedBetweenTwoRunsOfARenewalIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	n := new(network)
+	s, whole := unreliable(t, n)
+	leases := granted(t, whole, 2)
+	n.then = func() {
+		if _, err := whole.Update(t.Context(), "e000", func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Release(s, leases[0])
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	n.plan(reply{answer: codes.Aborted})
+	answers := s.Renew(t.Context(), leases)
+	if a := answers[0]; !errors.Is(a.Err, leadership.ErrNotRenewed) {
+		t.Errorf("the one that was released: %+v, want %v", a, leadership.ErrNotRenewed)
+	}
+	if a := answers[1]; a.Err != nil || a.Snapshot.Record.Election != "e001" || !a.Snapshot.Now.Before(a.Before) {
+		t.Errorf("the other: %+v, want it renewed", a)
 	}
 }
 

@@ -28,6 +28,18 @@ var outboxCases = []contractCase{
 		h.update(h.a, "a", put(time.Minute))
 		h.waiting("a4")
 	}},
+	{"of a change that has two events, both wait to be announced", func(h *handles) {
+		h.update(h.a, "a", acquire("ann", 10*time.Second))
+		h.backing.Advance(h, 11*time.Second)
+		if r := h.update(h.b, "a", acquire("bob", long)).Record; r.Token != 2 || r.Revision != 3 {
+			h.Fatalf("a takeover gives %+v, want token 2 at revision 3", r)
+		}
+		h.waiting("a1 a2 a3")
+		events, err := h.a.Unannounced(h.Context(), "a", 9)
+		if err != nil || len(events) != 3 || told(events[1]) != "2 expired leader= token=1 previous=ann" || told(events[2]) != "3 acquired leader=bob token=2 previous=" {
+			h.Errorf("got %v, %v; want acquired, expired and acquired", events, err)
+		}
+	}},
 	{"of the events that wait, no more are read than asked for, and the first of each election first", func(h *handles) {
 		for i := range 5 {
 			h.update(h.a, "a", put(time.Duration(i+1)*time.Second))

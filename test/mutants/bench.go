@@ -61,7 +61,11 @@ func (b *bench) try(ctx context.Context, m Mutant, tests Tests, emulators bool) 
 	if err == nil {
 		err = b.passes(ctx, tests, m.Emulators)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errSkipped):
+		v.Outcome, v.Said = NotTried, err.Error()
+		return v
+	case err != nil:
 		v.Outcome, v.Said = Broken, err.Error()
 		return v
 	}
@@ -153,7 +157,7 @@ func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emul
 		return "", err
 	}
 	defer output.Close()
-	cmd := exec.CommandContext(ctx, file, "-test.run="+tests.pattern(), "-test.failfast", "-test.timeout="+b.limit.String())
+	cmd := exec.CommandContext(ctx, file, "-test.run="+tests.pattern(), "-test.v", "-test.failfast", "-test.timeout="+b.limit.String())
 	cmd.Dir, cmd.Env = filepath.Join(b.root, tests.Dir), environ(overlay, emulators)
 	cmd.Stdout, cmd.Stderr = output, output
 	ended := cmd.Run()
@@ -163,6 +167,8 @@ func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emul
 		return "", err
 	case bytes.Contains(said, []byte("testing: warning: no tests to run")):
 		return "", fmt.Errorf("there are no such tests in %s", tests.Dir)
+	case ended == nil && !bytes.Contains(said, []byte("\n--- PASS: ")):
+		return "", fmt.Errorf("%w in %s", errSkipped, tests.Dir)
 	case ended == nil:
 		return "", nil
 	}
@@ -171,6 +177,9 @@ func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emul
 	}
 	return failed, err
 }
+
+// errSkipped is the error of tests that this machine cannot run.
+var errSkipped = errors.New("the tests are skipped")
 
 // failure is the first line of a test's output that tells of a failure.
 func failure(output []byte) string {

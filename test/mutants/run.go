@@ -26,7 +26,7 @@ type Outcome string
 // The outcomes. All but the first two are failures.
 const (
 	Caught   Outcome = "caught"
-	NotTried Outcome = "not tried" // it needs emulators
+	NotTried Outcome = "not tried" // it needs emulators, or its tests are skipped on this machine
 	Survived Outcome = "SURVIVED"
 	Broken   Outcome = "BROKEN" // it proves nothing: it cannot be planted, or its tests fail without it too
 )

@@ -109,23 +109,23 @@ func chosen(c config) (all []mutants.Mutant) {
 
 func planted(c config) int { return len(chosen(c)) }
 
-// plants returns the step that plants the next of the bugs.
+// plants returns the step that plants all the bugs.
 func plants(c config) func(context.Context, uint64) (tally, error) {
-	all := chosen(c)
-	return func(ctx context.Context, seed uint64) (tally, error) {
-		m := all[int(seed-1)%len(all)]
-		verdicts, err := mutants.Run(ctx, mutants.Config{Mutants: []mutants.Mutant{m}, Quick: !c.night, Emulators: c.night})
+	return func(ctx context.Context, _ uint64) (tally, error) {
+		verdicts, err := mutants.Run(ctx, mutants.Config{Mutants: chosen(c), Quick: !c.night, Emulators: c.night})
 		if err != nil {
 			return nil, err
 		}
-		t := tally{"bugs tried": 1}
+		t := tally{"bugs": int64(planted(c))}
+		var failed []error
 		for _, v := range verdicts {
+			t[string(v.Outcome)]++
 			if v.Failed() {
-				return nil, &finding{err: fmt.Errorf("%s: %s by %v: %s", m.Name, v.Outcome, v.Tests, v.Said)}
+				failed = append(failed, fmt.Errorf("%s: %s by %v: %s", v.Mutant.Name, v.Outcome, v.Tests, v.Said))
 			}
-			if v.Outcome == mutants.Caught {
-				t["caught"] = 1
-			}
+		}
+		if failed != nil {
+			return nil, &finding{err: errors.Join(failed...)}
 		}
 		return t, nil
 	}

@@ -60,7 +60,7 @@ func parts(c config, rigs *rigs) []part {
 		{name: "states", unit: "models", quick: int64(len(models(c))), night: int64(len(models(c))), side: computes, whole: true, step: searches(c)},
 		{name: "simulation", unit: "election-hours", quick: 10 * hoursAYear, night: 100 * hoursAYear, side: computes, step: simulate},
 		{name: "crash", unit: "images", quick: 1_000, night: 100_000, side: computes, step: crashes},
-		{name: "mutants", unit: "bugs tried", quick: int64(planted(c)), night: int64(planted(c)), side: computes, whole: true, step: plants(c)},
+		{name: "mutants", unit: "bugs", quick: int64(planted(c)), night: int64(planted(c)), side: computes, whole: true, step: plants(c)},
 		{name: "bolt", unit: "runs", quick: 30, night: 1_200, side: waits, step: rigs.breaks("bolt")},
 		{name: "firestore", unit: "runs", quick: 10, night: 400, side: waits, step: rigs.breaks("firestore")},
 		{name: "spanner", unit: "runs", quick: 10, night: 400, side: waits, step: rigs.breaks("spanner")},

@@ -47,6 +47,20 @@ func (s *stage) time(ctx context.Context, what string, usual time.Duration, do f
 	}
 }
 
+// lateRenewals are the times after renewals that an emulator took too long for. Spanner's lets one transaction in at a time, and what a busy
+// machine makes of that says nothing of Spanner, or of Regent: a leader whose renewals are not answered does well to stop.
+func (p Plan) lateRenewals(r checker.Recording) (late []checker.Fault) {
+	if p.Store == Bolt {
+		return nil
+	}
+	for _, c := range r.Calls {
+		if c.Verb == checker.Renew && c.Answered-c.Asked > p.slow() {
+			late = append(late, checker.Fault{Name: "a renewal is late", From: c.Asked, Until: c.Asked + p.Lease})
+		}
+	}
+	return late
+}
+
 // toucher returns what uses the store without Regent: one small write to a disk, or one read of an emulator.
 func (s *stage) toucher(ctx context.Context) (touch func(context.Context), done func() error, err error) {
 	if s.plan.Store == Bolt {

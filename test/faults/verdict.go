@@ -63,7 +63,7 @@ func (p Plan) guard() time.Duration {
 
 // check runs all checkers.
 func (p Plan) check(r checker.Recording) checker.Findings {
-	if p.Store != Firestore {
+	if p.Store == Bolt {
 		r = inOrder(r)
 	}
 	return checker.All(r, slack, p.guard())
@@ -80,11 +80,13 @@ func (s *stage) examine(t truth) (f findings) {
 	if s.otherBoot() {
 		f.recording.Heartbeats = append(f.recording.Heartbeats, s.renewals(f.recording)...)
 	}
+	late := s.plan.lateRenewals(f.recording)
+	f.recording.Faults = append(f.recording.Faults, late...)
 	f.verdict = slices.DeleteFunc(s.plan.check(f.recording), func(n checker.Named) bool {
 		return n.Name == "Linear" && s.otherBoot()
 	})
 	f.result = resultOf(s.plan, f.recording)
-	f.result.Late = s.book.lates
+	f.result.Late = s.book.lates + len(late)
 	for _, n := range f.verdict {
 		f.result.Duplicates += n.Duplicates
 	}

@@ -152,7 +152,6 @@ func with[T ~string](key string, value T) metric.MeasurementOption {
 
 // builder makes instruments as the catalogue has them.
 type builder struct {
-	idle      bool // both providers do nothing, and so nothing stands between the parts to measure them
 	meter     metric.Meter
 	catalogue map[string]Metric
 	failed    []error

@@ -25,7 +25,8 @@ type agent struct {
 	key     leadership.Key
 	failed  int // calls in a row that came to nothing
 	willing bool
-	late    bool // the last grant was heard of when it was over
+	wanted  time.Duration // since when it is willing
+	late    bool          // the last grant was heard of when it was over
 
 	leading bool
 	token   leadership.Token
@@ -107,7 +108,8 @@ func (a *agent) ask(c checker.Call, timeout time.Duration, serve func(i *instanc
 
 // begin is a campaign with another key.
 func (a *agent) begin() {
-	a.leading, a.willing = false, true
+	a.leading = false
+	a.wants(true)
 	a.key, a.failed, a.late = a.s.key(), 0, false
 	a.campaign()
 }
@@ -223,7 +225,7 @@ func (a *agent) renewAgain() { a.after(max(min(a.pace(), a.left()/4), 50*time.Mi
 func (a *agent) lose(why string) {
 	a.s.w.tell("%s: %s does not lead any more: %s", a.election, a.name, why)
 	a.ceases()
-	a.willing = false
+	a.wants(false)
 	a.s.figures.LostLeases++
 	a.after(a.s.w.upTo(time.Second), a.begin)
 }
@@ -235,7 +237,7 @@ func (a *agent) resign() {
 	}
 	a.s.w.tell("%s: %s resigns", a.election, a.name)
 	a.ceases()
-	a.willing = false
+	a.wants(false)
 	a.s.figures.Resigned++
 	a.failed = 0
 	a.release()
@@ -281,12 +283,24 @@ func (a *agent) ceases() {
 	a.leading = false
 }
 
+// wants says whether it wants to lead from now on.
+func (a *agent) wants(to bool) {
+	if a.willing && !to {
+		a.s.record.willing(a, a.wanted)
+	}
+	if to && !a.willing {
+		a.wanted = a.s.w.now
+	}
+	a.willing = to
+}
+
 // crash ends it, and begins it anew after a while.
 func (a *agent) crash() {
 	a.s.w.tell("%s: %s crashes", a.election, a.name)
 	a.ceases()
+	a.wants(false)
 	a.life++
-	a.willing, a.stalled = false, 0
+	a.stalled = 0
 	life := a.life
 	a.s.w.after(a.s.w.about(a.s.plan.lease), func() {
 		if a.life == life {

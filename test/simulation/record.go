@@ -78,10 +78,17 @@ func (r *record) write(who string, w fence.Mark, newest leadership.Token, admitt
 	}
 }
 
-// fault takes down something that goes wrong for so long.
-func (r *record) fault(name string, d time.Duration) {
+// willing takes down for how long an agent wanted to lead, which is over now.
+func (r *record) willing(a *agent, since time.Duration) {
 	if r != nil {
-		r.recording.Faults = append(r.recording.Faults, checker.Fault{Name: name, From: r.w.now, Until: r.w.now + d})
+		r.recording.Willing = append(r.recording.Willing, checker.Willing{Who: string(a.name), Election: a.election, From: since, Until: r.w.now})
+	}
+}
+
+// unsettled takes down that until now anything could go wrong.
+func (r *record) unsettled() {
+	if r != nil {
+		r.recording.Faults = append(r.recording.Faults, checker.Fault{Name: "what the seed has drawn", Until: r.w.now})
 	}
 }
 

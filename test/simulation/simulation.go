@@ -45,11 +45,13 @@ func Run(c Config) Result {
 	s.w.run(time.Duration(c.Leases) * s.plan.lease)
 	s.heal()
 	s.w.run(s.w.now + s.settling())
+	s.record.unsettled()
 	s.watch()
 	s.w.run(s.w.now + quiet - s.settling())
 	s.close()
 	for _, a := range s.agents {
 		a.ceases()
+		a.wants(false)
 	}
 	s.figures.Elections = s.w.now * time.Duration(s.plan.elections)
 	s.figures.Events, s.figures.Changes = s.w.count, s.truth.changes

@@ -48,8 +48,8 @@ func (x Comparison) times() Spread {
 
 // The chart's measures, in pixels.
 const (
-	chartWidth = 900
-	labelWidth = 330
+	chartWidth = 960
+	labelWidth = 390
 	plotRight  = 60
 	lineHeight = 20
 	headHeight = 44

@@ -15,6 +15,12 @@ func (b *bench) throughput(c Contest, races ...race) *contest {
 	return &contest{Contest: c, sizes: b.Connections, aspects: whole, rounds: b.Rounds, races: races}
 }
 
+// Besides the client that agents use, whose figures the goals are about, Regent is called with next to no work for the caller.
+const (
+	bareName = "Regent, bare HTTP"
+	bareWhat = "the same, by requests that were written beforehand, on a plain TCP connection each; of an answer it reads the status and the length"
+)
+
 // at64 is a goal for 64 connections.
 func at64(ratio float64) Goal { return Goal{Size: 64, Ratio: ratio} }
 
@@ -27,9 +33,10 @@ func (b *bench) cycle() *contest {
 			{"etcd", "`Campaign` and `Resign` of clientv3/concurrency in a session that is there already: a Txn, a linearizable Get, a Txn; of these 2 are fsynced"},
 			{"etcd, a session each", "the same with `NewSession` before and `Close` after: a lease is granted and revoked, too, and 4 are fsynced"},
 			{"Regent", "`:acquire` with a fresh key and `:release`; both are durable before they are answered, and leave an event each"},
+			{bareName, bareWhat + ", and of a grant the fencing token; the key and the token are put in"},
 		},
-		Pairs: []Pair{{2, 0, Rate, at64(3)}, {2, 0, Late, at64(1)}, {2, 1, Rate, Goal{}}},
-	}, b.flat(e.server, e.cycles), b.flat(e.server, e.sessions), b.flat(r.server, r.cycles))
+		Pairs: []Pair{{2, 0, Rate, at64(3)}, {3, 0, Rate, at64(3)}, {2, 0, Late, at64(1)}, {2, 1, Rate, Goal{}}},
+	}, b.flat(e.server, e.cycles), b.flat(e.server, e.sessions), b.flat(r.server, r.cycles), b.flat(r.server, bare{r}.cycles))
 }
 
 func (b *bench) renew() *contest {
@@ -40,9 +47,10 @@ func (b *bench) renew() *contest {
 		Entrants: []Entrant{
 			{"etcd", "a Put of some 10 bytes to a key of its own: the smallest transaction that is fsynced"},
 			{"Regent", "`:renew`; durable before it is answered"},
+			{bareName, bareWhat},
 		},
-		Pairs: []Pair{{1, 0, Rate, at64(1.5)}, {1, 0, Late, at64(1)}},
-	}, b.flat(e.server, e.puts), b.flat(r.server, r.renewals))
+		Pairs: []Pair{{1, 0, Rate, at64(1.5)}, {2, 0, Rate, at64(1.5)}, {1, 0, Late, at64(1)}},
+	}, b.flat(e.server, e.puts), b.flat(r.server, r.renewals), b.flat(r.server, bare{r}.renewals))
 }
 
 func (b *bench) batch() *contest {
@@ -56,9 +64,13 @@ func (b *bench) batch() *contest {
 			{"etcd, stream", "one keep-alive after the other over one stream that is open; not durable"},
 			{"etcd, stream of 100", "100 keep-alives are sent at once over one stream that is open, and 100 answers awaited; not durable"},
 			{"Regent", "`:batchRenew` of 100 leases in one call; durable before it is answered"},
+			{bareName, bareWhat + ", and counts the leases"},
 		},
-		Pairs: []Pair{{3, 0, Rate, at64(10)}, {3, 1, Rate, Goal{}}, {3, 2, Rate, Goal{}}, {3, 2, Late, at64(1)}},
-	}, b.flat(e.server, e.beats), b.flat(e.server, e.streams(1)), b.flat(e.server, e.streams(batchSize)), b.flat(r.server, r.batches))
+		Pairs: []Pair{
+			{3, 0, Rate, at64(10)}, {4, 0, Rate, at64(10)}, {3, 1, Rate, Goal{}}, {3, 2, Rate, Goal{}}, {4, 2, Rate, Goal{}}, {3, 2, Late, at64(1)},
+		},
+	}, b.flat(e.server, e.beats), b.flat(e.server, e.streams(1)), b.flat(e.server, e.streams(batchSize)),
+		b.flat(r.server, r.batches), b.flat(r.server, bare{r}.batches))
 }
 
 func (b *bench) strong() *contest {
@@ -69,9 +81,10 @@ func (b *bench) strong() *contest {
 		Entrants: []Entrant{
 			{"etcd", "a linearizable Get of one key"},
 			{"Regent", "`GET …?consistency=strong`"},
+			{bareName, bareWhat},
 		},
-		Pairs: []Pair{{1, 0, Rate, Goal{}}, {1, 0, Late, at64(1)}},
-	}, b.flat(e.server, e.reads()), b.flat(r.server, r.reads(true)))
+		Pairs: []Pair{{1, 0, Rate, Goal{}}, {2, 0, Rate, Goal{}}, {1, 0, Late, at64(1)}},
+	}, b.flat(e.server, e.reads()), b.flat(r.server, r.reads(true)), b.flat(r.server, bare{r}.reads(true)))
 }
 
 func (b *bench) cached() *contest {
@@ -82,7 +95,8 @@ func (b *bench) cached() *contest {
 		Entrants: []Entrant{
 			{"etcd", "a serializable Get of one key; nothing bounds its age"},
 			{"Regent", "`GET …`; at most 5 s old, and it says how old it may be"},
+			{bareName, bareWhat},
 		},
-		Pairs: []Pair{{1, 0, Rate, at64(1)}, {1, 0, Late, at64(1)}},
-	}, b.flat(e.server, e.reads(etcdclient.WithSerializable())), b.flat(r.server, r.reads(false)))
+		Pairs: []Pair{{1, 0, Rate, at64(1)}, {2, 0, Rate, at64(1)}, {1, 0, Late, at64(1)}},
+	}, b.flat(e.server, e.reads(etcdclient.WithSerializable())), b.flat(r.server, r.reads(false)), b.flat(r.server, bare{r}.reads(false)))
 }

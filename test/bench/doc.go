@@ -10,6 +10,8 @@
 //	               |                                                |
 //	               +------------- one disk, fsync on both ----------+
 //
+// Where a client can be the limit, Regent is also called with none: over plain TCP connections, with requests that were written beforehand.
+//
 // A contest is something that both do: its entrants are the ways to do it. Each round lets one entrant after the other run for the
 // same time, so that whatever else the machine does meets all of them alike. The first round is dropped.
 package main

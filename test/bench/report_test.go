@@ -102,7 +102,7 @@ func TestTheReportHasAllThatWasFound(t *testing.T) {
 		"The first error: `it broke`.",
 		"| 64 connections | Regent | 4,500 (3,000–6,000) | 2.50 (1–4) | 5 (2–8) | 8 | 111 | 55.6 | 9,000 | 0 |\n",
 		"| 1 connection | Regent and etcd | per second | 75 (50–100) | 150 (100–200) | **0.50** |\n",
-		"| Some <things>: Regent, etcd | 64 connections | per second | at least 2 × etcd |",
+		"| Some <things>: Regent and etcd | 64 connections | per second | at least 2 × etcd |",
 		"| 10,000 | 12.2 |\n",
 		"example.com/m v1.2.3",
 		"\n## Elsewhere\n\nIt costs.\n",

@@ -50,12 +50,12 @@ func Open(path string, c Config) (*Store, error) {
 	if machine.SinceBoot == nil {
 		machine = machineClock()
 	}
-	clock, durable, err := prepare(db, machine)
+	found, err := prepare(db, machine)
 	if err != nil {
 		db.Close()
-		return nil, fmt.Errorf("bolt: %s cannot be used: %w", path, err)
+		return nil, fmt.Errorf("bolt: %w", unusable(path, err))
 	}
-	return &Store{db: db, clock: clock, history: span, writer: startWriter(db, file, clock, span, durable)}, nil
+	return &Store{db: db, clock: found.clock, history: span, writer: startWriter(db, file, found, span)}, nil
 }
 
 // Broken returns a channel that is closed once the store can no longer be used: a commit has failed, and what the disk holds is not known
@@ -189,7 +189,7 @@ func (t *transaction) list(prefix string, after leadership.Election, limit int) 
 			break
 		}
 		last = leadership.Election(name)
-		if snap, err := t.load(last); err == nil {
+		if snap, err := t.load(last); err == nil && snap.Record.Revision > 0 { // else the name stands where there is no record
 			listing.Snapshots = append(listing.Snapshots, snap)
 		} else {
 			listing.Untrusted = append(listing.Untrusted, last)

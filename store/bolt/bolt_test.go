@@ -127,7 +127,14 @@ func ask(candidate string) leadership.AcquireRequest {
 }
 
 func TestAfterAnotherBootNobodyIsGrantedALeaseBeforeAFullLeaseHasPassed(t *testing.T) {
-	for name, boots := range map[string][2]string{"another boot id": {"boot-1", "boot-2"}, "no boot id at all": {"", ""}} {
+	for name, c := range map[string]struct {
+		boots [2]string
+		then  time.Duration // the second one's uptime
+	}{
+		"another boot id":                       {[2]string{"boot-1", "boot-2"}, time.Second},
+		"a machine that has run for far longer": {[2]string{"boot-1", "boot-2"}, 10_000 * time.Hour}, // the disk was moved
+		"no boot id at all":                     {[2]string{"", ""}, time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "regent.db")
@@ -136,7 +143,7 @@ func TestAfterAnotherBootNobodyIsGrantedALeaseBeforeAFullLeaseHasPassed(t *testi
 				return bolt.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
 			}
 			uptime = 100 * time.Hour
-			s, service := open(t, path, clock(boots[0]))
+			s, service := open(t, path, clock(c.boots[0]))
 			if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
 				t.Fatal(err)
 			}
@@ -147,8 +154,8 @@ func TestAfterAnotherBootNobodyIsGrantedALeaseBeforeAFullLeaseHasPassed(t *testi
 			}
 			s.Close()
 
-			uptime = time.Second // the machine was off, nobody knows for how long
-			_, service = open(t, path, clock(boots[1]))
+			uptime = c.then // the machine was off, nobody knows for how long
+			_, service = open(t, path, clock(c.boots[1]))
 			after, err := service.Get(t.Context(), "jobs")
 			if err != nil {
 				t.Fatal(err)

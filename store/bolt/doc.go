@@ -16,16 +16,29 @@
 //
 // # File
 //
-//	meta        schema, boot, anchor (the instant of boot), now (of the last commit), pruned (time of the newest event that was deleted)
+//	meta        schema, boot, anchor (the instant of boot), now (of the last commit), pruned (time of the newest event that was deleted),
+//	            digest (of all that is in the file but itself, and the transaction that left it so)
 //	leadership  election              -> record, without its last heartbeat
 //	heartbeats  election              -> instant of the last heartbeat
 //	events      election 0 revision   -> event
 //	outbox      election 0 revision   -> nothing; an event that is not announced yet
 //	times       instant and event key -> nothing; the events of all elections as they followed each other
 //
-// Every value carries a checksum over its key and itself, so that a flipped bit in it is noticed when it is read. What bbolt keeps around the
-// values is looked at when the file is opened: both meta pages by their checksums, and of every other page in use that it is where it
-// should be, once, with its keys in order. What does not pass is refused. Heartbeats stand apart because they are nearly all that is ever written.
+// Heartbeats stand apart because they are nearly all that is ever written.
+//
+// The schema says what the file has. Version 2 has the digest; a file of version 1 gets one when it is opened, and is of version 2 from then
+// on, which the programs before refuse. Records and events carry a version of their own.
+//
+// # Damage
+//
+// A file is refused, by name, unless it is what was committed last; one that nothing can be granted on is better than one that grants a
+// token twice. When it is opened, both meta pages are held to their checksums, every other page in use has to be where it should be, once, with
+// its keys in order and between those of the branch above, and then all keys and values have to add up to the digest. So no value may be
+// changed, missing, doubled or older than the file. Every value also carries a checksum over its key and itself, for damage that comes
+// later: what does not pass when it is read is refused then, alone.
+//
+// What cannot be noticed is a file that is older as a whole, as a backup is, or as a lost write of the newer meta page makes it. Whoever restores a
+// backup raises its tokens.
 //
 // One process has the file at a time. Its mode is 0600. It does not shrink.
 //

@@ -13,7 +13,7 @@ import (
 	"regent/leadership"
 )
 
-// schema is the version of everything below. A new field means a new schema, and a decoder that still reads the old one:
+// schema is the version of records and events, and is in each; the file has one of its own. A new field means a new schema, and a decoder that still reads the old one:
 // there is no such thing as an optional field, because a record that lost one must be noticed.
 const schema = 1
 

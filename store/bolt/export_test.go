@@ -124,6 +124,14 @@ func (s *Store) RemoveBucket(name string) error {
 	return s.db.Update(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(name)) })
 }
 
+// Meddle changes the file behind the store's back.
+func (s *Store) Meddle(change func(*bbolt.Tx) error) error {
+	return s.writer.do(context.Background(), func(t *transaction) error {
+		t.dirty = true
+		return change(t.tx)
+	})
+}
+
 // MaxPruned is how many events go with one change.
 const MaxPruned = maxPruned
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -29,6 +28,13 @@ var (
 	anchorKey = []byte("anchor")
 	nowKey    = []byte("now")
 	prunedKey = []byte("pruned")
+	digestKey = []byte("digest")
+)
+
+// The versions of the file, which say what it has around records and events.
+const (
+	layout     = "2"
+	undigested = "1" // the same without a digest
 )
 
 // buckets are all that a file has.
@@ -112,30 +118,47 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// prepare creates the buckets of a new file, refuses a file that is not ours, and starts the store's clock. It returns the newest
-// transaction, all of which are durable.
-func prepare(db *bbolt.DB, machine Clock) (clock storeClock, durable int, err error) {
-	clock.sinceBoot = machine.SinceBoot
-	err = db.Update(func(tx *bbolt.Tx) error {
-		durable = tx.ID()
-		t := &transaction{tx: tx}
-		if err := t.initialize(); err != nil {
-			return err
-		}
-		same, err := t.sameBoot(&clock, machine)
-		if same || err != nil {
-			return err
-		}
-		if err := t.newBoot(wall()); err != nil {
-			return err
-		}
-		clock.anchor = t.now.Add(-machine.SinceBoot())
-		t.put(metaBucket, bootKey, []byte(machine.BootID))
-		t.put(metaBucket, anchorKey, encodeInstant(clock.anchor))
-		t.put(metaBucket, nowKey, encodeInstant(t.now))
-		return t.err
+// beginning is what a file is found to be.
+type beginning struct {
+	clock   storeClock
+	durable int // the newest transaction; it and all before it are durable
+	digest  digest
+}
+
+// prepare creates the buckets of a new file, refuses a file that is not ours or not whole, and starts the store's clock.
+func prepare(db *bbolt.DB, machine Clock) (found beginning, err error) {
+	err = undamaged(func() error {
+		return db.Update(func(tx *bbolt.Tx) error {
+			t := &transaction{tx: tx}
+			if err := t.initialize(); err != nil {
+				return err
+			}
+			if found.clock, err = t.start(machine); err != nil {
+				return err
+			}
+			t.sign()
+			found.durable, found.digest = tx.ID(), t.digest
+			return t.err
+		})
 	})
-	return clock, durable, err
+	return found, err
+}
+
+// start dates the machine's clock, and begins a new boot if the machine has.
+func (t *transaction) start(machine Clock) (storeClock, error) {
+	clock := storeClock{sinceBoot: machine.SinceBoot}
+	same, err := t.sameBoot(&clock, machine)
+	if same || err != nil {
+		return clock, err
+	}
+	if err := t.newBoot(wall()); err != nil {
+		return clock, err
+	}
+	clock.anchor = t.now.Add(-machine.SinceBoot())
+	t.put(metaBucket, bootKey, []byte(machine.BootID))
+	t.put(metaBucket, anchorKey, encodeInstant(clock.anchor))
+	t.put(metaBucket, nowKey, encodeInstant(t.now))
+	return clock, nil
 }
 
 // sameBoot sets the clock's anchor, if the file was last used in the boot that it is opened in. A clock that has gone back within one boot,
@@ -161,13 +184,28 @@ func (t *transaction) sameBoot(clock *storeClock, machine Clock) (bool, error) {
 // wall is the date of today, for people.
 func wall() time.Time { return time.Now().Round(0).UTC() }
 
+// initialize creates what a file has, or expects it to be there. A file without a digest gets one: what can be noticed of its damage
+// without is still noticed when it is read.
 func (t *transaction) initialize() error {
-	if t.tx.Bucket(metaBucket) != nil {
-		if v, err := t.get(metaBucket, schemaKey); err != nil || string(v) != strconv.Itoa(schema) {
-			return fmt.Errorf("its schema is %q, and this program knows %d: use the version of regent that wrote it, or a newer one", v, schema)
-		}
-		return t.complete()
+	if t.tx.Bucket(metaBucket) == nil {
+		return t.create()
 	}
+	v, err := t.get(metaBucket, schemaKey)
+	if err != nil || string(v) != layout && string(v) != undigested {
+		return fmt.Errorf("its schema is %q, and this program knows %s: use the version of regent that wrote it, or a newer one", v, layout)
+	}
+	if err := t.complete(); err != nil {
+		return err
+	}
+	if string(v) == layout {
+		return t.whole()
+	}
+	t.digest = t.sum()
+	t.put(metaBucket, schemaKey, []byte(layout))
+	return nil
+}
+
+func (t *transaction) create() error {
 	if name, _ := t.tx.Cursor().First(); name != nil {
 		return errors.New("it is a bolt file of another program")
 	}
@@ -176,8 +214,8 @@ func (t *transaction) initialize() error {
 			return err
 		}
 	}
-	t.put(metaBucket, schemaKey, []byte(strconv.Itoa(schema)))
-	return t.err
+	t.put(metaBucket, schemaKey, []byte(layout))
+	return nil
 }
 
 // complete says whether all buckets are there.

@@ -47,12 +47,12 @@ func (t *transaction) unannounced(prefix []byte, limit int) ([]leadership.Event,
 	var bad error
 	stuck := make(map[leadership.Election]bool)
 	c := t.tx.Bucket(outboxBucket).Cursor()
-	for key, _ := c.Seek(prefix); key != nil && bytes.HasPrefix(key, prefix) && len(events) < limit; key, _ = c.Next() {
+	for key, sealed := c.Seek(prefix); key != nil && bytes.HasPrefix(key, prefix) && len(events) < limit; key, sealed = c.Next() {
 		id, err := decodeEventKey(key)
 		if err == nil && stuck[id.Election] {
 			continue
 		}
-		event, err := readEvent(key, t.tx.Bucket(eventsBucket).Get(key))
+		event, err := t.readWaiting(key, sealed)
 		if err != nil {
 			stuck[id.Election], bad = true, leadership.Corrupt(id.Election, err)
 			continue
@@ -63,6 +63,14 @@ func (t *transaction) unannounced(prefix []byte, limit int) ([]leadership.Event,
 		return events, nil
 	}
 	return nil, bad
+}
+
+// readWaiting reads the event that has its place in the outbox at the key.
+func (t *transaction) readWaiting(key, sealed []byte) (leadership.Event, error) {
+	if _, err := unseal(key, sealed); err != nil {
+		return leadership.Event{}, err
+	}
+	return readEvent(key, t.tx.Bucket(eventsBucket).Get(key))
 }
 
 // Since implements leadership.Store.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -183,11 +182,11 @@ func TestWhatIsBeingCommittedIsWaitedForNotPassedOver(t *testing.T) {
 	first := f.Hold()
 	second := make(chan func(), 1)
 	go func() { second <- f.Hold() }()
-	f.queued(1)
+	queued(t, f.Store, 1)
 	impatient, giveUp := context.WithCancel(t.Context())
 	answer := make(chan error, 1)
 	go func() { _, err := f.Since(impatient, start, 10); answer <- err }()
-	f.queued(2)
+	queued(t, f.Store, 2)
 	first()
 	release := <-second // both are taken now, and neither is done
 	giveUp()
@@ -198,13 +197,6 @@ func TestWhatIsBeingCommittedIsWaitedForNotPassedOver(t *testing.T) {
 	release()
 	if recent, err := f.Since(t.Context(), start, 10); err != nil || len(recent.Events) != 1 {
 		t.Errorf("then: got %v, %v; want one event", recent.Events, err)
-	}
-}
-
-// queued waits until so many calls wait for the writer.
-func (f *aged) queued(n int) {
-	for f.Queued() < n && f.t.Context().Err() == nil {
-		runtime.Gosched()
 	}
 }
 

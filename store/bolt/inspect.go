@@ -64,6 +64,14 @@ func create(path string) error {
 	return openError(path, err)
 }
 
+// unusable is for what is found once the file is open.
+func unusable(path string, err error) error {
+	if errors.Is(err, errNotWhole) {
+		return damaged(path, err)
+	}
+	return fmt.Errorf("%s cannot be used: %w", path, err)
+}
+
 func damaged(path string, err error) error {
 	return fmt.Errorf("%s is damaged, or no file of Regent's: %w; nothing is granted on it. Restore a backup, with fencing tokens above every one ever seen", path, err)
 }

@@ -1,9 +1,7 @@
 package bolt
 
 import (
-	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -18,8 +16,12 @@ const (
 	headerSize  = 16
 	elementSize = 16
 
-	kindBranch = 0x01
-	kindLeaf   = 0x02
+	kindBranch   = 0x01
+	kindLeaf     = 0x02
+	kindFreelist = 0x10
+
+	noFreelist   = 1<<64 - 1 // in place of its page
+	longFreelist = 1<<16 - 1 // in place of how many there are, which then stands before them
 
 	isBucket   = 0x01 // an element's flag: its value is a bucket
 	bucketSize = 16   // of a bucket before what lies within the leaf itself, if its root is 0
@@ -28,6 +30,7 @@ const (
 	metaVersion  = 2
 	metaPageSize = headerSize + 8
 	metaRoot     = headerSize + 16
+	metaFreelist = headerSize + 32
 	metaPages    = headerSize + 40 // how many pages are in use
 	metaTx       = headerSize + 48
 	metaChecksum = headerSize + 56 // FNV-1a, 64 bits, of the meta before it
@@ -38,7 +41,8 @@ const (
 )
 
 // checkPages expects both meta pages whole, the file to be as long as they say, and every page in use to be where it should be, once, with
-// its keys in order. bbolt itself would not notice, or would end the process.
+// its keys in order and between those of the branch above. It takes nothing that bbolt's own look at a file would not take: of that bbolt
+// makes a panic, and goes on looking meanwhile, which nobody can stop and which ends the process.
 func checkPages(f io.ReaderAt, size int64) error {
 	first, err := readMeta(f, 0)
 	if err != nil {
@@ -61,7 +65,7 @@ func checkPages(f io.ReaderAt, size int64) error {
 		return fmt.Errorf("it has %d bytes, and %d pages of %d bytes are in use", size, pages, page)
 	}
 	w := &pageWalk{file: f, pageSize: page, seen: make([]bool, pages)}
-	return w.visit(binary.NativeEndian.Uint64(newest[metaRoot:]))
+	return w.all(binary.NativeEndian.Uint64(newest[metaRoot:]), binary.NativeEndian.Uint64(newest[metaFreelist:]))
 }
 
 func readMeta(f io.ReaderAt, at int64) ([]byte, error) {
@@ -87,14 +91,40 @@ type pageWalk struct {
 	seen     []bool // by a page's number
 }
 
-// visit checks a page and all below it.
-func (w *pageWalk) visit(id uint64) error {
+// all checks everything that is in use, and that nothing of it is said to be free.
+func (w *pageWalk) all(root, freelist uint64) error {
+	if err := w.mark(0, 2); err != nil { // the meta pages
+		return err
+	}
+	if err := (&tree{pageWalk: w, leaf: w.bucket}).visit(root, span{}, 1); err != nil {
+		return err
+	}
+	return w.free(freelist)
+}
+
+// free checks the list of free pages, which a file has until it is first written to.
+func (w *pageWalk) free(id uint64) error {
+	if id == noFreelist {
+		return nil
+	}
 	page, err := w.read(id)
 	if err != nil {
 		return err
 	}
-	if err := w.elements(page, w.leafElement); err != nil {
-		return fmt.Errorf("page %d: %w", id, err)
+	if kind := binary.NativeEndian.Uint16(page[8:]); kind != kindFreelist {
+		return fmt.Errorf("page %d is of kind %d, and no list of free pages", id, kind)
+	}
+	n, list := uint64(binary.NativeEndian.Uint16(page[10:])), page[headerSize:]
+	if n == longFreelist {
+		n, list = binary.NativeEndian.Uint64(list), list[8:]
+	}
+	if n > uint64(len(list)/8) {
+		return fmt.Errorf("page %d lists more free pages than it holds", id)
+	}
+	for i := range n {
+		if err := w.mark(binary.NativeEndian.Uint64(list[8*i:]), 1); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -134,83 +164,4 @@ func (w *pageWalk) mark(from, n uint64) error {
 		w.seen[id] = true
 	}
 	return nil
-}
-
-// elements checks the elements of a page, or of what stands for one within a leaf; those of a leaf by the given function, which returns an
-// element's key.
-func (w *pageWalk) elements(page []byte, leafElement func([]byte) ([]byte, error)) error {
-	if len(page) < headerSize {
-		return errors.New("it is too short")
-	}
-	kind := binary.NativeEndian.Uint16(page[8:])
-	if kind != kindBranch && kind != kindLeaf {
-		return fmt.Errorf("it is of kind %d, neither branch nor leaf", kind)
-	}
-	var last []byte
-	for i := range int(binary.NativeEndian.Uint16(page[10:])) {
-		at := headerSize + i*elementSize
-		if at+elementSize > len(page) {
-			return errors.New("it has more elements than it holds")
-		}
-		check := w.branchElement
-		if kind == kindLeaf {
-			check = leafElement
-		}
-		key, err := check(page[at:])
-		if err != nil {
-			return err
-		}
-		if i > 0 && bytes.Compare(last, key) >= 0 {
-			return errors.New("its keys are out of order")
-		}
-		last = key
-	}
-	return nil
-}
-
-// branchElement checks an element of a branch, and the page that it leads to, and returns its key.
-func (w *pageWalk) branchElement(element []byte) ([]byte, error) {
-	key, _, err := cut(element, binary.NativeEndian.Uint32(element), binary.NativeEndian.Uint32(element[4:]), 0)
-	if err != nil {
-		return nil, err
-	}
-	return key, w.visit(binary.NativeEndian.Uint64(element[8:]))
-}
-
-// leafElement checks an element of a leaf, and the bucket that it may be, and returns its key.
-func (w *pageWalk) leafElement(element []byte) ([]byte, error) {
-	key, value, err := cutLeaf(element)
-	if err != nil || binary.NativeEndian.Uint32(element)&isBucket == 0 {
-		return key, err
-	}
-	if len(value) < bucketSize {
-		return nil, errors.New("it has a bucket that is too short")
-	}
-	if root := binary.NativeEndian.Uint64(value); root != 0 {
-		return key, w.visit(root)
-	}
-	return key, w.elements(value[bucketSize:], innerElement)
-}
-
-// innerElement checks an element of a bucket that lies within a leaf. Such a bucket is small, and has no other in it.
-func innerElement(element []byte) ([]byte, error) {
-	if binary.NativeEndian.Uint32(element)&isBucket != 0 {
-		return nil, errors.New("it has a bucket where there can be none")
-	}
-	key, _, err := cutLeaf(element)
-	return key, err
-}
-
-func cutLeaf(element []byte) (key, value []byte, err error) {
-	return cut(element, binary.NativeEndian.Uint32(element[4:]), binary.NativeEndian.Uint32(element[8:]), binary.NativeEndian.Uint32(element[12:]))
-}
-
-// cut takes an element's key, and the value behind it, out of the rest of its page.
-func cut(rest []byte, at, keySize, valueSize uint32) (key, value []byte, err error) {
-	begin, middle := uint64(at), uint64(at)+uint64(keySize)
-	end := middle + uint64(valueSize)
-	if end > uint64(len(rest)) {
-		return nil, nil, errors.New("it has an element that lies outside of it")
-	}
-	return rest[begin:middle], rest[middle:end], nil
 }

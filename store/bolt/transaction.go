@@ -20,6 +20,7 @@ type transaction struct {
 	now     time.Time
 	history history.Span // for a change
 	cache   map[leadership.Election]leadership.Record
+	digest  digest // of all that the file holds; for a change
 	dirty   bool
 	// err is the first write that did not work. A transaction with one must not be committed.
 	err error
@@ -170,10 +171,15 @@ func (t *transaction) putHeartbeat(r leadership.Record) {
 
 func (t *transaction) put(bucket, key, value []byte) {
 	t.dirty = true
-	t.err = cmp.Or(t.err, t.tx.Bucket(bucket).Put(key, seal(key, value)))
+	b, sealed := t.tx.Bucket(bucket), seal(key, value)
+	t.digest.drop(bucket, key, b.Get(key))
+	t.digest.add(bucket, key, sealed)
+	t.err = cmp.Or(t.err, b.Put(key, sealed))
 }
 
 func (t *transaction) remove(bucket, key []byte) {
 	t.dirty = true
-	t.err = cmp.Or(t.err, t.tx.Bucket(bucket).Delete(key))
+	b := t.tx.Bucket(bucket)
+	t.digest.drop(bucket, key, b.Get(key))
+	t.err = cmp.Or(t.err, b.Delete(key))
 }

@@ -44,6 +44,7 @@ type writer struct {
 	file    os.FileInfo // of db, as it was opened
 	clock   storeClock
 	history history.Span
+	digest  digest                                    // of what is committed; the goroutine's own
 	cache   map[leadership.Election]leadership.Record // the goroutine's own
 	durable horizon
 
@@ -55,14 +56,15 @@ type writer struct {
 	broken  chan struct{}         // closed once failed is set
 }
 
-func startWriter(db *bbolt.DB, file os.FileInfo, clock storeClock, span history.Span, durable int) *writer {
+func startWriter(db *bbolt.DB, file os.FileInfo, found beginning, span history.Span) *writer {
 	w := &writer{
 		db:      db,
 		file:    file,
-		clock:   clock,
+		clock:   found.clock,
 		history: span,
+		digest:  found.digest,
 		cache:   make(map[leadership.Election]leadership.Record),
-		durable: horizon{last: durable, moved: make(chan struct{})},
+		durable: horizon{last: found.durable, moved: make(chan struct{})},
 		jobs:    make(chan *job, maxJobs),
 		closing: make(chan struct{}),
 		ended:   make(chan struct{}),
@@ -224,20 +226,21 @@ func (w *writer) write(jobs []*job) (id int, err error) {
 		if len(w.cache) > maxCached {
 			clear(w.cache)
 		}
-		t := &transaction{tx: tx, now: w.clock.now(), history: w.history, cache: w.cache}
+		t := &transaction{tx: tx, now: w.clock.now(), history: w.history, cache: w.cache, digest: w.digest}
 		for _, j := range jobs {
 			j.decide(t)
 		}
 		if !t.dirty {
 			return t.err
 		}
-		if t.put(metaBucket, nowKey, encodeInstant(t.now)); t.err != nil {
+		t.put(metaBucket, nowKey, encodeInstant(t.now))
+		if t.sign(); t.err != nil {
 			return t.err
 		}
 		if err := w.inPlace(); err != nil {
 			return err
 		}
-		id = tx.ID()
+		id, w.digest = tx.ID(), t.digest
 		return tx.Commit()
 	})
 	return id, err

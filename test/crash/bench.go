@@ -13,15 +13,12 @@ import (
 // task is what judges do, each a part of it.
 type task interface {
 	part() (name string, images int)
-	tolerant() bool
 	between(from, to int) any
 	// keep makes what is needed to look at an image again, and returns the error that names it.
 	keep(image int, wrong string) error
 }
 
 func (d docket) part() (string, int) { return partJudge, d.Images }
-
-func (d docket) tolerant() bool { return d.Damaged && !d.Strict }
 
 func (d docket) between(from, to int) any {
 	d.From, d.To = from, to
@@ -91,17 +88,11 @@ func (b *bench) run(ctx context.Context) {
 		if err == nil || errors.Is(err, errEnough) {
 			return
 		}
-		why, known := fatal(err.Error())
-		known = known && b.tolerant()
-		switch {
-		case b.under < 0 && known && b.next == b.end: // the race detector has seen it, and says so in the end
-			return
-		case b.under < 0:
+		if b.under < 0 {
 			b.wrong = append(b.wrong, err)
 			return
-		case known:
-			b.found["unnoticed, "+why]++
-		case ctx.Err() == nil:
+		}
+		if ctx.Err() == nil {
 			b.wrong = append(b.wrong, b.keep(b.under, fmt.Sprintf("ends who opens it: %v", err)))
 		}
 		b.next = b.under + 1

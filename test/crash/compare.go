@@ -22,7 +22,7 @@ func (v view) compare(s *seen, otherBoot bool) error {
 	return v.compareRest(s, otherBoot)
 }
 
-// compareRest is about all that nothing is granted on.
+// compareRest is about the list and the history.
 func (v view) compareRest(s *seen, otherBoot bool) error {
 	for name := range s.listed {
 		snap, ok := s.snapshots[name]
@@ -30,12 +30,12 @@ func (v view) compareRest(s *seen, otherBoot bool) error {
 			continue
 		}
 		if listed, exists := s.listed[name], snap.Record.Revision > 0; listed != exists {
-			return differs(listing, "%s exists: %v, and is in the list: %v", name, exists, listed)
+			return fmt.Errorf("%s exists: %v, and is in the list: %v", name, exists, listed)
 		}
 	}
 	for name, events := range s.events {
 		if want := v.elections[name].events; !slices.Equal(want, events) {
-			return differs(past, "%s: its events are %v, not %v", name, events, want)
+			return fmt.Errorf("%s: its events are %v, not %v", name, events, want)
 		}
 	}
 	return v.compareRecent(s, otherBoot)
@@ -45,22 +45,22 @@ func (e election) compare(snap leadership.Snapshot, otherBoot bool) error {
 	r, want := snap.Record, e.lease
 	if otherBoot { // what ran begins anew: the challenge sees to it
 		if r.Revision != want.Revision || r.Token != want.Token || r.Deleted != want.Deleted || r.KeyHash != e.key {
-			return differs(present, "revision %d, token %d, key %x; want revision %d, token %d, key %x",
+			return fmt.Errorf("revision %d, token %d, key %x; want revision %d, token %d, key %x",
 				r.Revision, r.Token, r.KeyHash[:4], want.Revision, want.Token, e.key[:4])
 		}
 		return nil
 	}
 	if want.Revision == 0 {
 		if r.Revision != 0 {
-			return differs(present, "revision %d, and it was never seen", r.Revision)
+			return fmt.Errorf("revision %d, and it was never seen", r.Revision)
 		}
 		return nil
 	}
 	if got := (leadership.Snapshot{Record: r, Now: want.ReadAt}).Lease(); got != want {
-		return differs(present, "it is %+v, not %+v", got, want)
+		return fmt.Errorf("it is %+v, not %+v", got, want)
 	}
 	if r.KeyHash != e.key {
-		return differs(present, "its key is another one")
+		return fmt.Errorf("its key is another one")
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (v view) compareRecent(s *seen, otherBoot bool) error {
 		return err
 	}
 	if want := v.recent(after); !slices.Equal(want, events) {
-		return differs(past, "the events after %v are %v, not %v", after, events, want)
+		return fmt.Errorf("the events after %v are %v, not %v", after, events, want)
 	}
 	return nil
 }
@@ -97,14 +97,14 @@ func (t *truth) announced(s *seen, p plan, n int) error {
 		for _, id := range call.Marks {
 			may[id] = true
 			if call.told < p.Seen && call.answer.Code == "" && s.unannounced[id] {
-				return differs(announcements, "event %v waits to be announced, and was marked by call %s", id, call.ID)
+				return fmt.Errorf("event %v waits to be announced, and was marked by call %s", id, call.ID)
 			}
 		}
 	}
 	for _, e := range t.views[n].elections {
 		for _, event := range e.events {
 			if _, readable := s.events[event.Election]; readable && !s.unannounced[event.ID()] && !may[event.ID()] {
-				return differs(announcements, "event %v does not wait to be announced, and nobody has marked it", event.ID())
+				return fmt.Errorf("event %v does not wait to be announced, and nobody has marked it", event.ID())
 			}
 		}
 	}

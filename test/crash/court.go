@@ -15,7 +15,6 @@ type docket struct {
 	Seed     uint64
 	Images   int
 	Damaged  bool
-	Strict   bool // see Config
 	From, To int
 	Dir      string // where images are made
 }
@@ -55,7 +54,7 @@ func sit(d docket) error {
 		err := find(i, func() (kind, verdict string, err error) {
 			p := plans[i]
 			disk.advance(log, p.At)
-			verdict, err = t.try(disk, log, p, filepath.Join(d.Dir, strconv.Itoa(i)), i%4 == 3, d.Strict)
+			verdict, err = t.try(disk, log, p, filepath.Join(d.Dir, strconv.Itoa(i)), i%4 == 3)
 			return p.kind(), verdict, about(p, err)
 		})
 		if err != nil {
@@ -88,7 +87,7 @@ func about(p plan, err error) error {
 }
 
 // try makes an image in the folder and judges it.
-func (t *truth) try(d *disk, log []entry, p plan, dir string, otherBoot, strict bool) (verdict string, err error) {
+func (t *truth) try(d *disk, log []entry, p plan, dir string, otherBoot bool) (verdict string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -97,7 +96,7 @@ func (t *truth) try(d *disk, log []entry, p plan, dir string, otherBoot, strict 
 	if err := d.make(log, p, path); err != nil {
 		return "", err
 	}
-	return t.judge(path, p, otherBoot, strict)
+	return t.judge(path, p, otherBoot)
 }
 
 // make puts the planned image at the path; nothing, if the file has no name in it.

@@ -18,8 +18,6 @@ type Config struct {
 	Images, Corrupted int
 	// Dir is where images are made, best in memory; "" for /dev/shm, or the folder for temporary files where there is none.
 	Dir string
-	// Strict makes an error also of what the store is known not to notice; see Result.Unnoticed.
-	Strict bool
 }
 
 // Result is what was tried, and that all of it was right.
@@ -30,7 +28,6 @@ type Result struct {
 	Images     int // crashes
 	Corrupted  int // damaged files
 	Refused    int // of them, by name, at open, at a read or at a write; the others were what they had to be
-	Unnoticed  int // of them, that are wrong in a way that the store is known not to notice
 	Trials     int // runs to one of whose calls something happened
 	FullDisks  int
 	// Kinds counts all images and trials by their kind and verdict, as in "torn, whole".
@@ -114,7 +111,7 @@ func (c Config) images(ctx context.Context, r *Result, dir string) error {
 	if err != nil {
 		return err
 	}
-	d := docket{Log: filepath.Join(dir, "recording.log"), Seed: c.Seed, Images: c.Images, Dir: dir, Strict: c.Strict}
+	d := docket{Log: filepath.Join(dir, "recording.log"), Seed: c.Seed, Images: c.Images, Dir: dir}
 	if err := errors.Join(save(log, d.Log), r.recorded(log)); err != nil {
 		return err
 	}
@@ -143,11 +140,8 @@ func (r *Result) tried(ctx context.Context, t task, count *int) error {
 	for kind, n := range found {
 		r.Kinds[kind] += n
 		*count += n
-		switch {
-		case strings.Contains(kind, "refused"):
+		if strings.Contains(kind, "refused") {
 			r.Refused += n
-		case strings.Contains(kind, "unnoticed"):
-			r.Unnoticed += n
 		}
 	}
 	return err

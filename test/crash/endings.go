@@ -20,8 +20,6 @@ type endings struct {
 
 func (e endings) part() (string, int) { return partEndings, e.Runs }
 
-func (e endings) tolerant() bool { return false }
-
 func (e endings) between(from, to int) any {
 	e.From, e.To = from, to
 	return e
@@ -78,7 +76,7 @@ func (e endings) judge(run int, clean *truth) (kind, verdict string, err error) 
 	}
 	for i, p := range plans[:min(len(plans), maxEndings)] {
 		p.At, p.Seen = len(log), len(log)
-		_, err := t.try(d, log, p, filepath.Join(e.Dir, strconv.Itoa(run)+"-"+strconv.Itoa(i)), i%4 == 3, true)
+		_, err := t.try(d, log, p, filepath.Join(e.Dir, strconv.Itoa(run)+"-"+strconv.Itoa(i)), i%4 == 3)
 		if err = about(p, err); err != nil {
 			return "", "", err
 		}

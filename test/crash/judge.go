@@ -19,11 +19,8 @@ const (
 	refusedAtWrite = "refused at write" // by name, and nothing works from then on
 )
 
-// aWhile is longer than bbolt goes on looking at a file of this size.
-const aWhile = 20 * time.Millisecond
-
 // judge opens an image as a store's user does and holds it to the truth. An image may be refused only if it is damaged.
-func (t *truth) judge(path string, p plan, otherBoot, strict bool) (verdict string, err error) {
+func (t *truth) judge(path string, p plan, otherBoot bool) (verdict string, err error) {
 	clock := startClock(t.clock(p))
 	machine := bolt.Clock{BootID: boot, SinceBoot: clock.now}
 	if otherBoot {
@@ -36,11 +33,8 @@ func (t *truth) judge(path string, p plan, otherBoot, strict bool) (verdict stri
 		return "", fmt.Errorf("it is refused: %w", err)
 	case !strings.Contains(err.Error(), path):
 		return "", fmt.Errorf("it is refused, and not by name: %w", err)
-	case lingers(err.Error()) && strict:
+	case strings.Contains(err.Error(), "freepages"): // which goes on looking
 		return "", fmt.Errorf("it is refused too late: %w", err)
-	case lingers(err.Error()):
-		time.Sleep(aWhile) // if the process comes to an end of it, it is known which image did that
-		return "unnoticed, " + aftermath, nil
 	default:
 		return refusedAtOpen, nil
 	}
@@ -53,18 +47,12 @@ func (t *truth) judge(path string, p plan, otherBoot, strict bool) (verdict stri
 		return "", s.refusals[0]
 	}
 	err = t.hold(store, s, p, otherBoot)
-	if p.Damage != nil {
-		if what, known := unnoticed(*p.Damage, err); known && !strict {
-			return "unnoticed, " + string(what), nil
-		}
-		if errors.Is(err, leadership.OutcomeUnknown) && strings.Contains(err.Error(), "the file is damaged") {
-			return refusedAtWrite, nil
-		}
-	}
-	if err != nil {
+	switch {
+	case p.Damage != nil && errors.Is(err, leadership.OutcomeUnknown) && strings.Contains(err.Error(), "the file is damaged"):
+		return refusedAtWrite, nil
+	case err != nil:
 		return "", err
-	}
-	if len(s.refusals) > 0 {
+	case len(s.refusals) > 0:
 		return refusedAtRead, nil
 	}
 	return whole, nil
@@ -74,32 +62,29 @@ func (t *truth) judge(path string, p plan, otherBoot, strict bool) (verdict stri
 func (t *truth) hold(store *bolt.Store, s *seen, p plan, otherBoot bool) error {
 	least, most := t.span(p)
 	n, err := t.find(s, least, most, otherBoot)
-	if err == nil {
-		err = t.announced(s, p, n)
+	if err != nil {
+		return err
 	}
-	if err != nil && !harmless(err) {
+	if err := t.announced(s, p, n); err != nil {
 		return err
 	}
 	last, late := t.instant(least), s.now
 	if otherBoot {
 		late = t.anchor.Add(t.clock(p))
 	}
-	return cmp.Or(t.views[n].challenge(store, s, otherBoot, last, late), err)
+	return t.views[n].challenge(store, s, otherBoot, last, late)
 }
 
-// find returns after how many commits the store was as it is in the image: it must have been so after one of least to most. If it
-// was not, but is as far as anything is granted on it, find also returns after how many that is so.
+// find returns after how many commits the store was as it is in the image: it must have been so after one of least to most.
 func (t *truth) find(s *seen, least, most int, otherBoot bool) (n int, err error) {
 	for i := most; i >= least; i-- {
 		why := t.views[i].compare(s, otherBoot)
 		if why == nil {
 			return i, nil
 		}
-		if err == nil || harmless(why) && !harmless(err) {
-			n, err = i, why
-		}
+		err = cmp.Or(err, why)
 	}
-	return n, fmt.Errorf("it is not the store after any of its commits %d to %d: %w", least, most, err)
+	return 0, fmt.Errorf("it is not the store after any of its commits %d to %d: %w", least, most, err)
 }
 
 // instant is when the n-th commit was.

@@ -24,16 +24,16 @@ func (v view) challenge(store *bolt.Store, s *seen, otherBoot bool, last, late t
 		running := e.lease.State == leadership.Held && late.Before(e.lease.LeaseExpiration)
 		switch {
 		case err == nil && !e.free(late):
-			return differs(present, "%s: a stranger is granted what is not free", name)
+			return fmt.Errorf("%s: a stranger is granted what is not free", name)
 		case err == nil && g.Token <= e.lease.Token:
-			return differs(present, "%s: a stranger is granted token %d, and %d was granted before", name, g.Token, e.lease.Token)
+			return fmt.Errorf("%s: a stranger is granted token %d, and %d was granted before", name, g.Token, e.lease.Token)
 		case err == nil:
 		case !named:
 			return fmt.Errorf("%s: a stranger is refused: %w", name, err)
 		case e.free(late) && !otherBoot, otherBoot && e.free(last):
-			return differs(present, "%s: a stranger is refused: %v", name, err)
+			return fmt.Errorf("%s: a stranger is refused: %v", name, err)
 		case otherBoot && running && refusal.RetryAfter < e.lease.LeaseDuration-time.Second:
-			return differs(present, "%s: after another boot %v are left of a lease of %v", name, refusal.RetryAfter, e.lease.LeaseDuration)
+			return fmt.Errorf("%s: after another boot %v are left of a lease of %v", name, refusal.RetryAfter, e.lease.LeaseDuration)
 		}
 	}
 	return nil

@@ -28,7 +28,6 @@ type Config struct {
 // Store is an open file.
 type Store struct {
 	db      *bbolt.DB
-	clock   storeClock
 	history history.Span
 	writer  *writer
 }
@@ -55,7 +54,7 @@ func Open(path string, c Config) (*Store, error) {
 		db.Close()
 		return nil, fmt.Errorf("bolt: %w", unusable(path, err))
 	}
-	return &Store{db: db, clock: found.clock, history: span, writer: startWriter(db, file, found, span)}, nil
+	return &Store{db: db, history: span, writer: startWriter(db, file, found, span)}, nil
 }
 
 // Broken returns a channel that is closed once the store can no longer be used: a commit has failed, and what the disk holds is not known
@@ -139,10 +138,19 @@ func (s *Store) view(ctx context.Context, read func(*transaction) error) error {
 	}
 	var id int
 	var answer error
+	now := s.writer.moments.reading()
 	err := undamaged(func() error {
 		return s.db.View(func(tx *bbolt.Tx) error {
 			id = tx.ID()
-			answer = read(&transaction{tx: tx, now: s.clock.now()})
+			t := &transaction{tx: tx, now: now}
+			last, err := t.instant(metaBucket, nowKey)
+			if err != nil {
+				return err
+			}
+			if last.After(now) {
+				t.now = last
+			}
+			answer = read(t)
 			return nil
 		})
 	})

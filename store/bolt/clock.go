@@ -1,6 +1,9 @@
 package bolt
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Clock is a clock that runs since the machine was started, also while it is suspended, and that nobody can set.
 type Clock struct {
@@ -17,3 +20,36 @@ type storeClock struct {
 }
 
 func (c storeClock) now() time.Time { return c.anchor.Add(c.sinceBoot()) }
+
+// moments are the times of transactions, in the order of what those see. A change has the time at which it was decided, and is seen only once it is
+// committed; so who reads meanwhile, and does not see it, reads at no later time.
+type moments struct {
+	clock storeClock
+
+	mu       sync.Mutex // guards deciding, and goes with each look at the clock
+	deciding time.Time  // the time of the change that is under way; zero if there is none
+}
+
+// begin is the time of a change, the only one under way until end.
+func (m *moments) begin() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deciding = m.clock.now()
+	return m.deciding
+}
+
+func (m *moments) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deciding = time.Time{}
+}
+
+// reading is the time of a read that begins after this call, unless it sees a later change.
+func (m *moments) reading() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.deciding.IsZero() {
+		return m.clock.now()
+	}
+	return m.deciding
+}

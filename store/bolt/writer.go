@@ -42,7 +42,7 @@ type job struct {
 type writer struct {
 	db      *bbolt.DB
 	file    os.FileInfo // of db, as it was opened
-	clock   storeClock
+	moments moments
 	history history.Span
 	digest  digest                                    // of what is committed; the goroutine's own
 	cache   map[leadership.Election]leadership.Record // the goroutine's own
@@ -60,7 +60,7 @@ func startWriter(db *bbolt.DB, file os.FileInfo, found beginning, span history.S
 	w := &writer{
 		db:      db,
 		file:    file,
-		clock:   found.clock,
+		moments: moments{clock: found.clock},
 		history: span,
 		digest:  found.digest,
 		cache:   make(map[leadership.Election]leadership.Record),
@@ -226,7 +226,9 @@ func (w *writer) write(jobs []*job) (id int, err error) {
 		if len(w.cache) > maxCached {
 			clear(w.cache)
 		}
-		t := &transaction{tx: tx, now: w.clock.now(), history: w.history, cache: w.cache, digest: w.digest}
+		now := w.moments.begin()
+		defer w.moments.end()
+		t := &transaction{tx: tx, now: now, history: w.history, cache: w.cache, digest: w.digest}
 		for _, j := range jobs {
 			j.decide(t)
 		}

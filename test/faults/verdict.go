@@ -63,9 +63,6 @@ func (p Plan) guard() time.Duration {
 
 // check runs all checkers.
 func (p Plan) check(r checker.Recording) checker.Findings {
-	if p.Store == Bolt {
-		r = inOrder(r)
-	}
 	return checker.All(r, slack, p.guard())
 }
 

@@ -1,4 +1,0 @@
-package faults
-
-// InOrder is for tests.
-var InOrder = inOrder

@@ -14,11 +14,8 @@ type Entry[T any] struct {
 	Err   error
 }
 
-// UnmarshalJSON reads the entry strictly. It never fails: see Err.
-func (e *Entry[T]) UnmarshalJSON(text []byte) error {
-	e.Err = decodeObject(text, &e.Value)
-	return nil
-}
+// read reads the entry strictly; what is wrong with it is in Err.
+func (e *Entry[T]) read(text []byte) { e.Err = decodeObject(text, &e.Value) }
 
 // MarshalJSON writes the value.
 func (e Entry[T]) MarshalJSON() ([]byte, error) { return json.Marshal(e.Value) }

@@ -33,7 +33,7 @@ func decodeObject(text []byte, into any) error {
 	given := members(text)
 	var errs []error
 	for _, f := range fields {
-		at := slices.IndexFunc(given, func(m member) bool { return m.name == f.name })
+		at := slices.IndexFunc(given, func(m member) bool { return string(m.name) == f.name })
 		switch {
 		case at >= 0:
 			errs = append(errs, f.decode(given[at].value, v.FieldByIndex(f.index)))
@@ -50,12 +50,12 @@ func unknown(left []member, fields []field) error {
 	if len(left) == 0 {
 		return nil
 	}
-	first := slices.MinFunc(left, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	first := string(slices.MinFunc(left, func(a, b member) int { return bytes.Compare(a.name, b.name) }).name)
 	var known []string
 	for _, f := range fields {
 		known = append(known, f.name)
 	}
-	return malformed(pointer(first.name), "%s is not known here; there are: %s", Quote(first.name), strings.Join(known, ", "))
+	return malformed(pointer(first), "%s is not known here; there are: %s", Quote(first), strings.Join(known, ", "))
 }
 
 func firstOf(errs []error) error {
@@ -75,6 +75,13 @@ func (f field) decode(text []byte, into reflect.Value) error {
 		return malformed(pointer(f.name), "%s must be %s, not null; leave it out if there is nothing to say", f.name, f.kind)
 	case got != f.kind:
 		return malformed(pointer(f.name), "%s must be %s, not %s", f.name, f.kind, got)
+	case f.entries:
+		texts := elements(text)
+		into.Set(reflect.MakeSlice(into.Type(), len(texts), len(texts)))
+		for i, text := range texts {
+			into.Index(i).Addr().Interface().(entry).read(text)
+		}
+		return nil
 	case f.text && bytes.IndexByte(text, '\\') < 0:
 		into.SetString(string(text[1 : len(text)-1]))
 		return nil

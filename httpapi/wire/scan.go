@@ -7,13 +7,13 @@ import (
 
 // member is one of an object's, as it stands in a document.
 type member struct {
-	name  string
+	name  []byte
 	value []byte
 }
 
 // members are those of an object that wellFormed has passed.
 func members(object []byte) []member {
-	all := make([]member, 0, 8)
+	all := make([]member, 0, 6)
 	for i := spaces(object, 0) + 1; ; {
 		if i = spaces(object, i); object[i] == '}' {
 			return all
@@ -29,14 +29,28 @@ func members(object []byte) []member {
 	}
 }
 
+// elements are those of an array that wellFormed has passed, as they stand in the document.
+func elements(array []byte) (all [][]byte) {
+	for i := spaces(array, 0) + 1; ; {
+		if i = spaces(array, i); array[i] == ']' {
+			return all
+		}
+		end := afterValue(array, i)
+		all = append(all, array[i:end])
+		if i = spaces(array, end); array[i] == ',' {
+			i++
+		}
+	}
+}
+
 // unquote reads a string.
-func unquote(text []byte) string {
+func unquote(text []byte) []byte {
 	if bytes.IndexByte(text, '\\') < 0 {
-		return string(text[1 : len(text)-1])
+		return text[1 : len(text)-1]
 	}
 	var s string
 	json.Unmarshal(text, &s) // what is well formed can be read
-	return s
+	return []byte(s)
 }
 
 // spaces is where they end that begin there, if any do.

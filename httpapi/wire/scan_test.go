@@ -33,7 +33,11 @@ func FuzzScan(f *testing.F) {
 		}
 		got := map[string]json.RawMessage{}
 		for _, m := range members(body) {
-			got[m.name] = m.value
+			got[string(m.name)] = m.value
+		}
+		array := append(append([]byte("[ "), body...), " ,\t[],1,\"]\" , null ]"...)
+		if parts := elements(array); len(parts) != 5 || !bytes.Equal(parts[0], bytes.TrimSpace(body)) || string(parts[3]) != `"]"` || string(parts[4]) != "null" {
+			t.Errorf("%q has the elements %q", array, parts)
 		}
 		if !maps.EqualFunc(got, want, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 			t.Errorf("%q has the members %q, want %q", body, got, want)

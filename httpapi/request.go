@@ -133,7 +133,7 @@ func tooLarge(limit int64) error {
 // readAll is io.ReadAll for a body whose length is known, or -1.
 func readAll(from io.Reader, length int64) ([]byte, error) {
 	var b bytes.Buffer
-	b.Grow(int(max(length, 0)) + bytes.MinRead) // room to see its end
+	b.Grow(int(min(max(length, 0), wire.MaxBody)) + bytes.MinRead) // room to see its end; more only once it has come, for a length may be a lie
 	_, err := b.ReadFrom(from)
 	return b.Bytes(), err
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // member is one of an object's, as it stands in a document.
@@ -95,8 +96,11 @@ func afterValue(text []byte, at int) int {
 	return at
 }
 
+// maxPlain is how many names an object may have for plain to look at it: it compares each with each.
+const maxPlain = 16
+
 // plain says of valid JSON that no object has a name twice, that nothing is too deep, and that nothing is escaped. Almost all documents are so, and
-// seen to be in one pass; the walker looks at the others.
+// seen to be in one pass; the walker looks at the others, and at objects of more names than any document of ours has.
 func plain(body []byte) bool {
 	if bytes.IndexByte(body, '\\') >= 0 {
 		return false
@@ -119,10 +123,8 @@ func plain(body []byte) bool {
 			if next := spaces(body, end); next == len(body) || body[next] != ':' {
 				continue
 			}
-			for _, other := range names[depth] {
-				if bytes.Equal(other, name) {
-					return false
-				}
+			if len(names[depth]) == maxPlain || slices.ContainsFunc(names[depth], func(other []byte) bool { return bytes.Equal(other, name) }) {
+				return false
 			}
 			names[depth] = append(names[depth], name)
 		}

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"testing"
 	"unicode/utf8"
@@ -43,4 +44,20 @@ func FuzzScan(f *testing.F) {
 			t.Errorf("%q has the members %q, want %q", body, got, want)
 		}
 	})
+}
+
+// Whoever may send a quarter of a megabyte must not get a second of processor time for it.
+func TestAnObjectOfManyNamesIsNotComparedNameByName(t *testing.T) {
+	t.Parallel()
+	var body bytes.Buffer
+	for i := range 30_000 {
+		fmt.Fprintf(&body, `,"%d":0`, i)
+	}
+	object := append([]byte("{"), append(body.Bytes()[1:], '}')...)
+	if plain(object) {
+		t.Error("it was compared name by name")
+	}
+	if err := wellFormed(object); err != nil {
+		t.Error(err)
+	}
 }

@@ -72,7 +72,8 @@ func (c *Client) do(ctx context.Context, k call) error {
 // readAll is io.ReadAll for what is said to have so many bytes, or -1.
 func readAll(from io.Reader, length int64) ([]byte, error) {
 	var b bytes.Buffer
-	b.Grow(int(min(max(length, 0), maxReply)) + bytes.MinRead) // room to see its end
+	const most = 64 << 10                                  // at once: a length may be a lie
+	b.Grow(int(min(max(length, 0), most)) + bytes.MinRead) // room to see its end
 	_, err := b.ReadFrom(from)
 	return b.Bytes(), err
 }

@@ -28,6 +28,12 @@ type agent struct {
 	wanted  time.Duration // since when it is willing
 	late    bool          // the last grant was heard of when it was over
 
+	keyless bool          // the service chooses its keys
+	margin  time.Duration // the time that it needs to stop
+	owed    checker.Verb  // what it asks for and was not answered yet; "" if nothing
+	asked   time.Duration // when it asked for that first
+	hung    time.Duration // when it had waited for long enough, and closed its connections
+
 	leading bool
 	token   leadership.Token
 	belief  leadership.Belief
@@ -76,13 +82,33 @@ func (a *agent) after(d time.Duration, do func()) {
 	})
 }
 
+// reply is how a call was answered.
+type reply struct {
+	lease *leadership.Lease
+	key   leadership.KeyHash // of the lease that was granted
+	err   error
+}
+
+// serving is what an instance does for a call; what it answers, the agent hears.
+type serving func(i *instance, id string, answer func(r reply, heard func()))
+
 // ask makes a call of any instance. What answers is heard once, at most so long after; then lost is done.
-func (a *agent) ask(c checker.Call, timeout time.Duration, serve func(i *instance, id string, answer func(l *leadership.Lease, err error, heard func())), lost func()) {
+func (a *agent) ask(c checker.Call, timeout time.Duration, serve serving, lost func()) *instance {
+	if a.owed != c.Verb {
+		a.owed, a.asked = c.Verb, a.s.w.now
+	}
 	a.after(timeout, lost)
-	call, life, i := a.call, a.life, a.s.any()
+	i := a.s.any()
+	a.sends(i, c, serve)
+	return i
+}
+
+// sends makes a call that is answered if no other was since.
+func (a *agent) sends(i *instance, c checker.Call, serve serving) {
+	call, life := a.call, a.life
 	recorded := a.s.record.asked(a, c)
 	alive := i.alive()
-	answer := func(l *leadership.Lease, err error, heard func()) {
+	answer := func(r reply, heard func()) {
 		if !alive() {
 			return // the connection went with the process
 		}
@@ -91,7 +117,10 @@ func (a *agent) ask(c checker.Call, timeout time.Duration, serve func(i *instanc
 				a.does(func() {
 					if a.call == call {
 						a.call++
-						a.s.record.answered(recorded, l, err)
+						if sound(r.err) {
+							a.owed = ""
+						}
+						a.s.record.answered(recorded, r)
 						heard()
 					}
 				})
@@ -106,9 +135,14 @@ func (a *agent) ask(c checker.Call, timeout time.Duration, serve func(i *instanc
 	})
 }
 
+// sound says whether it is an answer, and not that there is none.
+func sound(err error) bool {
+	return !errors.Is(err, leadership.StoreUnavailable) && !errors.Is(err, leadership.OutcomeUnknown)
+}
+
 // begin is a campaign with another key.
 func (a *agent) begin() {
-	a.leading = false
+	a.leading, a.owed = false, ""
 	a.wants(true)
 	a.key, a.failed, a.late = a.s.key(), 0, false
 	a.campaign()
@@ -116,15 +150,47 @@ func (a *agent) begin() {
 
 // campaign asks to lead.
 func (a *agent) campaign() {
-	key := a.key
-	r := leadership.AcquireRequest{Election: a.election, CandidateID: a.name, Key: &key, Wait: a.s.plan.wait}
+	r := leadership.AcquireRequest{Election: a.election, CandidateID: a.name, LeaseDuration: a.s.length(), Wait: a.s.plan.wait}
+	c := checker.Call{Verb: checker.Acquire, Lease: r.LeaseDuration}
+	if !a.keyless {
+		r.Key, c.Key = new(a.key), a.key.Hash()
+	}
+	patience := r.Wait + 10*time.Second
+	timeout := a.s.patient(patience)
+	i := a.ask(c, timeout, a.acquires(r), func() {
+		if timeout == patience {
+			a.hung = a.s.w.now
+		}
+		a.campaignLater()
+	})
+	if !a.keyless && a.s.w.chance(a.s.plan.faults.twice) {
+		a.again(i, c, r)
+	}
+}
+
+// again asks the same once more while the first call may still wait, with the same key.
+func (a *agent) again(i *instance, c checker.Call, r leadership.AcquireRequest) {
+	call, life, w := a.call, a.life, a.s.w
+	soon := w.upTo(20 * time.Millisecond)
+	if w.chance(0.5) {
+		soon = w.upTo(r.Wait)
+	}
+	w.after(soon, func() {
+		if a.life == life && a.call == call && a.stalled <= w.now {
+			a.s.figures.Twice++
+			a.sends(i, c, a.acquires(r))
+		}
+	})
+}
+
+// acquires is the call of a campaign that is sent now.
+func (a *agent) acquires(r leadership.AcquireRequest) serving {
 	sent := a.now()
-	c := checker.Call{Verb: checker.Acquire, Key: key.Hash()}
-	a.ask(c, a.s.patient(r.Wait+10*time.Second), func(i *instance, id string, answer func(*leadership.Lease, error, func())) {
+	return func(i *instance, id string, answer func(reply, func())) {
 		i.acquire(r, id, a, func(g leadership.Grant, err error) {
-			answer(&g.Lease, err, func() { a.answered(sent, g, err) })
+			answer(reply{&g.Lease, g.Key.Hash(), err}, func() { a.answered(sent, g, err) })
 		})
-	}, a.campaignLater)
+	}
 }
 
 // answered takes the answer to a campaign.
@@ -138,8 +204,12 @@ func (a *agent) answered(sent time.Duration, g leadership.Grant, err error) {
 		a.campaignLater()
 		return
 	}
-	a.belief = leadership.Believe(sent, a.now(), g, 0)
+	a.belief = leadership.Believe(sent, a.now(), g, a.margin)
 	a.leading, a.token, a.since = true, g.Token, a.s.w.now
+	if a.keyless {
+		a.key = g.Key
+		a.s.figures.Keyless++
+	}
 	if a.left() == 0 {
 		a.leading = false // it took too long: but it has the lease, and asks for what is left of it
 		if !a.late {
@@ -184,14 +254,14 @@ func (a *agent) renew() {
 		a.s.pause(a)
 	}
 	c := checker.Call{Verb: checker.Renew, Key: r.Key.Hash(), Token: a.token}
-	a.ask(c, min(max(left/3, 250*time.Millisecond), left), func(i *instance, id string, answer func(*leadership.Lease, error, func())) {
+	a.ask(c, min(max(left/3, 250*time.Millisecond), left), func(i *instance, id string, answer func(reply, func())) {
 		i.call(id, func(ctx context.Context) {
 			l, err := i.service.Renew(ctx, r)
 			if err == nil && i.ours(ctx) {
 				i.s.truth.answered(l, r.Key.Hash())
 				i.learn(l)
 			}
-			answer(&l, err, func() { a.renewed(sent, l, err) })
+			answer(reply{lease: &l, err: err}, func() { a.renewed(sent, l, err) })
 		})
 	}, a.renewAgain)
 }
@@ -246,19 +316,32 @@ func (a *agent) resign() {
 func (a *agent) release() {
 	r := leadership.LeaseRequest{Election: a.election, CandidateID: a.name, Key: a.key, Token: a.token}
 	c := checker.Call{Verb: checker.Release, Key: r.Key.Hash(), Token: a.token}
-	a.ask(c, 10*time.Second, func(i *instance, id string, answer func(*leadership.Lease, error, func())) {
+	late := a.s.plan.faults.late > 0 && a.s.w.chance(0.1)
+	serve := func(i *instance, id string, answer func(reply, func())) {
 		i.call(id, func(ctx context.Context) {
 			l, err := i.service.Release(ctx, r)
 			if err == nil && i.ours(ctx) {
 				i.learn(l)
 			}
-			answer(&l, err, func() {
+			answer(reply{lease: &l, err: err}, func() {
 				if err == nil || errors.Is(err, leadership.LeaseLost) {
 					a.after(a.s.w.upTo(5*time.Second), a.begin)
 					return
 				}
 				a.releaseLater()
 			})
+		})
+	}
+	a.ask(c, 10*time.Second, func(i *instance, id string, answer func(reply, func())) {
+		if !late {
+			serve(i, id, answer)
+			return
+		}
+		alive := i.alive() // at the worst moment: when the lease has run out, and nobody has recorded it yet
+		a.s.w.after(a.s.untilEnd(a.election)+a.s.w.upTo(100*time.Millisecond), func() {
+			if alive() {
+				i.does(func() { serve(i, id, answer) })
+			}
 		})
 	}, a.releaseLater)
 }
@@ -300,7 +383,7 @@ func (a *agent) crash() {
 	a.ceases()
 	a.wants(false)
 	a.life++
-	a.stalled = 0
+	a.stalled, a.owed = 0, ""
 	life := a.life
 	a.s.w.after(a.s.w.about(a.s.plan.lease), func() {
 		if a.life == life {
@@ -313,15 +396,21 @@ func (a *agent) crash() {
 type caller struct {
 	agent  *agent
 	life   int
+	came   time.Duration
 	id     string // of the request
 	answer func(leadership.Grant, error)
+
+	queue   *queue
+	spot    *spot
+	over    bool // it was answered
+	granted bool
 }
 
 var errGone = unavailable("whoever asked has gone")
 
-// Gone implements line.Client: a crash closes the connection.
+// Gone implements line.Client: a crash closes the connection, and who has waited for long enough does.
 func (c *caller) Gone() error {
-	if c.agent.life != c.life {
+	if c.agent.life != c.life || c.agent.hung > c.came {
 		return errGone
 	}
 	return nil
@@ -329,7 +418,14 @@ func (c *caller) Gone() error {
 
 // Answered implements line.Client.
 func (c *caller) Answered(a line.Answer) {
-	if a.Grant != nil {
+	c.over, c.granted = true, a.Grant != nil
+	c.queue.stand.leave(c.spot, a.Err, c.queue.i.now())
+	if c.granted {
+		if c.spot.key == nil && c.Gone() != nil {
+			c.queue.i.giveBack(*a.Grant)
+			c.answer(leadership.Grant{}, errGone)
+			return
+		}
 		c.agent.s.truth.answered(a.Grant.Lease, a.Grant.Key.Hash())
 		c.answer(*a.Grant, nil)
 	} else {
@@ -337,10 +433,26 @@ func (c *caller) Answered(a line.Answer) {
 	}
 }
 
+// giveBack releases a lease whose key was told to nobody.
+func (i *instance) giveBack(g leadership.Grant) {
+	i.s.figures.Orphans++
+	r := leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}
+	i.s.w.after(0, func() {
+		i.call("", func(ctx context.Context) {
+			if l, err := i.service.Release(ctx, r); err == nil && i.ours(ctx) {
+				i.learn(l)
+			}
+		})
+	})
+}
+
 // acquire serves the call, as package queue does.
 func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, answer func(leadership.Grant, error)) {
 	q, ok := i.lines[r.Election]
-	if r.Wait == 0 || ok && q.line.Leads(r.CandidateID, i.now()) {
+	if r.Wait == 0 && r.Key == nil {
+		r.Key = new(i.s.key())
+	}
+	if r.Wait == 0 || ok && r.Key != nil && q.line.Leads(r.CandidateID, i.now()) {
 		i.call(id, func(ctx context.Context) {
 			g, err := i.service.Acquire(ctx, r)
 			if err == nil && i.ours(ctx) {
@@ -351,7 +463,7 @@ func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, ans
 		})
 		return
 	}
-	c := &caller{agent: a, life: a.life, id: id, answer: answer}
+	c := &caller{agent: a, life: a.life, came: i.s.w.now, id: id, answer: answer}
 	standing, alive := line.NewCaller(c, i.now()), i.alive()
 	i.join(standing, r)
 	i.s.w.after(i.clock.until(r.Wait), func() {

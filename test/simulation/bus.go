@@ -40,6 +40,7 @@ type bus struct {
 // publish puts an event on the topic. With an ordering key nothing of an election arrives before what comes before it: what is early waits for
 // the relay.
 func (b *bus) publish(e leadership.Event) {
+	b.s.truth.heard(e, b.s.data.row(e.Election).events)
 	switch next := b.published[e.Election] + 1; {
 	case e.Revision > next:
 		b.early++
@@ -47,6 +48,7 @@ func (b *bus) publish(e leadership.Event) {
 	case e.Revision == next:
 		b.published[e.Election] = e.Revision
 	}
+	b.s.record.topic(e)
 	for _, i := range b.s.instances {
 		b.deliver(i, e)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/test/checker"
 )
 
 // settling is for how long after the last fault something may still arrive that was sent before.
@@ -28,8 +29,12 @@ func (s *simulation) watch() {
 
 // watchOver looks again and again; somebody led when it was at that moment.
 func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
+	if s.closed {
+		return
+	}
 	willing := false
 	for _, a := range s.of(e) {
+		s.held(a)
 		willing = willing || a.willing
 		if a.left() > 0 {
 			led = s.w.now
@@ -43,6 +48,19 @@ func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 		return
 	}
 	s.w.after(s.plan.lease/10, func() { s.watchOver(e, led) })
+}
+
+// held holds to it that who asks is answered. Who stands in line is answered when its wait is over; if its clock is not so fast that it asks again
+// before.
+func (s *simulation) held(a *agent) {
+	bound := 15 * time.Second
+	if a.owed == checker.Acquire {
+		bound += s.plan.wait
+	}
+	hasty := a.owed == checker.Acquire && a.clock.rate > exact+exact/leadership.Drift
+	if alone := s.w.now - a.asked; a.owed != "" && !hasty && alone > bound {
+		s.truth.accuse(LV, "%s: %s has asked for %v to %s, and was not answered", a.election, a.name, alone, a.owed)
+	}
 }
 
 // relayTime is within what time the relay publishes what was left behind.

@@ -16,6 +16,10 @@ func (s *simulation) begin() {
 		s.configure(e, s.plan.lockDelay)
 		for n := range s.plan.agents {
 			a := &agent{s: s, name: leadership.CandidateID([]string{"ann", "bob", "cy", "dee", "eve", "fay"}[n]), election: e, clock: s.clock()}
+			a.keyless = a.clock.rate <= exact+exact/leadership.Drift && s.w.chance(s.plan.keyless) // else it would not wait for its answers
+			if s.plan.margins {
+				a.margin = s.w.upTo(s.plan.shortest() / 10).Truncate(time.Millisecond)
+			}
 			s.agents = append(s.agents, a)
 			s.w.after(s.w.upTo(10*time.Second), a.begin)
 		}
@@ -35,6 +39,7 @@ func (s *simulation) begin() {
 	s.repeatedly(s.plan.mean, func() bool { return f.storeLeaps }, func() { s.figures.Leaps++; s.data.ahead += s.w.upTo(2 * s.plan.lease) })
 	for _, e := range s.names {
 		s.repeatedly(s.plan.mean, func() bool { return f.operators }, func() { s.operate(e) })
+		s.repeatedly(5*s.plan.lease, func() bool { return !s.closed }, func() { s.observe(e) })
 	}
 }
 

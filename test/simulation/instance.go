@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"regent/leadership"
@@ -20,6 +22,12 @@ type instance struct {
 	known   map[leadership.Election]leadership.Event // the newest that was heard
 	looks   map[leadership.Election]time.Duration    // when it looks whether the lease is over
 	live    bool                                     // it hears of all events
+	budgets map[leadership.Election]*budget
+	drawn   map[leadership.KeyHash]*caller // for whom its lines drew a key
+	joining *caller                        // right now
+
+	liveSince time.Duration
+	ear       *ear // what it hears is taken down there
 
 	life    int           // the number of the present incarnation
 	stalled time.Duration // until when nothing happens in it
@@ -39,10 +47,26 @@ func (i *instance) begin() {
 	i.live = true
 	i.store = &handle{data: s.data, seen: make(map[leadership.Election]int)}
 	i.service = leadership.New(i.store, publisher{i})
-	i.common = &line.Common{Poll: 5 * time.Second, Jitter: s.w.upTo, Key: s.key}
+	i.budgets = make(map[leadership.Election]*budget)
+	i.drawn = make(map[leadership.KeyHash]*caller)
+	i.common = &line.Common{Poll: 5 * time.Second, Jitter: s.w.upTo, Key: i.drawKey}
 	i.lines = make(map[leadership.Election]*queue)
 	i.known = make(map[leadership.Election]leadership.Event)
 	i.looks = make(map[leadership.Election]time.Duration)
+	i.listens()
+}
+
+// listens begins to hear of all events that are committed from now on.
+func (i *instance) listens() {
+	i.liveSince = i.s.w.now
+	i.ear = i.s.record.listens(i.ear, fmt.Sprintf("instance %d since %v", i.number, i.s.w.now), i.s.data)
+}
+
+// drawKey is for who joins a line without one.
+func (i *instance) drawKey() leadership.Key {
+	k := i.s.key()
+	i.drawn[k.Hash()] = i.joining
+	return k
 }
 
 func (i *instance) now() time.Duration { return i.clock.at(i.s.w.now) }
@@ -136,6 +160,8 @@ func (i *instance) plan(e leadership.Election, at time.Duration) {
 
 // hear takes an event, from itself or another.
 func (i *instance) hear(e leadership.Event) {
+	i.s.truth.heard(e, i.s.data.row(e.Election).events)
+	i.s.record.heard(i.ear, e)
 	if e.Revision <= i.known[e.Election].Revision {
 		return
 	}
@@ -145,12 +171,17 @@ func (i *instance) hear(e leadership.Event) {
 	}
 	if q, ok := i.lines[e.Election]; ok {
 		q.drive()
+		q.expectAttempt()
 	}
 }
 
 // setLive says whether the instance hears of all events.
 func (i *instance) setLive(live bool) {
-	i.live = live
+	if i.live = live; live {
+		i.listens()
+	} else {
+		i.s.record.ends(i.ear)
+	}
 	for _, e := range i.s.names {
 		if q, ok := i.lines[e]; ok {
 			q.doubt = true
@@ -167,15 +198,26 @@ type queue struct {
 	asking   bool
 	doubt    bool
 	timer    int // the number of the one that counts
+
+	stand   stand
+	begun   int  // attempts so far
+	failing bool // the last of them
 }
 
 // join puts a caller in line.
 func (i *instance) join(c *line.Caller, r leadership.AcquireRequest) {
-	if q, ok := i.lines[r.Election]; ok {
+	q, ok := i.lines[r.Election]
+	if !ok {
+		q = &queue{i: i, election: r.Election}
+		i.budget(r.Election).left++
+	}
+	i.joining = c.Client().(*caller)
+	i.joining.queue, i.joining.spot = q, q.stand.join(r, i.now())
+	if ok {
 		q.line.Join(c, r, i.now())
+		q.expectAttempt()
 		return
 	}
-	q := &queue{i: i, election: r.Election}
 	q.line = line.New(i.common, q.wake, c, r, i.now())
 	q.line.Tune(i.known[r.Election].Revision, i.live)
 	i.lines[r.Election] = q
@@ -208,10 +250,20 @@ func (q *queue) drive() {
 		delete(q.i.lines, q.election)
 	case a != nil:
 		q.asking = true
+		q.begun++
 		q.i.s.figures.Attempts++
+		q.inTurn(a.Caller.Client().(*caller))
 		q.i.call(a.Caller.Client().(*caller).id, func(ctx context.Context) { q.attempt(ctx, a) })
 	default:
 		q.plan(q.i.clock.until(idle))
+	}
+}
+
+// hangUp lets a caller go at the worst moments: when nobody knows whether it was granted the lease, and when it was.
+func (q *queue) hangUp(c *caller, err error) {
+	f := &q.i.s.plan.faults
+	if errors.Is(err, leadership.OutcomeUnknown) && q.i.s.w.chance(0.3) || err == nil && q.i.s.w.chance(f.cut/10) {
+		c.agent.hung = q.i.s.w.now
 	}
 }
 
@@ -231,13 +283,20 @@ func (q *queue) attempt(ctx context.Context, a *line.Attempt) {
 	if o.Err == nil {
 		q.i.learn(o.Grant.Lease)
 	}
-	if orphan, ok := q.line.Orphan(o.Err); ok {
+	q.hangUp(a.Caller.Client().(*caller), o.Err)
+	orphan, ok := q.line.Orphan(o.Err)
+	q.expectReleased(o.Err, ok)
+	if ok {
+		q.i.s.figures.Orphans++
 		if l, err := q.i.service.Release(ctx, orphan); err == nil && alive() {
 			q.i.learn(l)
 		}
 	}
 	q.i.does(func() {
 		q.asking = false
+		if q.failing = !sound(o.Err); q.failing {
+			q.i.budget(q.election).left++
+		}
 		q.line.Finish(a, o, q.i.now())
 		q.drive()
 	})

@@ -26,6 +26,9 @@ type plan struct {
 	term                         time.Duration // for how long a leader leads on average before it resigns; 0 for ever
 	wait                         time.Duration // of a candidate in line
 	swift                        time.Duration // how long a message is under way, most of the time
+	keyless                      float64       // the share of agents that let the service choose their keys
+	lengths                      bool          // agents ask for leases of different lengths
+	margins                      bool          // agents need time to stop
 
 	drift  bool // clocks are not exact
 	faults faults
@@ -36,6 +39,7 @@ type plan struct {
 type faults struct {
 	lost, late, doubled  float64 // of messages
 	cut                  float64 // of connections, while the server believes that they are open
+	twice                float64 // of campaigns: the agent asks once more while its call waits
 	aborted, unknown     float64 // of transactions
 	pauses, crashes      bool    // of agents
 	stalls, deaths       bool    // of instances
@@ -77,6 +81,10 @@ func (w *world) draw() plan {
 	case w.chance(0.7):
 		p.wait = w.between(time.Second, leadership.MaxWait).Truncate(time.Millisecond)
 	}
+	if w.chance(0.4) {
+		p.keyless = w.random.Float64()
+	}
+	p.lengths, p.margins = w.chance(0.4), w.chance(0.4)
 	p.faults = w.drawFaults()
 	p.mean = w.between(10*p.lease, 500*p.lease)
 	return p
@@ -93,7 +101,7 @@ func (w *world) drawFaults() faults {
 		return w.random.Float64() * most
 	}
 	return faults{
-		lost: some(0.1), late: some(0.05), doubled: some(0.05), cut: some(0.3),
+		lost: some(0.1), late: some(0.05), doubled: some(0.05), cut: some(0.3), twice: some(0.3),
 		aborted: some(0.2), unknown: some(0.1),
 		pauses: w.chance(0.5), crashes: w.chance(0.5), stalls: w.chance(0.4), deaths: w.chance(0.4),
 		deaf: w.chance(0.4), unpublished: some(0.5), relayed: some(0.5),
@@ -101,8 +109,16 @@ func (w *world) drawFaults() faults {
 	}
 }
 
+// shortest is the shortest lease that anybody asks for.
+func (p plan) shortest() time.Duration {
+	if p.lengths {
+		return p.lease / 2
+	}
+	return p.lease
+}
+
 // String is the plan in a line.
 func (p plan) String() string {
-	return fmt.Sprintf("%d elections, %d agents, %d instances, %v, lease %v, lock delay %v, terms of %v, waits of %v, a fault in %v, %+v",
-		p.elections, p.agents, p.instances, p.store, p.lease, p.lockDelay, p.term, p.wait, p.mean, p.faults)
+	return fmt.Sprintf("%d elections, %d agents, %d instances, %v, lease %v, lock delay %v, terms of %v, waits of %v, a fault in %v, %.2f without keys, lengths %t, margins %t, %+v",
+		p.elections, p.agents, p.instances, p.store, p.lease, p.lockDelay, p.term, p.wait, p.mean, p.keyless, p.lengths, p.margins, p.faults)
 }

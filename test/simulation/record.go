@@ -14,7 +14,10 @@ import (
 type record struct {
 	w         *world
 	wait      time.Duration // of whoever wants to lead
+	skewed    bool          // the store's clock leaps: nothing is said of how long leases last
 	recording checker.Recording
+	ears      []*ear
+	bus       checker.Consumer
 }
 
 // asked takes down that an agent makes a call, and returns its place.
@@ -22,8 +25,16 @@ func (r *record) asked(a *agent, c checker.Call) int {
 	if r == nil {
 		return 0
 	}
-	at := len(r.recording.Calls)
 	c.Caller, c.Election, c.Candidate = a.who(), a.election, a.name
+	return r.called(c)
+}
+
+// called takes down that a call is made, and returns its place.
+func (r *record) called(c checker.Call) int {
+	if r == nil {
+		return 0
+	}
+	at := len(r.recording.Calls)
 	c.Request = fmt.Sprint("call-", at)
 	c.Asked, c.Answered, c.Code = r.w.now, checker.Forever, leadership.OutcomeUnknown
 	r.recording.Calls = append(r.recording.Calls, c)
@@ -39,21 +50,24 @@ func (r *record) id(at int) string {
 }
 
 // answered takes down what the caller was told. That the outcome is unknown is no answer.
-func (r *record) answered(at int, l *leadership.Lease, err error) {
-	if r == nil || errors.Is(err, leadership.OutcomeUnknown) {
+func (r *record) answered(at int, a reply) {
+	if r == nil || errors.Is(a.err, leadership.OutcomeUnknown) {
 		return
 	}
 	c := &r.recording.Calls[at]
 	c.Answered, c.Code = r.w.now, ""
-	if err == nil {
-		c.Answer = l
+	if a.err == nil {
+		c.Answer = a.lease
+		if c.Verb == checker.Acquire {
+			c.Key = a.key
+		}
 		return
 	}
-	errors.As(err, &c.Code)
+	errors.As(a.err, &c.Code)
 	if c.Verb == checker.Acquire {
 		c.Waited = r.wait
 	}
-	if refusal, ok := errors.AsType[*leadership.Error](err); ok {
+	if refusal, ok := errors.AsType[*leadership.Error](a.err); ok {
 		c.Answer = refusal.Lease
 	}
 }
@@ -99,6 +113,10 @@ func (r *record) finish(d *data, names []leadership.Election) checker.Recording 
 	}
 	for _, e := range names {
 		r.recording.History = append(r.recording.History, d.row(e).events...)
+	}
+	r.recording.Consumers = append(r.recording.Consumers, r.bus)
+	for _, ear := range r.ears {
+		r.recording.Consumers = append(r.recording.Consumers, ear.consumer)
 	}
 	return r.recording
 }

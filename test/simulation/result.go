@@ -30,6 +30,10 @@ type Figures struct {
 	RelayDeaths int
 	Leaps       int // of clocks
 	Operations  int // of operators
+	Orphans     int // leases that a line gave back, for nobody was told their keys
+	Twice       int // campaigns of which there were two at a time
+	Keyless     int // grants with a key that the service chose
+	Reads       int // of observers, that were answered
 	Refused     int // writes of leaders of the past, refused where they arrived
 	Writes      int // that were let in
 }
@@ -57,6 +61,10 @@ func (f Figures) Plus(g Figures) Figures {
 	f.RelayDeaths += g.RelayDeaths
 	f.Leaps += g.Leaps
 	f.Operations += g.Operations
+	f.Orphans += g.Orphans
+	f.Twice += g.Twice
+	f.Keyless += g.Keyless
+	f.Reads += g.Reads
 	f.Refused += g.Refused
 	f.Writes += g.Writes
 	return f

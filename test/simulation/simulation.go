@@ -8,6 +8,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/fence"
+	"regent/test/checker"
 )
 
 // simulation is a run.
@@ -24,6 +25,7 @@ type simulation struct {
 	figures   Figures
 	keys      uint64
 	calm      bool    // nothing goes wrong in it
+	closed    bool    // nobody does anything any more
 	record    *record // nil: nothing is recorded
 }
 
@@ -52,6 +54,15 @@ func Run(c Config) Result {
 	for _, a := range s.agents {
 		a.ceases()
 		a.wants(false)
+		a.life++
+	}
+	s.closed = true
+	if s.record != nil {
+		s.w.run(s.w.now + s.patience() + relayTime) // until all has been announced
+		for _, e := range s.names {
+			s.observe(e)
+		}
+		s.w.run(s.w.now + time.Second)
 	}
 	s.figures.Elections = s.w.now * time.Duration(s.plan.elections)
 	s.figures.Events, s.figures.Changes = s.w.count, s.truth.changes
@@ -65,7 +76,7 @@ func newSimulation(c Config) *simulation {
 	w := newWorld(c.Seed, c.Log)
 	s := &simulation{w: w, plan: w.draw(), places: make(map[leadership.Election]*place)}
 	if c.Record {
-		s.record = &record{w: w, wait: s.plan.wait}
+		s.record = &record{w: w, wait: s.plan.wait, skewed: s.plan.faults.storeLeaps, bus: checker.Consumer{Name: "the topic"}}
 		s.plan.faults.doubled = 0
 	}
 	s.calm = s.plan.faults.none() && !s.plan.faults.operators
@@ -76,7 +87,7 @@ func newSimulation(c Config) *simulation {
 		keys: make(map[tokenOf]leadership.KeyHash),
 	}
 	s.data = &data{w: w, kind: s.plan.store, faults: &s.plan.faults, figures: &s.figures, truth: s.truth, elections: make(map[leadership.Election]*row)}
-	s.truth.slack = s.data.guard()
+	s.truth.slack, s.data.record = s.data.guard(), s.record
 	s.bus = bus{s: s, published: make(map[leadership.Election]leadership.Revision)}
 	for n := range s.plan.elections {
 		s.names = append(s.names, leadership.Election(fmt.Sprint("election-", n+1)))
@@ -105,6 +116,19 @@ func (s *simulation) key() leadership.Key {
 	s.keys++
 	binary.BigEndian.PutUint64(k[:], s.keys)
 	return k
+}
+
+// length draws how long a lease is asked for; 0 for as long as is configured.
+func (s *simulation) length() time.Duration {
+	if !s.plan.lengths {
+		return 0
+	}
+	return []time.Duration{0, s.plan.lease / 2, s.plan.lease * 3 / 4, s.plan.lease}[s.w.random.IntN(4)]
+}
+
+// untilEnd is how long the lease lasts, if nobody renews it.
+func (s *simulation) untilEnd(e leadership.Election) time.Duration {
+	return s.truth.reign(e).end.Sub(s.data.clock())
 }
 
 // any is an instance.

@@ -28,6 +28,7 @@ type data struct {
 	ahead     time.Duration // by which the store's clock has leapt
 	elections map[leadership.Election]*row
 	truth     *truth
+	record    *record
 }
 
 // row is an election as it is stored.
@@ -85,7 +86,8 @@ func (d *data) write(e leadership.Election, ch leadership.Change, decided time.T
 		event.At = at
 		r.events = append(r.events, event)
 	}
-	d.truth.committed(before, ch, at)
+	d.record.committed(ch, d.truth.reign(e).end, at)
+	d.truth.committed(before, ch, decided, at)
 	return leadership.Snapshot{Record: ch.Record, Now: at, Guard: d.guard()}
 }
 

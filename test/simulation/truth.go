@@ -72,8 +72,8 @@ func (t *truth) accuse(p Property, format string, args ...any) {
 	t.w.tell("VIOLATION %v", v)
 }
 
-// committed looks at a change that has just been committed at that time of the store's.
-func (t *truth) committed(before leadership.Record, ch leadership.Change, at time.Time) {
+// committed looks at a change that has just been committed at that time of the store's, and was decided at an earlier one.
+func (t *truth) committed(before leadership.Record, ch leadership.Change, decided, at time.Time) {
 	e, now := before.Election, ch.Record
 	r := t.reign(e)
 	t.numbered(r, now, ch.Events)
@@ -82,7 +82,7 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, at tim
 		t.w.tell("%s: revision %d, %s, leader %q, token %d, at %v", e, event.Revision, event.Type, event.LeaderID, event.Token, at.Sub(epoch))
 		switch event.Type {
 		case leadership.EventReleased:
-			r.free = true
+			t.released(r, now, decided)
 		case leadership.EventExpired:
 			t.involuntary++
 			t.expired(r, before, now)
@@ -101,10 +101,29 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, at tim
 	if ch.Heartbeat {
 		t.w.note("heartbeat", int64(now.Token))
 		r.late = time.Time{}
-		if !at.Before(r.end) && now.Token == before.Token {
-			r.late = r.end
+		end := at.Add(now.LeaseDuration)
+		if now.Token == before.Token {
+			t.renewed(r, now, at, end)
 		}
-		r.start, r.end = at, at.Add(now.LeaseDuration)
+		r.start, r.end = at, end
+	}
+}
+
+// renewed holds to it that a lease which starts anew ends no sooner than it would have.
+func (t *truth) renewed(r *reign, now leadership.Record, at, end time.Time) {
+	if !at.Before(r.end) {
+		r.late = r.end
+	}
+	if end.Before(r.end) {
+		t.accuse(ME1, "%s: the lease of token %d was to end at %v, and now ends at %v", now.Election, now.Token, r.end.Sub(epoch), end.Sub(epoch))
+	}
+}
+
+// released holds to it that only a lease which lasts can be released: one that has run out has a lock delay.
+func (t *truth) released(r *reign, now leadership.Record, decided time.Time) {
+	r.free = true
+	if !decided.Before(r.end) {
+		t.accuse(ME1, "%s: token %d was released at %v, and its lease had run out at %v", now.Election, now.Token, decided.Sub(epoch), r.end.Sub(epoch))
 	}
 }
 
@@ -156,6 +175,7 @@ func (t *truth) granted(r *reign, before, now leadership.Record, at time.Time) {
 	if locked := earliest.Add(r.lock); !r.free && at.Before(locked) && before.Config.LockDelay >= r.lock {
 		t.accuse(ME1, "%s: token %d was granted %v before the lock delay of %v was over", now.Election, now.Token, locked.Sub(at), r.lock)
 	}
+	r.free = false
 	if t.skewed {
 		return
 	}
@@ -164,7 +184,15 @@ func (t *truth) granted(r *reign, before, now leadership.Record, at time.Time) {
 			t.accuse(ME2, "%s: %s believes in token %d for another %v, and token %d was granted to %q", now.Election, a.name, a.token, left, now.Token, now.LeaderID)
 		}
 	}
-	r.free = false
+}
+
+// heard holds to it that what is announced was committed, and is as it was.
+func (t *truth) heard(e leadership.Event, committed []leadership.Event) {
+	if e.Revision < 1 || int(e.Revision) > len(committed) {
+		t.accuse(EV, "%s: revision %d is announced, and there are %d: %+v", e.Election, e.Revision, len(committed), e)
+	} else if was := committed[e.Revision-1]; was != e {
+		t.accuse(EV, "%s: revision %d is announced as %+v, and it is %+v", e.Election, e.Revision, e, was)
+	}
 }
 
 // answered holds what the service is about to answer to what it knows: no heartbeat stands that came after the end of its lease, and no two
@@ -193,8 +221,8 @@ func (t *truth) believes(a *agent) {
 		return
 	}
 	end := r.end.Sub(epoch) + t.slack // as seen by the slowest of the store's clocks
-	if until := t.w.now + a.clock.until(a.left()); a.token == r.token && until > end {
-		t.accuse(ME2, "%s: %s believes in token %d until %v, and its lease ends at %v", a.election, a.name, a.token, until, end)
+	if until := t.w.now + a.clock.until(a.left()+a.margin); a.token == r.token && until > end {
+		t.accuse(ME2, "%s: %s believes in token %d until %v but for a margin of %v, and its lease ends at %v", a.election, a.name, a.token, until, a.margin, end)
 	}
 	if a.token > r.token {
 		t.accuse(FT, "%s: %s believes in token %d, and the newest is %d", a.election, a.name, a.token, r.token)

@@ -1,0 +1,141 @@
+package simulation
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// stand is a line as the page of package queue describes it, in few words: first come, first served, and a place is kept for 5 s.
+type stand struct{ spots []*spot }
+
+// spot is a candidate's place.
+type spot struct {
+	candidate leadership.CandidateID
+	key       *leadership.Key // nil: nobody can come back to it
+	callers   int
+	since     time.Duration // when the first of them came
+	left      time.Duration // when the last of them went
+}
+
+// join returns the spot of who comes now.
+func (s *stand) join(r leadership.AcquireRequest, now time.Duration) *spot {
+	s.spots = slices.DeleteFunc(s.spots, func(p *spot) bool { return p.callers == 0 && now-p.left > 5*time.Second })
+	i := slices.IndexFunc(s.spots, func(p *spot) bool {
+		return r.Key != nil && p.key != nil && p.candidate == r.CandidateID && *p.key == *r.Key
+	})
+	if i < 0 {
+		i = len(s.spots)
+		s.spots = append(s.spots, &spot{candidate: r.CandidateID, key: r.Key})
+	}
+	p := s.spots[i]
+	if p.callers == 0 {
+		p.since = now
+	}
+	p.callers++
+	return p
+}
+
+// leave takes that one who stood there was answered.
+func (s *stand) leave(p *spot, err error, now time.Duration) {
+	p.callers--
+	p.left = now
+	kept := errors.Is(err, leadership.LeaseHeld) || errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown)
+	if p.callers == 0 && (p.key == nil || !kept) {
+		s.spots = slices.DeleteFunc(s.spots, func(other *spot) bool { return other == p })
+	}
+}
+
+// first is whose turn it is; nil if nobody stands there.
+func (s *stand) first() *spot {
+	for _, p := range s.spots {
+		if p.callers > 0 {
+			return p
+		}
+	}
+	return nil
+}
+
+// budget is how often an instance may ask the store for the lines of an election: a few times for each change, each attempt that failed and each
+// line that begins, and a few times in the shortest lease or the pause between two looks.
+type budget struct {
+	left     float64
+	at       time.Duration
+	revision leadership.Revision
+}
+
+// The most that may be saved up, and what there is for a change and for a period.
+const (
+	saved     = 40
+	aChange   = 3
+	everyTime = 2
+)
+
+// spend takes one attempt off, and says whether it was there.
+func (b *budget) spend(now, period time.Duration, newest leadership.Revision) bool {
+	b.left += everyTime*float64(now-b.at)/float64(period) + aChange*float64(newest-b.revision)
+	b.left = min(b.left, saved) - 1
+	b.at, b.revision = now, newest
+	return b.left >= 0
+}
+
+// inTurn holds an attempt that begins to the order of the line, and to its budget.
+func (q *queue) inTurn(c *caller) {
+	s := q.i.s
+	if first := q.stand.first(); first != c.spot {
+		s.truth.accuse(LV, "%s: instance %d asks for %s, and %s came first", q.election, q.i.number, c.spot.candidate, first.candidate)
+	}
+	if !q.i.budget(q.election).spend(s.w.now, min(s.plan.shortest(), q.i.common.Poll), s.truth.reign(q.election).revision) {
+		s.truth.accuse(LV, "%s: instance %d asks the store too often", q.election, q.i.number)
+	}
+}
+
+func (i *instance) budget(e leadership.Election) *budget {
+	b, ok := i.budgets[e]
+	if !ok {
+		b = &budget{left: saved, at: i.s.w.now}
+		i.budgets[e] = b
+	}
+	return b
+}
+
+// promptly is within what time a line asks for an election that its instance knows to be free.
+const promptly = time.Second
+
+// expectAttempt looks in a moment whether the line has asked, if it should have: somebody stands there, and the election is free.
+func (q *queue) expectAttempt() {
+	i, s := q.i, q.i.s
+	if s.plan.faults.late > 0 || s.truth.skewed { // an answer that is late makes the line late by as much
+		return
+	}
+	r := s.data.row(q.election).record
+	if r.LeaderID != "" || r.Deleted {
+		return
+	}
+	begun, since, alive := q.begun, s.w.now, i.alive()
+	s.w.after(r.LockFor+r.LockFor/500+promptly, func() {
+		first := q.stand.first()
+		idle := alive() && i.lines[q.election] == q && q.begun == begun && !q.asking && !q.failing && first != nil && first.since <= i.now()-promptly
+		if undisturbed := i.live && i.liveSince <= since && i.stalled <= since; !idle || !undisturbed {
+			return
+		}
+		if now := s.data.row(q.election).record; now.LeaderID == "" && now.Revision == r.Revision && i.known[q.election].Revision == r.Revision {
+			s.truth.accuse(LV, "%s: instance %d knows since %v that it is free, %s stands in line, and nobody asks", q.election, i.number, since, first.candidate)
+		}
+	})
+}
+
+// expectReleased holds to it that who is refused for a lease whose key was told to nobody gives it back.
+func (q *queue) expectReleased(err error, given bool) {
+	refusal, ok := errors.AsType[*leadership.Error](err)
+	if !ok || refusal.Code != leadership.LeaseHeld || refusal.Lease == nil || given {
+		return
+	}
+	r := q.i.s.data.row(q.election).record
+	c := q.i.drawn[r.KeyHash]
+	if r.LeaderID != "" && r.Token == refusal.Lease.Token && c != nil && c.queue == q && c.over && !c.granted {
+		q.i.s.truth.accuse(LV, "%s: nobody was told the key of %s, and instance %d does not release it", q.election, r.LeaderID, q.i.number)
+	}
+}

@@ -1,6 +1,9 @@
 package belief
 
-import "cmp"
+import (
+	"cmp"
+	"context"
+)
 
 // Result is what a search has found.
 type Result struct {
@@ -27,10 +30,20 @@ type search struct {
 
 // Search visits all that can be reached, or stops where a property does not hold.
 func (m *Model) Search() Result {
+	r, _ := m.SearchContext(context.Background())
+	return r
+}
+
+// SearchContext is Search, until ctx ends; then there is no result, and the error is ctx's.
+func (m *Model) SearchContext(ctx context.Context) (Result, error) {
+	const between = 1 << 10 // so many states are looked at in some milliseconds
 	x := m.start()
 	var r Result
 	var at, level int // the states from level on are farther away than those before
 	for ; at < len(x.visited.all) && x.broken == ""; at++ {
+		if at%between == 0 && ctx.Err() != nil {
+			return Result{}, ctx.Err()
+		}
 		if at == level {
 			r.Depth, level = r.Depth+1, len(x.visited.all)
 		}
@@ -50,7 +63,7 @@ func (m *Model) Search() Result {
 	if r.Broken != "" {
 		r.Trace = x.trace(uint32(at-1), r.Broken)
 	}
-	return r
+	return r, nil
 }
 
 // start is at the state in which nobody has done anything.

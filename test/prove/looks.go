@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"regent/test/belief"
@@ -25,16 +28,19 @@ func models(c config) []belief.Model {
 	return belief.Quick()
 }
 
-// searches returns the step that searches the next of the models.
-func searches(c config) func(context.Context, uint64) (tally, error) {
-	all := models(c)
-	return func(_ context.Context, seed uint64) (tally, error) {
-		m := all[int(seed-1)%len(all)]
-		r := m.Search()
-		if r.Broken != "" {
-			return nil, &finding{err: fmt.Errorf("%s: %s does not hold: %v", m.Name, r.Broken, r.Trace)}
+// searches returns the step that searches the model of that number.
+func searches(models []belief.Model) func(context.Context, uint64) (tally, error) {
+	return func(ctx context.Context, k uint64) (tally, error) {
+		m := models[k-1]
+		r, err := m.SearchContext(ctx)
+		if err != nil {
+			return nil, err
 		}
-		return tally{"models": 1, "states": int64(r.States), "steps": int64(r.Steps)}, nil
+		t := tally{"models": 1, "states": int64(r.States), "steps": int64(r.Steps)}
+		if r.Broken != "" {
+			return t, &finding{err: fmt.Errorf("%s: %s does not hold: %v", m.Name, r.Broken, r.Trace)}
+		}
+		return t, nil
 	}
 }
 
@@ -53,12 +59,15 @@ func simulate(ctx context.Context, seed uint64) (tally, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		c := simulation.Config{Seed: (seed-1)*seedsAStep + n, Leases: leasesLong}
+		c := simulation.Config{Seed: (seed-1)*seedsAStep + n + 1, Leases: leasesLong}
 		r := simulation.Run(c)
 		if err := r.Err(); err != nil {
 			return nil, &finding{seed: c.Seed, err: err}
 		}
 		f = f.Plus(r.Figures)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		calls, err := check(simulation.Config{Seed: c.Seed, Leases: recordedLong, Record: true})
 		if err != nil {
 			return nil, &finding{seed: c.Seed, err: err}
@@ -99,24 +108,39 @@ func crashes(ctx context.Context, seed uint64) (tally, error) {
 
 // chosen are the bugs that are planted.
 func chosen(c config) (all []mutants.Mutant) {
-	for n, m := range mutants.All() {
-		if c.night || m.Quick && n%c.share == 0 {
-			all = append(all, m)
-		}
+	if c.night {
+		return mutants.All()
+	}
+	quick := slices.DeleteFunc(mutants.All(), func(m mutants.Mutant) bool { return !m.Quick })
+	for n := 0; n < len(quick); n += c.share {
+		all = append(all, quick[n])
 	}
 	return all
 }
 
-func planted(c config) int { return len(chosen(c)) }
+// neighbours are bugs by the folder of their first tests, which are built and tried without a bug only once for all that are planted together.
+func neighbours(all []mutants.Mutant) (groups [][]mutants.Mutant) {
+	at := map[string]int{}
+	for _, m := range all {
+		n, known := at[m.By[0].Dir]
+		if !known {
+			n = len(groups)
+			at[m.By[0].Dir], groups = n, append(groups, nil)
+		}
+		groups[n] = append(groups[n], m)
+	}
+	return groups
+}
 
-// plants returns the step that plants all the bugs.
-func plants(c config) func(context.Context, uint64) (tally, error) {
-	return func(ctx context.Context, _ uint64) (tally, error) {
-		verdicts, err := mutants.Run(ctx, mutants.Config{Mutants: chosen(c), Quick: !c.night, Emulators: c.night})
+// plants returns the step that plants the bugs of that number.
+func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (tally, error) {
+	return func(ctx context.Context, k uint64) (tally, error) {
+		bugs := groups[k-1]
+		verdicts, err := mutants.Run(ctx, mutants.Config{Mutants: bugs, Quick: !c.night, Emulators: c.night})
 		if err != nil {
 			return nil, err
 		}
-		t := tally{"bugs": int64(planted(c))}
+		t := tally{"bugs": int64(len(bugs))}
 		var failed []error
 		for _, v := range verdicts {
 			t[string(v.Outcome)]++
@@ -125,7 +149,7 @@ func plants(c config) func(context.Context, uint64) (tally, error) {
 			}
 		}
 		if failed != nil {
-			return nil, &finding{err: errors.Join(failed...)}
+			return t, &finding{err: errors.Join(failed...)}
 		}
 		return t, nil
 	}
@@ -135,15 +159,30 @@ func plants(c config) func(context.Context, uint64) (tally, error) {
 func tests(n int64, unit, names string, args ...string) func(context.Context, uint64) (tally, error) {
 	return func(ctx context.Context, _ uint64) (tally, error) {
 		command := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-timeout", "2h", "-run", names, "./test"}, args...)...)
+		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) } // what it runs would outlive it
+		command.WaitDelay = time.Second
 		output, err := command.CombinedOutput()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err != nil {
-			return nil, &finding{err: fmt.Errorf("go test -run %s: %w\n%s", names, err, output)}
-		}
-		return tally{unit: n}, nil
+		return tested(tally{unit: n}, output, err)
 	}
+}
+
+// tested is what a step has brought that ran tests. Something was found only if a test says so: they may not have been built, or not be there.
+func tested(t tally, output []byte, err error) (tally, error) {
+	switch {
+	case err == nil && bytes.Contains(output, []byte("no tests to run")):
+		return nil, errors.New("go test: there are no such tests")
+	case err == nil:
+		return t, nil
+	}
+	err = fmt.Errorf("go test: %w\n%s", err, output)
+	if bytes.Contains(output, []byte("--- FAIL")) {
+		return nil, &finding{err: err}
+	}
+	return nil, err
 }
 
 // rigs is what fault runs have in common, built when the first needs it.

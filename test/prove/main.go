@@ -9,7 +9,7 @@
 //
 // The quick set, without flags, takes some ten minutes. The night set (-night) goes on until its figures are reached, is stopped whenever one likes
 // and goes on from there when it is begun anew; its folder has a report all the time, and whatever a violation has left behind. The exit code is 1 if
-// anything was found.
+// anything was found, or less was looked at than is wanted; it is 2 for flags that make no sense.
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -33,9 +34,17 @@ func main() {
 	}
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "prove:", err)
+		if _, wrong := errors.AsType[usage](err); wrong {
+			os.Exit(2)
+		}
 		os.Exit(1)
 	}
 }
+
+// usage is the error of flags that make no sense.
+type usage string
+
+func (u usage) Error() string { return string(u) + "; see -help" }
 
 // config is what the flags say.
 type config struct {
@@ -55,19 +64,33 @@ func parse(args []string) (c config, err error) {
 	flags.IntVar(&c.share, "share", 1, "do only one in so many of the steps of the quick set")
 	flags.Uint64Var(&c.seed, "seed", 1, "the first seed of each part")
 	flags.IntVar(&c.together, "together", 3, "how many fault runs are played side by side")
-	if err := flags.Parse(args); err != nil {
+	flags.SetOutput(io.Discard) // who gets it wrong is told once
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(os.Stdout)
+		flags.Usage()
 		return c, err
-	}
-	if flags.NArg() > 0 {
-		return c, fmt.Errorf("%q is no flag; see -help", flags.Arg(0))
-	}
-	if c.share < 1 || c.together < 1 {
-		return c, errors.New("-share and -together are 1 or more")
+	} else if err != nil {
+		return c, usage(err.Error())
 	}
 	if *only != "" {
 		c.only = strings.Split(*only, ",")
 	}
-	return c, nil
+	if flags.NArg() > 0 {
+		return c, usage(fmt.Sprintf("%q is no flag", flags.Arg(0)))
+	}
+	return c, c.validate()
+}
+
+func (c config) validate() error {
+	switch {
+	case c.share < 1, c.together < 1, c.seed < 1:
+		return usage("-share, -together and -seed are 1 or more")
+	case c.night && c.share > 1:
+		return usage("-share is for the quick set; a night is stopped whenever one likes")
+	case c.dir == "":
+		return usage("-dir has to be a folder")
+	}
+	return nil
 }
 
 func run(args []string) error {
@@ -80,13 +103,15 @@ func run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	debug.SetGCPercent(800) // the simulation makes much garbage, and little else
+	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
+	debug.SetGCPercent(800)      // the simulation makes much garbage, and little else
 	began := time.Now()
-	p, err := newProof(c)
+	rigs := &rigs{dir: c.dir}
+	p, err := newProof(c, parts(c, rigs))
 	if err != nil {
 		return err
 	}
-	err = p.run(ctx)
+	err = errors.Join(p.run(ctx), rigs.close())
 	fmt.Print(p.report())
 	if err == nil {
 		fmt.Printf("ok  \tregent/test/prove\t%.3fs\n", time.Since(began).Seconds())

@@ -6,18 +6,21 @@ import (
 	"fmt"
 )
 
-// part is one way to look for what is wrong: in steps, each with a seed of its own.
+// part is one way to look for what is wrong: in steps, which have numbers from 1 on.
 type part struct {
 	name string
 	unit string // of the figure by which it is known how far it has looked
 	// How much of that figure the quick set wants, and the night set; 0 for nothing.
 	quick, night int64
+	// each is how much of that figure a step brings; 0 if only the step can tell.
+	each int64
 	// side says on which side of the machine it works: parts of one side follow each other, both sides work at the same time.
 	side side
-	// whole says that the set cannot be done in part.
-	whole bool
-	// step looks once. Its tally has the unit among its figures. The error of something that was found is a *finding; errNothing is for a step that
-	// has proved nothing; errors.ErrUnsupported for what this machine cannot do; any other means that the step could not be made.
+	// things is for a part that cannot be done in part: there are so many steps, and step k looks at thing k. 0 for a part whose steps have seeds.
+	things int
+	// step looks once, at the thing of that number or with that seed. Its tally has the unit among its figures. The error of something that was found
+	// is a *finding; errNothing is for a step that has proved nothing; errors.ErrUnsupported for what this machine cannot do; any other means that
+	// the step could not be made, and that the next could not be either.
 	step func(ctx context.Context, seed uint64) (tally, error)
 }
 
@@ -28,18 +31,23 @@ const (
 	computes             // all the time
 )
 
-// errNothing is the error of a step that has proved nothing, and is made again with another seed.
+// errNothing is the error of a step that has proved nothing; another one is made in its place.
 var errNothing = errors.New("the step has proved nothing")
 
 // finding is what nobody wants to find.
 type finding struct {
 	part string
-	seed uint64
+	seed uint64 // 0 where the error says which thing it is
 	err  error
 }
 
 // Error says where, and how to see it again.
-func (f *finding) Error() string { return fmt.Sprintf("%s, seed %d: %v", f.part, f.seed, f.err) }
+func (f *finding) Error() string {
+	if f.seed == 0 {
+		return fmt.Sprintf("%s: %v", f.part, f.err)
+	}
+	return fmt.Sprintf("%s, seed %d: %v", f.part, f.seed, f.err)
+}
 
 // Unwrap is what was found.
 func (f *finding) Unwrap() error { return f.err }
@@ -54,20 +62,27 @@ func (t tally) add(more tally) {
 	}
 }
 
-// parts are all of them, the order in which the report has them.
+// parts are all of them, in the order in which the report has them.
 func parts(c config, rigs *rigs) []part {
+	models, bugs := models(c), chosen(c)
 	return []part{
-		{name: "states", unit: "models", quick: int64(len(models(c))), night: int64(len(models(c))), side: computes, whole: true, step: searches(c)},
+		whole(part{name: "states", unit: "models", side: computes, things: len(models), step: searches(models)}, len(models)),
 		{name: "simulation", unit: "election-hours", quick: 10 * hoursAYear, night: 100 * hoursAYear, side: computes, step: simulate},
 		{name: "crash", unit: "images", quick: 1_000, night: 100_000, side: computes, step: crashes},
-		{name: "mutants", unit: "bugs", quick: int64(planted(c)), night: int64(planted(c)), side: computes, whole: true, step: plants(c)},
-		{name: "bolt", unit: "runs", quick: 30, night: 1_200, side: waits, step: rigs.breaks("bolt")},
-		{name: "firestore", unit: "runs", quick: 10, night: 400, side: waits, step: rigs.breaks("firestore")},
-		{name: "spanner", unit: "runs", quick: 10, night: 400, side: waits, step: rigs.breaks("spanner")},
-		{name: "lock", unit: "updates", night: 100_000, side: waits, step: tests(5_000, "updates", "NoUpdateIsLost", "-updates", "5000")},
-		{name: "command", unit: "trials", night: 1_000, side: waits, step: tests(500, "trials", "ACommandIsGone", "-trials", "500")},
-		{name: "announcing", unit: "rounds", night: 100, side: waits, step: tests(1, "rounds", "EveryChangeIsAnnounced")},
+		whole(part{name: "mutants", unit: "bugs", side: computes, things: len(neighbours(bugs)), step: plants(c, neighbours(bugs))}, len(bugs)),
+		{name: "bolt", unit: "runs", quick: 30, night: 1_200, each: 1, side: waits, step: rigs.breaks("bolt")},
+		{name: "firestore", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: rigs.breaks("firestore")},
+		{name: "spanner", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: rigs.breaks("spanner")},
+		{name: "lock", unit: "updates", night: 100_000, each: 5_000, side: waits, step: tests(5_000, "updates", "NoUpdateIsLost", "-updates", "5000")},
+		{name: "command", unit: "trials", night: 1_000, each: 500, side: waits, step: tests(500, "trials", "ACommandIsGone", "-trials", "500")},
+		{name: "announcing", unit: "rounds", night: 100, each: 1, side: waits, step: tests(1, "rounds", "EveryChangeIsAnnounced")},
 	}
+}
+
+// whole is a part of which each set wants all.
+func whole(p part, all int) part {
+	p.quick, p.night = int64(all), int64(all)
+	return p
 }
 
 // hoursAYear is a year of 365 days.

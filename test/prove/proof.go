@@ -2,112 +2,104 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"regent/emulators"
 )
 
-// proof is all parts, and how far each has come.
+// proof is all parts that are to be done, and how far each has come.
 type proof struct {
 	config
-	parts []part
-	rigs  *rigs
+	began  time.Time
+	before time.Duration // what the night took in earlier processes
 
-	mu    sync.Mutex // guards state, and the files
-	state state
+	mu      sync.Mutex // guards the following, and the files
+	courses []*course
+	state   state
 }
 
-// state is what is known so far; a night is begun anew from it.
-type state struct {
-	Seed  uint64           `json:"seed"`
-	Took  time.Duration    `json:"took"`
-	Parts map[string]*done `json:"parts"`
-}
-
-// done is how far a part has come.
-type done struct {
-	Steps    uint64   `json:"steps"`   // that were begun, and are not to be made again
-	Nothing  int      `json:"nothing"` // of them, proved nothing
-	Figures  tally    `json:"figures"`
-	Findings []string `json:"findings,omitempty"`
-	LeftOut  string   `json:"leftOut,omitempty"` // why it cannot be done here
-}
-
-func newProof(c config) (*proof, error) {
-	p := &proof{config: c, rigs: &rigs{dir: c.dir}, state: state{Seed: c.seed, Parts: map[string]*done{}}}
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+// newProof chooses among all parts. A night goes on where an earlier one has stopped.
+func newProof(c config, all []part) (*proof, error) {
+	p := &proof{config: c, began: time.Now(), state: state{Set: night, Seed: c.seed, Parts: map[string]*done{}}}
+	chosen, err := c.choose(all)
+	if err != nil {
 		return nil, err
 	}
-	all := parts(c, p.rigs)
-	for _, name := range c.only {
-		if !slices.ContainsFunc(all, func(part part) bool { return part.name == name }) {
-			return nil, fmt.Errorf("there is no part %q", name)
-		}
-	}
-	for _, part := range all {
-		if len(c.only) == 0 && (c.night || part.quick > 0) || slices.Contains(c.only, part.name) {
-			p.parts = append(p.parts, part)
-		}
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return nil, err
 	}
 	if c.night {
 		if err := p.resume(); err != nil {
 			return nil, err
 		}
+		p.before = p.state.Took
 	}
-	for _, part := range p.parts {
-		if p.state.Parts[part.name] == nil {
-			p.state.Parts[part.name] = &done{Figures: tally{}}
+	for name := range p.state.Parts {
+		if !slices.ContainsFunc(all, func(part part) bool { return part.name == name }) {
+			return nil, p.impossible(name, errors.New("there is no such part"))
 		}
+	}
+	for _, part := range chosen {
+		course := &course{
+			part: part, done: p.state.of(part.name), wanted: c.wanted(part), first: c.seed, goesOn: c.night || part.things > 0,
+			underWay: map[uint64]bool{},
+		}
+		if err := course.validate(); err != nil {
+			return nil, p.impossible(part.name, err)
+		}
+		p.courses = append(p.courses, course)
 	}
 	return p, nil
 }
 
-func (p *proof) file(name string) string { return filepath.Join(p.dir, name) }
-
-// resume reads how far an earlier night has come.
-func (p *proof) resume() error {
-	text, err := os.ReadFile(p.file("state.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &p.state)
-	}
-	if err != nil {
-		return fmt.Errorf("%s cannot be read; remove it to begin a new night: %w", p.file("state.json"), err)
-	}
-	return nil
+// impossible is the error of a state that nobody can have saved, or of another version of the parts.
+func (p *proof) impossible(part string, why error) error {
+	return fmt.Errorf("%s cannot be gone on from; remove it to begin a new night: %s: %w", p.file("state.json"), part, why)
 }
 
-// save writes how far this one has come, and the report. The mutex is held.
-func (p *proof) save() error {
-	text, err := json.MarshalIndent(p.state, "", "  ")
-	if err != nil {
-		return err
+// choose returns the parts of the set, those that are asked for.
+func (c config) choose(all []part) (chosen []part, err error) {
+	for _, name := range c.only {
+		at := slices.IndexFunc(all, func(part part) bool { return part.name == name })
+		switch {
+		case at < 0:
+			return nil, usage(fmt.Sprintf("there is no part %q", name))
+		case c.wanted(all[at]) == 0:
+			return nil, usage(fmt.Sprintf("%s is in the night set alone", name))
+		}
 	}
-	next := p.file("state.json.next")
-	return errors.Join(os.WriteFile(next, text, 0o644), os.Rename(next, p.file("state.json")), os.WriteFile(p.file("report.md"), []byte(p.table()), 0o644))
+	for _, part := range all {
+		if c.wanted(part) > 0 && (len(c.only) == 0 || slices.Contains(c.only, part.name)) {
+			chosen = append(chosen, part)
+		}
+	}
+	return chosen, nil
 }
 
-// run does all parts, those of each side one after the other.
+// wanted is how much of a part is enough.
+func (c config) wanted(part part) int64 {
+	switch {
+	case c.night:
+		return part.night
+	case part.things > 0 || part.quick == 0:
+		return part.quick
+	}
+	return max(part.quick/int64(c.share), 1)
+}
+
+// run does all parts, those of each side one after the other. Its error says what was found, and what was not looked at enough.
 func (p *proof) run(ctx context.Context) error {
-	began := time.Now()
-	before := p.state.Took
-	var sides sync.WaitGroup
 	errs := make([]error, 2)
+	var sides sync.WaitGroup
 	for _, s := range []side{waits, computes} {
 		sides.Go(func() {
-			for _, part := range p.parts {
-				if part.side == s {
-					errs[s] = errors.Join(errs[s], p.do(ctx, part))
+			for _, c := range p.courses {
+				if c.side == s {
+					errs[s] = errors.Join(errs[s], p.do(ctx, c))
 				}
 			}
 		})
@@ -115,106 +107,69 @@ func (p *proof) run(ctx context.Context) error {
 	sides.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state.Took = before + time.Since(began)
-	return errors.Join(p.failed(), errors.Join(errs...), p.rigs.close(), p.save())
+	return errors.Join(p.failed(ctx), errors.Join(errs...), p.save())
 }
 
-// do makes steps until there are enough. A night goes on after something was found.
-func (p *proof) do(ctx context.Context, part part) error {
-	workers := 1
-	if part.side == waits {
-		workers = p.together
-		if part.unit == "runs" && part.name != "bolt" {
-			workers = min(workers, 2) // an emulator has a machine's processors to itself, or takes its time
-		}
-	}
-	errs := make([]error, workers)
+// do makes steps until they are enough. Its error is for what could not be written.
+func (p *proof) do(ctx context.Context, c *course) error {
+	errs := make([]error, p.workers(c.part))
 	var all sync.WaitGroup
-	for w := range workers {
+	for w := range errs {
 		all.Go(func() {
 			for errs[w] == nil && ctx.Err() == nil {
-				seed, more := p.next(part)
+				n, more := p.next(c)
 				if !more {
 					return
 				}
-				t, err := part.step(ctx, seed)
-				errs[w] = p.take(ctx, part, seed, t, err)
+				t, err := c.step(ctx, c.seed(n))
+				errs[w] = p.take(ctx, c, n, t, err)
 			}
 		})
 	}
 	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%s: %w", part.name, err)
-	}
-	return ctx.Err()
+	return errors.Join(errs...)
 }
 
-// wanted is how much of a part is enough.
-func (p *proof) wanted(part part) int64 {
+// workers is how many steps of a part are made side by side.
+func (p *proof) workers(part part) int {
 	switch {
-	case p.night:
-		return part.night
-	case part.whole:
-		return part.quick
+	case part.side == computes:
+		return 1
+	case part.unit == "runs" && part.name != "bolt":
+		return min(p.together, 2) // an emulator has a machine's processors to itself, or takes its time
 	}
-	return max(part.quick/int64(p.share), 1)
+	return p.together
 }
 
-// next is the seed of the next step, if there is to be one. Steps that are under way count for what they will bring as far as that is known.
-func (p *proof) next(part part) (seed uint64, more bool) {
+func (p *proof) next(c *course) (n uint64, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d := p.state.Parts[part.name]
-	const patience = 3 // steps that prove nothing, for each that should prove something
-	switch {
-	case d.LeftOut != "", !p.night && len(d.Findings) > 0, d.Figures[part.unit] >= p.wanted(part):
-		return 0, false
-	case part.unit == "runs" && int64(d.Steps)-int64(d.Nothing) >= p.wanted(part), int64(d.Nothing) > patience*p.wanted(part):
-		return 0, false
-	}
-	d.Steps++
-	return p.state.Seed + d.Steps - 1, true
+	return c.next()
 }
 
-// take takes down what a step has brought. Its error is for one that could not be made.
-func (p *proof) take(ctx context.Context, part part, seed uint64, t tally, err error) error {
+func (p *proof) take(ctx context.Context, c *course, n uint64, t tally, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d := p.state.Parts[part.name]
-	found, isFinding := errors.AsType[*finding](err)
-	switch {
-	case err == nil:
-		d.Figures.add(t)
-	case isFinding:
-		found.part = part.name
-		if found.seed == 0 {
-			found.seed = seed
-		}
-		d.Findings = append(d.Findings, found.Error())
-		fmt.Printf("FOUND in %v\n", found)
-	case errors.Is(err, errNothing):
-		d.Nothing++
-		fmt.Printf("%s, seed %d: %v\n", part.name, seed, err)
-	case errors.Is(err, errors.ErrUnsupported) && !emulators.Required():
-		d.LeftOut = err.Error()
-	case ctx.Err() != nil:
-		d.Steps-- // it is made again
-		return nil
-	default:
-		return err
+	if told := c.take(ctx, n, t, err); told != "" {
+		fmt.Println(told)
 	}
 	return p.save()
 }
 
-// failed is the error of what was found, and of what was not looked for enough.
-func (p *proof) failed() error {
+// failed is the error of what was found, of what could not be done, and of what was not looked at enough. The mutex is held.
+func (p *proof) failed(ctx context.Context) error {
 	var what []string
-	for _, part := range p.parts {
-		d := p.state.Parts[part.name]
-		what = append(what, d.Findings...)
-		if got, want := d.Figures[part.unit], p.wanted(part); got < want && d.LeftOut == "" && len(d.Findings) == 0 {
-			what = append(what, fmt.Sprintf("%s: %d %s, and %d are wanted", part.name, got, part.unit, want))
+	for _, c := range p.courses {
+		what = append(what, c.Findings...)
+		switch {
+		case c.err != nil:
+			what = append(what, c.err.Error())
+		case ctx.Err() == nil && !c.enough() && c.leftOut == "" && len(c.Findings) == 0:
+			what = append(what, fmt.Sprintf("%s: %d %s, and %d are wanted", c.name, c.Figures[c.unit], c.unit, c.wanted))
 		}
+	}
+	if ctx.Err() != nil && slices.ContainsFunc(p.courses, func(c *course) bool { return !c.over() }) {
+		what = append(what, "stopped before the end")
 	}
 	if what == nil {
 		return nil

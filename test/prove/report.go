@@ -25,11 +25,11 @@ func (p *proof) table() string {
 		set = fmt.Sprintf("One in %d of the quick set", p.share)
 	}
 	fmt.Fprintf(&b, "%s, seeds from %d, in %v\n\n| part | looked at | found |\n|---|---|---|\n", set, p.state.Seed, p.state.Took.Round(time.Second))
-	for _, part := range p.parts {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", part.name, p.looked(part), p.found(part))
+	for _, c := range p.courses {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.name, c.looked(), c.found())
 	}
-	for _, part := range p.parts {
-		for _, finding := range p.state.Parts[part.name].Findings {
+	for _, c := range p.courses {
+		for _, finding := range c.Findings {
 			fmt.Fprintf(&b, "\n- %s\n", finding)
 		}
 	}
@@ -37,30 +37,27 @@ func (p *proof) table() string {
 }
 
 // looked is a part's figures, the one that counts first.
-func (p *proof) looked(part part) string {
-	d := p.state.Parts[part.name]
-	if d.LeftOut != "" {
-		return "not tried: " + d.LeftOut
+func (c *course) looked() string {
+	if c.leftOut != "" {
+		return "not tried: " + c.leftOut
 	}
-	words := []string{fmt.Sprintf("%s of %s %s", grouped(d.Figures[part.unit]), grouped(p.wanted(part)), part.unit)}
-	for _, name := range slices.Sorted(maps.Keys(d.Figures)) {
-		if name != part.unit {
-			words = append(words, grouped(d.Figures[name])+" "+name)
+	words := []string{fmt.Sprintf("%s of %s %s", grouped(c.Figures[c.unit]), grouped(c.wanted), c.unit)}
+	for _, name := range slices.Sorted(maps.Keys(c.Figures)) {
+		if name != c.unit {
+			words = append(words, grouped(c.Figures[name])+" "+name)
 		}
 	}
-	if d.Nothing > 0 {
-		words = append(words, fmt.Sprintf("%d steps that proved nothing", d.Nothing))
+	if c.Nothing > 0 {
+		words = append(words, fmt.Sprintf("%d steps that proved nothing", c.Nothing))
 	}
 	return strings.Join(words, ", ")
 }
 
-func (p *proof) found(part part) string {
-	switch n := len(p.state.Parts[part.name].Findings); n {
-	case 0:
+func (c *course) found() string {
+	if len(c.Findings) == 0 {
 		return "nothing"
-	default:
-		return fmt.Sprintf("**%d**", n)
 	}
+	return fmt.Sprintf("**%d**", len(c.Findings))
 }
 
 // grouped is a number with spaces between its thousands.

@@ -1,0 +1,407 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/test/belief"
+)
+
+// seen is a part whose steps are remembered.
+type seen struct {
+	part
+	mu    sync.Mutex
+	seeds []uint64
+}
+
+// fake is a part with a unit for each step, which brings what does says; nil for a unit.
+func fake(p part, does func(ctx context.Context, seed uint64) (tally, error)) *seen {
+	s := &seen{part: p}
+	s.unit = "things"
+	s.step = func(ctx context.Context, seed uint64) (tally, error) {
+		s.mu.Lock()
+		s.seeds = append(s.seeds, seed)
+		s.mu.Unlock()
+		if does == nil {
+			return tally{"things": 1}, nil
+		}
+		return does(ctx, seed)
+	}
+	return s
+}
+
+// made are the seeds of the steps that were made, in order.
+func (s *seen) made() []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(slices.Values(s.seeds))
+}
+
+func proofOf(t *testing.T, args []string, all ...part) *proof {
+	t.Helper()
+	p, err := begin(args, all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func begin(args []string, all ...part) (*proof, error) {
+	c, err := parse(args)
+	if err != nil {
+		return nil, err
+	}
+	return newProof(c, all)
+}
+
+func saved(t *testing.T, dir string) (s state) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "state.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func upTo(n uint64) (all []uint64) {
+	for k := range n {
+		all = append(all, k+1)
+	}
+	return all
+}
+
+func TestAStepThatWasUnderWayWhenANightWasKilledIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := []string{"-night", "-dir", dir}
+	long := fake(part{name: "long", night: 3, things: 3, side: computes}, nil)
+	other := fake(part{name: "other", night: 6, each: 1}, nil)
+
+	killed := proofOf(t, args, long.part, other.part)
+	begun := func(c *course, want uint64) {
+		if n, more := killed.next(c); !more || n != want {
+			t.Fatalf("step %d, %t; want %d", n, more, want)
+		}
+	}
+	ended := func(c *course, n uint64) {
+		if err := killed.take(t.Context(), c, n, tally{"things": 1}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := killed.courses[0], killed.courses[1]
+	begun(a, 1)
+	begun(b, 1)
+	begun(b, 2)
+	begun(b, 3)
+	ended(b, 3) // which saves, while the others are under way
+	ended(b, 1)
+	want := map[string]*done{"long": {Figures: tally{}}, "other": {Steps: steps{Through: 1, Beyond: []uint64{3}}, Figures: tally{"things": 2}}}
+	if diff := cmp.Diff(want, saved(t, dir).Parts); diff != "" {
+		t.Fatalf("saved (-want +got):\n%s", diff)
+	}
+
+	if err := proofOf(t, args, long.part, other.part).run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := long.made(); !slices.Equal(got, upTo(3)) {
+		t.Errorf("of the part of which each step is a thing, %v were made", got)
+	}
+	if got := other.made(); !slices.Equal(got, []uint64{2, 4, 5, 6}) {
+		t.Errorf("of the part with seeds, %v were made", got)
+	}
+	if err := proofOf(t, args, long.part, other.part).run(t.Context()); err != nil || len(long.made())+len(other.made()) != 7 {
+		t.Errorf("a night that is complete made steps, or failed: %v", err)
+	}
+}
+
+func TestNoMoreStepsAreUnderWayThanAreWanted(t *testing.T) {
+	t.Parallel()
+	p := proofOf(t, []string{"-dir", t.TempDir()}, part{name: "runs", unit: "runs", quick: 2, each: 1})
+	c := p.courses[0]
+	for n := range uint64(2) {
+		if got, more := p.next(c); !more || got != n+1 {
+			t.Fatalf("%d, %t", got, more)
+		}
+	}
+	if n, more := p.next(c); more {
+		t.Errorf("step %d is begun while two are under way, and two are wanted", n)
+	}
+	if err := p.take(t.Context(), c, 1, nil, errNothing); err != nil {
+		t.Fatal(err)
+	}
+	if n, more := p.next(c); !more || n != 3 {
+		t.Errorf("%d, %t: a step that proved nothing is not made up for", n, more)
+	}
+}
+
+func TestAStepThatWasCutOffHasNoVerdictWhateverItSays(t *testing.T) {
+	t.Parallel()
+	for _, says := range []error{context.Canceled, errors.New("killed"), errNothing, errors.ErrUnsupported} {
+		dir := t.TempDir()
+		ctx, stop := context.WithCancel(t.Context())
+		s := fake(part{name: "cut", night: 2, each: 1, side: computes}, func(_ context.Context, seed uint64) (tally, error) {
+			if seed == 2 {
+				stop()
+				return nil, says
+			}
+			return tally{"things": 1}, nil
+		})
+		if err := proofOf(t, []string{"-night", "-dir", dir}, s.part).run(ctx); err == nil || err.Error() != "stopped before the end" {
+			t.Errorf("%v: %v", says, err)
+		}
+		want := &done{Steps: steps{Through: 1}, Figures: tally{"things": 1}}
+		if diff := cmp.Diff(want, saved(t, dir).Parts["cut"]); diff != "" {
+			t.Errorf("%v: saved (-want +got):\n%s", says, diff)
+		}
+	}
+}
+
+func TestThingsAreLookedAtByTheirNumberWhateverTheSeed(t *testing.T) {
+	t.Parallel()
+	things, seeds := fake(part{name: "things", quick: 3, things: 3}, nil), fake(part{name: "seeds", quick: 3, each: 1}, nil)
+	if err := proofOf(t, []string{"-seed", "7", "-dir", t.TempDir()}, things.part, seeds.part).run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := things.made(); !slices.Equal(got, upTo(3)) {
+		t.Errorf("things %v", got)
+	}
+	if got := seeds.made(); !slices.Equal(got, []uint64{7, 8, 9}) {
+		t.Errorf("seeds %v", got)
+	}
+}
+
+func TestAFindingIsMadeOnceAndTwentyEndAPart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := []string{"-night", "-dir", dir, "-together", "1"}
+	s := fake(part{name: "bad", night: 100, each: 1}, func(_ context.Context, seed uint64) (tally, error) {
+		if seed > 2*mostFindings {
+			return tally{"things": 100}, nil
+		}
+		return nil, &finding{err: errors.New("two leaders")}
+	})
+	for range 2 {
+		err := proofOf(t, args, s.part).run(t.Context())
+		if err == nil || strings.Count(err.Error(), "two leaders") != mostFindings || !strings.Contains(err.Error(), "bad, seed 20: ") {
+			t.Errorf("%v", err)
+		}
+		if got := s.made(); !slices.Equal(got, upTo(mostFindings)) {
+			t.Errorf("%v", got)
+		}
+	}
+	report, err := os.ReadFile(filepath.Join(dir, "report.md"))
+	if err != nil || !strings.Contains(string(report), "| bad | 0 of 100 things | **20** |") {
+		t.Errorf("%s, %v", report, err)
+	}
+}
+
+func TestTheQuickSetEndsAPartAtItsFirstFindingButLooksAtAllThings(t *testing.T) {
+	t.Parallel()
+	bad := func(_ context.Context, seed uint64) (tally, error) {
+		return tally{"things": 1}, &finding{err: fmt.Errorf("thing %d is bad", seed)}
+	}
+	seeds, things := fake(part{name: "seeds", quick: 9, side: computes}, bad), fake(part{name: "things", quick: 3, things: 3, side: computes}, bad)
+	err := proofOf(t, []string{"-dir", t.TempDir()}, seeds.part, things.part).run(t.Context())
+	want := "seeds, seed 1: thing 1 is bad\nthings: thing 1 is bad\nthings: thing 2 is bad\nthings: thing 3 is bad"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAStepThatCannotBeMadeEndsItsPartAndNoOther(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	broken := fake(part{name: "broken", night: 50, side: computes}, func(context.Context, uint64) (tally, error) { return nil, errors.New("no go.mod") })
+	sound := fake(part{name: "sound", night: 3, each: 1, side: computes}, nil)
+	err := proofOf(t, []string{"-night", "-dir", dir}, broken.part, sound.part).run(t.Context())
+	if err == nil || err.Error() != "broken: no go.mod" {
+		t.Errorf("%v", err)
+	}
+	if len(broken.made()) != 1 || len(sound.made()) != 3 {
+		t.Errorf("%v, %v", broken.made(), sound.made())
+	}
+	if d := saved(t, dir).Parts["broken"]; d.Steps.count() != 0 {
+		t.Errorf("a step that was not made counts: %+v", d)
+	}
+}
+
+func TestWhatProvesNothingIsMadeUpForByOtherSeeds(t *testing.T) {
+	t.Parallel()
+	half := fake(part{name: "half", quick: 30, each: 1}, func(_ context.Context, seed uint64) (tally, error) {
+		if seed%2 == 0 {
+			return nil, errNothing
+		}
+		return tally{"things": 1}, nil
+	})
+	if err := proofOf(t, []string{"-dir", t.TempDir(), "-together", "1"}, half.part).run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	none := fake(part{name: "none", night: 30, each: 1}, func(context.Context, uint64) (tally, error) { return nil, errNothing })
+	args := []string{"-night", "-dir", t.TempDir(), "-together", "1"}
+	for n := range 2 { // begun anew, it tries again
+		if err := proofOf(t, args, none.part).run(t.Context()); err == nil || err.Error() != "none: 0 things, and 30 are wanted" {
+			t.Error(err)
+		}
+		if got := len(none.made()); got != (n+1)*mostInVain {
+			t.Errorf("%d steps", got)
+		}
+	}
+}
+
+func TestWhatIsLeftOutIsTriedAgainByTheNextProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	can := false
+	s := fake(part{name: "cloud", night: 1, side: computes}, func(context.Context, uint64) (tally, error) {
+		if !can {
+			return nil, fmt.Errorf("no emulator: %w", errors.ErrUnsupported)
+		}
+		return tally{"things": 1}, nil
+	})
+	p := proofOf(t, []string{"-night", "-dir", dir}, s.part)
+	if err := p.run(t.Context()); (err != nil) != (os.Getenv("REGENT_REQUIRE_EMULATORS") == "1") {
+		t.Error(err)
+	}
+	can = true
+	if err := proofOf(t, []string{"-night", "-dir", dir}, s.part).run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := s.made(); !slices.Equal(got, []uint64{1, 1}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestTheQuickSetNeitherReadsNorWritesAState(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := fake(part{name: "some", quick: 8, each: 1}, nil)
+	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte("another's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := proofOf(t, []string{"-dir", dir, "-share", "4"}, s.part).run(t.Context()); err != nil || len(s.made()) != 2 {
+		t.Errorf("%v, %v", s.made(), err)
+	}
+	text, _ := os.ReadFile(filepath.Join(dir, "state.json"))
+	if _, err := os.Stat(filepath.Join(dir, "report.md")); err != nil || string(text) != "another's" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestAStateThatSaysSomethingImpossibleIsRefused(t *testing.T) {
+	t.Parallel()
+	all := []part{{name: "seeds", unit: "runs", night: 5, each: 1}, {name: "things", unit: "models", night: 3, things: 3}}
+	for _, c := range []struct{ text, says string }{
+		{`{"set":"night","seed":1,"parts":null}`, ""},
+		{`{"set":"night","seed":1,"parts":{"seeds":null}}`, ""},
+		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":2,"beyond":[4,7]},"nothing":1,"figures":{"runs":2},"findings":["x"]}}}`, ""},
+		{`{"set":"night","seed":1,"parts":{"things":{"steps":{"through":3},"figures":{"models":3}}}}`, ""},
+		{``, "remove it"},
+		{`{"set":"night","seed":1}{}`, "something follows"},
+		{`{"seed":1,"parts":{}}`, `the set ""`},
+		{`{"set":"night","seed":0}`, "first seed is 0"},
+		{`{"set":"night","seed":2}`, "go on with -seed 2"},
+		{`{"set":"night","seed":1,"took":-1}`, "no time"},
+		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":2}}}`, "remove it"},
+		{`{"set":"night","seed":1,"parts":{"seeds":{"leftOut":"x"}}}`, "unknown field"},
+		{`{"set":"night","seed":1,"parts":{"others":{}}}`, "no such part"},
+		{`{"set":"night","seed":1,"parts":{"seeds":{"figures":{"runs":1}}}}`, "more runs"},
+		{`{"set":"night","seed":1,"parts":{"seeds":{"figures":{"faults":-1}}}}`, "below 0"},
+		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":9}}}}`, "brought nothing"},
+		{`{"set":"night","seed":1,"parts":{"seeds":{"nothing":-1}}}`, "more verdicts"},
+		{`{"set":"night","seed":1,"parts":{"seeds":{"findings":["x"]}}}`, "more verdicts"},
+		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":1,"beyond":[2]},"figures":{"runs":2}}}}`, "ascend"},
+		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":1,"beyond":[4,4]},"figures":{"runs":3}}}}`, "ascend"},
+		{`{"set":"night","seed":1,"parts":{"things":{"steps":{"beyond":[4]},"figures":{"models":1}}}}`, "other models"},
+		{`{"set":"night","seed":1,"parts":{"things":{"steps":{"through":3},"figures":{"models":4}}}}`, "other models"},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := begin([]string{"-night", "-dir", dir}, all...)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v; want %q", c.text, err, c.says)
+		}
+	}
+}
+
+func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	all := []part{{name: "both", quick: 1, night: 1}, {name: "late", night: 1}}
+	for _, args := range []string{
+		"-seed 0", "-share 0", "-together 0", "-seed -1", "-night -share 2", "-only nobody", "-only both,", "-only late", "-dir=", "-wrong", "states",
+	} {
+		_, err := begin(append([]string{"-dir", t.TempDir()}, strings.Fields(args)...), all...)
+		if _, wrong := errors.AsType[usage](err); !wrong {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	for _, args := range []string{"", "-share 8", "-only both", "-night -only late,both -share 1", "-seed 9"} {
+		if _, err := begin(append([]string{"-dir", t.TempDir()}, strings.Fields(args)...), all...); err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+func TestOnlyAFailureOfATestIsAFinding(t *testing.T) {
+	t.Parallel()
+	ended := errors.New("exit status 1")
+	for output, found := range map[string]bool{
+		"--- FAIL: TestNoUpdateIsLost (0.1s)\nFAIL": true,
+		"go: cannot find main module":               false,
+		"FAIL	regent/test [build failed]":           false,
+		"ok  	regent/test	0.1s [no tests to run]":   false,
+	} {
+		_, err := tested(tally{"updates": 1}, []byte(output), ended)
+		if _, is := errors.AsType[*finding](err); is != found || err == nil {
+			t.Errorf("%s: %v", output, err)
+		}
+	}
+	if got, err := tested(tally{"updates": 1}, []byte("ok"), nil); err != nil || got["updates"] != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := tested(tally{"updates": 1}, []byte("testing: warning: no tests to run"), nil); err == nil {
+		t.Error("no tests are taken for tests that pass")
+	}
+}
+
+func TestASearchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	began := time.Now()
+	models := belief.Night()
+	_, err := searches(models)(ctx, uint64(len(models))) // which takes a minute
+	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 5*time.Second {
+		t.Errorf("%v, after %v", err, took)
+	}
+}
+
+func TestEveryBugIsPlantedByOneStep(t *testing.T) {
+	t.Parallel()
+	for _, c := range []config{{night: true, share: 1}, {share: 1}, {share: 8}, {share: 10_000}} {
+		names := map[string]int{}
+		for _, group := range neighbours(chosen(c)) {
+			for _, m := range group {
+				names[m.Name]++
+			}
+		}
+		if len(names) != len(chosen(c)) || len(names) == 0 {
+			t.Errorf("%+v: %d of %d", c, len(names), len(chosen(c)))
+		}
+	}
+}

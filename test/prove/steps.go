@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"slices"
+)
+
+// steps is a set of the numbers of steps. They are made nearly in order, so that few stand beyond the first gap.
+type steps struct {
+	Through uint64   `json:"through"`          // all from 1 to this one are in it
+	Beyond  []uint64 `json:"beyond,omitempty"` // and these, which ascend; the next after Through is not among them
+}
+
+func (s *steps) has(n uint64) bool { return n <= s.Through || slices.Contains(s.Beyond, n) }
+
+// add adds a number that is not in it.
+func (s *steps) add(n uint64) {
+	at, _ := slices.BinarySearch(s.Beyond, n)
+	s.Beyond = slices.Insert(s.Beyond, at, n)
+	for len(s.Beyond) > 0 && s.Beyond[0] == s.Through+1 {
+		s.Through, s.Beyond = s.Through+1, s.Beyond[1:]
+	}
+}
+
+func (s *steps) count() uint64 { return s.Through + uint64(len(s.Beyond)) }
+
+// last is the highest number; 0 if there is none.
+func (s *steps) last() uint64 {
+	if len(s.Beyond) == 0 {
+		return s.Through
+	}
+	return s.Beyond[len(s.Beyond)-1]
+}
+
+// validate says whether a set that was read is one.
+func (s *steps) validate() error {
+	before := s.Through + 1
+	for _, n := range s.Beyond {
+		if n <= before {
+			return errors.New("steps that do not ascend")
+		}
+		before = n
+	}
+	return nil
+}

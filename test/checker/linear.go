@@ -101,6 +101,8 @@ type state struct {
 	over  time.Time // when it was first seen to be over; zero if it was not
 	used  int       // heartbeats that nobody was told of, but somebody was shown
 	loose int       // those that the lease stands on since; the last is at record.HeartbeatAt or later
+	// It has ended, and may have had such heartbeats: its lock may be longer than is known.
+	unsure bool
 
 	done uint64 // for Free: those of its calls that were done
 }
@@ -154,11 +156,31 @@ func (p *plot) try(s state, in step, guard time.Duration) (state, bool) {
 		moments = append(moments, read)
 	}
 	for _, now := range moments {
-		if after, ok := p.decide(leadership.Snapshot{Record: s.record, Now: now, Guard: guard}, in); ok {
-			return s.after(after, in), true
+		if after, ok := p.decide(leadership.Snapshot{Record: s.locked(in), Now: now, Guard: guard}, in); ok {
+			next := s.after(after, in)
+			next.unsure = after.LeaderID == "" && (s.unsure || p.endsUnsure(s, in))
+			return next, true
 		}
 	}
 	return s, false
+}
+
+// endsUnsure says whether the step ends a lease, but not by a release, that may have been renewed without anybody being told.
+func (p *plot) endsUnsure(s state, in step) bool {
+	ends := slices.ContainsFunc(in.events, func(e leadership.Event) bool {
+		return e.Type == leadership.EventDeleted || e.Type == leadership.EventExpired
+	})
+	return ends && s.record.LeaderID != "" && p.shaken(s.record, in.span.until) > s.used
+}
+
+// locked is the record, with the lock that the answer shows if it may be longer than is known.
+func (s state) locked(in step) leadership.Record {
+	r, a := s.record, in.answer
+	if !s.unsure || a == nil || a.LockedFor == 0 || a.Token != r.Token {
+		return r
+	}
+	r.LockFor = max(r.LockFor, in.at.Add(a.LockedFor).Sub(r.EndedAt))
+	return r
 }
 
 // decide runs the rule, commits what it wants, and compares.

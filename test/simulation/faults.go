@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/test/checker"
 )
 
 // begin starts everybody, and what goes wrong by itself.
@@ -91,8 +92,11 @@ func (s *simulation) operate(e leadership.Election) {
 		s.configure(e, s.w.upTo(2*s.plan.lease).Truncate(time.Millisecond))
 	default:
 		s.w.tell("%s: an operator deletes it", e)
-		i.call("", func(ctx context.Context) {
-			if _, err := i.service.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}}); err == nil {
+		at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Delete, Election: e, Force: true})
+		i.call(s.record.id(at), func(ctx context.Context) {
+			l, err := i.service.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}})
+			s.record.answered(at, reply{lease: &l, err: err})
+			if err == nil {
 				s.w.after(s.w.about(s.plan.lease), func() { s.configure(e, s.plan.lockDelay) })
 			}
 		})
@@ -102,10 +106,11 @@ func (s *simulation) operate(e leadership.Election) {
 // configure asks until it is done.
 func (s *simulation) configure(e leadership.Election, lockDelay time.Duration) {
 	s.w.tell("%s: an operator configures a lock delay of %v", e, lockDelay)
-	i := s.any()
-	i.call("", func(ctx context.Context) {
-		c := leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay}
+	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay}
+	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Configure, Election: e, Config: c})
+	i.call(s.record.id(at), func(ctx context.Context) {
 		l, err := i.service.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+		s.record.answered(at, reply{lease: &l, err: err})
 		if err != nil {
 			s.w.after(time.Second, func() { s.configure(e, lockDelay) })
 		} else if i.ours(ctx) {

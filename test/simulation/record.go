@@ -74,7 +74,7 @@ func (r *record) answered(at int, a reply) {
 
 // believed takes down a belief that ends now, or has ended.
 func (r *record) believed(a *agent) {
-	if r == nil {
+	if r == nil || r.skewed {
 		return
 	}
 	end := r.w.now
@@ -94,7 +94,7 @@ func (r *record) write(who string, w fence.Mark, newest leadership.Token, admitt
 
 // willing takes down for how long an agent wanted to lead, which is over now.
 func (r *record) willing(a *agent, since time.Duration) {
-	if r != nil {
+	if r != nil && r.wait > 0 && !r.skewed { // who does not stand in line looks but now and then
 		r.recording.Willing = append(r.recording.Willing, checker.Willing{Who: string(a.name), Election: a.election, From: since, Until: r.w.now})
 	}
 }

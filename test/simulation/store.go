@@ -80,6 +80,9 @@ func (d *data) write(e leadership.Election, ch leadership.Change, decided time.T
 	if ch.Heartbeat {
 		ch.Record.HeartbeatAt = at
 	}
+	if isLate(ch, at) { // it leaves the end where it was, as in all stores that learn the time afterwards
+		ch.Record.HeartbeatAt = ch.Before.Add(-ch.Record.LeaseDuration)
+	}
 	before := r.record
 	r.record, r.version = ch.Record, r.version+1
 	for _, event := range ch.Events {
@@ -89,6 +92,11 @@ func (d *data) write(e leadership.Election, ch leadership.Change, decided time.T
 	d.record.committed(ch, d.truth.reign(e).end, at)
 	d.truth.committed(before, ch, decided, at)
 	return leadership.Snapshot{Record: ch.Record, Now: at, Guard: d.guard()}
+}
+
+// isLate says whether a heartbeat that is committed at that time comes after the end of the lease that it was to renew.
+func isLate(ch leadership.Change, at time.Time) bool {
+	return ch.Heartbeat && !ch.Before.IsZero() && !at.Before(ch.Before)
 }
 
 func latest(t time.Time, others ...time.Time) time.Time {

@@ -100,7 +100,10 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 	r.leader, r.lock = now.LeaderID, now.Config.LockDelay
 	if ch.Heartbeat {
 		t.w.note("heartbeat", int64(now.Token))
-		r.late = time.Time{}
+		if r.late = (time.Time{}); isLate(ch, at) {
+			r.late = r.end
+			return
+		}
 		end := at.Add(now.LeaseDuration)
 		if now.Token == before.Token {
 			t.renewed(r, now, at, end)
@@ -199,8 +202,8 @@ func (t *truth) heard(e leadership.Event, committed []leadership.Event) {
 // keys have the same token.
 func (t *truth) answered(l leadership.Lease, key leadership.KeyHash) {
 	r := t.reign(l.Election)
-	if l.Token == r.token && !r.late.IsZero() && r.end.Equal(l.LeaseExpiration) {
-		t.accuse(ME1, "%s: a heartbeat of token %d counts that came when its lease had been over since %v", l.Election, l.Token, r.late.Sub(epoch))
+	if l.State != leadership.Held || l.Token == r.token && !r.late.IsZero() && r.end.Equal(l.LeaseExpiration) {
+		t.accuse(ME1, "%s: a heartbeat of token %d counts that came when its lease was over", l.Election, l.Token)
 	}
 	if holder, ok := t.keys[tokenOf{l.Election, l.Token}]; ok && holder != key {
 		t.accuse(FT, "%s: token %d belongs to two keys", l.Election, l.Token)

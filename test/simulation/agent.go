@@ -21,6 +21,7 @@ type agent struct {
 
 	life    int           // the number of the present incarnation
 	stalled time.Duration // until when it does nothing
+	frozen  time.Duration // until when what has reached it is held up, though it may be let go on before
 	call    int           // the number of the call that it waits for
 	key     leadership.Key
 	failed  int // calls in a row that came to nothing

@@ -35,7 +35,7 @@ func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 	willing := false
 	for _, a := range s.of(e) {
 		s.held(a)
-		willing = willing || a.willing
+		willing = willing || a.willing && a.frozen < s.w.now
 		if a.left() > 0 {
 			led = s.w.now
 		}
@@ -53,12 +53,13 @@ func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 // held holds to it that who asks is answered. Who stands in line is answered when its wait is over; if its clock is not so fast that it asks again
 // before.
 func (s *simulation) held(a *agent) {
+	since := max(a.asked, a.frozen)
 	bound := 15 * time.Second
 	if a.owed == checker.Acquire {
 		bound += s.plan.wait
 	}
 	hasty := a.owed == checker.Acquire && a.clock.rate > exact+exact/leadership.Drift
-	if alone := s.w.now - a.asked; a.owed != "" && !hasty && alone > bound {
+	if alone := s.w.now - since; a.owed != "" && !hasty && alone > bound {
 		s.truth.accuse(LV, "%s: %s has asked for %v to %s, and was not answered", a.election, a.name, alone, a.owed)
 	}
 }

@@ -63,6 +63,7 @@ func (s *simulation) pause(a *agent) {
 	d := s.w.about(s.plan.lease)
 	s.w.tell("%s: %s is stopped for %v", a.election, a.name, d)
 	a.stalled = max(a.stalled, s.w.now+d)
+	a.frozen = a.stalled
 }
 
 // kill ends an instance and begins it anew.

@@ -44,6 +44,9 @@ type agent struct {
 // who is the name of its incarnation.
 func (a *agent) who() string { return fmt.Sprintf("%s of %s, life %d", a.name, a.election, a.life) }
 
+// hasty says whether its clock is faster than any should be: it loses by that, and harms nobody.
+func (a *agent) hasty() bool { return a.clock.rate > exact+exact/leadership.Drift }
+
 func (a *agent) now() time.Duration { return a.clock.at(a.s.w.now) }
 
 // left is for how long it believes that it leads, on its own clock: what it would say if it were asked now.

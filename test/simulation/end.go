@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	"regent/leadership"
@@ -58,7 +59,7 @@ func (s *simulation) held(a *agent) {
 	if a.owed == checker.Acquire {
 		bound += s.plan.wait
 	}
-	hasty := a.owed == checker.Acquire && a.clock.rate > exact+exact/leadership.Drift
+	hasty := a.owed == checker.Acquire && a.hasty()
 	if alone := s.w.now - since; a.owed != "" && !hasty && alone > bound {
 		s.truth.accuse(LV, "%s: %s has asked for %v to %s, and was not answered", a.election, a.name, alone, a.owed)
 	}
@@ -82,7 +83,8 @@ func (s *simulation) close() {
 			}
 		}
 	}
-	if s.calm && s.truth.involuntary > 0 {
+	hasty := slices.ContainsFunc(s.agents, (*agent).hasty)
+	if s.calm && !hasty && s.truth.involuntary > 0 {
 		s.truth.accuse(LV, "nothing went wrong, and %d leases ran out", s.truth.involuntary)
 	}
 }

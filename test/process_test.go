@@ -20,6 +20,7 @@ import (
 	"regent/leadership/client"
 	"regent/test/crowd"
 	"regent/test/lockset"
+	"regent/test/turn"
 )
 
 // What is built, each once for all tests of this package.
@@ -48,7 +49,9 @@ func TestMain(m *testing.M) {
 	if crowd.Main() || lockset.Main() {
 		return
 	}
+	done := turn.Take()
 	code := m.Run()
+	done()
 	if dir, err := binaries(); err == nil {
 		os.RemoveAll(dir)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"regent/emulators"
 	"regent/test/faults"
+	"regent/test/turn"
 )
 
 var (
@@ -25,7 +26,9 @@ var (
 var rig *faults.Rig
 
 func TestMain(m *testing.M) {
+	done := turn.Take()
 	code := m.Run()
+	done()
 	if rig != nil {
 		rig.Close()
 	}

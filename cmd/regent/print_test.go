@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"syscall"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"regent/httpapi/wire"
 )
 
 // wantOutput compares what a command printed, trailing spaces aside: a literal in Go cannot show them.
@@ -85,11 +88,16 @@ func TestALockIsShown(t *testing.T) {
 	regent(t, env, "configure e --lock-delay 1m").want(t, exitDone)
 	regent(t, env, "acquire e").want(t, exitDone)
 	c.advance(40 * time.Second)
+	ticked, err := http.Post(strings.TrimPrefix(env[0], "REGENT_SERVER=")+wire.PathTick, wire.ContentType, nil) // or the server records the end when it likes
+	if err != nil || ticked.StatusCode != http.StatusOK {
+		t.Fatalf("a tick: %v, %v", ticked, err)
+	}
+	ticked.Body.Close()
 	wantOutput(t, env, "status e", `
 election       e
 state          vacant
 fencing token  1
-revision       2
+revision       3
 lease          30s
 lock delay     1m0s
 locked for     50s

@@ -10,9 +10,9 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/notify"
+	"regent/leadership/wire"
 )
 
 // Protocol is what agents and operators may ask for. A *leadership.Service is one.

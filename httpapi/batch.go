@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 func (a *api) batchRenew(w http.ResponseWriter, r *http.Request) error {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"regent/httpapi"
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 func TestAGrantShowsTheLease(t *testing.T) {

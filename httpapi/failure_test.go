@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"regent/httpapi"
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // broken is a service whose reads and acquires do what a test says.

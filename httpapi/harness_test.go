@@ -15,9 +15,9 @@ import (
 
 	"regent/httpapi"
 	"regent/httpapi/apitest"
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 	"regent/store/memory"
 )
 

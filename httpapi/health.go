@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // Spec returns the API's contract, an OpenAPI 3.1 document.

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 func (a *api) acquire(w http.ResponseWriter, r *http.Request) error {

@@ -3,8 +3,8 @@ package httpapi
 import (
 	"net/http"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 func (a *api) configure(w http.ResponseWriter, r *http.Request) error {

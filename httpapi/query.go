@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // query reads the parameters of a request's query, of which there are those named. One that is not known, or stands there twice, is refused:

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // get reads one election or, with wait, waits until it is not as the reader knows it any more.

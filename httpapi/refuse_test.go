@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // bad is a request that is wrong, and how it is answered.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 )
 
 // reply writes v as JSON. An error means that nothing was written.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // refuse makes an error of the API's own.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"regent/httpapi"
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // upload sends the beginning of an acquire to a server that reads for so long, and returns the answer.

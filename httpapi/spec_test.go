@@ -14,8 +14,8 @@ import (
 
 	"regent/httpapi"
 	"regent/httpapi/apitest"
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 	"regent/store/memory"
 )
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/notify"
+	"regent/leadership/wire"
 )
 
 // message is one event of a stream.

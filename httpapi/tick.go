@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 )
 
 // tick does what is left to do, for a scheduler whose service may have slept. To do it twice, or at the same time, is the same as once.

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/notify"
+	"regent/leadership/wire"
 )
 
 // watch streams the events of one election: from a cursor what came after it, else how things are and then what comes. An election that was

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 )
 
 // noise is a tenant that does what it can to be in the way.

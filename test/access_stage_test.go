@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"regent/httpapi/identity/issuertest"
-	"regent/httpapi/wire"
+	"regent/httpapi/access/authn/issuertest"
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/wire"
 )
 
 // asking is a server that asks who calls, and the issuer whose tokens it takes. When the test is over its whole log is searched for the tokens

@@ -17,11 +17,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"regent/httpapi/identity/issuertest"
-	"regent/httpapi/rights"
-	"regent/httpapi/wire"
+	"regent/httpapi/access/authn/issuertest"
+	"regent/httpapi/access/authz"
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/wire"
 )
 
 // roles is a policy that gives each role to a principal of its name, over elections that begin with "own".
@@ -42,7 +42,7 @@ func TestThePolicyOfTheReadmeIsOne(t *testing.T) {
 	if len(blocks) != 1 {
 		t.Fatalf("the README has %d policies, want one", len(blocks))
 	}
-	if _, err := rights.ParsePolicy([]byte(blocks[0])); err != nil {
+	if _, err := authz.ParsePolicy([]byte(blocks[0])); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 	"regent/test/checker"
 )
 

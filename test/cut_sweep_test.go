@@ -17,10 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/httpapi"
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 	ram "regent/store/memory"
 	"regent/test/proxy"
 )

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 )
 
 // post makes a call that the SDK does not have. body and answer may be nil.

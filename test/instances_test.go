@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 	"regent/test/proxy"
 )
 

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/boottime"
+	"regent/leadership/wire"
 )
 
 // grantOf is a leadership.

@@ -17,10 +17,10 @@ import (
 
 	"regent/emulators"
 	"regent/httpapi"
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 	"regent/store"
 	"regent/test/proxy"
 )

@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"strings"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 	"regent/test/checker"
 )
 

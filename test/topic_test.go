@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/emulators"
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // topic is a Pub/Sub topic of the test's own on the emulator.

@@ -10,12 +10,12 @@ import (
 	"sync"
 
 	"regent/httpapi"
-	"regent/httpapi/identity"
-	"regent/httpapi/limit"
-	"regent/httpapi/rights"
-	"regent/httpapi/wire"
+	"regent/httpapi/access/authn"
+	"regent/httpapi/access/authz"
+	"regent/httpapi/access/limit"
 	"regent/leadership"
 	"regent/leadership/telemetry"
+	"regent/leadership/wire"
 )
 
 // The ways in which serve learns who calls.
@@ -78,9 +78,9 @@ func (s accessSettings) checkNone(exposed bool) error {
 
 // access is who may call, at work. The zero access lets everybody do everything.
 type access struct {
-	who    identity.Authenticator
+	who    authn.Authenticator
 	keys   func(context.Context) error // keeps what who needs; nil for nothing
-	policy *rights.File
+	policy *authz.File
 	*measures
 }
 
@@ -89,10 +89,10 @@ func openAccess(s accessSettings, env map[string]string, m *measures) (*access, 
 	var err error
 	switch s.auth {
 	case authPlatform:
-		a.who, err = identity.NewPlatform(identity.PlatformConfig{Service: env["K_SERVICE"], Audiences: s.audiences})
+		a.who, err = authn.NewPlatform(authn.PlatformConfig{Service: env["K_SERVICE"], Audiences: s.audiences})
 	case authOIDC:
-		var o *identity.OIDC
-		if o, err = identity.NewOIDC(identity.OIDCConfig{Issuers: s.issuers, Audiences: s.audiences, Log: m.log}); err == nil {
+		var o *authn.OIDC
+		if o, err = authn.NewOIDC(authn.OIDCConfig{Issuers: s.issuers, Audiences: s.audiences, Log: m.log}); err == nil {
 			a.who, a.keys = o, o.Run
 		}
 	default:
@@ -101,7 +101,7 @@ func openAccess(s accessSettings, env map[string]string, m *measures) (*access, 
 	if err != nil {
 		return nil, usagef("--auth %s: %w", s.auth, err)
 	}
-	if a.policy, err = rights.OpenFile(s.policy, m.log); err != nil {
+	if a.policy, err = authz.OpenFile(s.policy, m.log); err != nil {
 		return nil, usagef("--policy %s: %w", s.policy, err)
 	}
 	return a, nil
@@ -124,7 +124,7 @@ func (a *access) guard(service httpapi.Service) httpapi.Service {
 	if a.policy == nil {
 		return service
 	}
-	guarded := rights.NewGuard(service, a.policy.Policy, a.audit)
+	guarded := authz.NewGuard(service, a.policy.Policy, a.audit)
 	limits := func(principal string) limit.Limits { return a.policy.Policy().Limits(principal) }
 	return limit.New(limit.Config{Service: guarded, Limits: limits, Refused: func(ctx context.Context, quota bool) {
 		why := telemetry.RateLimited
@@ -140,7 +140,7 @@ func (a *access) wrap(api http.Handler) http.Handler {
 	if a.who == nil {
 		return api
 	}
-	asked := identity.Require(a.who, a.refused)(api)
+	asked := authn.Require(a.who, a.refused)(api)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/v1/") {
 			asked.ServeHTTP(w, r)
@@ -151,7 +151,7 @@ func (a *access) wrap(api http.Handler) http.Handler {
 }
 
 // audit logs what has to be known later of who did what, or was kept from it.
-func (a *access) audit(ctx context.Context, r rights.Record) {
+func (a *access) audit(ctx context.Context, r authz.Record) {
 	if r.Code == wire.PermissionDenied {
 		a.Refused(ctx, telemetry.PermissionDenied)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // The exit codes are a promise to scripts; root's help has the table.

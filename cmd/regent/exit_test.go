@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"regent/httpapi"
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 	"regent/store/memory"
 )
 

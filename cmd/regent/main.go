@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"regent/leadership/leash"
+	"regent/cmd/regent/internal/leash"
 )
 
 // system is what a process has: its streams and its environment, as os.Environ gives it.

@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // output marks the errors of standard output, so that they are not taken for those of a connection.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 )
 
 // wantOutput compares what a command printed, trailing spaces aside: a literal in Go cannot show them.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // wantsDocument says whether errors are told as documents too. A mistake in the command line may come before the environment was read.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // problemOf reads the only line on standard error.

@@ -17,10 +17,10 @@ import (
 	"syscall"
 	"time"
 
+	"regent/cmd/regent/internal/leash"
 	"regent/leadership"
 	"regent/leadership/boottime"
 	"regent/leadership/client"
-	"regent/leadership/leash"
 )
 
 // runner runs a command while it leads an election.

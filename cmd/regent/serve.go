@@ -22,10 +22,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"regent/httpapi"
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/notify/pubsub"
+	"regent/leadership/wire"
 	"regent/store"
 )
 

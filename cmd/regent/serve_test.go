@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 )
 
 // logLines reads what serve logs.

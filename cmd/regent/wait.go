@@ -8,9 +8,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/wire"
 )
 
 // forever is a wait of 292 years.

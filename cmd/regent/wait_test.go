@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"regent/httpapi"
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 	"regent/store/memory"
 )
 

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/wire"
 )
 
 func (c *cli) watchCommand() *cobra.Command {

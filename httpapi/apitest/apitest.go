@@ -19,7 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
 	"regent/httpapi"
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 )
 
 // Load reads the contract and checks it, its examples with it.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 )
 
 // stream is a body that is held to the contract, event by event, as it is read.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"net/http"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 )
 
 // Transport returns a transport that holds every exchange which passes through it to the contract. base nil means

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // BatchRenew renews up to leadership.MaxBatch leases, no election twice. The results stand in the order of the requests; the error is for

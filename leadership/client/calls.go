@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // Acquire asks for the lease. Without a key in the request the server chooses one, which Grant.Key then is. With a Wait it blocks for as long,

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // Campaign stands in line until the Client's Candidate leads the election, and returns its lease. It asks again by itself, with pauses by chance, when

@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
+	"regent/leadership/wire"
 )
 
 func TestACampaignWhoseRepliesAreLostIsGrantedOneLease(t *testing.T) {

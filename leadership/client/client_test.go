@@ -13,10 +13,10 @@ import (
 
 	"regent/httpapi"
 	"regent/httpapi/apitest"
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 	"regent/store/memory"
 )
 

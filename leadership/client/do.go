@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // call is one request to the server.

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 const (

@@ -16,10 +16,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
+	"regent/leadership/wire"
 )
 
 // bubble runs a test in a bubble of made-up time, with a server in it.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // expected is what a lease has to say to be the answer to a call. Whoever stands between client and server may mix up the replies, and a

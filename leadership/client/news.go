@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // hear takes what a stream says. The error ends the connection.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // ReplyError is a reply that is neither an answer nor a problem of Regent's: of a proxy, of a platform's front end, or of a server that is

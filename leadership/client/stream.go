@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // stream is one connection on which events come. It belongs to one goroutine.

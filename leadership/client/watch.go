@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // WatchRequest says what to watch, and from where.

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/propagation"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 )
 
 // HTTP is the handler with its requests timed and traced under the routes of the API, which is asked where a request belongs and may stand behind

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // Metric is what there is to know of one metric.

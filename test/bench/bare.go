@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // bare calls Regent as a load tool does: it writes requests that were prepared before, and reads of an answer what it needs. Where a

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // Verb is what a call asks for.

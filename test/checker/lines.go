@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // line is one record as it is written down: exactly one of its members.

@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/boottime"
+	"regent/leadership/wire"
 )
 
 // wait is a candidate that asks until it leads. It calls inside once it has asked.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 	"regent/test/checker"
 )
 

@@ -10,7 +10,7 @@ import (
 	"os"
 	"strings"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 )
 
 func main() {

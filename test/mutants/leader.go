@@ -9,7 +9,7 @@ func leaders() []Mutant {
 		campaign = client + "/campaign.go"
 		belief   = "leadership/belief.go"
 		call     = client + "/do.go"
-		leash    = "leadership/leash"
+		leash    = "cmd/regent/internal/leash"
 		fence    = "leadership/fence"
 		beliefs  = "TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift"
 	)

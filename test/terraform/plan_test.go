@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"regent/httpapi/rights"
+	"regent/httpapi/access/authz"
 )
 
 // A plan is what Terraform would create, as far as is known before.
@@ -188,7 +188,7 @@ func (p plan) hearsByTheRightsThatTheCodeNames(t *testing.T) {
 func (p plan) mountsAPolicy(t *testing.T) {
 	t.Helper()
 	policy := p.policy(t)
-	if _, err := rights.ParsePolicy([]byte(policy)); err != nil {
+	if _, err := authz.ParsePolicy([]byte(policy)); err != nil {
 		t.Errorf("Regent refuses the policy: %v\n%s", err, policy)
 	}
 	if scheduler := "regent-scheduler@" + project + ".iam.gserviceaccount.com"; !strings.Contains(policy, scheduler) {
@@ -196,7 +196,7 @@ func (p plan) mountsAPolicy(t *testing.T) {
 	}
 	text := read(t, repository+"/terraform/variables.tf")
 	_, rule, _ := strings.Cut(text, "yamldecode(var.policy).grants : g.roles")
-	for _, role := range rights.Roles {
+	for _, role := range authz.Roles {
 		if !strings.Contains(rule[:200], fmt.Sprintf("%q", role)) {
 			t.Errorf("the variable policy does not know the role %s", role)
 		}

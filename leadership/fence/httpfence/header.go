@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/fence"
+	"regent/leadership/wire"
 )
 
 // The headers of a leader's request.

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // problem is wire's document with no more of an election than its newest token: that is all that a Gate knows for certain.

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/boottime"
+	"regent/leadership/wire"
 	"regent/test/checker"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
+	"regent/leadership/wire"
 	"regent/test/checker"
 )
 

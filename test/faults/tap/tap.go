@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"regent/httpapi/wire"
+	"regent/leadership/wire"
 	"regent/test/checker"
 	"regent/test/faults/cast"
 )

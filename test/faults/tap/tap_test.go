@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"regent/httpapi/wire"
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/wire"
 	"regent/test/checker"
 	"regent/test/faults/cast"
 	"regent/test/faults/tap"

@@ -1,0 +1,298 @@
+package authn_test
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/httpapi/access/authn"
+	"regent/httpapi/access/authn/issuertest"
+)
+
+// bad is a request that must not be let in.
+type bad struct {
+	name    string
+	request *http.Request
+	detail  string
+}
+
+// badTokens are all that we could think of. Where the signature is not what is wrong, it is good.
+func badTokens(i *issuertest.Issuer) []bad {
+	key := i.Key()
+	good := i.Token(audience, ann)
+	part := strings.Split(good, ".")
+	claims := func(change map[string]any) string {
+		c := i.Claims(audience, ann)
+		for name, value := range change {
+			if c[name] = value; value == nil {
+				delete(c, name)
+			}
+		}
+		return issuertest.JSON(c)
+	}
+	in := func(d time.Duration) int64 { return time.Now().Add(d).Unix() }
+	says := func(name string, value any) *http.Request {
+		return with(issuertest.SignRaw(key, header(key, nil), claims(map[string]any{name: value})))
+	}
+	// raw has a claim in words that encoding/json would not write.
+	raw := func(name, text string) *http.Request {
+		c := claims(map[string]any{name: nil})
+		return with(issuertest.SignRaw(key, header(key, nil), `{"`+name+`":`+text+`,`+c[1:]))
+	}
+	headed := func(change map[string]any) *http.Request {
+		return with(issuertest.SignRaw(key, header(key, change), claims(nil)))
+	}
+	signed := func(alg string, sign func([]byte) []byte) *http.Request {
+		s := issuertest.Encode([]byte(header(key, map[string]any{"alg": alg}))) + "." + part[1]
+		return with(s + "." + issuertest.Encode(sign([]byte(s))))
+	}
+	const algorithm, time_, malformed, shape = "only tokens signed with RS256", "whole seconds since 1970", "is malformed", "three parts of base64url"
+	return append(badHeaders(good), []bad{
+		{"expired", says("exp", in(-61*time.Second)), "has expired"},
+		{"expired long ago", says("exp", 1), "has expired"},
+		{"without an end", says("exp", nil), "no claim exp"},
+		{"not yet valid", says("nbf", in(2*time.Minute)), "not valid yet"},
+		{"issued in the future", says("iat", in(2*time.Minute)), "not valid yet"},
+		{"exp a string", says("exp", "4102444800"), time_},
+		{"exp a fraction", raw("exp", "4102444800.5"), time_},
+		{"exp with an exponent", raw("exp", "4e9"), time_},
+		{"exp beyond all numbers", raw("exp", "1e400"), time_},
+		{"exp beyond 64 bits", raw("exp", "18446744073709551617"), time_},
+		{"exp beyond the year 9999", raw("exp", "253402300800"), time_},
+		{"exp negative", raw("exp", "-1"), time_},
+		{"exp zero", raw("exp", "0"), time_},
+		{"exp null", raw("exp", "null"), time_},
+		{"nbf a string", says("nbf", "1"), time_},
+		{"iat true", raw("iat", "true"), time_},
+
+		{"another audience", says("aud", "https://elsewhere.test"), "another audience; ask the identity provider for one whose audience is " + audience},
+		{"an audience that begins alike", says("aud", audience+"/"), "another audience"},
+		{"an audience in capitals", says("aud", strings.ToUpper(audience)), "another audience"},
+		{"audiences without ours", says("aud", []string{"a", "b"}), "another audience"},
+		{"no audiences", says("aud", []string{}), "another audience"},
+		{"an empty audience", says("aud", ""), "another audience"},
+		{"without an audience", says("aud", nil), "another audience"},
+		{"an audience that is a number", says("aud", 7), malformed},
+		{"audiences with a number", says("aud", []any{audience, 7}), malformed},
+		{"audiences with null", says("aud", []any{audience, nil}), malformed},
+		{"an audience in an object", says("aud", map[string]any{audience: audience}), malformed},
+		{"audience null", raw("aud", "null"), malformed},
+
+		{"another issuer", says("iss", "https://elsewhere.test"), "another issuer than " + i.URL()},
+		{"the issuer with a slash", says("iss", i.URL()+"/"), "another issuer"},
+		{"the issuer without its scheme", says("iss", strings.TrimPrefix(i.URL(), "https://")), "another issuer"},
+		{"the issuer in capitals", says("iss", strings.ToUpper(i.URL())), "another issuer"},
+		{"without an issuer", says("iss", nil), "another issuer"},
+		{"an issuer that is a list", says("iss", []string{i.URL()}), malformed},
+		{"a claim in capitals", raw("ISS", `"`+i.URL()+`","iss":"https://elsewhere.test"`), "each name once"},
+		{"an issuer in capitals only", with(issuertest.SignRaw(key, header(key, nil), strings.Replace(claims(nil), `"iss"`, `"ISS"`, 1))), "another issuer"},
+
+		{"without a subject", says("sub", nil), "claim sub"},
+		{"an empty subject", says("sub", ""), "claim sub"},
+		{"a subject that is a number", says("sub", 7), malformed},
+		{"a subject of several lines", says("sub", "ann\nbob"), "claim sub"},
+		{"a subject that is half a character", raw("sub", `"\ud800"`), "claim sub"},
+		{"an endless subject", says("sub", strings.Repeat("a", 256)), "claim sub"},
+
+		{"a claim twice", raw("sub", `"bob","sub":"ann"`), "each name once"},
+		{"a claim twice, once escaped", raw("sub", `"bob","s\u0075b":"ann"`), "each name once"},
+		{"a claim twice, deep down", raw("x", `[{"a":{"b":1,"b":2}}]`), "each name once"},
+		{"claims that are a list", with(issuertest.SignRaw(key, header(key, nil), "["+claims(nil)+"]")), "each name once"},
+		{"claims that are null", with(issuertest.SignRaw(key, header(key, nil), "null")), "each name once"},
+		{"claims and more", with(issuertest.SignRaw(key, header(key, nil), claims(nil)+"{}")), "each name once"},
+		{"claims that are not UTF-8", with(issuertest.SignRaw(key, header(key, nil), strings.Replace(claims(nil), ann, "ann\xff", 1))), "each name once"},
+		{"claims that are no JSON", with(issuertest.SignRaw(key, header(key, nil), "iss=me")), "each name once"},
+		{"claims as deep as can be", with(issuertest.SignRaw(key, header(key, nil), strings.Repeat("[", 5000))), "each name once"},
+		{"a header name twice", with(issuertest.SignRaw(key, `{"alg":"none",`+header(key, nil)[1:], claims(nil))), "each name once"},
+
+		{"alg none", headed(map[string]any{"alg": "none"}), algorithm},
+		{"alg none without a signature", with(issuertest.Encode([]byte(header(key, map[string]any{"alg": "none"}))) + "." + part[1] + "."), shape},
+		{"alg None", headed(map[string]any{"alg": "None"}), algorithm},
+		{"without alg", headed(map[string]any{"alg": nil}), algorithm},
+		{"alg a number", headed(map[string]any{"alg": 256}), algorithm},
+		{"alg in lower case", headed(map[string]any{"alg": "rs256"}), algorithm},
+		{"RS256 in name, RS384 in truth", signed("RS256", func(s []byte) []byte { return rs(key, crypto.SHA384, s) }), "signature"},
+		{"RS384", signed("RS384", func(s []byte) []byte { return rs(key, crypto.SHA384, s) }), algorithm},
+		{"RS512", signed("RS512", func(s []byte) []byte { return rs(key, crypto.SHA512, s) }), algorithm},
+		{"PS256", signed("PS256", func(s []byte) []byte { return ps(key, s) }), algorithm},
+		{"PS256 called RS256", signed("RS256", func(s []byte) []byte { return ps(key, s) }), "signature"},
+		{"HS256", signed("HS256", func(s []byte) []byte { return hs([]byte("secret"), s) }), algorithm},
+		{"HS256 with the public key as its secret", signed("HS256", func(s []byte) []byte { return hs(publicPEM(key), s) }), algorithm},
+		{"HS256 with the public key, called RS256", signed("RS256", func(s []byte) []byte { return hs(publicPEM(key), s) }), "signature"},
+		{"ES256", signed("ES256", es), algorithm},
+		{"ES256 with a signature of one byte", signed("ES256", func([]byte) []byte { return []byte{1} }), algorithm},
+		{"EdDSA", signed("EdDSA", func(s []byte) []byte { return s[:64] }), algorithm},
+
+		{"a signature of one byte", with(part[0] + "." + part[1] + ".AA"), "signature"},
+		{"a signature of half a byte", with(part[0] + "." + part[1] + ".A"), "signature"},
+		{"a signature of zeros", with(part[0] + "." + part[1] + "." + issuertest.Encode(make([]byte, 256))), "signature"},
+		{"a signature of ones", with(part[0] + "." + part[1] + "." + issuertest.Encode(bytes.Repeat([]byte{0xff}, 256))), "signature"},
+		{"a signature with a zero in front", with(part[0] + "." + part[1] + "." + issuertest.Encode(append([]byte{0}, issuertest.Signature(key, part[0]+"."+part[1])...))), "signature"},
+		{"a signature with its spare bits set", with(good[:len(good)-1] + string(good[len(good)-1]+1)), "signature"},
+		{"a signature that was cut", with(issuertest.CutSignature(good)), "Cloud Run has taken the signature off"},
+		{"another token's signature", with(part[0] + "." + issuertest.Encode([]byte(claims(map[string]any{"email": "bob@agents.test"}))) + "." + part[2]), "signature"},
+		{"another issuer's key", with(issuertest.SignRaw(issuertest.Key{ID: key.ID, Private: stranger()}, header(key, nil), claims(nil))), "signature"},
+
+		{"without a kid", headed(map[string]any{"kid": nil}), "in kid"},
+		{"an empty kid", headed(map[string]any{"kid": ""}), "in kid"},
+		{"a kid that is a number", headed(map[string]any{"kid": 1}), "in kid"},
+		{"an endless kid", headed(map[string]any{"kid": strings.Repeat("k", 129)}), "in kid"},
+		{"a kid that is a path", headed(map[string]any{"kid": "../../../../dev/null"}), "does not know the key"},
+		{"a kid that is SQL", headed(map[string]any{"kid": "x' UNION SELECT 'key"}), "does not know the key"},
+		{"a kid that is a URL", headed(map[string]any{"kid": "https://elsewhere.test/keys"}), "does not know the key"},
+		{"jku", headed(map[string]any{"jku": "https://elsewhere.test/keys"}), "none of jku"},
+		{"x5u", headed(map[string]any{"x5u": "https://elsewhere.test/keys"}), "none of jku"},
+		{"jwk", headed(map[string]any{"jwk": issuertest.JWK(key)}), "none of jku"},
+		{"x5c", headed(map[string]any{"x5c": []string{}}), "none of jku"},
+		{"crit", headed(map[string]any{"crit": []string{"exp"}}), "none of jku"},
+		{"b64", headed(map[string]any{"b64": false}), "none of jku"},
+		{"zip", headed(map[string]any{"zip": "DEF"}), "none of jku"},
+		{"a token to log out with", headed(map[string]any{"typ": "logout+jwt"}), "typ"},
+		{"typ a number", headed(map[string]any{"typ": 1}), "typ"},
+
+		{"huge", with(issuertest.SignRaw(key, header(key, nil), claims(map[string]any{"x": strings.Repeat("x", 8<<10)}))), "at most 8192 bytes"},
+		{"no dots", with(strings.ReplaceAll(good, ".", "")), shape},
+		{"one dot", with(part[0] + "." + part[1]), shape},
+		{"three dots", with(good + ".AAAA"), shape},
+		{"dots alone", with(".."), shape},
+		{"encrypted", with(good + "." + part[0] + "." + part[1]), shape},
+		{"padding", with(part[0] + "==." + part[1] + "." + part[2]), shape},
+		{"the other base64", with(part[0] + "+/." + part[1] + "." + part[2]), shape},
+		{"a line break in it", with(part[0] + "." + part[1][:8] + "\r\n" + part[1][8:] + "." + part[2]), shape},
+		{"an access token", with("ya29.a0AfH6SMBx"), shape},
+		{"a NUL in it", with(good + "\x00"), shape},
+	}...)
+}
+
+// badHeaders have a good token in a place where it does not count.
+func badHeaders(good string) []bad {
+	const shape = "must be: Bearer TOKEN, with one space"
+	query := request()
+	query.URL.RawQuery = "access_token=" + good + "&id_token=" + good
+	return []bad{
+		{"nothing", request(), "say who you are: send an ID token"},
+		{"in the query", query, "say who you are"},
+		{"in a cookie", request("Cookie", "token="+good), "say who you are"},
+		{"in another header", request("X-Serverless-Authorization", "Bearer "+good), "say who you are"},
+		{"twice", request("Authorization", "Bearer "+good, "Authorization", "Bearer "+good), "more than once"},
+		{"two in one header", request("Authorization", "Bearer "+good+", Bearer "+good), "three parts"},
+		{"an empty header", request("Authorization", ""), shape},
+		{"no scheme", request("Authorization", good), shape},
+		{"no token", request("Authorization", "Bearer"), shape},
+		{"an empty token", request("Authorization", "Bearer "), "three parts"},
+		{"Basic", request("Authorization", "Basic "+good), shape},
+		{"Bearer with a colon", request("Authorization", "Bearer: "+good), shape},
+		{"two spaces", request("Authorization", "Bearer  "+good), "three parts"},
+		{"a tab", request("Authorization", "Bearer\t"+good), shape},
+		{"a space in front", request("Authorization", " Bearer "+good), shape},
+		{"a space behind", request("Authorization", "Bearer "+good+" "), "three parts"},
+		{"quotes", request("Authorization", `Bearer "`+good+`"`), "three parts"},
+	}
+}
+
+func header(k issuertest.Key, change map[string]any) string {
+	h := map[string]any{"alg": "RS256", "typ": "JWT", "kid": k.ID}
+	maps.Copy(h, change)
+	maps.DeleteFunc(h, func(_ string, v any) bool { return v == nil })
+	return issuertest.JSON(h)
+}
+
+func decode(part string) string {
+	text, _ := base64.RawURLEncoding.DecodeString(part)
+	return string(text)
+}
+
+func rs(k issuertest.Key, hash crypto.Hash, signed []byte) []byte {
+	h := hash.New()
+	h.Write(signed)
+	return must(rsa.SignPKCS1v15(nil, k.Private, hash, h.Sum(nil)))
+}
+
+func ps(k issuertest.Key, signed []byte) []byte {
+	hashed := sha256.Sum256(signed)
+	return must(rsa.SignPSS(rand.Reader, k.Private, crypto.SHA256, hashed[:], nil))
+}
+
+func hs(secret, signed []byte) []byte {
+	h := hmac.New(sha256.New, secret)
+	h.Write(signed)
+	return h.Sum(nil)
+}
+
+func es(signed []byte) []byte {
+	hashed := sha256.Sum256(signed)
+	r, s, err := ecdsa.Sign(rand.Reader, must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)), hashed[:])
+	return append(r.FillBytes(make([]byte, 32)), must(s, err).FillBytes(make([]byte, 32))...)
+}
+
+func publicPEM(k issuertest.Key) []byte {
+	der := must(x509.MarshalPKIXPublicKey(&k.Private.PublicKey))
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
+
+func stranger() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestABadTokenIsRefusedWithAReason(t *testing.T) {
+	t.Parallel()
+	_ = sha512.New // RS384 and RS512 need it
+	issuer := newIssuer(t)
+	o := verifier(t, issuer)
+	wantCaller(t, o, with(issuer.Token(audience, ann)), ann)
+	for _, c := range badTokens(issuer) {
+		t.Run(c.name, func(t *testing.T) {
+			wantUnauthenticated(t, o, c.request, c.detail)
+		})
+	}
+}
+
+func TestNoErrorAndNoLogHoldsAPartOfAToken(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	issuer := newIssuer(t)
+	o := verifier(t, issuer, func(c *authn.OIDCConfig) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	for _, c := range badTokens(issuer) {
+		_, err := o.Authenticate(c.request)
+		leaked(t, c.name, c.request, err.Error())
+		leaked(t, c.name, c.request, log.String())
+	}
+}
+
+// leaked looks for anything of the token that is long enough to be no coincidence.
+func leaked(t *testing.T, name string, r *http.Request, told string) {
+	t.Helper()
+	const window = 9
+	value := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	for i := range len(value) - window {
+		if strings.Contains(told, value[i:i+window]) {
+			t.Errorf("%s: %q repeats %q of the token", name, told, value[i:i+window])
+			return
+		}
+	}
+	for _, claim := range []string{ann, "elsewhere", "dev/null", "UNION", "logout", "subject of"} {
+		if strings.Contains(told, claim) {
+			t.Errorf("%s: %q repeats %q of the token", name, told, claim)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package authn_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"regent/httpapi/access/authn"
+	"regent/httpapi/access/authn/issuertest"
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+const (
+	audience = "https://regent.test"
+	ann      = "ann@agents.test"
+)
+
+// shared is a key for issuers that stand alone, so that each test need not make one.
+var shared = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
+
+func newIssuer(t testing.TB) *issuertest.Issuer {
+	t.Helper()
+	return issuertest.New(t, shared())
+}
+
+// verifier returns an OIDC for the issuer. It runs until the test ends.
+func verifier(t testing.TB, issuer *issuertest.Issuer, change ...func(*authn.OIDCConfig)) *authn.OIDC {
+	t.Helper()
+	o := stopped(t, issuer, change...)
+	running(t, o)
+	return o
+}
+
+// stopped is a verifier whose Run has not begun.
+func stopped(t testing.TB, issuer *issuertest.Issuer, change ...func(*authn.OIDCConfig)) *authn.OIDC {
+	t.Helper()
+	c := authn.OIDCConfig{Issuers: []string{issuer.URL()}, Audiences: []string{audience}, Transport: issuer.Transport()}
+	for _, f := range change {
+		f(&c)
+	}
+	return must(authn.NewOIDC(c))
+}
+
+func running(t testing.TB, o *authn.OIDC) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- o.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// with is a request with that token.
+func with(token string) *http.Request { return request("Authorization", "Bearer "+token) }
+
+// request has the headers, given as names and values in turn.
+func request(headers ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/v1/elections/planner:acquire", nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return r
+}
+
+func wantCaller(t testing.TB, a authn.Authenticator, r *http.Request, who string) {
+	t.Helper()
+	p, err := a.Authenticate(r)
+	if err != nil || p.String() != who {
+		t.Errorf("%v, %v; want %s", p, err, who)
+	}
+}
+
+func wantRefusal(t testing.TB, a authn.Authenticator, r *http.Request, code leadership.Code, detail string) *leadership.Error {
+	t.Helper()
+	p, err := a.Authenticate(r)
+	e, ok := errors.AsType[*leadership.Error](err)
+	if !ok || e.Code != code || p != (authn.Principal{}) {
+		t.Errorf("%v, %v; want %s", p, err, code)
+		return &leadership.Error{}
+	}
+	if !strings.Contains(e.Detail, detail) {
+		t.Errorf("detail %q does not contain %q", e.Detail, detail)
+	}
+	return e
+}
+
+func wantUnauthenticated(t testing.TB, a authn.Authenticator, r *http.Request, detail string) {
+	t.Helper()
+	wantRefusal(t, a, r, wire.Unauthenticated, detail)
+}
+
+func wantUnavailable(t testing.TB, a authn.Authenticator, r *http.Request) *leadership.Error {
+	t.Helper()
+	return wantRefusal(t, a, r, leadership.StoreUnavailable, "cannot be had at the moment")
+}

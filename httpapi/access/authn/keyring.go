@@ -1,0 +1,164 @@
+package authn
+
+import (
+	"context"
+	"crypto/rsa"
+	"log/slog"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+const (
+	maxKeyAge = 24 * time.Hour // how long keys serve when their issuer answers no more
+	lookEvery = time.Minute    // callers with unknown keys cause no more than a look in so long
+	maxWait   = 5 * time.Second
+	firstWait = time.Second // before the second look, if the first one failed; then twice as long each time, up to lookEvery
+)
+
+// keys are what an issuer showed.
+type keys struct {
+	byID  map[string]*rsa.PublicKey
+	lasts time.Duration // until they should be read again
+}
+
+// keyring has the keys of one issuer. Only run talks to the issuer; whoever needs a key waits for it, and not for long.
+type keyring struct {
+	issuer string
+	read   func(context.Context) (keys, error)
+	now    func() time.Time
+	log    *slog.Logger
+	wake   chan struct{} // of one
+
+	mu      sync.Mutex // guards what follows
+	keys    keys
+	at      time.Time     // when they were asked for
+	looking chan struct{} // closed at the end of the look that is under way or asked for; nil if there is none
+	looked  time.Time     // the end of the last look
+	failed  int           // how many looks have failed since the last that did not
+}
+
+func newKeyring(issuer string, read func(context.Context) (keys, error), now func() time.Time, log *slog.Logger) *keyring {
+	return &keyring{
+		issuer: issuer, read: read, now: now, log: log,
+		wake:    make(chan struct{}, 1),
+		looking: make(chan struct{}), // run begins with one
+	}
+}
+
+// run keeps the keys fresh until ctx ends.
+func (k *keyring) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause := k.look(ctx)
+		select {
+		case <-ctx.Done():
+		case <-k.wake:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// look asks the issuer once and returns when to ask again.
+func (k *keyring) look(ctx context.Context) (pause time.Duration) {
+	begun := k.begin()
+	fresh, err := k.read(ctx)
+	if err != nil && ctx.Err() == nil {
+		k.log.Warn("identity: an issuer's keys cannot be read", "issuer", k.issuer, "cause", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.looking)
+	k.looking, k.looked = nil, k.now()
+	if err != nil {
+		k.failed++
+		return min(firstWait<<min(k.failed-1, 10), lookEvery)
+	}
+	k.keys, k.at, k.failed = fresh, begun, 0
+	return fresh.lasts * 4 / 5
+}
+
+func (k *keyring) begin() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	select {
+	case <-k.wake: // whoever asked is answered by this look
+	default:
+	}
+	if k.looking == nil {
+		k.looking = make(chan struct{})
+	}
+	return k.now()
+}
+
+// key returns the key of that name. If it is not there it waits for the look that is under way, or causes one unless there has just been
+// one. It returns at the end of ctx, and after a few seconds in any case.
+func (k *keyring) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
+	key, looking := k.find(id)
+	if key == nil && looking != nil {
+		ctx, cancel := context.WithTimeout(ctx, maxWait)
+		defer cancel()
+		select {
+		case <-looking:
+			key = k.current(id)
+		case <-ctx.Done():
+			return nil, errNoKeys()
+		}
+	}
+	if key == nil {
+		return nil, k.refusal()
+	}
+	return key, nil
+}
+
+// find returns the key, or the look that may find it, or neither.
+func (k *keyring) find(id string) (*rsa.PublicKey, <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if key := k.lookUp(id); key != nil {
+		return key, nil
+	}
+	if k.looking == nil && k.now().Sub(k.looked) >= lookEvery {
+		k.looking = make(chan struct{})
+		k.wake <- struct{}{} // there is room: begin has emptied it, and nobody asks twice for one look
+	}
+	return nil, k.looking
+}
+
+// current returns the key if the issuer, as far as can be known, still signs with it, else nil.
+func (k *keyring) current(id string) *rsa.PublicKey {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lookUp(id)
+}
+
+// lookUp is current under the lock.
+func (k *keyring) lookUp(id string) *rsa.PublicKey {
+	if k.tooOld() {
+		return nil
+	}
+	return k.keys.byID[id]
+}
+
+func (k *keyring) tooOld() bool { return k.keys.byID == nil || k.now().Sub(k.at) >= maxKeyAge }
+
+// refusal says why there is no key. That the token is to blame can be said only if the issuer answered when it was asked last.
+func (k *keyring) refusal() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.tooOld() || k.failed > 0 {
+		return errNoKeys()
+	}
+	return &leadership.Error{
+		Code: wire.Unauthenticated, RetryAfter: max(lookEvery-k.now().Sub(k.looked), firstWait),
+		Detail: "the token's issuer does not know the key of the token; get a new one, or try again if the issuer has just changed its keys",
+	}
+}
+
+func errNoKeys() error {
+	return &leadership.Error{
+		Code: leadership.StoreUnavailable, RetryAfter: firstWait,
+		Detail: "the keys of the token's issuer cannot be had at the moment, and nothing was done; try again, a leader until its own deadline",
+	}
+}

@@ -1,0 +1,135 @@
+package authn_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/httpapi/access/authn"
+	"regent/httpapi/access/authn/issuertest"
+)
+
+func platform(t *testing.T) *authn.Platform {
+	t.Helper()
+	p, err := authn.NewPlatform(authn.PlatformConfig{Service: "regent", Audiences: []string{audience}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const serverless, authorization = "X-Serverless-Authorization", "Authorization"
+
+func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
+	t.Parallel()
+	issuer := newIssuer(t)
+	google := func(change map[string]any) map[string]any {
+		c := issuer.Claims(audience, ann)
+		c["iss"] = "https://accounts.google.com"
+		maps.Copy(c, change)
+		return c
+	}
+	whole := issuer.Sign(google(nil))
+	checked := func(change map[string]any) string { return issuertest.CutSignature(issuer.Sign(google(change))) }
+	bearer := func(token string) string { return "Bearer " + token }
+	bob := map[string]any{"email": "bob@agents.test"}
+	cut := bearer(checked(nil))
+	now := time.Now().Unix()
+	for _, c := range []struct {
+		name    string
+		headers []string
+		says    string // "" if ann is let in
+	}{
+		{"Authorization", []string{authorization, cut}, ""},
+		{"X-Serverless-Authorization", []string{serverless, cut}, ""},
+		{"both, and the other is for somebody else", []string{serverless, cut, authorization, bearer("opaque")}, ""},
+		{"both, and the other has its signature", []string{serverless, cut, authorization, bearer(issuer.Sign(google(bob)))}, ""},
+		{"both, and the other twice", []string{serverless, cut, authorization, "Basic eDp5", authorization, "Basic eDp5"}, ""},
+		{"Google's other name", []string{authorization, bearer(checked(map[string]any{"iss": "accounts.google.com"}))}, ""},
+		{"just expired", []string{authorization, bearer(checked(map[string]any{"exp": now - 50}))}, ""},
+
+		{"nothing", nil, "say who you are"},
+		{"a real signature", []string{authorization, bearer(whole)}, "not checked by the platform"},
+		{"a real signature in the header of Cloud Run", []string{serverless, bearer(whole)}, "not checked by the platform"},
+		{"a real signature where Cloud Run looks, and a forged one where not", []string{serverless, bearer(whole), authorization, cut}, "only one was checked"},
+		{"the marker in both", []string{serverless, cut, authorization, cut}, "only one was checked"},
+		{"the marker in both, in another scheme", []string{serverless, cut, authorization, "bearer\t" + checked(bob)}, "only one was checked"},
+		{"the marker in a second one", []string{serverless, cut, authorization, "Basic x", authorization, cut}, "only one was checked"},
+		{"an empty header of Cloud Run", []string{serverless, "", authorization, bearer("opaque")}, serverless + " must be"},
+		{"another scheme in the header of Cloud Run", []string{serverless, "Basic x"}, serverless + " must be"},
+		{"the header of Cloud Run twice", []string{serverless, cut, serverless, cut}, serverless + " is there more than once"},
+		{"Authorization twice", []string{authorization, cut, authorization, cut}, "more than once"},
+		{"IAP's header", []string{"X-Goog-IAP-JWT-Assertion", checked(nil)}, "say who you are"},
+		{"names in headers", []string{"X-Goog-Authenticated-User-Email", "accounts.google.com:" + ann, "X-Forwarded-User", ann, "X-Forwarded-Email", ann, "X-Forwarded-For", "127.0.0.1"}, "say who you are"},
+		{"half a marker", []string{authorization, cut[:len(cut)-1]}, "not checked by the platform"},
+		{"more than a marker", []string{authorization, cut + "A"}, "not checked by the platform"},
+		{"a marker in lower case", []string{authorization, strings.Replace(cut, "SIGNATURE", "signature", 1)}, "not checked by the platform"},
+		{"without the last part", []string{authorization, cut[:strings.LastIndexByte(cut, '.')]}, "three parts"},
+		{"an empty signature", []string{authorization, cut[:strings.LastIndexByte(cut, '.')+1]}, "three parts"},
+		{"an access token", []string{authorization, bearer("ya29.a0AfH6SMBx")}, "three parts"},
+		{"alg none", []string{authorization, bearer(issuertest.Encode([]byte(`{"alg":"none"}`)) + "." + strings.Split(whole, ".")[1] + ".SIGNATURE_REMOVED_BY_GOOGLE")}, "RS256"},
+		{"huge", []string{authorization, bearer(checked(map[string]any{"x": strings.Repeat("x", 8<<10)}))}, "at most 8192 bytes"},
+		{"another issuer", []string{authorization, bearer(checked(map[string]any{"iss": issuer.URL()}))}, "issuer of the token must be https://accounts.google.com"},
+		{"Google with a slash", []string{authorization, bearer(checked(map[string]any{"iss": "https://accounts.google.com/"}))}, "issuer"},
+		{"Google without TLS", []string{authorization, bearer(checked(map[string]any{"iss": "http://accounts.google.com"}))}, "issuer"},
+		{"another audience", []string{authorization, bearer(checked(map[string]any{"aud": audience + "/"}))}, "another audience"},
+		{"an empty audience", []string{authorization, bearer(checked(map[string]any{"aud": ""}))}, "another audience"},
+		{"expired", []string{authorization, bearer(checked(map[string]any{"exp": now - 61}))}, "has expired"},
+		{"not yet valid", []string{authorization, bearer(checked(map[string]any{"nbf": now + 120}))}, "not valid yet"},
+		{"issued in the future", []string{authorization, bearer(checked(map[string]any{"iat": now + 120}))}, "not valid yet"},
+		{"exp a string", []string{authorization, bearer(checked(map[string]any{"exp": "4102444800"}))}, "malformed"},
+		{"an e-mail that is not verified", []string{authorization, bearer(checked(map[string]any{"email_verified": false}))}, "no verified e-mail"},
+		{"no e-mail", []string{authorization, bearer(checked(map[string]any{"email": ""}))}, "no verified e-mail"},
+		{"an e-mail that is none", []string{authorization, bearer(checked(map[string]any{"email": "ann"}))}, "no verified e-mail"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := request(c.headers...)
+			if c.says == "" {
+				wantCaller(t, platform(t), r, ann)
+				return
+			}
+			wantUnauthenticated(t, platform(t), r, c.says)
+			_, err := platform(t).Authenticate(r)
+			leaked(t, c.name, r, err.Error())
+		})
+	}
+}
+
+func TestGooglesTwoNamesAreOneIssuer(t *testing.T) {
+	t.Parallel()
+	issuer := newIssuer(t)
+	want := authn.Principal{Issuer: "https://accounts.google.com", Subject: "subject of " + ann, Email: ann}
+	for _, name := range []string{"accounts.google.com", "https://accounts.google.com"} {
+		claims := issuer.Claims(audience, ann)
+		claims["iss"] = name
+		if p, err := platform(t).Authenticate(with(issuertest.CutSignature(issuer.Sign(claims)))); p != want || err != nil {
+			t.Errorf("%+v, %v; want %+v", p, err, want)
+		}
+	}
+}
+
+func TestPlatformIsNotMadeOutsideCloudRunNorWithoutAnAudience(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		config authn.PlatformConfig
+		says   string
+	}{
+		{authn.PlatformConfig{Audiences: []string{audience}}, "K_SERVICE is not set"},
+		{authn.PlatformConfig{Service: "regent"}, "an audience is missing"},
+		{authn.PlatformConfig{Service: "regent", Audiences: []string{""}}, "an audience is missing"},
+	} {
+		p, err := authn.NewPlatform(c.config)
+		if p != nil || err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v, want %q", c.config, err, c.says)
+		}
+	}
+}
+
+func TestACutTokenIsNothingToAVerifier(t *testing.T) {
+	t.Parallel()
+	issuer := newIssuer(t)
+	cut := issuertest.CutSignature(issuer.Token(audience, ann))
+	wantUnauthenticated(t, verifier(t, issuer), request(serverless, "Bearer "+cut), "say who you are")
+	wantUnauthenticated(t, verifier(t, issuer), with(cut), "signature")
+}

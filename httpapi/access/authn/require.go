@@ -1,0 +1,74 @@
+package authn
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// Require lets through whom the authenticator knows, with the principal in the request's context, and answers all others with a problem
+// document: 401 with a challenge (RFC 6750), or 503.
+//
+// refused, if it is not nil, is told of each refusal before it is answered. Its request has the id that the problem has (leadership.RequestID);
+// of the request's headers it must let out nothing, for the token is among them.
+func Require(a Authenticator, refused func(*http.Request, error)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			p, err := a.Authenticate(r)
+			if err == nil {
+				next.ServeHTTP(w, r.WithContext(With(r.Context(), p)))
+				return
+			}
+			r = r.WithContext(leadership.WithRequestID(r.Context(), requestID(r)))
+			if refused != nil {
+				refused(r, err)
+			}
+			answer(w, r, err)
+		})
+	}
+}
+
+// requestID is the caller's id if it can be used as it is, or a fresh one.
+func requestID(r *http.Request) string {
+	if ids := r.Header.Values(wire.RequestIDHeader); len(ids) == 1 && wire.ValidRequestID(ids[0]) {
+		return ids[0]
+	}
+	return rand.Text()
+}
+
+// answer writes why the request was not let in.
+func answer(w http.ResponseWriter, r *http.Request, err error) {
+	p := wire.NewProblem(err)
+	p.RequestID = leadership.RequestID(r.Context())
+	body, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // it has only strings and integers
+	}
+	h := w.Header()
+	if p.Code == wire.Unauthenticated {
+		h.Set("WWW-Authenticate", challenge(r.Header))
+	}
+	if p.RetryAfterMs > 0 {
+		const second = 1000
+		h.Set("Retry-After", strconv.FormatInt((p.RetryAfterMs+second-1)/second, 10))
+	}
+	h.Set(wire.RequestIDHeader, p.RequestID)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", wire.ProblemType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(p.Status)
+	w.Write(append(body, '\n')) // it fails when the caller is gone, and then there is nobody to tell
+}
+
+// challenge says that a token is wanted, and whether one was wrong: RFC 6750 §3.1 has no error for a caller that sent none.
+func challenge(h http.Header) string {
+	const realm = `Bearer realm="regent"`
+	if len(h.Values(authorization))+len(h.Values(serverlessAuthorization)) == 0 {
+		return realm
+	}
+	return realm + `, error="invalid_token"`
+}

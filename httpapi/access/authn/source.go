@@ -1,0 +1,198 @@
+package authn
+
+import (
+	"context"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"regent/leadership/wire"
+)
+
+const (
+	readTimeout = 5 * time.Second // for both documents
+	maxDocument = 256 << 10       // bytes
+	maxKeys     = 64
+	maxURL      = 2 << 10 // bytes
+	minLasts    = 5 * time.Minute
+	maxLasts    = 24 * time.Hour
+)
+
+// source is where an issuer shows its keys (OpenID Connect Discovery 1.0 §4). It believes no more of what it reads than it must: bodies and
+// numbers are bounded, redirects are not followed, and only https is spoken but with an issuer on loopback.
+type source struct {
+	issuer string
+	client *http.Client
+}
+
+func newSource(issuer string, transport http.RoundTripper) source {
+	return source{issuer, &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// validateIssuer refuses what cannot be asked for its keys, or could not stand in a Principal.
+func validateIssuer(issuer string) error {
+	u, err := url.Parse(issuer)
+	if err != nil || !speakable(u, true) || len(issuer) > maxURL || !printable(issuer) || strings.ContainsAny(issuer, " |?#") {
+		return fmt.Errorf("%q is no issuer: set its https URL, exactly as its tokens have it in iss", issuer)
+	}
+	return nil
+}
+
+// speakable says whether a URL may be read: https, or http on loopback.
+func speakable(u *url.URL, loopback bool) bool {
+	if u.Host == "" || u.User != nil {
+		return false
+	}
+	return u.Scheme == "https" || u.Scheme == "http" && loopback && isLoopback(u.Hostname())
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// read reads the issuer's keys.
+func (s source) read(ctx context.Context) (keys, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	at, err := s.discover(ctx)
+	if err != nil {
+		return keys{}, fmt.Errorf("discovery document: %w", err)
+	}
+	var set struct {
+		Keys []jwk `json:"keys"`
+	}
+	header, err := s.get(ctx, at, &set)
+	if err != nil {
+		return keys{}, fmt.Errorf("key set: %w", err)
+	}
+	byID, err := usable(set.Keys)
+	return keys{byID, lasts(header)}, err
+}
+
+// discover finds out where the keys are.
+func (s source) discover(ctx context.Context) (string, error) {
+	var doc struct {
+		Issuer  string `json:"issuer"`
+		JWKSURI string `json:"jwks_uri"`
+	}
+	if _, err := s.get(ctx, strings.TrimSuffix(s.issuer, "/")+"/.well-known/openid-configuration", &doc); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(doc.JWKSURI)
+	switch {
+	case doc.Issuer != s.issuer:
+		return "", fmt.Errorf("it says that its issuer is %s", wire.Quote(doc.Issuer))
+	case err != nil || len(doc.JWKSURI) > maxURL || !speakable(u, strings.HasPrefix(s.issuer, "http:")):
+		return "", fmt.Errorf("its jwks_uri is %s, and must be an https URL", wire.Quote(doc.JWKSURI))
+	}
+	return doc.JWKSURI, nil
+}
+
+// get reads a JSON document.
+func (s source) get(ctx context.Context, from string, into any) (http.Header, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := s.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", response.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(body) > maxDocument:
+		return nil, fmt.Errorf("it has more than %d bytes", maxDocument)
+	}
+	return response.Header, json.Unmarshal(body, into)
+}
+
+// jwk is a key of a set (RFC 7517), as far as it matters here.
+type jwk struct {
+	Kind      string `json:"kty"`
+	Use       string `json:"use"`
+	Algorithm string `json:"alg"`
+	ID        string `json:"kid"`
+	Modulus   string `json:"n"`
+	Exponent  string `json:"e"`
+}
+
+// usable picks the keys that RS256 can be checked with; a set may have others. A set with none is an error, so that it does not take the place
+// of one that had some.
+func usable(set []jwk) (map[string]*rsa.PublicKey, error) {
+	if len(set) > maxKeys {
+		return nil, fmt.Errorf("key set: it has %d keys, and %d are taken", len(set), maxKeys)
+	}
+	byID := map[string]*rsa.PublicKey{}
+	for _, j := range set {
+		if key := j.publicKey(); key != nil {
+			byID[j.ID] = key
+		}
+	}
+	if len(byID) == 0 {
+		return nil, errors.New("key set: it has no RSA key of 2048 to 8192 bits with a kid")
+	}
+	return byID, nil
+}
+
+// publicKey is nil for a key that is not for RS256, or is too weak for it, or so large that to use it would be an attack.
+func (j jwk) publicKey() *rsa.PublicKey {
+	const minBits, maxBits, minExponent, maxExponent = 2048, 8192, 65537, 1<<31 - 1
+	if j.Kind != "RSA" || j.Use != "" && j.Use != "sig" || j.Algorithm != "" && j.Algorithm != "RS256" || j.ID == "" || len(j.ID) > maxKeyID {
+		return nil
+	}
+	n, badN := integer(j.Modulus)
+	e, badE := integer(j.Exponent)
+	if badN != nil || badE != nil || n.BitLen() < minBits || n.BitLen() > maxBits || n.Bit(0) == 0 {
+		return nil
+	}
+	if !e.IsInt64() || e.Int64() < minExponent || e.Int64() > maxExponent || e.Bit(0) == 0 {
+		return nil
+	}
+	return &rsa.PublicKey{N: n, E: int(e.Int64())}
+}
+
+func integer(s string) (*big.Int, error) {
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	return new(big.Int).SetBytes(b), err
+}
+
+// lasts reads how long a document may be kept (Cache-Control's max-age less Age), within bounds.
+func lasts(h http.Header) time.Duration {
+	var age time.Duration
+	for directive := range strings.SplitSeq(strings.Join(h.Values("Cache-Control"), ","), ",") {
+		if value, ok := strings.CutPrefix(strings.ToLower(strings.TrimSpace(directive)), "max-age="); ok {
+			age = seconds(value)
+		}
+	}
+	return min(max(age-seconds(h.Get("Age")), minLasts), maxLasts)
+}
+
+// seconds reads a number of them, of which more than a year are as good as a year.
+func seconds(s string) time.Duration {
+	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0
+	}
+	return time.Duration(min(n, 365*24*60*60)) * time.Second
+}

@@ -1,0 +1,150 @@
+package authn
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// token is a bearer's token that is well formed. Nothing of it is to be believed yet.
+type token struct {
+	keyID     string
+	claims    claims
+	signed    string // what the signature is of
+	signature string // as it was sent
+}
+
+// claims are what a token says.
+type claims struct {
+	issuer    string
+	subject   string
+	email     string // "" unless the issuer says that it has verified it
+	audiences []string
+	expires   time.Time
+	notBefore time.Time // zero if the token does not say
+	issuedAt  time.Time // zero if the token does not say
+}
+
+// parse reads a token. Its errors are for the caller.
+func parse(raw string) (token, error) {
+	parts := strings.Split(raw, ".")
+	if len(parts) != 3 || slices.Contains(parts, "") || strings.ContainsFunc(raw, foreign) {
+		return token{}, refuse("this is no ID token: one has three parts of base64url without padding, with dots between them")
+	}
+	keyID, err := parseHeader(parts[0])
+	if err != nil {
+		return token{}, err
+	}
+	c, err := parseClaims(parts[1])
+	if err != nil {
+		return token{}, err
+	}
+	return token{keyID, c, parts[0] + "." + parts[1], parts[2]}, nil
+}
+
+// foreign says which characters no token has. encoding/base64 would skip some of them, so that one token could be written in two ways.
+func foreign(r rune) bool {
+	letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	digit := '0' <= r && r <= '9'
+	return !letter && !digit && r != '-' && r != '_' && r != '.'
+}
+
+// maxKeyID bounds the name of a key, in bytes.
+const maxKeyID = 128
+
+// dangerous are the members of a header that bring keys along, say where to find some, or change what the rest means. No issuer of ID tokens
+// needs them.
+var dangerous = []string{"jku", "jwk", "x5u", "x5c", "crit", "b64", "zip", "enc"}
+
+// parseHeader returns the name of the key. Whatever is not plainly signed with RS256 is refused here, before anybody looks for a key: the
+// caller does not choose how its token is checked.
+func parseHeader(part string) (keyID string, err error) {
+	o, err := readObject(part)
+	if err != nil {
+		return "", refuse("the header of the token is not one JSON object in base64url with each name once")
+	}
+	algorithm, _ := o.text("alg")
+	kind, badKind := o.text("typ")
+	keyID, badKey := o.text("kid")
+	switch {
+	case algorithm != "RS256":
+		return "", refuse("only tokens signed with RS256 are taken; ask the identity provider for one")
+	case slices.ContainsFunc(dangerous, o.has):
+		return "", refuse("the header of the token must have none of %s", strings.Join(dangerous, ", "))
+	case badKind != nil || !slices.Contains([]string{"", "jwt", "at+jwt"}, strings.TrimPrefix(strings.ToLower(kind), "application/")):
+		return "", refuse("the typ of the token must be JWT; send an ID token and nothing that was made for another purpose")
+	case badKey != nil || keyID == "" || len(keyID) > maxKeyID:
+		return "", refuse("the header of the token must name its key in kid, with at most %d bytes", maxKeyID)
+	}
+	return keyID, nil
+}
+
+// parseClaims reads what a token says.
+func parseClaims(part string) (claims, error) {
+	o, err := readObject(part)
+	if err != nil {
+		return claims{}, refuse("the claims of the token are not one JSON object in base64url with each name once")
+	}
+	var c claims
+	var bad [6]error
+	c.issuer, bad[0] = o.text("iss")
+	c.subject, bad[1] = o.text("sub")
+	c.audiences, bad[2] = o.texts("aud")
+	c.expires, bad[3] = o.date("exp")
+	c.notBefore, bad[4] = o.date("nbf")
+	c.issuedAt, bad[5] = o.date("iat")
+	for i, name := range []string{"iss", "sub", "aud", "exp", "nbf", "iat"} {
+		if bad[i] != nil {
+			return claims{}, refuse("the claim %s of the token is malformed: iss and sub are strings, aud is one or several, dates are whole seconds since 1970", name)
+		}
+	}
+	if c.subject == "" || len(c.subject) > maxSubject || !printable(c.subject) {
+		return claims{}, refuse("the claim sub of the token must be 1 to %d printable ASCII characters", maxSubject)
+	}
+	if email, _ := o.text("email"); o.isTrue("email_verified") && isEmail(email) {
+		c.email = email
+	}
+	return c, nil
+}
+
+// maxSubject is OpenID Connect's bound, in bytes.
+const maxSubject = 255
+
+// printable says whether s has only characters of ASCII that can be seen, and spaces.
+func printable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// maxEmail bounds an e-mail, in bytes: no mail can be sent to a longer one.
+const maxEmail = 254
+
+// isEmail says whether s can stand for a principal: it must not look like another form of one, and must not surprise where it is written.
+func isEmail(s string) bool {
+	const marks = "._%+-'@"
+	strange := func(r rune) bool { return foreign(r) && !strings.ContainsRune(marks, r) }
+	user, host, ok := strings.Cut(s, "@")
+	return ok && user != "" && host != "" && !strings.Contains(host, "@") && len(s) <= maxEmail && !strings.ContainsFunc(s, strange)
+}
+
+// leeway is how far the clocks of issuer and server may be apart.
+const leeway = 60 * time.Second
+
+// check says whether the token is for one of the audiences, and for now.
+func (c claims) check(now time.Time, audiences []string) error {
+	if !slices.ContainsFunc(c.audiences, func(a string) bool { return slices.Contains(audiences, a) }) {
+		return refuse("the token is for another audience; ask the identity provider for one whose audience is %s", strings.Join(audiences, " or "))
+	}
+	return c.checkTime(now)
+}
+
+func (c claims) checkTime(now time.Time) error {
+	switch {
+	case c.expires.IsZero():
+		return refuse("the token has no claim exp; send one that expires")
+	case !now.Before(c.expires.Add(leeway)):
+		return refuse("the token has expired; get a new one")
+	case now.Add(leeway).Before(c.notBefore), now.Add(leeway).Before(c.issuedAt):
+		return refuse("the token is not valid yet; wait, or set the clock of the machine that it comes from")
+	}
+	return nil
+}

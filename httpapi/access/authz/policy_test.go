@@ -1,0 +1,75 @@
+package authz_test
+
+import (
+	"strings"
+	"testing"
+
+	"regent/httpapi/access/authz"
+	"regent/httpapi/access/limit"
+)
+
+func TestAPolicyThatIsNotUnderstoodIsRefusedWithAReason(t *testing.T) {
+	t.Parallel()
+	const good = "{principals: [a@b.c], roles: [observer], elections: [reports]}"
+	for _, c := range []struct{ name, text, reason string }{
+		{"nothing", "", "the policy is empty"},
+		{"a comment", "# nobody\n", "the policy is empty"},
+		{"null", "null", "has no grants"},
+		{"no grants", "grants: []", "has no grants"},
+		{"a list", "- " + good, "cannot be read"},
+		{"no YAML", "grants: [", "cannot be read"},
+		{"another field", "grants: [" + good + "]\ngrant: []", "field grant not found"},
+		{"another field of a grant", "grants: [{principal: [a@b.c], roles: [observer], elections: [reports]}]", "field principal not found"},
+		{"a field twice", "grants: [" + good + "]\ngrants: [" + good + "]", "already defined"},
+		{"two documents", "grants: [" + good + "]\n---\ngrants: [" + good + "]", "more than one document"},
+		{"too long", "#" + strings.Repeat("x", authz.MaxPolicy), "at most 1048576 bytes"},
+		{"no principals", "grants: [{roles: [observer], elections: [reports]}]", "grant 1 of the policy: principals are missing"},
+		{"a principal without a name", `grants: [{principals: [""], roles: [observer], elections: [reports]}]`, `principal "" is spelt in full`},
+		{"half a principal", `grants: [{principals: ["*@b.c"], roles: [observer], elections: [reports]}]`, `principal "*@b.c" is spelt in full`},
+		{"no roles", "grants: [{principals: [a@b.c], elections: [reports]}]", "roles are missing: some of candidate, observer"},
+		{"no such role", "grants: [" + good + ", {principals: [a@b.c], roles: [king], elections: [reports]}]", `grant 2 of the policy: there is no role "king"`},
+		{"no elections", "grants: [{principals: [a@b.c], roles: [observer]}]", "elections are missing"},
+		{"no such election", "grants: [{principals: [a@b.c], roles: [observer], elections: [Reports]}]", `"Reports": an election's name`},
+		{"a star in the middle", `grants: [{principals: [a@b.c], roles: [observer], elections: ["a*b"]}]`, `"a*b": an election's name`},
+		{"two stars", `grants: [{principals: [a@b.c], roles: [observer], elections: ["a**"]}]`, `"a**": no election's name begins with`},
+		{"no such candidate", `grants: [{principals: [a@b.c], roles: [candidate], elections: [reports], candidates: ["a b"]}]`, `"a b"`},
+		{"candidates of no candidate", `grants: [{principals: [a@b.c], roles: [observer], elections: [reports], candidates: [a]}]`, "candidates are for the role candidate"},
+		{"limits of nobody", "grants: [" + good + "]\nlimits: [{reads: 5}]", "limits 1 of the policy: principals are missing"},
+		{"limits below nothing", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: -5}]", "reads are from 1 to"},
+		{"no such limit", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], writes: 5}]", "field writes not found"},
+		{"limits twice", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: 5}, {principals: [a@b.c], reads: 6}]", `limits 2 of the policy: principal "a@b.c" has limits already`},
+	} {
+		if _, err := authz.ParsePolicy([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v; want that %s", c.name, err, c.reason)
+		}
+	}
+}
+
+func TestLimitsAreAPrincipalsOwnOrEverybodys(t *testing.T) {
+	t.Parallel()
+	p, err := authz.ParsePolicy([]byte(policyText + `
+limits:
+  - {principals: [ann@test, bob@test], renewals: 5}
+  - {principals: ["*"], renewals: 7, elections: 9}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for who, want := range map[string]limit.Limits{
+		"ann@test": {Renewals: 5}, "bob@test": {Renewals: 5}, "cy@test": {Renewals: 7, Elections: 9}, "": {Renewals: 7, Elections: 9},
+	} {
+		if got := p.Limits(who); got != want {
+			t.Errorf("the limits of %q are %+v, want %+v", who, got, want)
+		}
+	}
+}
+
+func FuzzParsePolicy(f *testing.F) {
+	f.Add([]byte(policyText))
+	f.Add([]byte("grants: [{principals: ['*'], roles: [admin], elections: ['*']}]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if p, err := authz.ParsePolicy(text); (p == nil) == (err == nil) {
+			t.Errorf("%v and %v", p, err)
+		}
+	})
+}

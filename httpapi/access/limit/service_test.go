@@ -1,0 +1,365 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/httpapi"
+	"regent/httpapi/access/authn"
+	"regent/httpapi/access/limit"
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/notify"
+	"regent/leadership/wire"
+	"regent/store/memory"
+)
+
+func by(ctx context.Context, name string) context.Context {
+	return authn.With(ctx, authn.Principal{Issuer: "test", Subject: name, Email: name + "@test"})
+}
+
+// bubble runs a test in a bubble of made-up time, on a service whose principals have the limits.
+func bubble(t *testing.T, limits limit.Limits, test func(*testing.T, *limit.Service)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, limit.New(limit.Config{Service: serve(t), Limits: always(limits)})) })
+}
+
+func always(l limit.Limits) func(string) limit.Limits { return func(string) limit.Limits { return l } }
+
+func serve(t *testing.T) httpapi.Service {
+	t.Helper()
+	start := time.Now()
+	i, err := instance.New(instance.Config{
+		Store: memory.New(memory.Config{}), Name: "test", Alone: true, Now: func() time.Duration { return time.Since(start) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { i.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait() })
+	return i
+}
+
+func acquire(s *limit.Service, ctx context.Context, e leadership.Election, id leadership.CandidateID, wait time.Duration) (leadership.Grant, error) {
+	return s.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: id, Wait: wait})
+}
+
+// wantLimited requires that a call was one too many, and says when it may come again.
+func wantLimited(t *testing.T, what string, err error) time.Duration {
+	t.Helper()
+	var refusal *leadership.Error
+	if !errors.As(err, &refusal) || refusal.Code != wire.RateLimited || refusal.RetryAfter <= 0 {
+		t.Fatalf("%s: %v, want RATE_LIMITED and when to come again", what, err)
+	}
+	return refusal.RetryAfter
+}
+
+func TestWhoeverAsksTooOftenIsSentAwayUntilThereIsRoom(t *testing.T) {
+	limits := limit.Limits{Renewals: 10, Campaigns: 10, Reads: 10}
+	for name, call := range map[string]func(*limit.Service, context.Context) error{
+		"acquire": func(s *limit.Service, ctx context.Context) error {
+			_, err := acquire(s, ctx, "reports", "ann", 0)
+			return err
+		},
+		"renew": func(s *limit.Service, ctx context.Context) error {
+			_, err := s.Renew(ctx, leadership.LeaseRequest{})
+			return err
+		},
+		"release": func(s *limit.Service, ctx context.Context) error {
+			_, err := s.Release(ctx, leadership.LeaseRequest{})
+			return err
+		},
+		"check": func(s *limit.Service, ctx context.Context) error {
+			_, err := s.CheckToken(ctx, leadership.TokenCheck{})
+			return err
+		},
+		"get": func(s *limit.Service, ctx context.Context) error { _, err := s.Get(ctx, "reports"); return err },
+		"read": func(s *limit.Service, ctx context.Context) error {
+			_, err := s.Read(ctx, leadership.ReadRequest{})
+			return err
+		},
+		"list": func(s *limit.Service, ctx context.Context) error {
+			_, err := s.List(ctx, leadership.ListRequest{})
+			return err
+		},
+		"events": func(s *limit.Service, ctx context.Context) error {
+			_, err := s.Events(ctx, leadership.EventsRequest{})
+			return err
+		},
+		"configure": func(s *limit.Service, ctx context.Context) error {
+			_, err := s.Configure(ctx, leadership.ConfigureRequest{})
+			return err
+		},
+		"delete": func(s *limit.Service, ctx context.Context) error {
+			_, err := s.Delete(ctx, leadership.DeleteRequest{})
+			return err
+		},
+		"census": func(s *limit.Service, ctx context.Context) error { _, err := s.Census(ctx, ""); return err },
+		"await": func(s *limit.Service, ctx context.Context) error {
+			_, _, err := s.Await(ctx, leadership.ReadRequest{}, 1)
+			return err
+		},
+		"watch": func(s *limit.Service, ctx context.Context) error {
+			_, _, err := s.Watch(ctx, leadership.WatchRequest{})
+			return err
+		},
+		"feed": func(s *limit.Service, ctx context.Context) error {
+			f, err := s.Feed(ctx, "", notify.Cursor{})
+			if err == nil {
+				f.Close()
+			}
+			return err
+		},
+		"tick": func(s *limit.Service, ctx context.Context) error { _, _, err := s.Tick(ctx); return err },
+		"batch renew": func(s *limit.Service, ctx context.Context) error {
+			_, err := s.BatchRenew(ctx, []leadership.LeaseRequest{{Election: "a"}})
+			return err
+		},
+		"batch check": func(s *limit.Service, ctx context.Context) error {
+			_, err := s.BatchCheckTokens(ctx, []leadership.TokenCheck{{Election: "a"}})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, limits, func(t *testing.T, s *limit.Service) {
+				ann, bob := by(t.Context(), "ann"), by(t.Context(), "bob")
+				for i := range 20 { // two seconds' worth
+					if err := call(s, ann); errors.Is(err, wire.RateLimited) {
+						t.Fatalf("call %d: %v", i+1, err)
+					}
+				}
+				after := wantLimited(t, "call 21", call(s, ann))
+				if err := call(s, bob); errors.Is(err, wire.RateLimited) {
+					t.Errorf("another principal pays for it: %v", err)
+				}
+				time.Sleep(after)
+				if err := call(s, ann); errors.Is(err, wire.RateLimited) {
+					t.Errorf("it came again when it was told to: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestABatchCountsForAsManyAsItRenews(t *testing.T) {
+	bubble(t, limit.Limits{Renewals: 10}, func(t *testing.T, s *limit.Service) {
+		var batch []leadership.LeaseRequest
+		for i := range 15 {
+			batch = append(batch, leadership.LeaseRequest{Election: leadership.Election(fmt.Sprintf("e-%d", i))})
+		}
+		ann := by(t.Context(), "ann")
+		if _, err := s.BatchRenew(ann, batch); err != nil {
+			t.Fatal(err)
+		}
+		if after := wantLimited(t, "30 renewals", func() error { _, err := s.BatchRenew(ann, batch); return err }()); after != time.Second {
+			t.Errorf("there is room after %v", after)
+		}
+	})
+}
+
+func TestThereIsRoomForSoManyInLine(t *testing.T) {
+	bubble(t, limit.Limits{Waiters: 2}, func(t *testing.T, s *limit.Service) {
+		ann := by(t.Context(), "ann")
+		if _, err := acquire(s, ann, "reports", "leader", 0); err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(ann)
+		var line sync.WaitGroup
+		for i := range 2 {
+			line.Go(func() { acquire(s, ctx, "reports", leadership.CandidateID(fmt.Sprintf("c-%d", i)), time.Minute) })
+		}
+		synctest.Wait()
+		_, err := acquire(s, ann, "reports", "c-3", time.Minute)
+		wantLimited(t, "the third in line", err)
+		leave()
+		line.Wait()
+		if _, err := acquire(s, ann, "other", "c-3", time.Minute); err != nil {
+			t.Errorf("after the others left: %v", err)
+		}
+	})
+}
+
+func TestThereIsRoomForSoManyStreams(t *testing.T) {
+	bubble(t, limit.Limits{Watchers: 2}, func(t *testing.T, s *limit.Service) {
+		ann := by(t.Context(), "ann")
+		open := func() (interface{ Close() }, error) {
+			_, w, err := s.Watch(ann, leadership.WatchRequest{Election: "reports"})
+			return w, err
+		}
+		first, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := s.Feed(ann, "", notify.Cursor{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = open()
+		wantLimited(t, "the third stream", err)
+		_, _, err = s.Await(ann, leadership.ReadRequest{Election: "reports"}, time.Second)
+		wantLimited(t, "a long poll beside two streams", err)
+		first.Close()
+		first.Close() // twice is once
+		third, err := open()
+		if err != nil {
+			t.Fatalf("after one was closed: %v", err)
+		}
+		_, err = open()
+		wantLimited(t, "one more", err)
+		second.Close()
+		third.Close()
+	})
+}
+
+func TestACallThatPanicsGivesItsPlaceBack(t *testing.T) {
+	t.Parallel()
+	s := limit.New(limit.Config{Service: broken{}, Limits: always(limit.Limits{Watchers: 1, Waiters: 1}), Asking: 1, Renewing: 1})
+	ann := by(t.Context(), "ann")
+	for name, call := range map[string]func(){
+		"watch": func() { s.Watch(ann, leadership.WatchRequest{}) },
+		"feed":  func() { s.Feed(ann, "", notify.Cursor{}) },
+		"wait":  func() { acquire(s, ann, "reports", "ann", time.Second) },
+		"read":  func() { s.Read(ann, leadership.ReadRequest{}) },
+		"renew": func() { s.Renew(ann, leadership.LeaseRequest{}) },
+	} {
+		for range 3 {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s: it was refused, for no place was given back", name)
+					}
+				}()
+				call()
+			}()
+		}
+	}
+}
+
+// broken panics, for it has no service.
+type broken struct{ httpapi.Service }
+
+func TestAStrangersElectionsAreNotRemembered(t *testing.T) {
+	t.Parallel()
+	s := limit.New(limit.Config{Service: denying{}, Limits: always(limit.Limits{Elections: 1})})
+	for i := range 3 {
+		_, err := acquire(s, by(t.Context(), "eve"), leadership.Election(fmt.Sprintf("e-%d", i)), "eve", 0)
+		if !errors.Is(err, wire.PermissionDenied) {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}
+
+type denying struct{ httpapi.Service }
+
+func (denying) Acquire(context.Context, leadership.AcquireRequest) (leadership.Grant, error) {
+	return leadership.Grant{}, &leadership.Error{Code: wire.PermissionDenied}
+}
+
+func TestThereIsRoomForSoManyElections(t *testing.T) {
+	bubble(t, limit.Limits{Elections: 2}, func(t *testing.T, s *limit.Service) {
+		ann := by(t.Context(), "ann")
+		for _, e := range []leadership.Election{"a", "b", "a", "b"} {
+			if _, err := acquire(s, ann, e, "ann", 0); err != nil && !errors.Is(err, leadership.LeaseHeld) {
+				t.Errorf("%s: %v", e, err)
+			}
+		}
+		_, err := acquire(s, ann, "c", "ann", 0)
+		wantLimited(t, "the third election", err)
+		_, err = s.Configure(ann, leadership.ConfigureRequest{Election: "c"})
+		wantLimited(t, "to configure a third", err)
+		if _, err := s.Get(t.Context(), "c"); !errors.Is(err, leadership.NotFound) {
+			t.Errorf("it is there: %v", err)
+		}
+	})
+}
+
+// slow is a service whose store has come to a stop.
+type slow struct {
+	httpapi.Service
+	held    chan struct{}
+	renewed atomic.Int64
+}
+
+func (s *slow) Get(context.Context, leadership.Election) (leadership.Lease, error) {
+	<-s.held
+	return leadership.Lease{}, nil
+}
+
+func (s *slow) Renew(context.Context, leadership.LeaseRequest) (leadership.Lease, error) {
+	s.renewed.Add(1)
+	return leadership.Lease{}, nil
+}
+
+func TestAFloodOfOtherCallsLeavesRoomForRenewals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		under := &slow{held: make(chan struct{})}
+		var refused atomic.Int64
+		s := limit.New(limit.Config{Service: under, Limits: always(limit.Limits{}), Asking: 3, Refused: func(context.Context, bool) { refused.Add(1) }})
+		var flood sync.WaitGroup
+		var limited atomic.Int64
+		for i := range 100 {
+			flood.Go(func() {
+				_, err := s.Get(by(t.Context(), fmt.Sprintf("noisy-%d", i)), "reports")
+				if errors.Is(err, wire.RateLimited) {
+					limited.Add(1)
+				}
+			})
+		}
+		for range 100 {
+			synctest.Wait()
+			if _, err := s.Renew(by(t.Context(), "ann"), leadership.LeaseRequest{}); err != nil {
+				t.Fatalf("a renewal had to wait: %v", err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		close(under.held)
+		flood.Wait()
+		if under.renewed.Load() != 100 || limited.Load() != 97 || refused.Load() != 97 {
+			t.Errorf("%d renewals; %d calls were sent away, and %d noted; want 100, 97, 97", under.renewed.Load(), limited.Load(), refused.Load())
+		}
+		ctx, cancel := context.WithCancel(by(t.Context(), "bob"))
+		cancel()
+		if _, err := s.Get(ctx, "reports"); err != nil {
+			t.Errorf("there is room again: %v", err)
+		}
+	})
+}
+
+func TestLimitsThatChangeBeginAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limits := limit.Limits{Campaigns: 1}
+		s := limit.New(limit.Config{Service: serve(t), Limits: func(string) limit.Limits { return limits }})
+		ann := by(t.Context(), "ann")
+		for range 2 {
+			acquire(s, ann, "reports", "ann", 0)
+		}
+		_, err := acquire(s, ann, "reports", "ann", 0)
+		wantLimited(t, "the third", err)
+		limits.Campaigns = 100
+		if _, err := acquire(s, ann, "reports", "ann", 0); errors.Is(err, wire.RateLimited) {
+			t.Errorf("the limit was raised: %v", err)
+		}
+	})
+}
+
+func TestLimitsThatAreNoneAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, l := range []limit.Limits{{Renewals: -1}, {Campaigns: -1}, {Reads: 1_000_001}, {Waiters: -1}, {Watchers: -5}, {Elections: -1}} {
+		if l.Validate() == nil {
+			t.Errorf("%+v are limits", l)
+		}
+	}
+	if err := limit.Default.Validate(); err != nil {
+		t.Error(err)
+	}
+}

@@ -15,10 +15,7 @@ func (a *api) batchRenew(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	read := func(v wire.Renewal) (leadership.LeaseRequest, error) { return v.Leadership(v.Election) }
-	b, err := newBatch("renewals", body.Renewals, read)
-	if err != nil {
-		return err
-	}
+	b := newBatch(body.Renewals, read)
 	if err := b.run(r.Context(), a.service.BatchRenew); err != nil {
 		return err
 	}
@@ -33,10 +30,7 @@ func (a *api) batchCheckTokens(w http.ResponseWriter, r *http.Request) error {
 	read := func(v wire.Check) (leadership.TokenCheck, error) {
 		return leadership.TokenCheck{Election: v.Election, Token: v.FencingToken}, nil
 	}
-	b, err := newBatch("checks", body.Checks, read)
-	if err != nil {
-		return err
-	}
+	b := newBatch(body.Checks, read)
 	if err := b.run(r.Context(), a.service.BatchCheckTokens); err != nil {
 		return err
 	}
@@ -58,11 +52,8 @@ type batch[T any] struct {
 	place    []int // of requests[i] among the entries
 }
 
-// newBatch reads the entries. Only the size of a batch is an error of the whole.
-func newBatch[W, T any](field string, entries []wire.Entry[W], read func(W) (T, error)) (*batch[T], error) {
-	if n := len(entries); n < 1 || n > leadership.MaxBatch {
-		return nil, wrong(field, "a batch has from 1 to %d elections, this one has %d", leadership.MaxBatch, n)
-	}
+// newBatch reads the entries.
+func newBatch[W, T any](entries wire.Entries[W], read func(W) (T, error)) *batch[T] {
 	b := &batch[T]{results: make([]leadership.Result, len(entries))}
 	for i, e := range entries {
 		var request T
@@ -76,7 +67,7 @@ func newBatch[W, T any](field string, entries []wire.Entry[W], read func(W) (T, 
 		}
 		b.requests, b.place = append(b.requests, request), append(b.place, i)
 	}
-	return b, nil
+	return b
 }
 
 // run calls the service for the well-formed entries, if there are any.

@@ -65,7 +65,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // newInstance returns the only instance on the store, with the store's clock.
-func newInstance(t *testing.T, store leadership.Store, c *clock) *instance.Instance {
+func newInstance(t testing.TB, store leadership.Store, c *clock) *instance.Instance {
 	t.Helper()
 	start := c.Now()
 	i, err := instance.New(instance.Config{Store: store, Alone: true, Now: func() time.Duration { return c.Now().Sub(start) }})

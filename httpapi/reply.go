@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"strconv"
 
@@ -11,32 +9,14 @@ import (
 
 // reply writes v as JSON. An error means that nothing was written.
 func reply(w http.ResponseWriter, contentType string, status int, v any) error {
-	body, err := encode(v)
+	body, err := wire.Marshal(v)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	w.Write(body) // it fails when the caller is gone, and then there is nobody to tell
+	w.Write(append(body, '\n')) // an error means that the caller is gone
 	return nil
-}
-
-// encode is v as JSON, and a line.
-func encode(v any) ([]byte, error) {
-	const usual = 640      // a lease has some 500 bytes
-	switch v := v.(type) { // not by an interface: whatever has a lease in it would satisfy that too
-	case wire.Lease:
-		return append(v.Append(make([]byte, 0, usual)), '\n'), nil
-	case wire.Grant:
-		return append(v.Append(make([]byte, 0, usual)), '\n'), nil
-	case wire.Results:
-		return append(v.Append(nil), '\n'), nil
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return b.Bytes(), err
 }
 
 func ok(w http.ResponseWriter, v any) error { return reply(w, wire.ContentType, http.StatusOK, v) }

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"net/http"
@@ -111,7 +110,7 @@ func (t *teller) tell(messages []message) error {
 }
 
 func (t *teller) add(m message) error {
-	data, err := json.Marshal(m.data)
+	data, err := wire.Marshal(m.data)
 	if err != nil {
 		return err
 	}

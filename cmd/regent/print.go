@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -31,10 +30,12 @@ func (o output) Write(b []byte) (int, error) {
 
 // printDocuments writes each document on a line of its own.
 func printDocuments[T, W any](c *cli, items []T, toWire func(T) W) error {
-	e := json.NewEncoder(c.out)
-	e.SetEscapeHTML(false)
 	for _, item := range items {
-		if err := e.Encode(toWire(item)); err != nil {
+		text, err := wire.Marshal(toWire(item))
+		if err != nil {
+			return err
+		}
+		if _, err := c.out.Write(append(text, '\n')); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -19,9 +18,9 @@ func (c *cli) wantsDocument(cmd *cobra.Command) bool {
 
 // printProblem writes the error as the API's problem document, with all that a script may act on.
 func (c *cli) printProblem(err error) {
-	e := json.NewEncoder(c.err)
-	e.SetEscapeHTML(false)
-	e.Encode(c.problem(err)) // if standard error fails, the exit code has to do
+	if text, err := wire.Marshal(c.problem(err)); err == nil {
+		c.err.Write(append(text, '\n')) // if standard error fails, the exit code has to do
+	}
 }
 
 // problem is what the server said, or what it would say of an error on this side.

@@ -124,10 +124,10 @@ func (c *cli) notice(what string, err error) {
 
 // newsDocument is a line of the output for programs.
 type newsDocument struct {
-	Cursor   string      `json:"cursor,omitempty"` // to go on from; left out where that is the beginning
-	Snapshot *wire.Lease `json:"snapshot,omitempty"`
-	Event    *wire.Event `json:"event,omitempty"`
-	Ready    bool        `json:"ready,omitempty"`
+	Cursor   string      `json:"cursor,omitzero"` // to go on from; left out where that is the beginning
+	Snapshot *wire.Lease `json:"snapshot,omitzero"`
+	Event    *wire.Event `json:"event,omitzero"`
+	Ready    bool        `json:"ready,omitzero"`
 }
 
 func newNewsDocument(n client.News) newsDocument {

@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -136,18 +135,16 @@ func within(ctx context.Context, ask func(context.Context) (string, error)) (str
 	}
 }
 
-// encode writes a body as it is, with no escapes that only HTML asks for and that would make metadata longer than it may be.
+// encode returns a reader of the body, and nil for none.
 func encode(body any) (io.Reader, error) {
 	if body == nil {
 		return nil, nil
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(body); err != nil {
+	text, err := wire.Marshal(body)
+	if err != nil {
 		return nil, err
 	}
-	return bytes.NewReader(b.Bytes()), nil
+	return bytes.NewReader(text), nil
 }
 
 // How far a request got, as its transport tells.
@@ -193,7 +190,7 @@ func read(k call, response *http.Response, body []byte) error {
 	if response.StatusCode != http.StatusOK || contentType(response) != wire.ContentType {
 		return refusal(k, response, body)
 	}
-	if err := json.Unmarshal(body, k.answer); err != nil {
+	if err := wire.Unmarshal(body, k.answer); err != nil {
 		return misread(k.name, k.mutates, err)
 	}
 	if k.heard != nil {
@@ -204,10 +201,8 @@ func read(k call, response *http.Response, body []byte) error {
 
 // refusal is what a reply says that is no answer: a problem, or something that no server of Regent says.
 func refusal(k call, response *http.Response, body []byte) error {
-	if contentType(response) == wire.ProblemType {
-		if p, err := wire.DecodeProblem(body); err == nil {
-			return p.Leadership()
-		}
+	if p, ok := wire.ReadProblem(response.Header, body); ok {
+		return p.Leadership()
 	}
 	return newReplyError(k, response, body)
 }

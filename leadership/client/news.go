@@ -1,7 +1,6 @@
 package client
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -34,7 +33,7 @@ func garbled(m message, err error) error {
 // connection with them, no other stream would say a word.
 func (w *watcher) hearSnapshot(m message) error {
 	var document wire.Lease
-	if err := json.Unmarshal(m.data, &document); err != nil {
+	if err := wire.Unmarshal(m.data, &document); err != nil {
 		return garbled(m, err)
 	}
 	lease, err := document.Leadership()
@@ -69,7 +68,7 @@ func (w *watcher) hearReady(m message) error {
 		return nil
 	}
 	var start wire.StreamStart
-	if err := json.Unmarshal(m.data, &start); err != nil {
+	if err := wire.Unmarshal(m.data, &start); err != nil {
 		return garbled(m, err)
 	}
 	if !validCursor(m.id) || start.Elections != len(w.waiting) {
@@ -90,7 +89,7 @@ func (w *watcher) hearReady(m message) error {
 // hearEvent hears what happened. What is no news moves the cursor of all elections on, and would move that of one back.
 func (w *watcher) hearEvent(m message) error {
 	var document wire.Event
-	if err := json.Unmarshal(m.data, &document); err != nil {
+	if err := wire.Unmarshal(m.data, &document); err != nil {
 		return garbled(m, err)
 	}
 	e := document.Leadership()
@@ -142,7 +141,7 @@ func planned(err error) bool {
 // hearEnd hears why the server ends the stream, and from where another one goes on.
 func (w *watcher) hearEnd(m message) error {
 	var stop wire.StreamStop
-	if err := json.Unmarshal(m.data, &stop); err != nil {
+	if err := wire.Unmarshal(m.data, &stop); err != nil {
 		return garbled(m, err)
 	}
 	switch begun := w.cursor != ""; {

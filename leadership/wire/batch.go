@@ -1,31 +1,85 @@
 package wire
 
 import (
-	"encoding/json"
+	"cmp"
+	"errors"
 	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"regent/leadership"
 )
 
-// Entry is one part of a batch. One that is malformed keeps its error and does not spoil the others; of its Value it has what could be
-// read.
+// Entry is one part of a batch. A malformed entry keeps its error and does not spoil the others; of
+// its Value it has the election, if that could be read.
 type Entry[T any] struct {
 	Value T
 	Err   error
 }
 
-// read reads the entry strictly; what is wrong with it is in Err.
-func (e *Entry[T]) read(text []byte) { e.Err = decodeObject(text, &e.Value) }
+// UnmarshalJSON reads the entry strictly; Err says what is wrong with it.
+func (e *Entry[T]) UnmarshalJSON(text []byte) error {
+	if e.Err = decode(text, &e.Value); e.Err == nil {
+		return nil
+	}
+	if refused, ok := errors.AsType[*leadership.Error](e.Err); ok {
+		refused.Field = cmp.Or(refused.Field, "/")
+	}
+	var named struct {
+		Election leadership.Election `json:"election"`
+	}
+	if Unmarshal(text, &named) == nil {
+		name, _ := Marshal(named)
+		_ = Unmarshal(name, &e.Value) // every entry has this field
+	}
+	return nil
+}
 
 // MarshalJSON writes the value.
-func (e Entry[T]) MarshalJSON() ([]byte, error) { return json.Marshal(e.Value) }
+func (e Entry[T]) MarshalJSON() ([]byte, error) { return Marshal(e.Value) }
+
+// Entries are the parts of a batch: at least one, and at most leadership.MaxBatch.
+type Entries[T any] []Entry[T]
+
+// UnmarshalJSONFrom reads the entries. It reads no more of them than a batch may have, so that a
+// large body of tiny entries is cheap to refuse.
+func (all *Entries[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if kind := d.PeekKind(); kind != jsontext.KindBeginArray {
+		if err := d.SkipValue(); err != nil {
+			return err
+		}
+		return &json.SemanticError{JSONKind: kind}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	n := 0
+	for ; d.PeekKind() != jsontext.KindEndArray; n++ {
+		text, err := d.ReadValue()
+		if err != nil {
+			return err
+		}
+		if n < leadership.MaxBatch {
+			*all = append(*all, Entry[T]{})
+			_ = (*all)[n].UnmarshalJSON(text) // the entry keeps its error
+		}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	if n < 1 || n > leadership.MaxBatch {
+		return malformed("", "a batch has from 1 to %d elections, this one has %d", leadership.MaxBatch, n)
+	}
+	return nil
+}
 
 // Renewals is the body of a batch of renewals.
 type Renewals struct {
-	Renewals []Entry[Renewal] `json:"renewals"`
+	Renewals Entries[Renewal] `json:"renewals"`
 }
 
-// Renewal is one of them.
+// Renewal is one renewal of a batch.
 type Renewal struct {
 	Election leadership.Election `json:"election"`
 	LeaseRequest
@@ -33,7 +87,7 @@ type Renewal struct {
 
 // NewRenewals writes a batch.
 func NewRenewals(batch []leadership.LeaseRequest) Renewals {
-	w := Renewals{Renewals: make([]Entry[Renewal], len(batch))}
+	w := Renewals{Renewals: make(Entries[Renewal], len(batch))}
 	for i, r := range batch {
 		w.Renewals[i].Value = Renewal{Election: r.Election, LeaseRequest: NewLeaseRequest(r)}
 	}
@@ -42,10 +96,10 @@ func NewRenewals(batch []leadership.LeaseRequest) Renewals {
 
 // Checks is the body of a batch of checks.
 type Checks struct {
-	Checks []Entry[Check] `json:"checks"`
+	Checks Entries[Check] `json:"checks"`
 }
 
-// Check is one of them.
+// Check is one check of a batch.
 type Check struct {
 	Election leadership.Election `json:"election"`
 	TokenCheck
@@ -53,7 +107,7 @@ type Check struct {
 
 // NewChecks writes a batch.
 func NewChecks(batch []leadership.TokenCheck) Checks {
-	w := Checks{Checks: make([]Entry[Check], len(batch))}
+	w := Checks{Checks: make(Entries[Check], len(batch))}
 	for i, r := range batch {
 		w.Checks[i].Value = Check{Election: r.Election, TokenCheck: TokenCheck{FencingToken: r.Token}}
 	}
@@ -67,9 +121,9 @@ type Results struct {
 
 // Result is the answer to one entry: a lease or a problem.
 type Result struct {
-	Election leadership.Election `json:"election,omitempty"`
-	Lease    *Lease              `json:"lease,omitempty"`
-	Error    *Problem            `json:"error,omitempty"`
+	Election leadership.Election `json:"election,omitzero"`
+	Lease    *Lease              `json:"lease,omitzero"`
+	Error    *Problem            `json:"error,omitzero"`
 }
 
 // At is the JSON pointer of an entry of the batch in field.
@@ -83,7 +137,8 @@ func NewResult(at string, e leadership.Election, r leadership.Result) Result {
 	return Result{Election: e, Lease: new(NewLease(r.Lease))}
 }
 
-// Leadership reads the answer to the entry at the pointer. The error is for one that is no answer.
+// Leadership reads the answer to the entry at the pointer. The error is for a document that is not an
+// answer.
 func (w Result) Leadership(at string) (leadership.Result, error) {
 	switch {
 	case w.Error != nil && w.Error.Code != "":

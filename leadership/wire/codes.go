@@ -6,7 +6,7 @@ import (
 	"regent/leadership"
 )
 
-// The codes that only a transport can have. Those of the protocol are in package leadership.
+// The codes of HTTP. The codes of the protocol are in package leadership.
 const (
 	Unauthenticated      leadership.Code = "UNAUTHENTICATED"
 	PermissionDenied     leadership.Code = "PERMISSION_DENIED"
@@ -21,16 +21,17 @@ const (
 	Draining             leadership.Code = "DRAINING"
 )
 
-// Meaning is what a code is on the wire.
+// Meaning is how a code is shown to a client.
 type Meaning struct {
 	Code   leadership.Code
 	Status int
 	Title  string
-	// Advice is the detail of an error that has no sentence of its own.
+	// Advice is the detail of an error that has none of its own.
 	Advice string
 }
 
-// Meanings is the one table of codes. It serves the server, the client, and the test that holds the specification to it.
+// Meanings returns the table of codes. The server, the client, the README and the test of the OpenAPI
+// specification all use it.
 func Meanings() []Meaning {
 	return []Meaning{
 		{leadership.InvalidArgument, http.StatusBadRequest, "Invalid argument", "the request is wrong; asking again will not help"},
@@ -58,7 +59,7 @@ func Meanings() []Meaning {
 	}
 }
 
-// MeaningOf returns what the code means. One that is not in the table means Internal.
+// MeaningOf returns the meaning of the code. A code that is not in the table means Internal.
 func MeaningOf(code leadership.Code) Meaning {
 	var internal Meaning
 	for _, m := range Meanings() {

@@ -1,39 +1,44 @@
 package wire
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 )
 
-// Duration reads what time.ParseDuration reads, and is written in seconds: "90s", "1.5s".
+// Duration is read from a Go duration string ("1m30s", "1500ms") and written in seconds ("90s",
+// "1.5s").
 type Duration time.Duration
 
-// String is the duration in seconds, exactly.
+// String returns the duration in seconds, exactly.
 func (d Duration) String() string {
-	sign, whole, rest := "", d/Duration(time.Second), d%Duration(time.Second)
-	if d < 0 {
-		sign, whole, rest = "-", -whole, -rest
-	}
-	fraction := strings.TrimRight(fmt.Sprintf(".%09d", int64(rest)), ".0")
-	return sign + strconv.FormatInt(int64(whole), 10) + fraction + "s"
+	text, _ := d.AppendText(nil)
+	return string(text)
 }
 
-// MarshalJSON writes the string.
-func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
-
-// UnmarshalJSON reads a JSON string.
-func (d *Duration) UnmarshalJSON(text []byte) error {
-	var s string
-	if err := json.Unmarshal(text, &s); err != nil {
-		return err
+// AppendText appends the duration in seconds, exactly.
+func (d Duration) AppendText(text []byte) ([]byte, error) {
+	whole, rest := d/Duration(time.Second), d%Duration(time.Second)
+	if d < 0 {
+		text, whole, rest = append(text, '-'), -whole, -rest
 	}
-	v, err := time.ParseDuration(s)
+	text = strconv.AppendInt(text, int64(whole), 10)
+	if rest != 0 {
+		text = bytes.TrimRight(fmt.Appendf(text, ".%09d", int64(rest)), "0")
+	}
+	return append(text, 's'), nil
+}
+
+// MarshalText is for encoding/json, which does not use AppendText.
+func (d Duration) MarshalText() ([]byte, error) { return d.AppendText(nil) }
+
+// UnmarshalText reads what time.ParseDuration reads.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf(`must be a duration such as "30s", "1m30s" or "1500ms", not %s`, Quote(s))
+		return sentence(`must be a duration such as "30s", "1m30s" or "1500ms", not ` + Quote(string(text)))
 	}
 	*d = Duration(v)
 	return nil
@@ -43,7 +48,8 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 func millisDown(d time.Duration) int64 { return int64(d / time.Millisecond) }
 func millisUp(d time.Duration) int64   { return millisDown(d + time.Millisecond - 1) }
 
-// fromMillis is the reverse; what no Duration can hold becomes the longest that it can.
+// fromMillis returns a duration of so many milliseconds, and the longest that there is if they are
+// more than a Duration can hold.
 func fromMillis(ms int64) time.Duration {
 	const limit = math.MaxInt64 / int64(time.Millisecond)
 	return time.Duration(min(max(ms, 0), limit)) * time.Millisecond

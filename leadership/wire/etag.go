@@ -1,17 +1,16 @@
 package wire
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
 	"regent/leadership"
 )
 
-// ETag is the entity tag of an election at a revision.
+// ETag returns the entity tag of an election at a revision.
 func ETag(r leadership.Revision) string { return `"` + strconv.FormatInt(int64(r), 10) + `"` }
 
-// IfMatch is the header that asks for the revision, "" if r asks for nothing.
+// IfMatch returns the value of the header that requires the revision, and "" if r requires none.
 func IfMatch(r leadership.Revision) string {
 	switch r {
 	case 0:
@@ -34,8 +33,9 @@ func ParseIfMatch(values []string) (leadership.Revision, error) {
 	if r, ok := revisionOf(value); ok && len(values) == 1 {
 		return r, nil
 	}
-	return 0, &leadership.Error{Code: leadership.InvalidArgument, Field: "If-Match", Detail: fmt.Sprintf(
-		`If-Match is one entity tag as a read of the election has it, such as "7", or *; weak tags and lists are not taken: %s`, Quote(strings.Join(values, ", ")))}
+	return 0, malformed("If-Match",
+		`If-Match must be one entity tag from a read of the election, such as "7", or *, and not %s; weak tags and lists are not accepted`,
+		Quote(strings.Join(values, ", ")))
 }
 
 func revisionOf(tag string) (leadership.Revision, bool) {
@@ -46,8 +46,9 @@ func revisionOf(tag string) (leadership.Revision, bool) {
 	return r, ok && closed && err == nil && n > 0 && ETag(r) == tag
 }
 
-// NoneMatch says whether an If-None-Match header lets a reply of that revision through: whether none of its tags is the
-// revision's. As RFC 9110 has it, the comparison is weak, and a tag that Regent never wrote matches nothing.
+// NoneMatch reports whether none of the tags of an If-None-Match header is that of the revision, so
+// that the reply must be sent in full. The comparison is weak (RFC 9110 §13.1.2), and a tag that
+// Regent never wrote matches nothing.
 func NoneMatch(values []string, r leadership.Revision) bool {
 	for tag := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		tag = strings.TrimSpace(tag)
@@ -58,7 +59,7 @@ func NoneMatch(values []string, r leadership.Revision) bool {
 	return true
 }
 
-// Newest is the greatest revision that an If-None-Match header knows of; 0 if it knows none.
+// Newest returns the greatest revision in an If-None-Match header; 0 if there is none.
 func Newest(values []string) leadership.Revision {
 	var newest leadership.Revision
 	for tag := range strings.SplitSeq(strings.Join(values, ","), ",") {

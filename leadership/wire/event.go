@@ -13,10 +13,10 @@ type Event struct {
 	Revision         leadership.Revision    `json:"revision"`
 	Type             leadership.EventType   `json:"type"`
 	At               time.Time              `json:"at"`
-	LeaderID         leadership.CandidateID `json:"leaderId,omitempty"`
-	PreviousLeaderID leadership.CandidateID `json:"previousLeaderId,omitempty"`
+	LeaderID         leadership.CandidateID `json:"leaderId,omitzero"`
+	PreviousLeaderID leadership.CandidateID `json:"previousLeaderId,omitzero"`
 	FencingToken     leadership.Token       `json:"fencingToken"`
-	RequestID        string                 `json:"requestId,omitempty"`
+	RequestID        string                 `json:"requestId,omitzero"`
 }
 
 // NewEvent writes an event.
@@ -47,10 +47,10 @@ func (w Event) Leadership() leadership.Event {
 	}
 }
 
-// History is a part of an election's events, oldest first.
+// History is a part of the events of an election, oldest first.
 type History struct {
 	Events []Event `json:"events"`
-	// NextAfter is the revision to go on after.
+	// NextAfter is the value of after that asks for the next part.
 	NextAfter leadership.Revision `json:"nextAfter"`
 }
 
@@ -63,7 +63,7 @@ func NewHistory(after leadership.Revision, events []leadership.Event) History {
 	return h
 }
 
-// Leadership reads the events. The error is for a document that is no history.
+// Leadership reads the events. It returns an error for a document that is not a history.
 func (h History) Leadership() ([]leadership.Event, error) {
 	if h.Events == nil {
 		return nil, errors.New("a history without events")

@@ -3,7 +3,9 @@ package wire
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -104,13 +106,92 @@ func FuzzDecodeChecks(f *testing.F) {
 	})
 }
 
-// accepted decodes a request. It panics for nothing, and whatever it refuses it refuses by name.
+// FuzzDecodeIsStrict holds Decode to what encoding/json, which is lenient, reads in the same body.
+func FuzzDecodeIsStrict(f *testing.F) {
+	f.Add([]byte(`{"candidateId":"agent-7","wait":"1s"}`))
+	f.Add([]byte(`{"CandidateID":"a","candidateId":"b"}`))
+	f.Add([]byte(`{"candidateId":"a","key":null}`))
+	f.Add([]byte(`{"candidateId":"\ud83d"}`))
+	f.Add([]byte(` {"candidate\u0049d" : "a\u0000"} `))
+	known := []string{"candidateId", "key", "leaseDuration", "metadata", "wait"}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var got, lenient AcquireRequest
+		if !accepted(t, body, &got) {
+			return
+		}
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(body, &members); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := members["candidateId"]; !ok {
+			t.Errorf("%q was accepted without a candidate", body)
+		}
+		for name, value := range members {
+			if !slices.Contains(known, name) || string(value) == "null" {
+				t.Errorf("%q was accepted with %q: %s", body, name, value)
+			}
+		}
+		if err := json.Unmarshal(body, &lenient); err != nil {
+			t.Fatalf("%q was accepted: %v", body, err)
+		}
+		if diff := cmp.Diff(lenient, got); diff != "" {
+			t.Errorf("encoding/json (-) and Decode (+) read %q differently:\n%s", body, diff)
+		}
+	})
+}
+
+// FuzzMarshal holds the replies to what encoding/json, as many a client has it, reads in them.
+func FuzzMarshal(f *testing.F) {
+	f.Add("reports", "ann", "held", int64(7), int64(30_000), int64(30e9), int64(1_700_000_000_123_456_789), "key", true)
+	f.Add("", "", "", int64(0), int64(0), int64(0), int64(0), "", false)
+	f.Add("a\"b", "\x01<é>\u2028\xff", "vacant", int64(-1), int64(-5), int64(1500e6), int64(1e18), "\\", true)
+	f.Fuzz(func(t *testing.T, election, leader, state string, n, ms, d, at int64, key string, flag bool) {
+		l := Lease{
+			Election: leadership.Election(election), State: leadership.State(state), LeaderID: leadership.CandidateID(leader),
+			FencingToken: leadership.Token(n), Revision: leadership.Revision(n / 2), LeaseDuration: Duration(d), LockedForMs: ms,
+			Configuration: Configuration{Duration(d / 2), Duration(d / 3)}, Deleted: flag, MaxStalenessMs: ms / 2,
+		}
+		if flag {
+			l.ExpiresInMs, l.RenewInMs = &ms, &n
+			l.AcquiredAt, l.LastHeartbeat = time.Unix(0, at).UTC(), time.Unix(at%4e9, 0).UTC()
+			l.Metadata, _ = json.Marshal(map[string]string{leader: state})
+		}
+		readAlike(t, Grant{Lease: l, Key: key, WaitedMs: ms})
+		problem := NewProblem(&leadership.Error{Code: leadership.LeaseHeld, Detail: leader})
+		problem.Lease = &l
+		readAlike(t, problem)
+		readAlike(t, Results{[]Result{{Election: l.Election, Lease: &l}, {}, {Election: l.Election, Error: &problem}}})
+	})
+}
+
+func readAlike[T any](t *testing.T, v T) {
+	t.Helper()
+	text, err := Marshal(v)
+	if err != nil {
+		return // a year that JSON cannot have
+	}
+	var theirs, ours T
+	if err := json.Unmarshal(text, &theirs); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	if err := Unmarshal(text, &ours); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	if diff := cmp.Diff(theirs, ours); diff != "" {
+		t.Errorf("encoding/json (-) and Unmarshal (+) read %s differently:\n%s", text, diff)
+	}
+	if again, err := Marshal(ours); err != nil || string(again) != string(text) {
+		t.Errorf("%s is written again as %s, %v", text, again, err)
+	}
+}
+
+// accepted decodes a request. Every refusal must say what is wrong.
 func accepted(t *testing.T, body []byte, into any) bool {
 	t.Helper()
 	err := Decode(body, into)
 	requireInvalidOrNil(t, err)
 	if err == nil && !json.Valid(body) {
-		t.Fatalf("%q was taken, and is no JSON", body)
+		t.Fatalf("%q was accepted, and is not JSON", body)
 	}
 	return err == nil
 }
@@ -133,7 +214,7 @@ func requireInvalid(t *testing.T, err error) {
 // again writes what was read and reads it: it must be what it was.
 func again[T any](t *testing.T, first T) {
 	t.Helper()
-	text, err := json.Marshal(first)
+	text, err := Marshal(first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +222,7 @@ func again[T any](t *testing.T, first T) {
 	if err := Decode(text, &second); err != nil {
 		t.Fatalf("%s was written and is refused: %v", text, err)
 	}
-	text2, err := json.Marshal(second)
+	text2, err := Marshal(second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +255,7 @@ func FuzzDecodeResults(f *testing.F) {
 	f.Add([]byte(`{"results":[{"lease":{"election":"a","state":"held","leaderId":"b","fencingToken":1,"expiresInMs":9223372036854775807,"renewInMs":-1,"metadata":{"a":[]}}}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var w Results
-		if json.Unmarshal(body, &w) != nil {
+		if Unmarshal(body, &w) != nil {
 			return
 		}
 		for i, r := range w.Results {
@@ -211,14 +292,14 @@ func FuzzDuration(f *testing.F) {
 	f.Add([]byte(`"0.000000001s"`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var d, again Duration
-		if json.Unmarshal(text, &d) != nil {
+		if Unmarshal(text, &d) != nil {
 			return
 		}
-		written, err := json.Marshal(d)
+		written, err := Marshal(d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(written, &again); err != nil || again != d {
+		if err := Unmarshal(written, &again); err != nil || again != d {
 			t.Fatalf("%s is written as %s, which is read as %v, %v", text, written, again, err)
 		}
 	})

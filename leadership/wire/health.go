@@ -3,14 +3,14 @@ package wire
 // Health is the reply to a health check.
 type Health struct {
 	Status HealthStatus `json:"status"`
-	Detail string       `json:"detail,omitempty"` // what is not as it should be
+	Detail string       `json:"detail,omitzero"` // what is wrong
 }
 
-// HealthStatus says how an instance is that serves.
+// HealthStatus is how well an instance serves.
 type HealthStatus string
 
-// The states of an instance that serves. One that does not answers with a problem.
+// The states of an instance that serves. An instance that cannot serve answers with a problem.
 const (
 	Healthy  HealthStatus = "ok"
-	Degraded HealthStatus = "degraded" // everything works, some of it later or at a higher price
+	Degraded HealthStatus = "degraded" // all calls work, some of them later or at a higher cost
 )

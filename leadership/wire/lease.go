@@ -1,34 +1,38 @@
 package wire
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"regent/leadership"
 )
 
-// Lease is an election as a caller reads it. What does not apply is left out.
+// Lease is an election as a caller reads it. A field that does not apply is left out. A new field is
+// one line here, one in NewLease, one in Leadership, and one in httpapi/openapi.yaml.
 type Lease struct {
 	Election        leadership.Election    `json:"election"`
 	State           leadership.State       `json:"state"`
-	LeaderID        leadership.CandidateID `json:"leaderId,omitempty"`
+	LeaderID        leadership.CandidateID `json:"leaderId,omitzero"`
 	FencingToken    leadership.Token       `json:"fencingToken"`
 	Revision        leadership.Revision    `json:"revision"`
 	LeaseDuration   Duration               `json:"leaseDuration"`
-	ExpiresInMs     *int64                 `json:"expiresInMs,omitempty"` // rounded down; while held
-	RenewInMs       *int64                 `json:"renewInMs,omitempty"`   // rounded down; while held
-	LockedForMs     int64                  `json:"lockedForMs,omitempty"` // rounded up
+	ExpiresInMs     *int64                 `json:"expiresInMs,omitzero"` // rounded down; while held
+	RenewInMs       *int64                 `json:"renewInMs,omitzero"`   // rounded down; while held
+	LockedForMs     int64                  `json:"lockedForMs,omitzero"` // rounded up
 	AcquiredAt      time.Time              `json:"acquiredAt,omitzero"`
 	LastHeartbeat   time.Time              `json:"lastHeartbeat,omitzero"`
 	LeaseExpiration time.Time              `json:"leaseExpiration,omitzero"`
 	ReadAt          time.Time              `json:"readAt,omitzero"`
-	Metadata        json.RawMessage        `json:"metadata,omitempty"` // a JSON object
+	Metadata        jsontext.Value         `json:"metadata,omitzero"` // an object
 	Configuration   Configuration          `json:"configuration"`
-	Deleted         bool                   `json:"deleted,omitempty"`
-	// MaxStalenessMs says that the lease is a hint: it was true at some moment within that time before it was sent, and may be no longer. It is
-	// left out of what the store has just said.
-	MaxStalenessMs int64 `json:"maxStalenessMs,omitempty"`
+	Deleted         bool                   `json:"deleted,omitzero"`
+	// MaxStalenessMs marks a lease that was read from a cache: it was true at some moment within
+	// this time before it was sent, and may not be any more. It is left out of a lease that was
+	// read from the store.
+	MaxStalenessMs int64 `json:"maxStalenessMs,omitzero"`
 }
 
 // Configuration is what an operator has set, with the defaults filled in.
@@ -51,7 +55,7 @@ func NewLease(l leadership.Lease) Lease {
 		LastHeartbeat:   l.LastHeartbeat.UTC(),
 		LeaseExpiration: l.LeaseExpiration.UTC(),
 		ReadAt:          l.ReadAt.UTC(),
-		Metadata:        json.RawMessage(l.Metadata),
+		Metadata:        rawObject([]byte(l.Metadata)),
 		Configuration:   Configuration{Duration(l.Config.LeaseDuration), Duration(l.Config.LockDelay)},
 		Deleted:         l.Deleted,
 	}
@@ -61,6 +65,14 @@ func NewLease(l leadership.Lease) Lease {
 	return w
 }
 
+// rawObject returns JSON text as it is, and nil for none.
+func rawObject(text []byte) jsontext.Value {
+	if len(text) == 0 {
+		return nil
+	}
+	return text
+}
+
 // NewReading writes a lease as a reader sees it.
 func NewReading(r leadership.Reading) Lease {
 	w := NewLease(r.Lease)
@@ -68,7 +80,7 @@ func NewReading(r leadership.Reading) Lease {
 	return w
 }
 
-// Leadership reads a lease. The error is for one that no server of Regent writes.
+// Leadership reads a lease. It returns an error for a document that no server of Regent writes.
 func (w Lease) Leadership() (leadership.Lease, error) {
 	metadata, err := leadership.ParseMetadata(w.Metadata)
 	if err != nil {
@@ -100,16 +112,16 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 	}, nil
 }
 
-// validate keeps a client from believing in a lease that is not one.
+// validate keeps a client from believing in a document that is not a lease.
 func (w Lease) validate() error {
 	held := w.State == leadership.Held
 	switch {
 	case w.Election == "":
-		return fmt.Errorf("a lease without an election")
+		return errors.New("a lease without an election")
 	case !held && w.State != leadership.Vacant:
 		return fmt.Errorf("a lease in the state %s", Quote(string(w.State)))
 	case held && (w.LeaderID == "" || w.FencingToken < 1 || w.ExpiresInMs == nil):
-		return fmt.Errorf("a lease that is held without a leader, a fencing token or its remaining time")
+		return errors.New("a lease that is held without a leader, a fencing token or its remaining time")
 	}
 	return nil
 }
@@ -129,7 +141,8 @@ func NewGrant(g leadership.Grant) Grant {
 // Grant is the reply to an acquire.
 type Grant struct {
 	Lease
-	Key string `json:"key,omitempty"` // if and only if the server chose it
-	// WaitedMs is how long the request stood in line before the store was asked for this lease, rounded down.
-	WaitedMs int64 `json:"waitedMs,omitempty"`
+	Key string `json:"key,omitzero"` // if and only if the server chose it
+	// WaitedMs is how long the request waited in line before the store was asked for this lease,
+	// rounded down.
+	WaitedMs int64 `json:"waitedMs,omitzero"`
 }

@@ -9,7 +9,7 @@ import (
 // Page is a part of the list of elections.
 type Page struct {
 	Elections     []Lease `json:"elections"`
-	NextPageToken string  `json:"nextPageToken,omitempty"` // left out on the last page
+	NextPageToken string  `json:"nextPageToken,omitzero"` // left out on the last page
 }
 
 // NewPage writes a page.
@@ -21,7 +21,7 @@ func NewPage(p leadership.Page) Page {
 	return w
 }
 
-// Leadership reads a page. The error is for a document that is none.
+// Leadership reads a page. It returns an error for a document that is not a page.
 func (w Page) Leadership() (leadership.Page, error) {
 	if w.Elections == nil {
 		return leadership.Page{}, errors.New("a page without elections")

@@ -14,7 +14,7 @@ const (
 	PathSpec             = "/openapi.yaml"
 )
 
-// What follows an election in a path.
+// The suffixes of the path of an election.
 const (
 	Acquire    = ":acquire"
 	Renew      = ":renew"
@@ -23,8 +23,8 @@ const (
 	Events     = "/events"
 )
 
-// Path is the path of the election or, with one of the suffixes above, of something that belongs to it. The name must be valid: that is
-// also what keeps the path from being read in any other way.
+// Path returns the path of the election or, with one of the suffixes above, of something that belongs
+// to it. The name must be valid: a valid name needs no escaping.
 func Path(e leadership.Election, suffix string) string {
 	return PathElections + "/" + string(e) + suffix
 }
@@ -32,27 +32,27 @@ func Path(e leadership.Election, suffix string) string {
 // Limits of requests.
 const (
 	MaxBody      = 16 << 10  // bytes of a request's body
-	MaxBatchBody = 256 << 10 // bytes of a batch's: leadership.MaxBatch entries, each as long as it may be, fit in
+	MaxBatchBody = 256 << 10 // bytes of a batch: leadership.MaxBatch entries of the greatest length fit in
 	MaxURI       = 8 << 10   // bytes of a path with its query
 )
 
-// ContentType is that of every document but a problem.
+// ContentType is the content type of every document but a problem.
 const ContentType = "application/json"
 
 // StreamType is the content type of a stream of events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 const StreamType = "text/event-stream"
 
-// LastEventIDHeader says up to where a stream was read.
+// LastEventIDHeader carries the id of the last message that was read of a stream.
 const LastEventIDHeader = "Last-Event-ID"
 
-// RequestIDHeader carries a request's id, both ways.
+// RequestIDHeader carries the id of a request, in the request and in its reply.
 const RequestIDHeader = "X-Request-Id"
 
-// MaxRequestID is how many characters a request's id may have.
+// MaxRequestID is how many characters the id of a request may have.
 const MaxRequestID = 128
 
-// ValidRequestID says whether a caller's id can be used as it is: 1 to MaxRequestID of letters, digits and "._:-", so that it can stand in a
-// log line, a header and a history without quoting.
+// ValidRequestID reports whether an id that a caller sent can be used: 1 to MaxRequestID letters,
+// digits and "._:-", so that it needs no quoting in a log line, a header or a history.
 func ValidRequestID(id string) bool {
 	if id == "" || len(id) > MaxRequestID {
 		return false

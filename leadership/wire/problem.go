@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
+	"mime"
+	"net/http"
 	"strings"
 	"time"
 
@@ -13,34 +13,38 @@ import (
 // ProblemType is the content type of an error.
 const ProblemType = "application/problem+json"
 
-// Problem is an error on the wire (RFC 9457). If the error tells of an election, the members of Lease stand beside those of the problem.
+// Problem is an error on the wire (RFC 9457). If the error is about an election, the fields of Lease
+// stand beside those of the problem.
 type Problem struct {
 	Type         string            `json:"type"`
 	Title        string            `json:"title"`
 	Status       int               `json:"status"`
 	Detail       string            `json:"detail"`
 	Code         leadership.Code   `json:"code"`
-	RequestID    string            `json:"requestId,omitempty"`
-	Reason       leadership.Reason `json:"reason,omitempty"`
-	RetryAfterMs int64             `json:"retryAfterMs,omitempty"` // rounded up
+	RequestID    string            `json:"requestId,omitzero"`
+	Reason       leadership.Reason `json:"reason,omitzero"`
+	RetryAfterMs int64             `json:"retryAfterMs,omitzero"` // rounded up
 	Errors       []FieldError      `json:"errors,omitempty"`
-	// OldestRevision is the first that can still be read, of an election whose older history is no longer kept.
-	OldestRevision leadership.Revision `json:"oldestRevision,omitempty"`
+	// OldestRevision is the first revision that can still be read, of an election whose older history
+	// is no longer kept.
+	OldestRevision leadership.Revision `json:"oldestRevision,omitzero"`
 	*Lease
 }
 
-// FieldError says which part of a request is wrong: a place in the body, or a parameter of the path, the query or the header.
+// FieldError says which part of a request is wrong: a place in the body, or a parameter of the path,
+// the query or the header.
 type FieldError struct {
-	Pointer   string `json:"pointer,omitempty"` // RFC 6901
-	Parameter string `json:"parameter,omitempty"`
+	Pointer   string `json:"pointer,omitzero"` // RFC 6901
+	Parameter string `json:"parameter,omitzero"`
 	Detail    string `json:"detail"`
 }
 
-// defaultRetryAfter is when a caller should try again if the server could do nothing for it and knows no better.
+// defaultRetryAfter is when to try again if the server could not serve the call and does not know
+// when it will.
 const defaultRetryAfter = 500 * time.Millisecond
 
-// NewProblem turns an error into what a caller may know of it: all of a *leadership.Error, only the code of an error that has one, and of
-// any other only that the fault is the server's.
+// NewProblem returns what a caller may know of an error: all of a *leadership.Error, only the code of
+// an error that has one, and of any other error only that the fault is the server's.
 func NewProblem(err error) Problem {
 	var e *leadership.Error
 	if !errors.As(err, &e) {
@@ -84,9 +88,15 @@ func retryAfter(e *leadership.Error) time.Duration {
 	return e.RetryAfter
 }
 
-// Leadership makes the error again that the problem was made from, as far as it was let out.
+// Leadership returns the error that the problem was made from, without what was kept from the caller.
 func (p Problem) Leadership() *leadership.Error {
-	e := &leadership.Error{Code: p.Code, Detail: p.Detail, Reason: p.Reason, RetryAfter: fromMillis(p.RetryAfterMs), Oldest: p.OldestRevision}
+	e := &leadership.Error{
+		Code:       p.Code,
+		Detail:     p.Detail,
+		Reason:     p.Reason,
+		RetryAfter: fromMillis(p.RetryAfterMs),
+		Oldest:     p.OldestRevision,
+	}
 	if len(p.Errors) > 0 {
 		e.Field = p.Errors[0].field()
 	}
@@ -98,10 +108,26 @@ func (p Problem) Leadership() *leadership.Error {
 	return e
 }
 
-// DecodeProblem reads a problem document. The error is for a document that is none.
+// IsProblem reports whether the body of a reply with this header is a problem document.
+func IsProblem(h http.Header) bool {
+	contentType, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	return contentType == ProblemType
+}
+
+// ReadProblem reads the body of a reply with this header. It reports whether it is a problem document
+// with a code.
+func ReadProblem(h http.Header, body []byte) (Problem, bool) {
+	if !IsProblem(h) {
+		return Problem{}, false
+	}
+	p, err := DecodeProblem(body)
+	return p, err == nil
+}
+
+// DecodeProblem reads a problem document. It returns an error for a document without a code.
 func DecodeProblem(body []byte) (Problem, error) {
 	var p Problem
-	if err := json.Unmarshal(body, &p); err != nil {
+	if err := Unmarshal(body, &p); err != nil {
 		return Problem{}, err
 	}
 	if p.Code == "" {
@@ -110,16 +136,17 @@ func DecodeProblem(body []byte) (Problem, error) {
 	return p, nil
 }
 
-// The names of what is wrong outside of a body.
+// isParameter reports whether a field of that name is outside of the body.
 func isParameter(field string) bool {
 	switch field {
-	case "election", "prefix", "pageSize", "pageToken", "after", "limit", "consistency", "minRevision", "wait", "force", LastEventIDHeader, "If-Match", "If-None-Match":
+	case "election", "prefix", "pageSize", "pageToken", "after", "limit", "consistency", "minRevision", "wait", "force",
+		LastEventIDHeader, "If-Match", "If-None-Match":
 		return true
 	}
 	return false
 }
 
-// newFieldError places a field. One that the decoder has found is a pointer already.
+// newFieldError places a field. A field that Decode refused is a pointer already.
 func newFieldError(field, detail string) FieldError {
 	switch {
 	case strings.HasPrefix(field, "/"):
@@ -137,7 +164,7 @@ func (f FieldError) field() string {
 	return strings.TrimPrefix(f.Pointer, "/")
 }
 
-// In places the problem of an entry at the entry's pointer in its batch.
+// In places the problem of an entry at the pointer of the entry in its batch.
 func (p Problem) In(at string) Problem {
 	errs := make([]FieldError, len(p.Errors))
 	for i, f := range p.Errors {
@@ -160,9 +187,4 @@ func (p Problem) Out(at string) Problem {
 	}
 	p.Errors = errs
 	return p
-}
-
-// malformed refuses a document; the pointer says where.
-func malformed(pointer, format string, args ...any) error {
-	return &leadership.Error{Code: leadership.InvalidArgument, Field: pointer, Detail: fmt.Sprintf(format, args...)}
 }

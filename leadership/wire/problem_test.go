@@ -1,13 +1,13 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
@@ -52,7 +52,7 @@ func TestEveryErrorSurvivesTheWire(t *testing.T) {
 
 func throughTheWire(t *testing.T, err error) *leadership.Error {
 	t.Helper()
-	text, err := json.Marshal(NewProblem(err))
+	text, err := Marshal(NewProblem(err))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestACauseDoesNotLeaveTheServer(t *testing.T) {
 		{fmt.Errorf("secret: %w", &leadership.Error{Code: leadership.RecordCorrupt, Detail: "told"}), leadership.RecordCorrupt},
 		{&leadership.Error{Code: "SECRET", Detail: "secret"}, Internal},
 	} {
-		text, err := json.Marshal(NewProblem(c.err))
+		text, err := Marshal(NewProblem(c.err))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,12 +118,12 @@ func TestAFieldIsFoundAgainWhereverItStood(t *testing.T) {
 func TestALeaseSurvivesTheWire(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []leadership.Lease{held(), vacant()} {
-		text, err := json.Marshal(NewLease(sent))
+		text, err := Marshal(NewLease(sent))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var w Lease
-		if err := json.Unmarshal(text, &w); err != nil {
+		if err := Unmarshal(text, &w); err != nil {
 			t.Fatal(err)
 		}
 		got, err := w.Leadership()
@@ -162,7 +162,7 @@ func TestALeaseThatCannotBeIsNotBelieved(t *testing.T) {
 		"no leader":           func(l *Lease) { l.LeaderID = "" },
 		"no token":            func(l *Lease) { l.FencingToken = 0 },
 		"no remaining time":   func(l *Lease) { l.ExpiresInMs = nil },
-		"metadata of no kind": func(l *Lease) { l.Metadata = json.RawMessage(`[]`) },
+		"metadata of no kind": func(l *Lease) { l.Metadata = jsontext.Value(`[]`) },
 	} {
 		l := NewLease(held())
 		spoil(&l)
@@ -182,7 +182,7 @@ func TestDurationsAreWrittenInSeconds(t *testing.T) {
 			t.Errorf("%v is written %q, want %q", d, got, want)
 		}
 		var back Duration
-		if err := json.Unmarshal([]byte(`"`+want+`"`), &back); err != nil || time.Duration(back) != d {
+		if err := Unmarshal([]byte(`"`+want+`"`), &back); err != nil || time.Duration(back) != d {
 			t.Errorf("%q is read as %v (%v), want %v", want, time.Duration(back), err, d)
 		}
 	}

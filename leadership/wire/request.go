@@ -1,26 +1,32 @@
 package wire
 
 import (
-	"encoding/json"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"regent/leadership"
 )
 
-// A field of a request without omitempty or omitzero is required; see Decode.
+// A field of a request without omitzero is required; see Decode.
 
 // AcquireRequest is the body of an acquire.
 type AcquireRequest struct {
 	CandidateID   leadership.CandidateID `json:"candidateId"`
-	Key           *string                `json:"key,omitempty"`
-	LeaseDuration *Duration              `json:"leaseDuration,omitempty"`
-	Metadata      json.RawMessage        `json:"metadata,omitempty"`
+	Key           *string                `json:"key,omitzero"`
+	LeaseDuration *Duration              `json:"leaseDuration,omitzero"`
+	Metadata      jsontext.Value         `json:"metadata,omitzero"` // see leadership.ParseMetadata
 	Wait          Duration               `json:"wait,omitzero"`
 }
 
 // NewAcquireRequest writes a request.
 func NewAcquireRequest(r leadership.AcquireRequest) AcquireRequest {
-	w := AcquireRequest{CandidateID: r.CandidateID, LeaseDuration: optionalDuration(r.LeaseDuration), Metadata: r.Metadata, Wait: Duration(r.Wait)}
+	w := AcquireRequest{
+		CandidateID:   r.CandidateID,
+		LeaseDuration: optionalDuration(r.LeaseDuration),
+		Metadata:      rawObject(r.Metadata),
+		Wait:          Duration(r.Wait),
+	}
 	if r.Key != nil {
 		w.Key = new(r.Key.Text())
 	}
@@ -29,13 +35,19 @@ func NewAcquireRequest(r leadership.AcquireRequest) AcquireRequest {
 
 // Leadership reads a request about the election.
 func (w AcquireRequest) Leadership(e leadership.Election) (leadership.AcquireRequest, error) {
-	r := leadership.AcquireRequest{Election: e, CandidateID: w.CandidateID, Metadata: w.Metadata, Wait: time.Duration(w.Wait)}
+	r := leadership.AcquireRequest{
+		Election:    e,
+		CandidateID: w.CandidateID,
+		Metadata:    []byte(w.Metadata),
+		Wait:        time.Duration(w.Wait),
+	}
 	var err error
 	if r.LeaseDuration, err = leaseDuration(w.LeaseDuration); err != nil {
 		return leadership.AcquireRequest{}, err
 	}
 	if r.Wait < 0 || r.Wait > leadership.MaxWait || r.Wait%time.Millisecond != 0 {
-		return leadership.AcquireRequest{}, malformed("/wait", "wait is from 0s to %v in whole milliseconds, not %v; to wait for longer, ask again", Duration(leadership.MaxWait), w.Wait)
+		return leadership.AcquireRequest{}, malformed("/wait",
+			"wait is from 0s to %v in whole milliseconds, not %v; to wait for longer, ask again", Duration(leadership.MaxWait), w.Wait)
 	}
 	if w.Key != nil {
 		key, err := parseKey(*w.Key)
@@ -73,9 +85,9 @@ type TokenCheck struct {
 	FencingToken leadership.Token `json:"fencingToken"`
 }
 
-// ConfigureRequest is the body of a configuration. What is left out is reset to its default.
+// ConfigureRequest is the body of a configuration. A field that is left out is reset to its default.
 type ConfigureRequest struct {
-	LeaseDuration *Duration `json:"leaseDuration,omitempty"`
+	LeaseDuration *Duration `json:"leaseDuration,omitzero"`
 	LockDelay     Duration  `json:"lockDelay,omitzero"`
 }
 
@@ -97,13 +109,15 @@ func optionalDuration(d time.Duration) *Duration {
 	return new(Duration(d))
 }
 
-// leaseDuration is 0 for what was left out. Whoever says "0s" does not mean the default.
+// leaseDuration returns 0 for a field that was left out. "0s" is refused: it does not mean the
+// default.
 func leaseDuration(d *Duration) (time.Duration, error) {
 	if d == nil {
 		return 0, nil
 	}
 	if *d == 0 {
-		return 0, malformed("/leaseDuration", "leaseDuration is from %v to %gh, not 0s; leave it out for what the election is configured for",
+		return 0, malformed("/leaseDuration",
+			"leaseDuration is from %v to %gh, not 0s; leave it out for the duration that the election is configured for",
 			leadership.MinLeaseDuration, leadership.MaxLeaseDuration.Hours())
 	}
 	return time.Duration(*d), nil

@@ -2,7 +2,6 @@ package authn
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"net/http"
 	"strconv"
 
@@ -44,7 +43,7 @@ func requestID(r *http.Request) string {
 func answer(w http.ResponseWriter, r *http.Request, err error) {
 	p := wire.NewProblem(err)
 	p.RequestID = leadership.RequestID(r.Context())
-	body, err := json.Marshal(p)
+	body, err := wire.Marshal(p)
 	if err != nil {
 		panic(err) // it has only strings and integers
 	}

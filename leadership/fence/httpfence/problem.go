@@ -2,10 +2,8 @@ package httpfence
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -24,7 +22,7 @@ type problem struct {
 // answer writes why a request was not let in.
 func answer(w http.ResponseWriter, err error) {
 	p := newProblem(presentable(err))
-	body, err := json.Marshal(p)
+	body, err := wire.Marshal(p)
 	if err != nil {
 		panic(err) // it has only strings and integers
 	}
@@ -83,17 +81,17 @@ const maxProblem = 64 << 10
 // nothing else; the caller leads no more, and stops. With StoreUnavailable nothing was done, and the caller may try again after
 // RetryAfter, until its own deadline.
 func Refusal(reply *http.Response) error {
-	if contentType, _, _ := mime.ParseMediaType(reply.Header.Get("Content-Type")); reply.StatusCode < 400 || contentType != wire.ProblemType {
+	if reply.StatusCode < 400 || !wire.IsProblem(reply.Header) {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(reply.Body, maxProblem))
 	reply.Body = rest(body, reply.Body)
-	var p problem
-	if err != nil || json.Unmarshal(body, &p) != nil || p.Code == "" || p.Type != wire.NewProblem(p.Code).Type {
+	p, ok := wire.ReadProblem(reply.Header, body)
+	if err != nil || !ok || p.Type != wire.NewProblem(p.Code).Type {
 		return nil
 	}
 	e := p.Leadership()
-	if p.FencingToken > 0 {
+	if p.Lease != nil && p.FencingToken > 0 {
 		e.Lease = &leadership.Lease{Election: p.Election, Token: p.FencingToken}
 	}
 	return e

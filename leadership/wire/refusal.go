@@ -1,0 +1,140 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"regent/leadership"
+)
+
+// malformed refuses a document; pointer says where.
+func malformed(pointer, format string, args ...any) error {
+	return &leadership.Error{Code: leadership.InvalidArgument, Field: pointer, Detail: fmt.Sprintf(format, args...)}
+}
+
+// refusal says in a sentence what json found wrong.
+func refusal(err error) error {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return malformedText(syntax)
+	}
+	semantic, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return malformed("", "the body cannot be read: %v", err)
+	}
+	at, name := shorten(semantic.JSONPointer), semantic.JSONPointer.LastToken()
+	wanted, sent := kindFor(semantic.GoType), kindOf(semantic.JSONKind)
+	var own sentence
+	var refused *leadership.Error
+	switch {
+	case errors.Is(err, json.ErrUnknownName):
+		return malformed(at, "unknown field %s; %s", Quote(name), fields(semantic.GoType))
+	case errors.As(err, &own):
+		return malformed(at, "%s %s", name, own)
+	case errors.As(err, &refused):
+		return malformed(at, "%s", refused.Detail)
+	case errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
+		return malformed(at, "%s must be an integer of at most 64 bits, not %s", name, Quote(string(semantic.JSONValue)))
+	case at == "":
+		return malformed("", "send a JSON object, not %s", sent)
+	case errors.Is(err, errNull):
+		return malformed(at, "%s must be %s, not null; leave it out if you have nothing to say", name, wanted)
+	}
+	return malformed(at, "%s must be %s, not %s", name, wanted, sent)
+}
+
+// sentence is an error that says what is wrong with a field, and follows its name.
+type sentence string
+
+func (s sentence) Error() string { return string(s) }
+
+// malformedText refuses what is not one JSON value.
+func malformedText(err *jsontext.SyntacticError) error {
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return malformed(shorten(err.JSONPointer), "the field %s is there twice; send it once", Quote(err.JSONPointer.LastToken()))
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return malformed("", "the body is not one JSON object: it ends before the object does")
+	}
+	what := err.Err.Error()
+	if half := "invalid surrogate pair"; strings.HasPrefix(what, half) {
+		what = half // the rest repeats what follows in the string
+	}
+	return malformed("", "the body is not one JSON object in UTF-8: %s, at byte %d", what, err.ByteOffset)
+}
+
+// shorten cuts a pointer that is longer than any of ours.
+func shorten(p jsontext.Pointer) string {
+	if len(p) > maxPointer {
+		return strings.ToValidUTF8(string(p[:maxPointer]), "")
+	}
+	return string(p)
+}
+
+// maxPointer is how many bytes of a pointer an error repeats.
+const maxPointer = 128
+
+// kindOf is the kind of a JSON value, as errors call it.
+func kindOf(k jsontext.Kind) string {
+	switch k {
+	case jsontext.KindBeginObject:
+		return "an object"
+	case jsontext.KindBeginArray:
+		return "an array"
+	case jsontext.KindString:
+		return "a string"
+	case jsontext.KindNumber:
+		return "a number"
+	case jsontext.KindNull:
+		return "null"
+	}
+	return "true or false"
+}
+
+// kindFor is the kind of JSON value that a field takes.
+func kindFor(t reflect.Type) string {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return kindFor(t.Elem())
+	case t == reflect.TypeFor[Duration]():
+		return `a string such as "30s"`
+	case t == reflect.TypeFor[jsontext.Value](), t.Kind() == reflect.Struct:
+		return "an object"
+	case t.Kind() == reflect.String:
+		return "a string"
+	case t.Kind() == reflect.Slice:
+		return "an array"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	}
+	return "a number"
+}
+
+// fields lists the fields of a document, in the order of its struct.
+func fields(t reflect.Type) string {
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return "there are no fields here"
+	}
+	return "the fields here are " + strings.Join(names, ", ")
+}
+
+// Quote shows a string that a caller sent, cut to what a person can read in a log line.
+func Quote(s string) string {
+	const limit = 64
+	if len(s) > limit {
+		return strconv.Quote(s[:limit]) + "…"
+	}
+	return strconv.Quote(s)
+}

@@ -42,7 +42,7 @@ var arrows = []arrow{
 	{"regent/leadership/telemetry", []string{"regent/leadership", "regent/leadership/relay", "regent/httpapi", "regent/leadership/wire", "github.com/go-chi/chi/v5", "go.opentelemetry.io/..."}, "what measures stands around the parts, and no part knows of it"},
 	{"regent/leadership/telemetry/export", []string{"go.opentelemetry.io/...", "github.com/prometheus/client_golang/...", "github.com/go-logr/logr", "golang.org/x/oauth2/google", "google.golang.org/grpc/..."}, "what carries telemetry away knows nothing of Regent"},
 	{"regent/leadership/telemetry/telemetrytest", []string{"regent/leadership/...", "regent/httpapi", "regent/store/memory", "go.opentelemetry.io/..."}, "an instance that is measured, for tests"},
-	{"regent/httpapi/access/authn", []string{"regent/leadership", "regent/leadership/wire"}, "who calls is found out before anything of the API is known"},
+	{"regent/httpapi/access/authn", []string{"regent/leadership", "regent/leadership/wire", "github.com/go-jose/go-jose/v4", "github.com/go-json-experiment/json/...", "github.com/hashicorp/golang-lru/v2"}, "who calls is found out before anything of the API is known"},
 	{"regent/httpapi/access/authn/issuertest", nil, "an identity provider knows nothing of Regent"},
 	{"regent/httpapi/access/limit", []string{"regent/httpapi/...", "regent/leadership/wire", "regent/leadership", "regent/leadership/notify", "golang.org/x/time/..."}, "limits stand before a service, and know no policy"},
 	{"regent/httpapi/access/authz", []string{"regent/httpapi/...", "regent/leadership/wire", "regent/leadership", "regent/leadership/notify", "go.yaml.in/yaml/..."}, "rights stand before a service, and ask for nobody's token"},

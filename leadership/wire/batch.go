@@ -137,8 +137,8 @@ func NewResult(at string, e leadership.Election, r leadership.Result) Result {
 	return Result{Election: e, Lease: new(NewLease(r.Lease))}
 }
 
-// Leadership reads the answer to the entry at the pointer. The error is for a document that is not an
-// answer.
+// Leadership reads the answer to the entry at the pointer. The error is for a document that is not
+// an answer.
 func (w Result) Leadership(at string) (leadership.Result, error) {
 	switch {
 	case w.Error != nil && w.Error.Code != "":

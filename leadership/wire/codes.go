@@ -30,32 +30,32 @@ type Meaning struct {
 	Advice string
 }
 
-// Meanings returns the table of codes. The server, the client, the README and the test of the OpenAPI
-// specification all use it.
+// Meanings returns the table of codes. The server, the client, the README and the test of the
+// OpenAPI specification all use it.
 func Meanings() []Meaning {
 	return []Meaning{
-		{leadership.InvalidArgument, http.StatusBadRequest, "Invalid argument", "the request is wrong; asking again will not help"},
-		{Unauthenticated, http.StatusUnauthorized, "Unauthenticated", "say who you are"},
-		{PermissionDenied, http.StatusForbidden, "Permission denied", "you may not do this"},
-		{leadership.NotFound, http.StatusNotFound, "Not found", "there is nothing here"},
+		{leadership.InvalidArgument, http.StatusBadRequest, "Invalid argument", "the request is wrong; correct it before you send it again"},
+		{Unauthenticated, http.StatusUnauthorized, "Unauthenticated", "send a token that says who calls"},
+		{PermissionDenied, http.StatusForbidden, "Permission denied", "the caller has no right to do this; ask an operator for it"},
+		{leadership.NotFound, http.StatusNotFound, "Not found", "it does not exist"},
 		{MethodNotAllowed, http.StatusMethodNotAllowed, "Method not allowed", "this path has other methods; see the header Allow"},
-		{NotAcceptable, http.StatusNotAcceptable, "Not acceptable", "replies are " + ContentType + ", streams " + StreamType},
-		{RequestTimeout, http.StatusRequestTimeout, "Request timeout", "nothing was done, for the request did not come in time; send it again"},
-		{leadership.LeaseHeld, http.StatusConflict, "Lease held", "somebody else leads; try again later"},
+		{NotAcceptable, http.StatusNotAcceptable, "Not acceptable", "accept " + ContentType + " for replies and " + StreamType + " for streams"},
+		{RequestTimeout, http.StatusRequestTimeout, "Request timeout", "the request did not arrive in time and nothing was done; send it again"},
+		{leadership.LeaseHeld, http.StatusConflict, "Lease held", "another candidate leads; try again later"},
 		{leadership.LeaseLost, http.StatusConflict, "Lease lost", "you do not lead: stop now"},
-		{leadership.TokenStale, http.StatusConflict, "Token stale", "the token is not that of the present leader; do not act on it"},
+		{leadership.TokenStale, http.StatusConflict, "Token stale", "the token is not that of the current leader; do not act on it"},
 		{leadership.ElectionDeleted, http.StatusConflict, "Election deleted", "an operator brings the election back by configuring it"},
-		{leadership.HistoryCompacted, http.StatusGone, "History compacted", "the events asked for are no longer kept; read the election and go on from its revision"},
-		{leadership.RevisionMismatch, http.StatusPreconditionFailed, "Revision mismatch", "the election has changed since you looked; read it again and decide again"},
-		{PayloadTooLarge, http.StatusRequestEntityTooLarge, "Payload too large", "send less"},
+		{leadership.HistoryCompacted, http.StatusGone, "History compacted", "the requested events are no longer kept; read the election and go on from its revision"},
+		{leadership.RevisionMismatch, http.StatusPreconditionFailed, "Revision mismatch", "the election has changed since you read it; read it again and decide again"},
+		{PayloadTooLarge, http.StatusRequestEntityTooLarge, "Payload too large", "send a smaller body"},
 		{URITooLong, http.StatusRequestURITooLong, "URI too long", "send a shorter URI"},
-		{UnsupportedMediaType, http.StatusUnsupportedMediaType, "Unsupported media type", "send " + ContentType + ", not encoded"},
-		{RateLimited, http.StatusTooManyRequests, "Rate limited", "slow down"},
-		{Internal, http.StatusInternalServerError, "Internal error", "the fault is the server's; its log has the cause under this request id"},
-		{leadership.RecordCorrupt, http.StatusInternalServerError, "Record corrupt", "the record of the election cannot be trusted, and nothing is granted on it; an operator has to mend it"},
+		{UnsupportedMediaType, http.StatusUnsupportedMediaType, "Unsupported media type", "send " + ContentType + " without a content encoding"},
+		{RateLimited, http.StatusTooManyRequests, "Rate limited", "send fewer requests, and this one again later"},
+		{Internal, http.StatusInternalServerError, "Internal error", "the server failed; its log has the cause under this request id"},
+		{leadership.RecordCorrupt, http.StatusInternalServerError, "Record corrupt", "the record of the election cannot be trusted, and nothing is granted on it; an operator must repair it"},
 		{leadership.StoreUnavailable, http.StatusServiceUnavailable, "Store unavailable", "nothing was done; try again, a leader until its own deadline"},
-		{Draining, http.StatusServiceUnavailable, "Draining", "nothing was done, for this instance is shutting down; try again and reach another"},
-		{leadership.OutcomeUnknown, http.StatusGatewayTimeout, "Outcome unknown", "it may have been done; the same call again finds out, a leader's until its own deadline"},
+		{Draining, http.StatusServiceUnavailable, "Draining", "this instance is shutting down and nothing was done; try again, and reach another instance"},
+		{leadership.OutcomeUnknown, http.StatusGatewayTimeout, "Outcome unknown", "it may have been done; send the same call again to find out, a leader until its own deadline"},
 	}
 }
 

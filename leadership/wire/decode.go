@@ -13,8 +13,8 @@ import (
 // place of each wrong byte: an error must reach its caller, whatever it quotes.
 func Marshal(v any) ([]byte, error) { return json.Marshal(v, jsontext.AllowInvalidUTF8(true)) }
 
-// Unmarshal reads a reply. It ignores fields that it does not know, because the server may be newer.
-// The rest is strict: names are case-sensitive, and stand at most once in an object.
+// Unmarshal reads a reply. It ignores fields that it does not know, because the server may be
+// newer. The rest is strict: names are case-sensitive, and stand at most once in an object.
 func Unmarshal(text []byte, into any) error { return json.Unmarshal(text, into) }
 
 // Decode reads the body of a request, one JSON object, into the struct that into points to. The
@@ -22,9 +22,9 @@ func Unmarshal(text []byte, into any) error { return json.Unmarshal(text, into) 
 // the struct does not have is refused. So are null, a name that stands twice in an object, and text
 // that is not UTF-8. How deep a body may be follows from the struct.
 //
-// The error has the code InvalidArgument, a sentence that says what is wrong, and as its Field, where
-// there is one, the JSON pointer of the place. It repeats no string of the body but a duration: the
-// string might be a key.
+// The error has the code InvalidArgument, a sentence that says what is wrong, and as its Field,
+// where there is one, the JSON pointer of the place. It repeats no string of the body but a
+// duration: the string might be a key.
 func Decode(body []byte, into any) error {
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:

@@ -2,9 +2,9 @@
 // error codes and their HTTP status.
 //
 // Server and client use the same structs and the same conversions, so that one reads what the other
-// wrote, and errors.Is(err, leadership.LeaseHeld) means the same on both sides. The structs and their
-// tags are the only definition of the documents: a field is optional if its tag has omitzero, and
-// required if not.
+// wrote, and errors.Is(err, leadership.LeaseHeld) means the same on both sides. The structs and
+// their tags are the only definition of the documents: a field is optional if its tag has omitzero,
+// and required if not.
 //
 // The two directions differ on purpose. A request is read strictly (Decode): an unknown field is
 // refused, because a misspelt field that is ignored is a lease on other terms than its leader

@@ -10,8 +10,8 @@ import (
 	"regent/leadership"
 )
 
-// Lease is an election as a caller reads it. A field that does not apply is left out. A new field is
-// one line here, one in NewLease, one in Leadership, and one in httpapi/openapi.yaml.
+// Lease is an election as a caller reads it. A field that does not apply is left out. A new field
+// is one line here, one in NewLease, one in Leadership, and one in httpapi/openapi.yaml.
 type Lease struct {
 	Election        leadership.Election    `json:"election"`
 	State           leadership.State       `json:"state"`

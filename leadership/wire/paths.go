@@ -23,8 +23,8 @@ const (
 	Events     = "/events"
 )
 
-// Path returns the path of the election or, with one of the suffixes above, of something that belongs
-// to it. The name must be valid: a valid name needs no escaping.
+// Path returns the path of the election or, with one of the suffixes above, of something that
+// belongs to it. The name must be valid: a valid name needs no escaping.
 func Path(e leadership.Election, suffix string) string {
 	return PathElections + "/" + string(e) + suffix
 }
@@ -32,14 +32,15 @@ func Path(e leadership.Election, suffix string) string {
 // Limits of requests.
 const (
 	MaxBody      = 16 << 10  // bytes of a request's body
-	MaxBatchBody = 256 << 10 // bytes of a batch: leadership.MaxBatch entries of the greatest length fit in
+	MaxBatchBody = 256 << 10 // bytes of a batch: leadership.MaxBatch of the longest entries fit in
 	MaxURI       = 8 << 10   // bytes of a path with its query
 )
 
 // ContentType is the content type of every document but a problem.
 const ContentType = "application/json"
 
-// StreamType is the content type of a stream of events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+// StreamType is the content type of a stream of events, as HTML defines it
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 const StreamType = "text/event-stream"
 
 // LastEventIDHeader carries the id of the last message that was read of a stream.

@@ -13,8 +13,8 @@ import (
 // ProblemType is the content type of an error.
 const ProblemType = "application/problem+json"
 
-// Problem is an error on the wire (RFC 9457). If the error is about an election, the fields of Lease
-// stand beside those of the problem.
+// Problem is an error on the wire (RFC 9457). If the error is about an election, the fields of
+// Lease stand beside those of the problem.
 type Problem struct {
 	Type         string            `json:"type"`
 	Title        string            `json:"title"`
@@ -25,14 +25,14 @@ type Problem struct {
 	Reason       leadership.Reason `json:"reason,omitzero"`
 	RetryAfterMs int64             `json:"retryAfterMs,omitzero"` // rounded up
 	Errors       []FieldError      `json:"errors,omitempty"`
-	// OldestRevision is the first revision that can still be read, of an election whose older history
-	// is no longer kept.
+	// OldestRevision is the first revision that can still be read, of an election whose older
+	// history is no longer kept.
 	OldestRevision leadership.Revision `json:"oldestRevision,omitzero"`
 	*Lease
 }
 
-// FieldError says which part of a request is wrong: a place in the body, or a parameter of the path,
-// the query or the header.
+// FieldError says which part of a request is wrong: a place in the body, or a parameter of the
+// path, the query or the header.
 type FieldError struct {
 	Pointer   string `json:"pointer,omitzero"` // RFC 6901
 	Parameter string `json:"parameter,omitzero"`
@@ -43,8 +43,8 @@ type FieldError struct {
 // when it will.
 const defaultRetryAfter = 500 * time.Millisecond
 
-// NewProblem returns what a caller may know of an error: all of a *leadership.Error, only the code of
-// an error that has one, and of any other error only that the fault is the server's.
+// NewProblem returns what a caller may know of an error: all of a *leadership.Error, only the code
+// of an error that has one, and of any other error only that the fault is the server's.
 func NewProblem(err error) Problem {
 	var e *leadership.Error
 	if !errors.As(err, &e) {
@@ -88,7 +88,8 @@ func retryAfter(e *leadership.Error) time.Duration {
 	return e.RetryAfter
 }
 
-// Leadership returns the error that the problem was made from, without what was kept from the caller.
+// Leadership returns the error that the problem was made from, without what was kept from the
+// caller.
 func (p Problem) Leadership() *leadership.Error {
 	e := &leadership.Error{
 		Code:       p.Code,
@@ -114,8 +115,8 @@ func IsProblem(h http.Header) bool {
 	return contentType == ProblemType
 }
 
-// ReadProblem reads the body of a reply with this header. It reports whether it is a problem document
-// with a code.
+// ReadProblem reads the body of a reply with this header. It reports whether it is a problem
+// document with a code.
 func ReadProblem(h http.Header, body []byte) (Problem, bool) {
 	if !IsProblem(h) {
 		return Problem{}, false

@@ -85,7 +85,8 @@ type TokenCheck struct {
 	FencingToken leadership.Token `json:"fencingToken"`
 }
 
-// ConfigureRequest is the body of a configuration. A field that is left out is reset to its default.
+// ConfigureRequest is the body of a configuration. A field that is left out is reset to its
+// default.
 type ConfigureRequest struct {
 	LeaseDuration *Duration `json:"leaseDuration,omitzero"`
 	LockDelay     Duration  `json:"lockDelay,omitzero"`

@@ -27,11 +27,11 @@ const (
 	StopLimit     StopReason = "limit"     // it has lasted as long as a stream may
 	StopDraining  StopReason = "draining"  // this instance is shutting down; resume at another
 	StopSlow      StopReason = "slow"      // it was read more slowly than events came
-	StopCompacted StopReason = "compacted" // some of the events are no longer kept; start again without a cursor
+	StopCompacted StopReason = "compacted" // some events are no longer kept; start again without a cursor
 )
 
-// ParseLastEventID reads the revision up to which a stream of one election was read. The error has the
-// code InvalidArgument.
+// ParseLastEventID reads the revision up to which a stream of one election was read. The error has
+// the code InvalidArgument.
 func ParseLastEventID(id string) (leadership.Revision, error) {
 	if id == "0" {
 		return 0, nil

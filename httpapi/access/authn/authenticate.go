@@ -9,17 +9,18 @@ import (
 	"regent/leadership/wire"
 )
 
-// Authenticator finds out who sent a request. It reads headers and nothing else, may be called by many at once, and returns soon after the
-// request's context ends.
+// Authenticator finds out who sent a request. It reads only headers, is safe for concurrent use,
+// and returns soon after the request's context ends.
 //
-// Its errors are a *leadership.Error: wire.Unauthenticated with a sentence that says what to do, or leadership.StoreUnavailable if it cannot
-// be found out at the moment, because the keys of the token's issuer cannot be had. No error repeats any of the token.
+// Its errors are a *leadership.Error: wire.Unauthenticated with a sentence that says what to do, or
+// leadership.StoreUnavailable while the keys of the token's issuer cannot be read. No error repeats
+// anything of the token.
 type Authenticator interface {
 	Authenticate(*http.Request) (Principal, error)
 }
 
-// None takes everybody for the anonymous principal, whatever token they bring. Whoever reaches the port may do all, so that it is for loopback
-// and for development; whoever chooses it has to see to that.
+// None takes every caller for the anonymous principal, whatever token it brings. Whatever reaches
+// the port may do everything: use it only on loopback and for development.
 type None struct{}
 
 // Authenticate returns the anonymous principal.
@@ -27,8 +28,9 @@ func (None) Authenticate(*http.Request) (Principal, error) { return Principal{},
 
 // The headers that a token comes in.
 const (
-	authorization           = "Authorization"
-	serverlessAuthorization = "X-Serverless-Authorization" // Cloud Run's own, for callers whose Authorization is for somebody else
+	authorization = "Authorization"
+	// Cloud Run's own header, for callers that need Authorization for another service.
+	serverlessAuthorization = "X-Serverless-Authorization"
 )
 
 // maxToken bounds a token, in bytes. Google's have some 800.
@@ -39,10 +41,10 @@ func bearer(h http.Header, name string) (string, error) {
 	values := h.Values(name)
 	switch len(values) {
 	case 0:
-		return "", refuse("say who you are: send an ID token in the header %s: Bearer TOKEN", name)
+		return "", refuse("the request has no token: send an ID token in the header %s: Bearer TOKEN", name)
 	case 1:
 	default:
-		return "", refuse("the header %s is there more than once; send one", name)
+		return "", refuse("the header %s is there more than once; send it once", name)
 	}
 	scheme, token, ok := strings.Cut(values[0], " ")
 	switch {
@@ -54,7 +56,7 @@ func bearer(h http.Header, name string) (string, error) {
 	return token, nil
 }
 
-// refuse tells a caller what is wrong with its token. What is formatted must not come from the token.
+// refuse tells a caller what is wrong with its token. The arguments must not come from the token.
 func refuse(format string, args ...any) error {
 	return &leadership.Error{Code: wire.Unauthenticated, Detail: fmt.Sprintf(format, args...)}
 }

@@ -93,7 +93,7 @@ func badTokens(i *issuertest.Issuer) []bad {
 		{"an audience in an object", says("aud", map[string]any{audience: audience}), malformed},
 		{"audience null", raw("aud", "null"), malformed},
 
-		{"another issuer", says("iss", "https://elsewhere.test"), "another issuer than " + i.URL()},
+		{"another issuer", says("iss", "https://elsewhere.test"), "another issuer; get one from " + i.URL()},
 		{"the issuer with a slash", says("iss", i.URL()+"/"), "another issuer"},
 		{"the issuer without its scheme", says("iss", strings.TrimPrefix(i.URL(), "https://")), "another issuer"},
 		{"the issuer in capitals", says("iss", strings.ToUpper(i.URL())), "another issuer"},
@@ -106,7 +106,7 @@ func badTokens(i *issuertest.Issuer) []bad {
 		{"an empty subject", says("sub", ""), "claim sub"},
 		{"a subject that is a number", says("sub", 7), malformed},
 		{"a subject of several lines", says("sub", "ann\nbob"), "claim sub"},
-		{"a subject that is half a character", raw("sub", `"\ud800"`), "claim sub"},
+		{"a subject that is half a character", raw("sub", `"\ud800"`), "each name once"},
 		{"an endless subject", says("sub", strings.Repeat("a", 256)), "claim sub"},
 
 		{"a claim twice", raw("sub", `"bob","sub":"ann"`), "each name once"},
@@ -144,7 +144,7 @@ func badTokens(i *issuertest.Issuer) []bad {
 		{"a signature of ones", with(part[0] + "." + part[1] + "." + issuertest.Encode(bytes.Repeat([]byte{0xff}, 256))), "signature"},
 		{"a signature with a zero in front", with(part[0] + "." + part[1] + "." + issuertest.Encode(append([]byte{0}, issuertest.Signature(key, part[0]+"."+part[1])...))), "signature"},
 		{"a signature with its spare bits set", with(good[:len(good)-1] + string(good[len(good)-1]+1)), "signature"},
-		{"a signature that was cut", with(issuertest.CutSignature(good)), "Cloud Run has taken the signature off"},
+		{"a signature that was cut", with(issuertest.CutSignature(good)), "Cloud Run has removed the signature"},
 		{"another token's signature", with(part[0] + "." + issuertest.Encode([]byte(claims(map[string]any{"email": "bob@agents.test"}))) + "." + part[2]), "signature"},
 		{"another issuer's key", with(issuertest.SignRaw(issuertest.Key{ID: key.ID, Private: stranger()}, header(key, nil), claims(nil))), "signature"},
 
@@ -185,10 +185,10 @@ func badHeaders(good string) []bad {
 	query := request()
 	query.URL.RawQuery = "access_token=" + good + "&id_token=" + good
 	return []bad{
-		{"nothing", request(), "say who you are: send an ID token"},
-		{"in the query", query, "say who you are"},
-		{"in a cookie", request("Cookie", "token="+good), "say who you are"},
-		{"in another header", request("X-Serverless-Authorization", "Bearer "+good), "say who you are"},
+		{"nothing", request(), "the request has no token: send an ID token"},
+		{"in the query", query, "the request has no token"},
+		{"in a cookie", request("Cookie", "token="+good), "the request has no token"},
+		{"in another header", request("X-Serverless-Authorization", "Bearer "+good), "the request has no token"},
 		{"twice", request("Authorization", "Bearer "+good, "Authorization", "Bearer "+good), "more than once"},
 		{"two in one header", request("Authorization", "Bearer "+good+", Bearer "+good), "three parts"},
 		{"an empty header", request("Authorization", ""), shape},

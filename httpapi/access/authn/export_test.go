@@ -1,21 +1,22 @@
 package authn
 
 import (
-	"crypto"
 	"crypto/rsa"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
-// OnVerify has f called at each verification of a signature. It must not be called once tokens are checked.
+// OnVerify has f called at each verification of a signature. Call it before any token is checked.
 func OnVerify(o *OIDC, f func()) {
 	verify := o.verify
-	o.verify = func(key *rsa.PublicKey, hash crypto.Hash, hashed, signature []byte) error {
+	o.verify = func(signed *jose.JSONWebSignature, key *rsa.PublicKey) error {
 		f()
-		return verify(key, hash, hashed, signature)
+		return verify(signed, key)
 	}
 }
 
 // Remember bounds how many tokens are remembered.
-func Remember(o *OIDC, limit int) { o.seen = newSeen(limit) }
+func Remember(o *OIDC, limit int) { o.seen.Resize(limit) }
 
-// Remembered is how many there are.
-func Remembered(o *OIDC) int { return len(o.seen.byHash) }
+// Remembered is how many tokens are remembered.
+func Remembered(o *OIDC) int { return o.seen.Len() }

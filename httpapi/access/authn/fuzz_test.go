@@ -11,8 +11,8 @@ import (
 	"regent/httpapi/access/authn/issuertest"
 )
 
-// FuzzAuthenticate offers whatever can stand in the headers. Only the very bytes that the issuer signed name anybody, as a token can be written
-// in one way only.
+// FuzzAuthenticate sends arbitrary headers. Only the very bytes that the issuer signed name a
+// caller: a token can be written in one way only.
 func FuzzAuthenticate(f *testing.F) {
 	issuer := newIssuer(f)
 	o := verifier(f, issuer)
@@ -37,7 +37,8 @@ func FuzzAuthenticate(f *testing.F) {
 	})
 }
 
-// FuzzToken signs whatever it is given, and holds what is believed of it to what encoding/json reads. With any other signature it is nothing.
+// FuzzToken signs an arbitrary header and arbitrary claims, and compares what is believed of them
+// with what encoding/json reads. With any other signature the token must be refused.
 func FuzzToken(f *testing.F) {
 	issuer := newIssuer(f)
 	key := issuer.Key()
@@ -75,7 +76,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// isSigned says whether the token ends in what the key would sign it with.
+// isSigned reports whether the token ends in the signature of the key.
 func isSigned(k issuertest.Key, token string) bool {
 	at := max(strings.LastIndexByte(token, '.'), 0)
 	return strings.TrimPrefix(token[at:], ".") == issuertest.Encode(issuertest.Signature(k, token[:at]))

@@ -22,7 +22,7 @@ const (
 	ann      = "ann@agents.test"
 )
 
-// shared is a key for issuers that stand alone, so that each test need not make one.
+// shared is the key of most issuers, so that not each test has to make one.
 var shared = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
 
 func newIssuer(t testing.TB) *issuertest.Issuer {
@@ -101,5 +101,5 @@ func wantUnauthenticated(t testing.TB, a authn.Authenticator, r *http.Request, d
 
 func wantUnavailable(t testing.TB, a authn.Authenticator, r *http.Request) *leadership.Error {
 	t.Helper()
-	return wantRefusal(t, a, r, leadership.StoreUnavailable, "cannot be had at the moment")
+	return wantRefusal(t, a, r, leadership.StoreUnavailable, "cannot be read at the moment")
 }

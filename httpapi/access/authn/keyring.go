@@ -12,19 +12,20 @@ import (
 )
 
 const (
-	maxKeyAge = 24 * time.Hour // how long keys serve when their issuer answers no more
-	lookEvery = time.Minute    // callers with unknown keys cause no more than a look in so long
+	maxKeyAge = 24 * time.Hour // how long keys serve when their issuer does not answer
+	lookEvery = time.Minute    // callers with unknown keys cause at most one look in this time
 	maxWait   = 5 * time.Second
-	firstWait = time.Second // before the second look, if the first one failed; then twice as long each time, up to lookEvery
+	firstWait = time.Second // after a look that failed; doubled each time, up to lookEvery
 )
 
-// keys are what an issuer showed.
+// keys are the keys that an issuer showed.
 type keys struct {
 	byID  map[string]*rsa.PublicKey
-	lasts time.Duration // until they should be read again
+	lasts time.Duration // how long until they should be read again
 }
 
-// keyring has the keys of one issuer. Only run talks to the issuer; whoever needs a key waits for it, and not for long.
+// keyring has the keys of one issuer. Only run talks to the issuer; a caller that needs a key waits
+// for it, but not for long.
 type keyring struct {
 	issuer string
 	read   func(context.Context) (keys, error)
@@ -34,10 +35,10 @@ type keyring struct {
 
 	mu      sync.Mutex // guards what follows
 	keys    keys
-	at      time.Time     // when they were asked for
-	looking chan struct{} // closed at the end of the look that is under way or asked for; nil if there is none
-	looked  time.Time     // the end of the last look
-	failed  int           // how many looks have failed since the last that did not
+	at      time.Time     // when the look that found the keys began
+	looking chan struct{} // closed at the end of the look under way or asked for; nil if there is none
+	looked  time.Time     // when the last look ended
+	failed  int           // how many looks have failed since the last good one
 }
 
 func newKeyring(issuer string, read func(context.Context) (keys, error), now func() time.Time, log *slog.Logger) *keyring {
@@ -65,7 +66,7 @@ func (k *keyring) look(ctx context.Context) (pause time.Duration) {
 	begun := k.begin()
 	fresh, err := k.read(ctx)
 	if err != nil && ctx.Err() == nil {
-		k.log.Warn("identity: an issuer's keys cannot be read", "issuer", k.issuer, "cause", err)
+		k.log.Warn("identity: cannot read the keys of an issuer", "issuer", k.issuer, "cause", err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -83,7 +84,7 @@ func (k *keyring) begin() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	select {
-	case <-k.wake: // whoever asked is answered by this look
+	case <-k.wake: // this look answers the caller that asked
 	default:
 	}
 	if k.looking == nil {
@@ -92,8 +93,9 @@ func (k *keyring) begin() time.Time {
 	return k.now()
 }
 
-// key returns the key of that name. If it is not there it waits for the look that is under way, or causes one unless there has just been
-// one. It returns at the end of ctx, and after a few seconds in any case.
+// key returns the key of that name. If there is none it waits for the look that is under way, or
+// causes one unless there was one in the last minute. It returns when ctx ends, and after maxWait
+// in any case.
 func (k *keyring) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
 	key, looking := k.find(id)
 	if key == nil && looking != nil {
@@ -121,19 +123,19 @@ func (k *keyring) find(id string) (*rsa.PublicKey, <-chan struct{}) {
 	}
 	if k.looking == nil && k.now().Sub(k.looked) >= lookEvery {
 		k.looking = make(chan struct{})
-		k.wake <- struct{}{} // there is room: begin has emptied it, and nobody asks twice for one look
+		k.wake <- struct{}{} // does not block: begin has emptied it, and a look is asked for once
 	}
 	return nil, k.looking
 }
 
-// current returns the key if the issuer, as far as can be known, still signs with it, else nil.
+// current returns the key if the issuer showed it when it was asked last, else nil.
 func (k *keyring) current(id string) *rsa.PublicKey {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.lookUp(id)
 }
 
-// lookUp is current under the lock.
+// lookUp is current with mu held.
 func (k *keyring) lookUp(id string) *rsa.PublicKey {
 	if k.tooOld() {
 		return nil
@@ -143,7 +145,8 @@ func (k *keyring) lookUp(id string) *rsa.PublicKey {
 
 func (k *keyring) tooOld() bool { return k.keys.byID == nil || k.now().Sub(k.at) >= maxKeyAge }
 
-// refusal says why there is no key. That the token is to blame can be said only if the issuer answered when it was asked last.
+// refusal says why there is no key. The token is to blame only if the issuer answered when it was
+// asked last.
 func (k *keyring) refusal() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -159,6 +162,6 @@ func (k *keyring) refusal() error {
 func errNoKeys() error {
 	return &leadership.Error{
 		Code: leadership.StoreUnavailable, RetryAfter: firstWait,
-		Detail: "the keys of the token's issuer cannot be had at the moment, and nothing was done; try again, a leader until its own deadline",
+		Detail: "the keys of the token's issuer cannot be read at the moment, and nothing was done; try again, a leader until its own deadline",
 	}
 }

@@ -1,60 +1,32 @@
 package authn
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"time"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// object is a JSON object of a token. Its methods take a member that is not there for the zero value of what they read.
-type object map[string]json.RawMessage
+// object is a JSON object of a token. Its methods return the zero value for a member that is not
+// there.
+type object map[string]jsontext.Value
 
-// errMalformed is all that is told of a document: what an error of encoding/json repeats might be a secret.
+// errMalformed is the only error about a document: an error of a JSON decoder might repeat a
+// secret.
 var errMalformed = errors.New("malformed")
 
-// readObject reads a part of a token: base64url without padding, and in it one JSON object, in which no name stands twice at any depth.
+// readObject reads a part of a token: base64url without padding, and in it one JSON object in
+// UTF-8. At any depth, no name may stand twice in an object.
 func readObject(part string) (object, error) {
 	document, err := base64.RawURLEncoding.Strict().DecodeString(part)
-	if err != nil || !utf8.Valid(document) {
-		return nil, errMalformed
-	}
 	var o object
-	if err := json.Unmarshal(document, &o); err != nil || o == nil {
+	if err != nil || json.Unmarshal(document, &o) != nil || o == nil {
 		return nil, errMalformed
 	}
-	d := json.NewDecoder(bytes.NewReader(document))
-	d.UseNumber()
-	return o, unambiguous(d)
-}
-
-// unambiguous reads one value, which is known to be sound, and refuses a name that stands twice in an object.
-func unambiguous(d *json.Decoder) error {
-	token, err := d.Token()
-	if err != nil {
-		return errMalformed
-	}
-	if _, ok := token.(json.Delim); !ok {
-		return nil
-	}
-	seen := map[json.Token]bool{}
-	for d.More() {
-		if token == json.Delim('{') {
-			name, _ := d.Token() // a string, as readObject knows
-			if seen[name] {
-				return errMalformed
-			}
-			seen[name] = true
-		}
-		if err := unambiguous(d); err != nil {
-			return err
-		}
-	}
-	_, err = d.Token() // the closing one
-	return err
+	return o, nil
 }
 
 func (o object) has(name string) bool {
@@ -72,12 +44,12 @@ func (o object) text(name string) (string, error) {
 
 // texts reads a string or an array of strings.
 func (o object) texts(name string) (all []string, err error) {
-	var elements []json.RawMessage
+	var elements []jsontext.Value
 	switch {
 	case !o.has(name):
 		return nil, nil
-	case o[name][0] != '[':
-		elements = []json.RawMessage{o[name]}
+	case o[name].Kind() != jsontext.KindBeginArray:
+		elements = []jsontext.Value{o[name]}
 	case json.Unmarshal(o[name], &elements) != nil:
 		return nil, errMalformed
 	}
@@ -91,9 +63,9 @@ func (o object) texts(name string) (all []string, err error) {
 	return all, nil
 }
 
-// text reads a string: encoding/json alone would take null for one.
-func text(value json.RawMessage) (s string, err error) {
-	if value[0] != '"' || json.Unmarshal(value, &s) != nil {
+// text reads a string. Package json would read null as one.
+func text(value jsontext.Value) (s string, err error) {
+	if value.Kind() != jsontext.KindString || json.Unmarshal(value, &s) != nil {
 		return "", errMalformed
 	}
 	return s, nil
@@ -112,5 +84,5 @@ func (o object) date(name string) (time.Time, error) {
 	return time.Unix(seconds, 0), nil
 }
 
-// isTrue says whether the member is true, and not merely a word for it.
-func (o object) isTrue(name string) bool { return string(o[name]) == "true" }
+// isTrue reports whether the member is true. The string "true" is not.
+func (o object) isTrue(name string) bool { return o[name].Kind() == jsontext.KindTrue }

@@ -3,66 +3,89 @@ package authn
 import (
 	"cmp"
 	"context"
-	"crypto"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// OIDCConfig says whose tokens are taken. Issuers and Audiences are required.
+// OIDCConfig says whose tokens are accepted. Issuers and Audiences are required.
 type OIDCConfig struct {
-	// Issuers are the URLs of identity providers, exactly as their tokens have them in iss: https, or http on loopback for development.
+	// Issuers are the URLs of identity providers, exactly as their tokens have them in iss: https,
+	// or http on loopback for development.
 	Issuers []string
-	// Audiences are whom tokens must be for. One of a token's must be exactly one of these.
+	// Audiences are the accepted values of aud. One audience of a token must be exactly one of
+	// these.
 	Audiences []string
-	// EmailIssuers are those of the issuers whose verified e-mails name principals. Nil means the issuer if there is but one, and none if there
-	// are several: each of these could claim to have verified the e-mail of anybody whom another one vouches for.
+	// EmailIssuers are the issuers whose verified e-mails name principals. Nil means the issuer if
+	// there is one, and none if there are several: each of several could claim to have verified the
+	// e-mail of a user of another.
 	EmailIssuers []string
 	// Transport reads the issuers' documents: http.DefaultTransport if it is nil.
 	Transport http.RoundTripper
 	// Now is the wall clock: time.Now if it is nil.
 	Now func() time.Time
-	// Log gets a Warn for each look at an issuer that failed. Nil logs nothing.
+	// Log gets a warning each time that an issuer's keys cannot be read. Nil logs nothing.
 	Log *slog.Logger
 }
 
-// OIDC verifies tokens against the keys of the configured issuers. It needs Run to be running: without it there are no keys, and all
-// callers hear that they cannot be had.
+// OIDC verifies tokens against the keys of the configured issuers. Run must be running: without it
+// there are no keys, and every caller gets leadership.StoreUnavailable.
 type OIDC struct {
 	audiences []string
 	emails    []string
 	rings     map[string]*keyring // by issuer
-	seen      *seen
+	seen      *lru.Cache[[sha256.Size]byte, verified]
 	now       func() time.Time
 	log       *slog.Logger
-	verify    func(key *rsa.PublicKey, hash crypto.Hash, hashed, signature []byte) error
+	verify    func(*jose.JSONWebSignature, *rsa.PublicKey) error
 }
 
-// maxSeen bounds how many verified tokens are remembered: each has its 500 bytes or so, and a fleet of some thousands finds room.
+// verified is a token with a good signature: its claims, and the key that it was signed with.
+// Tokens are remembered by their hash, so that a leader that renews every few seconds costs one RSA
+// operation for each of its tokens. Only a verified token is remembered, so that made-up tokens
+// cannot push it out.
+type verified struct {
+	claims claims
+	ring   *keyring
+	keyID  string
+	key    *rsa.PublicKey
+}
+
+// maxSeen bounds how many verified tokens are remembered, each of some 500 bytes: enough for a
+// fleet of several thousand agents.
 const maxSeen = 8192
 
-// NewOIDC returns an OIDC that has asked no issuer yet. The error says in a sentence which setting is wrong, and what to set.
+// NewOIDC returns an OIDC that has asked no issuer yet. The error says which setting is wrong, and
+// what to set.
 func NewOIDC(c OIDCConfig) (*OIDC, error) {
 	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	seen, err := lru.New[[sha256.Size]byte, verified](maxSeen)
+	if err != nil {
 		return nil, err
 	}
 	o := &OIDC{
 		audiences: slices.Clone(c.Audiences),
 		emails:    slices.Clone(c.EmailIssuers),
 		rings:     map[string]*keyring{},
-		seen:      newSeen(maxSeen),
+		seen:      seen,
 		now:       clock(c.Now),
 		log:       cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
-		verify:    rsa.VerifyPKCS1v15,
+		verify:    verify,
 	}
 	if c.EmailIssuers == nil && len(c.Issuers) == 1 {
 		o.emails = slices.Clone(c.Issuers)
@@ -84,14 +107,14 @@ func (c OIDCConfig) validate() error {
 	}
 	for _, issuer := range c.EmailIssuers {
 		if !slices.Contains(c.Issuers, issuer) {
-			return fmt.Errorf("e-mails of %q are to be believed, which is none of the issuers: add it to them, or leave it out", issuer)
+			return fmt.Errorf("%q is to name principals by e-mail, and is none of the issuers: add it to them, or leave it out", issuer)
 		}
 	}
 	return validateAudiences(c.Audiences)
 }
 
-// Run keeps the issuers' keys fresh until ctx ends, and then returns nil. It begins by reading all of them; that an issuer does not answer is
-// no error, for it may later.
+// Run keeps the issuers' keys fresh until ctx ends, and then returns nil. It starts by reading all
+// of them. An issuer that does not answer is no error: it is asked again.
 func (o *OIDC) Run(ctx context.Context) error {
 	var rings sync.WaitGroup
 	for _, ring := range o.rings {
@@ -101,41 +124,41 @@ func (o *OIDC) Run(ctx context.Context) error {
 	return nil
 }
 
-// Authenticate verifies the token in the header Authorization. It asks no issuer itself; if the token's key is not known it waits for Run to
-// ask, 5 s at most.
+// Authenticate verifies the token in the header Authorization. It asks no issuer itself: if the
+// token's key is not known it waits, 5 s at most, until Run has asked.
 func (o *OIDC) Authenticate(r *http.Request) (Principal, error) {
 	raw, err := bearer(r.Header, authorization)
 	if err != nil {
 		return Principal{}, err
 	}
 	hash := sha256.Sum256([]byte(raw))
-	if v, ok := o.seen.get(hash); ok {
+	if v, ok := o.seen.Get(hash); ok {
 		if key := v.ring.current(v.keyID); key != nil && key.Equal(v.key) && v.claims.checkTime(o.now()) == nil {
 			return o.principal(v.claims), nil
 		}
-		o.seen.drop(hash)
+		o.seen.Remove(hash)
 	}
 	v, err := o.guarded(r.Context(), raw)
 	if err != nil {
 		return Principal{}, err
 	}
-	o.seen.put(hash, v)
+	o.seen.Add(hash, v)
 	return o.principal(v.claims), nil
 }
 
-// guarded is check with a panic as a refusal: verifiers of tokens have had panics that a caller could cause. Nothing of the value is logged, for
-// it might repeat the token.
+// guarded is check with a panic as a refusal: verifiers of tokens have had panics that a caller
+// could cause. The panic's value is not logged, because it might repeat the token.
 func (o *OIDC) guarded(ctx context.Context, raw string) (v verified, err error) {
 	defer func() {
 		if recover() != nil {
-			o.log.Error("identity: a panic while a token was checked", "stack", string(debug.Stack()))
+			o.log.Error("identity: panic while checking a token", "stack", string(debug.Stack()))
 			v, err = verified{}, refuse("the token cannot be checked; get a new one")
 		}
 	}()
 	return o.check(ctx, raw)
 }
 
-// check verifies a token, what is cheap first.
+// check verifies a token, the cheap checks first.
 func (o *OIDC) check(ctx context.Context, raw string) (verified, error) {
 	t, err := parse(raw)
 	if err != nil {
@@ -143,12 +166,12 @@ func (o *OIDC) check(ctx context.Context, raw string) (verified, error) {
 	}
 	ring, ok := o.rings[t.claims.issuer]
 	if !ok {
-		return verified{}, refuse("the token is of another issuer than %s; get one there", o.issuers())
+		return verified{}, refuse("the token is from another issuer; get one from %s", o.issuers())
 	}
 	if err := t.claims.check(o.now(), o.audiences); err != nil {
 		return verified{}, err
 	}
-	signature, err := decodeSignature(t.signature)
+	signed, err := parseSignature(raw, t.signature)
 	if err != nil {
 		return verified{}, err
 	}
@@ -156,34 +179,40 @@ func (o *OIDC) check(ctx context.Context, raw string) (verified, error) {
 	if err != nil {
 		return verified{}, err
 	}
-	hashed := sha256.Sum256([]byte(t.signed))
-	if o.verify(key, crypto.SHA256, hashed[:], signature) != nil {
+	if o.verify(signed, key) != nil {
 		return verified{}, errSignature()
 	}
 	return verified{t.claims, ring, t.keyID, key}, nil
 }
 
-func decodeSignature(part string) ([]byte, error) {
-	if part == cutSignature {
-		return nil, refuse("Cloud Run has taken the signature off the token; send the one that is for Cloud Run in %s, and another in %s", serverlessAuthorization, authorization)
+// parseSignature reads a token with that signature. RS256 is the only algorithm: the caller does
+// not choose how its token is checked. The signature must be written in the one canonical way, so
+// that a token cannot be written in two ways; go-jose would accept more.
+func parseSignature(raw, signature string) (*jose.JSONWebSignature, error) {
+	if signature == cutSignature {
+		return nil, refuse("Cloud Run has removed the signature of the token; send the token for Cloud Run in %s, and the token for Regent in %s",
+			serverlessAuthorization, authorization)
 	}
-	signature, err := base64.RawURLEncoding.Strict().DecodeString(part)
+	if _, err := base64.RawURLEncoding.Strict().DecodeString(signature); err != nil {
+		return nil, errSignature()
+	}
+	signed, err := jose.ParseSignedCompact(raw, []jose.SignatureAlgorithm{jose.RS256})
 	if err != nil {
 		return nil, errSignature()
 	}
-	return signature, nil
+	return signed, nil
 }
 
-func errSignature() error { return refuse("the signature of the token is wrong; get a new one") }
+func verify(signed *jose.JSONWebSignature, key *rsa.PublicKey) error {
+	_, err := signed.Verify(key)
+	return err
+}
 
-// issuers are those whose tokens are taken, for a sentence.
+func errSignature() error { return refuse("the signature of the token is wrong; get a new token") }
+
+// issuers lists the accepted issuers.
 func (o *OIDC) issuers() string {
-	names := make([]string, 0, len(o.rings))
-	for name := range o.rings {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, " or ")
+	return strings.Join(slices.Sorted(maps.Keys(o.rings)), " or ")
 }
 
 func (o *OIDC) principal(c claims) Principal {

@@ -245,7 +245,7 @@ func TestAVerifierIsNotMadeOfWrongSettings(t *testing.T) {
 		"https://issuer.test?x=1", "https://issuer.test#x", "https://issuer.test/a|b", "https://issuer.test/a b", "https://issuer.test\n", "http://localhost.issuer.test",
 		"https://issuer.test/" + strings.Repeat("a", 2048), "https://issuer.test?", "https://issuer.test/é",
 	} {
-		wantMistake(t, issuer, authn.OIDCConfig{Issuers: []string{good, issuer}, Audiences: []string{audience}}, "is no issuer: set its https URL")
+		wantMistake(t, issuer, authn.OIDCConfig{Issuers: []string{good, issuer}, Audiences: []string{audience}}, "is not an issuer: set its https URL")
 	}
 	for _, issuer := range []string{good, good + "/", good + ":8443/realms/x", "http://localhost:80", "http://127.0.0.1:1", "http://[::1]:1"} {
 		if _, err := authn.NewOIDC(authn.OIDCConfig{Issuers: []string{issuer}, Audiences: []string{audience}}); err != nil {

@@ -10,9 +10,11 @@ import (
 
 // PlatformConfig says where the process runs. Now may be nil.
 type PlatformConfig struct {
-	// Service is the name of the Cloud Run service, from the variable K_SERVICE that Cloud Run sets: the proof that there is one.
+	// Service is the name of the Cloud Run service, from the variable K_SERVICE. Only Cloud Run
+	// sets it, so that it proves where the process runs.
 	Service string
-	// Audiences are whom tokens must be for: the service's URL, and its custom audiences. At least one.
+	// Audiences are the accepted values of aud: the service's URL, and its custom audiences. At
+	// least one.
 	Audiences []string
 	// Now is the wall clock: time.Now if it is nil.
 	Now func() time.Time
@@ -20,25 +22,27 @@ type PlatformConfig struct {
 
 // Platform believes the tokens that Cloud Run's IAM has checked.
 //
-// Cloud Run checks the signature of a caller's token, replaces it by a marker, and hands on the rest, so that nobody can check it again. What
-// Platform still does is to refuse whatever cannot have come that way. It cannot see whether IAM is switched on: a service that
-// lets in allUsers checks nothing, and then everybody may write the marker. Whoever chooses Platform has to see to it that there is no
-// such binding.
+// Cloud Run checks the signature of a caller's token, replaces it by a marker, and passes on the
+// rest, so that it cannot be checked again. Platform refuses what cannot have come that way. It
+// cannot see whether IAM is on: a service that lets in allUsers checks nothing, and then every
+// caller can write the marker. The operator must make sure that there is no such binding.
 //
-//   - A token with a signature is refused, even a good one. With IAM on Cloud Run always cuts it, so this token went another way, and a
-//     process that takes both would let the caller choose the weaker check.
-//   - If both headers are there, X-Serverless-Authorization counts, for it is the one that Cloud Run checks then. It is never
-//     passed over, however malformed: what Cloud Run makes of such a one is not written anywhere.
-//   - If the marker is in both, one of them was written by the caller, and the request is refused whichever it was.
+//   - A token with a signature is refused, even a good one. With IAM on, Cloud Run always removes the
+//     signature, so this token came another way, and a process that accepts both would let the caller
+//     choose the weaker check.
+//   - If both headers are there, X-Serverless-Authorization counts, because Cloud Run checks that one.
+//     It is never ignored, however malformed: what Cloud Run does with it then is not documented.
+//   - If the marker is in both headers, the caller wrote one of them, and the request is refused.
 type Platform struct {
 	audiences []string
 	now       func() time.Time
 }
 
-// NewPlatform returns a Platform. The error says in a sentence which setting is wrong, and what to set.
+// NewPlatform returns a Platform. The error says in a sentence which setting is wrong, and what to
+// set.
 func NewPlatform(c PlatformConfig) (*Platform, error) {
 	if c.Service == "" {
-		return nil, errors.New("only on Cloud Run are tokens checked by the platform, and K_SERVICE is not set: deploy there, or have tokens verified here")
+		return nil, errors.New("the platform checks tokens only on Cloud Run, and K_SERVICE is not set: deploy there, or verify tokens with oidc")
 	}
 	if err := validateAudiences(c.Audiences); err != nil {
 		return nil, err
@@ -49,10 +53,11 @@ func NewPlatform(c PlatformConfig) (*Platform, error) {
 // cutSignature is what Cloud Run puts in the place of a signature that it has checked.
 const cutSignature = "SIGNATURE_REMOVED_BY_GOOGLE"
 
-// google are the two ways in which Google names itself as an issuer.
+// google are the two names of Google as an issuer.
 var google = []string{"https://accounts.google.com", "accounts.google.com"}
 
-// Authenticate returns the caller that Cloud Run has let in. A Principal of Platform always has an e-mail.
+// Authenticate returns the caller that Cloud Run let in. A Principal of Platform always has an
+// e-mail.
 func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 	header := authorization
 	if len(r.Header.Values(serverlessAuthorization)) > 0 {
@@ -75,7 +80,7 @@ func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 	return p.principal(t.claims)
 }
 
-// isCut says whether there is anything in a header's value that may pass for a token that was checked.
+// isCut reports whether a header's value has anything that may pass for a checked token.
 func isCut(value string) bool { return strings.Contains(value, cutSignature) }
 
 func (p *Platform) principal(c claims) (Principal, error) {
@@ -91,7 +96,7 @@ func (p *Platform) principal(c claims) (Principal, error) {
 	return Principal{Issuer: google[0], Subject: c.subject, Email: c.email}, nil
 }
 
-// validateAudiences refuses to begin without knowing whom tokens are for: then a token for any service would do.
+// validateAudiences requires an audience: without one a token for any service would be accepted.
 func validateAudiences(audiences []string) error {
 	if len(audiences) == 0 || slices.Contains(audiences, "") {
 		return errors.New("an audience is missing: set the one that callers ask their tokens for, such as the service's URL")
@@ -99,7 +104,7 @@ func validateAudiences(audiences []string) error {
 	return nil
 }
 
-// clock is now, or the process's.
+// clock returns now, or time.Now if it is nil.
 func clock(now func() time.Time) func() time.Time {
 	if now == nil {
 		return time.Now

@@ -49,7 +49,7 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 		{"Google's other name", []string{authorization, bearer(checked(map[string]any{"iss": "accounts.google.com"}))}, ""},
 		{"just expired", []string{authorization, bearer(checked(map[string]any{"exp": now - 50}))}, ""},
 
-		{"nothing", nil, "say who you are"},
+		{"nothing", nil, "the request has no token"},
 		{"a real signature", []string{authorization, bearer(whole)}, "not checked by the platform"},
 		{"a real signature in the header of Cloud Run", []string{serverless, bearer(whole)}, "not checked by the platform"},
 		{"a real signature where Cloud Run looks, and a forged one where not", []string{serverless, bearer(whole), authorization, cut}, "only one was checked"},
@@ -60,8 +60,8 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 		{"another scheme in the header of Cloud Run", []string{serverless, "Basic x"}, serverless + " must be"},
 		{"the header of Cloud Run twice", []string{serverless, cut, serverless, cut}, serverless + " is there more than once"},
 		{"Authorization twice", []string{authorization, cut, authorization, cut}, "more than once"},
-		{"IAP's header", []string{"X-Goog-IAP-JWT-Assertion", checked(nil)}, "say who you are"},
-		{"names in headers", []string{"X-Goog-Authenticated-User-Email", "accounts.google.com:" + ann, "X-Forwarded-User", ann, "X-Forwarded-Email", ann, "X-Forwarded-For", "127.0.0.1"}, "say who you are"},
+		{"IAP's header", []string{"X-Goog-IAP-JWT-Assertion", checked(nil)}, "the request has no token"},
+		{"names in headers", []string{"X-Goog-Authenticated-User-Email", "accounts.google.com:" + ann, "X-Forwarded-User", ann, "X-Forwarded-Email", ann, "X-Forwarded-For", "127.0.0.1"}, "the request has no token"},
 		{"half a marker", []string{authorization, cut[:len(cut)-1]}, "not checked by the platform"},
 		{"more than a marker", []string{authorization, cut + "A"}, "not checked by the platform"},
 		{"a marker in lower case", []string{authorization, strings.Replace(cut, "SIGNATURE", "signature", 1)}, "not checked by the platform"},
@@ -130,6 +130,6 @@ func TestACutTokenIsNothingToAVerifier(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)
 	cut := issuertest.CutSignature(issuer.Token(audience, ann))
-	wantUnauthenticated(t, verifier(t, issuer), request(serverless, "Bearer "+cut), "say who you are")
+	wantUnauthenticated(t, verifier(t, issuer), request(serverless, "Bearer "+cut), "the request has no token")
 	wantUnauthenticated(t, verifier(t, issuer), with(cut), "signature")
 }

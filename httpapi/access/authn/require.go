@@ -9,11 +9,12 @@ import (
 	"regent/leadership/wire"
 )
 
-// Require lets through whom the authenticator knows, with the principal in the request's context, and answers all others with a problem
-// document: 401 with a challenge (RFC 6750), or 503.
+// Require passes on the requests whose caller the authenticator knows, with the principal in the
+// request's context. It answers all others with a problem document: 401 with a challenge (RFC
+// 6750), or 503.
 //
-// refused, if it is not nil, is told of each refusal before it is answered. Its request has the id that the problem has (leadership.RequestID);
-// of the request's headers it must let out nothing, for the token is among them.
+// refused, if it is not nil, is called before each refusal. Its request has the id of the problem
+// (leadership.RequestID). It must not pass on any header of the request: the token is among them.
 func Require(a Authenticator, refused func(*http.Request, error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +32,7 @@ func Require(a Authenticator, refused func(*http.Request, error)) func(http.Hand
 	}
 }
 
-// requestID is the caller's id if it can be used as it is, or a fresh one.
+// requestID returns the caller's id if it is valid, or a fresh one.
 func requestID(r *http.Request) string {
 	if ids := r.Header.Values(wire.RequestIDHeader); len(ids) == 1 && wire.ValidRequestID(ids[0]) {
 		return ids[0]
@@ -39,7 +40,7 @@ func requestID(r *http.Request) string {
 	return rand.Text()
 }
 
-// answer writes why the request was not let in.
+// answer writes why the request was refused.
 func answer(w http.ResponseWriter, r *http.Request, err error) {
 	p := wire.NewProblem(err)
 	p.RequestID = leadership.RequestID(r.Context())
@@ -60,10 +61,11 @@ func answer(w http.ResponseWriter, r *http.Request, err error) {
 	h.Set("Content-Type", wire.ProblemType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Status)
-	w.Write(append(body, '\n')) // it fails when the caller is gone, and then there is nobody to tell
+	w.Write(append(body, '\n')) // an error means that the caller is gone
 }
 
-// challenge says that a token is wanted, and whether one was wrong: RFC 6750 §3.1 has no error for a caller that sent none.
+// challenge returns the header that asks for a token. It says that the token was wrong only if
+// there was one (RFC 6750 §3.1).
 func challenge(h http.Header) string {
 	const realm = `Bearer realm="regent"`
 	if len(h.Values(authorization))+len(h.Values(serverlessAuthorization)) == 0 {

@@ -28,8 +28,9 @@ const (
 	maxLasts    = 24 * time.Hour
 )
 
-// source is where an issuer shows its keys (OpenID Connect Discovery 1.0 §4). It believes no more of what it reads than it must: bodies and
-// numbers are bounded, redirects are not followed, and only https is spoken but with an issuer on loopback.
+// source reads the keys that an issuer shows (OpenID Connect Discovery 1.0 §4). It believes no more
+// of what it reads than it must: bodies and numbers are bounded, redirects are not followed, and
+// only an issuer on loopback may speak http.
 type source struct {
 	issuer string
 	client *http.Client
@@ -42,16 +43,16 @@ func newSource(issuer string, transport http.RoundTripper) source {
 	}}
 }
 
-// validateIssuer refuses what cannot be asked for its keys, or could not stand in a Principal.
+// validateIssuer refuses an issuer that cannot be asked for its keys, or cannot be in a Principal.
 func validateIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
 	if err != nil || !speakable(u, true) || len(issuer) > maxURL || !printable(issuer) || strings.ContainsAny(issuer, " |?#") {
-		return fmt.Errorf("%q is no issuer: set its https URL, exactly as its tokens have it in iss", issuer)
+		return fmt.Errorf("%q is not an issuer: set its https URL, exactly as its tokens have it in iss", issuer)
 	}
 	return nil
 }
 
-// speakable says whether a URL may be read: https, or http on loopback.
+// speakable reports whether a URL may be read: https, or http on loopback.
 func speakable(u *url.URL, loopback bool) bool {
 	if u.Host == "" || u.User != nil {
 		return false
@@ -95,9 +96,9 @@ func (s source) discover(ctx context.Context) (string, error) {
 	u, err := url.Parse(doc.JWKSURI)
 	switch {
 	case doc.Issuer != s.issuer:
-		return "", fmt.Errorf("it says that its issuer is %s", wire.Quote(doc.Issuer))
+		return "", fmt.Errorf("it is of the issuer %s", wire.Quote(doc.Issuer))
 	case err != nil || len(doc.JWKSURI) > maxURL || !speakable(u, strings.HasPrefix(s.issuer, "http:")):
-		return "", fmt.Errorf("its jwks_uri is %s, and must be an https URL", wire.Quote(doc.JWKSURI))
+		return "", fmt.Errorf("its jwks_uri must be an https URL, not %s", wire.Quote(doc.JWKSURI))
 	}
 	return doc.JWKSURI, nil
 }
@@ -122,12 +123,12 @@ func (s source) get(ctx context.Context, from string, into any) (http.Header, er
 	case err != nil:
 		return nil, err
 	case len(body) > maxDocument:
-		return nil, fmt.Errorf("it has more than %d bytes", maxDocument)
+		return nil, fmt.Errorf("it has more than the %d bytes that are read", maxDocument)
 	}
 	return response.Header, json.Unmarshal(body, into)
 }
 
-// jwk is a key of a set (RFC 7517), as far as it matters here.
+// jwk is a key of a set (RFC 7517), as far as RS256 needs it.
 type jwk struct {
 	Kind      string `json:"kty"`
 	Use       string `json:"use"`
@@ -137,11 +138,14 @@ type jwk struct {
 	Exponent  string `json:"e"`
 }
 
-// usable picks the keys that RS256 can be checked with; a set may have others. A set with none is an error, so that it does not take the place
-// of one that had some.
+// usable returns the keys that RS256 can be checked with; a set may have others. A set without any
+// is an error, so that it does not replace a set that had some.
+//
+// The keys are not read by go-jose: it fails on a whole set for one malformed key, and refuses keys
+// of more than 4096 bits.
 func usable(set []jwk) (map[string]*rsa.PublicKey, error) {
 	if len(set) > maxKeys {
-		return nil, fmt.Errorf("key set: it has %d keys, and %d are taken", len(set), maxKeys)
+		return nil, fmt.Errorf("key set: it has %d keys, and %d are the most", len(set), maxKeys)
 	}
 	byID := map[string]*rsa.PublicKey{}
 	for _, j := range set {
@@ -155,7 +159,8 @@ func usable(set []jwk) (map[string]*rsa.PublicKey, error) {
 	return byID, nil
 }
 
-// publicKey is nil for a key that is not for RS256, or is too weak for it, or so large that to use it would be an attack.
+// publicKey returns nil for a key that is not for RS256, is too weak, or is so large that checking
+// a signature with it would cost too much.
 func (j jwk) publicKey() *rsa.PublicKey {
 	const minBits, maxBits, minExponent, maxExponent = 2048, 8192, 65537, 1<<31 - 1
 	if j.Kind != "RSA" || j.Use != "" && j.Use != "sig" || j.Algorithm != "" && j.Algorithm != "RS256" || j.ID == "" || len(j.ID) > maxKeyID {
@@ -188,7 +193,7 @@ func lasts(h http.Header) time.Duration {
 	return min(max(age-seconds(h.Get("Age")), minLasts), maxLasts)
 }
 
-// seconds reads a number of them, of which more than a year are as good as a year.
+// seconds reads a number of seconds, at most a year.
 func seconds(s string) time.Duration {
 	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {

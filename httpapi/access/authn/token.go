@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// token is a bearer's token that is well formed. Nothing of it is to be believed yet.
+// token is a well-formed bearer token. Nothing of it can be believed yet.
 type token struct {
 	keyID     string
 	claims    claims
-	signed    string // what the signature is of
-	signature string // as it was sent
+	signature string // in base64url, as it was sent
 }
 
-// claims are what a token says.
+// claims are the claims of a token.
 type claims struct {
 	issuer    string
 	subject   string
@@ -29,7 +28,7 @@ type claims struct {
 func parse(raw string) (token, error) {
 	parts := strings.Split(raw, ".")
 	if len(parts) != 3 || slices.Contains(parts, "") || strings.ContainsFunc(raw, foreign) {
-		return token{}, refuse("this is no ID token: one has three parts of base64url without padding, with dots between them")
+		return token{}, refuse("this is not an ID token: an ID token has three parts of base64url without padding, with dots between them")
 	}
 	keyID, err := parseHeader(parts[0])
 	if err != nil {
@@ -39,10 +38,11 @@ func parse(raw string) (token, error) {
 	if err != nil {
 		return token{}, err
 	}
-	return token{keyID, c, parts[0] + "." + parts[1], parts[2]}, nil
+	return token{keyID, c, parts[2]}, nil
 }
 
-// foreign says which characters no token has. encoding/base64 would skip some of them, so that one token could be written in two ways.
+// foreign reports whether no token has this character. encoding/base64 skips line breaks, so that
+// one token could be written in two ways.
 func foreign(r rune) bool {
 	letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 	digit := '0' <= r && r <= '9'
@@ -52,38 +52,38 @@ func foreign(r rune) bool {
 // maxKeyID bounds the name of a key, in bytes.
 const maxKeyID = 128
 
-// dangerous are the members of a header that bring keys along, say where to find some, or change what the rest means. No issuer of ID tokens
-// needs them.
+// dangerous are the members of a header that bring a key along, say where to find one, or change
+// what the rest means. No issuer of ID tokens needs them.
 var dangerous = []string{"jku", "jwk", "x5u", "x5c", "crit", "b64", "zip", "enc"}
 
-// parseHeader returns the name of the key. Whatever is not plainly signed with RS256 is refused here, before anybody looks for a key: the
-// caller does not choose how its token is checked.
+// parseHeader returns the name of the key. A token that is not plainly signed with RS256 is refused
+// here, before a key is looked for: the caller does not choose how its token is checked.
 func parseHeader(part string) (keyID string, err error) {
 	o, err := readObject(part)
 	if err != nil {
-		return "", refuse("the header of the token is not one JSON object in base64url with each name once")
+		return "", refuse("the header of the token must be one JSON object in base64url with each name once")
 	}
 	algorithm, _ := o.text("alg")
 	kind, badKind := o.text("typ")
 	keyID, badKey := o.text("kid")
 	switch {
 	case algorithm != "RS256":
-		return "", refuse("only tokens signed with RS256 are taken; ask the identity provider for one")
+		return "", refuse("only tokens signed with RS256 are accepted; ask the identity provider for one")
 	case slices.ContainsFunc(dangerous, o.has):
 		return "", refuse("the header of the token must have none of %s", strings.Join(dangerous, ", "))
 	case badKind != nil || !slices.Contains([]string{"", "jwt", "at+jwt"}, strings.TrimPrefix(strings.ToLower(kind), "application/")):
-		return "", refuse("the typ of the token must be JWT; send an ID token and nothing that was made for another purpose")
+		return "", refuse("the typ of the token must be JWT; send an ID token, not a token for another purpose")
 	case badKey != nil || keyID == "" || len(keyID) > maxKeyID:
 		return "", refuse("the header of the token must name its key in kid, with at most %d bytes", maxKeyID)
 	}
 	return keyID, nil
 }
 
-// parseClaims reads what a token says.
+// parseClaims reads the claims of a token.
 func parseClaims(part string) (claims, error) {
 	o, err := readObject(part)
 	if err != nil {
-		return claims{}, refuse("the claims of the token are not one JSON object in base64url with each name once")
+		return claims{}, refuse("the claims of the token must be one JSON object in base64url with each name once")
 	}
 	var c claims
 	var bad [6]error
@@ -95,7 +95,7 @@ func parseClaims(part string) (claims, error) {
 	c.issuedAt, bad[5] = o.date("iat")
 	for i, name := range []string{"iss", "sub", "aud", "exp", "nbf", "iat"} {
 		if bad[i] != nil {
-			return claims{}, refuse("the claim %s of the token is malformed: iss and sub are strings, aud is one or several, dates are whole seconds since 1970", name)
+			return claims{}, refuse("the claim %s of the token is malformed: iss and sub are strings, aud is a string or a list of strings, dates are whole seconds since 1970", name)
 		}
 	}
 	if c.subject == "" || len(c.subject) > maxSubject || !printable(c.subject) {
@@ -110,7 +110,7 @@ func parseClaims(part string) (claims, error) {
 // maxSubject is OpenID Connect's bound, in bytes.
 const maxSubject = 255
 
-// printable says whether s has only characters of ASCII that can be seen, and spaces.
+// printable reports whether s has only printable ASCII characters and spaces.
 func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
@@ -118,7 +118,8 @@ func printable(s string) bool {
 // maxEmail bounds an e-mail, in bytes: no mail can be sent to a longer one.
 const maxEmail = 254
 
-// isEmail says whether s can stand for a principal: it must not look like another form of one, and must not surprise where it is written.
+// isEmail reports whether s can name a principal: it must not look like another form of a
+// principal, and must need no quoting.
 func isEmail(s string) bool {
 	const marks = "._%+-'@"
 	strange := func(r rune) bool { return foreign(r) && !strings.ContainsRune(marks, r) }
@@ -126,10 +127,10 @@ func isEmail(s string) bool {
 	return ok && user != "" && host != "" && !strings.Contains(host, "@") && len(s) <= maxEmail && !strings.ContainsFunc(s, strange)
 }
 
-// leeway is how far the clocks of issuer and server may be apart.
+// leeway is how far the clocks of the issuer and the server may be apart.
 const leeway = 60 * time.Second
 
-// check says whether the token is for one of the audiences, and for now.
+// check requires that the token is for one of the audiences, and for now.
 func (c claims) check(now time.Time, audiences []string) error {
 	if !slices.ContainsFunc(c.audiences, func(a string) bool { return slices.Contains(audiences, a) }) {
 		return refuse("the token is for another audience; ask the identity provider for one whose audience is %s", strings.Join(audiences, " or "))

@@ -89,6 +89,7 @@ type Row struct {
 	Cost   Cost
 	Metric string // the operation that metrics count; "" for none
 	Repeat Repeat
+	Does   string // what it takes and answers, in Markdown
 
 	Waits       bool // the call may wait for something to happen, or go on for long
 	AsCandidate bool // the caller acts as a candidate, which must be its own
@@ -137,60 +138,74 @@ var rows = []Row{
 	{
 		Verb: VerbAcquire, Method: http.MethodPost, Path: pathElection + Acquire, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostCampaign, Metric: "acquire", Repeat: RepeatWithKey, Waits: true, AsCandidate: true, Creates: true,
+		Does: "Body `{candidateId, key?, leaseDuration?, wait?, metadata?}`. The lease, or `LEASE_HELD` with who leads, the time left and the reason. With `wait` the candidate waits for its turn.",
 	},
 	{
 		Verb: VerbRenew, Method: http.MethodPost, Path: pathElection + Renew, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "renew", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key, fencingToken}`. The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once.",
 	},
 	{
 		Verb: VerbRelease, Method: http.MethodPost, Path: pathElection + Release, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "release", Repeat: RepeatYes, AsCandidate: true,
+		Does: "The same body. Ends the lease; the lease of a successor is never touched.",
 	},
 	{
 		Verb: VerbCheckToken, Method: http.MethodPost, Path: pathElection + CheckToken, Type: ContentType, Scope: ScopeElection,
 		Roles: checks, Cost: CostRead, Metric: "check", Repeat: RepeatRead,
+		Does: "Body `{fencingToken}`. The lease, or `TOKEN_STALE` with the current token.",
 	},
 	{
 		Verb: VerbBatchRenew, Method: http.MethodPost, Path: PathBatchRenew, Type: ContentType,
 		Roles: leads, Cost: CostRenewal, Repeat: RepeatYes, Parts: VerbRenew,
+		Does: "Body `{renewals: [{election, candidateId, key, fencingToken}]}`, up to 500. A result for each.",
 	},
 	{
 		Verb: VerbBatchCheckTokens, Method: http.MethodPost, Path: PathBatchCheckTokens, Type: ContentType,
 		Roles: checks, Cost: CostRead, Repeat: RepeatRead, Parts: VerbCheckToken,
+		Does: "Body `{checks: [{election, fencingToken}]}`, up to 500. A result for each.",
 	},
 	{
 		Verb: VerbRead, Method: http.MethodGet, Path: pathElection, Type: ContentType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
+		Does: "The election as it was a moment ago; `maxStalenessMs` says how long at most. `?consistency=strong` asks the store, `?minRevision=` refuses anything older, `?wait=` waits for a change.",
 	},
 	{
 		Verb: VerbList, Method: http.MethodGet, Path: PathElections, Type: ContentType, Scope: ScopeVisible,
 		Roles: surveys, Cost: CostRead, Repeat: RepeatRead,
+		Does: "A page of the elections that the caller may read: `?prefix=&pageSize=&pageToken=`.",
 	},
 	{
 		Verb: VerbEvents, Method: http.MethodGet, Path: pathElection + Events, Type: ContentType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The history, oldest first: `?after=REVISION&limit=`.",
 	},
 	{
 		Verb: VerbWatch, Method: http.MethodGet, Path: pathElection + Events, Type: StreamType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
+		Does: "A stream of the events of one election (`Accept: text/event-stream`), after `Last-Event-ID` or `?after=REVISION`.",
 	},
 	{
 		Verb: VerbWatchAll, Method: http.MethodGet, Path: PathEvents, Type: StreamType, Scope: ScopePrefix,
 		Roles: surveys, Cost: CostRead, Repeat: RepeatRead, Waits: true,
+		Does: "A stream of the events of all elections: `?prefix=&after=CURSOR`.",
 	},
 	{
 		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,
 		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true,
+		Does: "Body `{leaseDuration?, lockDelay?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional.",
 	},
 	{
 		Verb: VerbDelete, Method: http.MethodDelete, Path: pathElection, Type: ContentType, Scope: ScopeElection,
 		Roles: deletes, Cost: CostRead, Metric: "delete", Repeat: RepeatYes, Audited: true,
+		Does: "Deletes an election; its token and revision go on if it is restored. `?force=true` deletes it while someone leads.",
 	},
 	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,
 		Roles: ticks, Cost: CostRead, Repeat: RepeatYes, Audited: true,
+		Does: "Records leases that ran out unseen and announces events that were left behind, for a scheduler.",
 	},
-	{Verb: VerbLive, Method: http.MethodGet, Path: PathLive, Type: ContentType, Repeat: RepeatRead},
-	{Verb: VerbReady, Method: http.MethodGet, Path: PathReady, Type: ContentType, Repeat: RepeatRead},
-	{Verb: VerbSpec, Method: http.MethodGet, Path: PathSpec, Repeat: RepeatRead},
+	{Verb: VerbLive, Method: http.MethodGet, Path: PathLive, Type: ContentType, Repeat: RepeatRead, Does: "200 while the process answers."},
+	{Verb: VerbReady, Method: http.MethodGet, Path: PathReady, Type: ContentType, Repeat: RepeatRead, Does: "200 while this instance can serve; `status` may be `degraded`."},
+	{Verb: VerbSpec, Method: http.MethodGet, Path: PathSpec, Repeat: RepeatRead, Does: "The contract of this API, OpenAPI 3.1."},
 }

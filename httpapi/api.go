@@ -3,74 +3,48 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
-	"regent/leadership"
-	"regent/leadership/notify"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
-// Protocol is what agents and operators may ask for. A *leadership.Service is one.
-type Protocol interface {
-	Acquire(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
-	Renew(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
-	BatchRenew(context.Context, []leadership.LeaseRequest) ([]leadership.Result, error)
-	Release(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
-	CheckToken(context.Context, leadership.TokenCheck) (leadership.Lease, error)
-	BatchCheckTokens(context.Context, []leadership.TokenCheck) ([]leadership.Result, error)
-	Get(context.Context, leadership.Election) (leadership.Lease, error)
-	List(context.Context, leadership.ListRequest) (leadership.Page, error)
-	Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error)
-	Configure(context.Context, leadership.ConfigureRequest) (leadership.Lease, error)
-	Delete(context.Context, leadership.DeleteRequest) (leadership.Lease, error)
-}
-
-// Service is what the API calls: the protocol, and what an instance adds to it. An *instance.Instance is one.
-type Service interface {
-	Protocol
-
-	// Read answers a reader as cheaply as it allows.
-	Read(context.Context, leadership.ReadRequest) (leadership.Reading, error)
-	// Await waits until the election is not as the reader knows it any more. news is false if the time is over first, and then there is no
-	// reading.
-	Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error)
-	// Watch and Feed are for streams: of one election, which is read too, and of all.
-	Watch(context.Context, leadership.WatchRequest) (leadership.Reading, *notify.Watch, error)
-	Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error)
-	// Census reads all elections whose names begin with the prefix.
-	Census(ctx context.Context, prefix string) (leadership.Census, error)
-	// Tick does what is left to do: it records the leases that ran out unseen, and announces what was left behind.
-	Tick(context.Context) (expired, announced int, err error)
-}
-
 // Config says what an API stands on. Only Service is required.
 type Config struct {
-	Service Service
-	// Log gets one line for each request: Debug, but Warn where the store or this instance was to blame for a while, and Error
-	// where something is broken. Nil logs nothing.
+	// Service decides. Put gates before it with instance.Guard: the API itself lets everyone in.
+	Service instance.Service
+	// Log gets one line per request: Debug, but Warn where the store or this instance failed for a
+	// while, and Error where something is broken. Nil logs nothing.
 	Log *slog.Logger
-	// Ready says whether this instance can serve, and what is not as it should be though it can; nil means always and nothing. An error
-	// without a code, such as wire.Draining, is told as StoreUnavailable.
+	// Ready reports whether this instance can serve, and what is degraded though it can; nil means
+	// always and nothing. An error without a code is answered as StoreUnavailable.
 	Ready func(context.Context) (degraded string, err error)
-	// RequestTimeout bounds what a request may ask of the service, beside the time that it wants to wait: 10 s if it is zero.
+	// RequestTimeout bounds the calls of the service that one request makes, in addition to the time
+	// that it asks to wait: 10 s if it is zero.
 	RequestTimeout time.Duration
-	// StreamLimit is how long a stream of events lasts before it ends with a cursor, for its reader to resume: 270 s if it is zero, 30 s less
-	// than what Cloud Run lets a request last unless told otherwise. A stream may end up to a tenth of it earlier.
+	// StreamLimit is how long a stream lasts before it ends with a cursor, from which its reader
+	// resumes: 270 s if it is zero, 30 s less than the default request limit of Cloud Run. A stream
+	// may end up to a tenth of it earlier.
 	StreamLimit time.Duration
-	// PingInterval is how often a stream with no news shows that it is alive: 15 s if it is zero.
+	// PingInterval is how often a silent stream sends a comment: 15 s if it is zero.
 	PingInterval time.Duration
-	// StallTimeout is how long the reader of a stream may take to make room for what is sent to it, before it is cut off: 10 s if it is zero.
+	// StallTimeout is how long a stream waits for a reader that does not read, before it closes the
+	// connection: 10 s if it is zero.
 	StallTimeout time.Duration
 }
 
 // api is a Config at work.
 type api struct {
-	service Service
+	service instance.Service
 	log     *slog.Logger
 	ready   func(context.Context) (string, error)
 	timeout time.Duration
@@ -80,7 +54,8 @@ type api struct {
 	router  *chi.Mux
 }
 
-// New returns the API as a handler.
+// New returns the API as a handler. It panics if a verb has a row and no handler, or a handler and
+// no row; see wire.Verbs.
 func New(c Config) http.Handler {
 	a := &api{
 		service: c.Service,
@@ -92,39 +67,64 @@ func New(c Config) http.Handler {
 		stall:   cmp.Or(c.StallTimeout, 10*time.Second),
 		router:  chi.NewRouter(),
 	}
-	a.routes()
+	if err := a.route(wire.Verbs(), a.handlers()); err != nil {
+		panic(err)
+	}
 	return a.router
 }
 
-func (a *api) routes() {
+// handlers answer the verbs.
+type handlers map[wire.Verb]handler
+
+// handlers returns the handlers of all files.
+func (a *api) handlers() handlers {
+	all := handlers{}
+	for _, some := range []handlers{a.leaseHandlers(), a.batchHandlers(), a.readHandlers(), a.operatorHandlers(), a.healthHandlers()} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+// route gives each row its handler. It returns an error for a row and a handler that do not fit.
+func (a *api) route(rows []wire.Row, all handlers) error {
 	a.router.Use(middleware.GetHead)
-	a.router.NotFound(a.handle(a.bounded(notFound)))
-	a.router.MethodNotAllowed(a.handle(a.bounded(a.methodNotAllowed)))
+	refused := func(h handler) []offer { return []offer{{wire.ContentType, h}, {wire.StreamType, h}} }
+	a.router.NotFound(a.handle(refused(notFound)))
+	a.router.MethodNotAllowed(a.handle(refused(a.methodNotAllowed)))
 
-	// No name has a colon: what follows one is a verb, and one that is not known is a path that is not known.
-	const election = wire.PathElections + "/{election:[^:/]+}"
-	a.waiting(http.MethodPost, election+wire.Acquire, a.acquire)
-	a.route(http.MethodPost, election+wire.Renew, a.renew)
-	a.route(http.MethodPost, election+wire.Release, a.release)
-	a.route(http.MethodPost, election+wire.CheckToken, a.checkToken)
-	a.route(http.MethodPost, wire.PathBatchRenew, a.batchRenew)
-	a.route(http.MethodPost, wire.PathBatchCheckTokens, a.batchCheckTokens)
-	a.route(http.MethodGet, wire.PathElections, a.list)
-	a.waiting(http.MethodGet, election, a.get)
-	a.route(http.MethodPut, election, a.configure)
-	a.route(http.MethodDelete, election, a.delete)
-	a.waiting(http.MethodGet, election+wire.Events, a.events)
-	a.waiting(http.MethodGet, wire.PathEvents, a.allEvents)
-	a.route(http.MethodPost, wire.PathTick, a.tick)
-	a.route(http.MethodGet, wire.PathLive, live)
-	a.route(http.MethodGet, wire.PathReady, a.readiness)
-	a.route(http.MethodGet, wire.PathSpec, spec)
+	routes := map[[2]string][]offer{} // by method and path
+	for _, row := range rows {
+		h, ok := all[row.Verb]
+		if err := check(row, ok); err != nil {
+			return err
+		}
+		if !row.Waits {
+			h = a.bounded(h)
+		}
+		route := [2]string{row.Method, row.Path}
+		routes[route] = append(routes[route], offer{row.Type, h})
+	}
+	for verb := range all {
+		if !slices.ContainsFunc(rows, func(r wire.Row) bool { return r.Verb == verb }) {
+			return fmt.Errorf("httpapi: verb %q has a handler and no row in wire.Verbs", verb)
+		}
+	}
+	for route, offers := range routes {
+		a.router.Method(route[0], pattern(route[1]), a.handle(offers))
+	}
+	return nil
 }
 
-// route is for calls that are answered as soon as can be.
-func (a *api) route(method, pattern string, h handler) { a.waiting(method, pattern, a.bounded(h)) }
-
-// waiting is for calls that may wait for something to happen. They bound themselves what they ask of the service.
-func (a *api) waiting(method, pattern string, h handler) {
-	a.router.Method(method, pattern, a.handle(h))
+// check refuses a row without a handler, and one that would let everyone in by mistake.
+func check(row wire.Row, handled bool) error {
+	switch {
+	case !handled:
+		return fmt.Errorf("httpapi: verb %q has a row in wire.Verbs and no handler", row.Verb)
+	case strings.HasPrefix(row.Path, wire.PathGuarded) && (len(row.Roles) == 0 || row.Cost == ""):
+		return fmt.Errorf("httpapi: verb %q needs roles and a cost, because its path begins with %s", row.Verb, wire.PathGuarded)
+	}
+	return nil
 }
+
+// pattern is the router's form of a row's path. A name has no colon: what follows one is a verb.
+func pattern(path string) string { return strings.Replace(path, "{election}", "{election:[^:/]+}", 1) }

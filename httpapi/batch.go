@@ -9,6 +9,13 @@ import (
 	"regent/leadership/wire"
 )
 
+func (a *api) batchHandlers() handlers {
+	return handlers{
+		wire.VerbBatchRenew:       a.batchRenew,
+		wire.VerbBatchCheckTokens: a.batchCheckTokens,
+	}
+}
+
 func (a *api) batchRenew(w http.ResponseWriter, r *http.Request) error {
 	var body wire.Renewals
 	if err := batchCall(w, r, &body); err != nil {
@@ -45,7 +52,7 @@ func batchCall(w http.ResponseWriter, r *http.Request, body any) error {
 	return decode(w, r, wire.MaxBatchBody, body)
 }
 
-// batch sets the malformed entries aside, so that the rest can be done.
+// batch sets malformed entries aside, so that the others can be done.
 type batch[T any] struct {
 	results  []leadership.Result // one for each entry
 	requests []T
@@ -103,7 +110,8 @@ func answerBatch(w http.ResponseWriter, field string, results []leadership.Resul
 	return ok(w, answer)
 }
 
-// blame keeps for the log the first cause of a failure that is hidden from the caller; the others are most likely the same.
+// blame keeps the first cause of a failure that is hidden from the caller, for the log. The others
+// are most likely the same.
 func blame(w http.ResponseWriter, err error) {
 	if e, isExchange := w.(*exchange); isExchange && len(e.causes) == 0 {
 		e.causes = append(e.causes, err)

@@ -13,12 +13,13 @@ import (
 
 	"regent/httpapi"
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
 // broken is a service whose reads and acquires do what a test says.
 type broken struct {
-	httpapi.Service
+	instance.Service
 	do func(context.Context) error
 }
 

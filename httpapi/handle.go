@@ -19,7 +19,14 @@ import (
 // handler answers a request, or returns why it did not.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// bounded gives h so much time at the service.
+// offer is a kind of reply that a route has. A route has several if the caller may choose by the
+// header Accept.
+type offer struct {
+	contentType string // "" if Accept does not matter
+	answer      handler
+}
+
+// bounded gives h the usual time for its calls of the service.
 func (a *api) bounded(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), a.timeout)
@@ -28,26 +35,26 @@ func (a *api) bounded(h handler) handler {
 	}
 }
 
-// patience lets a request wait for so long, and then be answered: of a context, and of the connection, whose deadlines are for calls that
-// are answered at once. The other side is noticed when it goes.
+// patience lets a request wait for so long and then be answered. It extends the deadlines of the
+// connection too, which suit calls that are answered at once. A caller that leaves is still noticed.
 func (a *api) patience(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, context.CancelFunc) {
 	if wait > 0 {
 		connection := http.NewResponseController(w)
-		connection.SetReadDeadline(time.Time{}) // an error of these two means that the connection has none
+		connection.SetReadDeadline(time.Time{}) // an error of these two means that there are no deadlines
 		connection.SetWriteDeadline(time.Now().Add(wait + a.timeout + writeTimeout))
 	}
 	return context.WithTimeout(r.Context(), wait+a.timeout)
 }
 
-// handle makes h an http.Handler: it names the request, checks what is the same for all, answers an error or a panic with a problem, and
-// logs the request once.
-func (a *api) handle(h handler) http.HandlerFunc {
+// handle returns the http.Handler of a route. It names the request, checks what is the same for all,
+// answers an error or a panic with a problem document, and logs the request once.
+func (a *api) handle(offers []offer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
 		id := requestID(r)
 		setHeaders(w.Header(), id)
 		e := &exchange{ResponseWriter: w, status: http.StatusOK}
-		err := guarded(h)(e, r.WithContext(leadership.WithRequestID(r.Context(), id)))
+		err := answer(e, r.WithContext(leadership.WithRequestID(r.Context(), id)), offers)
 		if err != nil && !e.streaming {
 			e.problem(id, err)
 		}
@@ -55,7 +62,7 @@ func (a *api) handle(h handler) http.HandlerFunc {
 	}
 }
 
-// requestID is the caller's id if it can be used as it is, or a fresh one.
+// requestID returns the caller's id if it is valid, or else a new one.
 func requestID(r *http.Request) string {
 	if ids := r.Header.Values(wire.RequestIDHeader); len(ids) == 1 && wire.ValidRequestID(ids[0]) {
 		return ids[0]
@@ -63,14 +70,15 @@ func requestID(r *http.Request) string {
 	return rand.Text()
 }
 
-// setHeaders sets what every reply has. no-store, because a lease is over sooner than a cache would know.
+// setHeaders sets the headers of every reply. no-store, because a lease ends sooner than a cache
+// would know.
 func setHeaders(h http.Header, requestID string) {
 	h.Set(wire.RequestIDHeader, requestID)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// panicked is the error of a handler that did not come to its end.
+// panicked is the error of a handler that panicked.
 type panicked struct {
 	value any
 	stack []byte
@@ -78,36 +86,36 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// guarded is h after the checks that are the same for all, with a panic as an error.
-func guarded(h handler) handler {
-	return func(w http.ResponseWriter, r *http.Request) (err error) {
-		defer func() {
-			switch v := recover(); v {
-			case nil:
-			case http.ErrAbortHandler:
-				panic(v)
-			default:
-				err = &panicked{v, debug.Stack()}
-			}
-		}()
-		if err := admit(r); err != nil {
-			return err
+// answer makes the checks that are the same for all requests and then calls the handler of the offer
+// that the caller likes best. A panic becomes an error.
+func answer(w http.ResponseWriter, r *http.Request, offers []offer) (err error) {
+	defer func() {
+		switch v := recover(); v {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(v)
+		default:
+			err = &panicked{v, debug.Stack()}
 		}
-		return h(w, r)
+	}()
+	h, err := admit(r, offers)
+	if err != nil {
+		return err
 	}
+	return h(w, r)
 }
 
-// exchange remembers what was answered.
+// exchange remembers how a request was answered.
 type exchange struct {
 	http.ResponseWriter
 	status int
 	code   leadership.Code
 
-	streaming bool    // the reply has begun, and an error can be told in it no more
-	causes    []error // of parts of a batch that failed by no fault of the caller
+	streaming bool    // the reply has begun: it is too late for a problem document
+	causes    []error // of parts of a batch that failed through no fault of the caller
 }
 
-// WriteHeader remembers the status.
+// WriteHeader implements http.ResponseWriter.
 func (e *exchange) WriteHeader(status int) {
 	e.status = status
 	e.ResponseWriter.WriteHeader(status)
@@ -116,13 +124,14 @@ func (e *exchange) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (e *exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
-// statusClientGone is what a log says of a request whose caller did not wait for the answer. It is never sent.
+// statusClientGone is logged for a caller that left before the answer. It is never sent.
 const statusClientGone = 499
 
-// logRequest writes the request's line. Its route stands for its path, which a caller can fill with anything.
+// logRequest writes the request's line. It has the route and not the path, which a caller can fill
+// with anything.
 func (a *api) logRequest(r *http.Request, id string, e *exchange, err error, took time.Duration) {
 	status := e.status
-	if err != nil && errors.Is(context.Cause(r.Context()), context.Canceled) { // a server that drains gives a cause of its own
+	if err != nil && errors.Is(context.Cause(r.Context()), context.Canceled) { // draining has a cause of its own
 		status = statusClientGone
 	}
 	severity := level(status, e.causes)
@@ -143,11 +152,11 @@ func (a *api) logRequest(r *http.Request, id string, e *exchange, err error, too
 		attrs = append(attrs, slog.Any("cause", cause))
 	}
 	if e.code == wire.Draining {
-		severity = slog.LevelDebug // thousands may wait when an instance is told to stop
+		severity = slog.LevelDebug // thousands may be waiting when an instance is told to stop
 	}
 	var p *panicked
 	if errors.As(err, &p) {
-		severity = slog.LevelError // in a stream the status was sent before
+		severity = slog.LevelError // the status of a stream was sent before
 		attrs = append(attrs, slog.String("stack", string(p.stack)))
 	}
 	a.log.LogAttrs(r.Context(), severity, "request", attrs...)

@@ -16,16 +16,21 @@ func Spec() []byte { return []byte(specification) }
 //go:embed openapi.yaml
 var specification string
 
+func (a *api) healthHandlers() handlers {
+	return handlers{wire.VerbLive: live, wire.VerbReady: a.readiness, wire.VerbSpec: spec}
+}
+
 func spec(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/yaml")
-	w.Write([]byte(specification)) // it fails when the caller is gone
+	w.Write([]byte(specification)) // an error means that the caller has left
 	return nil
 }
 
-// live says that the process answers. It asks nobody else: a store that is away is no reason to restart.
+// live reports that the process answers. It does not ask the store: a store that is out of reach is
+// no reason to restart.
 func live(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
@@ -33,7 +38,7 @@ func live(w http.ResponseWriter, r *http.Request) error {
 	return ok(w, wire.Health{Status: wire.Healthy})
 }
 
-// readiness says whether it makes sense to send requests here.
+// readiness reports whether requests should be sent here.
 func (a *api) readiness(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err

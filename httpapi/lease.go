@@ -9,6 +9,15 @@ import (
 	"regent/leadership/wire"
 )
 
+func (a *api) leaseHandlers() handlers {
+	return handlers{
+		wire.VerbAcquire:    a.acquire,
+		wire.VerbRenew:      a.renew,
+		wire.VerbRelease:    a.release,
+		wire.VerbCheckToken: a.checkToken,
+	}
+}
+
 func (a *api) acquire(w http.ResponseWriter, r *http.Request) error {
 	request, err := acquireRequest(w, r)
 	if err != nil {
@@ -39,7 +48,7 @@ func answerGrant(w http.ResponseWriter, request leadership.AcquireRequest, grant
 	answer := wire.NewGrant(grant)
 	answer.Lease = spread(answer.Lease)
 	if request.Key != nil {
-		answer.Key = "" // it is in no reply but the one that first tells of it
+		answer.Key = "" // a key is told once, by the reply to the call that made the server choose it
 	}
 	return ok(w, answer)
 }
@@ -52,7 +61,7 @@ func (a *api) release(w http.ResponseWriter, r *http.Request) error {
 	return a.onLease(w, r, a.service.Release)
 }
 
-// onLease does what a leader may do with its lease.
+// onLease answers a call of a leader about its lease.
 func (a *api) onLease(w http.ResponseWriter, r *http.Request, do func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)) error {
 	var body wire.LeaseRequest
 	if err := call(w, r, &body); err != nil {
@@ -81,7 +90,7 @@ func (a *api) checkToken(w http.ResponseWriter, r *http.Request) error {
 	return ok(w, wire.NewLease(lease))
 }
 
-// call reads a request that is all in its body.
+// call reads a request that has a body and no query.
 func call(w http.ResponseWriter, r *http.Request, body any) error {
 	if err := noQuery(r); err != nil {
 		return err
@@ -89,11 +98,11 @@ func call(w http.ResponseWriter, r *http.Request, body any) error {
 	return decode(w, r, wire.MaxBody, body)
 }
 
-// renewalJitter is the part of renewInMs by which a leader may be told to come earlier.
+// renewalJitter is the largest part of renewInMs that spread takes off.
 const renewalJitter = 0.1
 
-// spread tells a leader to renew a little earlier than it would have to, by chance, so that a fleet which was started at once does not
-// renew in step for ever. Never later: that would eat into the renewals that may fail.
+// spread tells a leader to renew a little earlier, at random, so that a fleet which started at once
+// does not renew in step for ever. Never later: that would leave less time for failed renewals.
 func spread(l wire.Lease) wire.Lease {
 	if l.RenewInMs != nil {
 		l.RenewInMs = new(int64(float64(*l.RenewInMs) * (1 - renewalJitter*rand.Float64())))

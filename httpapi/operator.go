@@ -7,6 +7,14 @@ import (
 	"regent/leadership/wire"
 )
 
+func (a *api) operatorHandlers() handlers {
+	return handlers{
+		wire.VerbConfigure: a.configure,
+		wire.VerbDelete:    a.delete,
+		wire.VerbTick:      a.tick,
+	}
+}
+
 func (a *api) configure(w http.ResponseWriter, r *http.Request) error {
 	revision, err := wire.ParseIfMatch(r.Header.Values("If-Match"))
 	if err != nil {
@@ -55,11 +63,24 @@ func (a *api) delete(w http.ResponseWriter, r *http.Request) error {
 	return changed(w, lease, err)
 }
 
-// changed answers with the election as an operator has left it.
+// changed answers with the election as the operator has changed it.
 func changed(w http.ResponseWriter, lease leadership.Lease, err error) error {
 	if err != nil {
 		return err
 	}
 	w.Header().Set("ETag", wire.ETag(lease.Revision))
 	return ok(w, wire.NewLease(lease))
+}
+
+// tick records leases that ran out unseen and announces events that were left behind, for a scheduler
+// whose service may have slept. It may be repeated, also at the same time.
+func (a *api) tick(w http.ResponseWriter, r *http.Request) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	expired, announced, err := a.service.Tick(r.Context())
+	if err != nil {
+		return err
+	}
+	return ok(w, wire.Tick{Expired: expired, Announced: announced})
 }

@@ -12,10 +12,20 @@ import (
 	"regent/leadership/wire"
 )
 
-// get reads one election or, with wait, waits until it is not as the reader knows it any more.
+func (a *api) readHandlers() handlers {
+	return handlers{
+		wire.VerbRead:     a.get,
+		wire.VerbList:     a.list,
+		wire.VerbEvents:   a.history,
+		wire.VerbWatch:    a.watch,
+		wire.VerbWatchAll: a.allEvents,
+	}
+}
+
+// get reads one election or, with wait, blocks until it differs from what the reader knows.
 //
-// 304 is not answered while a lease has run out and nobody has recorded it. That changes the state before there is an event and, with it, a
-// new revision: to a reader who knows the revision of the held lease, vacant is news.
+// The answer is not 304 while a lease has run out and its end is not yet recorded: the state has
+// changed, although there is no event and so no new revision yet.
 func (a *api) get(w http.ResponseWriter, r *http.Request) error {
 	request, wait, err := readRequest(r)
 	if err != nil {
@@ -34,14 +44,15 @@ func (a *api) get(w http.ResponseWriter, r *http.Request) error {
 	return answerReading(w, r, reading, err)
 }
 
-// readRequest reads what a reader asks for. What it knows is the greater of minRevision and the revisions in If-None-Match.
+// readRequest reads the query and the condition. The reader knows the greater of minRevision and the
+// revisions in If-None-Match.
 func readRequest(r *http.Request) (request leadership.ReadRequest, wait time.Duration, err error) {
 	values, err := query(r, "consistency", "minRevision", "wait")
 	if err != nil {
 		return request, 0, err
 	}
 	if c := values.Get("consistency"); values.Has("consistency") && c != "strong" {
-		return request, 0, wrong("consistency", `consistency is "strong", not %s; leave it out for the default`, wire.Quote(c))
+		return request, 0, wrong("consistency", `consistency must be "strong", not %s; leave it out for the default`, wire.Quote(c))
 	}
 	known, err := revision(values, "minRevision")
 	if err != nil {
@@ -53,7 +64,7 @@ func readRequest(r *http.Request) (request leadership.ReadRequest, wait time.Dur
 		return request, 0, err
 	}
 	if wait > 0 && tagged == 0 {
-		return request, 0, wrong("wait", `wait needs to know what you know: send If-None-Match with the ETag of your last read, such as "7"`)
+		return request, 0, wrong("wait", `wait needs the revision that you know: send If-None-Match with the ETag of your last read, such as "7"`)
 	}
 	return request, wait, nil
 }
@@ -64,8 +75,8 @@ func notModified(w http.ResponseWriter, r leadership.Revision) error {
 	return nil
 }
 
-// answerReading answers with the election. A tag of a revision that the store has not come to is no mistake, as minRevision would be: it
-// only matches nothing.
+// answerReading answers with the election. A tag of a revision that does not exist yet matches
+// nothing; as minRevision it would be an error.
 func answerReading(w http.ResponseWriter, r *http.Request, reading leadership.Reading, err error) error {
 	tagged := wire.Newest(r.Header.Values("If-None-Match")) > 0 && !r.URL.Query().Has("minRevision")
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok && tagged && refusal.Code == leadership.RevisionMismatch && refusal.Lease != nil {
@@ -104,14 +115,7 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	return ok(w, wire.NewPage(page))
 }
 
-// events reads a part of the history or, for a reader that prefers one, opens a stream.
-func (a *api) events(w http.ResponseWriter, r *http.Request) error {
-	if best(r.Header.Values("Accept"), wire.ContentType, wire.StreamType) == wire.StreamType {
-		return a.watch(w, r)
-	}
-	return a.bounded(a.history)(w, r)
-}
-
+// history reads a part of an election's history.
 func (a *api) history(w http.ResponseWriter, r *http.Request) error {
 	values, err := query(r, "after", "limit")
 	if err != nil {
@@ -133,23 +137,23 @@ func (a *api) history(w http.ResponseWriter, r *http.Request) error {
 	return ok(w, wire.NewHistory(request.After, events))
 }
 
-// revision reads a parameter that is one; 0 if it is not there.
+// revision reads a parameter that is a revision; 0 if it is missing.
 func revision(values url.Values, name string) (leadership.Revision, error) {
 	n, err := integer(values, name)
 	if err == nil && n < 0 {
-		err = wrong(name, "%s is a revision, 0 or more, not %d", name, n)
+		err = wrong(name, "%s must be a revision, 0 or more, not %d", name, n)
 	}
 	return leadership.Revision(n), err
 }
 
-// duration reads a parameter that says how long to wait; 0 if it is not there.
+// duration reads a parameter that says how long to wait; 0 if it is missing.
 func duration(values url.Values, name string) (time.Duration, error) {
 	if !values.Has(name) {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(values.Get(name))
 	if err != nil || d < 0 || d > leadership.MaxWait || d%time.Millisecond != 0 {
-		return 0, wrong(name, `%s is a duration from 0s to %v in whole milliseconds, such as "30s", not %s`, name, wire.Duration(leadership.MaxWait), wire.Quote(values.Get(name)))
+		return 0, wrong(name, `%s must be a duration from 0s to %v in whole milliseconds, such as "30s", not %s`, name, wire.Duration(leadership.MaxWait), wire.Quote(values.Get(name)))
 	}
 	return d, nil
 }

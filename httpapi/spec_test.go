@@ -3,52 +3,22 @@ package httpapi_test
 import (
 	"fmt"
 	"maps"
-	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/google/go-cmp/cmp"
 
 	"regent/httpapi"
 	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/wire"
-	"regent/store/memory"
 )
 
 func TestTheSpecificationIsSoundAndItsExamplesAreToo(t *testing.T) {
 	t.Parallel()
 	if _, err := apitest.Load(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestTheRoutesAreThoseOfTheSpecification(t *testing.T) {
-	t.Parallel()
-	doc, err := apitest.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	for path, item := range doc.Paths.Map() {
-		for method := range item.Operations() {
-			want = append(want, method+" "+path)
-		}
-	}
-	h := httpapi.New(httpapi.Config{Service: newInstance(t, memory.New(memory.Config{}), new(clock))})
-	constraint := regexp.MustCompile(`\{(\w+):[^}]*\}`)
-	var got []string
-	chi.Walk(h.(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
-		got = append(got, method+" "+constraint.ReplaceAllString(route, "{$1}"))
-		return nil
-	})
-	slices.Sort(want)
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("specification (-) and routes (+) differ:\n%s", diff)
 	}
 }
 

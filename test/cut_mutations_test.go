@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"regent/httpapi"
 	"regent/leadership"
+	"regent/leadership/instance"
 )
 
 // mutation is one kind of call, and how it finds the elections that it is about.
@@ -22,7 +22,7 @@ type mutation struct {
 }
 
 // step is a call about elections.
-type step func(context.Context, httpapi.Protocol, []leadership.Election) ([]leadership.Lease, error)
+type step func(context.Context, instance.Protocol, []leadership.Election) ([]leadership.Lease, error)
 
 // mutations are all that there are. Each finds its elections so that it has something to do.
 var mutations = []mutation{
@@ -71,8 +71,8 @@ func keyOf(c leadership.CandidateID) (k leadership.Key) {
 }
 
 // forEach makes a call for one election after the other.
-func forEach(call func(context.Context, httpapi.Protocol, leadership.Election) (leadership.Lease, error)) step {
-	return func(ctx context.Context, p httpapi.Protocol, elections []leadership.Election) ([]leadership.Lease, error) {
+func forEach(call func(context.Context, instance.Protocol, leadership.Election) (leadership.Lease, error)) step {
+	return func(ctx context.Context, p instance.Protocol, elections []leadership.Election) ([]leadership.Lease, error) {
 		leases := make([]leadership.Lease, len(elections))
 		for i, e := range elections {
 			var err error
@@ -101,7 +101,7 @@ func waits(who leadership.CandidateID) step {
 }
 
 func asks(r leadership.AcquireRequest) step {
-	return forEach(func(ctx context.Context, p httpapi.Protocol, e leadership.Election) (leadership.Lease, error) {
+	return forEach(func(ctx context.Context, p instance.Protocol, e leadership.Election) (leadership.Lease, error) {
 		mine := r
 		mine.Election, mine.Key = e, new(keyOf(r.CandidateID))
 		grant, err := p.Acquire(ctx, mine)
@@ -115,14 +115,14 @@ func first(who leadership.CandidateID, e leadership.Election) leadership.LeaseRe
 }
 
 func renews(who leadership.CandidateID) step {
-	return forEach(func(ctx context.Context, p httpapi.Protocol, e leadership.Election) (leadership.Lease, error) {
+	return forEach(func(ctx context.Context, p instance.Protocol, e leadership.Election) (leadership.Lease, error) {
 		return p.Renew(ctx, first(who, e))
 	})
 }
 
 // renewsAll renews in one call.
 func renewsAll(who leadership.CandidateID) step {
-	return func(ctx context.Context, p httpapi.Protocol, elections []leadership.Election) ([]leadership.Lease, error) {
+	return func(ctx context.Context, p instance.Protocol, elections []leadership.Election) ([]leadership.Lease, error) {
 		var batch []leadership.LeaseRequest
 		for _, e := range elections {
 			batch = append(batch, first(who, e))
@@ -137,19 +137,19 @@ func renewsAll(who leadership.CandidateID) step {
 }
 
 func releases(who leadership.CandidateID) step {
-	return forEach(func(ctx context.Context, p httpapi.Protocol, e leadership.Election) (leadership.Lease, error) {
+	return forEach(func(ctx context.Context, p instance.Protocol, e leadership.Election) (leadership.Lease, error) {
 		return p.Release(ctx, first(who, e))
 	})
 }
 
 func configures(c leadership.Config, at leadership.Revision) step {
-	return forEach(func(ctx context.Context, p httpapi.Protocol, e leadership.Election) (leadership.Lease, error) {
+	return forEach(func(ctx context.Context, p instance.Protocol, e leadership.Election) (leadership.Lease, error) {
 		return p.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c, IfRevision: at}})
 	})
 }
 
 func deletes(force bool, at leadership.Revision) step {
-	return forEach(func(ctx context.Context, p httpapi.Protocol, e leadership.Election) (leadership.Lease, error) {
+	return forEach(func(ctx context.Context, p instance.Protocol, e leadership.Election) (leadership.Lease, error) {
 		return p.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: force, IfRevision: at}})
 	})
 }

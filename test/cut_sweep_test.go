@@ -29,7 +29,7 @@ import (
 type sweep struct {
 	t testing.TB
 	mutation
-	direct  httpapi.Protocol // prepares and looks
+	direct  instance.Protocol // prepares and looks
 	healthy *client.Client
 	doomed  *client.Client // through the cutter
 	conns   *http.Transport
@@ -64,7 +64,7 @@ func sweepInMemory(t testing.TB, m mutation) *sweep {
 	return newSweep(t, m, address, inst, clock)
 }
 
-func newSweep(t testing.TB, m mutation, server string, direct httpapi.Protocol, clock *handClock) *sweep {
+func newSweep(t testing.TB, m mutation, server string, direct instance.Protocol, clock *handClock) *sweep {
 	t.Helper()
 	s := &sweep{t: t, mutation: m, direct: direct, healthy: clientOf(t, server), cutter: proxy.NewCutter(t, server), server: server, clock: clock}
 	s.conns = &http.Transport{MaxConnsPerHost: 1} // which the cutter is for

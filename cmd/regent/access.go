@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 
-	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
 	"regent/httpapi/access/limit"
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/telemetry"
 	"regent/leadership/wire"
 )
@@ -119,20 +119,20 @@ func (a *access) run(ctx context.Context) {
 	running.Wait()
 }
 
-// guard is the service for those who may.
-func (a *access) guard(service httpapi.Service) httpapi.Service {
+// gates returns what every call of the service passes: the limits, and then the rights.
+func (a *access) gates() []instance.Gate {
 	if a.policy == nil {
-		return service
+		return nil
 	}
-	guarded := authz.NewGuard(service, a.policy.Policy, a.audit)
 	limits := func(principal string) limit.Limits { return a.policy.Policy().Limits(principal) }
-	return limit.New(limit.Config{Service: guarded, Limits: limits, Refused: func(ctx context.Context, quota bool) {
+	refused := func(ctx context.Context, quota bool) {
 		why := telemetry.RateLimited
 		if quota {
 			why = telemetry.Quota
 		}
 		a.Refused(ctx, why)
-	}})
+	}
+	return []instance.Gate{limit.New(limit.Config{Limits: limits, Refused: refused}), authz.NewGate(a.policy.Policy, a.audit)}
 }
 
 // wrap asks who calls before the API is called. Health and the specification are for everybody.
@@ -142,7 +142,7 @@ func (a *access) wrap(api http.Handler) http.Handler {
 	}
 	asked := authn.Require(a.who, a.refused)(api)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/v1/") {
+		if strings.HasPrefix(r.URL.Path, wire.PathGuarded) {
 			asked.ServeHTTP(w, r)
 			return
 		}
@@ -159,7 +159,7 @@ func (a *access) audit(ctx context.Context, r authz.Record) {
 	if r.Code != "" {
 		outcome = string(r.Code)
 	}
-	attrs := []slog.Attr{slog.String("principal", r.Principal), slog.String("call", string(r.Call)), slog.String("outcome", outcome), slog.String("requestId", r.RequestID)}
+	attrs := []slog.Attr{slog.String("principal", r.Principal), slog.String("call", string(r.Verb)), slog.String("outcome", outcome), slog.String("requestId", r.RequestID)}
 	if r.Election != "" {
 		attrs = append(attrs, slog.String("election", string(r.Election)))
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"regent/httpapi"
+	"regent/httpapi/timing"
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/notify/pubsub"
@@ -172,8 +173,9 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	defer running.Wait()
 	defer cancel()
 	ready := &readiness{store: leases, instance: inst}
-	api := httpapi.New(httpapi.Config{Service: who.guard(m.Service(inst)), Log: m.log, Ready: ready.check, StreamLimit: s.streamLimit})
-	server, hurry := newServer(m.HTTP(api, who.wrap(api)), m.log)
+	service := instance.Guard(inst, append(who.gates(), m)...) // refused calls are no operations
+	api := httpapi.New(httpapi.Config{Service: service, Log: m.log, Ready: ready.check, StreamLimit: s.streamLimit})
+	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), m.log)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	c.greet(m.log, listener.Addr(), s)

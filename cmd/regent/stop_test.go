@@ -20,6 +20,7 @@ import (
 	"regent/leadership/client"
 	"regent/leadership/instance"
 	"regent/leadership/telemetry"
+	"regent/leadership/telemetry/export"
 	"regent/store/memory"
 )
 
@@ -107,7 +108,10 @@ func (failed) List(context.Context, string, leadership.Election, int) (leadershi
 func TestAStoreThatHasFailedForGoodEndsTheService(t *testing.T) {
 	t.Parallel()
 	c := newCLI(system{out: io.Discard, err: io.Discard})
-	m := &measures{Metrics: newTestMetrics(t), log: slog.New(slog.DiscardHandler)}
+	m := &measures{
+		Metrics: newTestMetrics(t), log: slog.New(slog.DiscardHandler),
+		pipeline: &export.Pipeline{Meters: metric.NewMeterProvider(), Tracers: trace.NewTracerProvider()},
+	}
 	err := c.serveStore(t.Context(), m, &access{measures: m}, "test", listen(t), serviceSettings{store: "fake:", events: noEvents}, failed{memory.New(memory.Config{})})
 	if code := exitCode(err); code != exitUnreachable {
 		t.Errorf("exit code %d, want %d", code, exitUnreachable)

@@ -13,7 +13,7 @@ import (
 // a batch that failed as a whole.
 func (c *Client) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
 	return c.batch(ctx, "renewals", each(batch, ofRenewal), call{
-		name: "batch renew", path: wire.PathBatchRenew, mutates: true, body: wire.NewRenewals(batch),
+		name: "batch renew", path: wire.PathBatchRenew, mutates: wire.VerbBatchRenew.Row().Changes(), body: wire.NewRenewals(batch),
 	})
 }
 

@@ -21,7 +21,7 @@ func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (lead
 	r.Metadata = []byte(metadata)
 	var answer wire.Grant
 	err = c.about(ctx, r.Election, call{
-		name: "acquire", method: http.MethodPost, suffix: wire.Acquire, mutates: true,
+		name: "acquire", method: http.MethodPost, suffix: wire.Acquire, mutates: wire.VerbAcquire.Row().Changes(),
 		wait: min(max(r.Wait, 0), leadership.MaxWait), body: wire.NewAcquireRequest(r), answer: &answer,
 	})
 	if err != nil {
@@ -52,21 +52,21 @@ func waited(r leadership.AcquireRequest, answer wire.Grant) time.Duration {
 // Renew keeps the caller's lease.
 func (c *Client) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	return c.lease(ctx, ofRenewal(r), call{
-		name: "renew", method: http.MethodPost, suffix: wire.Renew, mutates: true, body: wire.NewLeaseRequest(r),
+		name: "renew", method: http.MethodPost, suffix: wire.Renew, mutates: wire.VerbRenew.Row().Changes(), body: wire.NewLeaseRequest(r),
 	})
 }
 
 // Release ends the caller's lease.
 func (c *Client) Release(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "release", method: http.MethodPost, suffix: wire.Release, mutates: true, body: wire.NewLeaseRequest(r),
+		name: "release", method: http.MethodPost, suffix: wire.Release, mutates: wire.VerbRelease.Row().Changes(), body: wire.NewLeaseRequest(r),
 	})
 }
 
 // CheckToken returns the lease if the token is that of the present leader.
 func (c *Client) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
 	return c.lease(ctx, ofCheck(r), call{
-		name: "check token", method: http.MethodPost, suffix: wire.CheckToken, body: wire.TokenCheck{FencingToken: r.Token},
+		name: "check token", method: http.MethodPost, suffix: wire.CheckToken, mutates: wire.VerbCheckToken.Row().Changes(), body: wire.TokenCheck{FencingToken: r.Token},
 	})
 }
 
@@ -151,7 +151,7 @@ func (c *Client) Events(ctx context.Context, r leadership.EventsRequest) ([]lead
 // Configure sets an election's configuration.
 func (c *Client) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
 	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "configure", method: http.MethodPut, header: ifMatch(r.IfRevision), mutates: true, body: wire.NewConfigureRequest(r.Config),
+		name: "configure", method: http.MethodPut, header: ifMatch(r.IfRevision), mutates: wire.VerbConfigure.Row().Changes(), body: wire.NewConfigureRequest(r.Config),
 	})
 }
 
@@ -162,7 +162,7 @@ func (c *Client) Delete(ctx context.Context, r leadership.DeleteRequest) (leader
 		query.Set("force", "true")
 	}
 	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "delete", method: http.MethodDelete, header: ifMatch(r.IfRevision), mutates: true, query: query,
+		name: "delete", method: http.MethodDelete, header: ifMatch(r.IfRevision), mutates: wire.VerbDelete.Row().Changes(), query: query,
 	})
 }
 

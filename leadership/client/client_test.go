@@ -21,7 +21,7 @@ import (
 )
 
 // A Client has the methods of a Service.
-var _ httpapi.Protocol = (*client.Client)(nil)
+var _ instance.Protocol = (*client.Client)(nil)
 
 // connect returns a client of an instance on the store through a real server, every exchange held to the contract.
 func connect(t *testing.T, store leadership.Store) *client.Client {
@@ -59,54 +59,54 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 	lease := func(l leadership.Lease, err error) any { return []any{withoutJitter(l), err} }
 	for _, c := range []struct {
 		name string
-		call func(context.Context, httpapi.Protocol) any
+		call func(context.Context, instance.Protocol) any
 	}{
-		{"acquire", func(ctx context.Context, s httpapi.Protocol) any {
+		{"acquire", func(ctx context.Context, s instance.Protocol) any {
 			g, err := s.Acquire(leadership.WithRequestID(ctx, "call-1"), leadership.AcquireRequest{Election: "planner", CandidateID: "agent-7", Key: &key, LeaseDuration: 1500 * time.Millisecond, Metadata: []byte(` {"b":"<&>","a":1.0} `)})
 			return []any{withoutJitter(g.Lease), g.Key.Text(), err}
 		}},
-		{"acquire by another", func(ctx context.Context, s httpapi.Protocol) any {
+		{"acquire by another", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8"})
 			return err
 		}},
-		{"acquire with null metadata", func(ctx context.Context, s httpapi.Protocol) any {
+		{"acquire with null metadata", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", Metadata: []byte("null")})
 			return err
 		}},
-		{"acquire with bad metadata", func(ctx context.Context, s httpapi.Protocol) any {
+		{"acquire with bad metadata", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", Metadata: []byte("[")})
 			return err
 		}},
-		{"acquire with a bad candidate", func(ctx context.Context, s httpapi.Protocol) any {
+		{"acquire with a bad candidate", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "a b"})
 			return err
 		}},
-		{"acquire with a bad election", func(ctx context.Context, s httpapi.Protocol) any {
+		{"acquire with a bad election", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "../planner", CandidateID: "agent-8"})
 			return err
 		}},
-		{"acquire for too long", func(ctx context.Context, s httpapi.Protocol) any {
+		{"acquire for too long", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", LeaseDuration: 48 * time.Hour})
 			return err
 		}},
-		{"renew", func(ctx context.Context, s httpapi.Protocol) any {
+		{"renew", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Renew(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}))
 		}},
-		{"renew with another key", func(ctx context.Context, s httpapi.Protocol) any {
+		{"renew with another key", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Renew(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: other, Token: 1}))
 		}},
-		{"renew with no token", func(ctx context.Context, s httpapi.Protocol) any {
+		{"renew with no token", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Renew(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key}))
 		}},
-		{"check", func(ctx context.Context, s httpapi.Protocol) any {
+		{"check", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.CheckToken(ctx, leadership.TokenCheck{Election: "planner", Token: 1}))
 		}},
-		{"check a stale token", func(ctx context.Context, s httpapi.Protocol) any {
+		{"check a stale token", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.CheckToken(ctx, leadership.TokenCheck{Election: "planner", Token: 2}))
 		}},
-		{"get", func(ctx context.Context, s httpapi.Protocol) any { return lease(s.Get(ctx, "planner")) }},
-		{"get nothing", func(ctx context.Context, s httpapi.Protocol) any { return lease(s.Get(ctx, "other")) }},
-		{"batch renew", func(ctx context.Context, s httpapi.Protocol) any {
+		{"get", func(ctx context.Context, s instance.Protocol) any { return lease(s.Get(ctx, "planner")) }},
+		{"get nothing", func(ctx context.Context, s instance.Protocol) any { return lease(s.Get(ctx, "other")) }},
+		{"batch renew", func(ctx context.Context, s instance.Protocol) any {
 			return results(s.BatchRenew(ctx, []leadership.LeaseRequest{
 				{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1},
 				{Election: "scribe", CandidateID: "agent-7", Key: key, Token: 1},
@@ -114,50 +114,50 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 				{Election: "Clerk", CandidateID: "agent-7", Key: key, Token: 1},
 			}))
 		}},
-		{"batch renew twice the same", func(ctx context.Context, s httpapi.Protocol) any {
+		{"batch renew twice the same", func(ctx context.Context, s instance.Protocol) any {
 			r := leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}
 			return results(s.BatchRenew(ctx, []leadership.LeaseRequest{r, r}))
 		}},
-		{"batch renew nothing", func(ctx context.Context, s httpapi.Protocol) any { return results(s.BatchRenew(ctx, nil)) }},
-		{"batch check", func(ctx context.Context, s httpapi.Protocol) any {
+		{"batch renew nothing", func(ctx context.Context, s instance.Protocol) any { return results(s.BatchRenew(ctx, nil)) }},
+		{"batch check", func(ctx context.Context, s instance.Protocol) any {
 			return results(s.BatchCheckTokens(ctx, []leadership.TokenCheck{{Election: "planner", Token: 1}, {Election: "scribe", Token: 1}, {Election: "clerk"}}))
 		}},
-		{"release", func(ctx context.Context, s httpapi.Protocol) any {
+		{"release", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Release(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}))
 		}},
-		{"configure", func(ctx context.Context, s httpapi.Protocol) any {
+		{"configure", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Configure(ctx, configure("planner", leadership.Config{LeaseDuration: time.Minute, LockDelay: 1500 * time.Millisecond}, 2)))
 		}},
-		{"configure with a stale condition", func(ctx context.Context, s httpapi.Protocol) any {
+		{"configure with a stale condition", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Configure(ctx, configure("planner", leadership.Config{}, 2)))
 		}},
-		{"configure what is not there", func(ctx context.Context, s httpapi.Protocol) any {
+		{"configure what is not there", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Configure(ctx, configure("other", leadership.Config{}, leadership.AnyRevision)))
 		}},
-		{"configure with a condition that is none", func(ctx context.Context, s httpapi.Protocol) any {
+		{"configure with a condition that is none", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Configure(ctx, configure("other", leadership.Config{}, -7))
 			return errors.Is(err, leadership.InvalidArgument)
 		}},
-		{"list", func(ctx context.Context, s httpapi.Protocol) any {
+		{"list", func(ctx context.Context, s instance.Protocol) any {
 			page, err := s.List(ctx, leadership.ListRequest{Prefix: "pla", After: "pla", Limit: 1})
 			return []any{page, err}
 		}},
-		{"list with a bad prefix", func(ctx context.Context, s httpapi.Protocol) any {
+		{"list with a bad prefix", func(ctx context.Context, s instance.Protocol) any {
 			page, err := s.List(ctx, leadership.ListRequest{Prefix: "P"})
 			return []any{page, err}
 		}},
-		{"list too many", func(ctx context.Context, s httpapi.Protocol) any {
+		{"list too many", func(ctx context.Context, s instance.Protocol) any {
 			page, err := s.List(ctx, leadership.ListRequest{Limit: -1})
 			return []any{page, err}
 		}},
-		{"delete", func(ctx context.Context, s httpapi.Protocol) any {
+		{"delete", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Delete(ctx, leadership.DeleteRequest{Election: "planner", DeleteCommand: leadership.DeleteCommand{IfRevision: 3, Force: true}}))
 		}},
-		{"acquire what is deleted", func(ctx context.Context, s httpapi.Protocol) any {
+		{"acquire what is deleted", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8"})
 			return err
 		}},
-		{"get what is deleted", func(ctx context.Context, s httpapi.Protocol) any { return lease(s.Get(ctx, "planner")) }},
+		{"get what is deleted", func(ctx context.Context, s instance.Protocol) any { return lease(s.Get(ctx, "planner")) }},
 	} {
 		want, got := c.call(t.Context(), direct), c.call(t.Context(), remote)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -185,7 +185,7 @@ func results(rs []leadership.Result, err error) any {
 }
 
 // sameHistory compares the events but for the ids of requests that the server has named itself.
-func sameHistory(t *testing.T, direct, remote httpapi.Protocol) {
+func sameHistory(t *testing.T, direct, remote instance.Protocol) {
 	t.Helper()
 	request := leadership.EventsRequest{Election: "planner", Limit: 10}
 	want, err := direct.Events(t.Context(), request)
@@ -230,7 +230,7 @@ func TestTheServerChoosesAKeyThatRenews(t *testing.T) {
 
 // refusing answers every read with an error.
 type refusing struct {
-	httpapi.Service
+	instance.Service
 	err error
 }
 

@@ -21,12 +21,11 @@ const scope = "regent/leadership/telemetry"
 
 // Metrics are the metrics and spans of one instance. All methods may be called at the same time.
 type Metrics struct {
-	meters    metric.MeterProvider
-	tracers   trace.TracerProvider
 	idle      bool // both providers do nothing, and so nothing stands between the parts to measure them
 	meter     metric.Meter
 	tracer    trace.Tracer
 	elections *elections
+	labels    map[operation]metric.MeasurementOption
 
 	changes    metric.Int64Counter
 	terms      metric.Float64Histogram
@@ -48,8 +47,7 @@ type Metrics struct {
 // handler, which still goes on in its caller's trace. An error is a provider's.
 func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, error) {
 	m := &Metrics{
-		meters: meters, tracers: tracers, meter: meters.Meter(scope), tracer: tracers.Tracer(scope),
-		elections: newElections(maxElections),
+		meter: meters.Meter(scope), tracer: tracers.Tracer(scope), elections: newElections(maxElections), labels: operationLabels(),
 	}
 	_, noMeters := meters.(noopmetric.MeterProvider)
 	_, noTracers := tracers.(nooptrace.TracerProvider)

@@ -90,7 +90,7 @@ func leaderships() []Metric {
 		Description: "From the end of a term to the next grant, by how the term ended; after more than 10 minutes only as far as somebody waited.",
 		Buckets:     []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 120, 300, 600},
 	}, {
-		Name: nameSplitBrain, Kind: Counter, Unit: "{act}", Labels: []Label{{"op", texts(opRenew, opCheck)}},
+		Name: nameSplitBrain, Kind: Counter, Unit: "{act}", Labels: []Label{{"op", []string{wire.VerbRenew.Row().Metric, wire.VerbCheckToken.Row().Metric}}},
 		Description: "Acts under an old fencing token, 5 s or more after a newer one was granted: a renewal, by a leader that believed it still led, " +
 			"or a check of what it had sent. It was refused, so that nothing was harmed that checks tokens. Each one is a leader that did not " +
 			"stop in time, or a caller that keeps using a token of the past.",
@@ -114,10 +114,9 @@ func elected() []Metric {
 
 // calls are told by the instance that answers them.
 func calls() []Metric {
-	ops := texts(opAcquire, opRenew, opRelease, opCheck, opConfigure, opDelete)
 	held := []string{lower(leadership.ReasonHeld), lower(leadership.ReasonIncarnation), lower(leadership.ReasonLockDelay)}
 	return []Metric{{
-		Name: nameOperations, Kind: Counter, Unit: "{operation}", Labels: []Label{{"op", ops}, {"outcome", outcomes()}},
+		Name: nameOperations, Kind: Counter, Unit: "{operation}", Labels: []Label{{"op", operations()}, {"outcome", outcomes()}},
 		Description: "What agents and operators asked for, by what became of it; each part of a batch for itself.",
 	}, {
 		Name: nameContention, Kind: Counter, Unit: "{refusal}", Labels: []Label{{"reason", append(held, reasonConflict)}},

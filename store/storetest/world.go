@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"regent/httpapi"
 	"regent/leadership"
+	"regent/leadership/instance"
 )
 
 // Subject is what the protocol is tried on: a Service, or anything that stands for one.
-type Subject = httpapi.Protocol
+type Subject = instance.Protocol
 
 // jobs is the election of most cases.
 const jobs leadership.Election = "jobs"

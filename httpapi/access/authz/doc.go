@@ -1,6 +1,7 @@
-// Package authz says who may do what.
+// Package authz decides who may do what.
 //
-// A Policy is a file of an operator's: grants, each of roles to principals, over elections. What no grant allows is refused.
+// A Policy is a file that an operator writes: grants, each of roles to principals, over elections.
+// Everything that no grant allows is refused.
 //
 //	grants:
 //	  - principals: [writer@my-project.iam.gserviceaccount.com]
@@ -14,22 +15,24 @@
 //	  - principals: [writer@my-project.iam.gserviceaccount.com]
 //	    renewals: 5000
 //
-// A principal is who package identity says is calling, spelt in full, or "*" for everybody who was let in. An election, and a candidate's id, is
-// spelt in full, or up to a star at its end. A candidate may use the ids that its grant lists; without a list, those that are its
-// principal's own name, or begin with that and a colon. Nobody can take the id of another principal's candidate, then, whatever it claims to
-// be.
+// A principal is the verified caller, as package authn names it, written in full, or "*" for every
+// authenticated caller. An election or a candidate id is written in full, or as a prefix and a star.
+// A candidate may use the ids that its grant lists. Without a list these are the principal's own
+// name, and ids that begin with it and a colon. So nobody can take the id of another principal's
+// candidate.
 //
 //	role        may
-//	candidate   acquire, renew and release under its own ids; read the election, its history and its stream; check tokens
+//	candidate   acquire, renew and release under its own ids; read the election, its history and its
+//	            stream; check tokens
 //	observer    read elections, their lists, histories and streams; check tokens
 //	verifier    check tokens
 //	scheduler   tick
 //	operator    what an observer may; configure; tick
 //	admin       what an operator may; delete
 //
-// Limits are what a principal may ask of one instance, where that is not the default; see limit.Limits.
+// Which role may make which call stands in wire.Verbs. Limits change what a principal may ask of one
+// instance; see limit.Limits.
 //
-// A Guard stands before the service and asks the policy in the words of the service: which principal makes which call about which election, as which
-// candidate. It asks before anything is read, so that to a stranger an election that is there and one that is not look alike. Every
-// call that it refuses, and every one that needs an operator or an admin, leaves a Record.
+// A Gate asks the policy about every call. It leaves a Record of each call that it refuses, and of
+// each call that needs an operator or an admin.
 package authz

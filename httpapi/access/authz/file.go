@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// File is a policy in a file that may change. All methods may be called at the same time.
+// File is a policy in a file that may change. Its methods may be called at the same time.
 type File struct {
 	path    string
 	log     *slog.Logger
-	text    []byte // as it was taken last, good or bad; of Run alone
-	seen    []byte // as it was read last; of Run alone
-	trouble string // that was told last; of Run alone
+	text    []byte // parsed last, good or bad; only Run uses it
+	seen    []byte // read last; only Run uses it
+	trouble string // logged last; only Run uses it
 	current atomic.Pointer[Policy]
 }
 
-// OpenFile reads the policy. log is told when a later one is taken, or is none.
+// OpenFile reads the policy. Changes of the file, and what is wrong with them, are logged.
 func OpenFile(path string, log *slog.Logger) (*File, error) {
 	f := &File{path: path, log: log}
 	text, err := f.read()
@@ -39,14 +39,15 @@ func OpenFile(path string, log *slog.Logger) (*File, error) {
 	return f, nil
 }
 
-// Policy is the newest that was good.
+// Policy returns the newest valid policy.
 func (f *File) Policy() *Policy { return f.current.Load() }
 
-// reloadEvery is how often the file is looked at. A secret that is mounted as a file tells nobody that it has changed.
+// reloadEvery is how often the file is read. A secret mounted as a file sends no notification.
 const reloadEvery = 5 * time.Second
 
-// Run takes over what becomes of the file until ctx ends. One that is no policy changes nothing, so that a slip of the pen neither lets
-// anybody in nor throws anybody out, and one that is read half is not taken: a text is taken when it has been there for two looks.
+// Run follows the file until ctx ends. An invalid policy changes nothing, so that a typing error
+// neither lets callers in nor locks them out. A change counts once it was read twice, so that a file
+// which is still being written is not taken.
 func (f *File) Run(ctx context.Context) {
 	for ticks := time.NewTicker(reloadEvery); ; {
 		select {
@@ -65,7 +66,7 @@ func (f *File) reload(ctx context.Context) {
 		f.seen, f.trouble = text, ""
 		return
 	}
-	if err == nil && !bytes.Equal(text, f.seen) { // somebody may still be writing it
+	if err == nil && !bytes.Equal(text, f.seen) { // it may still be being written
 		f.seen = text
 		return
 	}
@@ -80,25 +81,25 @@ func (f *File) reload(ctx context.Context) {
 	}
 	f.trouble = ""
 	f.current.Store(policy)
-	f.log.LogAttrs(ctx, slog.LevelInfo, "the policy was changed", slog.Int("grants", len(policy.grants)))
+	f.log.LogAttrs(ctx, slog.LevelInfo, "the policy has changed", slog.Int("grants", len(policy.grants)))
 }
 
-// complain tells once what is wrong.
+// complain logs what is wrong, once.
 func (f *File) complain(ctx context.Context, trouble string) {
 	if trouble != f.trouble {
 		f.trouble = trouble
-		f.log.LogAttrs(ctx, slog.LevelError, "the policy's file cannot be used; the policy before it holds", slog.String("reason", trouble))
+		f.log.LogAttrs(ctx, slog.LevelError, "the policy file cannot be used; the policy before it stays in force", slog.String("reason", trouble))
 	}
 }
 
 func (f *File) read() ([]byte, error) {
-	in, err := os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would hold up whoever opens it
+	in, err := os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would block
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
 	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, cmp.Or(err, fmt.Errorf("%s is no regular file", f.path))
+		return nil, cmp.Or(err, fmt.Errorf("%s is not a regular file", f.path))
 	}
 	text, err := io.ReadAll(io.LimitReader(in, MaxPolicy+1))
 	if err != nil {

@@ -65,7 +65,7 @@ func TestAPolicyIsReloadedAndOneThatIsNoneChangesNothing(t *testing.T) {
 		}
 		stop()
 		<-ran
-		if n := strings.Count(log.String(), "cannot be used"); n != 2 || strings.Count(log.String(), "the policy was changed") != 1 {
+		if n := strings.Count(log.String(), "cannot be used"); n != 2 || strings.Count(log.String(), "the policy has changed") != 1 {
 			t.Errorf("it was said %d times that the file cannot be used:\n%s", n, &log)
 		}
 	})

@@ -14,18 +14,20 @@ import (
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/limit"
 	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/wire"
 )
 
-// MaxPolicy is how many bytes a policy may have.
+// MaxPolicy is the size limit of a policy file in bytes.
 const MaxPolicy = 1 << 20
 
-// Policy is who may do what. It does not change.
+// Policy says who may do what. It does not change.
 type Policy struct {
 	grants []grant
 	limits map[string]limit.Limits // by principal
 }
 
-// document is a policy as it is written.
+// document is a policy file.
 type document struct {
 	Grants []grant     `yaml:"grants"`
 	Limits []allowance `yaml:"limits"`
@@ -39,37 +41,37 @@ type allowance struct {
 
 // grant gives each of the roles over each of the elections to each of the principals.
 type grant struct {
-	Principals []string  `yaml:"principals"`
-	Roles      []Role    `yaml:"roles"`
-	Elections  []pattern `yaml:"elections"`
-	Candidates []pattern `yaml:"candidates"`
+	Principals []string    `yaml:"principals"`
+	Roles      []wire.Role `yaml:"roles"`
+	Elections  []pattern   `yaml:"elections"`
+	Candidates []pattern   `yaml:"candidates"`
 }
 
-// pattern is a name, or the beginning of one and a star.
+// pattern is a name, or a prefix and a star.
 type pattern string
 
-// everybody is a principal that all are who were let in.
+// everybody matches every authenticated caller.
 const everybody = "*"
 
-// ParsePolicy reads a policy. The error says where it is wrong, and what to do.
+// ParsePolicy reads a policy. An error says what is wrong, where, and what to do.
 func ParsePolicy(text []byte) (*Policy, error) {
 	if len(text) > MaxPolicy {
-		return nil, fmt.Errorf("a policy has at most %d bytes, this one has %d", MaxPolicy, len(text))
+		return nil, fmt.Errorf("a policy must not exceed %d bytes, this one has %d", MaxPolicy, len(text))
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	var d document
 	if err := decoder.Decode(&d); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, errors.New("the policy is empty, and would let nobody in; write a list of grants")
+			return nil, errors.New("the policy is empty and would refuse every call; write a list of grants")
 		}
 		return nil, fmt.Errorf("the policy cannot be read: %w", err)
 	}
 	if err := decoder.Decode(&document{}); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the policy has more than one document; write all grants into the first")
+		return nil, errors.New("the policy has more than one YAML document; write all grants into the first")
 	}
 	if len(d.Grants) == 0 {
-		return nil, errors.New("the policy has no grants, and would let nobody in")
+		return nil, errors.New("the policy has no grants and would refuse every call")
 	}
 	for i, g := range d.Grants {
 		if err := g.validate(); err != nil {
@@ -83,7 +85,7 @@ func ParsePolicy(text []byte) (*Policy, error) {
 	return &Policy{grants: d.Grants, limits: limits}, nil
 }
 
-// gather finds the limits of each principal, and that no two are said of one.
+// gather returns the limits of each principal. It refuses a second entry for one.
 func gather(all []allowance) (map[string]limit.Limits, error) {
 	limits := map[string]limit.Limits{}
 	for i, a := range all {
@@ -101,7 +103,8 @@ func gather(all []allowance) (map[string]limit.Limits, error) {
 	return limits, nil
 }
 
-// Limits are those of a principal, spelt as authn.Principal.String spells it: its own, or those of "*". What neither says is the default.
+// Limits returns the limits of a principal, named as by authn.Principal.String: its own, or else
+// those of "*". Zeros mean the default.
 func (p *Policy) Limits(principal string) limit.Limits {
 	if own, ok := p.limits[principal]; ok {
 		return own
@@ -114,28 +117,28 @@ func (g grant) validate() error {
 	case err != nil:
 		return err
 	case len(g.Roles) == 0:
-		return fmt.Errorf("roles are missing: some of %s", spelt())
-	case len(g.Elections) == 0 && !slices.Equal(g.Roles, []Role{Scheduler}):
-		return errors.New(`elections are missing: names, or "PREFIX*"`)
+		return fmt.Errorf("roles are missing; they are some of %s", roleNames())
+	case len(g.Elections) == 0 && !slices.Equal(g.Roles, []wire.Role{wire.RoleScheduler}):
+		return errors.New(`elections are missing: names or "PREFIX*"`)
 	}
 	for _, r := range g.Roles {
-		if _, ok := calls[r]; !ok {
-			return fmt.Errorf("there is no role %q; the roles are %s", r, spelt())
+		if !slices.Contains(wire.Roles(), r) {
+			return fmt.Errorf("there is no role %q; the roles are %s", r, roleNames())
 		}
 	}
-	if len(g.Candidates) > 0 && !slices.Contains(g.Roles, Candidate) {
-		return errors.New("candidates are for the role candidate, which is not among the roles")
+	if len(g.Candidates) > 0 && !slices.Contains(g.Roles, wire.RoleCandidate) {
+		return errors.New("candidates need the role candidate, which is not among the roles")
 	}
 	return errors.Join(validateAll(g.Elections, validElection), validateAll(g.Candidates, validCandidate))
 }
 
 func validatePrincipals(all []string) error {
 	if len(all) == 0 {
-		return errors.New("principals are missing: an e-mail address, or ISSUER|SUBJECT")
+		return errors.New("principals are missing: an e-mail address or ISSUER|SUBJECT")
 	}
 	for _, p := range all {
 		if p == "" || p != everybody && strings.ContainsAny(p, "* \t\n") {
-			return fmt.Errorf(`principal %q is spelt in full, or "*" for everybody who was let in`, p)
+			return fmt.Errorf(`principal %q must be written in full, or "*" for every authenticated caller`, p)
 		}
 	}
 	return nil
@@ -160,7 +163,7 @@ func validElection(name string, open bool) error {
 	}
 	err := leadership.ValidatePrefix(name)
 	var refusal *leadership.Error
-	if errors.As(err, &refusal) { // of which the code says nothing to whoever writes a policy
+	if errors.As(err, &refusal) { // whose code means nothing to the author of a policy
 		return errors.New(refusal.Detail)
 	}
 	return err
@@ -168,7 +171,7 @@ func validElection(name string, open bool) error {
 
 func validCandidate(name string, _ bool) error { return leadership.CandidateID(name).Validate() }
 
-// matches says whether the name is the pattern's.
+// matches reports whether the pattern covers the name.
 func (p pattern) matches(name string) bool {
 	if prefix, open := strings.CutSuffix(string(p), "*"); open {
 		return strings.HasPrefix(name, prefix)
@@ -176,38 +179,50 @@ func (p pattern) matches(name string) bool {
 	return name == string(p)
 }
 
-// covers says whether every name that begins so is the pattern's.
+// covers reports whether the pattern covers every name that begins with the prefix.
 func (p pattern) covers(prefix string) bool {
 	own, open := strings.CutSuffix(string(p), "*")
 	return open && strings.HasPrefix(prefix, own)
 }
 
-// allows says whether some grant gives the principal a right to the call about an election that fits.
-func (p *Policy) allows(who authn.Principal, call Call, fits func(grant) bool) bool {
+// allows reports whether a grant lets the principal make the call.
+func (p *Policy) allows(who authn.Principal, op instance.Op) bool {
+	name := who.String()
 	return slices.ContainsFunc(p.grants, func(g grant) bool {
-		return g.isFor(who) && slices.ContainsFunc(g.Roles, func(r Role) bool { return slices.Contains(calls[r], call) }) && fits(g)
+		return g.isFor(name) && slices.ContainsFunc(g.Roles, op.Allows) && g.over(op) && (!op.AsCandidate || g.owns(name, op.Candidate))
 	})
 }
 
-func (g grant) isFor(who authn.Principal) bool {
-	return slices.Contains(g.Principals, who.String()) || slices.Contains(g.Principals, everybody)
+func (g grant) isFor(who string) bool {
+	return slices.Contains(g.Principals, who) || slices.Contains(g.Principals, everybody)
 }
 
-// over says whether the grant is over the election.
-func (g grant) over(e leadership.Election) bool {
-	return slices.ContainsFunc(g.Elections, func(p pattern) bool { return p.matches(string(e)) })
+// over reports whether the grant is over what the call is about. To list is allowed with any
+// election: what the caller may not see is left out.
+func (g grant) over(op instance.Op) bool {
+	switch {
+	case op.Scope == wire.ScopeService:
+		return true
+	case op.Scope == wire.ScopePrefix:
+		return slices.ContainsFunc(g.Elections, func(p pattern) bool { return p.covers(op.Prefix) })
+	case op.Scope == wire.ScopeVisible && op.Election == "":
+		return len(g.Elections) > 0
+	}
+	return slices.ContainsFunc(g.Elections, func(p pattern) bool { return p.matches(string(op.Election)) })
 }
 
-// overAll says whether the grant is over all elections whose names begin so.
-func (g grant) overAll(prefix string) bool {
-	return slices.ContainsFunc(g.Elections, func(p pattern) bool { return p.covers(prefix) })
-}
-
-// owns says whether the principal may call itself so.
-func (g grant) owns(who authn.Principal, id leadership.CandidateID) bool {
+// owns reports whether the principal may use the candidate id.
+func (g grant) owns(who string, id leadership.CandidateID) bool {
 	if len(g.Candidates) == 0 {
-		own := who.String()
-		return string(id) == own || strings.HasPrefix(string(id), own+":")
+		return string(id) == who || strings.HasPrefix(string(id), who+":")
 	}
 	return slices.ContainsFunc(g.Candidates, func(p pattern) bool { return p.matches(string(id)) })
+}
+
+func roleNames() string {
+	var names []string
+	for _, r := range wire.Roles() {
+		names = append(names, string(r))
+	}
+	return strings.Join(names, ", ")
 }

@@ -1,42 +1,54 @@
 package limit
 
 import (
-	"container/list"
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/time/rate"
 
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // account is what one principal has used.
 type account struct {
-	limits   Limits
-	renewals *rate.Limiter
-	campaign *rate.Limiter
-	reads    *rate.Limiter
+	limits    Limits
+	renewals  *rate.Limiter
+	campaigns *rate.Limiter
+	reads     *rate.Limiter
 
 	mu        sync.Mutex
-	waiters   int                          // guarded by mu
-	watchers  int                          // guarded by mu
-	elections map[leadership.Election]bool // guarded by mu
+	waiters   int                              // guarded by mu
+	watchers  int                              // guarded by mu
+	elections map[leadership.Election]struct{} // guarded by mu
 }
 
 func newAccount(l Limits) *account {
 	return &account{
 		limits:    l,
 		renewals:  bucket(l.Renewals),
-		campaign:  bucket(l.Campaigns),
+		campaigns: bucket(l.Campaigns),
 		reads:     bucket(l.Reads),
-		elections: map[leadership.Election]bool{},
+		elections: map[leadership.Election]struct{}{},
 	}
 }
 
-// bucket has room for two seconds, so that what comes in a crowd and is few on the whole is not refused.
+// bucket holds two seconds' worth, so that a short burst is not refused.
 func bucket(perSecond int) *rate.Limiter { return rate.NewLimiter(rate.Limit(perSecond), 2*perSecond) }
 
-// take takes n from the bucket, or says when there are as many.
+// rate returns the limit of a cost, and its bucket.
+func (a *account) rate(c wire.Cost) (perSecond int, bucket *rate.Limiter) {
+	switch c {
+	case wire.CostRenewal:
+		return a.limits.Renewals, a.renewals
+	case wire.CostCampaign:
+		return a.limits.Campaigns, a.campaigns
+	}
+	return a.limits.Reads, a.reads
+}
+
+// take takes n from the bucket, or returns after which time there will be n.
 func take(b *rate.Limiter, n int) (after time.Duration, ok bool) {
 	r := b.ReserveN(time.Now(), min(n, b.Burst()))
 	if after := r.Delay(); after > 0 {
@@ -46,43 +58,45 @@ func take(b *rate.Limiter, n int) (after time.Duration, ok bool) {
 	return 0, true
 }
 
-// enter counts one more, unless there are as many as there may be. What it returns counts it off.
-func (a *account) enter(count *int, limit int) (leave func(), ok bool) {
+// enter counts one more unless that exceeds the limit. leave must be called once.
+func (a *account) enter(count *int, limit int) (leave func(error), ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if *count >= limit {
 		return nil, false
 	}
 	*count++
-	return sync.OnceFunc(func() {
+	return func(error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		*count--
-	}), true
+	}, true
 }
 
-// hasRoom says whether the election is one that is counted, or may be.
+// hasRoom reports whether the election is counted already, or may be.
 func (a *account) hasRoom(e leadership.Election) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.elections[e] || len(a.elections) < a.limits.Elections
+	_, counted := a.elections[e]
+	return counted || len(a.elections) < a.limits.Elections
 }
 
 // note counts the election.
 func (a *account) note(e leadership.Election) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.elections[e] = true
+	a.elections[e] = struct{}{}
 }
 
-// idle says whether nothing would be lost if the account were forgotten but what it has counted.
+// idle reports whether the account has neither waiting candidates nor streams.
 func (a *account) idle() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.waiters == 0 && a.watchers == 0
 }
 
-// maxAccounts bounds what principals cost the instance. Who may call is written in a policy; this is for one that lets everybody in.
+// maxAccounts bounds the memory of an instance whose policy lets everyone in. Only idle accounts are
+// forgotten, so there may be more.
 const maxAccounts = 1000
 
 // accounts are those of the principals that have called lately.
@@ -90,46 +104,41 @@ type accounts struct {
 	limits func(principal string) Limits
 
 	mu     sync.Mutex
-	byName map[string]*list.Element // guarded by mu
-	recent list.List                // of entry, the latest first; guarded by mu
+	recent *simplelru.LRU[string, *account] // guarded by mu
 }
 
-func newAccounts(limits func(principal string) Limits) accounts {
-	return accounts{limits: limits, byName: map[string]*list.Element{}}
+func newAccounts(limits func(principal string) Limits) *accounts {
+	recent, err := simplelru.NewLRU[string, *account](maxAccounts, nil)
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	return &accounts{limits: limits, recent: recent}
 }
 
-type entry struct {
-	name    string
-	account *account
-}
-
-// of returns the principal's account. One whose limits have changed begins anew.
+// of returns the principal's account. A change of its limits opens a new one.
 func (s *accounts) of(principal string) *account {
 	limits := s.limits(principal).orDefault()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, ok := s.byName[principal]; ok {
-		s.recent.MoveToFront(e)
-		if a := e.Value.(*entry); a.account.limits != limits {
-			a.account = newAccount(limits)
-		}
-		return e.Value.(*entry).account
+	a, known := s.recent.Get(principal)
+	if known && a.limits == limits {
+		return a
 	}
-	if len(s.byName) >= maxAccounts {
+	if !known && s.recent.Len() >= maxAccounts {
 		s.forget()
 	}
-	a := newAccount(limits)
-	s.byName[principal] = s.recent.PushFront(&entry{principal, a})
+	a = newAccount(limits)
+	s.recent.Add(principal, a)
 	return a
 }
 
-// forget forgets the one that has been idle for longest, with the mutex held.
+// forget makes room: it drops the idle account that was not used for the longest. Call with mu held.
 func (s *accounts) forget() {
-	for e := s.recent.Back(); e != nil; e = e.Prev() {
-		if a := e.Value.(*entry); a.account.idle() {
-			delete(s.byName, a.name)
-			s.recent.Remove(e)
+	for _, principal := range s.recent.Keys() { // the oldest first
+		if a, _ := s.recent.Peek(principal); a.idle() {
+			s.recent.Remove(principal)
 			return
 		}
 	}
+	s.recent.Resize(s.recent.Len() + 1)
 }

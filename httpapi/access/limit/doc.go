@@ -1,11 +1,14 @@
 // Package limit keeps one principal from costing the others their leases.
 //
-// Each principal has, on each instance, a bucket of calls a second for each kind of call, and room for so many candidates in line, so many open
-// streams and so many elections. Whoever asks for more is told RateLimited, and when to come again; nothing was done.
+// Each principal has, on each instance, a bucket of calls per second for each cost (wire.Cost), and
+// a number of waiting candidates, of open streams and of elections that it may have. A call beyond
+// that is refused with RATE_LIMITED and the time after which to come again; nothing was done.
 //
-// Renewals and releases have a bucket of their own, and places of their own among the calls that an instance makes at a time: a flood of campaigns and
-// reads, of one principal or of a thousand, waits for the places of its kind while renewals go by. A leader that keeps its lease costs a
-// call every ten seconds; the default limits are for some thousand leaders of one principal on one instance.
+// Renewals and releases have a bucket of their own, and places of their own among the calls that an
+// instance makes at the same time. So a flood of other calls, of one principal or of a thousand,
+// waits for places of its own kind while renewals pass. A leader costs one call every ten seconds:
+// the default limits are for thousands of leaders of one principal on one instance.
 //
-// The counts are an instance's own, and begin anew when it does. They are there to keep a service alive, not to make a bill.
+// The counts are an instance's own and start again with it. They keep a service alive; they are no
+// basis for a bill.
 package limit

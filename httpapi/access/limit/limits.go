@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// Limits are what one principal may ask of one instance. 0 is the default of each.
+// Limits are what one principal may ask of one instance. 0 means the default.
 type Limits struct {
-	Renewals  int `yaml:"renewals"`  // renewed and released leases, a second
-	Campaigns int `yaml:"campaigns"` // calls to acquire, a second
-	Reads     int `yaml:"reads"`     // all other calls, a second
-	Waiters   int `yaml:"waiters"`   // candidates in line, at a time
-	Watchers  int `yaml:"watchers"`  // streams and long polls, at a time
-	Elections int `yaml:"elections"` // that it has campaigned for or configured since the instance started
+	Renewals  int `yaml:"renewals"`  // renewed and released leases per second
+	Campaigns int `yaml:"campaigns"` // calls of acquire per second
+	Reads     int `yaml:"reads"`     // other calls per second
+	Waiters   int `yaml:"waiters"`   // candidates that wait at the same time
+	Watchers  int `yaml:"watchers"`  // streams and long polls open at the same time
+	Elections int `yaml:"elections"` // acquired or configured since the instance started
 }
 
-// Default are the limits of a principal of which nothing else is said.
+// Default applies where the policy says nothing else.
 var Default = Limits{Renewals: 1000, Campaigns: 100, Reads: 500, Waiters: 1000, Watchers: 1000, Elections: 10_000}
 
-// Validate returns why these are no limits.
+// Validate returns an error for each limit that is out of range.
 func (l Limits) Validate() error {
 	var all []error
 	for _, one := range []struct {
@@ -34,7 +34,7 @@ func (l Limits) Validate() error {
 		{"elections", l.Elections},
 	} {
 		if one.value < 0 || one.value > most {
-			all = append(all, fmt.Errorf("%s are from 1 to %d, or 0 for the default, not %d", one.name, most, one.value))
+			all = append(all, fmt.Errorf("%s must be from 1 to %d, or 0 for the default, not %d", one.name, most, one.value))
 		}
 	}
 	return errors.Join(all...)
@@ -42,7 +42,7 @@ func (l Limits) Validate() error {
 
 const most = 1_000_000
 
-// orDefault fills in what is not said.
+// orDefault replaces zeros by defaults.
 func (l Limits) orDefault() Limits {
 	return Limits{
 		Renewals:  cmp.Or(l.Renewals, Default.Renewals),

@@ -8,34 +8,34 @@ import (
 	"regent/leadership"
 )
 
-// places are for calls that are under way. Whoever finds none free waits a while.
-type places chan struct{}
-
-func newPlaces(n int) places {
-	if n == 0 {
-		n = defaultPlaces
-	}
-	return make(places, n)
+// places bound how many calls are under way at the same time.
+type places struct {
+	taken chan struct{}
+	leave func(error)
 }
 
-// patience is for how long a call waits for a place. Who would wait for longer is better told to come again.
+func newPlaces(n int) *places {
+	taken := make(chan struct{}, n)
+	return &places{taken, func(error) { <-taken }}
+}
+
+// patience is how long a call waits for a place before it is refused.
 const patience = time.Second
 
-// take waits for a place. over gives it back.
-func (p places) take(ctx context.Context, s *Service) (over func(), err error) {
-	over = func() { <-p }
+// take blocks until there is a place, for patience at most. leave gives it back.
+func (p *places) take(ctx context.Context, g *Gate) (leave func(error), err error) {
 	select {
-	case p <- struct{}{}:
-		return over, nil
+	case p.taken <- struct{}{}:
+		return p.leave, nil
 	default:
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case p <- struct{}{}:
-		return over, nil
+	case p.taken <- struct{}{}:
+		return p.leave, nil
 	case <-timer.C:
-		return nil, s.refuse(ctx, false, patience, "this instance has as many calls under way as it can bear; come again")
+		return nil, g.refuse(ctx, false, patience, "this instance has as many calls under way as it can bear; come again")
 	case <-ctx.Done():
 		return nil, fmt.Errorf("limit: %w: %w", leadership.StoreUnavailable, ctx.Err())
 	}

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"regent/httpapi"
+	"regent/httpapi/timing"
 	"regent/leadership/instance"
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/export"
@@ -130,8 +131,8 @@ func use(t *testing.T, p *export.Pipeline) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := httpapi.New(httpapi.Config{Service: m.Service(i)})
-	server := httptest.NewServer(m.HTTP(api, api))
+	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m)})
+	server := httptest.NewServer(timing.Handler(p.Meters, p.Tracers, api, api))
 	defer server.Close()
 	for _, call := range [][2]string{
 		{"/v1/elections/jobs:acquire", `{"candidateId":"ann","key":"` + secretKey + `"}`},

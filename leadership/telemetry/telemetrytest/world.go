@@ -18,7 +18,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/telemetry"
@@ -28,7 +27,7 @@ import (
 // World is one instance on a store in memory, with its metrics. It stands in a synctest bubble.
 type World struct {
 	*testing.T
-	Service httpapi.Service
+	Service instance.Service
 	Metrics *telemetry.Metrics
 
 	reader *sdkmetric.ManualReader
@@ -57,7 +56,7 @@ func On(t *testing.T, store leadership.Store) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Service = w.Metrics.Service(i)
+	w.Service = instance.Guard(i, w.Metrics)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.all.Go(func() { i.Run(ctx) })
 	t.Cleanup(func() {

@@ -1,4 +1,4 @@
-package telemetry_test
+package timing_test
 
 import (
 	"bufio"
@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"regent/httpapi"
+	"regent/httpapi/timing"
 	"regent/leadership/instance"
 	"regent/leadership/telemetry"
 	"regent/store/memory"
@@ -27,17 +28,17 @@ import (
 // edge is a server that is measured.
 type edge struct {
 	*testing.T
-	url     string
-	reader  *sdkmetric.ManualReader
-	spans   *tracetest.SpanRecorder
-	service httpapi.Service
+	url    string
+	reader *sdkmetric.ManualReader
+	spans  *tracetest.SpanRecorder
 }
 
 // newEdge starts one that gives an answer so much time; 0 for as much as it has otherwise.
 func newEdge(t *testing.T, answer time.Duration) *edge {
 	t.Helper()
 	e := &edge{T: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
-	m, err := telemetry.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(e.reader)), sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(e.spans)))
+	meters, tracers := sdkmetric.NewMeterProvider(sdkmetric.WithReader(e.reader)), sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(e.spans))
+	m, err := telemetry.New(meters, tracers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,10 +46,10 @@ func newEdge(t *testing.T, answer time.Duration) *edge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.service = m.Service(i)
-	api := httpapi.New(httpapi.Config{Service: e.service})
-	server := httptest.NewUnstartedServer(m.HTTP(api, api))
-	server.Config = httpapi.Server(m.HTTP(api, api))
+	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m)})
+	timed := timing.Handler(meters, tracers, api, api)
+	server := httptest.NewUnstartedServer(timed)
+	server.Config = httpapi.Server(timed)
 	server.Config.WriteTimeout = cmp.Or(answer, server.Config.WriteTimeout)
 	server.Start()
 	t.Cleanup(server.Close)

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/limit"
 	"regent/leadership"
@@ -25,14 +24,14 @@ func by(ctx context.Context, name string) context.Context {
 }
 
 // bubble runs a test in a bubble of made-up time, on a service whose principals have the limits.
-func bubble(t *testing.T, limits limit.Limits, test func(*testing.T, *limit.Service)) {
+func bubble(t *testing.T, limits limit.Limits, test func(*testing.T, *instance.Guarded)) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, limit.New(limit.Config{Service: serve(t), Limits: always(limits)})) })
+	synctest.Test(t, func(t *testing.T) { test(t, instance.Guard(serve(t), limit.New(limit.Config{Limits: always(limits)}))) })
 }
 
 func always(l limit.Limits) func(string) limit.Limits { return func(string) limit.Limits { return l } }
 
-func serve(t *testing.T) httpapi.Service {
+func serve(t *testing.T) instance.Service {
 	t.Helper()
 	start := time.Now()
 	i, err := instance.New(instance.Config{
@@ -48,7 +47,7 @@ func serve(t *testing.T) httpapi.Service {
 	return i
 }
 
-func acquire(s *limit.Service, ctx context.Context, e leadership.Election, id leadership.CandidateID, wait time.Duration) (leadership.Grant, error) {
+func acquire(s *instance.Guarded, ctx context.Context, e leadership.Election, id leadership.CandidateID, wait time.Duration) (leadership.Grant, error) {
 	return s.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: id, Wait: wait})
 }
 
@@ -64,72 +63,72 @@ func wantLimited(t *testing.T, what string, err error) time.Duration {
 
 func TestWhoeverAsksTooOftenIsSentAwayUntilThereIsRoom(t *testing.T) {
 	limits := limit.Limits{Renewals: 10, Campaigns: 10, Reads: 10}
-	for name, call := range map[string]func(*limit.Service, context.Context) error{
-		"acquire": func(s *limit.Service, ctx context.Context) error {
+	for name, call := range map[string]func(*instance.Guarded, context.Context) error{
+		"acquire": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := acquire(s, ctx, "reports", "ann", 0)
 			return err
 		},
-		"renew": func(s *limit.Service, ctx context.Context) error {
+		"renew": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.Renew(ctx, leadership.LeaseRequest{})
 			return err
 		},
-		"release": func(s *limit.Service, ctx context.Context) error {
+		"release": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.Release(ctx, leadership.LeaseRequest{})
 			return err
 		},
-		"check": func(s *limit.Service, ctx context.Context) error {
+		"check": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.CheckToken(ctx, leadership.TokenCheck{})
 			return err
 		},
-		"get": func(s *limit.Service, ctx context.Context) error { _, err := s.Get(ctx, "reports"); return err },
-		"read": func(s *limit.Service, ctx context.Context) error {
+		"get": func(s *instance.Guarded, ctx context.Context) error { _, err := s.Get(ctx, "reports"); return err },
+		"read": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.Read(ctx, leadership.ReadRequest{})
 			return err
 		},
-		"list": func(s *limit.Service, ctx context.Context) error {
+		"list": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.List(ctx, leadership.ListRequest{})
 			return err
 		},
-		"events": func(s *limit.Service, ctx context.Context) error {
+		"events": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.Events(ctx, leadership.EventsRequest{})
 			return err
 		},
-		"configure": func(s *limit.Service, ctx context.Context) error {
+		"configure": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.Configure(ctx, leadership.ConfigureRequest{})
 			return err
 		},
-		"delete": func(s *limit.Service, ctx context.Context) error {
+		"delete": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.Delete(ctx, leadership.DeleteRequest{})
 			return err
 		},
-		"census": func(s *limit.Service, ctx context.Context) error { _, err := s.Census(ctx, ""); return err },
-		"await": func(s *limit.Service, ctx context.Context) error {
+		"census": func(s *instance.Guarded, ctx context.Context) error { _, err := s.Census(ctx, ""); return err },
+		"await": func(s *instance.Guarded, ctx context.Context) error {
 			_, _, err := s.Await(ctx, leadership.ReadRequest{}, 1)
 			return err
 		},
-		"watch": func(s *limit.Service, ctx context.Context) error {
+		"watch": func(s *instance.Guarded, ctx context.Context) error {
 			_, _, err := s.Watch(ctx, leadership.WatchRequest{})
 			return err
 		},
-		"feed": func(s *limit.Service, ctx context.Context) error {
+		"feed": func(s *instance.Guarded, ctx context.Context) error {
 			f, err := s.Feed(ctx, "", notify.Cursor{})
 			if err == nil {
 				f.Close()
 			}
 			return err
 		},
-		"tick": func(s *limit.Service, ctx context.Context) error { _, _, err := s.Tick(ctx); return err },
-		"batch renew": func(s *limit.Service, ctx context.Context) error {
+		"tick": func(s *instance.Guarded, ctx context.Context) error { _, _, err := s.Tick(ctx); return err },
+		"batch renew": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.BatchRenew(ctx, []leadership.LeaseRequest{{Election: "a"}})
 			return err
 		},
-		"batch check": func(s *limit.Service, ctx context.Context) error {
+		"batch check": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.BatchCheckTokens(ctx, []leadership.TokenCheck{{Election: "a"}})
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, limits, func(t *testing.T, s *limit.Service) {
+			bubble(t, limits, func(t *testing.T, s *instance.Guarded) {
 				ann, bob := by(t.Context(), "ann"), by(t.Context(), "bob")
 				for i := range 20 { // two seconds' worth
 					if err := call(s, ann); errors.Is(err, wire.RateLimited) {
@@ -150,7 +149,7 @@ func TestWhoeverAsksTooOftenIsSentAwayUntilThereIsRoom(t *testing.T) {
 }
 
 func TestABatchCountsForAsManyAsItRenews(t *testing.T) {
-	bubble(t, limit.Limits{Renewals: 10}, func(t *testing.T, s *limit.Service) {
+	bubble(t, limit.Limits{Renewals: 10}, func(t *testing.T, s *instance.Guarded) {
 		var batch []leadership.LeaseRequest
 		for i := range 15 {
 			batch = append(batch, leadership.LeaseRequest{Election: leadership.Election(fmt.Sprintf("e-%d", i))})
@@ -166,7 +165,7 @@ func TestABatchCountsForAsManyAsItRenews(t *testing.T) {
 }
 
 func TestThereIsRoomForSoManyInLine(t *testing.T) {
-	bubble(t, limit.Limits{Waiters: 2}, func(t *testing.T, s *limit.Service) {
+	bubble(t, limit.Limits{Waiters: 2}, func(t *testing.T, s *instance.Guarded) {
 		ann := by(t.Context(), "ann")
 		if _, err := acquire(s, ann, "reports", "leader", 0); err != nil {
 			t.Fatal(err)
@@ -188,7 +187,7 @@ func TestThereIsRoomForSoManyInLine(t *testing.T) {
 }
 
 func TestThereIsRoomForSoManyStreams(t *testing.T) {
-	bubble(t, limit.Limits{Watchers: 2}, func(t *testing.T, s *limit.Service) {
+	bubble(t, limit.Limits{Watchers: 2}, func(t *testing.T, s *instance.Guarded) {
 		ann := by(t.Context(), "ann")
 		open := func() (interface{ Close() }, error) {
 			_, w, err := s.Watch(ann, leadership.WatchRequest{Election: "reports"})
@@ -221,7 +220,7 @@ func TestThereIsRoomForSoManyStreams(t *testing.T) {
 
 func TestACallThatPanicsGivesItsPlaceBack(t *testing.T) {
 	t.Parallel()
-	s := limit.New(limit.Config{Service: broken{}, Limits: always(limit.Limits{Watchers: 1, Waiters: 1}), Asking: 1, Renewing: 1})
+	s := instance.Guard(broken{}, limit.New(limit.Config{Limits: always(limit.Limits{Watchers: 1, Waiters: 1}), Asking: 1, Renewing: 1}))
 	ann := by(t.Context(), "ann")
 	for name, call := range map[string]func(){
 		"watch": func() { s.Watch(ann, leadership.WatchRequest{}) },
@@ -244,11 +243,11 @@ func TestACallThatPanicsGivesItsPlaceBack(t *testing.T) {
 }
 
 // broken panics, for it has no service.
-type broken struct{ httpapi.Service }
+type broken struct{ instance.Service }
 
 func TestAStrangersElectionsAreNotRemembered(t *testing.T) {
 	t.Parallel()
-	s := limit.New(limit.Config{Service: denying{}, Limits: always(limit.Limits{Elections: 1})})
+	s := instance.Guard(denying{}, limit.New(limit.Config{Limits: always(limit.Limits{Elections: 1})}))
 	for i := range 3 {
 		_, err := acquire(s, by(t.Context(), "eve"), leadership.Election(fmt.Sprintf("e-%d", i)), "eve", 0)
 		if !errors.Is(err, wire.PermissionDenied) {
@@ -257,14 +256,14 @@ func TestAStrangersElectionsAreNotRemembered(t *testing.T) {
 	}
 }
 
-type denying struct{ httpapi.Service }
+type denying struct{ instance.Service }
 
 func (denying) Acquire(context.Context, leadership.AcquireRequest) (leadership.Grant, error) {
 	return leadership.Grant{}, &leadership.Error{Code: wire.PermissionDenied}
 }
 
 func TestThereIsRoomForSoManyElections(t *testing.T) {
-	bubble(t, limit.Limits{Elections: 2}, func(t *testing.T, s *limit.Service) {
+	bubble(t, limit.Limits{Elections: 2}, func(t *testing.T, s *instance.Guarded) {
 		ann := by(t.Context(), "ann")
 		for _, e := range []leadership.Election{"a", "b", "a", "b"} {
 			if _, err := acquire(s, ann, e, "ann", 0); err != nil && !errors.Is(err, leadership.LeaseHeld) {
@@ -283,7 +282,7 @@ func TestThereIsRoomForSoManyElections(t *testing.T) {
 
 // slow is a service whose store has come to a stop.
 type slow struct {
-	httpapi.Service
+	instance.Service
 	held    chan struct{}
 	renewed atomic.Int64
 }
@@ -303,7 +302,7 @@ func TestAFloodOfOtherCallsLeavesRoomForRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under := &slow{held: make(chan struct{})}
 		var refused atomic.Int64
-		s := limit.New(limit.Config{Service: under, Limits: always(limit.Limits{}), Asking: 3, Refused: func(context.Context, bool) { refused.Add(1) }})
+		s := instance.Guard(under, limit.New(limit.Config{Limits: always(limit.Limits{}), Asking: 3, Refused: func(context.Context, bool) { refused.Add(1) }}))
 		var flood sync.WaitGroup
 		var limited atomic.Int64
 		for i := range 100 {
@@ -338,7 +337,7 @@ func TestLimitsThatChangeBeginAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limits := limit.Limits{Campaigns: 1}
-		s := limit.New(limit.Config{Service: serve(t), Limits: func(string) limit.Limits { return limits }})
+		s := instance.Guard(serve(t), limit.New(limit.Config{Limits: func(string) limit.Limits { return limits }}))
 		ann := by(t.Context(), "ann")
 		for range 2 {
 			acquire(s, ann, "reports", "ann", 0)

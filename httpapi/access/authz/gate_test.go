@@ -27,8 +27,8 @@ const stranger = policyText + `  - {principals: [stranger@test], roles: [admin],
 
 func TestToAStrangerAnElectionThatIsThereAndOneThatIsNotLookAlike(t *testing.T) {
 	t.Parallel()
-	h, _ := guarded(t, stranger)
-	if _, err := h.service.Acquire(t.Context(), leadership.AcquireRequest{Election: "own-1", CandidateID: "ann"}); err != nil {
+	h := guarded(t, stranger)
+	if _, err := h.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: "own-1", CandidateID: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range cases {
@@ -57,9 +57,9 @@ func TestToAStrangerAnElectionThatIsThereAndOneThatIsNotLookAlike(t *testing.T) 
 
 func TestAListLeavesOutWhatTheCallerMayNotRead(t *testing.T) {
 	t.Parallel()
-	h, _ := guarded(t, policyText)
+	h := guarded(t, policyText)
 	for _, e := range []leadership.Election{"foreign", "own-1", "own-2", "zoo"} {
-		if _, err := h.service.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"}); err != nil {
+		if _, err := h.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,10 +73,9 @@ func TestAListLeavesOutWhatTheCallerMayNotRead(t *testing.T) {
 
 func TestAListGoesOnAfterNoNameThatTheCallerMayNotRead(t *testing.T) {
 	t.Parallel()
-	h, policy := guarded(t, policyText)
-	guard := authz.NewGuard(h.service, func() *authz.Policy { return policy }, func(context.Context, authz.Record) {})
+	h := guarded(t, policyText)
 	for _, e := range []leadership.Election{"a", "b", "own-1", "own-2", "own-3", "x", "y"} {
-		if _, err := h.service.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"}); err != nil {
+		if _, err := h.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,7 +83,7 @@ func TestAListGoesOnAfterNoNameThatTheCallerMayNotRead(t *testing.T) {
 		var got []string
 		r := leadership.ListRequest{Limit: limit}
 		for range 10 {
-			page, err := guard.List(by(t, "observer"), r)
+			page, err := h.service.List(by(t, "observer"), r)
 			if err != nil || limit > 0 && len(page.Leases) > limit {
 				t.Fatalf("limit %d: %d leases, %v", limit, len(page.Leases), err)
 			}
@@ -106,17 +105,16 @@ func TestAListGoesOnAfterNoNameThatTheCallerMayNotRead(t *testing.T) {
 
 func TestABatchIsMadeAsFarAsTheCallerMay(t *testing.T) {
 	t.Parallel()
-	h, policy := guarded(t, policyText)
-	guard := authz.NewGuard(h.service, func() *authz.Policy { return policy }, func(context.Context, authz.Record) {})
+	h := guarded(t, policyText)
 	var batch []leadership.LeaseRequest
 	for _, e := range []leadership.Election{"foreign-1", "own-1", "foreign-2", "own-2"} {
-		g, err := h.service.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"})
+		g, err := h.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		batch = append(batch, leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: g.Key, Token: g.Token})
 	}
-	results, err := guard.BatchRenew(by(t, "candidate"), batch)
+	results, err := h.service.BatchRenew(by(t, "candidate"), batch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,12 +128,11 @@ func TestABatchIsMadeAsFarAsTheCallerMay(t *testing.T) {
 
 func TestACandidateIsItsPrincipalsOwn(t *testing.T) {
 	t.Parallel()
-	h, policy := guarded(t, `
+	h := guarded(t, `
 grants:
   - {principals: [ann@test, "https://issuer.test|bob"], roles: [candidate], elections: ["*"]}
   - {principals: ["*"], roles: [candidate], elections: [free], candidates: ["*"]}
 `)
-	guard := authz.NewGuard(h.service, func() *authz.Policy { return policy }, func(context.Context, authz.Record) {})
 	nameless := authn.With(t.Context(), authn.Principal{Issuer: "https://issuer.test", Subject: "bob"})
 	for _, c := range []struct {
 		ctx      context.Context
@@ -153,7 +150,7 @@ grants:
 		{nameless, "h", "https://issuer.test|bob", false}, // no candidate can be called so, and nothing shorter is its own
 		{t.Context(), "i", "ann@test", false},             // nobody has asked who calls
 	} {
-		_, err := guard.Acquire(c.ctx, leadership.AcquireRequest{Election: c.election, CandidateID: c.id})
+		_, err := h.service.Acquire(c.ctx, leadership.AcquireRequest{Election: c.election, CandidateID: c.id})
 		if (err == nil) != c.may {
 			t.Errorf("%q as %q: %v", c.election, c.id, err)
 		}
@@ -162,7 +159,7 @@ grants:
 
 func TestWhatIsRefusedAndWhatIsPrivilegedLeavesARecord(t *testing.T) {
 	t.Parallel()
-	h, _ := guarded(t, policyText)
+	h := guarded(t, policyText)
 	for _, c := range []struct{ who, method, path, body string }{
 		{"candidate", "POST", "/v1/elections/own:acquire", `{"candidateId":"ann"}`}, // neither
 		{"candidate", "POST", "/v1/elections/own:acquire", `{"candidateId":"bob"}`},
@@ -184,13 +181,13 @@ func TestWhatIsRefusedAndWhatIsPrivilegedLeavesARecord(t *testing.T) {
 		io.Copy(io.Discard, w.Body)
 	}
 	want := []authz.Record{
-		{Principal: "candidate@test", Call: authz.Acquire, Election: "own", Candidate: "bob", Code: wire.PermissionDenied, RequestID: "id-candidate"},
-		{Principal: "operator@test", Call: authz.Configure, Election: "own", RequestID: "id-operator"},
-		{Principal: "operator@test", Call: authz.Delete, Election: "own", Code: wire.PermissionDenied, RequestID: "id-operator"},
-		{Principal: "admin@test", Call: authz.Delete, Election: "own", Code: leadership.LeaseHeld, RequestID: "id-admin"},
-		{Principal: "admin@test", Call: authz.Delete, Election: "own", RequestID: "id-admin"},
-		{Principal: "scheduler@test", Call: authz.Tick, RequestID: "id-scheduler"},
-		{Principal: "observer@test", Call: authz.WatchAll, Code: wire.PermissionDenied, RequestID: "id-observer"},
+		{Principal: "candidate@test", Verb: wire.VerbAcquire, Election: "own", Candidate: "bob", Code: wire.PermissionDenied, RequestID: "id-candidate"},
+		{Principal: "operator@test", Verb: wire.VerbConfigure, Election: "own", RequestID: "id-operator"},
+		{Principal: "operator@test", Verb: wire.VerbDelete, Election: "own", Code: wire.PermissionDenied, RequestID: "id-operator"},
+		{Principal: "admin@test", Verb: wire.VerbDelete, Election: "own", Code: leadership.LeaseHeld, RequestID: "id-admin"},
+		{Principal: "admin@test", Verb: wire.VerbDelete, Election: "own", RequestID: "id-admin"},
+		{Principal: "scheduler@test", Verb: wire.VerbTick, RequestID: "id-scheduler"},
+		{Principal: "observer@test", Verb: wire.VerbWatchAll, Code: wire.PermissionDenied, RequestID: "id-observer"},
 	}
 	if diff := cmp.Diff(want, *h.records); diff != "" {
 		t.Errorf("the records (-want +got):\n%s", diff)

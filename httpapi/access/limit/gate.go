@@ -1,0 +1,118 @@
+package limit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"regent/httpapi/access/authn"
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/wire"
+)
+
+// Gate is an instance.Gate that lets in as many calls of each principal as its limits allow.
+type Gate struct {
+	accounts *accounts
+	renewing *places
+	asking   *places // all other calls of the store
+	refused  func(ctx context.Context, quota bool)
+}
+
+// Config is how a Gate is made. Limits is required.
+type Config struct {
+	// Limits returns the limits of a principal. It may be called from many goroutines.
+	Limits func(principal string) Limits
+	// Renewing and Asking are how many renewals, and how many other calls, may be under way at the
+	// same time, waiting candidates and streams not counted: 256 each if they are zero.
+	Renewing, Asking int
+	// Refused, if it is not nil, is told of each call that is refused. quota says that the principal
+	// has used up what it may have at all, and not what it may have per second.
+	Refused func(ctx context.Context, quota bool)
+}
+
+const defaultPlaces = 256
+
+// New returns a Gate at which nobody has called yet.
+func New(c Config) *Gate {
+	g := &Gate{
+		accounts: newAccounts(c.Limits),
+		renewing: newPlaces(cmp.Or(c.Renewing, defaultPlaces)),
+		asking:   newPlaces(cmp.Or(c.Asking, defaultPlaces)),
+		refused:  c.Refused,
+	}
+	if g.refused == nil {
+		g.refused = func(context.Context, bool) {}
+	}
+	return g
+}
+
+// Enter implements instance.Gate. A batch counts as a whole, for as many calls as it has parts.
+func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err error) {
+	if op.N == 0 || op.Cost == "" {
+		return nil, nil
+	}
+	who, _ := authn.From(ctx)
+	a := g.accounts.of(who.String())
+	perSecond, bucket := a.rate(op.Cost)
+	if after, ok := take(bucket, op.N); !ok {
+		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
+	}
+	if op.Creates && !a.hasRoom(op.Election) {
+		return nil, g.refuse(ctx, true, time.Minute, "you have used %d elections, and may use no more; use those that you have", a.limits.Elections)
+	}
+	leave, err := g.place(ctx, a, op)
+	if err != nil || !op.Creates {
+		return leave, err
+	}
+	return func(err error) {
+		leave(err)
+		// A stranger's names are not counted: it could fill the memory with them.
+		if !errors.Is(err, wire.PermissionDenied) && !errors.Is(err, leadership.InvalidArgument) {
+			a.note(op.Election)
+		}
+	}, nil
+}
+
+// place finds room for the call: among the waiting candidates or the streams of its principal, or
+// among the calls of the instance that are under way.
+func (g *Gate) place(ctx context.Context, a *account, op instance.Op) (done func(error), err error) {
+	switch {
+	case op.Waits && op.Cost == wire.CostCampaign:
+		if done, ok := a.enter(&a.waiters, a.limits.Waiters); ok {
+			return done, nil
+		}
+		return nil, g.refuse(ctx, true, time.Second, "%d of your candidates are waiting, and no more may wait", a.limits.Waiters)
+	case op.Waits:
+		if done, ok := a.enter(&a.watchers, a.limits.Watchers); ok {
+			return done, nil
+		}
+		return nil, g.refuse(ctx, true, time.Second, "you have %d streams and long polls open, and may open no more", a.limits.Watchers)
+	case op.Cost == wire.CostRenewal:
+		return g.renewing.take(ctx, g)
+	}
+	return g.asking.take(ctx, g)
+}
+
+// tooOften is what a caller is told that makes more than so many calls of a kind per second.
+func tooOften(op instance.Op) string {
+	switch {
+	case op.Cost == wire.CostRenewal:
+		return "you renew or release more than %d leases per second; renew a lease after renewInMs, and not earlier"
+	case op.Cost == wire.CostCampaign:
+		return "you call acquire more than %d times per second; use wait instead of asking again and again"
+	case op.Waits:
+		return "you make more than %d such calls per second; keep a stream open instead of opening others"
+	}
+	return "you make more than %d such calls per second; watch instead of asking again and again"
+}
+
+// minRetryAfter is the shortest time after which a refused caller may come again.
+const minRetryAfter = 100 * time.Millisecond
+
+func (g *Gate) refuse(ctx context.Context, quota bool, after time.Duration, format string, args ...any) error {
+	g.refused(ctx, quota)
+	return &leadership.Error{Code: wire.RateLimited, RetryAfter: max(after, minRetryAfter), Detail: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,19 @@
+package httpapi
+
+import (
+	"maps"
+
+	"github.com/go-chi/chi/v5"
+
+	"regent/leadership/wire"
+)
+
+// Route is what New does with the rows, and with the handlers but for those left out.
+func Route(rows []wire.Row, without ...wire.Verb) error {
+	a := &api{router: chi.NewRouter()}
+	all := maps.Clone(a.handlers())
+	for _, verb := range without {
+		delete(all, verb)
+	}
+	return a.route(rows, all)
+}

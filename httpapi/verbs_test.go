@@ -1,0 +1,143 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"regent/httpapi"
+	"regent/httpapi/apitest"
+	"regent/leadership/wire"
+	"regent/store/memory"
+)
+
+var update = flag.Bool("update", false, "write the tables of README.md")
+
+// calls are the routes of all rows. Two rows may share one.
+func calls() (all []string) {
+	for _, row := range wire.Verbs() {
+		all = append(all, row.Method+" "+row.Path)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func TestTheSpecificationHasTheCallsOfTheRows(t *testing.T) {
+	t.Parallel()
+	doc, err := apitest.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			got = append(got, method+" "+path)
+		}
+	}
+	slices.Sort(got)
+	if diff := gocmp.Diff(calls(), got); diff != "" {
+		t.Errorf("rows (-) and specification (+) differ:\n%s", diff)
+	}
+	for _, row := range wire.Verbs() {
+		operation := doc.Paths.Find(row.Path).GetOperation(row.Method)
+		if success := operation.Responses.Status(http.StatusOK).Value; row.Type != "" && success.Content[row.Type] == nil {
+			t.Errorf("verb %s: the specification has no reply of type %s", row.Verb, row.Type)
+		}
+		if changes := row.Changes(); changes != (operation.Responses.Status(http.StatusGatewayTimeout) != nil) && row.Scope != wire.ScopeService {
+			t.Errorf("verb %s: changes something: %v; OUTCOME_UNKNOWN in the specification: %v", row.Verb, changes, !changes)
+		}
+	}
+}
+
+func TestTheRoutesAreThoseOfTheRows(t *testing.T) {
+	t.Parallel()
+	h := httpapi.New(httpapi.Config{Service: newInstance(t, memory.New(memory.Config{}), new(clock))})
+	constraint := regexp.MustCompile(`\{(\w+):[^}]*\}`)
+	var got []string
+	chi.Walk(h.(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		got = append(got, method+" "+constraint.ReplaceAllString(route, "{$1}"))
+		return nil
+	})
+	slices.Sort(got)
+	if diff := gocmp.Diff(calls(), got); diff != "" {
+		t.Errorf("rows (-) and routes (+) differ:\n%s", diff)
+	}
+}
+
+func TestAVerbWithoutARowOrAHandlerDoesNotStart(t *testing.T) {
+	t.Parallel()
+	rows := wire.Verbs()
+	if err := httpapi.Route(rows); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(rows, func(r wire.Row) bool { return r.Verb == wire.VerbRenew })
+	open := slices.Clone(rows)
+	open[at].Roles = nil
+	free := slices.Clone(rows)
+	free[at].Cost = ""
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{httpapi.Route(slices.Delete(slices.Clone(rows), at, at+1)), `verb "renew" has a handler and no row`},
+		{httpapi.Route(rows, wire.VerbRenew), `verb "renew" has a row in wire.Verbs and no handler`},
+		{httpapi.Route(open), `verb "renew" needs roles and a cost`},
+		{httpapi.Route(free), `verb "renew" needs roles and a cost`},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%v, want %s", c.err, c.want)
+		}
+	}
+}
+
+// The tables of README.md are written from the rows and the codes.
+func TestTheTablesOfTheReadmeAreThoseOfTheCode(t *testing.T) {
+	t.Parallel()
+	var verbs, codes bytes.Buffer
+	verbs.WriteString("| verb | call | roles | limit | repeat | what it takes and answers |\n|---|---|---|---|---|---|\n")
+	for _, row := range wire.Verbs() {
+		var roles []string
+		for _, role := range row.Roles {
+			roles = append(roles, string(role))
+		}
+		fmt.Fprintf(&verbs, "| %s | `%s %s` | %s | %s | %s | %s |\n", row.Verb, row.Method, row.Path,
+			cmp.Or(strings.Join(roles, ", "), "anyone"), cmp.Or(row.Cost, "none"), row.Repeat, row.Does)
+	}
+	codes.WriteString("| status | code | meaning |\n|---|---|---|\n")
+	for _, m := range wire.Meanings() {
+		fmt.Fprintf(&codes, "| %d | `%s` | %s |\n", m.Status, m.Code, m.Advice)
+	}
+	const name = "README.md"
+	written, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(written)
+	for table, rows := range map[string]string{"verbs": verbs.String(), "codes": codes.String()} {
+		head, rest, ok := strings.Cut(text, "<!-- table of "+table+" -->\n")
+		_, tail, ended := strings.Cut(rest, "<!-- end of "+table+" -->")
+		if !ok || !ended {
+			t.Fatalf("%s has no place for the table of %s", name, table)
+		}
+		text = head + "<!-- table of " + table + " -->\n" + rows + "<!-- end of " + table + " -->" + tail
+	}
+	if *update {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := gocmp.Diff(text, string(written)); diff != "" {
+		t.Errorf("%s is not as the code has it (-want +got); go test ./httpapi -run Readme -update:\n%s", name, diff)
+	}
+}

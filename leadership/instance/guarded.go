@@ -1,0 +1,338 @@
+package instance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/notify"
+	"regent/leadership/wire"
+)
+
+// Protocol is what agents and operators may ask for. A *leadership.Service and a *client.Client
+// implement it too.
+type Protocol interface {
+	Acquire(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
+	Renew(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
+	BatchRenew(context.Context, []leadership.LeaseRequest) ([]leadership.Result, error)
+	Release(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
+	CheckToken(context.Context, leadership.TokenCheck) (leadership.Lease, error)
+	BatchCheckTokens(context.Context, []leadership.TokenCheck) ([]leadership.Result, error)
+	Get(context.Context, leadership.Election) (leadership.Lease, error)
+	List(context.Context, leadership.ListRequest) (leadership.Page, error)
+	Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error)
+	Configure(context.Context, leadership.ConfigureRequest) (leadership.Lease, error)
+	Delete(context.Context, leadership.DeleteRequest) (leadership.Lease, error)
+}
+
+// Service is what a door, such as the REST API, calls: an *Instance, or a *Guarded before it.
+type Service interface {
+	Protocol
+
+	// Read reads an election as cheaply as the request allows.
+	Read(context.Context, leadership.ReadRequest) (leadership.Reading, error)
+	// Await blocks until the election differs from what the reader knows, and reads it. news is
+	// false, and there is no reading, if the time is over first.
+	Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error)
+	// Watch reads an election and opens a stream of its events; Feed opens one of all elections.
+	Watch(context.Context, leadership.WatchRequest) (leadership.Reading, *notify.Watch, error)
+	Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error)
+	// Census reads all elections whose names begin with the prefix.
+	Census(ctx context.Context, prefix string) (leadership.Census, error)
+	// Tick records leases that ran out unseen, and announces events that were left behind.
+	Tick(context.Context) (expired, announced int, err error)
+}
+
+// Op is a call, or one part of a batch, that asks a Gate for admission.
+type Op struct {
+	*wire.Row // of the verb
+
+	Election  leadership.Election    // "" unless the call is about one
+	Candidate leadership.CandidateID // of a call that is made as one
+	Prefix    string                 // of a call about all elections whose names begin so
+	// Token is the token that the caller acts under. A release does not act: it says that its
+	// caller has stopped.
+	Token leadership.Token
+	Waits bool // the call waits, or is a stream: it may go on for long
+	N     int  // how many calls it counts for; 0 for a part, which its batch has counted
+}
+
+// Gate decides whether a call comes in, and hears how it ended. All methods may be called at the
+// same time.
+type Gate interface {
+	// Enter returns an error if the call must not be made; nothing is done then. Otherwise done, if
+	// it is not nil, is called once with the call's error: after the reply, or when a stream closes.
+	// A batch enters first as a whole and then part by part: a part that is refused fails alone.
+	Enter(ctx context.Context, op Op) (done func(error), err error)
+}
+
+// Filter is a Gate that hides elections from lists.
+type Filter interface {
+	Gate
+	// Visible reports whether the caller may see the election in an answer to the op.
+	Visible(ctx context.Context, op Op, e leadership.Election) bool
+}
+
+// Guarded is a Service behind gates: every call passes them in order before it is made, whichever
+// door it came through.
+type Guarded struct {
+	service Service
+	gates   []Gate
+	filters []Filter
+	rows    map[wire.Verb]*wire.Row
+}
+
+// Guard returns the service behind the gates, the outermost first.
+func Guard(service Service, gates ...Gate) *Guarded {
+	g := &Guarded{service: service, gates: gates, rows: map[wire.Verb]*wire.Row{}}
+	for _, row := range wire.Verbs() {
+		g.rows[row.Verb] = &row
+	}
+	for _, gate := range gates {
+		if f, ok := gate.(Filter); ok {
+			g.filters = append(g.filters, f)
+		}
+	}
+	return g
+}
+
+// entered are the gates that let a call in and want to hear how it ended.
+type entered []func(error)
+
+func (e entered) done(err error) {
+	for _, done := range slices.Backward(e) {
+		done(err)
+	}
+}
+
+// errPanicked is what gates hear of a call that did not return.
+var errPanicked = errors.New("instance: the call panicked")
+
+// enter asks every gate. If one refuses, those before it hear of it.
+func (g *Guarded) enter(ctx context.Context, verb wire.Verb, op Op) (in entered, err error) {
+	if op.Row = g.rows[verb]; op.Row == nil {
+		return nil, fmt.Errorf("instance: verb %q has no row in wire.Verbs", verb)
+	}
+	for _, gate := range g.gates {
+		done, err := gate.Enter(ctx, op)
+		if err != nil {
+			in.done(err)
+			return nil, err
+		}
+		if done != nil {
+			if in == nil {
+				in = make(entered, 0, len(g.gates))
+			}
+			in = append(in, done)
+		}
+	}
+	return in, nil
+}
+
+// guarded makes a call if all gates let it in.
+func guarded[A, R any](ctx context.Context, g *Guarded, verb wire.Verb, op Op, call func(context.Context, A) (R, error), argument A) (result R, err error) {
+	in, err := g.enter(ctx, verb, op)
+	if err != nil {
+		return result, err
+	}
+	err = errPanicked
+	defer func() { in.done(err) }()
+	return call(ctx, argument)
+}
+
+// opened opens a stream if all gates let it in. They hear of its end when it is closed.
+func opened[S interface{ OnClose(func()) }](ctx context.Context, g *Guarded, verb wire.Verb, op Op, open func() (S, error)) (stream S, err error) {
+	op.Waits, op.N = true, 1
+	in, err := g.enter(ctx, verb, op)
+	if err != nil {
+		return stream, err
+	}
+	err = errPanicked
+	defer func() {
+		if err != nil {
+			in.done(err)
+		}
+	}()
+	if stream, err = open(); err == nil {
+		stream.OnClose(sync.OnceFunc(func() { in.done(nil) }))
+	}
+	return stream, err
+}
+
+// batched makes the parts of a batch that the gates let in. The results stand in the batch's order.
+func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, part func(T) Op, call func(context.Context, []T) ([]leadership.Result, error)) ([]leadership.Result, error) {
+	return guarded(ctx, g, verb, Op{N: max(len(batch), 1)}, func(ctx context.Context, batch []T) (results []leadership.Result, err error) {
+		results = make([]leadership.Result, len(batch))
+		var made []T
+		var at []int // of made[i] in the batch
+		ins := make([]entered, len(batch))
+		err = errPanicked
+		defer func() {
+			for _, i := range at {
+				outcome := err
+				if outcome == nil {
+					outcome = results[i].Err
+				}
+				ins[i].done(outcome)
+			}
+		}()
+		for i, r := range batch {
+			if ins[i], results[i].Err = g.enter(ctx, g.rows[verb].Parts, part(r)); results[i].Err == nil {
+				made, at = append(made, r), append(at, i)
+			}
+		}
+		if len(made) == 0 && len(batch) > 0 {
+			return results, nil
+		}
+		answers, err := call(ctx, made)
+		if err == nil && len(answers) != len(made) {
+			err = fmt.Errorf("instance: %d results for %d parts of a batch", len(answers), len(made))
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i, answer := range answers {
+			results[at[i]] = answer
+		}
+		return results, nil
+	}, batch)
+}
+
+// Acquire implements Protocol.
+func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
+	return guarded(ctx, g, wire.VerbAcquire, op, g.service.Acquire, r)
+}
+
+// Renew implements Protocol.
+func (g *Guarded) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Token: r.Token, N: 1}
+	return guarded(ctx, g, wire.VerbRenew, op, g.service.Renew, r)
+}
+
+// BatchRenew implements Protocol. Leases that the caller may not renew are refused one by one.
+func (g *Guarded) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
+	part := func(r leadership.LeaseRequest) Op {
+		return Op{Election: r.Election, Candidate: r.CandidateID, Token: r.Token}
+	}
+	return batched(ctx, g, wire.VerbBatchRenew, batch, part, g.service.BatchRenew)
+}
+
+// Release implements Protocol.
+func (g *Guarded) Release(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+	return guarded(ctx, g, wire.VerbRelease, Op{Election: r.Election, Candidate: r.CandidateID, N: 1}, g.service.Release, r)
+}
+
+// CheckToken implements Protocol.
+func (g *Guarded) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
+	return guarded(ctx, g, wire.VerbCheckToken, Op{Election: r.Election, Token: r.Token, N: 1}, g.service.CheckToken, r)
+}
+
+// BatchCheckTokens implements Protocol. Tokens that the caller may not check are refused one by
+// one.
+func (g *Guarded) BatchCheckTokens(ctx context.Context, batch []leadership.TokenCheck) ([]leadership.Result, error) {
+	part := func(r leadership.TokenCheck) Op { return Op{Election: r.Election, Token: r.Token} }
+	return batched(ctx, g, wire.VerbBatchCheckTokens, batch, part, g.service.BatchCheckTokens)
+}
+
+// Get implements Protocol.
+func (g *Guarded) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	return guarded(ctx, g, wire.VerbRead, Op{Election: e, N: 1}, g.service.Get, e)
+}
+
+// Read implements Service.
+func (g *Guarded) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
+	return guarded(ctx, g, wire.VerbRead, Op{Election: r.Election, N: 1}, g.service.Read, r)
+}
+
+// Await implements Service.
+func (g *Guarded) Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error) {
+	op := Op{Election: r.Election, Waits: true, N: 1}
+	reading, err = guarded(ctx, g, wire.VerbRead, op, func(ctx context.Context, r leadership.ReadRequest) (reading leadership.Reading, err error) {
+		reading, news, err = g.service.Await(ctx, r, wait)
+		return reading, err
+	}, r)
+	return reading, news, err
+}
+
+// List implements Protocol. It leaves out elections that the caller may not see, and reads on until
+// there is something to show: a page that is empty, or that goes on after a hidden name, would tell
+// of a hidden election.
+func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
+	if len(g.filters) == 0 {
+		return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.service.List, r)
+	}
+	return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.visible, r)
+}
+
+func (g *Guarded) visible(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
+	most, op := cmp.Or(r.Limit, leadership.DefaultPageSize), Op{Row: g.rows[wire.VerbList]}
+	for {
+		page, err := g.service.List(ctx, r)
+		if err != nil {
+			return leadership.Page{}, err
+		}
+		kept := slices.DeleteFunc(slices.Clone(page.Leases), func(l leadership.Lease) bool {
+			return slices.ContainsFunc(g.filters, func(f Filter) bool { return !f.Visible(ctx, op, l.Election) })
+		})
+		switch {
+		case len(kept) > most, len(kept) > 0 && page.Next != "":
+			kept = kept[:min(len(kept), most)]
+			return leadership.Page{Leases: kept, Next: kept[len(kept)-1].Election}, nil
+		case page.Next == "":
+			return leadership.Page{Leases: kept}, nil
+		}
+		r.After, r.Limit = page.Next, leadership.MaxPageSize
+	}
+}
+
+// Events implements Protocol.
+func (g *Guarded) Events(ctx context.Context, r leadership.EventsRequest) ([]leadership.Event, error) {
+	return guarded(ctx, g, wire.VerbEvents, Op{Election: r.Election, N: 1}, g.service.Events, r)
+}
+
+// Watch implements Service.
+func (g *Guarded) Watch(ctx context.Context, r leadership.WatchRequest) (reading leadership.Reading, watch *notify.Watch, err error) {
+	watch, err = opened(ctx, g, wire.VerbWatch, Op{Election: r.Election}, func() (watch *notify.Watch, err error) {
+		reading, watch, err = g.service.Watch(ctx, r)
+		return watch, err
+	})
+	return reading, watch, err
+}
+
+// Feed implements Service. The caller must be allowed to watch all elections whose names begin with
+// the prefix.
+func (g *Guarded) Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error) {
+	return opened(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix}, func() (*notify.Feed, error) {
+		return g.service.Feed(ctx, prefix, after)
+	})
+}
+
+// Census implements Service. It needs the rights of Feed.
+func (g *Guarded) Census(ctx context.Context, prefix string) (leadership.Census, error) {
+	return guarded(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix, N: 1}, g.service.Census, prefix)
+}
+
+// Configure implements Protocol.
+func (g *Guarded) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
+	return guarded(ctx, g, wire.VerbConfigure, Op{Election: r.Election, N: 1}, g.service.Configure, r)
+}
+
+// Delete implements Protocol.
+func (g *Guarded) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
+	return guarded(ctx, g, wire.VerbDelete, Op{Election: r.Election, N: 1}, g.service.Delete, r)
+}
+
+// Tick implements Service.
+func (g *Guarded) Tick(ctx context.Context) (expired, announced int, err error) {
+	expired, err = guarded(ctx, g, wire.VerbTick, Op{N: 1}, func(ctx context.Context, _ struct{}) (expired int, err error) {
+		expired, announced, err = g.service.Tick(ctx)
+		return expired, err
+	}, struct{}{})
+	return expired, announced, err
+}

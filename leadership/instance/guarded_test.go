@@ -1,0 +1,238 @@
+package instance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/notify"
+	"regent/leadership/wire"
+	"regent/store/memory"
+)
+
+// gate writes down what enters and how it ends, and refuses what it is told to.
+type gate struct {
+	name   string
+	told   *[]string
+	ops    []instance.Op
+	refuse func(instance.Op) error
+}
+
+func (g *gate) Enter(_ context.Context, op instance.Op) (func(error), error) {
+	g.ops = append(g.ops, op)
+	if g.refuse != nil {
+		if err := g.refuse(op); err != nil {
+			return nil, err
+		}
+	}
+	g.tell("in", op, nil)
+	return func(err error) { g.tell("out", op, err) }, nil
+}
+
+func (g *gate) tell(what string, op instance.Op, err error) {
+	*g.told = append(*g.told, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %v", g.name, what, op.Verb, op.Election, errors.Unwrap(fmt.Errorf("%w", err)))))
+}
+
+var errRefused = errors.New("refused")
+
+func newGuarded(t *testing.T, gates ...*gate) (*instance.Guarded, *[]string) {
+	t.Helper()
+	inst, err := instance.New(instance.Config{Store: memory.New(memory.Config{}), Name: "a", Alone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ran := make(chan struct{})
+	go func() {
+		defer close(ran)
+		inst.Run(ctx)
+	}()
+	t.Cleanup(func() { stop(); <-ran })
+	told := new([]string)
+	var all []instance.Gate
+	for _, g := range gates {
+		g.told = told
+		all = append(all, g)
+	}
+	return instance.Guard(inst, all...), told
+}
+
+// Every method enters under a verb that has a row; every row that asks who calls has a method.
+func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
+	t.Parallel()
+	spy := &gate{}
+	s, _ := newGuarded(t, spy)
+	ctx := t.Context()
+	lease := leadership.LeaseRequest{Election: "e", CandidateID: "ann", Token: 7}
+	check := leadership.TokenCheck{Election: "e", Token: 7}
+	seen := map[wire.Verb]bool{}
+	for _, c := range []struct {
+		call func()
+		want instance.Op
+		verb wire.Verb
+	}{
+		{func() { s.Acquire(ctx, leadership.AcquireRequest{Election: "e", CandidateID: "ann"}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbAcquire},
+		{func() { s.Acquire(ctx, leadership.AcquireRequest{Election: "e", CandidateID: "ann", Wait: 1e6}) }, instance.Op{Election: "e", Candidate: "ann", Waits: true, N: 1}, wire.VerbAcquire},
+		{func() { s.Acquire(ctx, leadership.AcquireRequest{Election: "E", CandidateID: "ann", Wait: 1e6}) }, instance.Op{Election: "E", Candidate: "ann", N: 1}, wire.VerbAcquire},
+		{func() { s.Renew(ctx, lease) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbRenew},
+		{func() { s.Release(ctx, lease) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbRelease},
+		{func() { s.CheckToken(ctx, check) }, instance.Op{Election: "e", Token: 7, N: 1}, wire.VerbCheckToken},
+		{func() { s.BatchRenew(ctx, []leadership.LeaseRequest{lease}) }, instance.Op{N: 1}, wire.VerbBatchRenew},
+		{func() { s.BatchCheckTokens(ctx, []leadership.TokenCheck{check, {Election: "f"}}) }, instance.Op{N: 2}, wire.VerbBatchCheckTokens},
+		{func() { s.BatchRenew(ctx, nil) }, instance.Op{N: 1}, wire.VerbBatchRenew},
+		{func() { s.Get(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbRead},
+		{func() { s.Read(ctx, leadership.ReadRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbRead},
+		{func() { s.Await(ctx, leadership.ReadRequest{Election: "e"}, time.Millisecond) }, instance.Op{Election: "e", Waits: true, N: 1}, wire.VerbRead},
+		{func() { s.List(ctx, leadership.ListRequest{}) }, instance.Op{N: 1}, wire.VerbList},
+		{func() { s.Events(ctx, leadership.EventsRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbEvents},
+		{func() { s.Watch(ctx, leadership.WatchRequest{Election: "e"}) }, instance.Op{Election: "e", Waits: true, N: 1}, wire.VerbWatch},
+		{func() { s.Feed(ctx, "p", notify.Cursor{}) }, instance.Op{Prefix: "p", Waits: true, N: 1}, wire.VerbWatchAll},
+		{func() { s.Census(ctx, "p") }, instance.Op{Prefix: "p", N: 1}, wire.VerbWatchAll},
+		{func() { s.Configure(ctx, leadership.ConfigureRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbConfigure},
+		{func() { s.Delete(ctx, leadership.DeleteRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbDelete},
+		{func() { s.Tick(ctx) }, instance.Op{N: 1}, wire.VerbTick},
+	} {
+		spy.ops = nil
+		c.call()
+		if len(spy.ops) == 0 {
+			t.Errorf("%s does not enter", c.verb)
+			continue
+		}
+		got, want := spy.ops[0], c.want
+		if got.Row == nil || got.Verb != c.verb {
+			t.Errorf("%s enters with the row %+v", c.verb, got.Row)
+		}
+		got.Row = nil
+		if got != want {
+			t.Errorf("%s enters as %+v, want %+v", c.verb, got, want)
+		}
+		seen[c.verb] = true
+	}
+	for _, row := range wire.Verbs() {
+		if len(row.Roles) > 0 && !seen[row.Verb] {
+			t.Errorf("no method of Guarded enters as %s", row.Verb)
+		}
+	}
+}
+
+func TestACallPassesTheGatesInOrderAndLeavesThemInReverse(t *testing.T) {
+	t.Parallel()
+	s, told := newGuarded(t, &gate{name: "a"}, &gate{name: "b"})
+	s.Get(t.Context(), "jobs")
+	want := []string{"a in read jobs <nil>", "b in read jobs <nil>"}
+	if diff := cmp.Diff(want, (*told)[:2]); diff != "" {
+		t.Error(diff)
+	}
+	if len(*told) != 4 || !strings.HasPrefix((*told)[2], "b out") || !strings.HasPrefix((*told)[3], "a out") || !strings.Contains((*told)[3], "NOT_FOUND") {
+		t.Errorf("told %q", *told)
+	}
+}
+
+func TestAGateHearsThatALaterOneRefused(t *testing.T) {
+	t.Parallel()
+	last := &gate{name: "c"}
+	s, told := newGuarded(t, &gate{name: "a"}, &gate{name: "b", refuse: func(instance.Op) error { return errRefused }}, last)
+	if _, err := s.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs"}); !errors.Is(err, errRefused) {
+		t.Errorf("error %v", err)
+	}
+	if want := []string{"a in configure jobs <nil>", "a out configure jobs refused"}; !slices.Equal(*told, want) || len(last.ops) != 0 {
+		t.Errorf("told %q, want %q; the last gate was asked %d times", *told, want, len(last.ops))
+	}
+	if page, err := s.List(t.Context(), leadership.ListRequest{}); err == nil || len(page.Leases) > 0 {
+		t.Errorf("%v, %v", page, err)
+	}
+}
+
+func TestThePartsOfABatchEnterOneByOne(t *testing.T) {
+	t.Parallel()
+	s, told := newGuarded(t, &gate{name: "a", refuse: func(op instance.Op) error {
+		if op.Election == "foreign" {
+			return errRefused
+		}
+		return nil
+	}})
+	ctx := t.Context()
+	g, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "own", CandidateID: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	*told = nil
+	results, err := s.BatchRenew(ctx, []leadership.LeaseRequest{
+		{Election: "foreign", CandidateID: "ann", Key: g.Key, Token: 1}, {Election: "own", CandidateID: "ann", Key: g.Key, Token: g.Token},
+	})
+	if err != nil || !errors.Is(results[0].Err, errRefused) || results[1].Err != nil || results[1].Lease.Election != "own" {
+		t.Errorf("%v, %v", results, err)
+	}
+	want := []string{"a in batchRenew  <nil>", "a in renew own <nil>", "a out renew own <nil>", "a out batchRenew  <nil>"}
+	if diff := cmp.Diff(want, *told); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAGateHearsTheEndOfAStreamOnce(t *testing.T) {
+	t.Parallel()
+	s, told := newGuarded(t, &gate{name: "a"})
+	_, w, err := s.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(*told) != 1 {
+		t.Errorf("told %q while the stream is open", *told)
+	}
+	w.Close()
+	w.Close()
+	if want := []string{"a in watch jobs <nil>", "a out watch jobs <nil>"}; !slices.Equal(*told, want) {
+		t.Errorf("told %q, want %q", *told, want)
+	}
+}
+
+// panicking panics at every call, for it has no service.
+type panicking struct{ instance.Service }
+
+func TestAGateHearsOfAPanic(t *testing.T) {
+	t.Parallel()
+	g := &gate{name: "a", told: new([]string)}
+	s := instance.Guard(panicking{}, g)
+	for name, call := range map[string]func(){
+		"renew": func() { s.Renew(t.Context(), leadership.LeaseRequest{}) },
+		"batch": func() { s.BatchRenew(t.Context(), make([]leadership.LeaseRequest, 2)) },
+		"watch": func() { s.Watch(t.Context(), leadership.WatchRequest{}) },
+	} {
+		*g.told = nil
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: the panic is lost", name)
+				}
+			}()
+			call()
+		}()
+		ended := slices.DeleteFunc(slices.Clone(*g.told), func(s string) bool { return !strings.HasSuffix(s, "instance: the call panicked") })
+		if len(ended) != len(*g.told)/2 || len(ended) == 0 {
+			t.Errorf("%s: told %q", name, *g.told)
+		}
+	}
+}
+
+// short answers a batch with too few results.
+type short struct{ instance.Service }
+
+func (short) BatchRenew(context.Context, []leadership.LeaseRequest) ([]leadership.Result, error) {
+	return make([]leadership.Result, 1), nil
+}
+
+func TestABatchWithTooFewResultsIsAnError(t *testing.T) {
+	t.Parallel()
+	s := instance.Guard(short{}, &gate{told: new([]string)})
+	if results, err := s.BatchRenew(t.Context(), make([]leadership.LeaseRequest, 2)); err == nil {
+		t.Errorf("results %v for two renewals", results)
+	}
+}

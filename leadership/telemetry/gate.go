@@ -1,0 +1,105 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/wire"
+)
+
+const (
+	outcomeOK      = "ok"
+	reasonConflict = "conflict"
+)
+
+// Enter implements instance.Gate. It counts operations, waiting candidates, open streams and long
+// polls, and acts under old tokens. It refuses nothing.
+func (m *Metrics) Enter(ctx context.Context, op instance.Op) (done func(error), err error) {
+	switch {
+	case m.idle:
+		return nil, nil
+	case op.Waits && op.Cost == wire.CostCampaign:
+		m.waiting.Add(1)
+		leave := m.elections.wait(op.Election)
+		return func(err error) {
+			m.operated(ctx, op, err)
+			leave()
+			m.waiting.Add(-1)
+		}, nil
+	case op.Waits:
+		m.watchers.Add(1)
+		return func(error) { m.watchers.Add(-1) }, nil
+	case op.Metric == "":
+		return nil, nil
+	}
+	return func(err error) { m.operated(ctx, op, err) }, nil
+}
+
+// operated counts an operation by its outcome.
+func (m *Metrics) operated(ctx context.Context, op instance.Op, err error) {
+	outcome := outcomeOK
+	if err != nil {
+		var code leadership.Code
+		errors.As(err, &code)
+		outcome = lower(wire.MeaningOf(code).Code)
+	}
+	m.operations.Add(ctx, 1, m.labels[operation{op.Metric, outcome}])
+	refusal, ok := errors.AsType[*leadership.Error](err)
+	if !ok {
+		return
+	}
+	if op.Cost == wire.CostCampaign && refusal.Code == leadership.LeaseHeld && refusal.Reason != "" {
+		m.contention.Add(ctx, 1, with("reason", lower(refusal.Reason)))
+	}
+	if op.Token > 0 && late(op.Token, refusal) {
+		m.splitBrain.Add(ctx, 1, with("op", op.Metric))
+	}
+}
+
+// underWay is how long after a grant an act under the token before may have been sent in time.
+const underWay = 5 * time.Second
+
+// late reports whether an act under an old token was refused some time after a newer one was
+// granted.
+//
+// A leader stops before its lease ends, and nobody is granted the next one earlier. So a leader that
+// renews later believes that it leads though another does, and a token that is checked later was
+// sent by such a leader.
+func late(token leadership.Token, refusal *leadership.Error) bool {
+	if refusal.Code != leadership.LeaseLost && refusal.Code != leadership.TokenStale || refusal.Lease == nil {
+		return false
+	}
+	now := refusal.Lease
+	recent := now.State == leadership.Held && now.ReadAt.Sub(now.AcquiredAt) < underWay
+	return token < now.Token && !recent
+}
+
+// operation are the labels of an operation.
+type operation struct{ op, outcome string }
+
+// operationLabels makes the labels of all operations once, because renewals are many.
+func operationLabels() map[operation]metric.MeasurementOption {
+	labels := map[operation]metric.MeasurementOption{}
+	for _, op := range operations() {
+		for _, outcome := range outcomes() {
+			labels[operation{op, outcome}] = metric.WithAttributeSet(attribute.NewSet(attribute.String("op", op), attribute.String("outcome", outcome)))
+		}
+	}
+	return labels
+}
+
+// operations are the operations that the verbs count as.
+func operations() (all []string) {
+	for _, row := range wire.Verbs() {
+		if row.Metric != "" {
+			all = append(all, row.Metric)
+		}
+	}
+	return all
+}

@@ -1,0 +1,211 @@
+package wire
+
+import (
+	"net/http"
+	"slices"
+)
+
+// Verb names a call. Audit records, policies and error texts use the name.
+type Verb string
+
+// The verbs. A stream and a history share a path; the header Accept tells them apart.
+const (
+	VerbAcquire          Verb = "acquire"
+	VerbRenew            Verb = "renew"
+	VerbBatchRenew       Verb = "batchRenew"
+	VerbRelease          Verb = "release"
+	VerbCheckToken       Verb = "checkToken"
+	VerbBatchCheckTokens Verb = "batchCheckTokens"
+	VerbRead             Verb = "read"
+	VerbList             Verb = "list"
+	VerbEvents           Verb = "events"
+	VerbWatch            Verb = "watch"
+	VerbWatchAll         Verb = "watchAll"
+	VerbConfigure        Verb = "configure"
+	VerbDelete           Verb = "delete"
+	VerbTick             Verb = "tick"
+	VerbLive             Verb = "live"
+	VerbReady            Verb = "ready"
+	VerbSpec             Verb = "spec"
+)
+
+// Role is a set of verbs that a policy grants.
+type Role string
+
+// The roles.
+const (
+	RoleCandidate Role = "candidate"
+	RoleObserver  Role = "observer"
+	RoleVerifier  Role = "verifier"
+	RoleScheduler Role = "scheduler"
+	RoleOperator  Role = "operator"
+	RoleAdmin     Role = "admin"
+)
+
+// Roles returns all roles.
+func Roles() []Role {
+	return []Role{RoleCandidate, RoleObserver, RoleVerifier, RoleScheduler, RoleOperator, RoleAdmin}
+}
+
+// Cost is the limit that a call counts against.
+type Cost string
+
+// The costs. A call without one is not limited.
+const (
+	CostRenewal  Cost = "renewals"
+	CostCampaign Cost = "campaigns"
+	CostRead     Cost = "reads"
+)
+
+// Scope says what a call is about, and so what a grant must cover.
+type Scope int
+
+// The scopes.
+const (
+	ScopeService  Scope = iota // the service as a whole
+	ScopeElection              // one election
+	ScopeVisible               // each election that the caller may read
+	ScopePrefix                // all elections whose names begin with a prefix
+)
+
+// Repeat says what a caller that lost the reply may do.
+type Repeat string
+
+// The kinds of Repeat.
+const (
+	RepeatRead    Repeat = "reads"      // the call changes nothing
+	RepeatYes     Repeat = "yes"        // twice is like once
+	RepeatWithKey Repeat = "with a key" // twice is like once if the request has the caller's own key
+)
+
+// Row describes a verb to the server, the SDK, access control, limits, metrics and documentation.
+type Row struct {
+	Verb   Verb
+	Method string
+	Path   string // with {election} for a name
+	Type   string // the content type of a success; "" if the header Accept does not matter
+	Scope  Scope
+	Roles  []Role // the roles that may call; none: anyone, without saying who
+	Cost   Cost
+	Metric string // the operation that metrics count; "" for none
+	Repeat Repeat
+	Does   string // what it takes and answers, in Markdown
+
+	Waits       bool // the call may wait for something to happen, or go on for long
+	AsCandidate bool // the caller acts as a candidate, which must be its own
+	Creates     bool // the call creates the election if it does not exist
+	Audited     bool // the call leaves an audit record even if it is allowed
+	Parts       Verb // of a batch: the verb of each part, which asks for admission by itself
+}
+
+// Changes reports whether the call may change something, so that a lost reply leaves the outcome
+// unknown.
+func (r Row) Changes() bool { return r.Repeat != RepeatRead }
+
+// Allows reports whether the role may make the call.
+func (r Row) Allows(role Role) bool { return slices.Contains(r.Roles, role) }
+
+// Row returns the verb's row, and a row without a verb if there is none.
+func (v Verb) Row() Row {
+	i := slices.IndexFunc(rows, func(r Row) bool { return r.Verb == v })
+	if i < 0 {
+		return Row{}
+	}
+	return rows[i]
+}
+
+// Verbs returns the rows of all verbs.
+func Verbs() []Row { return slices.Clone(rows) }
+
+// PathGuarded begins the paths whose callers must say who they are, where access is controlled.
+const PathGuarded = "/v1/"
+
+const pathElection = PathElections + "/{election}"
+
+// Who may do what.
+var (
+	leads    = []Role{RoleCandidate}
+	checks   = []Role{RoleCandidate, RoleObserver, RoleVerifier, RoleOperator, RoleAdmin}
+	reads    = []Role{RoleCandidate, RoleObserver, RoleOperator, RoleAdmin}
+	surveys  = []Role{RoleObserver, RoleOperator, RoleAdmin}
+	operates = []Role{RoleOperator, RoleAdmin}
+	deletes  = []Role{RoleAdmin}
+	ticks    = []Role{RoleScheduler, RoleOperator, RoleAdmin}
+)
+
+// rows is never changed.
+var rows = []Row{
+	{
+		Verb: VerbAcquire, Method: http.MethodPost, Path: pathElection + Acquire, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostCampaign, Metric: "acquire", Repeat: RepeatWithKey, Waits: true, AsCandidate: true, Creates: true,
+		Does: "Body `{candidateId, key?, leaseDuration?, wait?, metadata?}`. The lease, or `LEASE_HELD` with who leads, the time left and the reason. With `wait` the candidate waits for its turn.",
+	},
+	{
+		Verb: VerbRenew, Method: http.MethodPost, Path: pathElection + Renew, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "renew", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key, fencingToken}`. The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once.",
+	},
+	{
+		Verb: VerbRelease, Method: http.MethodPost, Path: pathElection + Release, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "release", Repeat: RepeatYes, AsCandidate: true,
+		Does: "The same body. Ends the lease; the lease of a successor is never touched.",
+	},
+	{
+		Verb: VerbCheckToken, Method: http.MethodPost, Path: pathElection + CheckToken, Type: ContentType, Scope: ScopeElection,
+		Roles: checks, Cost: CostRead, Metric: "check", Repeat: RepeatRead,
+		Does: "Body `{fencingToken}`. The lease, or `TOKEN_STALE` with the current token.",
+	},
+	{
+		Verb: VerbBatchRenew, Method: http.MethodPost, Path: PathBatchRenew, Type: ContentType,
+		Roles: leads, Cost: CostRenewal, Repeat: RepeatYes, Parts: VerbRenew,
+		Does: "Body `{renewals: [{election, candidateId, key, fencingToken}]}`, up to 500. A result for each.",
+	},
+	{
+		Verb: VerbBatchCheckTokens, Method: http.MethodPost, Path: PathBatchCheckTokens, Type: ContentType,
+		Roles: checks, Cost: CostRead, Repeat: RepeatRead, Parts: VerbCheckToken,
+		Does: "Body `{checks: [{election, fencingToken}]}`, up to 500. A result for each.",
+	},
+	{
+		Verb: VerbRead, Method: http.MethodGet, Path: pathElection, Type: ContentType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
+		Does: "The election as it was a moment ago; `maxStalenessMs` says how long at most. `?consistency=strong` asks the store, `?minRevision=` refuses anything older, `?wait=` waits for a change.",
+	},
+	{
+		Verb: VerbList, Method: http.MethodGet, Path: PathElections, Type: ContentType, Scope: ScopeVisible,
+		Roles: surveys, Cost: CostRead, Repeat: RepeatRead,
+		Does: "A page of the elections that the caller may read: `?prefix=&pageSize=&pageToken=`.",
+	},
+	{
+		Verb: VerbEvents, Method: http.MethodGet, Path: pathElection + Events, Type: ContentType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The history, oldest first: `?after=REVISION&limit=`.",
+	},
+	{
+		Verb: VerbWatch, Method: http.MethodGet, Path: pathElection + Events, Type: StreamType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
+		Does: "A stream of the events of one election (`Accept: text/event-stream`), after `Last-Event-ID` or `?after=REVISION`.",
+	},
+	{
+		Verb: VerbWatchAll, Method: http.MethodGet, Path: PathEvents, Type: StreamType, Scope: ScopePrefix,
+		Roles: surveys, Cost: CostRead, Repeat: RepeatRead, Waits: true,
+		Does: "A stream of the events of all elections: `?prefix=&after=CURSOR`.",
+	},
+	{
+		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,
+		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true,
+		Does: "Body `{leaseDuration?, lockDelay?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional.",
+	},
+	{
+		Verb: VerbDelete, Method: http.MethodDelete, Path: pathElection, Type: ContentType, Scope: ScopeElection,
+		Roles: deletes, Cost: CostRead, Metric: "delete", Repeat: RepeatYes, Audited: true,
+		Does: "Deletes an election; its token and revision go on if it is restored. `?force=true` deletes it while someone leads.",
+	},
+	{
+		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,
+		Roles: ticks, Cost: CostRead, Repeat: RepeatYes, Audited: true,
+		Does: "Records leases that ran out unseen and announces events that were left behind, for a scheduler.",
+	},
+	{Verb: VerbLive, Method: http.MethodGet, Path: PathLive, Type: ContentType, Repeat: RepeatRead, Does: "200 while the process answers."},
+	{Verb: VerbReady, Method: http.MethodGet, Path: PathReady, Type: ContentType, Repeat: RepeatRead, Does: "200 while this instance can serve; `status` may be `degraded`."},
+	{Verb: VerbSpec, Method: http.MethodGet, Path: PathSpec, Repeat: RepeatRead, Does: "The contract of this API, OpenAPI 3.1."},
+}

@@ -24,7 +24,7 @@ import (
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/leadership/notify/pubsub"
+	"regent/leadership/instance/pubsub"
 	"regent/leadership/wire"
 	"regent/store"
 )

@@ -1,4 +1,4 @@
-package relay
+package outbox
 
 import (
 	"context"
@@ -10,7 +10,8 @@ import (
 // maxWaiting is how many events may wait to be announced. Those beyond it wait in the outbox.
 const maxWaiting = 10_000
 
-// queue holds what the announcer was told of, a line for each election. Elections are served first come first served, none by two at a time.
+// queue holds what Publish was told of, a line for each election. Elections are served first come
+// first served. While one is served, by the announcer or a sweep, its line is busy.
 type queue struct {
 	wake chan struct{} // of one: there may be something to take
 
@@ -21,13 +22,14 @@ type queue struct {
 	closed  bool
 }
 
-// line is the events of one election. It is there while it has any, or is being served.
+// line is the events of one election. It exists while it has any, or is busy.
 type line struct {
 	events []leadership.Event
-	busy   bool // being served
+	busy   bool
 }
 
-// put puts events in, all of them or, if there is no room for so many or the queue is closed, none. It says which.
+// put adds all events, or none if there is no room for them or the queue is closed. It reports
+// which.
 func (q *queue) put(events []leadership.Event) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -47,15 +49,14 @@ func (q *queue) add(e leadership.Event) {
 	if !ok {
 		l = &line{}
 		q.lines[e.Election] = l
-	}
-	if len(l.events) == 0 && !l.busy {
 		q.ready = append(q.ready, e.Election)
 	}
 	l.events = append(l.events, e)
 }
 
-// next waits for events of an election that nobody serves, and takes them. Whoever serves them calls done. It returns nothing once the queue is
-// closed and all has been served, or when ctx has ended.
+// next waits for events of an election that is not busy, and takes as many as one call of the topic
+// may have. The caller serves them and calls done. It returns none once the queue is closed and all
+// was served, or when ctx has ended.
 func (q *queue) next(ctx context.Context) []leadership.Event {
 	for {
 		events, over := q.take()
@@ -73,17 +74,36 @@ func (q *queue) next(ctx context.Context) []leadership.Event {
 func (q *queue) take() (events []leadership.Event, over bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.ready) == 0 {
-		return nil, q.closed && len(q.lines) == 0
+	for len(q.ready) > 0 {
+		l := q.lines[q.ready[0]]
+		q.ready = q.ready[1:]
+		if l == nil || l.busy {
+			continue // a sweep has claimed it meanwhile
+		}
+		n := min(len(l.events), maxPublish)
+		events, l.events, l.busy = l.events[:n:n], l.events[n:], true
+		q.waiting -= n
+		return events, false
 	}
-	l := q.lines[q.ready[0]]
-	q.ready = q.ready[1:]
-	events, l.events, l.busy = l.events, nil, true
-	q.waiting -= len(events)
-	return events, false
+	return nil, q.closed && len(q.lines) == 0
 }
 
-// done says that what was taken of an election has been served.
+// claim makes an election busy until done is called, unless it is. It reports whether it did. Events
+// that wait are dropped: the caller finds them in the outbox.
+func (q *queue) claim(e leadership.Election) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.lines[e]; l != nil {
+		if l.busy {
+			return false
+		}
+		q.waiting -= len(l.events)
+	}
+	q.lines[e] = &line{busy: true}
+	return true
+}
+
+// done says that an election was served.
 func (q *queue) done(e leadership.Election) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

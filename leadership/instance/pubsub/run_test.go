@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
-	"regent/leadership/notify/pubsub"
+	"regent/leadership/instance/pubsub"
 )
 
 func TestEveryInstanceHearsEveryEventInOrder(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"regent/leadership/notify/pubsub"
+	"regent/leadership/instance/pubsub"
 )
 
 func TestATopicHasItsFullName(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
-	"regent/leadership/notify/pubsub"
+	"regent/leadership/instance/pubsub"
 )
 
 func TestAClosedConnectionIsNoticedAtOnceAndWhatComesAfterItIsHeard(t *testing.T) {

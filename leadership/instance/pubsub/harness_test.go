@@ -17,7 +17,7 @@ import (
 
 	"regent/emulators"
 	"regent/leadership"
-	"regent/leadership/notify/pubsub"
+	"regent/leadership/instance/pubsub"
 )
 
 // patience is for how long a test waits for what has to happen.

@@ -4,7 +4,7 @@ package main
 import (
 	"fmt"
 
-	"regent/leadership/failpoint"
+	"regent/leadership/instance/internal/failpoint"
 )
 
 func main() {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"regent/leadership"
-	"regent/leadership/notify/pubsub"
+	"regent/leadership/instance/pubsub"
 )
 
 func takeover() leadership.Event {

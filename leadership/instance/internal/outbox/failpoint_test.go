@@ -1,4 +1,4 @@
-package relay_test
+package outbox_test
 
 import (
 	"maps"
@@ -29,7 +29,7 @@ func TestTheFailpointsAreThoseThatTheDocumentationNames(t *testing.T) {
 		}
 		collect(hit, `failpoint\.Hit\("(.*?)"\)`, text)
 		if file == "doc.go" {
-			collect(named, `(?m)^//\t(relay:\S+)`, text)
+			collect(named, `(?m)^//\t(outbox:\S+)`, text)
 		}
 	}
 	want, got := slices.Sorted(maps.Keys(hit)), slices.Sorted(maps.Keys(named))

@@ -11,7 +11,8 @@ import (
 	"regent/leadership"
 )
 
-// BenchmarkPublishToHear measures how long an event takes from the call that publishes it until another instance hears it, on the emulator.
+// BenchmarkPublishToHear measures how long an event takes from the call that publishes it until
+// another instance hears it, on the emulator.
 func BenchmarkPublishToHear(b *testing.B) {
 	for _, l := range []load{{1, 1}, {100, 1}, {100, 16}} {
 		b.Run(fmt.Sprintf("elections=%d/callers=%d", l.elections, l.callers), l.bench)

@@ -24,7 +24,7 @@ func TestAClosedConnectionIsNoticedAtOnceAndWhatComesAfterItIsHeard(t *testing.T
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("it was noticed after %v", took)
 		}
-		publish(t, s.open(t), history("reports", 1, 20)) // which nobody hears: who listens looks into the store
+		publish(t, s.open(t), history("reports", 1, 20)) // are not heard
 		p.heal()
 		l.awaitLives(t, true, false, true)
 		after := history("reports", 21, 40)
@@ -196,12 +196,11 @@ func TestAnAcknowledgementThatFailsOnlyMakesDuplicates(t *testing.T) {
 
 func TestPausesGrowUpToTheProbe(t *testing.T) {
 	t.Parallel()
-	for failures, longest := range []time.Duration{250, 500, 1000, 2000, 4000, 8000, 8000, 8000} {
+	next := newFake(t).open(t, func(c *pubsub.Config) { c.Probe = 8 * time.Second }).Pauses()
+	for _, longest := range []time.Duration{250, 500, 1000, 2000, 4000, 8000, 8000, 8000} {
 		longest *= time.Millisecond
-		for range 100 {
-			if p := pubsub.Backoff(8*time.Second, failures); p < longest/2 || p > longest {
-				t.Fatalf("after %d failures it is %v, which is not %v to %v", failures, p, longest/2, longest)
-			}
+		if p := next(); p < longest/2 || p > longest {
+			t.Fatalf("a pause of %v, want %v to %v", p, longest/2, longest)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestTheDefaultBoundIsTwelveSeconds(t *testing.T) {
 
 func TestABusOpensWithoutTheService(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // for the emulator's topic
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // to create the topic
 	defer cancel()
 	log := newJournal()
 	b, err := pubsub.Open(ctx, pubsub.Config{Topic: "projects/p/topics/regent", Emulator: "127.0.0.1:1", Probe: time.Second, Log: slog.New(log)})

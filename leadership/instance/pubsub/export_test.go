@@ -2,14 +2,17 @@ package pubsub
 
 import "time"
 
-// Encode and Decode are how an event travels.
+// Encode and Decode convert between events and messages.
 var (
 	Encode = encode
 	Decode = decode
 )
 
-// Backoff is how long Run pauses between its tries.
-var Backoff = backoff
-
 // SetHeartbeat changes how often a subscription's heartbeat is renewed.
 func (b *Bus) SetHeartbeat(d time.Duration) { b.heartbeat = d }
+
+// Pauses returns the pauses of one Run between its sessions, one for each call.
+func (b *Bus) Pauses() func() time.Duration {
+	delay := b.backoff()
+	return delay.Next
+}

@@ -85,7 +85,8 @@ func hang(ctx context.Context, _ func(context.Context) error) error {
 	return status.FromContextError(ctx.Err()).Err()
 }
 
-// receiving stands before each Recv of a stream; it answers if its error is not nil. n counts the streams from 1.
+// receiving stands before each Recv of a stream; it answers if its error is not nil. n counts the
+// streams from 1.
 type receiving func(ctx context.Context, n int) error
 
 func (r receiving) intercept() func(*pubsub.Config) {

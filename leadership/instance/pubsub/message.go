@@ -13,9 +13,10 @@ import (
 	"regent/leadership"
 )
 
-// documentVersion is the version of document. Readers pass over fields that they do not know, so a field may be added without another version. A
-// version is for a change that makes an old reader misunderstand; since one that meets an unknown version hears nothing, all instances have
-// to read the new one before the first writes it.
+// documentVersion is the version of document. Readers ignore fields that they do not know, so a
+// field may be added without a new version. A version is for a change that an old reader would
+// misunderstand. A reader drops messages of an unknown version, so all instances must read the new
+// version before the first one writes it.
 const documentVersion = 1
 
 // document is the data of a message.
@@ -31,10 +32,10 @@ type document struct {
 	RequestID        string                 `json:"requestId,omitempty"`
 }
 
-// maxData is what the data of a message may have to be looked at. An event has less than 2 KiB.
+// maxData is how many bytes of data a message may have to be decoded. An event has less than 2 KiB.
 const maxData = 64 << 10
 
-// encode makes the message of an event.
+// encode returns the message of an event.
 func encode(e leadership.Event) (*pubsubpb.PubsubMessage, error) {
 	data, err := json.Marshal(document{
 		Version:          documentVersion,
@@ -59,7 +60,7 @@ func encode(e leadership.Event) (*pubsubpb.PubsubMessage, error) {
 	return m, nil
 }
 
-// attributes are those of an event's message; one that is empty is left out there.
+// attributes returns the attributes of an event's message, which leaves out empty ones.
 func attributes(e leadership.Event) map[string]string {
 	return map[string]string{
 		"election":     string(e.Election),
@@ -70,7 +71,7 @@ func attributes(e leadership.Event) map[string]string {
 	}
 }
 
-// decode reads a message. The error says why it is none of ours.
+// decode reads a message. The error says why it is no event.
 func decode(m *pubsubpb.PubsubMessage) (leadership.Event, error) {
 	var none leadership.Event
 	data := m.GetData()
@@ -112,15 +113,15 @@ func (d document) event() leadership.Event {
 	}
 }
 
-// isType allows types that a later version may add: whoever hears of one is woken, and looks.
+// isType allows types that a later version may add: they wake readers like any other.
 func isType(t leadership.EventType) bool {
 	return t != "" && len(t) <= 64 && !strings.ContainsFunc(string(t), func(r rune) bool { return !isLetter(r) })
 }
 
-// maxRevision is what every JSON reader keeps exact.
+// maxRevision is the largest integer that every JSON reader keeps exact.
 const maxRevision leadership.Revision = 1<<53 - 1
 
-// validate says why there can be no such event.
+// validate says why an event is impossible.
 func validate(e leadership.Event) error {
 	if err := e.Election.Validate(); err != nil {
 		return err

@@ -146,7 +146,8 @@ func TestWhatIsNoEventIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzMessage looks for a message that breaks the reader, or that it reads otherwise than it was meant.
+// FuzzMessage looks for a message that breaks the reader, or that it reads otherwise than it was
+// meant.
 func FuzzMessage(f *testing.F) {
 	add := func(m *pubsubpb.PubsubMessage) {
 		a := m.Attributes

@@ -3,7 +3,6 @@ package pubsub
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,59 +11,69 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 )
 
-// Run hears the topic's events through a subscription of its own until ctx ends, and is there again after every failure.
+// Run hears the topic's events through a subscription of its own until ctx ends, and starts again
+// after every failure.
 //
-// hear gets each event, from one goroutine, at least once; of one election the first deliveries come in the order in which they were
-// published. Among them are events from before live(true). live says when hearing begins and when it ends, in turns, beginning with true; see
-// the package's comment for what it promises. It is told from one goroutine; live(false) comes after the last hear, and at the end if live(true)
-// was before. Neither may block.
+// hear gets each event at least once, from one goroutine; first deliveries of an election come in
+// the order in which they were published. Some events may be older than live(true). live says when
+// hearing begins and ends, in turns, beginning with true; see the package comment for what it
+// promises. It is called from one goroutine; live(false) comes after the last hear, and at the end
+// if live(true) came before. Neither may block.
 //
-// Run ends within 3 s of ctx: it stops hearing and deletes the subscription. Its error is that this could not be done; Pub/Sub then deletes the
-// subscription after a day.
+// Run ends within 3 s of ctx: it stops hearing and deletes the subscription. Its error says that
+// the subscription could not be deleted; Pub/Sub then deletes it after a day.
 func (b *Bus) Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error {
 	h := &hearing{Bus: b, hear: hear, tell: live}
 	h.name.Store(new(b.newSubscription()))
 	var tending sync.WaitGroup
 	tending.Go(func() { h.tend(ctx) })
-	for failures := 0; ctx.Err() == nil; failures++ {
+	delay := b.backoff()
+	for ctx.Err() == nil {
 		err := h.session(ctx)
 		if h.lasted() {
-			failures = 0
+			delay.Reset()
 		}
 		h.deaf(ctx, err)
-		h.pause(ctx, failures)
+		backoff.Sleep(ctx, delay.Next())
 	}
 	tending.Wait()
 	return h.unsubscribe(ctx)
+}
+
+// backoff returns the pauses between two sessions: from a 32nd of probe up to probe.
+func (b *Bus) backoff() backoff.Backoff {
+	return backoff.Backoff{Min: b.probe / 40, Max: b.probe * 4 / 5} // a quarter more or less
 }
 
 // hearing is one Run.
 type hearing struct {
 	*Bus
 	name     atomic.Pointer[string] // of the subscription
-	forsaken []string               // subscriptions of before, to be deleted
+	forsaken []string               // former subscriptions, to be deleted
 	hear     func(leadership.Event)
 	tell     func(live bool)
 
 	since     time.Time  // when live began; zero while deaf
 	cause     codes.Code // of being deaf, as it was last logged
 	strangers int        // messages that were no events
-	logged    time.Time  // when one of them was
+	logged    time.Time  // when one of them was logged
 }
 
-// lasted says whether what just ended was more than another failure.
+// lasted reports whether hearing was live for longer than a probe.
 func (h *hearing) lasted() bool { return !h.since.IsZero() && time.Since(h.since) > h.probe }
 
 // live says that hearing has begun.
 func (h *hearing) live(ctx context.Context) {
 	h.since, h.cause = time.Now(), codes.OK
-	h.log.LogAttrs(ctx, slog.LevelInfo, "events are heard", slog.String("topic", h.topic), slog.String("subscription", h.subscription()))
+	h.log.LogAttrs(ctx, slog.LevelInfo, "events are heard",
+		slog.String("topic", h.topic), slog.String("subscription", h.subscription()))
 	h.tell(true)
 }
 
-// deaf says that hearing has ended, if it had begun. The log has each cause once.
+// deaf says that hearing has ended, if it had begun. Each cause is logged once.
 func (h *hearing) deaf(ctx context.Context, err error) {
 	if cause := status.Code(err); ctx.Err() == nil && (!h.since.IsZero() || cause != h.cause) {
 		h.cause = cause
@@ -73,32 +82,9 @@ func (h *hearing) deaf(ctx context.Context, err error) {
 	if !h.since.IsZero() {
 		h.since = time.Time{}
 		h.tell(false)
-		h.forsake()
+		h.forsaken = append(h.forsaken, h.subscription())
+		h.name.Store(new(h.newSubscription()))
 	}
 }
 
 func (h *hearing) subscription() string { return *h.name.Load() }
-
-// forsake leaves a subscription whose stream has broken for another one. What was on its way comes again after the deadline of its
-// acknowledgement only, and holds up what follows in its election; who listens looks into the store at live(true), and so misses nothing.
-func (h *hearing) forsake() {
-	h.forsaken = append(h.forsaken, h.subscription())
-	h.name.Store(new(h.newSubscription()))
-}
-
-// pause waits before the next try.
-func (h *hearing) pause(ctx context.Context, failures int) {
-	timer := time.NewTimer(backoff(h.probe, failures))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// backoff is how long to pause after so many failures before the last: at first a 32nd of probe, twice as long each time, up to probe; or down
-// to half of that, so that not all instances come at once.
-func backoff(probe time.Duration, failures int) time.Duration {
-	longest := probe >> max(5-failures, 0)
-	return longest/2 + rand.N(longest/2+1)
-}

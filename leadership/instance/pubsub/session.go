@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	ackDeadline    = 10 * time.Second // the least that Pub/Sub allows; what is heard is acknowledged within moments
+	ackDeadline    = 10 * time.Second // the least that Pub/Sub allows
 	maxUnacked     = 1000             // messages
 	maxUnackedSize = 16 << 20
 	maxAcks        = 1000 // in one request
@@ -24,7 +24,8 @@ const (
 
 var errHangs = errors.New("the stream answers no pings any more")
 
-// session is one stream, with all that it stands on: when any of it breaks all is made anew, so that nothing half broken is built upon.
+// session is one stream with its connection and subscription. When any of them breaks, all are made
+// anew.
 type session struct {
 	*hearing
 	client *apiv1.SubscriptionAdminClient
@@ -37,7 +38,7 @@ type session struct {
 	silent  int          // pings without an answer
 }
 
-// session hears until something breaks or ctx ends, and returns why.
+// session hears until something breaks or ctx ends, and returns the cause.
 func (h *hearing) session(ctx context.Context) error {
 	client, err := h.subscriber(ctx)
 	if err != nil {
@@ -74,13 +75,13 @@ func (s *session) open(ctx context.Context) (pubsubpb.Subscriber_StreamingPullCl
 		MaxOutstandingBytes:      maxUnackedSize,
 		ProtocolVersion:          protocol,
 	})
-	if err != nil && !errors.Is(err, io.EOF) { // of which Recv knows more
+	if err != nil && !errors.Is(err, io.EOF) { // then Recv returns the cause
 		return nil, err
 	}
 	return stream, nil
 }
 
-// receive passes on what comes, and returns why nothing comes any more.
+// receive passes on messages, and returns why the stream has ended.
 func (s *session) receive(ctx context.Context) error {
 	for {
 		r, err := s.stream.Recv()
@@ -92,15 +93,13 @@ func (s *session) receive(ctx context.Context) error {
 			s.pongs.Store(true)
 			continue
 		}
-		select {
-		case s.heard <- struct{}{}:
-		default:
-		}
+		signal(s.heard)
 		s.take(ctx, r.GetReceivedMessages())
 	}
 }
 
-// take hears messages, and has them acknowledged whatever they are. Those that find no place in line come again.
+// take hears messages and has all of them acknowledged, also those that are no events. If too many
+// acknowledgements wait, Pub/Sub delivers these messages again.
 func (s *session) take(ctx context.Context, messages []*pubsubpb.ReceivedMessage) {
 	ids := make([]string, 0, len(messages))
 	for _, m := range messages {
@@ -117,7 +116,7 @@ func (s *session) take(ctx context.Context, messages []*pubsubpb.ReceivedMessage
 	}
 }
 
-// strange logs that a message is no event, once a minute at most.
+// strange logs that a message is no event, at most once a minute.
 func (s *session) strange(ctx context.Context, id string, err error) {
 	s.strangers++
 	if now := time.Now(); s.logged.IsZero() || now.Sub(s.logged) > time.Minute {
@@ -127,7 +126,8 @@ func (s *session) strange(ctx context.Context, id string, err error) {
 	}
 }
 
-// acknowledge sends acknowledgements, all that wait in one request. What it cannot send comes again.
+// acknowledge sends acknowledgements, all that wait in one request. A message whose acknowledgement
+// cannot be sent is delivered again.
 func (s *session) acknowledge(ctx context.Context) {
 	for {
 		select {
@@ -139,7 +139,7 @@ func (s *session) acknowledge(ctx context.Context) {
 	}
 }
 
-// waiting adds what else waits, as far as one request takes it.
+// waiting adds the ids that wait, as far as one request takes them.
 func (s *session) waiting(ids []string) []string {
 	for len(ids) < maxAcks {
 		select {
@@ -155,14 +155,15 @@ func (s *session) waiting(ids []string) []string {
 func (s *session) sendAcks(ctx context.Context, ids []string) {
 	ctx, cancel := context.WithTimeout(ctx, s.probeTimeout())
 	defer cancel()
-	// An error is not looked at: a probe finds whatever is behind it.
+	// The error is ignored: a probe finds its cause.
 	_ = s.client.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: s.subscription(), AckIds: ids})
 }
 
-// settle is for how long a stream must not have been refused to count as open: the service says nothing while there is nothing to say.
+// settle is how long a stream must stay open to count as accepted: the service sends nothing while
+// there are no messages.
 const settle = 100 * time.Millisecond
 
-// watch says that hearing has begun once it has, and returns why it has ended.
+// watch says when hearing begins, and returns why it has ended.
 func (s *session) watch(ctx context.Context) error {
 	if err := s.look(ctx, s.client); err != nil {
 		return why(ctx, err)
@@ -178,7 +179,7 @@ func (s *session) watch(ctx context.Context) error {
 	return s.listen(ctx)
 }
 
-// listen returns when there is nothing to be heard any more.
+// listen returns why nothing can be heard any more.
 func (s *session) listen(ctx context.Context) error {
 	ping, probe := time.NewTicker(s.probe), time.NewTimer(s.probe)
 	defer ping.Stop()
@@ -204,18 +205,19 @@ func (s *session) listen(ctx context.Context) error {
 	}
 }
 
-// ping keeps the stream open, which the service ends after a minute without a word, and finds out whether it hangs.
+// ping keeps the stream open, which the service ends after a silent minute, and finds out whether
+// it hangs.
 func (s *session) ping() error {
 	if s.answers.Swap(0) > 0 || !s.pongs.Load() {
 		s.silent = 0
 	} else if s.silent++; s.silent > 1 {
 		return errHangs
 	}
-	_ = s.stream.Send(&pubsubpb.StreamingPullRequest{}) // if it fails, receive knows why
+	_ = s.stream.Send(&pubsubpb.StreamingPullRequest{}) // if it fails, receive returns the cause
 	return nil
 }
 
-// why prefers what ended ctx to the error of a call that it ended.
+// why returns the cause of the end of ctx, if it has ended, instead of the error of a call.
 func why(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -93,7 +93,7 @@ func TestALivingInstanceRenewsItsHeartbeat(t *testing.T) {
 		case updates <- proto.CloneOf(request.(*pubsubpb.UpdateSubscriptionRequest)):
 		default:
 		}
-		return status.Error(codes.NotFound, "it is being created again") // the fake's own answer races with its other calls
+		return status.Error(codes.NotFound, "it is being created again") // the fake's answer races
 	}))
 	b := s.open(t)
 	b.SetHeartbeat(50 * time.Millisecond)

@@ -12,7 +12,7 @@ import (
 
 const survived = "1\n2\n3\n4\n5\ndeferred\n"
 
-func TestTheProcessDiesAtTheHitThatWasAskedFor(t *testing.T) {
+func TestProcessDiesAtTheHitThatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	program := build(t, "-tags=failpoints")
 	for setting, want := range map[string]string{
@@ -31,7 +31,7 @@ func TestTheProcessDiesAtTheHitThatWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestASettingThatCannotBeReadIsNoSilentSuccess(t *testing.T) {
+func TestUnreadableSettingPanics(t *testing.T) {
 	t.Parallel()
 	program := build(t, "-tags=failpoints")
 	for _, setting := range []string{"some:point", "some:point:0", "some:point:-1", ":1", "1", "some:point:"} {
@@ -41,14 +41,14 @@ func TestASettingThatCannotBeReadIsNoSilentSuccess(t *testing.T) {
 	}
 }
 
-func TestANormalBuildHasNoPointsAtAll(t *testing.T) {
+func TestNormalBuildHasNoPoints(t *testing.T) {
 	t.Parallel()
 	program := build(t)
 	if out, killed := run(t, program, "some:point:1"); out != survived || killed {
 		t.Errorf("it said %q, killed: %v; want it to live", out, killed)
 	}
 	symbols := command(t, "go", "tool", "nm", program)
-	if strings.Contains(symbols, "leadership/failpoint") {
+	if strings.Contains(symbols, "internal/failpoint") {
 		t.Error("something of the package is in the program")
 	}
 }
@@ -70,7 +70,8 @@ func command(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// run returns what the program said, and whether it ended by SIGKILL. Without a setting the variable is not set.
+// run returns what the program said, and whether it ended by SIGKILL. Without a setting the
+// variable is not set.
 func run(t *testing.T, program, setting string) (out string, killed bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program)

@@ -1,11 +1,13 @@
 //go:build !failpoints
 
-// Package failpoint kills the process at a named point of the code, as kill -9 would, so that tests can see what survives.
+// Package failpoint kills the process at a named point of the code, as kill -9 would, so that tests
+// can check what survives.
 //
-// Only a build with the tag failpoints has such points; in any other, Hit is an empty function that is inlined away. A test starts the
-// process with REGENT_FAILPOINT="name:n", and it dies at the n-th hit of that name, n from 1: no deferred function runs, nothing is flushed.
-// Which names there are is told by the packages that hit them.
+// Only a build with the tag failpoints has such points; in any other, Hit is an empty function that
+// is inlined away. A test starts the process with REGENT_FAILPOINT="name:n": the process dies at the
+// n-th hit of that name, n from 1. No deferred function runs, nothing is flushed. Packages that have
+// points list their names in doc.go.
 package failpoint
 
-// Hit says that the code has come to the point of that name.
+// Hit marks the point of that name.
 func Hit(name string) {}

@@ -1,7 +1,7 @@
 //go:build failpoints
 
-// Package failpoint kills the process at a named point of the code, as kill -9 would, so that tests can see what survives. This is the
-// build that does.
+// Package failpoint kills the process at a named point of the code. This file is for builds with the
+// tag failpoints; see off.go.
 package failpoint
 
 import (
@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 )
 
-// armed reads what was asked for: once, at the first hit of any name.
+// armed reads REGENT_FAILPOINT once, at the first hit of any name.
 var armed = sync.OnceValue(func() *point {
 	text, ok := os.LookupEnv("REGENT_FAILPOINT")
 	if !ok {
@@ -29,13 +29,13 @@ var armed = sync.OnceValue(func() *point {
 	return p
 })
 
-// point is where to die.
+// point is where the process is to die.
 type point struct {
 	name string
-	left atomic.Int64 // hits until then
+	left atomic.Int64 // hits until then, including that one
 }
 
-// Hit says that the code has come to the point of that name. It does not return if this is the hit to die at.
+// Hit marks the point of that name. It does not return if the process is to die at this hit.
 func Hit(name string) {
 	if p := armed(); p.name == name && p.left.Add(-1) == 0 {
 		die()

@@ -12,7 +12,8 @@ import (
 	"regent/leadership/instance/internal/failpoint"
 )
 
-// keepAnnouncing announces what Publish is told of until the queue is closed and empty, or ctx ends.
+// keepAnnouncing announces what Publish is told of until the queue is closed and empty, or ctx
+// ends.
 func (o *Outbox) keepAnnouncing(ctx context.Context) {
 	var serving sync.WaitGroup
 	defer serving.Wait()

@@ -278,7 +278,7 @@ func TestStalledElectionHoldsUpNoOther(t *testing.T) {
 			a.change(election(e))
 			synctest.Wait()
 			f.topic.expect(election(e), 1)
-			time.Sleep(100 * time.Millisecond) // 20 s in all, in which the stalled one is tried again
+			time.Sleep(100 * time.Millisecond) // 20 s in all: the stalled one is tried again
 		}
 		f.topic.expect("stalled")
 	})

@@ -108,8 +108,8 @@ type instance struct {
 	service *leadership.Service
 
 	// Set these before the instance runs; nil is for no fault.
-	before  func(ctx context.Context, call string) error // before a call of the store; an error fails it
-	after   func(ctx context.Context, call string) error // after it; an error loses its reply
+	before  func(ctx context.Context, call string) error // an error fails a call of the store
+	after   func(ctx context.Context, call string) error // an error loses its reply
 	publish func(ctx context.Context, events []leadership.Event) (acked int, err error)
 	tell    func(events ...leadership.Event) // in place of Publish
 
@@ -307,8 +307,8 @@ func (i *instance) changes(e leadership.Election, n int) {
 	}
 }
 
-// topic accepts copies of events. Of each it checks that it was committed, and that the event before
-// it is out.
+// topic accepts copies of events. Of each it checks that it was committed, and that the event
+// before it is out.
 type topic struct {
 	t     *testing.T
 	store *memory.Store
@@ -375,8 +375,8 @@ func (p *topic) expect(e leadership.Election, want ...leadership.Revision) {
 	}
 }
 
-// expectAll says that every revision of every election must be out, and the outbox empty. It returns
-// how many events there are.
+// expectAll says that every revision of every election must be out, and the outbox empty. It
+// returns how many events there are.
 func (p *topic) expectAll() (events int) {
 	p.t.Helper()
 	listing, err := p.store.List(p.t.Context(), "", "", 1000)

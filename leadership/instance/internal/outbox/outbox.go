@@ -45,11 +45,11 @@ type Config struct {
 
 // Limits of an Outbox.
 const (
-	parallel       = 64               // elections published at the same time, by announcer and sweep each
+	parallel       = 64               // elections published at once, by announcer and sweep each
 	maxPublish     = 100              // events in one call of the topic
 	publishTimeout = 10 * time.Second // of one such call
 	storeTimeout   = 10 * time.Second // of one call of the store
-	maxLeft        = 10_000           // elections remembered as left behind; a look finds the others
+	maxLeft        = 10_000           // elections remembered as left behind
 	grace          = 2 * time.Second  // to finish what is under way when ctx ends
 )
 
@@ -91,8 +91,8 @@ func New(c Config) *Outbox {
 }
 
 // Run announces and sweeps until ctx ends; call it once. Then it publishes what it was told of and
-// marks what was acknowledged, within 2 s. An error says that this was not enough: the rest stays in
-// the outbox.
+// marks what was acknowledged, within 2 s. An error says that this was not enough: the rest stays
+// in the outbox.
 func (o *Outbox) Run(ctx context.Context) error {
 	late, cancel := lingering(ctx)
 	defer cancel()

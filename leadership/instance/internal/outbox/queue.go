@@ -88,8 +88,8 @@ func (q *queue) take() (events []leadership.Event, over bool) {
 	return nil, q.closed && len(q.lines) == 0
 }
 
-// claim makes an election busy until done is called, unless it is. It reports whether it did. Events
-// that wait are dropped: the caller finds them in the outbox.
+// claim makes an election busy until done is called, unless it is. It reports whether it did.
+// Events that wait are dropped: the caller finds them in the outbox.
 func (q *queue) claim(e leadership.Election) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"regent/leadership"
 )
 
-// TestEveryChangeIsAnnouncedInOrderWhateverIsKilled makes changes through instances that are killed,
-// stopped for a while, told of changes in the wrong order, deaf, or cut from the topic, that sweep
-// at the same time, on a store and a topic that lose replies, fail, and deliver late.
+// TestEveryChangeIsAnnouncedInOrderWhateverIsKilled makes changes through instances that are
+// killed, stopped for a while, told of changes in the wrong order, deaf, or cut from the topic,
+// that sweep at the same time, on a store and a topic that lose replies, fail, and deliver late.
 func TestEveryChangeIsAnnouncedInOrderWhateverIsKilled(t *testing.T) {
 	first := rand.Uint64()
 	for k := range uint64(10) {
@@ -128,8 +128,8 @@ func (f *faulty) one(in int) bool { return f.n(in) == 0 && !f.calm.Load() }
 
 func (f *faulty) sleep(upTo time.Duration) { time.Sleep(time.Duration(f.n(int(upTo)))) }
 
-// step is called where a process reaches store or topic. It takes a while, as long as the process is
-// stopped. A dead process gets no further. Sometimes the step fails.
+// step is called where a process reaches store or topic. It takes a while, as long as the process
+// is stopped. A dead process gets no further. Sometimes the step fails.
 func (p *process) step(code leadership.Code) error {
 	p.faulty.sleep(5 * time.Millisecond)
 	p.mu.Lock()

@@ -63,8 +63,8 @@ func (o *Outbox) rest(ctx context.Context, d time.Duration, delay *backoff.Backo
 }
 
 // Sweep announces and marks what was left behind, and returns how many events that were; an error
-// says that it was not all. If it finds events that may be under way it looks again after 2 s. It is
-// for a process that was asleep, and works whether or not Run runs.
+// says that it was not all. If it finds events that may be under way it looks again after 2 s. It
+// is for a process that was asleep, and works whether or not Run runs.
 func (o *Outbox) Sweep(ctx context.Context) (announced int, err error) {
 	late, cancel := lingering(ctx)
 	defer cancel()
@@ -124,8 +124,9 @@ func (o *Outbox) read(ctx context.Context, e leadership.Election, limit int) ([]
 	return events, err
 }
 
-// clearAll clears several elections at a time, in random order, so that instances which sweep at the
-// same time share the work. An election that fails holds up no other, but if all fail it gives up.
+// clearAll clears several elections at a time, in random order, so that instances which sweep at
+// the same time share the work. An election that fails holds up no other, but if all fail it gives
+// up.
 func (o *Outbox) clearAll(ctx, late context.Context, due map[leadership.Election]struct{}) (announced int, err error) {
 	var mu sync.Mutex // guards announced, cleared and err
 	cleared := 0
@@ -172,9 +173,9 @@ func (o *Outbox) claimAndClear(ctx, late context.Context, e leadership.Election)
 	return announced, err
 }
 
-// clear publishes and marks all that the outbox has of an election, which the caller has claimed. It
-// returns how many events are marked; unless that is all, err says why. It does not publish what it
-// is sure of: what was acknowledged to this process, or heard, and not marked.
+// clear publishes and marks all that the outbox has of an election, which the caller has claimed.
+// It returns how many events are marked; unless that is all, err says why. It does not publish what
+// it is sure of: what was acknowledged to this process, or heard, and not marked.
 func (o *Outbox) clear(ctx, late context.Context, e leadership.Election) (announced int, err error) {
 	for {
 		page, err := o.read(ctx, e, maxPublish)

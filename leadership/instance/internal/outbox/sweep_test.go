@@ -486,7 +486,8 @@ func TestWhatCannotBeMarkedIsMarkedLaterAndNotPublishedAgain(t *testing.T) {
 	})
 }
 
-// A copy that this instance has heard, and whose publisher died before it marked it, is only marked.
+// A copy that this instance has heard, and whose publisher died before it marked it, is only
+// marked.
 func TestWhatWasHeardIsMarkedAndNotPublishedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		f.instance("dead").changes("jobs", 3)

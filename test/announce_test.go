@@ -53,28 +53,24 @@ type life struct {
 	burst  int    // so many changes of one election were left behind before
 }
 
-// lives are the deaths of so many rounds: every failpoint, at several counts. Who is killed while it relays keeps the others from relaying for
-// the 30 s of its lease, in which only the tick does their work, so that this comes once.
+// lives returns the deaths of so many rounds: every failpoint, at several counts.
 func lives(rounds int) (all []life) {
 	for round := range rounds {
-		few, more, leading := 1+round, 7+5*round, life{}
-		if round == 0 {
-			leading = life{point: "relay:leading", hit: 1, behind: true}
-		}
+		few, more := 1+round, 7+5*round
 		all = append(all,
-			life{point: "relay:committed", hit: few},
-			life{point: "relay:published", hit: few},
-			life{point: "relay:left", hit: 1, behind: true},
-			life{point: "relay:committed", hit: more},
-			life{point: "relay:marked", hit: few},
+			life{point: "outbox:committed", hit: few},
+			life{point: "outbox:published", hit: few},
+			life{point: "outbox:left", hit: 1, behind: true},
+			life{point: "outbox:committed", hit: more},
+			life{point: "outbox:marked", hit: few},
 			life{},
-			leading,
-			life{point: "relay:published", hit: more},
-			life{point: "relay:left-published", hit: few, behind: true, tick: true},
+			life{point: "outbox:left-marked", hit: more, behind: true},
+			life{point: "outbox:published", hit: more},
+			life{point: "outbox:left-published", hit: few, behind: true, tick: true},
 			life{},
-			life{point: "relay:mid-batch", hit: few, burst: 100*few + 10},
-			life{point: "relay:left-published", hit: more, behind: true, tick: true},
-			life{point: "relay:left-marked", hit: 1, behind: true, tick: true},
+			life{point: "outbox:mid-batch", hit: few, burst: 100*few + 10},
+			life{point: "outbox:left-published", hit: more, behind: true, tick: true},
+			life{point: "outbox:left-marked", hit: few, behind: true, tick: true},
 		)
 	}
 	return all
@@ -155,6 +151,9 @@ func (m *scene) live(ctx context.Context, l life) {
 	env, patience := m.in.env, time.Duration(rand.IntN(100))*time.Millisecond
 	if l.point != "" {
 		env, patience = append(env[:len(env):len(env)], fmt.Sprintf("REGENT_FAILPOINT=%s:%d", l.point, l.hit)), 8*time.Second
+	}
+	if l.behind && !l.tick {
+		patience = 16 * time.Second // a sweep of its own waits for 10 s and more
 	}
 	s := start(m.t, invoke(m.t, mortal, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, m.in.args...)...))
 	m.enter(s)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"regent/leadership"
-	"regent/leadership/notify/pubsub"
+	"regent/leadership/instance/pubsub"
 	"regent/store"
 )
 

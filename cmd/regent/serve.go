@@ -25,7 +25,7 @@ import (
 	"regent/httpapi/timing"
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/leadership/notify/pubsub"
+	"regent/leadership/instance/pubsub"
 	"regent/leadership/wire"
 	"regent/store"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"regent/leadership/notify/pubsub"
+	"regent/leadership/instance/pubsub"
 )
 
 // serviceSettings are where serve listens and where it keeps the leases. As the flags give them, an empty text is a setting that

@@ -8,7 +8,7 @@
 //	|   renew, release, ... ----------+--> leadership.Service --> store
 //	|   read -------------> cache ----+         |                   |
 //	|                         ^                 | what it committed |
-//	|   watch <--- hub <------+---- hear <------+-----> relay ------+--> topic
+//	|   watch <--- hub <------+---- hear <------+-----> outbox -----+--> topic
 //	|                         |      ^                              |      |
 //	|   expiry (leases that   |      +------------------------------+------+
 //	|   run out unseen) ------+          what others committed      |

@@ -13,14 +13,14 @@ import (
 	"regent/leadership/boottime"
 	"regent/leadership/cache"
 	"regent/leadership/expiry"
+	"regent/leadership/instance/internal/outbox"
 	"regent/leadership/notify"
 	"regent/leadership/queue"
-	"regent/leadership/relay"
 )
 
 // Bus carries events between the instances on one store. A *pubsub.Bus is one.
 type Bus interface {
-	relay.Topic
+	outbox.Topic
 	// Run hears what was announced until ctx ends, and says whether it hears all of it.
 	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
 }
@@ -54,7 +54,7 @@ type Instance struct {
 	cache   *cache.Cache
 	queue   *queue.Queue
 	expiry  *expiry.Lookout
-	relay   *relay.Relay // nil without a bus
+	outbox  *outbox.Outbox // nil without a bus
 	bus     Bus
 	alone   bool
 	deaf    atomic.Bool // the bus does not tell of everything
@@ -80,9 +80,7 @@ func New(c Config) (*Instance, error) {
 	i.expiry = expiry.New(expiry.Config{Expire: i.expire, Now: c.Now, Log: c.Log})
 	if c.Bus != nil {
 		i.deaf.Store(true)
-		i.relay = relay.New(relay.Config{
-			Store: c.Store, Service: i.service, Topic: c.Bus, Instance: leadership.CandidateID(c.Name), Clock: c.Now, Log: c.Log,
-		})
+		i.outbox = outbox.New(outbox.Config{Store: c.Store, Topic: c.Bus, Found: i.hear, Clock: c.Now, Log: c.Log})
 	}
 	return i, nil
 }
@@ -108,7 +106,7 @@ func (i *Instance) Run(ctx context.Context) {
 	all.Go(func() { i.hub.Run(ctx) })
 	all.Go(func() { i.expiry.Run(ctx) })
 	if i.bus != nil {
-		all.Go(func() { i.note(i.relay.Run(ctx)) })
+		all.Go(func() { i.note(i.outbox.Run(ctx)) })
 		all.Go(func() { i.note(i.bus.Run(ctx, i.heard, i.setLive)) })
 	}
 	all.Go(func() {
@@ -138,6 +136,8 @@ func (i *Instance) Drain(ctx context.Context, cause error) {
 // Degraded says what is not as it should be, "" if nothing.
 func (i *Instance) Degraded() string {
 	switch {
+	case !i.deaf.Load() && i.outbox != nil && i.outbox.LeftBehind() != nil:
+		return "events cannot be announced: what changes here is announced later"
 	case !i.deaf.Load():
 		return ""
 	case i.alone:
@@ -160,14 +160,14 @@ type publisher struct{ *Instance }
 // Publish implements leadership.Publisher.
 func (p publisher) Publish(events ...leadership.Event) {
 	p.hear(events...)
-	if p.relay != nil {
-		p.relay.Publish(events...)
+	if p.outbox != nil {
+		p.outbox.Publish(events...)
 	}
 }
 
 // heard takes an event that was announced, by this instance or another.
 func (i *Instance) heard(e leadership.Event) {
-	i.relay.Heard(e)
+	i.outbox.Heard(e)
 	i.hear(e)
 }
 

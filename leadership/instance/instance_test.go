@@ -342,6 +342,7 @@ func TestWithoutTheBusReadsStayWithinTheirBoundAndWatchersHearLater(t *testing.T
 			t.Errorf("beyond the bound: %+v", r)
 		}
 		c.bus.setCut(false)
+		time.Sleep(time.Minute) // until what was left behind is announced
 		if d := c.b.Degraded(); d != "" {
 			t.Errorf("healed, and %s", d)
 		}
@@ -587,6 +588,7 @@ func TestAnInstanceAloneSaysThatTheTopicIsOutOfReachAndNeedsNobody(t *testing.T)
 		}
 		w.Close()
 		b.setCut(false)
+		time.Sleep(time.Minute) // until what was left behind is announced
 		if d := i.Degraded(); d != "" {
 			t.Errorf("healed, and %s", d)
 		}

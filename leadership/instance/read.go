@@ -152,10 +152,10 @@ func (i *Instance) refuseFuture(ctx context.Context, after notify.Cursor) error 
 // not; StoreUnavailable if it was the announcing.
 func (i *Instance) Tick(ctx context.Context) (expired, announced int, err error) {
 	expired, err = i.service.ExpireAll(ctx)
-	if i.relay == nil {
+	if i.outbox == nil {
 		return expired, 0, err
 	}
-	announced, left := i.relay.Sweep(ctx)
+	announced, left := i.outbox.Sweep(ctx)
 	var code leadership.Code
 	if left != nil && !errors.As(left, &code) {
 		left = fmt.Errorf("%w: announcing what was left behind: %w", leadership.StoreUnavailable, left)

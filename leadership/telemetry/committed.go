@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/relay"
 )
 
 // committed counts what a transaction of this instance has written, and learns it.
@@ -16,9 +15,7 @@ func (m *Metrics) committed(ctx context.Context, tx transaction, after leadershi
 		e.At = after.Now // that of the rule is not set
 		events[i] = e
 	}
-	if after.Record.Election != relay.Election {
-		m.count(ctx, tx, events)
-	}
+	m.count(ctx, tx, events)
 	m.elections.learn(tx.before)
 	m.elections.hear(events...)
 	m.elections.learn(after)

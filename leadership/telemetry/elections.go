@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/relay"
 )
 
 // maxElections is how many elections are remembered. Strangers name them: of those beyond it the one is forgotten that nothing was heard of for
@@ -121,7 +120,7 @@ func (es *elections) count() counts {
 
 // standing is what is known of an election that has come to the revision; nil if there is nothing to know. The mutex is held.
 func (es *elections) standing(e leadership.Election, r leadership.Revision) *standing {
-	if r == 0 || e == relay.Election { // which is Regent's own, and led only while there is something to relay
+	if r == 0 {
 		return nil
 	}
 	at, ok := es.known[e]

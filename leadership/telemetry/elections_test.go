@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/relay"
 	"regent/leadership/telemetry"
 )
 
@@ -32,13 +31,5 @@ func TestAnElectionOfWhichThereIsNewsIsNotTheOldest(t *testing.T) {
 	released := leadership.Event{Election: "a", Revision: 2, Type: leadership.EventReleased, At: time.Now(), PreviousLeaderID: "ann", Token: 1}
 	if _, _, held, vacant := telemetry.Remembered(2, acquired("a"), acquired("b"), released, acquired("c")); held != 1 || vacant != 1 {
 		t.Errorf("%d held, %d vacant; want c and a, of which there was news after b", held, vacant)
-	}
-}
-
-func TestTheElectionOfTheRelaysIsNobodysConcern(t *testing.T) {
-	t.Parallel()
-	e := leadership.Event{Election: relay.Election, Revision: 1, Type: leadership.EventAcquired, At: time.Now(), LeaderID: "a", Token: 1}
-	if known, _, _, _ := telemetry.Remembered(100, e); known != 0 {
-		t.Errorf("%d known", known)
 	}
 }

@@ -15,7 +15,7 @@ type bus struct {
 
 func newBus() *bus { return &bus{ears: map[*func(leadership.Event)]bool{}} }
 
-// Publish implements relay.Topic.
+// Publish implements outbox.Topic, of leadership/instance/internal.
 func (b *bus) Publish(_ context.Context, events []leadership.Event) (acked int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 //go:embed report.md.tmpl
 var reportText string
 
-// looksAnHour is how often an instance looks into the outbox, by default and in the mean. See package relay.
+// looksAnHour is how often an instance looks into the outbox, by default and in the mean. See leadership/instance/internal/outbox.
 const looksAnHour = int(time.Hour / (15 * time.Second))
 
 // waitsAnHour is how often at least a candidate asks Regent again that waits: a call waits for no longer.

@@ -142,7 +142,7 @@ func (d *drawer) serverFault(f Fault) (Fault, bool) {
 		f.Kind, f.Offset = OtherBoot, time.Duration(1+d.rand.IntN(10_000_000))*time.Second
 		return f, d.can.TimeNamespaces
 	}
-	points := []string{"relay:committed", "relay:published", "relay:marked"}
+	points := []string{"outbox:committed", "outbox:published", "outbox:marked"}
 	f.Kind, f.Point, f.Hit = Point, points[d.rand.IntN(len(points))], 1+d.rand.IntN(5)
 	return f, d.plan.Store != Bolt
 }

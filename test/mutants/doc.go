@@ -9,7 +9,7 @@
 //	store.go      the stores, and the moves between them
 //	leader.go     the leader's half: its deadline, its campaign, its command, its fence
 //	waiting.go    who stands in line
-//	telling.go    who is told: outbox, relay, hub, cache
+//	telling.go    who is told: outbox, hub, cache
 //	cloud.go      the stores that need emulators
 //
 // A planted bug is caught if its tests compile, and fail. One that its tests let pass has SURVIVED: there is a test missing, or one has gone

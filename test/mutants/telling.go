@@ -3,7 +3,7 @@ package mutants
 // telling are bugs on the way of an event from its commit to those who want to hear of it, and in what is remembered until then.
 func telling() []Mutant {
 	const (
-		relay  = "leadership/relay"
+		outbox = "leadership/instance/internal/outbox"
 		notify = "leadership/notify"
 		cache  = "leadership/cache"
 		topic  = notify + "/topic.go"
@@ -14,86 +14,80 @@ func telling() []Mutant {
 		{
 			Name: "the announcer marks before it publishes: what fails then is never announced",
 			Had:  "outboxes that are emptied first",
-			File: relay + "/announce.go", Quick: true,
-			Old: `	acked, err := r.send(ctx, events)
+			File: outbox + "/announce.go", Quick: true,
+			Old: `	acked, err := o.publish(ctx, news)
 	if acked > 0 {
-		failpoint.Hit("relay:published")
-		r.marks.add(events[:acked])
+		failpoint.Hit("outbox:published")
+		o.markSoon(news[:acked])
 	}`,
-			New: `	r.marks.add(events)
-	acked, err := r.send(ctx, events)
+			New: `	o.markSoon(news)
+	acked, err := o.publish(ctx, news)
 	if acked > 0 {
-		failpoint.Hit("relay:published")
+		failpoint.Hit("outbox:published")
 	}`,
-			By: []Tests{{relay, "TestAnAcknowledgementOfAPartCountsForThatPart"}, {relay, killed}},
+			By: []Tests{{outbox, "TestAfterAFailureTheSameInstanceSweepsSoon"}, {outbox, killed}},
 		},
 		{
-			Name: "the relay marks before it publishes: what another instance left behind is never announced",
+			Name: "the sweep marks what it has read, and not what was acknowledged",
 			Had:  "outboxes that are emptied first",
-			File: relay + "/left.go", Quick: true,
-			Old: `	out, err := r.republish(ctx, left)
-	for batch := range slices.Chunk(out, leadership.MaxBatch) {`,
-			New: `	var out []leadership.EventID
-	for _, e := range left {
-		out = append(out, e.ID())
-	}
-	defer r.republish(ctx, left)
-	for batch := range slices.Chunk(out, leadership.MaxBatch) {`,
-			By: []Tests{{relay, "TestOneElectionThatFailsHoldsUpNoOther"}, {relay, killed}},
+			File: outbox + "/sweep.go", Quick: true,
+			Old: `if out := page[:len(page)-len(news)+acked]; len(out) > 0 {`,
+			New: `if out := page; len(out) > 0 {`,
+			By:  []Tests{{outbox, "TestOneElectionThatFailsHoldsUpNoOther"}, {outbox, killed}},
 		},
 		{
-			Name: "what was only heard counts as acknowledged: a stray message keeps an event from being announced",
-			Had:  "whoever believes what any publisher can write",
-			File: relay + "/known.go", Quick: true,
-			Old: `k.raise(id.Election, reach{out: id.Revision})`,
-			New: `k.raise(id.Election, reach{out: id.Revision, acked: id.Revision})`,
-			By:  []Tests{{relay, "TestAStrayMessageOnTheTopicKeepsNothingFromBeingAnnounced"}},
+			Name: "what was only heard counts as announced: a stray message keeps an event from being announced",
+			Had:  "subscribers that believe what any publisher can write",
+			File: outbox + "/known.go", Quick: true,
+			Old: `	return after(events, r.sure)`,
+			New: `	return after(events, r.out)`,
+			By:  []Tests{{outbox, "TestStrayMessageKeepsNothingFromBeingAnnounced"}},
 		},
 		{
-			Name: "two publish for one election at the same time, and a later event overtakes an earlier one",
+			Name: "a sweep publishes an election while the announcer does",
 			Had:  "ordering keys with two publishers",
-			File: relay + "/turns.go",
-			Old:  `turn{taken: make(chan struct{}, 1)}`,
-			New:  `turn{taken: make(chan struct{}, 2)}`,
-			By: []Tests{
-				{relay, "TestOfTwoChangesToldInTheWrongOrderBothAreAnnouncedInTheRightOne|" + killed},
-			},
+			File: outbox + "/queue.go",
+			Old: `		if l.busy {
+			return false
+		}
+		q.waiting`,
+			New: `		q.waiting`,
+			By:  []Tests{{outbox, "TestOrderHoldsWhileManyInstancesSweepTheSameElections|" + killed}},
 		},
 		{
 			Name: "an event overtakes the one before it, which another instance committed and has not published yet",
-			Had:  "whoever publishes what it knows of",
-			File: relay + "/announce.go", Quick: true,
-			Old: `if news := after(told, out); follow(news, out) {`,
-			New: `if news := after(told, out); len(news) > 0 {`,
-			By:  []Tests{{relay, "TestAnEventWaitsForTheOneBeforeItThoughAnotherInstanceCommittedThat"}, {relay, killed}},
+			Had:  "instances that publish what they know of",
+			File: outbox + "/announce.go", Quick: true,
+			Old: `	if !follow(news, out) {`,
+			New: `	if len(news) == 0 {`,
+			By:  []Tests{{outbox, "TestEventWaitsForTheOneBeforeItThatAnotherInstanceCommitted"}, {outbox, killed}},
 		},
 		{
-			Name: "a paused ordering key is not resumed: after one failure nothing is tried any more",
+			Name: "after one failure nothing of an election is tried any more",
 			Had:  "Pub/Sub's clients, whose publishers stop at the first error of a key until they are told to go on",
-			File: relay + "/wait.go", Quick: true,
-			Old: `	p.until, p.delay = 0, backoff{}`,
-			New: `	p.delay = backoff{}`,
-			By:  []Tests{{relay, "TestPausesGrowWhileTheTopicFailsAndEndWhenItAnswers"}},
+			File: outbox + "/sweep.go", Quick: true,
+			Old: `	o.left.join(due)
+`,
+			New: ``,
+			By:  []Tests{{outbox, "TestAfterAFailureTheSameInstanceSweepsSoon"}},
 		},
 		{
-			Name: "what was left behind is left for good: nobody looks into the outbox unless it was told to",
+			Name: "what another instance left behind is left for good",
 			Had:  "outboxes whose poller trusts its notifications",
-			File: relay + "/left.go",
-			Old: `	if err != nil || len(left) > 0 || !waiting {
-		return left, err
-	}`,
-			New: `	if err != nil || len(left) > 0 || waiting {
-		return left, err
-	}`,
-			By: []Tests{{relay, "TestWhatADeadInstanceCommittedIsAnnouncedByAnother|TestASweepAnnouncesAllThatWasLeftBehind"}},
+			File: outbox + "/sweep.go",
+			Old:  `		if now-first >= age {`,
+			New:  `		if now-first < 0 {`,
+			By:   []Tests{{outbox, "TestWhatADeadInstanceCommittedIsAnnouncedByAnother|TestInstanceCutFromTheTopicIsAnnouncedByAnother|TestSweepAnnouncesAllThatWasLeftBehind"}},
 		},
 		{
-			Name: "a relay goes on after its term is over",
-			Had:  "every leader of a background job that asks once",
-			File: relay + "/term.go",
-			Old:  `	keeping.Go(func() { end(r.keep(leading, t)) })`,
-			New:  `	keeping.Go(func() { r.keep(leading, t) })`,
-			By:   []Tests{{relay, "TestARelayThatLosesItsLeaseStopsAtOnce|TestARelayThatCannotRenewStopsAtItsDeadline"}},
+			Name: "an instance tells its watchers nothing of what it finds in the outbox, so a broken topic silences them",
+			Had:  "Regent, before every look was handed to the instance itself",
+			File: outbox + "/sweep.go", Quick: true,
+			Old: `	o.found(news...)
+`,
+			New: `	_ = news
+`,
+			By: []Tests{{outbox, "TestCutInstanceTellsItsWatchersWhatAnotherLeftBehind"}},
 		},
 		{
 			Name: "the hub does not empty the cache: an instance hears of a new leader and shows the old one",

@@ -157,15 +157,15 @@ func (p plan) hasLeastRights(t *testing.T) {
 	}
 }
 
-// hearsByTheRightsThatTheCodeNames compares with the words "# Rights" of leadership/notify/pubsub/doc.go.
+// hearsByTheRightsThatTheCodeNames compares with the words "# Rights" of leadership/instance/pubsub/doc.go.
 func (p plan) hearsByTheRightsThatTheCodeNames(t *testing.T) {
 	t.Helper()
-	_, text, _ := strings.Cut(read(t, repository+"/leadership/notify/pubsub/doc.go"), "# Rights")
+	_, text, _ := strings.Cut(read(t, repository+"/leadership/instance/pubsub/doc.go"), "# Rights")
 	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "//", " ")), " ")
 	words := regexp.MustCompile(`pubsub\.subscriptions\.([a-z, ]+) in the project`).FindStringSubmatch(text)
 	onTopic := strings.Contains(text, "pubsub.topics.publish") && strings.Contains(text, "pubsub.topics.attachSubscription on the topic")
 	if words == nil || !onTopic {
-		t.Fatalf("leadership/notify/pubsub/doc.go says something else by now, and Terraform has to follow: %s", text)
+		t.Fatalf("leadership/instance/pubsub/doc.go says something else by now, and Terraform has to follow: %s", text)
 	}
 	var want []string
 	for _, verb := range regexp.MustCompile(`, | and `).Split(words[1], -1) {

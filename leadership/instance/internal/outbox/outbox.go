@@ -1,0 +1,215 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/boottime"
+	"regent/leadership/instance/internal/failpoint"
+)
+
+// Topic is where events are announced.
+type Topic interface {
+	// Publish publishes up to 100 events of one election in order and waits for their
+	// acknowledgement. acked is the number of events at the front that were acknowledged; err says
+	// why it is not all of them. An event may be accepted without an acknowledgement, even after
+	// the call has returned, but never before the events in front of it. A later call is a new try.
+	// Publish must honour ctx. An Outbox never has two calls for one election at the same time.
+	Publish(ctx context.Context, events []leadership.Event) (acked int, err error)
+}
+
+// Store is the part of a leadership.Store that an Outbox needs.
+type Store interface {
+	Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error)
+	MarkAnnounced(ctx context.Context, ids []leadership.EventID) error
+}
+
+// Config is how an Outbox is made. Store and Topic are required.
+type Config struct {
+	Store Store
+	Topic Topic
+	// Found is called with the events that a look finds in the outbox, each event usually once,
+	// whether or not they can be announced. It must not block. nil: it is not called.
+	Found func(events ...leadership.Event)
+	// Log is told what goes wrong. nil: nothing is logged.
+	Log *slog.Logger
+	// Clock must not go back, nor stop while the machine is suspended. nil: boottime.Now.
+	Clock func() time.Duration
+}
+
+// Limits of an Outbox.
+const (
+	parallel       = 64               // elections published at once, by announcer and sweep each
+	maxPublish     = 100              // events in one call of the topic
+	publishTimeout = 10 * time.Second // of one such call
+	storeTimeout   = 10 * time.Second // of one call of the store
+	maxLeft        = 10_000           // elections remembered as left behind
+	grace          = 2 * time.Second  // to finish what is under way when ctx ends
+)
+
+// Outbox announces the events of one store on one topic. Its methods may be called concurrently.
+type Outbox struct {
+	store Store
+	topic Topic
+	found func(...leadership.Event)
+	log   *slog.Logger
+	clock func() time.Duration
+
+	known known
+	queue queue
+	marks chan []leadership.EventID // announced, to be marked
+	seen  sightings
+	left  leftovers
+}
+
+// New returns an Outbox, which announces nothing before Run.
+func New(c Config) *Outbox {
+	o := &Outbox{
+		store: c.Store,
+		topic: c.Topic,
+		found: c.Found,
+		log:   cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
+		clock: c.Clock,
+		known: known{elections: make(map[leadership.Election]reach)},
+		queue: queue{lines: make(map[leadership.Election]*line), wake: make(chan struct{}, 1)},
+		marks: make(chan []leadership.EventID, maxMarks),
+		left:  leftovers{elections: make(map[leadership.Election]struct{}), wake: make(chan struct{}, 1)},
+	}
+	if o.found == nil {
+		o.found = func(...leadership.Event) {}
+	}
+	if o.clock == nil {
+		o.clock = boottime.Now
+	}
+	return o
+}
+
+// Run announces and sweeps until ctx ends; call it once. Then it publishes what it was told of and
+// marks what was acknowledged, within 2 s. An error says that this was not enough: the rest stays
+// in the outbox.
+func (o *Outbox) Run(ctx context.Context) error {
+	late, cancel := lingering(ctx)
+	defer cancel()
+	var announcing, marking sync.WaitGroup
+	marking.Go(func() { o.keepMarking(late) })
+	announcing.Go(func() { o.keepAnnouncing(late) })
+	o.keepSweeping(ctx, late)
+	o.queue.close()
+	announcing.Wait()
+	close(o.marks)
+	marking.Wait()
+	if late.Err() != nil {
+		return fmt.Errorf("outbox: announcing took longer than %v: another instance will finish it", grace)
+	}
+	return nil
+}
+
+// lingering returns ctx with its end put off by the grace.
+func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return late, func() {
+		stop()
+		cancel()
+	}
+}
+
+// errFull is why events are left behind that came too fast, or after the end of Run.
+var errFull = errors.New("outbox: too many events wait, or the instance ends")
+
+// Publish implements leadership.Publisher: it announces events that this process has committed. It
+// does not block. What cannot be announced now stays in the outbox for a sweep.
+func (o *Outbox) Publish(events ...leadership.Event) {
+	failpoint.Hit("outbox:committed")
+	if o.queue.put(events) {
+		return
+	}
+	for _, e := range events {
+		o.leave(e.Election, errFull)
+	}
+}
+
+// Heard says that the topic delivered an event, no matter which instance had published it.
+func (o *Outbox) Heard(e leadership.Event) { o.known.heard(e) }
+
+// LeftBehind reports why events that this instance knows of wait in the outbox for a sweep. It is
+// nil if none do, or if all goes well again.
+func (o *Outbox) LeftBehind() error {
+	o.left.mu.Lock()
+	defer o.left.mu.Unlock()
+	return o.left.cause
+}
+
+// leave leaves the events of an election to the next sweep of this instance.
+func (o *Outbox) leave(e leadership.Election, cause error) {
+	if o.left.add(e, cause) {
+		o.log.Warn("outbox: events are left behind", "election", e, "cause", cause)
+	}
+}
+
+// leftovers are the elections that this instance has left events of in the outbox.
+type leftovers struct {
+	wake chan struct{} // of one: there are some
+
+	mu        sync.Mutex // guards all below
+	elections map[leadership.Election]struct{}
+	cause     error // of the last failure; nil after a sweep that went well
+}
+
+// add reports whether this is the first failure since all went well.
+func (l *leftovers) add(e leadership.Election, cause error) (first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.elections) < maxLeft {
+		l.elections[e] = struct{}{}
+	}
+	first = l.cause == nil
+	l.cause = cause
+	signal(l.wake)
+	return first
+}
+
+func (l *leftovers) has(e leadership.Election) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.elections[e]
+	return ok
+}
+
+func (l *leftovers) remove(e leadership.Election) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.elections, e)
+}
+
+// join adds the elections to a set.
+func (l *leftovers) join(set map[leadership.Election]struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for e := range l.elections {
+		set[e] = struct{}{}
+	}
+}
+
+// swept notes how a sweep went.
+func (l *leftovers) swept(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil || len(l.elections) == 0 {
+		l.cause = err
+	}
+}
+
+// signal wakes the reader of a channel of one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

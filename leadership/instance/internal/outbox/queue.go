@@ -1,0 +1,126 @@
+package outbox
+
+import (
+	"context"
+	"sync"
+
+	"regent/leadership"
+)
+
+// maxWaiting is how many events may wait to be announced. Those beyond it wait in the outbox.
+const maxWaiting = 10_000
+
+// queue holds what Publish was told of, a line for each election. Elections are served first come
+// first served. While one is served, by the announcer or a sweep, its line is busy.
+type queue struct {
+	wake chan struct{} // of one: there may be something to take
+
+	mu      sync.Mutex // guards all below
+	lines   map[leadership.Election]*line
+	ready   []leadership.Election // whose lines wait to be served
+	waiting int                   // events in all lines
+	closed  bool
+}
+
+// line is the events of one election. It exists while it has any, or is busy.
+type line struct {
+	events []leadership.Event
+	busy   bool
+}
+
+// put adds all events, or none if there is no room for them or the queue is closed. It reports
+// which.
+func (q *queue) put(events []leadership.Event) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.waiting+len(events) > maxWaiting {
+		return false
+	}
+	for _, e := range events {
+		q.add(e)
+	}
+	q.waiting += len(events)
+	signal(q.wake)
+	return true
+}
+
+func (q *queue) add(e leadership.Event) {
+	l, ok := q.lines[e.Election]
+	if !ok {
+		l = &line{}
+		q.lines[e.Election] = l
+		q.ready = append(q.ready, e.Election)
+	}
+	l.events = append(l.events, e)
+}
+
+// next waits for events of an election that is not busy, and takes as many as one call of the topic
+// may have. The caller serves them and calls done. It returns none once the queue is closed and all
+// was served, or when ctx has ended.
+func (q *queue) next(ctx context.Context) []leadership.Event {
+	for {
+		events, over := q.take()
+		if len(events) > 0 || over {
+			return events
+		}
+		select {
+		case <-q.wake:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (q *queue) take() (events []leadership.Event, over bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.ready) > 0 {
+		l := q.lines[q.ready[0]]
+		q.ready = q.ready[1:]
+		if l == nil || l.busy {
+			continue // a sweep has claimed it meanwhile
+		}
+		n := min(len(l.events), maxPublish)
+		events, l.events, l.busy = l.events[:n:n], l.events[n:], true
+		q.waiting -= n
+		return events, false
+	}
+	return nil, q.closed && len(q.lines) == 0
+}
+
+// claim makes an election busy until done is called, unless it is. It reports whether it did.
+// Events that wait are dropped: the caller finds them in the outbox.
+func (q *queue) claim(e leadership.Election) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.lines[e]; l != nil {
+		if l.busy {
+			return false
+		}
+		q.waiting -= len(l.events)
+	}
+	q.lines[e] = &line{busy: true}
+	return true
+}
+
+// done says that an election was served.
+func (q *queue) done(e leadership.Election) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lines[e]
+	l.busy = false
+	if len(l.events) > 0 {
+		q.ready = append(q.ready, e)
+	} else {
+		delete(q.lines, e)
+	}
+	signal(q.wake)
+}
+
+// close lets nothing more in.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	signal(q.wake)
+}

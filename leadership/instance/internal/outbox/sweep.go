@@ -1,0 +1,236 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
+	"regent/leadership/instance/internal/failpoint"
+)
+
+// When and how far an Outbox looks.
+const (
+	interval = 15 * time.Second // between two looks, a quarter more or less
+	age      = 10 * time.Second // since an event was first seen: no live announcer takes longer
+	tickAge  = 2 * time.Second  // the same for Sweep, which a caller waits for
+	lookSize = 500              // events in a look
+	maxLook  = 5000             // events in the look that follows a full one
+)
+
+// keepSweeping looks into the outbox until ctx ends, first at once, then after each interval or
+// when events that it saw have come of age. It sweeps soon after this process has left something
+// behind, and waits longer and longer, up to the interval, while that fails.
+func (o *Outbox) keepSweeping(ctx, late context.Context) {
+	delay := backoff.Backoff{Min: time.Second, Max: interval}
+	for {
+		select {
+		case <-o.left.wake:
+		default:
+		}
+		_, waiting, err := o.sweep(ctx, late, age)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			wait := delay.Next()
+			o.log.Warn("outbox: not all events are announced", "cause", err, "retryIn", wait)
+			backoff.Sleep(ctx, wait)
+		case waiting:
+			delay.Reset()
+			o.rest(ctx, age+rand.N(age/4), &delay)
+		default:
+			delay.Reset()
+			o.rest(ctx, backoff.Jitter(interval), &delay)
+		}
+	}
+}
+
+// rest waits for d, or for a moment once this process has left something behind.
+func (o *Outbox) rest(ctx context.Context, d time.Duration, delay *backoff.Backoff) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-o.left.wake:
+		backoff.Sleep(ctx, delay.Next())
+	}
+}
+
+// Sweep announces and marks what was left behind, and returns how many events that were; an error
+// says that it was not all. If it finds events that may be under way it looks again after 2 s. It
+// is for a process that was asleep, and works whether or not Run runs.
+func (o *Outbox) Sweep(ctx context.Context) (announced int, err error) {
+	late, cancel := lingering(ctx)
+	defer cancel()
+	for slept := false; ; {
+		n, waiting, err := o.sweep(ctx, late, tickAge)
+		announced += n
+		if err != nil || !waiting || n == 0 && slept {
+			return announced, err
+		}
+		if n == 0 {
+			slept = true
+			if err := backoff.Sleep(ctx, tickAge); err != nil {
+				return announced, err
+			}
+		}
+	}
+}
+
+// sweep looks into the outbox once, and announces and marks what was left behind: the elections
+// that this process has left, and those with an event that was seen for so long. waiting reports
+// that the outbox has other events. Marking may go on until late ends.
+func (o *Outbox) sweep(ctx, late context.Context, age time.Duration) (announced int, waiting bool, err error) {
+	page, err := o.look(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	due, news, waiting := o.seen.sight(page, o.clock(), age)
+	o.found(news...)
+	o.left.join(due)
+	if len(due) > 0 {
+		failpoint.Hit("outbox:left")
+	}
+	announced, err = o.clearAll(ctx, late, due)
+	o.left.swept(err)
+	return announced, waiting || len(page) >= maxLook, err
+}
+
+// look reads the outbox, further if it is full.
+func (o *Outbox) look(ctx context.Context) ([]leadership.Event, error) {
+	page, err := o.read(ctx, "", lookSize)
+	if err == nil && len(page) >= lookSize {
+		page, err = o.read(ctx, "", maxLook)
+	}
+	return page, err
+}
+
+// read reads the outbox of one election, or with "" of all. An event that cannot be read is logged,
+// and taken for the end: it is never announced, nor what follows it in its election.
+func (o *Outbox) read(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	events, err := o.store.Unannounced(ctx, e, limit)
+	if errors.Is(err, leadership.RecordCorrupt) {
+		o.log.Error("outbox: an event cannot be read: it is not announced, nor what follows it", "cause", err)
+		return nil, nil
+	}
+	return events, err
+}
+
+// clearAll clears several elections at a time, in random order, so that instances which sweep at
+// the same time share the work. An election that fails holds up no other, but if all fail it gives
+// up.
+func (o *Outbox) clearAll(ctx, late context.Context, due map[leadership.Election]struct{}) (announced int, err error) {
+	var mu sync.Mutex // guards announced, cleared and err
+	cleared := 0
+	hopeless := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return err != nil && cleared == 0
+	}
+	var clearing sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	for e := range due {
+		slots <- struct{}{}
+		if hopeless() {
+			break
+		}
+		clearing.Go(func() {
+			defer func() { <-slots }()
+			n, failed := o.claimAndClear(ctx, late, e)
+			mu.Lock()
+			defer mu.Unlock()
+			announced += n
+			if failed != nil {
+				err = failed
+			} else {
+				cleared++
+			}
+		})
+	}
+	clearing.Wait()
+	return announced, err
+}
+
+// claimAndClear clears an election, unless the announcer is publishing it. After a failure the
+// election is left behind.
+func (o *Outbox) claimAndClear(ctx, late context.Context, e leadership.Election) (announced int, err error) {
+	if !o.queue.claim(e) {
+		return 0, nil
+	}
+	defer o.queue.done(e)
+	o.left.remove(e) // before the read, which misses what is left behind after it
+	if announced, err = o.clear(ctx, late, e); err != nil {
+		o.left.add(e, err)
+	}
+	return announced, err
+}
+
+// clear publishes and marks all that the outbox has of an election, which the caller has claimed.
+// It returns how many events are marked; unless that is all, err says why. It does not publish what
+// it is sure of: what was acknowledged to this process, or heard, and not marked.
+func (o *Outbox) clear(ctx, late context.Context, e leadership.Election) (announced int, err error) {
+	for {
+		page, err := o.read(ctx, e, maxPublish)
+		if err != nil || len(page) == 0 {
+			return announced, err
+		}
+		news := o.known.unsent(page)
+		acked, err := o.publish(ctx, news)
+		if acked > 0 {
+			failpoint.Hit("outbox:left-published")
+		}
+		if out := page[:len(page)-len(news)+acked]; len(out) > 0 {
+			if failed := o.mark(late, ids(out)); failed != nil {
+				return announced, errors.Join(err, failed)
+			}
+			announced += len(out)
+			failpoint.Hit("outbox:left-marked")
+		}
+		if err != nil || len(page) < maxPublish {
+			return announced, err
+		}
+		failpoint.Hit("outbox:mid-batch")
+	}
+}
+
+// sightings remembers since when the events of the last look are known to be in the outbox.
+type sightings struct {
+	mu    sync.Mutex // guards since
+	since map[leadership.EventID]time.Duration
+}
+
+// sight compares a look with the one before. It returns the elections with an event that was first
+// seen so long ago, and the events that were not seen before. waiting reports that the look has
+// other elections.
+func (s *sightings) sight(
+	page []leadership.Event, now, age time.Duration,
+) (due map[leadership.Election]struct{}, news []leadership.Event, waiting bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due = make(map[leadership.Election]struct{})
+	since := make(map[leadership.EventID]time.Duration, len(page))
+	for _, e := range page {
+		first, ok := s.since[e.ID()]
+		if !ok {
+			first = now
+			news = append(news, e)
+		}
+		since[e.ID()] = first
+		if now-first >= age {
+			due[e.Election] = struct{}{}
+		}
+	}
+	s.since = since
+	return due, news, slices.ContainsFunc(page, func(e leadership.Event) bool {
+		_, ok := due[e.Election]
+		return !ok
+	})
+}

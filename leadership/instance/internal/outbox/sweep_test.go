@@ -1,0 +1,581 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+)
+
+// An instance that reaches the store and not the topic keeps no other from announcing what it
+// commits, however long that lasts, and tells its own watchers what the others commit.
+func TestInstanceCutFromTheTopicIsAnnouncedByAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		cut, other := f.instance("cut"), f.instance("other")
+		cut.publish = func(context.Context, []leadership.Event) (int, error) { return 0, errPlanted }
+		cut.run()
+		time.Sleep(5 * time.Second)
+		other.run()
+		var total, worst time.Duration
+		const changes = 200
+		for k := range changes {
+			time.Sleep(time.Duration(k%30) * time.Second)
+			cut.change(election(k))
+			took := f.settle(bound)
+			total, worst = total+took, max(worst, took)
+		}
+		t.Logf("%d changes were announced by another instance after %v, %v at the worst", changes, total/changes, worst)
+		if total/changes > 22*time.Second {
+			t.Errorf("an event waited for %v in the mean", total/changes)
+		}
+		f.topic.expectDuplicates(0)
+		if cut.LeftBehind() == nil && other.LeftBehind() != nil {
+			t.Errorf("cut: %v, other: %v", cut.LeftBehind(), other.LeftBehind())
+		}
+		other.change("news")
+		f.wait(2 * interval)
+		if want := (leadership.EventID{Election: election(7), Revision: 1}); !slices.Contains(other.found, want) {
+			t.Error("the other instance was not told what it found in the outbox")
+		}
+	})
+}
+
+func TestCutInstanceTellsItsWatchersWhatAnotherLeftBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		a.publish = func(context.Context, []leadership.Event) (int, error) { return 0, errPlanted }
+		a.run()
+		f.instance("dead").changes("jobs", 3)
+		f.wait(interval * 5 / 4)
+		want := []leadership.EventID{{Election: "jobs", Revision: 1}, {Election: "jobs", Revision: 2}, {Election: "jobs", Revision: 3}}
+		if !slices.Equal(a.found, want) {
+			t.Errorf("found %v, want %v", a.found, want)
+		}
+		f.wait(time.Hour)
+		if !slices.Equal(a.found, want) {
+			t.Errorf("what waits was found again: %v", a.found)
+		}
+		if !errors.Is(a.LeftBehind(), errPlanted) {
+			t.Errorf("left behind because of %v, want the topic's error", a.LeftBehind())
+		}
+	})
+}
+
+func TestWhatADeadInstanceCommittedIsAnnouncedByAnother(t *testing.T) {
+	for _, instances := range []int{1, 8} {
+		t.Run(fmt.Sprintf("%d instances", instances), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, f *fleet) {
+				dead, all := f.instance("dead"), f.running(instances)
+				const rounds = 40
+				var total time.Duration
+				for round := range rounds {
+					f.wait(time.Duration(round) * time.Second)
+					for e := range 10 {
+						dead.changes(election(e), 3)
+					}
+					total += f.settle(bound)
+				}
+				t.Logf("it took %v in the mean", total/rounds)
+				f.topic.expectAll()
+				f.topic.expectDuplicates(0)
+				calls := 0
+				for _, i := range all {
+					calls += i.count("publish")
+				}
+				if calls != 10*rounds {
+					t.Errorf("the topic was called %d times, want once for each election and round", calls)
+				}
+			})
+		})
+	}
+}
+
+// A call of the store or the topic takes 20 ms, and an event is heard 50 ms after it was accepted.
+func TestFewDuplicatesWhenManyInstancesSweep(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		spread time.Duration // of the instances' first looks
+		most   int           // duplicates per hundred events
+	}{
+		{"as they run", interval, 15},
+		{"all started at the same moment", 0, 60}, // the worst case: their sweeps meet
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, f *fleet) { fewDuplicates(t, f, c.spread, c.most) })
+		})
+	}
+}
+
+func fewDuplicates(t *testing.T, f *fleet, spread time.Duration, most int) {
+	const rounds, elections, revisions, instances = 40, 25, 3, 8
+	dead := f.instance("dead")
+	for range rounds {
+		for e := range elections {
+			dead.changes(election(e), revisions)
+		}
+		var all []*instance
+		for k := range instances {
+			all = append(all, f.slow(k))
+		}
+		f.topic.hearers = []func(leadership.Event){func(e leadership.Event) {
+			time.AfterFunc(50*time.Millisecond, func() {
+				for _, i := range all {
+					i.Heard(e)
+				}
+			})
+		}}
+		for _, i := range all {
+			i.run()
+			time.Sleep(spread / instances)
+		}
+		f.settle(bound)
+		for _, i := range all {
+			i.end()
+		}
+	}
+	n, events := f.topic.duplicates(), f.topic.expectAll()
+	t.Logf("%d duplicates of %d events: %d in a hundred", n, events, 100*n/events)
+	f.topic.expectDuplicates(most * events / 100)
+}
+
+// slow returns an instance whose calls of the store and the topic take 20 ms.
+func (f *fleet) slow(k int) *instance {
+	i := f.instance(fmt.Sprint(k))
+	i.before = func(context.Context, string) error {
+		time.Sleep(20 * time.Millisecond)
+		return nil
+	}
+	i.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+		time.Sleep(20 * time.Millisecond)
+		return i.acceptAll(ctx, events)
+	}
+	return i
+}
+
+func TestIdleInstanceLooksOnceAnIntervalAndWritesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a").run()
+		f.wait(time.Hour)
+		if n := a.count("look"); n < 3600/19 || n > 3600/11 {
+			t.Errorf("the outbox was looked at %d times in an hour, want once every 15 s, a quarter more or less", n)
+		}
+		if n := a.count("update") + a.count("mark") + a.count("read"); n != 0 {
+			t.Errorf("there were %d other calls of the store", n)
+		}
+	})
+}
+
+func TestSlowTopicMakesNoDuplicates(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+			time.Sleep(9 * time.Second)
+			return a.acceptAll(ctx, events)
+		}
+		a.run()
+		others := f.running(3)
+		for k := range 1000 { // so that each look finds something
+			a.change(election(k % 30))
+			time.Sleep(time.Second)
+		}
+		f.settle(time.Minute)
+		f.topic.expectDuplicates(0)
+		for _, i := range others {
+			if n := i.count("publish"); n != 0 {
+				t.Errorf("an instance published %d times what was under way", n)
+			}
+			if n := i.count("look"); n > 120 {
+				t.Errorf("an instance looked %d times in 17 minutes, want at most once every 10 s", n)
+			}
+		}
+	})
+}
+
+func TestOneElectionThatFailsHoldsUpNoOther(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		dead := f.instance("dead")
+		dead.changes("aaa", 1200) // more than a look has, and before all others
+		for e := range 10 {
+			dead.changes(election(e), 2)
+		}
+		var broken atomic.Bool
+		broken.Store(true)
+		a := f.instance("a")
+		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+			if events[0].Election == "aaa" && broken.Load() {
+				return 0, errPlanted
+			}
+			return a.acceptAll(ctx, events)
+		}
+		a.run()
+		f.wait(bound)
+		for e := range 10 {
+			f.topic.expect(election(e), 1, 2)
+		}
+		if n := f.waiting(); n != 1200 {
+			t.Errorf("%d events wait, want the 1200 that fail", n)
+		}
+		f.topic.expect("aaa")
+		if a.LeftBehind() == nil {
+			t.Error("nothing is said of what was left behind")
+		}
+		broken.Store(false)
+		f.settle(time.Minute)
+		f.topic.expect("aaa", seq(1200)...)
+		if err := a.LeftBehind(); err != nil {
+			t.Errorf("all is announced, and events are left behind: %v", err)
+		}
+	})
+}
+
+func TestGreatBacklogIsAnnounced(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		dead := f.instance("dead")
+		for e := range 300 {
+			dead.changes(election(e), 20)
+		}
+		f.instance("a").run()
+		f.settle(2 * bound) // one look has 5,000 of them
+		if n := f.topic.expectAll(); n != 6000 {
+			t.Errorf("there are %d events", n)
+		}
+		f.topic.expectDuplicates(0)
+	})
+}
+
+func TestSweepGoesOnAlthoughOneElectionIsCorrupt(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		a.Store = damagedStore{f.store}
+		a.run()
+		synctest.Wait()
+		dead := f.instance("dead")
+		dead.change("damaged")
+		a.change("damaged")
+		for e := range 10 {
+			dead.change(election(e))
+		}
+		f.wait(bound)
+		for e := range 10 {
+			f.topic.expect(election(e), 1)
+		}
+		f.topic.expect("damaged")
+		if !f.log.has("an event cannot be read") || !f.log.has("damaged") {
+			t.Error("the log does not name the election")
+		}
+		a.change("jobs")
+		synctest.Wait()
+		f.topic.expect("jobs", 1)
+		if err := a.LeftBehind(); err != nil {
+			t.Errorf("one election that is corrupt makes the instance say %v", err)
+		}
+	})
+}
+
+// damagedStore cannot read the events of the election "damaged".
+type damagedStore struct{ leadership.Store }
+
+func (s damagedStore) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
+	events, err := s.Store.Unannounced(ctx, e, limit)
+	events = slices.DeleteFunc(events, func(e leadership.Event) bool { return e.Election == "damaged" })
+	if err == nil && len(events) == 0 && (e == "" || e == "damaged") {
+		return nil, leadership.Corrupt("damaged", errPlanted)
+	}
+	return events, err
+}
+
+func TestAfterAFailureTheSameInstanceSweepsSoon(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		var broken atomic.Bool
+		var tried []time.Duration
+		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+			if !broken.Load() {
+				return a.acceptAll(ctx, events)
+			}
+			tried = append(tried, f.clock())
+			return 0, errPlanted
+		}
+		a.run()
+		a.change("jobs")
+		synctest.Wait()
+		broken.Store(true)
+		for range 40 {
+			a.change("jobs")
+			time.Sleep(50 * time.Millisecond)
+		}
+		if n := len(tried); n != 2 {
+			t.Errorf("a topic that fails was tried %d times in 2 s, want once at once and once after a second: %v", n, tried)
+		}
+		broken.Store(false)
+		f.settle(3 * time.Second)
+		f.topic.expectDuplicates(0)
+		reads := a.count("read")
+		a.change("jobs")
+		synctest.Wait()
+		f.topic.expect("jobs", seq(42)...)
+		if a.count("read") != reads {
+			t.Error("the announcer does not know what the sweep has published")
+		}
+		if err := a.LeftBehind(); err != nil {
+			t.Errorf("all is announced, and events are left behind: %v", err)
+		}
+	})
+}
+
+func TestPausesGrowWhileTheTopicFailsAndStartAgainAfterASuccess(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		var broken atomic.Bool
+		var tried []time.Duration
+		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+			if broken.Load() {
+				tried = append(tried, f.clock())
+				return 0, errPlanted
+			}
+			return a.acceptAll(ctx, events)
+		}
+		a.run()
+		for range 2 {
+			broken.Store(true)
+			for tried = nil; len(tried) < 9; f.wait(100 * time.Millisecond) {
+				a.change("jobs")
+			}
+			for k, want := range []time.Duration{1, 2, 4, 8, 15, 15, 15, 15} {
+				want *= time.Second
+				if got := tried[k+1] - tried[k]; got < want*3/4 || got > want*5/4+100*time.Millisecond {
+					t.Errorf("pause %d took %v, want %v, a quarter more or less", k+1, got, want)
+				}
+			}
+			broken.Store(false)
+			f.settle(interval * 5 / 4)
+			f.wait(interval * 5 / 4)
+		}
+		f.topic.expect("jobs", seq(int(f.made.Load()))...)
+	})
+}
+
+func TestLongOutageIsBoundedLoad(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		var broken atomic.Bool
+		broken.Store(true)
+		all := f.running(0)
+		for k := range 3 {
+			i := f.instance(fmt.Sprint(k))
+			i.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+				if broken.Load() {
+					time.Sleep(100 * time.Millisecond)
+					return 0, errPlanted
+				}
+				return i.acceptAll(ctx, events)
+			}
+			all = append(all, i.run())
+		}
+		const elections = 1000
+		for k := range 2 * elections { // half an hour
+			all[k%3].change(election(k % elections))
+			time.Sleep(900 * time.Millisecond)
+		}
+		for _, i := range all {
+			// Each election is tried once, and each sweep tries as many as it may at the same time.
+			if n := i.count("publish"); n > elections+(1800*4/45+10)*parallel {
+				t.Errorf("the topic was tried %d times", n)
+			}
+			if n := i.count("look"); n > 2*1800*4/45+20 {
+				t.Errorf("the outbox was looked at %d times", n)
+			}
+		}
+		broken.Store(false)
+		f.settle(interval*5/4 + 10*time.Second)
+		f.topic.expectAll()
+		t.Logf("%d duplicates of %d events", f.topic.duplicates(), 2*elections)
+		f.topic.expectDuplicates(2 * elections / 10)
+	})
+}
+
+func TestOutboxThatCannotBeReadIsReadAgainSoon(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		a.before = func(_ context.Context, call string) error {
+			if call == "read" && a.count("read") == 1 {
+				return errPlanted
+			}
+			return nil
+		}
+		a.run()
+		synctest.Wait()
+		f.instance("dead").change("jobs")
+		a.change("jobs")
+		f.settle(2 * time.Second)
+		f.topic.expect("jobs", 1, 2)
+	})
+}
+
+func TestStoreThatFailsIsNotAskedForEachEventThatIsLeftBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		a.before = func(_ context.Context, call string) error {
+			if call == "look" || call == "read" {
+				return errPlanted
+			}
+			return nil
+		}
+		a.run()
+		f.instance("dead").change("jobs")
+		for range 600 {
+			a.change("jobs")
+			f.wait(100 * time.Millisecond)
+		}
+		if n := a.count("look") + a.count("read"); n < 5 || n > 10 {
+			t.Errorf("it was asked %d times in a minute, want after growing pauses", n)
+		}
+	})
+}
+
+func TestPartialAcknowledgementCountsForThatPart(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		first := true
+		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+			if first {
+				first = false
+				a.acceptAll(ctx, events[:min(4, len(events))])
+				return 2, nil // without an error, which does not mean all
+			}
+			return a.acceptAll(ctx, events)
+		}
+		a.run()
+		synctest.Wait()
+		f.instance("dead").changes("jobs", 5)
+		a.change("jobs")
+		f.wait(2 * markDelay)
+		if n := f.waiting(); n != 4 {
+			t.Errorf("%d events are not marked, want the 4 that were not acknowledged", n)
+		}
+		f.settle(2 * time.Second)
+		f.topic.expect("jobs", 1, 2, 3, 4, 3, 4, 5, 6)
+	})
+}
+
+func TestWhatCannotBeMarkedIsMarkedLaterAndNotPublishedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		var broken atomic.Bool
+		broken.Store(true)
+		a.before = func(_ context.Context, call string) error {
+			if call == "mark" && broken.Load() {
+				return errPlanted
+			}
+			return nil
+		}
+		a.run()
+		a.change("jobs")
+		f.wait(time.Minute)
+		if n := a.count("mark"); n < 3 || n > 10 {
+			t.Errorf("a store that fails was asked %d times in a minute", n)
+		}
+		broken.Store(false)
+		f.settle(interval * 5 / 4)
+		f.topic.expect("jobs", 1)
+	})
+}
+
+// A copy that this instance has heard, and whose publisher died before it marked it, is only
+// marked.
+func TestWhatWasHeardIsMarkedAndNotPublishedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		f.instance("dead").changes("jobs", 3)
+		events, _ := f.store.Events(t.Context(), "jobs", 0, 3)
+		a := f.instance("a")
+		f.topic.accept(events[0])
+		f.topic.accept(events[1])
+		a.Heard(events[1])
+		a.run()
+		f.settle(bound)
+		f.topic.expect("jobs", 1, 2, 3)
+	})
+}
+
+func TestSweepAnnouncesAllThatWasLeftBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		asleep := f.instance("asleep") // it never runs
+		for e := range 10 {
+			asleep.changes(election(e), 40)
+		}
+		started := time.Now()
+		n, err := asleep.Sweep(t.Context())
+		if err != nil || n != 400 {
+			t.Errorf("got %d, %v; want 400", n, err)
+		}
+		if took := time.Since(started); took != 2*time.Second {
+			t.Errorf("it took %v, want 2 s", took)
+		}
+		f.topic.expectAll()
+		f.topic.expectDuplicates(0)
+		started, looks := time.Now(), asleep.count("look")
+		n, err = asleep.Sweep(t.Context())
+		if took := time.Since(started); err != nil || n != 0 || took != 0 || asleep.count("look") != looks+1 {
+			t.Errorf("with nothing left it gave %d, %v after %v and %d looks; want one look", n, err, took, asleep.count("look")-looks)
+		}
+	})
+}
+
+func TestSweepTellsWhatItCouldNotDo(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+			if events[0].Election == "jobs" {
+				n, _ := a.acceptAll(ctx, events[:1])
+				return n, errPlanted
+			}
+			return a.acceptAll(ctx, events)
+		}
+		a.changes("jobs", 3)
+		a.changes("reports", 3)
+		n, err := a.Sweep(t.Context())
+		if !errors.Is(err, errPlanted) || n != 4 {
+			t.Errorf("got %d, %v; want 4 and why it was not more", n, err)
+		}
+		if left := f.waiting(); left != 2 {
+			t.Errorf("%d events wait, want 2", left)
+		}
+		a.before = func(_ context.Context, call string) error {
+			if call == "look" {
+				return errPlanted
+			}
+			return nil
+		}
+		if n, err := a.Sweep(t.Context()); !errors.Is(err, errPlanted) || n != 0 {
+			t.Errorf("got %d, %v of a store that fails", n, err)
+		}
+	})
+}
+
+func TestSweepEndsWithItsContextAndMarksWhatWasAcknowledged(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+			if events[0].Election == "jobs" {
+				time.Sleep(time.Second)
+				n, _ := a.acceptAll(ctx, events)
+				cancel()
+				return n, nil
+			}
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}
+		a.changes("jobs", 3)
+		a.changes("reports", 3)
+		n, err := a.Sweep(ctx)
+		if err == nil || n != 3 || f.waiting() != 3 {
+			t.Errorf("got %d, %v with %d waiting; want 3, an error, and 3", n, err, f.waiting())
+		}
+	})
+}

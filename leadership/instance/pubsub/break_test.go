@@ -1,0 +1,206 @@
+package pubsub_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+	"regent/leadership/instance/pubsub"
+)
+
+func TestAClosedConnectionIsNoticedAtOnceAndWhatComesAfterItIsHeard(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		p := newProxy(t, s.addr)
+		l := listenLive(t, s.open(t, throughProxy(p), func(c *pubsub.Config) { c.Probe = 10 * time.Second }))
+		began := time.Now()
+		p.cut()
+		l.awaitLives(t, true, false)
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it was noticed after %v", took)
+		}
+		publish(t, s.open(t), history("reports", 1, 20)) // are not heard
+		p.heal()
+		l.awaitLives(t, true, false, true)
+		after := history("reports", 21, 40)
+		publish(t, s.open(t), after)
+		if diff := cmp.Diff(after, firsts(l.awaitEvents(t, after), "reports")); diff != "" {
+			t.Errorf("first deliveries (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestACutCableIsNoticedWithinTheBoundAndWhatComesAfterItIsHeard(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		p := newProxy(t, s.addr)
+		b := s.open(t, throughProxy(p))
+		l := listenLive(t, b)
+		began := time.Now()
+		p.swallow()
+		publish(t, s.open(t), history("reports", 1, 10)) // on its way when the cable was cut
+		l.awaitLives(t, true, false)
+		within(t, b, began)
+		publish(t, s.open(t), history("reports", 11, 20))
+		p.heal()
+		l.awaitLives(t, true, false, true)
+		after := history("reports", 21, 40)
+		publish(t, s.open(t), after)
+		if diff := cmp.Diff(after, firsts(l.awaitEvents(t, after), "reports")); diff != "" {
+			t.Errorf("first deliveries (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAStreamThatEndsAsAMatterOfRoutineIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	s := newFake(t)
+	s.fake.SetStreamTimeout(500 * time.Millisecond)
+	b := s.open(t)
+	l := listenLive(t, b)
+	l.await(t, "the next streams", func() bool { return len(l.lives) >= 7 })
+	s.fake.SetStreamTimeout(time.Hour)
+	last := len(l.told())
+	l.await(t, "a stream that lasts", func() bool { return len(l.lives) >= last+2-(last+1)%2 && len(l.lives)%2 == 1 })
+	publish(t, b, history("reports", 1, 3))
+	l.awaitEvents(t, history("reports", 1, 3))
+}
+
+func TestAStreamThatHangsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := newFake(t)
+	var answered atomic.Int32
+	hangs := receiving(func(ctx context.Context, n int) error {
+		if n > 1 || answered.Add(1) < 3 {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	l := listenLive(t, s.open(t, hangs.intercept(), func(c *pubsub.Config) { c.Probe = 500 * time.Millisecond }))
+	l.awaitLives(t, true, false, true)
+}
+
+func TestAStreamAtRestStaysLive(t *testing.T) {
+	t.Parallel()
+	mute := receiving(func(ctx context.Context, _ int) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	answering := receiving(func(context.Context, int) error { return nil })
+	for name, stream := range map[string]receiving{"that answers pings": answering, "that never answered any": mute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFault()
+			l := listenLive(t, newFake(t).open(t, stream.intercept(), with(f)))
+			probes := make(chan struct{}, 100)
+			f.set("GetSubscription", func(ctx context.Context, invoke func(context.Context) error) error {
+				probes <- struct{}{}
+				return invoke(ctx)
+			})
+			for range 5 {
+				<-probes
+			}
+			if diff := cmp.Diff([]bool{true}, l.told()); diff != "" {
+				t.Errorf("live was told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestARefusedStreamIsNeverLive(t *testing.T) {
+	t.Parallel()
+	s := newFake(t)
+	f := newFault()
+	probed := make(chan struct{}, 100)
+	f.set("GetSubscription", func(ctx context.Context, invoke func(context.Context) error) error {
+		defer func() { probed <- struct{}{} }()
+		return invoke(ctx)
+	})
+	var streams atomic.Int32
+	late := receiving(func(ctx context.Context, n int) error {
+		streams.Store(int32(n))
+		if n > 3 {
+			return nil
+		}
+		<-probed // as late as it can be
+		return status.Error(codes.PermissionDenied, "you may look, and not hear")
+	})
+	l := listen(t, s.open(t, with(f), late.intercept()))
+	l.awaitLives(t, true)
+	if n := streams.Load(); n < 4 {
+		t.Errorf("stream %d was refused, and counts as live", n)
+	}
+}
+
+func TestAProbeThatFailsEndsHearing(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]unary{"refused": refuse(codes.PermissionDenied), "unanswered": hang} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFault()
+			b := newFake(t).open(t, with(f))
+			l := listenLive(t, b)
+			began := time.Now()
+			f.set("GetSubscription", broken)
+			l.awaitLives(t, true, false)
+			within(t, b, began)
+			f.set("GetSubscription", nil)
+			l.awaitLives(t, true, false, true)
+			publish(t, b, history("reports", 1, 1))
+			l.awaitEvents(t, history("reports", 1, 1))
+		})
+	}
+}
+
+func TestWhileEventsComeNobodyIsProbed(t *testing.T) {
+	t.Parallel()
+	f := newFault()
+	b := newFake(t).open(t, with(f))
+	l := listenLive(t, b)
+	f.set("GetSubscription", refuse(codes.PermissionDenied))
+	began := time.Now()
+	for r := leadership.Revision(1); time.Since(began) < 3*time.Second; r++ {
+		publish(t, b, history("reports", r, r))
+		l.awaitEvents(t, history("reports", r, r))
+	}
+	if diff := cmp.Diff([]bool{true}, l.told()); diff != "" {
+		t.Errorf("live was told (-want +got):\n%s", diff)
+	}
+	l.awaitLives(t, true, false)
+}
+
+func TestAnAcknowledgementThatFailsOnlyMakesDuplicates(t *testing.T) {
+	t.Parallel()
+	s := newFake(t)
+	f := newFault()
+	b := s.open(t, with(f))
+	l := listenLive(t, b)
+	refused := make(chan struct{}, 10)
+	f.set("Acknowledge", func(context.Context, func(context.Context) error) error {
+		refused <- struct{}{}
+		return status.Error(codes.PermissionDenied, "refused by the test")
+	})
+	events := history("reports", 1, 1)
+	publish(t, b, events)
+	l.awaitEvents(t, events)
+	<-refused
+	f.set("Acknowledge", nil)
+	l.await(t, "the event again, after the deadline of its acknowledgement", func() bool { return len(l.events) > 1 })
+	awaitAcks(t, s, 1)
+}
+
+func TestPausesGrowUpToTheProbe(t *testing.T) {
+	t.Parallel()
+	next := newFake(t).open(t, func(c *pubsub.Config) { c.Probe = 8 * time.Second }).Pauses()
+	for _, longest := range []time.Duration{250, 500, 1000, 2000, 4000, 8000, 8000, 8000} {
+		longest *= time.Millisecond
+		if p := next(); p < longest/2 || p > longest {
+			t.Fatalf("a pause of %v, want %v to %v", p, longest/2, longest)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package pubsub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+)
+
+// Config is how a Bus is opened. Topic is required.
+type Config struct {
+	// Topic is the full name of the topic; see ParseTopic.
+	Topic string
+	// Instance is shown in the name of this instance's subscription, as far as it can be: the
+	// revision of a service, or the name of a host. It need not be unique.
+	Instance string
+	// Probe is how long nothing may be heard before Run asks whether anything can be. 0 is 8 s. A
+	// shorter time notices a cut connection sooner and asks more often.
+	Probe time.Duration
+	// Emulator is the host:port of an emulator. If it is empty PUBSUB_EMULATOR_HOST is used, and if
+	// that is empty too, the service.
+	Emulator string
+	// Options are for each connection, after this package's own: credentials, the endpoint of a
+	// region. They cannot give a connection: each failure is followed by a new one.
+	Options []option.ClientOption
+	// Log is told when hearing begins and ends, and of messages that are no events. nil: nothing is
+	// logged.
+	Log *slog.Logger
+}
+
+const (
+	defaultProbe     = 8 * time.Second
+	defaultHeartbeat = 30 * time.Minute
+	emulatorTimeout  = 5 * time.Second // to create the topic of an emulator
+
+	maxPublish     = 100             // events in one request
+	publishTimeout = 5 * time.Second // of one request, with the library's own retries
+)
+
+// Bus is one instance's connection to the topic. Its methods may be called concurrently.
+type Bus struct {
+	topic     string
+	project   string // projects/P
+	instance  string
+	probe     time.Duration
+	heartbeat time.Duration
+	options   []option.ClientOption
+	log       *slog.Logger
+	publisher *apiv1.TopicAdminClient
+	doubt     chan struct{} // of one: Publish did not find the topic
+}
+
+// Open returns a bus, which the caller must close. It fails only for a wrong configuration or
+// missing credentials: while the service is out of reach or the topic is gone, Publish fails and
+// Run waits. On an emulator it creates the topic if that takes at most 5 s.
+func Open(ctx context.Context, c Config) (*Bus, error) {
+	project, _, err := ParseTopic(c.Topic)
+	if err != nil {
+		return nil, err
+	}
+	if c.Probe < 0 {
+		return nil, fmt.Errorf("pubsub: probe is a duration of more than 0s, not %v", c.Probe)
+	}
+	emulator := cmp.Or(c.Emulator, os.Getenv("PUBSUB_EMULATOR_HOST"))
+	b := &Bus{
+		topic:     c.Topic,
+		project:   "projects/" + project,
+		instance:  c.Instance,
+		probe:     cmp.Or(c.Probe, defaultProbe),
+		heartbeat: defaultHeartbeat,
+		options:   append(connectionOptions(emulator), c.Options...),
+		log:       cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
+		doubt:     make(chan struct{}, 1),
+	}
+	if b.publisher, err = apiv1.NewTopicAdminClient(ctx, b.options...); err != nil {
+		return nil, fmt.Errorf("pubsub: %w", err)
+	}
+	if emulator != "" {
+		b.createTopic(ctx)
+	}
+	return b, nil
+}
+
+// Bound returns within what time Run notices a break that shows itself only by silence.
+func (b *Bus) Bound() time.Duration { return b.probe + b.probeTimeout() }
+
+func (b *Bus) probeTimeout() time.Duration { return b.probe / 2 }
+
+// Close closes the connection that publishes; Publish fails from then on. A Run ends with its own
+// context.
+func (b *Bus) Close() error {
+	if err := b.publisher.Close(); err != nil {
+		return fmt.Errorf("pubsub: %w", err)
+	}
+	return nil
+}
+
+// connectionOptions returns this package's own options. With the keepalive, a connection that died
+// silently is given up within 40 s, on Linux within 10 s after something was sent on it; without,
+// it would fail every call for a quarter of an hour.
+func connectionOptions(emulator string) []option.ClientOption {
+	options := []option.ClientOption{option.WithGRPCDialOption(grpc.WithKeepaliveParams(
+		keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second},
+	))}
+	if emulator == "" {
+		return options
+	}
+	return append(options,
+		option.WithEndpoint(emulator),
+		option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+		option.WithGRPCDialOption(grpc.WithNoProxy()),
+	)
+}
+
+// subscriber returns a client with one connection of its own, which a stream and its probes share.
+func (b *Bus) subscriber(ctx context.Context) (*apiv1.SubscriptionAdminClient, error) {
+	options := append(slices.Clip(b.options), option.WithGRPCConnectionPool(1))
+	client, err := apiv1.NewSubscriptionAdminClient(ctx, options...)
+	if err != nil {
+		return nil, err
+	}
+	// The library would retry these two silently; Run retries them and logs it.
+	client.CallOptions.CreateSubscription, client.CallOptions.StreamingPull = nil, nil
+	return client, nil
+}
+
+// createTopic is for an emulator, which starts with no topics.
+func (b *Bus) createTopic(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, emulatorTimeout)
+	defer cancel()
+	_, err := b.publisher.CreateTopic(ctx, &pubsubpb.Topic{Name: b.topic})
+	if err != nil && status.Code(err) != codes.AlreadyExists {
+		b.log.WarnContext(ctx, "the emulator's topic is not created", "topic", b.topic, "cause", err)
+	}
+}
+
+// Publish announces events, those of one election in the order of their revisions, and waits until
+// Pub/Sub has acknowledged them or ctx ends. It returns how many at the front were acknowledged:
+// all, unless there is an error. Of the others, those of the next request may have been published
+// nevertheless (up to 100 of one election), and no later one was. To begin again with the first
+// that was not acknowledged loses nothing and keeps the order of first deliveries.
+//
+// Each request takes 5 s at most. Calls for one election must not overlap unless they have events
+// in common from the first on.
+func (b *Bus) Publish(ctx context.Context, events []leadership.Event) (acked int, err error) {
+	for acked < len(events) {
+		batch := batchOf(events[acked:])
+		if err := b.publish(ctx, batch); err != nil {
+			return acked, fmt.Errorf("pubsub: publish %q from revision %d: %w", batch[0].Election, batch[0].Revision, err)
+		}
+		acked += len(batch)
+	}
+	return acked, nil
+}
+
+// batchOf returns the events of the next request: Pub/Sub takes one ordering key in each.
+func batchOf(events []leadership.Event) []leadership.Event {
+	n := 1
+	for n < min(len(events), maxPublish) && events[n].Election == events[0].Election {
+		n++
+	}
+	return events[:n]
+}
+
+func (b *Bus) publish(ctx context.Context, events []leadership.Event) error {
+	r := &pubsubpb.PublishRequest{Topic: b.topic}
+	for _, e := range events {
+		m, err := encode(e)
+		if err != nil {
+			return err
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	_, err := b.publisher.Publish(ctx, r)
+	if status.Code(err) == codes.NotFound {
+		signal(b.doubt)
+	}
+	return withContext(ctx, err)
+}
+
+// withContext lets errors.Is find the error of a context that ended a call, which gRPC words
+// differently.
+func withContext(ctx context.Context, err error) error {
+	if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
+		return fmt.Errorf("%w: %w", ended, err)
+	}
+	return err
+}
+
+// signal wakes the reader of a channel of one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Limits of Pub/Sub's names.
+const (
+	minID = 3
+	maxID = 255
+)
+
+// ParseTopic reads the full name of a topic, projects/P/topics/T. It finds slips, not every name
+// that Pub/Sub refuses. The error says what is wrong, in a sentence.
+func ParseTopic(name string) (project, topic string, err error) {
+	p := strings.Split(name, "/")
+	if len(p) != 4 || p[0] != "projects" || p[2] != "topics" || !isProject(p[1]) {
+		return "", "", fmt.Errorf(
+			"a topic is named projects/P/topics/T, such as projects/my-project/topics/regent, not %s", shown(name))
+	}
+	if topic = p[3]; !isID(topic) {
+		return "", "", fmt.Errorf(
+			"a topic's id has %d to %d characters of A-Z, a-z, 0-9 and \"-_.~+%%\", and begins with a letter, not with goog; %s does not",
+			minID, maxID, shown(topic))
+	}
+	return p[1], topic, nil
+}
+
+// isProject allows today's ids and old ones such as example.com:my-project.
+func isProject(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-.:") == "" && isLetter(rune(s[0]))
+}
+
+func isID(s string) bool {
+	return len(s) >= minID && len(s) <= maxID && isLetter(rune(s[0])) && !strings.HasPrefix(s, "goog") &&
+		strings.Map(idRune, s) == s
+}
+
+// idRune returns what stands for r in an id: itself, or a dash.
+func idRune(r rune) rune {
+	if isLetter(r) || r >= '0' && r <= '9' || strings.ContainsRune("-_.~+%", r) {
+		return r
+	}
+	return '-'
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+// shown quotes a caller's text, cut to a length that a person can read.
+func shown(s string) string {
+	const limit = 64
+	if len(s) > limit {
+		return fmt.Sprintf("%q…", s[:limit])
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,100 @@
+// Package pubsub carries events between the instances on one store, over Google Cloud Pub/Sub.
+//
+//	instance A                Pub/Sub                           instances
+//
+//	        Publish     +-----------+    +----------------+    Run
+//	outbox -----------> |   topic   | -> | subscription A | -> hear, live
+//	                    |           |    +----------------+
+//	                    |           |    +----------------+
+//	                    |           | -> | subscription B | -> hear, live
+//	                    +-----------+    +----------------+
+//
+// Each instance has a subscription of its own, so each hears every event, also its own. Nothing
+// here decides anything: an event wakes readers, and the store is the truth.
+//
+// # Who is authoritative for what
+//
+//   - The store's outbox knows what was announced: an event counts as published once Publish has
+//     said so. Until then the outbox asks again.
+//   - Pub/Sub keeps what it acknowledged until each subscription has delivered it, for up to 10
+//     minutes.
+//   - Run knows whether events can be heard, and says so with live.
+//
+// # Publishing
+//
+// One request carries up to 100 events of one election, in order, with the election as their
+// ordering key. It is acknowledged as a whole. After an error nothing that follows is sent; the
+// next try begins with the first event that was not acknowledged. A request whose reply was lost
+// may have been carried out and is sent again, so events come at least once. First deliveries of an
+// election come in order if no caller sends an event before the one in front of it was accepted,
+// and all publish in one region.
+//
+// The library's Publisher is not used: it keeps a queue that outlives the caller's context, and
+// refuses an ordering key after an error until that key is resumed. A request does neither.
+//
+// A message's data is a JSON document, an event as the REST API spells it; see document for how it
+// may evolve. Its attributes election, type, fencingToken, revision and leaderId (left out if
+// nobody leads) are for the filters of other subscribers.
+//
+// # Hearing
+//
+//	            subscribed, stream open, probe answered
+//	+--------+ ------------------------------------------> +-------------+
+//	|  deaf  |                 live(true)                  |    live     | --+ messages, probes
+//	+--------+ <------------------------------------------ +-------------+ <-+
+//	  |    ^    the stream ended, the subscription or its        live(false)
+//	  +----+    topic is gone, or a probe was not answered
+//	  backoff, subscribe again
+//
+// live(true) promises that every event which Pub/Sub accepts from now on is heard, or live(false)
+// follows. Events accepted earlier may have been missed: a listener reads the store at each
+// live(true), and relies on nothing after live(false).
+//
+// A break is noticed:
+//
+//   - at once, when the connection is closed, or the service ends the stream because the
+//     subscription was deleted;
+//   - at once, when the topic was deleted and this instance publishes;
+//   - by a probe: whenever no message has come for Config.Probe (8 s), Run asks for the
+//     subscription on the connection of the stream, and waits half of that for the answer. So a cut
+//     cable, a deleted topic and a lost right are noticed within Bound, 12 s;
+//   - within three times Config.Probe, when only the stream hangs: a stream that has answered pings
+//     must go on doing so. The service answers them; emulators do so from 0.8.32 on.
+//
+// A process that is suspended, or gets no CPU, notices nothing meanwhile.
+//
+// A stream that ended is opened again at once, and after failures with growing pauses of up to
+// Config.Probe, each time on a new subscription; the old one is deleted. On the old one a message
+// that was under way when the stream broke would come again after its acknowledgement deadline, 10
+// s or later, and later events of its election would wait for it although hearing is live. The
+// service ends streams as a matter of routine, about every half hour: live(false) and live(true)
+// then follow each other within moments.
+//
+// The library's Subscriber is not used either: it reopens streams by itself for ever and reports
+// nothing, it orders messages only after the server has said that there is an order, and it ends
+// only when all callbacks have.
+//
+// # Subscriptions
+//
+// A subscription is created when hearing begins, and deleted when it ends. One whose instance was
+// killed is a stray. Each subscription carries the label regent=instance and, as regent-heartbeat,
+// the time at which its instance last said that it lives (every half hour). Sweep deletes those
+// that were silent for two hours, and Pub/Sub itself those that were unused for a day. That time is
+// a wall clock's, and decides nothing else. An instance whose subscription was swept by mistake
+// makes a new one.
+//
+// The emulator 0.8.20 cannot change labels: there Sweep takes an instance that has run for two
+// hours for a stray.
+//
+// # Costs
+//
+//	n events of one election   ⌈n/100⌉ Publish
+//	hearing them               at most one Acknowledge for each answer of the stream
+//	an instance at rest        one GetSubscription every 8 s, one UpdateSubscription every half hour
+//
+// # Rights
+//
+// To publish: pubsub.topics.publish. To hear: pubsub.subscriptions.create, get, consume, update,
+// delete and list in the project, and pubsub.topics.attachSubscription on the topic. The topic is
+// created only on an emulator.
+package pubsub

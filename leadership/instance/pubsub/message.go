@@ -1,0 +1,148 @@
+package pubsub
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"regent/leadership"
+)
+
+// documentVersion is the version of document. Readers ignore fields that they do not know, so a
+// field may be added without a new version. A version is for a change that an old reader would
+// misunderstand. A reader drops messages of an unknown version, so all instances must read the new
+// version before the first one writes it.
+const documentVersion = 1
+
+// document is the data of a message.
+type document struct {
+	Version          int                    `json:"v"`
+	Election         leadership.Election    `json:"election"`
+	Revision         leadership.Revision    `json:"revision"`
+	Type             leadership.EventType   `json:"type"`
+	At               time.Time              `json:"at"`
+	LeaderID         leadership.CandidateID `json:"leaderId,omitempty"`
+	PreviousLeaderID leadership.CandidateID `json:"previousLeaderId,omitempty"`
+	FencingToken     leadership.Token       `json:"fencingToken"`
+	RequestID        string                 `json:"requestId,omitempty"`
+}
+
+// maxData is how many bytes of data a message may have to be decoded. An event has less than 2 KiB.
+const maxData = 64 << 10
+
+// encode returns the message of an event.
+func encode(e leadership.Event) (*pubsubpb.PubsubMessage, error) {
+	data, err := json.Marshal(document{
+		Version:          documentVersion,
+		Election:         e.Election,
+		Revision:         e.Revision,
+		Type:             e.Type,
+		At:               e.At.UTC(),
+		LeaderID:         e.LeaderID,
+		PreviousLeaderID: e.PreviousLeaderID,
+		FencingToken:     e.Token,
+		RequestID:        e.RequestID,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := &pubsubpb.PubsubMessage{Data: data, OrderingKey: string(e.Election), Attributes: make(map[string]string)}
+	for name, value := range attributes(e) {
+		if value != "" {
+			m.Attributes[name] = value
+		}
+	}
+	return m, nil
+}
+
+// attributes returns the attributes of an event's message, which leaves out empty ones.
+func attributes(e leadership.Event) map[string]string {
+	return map[string]string{
+		"election":     string(e.Election),
+		"type":         string(e.Type),
+		"fencingToken": strconv.FormatInt(int64(e.Token), 10),
+		"revision":     strconv.FormatInt(int64(e.Revision), 10),
+		"leaderId":     string(e.LeaderID),
+	}
+}
+
+// decode reads a message. The error says why it is no event.
+func decode(m *pubsubpb.PubsubMessage) (leadership.Event, error) {
+	var none leadership.Event
+	data := m.GetData()
+	if len(data) > maxData {
+		return none, fmt.Errorf("it has %d bytes, and an event has at most %d", len(data), maxData)
+	}
+	var d document
+	if err := json.Unmarshal(data, &d); err != nil {
+		return none, fmt.Errorf("its data is no event: %w", err)
+	}
+	if d.Version != documentVersion {
+		return none, fmt.Errorf("it is of version %d, and this instance reads %d", d.Version, documentVersion)
+	}
+	e := d.event()
+	if err := validate(e); err != nil {
+		return none, err
+	}
+	if m.GetOrderingKey() != string(e.Election) {
+		return none, errors.New("its ordering key is not its election")
+	}
+	for name, want := range attributes(e) {
+		if m.GetAttributes()[name] != want {
+			return none, fmt.Errorf("its attribute %s disagrees with its data", name)
+		}
+	}
+	return e, nil
+}
+
+func (d document) event() leadership.Event {
+	return leadership.Event{
+		Election:         d.Election,
+		Revision:         d.Revision,
+		Type:             d.Type,
+		At:               d.At.UTC(),
+		LeaderID:         d.LeaderID,
+		PreviousLeaderID: d.PreviousLeaderID,
+		Token:            d.FencingToken,
+		RequestID:        d.RequestID,
+	}
+}
+
+// isType allows types that a later version may add: they wake readers like any other.
+func isType(t leadership.EventType) bool {
+	return t != "" && len(t) <= 64 && !strings.ContainsFunc(string(t), func(r rune) bool { return !isLetter(r) })
+}
+
+// maxRevision is the largest integer that every JSON reader keeps exact.
+const maxRevision leadership.Revision = 1<<53 - 1
+
+// validate says why an event is impossible.
+func validate(e leadership.Event) error {
+	if err := e.Election.Validate(); err != nil {
+		return err
+	}
+	for _, c := range []leadership.CandidateID{e.LeaderID, e.PreviousLeaderID} {
+		if c == "" {
+			continue
+		}
+		if err := c.Validate(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case e.Revision < 1 || e.Revision > maxRevision:
+		return fmt.Errorf("its revision is %d", e.Revision)
+	case e.Token < 0 || e.Token > leadership.MaxToken:
+		return fmt.Errorf("its fencing token is %d", e.Token)
+	case !isType(e.Type):
+		return fmt.Errorf("its type is %s", shown(string(e.Type)))
+	case e.At.IsZero() || e.At.Year() < 1 || e.At.Year() > 9999:
+		return errors.New("it has no time")
+	}
+	return nil
+}

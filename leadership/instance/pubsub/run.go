@@ -1,0 +1,90 @@
+package pubsub
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
+)
+
+// Run hears the topic's events through a subscription of its own until ctx ends, and starts again
+// after every failure.
+//
+// hear gets each event at least once, from one goroutine; first deliveries of an election come in
+// the order in which they were published. Some events may be older than live(true). live says when
+// hearing begins and ends, in turns, beginning with true; see the package comment for what it
+// promises. It is called from one goroutine; live(false) comes after the last hear, and at the end
+// if live(true) came before. Neither may block.
+//
+// Run ends within 3 s of ctx: it stops hearing and deletes the subscription. Its error says that
+// the subscription could not be deleted; Pub/Sub then deletes it after a day.
+func (b *Bus) Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error {
+	h := &hearing{Bus: b, hear: hear, tell: live}
+	h.name.Store(new(b.newSubscription()))
+	var tending sync.WaitGroup
+	tending.Go(func() { h.tend(ctx) })
+	delay := b.backoff()
+	for ctx.Err() == nil {
+		err := h.session(ctx)
+		if h.lasted() {
+			delay.Reset()
+		}
+		h.deaf(ctx, err)
+		backoff.Sleep(ctx, delay.Next())
+	}
+	tending.Wait()
+	return h.unsubscribe(ctx)
+}
+
+// backoff returns the pauses between two sessions: from a 32nd of probe up to probe.
+func (b *Bus) backoff() backoff.Backoff {
+	return backoff.Backoff{Min: b.probe / 40, Max: b.probe * 4 / 5} // a quarter more or less
+}
+
+// hearing is one Run.
+type hearing struct {
+	*Bus
+	name     atomic.Pointer[string] // of the subscription
+	forsaken []string               // former subscriptions, to be deleted
+	hear     func(leadership.Event)
+	tell     func(live bool)
+
+	since     time.Time  // when live began; zero while deaf
+	cause     codes.Code // of being deaf, as it was last logged
+	strangers int        // messages that were no events
+	logged    time.Time  // when one of them was logged
+}
+
+// lasted reports whether hearing was live for longer than a probe.
+func (h *hearing) lasted() bool { return !h.since.IsZero() && time.Since(h.since) > h.probe }
+
+// live says that hearing has begun.
+func (h *hearing) live(ctx context.Context) {
+	h.since, h.cause = time.Now(), codes.OK
+	h.log.LogAttrs(ctx, slog.LevelInfo, "events are heard",
+		slog.String("topic", h.topic), slog.String("subscription", h.subscription()))
+	h.tell(true)
+}
+
+// deaf says that hearing has ended, if it had begun. Each cause is logged once.
+func (h *hearing) deaf(ctx context.Context, err error) {
+	if cause := status.Code(err); ctx.Err() == nil && (!h.since.IsZero() || cause != h.cause) {
+		h.cause = cause
+		h.log.LogAttrs(ctx, slog.LevelWarn, "events are not heard", slog.String("topic", h.topic), slog.Any("cause", err))
+	}
+	if !h.since.IsZero() {
+		h.since = time.Time{}
+		h.tell(false)
+		h.forsaken = append(h.forsaken, h.subscription())
+		h.name.Store(new(h.newSubscription()))
+	}
+}
+
+func (h *hearing) subscription() string { return *h.name.Load() }

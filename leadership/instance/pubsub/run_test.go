@@ -1,0 +1,331 @@
+package pubsub_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	library "cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"regent/leadership"
+	"regent/leadership/instance/pubsub"
+)
+
+func TestEveryInstanceHearsEveryEventInOrder(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		a, b := s.open(t), s.open(t)
+		listeners := []*listener{listenLive(t, a), listenLive(t, b)}
+		elections := []leadership.Election{"reports", "backups", "a.b_c-9"}
+		var all []leadership.Event
+		for i, e := range elections {
+			bus := []*pubsub.Bus{a, b}[i%2]
+			events := history(e, 1, 150)
+			publish(t, bus, events[:1])
+			publish(t, bus, events[1:])
+			all = append(all, events...)
+		}
+		for _, l := range listeners {
+			heard := l.awaitEvents(t, all)
+			for _, e := range elections {
+				if diff := cmp.Diff(history(e, 1, 150), firsts(heard, e)); diff != "" {
+					t.Errorf("first deliveries of %s (-want +got):\n%s", e, diff)
+				}
+			}
+		}
+	})
+}
+
+func TestASubscriptionIsOfTheInstanceAndGoesWithIt(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		l := listenLive(t, s.open(t, func(c *pubsub.Config) { c.Instance = "rev-1/ä b" }))
+		sub := s.own(t)
+		if !regexp.MustCompile(`^` + s.project + `/subscriptions/regent-rev-1---b-[a-z0-9]{16}$`).MatchString(sub.Name) {
+			t.Errorf("it is named %s", sub.Name)
+		}
+		if sub.Topic != s.topic || !sub.EnableMessageOrdering || sub.AckDeadlineSeconds != 10 || sub.MessageRetentionDuration.AsDuration() != 10*time.Minute ||
+			sub.ExpirationPolicy.GetTtl().AsDuration() != 24*time.Hour || sub.Labels["regent"] != "instance" || sub.Labels["regent-heartbeat"] == "" {
+			t.Errorf("it is %v", sub)
+		}
+		began := time.Now()
+		if err := l.stop(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("the end took %v", took)
+		}
+		if left := s.subscribed(t); len(left) > 0 {
+			t.Errorf("there is still %v", left)
+		}
+		if diff := cmp.Diff([]bool{true, false}, l.told()); diff != "" {
+			t.Errorf("live was told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestNamesOfSubscriptionsAreWhatPubSubAllows(t *testing.T) {
+	t.Parallel()
+	s := newFake(t)
+	for _, instance := range []string{"", "9", "goog", "a/b:c@d", "\xff", "漢字", strings.Repeat("long", 100)} {
+		l := listenLive(t, s.open(t, func(c *pubsub.Config) { c.Instance = instance }))
+		id := strings.TrimPrefix(s.own(t).Name, s.project+"/subscriptions/")
+		if !regexp.MustCompile(`^[A-Za-z][-A-Za-z0-9_.~+%]{2,254}$`).MatchString(id) || strings.HasPrefix(id, "goog") {
+			t.Errorf("instance %q has the subscription %q", instance, id)
+		}
+		l.stop()
+	}
+}
+
+func TestWhatIsNoEventIsAcknowledgedAndLoggedOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		log := newJournal()
+		b := s.open(t, log.config)
+		l := listenLive(t, b)
+		messages := strangers(t)
+		size := 9_000_000 // Pub/Sub takes 10 MB
+		if s.fake != nil {
+			size = 3_900_000 // its server takes 4 MiB
+		}
+		messages["a huge one"] = &pubsubpb.PubsubMessage{Data: make([]byte, size)}
+		n := 0
+		for what, m := range messages {
+			if _, err := s.topics.Publish(t.Context(), &pubsubpb.PublishRequest{Topic: s.topic, Messages: []*pubsubpb.PubsubMessage{m}}); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			n++
+		}
+		event := []leadership.Event{takeover()} // of the same ordering key as most of them
+		publish(t, b, event)
+		if diff := cmp.Diff(event, l.awaitEvents(t, event)); diff != "" {
+			t.Errorf("heard (-want +got):\n%s", diff)
+		}
+		awaitAcks(t, s, n+1)
+		l.stop()
+		close(log)
+		logged := 0
+		for m := range log {
+			if m == "a message of the topic is no event" {
+				logged++
+			}
+		}
+		if logged != 1 {
+			t.Errorf("%d messages that are no events were logged %d times, not once", n, logged)
+		}
+	})
+}
+
+// awaitAcks waits until n messages were acknowledged, where that can be seen.
+func awaitAcks(t *testing.T, s *service, n int) {
+	t.Helper()
+	for end := time.Now().Add(patience); s.fake != nil; {
+		acked := 0
+		for _, m := range s.fake.Messages() {
+			acked += min(m.Acks, 1)
+		}
+		if acked == n {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d messages were acknowledged", acked, n)
+		}
+	}
+}
+
+func TestABadNeighbourDisturbsNobody(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		b := s.open(t)
+		l := listenLive(t, b)
+		refuseAll(t, s, s.subscribe(t, "refusing", nil))
+		stall(t, s, s.subscribe(t, "stalled", nil))
+		all := slices.Concat(history("reports", 1, 100), history("backups", 1, 100))
+		publish(t, b, all)
+		heard := l.awaitEvents(t, all)
+		if len(heard) != len(all) {
+			t.Errorf("%d events were heard, not each once", len(heard))
+		}
+		for _, e := range []leadership.Election{"reports", "backups"} {
+			if diff := cmp.Diff(history(e, 1, 100), firsts(heard, e)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", e, diff)
+			}
+		}
+		if diff := cmp.Diff([]bool{true}, l.told()); diff != "" {
+			t.Errorf("live was told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// refuseAll refuses every message of a subscription until the test ends.
+func refuseAll(t *testing.T, s *service, name string) {
+	t.Helper()
+	client, err := library.NewClient(t.Context(), strings.TrimPrefix(s.project, "projects/"),
+		option.WithEndpoint(s.addr), option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscriber := client.Subscriber(name)
+	subscriber.ReceiveSettings.ShutdownOptions = &library.ShutdownOptions{}
+	refused, done := make(chan struct{}, 1), make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	go func() {
+		done <- subscriber.Receive(ctx, func(_ context.Context, m *library.Message) {
+			m.Nack()
+			select {
+			case refused <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	t.Cleanup(func() {
+		<-refused // it was at work
+		cancel()
+		<-done
+		client.Close()
+	})
+}
+
+// stall takes messages of a subscription, and never says a word again.
+func stall(t *testing.T, s *service, name string) {
+	t.Helper()
+	stream, err := s.subscriptions.StreamingPull(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&pubsubpb.StreamingPullRequest{Subscription: name, StreamAckDeadlineSeconds: 10}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheTopicIsDeletedAndComesBack(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		b := s.open(t)
+		l := listenLive(t, b)
+		publish(t, b, history("reports", 1, 5))
+		l.awaitEvents(t, history("reports", 1, 5))
+		s.deleteTopic(t)
+		if acked, err := b.Publish(t.Context(), history("reports", 6, 10)); acked != 0 || status.Code(err) != codes.NotFound {
+			t.Errorf("without a topic %d events were acknowledged: %v", acked, err)
+		}
+		l.awaitLives(t, true, false)
+		s.createTopic(t)
+		l.awaitLives(t, true, false, true)
+		publish(t, b, history("reports", 6, 10))
+		if diff := cmp.Diff(history("reports", 1, 10), l.awaitEvents(t, history("reports", 6, 10))); diff != "" {
+			t.Errorf("heard (-want +got):\n%s", diff)
+		}
+		if sub := s.own(t); sub.Topic != s.topic {
+			t.Errorf("the subscription belongs to %s", sub.Topic)
+		}
+	})
+}
+
+func TestADeletedTopicIsNoticedThoughNobodyPublishes(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		b := s.open(t)
+		l := listenLive(t, b)
+		began := time.Now()
+		s.deleteTopic(t)
+		l.awaitLives(t, true, false)
+		within(t, b, began)
+	})
+}
+
+// within says that a break was noticed in time, but for a busy machine.
+func within(t *testing.T, b *pubsub.Bus, began time.Time) {
+	t.Helper()
+	if took := time.Since(began); took > b.Bound()+2*time.Second {
+		t.Errorf("it was noticed after %v, and the bound is %v", took, b.Bound())
+	}
+}
+
+func TestAPublicationThatFindsNoTopicIsNoticedAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		b := s.open(t, func(c *pubsub.Config) { c.Probe = time.Hour })
+		l := listenLive(t, b)
+		s.deleteTopic(t)
+		b.Publish(t.Context(), history("reports", 1, 1))
+		l.awaitLives(t, true, false)
+	})
+}
+
+func TestWithoutATopicRunWaitsForOneAndSaysSoOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		log, f := newJournal(), newFault()
+		b := s.open(t, log.config, with(f), func(c *pubsub.Config) { c.Probe = 400 * time.Millisecond })
+		s.deleteTopic(t)
+		tries := make(chan struct{}, 100)
+		f.set("CreateSubscription", func(ctx context.Context, invoke func(context.Context) error) error {
+			tries <- struct{}{}
+			return invoke(ctx)
+		})
+		l := listen(t, b)
+		for range 5 {
+			<-tries
+		}
+		s.createTopic(t)
+		l.awaitLives(t, true)
+		if diff := cmp.Diff([]string{"events are not heard"}, log.await(t, "events are heard")); diff != "" {
+			t.Errorf("the log (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestADeletedSubscriptionIsCreatedAgain(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *service) {
+		b := s.open(t)
+		l := listenLive(t, b)
+		if err := s.subscriptions.DeleteSubscription(t.Context(), &pubsubpb.DeleteSubscriptionRequest{Subscription: s.own(t).Name}); err != nil {
+			t.Fatal(err)
+		}
+		l.awaitLives(t, true, false, true)
+		publish(t, b, history("reports", 1, 5))
+		l.awaitEvents(t, history("reports", 1, 5))
+		s.own(t)
+	})
+}
+
+func TestOneBusMayRunTwice(t *testing.T) {
+	t.Parallel()
+	s := newFake(t)
+	b := s.open(t)
+	first, second := listenLive(t, b), listenLive(t, b)
+	publish(t, b, history("reports", 1, 5))
+	first.awaitEvents(t, history("reports", 1, 5))
+	second.awaitEvents(t, history("reports", 1, 5))
+}
+
+func TestARunThatNeverBeganEnds(t *testing.T) {
+	t.Parallel()
+	b := newFake(t).open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := b.Run(ctx, func(leadership.Event) { t.Error("heard") }, func(bool) { t.Error("live") })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnEndWithoutTheServiceIsReportedInTime(t *testing.T) {
+	t.Parallel()
+	s := newFake(t)
+	p := newProxy(t, s.addr)
+	l := listenLive(t, s.open(t, throughProxy(p)))
+	p.swallow()
+	began := time.Now()
+	err := l.stop()
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the subscription could not be deleted, and the error is %v", err)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("the end took %v", took)
+	}
+}

@@ -17,14 +17,14 @@ func reply(w http.ResponseWriter, contentType string, status int, v any) error {
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	w.Write(body) // it fails when the caller is gone, and then there is nobody to tell
+	w.Write(body) // an error means that the caller has left
 	return nil
 }
 
-// encode is v as JSON, and a line.
+// encode returns v as JSON and a line feed.
 func encode(v any) ([]byte, error) {
-	const usual = 640      // a lease has some 500 bytes
-	switch v := v.(type) { // not by an interface: whatever has a lease in it would satisfy that too
+	const usual = 640      // a lease has about 500 bytes
+	switch v := v.(type) { // no interface: types that embed a lease would satisfy it too
 	case wire.Lease:
 		return append(v.Append(make([]byte, 0, usual)), '\n'), nil
 	case wire.Grant:
@@ -41,7 +41,7 @@ func encode(v any) ([]byte, error) {
 
 func ok(w http.ResponseWriter, v any) error { return reply(w, wire.ContentType, http.StatusOK, v) }
 
-// problem answers with what the caller may know of the error.
+// problem answers with the part of the error that the caller may know.
 func (e *exchange) problem(requestID string, err error) {
 	p := wire.NewProblem(err)
 	p.RequestID = requestID
@@ -50,5 +50,5 @@ func (e *exchange) problem(requestID string, err error) {
 		const second = 1000
 		e.Header().Set("Retry-After", strconv.FormatInt((p.RetryAfterMs+second-1)/second, 10))
 	}
-	reply(e, wire.ProblemType, p.Status, p) // a problem can be encoded
+	reply(e, wire.ProblemType, p.Status, p) // a problem can always be encoded
 }

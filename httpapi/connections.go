@@ -8,21 +8,24 @@ import (
 	"sync"
 )
 
-// connections keeps a server from having more of them than it may: one too many, and the one that has been without a request for longest is
-// closed, or if there is none, the one whose request has been there for longest. So whoever opens connections and says nothing takes the place of
-// others who say nothing; whoever holds on to them, by bodies that do not come, by replies that are not read, by lines and streams, takes the place of
-// others who hold on; and a renewal, which is over in no time, takes nobody's and loses its own to nobody. A caller whose connection was closed
-// opens another one: streams and lines are resumed.
+// connections limits the connections of a server. One too many closes the connection that has been
+// without a request for the longest time or, if there is none, the one whose request has taken the
+// longest.
+//
+// So silent connections displace silent ones, and slow calls (bodies that do not arrive, replies
+// that are not read, waiting candidates, streams) displace slow ones; a renewal is too short to be
+// displaced. A caller whose connection was closed opens another: streams and waiting candidates
+// resume.
 type connections struct {
 	most int
 
-	mu      sync.Mutex // guards what follows
-	waiting list.List  // of net.Conn, whose request is not there yet; the longest first
-	busy    list.List  // of net.Conn, whose request is there; the longest first
+	mu      sync.Mutex // guards the fields below
+	waiting list.List  // of net.Conn without a request, the longest first
+	busy    list.List  // of net.Conn with a request, the longest first
 	places  map[net.Conn]place
 }
 
-// place is where a connection is among the others.
+// place is the place of a connection in one of the lists.
 type place struct {
 	among *list.List
 	at    *list.Element
@@ -32,14 +35,14 @@ func newConnections(most int) *connections {
 	return &connections{most: most, places: map[net.Conn]place{}}
 }
 
-// LimitConnections keeps a server from having more connections than that. Server has a limit already.
+// LimitConnections limits the connections of a server. Server has a limit already.
 func LimitConnections(server *http.Server, most int) {
 	open := newConnections(most)
 	server.Handler, server.ConnState, server.ConnContext = open.serve(server.Handler), open.changed, open.know
 	server.RegisterOnShutdown(open.hurry)
 }
 
-// changed is http.Server's ConnState.
+// changed is http.Server.ConnState.
 func (s *connections) changed(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -53,7 +56,7 @@ func (s *connections) changed(c net.Conn, state http.ConnState) {
 	}
 }
 
-// add takes a connection in, and returns the one that it is for to go.
+// add adds a connection and returns the one to close instead, if there is one.
 func (s *connections) add(c net.Conn) (surplus net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +76,7 @@ func (s *connections) put(c net.Conn, among *list.List) {
 	s.places[c] = place{among, among.PushBack(c)}
 }
 
-// remove takes the connection out, with the mutex held.
+// remove removes the connection. Call with mu held.
 func (s *connections) remove(c net.Conn) {
 	if p, here := s.places[c]; here {
 		p.among.Remove(p.at)
@@ -81,7 +84,7 @@ func (s *connections) remove(c net.Conn) {
 	}
 }
 
-// hurry closes what has no request: nobody waits for an answer there, and a server that stops does not wait for it.
+// hurry closes connections without a request, so that a server that stops need not wait for them.
 func (s *connections) hurry() {
 	for _, c := range s.silent() {
 		c.Close()
@@ -97,15 +100,16 @@ func (s *connections) silent() (all []net.Conn) {
 	return all
 }
 
-// connectionKey is of the context of a request.
+// connectionKey is the context key of a request's connection.
 type connectionKey struct{}
 
-// know is http.Server's ConnContext.
+// know is http.Server.ConnContext.
 func (s *connections) know(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// serve is the handler; a connection waits again from its return, though some of a body may still be to come.
+// serve wraps the handler. A connection counts as waiting from its return, although a part of the
+// body may still arrive.
 func (s *connections) serve(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, _ := r.Context().Value(connectionKey{}).(net.Conn)
@@ -118,7 +122,7 @@ func (s *connections) serve(h http.Handler) http.Handler {
 func (s *connections) begin(c net.Conn) { s.move(c, &s.busy) }
 func (s *connections) end(c net.Conn)   { s.move(c, &s.waiting) }
 
-// move puts a connection that is still here last among others.
+// move puts a connection that still exists at the end of a list.
 func (s *connections) move(c net.Conn, among *list.List) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,5 +4,5 @@ package httpapi
 
 import "math"
 
-// mostConnections is how many connections a server may have. Where files are not counted there is no limit.
+// mostConnections returns how many connections a server may have: there is no limit on files here.
 func mostConnections() int { return math.MaxInt }

@@ -7,10 +7,11 @@ import (
 	"syscall"
 )
 
-// reservedFiles are for the store, the topic, keys and policies, and for connections that are on their way out.
+// reservedFiles are for the store, the topic, keys, policies and connections that are being closed.
 const reservedFiles = 64
 
-// mostConnections is how many connections a server may have: as many as the process may have files, but for those it needs itself.
+// mostConnections returns how many connections a server may have: the files that the process may
+// open, except those that it needs itself.
 func mostConnections() int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {

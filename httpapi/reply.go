@@ -21,7 +21,7 @@ func reply(w http.ResponseWriter, contentType string, status int, v any) error {
 
 func ok(w http.ResponseWriter, v any) error { return reply(w, wire.ContentType, http.StatusOK, v) }
 
-// problem answers with what the caller may know of the error.
+// problem answers with the part of the error that the caller may know.
 func (e *exchange) problem(requestID string, err error) {
 	p := wire.NewProblem(err)
 	p.RequestID = requestID
@@ -30,5 +30,5 @@ func (e *exchange) problem(requestID string, err error) {
 		const second = 1000
 		e.Header().Set("Retry-After", strconv.FormatInt((p.RetryAfterMs+second-1)/second, 10))
 	}
-	reply(e, wire.ProblemType, p.Status, p) // a problem can be encoded
+	reply(e, wire.ProblemType, p.Status, p) // a problem can always be encoded
 }

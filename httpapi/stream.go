@@ -16,30 +16,31 @@ import (
 
 // message is one event of a stream.
 type message struct {
-	id   string // what to resume from once this was read; "" leaves it as it was
+	id   string // where to resume once this was read; "" leaves that as it was
 	name string // "" for an event of an election
 	data any
 }
 
-// source is what a stream tells.
+// source is where the messages of a stream come from.
 type source interface {
-	// next waits for more.
+	// next blocks until there are messages.
 	next(context.Context) ([]message, error)
-	// cursor is what to resume from.
+	// cursor returns where to resume.
 	cursor() string
 }
 
 const (
-	// streamRetry is how long to wait before looking again for what the store could not tell.
+	// streamRetry is the pause after an error of the store.
 	streamRetry = time.Second
-	// limitJitter is the part of a stream's limit by which it may end earlier, so that those which began together do not end together.
+	// limitJitter is the part of the limit by which a stream may end earlier, so that streams which
+	// began together do not end together.
 	limitJitter = 0.1
 )
 
-// stream answers with what there is to tell first, and goes on with what the source has until there is a reason to stop, or the reader is
-// gone.
+// stream answers with the first messages and then with those of the source, until there is a reason
+// to stop or the reader leaves.
 func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first []message) error {
-	t := newTeller(r.Context(), w, a.stall)
+	t := newStreamWriter(r.Context(), w, a.stall)
 	if r.Method == http.MethodHead {
 		return nil
 	}
@@ -47,19 +48,19 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first 
 	limit := time.Duration(float64(a.limit) * (1 - limitJitter*rand.Float64()))
 	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, errLimit)
 	defer cancel()
-	if err := t.tell(first); err != nil {
+	if err := t.write(first); err != nil {
 		return err
 	}
 	for {
 		messages, err := a.listen(ctx, from)
 		switch reason := stopReason(ctx, err); {
 		case reason != "":
-			return t.tell([]message{{from.cursor(), wire.StreamEnd, wire.StreamStop{Reason: reason}}})
+			return t.write([]message{{from.cursor(), wire.StreamEnd, wire.StreamStop{Reason: reason}}})
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil:
-			err = t.tell(messages)
-		default: // nothing new, or the store is away: both pass
+			err = t.write(messages)
+		default: // nothing new, or the store is out of reach: both pass
 			err = t.ping()
 		}
 		if err != nil {
@@ -68,8 +69,8 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first 
 	}
 }
 
-// teller writes a reply that goes on.
-type teller struct {
+// streamWriter writes the messages of a stream.
+type streamWriter struct {
 	ctx        context.Context // of the request
 	w          http.ResponseWriter
 	connection *http.ResponseController
@@ -77,25 +78,25 @@ type teller struct {
 	buffer     bytes.Buffer
 }
 
-// newTeller begins such a reply. An error cannot be told in it any more.
-func newTeller(ctx context.Context, w http.ResponseWriter, stall time.Duration) *teller {
+// newStreamWriter begins the reply. From then on it is too late for a problem document.
+func newStreamWriter(ctx context.Context, w http.ResponseWriter, stall time.Duration) *streamWriter {
 	if e, ok := w.(*exchange); ok {
 		e.streaming = true
 	}
-	t := &teller{ctx: ctx, w: w, connection: http.NewResponseController(w), stall: stall}
+	t := &streamWriter{ctx: ctx, w: w, connection: http.NewResponseController(w), stall: stall}
 	t.connection.SetReadDeadline(time.Time{}) // an error means that the connection has no deadlines
 	w.Header().Set("Content-Type", wire.StreamType)
-	w.Header().Set("X-Accel-Buffering", "no") // to nginx, and what speaks like it
+	w.Header().Set("X-Accel-Buffering", "no") // tells nginx not to buffer
 	w.WriteHeader(http.StatusOK)
 	t.buffer.WriteString("retry: 1000\n\n")
 	return t
 }
 
-// portion is how many bytes are sent at once.
+// portion is the number of bytes that are sent at once.
 const portion = 64 << 10
 
-// tell sends messages.
-func (t *teller) tell(messages []message) error {
+// write sends messages.
+func (t *streamWriter) write(messages []message) error {
 	for _, m := range messages {
 		if err := t.add(m); err != nil {
 			return err
@@ -109,7 +110,7 @@ func (t *teller) tell(messages []message) error {
 	return t.send()
 }
 
-func (t *teller) add(m message) error {
+func (t *streamWriter) add(m message) error {
 	data, err := wire.Marshal(m.data)
 	if err != nil {
 		return err
@@ -126,8 +127,8 @@ func (t *teller) add(m message) error {
 	return nil
 }
 
-// send sends what was added. The error is for a reader that is gone, or that has stalled and is cut off.
-func (t *teller) send() error {
+// send sends the buffer. An error means that the reader has left, or did not read in time.
+func (t *streamWriter) send() error {
 	if t.ctx.Err() == nil {
 		t.connection.SetWriteDeadline(time.Now().Add(t.stall))
 	}
@@ -138,21 +139,22 @@ func (t *teller) send() error {
 	return t.connection.Flush()
 }
 
-// lastWords is how long a reader may take once its time is over.
+// lastWords is how long a reader may take once the stream must end.
 const lastWords = 500 * time.Millisecond
 
-// hurry waits for a reader that has stalled no longer than for its last words.
-func (t *teller) hurry() { t.connection.SetWriteDeadline(time.Now().Add(lastWords)) }
+// hurry limits the time for the last message, for a reader that does not read.
+func (t *streamWriter) hurry() { t.connection.SetWriteDeadline(time.Now().Add(lastWords)) }
 
-// ping shows that the stream is alive.
-func (t *teller) ping() error {
+// ping sends a comment, a sign of life.
+func (t *streamWriter) ping() error {
 	t.buffer.WriteString(": ping\n\n")
 	return t.send()
 }
 
-var errLimit = errors.New("the stream has lasted for as long as it may")
+var errLimit = errors.New("the stream has reached its time limit")
 
-// listen waits for what the source has next, or until a ping is due. While the store is away it does not ask at once again.
+// listen blocks until the source has messages or a ping is due. After an error of the store it
+// pauses.
 func (a *api) listen(ctx context.Context, from source) ([]message, error) {
 	waiting, cancel := context.WithTimeout(ctx, a.ping)
 	defer cancel()
@@ -166,7 +168,7 @@ func (a *api) listen(ctx context.Context, from source) ([]message, error) {
 	return messages, err
 }
 
-// stopReason is why a stream ends because of the error; "" if it does not.
+// stopReason returns why the stream must end; "" if it need not.
 func stopReason(ctx context.Context, err error) wire.StopReason {
 	switch {
 	case err == nil:
@@ -183,11 +185,11 @@ func stopReason(ctx context.Context, err error) wire.StopReason {
 	return ""
 }
 
-// lastEventID is the header, "" if it is not there. EventSource sends it by itself.
+// lastEventID returns the header, or "". EventSource sends it by itself.
 func lastEventID(r *http.Request) (string, error) {
 	values := r.Header.Values(wire.LastEventIDHeader)
 	if len(values) > 1 {
-		return "", wrong(wire.LastEventIDHeader, "%s stands in the header %d times", wire.LastEventIDHeader, len(values))
+		return "", wrong(wire.LastEventIDHeader, "the header %s occurs %d times", wire.LastEventIDHeader, len(values))
 	}
 	return strings.Join(values, ""), nil
 }

@@ -10,8 +10,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// watch streams the events of one election: from a cursor what came after it, else how things are and then what comes. An election that was
-// never seen has nothing to tell yet.
+// watch streams the events of one election: those after a cursor or, without one, the present
+// election and then its events. An election that does not exist yet can be watched.
 func (a *api) watch(w http.ResponseWriter, r *http.Request) error {
 	request, err := watchRequest(r)
 	if err != nil {
@@ -22,7 +22,7 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer from.Close()
-	if request.Resume { // the history may have gone on without what is asked for, and that is no stream
+	if request.Resume { // the history may not be kept: that is an error, and no stream
 		if first, err = a.missed(w, r, from); err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) error {
 	return a.stream(w, r, from, first)
 }
 
-// beginWatch returns the source of a stream and, unless it resumes, how the election is.
+// beginWatch returns the source of a stream and the present election, if there is one.
 func (a *api) beginWatch(w http.ResponseWriter, r *http.Request, request leadership.WatchRequest) (from watching, first []message, err error) {
 	ctx, cancel := a.patience(w, r, 0)
 	defer cancel()
@@ -41,7 +41,7 @@ func (a *api) beginWatch(w http.ResponseWriter, r *http.Request, request leaders
 	return watching{watch}, first, err
 }
 
-// missed is what came while the reader was away.
+// missed returns the events since the cursor.
 func (a *api) missed(w http.ResponseWriter, r *http.Request, from watching) ([]message, error) {
 	ctx, cancel := a.patience(w, r, 0)
 	defer cancel()
@@ -49,7 +49,8 @@ func (a *api) missed(w http.ResponseWriter, r *http.Request, from watching) ([]m
 	return from.messages(events), err
 }
 
-// watchRequest reads what a stream is to tell. The header is what a reader sends that was cut off, and the parameter what it began with.
+// watchRequest reads the cursor. The header of a reader that resumes overrides the parameter with
+// which it began.
 func watchRequest(r *http.Request) (leadership.WatchRequest, error) {
 	request := leadership.WatchRequest{Election: election(r)}
 	values, err := query(r, "after")
@@ -89,7 +90,8 @@ func (w watching) messages(events []leadership.Event) []message {
 
 func streamID(r leadership.Revision) string { return strconv.FormatInt(int64(r), 10) }
 
-// allEvents streams the events of all elections: from a cursor what came after it, else how things are and then what comes.
+// allEvents streams the events of all elections: those after a cursor or, without one, the present
+// elections and then their events.
 func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
 	prefix, after, err := feedCursor(r)
 	if err != nil {
@@ -97,7 +99,7 @@ func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := a.patience(w, r, 0)
 	defer cancel()
-	f, err := a.service.Feed(ctx, prefix, after) // before the census, so that nothing happens between the two
+	f, err := a.service.Feed(ctx, prefix, after) // before the census, so that no event is missed between the two
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
 	return a.stream(w, r, feeding{f}, first)
 }
 
-// feedCursor reads what a stream of all elections is to tell of, and from where it goes on.
+// feedCursor reads the prefix and the cursor of a stream of all elections.
 func feedCursor(r *http.Request) (prefix string, after notify.Cursor, err error) {
 	values, err := query(r, "prefix", "after")
 	if err != nil {
@@ -131,7 +133,8 @@ func feedCursor(r *http.Request) (prefix string, after notify.Cursor, err error)
 	return values.Get("prefix"), after, nil
 }
 
-// snapshots are all elections as they are. Only the last message has the cursor: a reader that was cut off before it begins anew.
+// snapshots returns the present elections. Only the last message has the cursor: a reader that was
+// disconnected before it starts again.
 func (a *api) snapshots(ctx context.Context, prefix string, cursor notify.Cursor) ([]message, error) {
 	census, err := a.service.Census(ctx, prefix)
 	if err != nil {

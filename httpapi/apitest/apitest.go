@@ -1,4 +1,5 @@
-// Package apitest holds exchanges with Regent's API to its contract, openapi.yaml. Only tests import it.
+// Package apitest checks exchanges with the API against its contract, openapi.yaml. Only tests import
+// it.
 package apitest
 
 import (
@@ -22,7 +23,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// Load reads the contract and checks it, its examples with it.
+// Load reads the contract and validates it with its examples.
 func Load(ctx context.Context) (*openapi3.T, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(httpapi.Spec())
 	if err != nil {
@@ -31,7 +32,7 @@ func Load(ctx context.Context) (*openapi3.T, error) {
 	return doc, doc.Validate(ctx, openapi3.EnableExamplesValidation(), openapi3.EnableSchemaFormatValidation())
 }
 
-// contract is the contract and its router, which do not change and take a while to read.
+// contract is the contract and its router. They do not change, and take a while to read.
 var contract = sync.OnceValues(func() (*spec, error) {
 	doc, err := Load(context.Background())
 	if err != nil {
@@ -49,13 +50,13 @@ type spec struct {
 	router routers.Router
 }
 
-// Contract checks exchanges; what is wrong with them fails its test. All methods may be called at the same time.
+// Contract checks exchanges; a violation fails its test. All methods may be called at the same time.
 type Contract struct {
 	tb testing.TB
 	*spec
 
 	mu   sync.Mutex
-	keys map[string]bool // all that were seen; guarded by mu
+	keys map[string]bool // all keys that were seen; guarded by mu
 }
 
 // New returns the contract for a test.
@@ -77,8 +78,8 @@ type Exchange struct {
 	Body        []byte
 }
 
-// Check holds an exchange to the contract. A reply must always be in it. A request need not if the reply refuses it: so that whatever is
-// done was asked for as the contract has it. And no reply may repeat a key.
+// Check checks an exchange. The reply must always be as the contract says; the request too, unless
+// the reply refuses it. No reply may repeat a key.
 func (c *Contract) Check(x Exchange) {
 	c.tb.Helper()
 	if err := c.check(x); err != nil {
@@ -97,12 +98,12 @@ func (c *Contract) check(x Exchange) error {
 	}
 	route, params, err := c.router.FindRoute(request)
 	if err != nil || strings.Contains(params["election"], ":") {
-		return c.checkNoRoute(x) // a colon begins a verb, and this one is none
+		return c.checkNoRoute(x) // a colon begins a verb, and this verb is unknown
 	}
 	in := &openapi3filter.RequestValidationInput{Request: request, PathParams: params, Route: route, Options: &openapi3filter.Options{SkipSettingDefaults: true}}
 	if !refused(x.Status) {
 		if err := openapi3filter.ValidateRequest(context.Background(), in); err != nil {
-			return fmt.Errorf("it was not refused, and is not in the contract: %w", err)
+			return fmt.Errorf("the request was not refused although it violates the contract: %w", err)
 		}
 	}
 	if x.Request.Method == http.MethodHead {
@@ -115,12 +116,12 @@ func (c *Contract) check(x Exchange) error {
 		Body:                   io.NopCloser(bytes.NewReader(x.Body)),
 		Options: &openapi3filter.Options{
 			IncludeResponseStatus: true,
-			ExcludeResponseBody:   x.Header.Get("Content-Type") == wire.StreamType, // it is checked as it comes; see stream
+			ExcludeResponseBody:   x.Header.Get("Content-Type") == wire.StreamType, // checked as it is read; see stream
 		},
 	})
 }
 
-// refused says whether a status means that the request was wrong in itself.
+// refused reports whether the status means that the request itself was wrong.
 func refused(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnsupportedMediaType:
@@ -129,10 +130,10 @@ func refused(status int) bool {
 	return false
 }
 
-// checkNoRoute checks the reply to a path, or to a method of a path, that there is not.
+// checkNoRoute checks the reply to an unknown path, or to a method that a path does not have.
 func (c *Contract) checkNoRoute(x Exchange) error {
 	name, ok := map[int]string{
-		http.StatusBadRequest:        "InvalidArgument", // a name with an escape in it
+		http.StatusBadRequest:        "InvalidArgument", // a name with an escape
 		http.StatusNotFound:          "NotFound",
 		http.StatusMethodNotAllowed:  "MethodNotAllowed",
 		http.StatusRequestURITooLong: "URITooLong",
@@ -156,7 +157,7 @@ func (c *Contract) checkNoRoute(x Exchange) error {
 
 var keyMember = regexp.MustCompile(`"key"\s*:\s*"([A-Za-z0-9_-]{43})"`)
 
-// checkKeys sees to it that a key which was sent is in no reply, nor one that the server chose in any but the first.
+// checkKeys checks that no reply repeats a key that was sent, or that an earlier reply has told.
 func (c *Contract) checkKeys(x Exchange) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +177,7 @@ func (c *Contract) learn(document []byte) {
 	}
 }
 
-// Keys returns all keys that were seen, so that a test can look for them where they must not be.
+// Keys returns all keys that were seen, for tests that look for them where they must not be.
 func (c *Contract) Keys() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// stream is a body that is held to the contract, event by event, as it is read.
+// stream is a body that is checked event by event as it is read.
 func (c *Contract) stream(r *http.Request, body io.ReadCloser) io.ReadCloser {
 	return &stream{ReadCloser: body, contract: c, request: r}
 }
@@ -25,7 +25,7 @@ type stream struct {
 	unread   []byte // the beginning of an event
 }
 
-// Read reads and checks.
+// Read implements io.Reader.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
 	s.unread = append(s.unread, p[:n]...)
@@ -74,7 +74,7 @@ func (c *Contract) checkEvent(event string) error {
 	return c.doc.Components.Schemas[schema].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
 }
 
-// checkComment checks what tells nothing: a ping, or how long to wait before the stream is opened again.
+// checkComment checks a ping, or the time to wait before the stream is opened again.
 func checkComment(fields map[string]string) error {
 	_, retry := fields["retry"]
 	if _, comment := fields[""]; len(fields) != 1 || !comment && !retry {

@@ -8,7 +8,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// Transport returns a transport that holds every exchange which passes through it to the contract. base nil means
+// Transport returns a transport that checks every exchange that passes through it. base nil means
 // http.DefaultTransport.
 func (c *Contract) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
@@ -22,7 +22,7 @@ type transport struct {
 	base     http.RoundTripper
 }
 
-// RoundTrip sends the request and checks the exchange. An exchange that fails on its way is not one.
+// RoundTrip sends the request and checks the exchange, if there is a reply.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := Exchange{Request: r}
 	if r.Body != nil {

@@ -23,6 +23,7 @@ const (
 	HistoryCompacted Code = "HISTORY_COMPACTED" // the events asked for are no longer kept
 	RevisionMismatch Code = "REVISION_MISMATCH" // the election has changed since the caller looked
 	RecordCorrupt    Code = "RECORD_CORRUPT"    // the store's record cannot be trusted; nothing is granted on it
+	RecordTooNew     Code = "RECORD_TOO_NEW"    // the record needs a newer program; nothing was done; try again until your own deadline
 	StoreUnavailable Code = "STORE_UNAVAILABLE" // nothing was done; try again until your own deadline
 	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // it may have been done; the same call again finds out
 )

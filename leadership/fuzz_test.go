@@ -67,11 +67,11 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) step(what, who, wait byte) {
 	m.clock = m.clock.Add(time.Duration(wait) * 250 * time.Millisecond)
 	m.snap.Now = m.clock.Add(-time.Duration(who>>3) * guard / 64) // read at a server that is behind
-	if what%7 == 6 {
+	if what%8 == 6 {
 		m.renewSlowly(who)
 		return
 	}
-	ch, err := m.decide(what, who)
+	ch, _, err := leadership.Codec{}.Decide(m.snap, func(leadership.Snapshot) (leadership.Change, error) { return m.decide(what, who) })
 	if err != nil {
 		var e *leadership.Error
 		if !errors.As(err, &e) || e.Detail == "" || e.Code == leadership.RecordCorrupt {
@@ -96,7 +96,7 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 		token--
 	}
 	lease := leadership.Renewal{Election: "jobs", CandidateID: id, KeyHash: key, Token: token}
-	switch what % 7 {
+	switch what % 8 {
 	case 0:
 		return leadership.Acquire(m.snap, leadership.AcquireCommand{CandidateID: id, KeyHash: key, LeaseDuration: time.Duration(who%4) * 10 * time.Second})
 	case 1:
@@ -107,8 +107,25 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 		return leadership.Expire(m.snap)
 	case 4:
 		return leadership.Delete(m.snap, leadership.DeleteCommand{Force: who%2 == 0})
+	case 7:
+		return limited(m.snap, time.Duration(who%16)*time.Second)
 	}
 	return leadership.Configure(m.snap, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Duration(who%3) * 20 * time.Second}})
+}
+
+// limited lets the lease end a while after the end that its leader was told, whatever is renewed.
+func limited(s leadership.Snapshot, later time.Duration) (leadership.Change, error) {
+	if !s.Live() {
+		return leadership.Change{}, nil
+	}
+	ch := leadership.Change{Record: s.Record}
+	r := &ch.Record
+	r.EndsBy, r.EndsBecause = r.LeaseEnd().Add(later), leadership.EndsEvicted
+	r.Revision++
+	ch.Events = []leadership.Event{{
+		Election: r.Election, Revision: r.Revision, Type: "limited", LeaderID: r.LeaderID, Token: r.Token,
+	}}
+	return ch, nil
 }
 
 // renewSlowly lets the present leader renew, and the commit take a while. What comes too late is taken back, as the Service does; its
@@ -126,7 +143,7 @@ func (m *machine) renewSlowly(slow byte) {
 		m.extend()
 		return
 	}
-	undo, err := leadership.Lapse(m.snap, r.Token, m.snap.Now, ch.Before)
+	undo, err := leadership.Lapse(m.snap, r.Token, m.snap.Record.HeartbeatAt, ch.Before)
 	if err != nil || undo.Empty() {
 		m.Fatalf("a heartbeat that came too late was not taken back: %v", err)
 	}

@@ -33,6 +33,12 @@ type Lease struct {
 	// Instants of the store's clock, for people. They must not be compared with any other clock.
 	AcquiredAt, LastHeartbeat, LeaseExpiration, ReadAt time.Time
 
+	// EndsBy is the instant that no renewal passes, zero if there is none, and EndsBecause why.
+	// LeaseExpiration and ExpiresIn obey it already. EndsIn is what is left until then.
+	EndsBy      time.Time
+	EndsBecause EndReason
+	EndsIn      time.Duration
+
 	Config  Config
 	Deleted bool
 }
@@ -48,9 +54,9 @@ func (s Snapshot) Lease() Lease {
 		State:         Vacant,
 		Token:         r.Token,
 		Revision:      r.Revision,
-		LeaseDuration: r.Config.leaseDuration(),
+		LeaseDuration: r.Policy.leaseDuration(),
 		ReadAt:        s.Now,
-		Config:        r.Config.explicit(),
+		Config:        r.Policy.Config.explicit(),
 		Deleted:       r.Deleted,
 		Lapsed:        r.LeaderID != "" && !s.Live(),
 	}
@@ -67,5 +73,15 @@ func (l *Lease) hold(s Snapshot) {
 	l.State, l.LeaderID, l.LeaseDuration, l.Metadata = Held, r.LeaderID, r.LeaseDuration, r.Metadata
 	l.AcquiredAt, l.LastHeartbeat, l.LeaseExpiration = r.AcquiredAt, r.HeartbeatAt, r.LeaseEnd()
 	l.ExpiresIn = l.LeaseExpiration.Sub(s.Now)
-	l.RenewIn = max(r.HeartbeatAt.Add(r.LeaseDuration/renewalsPerLease).Sub(s.Now), 0)
+	l.RenewIn = max(r.HeartbeatAt.Add(r.renewEvery()).Sub(s.Now), 0)
+	if !r.EndsBy.IsZero() {
+		l.EndsBy, l.EndsBecause, l.EndsIn = r.EndsBy, r.EndsBecause, r.EndsBy.Sub(s.Now)
+	}
+}
+
+// renewEvery is how long after a heartbeat the next one is due. Near EndsBy that is a third of what
+// is left, so that the leader hears in time if EndsBy moves on, and at least as long as for the
+// shortest lease.
+func (r Record) renewEvery() time.Duration {
+	return max(r.LeaseEnd().Sub(r.HeartbeatAt), MinLeaseDuration) / renewalsPerLease
 }

@@ -53,13 +53,11 @@ func canonicalMetadata(v any) (Metadata, error) {
 	if err != nil {
 		return "", err
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	text, err := encodeJSON(v)
+	if err != nil {
 		return "", fmt.Errorf("metadata: %w", err)
 	}
-	m := Metadata(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	m := Metadata(text)
 	if len(m) > MaxMetadataBytes {
 		return "", fmt.Errorf("metadata has at most %d bytes, this has %d", MaxMetadataBytes, len(m))
 	}

@@ -13,7 +13,7 @@ type ConfigureCommand struct {
 // Errors: RevisionMismatch.
 func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	r := s.Record
-	if s.exists() && !r.Deleted && r.Config.explicit() == c.Config.explicit() {
+	if s.exists() && !r.Deleted && r.Policy.Config.explicit() == c.Config.explicit() {
 		return Change{}, nil
 	}
 	if err := s.require(c.IfRevision); err != nil {
@@ -27,7 +27,7 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	if r.Deleted {
 		event = EventRecreated // token, revision and a lock that still runs stay
 	}
-	ch.Record.Deleted, ch.Record.Config = false, c.Config.explicit()
+	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.explicit()
 	ch.announce(event, "")
 	return ch, nil
 }
@@ -61,7 +61,7 @@ func Delete(s Snapshot, c DeleteCommand) (Change, error) {
 	ch.Record.Deleted = true
 	switch {
 	case s.Live():
-		ch.vacate(EventDeleted, s.Now, r.LeaseEnd().Sub(s.Now)+r.Config.LockDelay+s.Guard)
+		ch.vacate(EventDeleted, s.Now, r.LeaseEnd().Sub(s.Now)+r.Policy.LockDelay+s.Guard)
 	case r.LeaderID != "":
 		ch.expire(s.Guard)
 		ch.announce(EventDeleted, "")

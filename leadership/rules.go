@@ -5,23 +5,6 @@ import (
 	"time"
 )
 
-// Change is what a rule wants written. The zero Change writes nothing.
-type Change struct {
-	Record Record
-	// Events are the events of the change, in order, with their revisions; Record.Revision is that of the last.
-	Events []Event
-	// Heartbeat says that the lease starts, or starts anew, when the change commits: the store puts the instant of the commit in
-	// the place of Record.HeartbeatAt. Without it the store keeps HeartbeatAt as it is.
-	Heartbeat bool
-	// Before, if it is set, is the end of the lease that a heartbeat renews. A commit that turns out not to lie before it does not
-	// count: the caller of the store has to undo it with Lapse and to answer LeaseLost. Until it has, a store that can leaves the end where
-	// it was, so that no other call of the same leader is told that the lease goes on.
-	Before time.Time
-}
-
-// Empty says whether there is nothing to write.
-func (c Change) Empty() bool { return len(c.Events) == 0 && !c.Heartbeat }
-
 // change starts a Change from what was read.
 func (s Snapshot) change() Change { return Change{Record: s.Record} }
 
@@ -47,7 +30,7 @@ func (c *Change) vacate(t EventType, endedAt time.Time, lockFor time.Duration) {
 
 // expire records the end of a lease that ran out by itself.
 func (c *Change) expire(guard time.Duration) {
-	c.vacate(EventExpired, c.Record.LeaseEnd(), c.Record.Config.LockDelay+guard)
+	c.vacate(EventExpired, c.Record.LeaseEnd(), c.Record.Policy.LockDelay+guard)
 }
 
 // AcquireCommand asks to lead.
@@ -93,7 +76,7 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 	r.LeaderID, r.KeyHash, r.Metadata = cmd.CandidateID, cmd.KeyHash, cmd.Metadata
 	r.LeaseDuration = cmd.LeaseDuration
 	if r.LeaseDuration == 0 {
-		r.LeaseDuration = r.Config.leaseDuration()
+		r.LeaseDuration = r.Policy.leaseDuration()
 	}
 	r.AcquiredAt, r.HeartbeatAt = now, now
 	r.EndedAt, r.LockFor = time.Time{}, 0
@@ -190,7 +173,7 @@ func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 		return Change{}, nil
 	}
 	ch := s.change()
-	ch.vacate(EventExpired, before, r.Config.LockDelay+s.Guard)
+	ch.vacate(EventExpired, before, r.Policy.LockDelay+s.Guard)
 	return ch, nil
 }
 

@@ -332,7 +332,7 @@ func (s *Service) update(ctx context.Context, e Election, rule func(Snapshot) (C
 // commit runs a rule in the store's transaction and tells the publishers. before is Change.Before.
 func (s *Service) commit(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (snap Snapshot, before time.Time, err error) {
 	var events []Event
-	requestID := RequestID(ctx)
+	requestID, actor := RequestID(ctx), Actor(ctx)
 	snap, err = s.store.Update(ctx, e, func(snap Snapshot) (Change, error) {
 		before, events = time.Time{}, nil // the store may run this again
 		if err := ctx.Err(); err != nil {
@@ -341,7 +341,7 @@ func (s *Service) commit(ctx context.Context, e Election, rule func(Snapshot) (C
 		ch, err := rule(snap)
 		before, events = ch.Before, ch.Events
 		for i := range events {
-			events[i].RequestID = requestID
+			events[i].RequestID, events[i].Actor = requestID, actor
 		}
 		return ch, err
 	})
@@ -385,7 +385,7 @@ func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (
 		return Lapse(now, r.Token, r.HeartbeatAt, before)
 	})
 	if err != nil {
-		after = Snapshot{Record: r.vacated(before, r.Config.LockDelay+snap.Guard), Now: snap.Now, Guard: snap.Guard}
+		after = Snapshot{Record: r.vacated(before, r.Policy.LockDelay+snap.Guard), Now: snap.Now, Guard: snap.Guard}
 	}
 	return Snapshot{}, after.refuse(LeaseLost, "the renewal of election %q reached the store %v after the lease had ended: stop acting as its leader, and acquire again",
 		r.Election, snap.Now.Sub(before).Round(time.Millisecond))

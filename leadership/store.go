@@ -63,10 +63,25 @@ type Store interface {
 // Listing is a part of the list of elections.
 type Listing struct {
 	Snapshots []Snapshot
-	// Untrusted are the names, in their order, of records that cannot be trusted, as they are stored: also those that no election can have.
+	// Untrusted are the names, in their order, of records that cannot be trusted, as they are stored:
+	// also those that no election can have.
 	Untrusted []Election
+	// TooNew are the names, in their order, of records that only a newer program may decide on.
+	TooNew []Election
 	// Next is the name to go on after; "" if no more follow. It may be set although none follow.
 	Next Election
+}
+
+// Add adds what reading the election's record gave: a snapshot, or an error.
+func (l *Listing) Add(e Election, s Snapshot, err error) {
+	switch {
+	case err == nil:
+		l.Snapshots = append(l.Snapshots, s)
+	case errors.Is(err, RecordTooNew):
+		l.TooNew = append(l.TooNew, e)
+	default:
+		l.Untrusted = append(l.Untrusted, e)
+	}
 }
 
 // Recent is what happened lately in all elections.

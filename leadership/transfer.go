@@ -51,7 +51,8 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 	}
 	if !s.has(from) {
 		if ch.Record.Token <= from.Token { // else it has a history of its own here, and only its revision is behind
-			ch.Record.Token, ch.Record.Config, ch.Record.Deleted = from.Token, from.Config, from.Deleted
+			ch.Record.Token, ch.Record.Policy, ch.Record.Deleted = from.Token, from.Policy, from.Deleted
+			ch.Record.Standing, ch.Record.Needs = from.Standing, from.Needs
 		}
 		ch.Record.Revision = max(s.Record.Revision, from.Revision+carryRoom-1) // announce adds one
 	}
@@ -70,7 +71,7 @@ func (s Snapshot) has(from Record) bool {
 	if r.Token < from.Token || r.Revision <= from.Revision {
 		return false
 	}
-	return r.Token > from.Token || from.Deleted || !r.Deleted && r.Config.explicit() == from.Config.explicit()
+	return r.Token > from.Token || from.Deleted || !r.Deleted && r.Policy.explicit() == from.Policy.explicit()
 }
 
 // barred returns for how long nobody else may lead if the present leader is never heard of again.
@@ -78,7 +79,7 @@ func (s Snapshot) barred() time.Duration {
 	r := s.Record
 	switch {
 	case r.LeaderID != "":
-		return max(r.LeaseEnd().Add(r.Config.LockDelay+s.Guard).Sub(s.Now), 0)
+		return max(r.LeaseEnd().Add(r.Policy.LockDelay+s.Guard).Sub(s.Now), 0)
 	case r.LockFor > 0:
 		return max(r.EndedAt.Add(r.LockFor).Sub(s.Now), 0)
 	}
@@ -102,7 +103,7 @@ func (s Snapshot) transferred(r Record) EventType {
 // trusted is the change, if what it writes would be trusted.
 func (c Change) trusted(s Snapshot) (Change, error) {
 	s.Record = c.Record
-	if err := Verify(s, Newest{Revision: c.Record.Revision, Token: c.Record.Token}); err != nil {
+	if err := VerifyAlone(s); err != nil {
 		return Change{}, err
 	}
 	return c, nil
@@ -150,7 +151,7 @@ func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 	}
 	ch := s.change()
 	ch.Record.Revision, ch.Record.Token = c.Above-1, Token(c.Above) // the event adds one
-	lock := max(s.barred(), c.Lock+s.Guard, max(r.LeaseDuration, r.Config.leaseDuration())+r.Config.LockDelay+s.Guard)
+	lock := max(s.barred(), c.Lock+s.Guard, max(r.LeaseDuration, r.Policy.leaseDuration())+r.Policy.LockDelay+s.Guard)
 	if r.LeaderID != "" {
 		ch.vacate(EventExpired, s.Now, lock)
 		return ch.trusted(s)

@@ -23,12 +23,15 @@ type Config struct {
 	// History is for how long events are kept: leadership.MinHistory or more, 0 for leadership.DefaultHistory. Older ones are deleted as
 	// their election changes; its newest event always stays.
 	History time.Duration
+	// Codec reads and writes policy and standing; the zero Codec is this program's.
+	Codec leadership.Codec
 }
 
 // Store is an open file.
 type Store struct {
 	db      *bbolt.DB
 	history history.Span
+	codec   leadership.Codec
 	writer  *writer
 }
 
@@ -49,12 +52,12 @@ func Open(path string, c Config) (*Store, error) {
 	if machine.SinceBoot == nil {
 		machine = machineClock()
 	}
-	found, err := prepare(db, machine)
+	found, err := prepare(db, machine, c.Codec)
 	if err != nil {
 		db.Close()
 		return nil, fmt.Errorf("bolt: %w", unusable(path, err))
 	}
-	return &Store{db: db, history: span, writer: startWriter(db, file, found, span)}, nil
+	return &Store{db: db, history: span, codec: c.Codec, writer: startWriter(db, file, found, span, c.Codec)}, nil
 }
 
 // Broken returns a channel that is closed once the store can no longer be used: a commit has failed, and what the disk holds is not known
@@ -74,14 +77,9 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 	var after leadership.Snapshot
 	err := s.writer.do(ctx, func(t *transaction) error {
 		snap, err := t.load(e)
-		if err != nil {
-			return err
+		if err == nil {
+			after, err = t.update(snap, decide)
 		}
-		ch, err := t.decide(snap, decide)
-		if err != nil {
-			return err
-		}
-		after, err = t.apply(snap, ch)
 		return err
 	})
 	if err != nil {
@@ -112,12 +110,16 @@ func (t *transaction) renew(c leadership.Renewal) leadership.Renewed {
 	if err != nil {
 		return leadership.Renewed{Err: err}
 	}
-	ch, err := leadership.Renew(snap, c)
-	if err != nil {
-		return leadership.Renewed{Err: leadership.ErrNotRenewed}
-	}
-	snap, err = t.apply(snap, ch)
-	return leadership.Renewed{Snapshot: snap, Before: ch.Before, Err: err}
+	var before time.Time
+	snap, err = t.update(snap, func(snap leadership.Snapshot) (leadership.Change, error) {
+		ch, err := leadership.Renew(snap, c)
+		if err != nil {
+			return ch, leadership.ErrNotRenewed
+		}
+		before = ch.Before
+		return ch, nil
+	})
+	return leadership.Renewed{Snapshot: snap, Before: before, Err: err}
 }
 
 // MarkAnnounced implements leadership.Store.
@@ -142,7 +144,7 @@ func (s *Store) view(ctx context.Context, read func(*transaction) error) error {
 	err := undamaged(func() error {
 		return s.db.View(func(tx *bbolt.Tx) error {
 			id = tx.ID()
-			t := &transaction{tx: tx, now: now}
+			t := &transaction{tx: tx, now: now, codec: s.codec}
 			last, err := t.instant(metaBucket, nowKey)
 			if err != nil {
 				return err
@@ -197,11 +199,11 @@ func (t *transaction) list(prefix string, after leadership.Election, limit int) 
 			break
 		}
 		last = leadership.Election(name)
-		if snap, err := t.load(last); err == nil && snap.Record.Revision > 0 { // else the name stands where there is no record
-			listing.Snapshots = append(listing.Snapshots, snap)
-		} else {
-			listing.Untrusted = append(listing.Untrusted, last)
+		snap, err := t.load(last)
+		if err == nil && snap.Record.Revision == 0 {
+			err = leadership.Corrupt(last, errors.New("its name stands where there is no record"))
 		}
+		listing.Add(last, snap, err)
 		name = t.nameAfter(name)
 	}
 	return listing

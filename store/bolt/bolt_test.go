@@ -90,9 +90,9 @@ func (h *handle) Close() (err error) {
 }
 
 var damages = map[storetest.Damage]func(record, heartbeat []byte) ([]byte, []byte){
-	storetest.MissingField:  edit(`"configLockDelayMs":0,`, ``),
+	storetest.MissingField:  edit(`"endsBecause":"",`, ``),
 	storetest.WrongType:     edit(`"fencingToken":2`, `"fencingToken":"2"`),
-	storetest.UnknownSchema: edit(`"schema":1`, `"schema":2`),
+	storetest.UnknownSchema: edit(`"schema":2`, `"schema":99`),
 	storetest.TokenBehind:   edit(`"fencingToken":2`, `"fencingToken":1`),
 	storetest.RecordGone:    func(_, _ []byte) ([]byte, []byte) { return nil, nil },
 	storetest.LeaderNoLease: func(record, _ []byte) ([]byte, []byte) { return record, nil },

@@ -38,6 +38,16 @@ func (t *transaction) replace(bucket, key, value []byte) {
 	t.put(bucket, key, value)
 }
 
+// Rewrite replaces a record and its first event, and the layout of the file.
+func (s *Store) Rewrite(e leadership.Election, record, event, layout string) error {
+	return s.writer.do(context.Background(), func(t *transaction) error {
+		t.put(recordsBucket, []byte(e), []byte(record))
+		t.put(eventsBucket, eventKey(leadership.EventID{Election: e, Revision: 1}), []byte(event))
+		t.put(metaBucket, schemaKey, []byte(layout))
+		return t.err
+	})
+}
+
 // FlipBit changes a record's stored bytes, as a failing disk would.
 func (s *Store) FlipBit(e leadership.Election) error {
 	return s.writer.do(context.Background(), func(t *transaction) error {

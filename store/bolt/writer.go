@@ -44,6 +44,7 @@ type writer struct {
 	file    os.FileInfo // of db, as it was opened
 	moments moments
 	history history.Span
+	codec   leadership.Codec
 	digest  digest                                    // of what is committed; the goroutine's own
 	cache   map[leadership.Election]leadership.Record // the goroutine's own
 	durable horizon
@@ -56,12 +57,13 @@ type writer struct {
 	broken  chan struct{}         // closed once failed is set
 }
 
-func startWriter(db *bbolt.DB, file os.FileInfo, found beginning, span history.Span) *writer {
+func startWriter(db *bbolt.DB, file os.FileInfo, found beginning, span history.Span, codec leadership.Codec) *writer {
 	w := &writer{
 		db:      db,
 		file:    file,
 		moments: moments{clock: found.clock},
 		history: span,
+		codec:   codec,
 		digest:  found.digest,
 		cache:   make(map[leadership.Election]leadership.Record),
 		durable: horizon{last: found.durable, moved: make(chan struct{})},
@@ -228,7 +230,7 @@ func (w *writer) write(jobs []*job) (id int, err error) {
 		}
 		now := w.moments.begin()
 		defer w.moments.end()
-		t := &transaction{tx: tx, now: now, history: w.history, cache: w.cache, digest: w.digest}
+		t := &transaction{tx: tx, now: now, history: w.history, codec: w.codec, cache: w.cache, digest: w.digest}
 		for _, j := range jobs {
 			j.decide(t)
 		}

@@ -37,7 +37,7 @@ func backing(testing.TB) storetest.Backing {
 var damages = map[storetest.Damage]func(*leadership.Record){
 	storetest.MissingField:  func(r *leadership.Record) { r.KeyHash = leadership.KeyHash{} },
 	storetest.WrongType:     func(r *leadership.Record) { r.LeaderID = "no such name!" },
-	storetest.UnknownSchema: func(r *leadership.Record) { r.Config.LockDelay = -1 },
+	storetest.UnknownSchema: func(r *leadership.Record) { r.LockFor = -1 },
 	storetest.TokenBehind:   func(r *leadership.Record) { r.Token-- },
 	storetest.RecordGone:    nil,
 	storetest.LeaderNoLease: func(r *leadership.Record) { r.LeaseDuration = 0 },

@@ -69,7 +69,8 @@ func policyMembers(p *Policy) []member {
 // standingMembers are the members of a standing. This version has none.
 func standingMembers(*Standing) []member { return nil }
 
-func (c Codec) version() Version { return cmp.Or(c.Version, ProgramVersion) }
+// Program is the version of the program that the codec is of.
+func (c Codec) Program() Version { return cmp.Or(c.Version, ProgramVersion) }
 
 func (c Codec) policyMembers(p *Policy) []member {
 	if c.policy != nil {
@@ -107,8 +108,8 @@ func (c Codec) Decode(r *Record, from Carried) error {
 	switch {
 	case from.Needs < 1:
 		return Corrupt(r.Election, fmt.Errorf("it needs version %d of the program, and they count from 1", from.Needs))
-	case from.Needs > c.version():
-		return tooNew(r.Election, from.Needs, c.version())
+	case from.Needs > c.Program():
+		return tooNew(r.Election, from.Needs, c.Program())
 	case len(from.Policy)+len(from.Standing) > MaxCarriedBytes:
 		return Corrupt(r.Election, fmt.Errorf("policy and standing have %d bytes together", len(from.Policy)+len(from.Standing)))
 	}

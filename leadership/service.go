@@ -341,7 +341,8 @@ func (s *Service) commit(ctx context.Context, e Election, rule func(Snapshot) (C
 		ch, err := rule(snap)
 		before, events = ch.Before, ch.Events
 		for i := range events {
-			events[i].RequestID, events[i].Actor = requestID, actor
+			events[i].Actor = actor
+			events[i].RequestID = requestID
 		}
 		return ch, err
 	})

@@ -139,7 +139,7 @@ func moveAll(t *testing.T, from, to leadership.Store) {
 	after, left := contents(t, to), contents(t, from)
 	for e, b := range before {
 		a := after[e].Record
-		if a.Token != b.Record.Token || a.Revision <= b.Record.Revision || a.Deleted != b.Record.Deleted || a.Config != b.Record.Config || a.LeaderID != "" {
+		if a.Token != b.Record.Token || a.Revision <= b.Record.Revision || a.Deleted != b.Record.Deleted || a.Policy != b.Record.Policy || a.LeaderID != "" {
 			t.Errorf("%s was %+v and is %+v", e, b.Record, a)
 		}
 		if old := left[e].Record; !old.Deleted || old.Revision >= a.Revision {
@@ -513,7 +513,7 @@ func (c *contest) move(from, to leadership.Store) {
 	for range 20 {
 		_, err := Move(c.Context(), served{from, meanwhile}, served{to, meanwhile})
 		if err == nil {
-			if is := contents(c.T, to)["jobs"].Record; is.Deleted != was.Deleted || is.Config != was.Config {
+			if is := contents(c.T, to)["jobs"].Record; is.Deleted != was.Deleted || is.Policy != was.Policy {
 				c.Fatalf("%+v was moved as %+v", was, is)
 			}
 			return

@@ -34,6 +34,11 @@ func (w *Lease) open(b []byte) []byte {
 	b = appendTime(b, `,"lastHeartbeat":`, w.LastHeartbeat)
 	b = appendTime(b, `,"leaseExpiration":`, w.LeaseExpiration)
 	b = appendTime(b, `,"readAt":`, w.ReadAt)
+	b = appendTime(b, `,"endsBy":`, w.EndsBy)
+	if w.EndsBecause != "" {
+		b = appendString(append(b, `,"endsBecause":`...), string(w.EndsBecause))
+	}
+	b = appendMillis(b, `,"endsInMs":`, w.EndsInMs)
 	if len(w.Metadata) > 0 {
 		b = append(append(b, `,"metadata":`...), w.Metadata...)
 	}

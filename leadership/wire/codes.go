@@ -52,6 +52,7 @@ func Meanings() []Meaning {
 		{RateLimited, http.StatusTooManyRequests, "Rate limited", "slow down"},
 		{Internal, http.StatusInternalServerError, "Internal error", "the fault is the server's; its log has the cause under this request id"},
 		{leadership.RecordCorrupt, http.StatusInternalServerError, "Record corrupt", "the record of the election cannot be trusted, and nothing is granted on it; an operator has to mend it"},
+		{leadership.RecordTooNew, http.StatusServiceUnavailable, "Record too new", "nothing was done, for the election needs a newer version of the program; try again, a leader until its own deadline"},
 		{leadership.StoreUnavailable, http.StatusServiceUnavailable, "Store unavailable", "nothing was done; try again, a leader until its own deadline"},
 		{Draining, http.StatusServiceUnavailable, "Draining", "nothing was done, for this instance is shutting down; try again and reach another"},
 		{leadership.OutcomeUnknown, http.StatusGatewayTimeout, "Outcome unknown", "it may have been done; the same call again finds out, a leader's until its own deadline"},

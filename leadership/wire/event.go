@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -17,6 +18,9 @@ type Event struct {
 	PreviousLeaderID leadership.CandidateID `json:"previousLeaderId,omitempty"`
 	FencingToken     leadership.Token       `json:"fencingToken"`
 	RequestID        string                 `json:"requestId,omitempty"`
+	Actor            string                 `json:"actor,omitempty"`
+	Reason           string                 `json:"reason,omitempty"`
+	Detail           json.RawMessage        `json:"detail,omitempty"` // a JSON object
 }
 
 // NewEvent writes an event.
@@ -30,6 +34,9 @@ func NewEvent(e leadership.Event) Event {
 		PreviousLeaderID: e.PreviousLeaderID,
 		FencingToken:     e.Token,
 		RequestID:        e.RequestID,
+		Actor:            e.Actor,
+		Reason:           e.Reason,
+		Detail:           json.RawMessage(e.Detail),
 	}
 }
 
@@ -44,6 +51,9 @@ func (w Event) Leadership() leadership.Event {
 		PreviousLeaderID: w.PreviousLeaderID,
 		Token:            w.FencingToken,
 		RequestID:        w.RequestID,
+		Actor:            w.Actor,
+		Reason:           w.Reason,
+		Detail:           string(w.Detail),
 	}
 }
 

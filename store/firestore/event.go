@@ -16,6 +16,9 @@ const (
 	typeField     = "type"
 	previousField = "previousLeaderId"
 	requestField  = "requestId"
+	actorField    = "actor"
+	reasonField   = "reason"
+	detailField   = "detail" // JSON text
 	// requestedAt is when Firestore took the commit up, so somewhat before it was made. It stands for the create_time, by which nothing can be
 	// found.
 	requestedField = "requestedAt"
@@ -48,6 +51,9 @@ func encodeEvent(ev leadership.Event, due time.Time) values {
 		leaderField:      text(string(ev.LeaderID)),
 		previousField:    text(string(ev.PreviousLeaderID)),
 		requestField:     text(strings.ToValidUTF8(ev.RequestID, "\uFFFD")),
+		actorField:       text(strings.ToValidUTF8(ev.Actor, "\uFFFD")),
+		reasonField:      text(ev.Reason),
+		detailField:      text(ev.Detail),
 		deleteField:      instant(due),
 		unannouncedField: boolean(true),
 	}
@@ -56,7 +62,7 @@ func encodeEvent(ev leadership.Event, due time.Time) values {
 // decodeEvent reads an event's document: its name as parseEventPath has it, its fields and its create_time.
 func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership.Event, error) {
 	f := readFields(v)
-	f.schema(recordSchema)
+	before := f.schema() == schemaBefore
 	ev := leadership.Event{
 		Election:         id.Election,
 		Revision:         leadership.Revision(f.integer(revisionField)),
@@ -66,6 +72,9 @@ func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership
 		PreviousLeaderID: leadership.CandidateID(f.text(previousField)),
 		Token:            leadership.Token(f.integer(tokenField)),
 		RequestID:        f.text(requestField),
+	}
+	if !before {
+		ev.Actor, ev.Reason, ev.Detail = f.text(actorField), f.text(reasonField), f.text(detailField)
 	}
 	f.moment(requestedField)
 	f.moment(deleteField)

@@ -160,11 +160,13 @@ func (f *fields) span(name string, unit time.Duration) time.Duration {
 	return time.Duration(n) * unit
 }
 
-// schema reads the version first: of any other one, nothing else is known.
-func (f *fields) schema(want int64) {
-	if got := f.integer(schemaField); f.err == nil && got != want {
-		f.fail(fmt.Errorf("its schema is %d, and this program knows %d", got, want))
+// schema reads the version first: of an unknown one, nothing else is known.
+func (f *fields) schema() int64 {
+	v := f.integer(schemaField)
+	if f.err == nil && v != recordSchema && v != schemaBefore {
+		f.fail(fmt.Errorf("its schema is %d, and this program reads %d and %d", v, schemaBefore, recordSchema))
 	}
+	return v
 }
 
 // done returns what was wrong. A field that nobody asked for is wrong too: it would be lost at the next write.

@@ -135,7 +135,7 @@ func (p project) advance(tb testing.TB, d time.Duration) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt")
+		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt", "endsBy")
 	}
 	events, _ := p.events(tb)
 	for _, doc := range events {
@@ -192,7 +192,7 @@ func (p project) events(tb testing.TB) (docs []*firestorepb.Document, now time.T
 
 func older(doc *firestorepb.Document, d time.Duration) values {
 	v := values{}
-	for _, name := range []string{"renewedAt", "acquiredAt", "endedAt"} {
+	for _, name := range []string{"renewedAt", "acquiredAt", "endedAt", "endsBy"} {
 		if value, ok := doc.Fields[name]; ok {
 			v[name] = value
 		}

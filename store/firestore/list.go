@@ -36,31 +36,30 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 		}
 		found := answer.docs
 		if len(found) <= limit {
-			enter(&listing, found)
+			s.enter(&listing, found)
 			return listing, nil
 		}
 		found = found[:limit] // the one beyond only says that there are more
 		if n := throughElection(found); n > 0 {
-			enter(&listing, found[:n]) // what follows is found again
+			s.enter(&listing, found[:n]) // what follows is found again
 			listing.Next = electionOf(found[n-1])
 			return listing, nil
 		}
-		enter(&listing, found)
+		s.enter(&listing, found)
 		q.after = found[limit-1].doc.Name // a whole page of documents that are no elections
 	}
 }
 
 // enter adds what was found to the list.
-func enter(l *leadership.Listing, found []reading) {
+func (s *Store) enter(l *leadership.Listing, found []reading) {
 	for _, r := range found {
 		e := electionOf(r)
-		doc, err := decodeRecord(string(e), r.doc.Fields, r.updated())
+		doc, err := decodeRecord(string(e), r.doc.Fields, r.updated(), s.codec)
 		snap := leadership.Snapshot{Record: doc.record, Now: r.at, Guard: guard}
-		if err != nil || sound(snap) != nil {
-			l.Untrusted = append(l.Untrusted, e)
-			continue
+		if err == nil {
+			err = leadership.VerifyAlone(snap)
 		}
-		l.Snapshots = append(l.Snapshots, snap)
+		l.Add(e, snap, err)
 	}
 }
 

@@ -84,36 +84,35 @@ func (s *Store) lookOnce(ctx context.Context, e leadership.Election) (seen sight
 	if err != nil {
 		return sight{}, nil, err
 	}
-	seen, corrupt = see(e, found[lease], found[newest])
+	seen, corrupt = s.see(e, found[lease], found[newest])
 	return seen, corrupt, nil
 }
 
-// see decodes and verifies. A sight that is corrupt says at least which versions of the documents it is of.
-func see(e leadership.Election, lease, newest reading) (sight, error) {
+// see decodes and verifies. A sight that is corrupt, or too new, says at least which versions of the
+// documents it is of.
+func (s *Store) see(e leadership.Election, lease, newest reading) (sight, error) {
 	seen := sight{newestUpdated: newest.updated(), at: lease.at}
 	seen.doc.record.Election = e
 	var badRecord, badNewest error
 	if lease.doc != nil {
-		seen.doc, badRecord = decodeRecord(string(e), lease.doc.Fields, lease.updated())
+		seen.doc, badRecord = decodeRecord(string(e), lease.doc.Fields, lease.updated(), s.codec)
 	}
 	if newest.doc != nil {
 		seen.newest, badNewest = decodeNewest(newest.doc.Fields)
 	}
 	seen.doc.updated = lease.updated()
-	if err := cmp.Or(badRecord, badNewest); err != nil {
-		return seen, leadership.Corrupt(e, err)
+	switch {
+	case badRecord != nil:
+		return seen, badRecord
+	case badNewest != nil:
+		return seen, leadership.Corrupt(e, badNewest)
 	}
-	if err := sound(seen.snapshot()); err != nil {
+	if err := leadership.VerifyAlone(seen.snapshot()); err != nil {
 		return seen, err
 	}
 	err := leadership.Verify(seen.snapshot(), seen.newest)
 	seen.apart = err != nil
 	return seen, err
-}
-
-// sound says what is wrong with a record in itself, whatever its history.
-func sound(s leadership.Snapshot) error {
-	return leadership.Verify(s, leadership.Newest{Revision: s.Record.Revision, Token: s.Record.Token})
 }
 
 // reading is one document as a read found it: nil if it is not there.

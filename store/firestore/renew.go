@@ -106,7 +106,7 @@ func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.
 	}
 	doc.updated = w.at
 	doc.heartbeats++
-	doc.record.HeartbeatAt = startOf(w.at, b.due, doc.record.LeaseDuration)
+	doc.record.HeartbeatAt = leadership.StartOf(w.at, b.due, doc.record.LeaseDuration)
 	s.memory.remember(doc, w.at)
 	return leadership.Renewed{
 		Snapshot: leadership.Snapshot{Record: doc.record, Now: w.at, Guard: guard},

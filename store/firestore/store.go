@@ -38,6 +38,9 @@ type Config struct {
 	// Emulator is the host:port of a Firestore emulator to use instead of Firestore; "" for FIRESTORE_EMULATOR_HOST, if that is set.
 	Emulator string
 
+	// Codec reads and writes policy and standing; the zero Codec is this program's.
+	Codec leadership.Codec
+
 	// DialOptions are added when the connection is made, also to an emulator: a stats handler, interceptors.
 	DialOptions []grpc.DialOption
 }
@@ -58,6 +61,7 @@ type Store struct {
 	client   *apiv1.Client
 	database database
 	history  history.Span
+	codec    leadership.Codec
 	memory   *memory
 	calls    calls
 }
@@ -80,7 +84,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("firestore: open %s: %w", db, err)
 	}
-	return &Store{client: client, database: db, history: span, memory: newMemory(memorySize)}, nil
+	return &Store{client: client, database: db, history: span, codec: cfg.Codec, memory: newMemory(memorySize)}, nil
 }
 
 // Close waits for the calls under way and closes the connection. Later calls get StoreUnavailable.

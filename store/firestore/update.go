@@ -45,14 +45,14 @@ func (s *Store) Update(
 		if refused.believed(seen) {
 			return leadership.Snapshot{}, fmt.Errorf("firestore: %s: %w", operation, leadership.Corrupt(e, refused.cause))
 		}
-		ch, err := decide(seen.snapshot())
+		ch, carried, err := s.codec.Decide(seen.snapshot(), decide)
 		if err != nil {
 			return leadership.Snapshot{}, err
 		}
 		if ch.Empty() {
 			return seen.snapshot(), nil
 		}
-		after, err := s.commitChange(ctx, seen, ch)
+		after, err := s.commitChange(ctx, seen, ch, carried)
 		switch {
 		case err == nil:
 			return after, nil
@@ -104,13 +104,15 @@ func pause(ctx context.Context, attempt int) error {
 }
 
 // commitChange writes what a rule decided upon seen, if the record is still that one.
-func (s *Store) commitChange(ctx context.Context, seen sight, ch leadership.Change) (leadership.Snapshot, error) {
+func (s *Store) commitChange(
+	ctx context.Context, seen sight, ch leadership.Change, carried leadership.Carried,
+) (leadership.Snapshot, error) {
 	e := ch.Record.Election
 	heartbeats := seen.doc.heartbeats
 	if ch.Heartbeat {
 		heartbeats++
 	}
-	lease := encodeRecord(ch.Record, heartbeats, writeOf{heartbeat: ch.Heartbeat, due: ch.Before})
+	lease := encodeRecord(ch.Record, carried, heartbeats, writeOf{heartbeat: ch.Heartbeat, due: ch.Before})
 	writes := []*firestorepb.Write{put(s.database.lease(e), lease, seen.doc.asSeen())}
 	for _, ev := range ch.Events {
 		writes = append(writes, s.database.creation(ev, s.history.Due(seen.at)))
@@ -122,7 +124,7 @@ func (s *Store) commitChange(ctx context.Context, seen sight, ch leadership.Chan
 	if err != nil {
 		return leadership.Snapshot{}, err
 	}
-	doc, err := decodeRecord(string(e), lease, done.updated) // what the next read will find
+	doc, err := decodeRecord(string(e), lease, done.updated, s.codec) // what the next read will find
 	if err != nil {
 		return leadership.Snapshot{}, err
 	}

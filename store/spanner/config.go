@@ -10,6 +10,8 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"regent/leadership"
 )
 
 // Config says where the leases live. Only Database has to be set.
@@ -23,6 +25,8 @@ type Config struct {
 	// History is for how long events are kept: leadership.MinHistory or more, 0 for leadership.DefaultHistory. It counts for what is written
 	// from now on. Where it was shorter before, or is for another process, Since may lack what was kept for less.
 	History time.Duration
+	// Codec reads and writes policy and standing; the zero Codec is this program's.
+	Codec leadership.Codec
 	// DialOptions are added to those of the connections, such as a stats handler.
 	DialOptions []grpc.DialOption
 }

@@ -157,7 +157,7 @@ func TestAChangeThatIsFoundDoneAfterItsReplyWasLostIsDone(t *testing.T) {
 	granted(t, whole, 1)
 	n.plan(lostThenAborted()...)
 	snap, err := s.Update(t.Context(), "e000", lockDelay(time.Second, 1))
-	if err != nil || snap.Record.Revision != 2 || snap.Record.Config.LockDelay != time.Second {
+	if err != nil || snap.Record.Revision != 2 || snap.Record.Policy.Config.LockDelay != time.Second {
 		t.Errorf("got %+v, %v; want it done", snap.Record, err)
 	}
 }

@@ -24,6 +24,7 @@ type Store struct {
 	client  *spanner.Client
 	timeout time.Duration
 	history history.Span
+	codec   leadership.Codec
 	turns   turns
 	calls   calls
 }
@@ -46,7 +47,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		client.Close()
 		return nil, err
 	}
-	s := &Store{client: client, timeout: cfg.callTimeout(), history: span}
+	s := &Store{client: client, timeout: cfg.callTimeout(), history: span, codec: cfg.Codec}
 	if cfg.emulatorHost() != "" {
 		s.turns = make(turns, 1)
 	}

@@ -43,6 +43,7 @@ const advanceSQL = `UPDATE Leadership SET
 	acquired_at = TIMESTAMP_SUB(acquired_at, INTERVAL @us MICROSECOND),
 	renewed_at = TIMESTAMP_SUB(renewed_at, INTERVAL @us MICROSECOND),
 	prior_end = TIMESTAMP_SUB(prior_end, INTERVAL @us MICROSECOND),
+	ends_by = TIMESTAMP_SUB(ends_by, INTERVAL @us MICROSECOND),
 	ended_at = TIMESTAMP_SUB(ended_at, INTERVAL @us MICROSECOND),
 	locked_until = TIMESTAMP_SUB(locked_until, INTERVAL @us MICROSECOND)
 WHERE TRUE`

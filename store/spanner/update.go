@@ -14,9 +14,10 @@ import (
 
 // attempt is one run of an Update's transaction.
 type attempt struct {
-	read   leadership.Snapshot
-	change leadership.Change
-	answer error // what the caller gets as it is: decide's error, or that the record is corrupt
+	read    leadership.Snapshot
+	change  leadership.Change
+	carried leadership.Carried
+	answer  error // what the caller gets as it is: decide's error, or that the record is corrupt
 }
 
 // Update is one query and one Commit or, if nothing is to be written, one Rollback. Between the two the row is locked, and nothing is done
@@ -34,7 +35,7 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 		if err != nil {
 			return err
 		}
-		a.decide(f, e, decide)
+		a.decide(f, e, s.codec, decide)
 		return a.write(ctx, tx, s.history)
 	})
 	switch {
@@ -48,11 +49,12 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 	return a.committed(at), nil
 }
 
-func (a *attempt) decide(f found, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) {
-	if a.read, a.answer = f.snapshot(e); a.answer != nil {
-		return
+func (a *attempt) decide(
+	f found, e leadership.Election, codec leadership.Codec, decide func(leadership.Snapshot) (leadership.Change, error),
+) {
+	if a.read, a.answer = f.snapshot(e, codec); a.answer == nil {
+		a.change, a.carried, a.answer = codec.Decide(a.read, decide)
 	}
-	a.change, a.answer = decide(a.read)
 }
 
 // write leaves to the Commit what was decided. The error is errRefused or errNothingToWrite if that is nothing, or the client's own. If it
@@ -77,7 +79,7 @@ func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 	if before.Revision == 0 {
 		put = spanner.InsertMap
 	}
-	mutations := []*spanner.Mutation{put("Leadership", columns(a.change))}
+	mutations := []*spanner.Mutation{put("Leadership", columns(a.change, a.carried))}
 	for i, ev := range a.change.Events {
 		row := eventColumns(ev)
 		if i < len(a.change.Events)-1 {
@@ -95,11 +97,7 @@ func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 
 // committed is the election after the change.
 func (a *attempt) committed(at time.Time) leadership.Snapshot {
-	r := a.change.Record
-	if a.change.Heartbeat {
-		r.HeartbeatAt = startOf(at, a.change.Before, r.LeaseDuration)
-	}
-	return leadership.Snapshot{Record: r, Now: at, Guard: Guard}
+	return leadership.Snapshot{Record: a.change.Committed(at), Now: at, Guard: Guard}
 }
 
 // occupied names the one refusal of a Commit that says something of the record: a row is there already that its revision says cannot be.

@@ -29,9 +29,12 @@ type document struct {
 	PreviousLeaderID leadership.CandidateID `json:"previousLeaderId,omitempty"`
 	FencingToken     leadership.Token       `json:"fencingToken"`
 	RequestID        string                 `json:"requestId,omitempty"`
+	Actor            string                 `json:"actor,omitempty"`
+	Reason           string                 `json:"reason,omitempty"`
+	Detail           json.RawMessage        `json:"detail,omitempty"` // a JSON object
 }
 
-// maxData is what the data of a message may have to be looked at. An event has less than 2 KiB.
+// maxData is what the data of a message may have to be looked at. An event has less than 5 KiB.
 const maxData = 64 << 10
 
 // encode makes the message of an event.
@@ -46,6 +49,9 @@ func encode(e leadership.Event) (*pubsubpb.PubsubMessage, error) {
 		PreviousLeaderID: e.PreviousLeaderID,
 		FencingToken:     e.Token,
 		RequestID:        e.RequestID,
+		Actor:            e.Actor,
+		Reason:           e.Reason,
+		Detail:           json.RawMessage(e.Detail),
 	})
 	if err != nil {
 		return nil, err
@@ -109,6 +115,9 @@ func (d document) event() leadership.Event {
 		PreviousLeaderID: d.PreviousLeaderID,
 		Token:            d.FencingToken,
 		RequestID:        d.RequestID,
+		Actor:            d.Actor,
+		Reason:           d.Reason,
+		Detail:           string(d.Detail),
 	}
 }
 

@@ -192,9 +192,12 @@ func increment(ctx context.Context, s leadership.Store) error {
 }
 
 // sameRecord compares what two records say, whatever form their times have.
-func sameRecord(a, b leadership.Record) bool {
-	for _, t := range []*time.Time{&a.AcquiredAt, &a.HeartbeatAt, &a.EndedAt, &b.AcquiredAt, &b.HeartbeatAt, &b.EndedAt} {
+func sameRecord(a, b leadership.Record) bool { return rounded(a) == rounded(b) }
+
+// rounded is r with its times in the one form and to the precision that all stores have.
+func rounded(r leadership.Record) leadership.Record {
+	for _, t := range []*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndsBy, &r.EndedAt} {
 		*t = t.UTC().Round(time.Microsecond)
 	}
-	return a == b
+	return r
 }

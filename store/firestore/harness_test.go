@@ -32,6 +32,7 @@ func fresh(tb testing.TB) storetest.Backing {
 	p := newProject(tb)
 	return storetest.Backing{
 		Open:    func(tb testing.TB) leadership.Store { return p.open(tb) },
+		OpenAs:  func(tb testing.TB, c leadership.Codec) leadership.Store { return p.openAs(tb, c) },
 		Advance: p.advance,
 		Compact: p.compact,
 		Damage:  p.damage,
@@ -71,7 +72,14 @@ func (asOwner) RequireTransportSecurity() bool { return false }
 // open returns one more handle, with a connection of its own.
 func (p project) open(tb testing.TB, options ...grpc.DialOption) *firestore.Store {
 	tb.Helper()
-	s, err := firestore.Open(tb.Context(), firestore.Config{Project: p.id, Emulator: p.host, History: storetest.History, DialOptions: options})
+	return p.openAs(tb, leadership.Codec{}, options...)
+}
+
+func (p project) openAs(tb testing.TB, c leadership.Codec, options ...grpc.DialOption) *firestore.Store {
+	tb.Helper()
+	s, err := firestore.Open(tb.Context(), firestore.Config{
+		Project: p.id, Emulator: p.host, History: storetest.History, Codec: c, DialOptions: options,
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}

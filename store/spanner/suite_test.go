@@ -25,6 +25,11 @@ func harness(tb testing.TB) storetest.Backing {
 	foreign := client(tb, cfg)
 	return storetest.Backing{
 		Open: func(tb testing.TB) leadership.Store { return opened(tb, cfg) },
+		OpenAs: func(tb testing.TB, c leadership.Codec) leadership.Store {
+			as := cfg
+			as.Codec = c
+			return opened(tb, as)
+		},
 		Advance: func(tb testing.TB, d time.Duration) {
 			execute(tb, foreign, advanceSQL, map[string]any{"us": d.Microseconds()})
 			execute(tb, foreign, advanceEventsSQL, map[string]any{"us": d.Microseconds()})

@@ -21,6 +21,12 @@ type Backing struct {
 	// backing closes it when the test ends.
 	Open func(t testing.TB) leadership.Store
 
+	// OpenAs is Open for a program of another version.
+	OpenAs func(t testing.TB, c leadership.Codec) leadership.Store
+
+	// Exclusive says that the data can be open to one version only at a time.
+	Exclusive bool
+
 	// Advance lets the given time pass for every lease, every lock and every event in the data: afterwards they are that much older by
 	// the store's clock, but for the times that events tell. A store whose clock cannot be moved makes what it keeps older instead. No
 	// call may be under way.

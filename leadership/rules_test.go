@@ -129,6 +129,8 @@ func TestVerifyRefusesWhatCannotBe(t *testing.T) {
 		"a heartbeat in the future":      func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.HeartbeatAt = s.Now.Add(time.Hour) },
 		"no heartbeat":                   func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.HeartbeatAt = time.Time{} },
 		"a leader with no possible name": func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.LeaderID = "a b" },
+		"a latest end and no reason":     func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.EndsBy = s.Now },
+		"a reason and no latest end":     func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.EndsBecause = leadership.EndsStuck },
 		"a leader of a deleted election": func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.Deleted = true },
 		"parts of a lease and no leader": func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.LeaderID = "" },
 		"an impossible lock":             func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.LockFor = -1 },

@@ -263,3 +263,14 @@ func TestBadRequestsNameTheirField(t *testing.T) {
 		}
 	}
 }
+
+func TestAChangeIsRecordedWithItsActor(t *testing.T) {
+	store, s, lease := slow(t)
+	ctx := leadership.WithActor(leadership.WithRequestID(t.Context(), "request-1"), "ann@example.com")
+	if _, err := s.Release(ctx, lease); err != nil {
+		t.Fatal(err)
+	}
+	if last := store.events[len(store.events)-1]; last.Actor != "ann@example.com" || last.RequestID != "request-1" || store.events[0].Actor != "" {
+		t.Errorf("got %+v", store.events)
+	}
+}

@@ -166,6 +166,7 @@ func names(ctx context.Context, s leadership.Store, prefix string) (found, untru
 		for _, snap := range listing.Snapshots {
 			found = append(found, snap.Record.Election)
 		}
+		found = append(found, listing.TooNew...) // to read one is an error that names it
 		untrusted = append(untrusted, listing.Untrusted...)
 		if after = listing.Next; after == "" {
 			return found, untrusted, nil

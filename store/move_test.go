@@ -580,3 +580,33 @@ func TestTwoSpecsOfOneStoreAreSeen(t *testing.T) {
 		}
 	}
 }
+
+func TestAnElectionThatNeedsANewerProgramIsNeitherMovedNorRaised(t *testing.T) {
+	t.Parallel()
+	newer := leadership.Codec{Version: leadership.ProgramVersion + 1}
+	ahead := memory.New(memory.Config{Codec: newer})
+	for _, e := range []leadership.Election{"new", "plain"} {
+		_, err := ahead.Update(t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
+			ch, err := leadership.Configure(s, leadership.ConfigureCommand{})
+			if e == "new" {
+				ch.Record.Needs, ch.Record.Policy.Unknown = newer.Version, `{"strategy":"priority"}`
+			}
+			return ch, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	from, to := ahead.OpenAs(leadership.Codec{}), memory.New(memory.Config{})
+	before := contents(t, ahead)
+	if _, err := Move(t.Context(), from, to); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), `"new"`) {
+		t.Errorf("move: %v", err)
+	}
+	if _, err := Raise(t.Context(), from, Raising{Above: 100}); !errors.Is(err, leadership.RecordTooNew) {
+		t.Errorf("raise: %v", err)
+	}
+	after := contents(t, ahead)
+	if len(contents(t, to)) != 0 || after["new"].Record != before["new"].Record || after["plain"].Record != before["plain"].Record {
+		t.Errorf("something was written: %+v", after)
+	}
+}

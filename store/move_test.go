@@ -17,6 +17,7 @@ import (
 	"regent/store/bolt"
 	"regent/store/firestore"
 	"regent/store/memory"
+	"regent/store/storetest"
 	"regent/store/spanner"
 )
 
@@ -214,39 +215,22 @@ func TestElectionsInEveryStateComeThroughEveryStoreAndHome(t *testing.T) {
 	open(t, home)
 }
 
-// brittle is a store whose calls are counted together with another's. The one with the number at fails: before anything is done, or after.
-type brittle struct {
-	leadership.Store
-	calls *int
-	at    int
-	after bool
-}
-
-func brittleCall[T any](b brittle, do func() (T, error)) (T, error) {
-	var none T
-	*b.calls++
-	switch {
-	case *b.calls != b.at:
-		return do()
-	case !b.after:
-		return none, fmt.Errorf("planted: %w", leadership.StoreUnavailable)
-	}
-	if _, err := do(); err != nil {
-		return none, err
-	}
-	return none, fmt.Errorf("planted: %w", leadership.OutcomeUnknown)
-}
-
-func (b brittle) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	return brittleCall(b, func() (leadership.Snapshot, error) { return b.Store.Get(ctx, e) })
-}
-
-func (b brittle) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
-	return brittleCall(b, func() (leadership.Listing, error) { return b.Store.List(ctx, prefix, after, limit) })
-}
-
-func (b brittle) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	return brittleCall(b, func() (leadership.Snapshot, error) { return b.Store.Update(ctx, e, decide) })
+// brittle is a store whose calls are counted together with another's. The one with the number at fails:
+// before anything is done, or after.
+func brittle(store leadership.Store, calls *int, at int, after bool) leadership.Store {
+	return &storetest.Fake{Store: store, Around: func(ctx context.Context, _ storetest.Call, next func(context.Context) error) error {
+		*calls++
+		switch {
+		case *calls != at:
+			return next(ctx)
+		case !after:
+			return fmt.Errorf("planted: %w", leadership.StoreUnavailable)
+		}
+		if err := next(ctx); err != nil {
+			return err
+		}
+		return fmt.Errorf("planted: %w", leadership.OutcomeUnknown)
+	}}
 }
 
 func TestAMoveThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
@@ -264,7 +248,7 @@ func TestAMoveThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 		for at, cut := 1, true; cut; at++ {
 			from, to := scene()
 			calls := 0
-			_, err := Move(t.Context(), brittle{from, &calls, at, after}, brittle{to, &calls, at, after})
+			_, err := Move(t.Context(), brittle(from, &calls, at, after), brittle(to, &calls, at, after))
 			if cut = calls >= at; cut != (err != nil) {
 				t.Fatalf("call %d: %v", at, err)
 			}
@@ -456,20 +440,14 @@ func (c *contest) operate(s leadership.Store) {
 	}
 }
 
-// served is a store that somebody uses between any two calls.
-type served struct {
-	leadership.Store
-	meanwhile func()
-}
-
-func (s served) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	s.meanwhile()
-	return s.Store.Get(ctx, e)
-}
-
-func (s served) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	s.meanwhile()
-	return s.Store.Update(ctx, e, decide)
+// served is a store that is in use between any two calls.
+func served(store leadership.Store, meanwhile func()) leadership.Store {
+	return &storetest.Fake{Store: store, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		if c.Method == "Get" || c.Method == "Update" {
+			meanwhile()
+		}
+		return next(ctx)
+	}}
 }
 
 func TestWheneverAMoveComesNoTokenGoesBackAndNobodyLeadsTooEarly(t *testing.T) {
@@ -511,7 +489,7 @@ func (c *contest) move(from, to leadership.Store) {
 		}
 	}
 	for range 20 {
-		_, err := Move(c.Context(), served{from, meanwhile}, served{to, meanwhile})
+		_, err := Move(c.Context(), served(from, meanwhile), served(to, meanwhile))
 		if err == nil {
 			if is := contents(c.T, to)["jobs"].Record; is.Deleted != was.Deleted || is.Policy != was.Policy {
 				c.Fatalf("%+v was moved as %+v", was, is)
@@ -541,7 +519,7 @@ func TestALeaseThatIsRenewedDuringAMoveIsWaitedForToItsEnd(t *testing.T) {
 			until = c.since + l.ExpiresIn
 		}
 	}
-	if _, err := Move(t.Context(), served{from, meanwhile}, served{to, meanwhile}); err != nil {
+	if _, err := Move(t.Context(), served(from, meanwhile), served(to, meanwhile)); err != nil {
 		t.Fatal(err)
 	}
 	if token, in, err := tryAcquire(t, to, "jobs"); !errors.Is(err, leadership.LeaseHeld) || c.since+in < until {

@@ -168,7 +168,7 @@ func TestARaiseThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for at, cut := 1, true; cut; at++ {
 			s, calls := scene(), 0
-			_, err := Raise(t.Context(), brittle{s, &calls, at, after}, raising)
+			_, err := Raise(t.Context(), brittle(s, &calls, at, after), raising)
 			if cut = calls >= at; cut != (err != nil) {
 				t.Fatalf("call %d: %v", at, err)
 			}

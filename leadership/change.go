@@ -17,8 +17,8 @@ import (
 // A store writes the whole record in each of them.
 type Change struct {
 	Record Record
-	// Events are the events of the change, in order, with their revisions; Record.Revision is that of
-	// the last.
+	// Events are the events of the change, in order, with their revisions; Record.Revision is that
+	// of the last.
 	Events []Event
 	// Heartbeat says that the lease starts, or starts anew, when the change commits: the store puts
 	// the instant of the commit in the place of Record.HeartbeatAt. Without it the store keeps
@@ -27,8 +27,8 @@ type Change struct {
 	// Quiet says that Policy or Standing are written without an event or a heartbeat.
 	Quiet bool
 	// Before is the end of the lease that a heartbeat renews; zero at a grant. A heartbeat that is
-	// committed no earlier does not count: it leaves the end of the lease where it was (StartOf), and
-	// the caller of the store records that end with Lapse and answers LeaseLost.
+	// committed no earlier does not count: it leaves the end of the lease where it was (StartOf),
+	// and the caller of the store records that end with Lapse and answers LeaseLost.
 	Before time.Time
 }
 
@@ -44,10 +44,10 @@ func (c Change) Committed(at time.Time) Record {
 	return r
 }
 
-// Decide runs decide on what a store has read. It returns the change that the store must write, with
-// Record.Needs set, and what the store keeps of the record's policy and standing. An error of decide
-// is returned as it is. A change that is none of those that Change lists is an error too: the store
-// writes nothing then.
+// Decide runs decide on what a store has read. It returns the change that the store must write,
+// with Record.Needs set, and what the store keeps of the record's policy and standing. An error of
+// decide is returned as it is. A change that is none of those that Change lists is an error too:
+// the store writes nothing then.
 func (c Codec) Decide(s Snapshot, decide func(Snapshot) (Change, error)) (Change, Carried, error) {
 	ch, err := decide(s)
 	if err != nil || ch.Empty() {

@@ -24,8 +24,8 @@ const ProgramVersion Version = 1
 // MaxCarriedBytes is the most that a record's policy and standing may have together, encoded.
 const MaxCarriedBytes = 16 << 10
 
-// Codec reads and writes the parts of a record that stores carry without looking into them. The zero
-// Codec is this program's.
+// Codec reads and writes the parts of a record that stores carry without looking into them. The
+// zero Codec is this program's.
 //
 // How the parts evolve. A program keeps members that it does not know and writes them back as they
 // are, so a fleet of two versions works. A member that an older program must not ignore has a row
@@ -102,8 +102,9 @@ func (c Codec) Encode(r *Record) (Carried, error) {
 	return Carried{Policy: policy, Standing: standing, Needs: needs}, nil
 }
 
-// Decode sets r's policy, standing and needs to what a store has kept. It takes only what Encode can
-// have written, if perhaps a newer program's. The error has the code RecordTooNew or RecordCorrupt.
+// Decode sets r's policy, standing and needs to what a store has kept. It takes only what Encode
+// can have written, if perhaps a newer program's. The error has the code RecordTooNew or
+// RecordCorrupt.
 func (c Codec) Decode(r *Record, from Carried) error {
 	switch {
 	case from.Needs < 1:
@@ -124,7 +125,8 @@ func (c Codec) Decode(r *Record, from Carried) error {
 	return nil
 }
 
-// encodeMembers returns the object of the known and the unknown members, and what the known ones need.
+// encodeMembers returns the object of the known and the unknown members, and what the known ones
+// need.
 func encodeMembers(known []member, unknown string) (text string, needs Version, err error) {
 	object, err := readObject(unknown)
 	if err != nil {

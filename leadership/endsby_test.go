@@ -8,8 +8,8 @@ import (
 	"regent/leadership"
 )
 
-// ending is ann's lease of 30 s, granted at noon, which ends that long after noon at the latest, looked
-// at later.
+// ending is ann's lease of 30 s, granted at noon, which ends that long after noon at the latest,
+// looked at later.
 func ending(t *testing.T, by, later time.Duration) leadership.Snapshot {
 	t.Helper()
 	s := held(t, later)

@@ -58,7 +58,8 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Detail) 
 // Unwrap lets errors.Is find the code.
 func (e *Error) Unwrap() error { return e.Code }
 
-// Compacted refuses to tell an election's history from a revision that is no longer kept; oldest is the first that is.
+// Compacted refuses to tell an election's history from a revision that is no longer kept; oldest is
+// the first that is.
 func Compacted(e Election, oldest Revision) error {
 	return &Error{Code: HistoryCompacted, Oldest: oldest, Detail: fmt.Sprintf(
 		"the history of election %q is kept from revision %d; read the election as it is now, and go on from its revision, or ask for what comes after %d", e, oldest, oldest-1)}

@@ -23,7 +23,8 @@ const (
 	EventRecreated  EventType = "recreated"  // an operator brought a deleted election back
 )
 
-// Event is one revision of an election. It is written in the transaction of the change that it tells of, and never changed.
+// Event is one revision of an election. It is written in the transaction of the change that it
+// tells of, and never changed.
 type Event struct {
 	Election         Election
 	Revision         Revision
@@ -69,16 +70,18 @@ func (e Event) ID() EventID { return EventID{e.Election, e.Revision} }
 
 // Publisher is told of what a Service has committed.
 type Publisher interface {
-	// Publish is told of the events of one change, in order, after its commit. It must not block, for whoever made the change waits. It
-	// may be called from several goroutines; of two changes of one election it may then be told in the wrong order. A change whose
-	// outcome is unknown is not told: the store's outbox has it, if it was made.
+	// Publish is told of the events of one change, in order, after its commit. It must not block,
+	// for whoever made the change waits. It may be called from several goroutines; of two changes
+	// of one election it may then be told in the wrong order. A change whose outcome is unknown is
+	// not told: the store's outbox has it, if it was made.
 	Publish(events ...Event)
 }
 
 type requestIDKey struct{}
 
-// WithRequestID returns a context whose changes are recorded as made by the request of that id, so that a person, or a checker that
-// looks for the fate of a call whose reply was lost, finds the change in the history.
+// WithRequestID returns a context whose changes are recorded as made by the request of that id, so
+// that a person, or a checker that looks for the fate of a call whose reply was lost, finds the
+// change in the history.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }

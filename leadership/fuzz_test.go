@@ -16,9 +16,11 @@ type term struct {
 	start, end time.Time
 }
 
-// FuzzRules plays any sequence of commands and holds it to what must always be true: ME-1 (the terms of two tokens do not overlap), FT
-// (tokens strictly rise), contiguous revisions, one beginning and one end for each term, and a record that verifies after each step.
-// Three bytes are a command: what, who, and how much time passes first. The clocks of the store's servers differ by less than the guard.
+// FuzzRules plays any sequence of commands and holds it to what must always be true: ME-1 (the
+// terms of two tokens do not overlap), FT (tokens strictly rise), contiguous revisions, one
+// beginning and one end for each term, and a record that verifies after each step. Three bytes are
+// a command: what, who, and how much time passes first. The clocks of the store's servers differ by
+// less than the guard.
 func FuzzRules(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 1, 10, 2, 0, 31, 0, 1, 1, 3, 1, 0})
 	f.Add([]byte{5, 2, 0, 0, 0, 0, 4, 0, 200, 0, 1, 0, 6, 1, 0, 5, 0, 0, 0, 1, 30})
@@ -30,8 +32,8 @@ func FuzzRules(f *testing.F) {
 	})
 }
 
-// TestTheRulesHoldOnRandomWalks is FuzzRules for whoever runs no fuzzer: the same walks each time, in which mostly a few candidates ask and
-// renew, each soon after the one before.
+// TestTheRulesHoldOnRandomWalks is FuzzRules for whoever runs no fuzzer: the same walks each time,
+// in which mostly a few candidates ask and renew, each soon after the one before.
 func TestTheRulesHoldOnRandomWalks(t *testing.T) {
 	const walks, steps = 100, 200
 	terms, walked := 0, 0
@@ -128,8 +130,8 @@ func limited(s leadership.Snapshot, later time.Duration) (leadership.Change, err
 	return ch, nil
 }
 
-// renewSlowly lets the present leader renew, and the commit take a while. What comes too late is taken back, as the Service does; its
-// leader was never told of it.
+// renewSlowly lets the present leader renew, and the commit take a while. What comes too late is
+// taken back, as the Service does; its leader was never told of it.
 func (m *machine) renewSlowly(slow byte) {
 	r := m.snap.Record
 	ch, err := leadership.Renew(m.snap, leadership.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
@@ -187,8 +189,8 @@ func (m *machine) begin(e leadership.Event) {
 	m.terms = append(m.terms, term{token: e.Token, start: m.snap.Now})
 }
 
-// finish ends the present term. Its leader may believe in it until the end that it was promised, so a term that is cut short by an operator
-// keeps that end.
+// finish ends the present term. Its leader may believe in it until the end that it was promised, so
+// a term that is cut short by an operator keeps that end.
 func (m *machine) finish(e leadership.Event) {
 	if len(m.terms) == 0 || m.terms[len(m.terms)-1].token != e.Token {
 		m.Fatalf("%s ends the term of token %d, which is not the present one", e.Type, e.Token)

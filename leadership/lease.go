@@ -23,11 +23,14 @@ type Lease struct {
 
 	// ExpiresIn is what is left of the lease, counted from ReadAt; zero if vacant.
 	ExpiresIn time.Duration
-	// RenewIn is when the leader should renew next, counted from ReadAt: a third of the lease after its last heartbeat.
+	// RenewIn is when the leader should renew next, counted from ReadAt: a third of the lease after
+	// its last heartbeat.
 	RenewIn time.Duration
-	// LockedFor is for how long nobody may lead yet though the election is vacant, counted from ReadAt.
+	// LockedFor is for how long nobody may lead yet though the election is vacant, counted from
+	// ReadAt.
 	LockedFor time.Duration
-	// Lapsed says that the lease has run out and that nobody has recorded it yet: there is no event of it so far, and no new revision.
+	// Lapsed says that the lease has run out and that nobody has recorded it yet: there is no event
+	// of it so far, and no new revision.
 	Lapsed bool
 
 	// Instants of the store's clock, for people. They must not be compared with any other clock.
@@ -43,7 +46,8 @@ type Lease struct {
 	Deleted bool
 }
 
-// renewalsPerLease is how often a leader renews within one lease: two renewals may fail before it is lost.
+// renewalsPerLease is how often a leader renews within one lease: two renewals may fail before it
+// is lost.
 const renewalsPerLease = 3
 
 // Lease returns what s shows to the world.

@@ -134,13 +134,13 @@ type Newest struct {
 	Token    Token
 }
 
-// clockTolerance is how far a heartbeat may lie ahead of the store's now before the record counts as
-// damaged. It is far above what servers of one store differ by.
+// clockTolerance is how far a heartbeat may lie ahead of the store's now before the record counts
+// as damaged. It is far above what servers of one store differ by.
 const clockTolerance = time.Minute
 
 // Verify returns an error with the code RecordCorrupt unless the record agrees with itself and with
-// the history. Every store calls it before it runs a rule, so a damaged or restored record is refused
-// by name and never grants.
+// the history. Every store calls it before it runs a rule, so a damaged or restored record is
+// refused by name and never grants.
 func Verify(s Snapshot, newest Newest) error {
 	r := s.Record
 	var err error

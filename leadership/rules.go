@@ -43,9 +43,10 @@ type AcquireCommand struct {
 
 // Acquire grants the lease if nobody holds it and no lock delay runs, with the next token.
 //
-// To its own leader (same candidate, same key, before the end) it is a renewal: same token. It then also takes over a longer
-// lease duration and other metadata, with an event. A shorter duration waits for the next grant: were the reply lost,
-// the leader would go on believing in the longer one.
+// To its own leader (same candidate, same key, before the end) it is a renewal: same token. It then
+// also takes over a longer lease duration and other metadata, with an event. A shorter duration
+// waits for the next grant: were the reply lost, the leader would go on believing in the longer
+// one.
 //
 // Errors: LeaseHeld, with a Reason; ElectionDeleted; RecordCorrupt when there is no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
@@ -109,7 +110,8 @@ func (s Snapshot) heartbeat() Change {
 	return ch
 }
 
-// Renewal names the exact lease that its leader wants to keep. As a command it is obeyed by Renew and by Release.
+// Renewal names the exact lease that its leader wants to keep. As a command it is obeyed by Renew
+// and by Release.
 type Renewal struct {
 	Election    Election
 	CandidateID CandidateID
@@ -132,12 +134,15 @@ func Renew(s Snapshot, c Renewal) (Change, error) {
 	return s.heartbeat(), nil
 }
 
-// Release ends the caller's lease, so that the next candidate need not wait. A lease that has ended already is left as it is,
-// whoever leads now: a second release is done like the first. One that has run out unnoticed is recorded as expired.
+// Release ends the caller's lease, so that the next candidate need not wait. A lease that has ended
+// already is left as it is, whoever leads now: a second release is done like the first. One that
+// has run out unnoticed is recorded as expired.
 //
-// Who has sent a release must not acquire with the same key before it was answered: see the package's "Identity".
+// Who has sent a release must not acquire with the same key before it was answered: see the
+// package's "Identity".
 //
-// Error: LeaseLost, if the token is not one that the caller can have been granted: that of somebody else's live lease, or a future one.
+// Error: LeaseLost, if the token is not one that the caller can have been granted: that of somebody
+// else's live lease, or a future one.
 func Release(s Snapshot, c Renewal) (Change, error) {
 	r := s.Record
 	switch {
@@ -155,7 +160,8 @@ func Release(s Snapshot, c Renewal) (Change, error) {
 	return ch, nil
 }
 
-// Expire records that the lease has run out, if it has: somebody has to say so when no candidate is there to take it.
+// Expire records that the lease has run out, if it has: somebody has to say so when no candidate is
+// there to take it.
 func Expire(s Snapshot) (Change, error) {
 	if !s.over() {
 		return Change{}, nil
@@ -165,8 +171,9 @@ func Expire(s Snapshot) (Change, error) {
 	return ch, nil
 }
 
-// Lapse takes back a heartbeat that was committed too late: late is the instant of that commit, before the end that the lease had. If
-// the record has changed since, nothing is done: somebody has been told that it stands.
+// Lapse takes back a heartbeat that was committed too late: late is the instant of that commit,
+// before the end that the lease had. If the record has changed since, nothing is done: somebody has
+// been told that it stands.
 func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 	r := s.Record
 	if r.LeaderID == "" || r.Token != token || !r.HeartbeatAt.Equal(late) {
@@ -177,8 +184,9 @@ func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 	return ch, nil
 }
 
-// Check says whether the token is that of the present leader: nil, or an error with the code TokenStale. A token whose lease has
-// ended is stale even if nobody leads yet; so is one that was never granted.
+// Check says whether the token is that of the present leader: nil, or an error with the code
+// TokenStale. A token whose lease has ended is stale even if nobody leads yet; so is one that was
+// never granted.
 func Check(s Snapshot, token Token) error {
 	r := s.Record
 	switch {

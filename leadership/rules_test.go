@@ -11,8 +11,9 @@ import (
 	"regent/leadership"
 )
 
-// The suites in store/storetest try the rules on every store. Here stand the corners that no store can be brought into at will: single
-// instants, a guard of one's choice, and what must hold for every sequence of commands.
+// The suites in store/storetest try the rules on every store. Here stand the corners that no store
+// can be brought into at will: single instants, a guard of one's choice, and what must hold for
+// every sequence of commands.
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 

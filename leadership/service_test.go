@@ -10,8 +10,8 @@ import (
 	"regent/leadership"
 )
 
-// slowStore is one election whose commits take a while, as those of a cloud store may: the decision is made at one instant and
-// committed at a later one.
+// slowStore is one election whose commits take a while, as those of a cloud store may: the decision
+// is made at one instant and committed at a later one.
 type slowStore struct {
 	leadership.Store // the calls that these tests do not make
 	snap             leadership.Snapshot

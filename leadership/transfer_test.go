@@ -10,7 +10,8 @@ import (
 	"regent/leadership"
 )
 
-// carried is an election of the new store, whose clock shows another time, after the old store's snapshot was carried into it.
+// carried is an election of the new store, whose clock shows another time, after the old store's
+// snapshot was carried into it.
 func carried(t *testing.T, to, from leadership.Snapshot) leadership.Snapshot {
 	t.Helper()
 	ch, err := leadership.Carry(to, leadership.CarryCommand{From: from})
@@ -275,8 +276,9 @@ func TestNothingIsRaisedToWhatMayHaveBeenSeen(t *testing.T) {
 	}
 }
 
-// FuzzTransfer plays a program as FuzzRules does and, after some of its steps, moves the election to another store, or loses what happened since
-// then, restores it and raises it. What must be true of the rules must be true across that.
+// FuzzTransfer plays a program as FuzzRules does and, after some of its steps, moves the election
+// to another store, or loses what happened since then, restores it and raises it. What must be true
+// of the rules must be true across that.
 func FuzzTransfer(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 1, 10, 2, 0, 31, 0, 1, 1, 3, 1, 0, 0, 1, 200}, byte(1), byte(0))
 	f.Add([]byte{5, 2, 0, 0, 0, 0, 4, 0, 20, 5, 1, 0, 0, 1, 200, 5, 0, 0, 0, 1, 130}, byte(2), byte(3))

@@ -17,8 +17,8 @@ import (
 	"regent/store/bolt"
 	"regent/store/firestore"
 	"regent/store/memory"
-	"regent/store/storetest"
 	"regent/store/spanner"
+	"regent/store/storetest"
 )
 
 // clock is the real time of a test. Every store shows it with an error of its own.
@@ -155,7 +155,8 @@ func moveAll(t *testing.T, from, to leadership.Store) {
 	}
 }
 
-// open expects, of the elections that populate made, those to be granted that nobody may believe in any more, with the next tokens.
+// open expects, of the elections that populate made, those to be granted that nobody may believe in
+// any more, with the next tokens.
 func open(t *testing.T, s leadership.Store) {
 	t.Helper()
 	for e, want := range map[leadership.Election]leadership.Token{"configured": 1, "recreated": 1, "released": 2, "twice": 3, "lapsed": 2} {
@@ -215,8 +216,8 @@ func TestElectionsInEveryStateComeThroughEveryStoreAndHome(t *testing.T) {
 	open(t, home)
 }
 
-// brittle is a store whose calls are counted together with another's. The one with the number at fails:
-// before anything is done, or after.
+// brittle is a store whose calls are counted together with another's. The one with the number at
+// fails: before anything is done, or after.
 func brittle(store leadership.Store, calls *int, at int, after bool) leadership.Store {
 	return &storetest.Fake{Store: store, Around: func(ctx context.Context, _ storetest.Call, next func(context.Context) error) error {
 		*calls++
@@ -265,7 +266,8 @@ func TestAMoveThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 	}
 }
 
-// nobodyEarly expects that what has arrived in the new store cannot be led there before the old lease is over.
+// nobodyEarly expects that what has arrived in the new store cannot be led there before the old
+// lease is over.
 func nobodyEarly(t *testing.T, from, to leadership.Store) {
 	t.Helper()
 	old := contents(t, from)
@@ -381,7 +383,8 @@ func TestAPlanWritesNothingAndSaysWhatAMoveDoes(t *testing.T) {
 	}
 }
 
-// contest is one election with leaders who believe in their leases to the end, on a store and then on another. It holds grants to what must be true.
+// contest is one election with leaders who believe in their leases to the end, on a store and then
+// on another. It holds grants to what must be true.
 type contest struct {
 	*testing.T
 	*clock

@@ -19,8 +19,8 @@ const (
 	eventBefore = `{"schema":1,"type":"acquired","at":"2026-01-02T03:04:05Z","leaderId":"ann","previousLeaderId":"","fencingToken":1,"requestId":"r"}`
 )
 
-// TestFileOfTheVersionBeforeIsReadAndRewritten gives a file the layout, a record and an event of the
-// version before.
+// TestFileOfTheVersionBeforeIsReadAndRewritten gives a file the layout, a record and an event of
+// the version before.
 func TestFileOfTheVersionBeforeIsReadAndRewritten(t *testing.T) {
 	t.Parallel()
 	f := &file{path: t.TempDir() + "/regent.db", start: time.Now()}
@@ -67,8 +67,8 @@ func TestFileOfTheVersionBeforeIsReadAndRewritten(t *testing.T) {
 	})
 }
 
-// TestAfterAnotherBootALatestEndStaysAsFarAway also for a record that only a newer program may decide
-// on: that program finds the boot as this one has left it.
+// TestAfterAnotherBootALatestEndStaysAsFarAway also for a record that only a newer program may
+// decide on: that program finds the boot as this one has left it.
 func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/regent.db"

@@ -20,8 +20,9 @@ import (
 type Config struct {
 	// Clock is the store's clock. The zero Clock stands for the machine's own.
 	Clock Clock
-	// History is for how long events are kept: leadership.MinHistory or more, 0 for leadership.DefaultHistory. Older ones are deleted as
-	// their election changes; its newest event always stays.
+	// History is for how long events are kept: leadership.MinHistory or more, 0 for
+	// leadership.DefaultHistory. Older ones are deleted as their election changes; its newest event
+	// always stays.
 	History time.Duration
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec leadership.Codec
@@ -37,8 +38,8 @@ type Store struct {
 
 var _ leadership.Store = (*Store)(nil)
 
-// Open opens the file at path, or creates it with mode 0600 in a folder that exists. It waits a second for another process to let go of
-// the file, and then says that it is in use.
+// Open opens the file at path, or creates it with mode 0600 in a folder that exists. It waits a
+// second for another process to let go of the file, and then says that it is in use.
 func Open(path string, c Config) (*Store, error) {
 	span, err := history.Of(c.History)
 	if err != nil {
@@ -60,8 +61,8 @@ func Open(path string, c Config) (*Store, error) {
 	return &Store{db: db, history: span, codec: c.Codec, writer: startWriter(db, file, found, span, c.Codec)}, nil
 }
 
-// Broken returns a channel that is closed once the store can no longer be used: a commit has failed, and what the disk holds is not known
-// until the file is opened again.
+// Broken returns a channel that is closed once the store can no longer be used: a commit has
+// failed, and what the disk holds is not known until the file is opened again.
 func (s *Store) Broken() <-chan struct{} { return s.writer.broken }
 
 // Close finishes the calls under way and lets go of the file.
@@ -90,7 +91,8 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 
 // Renew implements leadership.Store.
 func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	// The writer may still be at it when the caller has given up, so it works on a copy, and its answers are only taken if it has finished.
+	// The writer may still be at it when the caller has given up, so it works on a copy, and its
+	// answers are only taken if it has finished.
 	leases = slices.Clone(leases)
 	renewed := make([]leadership.Renewed, len(leases))
 	err := s.writer.do(ctx, func(t *transaction) error {
@@ -209,7 +211,8 @@ func (t *transaction) list(prefix string, after leadership.Election, limit int) 
 	return listing
 }
 
-// nameAfter returns the next name of an election that has a record or, though that is damage, a history without one; "" if there is none.
+// nameAfter returns the next name of an election that has a record or, though that is damage, a
+// history without one; "" if there is none.
 func (t *transaction) nameAfter(name string) string { return t.nameFrom(name + "\x01") }
 
 // nameFrom is nameAfter for the first name that is not before from.

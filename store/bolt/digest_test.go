@@ -27,7 +27,8 @@ func read(t testing.TB, path string) []byte {
 	return content
 }
 
-// meddle changes a file that nobody has open, without a trace in the digest but for the number of the transaction.
+// meddle changes a file that nobody has open, without a trace in the digest but for the number of
+// the transaction.
 func meddle(t testing.TB, path string, change func(tx *bbolt.Tx) error) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
@@ -53,7 +54,8 @@ func meddle(t testing.TB, path string, change func(tx *bbolt.Tx) error) {
 	}
 }
 
-// led is a file in which ann leads two elections, one of them for the second time, and all was announced but the last event.
+// led is a file in which ann leads two elections, one of them for the second time, and all was
+// announced but the last event.
 func led(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "regent.db")
@@ -186,8 +188,8 @@ func TestWhatWasPrunedAndAnnouncedIsMissingFromTheDigestToo(t *testing.T) {
 	}
 }
 
-// A write that the disk has lost, though it said that it was durable, leaves on its page what was there before. The meta pages are left out:
-// one of them as it was makes the file as it was, whole.
+// A write that the disk has lost, though it said that it was durable, leaves on its page what was
+// there before. The meta pages are left out: one of them as it was makes the file as it was, whole.
 func TestAPageThatIsWhatItWasBeforeGrantsNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "regent.db")

@@ -103,8 +103,8 @@ func encodeRecord(r leadership.Record, carried leadership.Carried) ([]byte, erro
 	return marshal(p)
 }
 
-// decodeRecord is the inverse of encodeRecord, and reads the schema before. The record is without its
-// policy and standing, which are for the codec to decode.
+// decodeRecord is the inverse of encodeRecord, and reads the schema before. The record is without
+// its policy and standing, which are for the codec to decode.
 func decodeRecord(e leadership.Election, value []byte) (leadership.Record, leadership.Carried, error) {
 	var p record
 	v, err := schemaOf(value)
@@ -234,7 +234,8 @@ func decodeEvent(id leadership.EventID, value []byte) (leadership.Event, error) 
 	}, nil
 }
 
-// encodeInstant is the persisted form of a heartbeat and of the times in meta: nanoseconds since 1970, 8 bytes.
+// encodeInstant is the persisted form of a heartbeat and of the times in meta: nanoseconds since
+// 1970, 8 bytes.
 func encodeInstant(t time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(t.UnixNano()))
 }
@@ -251,7 +252,8 @@ func eventKey(id leadership.EventID) []byte {
 	return binary.BigEndian.AppendUint64(eventPrefix(id.Election), uint64(id.Revision))
 }
 
-// eventPrefix begins the keys of an election's events and of no other's: no name has a zero byte in it.
+// eventPrefix begins the keys of an election's events and of no other's: no name has a zero byte in
+// it.
 func eventPrefix(e leadership.Election) []byte { return append([]byte(e), 0) }
 
 func decodeEventKey(key []byte) (leadership.EventID, error) {
@@ -300,8 +302,8 @@ func schemaOf(value []byte) (int, error) {
 
 var errNotWritten = errors.New("it is not what was written: a field is missing or unknown")
 
-// decode reads what marshal has made of a value of that type, and nothing else: no field is missing,
-// doubled, unknown or spelt otherwise.
+// decode reads what marshal has made of a value of that type, and nothing else: no field is
+// missing, doubled, unknown or spelt otherwise.
 func decode[T any](value []byte, into *T) error {
 	if err := json.Unmarshal(value, into); err != nil {
 		return fmt.Errorf("it cannot be decoded: %w", err)

@@ -9,8 +9,8 @@ import (
 	"regent/leadership"
 )
 
-// Spoil changes stored values behind the store's back: the record's JSON and the heartbeat's instant, each sealed again. A nil value is
-// removed.
+// Spoil changes stored values behind the store's back: the record's JSON and the heartbeat's
+// instant, each sealed again. A nil value is removed.
 func (s *Store) Spoil(e leadership.Election, change func(record, heartbeat []byte) (newRecord, newHeartbeat []byte)) error {
 	return s.writer.do(context.Background(), func(t *transaction) error {
 		key := []byte(e)
@@ -60,7 +60,8 @@ func (s *Store) FlipBit(e leadership.Election) error {
 	})
 }
 
-// Unsync makes the store believe that its newest transaction is still being synced, until the returned function is called.
+// Unsync makes the store believe that its newest transaction is still being synced, until the
+// returned function is called.
 func (s *Store) Unsync() (synced func()) {
 	h := &s.writer.durable
 	h.mu.Lock()

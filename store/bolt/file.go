@@ -42,7 +42,8 @@ func buckets() [][]byte {
 	return [][]byte{metaBucket, recordsBucket, heartbeatsBucket, eventsBucket, outboxBucket, timesBucket}
 }
 
-// lockWait is how long Open waits for another process to let go of the file, such as one that is just shutting down.
+// lockWait is how long Open waits for another process to let go of the file, such as one that is
+// just shutting down.
 const lockWait = time.Second
 
 // openFile opens or creates the file, for this process alone, and says which file that is.
@@ -87,7 +88,8 @@ func openError(path string, err error) error {
 	return fmt.Errorf("%s cannot be opened: %w", path, err)
 }
 
-// openPrivate opens the file if nobody else can read or write it. It does not follow a link at the end of the path.
+// openPrivate opens the file if nobody else can read or write it. It does not follow a link at the
+// end of the path.
 func openPrivate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|noFollow, mode)
 	if err != nil {
@@ -125,7 +127,8 @@ type beginning struct {
 	digest  digest
 }
 
-// prepare creates the buckets of a new file, refuses a file that is not ours or not whole, and starts the store's clock.
+// prepare creates the buckets of a new file, refuses a file that is not ours or not whole, and
+// starts the store's clock.
 func prepare(db *bbolt.DB, machine Clock, codec leadership.Codec) (found beginning, err error) {
 	err = undamaged(func() error {
 		return db.Update(func(tx *bbolt.Tx) error {
@@ -161,8 +164,9 @@ func (t *transaction) start(machine Clock) (storeClock, error) {
 	return clock, nil
 }
 
-// sameBoot sets the clock's anchor, if the file was last used in the boot that it is opened in. A clock that has gone back within one boot,
-// as that of a machine does which was restored from a snapshot while its disk was not, is of another boot for all that is known.
+// sameBoot sets the clock's anchor, if the file was last used in the boot that it is opened in. A
+// clock that has gone back within one boot, as that of a machine does which was restored from a
+// snapshot while its disk was not, is of another boot for all that is known.
 func (t *transaction) sameBoot(clock *storeClock, machine Clock) (bool, error) {
 	boot, err := t.get(metaBucket, bootKey)
 	if err != nil {
@@ -228,9 +232,10 @@ func (t *transaction) complete() error {
 	return nil
 }
 
-// newBoot sets t.now to the instant at which the new boot begins, not before the last commit, and lets every lease and every lock start
-// anew then: how long the machine was off is not known. What had ended by the last commit stays so. What cannot be trusted stays as it
-// is too, and is refused when it is asked for.
+// newBoot sets t.now to the instant at which the new boot begins, not before the last commit, and
+// lets every lease and every lock start anew then: how long the machine was off is not known. What
+// had ended by the last commit stays so. What cannot be trusted stays as it is too, and is refused
+// when it is asked for.
 func (t *transaction) newBoot(today time.Time) error {
 	last, err := t.instant(metaBucket, nowKey)
 	if err != nil {
@@ -248,9 +253,9 @@ func (t *transaction) newBoot(today time.Time) error {
 	return nil
 }
 
-// running returns the records in which a lease or a lock ran at the given instant, as they are if it
-// begins at t.now. Those that need a newer program are among them, for that program is not there to
-// do it: of their lock delay nothing is known, so it begins anew.
+// running returns the records in which a lease or a lock ran at the given instant, as they are if
+// it begins at t.now. Those that need a newer program are among them, for that program is not there
+// to do it: of their lock delay nothing is known, so it begins anew.
 func (t *transaction) running(at time.Time) []kept {
 	var found []kept
 	c := t.tx.Bucket(recordsBucket).Cursor()
@@ -274,9 +279,9 @@ func (t *transaction) running(at time.Time) []kept {
 	return found
 }
 
-// begun returns r with what ran in it at the given instant beginning now: its lease, the lock behind
-// a lease whose end is not recorded, or a lock that is recorded. A latest end of the lease stays as
-// far away as it was.
+// begun returns r with what ran in it at the given instant beginning now: its lease, the lock
+// behind a lease whose end is not recorded, or a lock that is recorded. A latest end of the lease
+// stays as far away as it was.
 func begun(r leadership.Record, at, now time.Time) (_ leadership.Record, runs bool) {
 	held := r.LeaderID != ""
 	switch {

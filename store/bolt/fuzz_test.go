@@ -10,7 +10,8 @@ import (
 	"regent/store/bolt"
 )
 
-// What a decoder takes must be exactly what the encoder writes: a file holds one form of everything.
+// What a decoder takes must be exactly what the encoder writes: a file holds one form of
+// everything.
 
 func FuzzDecodeRecord(f *testing.F) {
 	day := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -103,7 +104,8 @@ func FuzzUnseal(f *testing.F) {
 	})
 }
 
-// FuzzCheckPages changes eight bytes of a file that was in use. Whatever they were, the look at it ends, and without a panic.
+// FuzzCheckPages changes eight bytes of a file that was in use. Whatever they were, the look at it
+// ends, and without a panic.
 func FuzzCheckPages(f *testing.F) {
 	whole := bytes.TrimRight(used(f), "\x00")
 	whole = append(whole, make([]byte, pageSize)...)

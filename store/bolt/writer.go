@@ -76,7 +76,8 @@ func startWriter(db *bbolt.DB, file os.FileInfo, found beginning, span history.S
 	return w
 }
 
-// stop lets the calls that wait finish, ends the goroutine and waits for it. It says whether it was the first to do so.
+// stop lets the calls that wait finish, ends the goroutine and waits for it. It says whether it was
+// the first to do so.
 func (w *writer) stop() (first bool) {
 	w.once.Do(func() {
 		first = true
@@ -118,7 +119,8 @@ func (w *writer) do(ctx context.Context, run func(*transaction) error) error {
 	return w.wait(ctx, j)
 }
 
-// wait waits for the writer's answer. If the caller gives up first, nothing was done unless the writer had begun.
+// wait waits for the writer's answer. If the caller gives up first, nothing was done unless the
+// writer had begun.
 func (w *writer) wait(ctx context.Context, j *job) error {
 	select {
 	case <-j.done:
@@ -154,7 +156,8 @@ func (w *writer) loop() {
 	}
 }
 
-// next waits for a job and takes whatever else is waiting. It returns nil once the store is closing and nothing waits.
+// next waits for a job and takes whatever else is waiting. It returns nil once the store is closing
+// and nothing waits.
 func (w *writer) next() []*job {
 	var batch []*job
 	select {
@@ -216,8 +219,9 @@ func fail(jobs []*job, err error) {
 	}
 }
 
-// write decides the jobs in one transaction and makes it durable. It returns the transaction's number, 0 if there was nothing to write. An
-// error means that the file cannot be relied on any more.
+// write decides the jobs in one transaction and makes it durable. It returns the transaction's
+// number, 0 if there was nothing to write. An error means that the file cannot be relied on any
+// more.
 func (w *writer) write(jobs []*job) (id int, err error) {
 	err = undamaged(func() error {
 		tx, err := w.db.Begin(true)
@@ -250,8 +254,8 @@ func (w *writer) write(jobs []*job) (id int, err error) {
 	return id, err
 }
 
-// inPlace says whether the file is still where it was opened. If it was removed or replaced, another process can have opened another
-// file under its name, and would elect a second leader.
+// inPlace says whether the file is still where it was opened. If it was removed or replaced,
+// another process can have opened another file under its name, and would elect a second leader.
 func (w *writer) inPlace() error {
 	now, err := os.Lstat(w.db.Path())
 	if err == nil && !os.SameFile(now, w.file) {
@@ -260,13 +264,15 @@ func (w *writer) inPlace() error {
 	return err
 }
 
-// decide runs the job. A panic of the caller's function is the caller's, and no reason to stop everybody.
+// decide runs the job. A panic of the caller's function is the caller's, and no reason to stop
+// everybody.
 func (j *job) decide(t *transaction) {
 	j.decided = j.run(t)
 	j.panicked, t.panicked = t.panicked, nil
 }
 
-// undamaged turns a panic of bbolt, which is how it reports a page that makes no sense, into an error.
+// undamaged turns a panic of bbolt, which is how it reports a page that makes no sense, into an
+// error.
 func undamaged(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

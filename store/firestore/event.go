@@ -10,8 +10,9 @@ import (
 	"regent/leadership"
 )
 
-// The fields of an event's document beside those that it shares with a lease document: schema, revision, fencingToken, leaderId. It
-// evolves as a lease document does; see recordSchema. Its At is the document's create_time.
+// The fields of an event's document beside those that it shares with a lease document: schema,
+// revision, fencingToken, leaderId. It evolves as a lease document does; see recordSchema. Its At
+// is the document's create_time.
 const (
 	typeField     = "type"
 	previousField = "previousLeaderId"
@@ -19,17 +20,18 @@ const (
 	actorField    = "actor"
 	reasonField   = "reason"
 	detailField   = "detail" // JSON text
-	// requestedAt is when Firestore took the commit up, so somewhat before it was made. It stands for the create_time, by which nothing can be
-	// found.
+	// requestedAt is when Firestore took the commit up, so somewhat before it was made. It stands
+	// for the create_time, by which nothing can be found.
 	requestedField = "requestedAt"
 	// deleteAfter is for the database's policy: from then on the event need not be kept.
 	deleteField = "deleteAfter"
-	// unannounced is true until the event is marked as announced, and then removed, so that the index over it holds only what is left to
-	// do.
+	// unannounced is true until the event is marked as announced, and then removed, so that the
+	// index over it holds only what is left to do.
 	unannouncedField = "unannounced"
 )
 
-// creation writes an event that must not exist yet, and was not announced; due is when it may be deleted.
+// creation writes an event that must not exist yet, and was not announced; due is when it may be
+// deleted.
 func (d database) creation(ev leadership.Event, due time.Time) *firestorepb.Write {
 	w := put(d.event(ev.ID()), encodeEvent(ev, due), absent())
 	w.UpdateTransforms = []*firestorepb.DocumentTransform_FieldTransform{{
@@ -41,7 +43,8 @@ func (d database) creation(ev leadership.Event, due time.Time) *firestorepb.Writ
 	return w
 }
 
-// encodeEvent makes the document of an event but for requestedAt. Firestore takes no text that is not UTF-8.
+// encodeEvent makes the document of an event but for requestedAt. Firestore takes no text that is
+// not UTF-8.
 func encodeEvent(ev leadership.Event, due time.Time) values {
 	return values{
 		schemaField:      integer(recordSchema),
@@ -59,7 +62,8 @@ func encodeEvent(ev leadership.Event, due time.Time) values {
 	}
 }
 
-// decodeEvent reads an event's document: its name as parseEventPath has it, its fields and its create_time.
+// decodeEvent reads an event's document: its name as parseEventPath has it, its fields and its
+// create_time.
 func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership.Event, error) {
 	f := readFields(v)
 	before := f.schema() == schemaBefore

@@ -100,7 +100,8 @@ func (p project) lease(e leadership.Election) string {
 // values are the fields of a document.
 type values = map[string]*firestorepb.Value
 
-// write replaces a document or, with a mask, the fields that it names; those of them that are not in v are removed.
+// write replaces a document or, with a mask, the fields that it names; those of them that are not
+// in v are removed.
 func (p project) write(tb testing.TB, name string, v values, mask ...string) {
 	tb.Helper()
 	w := &firestorepb.Write{Operation: &firestorepb.Write_Update{Update: &firestorepb.Document{Name: name, Fields: v}}}
@@ -151,8 +152,8 @@ func (p project) advance(tb testing.TB, d time.Duration) {
 	}
 }
 
-// compact does what a TTL policy on the field deleteAfter of the collection group events does: it deletes each document in which that is a
-// timestamp that has passed.
+// compact does what a TTL policy on the field deleteAfter of the collection group events does: it
+// deletes each document in which that is a timestamp that has passed.
 func (p project) compact(tb testing.TB) {
 	tb.Helper()
 	events, now := p.events(tb)

@@ -8,8 +8,8 @@ import (
 	"regent/leadership"
 )
 
-// List reads a page of elections: one RunQuery. A record must be readable and agree with itself; whether it agrees with its history is for
-// those to find out who decide on it.
+// List reads a page of elections: one RunQuery. A record must be readable and agree with itself;
+// whether it agrees with its history is for those to find out who decide on it.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
 	operation := fmt.Sprintf("list %q", prefix)
 	if err := s.calls.enter(ctx); err != nil {
@@ -66,7 +66,8 @@ func (s *Store) enter(l *leadership.Listing, found []reading) {
 // electionOf is the document's own name, which need not be one that an election can have.
 func electionOf(r reading) leadership.Election { return leadership.Election(path.Base(r.doc.Name)) }
 
-// throughElection returns how many there are up to the last that has the name of an election, 0 if none has.
+// throughElection returns how many there are up to the last that has the name of an election, 0 if
+// none has.
 func throughElection(found []reading) int {
 	for n := len(found); n > 0; n-- {
 		if electionOf(found[n-1]).Validate() == nil {

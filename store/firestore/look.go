@@ -28,7 +28,8 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snap
 	return seen.snapshot(), nil
 }
 
-// sight is what one read of an election found: its record and, apart from it, what its newest event is.
+// sight is what one read of an election found: its record and, apart from it, what its newest event
+// is.
 type sight struct {
 	doc           document
 	newest        leadership.Newest
@@ -46,9 +47,10 @@ func (s sight) same(other sight) bool {
 	return s.doc.updated.Equal(other.doc.updated) && s.newestUpdated.Equal(other.newestUpdated)
 }
 
-// settled is how often an election has to be found unchanged until it is believed that record and history do not fit together; with the
-// pauses between, that takes a sixth of a second. Firestore reads all documents as of one moment, but its emulator shows a commit
-// document by document: for some milliseconds a record may be ahead of its newest event, or behind it.
+// settled is how often an election has to be found unchanged until it is believed that record and
+// history do not fit together; with the pauses between, that takes a sixth of a second. Firestore
+// reads all documents as of one moment, but its emulator shows a commit document by document: for
+// some milliseconds a record may be ahead of its newest event, or behind it.
 const settled = 5
 
 // look reads an election and returns it if a decision may stand on it.
@@ -77,7 +79,8 @@ func (s *Store) look(ctx context.Context, operation string, e leadership.Electio
 	return sight{}, unavailable(ctx, operation, errContention)
 }
 
-// lookOnce sends one BatchGetDocuments. What it finds may be corrupt; err is for a read that failed.
+// lookOnce sends one BatchGetDocuments. What it finds may be corrupt; err is for a read that
+// failed.
 func (s *Store) lookOnce(ctx context.Context, e leadership.Election) (seen sight, corrupt, err error) {
 	lease, newest := s.database.lease(e), s.database.newest(e)
 	found, err := s.batchGet(ctx, lease, newest)
@@ -88,8 +91,8 @@ func (s *Store) lookOnce(ctx context.Context, e leadership.Election) (seen sight
 	return seen, corrupt, nil
 }
 
-// see decodes and verifies. A sight that is corrupt, or too new, says at least which versions of the
-// documents it is of.
+// see decodes and verifies. A sight that is corrupt, or too new, says at least which versions of
+// the documents it is of.
 func (s *Store) see(e leadership.Election, lease, newest reading) (sight, error) {
 	seen := sight{newestUpdated: newest.updated(), at: lease.at}
 	seen.doc.record.Election = e

@@ -9,8 +9,8 @@ import (
 	"regent/leadership"
 )
 
-// memorySize is how many leases a handle remembers. With the largest metadata one takes about 5 KiB;
-// a lease that was forgotten costs its next renewal one read.
+// memorySize is how many leases a handle remembers. With the largest metadata one takes about 5
+// KiB; a lease that was forgotten costs its next renewal one read.
 const memorySize = 10_000
 
 // memory is what a handle knows of the leases that it last read or wrote. It lets a renewal be one
@@ -50,8 +50,8 @@ func (m *memory) remember(doc document, now time.Time) {
 	}
 }
 
-// heartbeat returns what the renewal would write, by the rule and what is remembered; ok is false if
-// only a read of the store can tell.
+// heartbeat returns what the renewal would write, by the rule and what is remembered; ok is false
+// if only a read of the store can tell.
 func (m *memory) heartbeat(c leadership.Renewal) (held document, ch leadership.Change, ok bool) {
 	m.mu.Lock()
 	held, known := m.leases.Get(c.Election)

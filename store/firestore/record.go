@@ -10,11 +10,11 @@ import (
 
 // recordSchema is the version of a lease document and of its events.
 //
-// How it evolves. A program refuses a document of a version, or with a field, that it does not know:
-// it would lose the field at the next write. So a field is never renamed, retyped or given another
-// meaning; one more field means one more version, of which the program reads the one before. A
-// document changes its version when it is next written, and there is no migration. Policy and
-// standing have a life of their own: see leadership.Codec.
+// How it evolves. A program refuses a document of a version, or with a field, that it does not
+// know: it would lose the field at the next write. So a field is never renamed, retyped or given
+// another meaning; one more field means one more version, of which the program reads the one
+// before. A document changes its version when it is next written, and there is no migration. Policy
+// and standing have a life of their own: see leadership.Codec.
 const (
 	recordSchema = 2
 	schemaBefore = 1
@@ -47,8 +47,9 @@ const (
 	// renewedAt is the start of the lease, if the last write was no heartbeat. Else the document's
 	// update_time is the start.
 	renewedField = "renewedAt"
-	// renewalDue is the end of the lease that the last write renewed, if it was a renewal. One that was
-	// committed no earlier came too late: the lease has ended then, as if nothing had been written.
+	// renewalDue is the end of the lease that the last write renewed, if it was a renewal. One that
+	// was committed no earlier came too late: the lease has ended then, as if nothing had been
+	// written.
 	dueField = "renewalDue"
 
 	// The fields of schemaBefore that policy has replaced.
@@ -99,8 +100,8 @@ func encodeRecord(r leadership.Record, carried leadership.Carried, heartbeats in
 	return v
 }
 
-// decodeRecord reads a lease document: its id, fields and update_time. Whether a decision may stand on
-// the record is for leadership.Verify to say; here it is only readable. The error has the code
+// decodeRecord reads a lease document: its id, fields and update_time. Whether a decision may stand
+// on the record is for leadership.Verify to say; here it is only readable. The error has the code
 // RecordCorrupt or RecordTooNew.
 func decodeRecord(id string, v values, updated time.Time, codec leadership.Codec) (document, error) {
 	doc, carried, err := decodeFields(id, v, updated)

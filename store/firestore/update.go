@@ -16,8 +16,9 @@ import (
 	"regent/leadership"
 )
 
-// The retry of an Update whose commit others came before. Nobody holds a lock meanwhile, and in each round somebody wins; all of it takes
-// about four seconds, after which the caller does better to ask again.
+// The retry of an Update whose commit others came before. Nobody holds a lock meanwhile, and in
+// each round somebody wins; all of it takes about four seconds, after which the caller does better
+// to ask again.
 const (
 	attempts   = 24
 	firstPause = 10 * time.Millisecond // the mean of the first is half of it; each pause may be twice the one before
@@ -83,11 +84,13 @@ func (r refusal) and(cause error, seen sight) refusal {
 	return next
 }
 
-// believed says that the history goes beyond its newest event: the record is as it was, so it is an event that exists, and trying again
-// would be refused for ever. Once is not enough on the emulator; see settled.
+// believed says that the history goes beyond its newest event: the record is as it was, so it is an
+// event that exists, and trying again would be refused for ever. Once is not enough on the
+// emulator; see settled.
 func (r refusal) believed(now sight) bool { return r.row >= 3 && now.same(r.seen) }
 
-// pause waits before an attempt, not before the first: a random part of a time that doubles, so that those who met once do not meet again.
+// pause waits before an attempt, not before the first: a random part of a time that doubles, so
+// that those who met once do not meet again.
 func pause(ctx context.Context, attempt int) error {
 	if attempt == 0 {
 		return nil

@@ -1,5 +1,6 @@
-// Package memory is the reference implementation of leadership.Store: everything in one process, behind one mutex, gone when
-// the process ends. The other stores must answer as this one does. It serves tests, simulations and first steps.
+// Package memory is the reference implementation of leadership.Store: everything in one process,
+// behind one mutex, gone when the process ends. The other stores must answer as this one does. It
+// serves tests, simulations and first steps.
 package memory
 
 import (
@@ -20,8 +21,8 @@ import (
 type Config struct {
 	// Now is the store's clock. It must never go back. nil: the process's monotonic clock.
 	Now func() time.Time
-	// History is for how long events are kept; 0 for leadership.DefaultHistory. Older ones are forgotten as their election changes; its
-	// newest event always stays.
+	// History is for how long events are kept; 0 for leadership.DefaultHistory. Older ones are
+	// forgotten as their election changes; its newest event always stays.
 	History time.Duration
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec leadership.Codec
@@ -190,7 +191,8 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 	return listing, nil
 }
 
-// names returns, in order, the elections that begin with prefix and come after the given one; all that have a history, with or without a record.
+// names returns, in order, the elections that begin with prefix and come after the given one; all
+// that have a history, with or without a record.
 func (d *data) names(prefix string, after leadership.Election) []leadership.Election {
 	var names []leadership.Election
 	for e := range d.events {

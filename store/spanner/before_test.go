@@ -33,8 +33,8 @@ func schemaBeforeSQL() []string {
 	return before
 }
 
-// TestDatabaseOfTheVersionBeforeIsMigratedReadAndRewritten has tables and rows as the version before
-// made them.
+// TestDatabaseOfTheVersionBeforeIsMigratedReadAndRewritten has tables and rows as the version
+// before made them.
 func TestDatabaseOfTheVersionBeforeIsMigratedReadAndRewritten(t *testing.T) {
 	t.Parallel()
 	cfg := fresh(t)

@@ -27,8 +27,8 @@ type eventRow struct {
 const eventColumnList = `v.cluster_id, v.revision, v.type, v.fencing_token, v.leader_id, v.previous_leader_id, v.request_id,
 	v.actor, v.reason, v.detail, v.committed_at`
 
-// event is the event that the row keeps. The type is not checked: a newer regent may have written one that this one does not know. The
-// error has the code RecordCorrupt.
+// event is the event that the row keeps. The type is not checked: a newer regent may have written
+// one that this one does not know. The error has the code RecordCorrupt.
 func (r eventRow) event() (leadership.Event, error) {
 	var s strict
 	ev := leadership.Event{
@@ -71,7 +71,8 @@ func eventColumns(ev leadership.Event) map[string]any {
 	}
 }
 
-// shards is over how many parts the index by time is spread. It may grow, and never shrink: rows keep the shard they were written with.
+// shards is over how many parts the index by time is spread. It may grow, and never shrink: rows
+// keep the shard they were written with.
 const shards = 16
 
 func shard(e leadership.Election) int64 {

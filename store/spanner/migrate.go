@@ -15,10 +15,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Migrate creates the tables, or brings those of the version before up to SchemaVersion, and notes that
-// version. On an emulator it creates the instance and the database too; on Cloud Spanner these cost
-// money and are for an operator to create on purpose. Idempotent. A database of any other version is
-// refused.
+// Migrate creates the tables, or brings those of the version before up to SchemaVersion, and notes
+// that version. On an emulator it creates the instance and the database too; on Cloud Spanner these
+// cost money and are for an operator to create on purpose. Idempotent. A database of any other
+// version is refused.
 func Migrate(ctx context.Context, cfg Config) error {
 	n, err := cfg.name()
 	if err != nil {
@@ -79,7 +79,8 @@ func changeSchema(ctx context.Context, path string, admin *database.DatabaseAdmi
 	return op.Wait(ctx)
 }
 
-// schemaBusy says whether another schema change is under way. Cloud Spanner lets the second one wait; an emulator refuses it.
+// schemaBusy says whether another schema change is under way. Cloud Spanner lets the second one
+// wait; an emulator refuses it.
 func schemaBusy(err error) bool {
 	return status.Code(err) == codes.FailedPrecondition && strings.Contains(status.Convert(err).Message(), "concurrent schema change")
 }

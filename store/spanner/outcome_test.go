@@ -22,7 +22,8 @@ type reply struct {
 	answer codes.Code // what the caller gets to hear; OK for the server's own answer
 }
 
-// network answers the Commits of a store as the test says, and passes on whatever the test does not speak of.
+// network answers the Commits of a store as the test says, and passes on whatever the test does not
+// speak of.
 type network struct {
 	mu      sync.Mutex
 	replies []reply
@@ -125,7 +126,8 @@ func lockDelay(d time.Duration, at leadership.Revision) func(leadership.Snapshot
 	}
 }
 
-// lostThenAborted loses the reply of a Commit that is done, and has the client run the transaction again.
+// lostThenAborted loses the reply of a Commit that is done, and has the client run the transaction
+// again.
 func lostThenAborted() []reply {
 	return []reply{{lose: true, answer: codes.Unavailable}, {answer: codes.Aborted}}
 }

@@ -45,8 +45,9 @@ type newest struct {
 	FencingToken int64 `spanner:"fencing_token"`
 }
 
-// readSQL finds the newest event by going on from the record's revision: as a rule that is one row, however long the history is. An
-// election without a record is found too, with a history if it has one.
+// readSQL finds the newest event by going on from the record's revision: as a rule that is one row,
+// however long the history is. An election without a record is found too, with a history if it has
+// one.
 const readSQL = `SELECT CURRENT_TIMESTAMP() AS now, l.renewed_at, ` + rowColumns + `,
 	ARRAY(SELECT AS STRUCT v.revision, v.fencing_token FROM LeadershipEvents AS v
 		WHERE v.cluster_id = @election AND v.revision >= IFNULL(l.revision, 0)
@@ -89,7 +90,8 @@ FROM Leadership AS l
 WHERE STARTS_WITH(l.cluster_id, @prefix) AND l.cluster_id > @after
 ORDER BY l.cluster_id LIMIT @limit`
 
-// List is one strong query. It holds no record against its history: that is for whoever decides something.
+// List is one strong query. It holds no record against its history: that is for whoever decides
+// something.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {

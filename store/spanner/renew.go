@@ -11,15 +11,16 @@ import (
 	"regent/leadership"
 )
 
-// renewSQL sends all heartbeats in one statement. A second statement could not follow in the same transaction: renewed_at then has a
-// pending timestamp, and cannot be read.
+// renewSQL sends all heartbeats in one statement. A second statement could not follow in the same
+// transaction: renewed_at then has a pending timestamp, and cannot be read.
 //
-// It renews what is exactly the lease named, is not over by the time that Spanner has when it looks, and is held by a record that agrees with
-// its history: from the record's revision on there is that one event, with its token. IF keeps an emulator, which reads a whole table
-// for each such question, from asking it of every row; Cloud Spanner seeks both by their keys.
+// It renews what is exactly the lease named, is not over by the time that Spanner has when it
+// looks, and is held by a record that agrees with its history: from the record's revision on there
+// is that one event, with its token. IF keeps an emulator, which reads a whole table for each such
+// question, from asking it of every row; Cloud Spanner seeks both by their keys.
 //
-// Whether it comes in time, the commit decides: prior_end keeps when that had to be. SET sees the row as it was, THEN RETURN as it will
-// be; to return renewed_at is not allowed.
+// Whether it comes in time, the commit decides: prior_end keeps when that had to be. SET sees the
+// row as it was, THEN RETURN as it will be; to return renewed_at is not allowed.
 const renewSQL = `UPDATE Leadership AS l
 SET l.renewed_at = PENDING_COMMIT_TIMESTAMP(),
 	l.prior_end = ` + leaseEnd + `
@@ -34,8 +35,8 @@ WHERE l.cluster_id IN UNNEST(@elections)
 		FALSE)
 THEN RETURN ` + rowColumns
 
-// leaseEnd is Record.LeaseEnd in SQL, with leadership.StartOf: the end of a lease whose last heartbeat
-// came too late is the one it had before, and none lies behind ends_by.
+// leaseEnd is Record.LeaseEnd in SQL, with leadership.StartOf: the end of a lease whose last
+// heartbeat came too late is the one it had before, and none lies behind ends_by.
 const leaseEnd = `LEAST(
 	IF(l.renewed_at >= l.prior_end, l.prior_end, TIMESTAMP_ADD(l.renewed_at, INTERVAL l.lease_ms MILLISECOND)),
 	IFNULL(l.ends_by, TIMESTAMP '9999-12-31 23:59:59Z'))`
@@ -70,7 +71,8 @@ func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leader
 	return inOrder
 }
 
-// renew adds the answers to the leases that were renewed, and to those whose record is corrupt. Its error is that of all others.
+// renew adds the answers to the leases that were renewed, and to those whose record is corrupt. Its
+// error is that of all others.
 func (s *Store) renew(ctx context.Context, leases []leadership.Renewal, answers map[leadership.Election]leadership.Renewed) error {
 	if leases = unanswered(leases, answers); len(leases) == 0 {
 		return nil
@@ -149,8 +151,8 @@ func (b *beats) add(r *spanner.Row) error {
 	return nil
 }
 
-// before is the record as it was before renewSQL changed the row, at the moment of the heartbeat before. The error has the code
-// RecordCorrupt.
+// before is the record as it was before renewSQL changed the row, at the moment of the heartbeat
+// before. The error has the code RecordCorrupt.
 func (r row) before(codec leadership.Codec) (leadership.Snapshot, error) {
 	lease := time.Duration(r.LeaseMS.Int64) * time.Millisecond
 	r.RenewedAt = spanner.NullTime{Time: r.PriorEnd.Time.Add(-lease), Valid: r.PriorEnd.Valid}

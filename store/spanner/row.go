@@ -10,7 +10,8 @@ import (
 	"regent/leadership"
 )
 
-// row is a row of Leadership as a query returns it. Everything may be NULL: there may be no row, or a foreign hand was at it.
+// row is a row of Leadership as a query returns it. Everything may be NULL: there may be no row, or
+// a foreign hand was at it.
 type row struct {
 	ClusterID      spanner.NullString `spanner:"cluster_id"`
 	SchemaVersion  spanner.NullInt64  `spanner:"schema_version"`
@@ -35,14 +36,15 @@ type row struct {
 	LockedUntil    spanner.NullTime   `spanner:"locked_until"`
 }
 
-// rowColumns are the columns of a row, but for renewed_at: a statement that writes a commit timestamp must not return it. The JSON comes as
-// text, for the client's own decoder would round large integers.
+// rowColumns are the columns of a row, but for renewed_at: a statement that writes a commit
+// timestamp must not return it. The JSON comes as text, for the client's own decoder would round
+// large integers.
 const rowColumns = `l.cluster_id, l.schema_version, l.fencing_token, l.revision, l.needs, l.deleted, l.default_lease_ms,
 	l.lock_delay_ms, l.policy, l.standing, l.leader_id, l.key_hash, l.lease_ms, TO_JSON_STRING(l.metadata) AS metadata,
 	l.acquired_at, l.prior_end, l.ends_by, l.ends_because, l.ended_at, l.locked_until`
 
-// record is the record that the row keeps. It refuses a row of an unknown schema version, and one that
-// this package would not have written; whether the values make sense together is for
+// record is the record that the row keeps. It refuses a row of an unknown schema version, and one
+// that this package would not have written; whether the values make sense together is for
 // leadership.Verify to say. The error has the code RecordCorrupt or RecordTooNew.
 func (r row) record(codec leadership.Codec) (leadership.Record, error) {
 	var s strict
@@ -71,8 +73,8 @@ func (r row) record(codec leadership.Codec) (leadership.Record, error) {
 	return rec, nil
 }
 
-// carried is what the row keeps for the codec. A row of the version before has a configuration in the
-// place of a policy.
+// carried is what the row keeps for the codec. A row of the version before has a configuration in
+// the place of a policy.
 func (r row) carried(s *strict) leadership.Carried {
 	if r.SchemaVersion.Int64 != schemaBefore {
 		s.require(!r.DefaultLeaseMS.Valid && !r.LockDelayMS.Valid, "default_lease_ms or lock_delay_ms is not NULL")
@@ -170,8 +172,9 @@ func (s *strict) metadata(v spanner.NullString) leadership.Metadata {
 	return m
 }
 
-// columns are the values of a row that keeps the changed record. renewed_at and prior_end are among them only if they change: with a
-// heartbeat, the time of the commit and when that had to be; NULL when nobody leads.
+// columns are the values of a row that keeps the changed record. renewed_at and prior_end are among
+// them only if they change: with a heartbeat, the time of the commit and when that had to be; NULL
+// when nobody leads.
 func columns(ch leadership.Change, carried leadership.Carried) map[string]any {
 	r := ch.Record
 	held := r.LeaderID != ""

@@ -208,8 +208,8 @@ func TestAnEventRowThatIsNotRegentsIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzRow holds that no row makes the decoder panic, that what it refuses is RECORD_CORRUPT, and that what it takes is kept by the row
-// that it would write.
+// FuzzRow holds that no row makes the decoder panic, that what it refuses is RECORD_CORRUPT, and
+// that what it takes is kept by the row that it would write.
 func FuzzRow(f *testing.F) {
 	hash := strings.Repeat("k", 32)
 	f.Add(uint32(0b1111_1110_0111_1111), int64(1), int64(7), int64(12), false, int64(60000), int64(1000), "ann", hash, int64(1500), `{"a":1}`, int64(0), int64(1), int64(0), int64(0), int64(0), int64(1), int64(9), `{"lockDelayMs":1}`, "stuck")

@@ -13,8 +13,8 @@ import (
 )
 
 // SchemaVersion is the version of the tables that this package reads and writes, and of each row of
-// Leadership that it writes. Rows of the version before are read, and rewritten as they change; tables
-// of that version are for Migrate to change.
+// Leadership that it writes. Rows of the version before are read, and rewritten as they change;
+// tables of that version are for Migrate to change.
 const (
 	SchemaVersion = 2
 	schemaBefore  = 1
@@ -57,8 +57,8 @@ func checkSchema(ctx context.Context, client *spanner.Client, database string) e
 	return nil
 }
 
-// schemaVersion is the version that the database says it has, 0 if it says nothing. Migrate writes it last: where there is one, all tables
-// are there.
+// schemaVersion is the version that the database says it has, 0 if it says nothing. Migrate writes
+// it last: where there is one, all tables are there.
 func schemaVersion(ctx context.Context, client *spanner.Client) (version int64, err error) {
 	query := spanner.NewStatement("SELECT version FROM LeadershipSchema")
 	rows := client.Single().QueryWithOptions(ctx, query, spanner.QueryOptions{RequestTag: tag("open")})

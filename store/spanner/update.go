@@ -20,8 +20,8 @@ type attempt struct {
 	answer  error // what the caller gets as it is: decide's error, or that the record is corrupt
 }
 
-// Update is one query and one Commit or, if nothing is to be written, one Rollback. Between the two the row is locked, and nothing is done
-// but to decide.
+// Update is one query and one Commit or, if nothing is to be written, one Rollback. Between the two
+// the row is locked, and nothing is done but to decide.
 func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -57,8 +57,9 @@ func (a *attempt) decide(
 	}
 }
 
-// write leaves to the Commit what was decided. The error is errRefused or errNothingToWrite if that is nothing, or the client's own. If it
-// is too late for a Commit it is ctx's: the client then rolls back, where a Commit that is not sent would leave the row locked.
+// write leaves to the Commit what was decided. The error is errRefused or errNothingToWrite if that
+// is nothing, or the client's own. If it is too late for a Commit it is ctx's: the client then
+// rolls back, where a Commit that is not sent would leave the row locked.
 func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction, keep history.Span) error {
 	if a.answer != nil {
 		return errRefused
@@ -72,7 +73,8 @@ func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction, k
 	return tx.BufferWrite(a.mutations(keep.Due(a.read.Now)))
 }
 
-// mutations write the change and its events. Those that are then no longer the newest one may be deleted once they are due.
+// mutations write the change and its events. Those that are then no longer the newest one may be
+// deleted once they are due.
 func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 	put := spanner.UpdateMap
 	before := a.read.Record
@@ -100,7 +102,8 @@ func (a *attempt) committed(at time.Time) leadership.Snapshot {
 	return leadership.Snapshot{Record: a.change.Committed(at), Now: at, Guard: Guard}
 }
 
-// occupied names the one refusal of a Commit that says something of the record: a row is there already that its revision says cannot be.
+// occupied names the one refusal of a Commit that says something of the record: a row is there
+// already that its revision says cannot be.
 func occupied(e leadership.Election, err error) error {
 	if spanner.ErrCode(err) != codes.AlreadyExists || errors.Is(err, leadership.OutcomeUnknown) {
 		return err

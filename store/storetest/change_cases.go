@@ -257,7 +257,8 @@ const (
 	limitedTerm  = 90 * time.Second // which ends so long after its grant
 )
 
-// walkToTheLatestEnd renews, expires and acquires a lease that has a latest end, next to one without.
+// walkToTheLatestEnd renews, expires and acquires a lease that has a latest end, next to one
+// without.
 func (h *handles) walkToTheLatestEnd() {
 	const free leadership.Election = "free"
 	services := []*leadership.Service{leadership.New(h.a), leadership.New(h.b)}

@@ -12,9 +12,9 @@ import (
 // time. It takes the place of a type of one's own for each of that.
 type Fake struct {
 	leadership.Store
-	// Around is called in the place of each call of the store but Close. It calls next, or does not, and
-	// returns the error that the caller gets; with an error the caller gets nothing else. ctx is the
-	// caller's, next may be given another.
+	// Around is called in the place of each call of the store but Close. It calls next, or does
+	// not, and returns the error that the caller gets; with an error the caller gets nothing else.
+	// ctx is the caller's, next may be given another.
 	Around func(ctx context.Context, c Call, next func(context.Context) error) error
 }
 

@@ -57,8 +57,8 @@ func scriptAcquire(candidate string) func(context.Context, *leadership.Service, 
 	}
 }
 
-// idempotencyCases plant each fault at each call of the script, whose caller simply asks again. The end must be as if nothing had
-// gone wrong.
+// idempotencyCases plant each fault at each call of the script, whose caller simply asks again. The
+// end must be as if nothing had gone wrong.
 func idempotencyCases() []contractCase {
 	var cases []contractCase
 	for fault, name := range map[Fault]string{Refused: "refused", Lost: "done with the reply lost", Delayed: "done late"} {

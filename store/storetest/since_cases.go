@@ -118,7 +118,8 @@ func (h *handles) write(e leadership.Election, times int) {
 	}
 }
 
-// busy makes changes through both handles, one of them with two events, and returns all events as they should be told.
+// busy makes changes through both handles, one of them with two events, and returns all events as
+// they should be told.
 func (h *handles) busy() []leadership.Event {
 	h.Helper()
 	elections := []leadership.Election{"b", "a", "a-b", "a.b"}

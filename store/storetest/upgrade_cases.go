@@ -77,8 +77,8 @@ func (f *fleet) upgrade() {
 	})
 }
 
-// carrying is what a newer program writes: members that the older one does not know, and, if needs is
-// not 0, which program may decide on them.
+// carrying is what a newer program writes: members that the older one does not know, and, if needs
+// is not 0, which program may decide on them.
 func carrying(policy, standing string, needs leadership.Version) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
 		ch := leadership.Change{Record: s.Record, Quiet: true}
@@ -112,7 +112,8 @@ func (f *fleet) olderKeepsWhatItDoesNotKnow() {
 	}
 }
 
-// olderRefusesByName calls everything by the older program, and expects the record to stay as it is.
+// olderRefusesByName calls everything by the older program, and expects the record to stay as it
+// is.
 func (f *fleet) olderRefusesByName() {
 	f.Helper()
 	want, events := f.get(f.as(newer), jobs).Record, len(f.events(f.as(newer), jobs))

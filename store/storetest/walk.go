@@ -13,8 +13,9 @@ import (
 	"regent/store/memory"
 )
 
-// The walk's instants lie on a grid: leases end an odd multiple of gridHalf after they began, and time passes in even ones. So the store
-// and the model, whose clocks differ by what the walk takes, never disagree about what is over.
+// The walk's instants lie on a grid: leases end an odd multiple of gridHalf after they began, and
+// time passes in even ones. So the store and the model, whose clocks differ by what the walk takes,
+// never disagree about what is over.
 const (
 	gridHalf  = 100 * time.Second
 	walkSteps = 60

@@ -23,6 +23,7 @@ const (
 	HistoryCompacted Code = "HISTORY_COMPACTED" // the events asked for are no longer kept
 	RevisionMismatch Code = "REVISION_MISMATCH" // the election has changed since the caller looked
 	RecordCorrupt    Code = "RECORD_CORRUPT"    // the store's record cannot be trusted; nothing is granted on it
+	RecordTooNew     Code = "RECORD_TOO_NEW"    // the record needs a newer program; nothing was done; try again until your own deadline
 	StoreUnavailable Code = "STORE_UNAVAILABLE" // nothing was done; try again until your own deadline
 	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // it may have been done; the same call again finds out
 )
@@ -57,7 +58,8 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Detail) 
 // Unwrap lets errors.Is find the code.
 func (e *Error) Unwrap() error { return e.Code }
 
-// Compacted refuses to tell an election's history from a revision that is no longer kept; oldest is the first that is.
+// Compacted refuses to tell an election's history from a revision that is no longer kept; oldest is
+// the first that is.
 func Compacted(e Election, oldest Revision) error {
 	return &Error{Code: HistoryCompacted, Oldest: oldest, Detail: fmt.Sprintf(
 		"the history of election %q is kept from revision %d; read the election as it is now, and go on from its revision, or ask for what comes after %d", e, oldest, oldest-1)}

@@ -2,10 +2,14 @@ package leadership
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
-// EventType says what a change was.
+// EventType says what a change was. Later versions add types; readers ignore those that they do not
+// know.
 type EventType string
 
 // The types of events.
@@ -19,7 +23,8 @@ const (
 	EventRecreated  EventType = "recreated"  // an operator brought a deleted election back
 )
 
-// Event is one revision of an election. It is written in the transaction of the change that it tells of, and never changed.
+// Event is one revision of an election. It is written in the transaction of the change that it
+// tells of, and never changed.
 type Event struct {
 	Election         Election
 	Revision         Revision
@@ -29,6 +34,29 @@ type Event struct {
 	PreviousLeaderID CandidateID // who led until the change, if it ended a lease
 	Token            Token       // the election's token after the change
 	RequestID        string      // of the call that made the change, as far as it had one
+	Actor            string      // the verified principal that made the call; empty if it is not known
+	Reason           string      // why, in a person's words: at most MaxReasonBytes of UTF-8
+	Detail           string      // more about the change: a canonical JSON object, at most MaxDetailBytes
+}
+
+// Limits of an event.
+const (
+	MaxReasonBytes = 256
+	MaxDetailBytes = 2 << 10
+)
+
+// validate returns what is wrong with the parts of an event that have a form of their own.
+func (e Event) validate() error {
+	switch {
+	case e.Type == "":
+		return errors.New("it has no type")
+	case len(e.Reason) > MaxReasonBytes || !utf8.ValidString(e.Reason):
+		return fmt.Errorf("its reason is not UTF-8 of at most %d bytes", MaxReasonBytes)
+	}
+	if err := validateObject(e.Detail, MaxDetailBytes); err != nil {
+		return fmt.Errorf("its detail: %w", err)
+	}
+	return nil
 }
 
 // EventID names an event.
@@ -42,16 +70,18 @@ func (e Event) ID() EventID { return EventID{e.Election, e.Revision} }
 
 // Publisher is told of what a Service has committed.
 type Publisher interface {
-	// Publish is told of the events of one change, in order, after its commit. It must not block, for whoever made the change waits. It
-	// may be called from several goroutines; of two changes of one election it may then be told in the wrong order. A change whose
-	// outcome is unknown is not told: the store's outbox has it, if it was made.
+	// Publish is told of the events of one change, in order, after its commit. It must not block,
+	// for whoever made the change waits. It may be called from several goroutines; of two changes
+	// of one election it may then be told in the wrong order. A change whose outcome is unknown is
+	// not told: the store's outbox has it, if it was made.
 	Publish(events ...Event)
 }
 
 type requestIDKey struct{}
 
-// WithRequestID returns a context whose changes are recorded as made by the request of that id, so that a person, or a checker that
-// looks for the fate of a call whose reply was lost, finds the change in the history.
+// WithRequestID returns a context whose changes are recorded as made by the request of that id, so
+// that a person, or a checker that looks for the fate of a call whose reply was lost, finds the
+// change in the history.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }
@@ -60,4 +90,17 @@ func WithRequestID(ctx context.Context, id string) context.Context {
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
+}
+
+type actorKey struct{}
+
+// WithActor returns a context whose changes are recorded as made by the given verified principal.
+func WithActor(ctx context.Context, actor string) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+// Actor returns the principal that WithActor put there, or "".
+func Actor(ctx context.Context) string {
+	actor, _ := ctx.Value(actorKey{}).(string)
+	return actor
 }

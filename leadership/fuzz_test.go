@@ -16,9 +16,11 @@ type term struct {
 	start, end time.Time
 }
 
-// FuzzRules plays any sequence of commands and holds it to what must always be true: ME-1 (the terms of two tokens do not overlap), FT
-// (tokens strictly rise), contiguous revisions, one beginning and one end for each term, and a record that verifies after each step.
-// Three bytes are a command: what, who, and how much time passes first. The clocks of the store's servers differ by less than the guard.
+// FuzzRules plays any sequence of commands and holds it to what must always be true: ME-1 (the
+// terms of two tokens do not overlap), FT (tokens strictly rise), contiguous revisions, one
+// beginning and one end for each term, and a record that verifies after each step. Three bytes are
+// a command: what, who, and how much time passes first. The clocks of the store's servers differ by
+// less than the guard.
 func FuzzRules(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 1, 10, 2, 0, 31, 0, 1, 1, 3, 1, 0})
 	f.Add([]byte{5, 2, 0, 0, 0, 0, 4, 0, 200, 0, 1, 0, 6, 1, 0, 5, 0, 0, 0, 1, 30})
@@ -30,8 +32,8 @@ func FuzzRules(f *testing.F) {
 	})
 }
 
-// TestTheRulesHoldOnRandomWalks is FuzzRules for whoever runs no fuzzer: the same walks each time, in which mostly a few candidates ask and
-// renew, each soon after the one before.
+// TestTheRulesHoldOnRandomWalks is FuzzRules for whoever runs no fuzzer: the same walks each time,
+// in which mostly a few candidates ask and renew, each soon after the one before.
 func TestTheRulesHoldOnRandomWalks(t *testing.T) {
 	const walks, steps = 100, 200
 	terms, walked := 0, 0
@@ -67,11 +69,11 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) step(what, who, wait byte) {
 	m.clock = m.clock.Add(time.Duration(wait) * 250 * time.Millisecond)
 	m.snap.Now = m.clock.Add(-time.Duration(who>>3) * guard / 64) // read at a server that is behind
-	if what%7 == 6 {
+	if what%8 == 6 {
 		m.renewSlowly(who)
 		return
 	}
-	ch, err := m.decide(what, who)
+	ch, _, err := leadership.Codec{}.Decide(m.snap, func(leadership.Snapshot) (leadership.Change, error) { return m.decide(what, who) })
 	if err != nil {
 		var e *leadership.Error
 		if !errors.As(err, &e) || e.Detail == "" || e.Code == leadership.RecordCorrupt {
@@ -96,7 +98,7 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 		token--
 	}
 	lease := leadership.Renewal{Election: "jobs", CandidateID: id, KeyHash: key, Token: token}
-	switch what % 7 {
+	switch what % 8 {
 	case 0:
 		return leadership.Acquire(m.snap, leadership.AcquireCommand{CandidateID: id, KeyHash: key, LeaseDuration: time.Duration(who%4) * 10 * time.Second})
 	case 1:
@@ -107,12 +109,29 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 		return leadership.Expire(m.snap)
 	case 4:
 		return leadership.Delete(m.snap, leadership.DeleteCommand{Force: who%2 == 0})
+	case 7:
+		return limited(m.snap, time.Duration(who%16)*time.Second)
 	}
 	return leadership.Configure(m.snap, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Duration(who%3) * 20 * time.Second}})
 }
 
-// renewSlowly lets the present leader renew, and the commit take a while. What comes too late is taken back, as the Service does; its
-// leader was never told of it.
+// limited lets the lease end a while after the end that its leader was told, whatever is renewed.
+func limited(s leadership.Snapshot, later time.Duration) (leadership.Change, error) {
+	if !s.Live() {
+		return leadership.Change{}, nil
+	}
+	ch := leadership.Change{Record: s.Record}
+	r := &ch.Record
+	r.EndsBy, r.EndsBecause = r.LeaseEnd().Add(later), leadership.EndsEvicted
+	r.Revision++
+	ch.Events = []leadership.Event{{
+		Election: r.Election, Revision: r.Revision, Type: "limited", LeaderID: r.LeaderID, Token: r.Token,
+	}}
+	return ch, nil
+}
+
+// renewSlowly lets the present leader renew, and the commit take a while. What comes too late is
+// taken back, as the Service does; its leader was never told of it.
 func (m *machine) renewSlowly(slow byte) {
 	r := m.snap.Record
 	ch, err := leadership.Renew(m.snap, leadership.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
@@ -126,7 +145,7 @@ func (m *machine) renewSlowly(slow byte) {
 		m.extend()
 		return
 	}
-	undo, err := leadership.Lapse(m.snap, r.Token, m.snap.Now, ch.Before)
+	undo, err := leadership.Lapse(m.snap, r.Token, m.snap.Record.HeartbeatAt, ch.Before)
 	if err != nil || undo.Empty() {
 		m.Fatalf("a heartbeat that came too late was not taken back: %v", err)
 	}
@@ -170,8 +189,8 @@ func (m *machine) begin(e leadership.Event) {
 	m.terms = append(m.terms, term{token: e.Token, start: m.snap.Now})
 }
 
-// finish ends the present term. Its leader may believe in it until the end that it was promised, so a term that is cut short by an operator
-// keeps that end.
+// finish ends the present term. Its leader may believe in it until the end that it was promised, so
+// a term that is cut short by an operator keeps that end.
 func (m *machine) finish(e leadership.Event) {
 	if len(m.terms) == 0 || m.terms[len(m.terms)-1].token != e.Token {
 		m.Fatalf("%s ends the term of token %d, which is not the present one", e.Type, e.Token)

@@ -23,21 +23,31 @@ type Lease struct {
 
 	// ExpiresIn is what is left of the lease, counted from ReadAt; zero if vacant.
 	ExpiresIn time.Duration
-	// RenewIn is when the leader should renew next, counted from ReadAt: a third of the lease after its last heartbeat.
+	// RenewIn is when the leader should renew next, counted from ReadAt: a third of the lease after
+	// its last heartbeat.
 	RenewIn time.Duration
-	// LockedFor is for how long nobody may lead yet though the election is vacant, counted from ReadAt.
+	// LockedFor is for how long nobody may lead yet though the election is vacant, counted from
+	// ReadAt.
 	LockedFor time.Duration
-	// Lapsed says that the lease has run out and that nobody has recorded it yet: there is no event of it so far, and no new revision.
+	// Lapsed says that the lease has run out and that nobody has recorded it yet: there is no event
+	// of it so far, and no new revision.
 	Lapsed bool
 
 	// Instants of the store's clock, for people. They must not be compared with any other clock.
 	AcquiredAt, LastHeartbeat, LeaseExpiration, ReadAt time.Time
 
+	// EndsBy is the instant that no renewal passes, zero if there is none, and EndsBecause why.
+	// LeaseExpiration and ExpiresIn obey it already. EndsIn is what is left until then.
+	EndsBy      time.Time
+	EndsBecause EndReason
+	EndsIn      time.Duration
+
 	Config  Config
 	Deleted bool
 }
 
-// renewalsPerLease is how often a leader renews within one lease: two renewals may fail before it is lost.
+// renewalsPerLease is how often a leader renews within one lease: two renewals may fail before it
+// is lost.
 const renewalsPerLease = 3
 
 // Lease returns what s shows to the world.
@@ -48,9 +58,9 @@ func (s Snapshot) Lease() Lease {
 		State:         Vacant,
 		Token:         r.Token,
 		Revision:      r.Revision,
-		LeaseDuration: r.Config.leaseDuration(),
+		LeaseDuration: r.Policy.leaseDuration(),
 		ReadAt:        s.Now,
-		Config:        r.Config.explicit(),
+		Config:        r.Policy.Config.explicit(),
 		Deleted:       r.Deleted,
 		Lapsed:        r.LeaderID != "" && !s.Live(),
 	}
@@ -67,5 +77,15 @@ func (l *Lease) hold(s Snapshot) {
 	l.State, l.LeaderID, l.LeaseDuration, l.Metadata = Held, r.LeaderID, r.LeaseDuration, r.Metadata
 	l.AcquiredAt, l.LastHeartbeat, l.LeaseExpiration = r.AcquiredAt, r.HeartbeatAt, r.LeaseEnd()
 	l.ExpiresIn = l.LeaseExpiration.Sub(s.Now)
-	l.RenewIn = max(r.HeartbeatAt.Add(r.LeaseDuration/renewalsPerLease).Sub(s.Now), 0)
+	l.RenewIn = max(r.HeartbeatAt.Add(r.renewEvery()).Sub(s.Now), 0)
+	if !r.EndsBy.IsZero() {
+		l.EndsBy, l.EndsBecause, l.EndsIn = r.EndsBy, r.EndsBecause, r.EndsBy.Sub(s.Now)
+	}
+}
+
+// renewEvery is how long after a heartbeat the next one is due. Near EndsBy that is a third of what
+// is left, so that the leader hears in time if EndsBy moves on, and at least as long as for the
+// shortest lease.
+func (r Record) renewEvery() time.Duration {
+	return max(r.LeaseEnd().Sub(r.HeartbeatAt), MinLeaseDuration) / renewalsPerLease
 }

@@ -16,13 +16,15 @@ const (
 	MaxMetadataDepth = 16   // objects and arrays within each other
 )
 
-// Metadata is what a leader says of itself to whoever asks who leads, such as an address: a JSON object in canonical form
-// (no spaces, keys sorted, numbers as ParseMetadata says), or empty. Two equal objects are equal strings.
+// Metadata is what a leader says of itself to whoever asks who leads, such as an address: a JSON
+// object in canonical form (no spaces, keys sorted, numbers as ParseMetadata says), or empty. Two
+// equal objects are equal strings.
 type Metadata string
 
-// ParseMetadata turns a JSON object into its canonical form, so that all stores keep and return the same text. Whole numbers
-// of up to 64 bits are kept exactly, any other number as the double nearest to it; one that no double can hold is refused,
-// as is an object deeper than MaxMetadataDepth or longer than MaxMetadataBytes. Nothing, and the JSON null, give "".
+// ParseMetadata turns a JSON object into its canonical form, so that all stores keep and return the
+// same text. Whole numbers of up to 64 bits are kept exactly, any other number as the double
+// nearest to it; one that no double can hold is refused, as is an object deeper than
+// MaxMetadataDepth or longer than MaxMetadataBytes. Nothing, and the JSON null, give "".
 func ParseMetadata(text []byte) (Metadata, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return "", nil
@@ -53,13 +55,11 @@ func canonicalMetadata(v any) (Metadata, error) {
 	if err != nil {
 		return "", err
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	text, err := encodeJSON(v)
+	if err != nil {
 		return "", fmt.Errorf("metadata: %w", err)
 	}
-	m := Metadata(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	m := Metadata(text)
 	if len(m) > MaxMetadataBytes {
 		return "", fmt.Errorf("metadata has at most %d bytes, this has %d", MaxMetadataBytes, len(m))
 	}

@@ -17,8 +17,9 @@ const (
 	MaxCandidateLength = 128
 )
 
-// Election names a contest: 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit, so that it
-// can stand in a path, a document id, an ordering key and a shell without quoting.
+// Election names a contest: 1 to 128 of a-z, 0-9, '.', '_' and '-', beginning and ending with a
+// letter or digit, so that it can stand in a path, a document id, an ordering key and a shell
+// without quoting.
 type Election string
 
 // Validate reports what is wrong with the name, or nil.
@@ -39,7 +40,8 @@ func (e Election) Validate() error {
 	return nil
 }
 
-// validatePrefix reports why no election's name can begin so. A prefix may end where a name may not.
+// validatePrefix reports why no election's name can begin so. A prefix may end where a name may
+// not.
 func validatePrefix(prefix string) error {
 	for i, r := range prefix {
 		if i >= MaxElectionLength || !lowerOrDigit(r) && (i == 0 || !strings.ContainsRune("._-", r)) {
@@ -50,7 +52,8 @@ func validatePrefix(prefix string) error {
 	return nil
 }
 
-// CandidateID names an agent that wants to lead: 1 to 128 of A-Z, a-z, 0-9 and "._@:-", unique within the election.
+// CandidateID names an agent that wants to lead: 1 to 128 of A-Z, a-z, 0-9 and "._@:-", unique
+// within the election.
 type CandidateID string
 
 // Validate reports what is wrong with the id, or nil.
@@ -80,14 +83,16 @@ func shown(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Token is a fencing token: a positive integer below 2^53 (so that JSON readers keep it exact) that rises by one at every
-// grant of an election's leadership and is never used twice. Zero is the token of an election that nobody ever led.
+// Token is a fencing token: a positive integer below 2^53 (so that JSON readers keep it exact) that
+// rises by one at every grant of an election's leadership and is never used twice. Zero is the
+// token of an election that nobody ever led.
 type Token int64
 
 // MaxToken is the last token an election can grant.
 const MaxToken Token = 1<<53 - 1
 
-// Revision counts the changes of an election that have an event, contiguous from 1. Zero is an election that was never seen.
+// Revision counts the changes of an election that have an event, contiguous from 1. Zero is an
+// election that was never seen.
 type Revision int64
 
 // AnyRevision, as a condition, asks only that the election exists: the "*" of an If-Match header.
@@ -96,8 +101,9 @@ const AnyRevision Revision = -1
 // KeySize is the length of a key in bytes.
 const KeySize = 32
 
-// Key is the secret of one incarnation of a candidate: 32 random bytes. It does not print itself, whatever the verb, nor does a struct that
-// has it in an exported field; in an unexported field fmt cannot see that it is a Key. Text gives it away on purpose.
+// Key is the secret of one incarnation of a candidate: 32 random bytes. It does not print itself,
+// whatever the verb, nor does a struct that has it in an exported field; in an unexported field fmt
+// cannot see that it is a Key. Text gives it away on purpose.
 type Key [KeySize]byte
 
 // keyEncoding is strict, so that one key has one spelling.
@@ -110,7 +116,8 @@ func NewKey() Key {
 	return k
 }
 
-// ParseKey reads the text form of a key: base64url without padding, 43 characters. Its error does not repeat the input.
+// ParseKey reads the text form of a key: base64url without padding, 43 characters. Its error does
+// not repeat the input.
 func ParseKey(text string) (Key, error) {
 	var k Key
 	b, err := keyEncoding.DecodeString(text)

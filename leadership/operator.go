@@ -1,19 +1,21 @@
 package leadership
 
-// ConfigureCommand sets an election's configuration, creates it if it was never seen, and brings it back if it is deleted.
+// ConfigureCommand sets an election's configuration, creates it if it was never seen, and brings it
+// back if it is deleted.
 type ConfigureCommand struct {
 	Config     Config
 	IfRevision Revision // 0: whatever it is; AnyRevision: it must exist; else it must be this one
 }
 
-// Configure sets the configuration. A lease that is held keeps its duration; the next one gets the new default. A lock that runs already
-// is not changed. What is so already is not written again, and then the condition does not matter: the same call twice is
-// done like once (RFC 9110 §13.1.1 lets a server answer so).
+// Configure sets the configuration. A lease that is held keeps its duration; the next one gets the
+// new default. A lock that runs already is not changed. What is so already is not written again,
+// and then the condition does not matter: the same call twice is done like once (RFC 9110 §13.1.1
+// lets a server answer so).
 //
 // Errors: RevisionMismatch.
 func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	r := s.Record
-	if s.exists() && !r.Deleted && r.Config.explicit() == c.Config.explicit() {
+	if s.exists() && !r.Deleted && r.Policy.Config.explicit() == c.Config.explicit() {
 		return Change{}, nil
 	}
 	if err := s.require(c.IfRevision); err != nil {
@@ -27,7 +29,7 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	if r.Deleted {
 		event = EventRecreated // token, revision and a lock that still runs stay
 	}
-	ch.Record.Deleted, ch.Record.Config = false, c.Config.explicit()
+	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.explicit()
 	ch.announce(event, "")
 	return ch, nil
 }
@@ -38,9 +40,10 @@ type DeleteCommand struct {
 	Force      bool     // even while it is held
 }
 
-// Delete leaves a tombstone. While somebody leads it is refused, unless it is forced: the lease then ends in the store, its leader
-// hears so at its next renewal, and until the lease would have ended by itself (and its lock delay) nobody can lead, not
-// even after the election was brought back. A deleted election stays as it is.
+// Delete leaves a tombstone. While somebody leads it is refused, unless it is forced: the lease
+// then ends in the store, its leader hears so at its next renewal, and until the lease would have
+// ended by itself (and its lock delay) nobody can lead, not even after the election was brought
+// back. A deleted election stays as it is.
 //
 // Errors: NotFound, RevisionMismatch, LeaseHeld.
 func Delete(s Snapshot, c DeleteCommand) (Change, error) {
@@ -61,7 +64,7 @@ func Delete(s Snapshot, c DeleteCommand) (Change, error) {
 	ch.Record.Deleted = true
 	switch {
 	case s.Live():
-		ch.vacate(EventDeleted, s.Now, r.LeaseEnd().Sub(s.Now)+r.Config.LockDelay+s.Guard)
+		ch.vacate(EventDeleted, s.Now, r.LeaseEnd().Sub(s.Now)+r.Policy.LockDelay+s.Guard)
 	case r.LeaderID != "":
 		ch.expire(s.Guard)
 		ch.announce(EventDeleted, "")

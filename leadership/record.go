@@ -1,10 +1,8 @@
 package leadership
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -16,90 +14,78 @@ const (
 	MaxLockDelay         = 24 * time.Hour
 )
 
-// Config is what an operator sets for an election. The zero Config is valid.
-type Config struct {
-	// LeaseDuration is what a lease gets if its candidate does not ask for another: 1 s to 24 h in whole milliseconds, or 0
-	// for DefaultLeaseDuration.
-	LeaseDuration time.Duration
-	// LockDelay is how long nobody may lead after a lease that ended without a release: 0 to 24 h in whole milliseconds.
-	// It gives a leader that was cut off time to notice, at the price of a slower takeover.
-	LockDelay time.Duration
-}
-
-func (c Config) leaseDuration() time.Duration { return cmp.Or(c.LeaseDuration, DefaultLeaseDuration) }
-
-// explicit is c with the defaults filled in.
-func (c Config) explicit() Config {
-	c.LeaseDuration = c.leaseDuration()
-	return c
-}
-
-func (c Config) validate() (field string, err error) {
-	if err := validateLeaseDuration(c.LeaseDuration); err != nil {
-		return "leaseDuration", err
-	}
-	if c.LockDelay < 0 || c.LockDelay > MaxLockDelay {
-		return "lockDelay", fmt.Errorf("lockDelay is from 0s to %s, not %s", spoken(MaxLockDelay), spoken(c.LockDelay))
-	}
-	if c.LockDelay%time.Millisecond != 0 {
-		return "lockDelay", fmt.Errorf("lockDelay is in whole milliseconds, not %v", c.LockDelay)
-	}
-	return "", nil
-}
-
-// validateLeaseDuration takes 0 for "the default".
-func validateLeaseDuration(d time.Duration) error {
-	switch {
-	case d == 0:
-		return nil
-	case d < MinLeaseDuration || d > MaxLeaseDuration:
-		return fmt.Errorf("leaseDuration is from %s to %s, not %s", spoken(MinLeaseDuration), spoken(MaxLeaseDuration), spoken(d))
-	case d%time.Millisecond != 0:
-		return fmt.Errorf("leaseDuration is in whole milliseconds, not %v", d)
-	}
-	return nil
-}
-
-// spoken is the duration as people write it: "24h", where String has "24h0m0s".
-func spoken(d time.Duration) string {
-	text := d.String()
-	if short, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = short + "m"
-	}
-	if short, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = short + "h"
-	}
-	return text
-}
-
-// Record is what a store keeps of one election, for ever. The zero Record, but for its name, is an election never seen. It is
-// not what callers see (that is Lease), nor is it the persisted form, which each store keeps to itself. All times are the store's.
+// Record is what a store keeps of one election, for ever. The zero Record, but for its name, is an
+// election that was never seen. It is neither what callers see (that is Lease) nor the stored form,
+// which belongs to each store. All times are the store's.
+//
+// Stores need the fields down to LockFor for their conditions. They only carry Policy and Standing,
+// as the text that Codec makes of them. Records are compared with ==.
 type Record struct {
 	Election Election
 	Token    Token    // of the last grant; it never goes back
 	Revision Revision // of the newest event
-	Config   Config
-	Deleted  bool // a tombstone: nobody leads
+	Needs    Version  // the lowest version of a program that may decide on the record; set by Codec
+	Deleted  bool     // a tombstone: the election has no leader
 
-	LeaderID      CandidateID // who was granted the lease; empty once it is known to have ended
+	LeaderID      CandidateID // empty once the end of the lease is recorded
 	KeyHash       KeyHash     // of the leader's key; zero without a leader
 	LeaseDuration time.Duration
 	AcquiredAt    time.Time // the store's now when the lease was granted; for people
 	HeartbeatAt   time.Time // when the last heartbeat was committed
+	EndsBy        time.Time // no heartbeat extends the lease beyond this instant; zero: no limit
+	EndsBecause   EndReason // why there is an EndsBy; empty without one
 	Metadata      Metadata
 
-	EndedAt time.Time     // when the last lease ended, if LeaderID is empty and there was one
-	LockFor time.Duration // for how long from EndedAt nobody may lead, the store's guard included; 0 after a release
+	EndedAt time.Time     // when the last lease ended, if there was one and LeaderID is empty
+	LockFor time.Duration // from EndedAt, no grant for that long, guard included; 0 after a release
+
+	Policy   Policy
+	Standing Standing
 }
 
-// LeaseEnd is the instant at which the lease ends unless a heartbeat is committed before it. It means nothing without a leader.
-func (r Record) LeaseEnd() time.Time { return r.HeartbeatAt.Add(r.LeaseDuration) }
+// EndReason says why a lease ends at Record.EndsBy. Programs accept reasons that they do not know.
+type EndReason string
+
+// The reasons for an EndsBy.
+const (
+	EndsMaxTerm  EndReason = "maxTerm"  // the policy limits the term
+	EndsApproval EndReason = "approval" // the leader needs a new approval by an operator
+	EndsStuck    EndReason = "stuck"    // the leader has reported no progress
+	EndsEvicted  EndReason = "evicted"  // an operator has evicted the leader
+	EndsDrained  EndReason = "drained"  // an operator has paused the election
+	EndsHandOver EndReason = "handOver" // the lease passes to a named successor
+	EndsParent   EndReason = "parent"   // the lease that this one stands on ends
+)
+
+// maxEndReasonBytes bounds reasons, of later versions too.
+const maxEndReasonBytes = 64
+
+// LeaseEnd is the instant at which the lease ends unless a heartbeat is committed before it:
+// LeaseDuration after HeartbeatAt, and at EndsBy at the latest. It means nothing without a leader.
+func (r Record) LeaseEnd() time.Time {
+	end := r.HeartbeatAt.Add(r.LeaseDuration)
+	if !r.EndsBy.IsZero() && r.EndsBy.Before(end) {
+		return r.EndsBy
+	}
+	return end
+}
+
+// StartOf is the start of a lease of duration d whose heartbeat was committed at the given instant
+// and had to be committed before due (zero: a grant, which has no limit). A late heartbeat leaves
+// the end where it was, at due, so the lease counts as over without a clean-up.
+func StartOf(committed, due time.Time, d time.Duration) time.Time {
+	if due.IsZero() || committed.Before(due) {
+		return committed
+	}
+	return due.Add(-d)
+}
 
 // vacated is r once its lease has ended at the given instant.
 func (r Record) vacated(endedAt time.Time, lockFor time.Duration) Record {
 	r.EndedAt, r.LockFor = endedAt, lockFor
 	r.LeaderID, r.KeyHash, r.LeaseDuration, r.Metadata = "", KeyHash{}, 0, ""
 	r.AcquiredAt, r.HeartbeatAt = time.Time{}, time.Time{}
+	r.EndsBy, r.EndsBecause = time.Time{}, ""
 	return r
 }
 
@@ -108,20 +94,20 @@ type Snapshot struct {
 	Record Record
 	// Now is the store's time at which Record was read or, after a change, committed.
 	Now time.Time
-	// Guard is how long after a lease's end the store waits before it lets someone else lead, because its own servers' clocks may
-	// differ by that much: 50 ms on cloud stores, 0 where there is one clock.
+	// Guard is how long the store waits after a lease's end before it grants the next one, because
+	// the clocks of its servers may differ by that much: 50 ms on cloud stores, 0 with one clock.
 	Guard time.Duration
 }
 
-// exists says whether the election was ever seen.
+// exists reports whether the election was ever seen.
 func (s Snapshot) exists() bool { return s.Record.Revision > 0 }
 
-// Live says whether somebody leads: a lease was granted and its end has not come.
+// Live reports whether the election has a leader: a lease was granted and has not ended.
 func (s Snapshot) Live() bool {
 	return s.Record.LeaderID != "" && s.Now.Before(s.Record.LeaseEnd())
 }
 
-// over says whether a lease was granted, has ended, and nobody has recorded that yet.
+// over reports whether a lease has ended and its end is not recorded yet.
 func (s Snapshot) over() bool {
 	return s.Record.LeaderID != "" && !s.Now.Before(s.Record.LeaseEnd().Add(s.Guard))
 }
@@ -134,7 +120,7 @@ func (s Snapshot) blocked() (time.Duration, Reason) {
 		if left := end.Add(s.Guard).Sub(s.Now); left > 0 {
 			return left, ReasonHeld
 		}
-		r = r.vacated(end, r.Config.LockDelay+s.Guard)
+		r = r.vacated(end, r.Policy.LockDelay+s.Guard)
 	}
 	if left := r.EndedAt.Add(r.LockFor).Sub(s.Now); r.LockFor > 0 && left > 0 {
 		return left, ReasonLockDelay
@@ -142,19 +128,19 @@ func (s Snapshot) blocked() (time.Duration, Reason) {
 	return 0, ""
 }
 
-// Newest is the newest event of an election as the store's history has it; zero if there is none.
+// Newest is the newest event of an election in the store's history; zero if there is none.
 type Newest struct {
 	Revision Revision
 	Token    Token
 }
 
-// clockTolerance is how far a heartbeat may lie ahead of the store's now before the record is held to be damaged. It is far above
-// what servers of one store differ by, and far below anything that a lease would be granted early by.
+// clockTolerance is how far a heartbeat may lie ahead of the store's now before the record counts
+// as damaged. It is far above what servers of one store differ by.
 const clockTolerance = time.Minute
 
-// Verify says whether a decision may stand on the record: whether it agrees with itself and with the history. Every store calls it
-// before it runs a rule, so that a damaged or restored record is refused by name and never grants. The error has the code
-// RecordCorrupt.
+// Verify returns an error with the code RecordCorrupt unless the record agrees with itself and with
+// the history. Every store calls it before it runs a rule, so a damaged or restored record is
+// refused by name and never grants.
 func Verify(s Snapshot, newest Newest) error {
 	r := s.Record
 	var err error
@@ -174,10 +160,22 @@ func Verify(s Snapshot, newest Newest) error {
 	return nil
 }
 
-// Corrupt is the error of a record that cannot be trusted, for stores that cannot even read it.
+// VerifyAlone is Verify for a store that has not read the history.
+func VerifyAlone(s Snapshot) error {
+	return Verify(s, Newest{Revision: s.Record.Revision, Token: s.Record.Token})
+}
+
+// Corrupt is the error of a record that cannot be trusted, also of one that cannot be decoded.
 func Corrupt(e Election, why error) error {
 	return &Error{Code: RecordCorrupt, Detail: fmt.Sprintf(
 		"the record of election %q cannot be trusted (%v); nobody is granted this leadership until an operator has mended the record, with a fencing token above every one ever seen", e, why)}
+}
+
+// tooNew refuses to decide on a record that needs another version of the program than have.
+func tooNew(e Election, needs, have Version) error {
+	return &Error{Code: RecordTooNew, Detail: fmt.Sprintf(
+		"election %q uses a feature that needs version %d of the program, and this instance runs version %d; nothing was done: try again to reach a newer instance, and upgrade this one",
+		e, needs, have)}
 }
 
 func (s Snapshot) validate() error {
@@ -185,14 +183,14 @@ func (s Snapshot) validate() error {
 	if err := r.Election.Validate(); err != nil {
 		return err
 	}
-	if field, err := r.Config.validate(); err != nil {
+	if field, err := r.Policy.validate(); err != nil {
 		return fmt.Errorf("%s: %w", field, err)
 	}
 	switch {
 	case r.Revision < 0 || r.Token < 0 || r.Token > MaxToken || int64(r.Token) > int64(r.Revision):
-		return fmt.Errorf("fencing token %d and revision %d cannot be", r.Token, r.Revision)
+		return fmt.Errorf("fencing token %d and revision %d are impossible", r.Token, r.Revision)
 	case r.LockFor < 0 || r.LockFor > MaxLockDelay+MaxLeaseDuration+clockTolerance+s.Guard:
-		return fmt.Errorf("a lock of %v cannot be", r.LockFor)
+		return fmt.Errorf("a lock of %v is impossible", r.LockFor)
 	case r.EndedAt.After(s.Now.Add(clockTolerance)):
 		return errors.New("its last lease ended in the future")
 	case r.LeaderID == "":
@@ -203,7 +201,8 @@ func (s Snapshot) validate() error {
 
 func (r Record) validateVacant() error {
 	switch {
-	case r.KeyHash != (KeyHash{}) || r.LeaseDuration != 0 || r.Metadata != "" || !r.HeartbeatAt.IsZero():
+	case r.KeyHash != (KeyHash{}) || r.LeaseDuration != 0 || r.Metadata != "" || !r.HeartbeatAt.IsZero(),
+		!r.EndsBy.IsZero() || r.EndsBecause != "":
 		return errors.New("it has parts of a lease and no leader")
 	case r.EndedAt.IsZero() && (r.Token > 0 || r.LockFor > 0):
 		return errors.New("it had a leader, and the end of the last lease is missing")
@@ -220,6 +219,10 @@ func (s Snapshot) validateHeld() error {
 		return errors.New("it has a leader and parts of its lease are missing")
 	case r.HeartbeatAt.After(s.Now.Add(clockTolerance)):
 		return errors.New("its last heartbeat lies in the future")
+	case r.EndsBy.IsZero() != (r.EndsBecause == ""):
+		return errors.New("of the latest end of its lease and the reason for that, one is missing")
+	case len(r.EndsBecause) > maxEndReasonBytes:
+		return fmt.Errorf("the reason for the end of its lease has %d bytes", len(r.EndsBecause))
 	}
 	if err := r.LeaderID.Validate(); err != nil {
 		return err

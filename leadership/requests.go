@@ -10,17 +10,19 @@ import (
 type AcquireRequest struct {
 	Election    Election
 	CandidateID CandidateID
-	// Key is the secret of this incarnation; nil lets the service choose one. A caller that may have to ask again because a reply was
-	// lost should choose its own: one that the service chose is lost with the reply, and its lease has to run out.
+	// Key is the secret of this incarnation; nil lets the service choose one. A caller that may
+	// have to ask again because a reply was lost should choose its own: one that the service chose
+	// is lost with the reply, and its lease has to run out.
 	Key           *Key
 	LeaseDuration time.Duration // 1 s to 24 h in whole milliseconds; 0: as the election is configured
 	Metadata      []byte        // see ParseMetadata
-	// Wait is how long to stand in line if somebody else leads: 0 to MaxWait. A Service alone has no line, and answers at once; see
-	// package queue.
+	// Wait is how long to stand in line if somebody else leads: 0 to MaxWait. A Service alone has
+	// no line, and answers at once; see package queue.
 	Wait time.Duration
 }
 
-// MaxWait is for how long a candidate may stand in line, or a reader wait for news, in one call. Whoever wants to wait for longer asks again.
+// MaxWait is for how long a candidate may stand in line, or a reader wait for news, in one call.
+// Whoever wants to wait for longer asks again.
 const MaxWait = time.Minute
 
 // Validate returns what is wrong with the request, with the code InvalidArgument.
@@ -63,8 +65,9 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 type Grant struct {
 	Lease
 	Key Key // of the caller, or chosen by the service
-	// Waited is how long the request stood in line before the store was asked for this lease. A leader may count its deadline from the
-	// moment it sent the request plus Waited (×0.998): the lease was granted no earlier. See Deadline.
+	// Waited is how long the request stood in line before the store was asked for this lease. A
+	// leader may count its deadline from the moment it sent the request plus Waited (×0.998): the
+	// lease was granted no earlier. See Deadline.
 	Waited time.Duration
 }
 
@@ -219,7 +222,8 @@ func (r EventsRequest) validate() (limit int, err error) {
 	return pageSize("limit", r.Limit)
 }
 
-// MaxRecent is how many events of all elections are read at once. Whoever is further behind takes a census.
+// MaxRecent is how many events of all elections are read at once. Whoever is further behind takes a
+// census.
 const MaxRecent = 10_000
 
 // Census is all elections, each as it was at some moment during the call.

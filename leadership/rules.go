@@ -5,23 +5,6 @@ import (
 	"time"
 )
 
-// Change is what a rule wants written. The zero Change writes nothing.
-type Change struct {
-	Record Record
-	// Events are the events of the change, in order, with their revisions; Record.Revision is that of the last.
-	Events []Event
-	// Heartbeat says that the lease starts, or starts anew, when the change commits: the store puts the instant of the commit in
-	// the place of Record.HeartbeatAt. Without it the store keeps HeartbeatAt as it is.
-	Heartbeat bool
-	// Before, if it is set, is the end of the lease that a heartbeat renews. A commit that turns out not to lie before it does not
-	// count: the caller of the store has to undo it with Lapse and to answer LeaseLost. Until it has, a store that can leaves the end where
-	// it was, so that no other call of the same leader is told that the lease goes on.
-	Before time.Time
-}
-
-// Empty says whether there is nothing to write.
-func (c Change) Empty() bool { return len(c.Events) == 0 && !c.Heartbeat }
-
 // change starts a Change from what was read.
 func (s Snapshot) change() Change { return Change{Record: s.Record} }
 
@@ -47,7 +30,7 @@ func (c *Change) vacate(t EventType, endedAt time.Time, lockFor time.Duration) {
 
 // expire records the end of a lease that ran out by itself.
 func (c *Change) expire(guard time.Duration) {
-	c.vacate(EventExpired, c.Record.LeaseEnd(), c.Record.Config.LockDelay+guard)
+	c.vacate(EventExpired, c.Record.LeaseEnd(), c.Record.Policy.LockDelay+guard)
 }
 
 // AcquireCommand asks to lead.
@@ -60,9 +43,10 @@ type AcquireCommand struct {
 
 // Acquire grants the lease if nobody holds it and no lock delay runs, with the next token.
 //
-// To its own leader (same candidate, same key, before the end) it is a renewal: same token. It then also takes over a longer
-// lease duration and other metadata, with an event. A shorter duration waits for the next grant: were the reply lost,
-// the leader would go on believing in the longer one.
+// To its own leader (same candidate, same key, before the end) it is a renewal: same token. It then
+// also takes over a longer lease duration and other metadata, with an event. A shorter duration
+// waits for the next grant: were the reply lost, the leader would go on believing in the longer
+// one.
 //
 // Errors: LeaseHeld, with a Reason; ElectionDeleted; RecordCorrupt when there is no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
@@ -93,7 +77,7 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 	r.LeaderID, r.KeyHash, r.Metadata = cmd.CandidateID, cmd.KeyHash, cmd.Metadata
 	r.LeaseDuration = cmd.LeaseDuration
 	if r.LeaseDuration == 0 {
-		r.LeaseDuration = r.Config.leaseDuration()
+		r.LeaseDuration = r.Policy.leaseDuration()
 	}
 	r.AcquiredAt, r.HeartbeatAt = now, now
 	r.EndedAt, r.LockFor = time.Time{}, 0
@@ -126,7 +110,8 @@ func (s Snapshot) heartbeat() Change {
 	return ch
 }
 
-// Renewal names the exact lease that its leader wants to keep. As a command it is obeyed by Renew and by Release.
+// Renewal names the exact lease that its leader wants to keep. As a command it is obeyed by Renew
+// and by Release.
 type Renewal struct {
 	Election    Election
 	CandidateID CandidateID
@@ -149,12 +134,15 @@ func Renew(s Snapshot, c Renewal) (Change, error) {
 	return s.heartbeat(), nil
 }
 
-// Release ends the caller's lease, so that the next candidate need not wait. A lease that has ended already is left as it is,
-// whoever leads now: a second release is done like the first. One that has run out unnoticed is recorded as expired.
+// Release ends the caller's lease, so that the next candidate need not wait. A lease that has ended
+// already is left as it is, whoever leads now: a second release is done like the first. One that
+// has run out unnoticed is recorded as expired.
 //
-// Who has sent a release must not acquire with the same key before it was answered: see the package's "Identity".
+// Who has sent a release must not acquire with the same key before it was answered: see the
+// package's "Identity".
 //
-// Error: LeaseLost, if the token is not one that the caller can have been granted: that of somebody else's live lease, or a future one.
+// Error: LeaseLost, if the token is not one that the caller can have been granted: that of somebody
+// else's live lease, or a future one.
 func Release(s Snapshot, c Renewal) (Change, error) {
 	r := s.Record
 	switch {
@@ -172,7 +160,8 @@ func Release(s Snapshot, c Renewal) (Change, error) {
 	return ch, nil
 }
 
-// Expire records that the lease has run out, if it has: somebody has to say so when no candidate is there to take it.
+// Expire records that the lease has run out, if it has: somebody has to say so when no candidate is
+// there to take it.
 func Expire(s Snapshot) (Change, error) {
 	if !s.over() {
 		return Change{}, nil
@@ -182,20 +171,22 @@ func Expire(s Snapshot) (Change, error) {
 	return ch, nil
 }
 
-// Lapse takes back a heartbeat that was committed too late: late is the instant of that commit, before the end that the lease had. If
-// the record has changed since, nothing is done: somebody has been told that it stands.
+// Lapse takes back a heartbeat that was committed too late: late is the instant of that commit,
+// before the end that the lease had. If the record has changed since, nothing is done: somebody has
+// been told that it stands.
 func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 	r := s.Record
 	if r.LeaderID == "" || r.Token != token || !r.HeartbeatAt.Equal(late) {
 		return Change{}, nil
 	}
 	ch := s.change()
-	ch.vacate(EventExpired, before, r.Config.LockDelay+s.Guard)
+	ch.vacate(EventExpired, before, r.Policy.LockDelay+s.Guard)
 	return ch, nil
 }
 
-// Check says whether the token is that of the present leader: nil, or an error with the code TokenStale. A token whose lease has
-// ended is stale even if nobody leads yet; so is one that was never granted.
+// Check says whether the token is that of the present leader: nil, or an error with the code
+// TokenStale. A token whose lease has ended is stale even if nobody leads yet; so is one that was
+// never granted.
 func Check(s Snapshot, token Token) error {
 	r := s.Record
 	switch {

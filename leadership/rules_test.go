@@ -11,8 +11,9 @@ import (
 	"regent/leadership"
 )
 
-// The suites in store/storetest try the rules on every store. Here stand the corners that no store can be brought into at will: single
-// instants, a guard of one's choice, and what must hold for every sequence of commands.
+// The suites in store/storetest try the rules on every store. Here stand the corners that no store
+// can be brought into at will: single instants, a guard of one's choice, and what must hold for
+// every sequence of commands.
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
@@ -27,7 +28,7 @@ func apply(s leadership.Snapshot, ch leadership.Change) leadership.Snapshot {
 	if ch.Empty() {
 		return s
 	}
-	if ch.Heartbeat {
+	if ch.Heartbeat { // also a late one, as in a store that knows nothing of StartOf
 		ch.Record.HeartbeatAt = s.Now
 	}
 	s.Record = ch.Record
@@ -129,10 +130,12 @@ func TestVerifyRefusesWhatCannotBe(t *testing.T) {
 		"a heartbeat in the future":      func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.HeartbeatAt = s.Now.Add(time.Hour) },
 		"no heartbeat":                   func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.HeartbeatAt = time.Time{} },
 		"a leader with no possible name": func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.LeaderID = "a b" },
+		"a latest end and no reason":     func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.EndsBy = s.Now },
+		"a reason and no latest end":     func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.EndsBecause = leadership.EndsStuck },
 		"a leader of a deleted election": func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.Deleted = true },
 		"parts of a lease and no leader": func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.LeaderID = "" },
 		"an impossible lock":             func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.LockFor = -1 },
-		"an impossible configuration":    func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.Config.LockDelay = 1 },
+		"an impossible configuration":    func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.Policy.LockDelay = 1 },
 		"a name that is no election's":   func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.Election = "No" },
 		"an end that is still to come":   func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record.EndedAt = s.Now.Add(time.Hour) },
 		"history of an election unseen":  func(s *leadership.Snapshot, _ *leadership.Newest) { s.Record = leadership.Record{Election: "jobs"} },
@@ -177,7 +180,7 @@ func TestAKeyHasOneSpelling(t *testing.T) {
 
 func TestConfiguringAnElectionWhoseLeaseIsOverRecordsThatFirstUnderTheOldLockDelay(t *testing.T) {
 	s := held(t, 30*time.Second+guard/2) // within the guard
-	s.Record.Config.LockDelay = time.Minute
+	s.Record.Policy.LockDelay = time.Minute
 	ch, err := leadership.Configure(s, leadership.ConfigureCommand{})
 	if err != nil || len(ch.Events) != 2 || ch.Events[0].Type != leadership.EventExpired || ch.Events[1].Type != leadership.EventConfigured || ch.Events[1].LeaderID != "" {
 		t.Fatalf("got %+v, %v; want expired and configured", ch.Events, err)
@@ -240,7 +243,7 @@ func TestVerifyRefusesALockWithoutABeginning(t *testing.T) {
 
 func TestTheLongestLeaseDeletedByForceUnderTheLongestLockDelayStillVerifies(t *testing.T) {
 	s := held(t, 0)
-	s.Record.LeaseDuration, s.Record.Config.LockDelay = leadership.MaxLeaseDuration, leadership.MaxLockDelay
+	s.Record.LeaseDuration, s.Record.Policy.LockDelay = leadership.MaxLeaseDuration, leadership.MaxLockDelay
 	s.Now = s.Now.Add(-guard / 2) // read at a server that is behind the one that committed the lease
 	ch, err := leadership.Delete(s, leadership.DeleteCommand{Force: true})
 	if err != nil {

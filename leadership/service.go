@@ -10,14 +10,16 @@ import (
 	"time"
 )
 
-// Service is the protocol on top of a Store: it validates, fills in defaults, and runs the rules in the store's transactions. Its
-// errors are an *Error, or carry one of the codes StoreUnavailable, OutcomeUnknown and RecordCorrupt.
+// Service is the protocol on top of a Store: it validates, fills in defaults, and runs the rules in
+// the store's transactions. Its errors are an *Error, or carry one of the codes StoreUnavailable,
+// OutcomeUnknown and RecordCorrupt.
 type Service struct {
 	store      Store
 	publishers []Publisher
 }
 
-// New returns a service on the store that tells the publishers of each change it makes. The store stays the caller's to close.
+// New returns a service on the store that tells the publishers of each change it makes. The store
+// stays the caller's to close.
 func New(store Store, publishers ...Publisher) *Service {
 	return &Service{store: store, publishers: publishers}
 }
@@ -44,7 +46,8 @@ func (s *Service) Renew(ctx context.Context, r LeaseRequest) (Lease, error) {
 	return s.renewed(ctx, c, s.store.Renew(ctx, []Renewal{c})[0])
 }
 
-// renewed turns the store's answer into the caller's. Where the store could not renew without a look, it looks.
+// renewed turns the store's answer into the caller's. Where the store could not renew without a
+// look, it looks.
 func (s *Service) renewed(ctx context.Context, c Renewal, a Renewed) (Lease, error) {
 	snap, err := a.Snapshot, a.Err
 	switch {
@@ -59,8 +62,8 @@ func (s *Service) renewed(ctx context.Context, c Renewal, a Renewed) (Lease, err
 	return snap.Lease(), nil
 }
 
-// BatchRenew renews up to MaxBatch leases, no election twice. The results stand in the order of the requests; the error is only for a
-// batch that is wrong as a whole.
+// BatchRenew renews up to MaxBatch leases, no election twice. The results stand in the order of the
+// requests; the error is only for a batch that is wrong as a whole.
 func (s *Service) BatchRenew(ctx context.Context, batch []LeaseRequest) ([]Result, error) {
 	if err := validateBatch("renewals", len(batch), func(i int) Election { return batch[i].Election }); err != nil {
 		return nil, err
@@ -123,7 +126,8 @@ func (s *Service) CheckToken(ctx context.Context, r TokenCheck) (Lease, error) {
 	return snap.Lease(), nil
 }
 
-// BatchCheckTokens checks up to MaxBatch tokens, no election twice. The results stand in the order of the checks.
+// BatchCheckTokens checks up to MaxBatch tokens, no election twice. The results stand in the order
+// of the checks.
 func (s *Service) BatchCheckTokens(ctx context.Context, batch []TokenCheck) ([]Result, error) {
 	if err := validateBatch("checks", len(batch), func(i int) Election { return batch[i].Election }); err != nil {
 		return nil, err
@@ -171,7 +175,8 @@ func (s *Service) List(ctx context.Context, r ListRequest) (Page, error) {
 	return page, nil
 }
 
-// Events reads a part of an election's history, oldest first. A deleted election still has its history.
+// Events reads a part of an election's history, oldest first. A deleted election still has its
+// history.
 func (s *Service) Events(ctx context.Context, r EventsRequest) ([]Event, error) {
 	limit, err := r.validate()
 	if err != nil {
@@ -196,7 +201,8 @@ func (s *Service) Events(ctx context.Context, r EventsRequest) ([]Event, error) 
 	return gapless(r, events, err)
 }
 
-// gapless refuses events that do not follow each other, or the revision that was asked for: what lies between is no longer kept.
+// gapless refuses events that do not follow each other, or the revision that was asked for: what
+// lies between is no longer kept.
 func gapless(r EventsRequest, events []Event, err error) ([]Event, error) {
 	if err != nil {
 		return nil, err
@@ -214,7 +220,8 @@ func gapless(r EventsRequest, events []Event, err error) ([]Event, error) {
 	return events, nil
 }
 
-// Since reads what was committed after the instant in all elections, at most MaxRecent events; see Store.Since.
+// Since reads what was committed after the instant in all elections, at most MaxRecent events; see
+// Store.Since.
 func (s *Service) Since(ctx context.Context, after time.Time) (Recent, error) {
 	return s.store.Since(ctx, after, MaxRecent)
 }
@@ -293,9 +300,9 @@ func (s *Service) Expire(ctx context.Context, e Election) (Lease, error) {
 	return s.lease(ctx, e, Expire)
 }
 
-// ExpireAll records each lease that has run out and that nobody has recorded, for a service that was asleep when it happened. It reads all
-// elections. It returns how many it recorded, also with an error: one election that fails does not hold up the others, and the error is
-// the first.
+// ExpireAll records each lease that has run out and that nobody has recorded, for a service that
+// was asleep when it happened. It reads all elections. It returns how many it recorded, also with
+// an error: one election that fails does not hold up the others, and the error is the first.
 func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
 	var failed error
 	err = s.walk(ctx, "", func(snap Snapshot) error {
@@ -320,7 +327,8 @@ func (s *Service) lease(ctx context.Context, e Election, rule func(Snapshot) (Ch
 	return snap.Lease(), nil
 }
 
-// update runs a rule in the store's transaction and sees to it that a heartbeat which came too late does not count.
+// update runs a rule in the store's transaction and sees to it that a heartbeat which came too late
+// does not count.
 func (s *Service) update(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Snapshot, error) {
 	snap, before, err := s.commit(ctx, e, rule)
 	if err != nil {
@@ -332,7 +340,7 @@ func (s *Service) update(ctx context.Context, e Election, rule func(Snapshot) (C
 // commit runs a rule in the store's transaction and tells the publishers. before is Change.Before.
 func (s *Service) commit(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (snap Snapshot, before time.Time, err error) {
 	var events []Event
-	requestID := RequestID(ctx)
+	requestID, actor := RequestID(ctx), Actor(ctx)
 	snap, err = s.store.Update(ctx, e, func(snap Snapshot) (Change, error) {
 		before, events = time.Time{}, nil // the store may run this again
 		if err := ctx.Err(); err != nil {
@@ -341,6 +349,7 @@ func (s *Service) commit(ctx context.Context, e Election, rule func(Snapshot) (C
 		ch, err := rule(snap)
 		before, events = ch.Before, ch.Events
 		for i := range events {
+			events[i].Actor = actor
 			events[i].RequestID = requestID
 		}
 		return ch, err
@@ -366,14 +375,16 @@ func (s *Service) publish(snap Snapshot, events []Event) {
 	}
 }
 
-// lapseTimeout bounds the clean-up after a heartbeat that came too late. If it fails too, the lease runs out by itself; nobody was told
-// that it was renewed.
+// lapseTimeout bounds the clean-up after a heartbeat that came too late. If it fails too, the lease
+// runs out by itself; nobody was told that it was renewed.
 const lapseTimeout = 5 * time.Second
 
-// inTime says whether a heartbeat that was committed at snap.Now stands: before is the end of the lease that it renewed, if it renewed one.
+// inTime says whether a heartbeat that was committed at snap.Now stands: before is the end of the
+// lease that it renewed, if it renewed one.
 func inTime(snap Snapshot, before time.Time) bool { return before.IsZero() || snap.Now.Before(before) }
 
-// settle lets a committed heartbeat stand if it came before the end of the lease that it renewed, and takes it back if not.
+// settle lets a committed heartbeat stand if it came before the end of the lease that it renewed,
+// and takes it back if not.
 func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (Snapshot, error) {
 	if inTime(snap, before) {
 		return snap, nil
@@ -385,7 +396,7 @@ func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (
 		return Lapse(now, r.Token, r.HeartbeatAt, before)
 	})
 	if err != nil {
-		after = Snapshot{Record: r.vacated(before, r.Config.LockDelay+snap.Guard), Now: snap.Now, Guard: snap.Guard}
+		after = Snapshot{Record: r.vacated(before, r.Policy.LockDelay+snap.Guard), Now: snap.Now, Guard: snap.Guard}
 	}
 	return Snapshot{}, after.refuse(LeaseLost, "the renewal of election %q reached the store %v after the lease had ended: stop acting as its leader, and acquire again",
 		r.Election, snap.Now.Sub(before).Round(time.Millisecond))
@@ -394,7 +405,8 @@ func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (
 // batchParallelism is how many elections of one batch are looked at side by side.
 const batchParallelism = 16
 
-// each calls do(0) to do(n-1), a few at a time, and waits for all. A panic of one becomes the caller's.
+// each calls do(0) to do(n-1), a few at a time, and waits for all. A panic of one becomes the
+// caller's.
 func each(n int, do func(int)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, batchParallelism)

@@ -10,8 +10,8 @@ import (
 	"regent/leadership"
 )
 
-// slowStore is one election whose commits take a while, as those of a cloud store may: the decision is made at one instant and
-// committed at a later one.
+// slowStore is one election whose commits take a while, as those of a cloud store may: the decision
+// is made at one instant and committed at a later one.
 type slowStore struct {
 	leadership.Store // the calls that these tests do not make
 	snap             leadership.Snapshot
@@ -261,5 +261,16 @@ func TestBadRequestsNameTheirField(t *testing.T) {
 		if !errors.As(c.err, &e) || e.Code != leadership.InvalidArgument || e.Field != c.field {
 			t.Errorf("%s: got %v", c.field, c.err)
 		}
+	}
+}
+
+func TestAChangeIsRecordedWithItsActor(t *testing.T) {
+	store, s, lease := slow(t)
+	ctx := leadership.WithActor(leadership.WithRequestID(t.Context(), "request-1"), "ann@example.com")
+	if _, err := s.Release(ctx, lease); err != nil {
+		t.Fatal(err)
+	}
+	if last := store.events[len(store.events)-1]; last.Actor != "ann@example.com" || last.RequestID != "request-1" || store.events[0].Actor != "" {
+		t.Errorf("got %+v", store.events)
 	}
 }

@@ -6,73 +6,101 @@ import (
 	"time"
 )
 
-// Store keeps the records and the history of elections. Several processes may have a Store each on the same data; what is
-// said here holds across all of them.
+// Store keeps the records and the history of elections. Several processes may have a Store each on
+// the same data; what is said here holds across all of them.
 //
-// Consistency. A change that was reported as done is seen by every call that starts later, through any handle, and is never lost. The
-// store's time, Snapshot.Now, comes from the store's own clock; of two calls, one begun after the other had returned, the later
-// never sees an earlier time, but for Snapshot.Guard.
+// Consistency. A change that was reported as done is seen by every call that starts later, through
+// any handle, and is never lost. The store's time, Snapshot.Now, comes from the store's own clock;
+// of two calls, one begun after the other had returned, the later never sees an earlier time, but
+// for Snapshot.Guard.
 //
-// Errors. A call that did nothing returns an error with the code StoreUnavailable, also when ctx ended before anything could be
-// changed. A call that may or may not have changed something returns one with the code OutcomeUnknown. A record that is
-// unreadable, of an unknown schema, inconsistent or behind its own history (see Verify) gives RecordCorrupt, and is not
-// changed. Where ctx was the cause, errors.Is also finds ctx's error. All methods may be called at the same time.
+// Errors. A call that did nothing returns an error with the code StoreUnavailable, also when ctx
+// ended before anything could be changed. A call that may or may not have changed something returns
+// one with the code OutcomeUnknown. A record that is unreadable, of an unknown schema, inconsistent
+// or behind its own history (see Verify) gives RecordCorrupt, and is not changed. Where ctx was the
+// cause, errors.Is also finds ctx's error. All methods may be called at the same time.
 type Store interface {
-	// Update is the transaction that decides. It reads the election's record, runs decide, and writes the Change and its events, all or
-	// nothing, in isolation from every other Update and Renew of that election. An election never seen has a zero Record but
-	// for its name. Update sets Event.At and, for a heartbeat, Record.HeartbeatAt to the time of the commit.
+	// Update is the transaction that decides. It reads the election's record, runs decide, and
+	// writes the Change and its events, all or nothing, in isolation from every other Update and
+	// Renew of that election. An election never seen has a zero Record but for its name. Update
+	// sets Event.At and, for a heartbeat, Record.HeartbeatAt to the time of the commit.
 	//
-	// It returns the record as it now is, with Now the time of the commit (of the read, if nothing was written). An error of decide is
-	// returned as it is, and nothing is written. decide may run more than once; it must be pure.
+	// It returns the record as it now is, with Now the time of the commit (of the read, if nothing
+	// was written). An error of decide is returned as it is, and nothing is written. decide may run
+	// more than once; it must be pure.
 	Update(ctx context.Context, e Election, decide func(Snapshot) (Change, error)) (Snapshot, error)
 
-	// Get reads one election, strongly: it sees every change that was reported as done before the call.
+	// Get reads one election, strongly: it sees every change that was reported as done before the
+	// call.
 	Get(ctx context.Context, e Election) (Snapshot, error)
 
-	// List reads up to limit elections whose names begin with prefix and come after the given name, in the order of their names, each
-	// as it was at some moment during the call. Tombstones are among them; of a record that cannot be trusted there is only the name. Not every
-	// store holds records against their history here, as Get does, or finds a history without a record.
+	// List reads up to limit elections whose names begin with prefix and come after the given name,
+	// in the order of their names, each as it was at some moment during the call. Tombstones are
+	// among them; of a record that cannot be trusted there is only the name. Not every store holds
+	// records against their history here, as Get does, or finds a history without a record.
 	List(ctx context.Context, prefix string, after Election, limit int) (Listing, error)
 
-	// Renew sends a heartbeat for each of the leases, at most MaxBatch, no election twice, without a decision of its own: a lease is
-	// renewed if and only if it is still exactly the one named and its end has not come. It returns an answer for each, in order; one
-	// fails without the others. It never returns an error for all that a per-lease error can say.
+	// Renew sends a heartbeat for each of the leases, at most MaxBatch, no election twice, without
+	// a decision of its own: a lease is renewed if and only if it is still exactly the one named
+	// and its end has not come. It returns an answer for each, in order; one fails without the
+	// others. It never returns an error for all that a per-lease error can say.
 	Renew(ctx context.Context, leases []Renewal) []Renewed
 
-	// Events reads up to limit events of the election with a revision greater than after, in the order of their revisions. An election
-	// never seen has none. A store keeps an event for as long as it was told to keep history; older ones may be missing. The newest
-	// event of an election counts for as long as it is the newest: no record is ever without its witness (see Verify).
+	// Events reads up to limit events of the election with a revision greater than after, in the
+	// order of their revisions. An election never seen has none. A store keeps an event for as long
+	// as it was told to keep history; older ones may be missing. The newest event of an election
+	// counts for as long as it is the newest: no record is ever without its witness (see Verify).
 	Events(ctx context.Context, e Election, after Revision, limit int) ([]Event, error)
 
-	// Since reads the events of all elections that were committed after the instant, in the order of At, then election, then revision.
-	// It gives all of them or none: if there are more than limit, or if the instant lies so far back that some may be missing, it is an
-	// error with the code HistoryCompacted.
+	// Since reads the events of all elections that were committed after the instant, in the order
+	// of At, then election, then revision. It gives all of them or none: if there are more than
+	// limit, or if the instant lies so far back that some may be missing, it is an error with the
+	// code HistoryCompacted.
 	Since(ctx context.Context, after time.Time, limit int) (Recent, error)
 
-	// Unannounced reads up to limit events that were not yet marked as announced; those of one election in the order of their
-	// revisions and without a gap between them. With an election given it reads only those of that one; "" is for all.
+	// Unannounced reads up to limit events that were not yet marked as announced; those of one
+	// election in the order of their revisions and without a gap between them. With an election
+	// given it reads only those of that one; "" is for all.
 	Unannounced(ctx context.Context, e Election, limit int) ([]Event, error)
 
-	// MarkAnnounced marks events as announced, at most MaxBatch. To mark one again, or one that never was, does nothing.
+	// MarkAnnounced marks events as announced, at most MaxBatch. To mark one again, or one that
+	// never was, does nothing.
 	MarkAnnounced(ctx context.Context, ids []EventID) error
 
-	// Close gives back what the handle holds. Calls under way are finished first or fail with StoreUnavailable, as do later ones.
+	// Close gives back what the handle holds. Calls under way are finished first or fail with
+	// StoreUnavailable, as do later ones.
 	Close() error
 }
 
 // Listing is a part of the list of elections.
 type Listing struct {
 	Snapshots []Snapshot
-	// Untrusted are the names, in their order, of records that cannot be trusted, as they are stored: also those that no election can have.
+	// Untrusted are the names, in their order, of records that cannot be trusted, as they are
+	// stored: also those that no election can have.
 	Untrusted []Election
+	// TooNew are the names, in their order, of records that only a newer program may decide on.
+	TooNew []Election
 	// Next is the name to go on after; "" if no more follow. It may be set although none follow.
 	Next Election
+}
+
+// Add adds what reading the election's record gave: a snapshot, or an error.
+func (l *Listing) Add(e Election, s Snapshot, err error) {
+	switch {
+	case err == nil:
+		l.Snapshots = append(l.Snapshots, s)
+	case errors.Is(err, RecordTooNew):
+		l.TooNew = append(l.TooNew, e)
+	default:
+		l.Untrusted = append(l.Untrusted, e)
+	}
 }
 
 // Recent is what happened lately in all elections.
 type Recent struct {
 	Events []Event
-	// Now is the store's time of the read: every event that was committed before it, but for the store's guard, is among Events.
+	// Now is the store's time of the read: every event that was committed before it, but for the
+	// store's guard, is among Events.
 	Now time.Time
 }
 
@@ -85,8 +113,8 @@ const (
 // MaxBatch is how many elections one batch may have. Firestore takes 500 writes in one request.
 const MaxBatch = 500
 
-// ErrNotRenewed is the answer to a renewal whose lease is not the one named any more, or is not known to be: nothing was written, and
-// an Update with the rule Renew finds out why, or renews.
+// ErrNotRenewed is the answer to a renewal whose lease is not the one named any more, or is not
+// known to be: nothing was written, and an Update with the rule Renew finds out why, or renews.
 var ErrNotRenewed = errors.New("not renewed")
 
 // Renewed is the answer to one Renewal.
@@ -95,6 +123,7 @@ type Renewed struct {
 	Snapshot Snapshot
 	// Before is the end the lease had; see Change.Before.
 	Before time.Time
-	// Err is nil if the heartbeat was written; else ErrNotRenewed or an error as the other calls have it.
+	// Err is nil if the heartbeat was written; else ErrNotRenewed or an error as the other calls
+	// have it.
 	Err error
 }

@@ -11,24 +11,28 @@ type CarryCommand struct {
 }
 
 const (
-	// carryRoom is by how much a carried election's revision lies above the old store's: more than the events of the tombstone that the old
-	// store gets afterwards, so that whoever hears of both sees no revision come back.
+	// carryRoom is by how much a carried election's revision lies above the old store's: more than
+	// the events of the tombstone that the old store gets afterwards, so that whoever hears of both
+	// sees no revision come back.
 	carryRoom Revision = 3
-	// carrySlack is for how much longer than it has to be a carried election is locked: the same election, carried again over a line that is
-	// slower this time, then needs no longer lock.
+	// carrySlack is for how much longer than it has to be a carried election is locked: the same
+	// election, carried again over a line that is slower this time, then needs no longer lock.
 	carrySlack = time.Second
 )
 
-// Carry decides in the new store. The election goes on from its token, with its configuration; nobody leads it, for leases are not carried;
-// and nobody is granted it before the lease that the old store knew would have ended by itself, its lock delay included: whoever held it
-// believes in it until then. Its revision goes on too, above the old store's, with a gap before it: the history stays where it is.
+// Carry decides in the new store. The election goes on from its token, with its configuration;
+// nobody leads it, for leases are not carried; and nobody is granted it before the lease that the
+// old store knew would have ended by itself, its lock delay included: whoever held it believes in
+// it until then. Its revision goes on too, above the old store's, with a gap before it: the history
+// stays where it is.
 //
-// An election that the new store has already, at the same token or a later one, stays as it is but for a longer lock, if it needs one: so the
-// same again is the same as once, also after the old store got its tombstone. Only while the election is alive in the old store its
-// configuration there is the one that counts, until somebody leads in the new one.
+// An election that the new store has already, at the same token or a later one, stays as it is but
+// for a longer lock, if it needs one: so the same again is the same as once, also after the old
+// store got its tombstone. Only while the election is alive in the old store its configuration
+// there is the one that counts, until somebody leads in the new one.
 //
-// Errors: LeaseHeld if somebody leads in the new store under a token that is not above the old store's: that store is in use; RecordCorrupt if
-// what was read cannot be carried.
+// Errors: LeaseHeld if somebody leads in the new store under a token that is not above the old
+// store's: that store is in use; RecordCorrupt if what was read cannot be carried.
 func Carry(s Snapshot, c CarryCommand) (Change, error) {
 	from, locked := c.From.Record, c.From.barred()
 	if locked > 0 {
@@ -51,7 +55,8 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 	}
 	if !s.has(from) {
 		if ch.Record.Token <= from.Token { // else it has a history of its own here, and only its revision is behind
-			ch.Record.Token, ch.Record.Config, ch.Record.Deleted = from.Token, from.Config, from.Deleted
+			ch.Record.Token, ch.Record.Policy, ch.Record.Deleted = from.Token, from.Policy, from.Deleted
+			ch.Record.Standing, ch.Record.Needs = from.Standing, from.Needs
 		}
 		ch.Record.Revision = max(s.Record.Revision, from.Revision+carryRoom-1) // announce adds one
 	}
@@ -70,7 +75,7 @@ func (s Snapshot) has(from Record) bool {
 	if r.Token < from.Token || r.Revision <= from.Revision {
 		return false
 	}
-	return r.Token > from.Token || from.Deleted || !r.Deleted && r.Config.explicit() == from.Config.explicit()
+	return r.Token > from.Token || from.Deleted || !r.Deleted && r.Policy.explicit() == from.Policy.explicit()
 }
 
 // barred returns for how long nobody else may lead if the present leader is never heard of again.
@@ -78,7 +83,7 @@ func (s Snapshot) barred() time.Duration {
 	r := s.Record
 	switch {
 	case r.LeaderID != "":
-		return max(r.LeaseEnd().Add(r.Config.LockDelay+s.Guard).Sub(s.Now), 0)
+		return max(r.LeaseEnd().Add(r.Policy.LockDelay+s.Guard).Sub(s.Now), 0)
 	case r.LockFor > 0:
 		return max(r.EndedAt.Add(r.LockFor).Sub(s.Now), 0)
 	}
@@ -102,7 +107,7 @@ func (s Snapshot) transferred(r Record) EventType {
 // trusted is the change, if what it writes would be trusted.
 func (c Change) trusted(s Snapshot) (Change, error) {
 	s.Record = c.Record
-	if err := Verify(s, Newest{Revision: c.Record.Revision, Token: c.Record.Token}); err != nil {
+	if err := VerifyAlone(s); err != nil {
 		return Change{}, err
 	}
 	return c, nil
@@ -116,22 +121,26 @@ const (
 
 // RaiseCommand brings an election past what was seen of it in a time that its store has forgotten.
 type RaiseCommand struct {
-	// Above is what its token and its revision become: at least as high as every revision that anybody ever saw of the election, and so as
-	// every token, which is never above its revision; and higher than the revision in the store.
+	// Above is what its token and its revision become: at least as high as every revision that
+	// anybody ever saw of the election, and so as every token, which is never above its revision;
+	// and higher than the revision in the store.
 	Above Revision
 	// Lock is for how long nobody may lead, if what the election says of itself is not longer.
 	Lock time.Duration
 }
 
-// Raise decides in a store that was restored from a backup. Token and revision become Above in one step; whoever led at the time of the backup
-// does so no longer; and nobody is granted the election before all leases of the forgotten time are over: that is after the lease that is
-// known and its lock delay, after a lease as the election is configured from now, and after Lock, whichever is last. An election that was
-// never seen is created: it may have begun after the backup.
+// Raise decides in a store that was restored from a backup. Token and revision become Above in one
+// step; whoever led at the time of the backup does so no longer; and nobody is granted the election
+// before all leases of the forgotten time are over: that is after the lease that is known and its
+// lock delay, after a lease as the election is configured from now, and after Lock, whichever is
+// last. An election that was never seen is created: it may have begun after the backup.
 //
-// One that was raised so already stays as it is; its token is its revision, as no other election's is.
+// One that was raised so already stays as it is; its token is its revision, as no other election's
+// is.
 //
-// Errors: InvalidArgument if Above is not higher than the revision in the store: either it is too low, or the election has gone on since it
-// was raised; or if it was raised so already, with a shorter lock.
+// Errors: InvalidArgument if Above is not higher than the revision in the store: either it is too
+// low, or the election has gone on since it was raised; or if it was raised so already, with a
+// shorter lock.
 func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 	r := s.Record
 	switch {
@@ -150,7 +159,7 @@ func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 	}
 	ch := s.change()
 	ch.Record.Revision, ch.Record.Token = c.Above-1, Token(c.Above) // the event adds one
-	lock := max(s.barred(), c.Lock+s.Guard, max(r.LeaseDuration, r.Config.leaseDuration())+r.Config.LockDelay+s.Guard)
+	lock := max(s.barred(), c.Lock+s.Guard, max(r.LeaseDuration, r.Policy.leaseDuration())+r.Policy.LockDelay+s.Guard)
 	if r.LeaderID != "" {
 		ch.vacate(EventExpired, s.Now, lock)
 		return ch.trusted(s)

@@ -10,7 +10,8 @@ import (
 	"regent/leadership"
 )
 
-// carried is an election of the new store, whose clock shows another time, after the old store's snapshot was carried into it.
+// carried is an election of the new store, whose clock shows another time, after the old store's
+// snapshot was carried into it.
 func carried(t *testing.T, to, from leadership.Snapshot) leadership.Snapshot {
 	t.Helper()
 	ch, err := leadership.Carry(to, leadership.CarryCommand{From: from})
@@ -87,7 +88,7 @@ func TestACarriedElectionGoesOnAndIsGrantedWhenTheOldLeaseIsOver(t *testing.T) {
 		"deleted by force":        {done(t, held(t, 10*time.Second), deleted), leadership.EventDeleted, 20*time.Second + 2*guard + slack},
 	} {
 		got := carried(t, elsewhere(), c.from)
-		want := leadership.Record{Election: "jobs", Token: c.from.Record.Token, Config: c.from.Record.Config, Deleted: c.from.Record.Deleted}
+		want := leadership.Record{Election: "jobs", Token: c.from.Record.Token, Policy: c.from.Record.Policy, Deleted: c.from.Record.Deleted}
 		rest := got.Record
 		rest.Revision, rest.EndedAt, rest.LockFor = 0, time.Time{}, 0
 		if diff := cmp.Diff(want, rest); diff != "" {
@@ -137,7 +138,7 @@ func TestALeaseRenewedAfterItWasCarriedLocksForLongerAndChangesNothingElse(t *te
 	if opens := opensAfter(to); opens < 30*time.Second {
 		t.Errorf("can be led after %v, and its leader may believe for 30s", opens)
 	}
-	if to.Record.Deleted || to.Record.Token != before.Token || to.Record.Config != before.Config || to.Record.Revision != before.Revision+1 {
+	if to.Record.Deleted || to.Record.Token != before.Token || to.Record.Policy != before.Policy || to.Record.Revision != before.Revision+1 {
 		t.Errorf("got %+v, before %+v", to.Record, before)
 	}
 }
@@ -188,14 +189,14 @@ func TestAfterAMoveThatWasGivenUpTheNextOneTakesTheNewerConfiguration(t *testing
 	old := done(t, held(t, time.Second), released)
 	to := carried(t, elsewhere(), old)
 	old = done(t, old, configured(time.Minute))
-	if got := carried(t, to, old).Record; got.Config.LockDelay != time.Minute || got.Revision <= to.Record.Revision {
+	if got := carried(t, to, old).Record; got.Policy.LockDelay != time.Minute || got.Revision <= to.Record.Revision {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestWhatCannotBeTrustedIsNotCarried(t *testing.T) {
 	from := done(t, held(t, time.Second), released)
-	from.Record.Config.LockDelay = -1
+	from.Record.Policy.LockDelay = -1
 	if ch, err := leadership.Carry(elsewhere(), leadership.CarryCommand{From: from}); !errors.Is(err, leadership.RecordCorrupt) || !ch.Empty() {
 		t.Errorf("got %+v, %v; want %s", ch, err, leadership.RecordCorrupt)
 	}
@@ -233,7 +234,7 @@ func TestARaisedElectionIsPastEverythingAndLocked(t *testing.T) {
 		}
 		s := apply(c.s, ch)
 		r := s.Record
-		if r.Token != 1000 || r.Revision != 1000 || r.LeaderID != "" || r.Deleted != c.deleted || r.Config != c.s.Record.Config || opensAfter(s) != c.opens {
+		if r.Token != 1000 || r.Revision != 1000 || r.LeaderID != "" || r.Deleted != c.deleted || r.Policy != c.s.Record.Policy || opensAfter(s) != c.opens {
 			t.Errorf("%s: got %+v, can be led after %v, want after %v", name, r, opensAfter(s), c.opens)
 		}
 		s.Now = s.Now.Add(time.Second)
@@ -275,8 +276,9 @@ func TestNothingIsRaisedToWhatMayHaveBeenSeen(t *testing.T) {
 	}
 }
 
-// FuzzTransfer plays a program as FuzzRules does and, after some of its steps, moves the election to another store, or loses what happened since
-// then, restores it and raises it. What must be true of the rules must be true across that.
+// FuzzTransfer plays a program as FuzzRules does and, after some of its steps, moves the election
+// to another store, or loses what happened since then, restores it and raises it. What must be true
+// of the rules must be true across that.
 func FuzzTransfer(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 1, 10, 2, 0, 31, 0, 1, 1, 3, 1, 0, 0, 1, 200}, byte(1), byte(0))
 	f.Add([]byte{5, 2, 0, 0, 0, 0, 4, 0, 20, 5, 1, 0, 0, 1, 200, 5, 0, 0, 0, 1, 130}, byte(2), byte(3))

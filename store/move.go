@@ -46,19 +46,23 @@ func PlanMove(ctx context.Context, from, to leadership.Store) ([]Passage, error)
 	return plan, refused.err()
 }
 
-// Move brings all elections of one store into another, Regent's own too, one after the other: with their tokens, revisions and configurations,
-// and without their leases. No token and no revision goes back; nobody is granted an election in the new store before the lease that the old
-// one knows would have ended; and in the old store each becomes a tombstone, so that a server that was forgotten there never grants it again.
+// Move brings all elections of one store into another, Regent's own too, one after the other: with
+// their tokens, revisions and configurations, and without their leases. No token and no revision
+// goes back; nobody is granted an election in the new store before the lease that the old one knows
+// would have ended; and in the old store each becomes a tombstone, so that a server that was
+// forgotten there never grants it again.
 //
-// Nobody may serve either store meanwhile. Move finds out if the old one is served all the same, and then begins with the election anew; only
-// a lease that is renewed there between two attempts at a move can end later than the new store has been told, until Move has come to its end.
+// Nobody may serve either store meanwhile. Move finds out if the old one is served all the same,
+// and then begins with the election anew; only a lease that is renewed there between two attempts
+// at a move can end later than the new store has been told, until Move has come to its end.
 //
-// Whatever stops it, the same move again goes on where it was, and ends as if nothing had happened. To bring the elections back, move them the
-// other way.
+// Whatever stops it, the same move again goes on where it was, and ends as if nothing had happened.
+// To bring the elections back, move them the other way.
 //
-// First it looks at everything. If there is a record on either side that cannot be trusted, or if an election is led in the new store, it is
-// an error with the code RecordCorrupt or LeaseHeld that names them, and nothing is written. Other errors are those of the stores, and some
-// elections may then have been moved.
+// First it looks at everything. If there is a record on either side that cannot be trusted, or if
+// an election is led in the new store, it is an error with the code RecordCorrupt or LeaseHeld that
+// names them, and nothing is written. Other errors are those of the stores, and some elections may
+// then have been moved.
 func Move(ctx context.Context, from, to leadership.Store) ([]Passage, error) {
 	plan, err := PlanMove(ctx, from, to)
 	if err != nil {
@@ -113,7 +117,8 @@ const attempts = 5
 // errChanged says that an election is not what was carried.
 var errChanged = errors.New("it changes while it is moved: a server still uses the old store; stop it, and run the same command again")
 
-// move carries an election, then buries it in the old store as what was carried, and then carries what it says of its lease in the end.
+// move carries an election, then buries it in the old store as what was carried, and then carries
+// what it says of its lease in the end.
 func move(ctx context.Context, from, to leadership.Store, e leadership.Election) (Passage, error) {
 	for range attempts {
 		old, err := from.Get(ctx, e)
@@ -142,7 +147,8 @@ func carry(ctx context.Context, to leadership.Store, old leadership.Snapshot) (l
 	})
 }
 
-// bury leaves a tombstone, if the election has not changed. A renewal is no change; the tombstone has the lease as it was in the end.
+// bury leaves a tombstone, if the election has not changed. A renewal is no change; the tombstone
+// has the lease as it was in the end.
 func bury(ctx context.Context, from leadership.Store, carried leadership.Snapshot) (leadership.Snapshot, error) {
 	return from.Update(ctx, carried.Record.Election, func(s leadership.Snapshot) (leadership.Change, error) {
 		if s.Record.Revision != carried.Record.Revision {
@@ -166,6 +172,7 @@ func names(ctx context.Context, s leadership.Store, prefix string) (found, untru
 		for _, snap := range listing.Snapshots {
 			found = append(found, snap.Record.Election)
 		}
+		found = append(found, listing.TooNew...) // to read one is an error that names it
 		untrusted = append(untrusted, listing.Untrusted...)
 		if after = listing.Next; after == "" {
 			return found, untrusted, nil
@@ -238,7 +245,8 @@ func Quoted(elections []leadership.Election) string {
 	return strings.Join(parts, ", ")
 }
 
-// CheckMove says whether elections can be moved between the stores of two specs. The error has the code InvalidArgument.
+// CheckMove says whether elections can be moved between the stores of two specs. The error has the
+// code InvalidArgument.
 func CheckMove(from, to string) error {
 	a, err := parse(from)
 	if err != nil {
@@ -283,8 +291,8 @@ func samePath(a, b string) bool {
 	return filepath.Clean(a) == filepath.Clean(b)
 }
 
-// OpenExisting is Open for a store that is there already: it creates no file, and there is no such memory. That a file is not there is
-// an error for which errors.Is finds fs.ErrNotExist.
+// OpenExisting is Open for a store that is there already: it creates no file, and there is no such
+// memory. That a file is not there is an error for which errors.Is finds fs.ErrNotExist.
 func OpenExisting(ctx context.Context, spec string, c Config) (leadership.Store, error) {
 	t, err := parse(spec)
 	if err != nil {

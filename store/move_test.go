@@ -18,6 +18,7 @@ import (
 	"regent/store/firestore"
 	"regent/store/memory"
 	"regent/store/spanner"
+	"regent/store/storetest"
 )
 
 // clock is the real time of a test. Every store shows it with an error of its own.
@@ -139,7 +140,7 @@ func moveAll(t *testing.T, from, to leadership.Store) {
 	after, left := contents(t, to), contents(t, from)
 	for e, b := range before {
 		a := after[e].Record
-		if a.Token != b.Record.Token || a.Revision <= b.Record.Revision || a.Deleted != b.Record.Deleted || a.Config != b.Record.Config || a.LeaderID != "" {
+		if a.Token != b.Record.Token || a.Revision <= b.Record.Revision || a.Deleted != b.Record.Deleted || a.Policy != b.Record.Policy || a.LeaderID != "" {
 			t.Errorf("%s was %+v and is %+v", e, b.Record, a)
 		}
 		if old := left[e].Record; !old.Deleted || old.Revision >= a.Revision {
@@ -154,7 +155,8 @@ func moveAll(t *testing.T, from, to leadership.Store) {
 	}
 }
 
-// open expects, of the elections that populate made, those to be granted that nobody may believe in any more, with the next tokens.
+// open expects, of the elections that populate made, those to be granted that nobody may believe in
+// any more, with the next tokens.
 func open(t *testing.T, s leadership.Store) {
 	t.Helper()
 	for e, want := range map[leadership.Election]leadership.Token{"configured": 1, "recreated": 1, "released": 2, "twice": 3, "lapsed": 2} {
@@ -214,39 +216,22 @@ func TestElectionsInEveryStateComeThroughEveryStoreAndHome(t *testing.T) {
 	open(t, home)
 }
 
-// brittle is a store whose calls are counted together with another's. The one with the number at fails: before anything is done, or after.
-type brittle struct {
-	leadership.Store
-	calls *int
-	at    int
-	after bool
-}
-
-func brittleCall[T any](b brittle, do func() (T, error)) (T, error) {
-	var none T
-	*b.calls++
-	switch {
-	case *b.calls != b.at:
-		return do()
-	case !b.after:
-		return none, fmt.Errorf("planted: %w", leadership.StoreUnavailable)
-	}
-	if _, err := do(); err != nil {
-		return none, err
-	}
-	return none, fmt.Errorf("planted: %w", leadership.OutcomeUnknown)
-}
-
-func (b brittle) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	return brittleCall(b, func() (leadership.Snapshot, error) { return b.Store.Get(ctx, e) })
-}
-
-func (b brittle) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
-	return brittleCall(b, func() (leadership.Listing, error) { return b.Store.List(ctx, prefix, after, limit) })
-}
-
-func (b brittle) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	return brittleCall(b, func() (leadership.Snapshot, error) { return b.Store.Update(ctx, e, decide) })
+// brittle is a store whose calls are counted together with another's. The one with the number at
+// fails: before anything is done, or after.
+func brittle(store leadership.Store, calls *int, at int, after bool) leadership.Store {
+	return &storetest.Fake{Store: store, Around: func(ctx context.Context, _ storetest.Call, next func(context.Context) error) error {
+		*calls++
+		switch {
+		case *calls != at:
+			return next(ctx)
+		case !after:
+			return fmt.Errorf("planted: %w", leadership.StoreUnavailable)
+		}
+		if err := next(ctx); err != nil {
+			return err
+		}
+		return fmt.Errorf("planted: %w", leadership.OutcomeUnknown)
+	}}
 }
 
 func TestAMoveThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
@@ -264,7 +249,7 @@ func TestAMoveThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 		for at, cut := 1, true; cut; at++ {
 			from, to := scene()
 			calls := 0
-			_, err := Move(t.Context(), brittle{from, &calls, at, after}, brittle{to, &calls, at, after})
+			_, err := Move(t.Context(), brittle(from, &calls, at, after), brittle(to, &calls, at, after))
 			if cut = calls >= at; cut != (err != nil) {
 				t.Fatalf("call %d: %v", at, err)
 			}
@@ -281,7 +266,8 @@ func TestAMoveThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 	}
 }
 
-// nobodyEarly expects that what has arrived in the new store cannot be led there before the old lease is over.
+// nobodyEarly expects that what has arrived in the new store cannot be led there before the old
+// lease is over.
 func nobodyEarly(t *testing.T, from, to leadership.Store) {
 	t.Helper()
 	old := contents(t, from)
@@ -397,7 +383,8 @@ func TestAPlanWritesNothingAndSaysWhatAMoveDoes(t *testing.T) {
 	}
 }
 
-// contest is one election with leaders who believe in their leases to the end, on a store and then on another. It holds grants to what must be true.
+// contest is one election with leaders who believe in their leases to the end, on a store and then
+// on another. It holds grants to what must be true.
 type contest struct {
 	*testing.T
 	*clock
@@ -456,20 +443,14 @@ func (c *contest) operate(s leadership.Store) {
 	}
 }
 
-// served is a store that somebody uses between any two calls.
-type served struct {
-	leadership.Store
-	meanwhile func()
-}
-
-func (s served) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	s.meanwhile()
-	return s.Store.Get(ctx, e)
-}
-
-func (s served) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	s.meanwhile()
-	return s.Store.Update(ctx, e, decide)
+// served is a store that is in use between any two calls.
+func served(store leadership.Store, meanwhile func()) leadership.Store {
+	return &storetest.Fake{Store: store, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		if c.Method == "Get" || c.Method == "Update" {
+			meanwhile()
+		}
+		return next(ctx)
+	}}
 }
 
 func TestWheneverAMoveComesNoTokenGoesBackAndNobodyLeadsTooEarly(t *testing.T) {
@@ -511,9 +492,9 @@ func (c *contest) move(from, to leadership.Store) {
 		}
 	}
 	for range 20 {
-		_, err := Move(c.Context(), served{from, meanwhile}, served{to, meanwhile})
+		_, err := Move(c.Context(), served(from, meanwhile), served(to, meanwhile))
 		if err == nil {
-			if is := contents(c.T, to)["jobs"].Record; is.Deleted != was.Deleted || is.Config != was.Config {
+			if is := contents(c.T, to)["jobs"].Record; is.Deleted != was.Deleted || is.Policy != was.Policy {
 				c.Fatalf("%+v was moved as %+v", was, is)
 			}
 			return
@@ -541,7 +522,7 @@ func TestALeaseThatIsRenewedDuringAMoveIsWaitedForToItsEnd(t *testing.T) {
 			until = c.since + l.ExpiresIn
 		}
 	}
-	if _, err := Move(t.Context(), served{from, meanwhile}, served{to, meanwhile}); err != nil {
+	if _, err := Move(t.Context(), served(from, meanwhile), served(to, meanwhile)); err != nil {
 		t.Fatal(err)
 	}
 	if token, in, err := tryAcquire(t, to, "jobs"); !errors.Is(err, leadership.LeaseHeld) || c.since+in < until {
@@ -578,5 +559,35 @@ func TestTwoSpecsOfOneStoreAreSeen(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s to %s: %v, want %q", c.from, c.to, err, c.want)
 		}
+	}
+}
+
+func TestAnElectionThatNeedsANewerProgramIsNeitherMovedNorRaised(t *testing.T) {
+	t.Parallel()
+	newer := leadership.Codec{Version: leadership.ProgramVersion + 1}
+	ahead := memory.New(memory.Config{Codec: newer})
+	for _, e := range []leadership.Election{"new", "plain"} {
+		_, err := ahead.Update(t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
+			ch, err := leadership.Configure(s, leadership.ConfigureCommand{})
+			if e == "new" {
+				ch.Record.Needs, ch.Record.Policy.Unknown = newer.Version, `{"strategy":"priority"}`
+			}
+			return ch, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	from, to := ahead.OpenAs(leadership.Codec{}), memory.New(memory.Config{})
+	before := contents(t, ahead)
+	if _, err := Move(t.Context(), from, to); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), `"new"`) {
+		t.Errorf("move: %v", err)
+	}
+	if _, err := Raise(t.Context(), from, Raising{Above: 100}); !errors.Is(err, leadership.RecordTooNew) {
+		t.Errorf("raise: %v", err)
+	}
+	after := contents(t, ahead)
+	if len(contents(t, to)) != 0 || after["new"].Record != before["new"].Record || after["plain"].Record != before["plain"].Record {
+		t.Errorf("something was written: %+v", after)
 	}
 }

@@ -1,5 +1,6 @@
-// Package store opens the store that a text such as "bolt:/var/lib/regent/regent.db" names, so that a flag or an environment variable can
-// choose where the leases live. The stores themselves are in the packages below it.
+// Package store opens the store that a text such as "bolt:/var/lib/regent/regent.db" names, so that
+// a flag or an environment variable can choose where the leases live. The stores themselves are in
+// the packages below it.
 package store
 
 import (
@@ -18,7 +19,8 @@ import (
 
 // Config is what all stores have in common; its zero value works.
 type Config struct {
-	// History is for how long events are kept, leadership.MinHistory or more; 0 for leadership.DefaultHistory.
+	// History is for how long events are kept, leadership.MinHistory or more; 0 for
+	// leadership.DefaultHistory.
 	History time.Duration
 }
 
@@ -29,8 +31,9 @@ type Config struct {
 //	firestore:PROJECT[/DATABASE]                 Firestore; the database is "(default)" unless it is named
 //	spanner:projects/P/instances/I/databases/D   Spanner; Migrate has to have prepared the database
 //
-// The store is the caller's to close. A spec that names no store, and a Config that cannot be, give an error with the code InvalidArgument
-// that says how a right one looks; any other error is the store's own.
+// The store is the caller's to close. A spec that names no store, and a Config that cannot be, give
+// an error with the code InvalidArgument that says how a right one looks; any other error is the
+// store's own.
 func Open(ctx context.Context, spec string, c Config) (leadership.Store, error) {
 	t, err := parse(spec)
 	if err != nil {
@@ -59,8 +62,9 @@ func opened[S leadership.Store](s S, err error) (leadership.Store, error) {
 	return s, nil
 }
 
-// Migrate creates what the store named by spec (see Open) needs before it can be opened, and returns a sentence that says what that was. To
-// do it again changes nothing. Errors are as those of Open.
+// Migrate creates what the store named by spec (see Open) needs before it can be opened, and
+// returns a sentence that says what that was. To do it again changes nothing. Errors are as those
+// of Open.
 func Migrate(ctx context.Context, spec string) (done string, err error) {
 	t, err := parse(spec)
 	if err != nil {
@@ -150,8 +154,9 @@ func (t *target) parseSpanner(rest string) error {
 	return nil
 }
 
-// isID says whether s can be the id of a project, an instance or a database. It is no stricter than what keeps a slip from looking like
-// a name: Google's own rules differ for each, and Google knows them better.
+// isID says whether s can be the id of a project, an instance or a database. It is no stricter than
+// what keeps a slip from looking like a name: Google's own rules differ for each, and Google knows
+// them better.
 func isID(s string) bool {
 	for _, r := range s {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.:()", r) {

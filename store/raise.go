@@ -13,7 +13,8 @@ import (
 type Raising struct {
 	// Prefix begins the names of the elections of the store that are raised; "" is all.
 	Prefix string
-	// Elections are raised besides, also if the store has never seen them: those that began after the backup.
+	// Elections are raised besides, also if the store has never seen them: those that began after
+	// the backup.
 	Elections []leadership.Election
 	// Above and Lock are as in leadership.RaiseCommand.
 	Above leadership.Revision
@@ -24,18 +25,21 @@ type Raising struct {
 type Raised struct {
 	Raised  int // elections
 	Present int // elections that were raised so before
-	// LockedFor is after how long, from the end of the call, all that were raised now may be led again.
+	// LockedFor is after how long, from the end of the call, all that were raised now may be led
+	// again.
 	LockedFor time.Duration
-	// Untrusted are the records that cannot be trusted, and were left as they are: nobody can lead them.
+	// Untrusted are the records that cannot be trusted, and were left as they are: nobody can lead
+	// them.
 	Untrusted []leadership.Election
 }
 
-// Raise brings the elections of a store that was restored from a backup past everything that was seen after the backup; see the rule of that
-// name. Nobody may serve the store meanwhile.
+// Raise brings the elections of a store that was restored from a backup past everything that was
+// seen after the backup; see the rule of that name. Nobody may serve the store meanwhile.
 //
-// First it looks at everything. If Above is too low for an election, it is an error with the code InvalidArgument, about the one that is
-// furthest, and nothing is written. Whatever stops it later, the same call again goes on where it was; and once servers are back it is
-// refused, or does nothing.
+// First it looks at everything. If Above is too low for an election, it is an error with the code
+// InvalidArgument, about the one that is furthest, and nothing is written. Whatever stops it later,
+// the same call again goes on where it was; and once servers are back it is refused, or does
+// nothing.
 func Raise(ctx context.Context, s leadership.Store, r Raising) (Raised, error) {
 	elections, untrusted, err := names(ctx, s, r.Prefix)
 	if err != nil {
@@ -64,7 +68,8 @@ func (r Raising) rule(s leadership.Snapshot) (leadership.Change, error) {
 	return leadership.Raise(s, leadership.RaiseCommand{Above: r.Above, Lock: r.Lock})
 }
 
-// check returns the elections that can be raised and those that cannot be trusted, if no other stands in the way.
+// check returns the elections that can be raised and those that cannot be trusted, if no other
+// stands in the way.
 func (r Raising) check(ctx context.Context, s leadership.Store, all []leadership.Election) (sound, corrupt []leadership.Election, refused error) {
 	var furthest leadership.Revision
 	for _, e := range all {

@@ -71,8 +71,9 @@ func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.
 	}
 }
 
-// oldCursorsAreTold expects that whoever saw an election at a revision that was lost is told to begin anew, or hears what came since, and that
-// so does whoever heard of all until the given instant.
+// oldCursorsAreTold expects that whoever saw an election at a revision that was lost is told to
+// begin anew, or hears what came since, and that so does whoever heard of all until the given
+// instant.
 func oldCursorsAreTold(t *testing.T, s leadership.Store, seen map[leadership.Election]leadership.Snapshot, until time.Time) {
 	t.Helper()
 	i, err := instance.New(instance.Config{Store: s, Alone: true})
@@ -168,7 +169,7 @@ func TestARaiseThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for at, cut := 1, true; cut; at++ {
 			s, calls := scene(), 0
-			_, err := Raise(t.Context(), brittle{s, &calls, at, after}, raising)
+			_, err := Raise(t.Context(), brittle(s, &calls, at, after), raising)
 			if cut = calls >= at; cut != (err != nil) {
 				t.Fatalf("call %d: %v", at, err)
 			}

@@ -51,7 +51,7 @@ var arrows = []arrow{
 	{"regent/httpapi/timing", []string{"regent/leadership/wire", "github.com/go-chi/chi/v5", "go.opentelemetry.io/..."}, "what times requests knows the routes alone"},
 	{"regent/store/memory", []string{"regent/leadership", "regent/store/internal/history"}, "adapters know the domain, never each other"},
 	{"regent/store/bolt", []string{"regent/leadership", "regent/store/internal/history", "regent/leadership/boottime", "go.etcd.io/bbolt/...", "golang.org/x/sys/..."}, "adapters know the domain, never each other"},
-	{"regent/store/firestore", []string{"regent/leadership", "regent/store/internal/history", "cloud.google.com/go/firestore/...", "github.com/googleapis/gax-go/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
+	{"regent/store/firestore", []string{"regent/leadership", "regent/store/internal/history", "cloud.google.com/go/firestore/...", "github.com/googleapis/gax-go/v2/...", "github.com/hashicorp/golang-lru/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
 	{"regent/store/spanner", []string{"regent/leadership", "regent/store/internal/history", "cloud.google.com/go/spanner/...", "github.com/googleapis/gax-go/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
 	{"regent/store/internal/history", []string{"regent/leadership"}, "what all stores have in common knows the domain"},
 	{"regent/store", []string{"regent/leadership", "regent/store/internal/history", "regent/store/memory", "regent/store/bolt", "regent/store/firestore", "regent/store/spanner"}, "one switch over all stores"},

@@ -85,7 +85,7 @@ func stdoutClosed(err error) bool {
 }
 
 func unreachable(err error) bool {
-	return errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown) ||
+	return errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.RecordTooNew) || errors.Is(err, leadership.OutcomeUnknown) ||
 		errors.Is(err, wire.Draining) || errors.Is(err, wire.RequestTimeout) || errors.Is(err, context.DeadlineExceeded) || noServer(err) != nil
 }
 

@@ -53,6 +53,7 @@ func Meanings() []Meaning {
 		{RateLimited, http.StatusTooManyRequests, "Rate limited", "send fewer requests, and this one again later"},
 		{Internal, http.StatusInternalServerError, "Internal error", "the server failed; its log has the cause under this request id"},
 		{leadership.RecordCorrupt, http.StatusInternalServerError, "Record corrupt", "the record of the election cannot be trusted, and nothing is granted on it; an operator must repair it"},
+		{leadership.RecordTooNew, http.StatusServiceUnavailable, "Record too new", "this election needs a newer version of the program and nothing was done; try again, a leader until its own deadline"},
 		{leadership.StoreUnavailable, http.StatusServiceUnavailable, "Store unavailable", "nothing was done; try again, a leader until its own deadline"},
 		{Draining, http.StatusServiceUnavailable, "Draining", "this instance is shutting down and nothing was done; try again, and reach another instance"},
 		{leadership.OutcomeUnknown, http.StatusGatewayTimeout, "Outcome unknown", "it may have been done; send the same call again to find out, a leader until its own deadline"},

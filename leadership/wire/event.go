@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"regent/leadership"
 )
 
@@ -17,6 +19,9 @@ type Event struct {
 	PreviousLeaderID leadership.CandidateID `json:"previousLeaderId,omitzero"`
 	FencingToken     leadership.Token       `json:"fencingToken"`
 	RequestID        string                 `json:"requestId,omitzero"`
+	Actor            string                 `json:"actor,omitzero"`
+	Reason           string                 `json:"reason,omitzero"`
+	Detail           jsontext.Value         `json:"detail,omitzero"` // an object
 }
 
 // NewEvent writes an event.
@@ -30,6 +35,9 @@ func NewEvent(e leadership.Event) Event {
 		PreviousLeaderID: e.PreviousLeaderID,
 		FencingToken:     e.Token,
 		RequestID:        e.RequestID,
+		Actor:            e.Actor,
+		Reason:           e.Reason,
+		Detail:           rawObject([]byte(e.Detail)),
 	}
 }
 
@@ -44,6 +52,9 @@ func (w Event) Leadership() leadership.Event {
 		PreviousLeaderID: w.PreviousLeaderID,
 		Token:            w.FencingToken,
 		RequestID:        w.RequestID,
+		Actor:            w.Actor,
+		Reason:           w.Reason,
+		Detail:           string(w.Detail),
 	}
 }
 

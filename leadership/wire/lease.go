@@ -26,6 +26,9 @@ type Lease struct {
 	LastHeartbeat   time.Time              `json:"lastHeartbeat,omitzero"`
 	LeaseExpiration time.Time              `json:"leaseExpiration,omitzero"`
 	ReadAt          time.Time              `json:"readAt,omitzero"`
+	EndsBy          time.Time              `json:"endsBy,omitzero"` // no renewal goes beyond it
+	EndsBecause     leadership.EndReason   `json:"endsBecause,omitzero"`
+	EndsInMs        int64                  `json:"endsInMs,omitzero"` // rounded down; with endsBy
 	Metadata        jsontext.Value         `json:"metadata,omitzero"` // an object
 	Configuration   Configuration          `json:"configuration"`
 	Deleted         bool                   `json:"deleted,omitzero"`
@@ -55,6 +58,9 @@ func NewLease(l leadership.Lease) Lease {
 		LastHeartbeat:   l.LastHeartbeat.UTC(),
 		LeaseExpiration: l.LeaseExpiration.UTC(),
 		ReadAt:          l.ReadAt.UTC(),
+		EndsBy:          l.EndsBy.UTC(),
+		EndsBecause:     l.EndsBecause,
+		EndsInMs:        millisDown(l.EndsIn),
 		Metadata:        rawObject([]byte(l.Metadata)),
 		Configuration:   Configuration{Duration(l.Config.LeaseDuration), Duration(l.Config.LockDelay)},
 		Deleted:         l.Deleted,
@@ -104,6 +110,9 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		LastHeartbeat:   w.LastHeartbeat,
 		LeaseExpiration: w.LeaseExpiration,
 		ReadAt:          w.ReadAt,
+		EndsBy:          w.EndsBy,
+		EndsBecause:     w.EndsBecause,
+		EndsIn:          fromMillis(w.EndsInMs),
 		Config: leadership.Config{
 			LeaseDuration: time.Duration(w.Configuration.LeaseDuration),
 			LockDelay:     time.Duration(w.Configuration.LockDelay),

@@ -80,7 +80,7 @@ func NewProblem(err error) Problem {
 
 func retryAfter(e *leadership.Error) time.Duration {
 	switch e.Code {
-	case leadership.StoreUnavailable, leadership.OutcomeUnknown, Draining:
+	case leadership.RecordTooNew, leadership.StoreUnavailable, leadership.OutcomeUnknown, Draining:
 		if e.RetryAfter == 0 {
 			return defaultRetryAfter
 		}

@@ -20,22 +20,26 @@ import (
 type Config struct {
 	// Clock is the store's clock. The zero Clock stands for the machine's own.
 	Clock Clock
-	// History is for how long events are kept: leadership.MinHistory or more, 0 for leadership.DefaultHistory. Older ones are deleted as
-	// their election changes; its newest event always stays.
+	// History is for how long events are kept: leadership.MinHistory or more, 0 for
+	// leadership.DefaultHistory. Older ones are deleted as their election changes; its newest event
+	// always stays.
 	History time.Duration
+	// Codec reads and writes policy and standing; the zero Codec is this program's.
+	Codec leadership.Codec
 }
 
 // Store is an open file.
 type Store struct {
 	db      *bbolt.DB
 	history history.Span
+	codec   leadership.Codec
 	writer  *writer
 }
 
 var _ leadership.Store = (*Store)(nil)
 
-// Open opens the file at path, or creates it with mode 0600 in a folder that exists. It waits a second for another process to let go of
-// the file, and then says that it is in use.
+// Open opens the file at path, or creates it with mode 0600 in a folder that exists. It waits a
+// second for another process to let go of the file, and then says that it is in use.
 func Open(path string, c Config) (*Store, error) {
 	span, err := history.Of(c.History)
 	if err != nil {
@@ -49,16 +53,16 @@ func Open(path string, c Config) (*Store, error) {
 	if machine.SinceBoot == nil {
 		machine = machineClock()
 	}
-	found, err := prepare(db, machine)
+	found, err := prepare(db, machine, c.Codec)
 	if err != nil {
 		db.Close()
 		return nil, fmt.Errorf("bolt: %w", unusable(path, err))
 	}
-	return &Store{db: db, history: span, writer: startWriter(db, file, found, span)}, nil
+	return &Store{db: db, history: span, codec: c.Codec, writer: startWriter(db, file, found, span, c.Codec)}, nil
 }
 
-// Broken returns a channel that is closed once the store can no longer be used: a commit has failed, and what the disk holds is not known
-// until the file is opened again.
+// Broken returns a channel that is closed once the store can no longer be used: a commit has
+// failed, and what the disk holds is not known until the file is opened again.
 func (s *Store) Broken() <-chan struct{} { return s.writer.broken }
 
 // Close finishes the calls under way and lets go of the file.
@@ -74,14 +78,9 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 	var after leadership.Snapshot
 	err := s.writer.do(ctx, func(t *transaction) error {
 		snap, err := t.load(e)
-		if err != nil {
-			return err
+		if err == nil {
+			after, err = t.update(snap, decide)
 		}
-		ch, err := t.decide(snap, decide)
-		if err != nil {
-			return err
-		}
-		after, err = t.apply(snap, ch)
 		return err
 	})
 	if err != nil {
@@ -92,7 +91,8 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 
 // Renew implements leadership.Store.
 func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	// The writer may still be at it when the caller has given up, so it works on a copy, and its answers are only taken if it has finished.
+	// The writer may still be at it when the caller has given up, so it works on a copy, and its
+	// answers are only taken if it has finished.
 	leases = slices.Clone(leases)
 	renewed := make([]leadership.Renewed, len(leases))
 	err := s.writer.do(ctx, func(t *transaction) error {
@@ -112,12 +112,16 @@ func (t *transaction) renew(c leadership.Renewal) leadership.Renewed {
 	if err != nil {
 		return leadership.Renewed{Err: err}
 	}
-	ch, err := leadership.Renew(snap, c)
-	if err != nil {
-		return leadership.Renewed{Err: leadership.ErrNotRenewed}
-	}
-	snap, err = t.apply(snap, ch)
-	return leadership.Renewed{Snapshot: snap, Before: ch.Before, Err: err}
+	var before time.Time
+	snap, err = t.update(snap, func(snap leadership.Snapshot) (leadership.Change, error) {
+		ch, err := leadership.Renew(snap, c)
+		if err != nil {
+			return ch, leadership.ErrNotRenewed
+		}
+		before = ch.Before
+		return ch, nil
+	})
+	return leadership.Renewed{Snapshot: snap, Before: before, Err: err}
 }
 
 // MarkAnnounced implements leadership.Store.
@@ -142,7 +146,7 @@ func (s *Store) view(ctx context.Context, read func(*transaction) error) error {
 	err := undamaged(func() error {
 		return s.db.View(func(tx *bbolt.Tx) error {
 			id = tx.ID()
-			t := &transaction{tx: tx, now: now}
+			t := &transaction{tx: tx, now: now, codec: s.codec}
 			last, err := t.instant(metaBucket, nowKey)
 			if err != nil {
 				return err
@@ -197,17 +201,18 @@ func (t *transaction) list(prefix string, after leadership.Election, limit int) 
 			break
 		}
 		last = leadership.Election(name)
-		if snap, err := t.load(last); err == nil && snap.Record.Revision > 0 { // else the name stands where there is no record
-			listing.Snapshots = append(listing.Snapshots, snap)
-		} else {
-			listing.Untrusted = append(listing.Untrusted, last)
+		snap, err := t.load(last)
+		if err == nil && snap.Record.Revision == 0 {
+			err = leadership.Corrupt(last, errors.New("its name stands where there is no record"))
 		}
+		listing.Add(last, snap, err)
 		name = t.nameAfter(name)
 	}
 	return listing
 }
 
-// nameAfter returns the next name of an election that has a record or, though that is damage, a history without one; "" if there is none.
+// nameAfter returns the next name of an election that has a record or, though that is damage, a
+// history without one; "" if there is none.
 func (t *transaction) nameAfter(name string) string { return t.nameFrom(name + "\x01") }
 
 // nameFrom is nameAfter for the first name that is not before from.

@@ -46,8 +46,10 @@ type handle struct {
 func backing(t testing.TB) storetest.Backing {
 	f := &file{path: filepath.Join(t.TempDir(), "regent.db"), start: time.Now()}
 	return storetest.Backing{
-		Open:    f.open,
-		Advance: func(_ testing.TB, d time.Duration) { f.ahead.Add(int64(d)) },
+		Open:      f.open,
+		OpenAs:    f.openAs,
+		Exclusive: true,
+		Advance:   func(_ testing.TB, d time.Duration) { f.ahead.Add(int64(d)) },
 		Damage: func(t testing.TB, e leadership.Election, d storetest.Damage) {
 			if err := f.store.Spoil(e, damages[d]); err != nil {
 				t.Fatal(err)
@@ -61,11 +63,13 @@ func (f *file) clock() bolt.Clock {
 	return bolt.Clock{BootID: "boot", SinceBoot: func() time.Duration { return time.Since(f.start) + time.Duration(f.ahead.Load()) }}
 }
 
-func (f *file) open(t testing.TB) leadership.Store {
+func (f *file) open(t testing.TB) leadership.Store { return f.openAs(t, leadership.Codec{}) }
+
+func (f *file) openAs(t testing.TB, codec leadership.Codec) leadership.Store {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.store == nil {
-		s, err := bolt.Open(f.path, bolt.Config{Clock: f.clock(), History: storetest.History})
+		s, err := bolt.Open(f.path, bolt.Config{Clock: f.clock(), History: storetest.History, Codec: codec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,9 +94,9 @@ func (h *handle) Close() (err error) {
 }
 
 var damages = map[storetest.Damage]func(record, heartbeat []byte) ([]byte, []byte){
-	storetest.MissingField:  edit(`"configLockDelayMs":0,`, ``),
+	storetest.MissingField:  edit(`"endsBecause":"",`, ``),
 	storetest.WrongType:     edit(`"fencingToken":2`, `"fencingToken":"2"`),
-	storetest.UnknownSchema: edit(`"schema":1`, `"schema":2`),
+	storetest.UnknownSchema: edit(`"schema":2`, `"schema":99`),
 	storetest.TokenBehind:   edit(`"fencingToken":2`, `"fencingToken":1`),
 	storetest.RecordGone:    func(_, _ []byte) ([]byte, []byte) { return nil, nil },
 	storetest.LeaderNoLease: func(record, _ []byte) ([]byte, []byte) { return record, nil },

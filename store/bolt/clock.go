@@ -5,9 +5,11 @@ import (
 	"time"
 )
 
-// Clock is a clock that runs since the machine was started, also while it is suspended, and that nobody can set.
+// Clock is a clock that runs since the machine was started, also while it is suspended, and that
+// nobody can set.
 type Clock struct {
-	// BootID names the boot that SinceBoot counts from; "" if there is no telling one boot from another.
+	// BootID names the boot that SinceBoot counts from; "" if there is no telling one boot from
+	// another.
 	BootID string
 	// SinceBoot is the clock's reading. It never goes back within one boot.
 	SinceBoot func() time.Duration
@@ -21,8 +23,9 @@ type storeClock struct {
 
 func (c storeClock) now() time.Time { return c.anchor.Add(c.sinceBoot()) }
 
-// moments are the times of transactions, in the order of what those see. A change has the time at which it was decided, and is seen only once it is
-// committed; so who reads meanwhile, and does not see it, reads at no later time.
+// moments are the times of transactions, in the order of what those see. A change has the time at
+// which it was decided, and is seen only once it is committed; so who reads meanwhile, and does not
+// see it, reads at no later time.
 type moments struct {
 	clock storeClock
 

@@ -56,7 +56,7 @@ func TestADamagedFileIsRefusedInOneLineAndNotByACrash(t *testing.T) {
 		"cut short":                             func(b []byte) []byte { return b[:5*pageSize] },
 		"cut within the meta pages":             func(b []byte) []byte { return b[:pageSize+20] },
 		"zeroes from the third page on":         func(b []byte) []byte { clear(b[3*pageSize:]); return b },
-		"a page with another page's number":     func(b []byte) []byte { copy(b[4*pageSize:5*pageSize], b[:pageSize]); return b },
+		"a page with another page's number":     func(b []byte) []byte { copy(b[rootOf(b)*pageSize:], b[:pageSize]); return b },
 		"branches that lead to themselves":      func(b []byte) []byte { return pages(b, 0x01, leadToItself) },
 		"keys out of order":                     func(b []byte) []byte { return pages(b, 0x02, sameKeyTwice) },
 		"elements that lie elsewhere":           func(b []byte) []byte { return pages(b, 0x02, farAway) },
@@ -73,6 +73,16 @@ func TestADamagedFileIsRefusedInOneLineAndNotByACrash(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rootOf is the number of a page that is in use: the newer meta page's root.
+func rootOf(content []byte) uint64 {
+	number := func(page, at int) uint64 { return binary.NativeEndian.Uint64(content[page*pageSize+at:]) }
+	newer := 0
+	if number(1, 64) > number(0, 64) { // the transaction
+		newer = 1
+	}
+	return number(newer, 32)
 }
 
 // pages changes all pages of a kind.

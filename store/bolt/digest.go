@@ -8,11 +8,13 @@ import (
 	"errors"
 )
 
-// digest tells whether a file holds exactly what was committed to it last. It is the sum of the hashes of all keys and values, each with
-// its bucket, so that it follows every change for the price of what changes, and does not depend on how bbolt has laid them out.
+// digest tells whether a file holds exactly what was committed to it last. It is the sum of the
+// hashes of all keys and values, each with its bucket, so that it follows every change for the
+// price of what changes, and does not depend on how bbolt has laid them out.
 //
-// It is stored with the number of the transaction that left it, in that transaction. So it also tells when all of what is found is of an
-// earlier transaction, though the meta page says that there was a later one.
+// It is stored with the number of the transaction that left it, in that transaction. So it also
+// tells when all of what is found is of an earlier transaction, though the meta page says that
+// there was a later one.
 type digest [sha256.Size / 8]uint64
 
 func (d *digest) add(bucket, key, sealed []byte) {

@@ -9,8 +9,8 @@ import (
 	"regent/leadership"
 )
 
-// Spoil changes stored values behind the store's back: the record's JSON and the heartbeat's instant, each sealed again. A nil value is
-// removed.
+// Spoil changes stored values behind the store's back: the record's JSON and the heartbeat's
+// instant, each sealed again. A nil value is removed.
 func (s *Store) Spoil(e leadership.Election, change func(record, heartbeat []byte) (newRecord, newHeartbeat []byte)) error {
 	return s.writer.do(context.Background(), func(t *transaction) error {
 		key := []byte(e)
@@ -38,6 +38,16 @@ func (t *transaction) replace(bucket, key, value []byte) {
 	t.put(bucket, key, value)
 }
 
+// Rewrite replaces a record and its first event, and the layout of the file.
+func (s *Store) Rewrite(e leadership.Election, record, event, layout string) error {
+	return s.writer.do(context.Background(), func(t *transaction) error {
+		t.put(recordsBucket, []byte(e), []byte(record))
+		t.put(eventsBucket, eventKey(leadership.EventID{Election: e, Revision: 1}), []byte(event))
+		t.put(metaBucket, schemaKey, []byte(layout))
+		return t.err
+	})
+}
+
 // FlipBit changes a record's stored bytes, as a failing disk would.
 func (s *Store) FlipBit(e leadership.Election) error {
 	return s.writer.do(context.Background(), func(t *transaction) error {
@@ -50,7 +60,8 @@ func (s *Store) FlipBit(e leadership.Election) error {
 	})
 }
 
-// Unsync makes the store believe that its newest transaction is still being synced, until the returned function is called.
+// Unsync makes the store believe that its newest transaction is still being synced, until the
+// returned function is called.
 func (s *Store) Unsync() (synced func()) {
 	h := &s.writer.durable
 	h.mu.Lock()

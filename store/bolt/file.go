@@ -33,8 +33,8 @@ var (
 
 // The versions of the file, which say what it has around records and events.
 const (
-	layout     = "2"
-	undigested = "1" // the same without a digest
+	layout       = "3"
+	layoutBefore = "2" // its records and events may all be of the schema before
 )
 
 // buckets are all that a file has.
@@ -42,7 +42,8 @@ func buckets() [][]byte {
 	return [][]byte{metaBucket, recordsBucket, heartbeatsBucket, eventsBucket, outboxBucket, timesBucket}
 }
 
-// lockWait is how long Open waits for another process to let go of the file, such as one that is just shutting down.
+// lockWait is how long Open waits for another process to let go of the file, such as one that is
+// just shutting down.
 const lockWait = time.Second
 
 // openFile opens or creates the file, for this process alone, and says which file that is.
@@ -87,7 +88,8 @@ func openError(path string, err error) error {
 	return fmt.Errorf("%s cannot be opened: %w", path, err)
 }
 
-// openPrivate opens the file if nobody else can read or write it. It does not follow a link at the end of the path.
+// openPrivate opens the file if nobody else can read or write it. It does not follow a link at the
+// end of the path.
 func openPrivate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|noFollow, mode)
 	if err != nil {
@@ -125,11 +127,12 @@ type beginning struct {
 	digest  digest
 }
 
-// prepare creates the buckets of a new file, refuses a file that is not ours or not whole, and starts the store's clock.
-func prepare(db *bbolt.DB, machine Clock) (found beginning, err error) {
+// prepare creates the buckets of a new file, refuses a file that is not ours or not whole, and
+// starts the store's clock.
+func prepare(db *bbolt.DB, machine Clock, codec leadership.Codec) (found beginning, err error) {
 	err = undamaged(func() error {
 		return db.Update(func(tx *bbolt.Tx) error {
-			t := &transaction{tx: tx}
+			t := &transaction{tx: tx, codec: codec}
 			if err := t.initialize(); err != nil {
 				return err
 			}
@@ -161,8 +164,9 @@ func (t *transaction) start(machine Clock) (storeClock, error) {
 	return clock, nil
 }
 
-// sameBoot sets the clock's anchor, if the file was last used in the boot that it is opened in. A clock that has gone back within one boot,
-// as that of a machine does which was restored from a snapshot while its disk was not, is of another boot for all that is known.
+// sameBoot sets the clock's anchor, if the file was last used in the boot that it is opened in. A
+// clock that has gone back within one boot, as that of a machine does which was restored from a
+// snapshot while its disk was not, is of another boot for all that is known.
 func (t *transaction) sameBoot(clock *storeClock, machine Clock) (bool, error) {
 	boot, err := t.get(metaBucket, bootKey)
 	if err != nil {
@@ -184,23 +188,23 @@ func (t *transaction) sameBoot(clock *storeClock, machine Clock) (bool, error) {
 // wall is the date of today, for people.
 func wall() time.Time { return time.Now().Round(0).UTC() }
 
-// initialize creates what a file has, or expects it to be there. A file without a digest gets one: what can be noticed of its damage
-// without is still noticed when it is read.
+// initialize creates what a file has, or expects it to be there. A file of the layout before gets
+// this one, so that the programs before refuse it; its records change when they are next written.
 func (t *transaction) initialize() error {
 	if t.tx.Bucket(metaBucket) == nil {
 		return t.create()
 	}
 	v, err := t.get(metaBucket, schemaKey)
-	if err != nil || string(v) != layout && string(v) != undigested {
-		return fmt.Errorf("its schema is %q, and this program knows %s: use the version of regent that wrote it, or a newer one", v, layout)
+	if err != nil || string(v) != layout && string(v) != layoutBefore {
+		return fmt.Errorf("its schema is %q, and this program reads %s and %s: use the version of regent that wrote it, or a newer one",
+			v, layoutBefore, layout)
 	}
 	if err := t.complete(); err != nil {
 		return err
 	}
-	if string(v) == layout {
-		return t.whole()
+	if err := t.whole(); err != nil || string(v) == layout {
+		return err
 	}
-	t.digest = t.sum()
 	t.put(metaBucket, schemaKey, []byte(layout))
 	return nil
 }
@@ -228,9 +232,10 @@ func (t *transaction) complete() error {
 	return nil
 }
 
-// newBoot sets t.now to the instant at which the new boot begins, not before the last commit, and lets every lease and every lock start
-// anew then: how long the machine was off is not known. What had ended by the last commit stays so. What cannot be trusted stays as it
-// is too, and is refused when it is asked for.
+// newBoot sets t.now to the instant at which the new boot begins, not before the last commit, and
+// lets every lease and every lock start anew then: how long the machine was off is not known. What
+// had ended by the last commit stays so. What cannot be trusted stays as it is too, and is refused
+// when it is asked for.
 func (t *transaction) newBoot(today time.Time) error {
 	last, err := t.instant(metaBucket, nowKey)
 	if err != nil {
@@ -240,36 +245,56 @@ func (t *transaction) newBoot(today time.Time) error {
 	if last.After(today) {
 		t.now = last
 	}
-	for _, r := range t.running(last) {
-		if err := t.putChange(r, nil); err != nil {
+	for _, k := range t.running(last) {
+		if err := t.putChange(k.record, k.carried, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// running returns the records in which a lease or a lock ran at the given instant, as they are if it begins at t.now.
-func (t *transaction) running(at time.Time) []leadership.Record {
-	var found []leadership.Record
+// running returns the records in which a lease or a lock ran at the given instant, as they are if
+// it begins at t.now. Those that need a newer program are among them, for that program is not there
+// to do it: of their lock delay nothing is known, so it begins anew.
+func (t *transaction) running(at time.Time) []kept {
+	var found []kept
 	c := t.tx.Bucket(recordsBucket).Cursor()
 	for name, _ := c.First(); name != nil; name, _ = c.Next() {
-		snap, err := t.load(leadership.Election(name))
-		if r, runs := begun(snap.Record, at, t.now); err == nil && runs {
-			found = append(found, r)
+		k, err := t.read(leadership.Election(name))
+		if err != nil || leadership.Verify(leadership.Snapshot{Record: k.record, Now: t.now}, k.newest) != nil {
+			continue
+		}
+		decoded := k.record
+		switch err := t.codec.Decode(&decoded, k.carried); {
+		case errors.Is(err, leadership.RecordTooNew):
+			decoded.Policy.LockDelay = leadership.MaxLockDelay
+		case err != nil:
+			continue
+		}
+		if r, runs := begun(decoded, at, t.now); runs {
+			k.record = r
+			found = append(found, k)
 		}
 	}
 	return found
 }
 
-// begun returns r with what ran in it at the given instant beginning now: its lease, the lock behind a lease whose end nobody has recorded, or a
-// lock that is recorded.
+// begun returns r with what ran in it at the given instant beginning now: its lease, the lock
+// behind a lease whose end is not recorded, or a lock that is recorded. A latest end of the lease
+// stays as far away as it was.
 func begun(r leadership.Record, at, now time.Time) (_ leadership.Record, runs bool) {
 	held := r.LeaderID != ""
 	switch {
 	case held && r.LeaseEnd().After(at):
 		r.HeartbeatAt = now
-	case held && r.LeaseEnd().Add(r.Config.LockDelay).After(at):
+		if !r.EndsBy.IsZero() {
+			r.EndsBy = now.Add(r.EndsBy.Sub(at))
+		}
+	case held && r.LeaseEnd().Add(r.Policy.LockDelay).After(at):
 		r.HeartbeatAt = now.Add(-r.LeaseDuration)
+		if !r.EndsBy.IsZero() {
+			r.EndsBy = now
+		}
 	case !held && r.LockFor > 0 && r.EndedAt.Add(r.LockFor).After(at):
 		r.EndedAt = now
 	default:

@@ -41,7 +41,8 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 	return events, err
 }
 
-// unannounced leaves out an election from its first event on that cannot be read. That is an error only if nothing else waits.
+// unannounced leaves out an election from its first event on that cannot be read. That is an error
+// only if nothing else waits.
 func (t *transaction) unannounced(prefix []byte, limit int) ([]leadership.Event, error) {
 	var events []leadership.Event
 	var bad error
@@ -92,8 +93,9 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (recent l
 	return recent, err
 }
 
-// settled returns the present instant, once everything of that instant and before is committed: between the moment that a transaction is of,
-// and the one from which on it is seen, the disk is waited for.
+// settled returns the present instant, once everything of that instant and before is committed:
+// between the moment that a transaction is of, and the one from which on it is seen, the disk is
+// waited for.
 func (s *Store) settled(ctx context.Context) (time.Time, error) {
 	var now time.Time
 	err := s.writer.do(ctx, func(t *transaction) error {
@@ -109,8 +111,8 @@ func (s *Store) settled(ctx context.Context) (time.Time, error) {
 	return now, nil
 }
 
-// between reads up to limit of the events that were committed after the instant and not after the other. One that cannot be read is an
-// error, for none may be missing.
+// between reads up to limit of the events that were committed after the instant and not after the
+// other. One that cannot be read is an error, for none may be missing.
 func (t *transaction) between(after, last time.Time, limit int) ([]leadership.Event, error) {
 	pruned, err := t.instant(metaBucket, prunedKey)
 	switch {
@@ -134,7 +136,8 @@ func (t *transaction) between(after, last time.Time, limit int) ([]leadership.Ev
 	return events, nil
 }
 
-// readTimed reads the event that has its place among the times at the key. With an error it returns as much as is known of it.
+// readTimed reads the event that has its place among the times at the key. With an error it returns
+// as much as is known of it.
 func (t *transaction) readTimed(key, sealed []byte) (leadership.Event, error) {
 	at, eventKey, err := decodeTimeKey(key)
 	if err != nil {
@@ -162,11 +165,12 @@ func readEvent(key, sealed []byte) (leadership.Event, error) {
 	return decodeEvent(id, value)
 }
 
-// maxPruned is how many events go with one change: more than it adds, and so few that it stays quick.
+// maxPruned is how many events go with one change: more than it adds, and so few that it stays
+// quick.
 const maxPruned = 100
 
-// prune deletes the oldest events of an election that has just changed, as far as they need not be kept any longer: its newest is of now. One
-// that cannot be read stays, and all behind it.
+// prune deletes the oldest events of an election that has just changed, as far as they need not be
+// kept any longer: its newest is of now. One that cannot be read stays, and all behind it.
 func (t *transaction) prune(e leadership.Election) {
 	prefix := eventPrefix(e)
 	var over []leadership.Event

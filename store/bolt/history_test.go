@@ -48,7 +48,7 @@ func (f *aged) change(e leadership.Election, times int) {
 	f.t.Helper()
 	for range times {
 		_, err := f.Update(f.t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
-			lock := s.Record.Config.LockDelay + time.Millisecond
+			lock := s.Record.Policy.Config.LockDelay + time.Millisecond
 			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: lock}})
 		})
 		if err != nil {

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// horizon says up to which transaction the file is durable. bbolt shows a transaction to readers once it is written and before it is synced;
-// what a reader has seen of one must not leave this package while a power cut could still undo it.
+// horizon says up to which transaction the file is durable. bbolt shows a transaction to readers
+// once it is written and before it is synced; what a reader has seen of one must not leave this
+// package while a power cut could still undo it.
 type horizon struct {
 	mu    sync.Mutex
 	last  int           // the newest durable transaction; guarded by mu
@@ -22,7 +23,8 @@ func (h *horizon) move(id int) {
 	h.moved = make(chan struct{})
 }
 
-// look returns whether the transaction is durable and, if it is not, what is closed when there is news.
+// look returns whether the transaction is durable and, if it is not, what is closed when there is
+// news.
 func (h *horizon) look(id int) (durable bool, moved <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,9 +10,10 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// inspect looks at an existing file before it is opened for good. bbolt trusts what it finds: a page that makes no sense, or that is not
-// there, ends the process, and of its two meta pages it takes the older one without a word if the newer is damaged, which undoes the last
-// commit. A token that was granted in that commit would be granted again, so such a file is refused.
+// inspect looks at an existing file before it is opened for good. bbolt trusts what it finds: a
+// page that makes no sense, or that is not there, ends the process, and of its two meta pages it
+// takes the older one without a word if the newer is damaged, which undoes the last commit. A token
+// that was granted in that commit would be granted again, so such a file is refused.
 func inspect(path string) error {
 	f, err := openPrivate(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,8 +39,8 @@ func inspect(path string) error {
 	return nil
 }
 
-// create makes an empty database and puts it in place whole, so that a power cut leaves no file that looks damaged. Who finds that another
-// process was faster has nothing to do.
+// create makes an empty database and puts it in place whole, so that a power cut leaves no file
+// that looks damaged. Who finds that another process was faster has nothing to do.
 func create(path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*") // mode 0600
 	if err != nil {

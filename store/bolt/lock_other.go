@@ -7,5 +7,6 @@ import (
 	"time"
 )
 
-// lockShared does nothing here: a file that another process is writing to may be taken for a damaged one, and is refused either way.
+// lockShared does nothing here: a file that another process is writing to may be taken for a
+// damaged one, and is refused either way.
 func lockShared(*os.File, time.Duration) error { return nil }

@@ -12,7 +12,8 @@ import (
 	"regent/store/bolt"
 )
 
-// FuzzOpen changes eight bytes of a file that was in use. Whatever they were, the file is refused by name or says what it said before.
+// FuzzOpen changes eight bytes of a file that was in use. Whatever they were, the file is refused
+// by name or says what it said before.
 func FuzzOpen(f *testing.F) {
 	whole := inUse(used(f))
 	for at := uint(2 * pageSize); at < uint(len(whole)); at += pageSize {

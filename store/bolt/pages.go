@@ -7,11 +7,13 @@ import (
 	"io"
 )
 
-// What follows is bbolt's file format, version 2, as far as it takes to see that a file is whole. Numbers are in the machine's byte order.
+// What follows is bbolt's file format, version 2, as far as it takes to see that a file is whole.
+// Numbers are in the machine's byte order.
 //
-// A page begins with a header: its number (8 bytes), its kind (2), how many elements it has (2), and over how many further pages it goes (4).
-// The first two pages are meta pages, of which the one with the higher transaction counts. An element has 16 bytes and says where its key
-// lies, counted from the element itself.
+// A page begins with a header: its number (8 bytes), its kind (2), how many elements it has (2),
+// and over how many further pages it goes (4). The first two pages are meta pages, of which the one
+// with the higher transaction counts. An element has 16 bytes and says where its key lies, counted
+// from the element itself.
 const (
 	headerSize  = 16
 	elementSize = 16
@@ -40,9 +42,10 @@ const (
 	largestPage  = 1 << 20
 )
 
-// checkPages expects both meta pages whole, the file to be as long as they say, and every page in use to be where it should be, once, with
-// its keys in order and between those of the branch above. It takes nothing that bbolt's own look at a file would not take: of that bbolt
-// makes a panic, and goes on looking meanwhile, which nobody can stop and which ends the process.
+// checkPages expects both meta pages whole, the file to be as long as they say, and every page in
+// use to be where it should be, once, with its keys in order and between those of the branch above.
+// It takes nothing that bbolt's own look at a file would not take: of that bbolt makes a panic, and
+// goes on looking meanwhile, which nobody can stop and which ends the process.
 func checkPages(f io.ReaderAt, size int64) error {
 	first, err := readMeta(f, 0)
 	if err != nil {

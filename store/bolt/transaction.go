@@ -13,12 +13,13 @@ import (
 	"regent/store/internal/history"
 )
 
-// transaction is the file at one moment of the store's time. A cache, if it has one, holds records that were loaded before and
-// that no one else can have changed since.
+// transaction is the file at one moment of the store's time. A cache, if it has one, holds records
+// that were loaded before and that no one else can have changed since.
 type transaction struct {
 	tx      *bbolt.Tx
 	now     time.Time
 	history history.Span // for a change
+	codec   leadership.Codec
 	cache   map[leadership.Election]leadership.Record
 	digest  digest // of all that the file holds; for a change
 	dirty   bool
@@ -28,7 +29,8 @@ type transaction struct {
 	panicked any
 }
 
-// decide runs a caller's decision. A panic becomes an error and is kept: it concerns nobody but that caller.
+// decide runs a caller's decision. A panic becomes an error and is kept: it concerns nobody but
+// that caller.
 func (t *transaction) decide(snap leadership.Snapshot, decide func(leadership.Snapshot) (leadership.Change, error)) (ch leadership.Change, err error) {
 	defer func() {
 		if t.panicked = recover(); t.panicked != nil {
@@ -45,37 +47,57 @@ func (t *transaction) load(e leadership.Election) (leadership.Snapshot, error) {
 		snap.Record = r
 		return snap, nil
 	}
-	r, newest, err := t.read(e)
+	k, err := t.read(e)
 	if err != nil {
-		return snap, leadership.Corrupt(e, err)
-	}
-	snap.Record = r
-	if err := leadership.Verify(snap, newest); err != nil {
 		return snap, err
 	}
-	if t.cache != nil && r.Revision > 0 {
-		t.cache[e] = r
+	snap.Record = k.record
+	if k.carried.Needs > 0 { // else there is no record
+		if err := t.codec.Decode(&snap.Record, k.carried); err != nil {
+			return snap, err
+		}
+	}
+	if err := leadership.Verify(snap, k.newest); err != nil {
+		return snap, err
+	}
+	if t.cache != nil && snap.Record.Revision > 0 {
+		t.cache[e] = snap.Record
 	}
 	return snap, nil
 }
 
-func (t *transaction) read(e leadership.Election) (leadership.Record, leadership.Newest, error) {
-	r := leadership.Record{Election: e}
-	newest, err := t.newest(e)
-	if err != nil {
-		return r, newest, err
+// kept is an election as the file has it: Policy and Standing only as their text.
+type kept struct {
+	record  leadership.Record
+	carried leadership.Carried
+	newest  leadership.Newest
+}
+
+// read reads an election, which need not have a record. The error has the code RecordCorrupt.
+func (t *transaction) read(e leadership.Election) (k kept, err error) {
+	defer func() {
+		if err != nil {
+			err = leadership.Corrupt(e, err)
+		}
+	}()
+	k.record.Election = e
+	if k.newest, err = t.newest(e); err != nil {
+		return k, err
 	}
 	value, err := t.get(recordsBucket, []byte(e))
 	if err != nil || value == nil {
-		return r, newest, err
+		return k, err
 	}
-	if r, err = decodeRecord(e, value); err != nil {
-		return r, newest, err
+	if k.record, k.carried, err = decodeRecord(e, value); err != nil {
+		return k, err
 	}
-	if r.LeaderID != "" {
-		r.HeartbeatAt, err = t.instant(heartbeatsBucket, []byte(e))
+	if k.carried.Needs < 1 {
+		return k, errors.New("it does not say which version of the program it needs")
 	}
-	return r, newest, err
+	if k.record.LeaderID != "" {
+		k.record.HeartbeatAt, err = t.instant(heartbeatsBucket, []byte(e))
+	}
+	return k, err
 }
 
 // get reads a value and checks it; nil if there is none.
@@ -113,29 +135,31 @@ func (t *transaction) newest(e leadership.Election) (leadership.Newest, error) {
 	return leadership.Newest{Revision: event.Revision, Token: event.Token}, err
 }
 
-// apply writes a change. If it returns an error it has written nothing.
-func (t *transaction) apply(snap leadership.Snapshot, ch leadership.Change) (leadership.Snapshot, error) {
-	if ch.Empty() {
-		return snap, nil
+// update decides upon what was read, and writes the change. If it returns an error it has written
+// nothing.
+func (t *transaction) update(
+	snap leadership.Snapshot, decide func(leadership.Snapshot) (leadership.Change, error),
+) (leadership.Snapshot, error) {
+	ch, carried, err := t.codec.Decide(snap, func(s leadership.Snapshot) (leadership.Change, error) { return t.decide(s, decide) })
+	if err != nil || ch.Empty() {
+		return snap, err
 	}
-	r := ch.Record
-	if ch.Heartbeat {
-		r.HeartbeatAt = t.now
-	}
-	if len(ch.Events) == 0 {
-		t.putHeartbeat(r) // a plain renewal changes nothing else
-	} else if err := t.putChange(r, ch.Events); err != nil {
+	before := snap.Record
+	snap.Record = ch.Committed(t.now)
+	before.HeartbeatAt = snap.Record.HeartbeatAt
+	if snap.Record == before && len(ch.Events) == 0 {
+		t.putHeartbeat(before) // a plain renewal changes nothing else
+	} else if err := t.putChange(snap.Record, carried, ch.Events); err != nil {
 		return snap, err
 	}
 	if t.cache != nil {
-		t.cache[r.Election] = r
+		t.cache[before.Election] = snap.Record
 	}
-	snap.Record = r
 	return snap, nil
 }
 
-func (t *transaction) putChange(r leadership.Record, events []leadership.Event) error {
-	value, err := encodeRecord(r)
+func (t *transaction) putChange(r leadership.Record, carried leadership.Carried, events []leadership.Event) error {
+	value, err := encodeRecord(r, carried)
 	if err != nil {
 		return fmt.Errorf("bolt: record of %q: %w", r.Election, err)
 	}

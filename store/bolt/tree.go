@@ -14,7 +14,8 @@ type tree struct {
 	depth int                 // of every leaf; 0 before there is one
 }
 
-// span is the keys that a page may have: from the first on, and before the second; nil stands for no limit.
+// span is the keys that a page may have: from the first on, and before the second; nil stands for
+// no limit.
 type span struct{ from, to []byte }
 
 func (s span) holds(key []byte) bool {
@@ -29,7 +30,8 @@ type element struct {
 	value []byte // so, too
 }
 
-// visit checks a page and all below it. The root's depth is 1; it alone may be empty, and only if it is a leaf.
+// visit checks a page and all below it. The root's depth is 1; it alone may be empty, and only if
+// it is a leaf.
 func (t *tree) visit(id uint64, keys span, depth int) error {
 	page, err := t.read(id)
 	if err != nil {
@@ -51,7 +53,8 @@ func (t *tree) visit(id uint64, keys span, depth int) error {
 	return nil
 }
 
-// below checks what the elements of a branch lead to: each to the keys from its own to the next one's.
+// below checks what the elements of a branch lead to: each to the keys from its own to the next
+// one's.
 func (t *tree) below(elements []element, keys span, depth int) error {
 	for i, e := range elements {
 		to := keys.to
@@ -94,7 +97,8 @@ func (w *pageWalk) bucket(e element) error {
 	return within(e.value[bucketSize:])
 }
 
-// within checks a bucket that lies within a leaf: it is a leaf itself, with neither number nor further pages.
+// within checks a bucket that lies within a leaf: it is a leaf itself, with neither number nor
+// further pages.
 func within(page []byte) error {
 	elements, err := cut(page, span{})
 	switch {
@@ -121,7 +125,8 @@ func plain(e element) error {
 
 func isBranch(page []byte) bool { return binary.NativeEndian.Uint16(page[8:]) == kindBranch }
 
-// cut takes the elements out of a page, or of what stands for one within a leaf, and expects their keys in order and within the span.
+// cut takes the elements out of a page, or of what stands for one within a leaf, and expects their
+// keys in order and within the span.
 func cut(page []byte, keys span) ([]element, error) {
 	if len(page) < headerSize {
 		return nil, errors.New("it is too short")

@@ -14,7 +14,8 @@ import (
 	"regent/store/bolt"
 )
 
-// What bbolt would make a panic of, perhaps in a goroutine that nobody can stop, has to be refused before bbolt sees it.
+// What bbolt would make a panic of, perhaps in a goroutine that nobody can stop, has to be refused
+// before bbolt sees it.
 func TestAPageThatBboltWouldDieOfIsRefusedBeforehand(t *testing.T) {
 	t.Parallel()
 	whole := inUse(used(t))
@@ -83,7 +84,8 @@ func meta(content []byte) []byte {
 	return first
 }
 
-// roots calls visit for each bucket, with the element that it is in the root page, and what it has for a value.
+// roots calls visit for each bucket, with the element that it is in the root page, and what it has
+// for a value.
 func roots(content []byte, visit func(i int, element, value []byte)) {
 	root := page(content, binary.NativeEndian.Uint64(meta(content)[16+16:]))
 	for i := range int(binary.NativeEndian.Uint16(root[10:])) {
@@ -104,7 +106,8 @@ func onRoot(damage func(i int, element, value []byte)) func([]byte) {
 	}
 }
 
-// inMeta changes a byte of the bucket meta, which lies within the root page, behind the bucket's header.
+// inMeta changes a byte of the bucket meta, which lies within the root page, behind the bucket's
+// header.
 func inMeta(at int, to byte) func([]byte) {
 	return func(content []byte) {
 		roots(content, func(_ int, _, value []byte) {
@@ -120,7 +123,8 @@ func shortMeta(_ int, element, value []byte) {
 	binary.NativeEndian.PutUint32(element[12:], 20)
 }
 
-// onOne damages the root page of a bucket, if it is of that kind. A leaf is one below the first branch.
+// onOne damages the root page of a bucket, if it is of that kind. A leaf is one below the first
+// branch.
 func onOne(kind uint16, damage func(page []byte)) func([]byte) {
 	if kind == kindLeaf {
 		return below(0, damage)
@@ -165,7 +169,8 @@ func goesOver(content []byte) {
 	binary.NativeEndian.PutUint32(page(content, first)[12:], uint32(len(content)/pageSize)-uint32(first)-1)
 }
 
-// A leaf that is less deep than the others of its bucket holds what it must, and nothing in it is wrong.
+// A leaf that is less deep than the others of its bucket holds what it must, and nothing in it is
+// wrong.
 func TestATreeOfSeveralDepthsIsRefused(t *testing.T) {
 	t.Parallel()
 	content := inUse(used(t))

@@ -44,6 +44,7 @@ type writer struct {
 	file    os.FileInfo // of db, as it was opened
 	moments moments
 	history history.Span
+	codec   leadership.Codec
 	digest  digest                                    // of what is committed; the goroutine's own
 	cache   map[leadership.Election]leadership.Record // the goroutine's own
 	durable horizon
@@ -56,12 +57,13 @@ type writer struct {
 	broken  chan struct{}         // closed once failed is set
 }
 
-func startWriter(db *bbolt.DB, file os.FileInfo, found beginning, span history.Span) *writer {
+func startWriter(db *bbolt.DB, file os.FileInfo, found beginning, span history.Span, codec leadership.Codec) *writer {
 	w := &writer{
 		db:      db,
 		file:    file,
 		moments: moments{clock: found.clock},
 		history: span,
+		codec:   codec,
 		digest:  found.digest,
 		cache:   make(map[leadership.Election]leadership.Record),
 		durable: horizon{last: found.durable, moved: make(chan struct{})},
@@ -74,7 +76,8 @@ func startWriter(db *bbolt.DB, file os.FileInfo, found beginning, span history.S
 	return w
 }
 
-// stop lets the calls that wait finish, ends the goroutine and waits for it. It says whether it was the first to do so.
+// stop lets the calls that wait finish, ends the goroutine and waits for it. It says whether it was
+// the first to do so.
 func (w *writer) stop() (first bool) {
 	w.once.Do(func() {
 		first = true
@@ -116,7 +119,8 @@ func (w *writer) do(ctx context.Context, run func(*transaction) error) error {
 	return w.wait(ctx, j)
 }
 
-// wait waits for the writer's answer. If the caller gives up first, nothing was done unless the writer had begun.
+// wait waits for the writer's answer. If the caller gives up first, nothing was done unless the
+// writer had begun.
 func (w *writer) wait(ctx context.Context, j *job) error {
 	select {
 	case <-j.done:
@@ -152,7 +156,8 @@ func (w *writer) loop() {
 	}
 }
 
-// next waits for a job and takes whatever else is waiting. It returns nil once the store is closing and nothing waits.
+// next waits for a job and takes whatever else is waiting. It returns nil once the store is closing
+// and nothing waits.
 func (w *writer) next() []*job {
 	var batch []*job
 	select {
@@ -214,8 +219,9 @@ func fail(jobs []*job, err error) {
 	}
 }
 
-// write decides the jobs in one transaction and makes it durable. It returns the transaction's number, 0 if there was nothing to write. An
-// error means that the file cannot be relied on any more.
+// write decides the jobs in one transaction and makes it durable. It returns the transaction's
+// number, 0 if there was nothing to write. An error means that the file cannot be relied on any
+// more.
 func (w *writer) write(jobs []*job) (id int, err error) {
 	err = undamaged(func() error {
 		tx, err := w.db.Begin(true)
@@ -228,7 +234,7 @@ func (w *writer) write(jobs []*job) (id int, err error) {
 		}
 		now := w.moments.begin()
 		defer w.moments.end()
-		t := &transaction{tx: tx, now: now, history: w.history, cache: w.cache, digest: w.digest}
+		t := &transaction{tx: tx, now: now, history: w.history, codec: w.codec, cache: w.cache, digest: w.digest}
 		for _, j := range jobs {
 			j.decide(t)
 		}
@@ -248,8 +254,8 @@ func (w *writer) write(jobs []*job) (id int, err error) {
 	return id, err
 }
 
-// inPlace says whether the file is still where it was opened. If it was removed or replaced, another process can have opened another
-// file under its name, and would elect a second leader.
+// inPlace says whether the file is still where it was opened. If it was removed or replaced,
+// another process can have opened another file under its name, and would elect a second leader.
 func (w *writer) inPlace() error {
 	now, err := os.Lstat(w.db.Path())
 	if err == nil && !os.SameFile(now, w.file) {
@@ -258,13 +264,15 @@ func (w *writer) inPlace() error {
 	return err
 }
 
-// decide runs the job. A panic of the caller's function is the caller's, and no reason to stop everybody.
+// decide runs the job. A panic of the caller's function is the caller's, and no reason to stop
+// everybody.
 func (j *job) decide(t *transaction) {
 	j.decided = j.run(t)
 	j.panicked, t.panicked = t.panicked, nil
 }
 
-// undamaged turns a panic of bbolt, which is how it reports a page that makes no sense, into an error.
+// undamaged turns a panic of bbolt, which is how it reports a page that makes no sense, into an
+// error.
 func undamaged(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -1,4 +1,5 @@
-// Package firestore keeps elections in Firestore. A lease is one document; whoever renews it needs one write and no read.
+// Package firestore keeps elections in Firestore. A lease is one document; whoever renews it needs
+// one write and no read.
 //
 // # Documents
 //
@@ -6,46 +7,55 @@
 //	leadership/{election}/events/{revision}  one event, its revision with 20 digits so that names sort as revisions do
 //	leadership/{election}/history/newest     revision and token of the newest event: what the record is checked against
 //
-// Nothing is ever deleted but events, by the database itself; see History. A person who edits the first document extends its lease, since its update_time moves, and a field that this
-// package does not know makes it refuse the record: labels and the like belong elsewhere.
+// Nothing is ever deleted but events, by the database itself; see History. A person who edits the
+// first document extends its lease, since its update_time moves, and a field that this package does
+// not know makes it refuse the record: labels and the like belong elsewhere.
 //
 // # Who guards what
 //
-// A change is one Commit, all or nothing: the lease document on the condition that its update_time is still the one that was read (or
-// that it does not exist), the events on the condition that they do not exist, and the newest event without one, for the first
-// condition covers it. So no lock is ever held, a process that dies blocks nobody, and who comes second reads and decides again. There
+// A change is one Commit, all or nothing: the lease document on the condition that its update_time
+// is still the one that was read (or that it does not exist), the events on the condition that they
+// do not exist, and the newest event without one, for the first condition covers it. So no lock is
+// ever held, a process that dies blocks nobody, and who comes second reads and decides again. There
 // is no Firestore transaction: it would take three calls, a lock, and pauses of up to a second.
 //
-// A record that disagrees with history/newest, and an event that exists beyond it, are RECORD_CORRUPT.
+// A record that disagrees with history/newest, and an event that exists beyond it, are
+// RECORD_CORRUPT.
 //
 // # Time
 //
-// All times are Firestore's, to the microsecond. Now is the time of the read or of the commit. A lease starts at the lease document's
-// update_time if the last write was a heartbeat; any other write copies the start into renewedAt, and a heartbeat removes it. A
-// heartbeat also counts, in the field heartbeats, since a write that changes nothing would leave update_time where it is.
+// All times are Firestore's, to the microsecond. Now is the time of the read or of the commit. A
+// lease starts at the lease document's update_time if the last write was a heartbeat; any other
+// write copies the start into renewedAt, and a heartbeat removes it. A heartbeat also counts, in
+// the field heartbeats, since a write that changes nothing would leave update_time where it is.
 //
-// A renewal learns the time of its commit only from the reply. So it writes, in renewalDue, the end of the lease that it renews: one that is
-// committed no earlier does not count, for any reader, even if the process that sent it is gone. A lease ends, then, when
+// A renewal learns the time of its commit only from the reply. So it writes, in renewalDue, the end
+// of the lease that it renews: one that is committed no earlier does not count, for any reader,
+// even if the process that sent it is gone. A lease ends, then, when
 //
 //	update_time < renewalDue, or a grant:  update_time + leaseDurationMs
 //	otherwise:                             renewalDue
 //	with renewedAt:                        renewedAt + leaseDurationMs
 //
-// An event's time is its document's create_time. Nothing can be found by that, so Firestore also writes the time of the request into the
-// event, as requestedAt. That is somewhat earlier, by as long as the commit takes, for which Firestore has limits far below five minutes:
-// Since looks from five minutes before on, and leaves out what it need not tell.
+// An event's time is its document's create_time. Nothing can be found by that, so Firestore also
+// writes the time of the request into the event, as requestedAt. That is somewhat earlier, by as
+// long as the commit takes, for which Firestore has limits far below five minutes: Since looks from
+// five minutes before on, and leaves out what it need not tell.
 //
 // # History
 //
-// An event may be deleted after deleteAfter: Config.History, and five minutes more for the same reason, after the read that its change was
-// decided on. A TTL policy of the database does that, usually within a day, announced or not, also with the newest event of an election:
-// history/newest stays, and is what the record is checked against. Since counts on nothing that is older than Config.History, be it there or not.
+// An event may be deleted after deleteAfter: Config.History, and five minutes more for the same
+// reason, after the read that its change was decided on. A TTL policy of the database does that,
+// usually within a day, announced or not, also with the newest event of an election: history/newest
+// stays, and is what the record is checked against. Since counts on nothing that is older than
+// Config.History, be it there or not.
 //
 // # Renewals without a read
 //
-// A Store remembers the leases that it last read or wrote, with their update_time. A renewal that fits what is remembered is sent with
-// that update_time for a guard; should the guard fail, or nothing be remembered, the answer is ErrNotRenewed, and the caller's Update
-// looks. An agent should therefore stay with one process as long as it can; to change costs one read.
+// A Store remembers the leases that it last read or wrote, with their update_time. A renewal that
+// fits what is remembered is sent with that update_time for a guard; should the guard fail, or
+// nothing be remembered, the answer is ErrNotRenewed, and the caller's Update looks. An agent
+// should therefore stay with one process as long as it can; to change costs one read.
 //
 // # Costs
 //
@@ -60,29 +70,33 @@
 //	                         1000 events
 //	MarkAnnounced, n ≤ 500   BatchWrite                  0      n
 //
-// Firestore bills by document: an agent that renews every 10 s makes 260,000 writes a month. Other traffic on the lease document costs tries: one
-// that comes second in a race pays its two reads again.
+// Firestore bills by document: an agent that renews every 10 s makes 260,000 writes a month. Other
+// traffic on the lease document costs tries: one that comes second in a race pays its two reads
+// again.
 //
 // # Limits
 //
-// Firestore bears about one sustained write a second to one document. Leases under 3 s, renewed every third of that, exceed it; they work,
-// until they do not. Different elections do not disturb each other, up to 500 changes of leader a second: so many writes it takes to
-// documents with an index over a field that only grows, as requestedAt is.
+// Firestore bears about one sustained write a second to one document. Leases under 3 s, renewed
+// every third of that, exceed it; they work, until they do not. Different elections do not disturb
+// each other, up to 500 changes of leader a second: so many writes it takes to documents with an
+// index over a field that only grows, as requestedAt is.
 //
 // # Setting up
 //
-// Collections come into being with their first document. What Firestore does not do by itself, all for the collection group events:
+// Collections come into being with their first document. What Firestore does not do by itself, all
+// for the collection group events:
 //
 //	unannounced   a single-field index, ascending, of scope collection group beside that of scope collection
 //	requestedAt   a single-field index, ascending, of scope collection group
 //	deleteAfter   a TTL policy, and no index
 //
-// All other fields of the two collections may be exempt from indexing, and deleteAfter should: an index over a time makes writes slower
-// and dearer, and is not used.
+// All other fields of the two collections may be exempt from indexing, and deleteAfter should: an
+// index over a time makes writes slower and dearer, and is not used.
 //
 // # The emulator
 //
-// It shows the documents of one commit one after the other, where Firestore shows all at once. A record that does not fit its history is
-// therefore read a few times more before it is called corrupt; a record that is sound costs one read. It needs no indexes, and deletes
-// nothing by itself.
+// It shows the documents of one commit one after the other, where Firestore shows all at once. A
+// record that does not fit its history is therefore read a few times more before it is called
+// corrupt; a record that is sound costs one read. It needs no indexes, and deletes nothing by
+// itself.
 package firestore

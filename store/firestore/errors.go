@@ -18,7 +18,8 @@ var (
 	errUnsent     = errors.New("it was not sent")
 )
 
-// failure makes the error of an operation. gRPC has its own words for a context that ended; errors.Is finds the context's as well.
+// failure makes the error of an operation. gRPC has its own words for a context that ended;
+// errors.Is finds the context's as well.
 func failure(ctx context.Context, operation string, code leadership.Code, cause error) error {
 	ended := ctx.Err()
 	if ended == nil && status.Code(cause) == codes.DeadlineExceeded {
@@ -35,7 +36,8 @@ func unavailable(ctx context.Context, operation string, cause error) error {
 	return failure(ctx, operation, leadership.StoreUnavailable, cause)
 }
 
-// unlessSent marks the error of a call that never got a connection to be sent on: gRPC then left its peer empty.
+// unlessSent marks the error of a call that never got a connection to be sent on: gRPC then left
+// its peer empty.
 func unlessSent(to peer.Peer, cause error) error {
 	if cause == nil || to.Addr != nil {
 		return cause
@@ -43,7 +45,8 @@ func unlessSent(to peer.Peer, cause error) error {
 	return fmt.Errorf("%w: %w", errUnsent, cause)
 }
 
-// unwritten is the error of an operation whose write was not done, or of which nobody knows whether it was.
+// unwritten is the error of an operation whose write was not done, or of which nobody knows whether
+// it was.
 func unwritten(ctx context.Context, operation string, cause error) error {
 	return failure(ctx, operation, writeCode(cause), cause)
 }
@@ -59,8 +62,8 @@ func writeCode(cause error) leadership.Code {
 	return leadership.StoreUnavailable // Firestore answered, and refused
 }
 
-// contended says whether a write was refused because the document is not as the writer knew it, or is being written by somebody else. Nothing
-// was done then.
+// contended says whether a write was refused because the document is not as the writer knew it, or
+// is being written by somebody else. Nothing was done then.
 func contended(cause error) bool {
 	switch status.Code(cause) {
 	case codes.FailedPrecondition, codes.AlreadyExists, codes.NotFound, codes.Aborted:

@@ -10,23 +10,28 @@ import (
 	"regent/leadership"
 )
 
-// The fields of an event's document beside those that it shares with a lease document: schema, revision, fencingToken, leaderId. It
-// evolves as a lease document does; see recordSchema. Its At is the document's create_time.
+// The fields of an event's document beside those that it shares with a lease document: schema,
+// revision, fencingToken, leaderId. It evolves as a lease document does; see recordSchema. Its At
+// is the document's create_time.
 const (
 	typeField     = "type"
 	previousField = "previousLeaderId"
 	requestField  = "requestId"
-	// requestedAt is when Firestore took the commit up, so somewhat before it was made. It stands for the create_time, by which nothing can be
-	// found.
+	actorField    = "actor"
+	reasonField   = "reason"
+	detailField   = "detail" // JSON text
+	// requestedAt is when Firestore took the commit up, so somewhat before it was made. It stands
+	// for the create_time, by which nothing can be found.
 	requestedField = "requestedAt"
 	// deleteAfter is for the database's policy: from then on the event need not be kept.
 	deleteField = "deleteAfter"
-	// unannounced is true until the event is marked as announced, and then removed, so that the index over it holds only what is left to
-	// do.
+	// unannounced is true until the event is marked as announced, and then removed, so that the
+	// index over it holds only what is left to do.
 	unannouncedField = "unannounced"
 )
 
-// creation writes an event that must not exist yet, and was not announced; due is when it may be deleted.
+// creation writes an event that must not exist yet, and was not announced; due is when it may be
+// deleted.
 func (d database) creation(ev leadership.Event, due time.Time) *firestorepb.Write {
 	w := put(d.event(ev.ID()), encodeEvent(ev, due), absent())
 	w.UpdateTransforms = []*firestorepb.DocumentTransform_FieldTransform{{
@@ -38,7 +43,8 @@ func (d database) creation(ev leadership.Event, due time.Time) *firestorepb.Writ
 	return w
 }
 
-// encodeEvent makes the document of an event but for requestedAt. Firestore takes no text that is not UTF-8.
+// encodeEvent makes the document of an event but for requestedAt. Firestore takes no text that is
+// not UTF-8.
 func encodeEvent(ev leadership.Event, due time.Time) values {
 	return values{
 		schemaField:      integer(recordSchema),
@@ -48,15 +54,19 @@ func encodeEvent(ev leadership.Event, due time.Time) values {
 		leaderField:      text(string(ev.LeaderID)),
 		previousField:    text(string(ev.PreviousLeaderID)),
 		requestField:     text(strings.ToValidUTF8(ev.RequestID, "\uFFFD")),
+		actorField:       text(strings.ToValidUTF8(ev.Actor, "\uFFFD")),
+		reasonField:      text(ev.Reason),
+		detailField:      text(ev.Detail),
 		deleteField:      instant(due),
 		unannouncedField: boolean(true),
 	}
 }
 
-// decodeEvent reads an event's document: its name as parseEventPath has it, its fields and its create_time.
+// decodeEvent reads an event's document: its name as parseEventPath has it, its fields and its
+// create_time.
 func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership.Event, error) {
 	f := readFields(v)
-	f.schema(recordSchema)
+	before := f.schema() == schemaBefore
 	ev := leadership.Event{
 		Election:         id.Election,
 		Revision:         leadership.Revision(f.integer(revisionField)),
@@ -66,6 +76,9 @@ func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership
 		PreviousLeaderID: leadership.CandidateID(f.text(previousField)),
 		Token:            leadership.Token(f.integer(tokenField)),
 		RequestID:        f.text(requestField),
+	}
+	if !before {
+		ev.Actor, ev.Reason, ev.Detail = f.text(actorField), f.text(reasonField), f.text(detailField)
 	}
 	f.moment(requestedField)
 	f.moment(deleteField)

@@ -21,6 +21,9 @@ func takeover() leadership.Event {
 		PreviousLeaderID: "ann",
 		Token:            7,
 		RequestID:        "r-1",
+		Actor:            "ann@example.com",
+		Reason:           "because",
+		Detail:           `{"n":1}`,
 	}
 }
 
@@ -51,6 +54,22 @@ func TestAnEventComesBackAsItWasWritten(t *testing.T) {
 	}
 }
 
+func TestEventOfTheSchemaBeforeIsRead(t *testing.T) {
+	t.Parallel()
+	want, v := takeover(), stored(takeover())
+	want.Actor, want.Reason, want.Detail = "", "", ""
+	v[schemaField] = integer(schemaBefore)
+	if got, err := decodeEvent(want.ID(), v, epoch); err == nil {
+		t.Errorf("with fields of this schema it is read as %+v", got)
+	}
+	for _, name := range []string{actorField, reasonField, detailField} {
+		delete(v, name)
+	}
+	if got, err := decodeEvent(want.ID(), v, epoch); err != nil || got != want {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestAnEventThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	for name := range stored(takeover()) {
@@ -68,7 +87,7 @@ func TestAnEventThatCannotBeIsRefused(t *testing.T) {
 		"another revision than its name's": {revisionField: integer(13)},
 		"no type":                          {typeField: text("")},
 		"a token that cannot be":           {tokenField: integer(-1)},
-		"an unknown schema":                {schemaField: integer(2)},
+		"an unknown schema":                {schemaField: integer(3)},
 		"an unknown field":                 {"note": text("")},
 		"a mark that says no":              {unannouncedField: boolean(false)},
 		"no time of its request":           {requestedField: instant(time.Time{})},
@@ -118,7 +137,7 @@ func TestNamesOfEventsAreReadAsTheyAreWritten(t *testing.T) {
 func FuzzDecodeEvent(f *testing.F) {
 	f.Add("leadership/jobs/events/00000000000000000012", marshal(f, stored(takeover())))
 	f.Add("leadership/jobs/events/00000000000000000013", marshal(f, stored(takeover())))
-	f.Add("leadership/jobs/events/12", marshal(f, values{schemaField: integer(1)}))
+	f.Add("leadership/jobs/events/12", marshal(f, values{schemaField: integer(2)}))
 	const d = database("projects/p/databases/(default)")
 	f.Fuzz(func(t *testing.T, path string, fields []byte) {
 		name := d.documents() + "/" + path
@@ -133,7 +152,7 @@ func FuzzDecodeEvent(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := decodeEvent(id, stored(ev), epoch)
+		again, err := decodeEvent(id, stored(ev), epoch) // also what was of the schema before
 		if diff := cmp.Diff(ev, again); err != nil || diff != "" {
 			t.Errorf("read, written and read again: %v (-want +got):\n%s", err, diff)
 		}

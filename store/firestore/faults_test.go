@@ -338,7 +338,8 @@ func TestTheServiceVacatesALeaseThatWasRenewedTooLate(t *testing.T) {
 	}
 }
 
-// untilOver waits until the store says that the lease is over: the store's clock is the only one that counts.
+// untilOver waits until the store says that the lease is over: the store's clock is the only one
+// that counts.
 func untilOver(t *testing.T, s *firestore.Store) {
 	for {
 		snap, err := s.Get(t.Context(), "jobs")

@@ -48,7 +48,8 @@ func reference(name string) *firestorepb.Value {
 // stamp is t as Firestore takes it: it refuses anything finer than its precision.
 func stamp(t time.Time) *timestamppb.Timestamp { return timestamppb.New(t.Truncate(precision)) }
 
-// span is a duration in whole units. A part of a unit counts as a whole one: a lock may be longer than asked, never shorter.
+// span is a duration in whole units. A part of a unit counts as a whole one: a lock may be longer
+// than asked, never shorter.
 func span(d, unit time.Duration) *firestorepb.Value {
 	n := int64(d / unit)
 	if d%unit > 0 {
@@ -57,8 +58,8 @@ func span(d, unit time.Duration) *firestorepb.Value {
 	return integer(n)
 }
 
-// fields reads a document strictly. It takes the fields out one by one and keeps the first thing that is wrong; what it returns
-// afterwards means nothing.
+// fields reads a document strictly. It takes the fields out one by one and keeps the first thing
+// that is wrong; what it returns afterwards means nothing.
 type fields struct {
 	left values
 	err  error
@@ -143,7 +144,8 @@ func (f *fields) moment(name string) time.Time {
 	return t
 }
 
-// sparse reads a timestamp that is there only at times; the zero time if it is not. Null is not a way to leave it out.
+// sparse reads a timestamp that is there only at times; the zero time if it is not. Null is not a
+// way to leave it out.
 func (f *fields) sparse(name string) time.Time {
 	if _, ok := f.left[name]; !ok {
 		return time.Time{}
@@ -160,14 +162,17 @@ func (f *fields) span(name string, unit time.Duration) time.Duration {
 	return time.Duration(n) * unit
 }
 
-// schema reads the version first: of any other one, nothing else is known.
-func (f *fields) schema(want int64) {
-	if got := f.integer(schemaField); f.err == nil && got != want {
-		f.fail(fmt.Errorf("its schema is %d, and this program knows %d", got, want))
+// schema reads the version first: of an unknown one, nothing else is known.
+func (f *fields) schema() int64 {
+	v := f.integer(schemaField)
+	if f.err == nil && v != recordSchema && v != schemaBefore {
+		f.fail(fmt.Errorf("its schema is %d, and this program reads %d and %d", v, schemaBefore, recordSchema))
 	}
+	return v
 }
 
-// done returns what was wrong. A field that nobody asked for is wrong too: it would be lost at the next write.
+// done returns what was wrong. A field that nobody asked for is wrong too: it would be lost at the
+// next write.
 func (f *fields) done() error {
 	if f.err == nil && len(f.left) > 0 {
 		f.fail(fmt.Errorf("field %.64q is unknown", slices.Min(slices.Collect(maps.Keys(f.left)))))

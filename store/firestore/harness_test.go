@@ -32,6 +32,7 @@ func fresh(tb testing.TB) storetest.Backing {
 	p := newProject(tb)
 	return storetest.Backing{
 		Open:    func(tb testing.TB) leadership.Store { return p.open(tb) },
+		OpenAs:  func(tb testing.TB, c leadership.Codec) leadership.Store { return p.openAs(tb, c) },
 		Advance: p.advance,
 		Compact: p.compact,
 		Damage:  p.damage,
@@ -71,7 +72,14 @@ func (asOwner) RequireTransportSecurity() bool { return false }
 // open returns one more handle, with a connection of its own.
 func (p project) open(tb testing.TB, options ...grpc.DialOption) *firestore.Store {
 	tb.Helper()
-	s, err := firestore.Open(tb.Context(), firestore.Config{Project: p.id, Emulator: p.host, History: storetest.History, DialOptions: options})
+	return p.openAs(tb, leadership.Codec{}, options...)
+}
+
+func (p project) openAs(tb testing.TB, c leadership.Codec, options ...grpc.DialOption) *firestore.Store {
+	tb.Helper()
+	s, err := firestore.Open(tb.Context(), firestore.Config{
+		Project: p.id, Emulator: p.host, History: storetest.History, Codec: c, DialOptions: options,
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -92,7 +100,8 @@ func (p project) lease(e leadership.Election) string {
 // values are the fields of a document.
 type values = map[string]*firestorepb.Value
 
-// write replaces a document or, with a mask, the fields that it names; those of them that are not in v are removed.
+// write replaces a document or, with a mask, the fields that it names; those of them that are not
+// in v are removed.
 func (p project) write(tb testing.TB, name string, v values, mask ...string) {
 	tb.Helper()
 	w := &firestorepb.Write{Operation: &firestorepb.Write_Update{Update: &firestorepb.Document{Name: name, Fields: v}}}
@@ -135,7 +144,7 @@ func (p project) advance(tb testing.TB, d time.Duration) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt")
+		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt", "endsBy")
 	}
 	events, _ := p.events(tb)
 	for _, doc := range events {
@@ -143,8 +152,8 @@ func (p project) advance(tb testing.TB, d time.Duration) {
 	}
 }
 
-// compact does what a TTL policy on the field deleteAfter of the collection group events does: it deletes each document in which that is a
-// timestamp that has passed.
+// compact does what a TTL policy on the field deleteAfter of the collection group events does: it
+// deletes each document in which that is a timestamp that has passed.
 func (p project) compact(tb testing.TB) {
 	tb.Helper()
 	events, now := p.events(tb)
@@ -192,7 +201,7 @@ func (p project) events(tb testing.TB) (docs []*firestorepb.Document, now time.T
 
 func older(doc *firestorepb.Document, d time.Duration) values {
 	v := values{}
-	for _, name := range []string{"renewedAt", "acquiredAt", "endedAt"} {
+	for _, name := range []string{"renewedAt", "acquiredAt", "endedAt", "endsBy"} {
 		if value, ok := doc.Fields[name]; ok {
 			v[name] = value
 		}

@@ -55,9 +55,10 @@ func corruptHistory(operation string, e leadership.Election, why error) error {
 	return fmt.Errorf("firestore: %s: %w", operation, leadership.Corrupt(e, why))
 }
 
-// Unannounced reads what is left to announce: one RunQuery over the events of all elections, or of one. An event that cannot be read stands in
-// the way of the later ones of its election, which must not overtake it, but not of other elections; of it RecordCorrupt tells once there
-// is nothing else.
+// Unannounced reads what is left to announce: one RunQuery over the events of all elections, or of
+// one. An event that cannot be read stands in the way of the later ones of its election, which must
+// not overtake it, but not of other elections; of it RecordCorrupt tells once there is nothing
+// else.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	const operation = "read unannounced events"
 	if err := s.calls.enter(ctx); err != nil {
@@ -158,7 +159,8 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	return failure(ctx, operation, code, refused)
 }
 
-// marks makes one write for each event, for Firestore takes no document twice. A field that the mask names and the document has not is removed.
+// marks makes one write for each event, for Firestore takes no document twice. A field that the
+// mask names and the document has not is removed.
 func (s *Store) marks(ids []leadership.EventID) []*firestorepb.Write {
 	seen := make(map[leadership.EventID]bool, len(ids))
 	var writes []*firestorepb.Write

@@ -8,8 +8,8 @@ import (
 	"regent/leadership"
 )
 
-// List reads a page of elections: one RunQuery. A record must be readable and agree with itself; whether it agrees with its history is for
-// those to find out who decide on it.
+// List reads a page of elections: one RunQuery. A record must be readable and agree with itself;
+// whether it agrees with its history is for those to find out who decide on it.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
 	operation := fmt.Sprintf("list %q", prefix)
 	if err := s.calls.enter(ctx); err != nil {
@@ -36,38 +36,38 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 		}
 		found := answer.docs
 		if len(found) <= limit {
-			enter(&listing, found)
+			s.enter(&listing, found)
 			return listing, nil
 		}
 		found = found[:limit] // the one beyond only says that there are more
 		if n := throughElection(found); n > 0 {
-			enter(&listing, found[:n]) // what follows is found again
+			s.enter(&listing, found[:n]) // what follows is found again
 			listing.Next = electionOf(found[n-1])
 			return listing, nil
 		}
-		enter(&listing, found)
+		s.enter(&listing, found)
 		q.after = found[limit-1].doc.Name // a whole page of documents that are no elections
 	}
 }
 
 // enter adds what was found to the list.
-func enter(l *leadership.Listing, found []reading) {
+func (s *Store) enter(l *leadership.Listing, found []reading) {
 	for _, r := range found {
 		e := electionOf(r)
-		doc, err := decodeRecord(string(e), r.doc.Fields, r.updated())
+		doc, err := decodeRecord(string(e), r.doc.Fields, r.updated(), s.codec)
 		snap := leadership.Snapshot{Record: doc.record, Now: r.at, Guard: guard}
-		if err != nil || sound(snap) != nil {
-			l.Untrusted = append(l.Untrusted, e)
-			continue
+		if err == nil {
+			err = leadership.VerifyAlone(snap)
 		}
-		l.Snapshots = append(l.Snapshots, snap)
+		l.Add(e, snap, err)
 	}
 }
 
 // electionOf is the document's own name, which need not be one that an election can have.
 func electionOf(r reading) leadership.Election { return leadership.Election(path.Base(r.doc.Name)) }
 
-// throughElection returns how many there are up to the last that has the name of an election, 0 if none has.
+// throughElection returns how many there are up to the last that has the name of an election, 0 if
+// none has.
 func throughElection(found []reading) int {
 	for n := len(found); n > 0; n-- {
 		if electionOf(found[n-1]).Validate() == nil {

@@ -12,7 +12,7 @@ func TestWhatCannotBeTrustedIsNamedOnceHoweverLongAPageIs(t *testing.T) {
 	p := newProject(t)
 	s := p.open(t)
 	acquired(t, s, "a", "b", "c", "d")
-	p.write(t, p.lease("b"), values{"schema": integer(2)}, "schema")
+	p.write(t, p.lease("b"), values{"schema": integer(99)}, "schema")
 	for _, name := range []string{"A", "a!", "a!!", "b b"} { // of foreign documents
 		p.write(t, p.lease(leadership.Election(name)), values{"mine": integer(1)})
 	}

@@ -28,7 +28,8 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snap
 	return seen.snapshot(), nil
 }
 
-// sight is what one read of an election found: its record and, apart from it, what its newest event is.
+// sight is what one read of an election found: its record and, apart from it, what its newest event
+// is.
 type sight struct {
 	doc           document
 	newest        leadership.Newest
@@ -46,9 +47,10 @@ func (s sight) same(other sight) bool {
 	return s.doc.updated.Equal(other.doc.updated) && s.newestUpdated.Equal(other.newestUpdated)
 }
 
-// settled is how often an election has to be found unchanged until it is believed that record and history do not fit together; with the
-// pauses between, that takes a sixth of a second. Firestore reads all documents as of one moment, but its emulator shows a commit
-// document by document: for some milliseconds a record may be ahead of its newest event, or behind it.
+// settled is how often an election has to be found unchanged until it is believed that record and
+// history do not fit together; with the pauses between, that takes a sixth of a second. Firestore
+// reads all documents as of one moment, but its emulator shows a commit document by document: for
+// some milliseconds a record may be ahead of its newest event, or behind it.
 const settled = 5
 
 // look reads an election and returns it if a decision may stand on it.
@@ -77,43 +79,43 @@ func (s *Store) look(ctx context.Context, operation string, e leadership.Electio
 	return sight{}, unavailable(ctx, operation, errContention)
 }
 
-// lookOnce sends one BatchGetDocuments. What it finds may be corrupt; err is for a read that failed.
+// lookOnce sends one BatchGetDocuments. What it finds may be corrupt; err is for a read that
+// failed.
 func (s *Store) lookOnce(ctx context.Context, e leadership.Election) (seen sight, corrupt, err error) {
 	lease, newest := s.database.lease(e), s.database.newest(e)
 	found, err := s.batchGet(ctx, lease, newest)
 	if err != nil {
 		return sight{}, nil, err
 	}
-	seen, corrupt = see(e, found[lease], found[newest])
+	seen, corrupt = s.see(e, found[lease], found[newest])
 	return seen, corrupt, nil
 }
 
-// see decodes and verifies. A sight that is corrupt says at least which versions of the documents it is of.
-func see(e leadership.Election, lease, newest reading) (sight, error) {
+// see decodes and verifies. A sight that is corrupt, or too new, says at least which versions of
+// the documents it is of.
+func (s *Store) see(e leadership.Election, lease, newest reading) (sight, error) {
 	seen := sight{newestUpdated: newest.updated(), at: lease.at}
 	seen.doc.record.Election = e
 	var badRecord, badNewest error
 	if lease.doc != nil {
-		seen.doc, badRecord = decodeRecord(string(e), lease.doc.Fields, lease.updated())
+		seen.doc, badRecord = decodeRecord(string(e), lease.doc.Fields, lease.updated(), s.codec)
 	}
 	if newest.doc != nil {
 		seen.newest, badNewest = decodeNewest(newest.doc.Fields)
 	}
 	seen.doc.updated = lease.updated()
-	if err := cmp.Or(badRecord, badNewest); err != nil {
-		return seen, leadership.Corrupt(e, err)
+	switch {
+	case badRecord != nil:
+		return seen, badRecord
+	case badNewest != nil:
+		return seen, leadership.Corrupt(e, badNewest)
 	}
-	if err := sound(seen.snapshot()); err != nil {
+	if err := leadership.VerifyAlone(seen.snapshot()); err != nil {
 		return seen, err
 	}
 	err := leadership.Verify(seen.snapshot(), seen.newest)
 	seen.apart = err != nil
 	return seen, err
-}
-
-// sound says what is wrong with a record in itself, whatever its history.
-func sound(s leadership.Snapshot) error {
-	return leadership.Verify(s, leadership.Newest{Revision: s.Record.Revision, Token: s.Record.Token})
 }
 
 // reading is one document as a read found it: nil if it is not there.

@@ -1,33 +1,38 @@
 package firestore
 
 import (
-	"container/list"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"regent/leadership"
 )
 
-// memorySize is how many leases a handle remembers. With the largest metadata one takes about 5 KiB; a lease that was forgotten costs its
-// next renewal one read.
+// memorySize is how many leases a handle remembers. With the largest metadata one takes about 5
+// KiB; a lease that was forgotten costs its next renewal one read.
 const memorySize = 10_000
 
-// memory is what a handle knows of the leases that it last read or wrote: what makes a renewal one write without a read. It is a guess. It
-// decides what is worth a try; the guard on update_time, in the store, decides whether it counts.
+// memory is what a handle knows of the leases that it last read or wrote. It lets a renewal be one
+// write without a read. It decides what is worth a try; the guard on update_time, in the store,
+// decides whether it counts.
 type memory struct {
 	mu     sync.Mutex // guards all below
-	size   int
-	byName map[leadership.Election]*list.Element // of *list.Element with a document
-	recent *list.List                            // the most recently used first
-	latest time.Time                             // the latest time of the store that any reply brought
+	leases *simplelru.LRU[leadership.Election, document]
+	latest time.Time // the latest time of the store that any reply brought
 }
 
+// newMemory returns a memory of that many leases, at least 1.
 func newMemory(size int) *memory {
-	return &memory{size: size, byName: map[leadership.Election]*list.Element{}, recent: list.New()}
+	leases, err := simplelru.NewLRU[leadership.Election, document](size, nil)
+	if err != nil {
+		panic(err) // the size is below 1
+	}
+	return &memory{leases: leases}
 }
 
-// remember keeps what a reply at the store's time now said, unless a later version is known. An election without a leader has nothing to
-// renew and is dropped.
+// remember keeps what a reply at the store's time now said, unless a later version is known. An
+// election without a leader has nothing to renew and is dropped.
 func (m *memory) remember(doc document, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -35,29 +40,22 @@ func (m *memory) remember(doc document, now time.Time) {
 		m.latest = now
 	}
 	e := doc.record.Election
-	at, known := m.byName[e]
+	known, ok := m.leases.Peek(e)
 	switch {
-	case known && !doc.updated.After(at.Value.(document).updated):
+	case ok && !doc.updated.After(known.updated):
 	case doc.record.LeaderID == "":
-		m.drop(e)
-	case known:
-		at.Value = doc
-		m.recent.MoveToFront(at)
+		m.leases.Remove(e)
 	default:
-		m.byName[e] = m.recent.PushFront(doc)
-		m.trim()
+		m.leases.Add(e, doc)
 	}
 }
 
-// heartbeat says what the renewal would write, by the rule and what is remembered; ok is false if only a look at the store can tell.
+// heartbeat returns what the renewal would write, by the rule and what is remembered; ok is false
+// if only a read of the store can tell.
 func (m *memory) heartbeat(c leadership.Renewal) (held document, ch leadership.Change, ok bool) {
 	m.mu.Lock()
-	at, known := m.byName[c.Election]
+	held, known := m.leases.Get(c.Election)
 	now := m.latest
-	if known {
-		held = at.Value.(document)
-		m.recent.MoveToFront(at)
-	}
 	m.mu.Unlock()
 	if !known {
 		return document{}, leadership.Change{}, false
@@ -71,23 +69,7 @@ func (m *memory) forget(doc document) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := doc.record.Election
-	if at, known := m.byName[e]; known && at.Value.(document).updated.Equal(doc.updated) {
-		m.drop(e)
-	}
-}
-
-// drop needs mu.
-func (m *memory) drop(e leadership.Election) {
-	if at, known := m.byName[e]; known {
-		m.recent.Remove(at)
-		delete(m.byName, e)
-	}
-}
-
-// trim needs mu.
-func (m *memory) trim() {
-	for m.recent.Len() > m.size {
-		oldest := m.recent.Back().Value.(document)
-		m.drop(oldest.record.Election)
+	if known, ok := m.leases.Peek(e); ok && known.updated.Equal(doc.updated) {
+		m.leases.Remove(e)
 	}
 }

@@ -41,8 +41,8 @@ func (d database) afterEvents(e leadership.Election) string {
 	return d.lease(e) + "/" + eventsCollection + "/" + lastRune
 }
 
-// lastRune sorts after every character of an election's name or of an event's id, so that what begins with a prefix lies before
-// prefix+lastRune.
+// lastRune sorts after every character of an election's name or of an event's id, so that what
+// begins with a prefix lies before prefix+lastRune.
 const lastRune = "~"
 
 // parseEvent reads the name of an event's document; ok is false if it is the name of anything else.

@@ -13,7 +13,8 @@ import (
 // maxPage bounds what is asked for in one query, whatever the caller's limit.
 const maxPage = 10_000
 
-// query asks for documents in the order of their names or, with by, first in the order of a timestamp.
+// query asks for documents in the order of their names or, with by, first in the order of a
+// timestamp.
 type query struct {
 	parent     string // the document above the collection or, with everywhere, above all of them
 	collection string
@@ -34,7 +35,8 @@ type findings struct {
 	at   time.Time // the store's time when it began: whatever was committed before, it has seen
 }
 
-// run returns what the query finds, strongly. Each reading has its own time; of later ones it is no earlier.
+// run returns what the query finds, strongly. Each reading has its own time; of later ones it is no
+// earlier.
 func (s *Store) run(ctx context.Context, q query) (findings, error) {
 	ctx, cancel := context.WithTimeout(ctx, rpcTimeout)
 	defer cancel()

@@ -10,37 +10,51 @@ import (
 
 // recordSchema is the version of a lease document and of its events.
 //
-// How it may evolve. A program refuses a document of a version, or with a field, that it does not know: it would lose the field at the
-// next write. So a field is never renamed, retyped or given another meaning; one more field means one more version. First every
-// instance learns to read the new version, then one begins to write it; a document changes its version when it is next written,
-// and there is no migration. Versions are read for ever.
-const recordSchema = 1
-
-// The fields of a lease document, all of them always there but for renewedAt and renewalDue. A date that does not apply is null, a text
-// is "", a number 0.
+// How it evolves. A program refuses a document of a version, or with a field, that it does not
+// know: it would lose the field at the next write. So a field is never renamed, retyped or given
+// another meaning; one more field means one more version, of which the program reads the one
+// before. A document changes its version when it is next written, and there is no migration. Policy
+// and standing have a life of their own: see leadership.Codec.
 const (
-	schemaField       = "schema"
-	tokenField        = "fencingToken"
-	revisionField     = "revision"
-	deletedField      = "deleted"
-	defaultLeaseField = "defaultLeaseDurationMs" // for leases that ask for no other; 0 for Regent's own default
-	lockDelayField    = "lockDelayMs"
+	recordSchema = 2
+	schemaBefore = 1
+)
 
-	leaderField     = "leaderId"
-	keyHashField    = "keyHash" // empty without a leader
-	leaseField      = "leaseDurationMs"
-	acquiredField   = "acquiredAt"
-	metadataField   = "metadata"   // JSON text, so that numbers keep their digits
-	heartbeatsField = "heartbeats" // counts them: a write that changes nothing would leave update_time where it is
+// The fields of a lease document, all of them always there but for renewedAt and renewalDue. A date
+// that does not apply is null, a text is "", a number 0.
+const (
+	schemaField   = "schema"
+	needsField    = "needs"
+	tokenField    = "fencingToken"
+	revisionField = "revision"
+	deletedField  = "deleted"
+
+	leaderField      = "leaderId"
+	keyHashField     = "keyHash" // empty without a leader
+	leaseField       = "leaseDurationMs"
+	acquiredField    = "acquiredAt"
+	endsByField      = "endsBy"
+	endsBecauseField = "endsBecause"
+	metadataField    = "metadata"   // JSON text, so that numbers keep their digits
+	heartbeatsField  = "heartbeats" // counts them: a write that changes nothing would leave update_time where it is
 
 	endedField   = "endedAt"
 	lockForField = "lockForMicros" // the rest of a lease that was ended by force is no whole number of milliseconds
 
-	// renewedAt is the start of the lease, if the last write was no heartbeat. Else the document's update_time is the start.
+	policyField   = "policy"   // as leadership.Codec has it
+	standingField = "standing" // so, too
+
+	// renewedAt is the start of the lease, if the last write was no heartbeat. Else the document's
+	// update_time is the start.
 	renewedField = "renewedAt"
-	// renewalDue is the end of the lease that the last write renewed, if it was a renewal. One that was committed no earlier came too
-	// late: the lease has ended then, as if nothing had been written.
+	// renewalDue is the end of the lease that the last write renewed, if it was a renewal. One that
+	// was committed no earlier came too late: the lease has ended then, as if nothing had been
+	// written.
 	dueField = "renewalDue"
+
+	// The fields of schemaBefore that policy has replaced.
+	defaultLeaseField = "defaultLeaseDurationMs"
+	lockDelayField    = "lockDelayMs"
 )
 
 // document is an election as Firestore holds it.
@@ -57,22 +71,25 @@ type writeOf struct {
 }
 
 // encodeRecord is the inverse of decodeRecord. Of HeartbeatAt it keeps nothing if w is a heartbeat.
-func encodeRecord(r leadership.Record, heartbeats int64, w writeOf) values {
+func encodeRecord(r leadership.Record, carried leadership.Carried, heartbeats int64, w writeOf) values {
 	v := values{
-		schemaField:       integer(recordSchema),
-		tokenField:        integer(int64(r.Token)),
-		revisionField:     integer(int64(r.Revision)),
-		deletedField:      boolean(r.Deleted),
-		defaultLeaseField: span(r.Config.LeaseDuration, time.Millisecond),
-		lockDelayField:    span(r.Config.LockDelay, time.Millisecond),
-		leaderField:       text(string(r.LeaderID)),
-		keyHashField:      bytesValue(encodeKeyHash(r.KeyHash)),
-		leaseField:        span(r.LeaseDuration, time.Millisecond),
-		acquiredField:     instant(r.AcquiredAt),
-		metadataField:     text(string(r.Metadata)),
-		heartbeatsField:   integer(heartbeats),
-		endedField:        instant(r.EndedAt),
-		lockForField:      span(r.LockFor, time.Microsecond),
+		schemaField:      integer(recordSchema),
+		needsField:       integer(int64(carried.Needs)),
+		tokenField:       integer(int64(r.Token)),
+		revisionField:    integer(int64(r.Revision)),
+		deletedField:     boolean(r.Deleted),
+		leaderField:      text(string(r.LeaderID)),
+		keyHashField:     bytesValue(encodeKeyHash(r.KeyHash)),
+		leaseField:       span(r.LeaseDuration, time.Millisecond),
+		acquiredField:    instant(r.AcquiredAt),
+		endsByField:      instant(r.EndsBy),
+		endsBecauseField: text(string(r.EndsBecause)),
+		metadataField:    text(string(r.Metadata)),
+		heartbeatsField:  integer(heartbeats),
+		endedField:       instant(r.EndedAt),
+		lockForField:     span(r.LockFor, time.Microsecond),
+		policyField:      text(carried.Policy),
+		standingField:    text(carried.Standing),
 	}
 	switch {
 	case w.heartbeat && !w.due.IsZero():
@@ -83,20 +100,32 @@ func encodeRecord(r leadership.Record, heartbeats int64, w writeOf) values {
 	return v
 }
 
-// decodeRecord reads a lease document: its id, fields and update_time. Whether a decision may stand on the record is for
-// leadership.Verify to say; here it is only readable. The error says what is wrong and has no code.
-func decodeRecord(id string, v values, updated time.Time) (document, error) {
-	r := leadership.Record{Election: leadership.Election(id)}
-	if err := r.Election.Validate(); err != nil {
+// decodeRecord reads a lease document: its id, fields and update_time. Whether a decision may stand
+// on the record is for leadership.Verify to say; here it is only readable. The error has the code
+// RecordCorrupt or RecordTooNew.
+func decodeRecord(id string, v values, updated time.Time, codec leadership.Codec) (document, error) {
+	doc, carried, err := decodeFields(id, v, updated)
+	if err != nil {
+		return document{}, leadership.Corrupt(leadership.Election(id), err)
+	}
+	if err := codec.Decode(&doc.record, carried); err != nil {
 		return document{}, err
 	}
+	return doc, nil
+}
+
+// decodeFields is decodeRecord but for policy and standing. The error says what is wrong and has no
+// code.
+func decodeFields(id string, v values, updated time.Time) (document, leadership.Carried, error) {
+	r := leadership.Record{Election: leadership.Election(id)}
+	if err := r.Election.Validate(); err != nil {
+		return document{}, leadership.Carried{}, err
+	}
 	f := readFields(v)
-	f.schema(recordSchema)
+	before := f.schema() == schemaBefore
 	r.Token = leadership.Token(f.integer(tokenField))
 	r.Revision = leadership.Revision(f.integer(revisionField))
 	r.Deleted = f.boolean(deletedField)
-	r.Config.LeaseDuration = f.span(defaultLeaseField, time.Millisecond)
-	r.Config.LockDelay = f.span(lockDelayField, time.Millisecond)
 	r.LeaderID = leadership.CandidateID(f.text(leaderField))
 	r.KeyHash = f.keyHash(keyHashField)
 	r.LeaseDuration = f.span(leaseField, time.Millisecond)
@@ -104,15 +133,34 @@ func decodeRecord(id string, v values, updated time.Time) (document, error) {
 	r.Metadata = f.metadata(metadataField)
 	r.EndedAt = f.instant(endedField)
 	r.LockFor = f.span(lockForField, time.Microsecond)
+	var carried leadership.Carried
+	if before {
+		carried = f.configuration()
+	} else {
+		r.EndsBy = f.instant(endsByField)
+		r.EndsBecause = leadership.EndReason(f.text(endsBecauseField))
+		carried = leadership.Carried{
+			Policy: f.text(policyField), Standing: f.text(standingField), Needs: leadership.Version(f.integer(needsField)),
+		}
+	}
 	doc := document{record: r, heartbeats: f.integer(heartbeatsField), updated: updated}
 	doc.record.HeartbeatAt = f.start(r, updated)
 	if r.Revision < 1 {
 		f.fail(errors.New("its revision is below 1")) // the first write of a document has an event
 	}
-	if err := f.done(); err != nil {
-		return document{}, err
+	return doc, carried, f.done()
+}
+
+// configuration reads what schemaBefore has in the place of a policy.
+func (f *fields) configuration() leadership.Carried {
+	carried, err := leadership.Codec{}.Encode(&leadership.Record{Policy: leadership.Policy{Config: leadership.Config{
+		LeaseDuration: f.span(defaultLeaseField, time.Millisecond),
+		LockDelay:     f.span(lockDelayField, time.Millisecond),
+	}}})
+	if err != nil {
+		f.fail(err)
 	}
-	return doc, nil
+	return carried
 }
 
 // start reads when the lease started.
@@ -128,16 +176,7 @@ func (f *fields) start(r leadership.Record, updated time.Time) time.Time {
 	case r.LeaderID == "":
 		return time.Time{}
 	}
-	return startOf(updated, due, r.LeaseDuration)
-}
-
-// startOf is the start of a lease of duration d by a heartbeat that was committed at the given time and had to be before due (zero: no
-// limit). A late one leaves the end where it was, so that nobody has to clean up before the lease counts as over.
-func startOf(committed, due time.Time, d time.Duration) time.Time {
-	if due.IsZero() || committed.Before(due) {
-		return committed
-	}
-	return due.Add(-d)
+	return leadership.StartOf(updated, due, r.LeaseDuration)
 }
 
 func encodeKeyHash(h leadership.KeyHash) []byte {

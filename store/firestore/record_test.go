@@ -19,10 +19,17 @@ var epoch = time.Date(2031, 5, 6, 7, 8, 9, 123456000, time.UTC)
 
 func heldRecord() leadership.Record {
 	return leadership.Record{
-		Election:      "jobs",
-		Token:         leadership.MaxToken,
-		Revision:      1 << 54,
-		Config:        leadership.Config{LeaseDuration: 45 * time.Second, LockDelay: 1500 * time.Millisecond},
+		Election: "jobs",
+		Token:    leadership.MaxToken,
+		Revision: 1 << 54,
+		Needs:    1,
+		Policy: leadership.Policy{
+			Config:  leadership.Config{LeaseDuration: 45 * time.Second, LockDelay: 1500 * time.Millisecond},
+			Unknown: `{"strategy":"priority"}`,
+		},
+		Standing:      leadership.Standing{Unknown: `{"bids":[{"n":1.0}]}`},
+		EndsBy:        epoch.Add(time.Hour),
+		EndsBecause:   leadership.EndsMaxTerm,
 		LeaderID:      "agent-7b3f",
 		KeyHash:       leadership.Key{1, 2, 3}.Hash(),
 		LeaseDuration: leadership.MaxLeaseDuration,
@@ -37,16 +44,54 @@ func vacantRecord() leadership.Record {
 		Election: "jobs",
 		Token:    3,
 		Revision: 9,
+		Needs:    1,
 		Deleted:  true,
 		EndedAt:  epoch,
 		LockFor:  12*time.Second + 345*time.Microsecond,
 	}
 }
 
+func encoded(r leadership.Record, heartbeats int64, w writeOf) values {
+	carried, err := leadership.Codec{}.Encode(&r)
+	if err != nil {
+		panic(err)
+	}
+	return encodeRecord(r, carried, heartbeats, w)
+}
+
+func decoded(id string, v values, updated time.Time) (document, error) {
+	return decodeRecord(id, v, updated, leadership.Codec{})
+}
+
+// encodedBefore is heldRecord as the schema before has it.
+func encodedBefore() values {
+	v := encoded(heldRecord(), 7, writeOf{heartbeat: true})
+	for _, name := range []string{needsField, policyField, standingField, endsByField, endsBecauseField} {
+		delete(v, name)
+	}
+	v[schemaField], v[defaultLeaseField], v[lockDelayField] = integer(schemaBefore), integer(45_000), integer(1500)
+	return v
+}
+
+func TestRecordOfTheSchemaBeforeIsRead(t *testing.T) {
+	t.Parallel()
+	want := heldRecord()
+	want.Policy.Unknown, want.Standing.Unknown, want.EndsBy, want.EndsBecause = "", "", time.Time{}, ""
+	got, err := decoded("jobs", encodedBefore(), epoch)
+	if diff := cmp.Diff(want, got.record); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	mixed := encodedBefore()
+	mixed[policyField] = text("")
+	if got, err := decoded("jobs", mixed, epoch); !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("with a field of this schema: got %+v, %v", got, err)
+	}
+}
+
 func TestARecordComesBackAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	later := epoch.Add(time.Minute)
-	never := leadership.Record{Election: "jobs", Revision: 1, Config: leadership.Config{LeaseDuration: time.Second}}
+	never := leadership.Record{Election: "jobs", Revision: 1, Needs: 1, Policy: leadership.Policy{Config: leadership.Config{LeaseDuration: time.Second}}}
 	for name, c := range map[string]struct {
 		record    leadership.Record
 		write     writeOf
@@ -62,7 +107,7 @@ func TestARecordComesBackAsItWasWritten(t *testing.T) {
 	} {
 		want := document{record: c.record, heartbeats: 7, updated: later}
 		want.record.HeartbeatAt = c.heartbeat
-		got, err := decodeRecord("jobs", encodeRecord(c.record, 7, c.write), later)
+		got, err := decoded("jobs", encoded(c.record, 7, c.write), later)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -76,7 +121,7 @@ func TestALockIsNeverStoredShorterThanItIs(t *testing.T) {
 	t.Parallel()
 	r := vacantRecord()
 	r.LockFor = time.Second + time.Nanosecond
-	got, err := decodeRecord("jobs", encodeRecord(r, 0, writeOf{}), epoch)
+	got, err := decoded("jobs", encoded(r, 0, writeOf{}), epoch)
 	if want := time.Second + time.Microsecond; err != nil || got.record.LockFor != want {
 		t.Errorf("got %v, %v; want %v", got.record.LockFor, err, want)
 	}
@@ -84,9 +129,9 @@ func TestALockIsNeverStoredShorterThanItIs(t *testing.T) {
 
 func TestMetadataComesBackInCanonicalForm(t *testing.T) {
 	t.Parallel()
-	v := encodeRecord(heldRecord(), 0, writeOf{})
+	v := encoded(heldRecord(), 0, writeOf{})
 	v[metadataField] = text(` {"b": 1e2, "a": "x"} `)
-	got, err := decodeRecord("jobs", v, epoch)
+	got, err := decoded("jobs", v, epoch)
 	if want := leadership.Metadata(`{"a":"x","b":100}`); err != nil || got.record.Metadata != want {
 		t.Errorf("got %s, %v; want %s", got.record.Metadata, err, want)
 	}
@@ -94,7 +139,7 @@ func TestMetadataComesBackInCanonicalForm(t *testing.T) {
 
 func TestARecordWithoutOneOfItsFieldsOrWithAnotherTypeIsRefused(t *testing.T) {
 	t.Parallel()
-	whole := encodeRecord(heldRecord(), 1, writeOf{})
+	whole := encoded(heldRecord(), 1, writeOf{})
 	array := &firestorepb.Value{ValueType: &firestorepb.Value_ArrayValue{}}
 	for name := range whole {
 		without, other, empty := maps.Clone(whole), maps.Clone(whole), maps.Clone(whole)
@@ -104,7 +149,7 @@ func TestARecordWithoutOneOfItsFieldsOrWithAnotherTypeIsRefused(t *testing.T) {
 			if what == "missing" && name == renewedField {
 				continue // it is sparse: then the lease starts at update_time
 			}
-			if got, err := decodeRecord("jobs", v, epoch); err == nil {
+			if got, err := decoded("jobs", v, epoch); err == nil {
 				t.Errorf("%s, %s: it is read as %+v", name, what, got)
 			}
 		}
@@ -116,7 +161,7 @@ func TestARecordThatCannotBeIsRefused(t *testing.T) {
 	null := instant(time.Time{})
 	for what, spoil := range map[string]func(values){
 		"an older schema":           func(v values) { v[schemaField] = integer(0) },
-		"a newer schema":            func(v values) { v[schemaField] = integer(2) },
+		"a newer schema":            func(v values) { v[schemaField] = integer(3) },
 		"an unknown field":          func(v values) { v["note"] = text("") },
 		"revision zero":             func(v values) { v[revisionField] = integer(0) },
 		"a short key hash":          func(v values) { v[keyHashField] = bytesValue([]byte("short")) },
@@ -135,13 +180,13 @@ func TestARecordThatCannotBeIsRefused(t *testing.T) {
 			v[endedField] = &firestorepb.Value{ValueType: &firestorepb.Value_TimestampValue{TimestampValue: &timestamppb.Timestamp{Nanos: -1}}}
 		},
 	} {
-		v := encodeRecord(heldRecord(), 1, writeOf{})
+		v := encoded(heldRecord(), 1, writeOf{})
 		spoil(v)
-		if got, err := decodeRecord("jobs", v, epoch); err == nil {
+		if got, err := decoded("jobs", v, epoch); err == nil {
 			t.Errorf("%s: it is read as %+v", what, got)
 		}
 	}
-	if _, err := decodeRecord("No Election", encodeRecord(heldRecord(), 1, writeOf{}), epoch); err == nil {
+	if _, err := decoded("No Election", encoded(heldRecord(), 1, writeOf{}), epoch); err == nil {
 		t.Error("a name that no election can have is read")
 	}
 }
@@ -154,11 +199,11 @@ func TestWhatIsReadableButAgreesNotWithItselfIsLeftToVerify(t *testing.T) {
 		"a beat in the future":      func(v values) { v[renewedField] = instant(epoch.Add(time.Hour)) },
 		"a token above its history": func(v values) { v[tokenField] = integer(1 << 60) },
 	} {
-		v := encodeRecord(heldRecord(), 1, writeOf{})
+		v := encoded(heldRecord(), 1, writeOf{})
 		spoil(v)
 		lease := reading{doc: &firestorepb.Document{Fields: v, UpdateTime: timestamppb.New(epoch)}, at: epoch}
 		newest := reading{doc: &firestorepb.Document{Fields: encodeNewest(heldRecord())}, at: epoch}
-		if _, err := see("jobs", lease, newest); !errors.Is(err, leadership.RecordCorrupt) {
+		if _, err := new(Store).see("jobs", lease, newest); !errors.Is(err, leadership.RecordCorrupt) {
 			t.Errorf("%s: got %v, want RECORD_CORRUPT", what, err)
 		}
 	}
@@ -166,11 +211,12 @@ func TestWhatIsReadableButAgreesNotWithItselfIsLeftToVerify(t *testing.T) {
 
 func FuzzDecodeRecord(f *testing.F) {
 	for _, v := range []values{
-		encodeRecord(heldRecord(), 1, writeOf{}),
-		encodeRecord(heldRecord(), 1, writeOf{heartbeat: true}),
-		encodeRecord(heldRecord(), 1, writeOf{heartbeat: true, due: epoch}),
-		encodeRecord(vacantRecord(), 0, writeOf{}),
-		{schemaField: integer(1)},
+		encoded(heldRecord(), 1, writeOf{}),
+		encoded(heldRecord(), 1, writeOf{heartbeat: true}),
+		encoded(heldRecord(), 1, writeOf{heartbeat: true, due: epoch}),
+		encoded(vacantRecord(), 0, writeOf{}),
+		{schemaField: integer(2)},
+		encodedBefore(),
 	} {
 		f.Add("jobs", true, marshal(f, v), epoch.UnixMicro())
 	}
@@ -180,17 +226,17 @@ func FuzzDecodeRecord(f *testing.F) {
 		v := unmarshal(t, fields)
 		if !whole { // only some fields are others
 			some := v
-			v = encodeRecord(heldRecord(), 1, writeOf{heartbeat: true, due: epoch})
+			v = encoded(heldRecord(), 1, writeOf{heartbeat: true, due: epoch})
 			maps.Copy(v, some)
 		}
-		doc, err := decodeRecord(id, v, at)
+		doc, err := decoded(id, v, at)
 		if err != nil {
 			return
 		}
 		if _, written := v[renewedField]; !written && doc.record.HeartbeatAt.After(at) {
 			t.Errorf("the lease starts at %v, after the write of %v", doc.record.HeartbeatAt, at)
 		}
-		again, err := decodeRecord(id, encodeRecord(doc.record, doc.heartbeats, writeOf{}), at)
+		again, err := decoded(id, encoded(doc.record, doc.heartbeats, writeOf{}), at)
 		if err != nil {
 			t.Fatalf("what was read cannot be written and read again: %v\n%+v", err, doc)
 		}
@@ -205,7 +251,7 @@ func FuzzDecodeRecord(f *testing.F) {
 
 // micros is r with its times as Firestore keeps them.
 func micros(r leadership.Record) leadership.Record {
-	for _, at := range []*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndedAt} {
+	for _, at := range []*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndedAt, &r.EndsBy} {
 		*at = at.Truncate(precision)
 	}
 	return r

@@ -15,8 +15,9 @@ import (
 	"regent/leadership"
 )
 
-// Renew sends a heartbeat for each lease that this handle remembers, and reads nothing: one Commit for one lease, one BatchWrite for more. Each is
-// guarded by the update_time that is remembered. What is not remembered as named, or has changed since, is ErrNotRenewed.
+// Renew sends a heartbeat for each lease that this handle remembers, and reads nothing: one Commit
+// for one lease, one BatchWrite for more. Each is guarded by the update_time that is remembered.
+// What is not remembered as named, or has changed since, is ErrNotRenewed.
 func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
 	answers := make([]leadership.Renewed, len(leases))
 	if err := s.calls.enter(ctx); err != nil {
@@ -50,7 +51,8 @@ type heartbeat struct {
 	due   time.Time // the end of the lease
 }
 
-// write makes the time of the commit the start of the lease. It raises a counter, for a write that changes nothing moves no update_time.
+// write makes the time of the commit the start of the lease. It raises a counter, for a write that
+// changes nothing moves no update_time.
 func (b heartbeat) write(d database) *firestorepb.Write {
 	return &firestorepb.Write{
 		Operation: &firestorepb.Write_Update{Update: &firestorepb.Document{
@@ -106,7 +108,7 @@ func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.
 	}
 	doc.updated = w.at
 	doc.heartbeats++
-	doc.record.HeartbeatAt = startOf(w.at, b.due, doc.record.LeaseDuration)
+	doc.record.HeartbeatAt = leadership.StartOf(w.at, b.due, doc.record.LeaseDuration)
 	s.memory.remember(doc, w.at)
 	return leadership.Renewed{
 		Snapshot: leadership.Snapshot{Record: doc.record, Now: w.at, Guard: guard},
@@ -114,7 +116,8 @@ func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.
 	}
 }
 
-// batchWrite sends writes, to different documents, of which each is done or refused by itself. The error is for all of them.
+// batchWrite sends writes, to different documents, of which each is done or refused by itself. The
+// error is for all of them.
 func (s *Store) batchWrite(ctx context.Context, writes []*firestorepb.Write) ([]written, error) {
 	if len(writes) == 0 {
 		return nil, nil

@@ -12,9 +12,9 @@ import (
 // sincePage is how many documents Since asks for at once.
 const sincePage = 1000
 
-// Since looks for events by requestedAt, from some time before the instant on, and takes those whose create_time is after it: an event is
-// requested before it is committed, by no more than history.Slack. It is one RunQuery for each sincePage of documents; Now is when the
-// first began.
+// Since looks for events by requestedAt, from some time before the instant on, and takes those
+// whose create_time is after it: an event is requested before it is committed, by no more than
+// history.Slack. It is one RunQuery for each sincePage of documents; Now is when the first began.
 func (s *Store) Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error) {
 	const operation = "read recent events"
 	if err := s.calls.enter(ctx); err != nil {
@@ -47,7 +47,8 @@ func (s *Store) requestedSince(at time.Time) query {
 	return query{parent: s.database.documents(), collection: eventsCollection, everywhere: true, by: requestedField, later: at, limit: sincePage}
 }
 
-// window gathers the events that were committed after an instant and not after now, in the order in which they were requested.
+// window gathers the events that were committed after an instant and not after now, in the order in
+// which they were requested.
 type window struct {
 	after, now time.Time
 	events     []leadership.Event

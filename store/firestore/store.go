@@ -17,13 +17,14 @@ import (
 	"regent/store/internal/history"
 )
 
-// guard is how long after a lease's end the store waits before it grants the next one. The times of reads and of commits come from different
-// servers of Firestore; it promises no bound between them, and 50 ms is several times what Google publishes for its clocks. What can
-// hurt is only a read that is ahead of the commit it is compared with.
+// guard is how long after a lease's end the store waits before it grants the next one. The times of
+// reads and of commits come from different servers of Firestore; it promises no bound between them,
+// and 50 ms is several times what Google publishes for its clocks. What can hurt is only a read
+// that is ahead of the commit it is compared with.
 const guard = 50 * time.Millisecond
 
-// rpcTimeout bounds each call to Firestore, so that a dead connection is noticed while the lease that it was to renew still runs: by
-// default a lease has 20 s left when its first renewal is sent.
+// rpcTimeout bounds each call to Firestore, so that a dead connection is noticed while the lease
+// that it was to renew still runs: by default a lease has 20 s left when its first renewal is sent.
 const rpcTimeout = 10 * time.Second
 
 // Config says which database to use. Project is required; the rest may be left out.
@@ -31,14 +32,20 @@ type Config struct {
 	Project  string // the Google Cloud project's id
 	Database string // "" for "(default)"
 
-	// History is for how long events are kept: leadership.MinHistory or more, 0 for leadership.DefaultHistory. It counts for what is written
-	// from now on. Where it was shorter before, or is for another process, Since may lack what was kept for less.
+	// History is for how long events are kept: leadership.MinHistory or more, 0 for
+	// leadership.DefaultHistory. It counts for what is written from now on. Where it was shorter
+	// before, or is for another process, Since may lack what was kept for less.
 	History time.Duration
 
-	// Emulator is the host:port of a Firestore emulator to use instead of Firestore; "" for FIRESTORE_EMULATOR_HOST, if that is set.
+	// Emulator is the host:port of a Firestore emulator to use instead of Firestore; "" for
+	// FIRESTORE_EMULATOR_HOST, if that is set.
 	Emulator string
 
-	// DialOptions are added when the connection is made, also to an emulator: a stats handler, interceptors.
+	// Codec reads and writes policy and standing; the zero Codec is this program's.
+	Codec leadership.Codec
+
+	// DialOptions are added when the connection is made, also to an emulator: a stats handler,
+	// interceptors.
 	DialOptions []grpc.DialOption
 }
 
@@ -58,15 +65,16 @@ type Store struct {
 	client   *apiv1.Client
 	database database
 	history  history.Span
+	codec    leadership.Codec
 	memory   *memory
 	calls    calls
 }
 
 var _ leadership.Store = (*Store)(nil)
 
-// Open returns a handle on the database. It sends nothing yet: a database that is not there, or may not be used, shows at the first call as
-// StoreUnavailable. It uses the application default credentials, unless it is to use an emulator. ctx is for finding the credentials
-// only.
+// Open returns a handle on the database. It sends nothing yet: a database that is not there, or may
+// not be used, shows at the first call as StoreUnavailable. It uses the application default
+// credentials, unless it is to use an emulator. ctx is for finding the credentials only.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	db, err := cfg.database()
 	if err != nil {
@@ -80,7 +88,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("firestore: open %s: %w", db, err)
 	}
-	return &Store{client: client, database: db, history: span, memory: newMemory(memorySize)}, nil
+	return &Store{client: client, database: db, history: span, codec: cfg.Codec, memory: newMemory(memorySize)}, nil
 }
 
 // Close waits for the calls under way and closes the connection. Later calls get StoreUnavailable.
@@ -96,7 +104,8 @@ func (s *Store) Close() error {
 
 var errClosed = errors.New("the store is closed")
 
-// calls counts those under way. To close a connection beneath a commit would leave its outcome unknown for no reason.
+// calls counts those under way. To close a connection beneath a commit would leave its outcome
+// unknown for no reason.
 type calls struct {
 	mu       sync.Mutex // guards closed, and that none is added once it is set
 	closed   bool
@@ -119,7 +128,8 @@ func (c *calls) enter(ctx context.Context) error {
 
 func (c *calls) leave() { c.underWay.Done() }
 
-// close lets no more calls in and waits for those under way. It says whether it was the first to do so.
+// close lets no more calls in and waits for those under way. It says whether it was the first to do
+// so.
 func (c *calls) close() bool {
 	c.mu.Lock()
 	first := !c.closed

@@ -16,8 +16,9 @@ import (
 	"regent/leadership"
 )
 
-// The retry of an Update whose commit others came before. Nobody holds a lock meanwhile, and in each round somebody wins; all of it takes
-// about four seconds, after which the caller does better to ask again.
+// The retry of an Update whose commit others came before. Nobody holds a lock meanwhile, and in
+// each round somebody wins; all of it takes about four seconds, after which the caller does better
+// to ask again.
 const (
 	attempts   = 24
 	firstPause = 10 * time.Millisecond // the mean of the first is half of it; each pause may be twice the one before
@@ -45,14 +46,14 @@ func (s *Store) Update(
 		if refused.believed(seen) {
 			return leadership.Snapshot{}, fmt.Errorf("firestore: %s: %w", operation, leadership.Corrupt(e, refused.cause))
 		}
-		ch, err := decide(seen.snapshot())
+		ch, carried, err := s.codec.Decide(seen.snapshot(), decide)
 		if err != nil {
 			return leadership.Snapshot{}, err
 		}
 		if ch.Empty() {
 			return seen.snapshot(), nil
 		}
-		after, err := s.commitChange(ctx, seen, ch)
+		after, err := s.commitChange(ctx, seen, ch, carried)
 		switch {
 		case err == nil:
 			return after, nil
@@ -83,11 +84,13 @@ func (r refusal) and(cause error, seen sight) refusal {
 	return next
 }
 
-// believed says that the history goes beyond its newest event: the record is as it was, so it is an event that exists, and trying again
-// would be refused for ever. Once is not enough on the emulator; see settled.
+// believed says that the history goes beyond its newest event: the record is as it was, so it is an
+// event that exists, and trying again would be refused for ever. Once is not enough on the
+// emulator; see settled.
 func (r refusal) believed(now sight) bool { return r.row >= 3 && now.same(r.seen) }
 
-// pause waits before an attempt, not before the first: a random part of a time that doubles, so that those who met once do not meet again.
+// pause waits before an attempt, not before the first: a random part of a time that doubles, so
+// that those who met once do not meet again.
 func pause(ctx context.Context, attempt int) error {
 	if attempt == 0 {
 		return nil
@@ -104,13 +107,15 @@ func pause(ctx context.Context, attempt int) error {
 }
 
 // commitChange writes what a rule decided upon seen, if the record is still that one.
-func (s *Store) commitChange(ctx context.Context, seen sight, ch leadership.Change) (leadership.Snapshot, error) {
+func (s *Store) commitChange(
+	ctx context.Context, seen sight, ch leadership.Change, carried leadership.Carried,
+) (leadership.Snapshot, error) {
 	e := ch.Record.Election
 	heartbeats := seen.doc.heartbeats
 	if ch.Heartbeat {
 		heartbeats++
 	}
-	lease := encodeRecord(ch.Record, heartbeats, writeOf{heartbeat: ch.Heartbeat, due: ch.Before})
+	lease := encodeRecord(ch.Record, carried, heartbeats, writeOf{heartbeat: ch.Heartbeat, due: ch.Before})
 	writes := []*firestorepb.Write{put(s.database.lease(e), lease, seen.doc.asSeen())}
 	for _, ev := range ch.Events {
 		writes = append(writes, s.database.creation(ev, s.history.Due(seen.at)))
@@ -122,7 +127,7 @@ func (s *Store) commitChange(ctx context.Context, seen sight, ch leadership.Chan
 	if err != nil {
 		return leadership.Snapshot{}, err
 	}
-	doc, err := decodeRecord(string(e), lease, done.updated) // what the next read will find
+	doc, err := decodeRecord(string(e), lease, done.updated, s.codec) // what the next read will find
 	if err != nil {
 		return leadership.Snapshot{}, err
 	}

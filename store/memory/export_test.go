@@ -11,6 +11,6 @@ func (s *Store) Spoil(e leadership.Election, change func(*leadership.Record)) {
 		return
 	}
 	r := s.data.records[e]
-	change(&r)
+	change(&r.record)
 	s.data.records[e] = r
 }

@@ -1,5 +1,6 @@
-// Package memory is the reference implementation of leadership.Store: everything in one process, behind one mutex, gone when
-// the process ends. The other stores must answer as this one does. It serves tests, simulations and first steps.
+// Package memory is the reference implementation of leadership.Store: everything in one process,
+// behind one mutex, gone when the process ends. The other stores must answer as this one does. It
+// serves tests, simulations and first steps.
 package memory
 
 import (
@@ -20,14 +21,17 @@ import (
 type Config struct {
 	// Now is the store's clock. It must never go back. nil: the process's monotonic clock.
 	Now func() time.Time
-	// History is for how long events are kept; 0 for leadership.DefaultHistory. Older ones are forgotten as their election changes; its
-	// newest event always stays.
+	// History is for how long events are kept; 0 for leadership.DefaultHistory. Older ones are
+	// forgotten as their election changes; its newest event always stays.
 	History time.Duration
+	// Codec reads and writes policy and standing; the zero Codec is this program's.
+	Codec leadership.Codec
 }
 
 // Store is one handle on data in memory.
 type Store struct {
-	data *data
+	data  *data
+	codec leadership.Codec
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
@@ -39,9 +43,15 @@ type data struct {
 	history history.Span
 
 	mu        sync.Mutex // guards all below
-	records   map[leadership.Election]leadership.Record
+	records   map[leadership.Election]stored
 	events    map[leadership.Election][]leadership.Event
 	announced map[leadership.EventID]bool
+}
+
+// stored is a record as it is kept: Policy and Standing only as their text.
+type stored struct {
+	record  leadership.Record
+	carried leadership.Carried
 }
 
 var _ leadership.Store = (*Store)(nil)
@@ -52,17 +62,20 @@ func New(c Config) *Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &Store{data: &data{
+	return &Store{codec: c.Codec, data: &data{
 		now:       now,
 		history:   history.Span(cmp.Or(c.History, leadership.DefaultHistory)),
-		records:   make(map[leadership.Election]leadership.Record),
+		records:   make(map[leadership.Election]stored),
 		events:    make(map[leadership.Election][]leadership.Event),
 		announced: make(map[leadership.EventID]bool),
 	}}
 }
 
 // Open returns one more handle on the same data. Closing one leaves the others as they are.
-func (s *Store) Open() *Store { return &Store{data: s.data} }
+func (s *Store) Open() *Store { return s.OpenAs(s.codec) }
+
+// OpenAs is Open for another version of the program.
+func (s *Store) OpenAs(c leadership.Codec) *Store { return &Store{data: s.data, codec: c} }
 
 // Close ends this handle. The data stay as long as there is another.
 func (s *Store) Close() error {
@@ -92,28 +105,44 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 	}
 	s.data.mu.Lock()
 	defer s.data.mu.Unlock()
-	return s.data.update(e, decide)
+	return s.update(e, decide)
 }
 
-func (d *data) update(e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	snap := d.snapshot(e)
-	if err := leadership.Verify(snap, d.newest(e)); err != nil {
+func (s *Store) update(e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	d := s.data
+	snap, err := s.read(e)
+	if err != nil {
 		return leadership.Snapshot{}, err
 	}
-	ch, err := decide(snap)
+	ch, carried, err := s.codec.Decide(snap, decide)
 	if err != nil || ch.Empty() {
 		return snap, err
-	}
-	if ch.Heartbeat {
-		ch.Record.HeartbeatAt = snap.Now
 	}
 	for _, event := range ch.Events {
 		event.At = snap.Now
 		d.events[e] = append(d.events[e], event)
 	}
 	d.prune(e, snap.Now)
-	d.records[e] = ch.Record
-	snap.Record = ch.Record
+	snap.Record = ch.Committed(snap.Now)
+	kept := snap.Record
+	kept.Policy, kept.Standing = leadership.Policy{}, leadership.Standing{}
+	d.records[e] = stored{kept, carried}
+	return snap, nil
+}
+
+// read decodes and verifies an election; data.mu must be held.
+func (s *Store) read(e leadership.Election) (leadership.Snapshot, error) {
+	d := s.data
+	snap := leadership.Snapshot{Record: leadership.Record{Election: e}, Now: d.now()}
+	if kept, ok := d.records[e]; ok {
+		snap.Record = kept.record
+		if err := s.codec.Decode(&snap.Record, kept.carried); err != nil {
+			return leadership.Snapshot{}, err
+		}
+	}
+	if err := leadership.Verify(snap, d.newest(e)); err != nil {
+		return leadership.Snapshot{}, err
+	}
 	return snap, nil
 }
 
@@ -125,14 +154,6 @@ func (d *data) prune(e leadership.Election, now time.Time) {
 		events = events[1:]
 	}
 	d.events[e] = events
-}
-
-func (d *data) snapshot(e leadership.Election) leadership.Snapshot {
-	r, ok := d.records[e]
-	if !ok {
-		r.Election = e
-	}
-	return leadership.Snapshot{Record: r, Now: d.now()}
 }
 
 func (d *data) newest(e leadership.Election) leadership.Newest {
@@ -164,16 +185,14 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 		listing.Next = names[limit-1]
 	}
 	for _, e := range names {
-		if snap := d.snapshot(e); leadership.Verify(snap, d.newest(e)) == nil {
-			listing.Snapshots = append(listing.Snapshots, snap)
-		} else {
-			listing.Untrusted = append(listing.Untrusted, e)
-		}
+		snap, err := s.read(e)
+		listing.Add(e, snap, err)
 	}
 	return listing, nil
 }
 
-// names returns, in order, the elections that begin with prefix and come after the given one; all that have a history, with or without a record.
+// names returns, in order, the elections that begin with prefix and come after the given one; all
+// that have a history, with or without a record.
 func (d *data) names(prefix string, after leadership.Election) []leadership.Election {
 	var names []leadership.Election
 	for e := range d.events {

@@ -22,12 +22,14 @@ func backing(testing.TB) storetest.Backing {
 		Now:     func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 		History: storetest.History,
 	})
+	open := func(t testing.TB, c leadership.Codec) leadership.Store {
+		s := first.OpenAs(c)
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
 	return storetest.Backing{
-		Open: func(t testing.TB) leadership.Store {
-			s := first.Open()
-			t.Cleanup(func() { s.Close() })
-			return s
-		},
+		Open:    func(t testing.TB) leadership.Store { return open(t, leadership.Codec{}) },
+		OpenAs:  open,
 		Advance: func(_ testing.TB, d time.Duration) { ahead.Add(int64(d)) },
 		Damage:  func(_ testing.TB, e leadership.Election, d storetest.Damage) { first.Spoil(e, damages[d]) },
 	}
@@ -37,7 +39,7 @@ func backing(testing.TB) storetest.Backing {
 var damages = map[storetest.Damage]func(*leadership.Record){
 	storetest.MissingField:  func(r *leadership.Record) { r.KeyHash = leadership.KeyHash{} },
 	storetest.WrongType:     func(r *leadership.Record) { r.LeaderID = "no such name!" },
-	storetest.UnknownSchema: func(r *leadership.Record) { r.Config.LockDelay = -1 },
+	storetest.UnknownSchema: func(r *leadership.Record) { r.LockFor = -1 },
 	storetest.TokenBehind:   func(r *leadership.Record) { r.Token-- },
 	storetest.RecordGone:    nil,
 	storetest.LeaderNoLease: func(r *leadership.Record) { r.LeaseDuration = 0 },

@@ -10,27 +10,36 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"regent/leadership"
 )
 
 // Config says where the leases live. Only Database has to be set.
 type Config struct {
 	// Database is the full name: projects/P/instances/I/databases/D.
 	Database string
-	// EmulatorHost is host:port of an emulator, "" for what SPANNER_EMULATOR_HOST says. If both are empty, it is Cloud Spanner.
+	// EmulatorHost is host:port of an emulator, "" for what SPANNER_EMULATOR_HOST says. If both are
+	// empty, it is Cloud Spanner.
 	EmulatorHost string
-	// CallTimeout bounds each call of the Store whose context ends later or never; 0 for DefaultCallTimeout.
+	// CallTimeout bounds each call of the Store whose context ends later or never; 0 for
+	// DefaultCallTimeout.
 	CallTimeout time.Duration
-	// History is for how long events are kept: leadership.MinHistory or more, 0 for leadership.DefaultHistory. It counts for what is written
-	// from now on. Where it was shorter before, or is for another process, Since may lack what was kept for less.
+	// History is for how long events are kept: leadership.MinHistory or more, 0 for
+	// leadership.DefaultHistory. It counts for what is written from now on. Where it was shorter
+	// before, or is for another process, Since may lack what was kept for less.
 	History time.Duration
+	// Codec reads and writes policy and standing; the zero Codec is this program's.
+	Codec leadership.Codec
 	// DialOptions are added to those of the connections, such as a stats handler.
 	DialOptions []grpc.DialOption
 }
 
-// DefaultCallTimeout is far above what a call takes, and below the default lease: without a bound the client would try again for ever.
+// DefaultCallTimeout is far above what a call takes, and below the default lease: without a bound
+// the client would try again for ever.
 const DefaultCallTimeout = 10 * time.Second
 
-// EmulatorVariable is the environment variable that names an emulator, as Google's own tools have it.
+// EmulatorVariable is the environment variable that names an emulator, as Google's own tools have
+// it.
 const EmulatorVariable = "SPANNER_EMULATOR_HOST"
 
 func (c Config) emulatorHost() string { return cmp.Or(c.EmulatorHost, os.Getenv(EmulatorVariable)) }

@@ -1,5 +1,5 @@
-// Package spanner keeps leases in Cloud Spanner: for a leadership that must outlive a region, or where Spanner is there already. It
-// implements leadership.Store.
+// Package spanner keeps leases in Cloud Spanner: for a leadership that must outlive a region, or
+// where Spanner is there already. It implements leadership.Store.
 //
 // # Layout
 //
@@ -12,35 +12,42 @@
 //	                   shard and committed_at have an index, for Since
 //	                   delete_after is set once there is a later event: by it Spanner deletes what is too old
 //
-// A change and its events lie next to each other, so that they commit in one place, and Spanner itself refuses to delete an election that has a
-// history. Names come first in both keys, and a shard in the index by time: nothing begins with a time or a counter, at which all writes
-// would meet. The JSON of the metadata
-// is kept in Spanner's form, and brought back into leadership's when it is read.
+// A change and its events lie next to each other, so that they commit in one place, and Spanner
+// itself refuses to delete an election that has a history. Names come first in both keys, and a
+// shard in the index by time: nothing begins with a time or a counter, at which all writes would
+// meet. The JSON of the metadata is kept in Spanner's form, and brought back into leadership's when
+// it is read.
 //
 // # Time
 //
-// A lease starts with the commit of its heartbeat: Leadership.renewed_at is a commit timestamp. Whether it is over, Spanner says too, in
-// the transaction that decides: the query that reads the row returns CURRENT_TIMESTAMP() beside it, and a renewal compares the two in
-// its WHERE clause. No process's clock has a part in it.
+// A lease starts with the commit of its heartbeat: Leadership.renewed_at is a commit timestamp.
+// Whether it is over, Spanner says too, in the transaction that decides: the query that reads the
+// row returns CURRENT_TIMESTAMP() beside it, and a renewal compares the two in its WHERE clause. No
+// process's clock has a part in it.
 //
-// A commit may be done long after its statement was, and its reply be lost. So a renewal writes, in prior_end, the end of the lease that it
-// renews: one that is committed no earlier does not count, for any reader, even if the process that sent it is gone. A lease ends, then, when
+// A commit may be done long after its statement was, and its reply be lost. So a renewal writes, in
+// prior_end, the end of the lease that it renews: one that is committed no earlier does not count,
+// for any reader, even if the process that sent it is gone. A lease ends, then, when
 //
 //	renewed_at < prior_end, or a grant:  renewed_at + lease_ms
 //	otherwise:                           prior_end
 //
-// A grant has no prior_end, and whatever is no heartbeat leaves both columns as they are. The end is computed where it is asked for. It has no
-// column: it is known only when the commit is, and Spanner lets no generated column depend on a commit timestamp.
+// A grant has no prior_end, and whatever is no heartbeat leaves both columns as they are. The end
+// is computed where it is asked for. It has no column: it is known only when the commit is, and
+// Spanner lets no generated column depend on a commit timestamp.
 //
-// CURRENT_TIMESTAMP() may be taken before the query has its locks. It is then too early, never too late, and a lease looks the
-// longer for it. Only a server's clock that runs ahead can do harm, and Guard stands against that. A read without a transaction holds no locks, and
-// CURRENT_TIMESTAMP() may be later than what it sees: Get's time is the read timestamp instead.
+// CURRENT_TIMESTAMP() may be taken before the query has its locks. It is then too early, never too
+// late, and a lease looks the longer for it. Only a server's clock that runs ahead can do harm, and
+// Guard stands against that. A read without a transaction holds no locks, and CURRENT_TIMESTAMP()
+// may be later than what it sees: Get's time is the read timestamp instead.
 //
 // # History
 //
-// An event is kept until Config.History after a later one of its election was written, and some minutes more, for what lies between a
-// transaction's CURRENT_TIMESTAMP() and its commit. The newest one always stays: the record is held against it. Spanner deletes by itself, with low
-// priority, usually within three days, announced or not. Since counts on nothing that is older than Config.History, be it there or not.
+// An event is kept until Config.History after a later one of its election was written, and some
+// minutes more, for what lies between a transaction's CURRENT_TIMESTAMP() and its commit. The
+// newest one always stays: the record is held against it. Spanner deletes by itself, with low
+// priority, usually within three days, announced or not. Since counts on nothing that is older than
+// Config.History, be it there or not.
 //
 // # Costs
 //
@@ -52,24 +59,30 @@
 //	Get, List, Events, Since              ExecuteStreamingSql, outside of any transaction
 //	Unannounced                           the same, and goes on behind a corrupt event
 //
-// The first call of a client creates its session, with one more RPC. An aborted transaction runs again, with all its RPCs. The Rollback is sent
-// because a read-write transaction has locked what it read: Spanner would give that back by itself after ten idle seconds only.
+// The first call of a client creates its session, with one more RPC. An aborted transaction runs
+// again, with all its RPCs. The Rollback is sent because a read-write transaction has locked what
+// it read: Spanner would give that back by itself after ten idle seconds only.
 //
-// A renewal asks of each lease that it is the one named, that its end has not come, and that its record agrees with its history; it
-// reads nothing beforehand, and one lease that does not match takes no other with it. One whose record cannot be decoded does, for one
-// round: nothing is committed, and the statement runs once more without it.
+// A renewal asks of each lease that it is the one named, that its end has not come, and that its
+// record agrees with its history; it reads nothing beforehand, and one lease that does not match
+// takes no other with it. One whose record cannot be decoded does, for one round: nothing is
+// committed, and the statement runs once more without it.
 //
 // # Outcomes
 //
-// A Commit that was sent and not answered is OUTCOME_UNKNOWN, whatever is answered to its repetitions: the client sends it again by
-// itself, so an interceptor notes what each one got. So is a transaction that ran again after that, and was refused. All else that fails is STORE_UNAVAILABLE: nothing was written. Every call ends with its
-// context, and at the latest after Config.CallTimeout.
+// A Commit that was sent and not answered is OUTCOME_UNKNOWN, whatever is answered to its
+// repetitions: the client sends it again by itself, so an interceptor notes what each one got. So
+// is a transaction that ran again after that, and was refused. All else that fails is
+// STORE_UNAVAILABLE: nothing was written. Every call ends with its context, and at the latest after
+// Config.CallTimeout.
 //
 // # What the emulator cannot show
 //
-// It runs one read-write transaction at a time for a whole database, and a Store queues its own for it; so it says nothing of locks,
-// throughput or latency. It has one clock. It takes a deletion policy, and deletes nothing by itself. It accepts what Cloud Spanner refuses,
-// such as returning a pending commit timestamp, and has no optimizer: a renewal of many leases, one seek each on Cloud Spanner, reads the
-// whole history there for each of them. Its commit timestamps run up to some milliseconds ahead of its CURRENT_TIMESTAMP(), which Guard
-// covers. Up to version 1.5.37 it does not know the client's sessions; see emulator.go.
+// It runs one read-write transaction at a time for a whole database, and a Store queues its own for
+// it; so it says nothing of locks, throughput or latency. It has one clock. It takes a deletion
+// policy, and deletes nothing by itself. It accepts what Cloud Spanner refuses, such as returning a
+// pending commit timestamp, and has no optimizer: a renewal of many leases, one seek each on Cloud
+// Spanner, reads the whole history there for each of them. Its commit timestamps run up to some
+// milliseconds ahead of its CURRENT_TIMESTAMP(), which Guard covers. Up to version 1.5.37 it does
+// not know the client's sessions; see emulator.go.
 package spanner

@@ -9,10 +9,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Up to version 1.5.37 the emulator does not know the multiplexed sessions that the client always uses. Of two transactions on one session it
-// ends the older, and answers that transaction with one of the errors below. Cloud Spanner would have said ABORTED, and so do these
-// interceptors, for then the client runs the transaction again. They are installed only where an emulator is addressed: on Cloud
-// Spanner these errors would be worth hearing of.
+// Up to version 1.5.37 the emulator does not know the multiplexed sessions that the client always
+// uses. Of two transactions on one session it ends the older, and answers that transaction with one
+// of the errors below. Cloud Spanner would have said ABORTED, and so do these interceptors, for
+// then the client runs the transaction again. They are installed only where an emulator is
+// addressed: on Cloud Spanner these errors would be worth hearing of.
 
 // lost says whether the error is an emulator's word for a transaction that it has ended.
 func lost(err error) bool {
@@ -51,9 +52,10 @@ type abortingStream struct{ grpc.ClientStream }
 
 func (s abortingStream) RecvMsg(m any) error { return abortLost(s.ClientStream.RecvMsg(m)) }
 
-// turns lets one read-write transaction of a Store run at a time, for the emulator runs no more in a whole database: what comes together
-// it aborts, and hundreds that try again abort each other for minutes. A nil turns, as on Cloud Spanner, lets all run. Stores do not know
-// each other's turns; between them it is still the emulator that aborts.
+// turns lets one read-write transaction of a Store run at a time, for the emulator runs no more in
+// a whole database: what comes together it aborts, and hundreds that try again abort each other for
+// minutes. A nil turns, as on Cloud Spanner, lets all run. Stores do not know each other's turns;
+// between them it is still the emulator that aborts.
 type turns chan struct{}
 
 // take waits for a turn. The error is ctx's.

@@ -74,7 +74,7 @@ func TestTransactionsThatTheEmulatorHasForgottenAreRunAgain(t *testing.T) {
 
 // longerLock changes what it read, so that a lost update shows.
 func longerLock(s leadership.Snapshot) (leadership.Change, error) {
-	c := s.Record.Config
+	c := s.Record.Policy.Config
 	c.LockDelay += time.Second
 	return leadership.Configure(s, leadership.ConfigureCommand{Config: c})
 }

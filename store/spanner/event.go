@@ -18,13 +18,17 @@ type eventRow struct {
 	LeaderID         spanner.NullString `spanner:"leader_id"`
 	PreviousLeaderID spanner.NullString `spanner:"previous_leader_id"`
 	RequestID        spanner.NullString `spanner:"request_id"`
+	Actor            spanner.NullString `spanner:"actor"`
+	Reason           spanner.NullString `spanner:"reason"`
+	Detail           spanner.NullString `spanner:"detail"`
 	CommittedAt      spanner.NullTime   `spanner:"committed_at"`
 }
 
-const eventColumnList = `v.cluster_id, v.revision, v.type, v.fencing_token, v.leader_id, v.previous_leader_id, v.request_id, v.committed_at`
+const eventColumnList = `v.cluster_id, v.revision, v.type, v.fencing_token, v.leader_id, v.previous_leader_id, v.request_id,
+	v.actor, v.reason, v.detail, v.committed_at`
 
-// event is the event that the row keeps. The type is not checked: a newer regent may have written one that this one does not know. The
-// error has the code RecordCorrupt.
+// event is the event that the row keeps. The type is not checked: a newer regent may have written
+// one that this one does not know. The error has the code RecordCorrupt.
 func (r eventRow) event() (leadership.Event, error) {
 	var s strict
 	ev := leadership.Event{
@@ -36,6 +40,9 @@ func (r eventRow) event() (leadership.Event, error) {
 		PreviousLeaderID: leadership.CandidateID(r.PreviousLeaderID.StringVal),
 		Token:            leadership.Token(s.int("fencing_token", r.FencingToken)),
 		RequestID:        r.RequestID.StringVal,
+		Actor:            r.Actor.StringVal,
+		Reason:           r.Reason.StringVal,
+		Detail:           r.Detail.StringVal,
 	}
 	s.require(ev.Revision > 0 && ev.Type != "" && ev.Token >= 0 && ev.Token <= leadership.MaxToken,
 		"it has an event with revision %d, type %q and fencing token %d", ev.Revision, ev.Type, ev.Token)
@@ -55,13 +62,17 @@ func eventColumns(ev leadership.Event) map[string]any {
 		"leader_id":          nullText(string(ev.LeaderID)),
 		"previous_leader_id": nullText(string(ev.PreviousLeaderID)),
 		"request_id":         nullText(ev.RequestID),
+		"actor":              nullText(ev.Actor),
+		"reason":             nullText(ev.Reason),
+		"detail":             nullText(ev.Detail),
 		"committed_at":       spanner.CommitTimestamp,
 		"shard":              shard(ev.Election),
 		"pending":            true,
 	}
 }
 
-// shards is over how many parts the index by time is spread. It may grow, and never shrink: rows keep the shard they were written with.
+// shards is over how many parts the index by time is spread. It may grow, and never shrink: rows
+// keep the shard they were written with.
 const shards = 16
 
 func shard(e leadership.Election) int64 {

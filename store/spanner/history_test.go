@@ -16,7 +16,8 @@ import (
 	"regent/store/storetest"
 )
 
-// deadlines reads when each event of an election may be deleted, and when it was committed, in order.
+// deadlines reads when each event of an election may be deleted, and when it was committed, in
+// order.
 func deadlines(t *testing.T, c *spanner.Client, e leadership.Election) (due []spanner.NullTime, committed []time.Time) {
 	t.Helper()
 	err := c.Single().Query(t.Context(), spanner.Statement{

@@ -50,7 +50,8 @@ func (b *brief) renewal() leadership.Renewal {
 	return leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: b.key.Hash(), Token: 1}
 }
 
-// stalled is a reply that comes once Spanner says that the lease is over: its clock is the only one that counts.
+// stalled is a reply that comes once Spanner says that the lease is over: its clock is the only one
+// that counts.
 func (b *brief) stalled(t *testing.T, r reply) reply {
 	r.stall = func() {
 		for now := b.now(t); t.Context().Err() == nil && !now.After(b.grant.LeaseExpiration); now = b.now(t) {
@@ -72,7 +73,8 @@ func (b *brief) now(t *testing.T) (now time.Time) {
 	return now
 }
 
-// over reports an error unless the lease has ended when it would have without the late renewal, for whoever reads or decides.
+// over reports an error unless the lease has ended when it would have without the late renewal, for
+// whoever reads or decides.
 func (b *brief) over(t *testing.T) {
 	t.Helper()
 	for what, s := range map[string]*Store{"here": b.s, "elsewhere": b.whole} {

@@ -15,9 +15,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Migrate creates the tables, as far as they are missing, and notes SchemaVersion. On an emulator it creates the instance and the database
-// too; on Cloud Spanner these cost money, and are for somebody to create on purpose. To do it again changes nothing. A database of
-// another version is refused: there is only one yet.
+// Migrate creates the tables, or brings those of the version before up to SchemaVersion, and notes
+// that version. On an emulator it creates the instance and the database too; on Cloud Spanner these
+// cost money and are for an operator to create on purpose. Idempotent. A database of any other
+// version is refused.
 func Migrate(ctx context.Context, cfg Config) error {
 	n, err := cfg.name()
 	if err != nil {
@@ -43,7 +44,7 @@ func migrate(ctx context.Context, cfg Config, admin *database.DatabaseAdminClien
 	}
 	defer client.Close()
 	version, err := schemaVersion(ctx, client)
-	if err == nil && version == 0 {
+	if err == nil && version < SchemaVersion {
 		err = createTables(ctx, cfg.Database, admin, client)
 	}
 	if err != nil {
@@ -65,9 +66,9 @@ func createTables(ctx context.Context, path string, admin *database.DatabaseAdmi
 	if err != nil {
 		return err
 	}
-	version := spanner.Insert("LeadershipSchema", []string{"version"}, []any{SchemaVersion})
+	version := spanner.InsertOrUpdate("LeadershipSchema", []string{"version"}, []any{SchemaVersion})
 	_, err = client.Apply(ctx, []*spanner.Mutation{version}, spanner.TransactionTag(tag("migrate")))
-	return existing(err) // another migration may have been faster
+	return err
 }
 
 func changeSchema(ctx context.Context, path string, admin *database.DatabaseAdminClient) error {
@@ -78,7 +79,8 @@ func changeSchema(ctx context.Context, path string, admin *database.DatabaseAdmi
 	return op.Wait(ctx)
 }
 
-// schemaBusy says whether another schema change is under way. Cloud Spanner lets the second one wait; an emulator refuses it.
+// schemaBusy says whether another schema change is under way. Cloud Spanner lets the second one
+// wait; an emulator refuses it.
 func schemaBusy(err error) bool {
 	return status.Code(err) == codes.FailedPrecondition && strings.Contains(status.Convert(err).Message(), "concurrent schema change")
 }

@@ -10,8 +10,8 @@ import (
 	"regent/leadership"
 )
 
-// pendingSQL reads the outbox in the order of its index. The emulator cannot see that an index without NULLs is enough here, and wants to be
-// told; Cloud Spanner ignores the second hint.
+// pendingSQL reads the outbox in the order of its index. The emulator cannot see that an index
+// without NULLs is enough here, and wants to be told; Cloud Spanner ignores the second hint.
 const pendingSQL = `SELECT ` + eventColumnList + `
 FROM LeadershipEvents@{FORCE_INDEX=LeadershipEventsPending, spanner_emulator.disable_query_null_filtered_index_check=true} AS v
 WHERE v.pending IS NOT NULL AND v.cluster_id >= @first AND v.cluster_id <= @last
@@ -20,9 +20,9 @@ ORDER BY v.cluster_id, v.revision LIMIT @limit`
 // lastRune sorts behind every character of an election's name.
 const lastRune = "~"
 
-// Unannounced is one strong query, and another for what follows a page that had an event which cannot be read. Such an event stands in the
-// way of the later ones of its election, which must not overtake it, but not of other elections; of it RecordCorrupt tells once there is
-// nothing else.
+// Unannounced is one strong query, and another for what follows a page that had an event which
+// cannot be read. Such an event stands in the way of the later ones of its election, which must not
+// overtake it, but not of other elections; of it RecordCorrupt tells once there is nothing else.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -47,8 +47,8 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 	return left.events, nil
 }
 
-// outbox gathers events that are to be announced, in the order of their keys. No election's events are gathered from two pages: between
-// the queries somebody may announce, and leave a gap.
+// outbox gathers events that are to be announced, in the order of their keys. No election's events
+// are gathered from two pages: between the queries somebody may announce, and leave a gap.
 type outbox struct {
 	events      []leadership.Event
 	first, last string // the elections that are still to be read
@@ -77,7 +77,8 @@ func (o *outbox) add(rows []eventRow) {
 	}
 }
 
-// announcedSQL finds the rows by both parts of their key, and then keeps those where the parts belong together.
+// announcedSQL finds the rows by both parts of their key, and then keeps those where the parts
+// belong together.
 const announcedSQL = `UPDATE LeadershipEvents AS v SET v.pending = NULL
 WHERE v.cluster_id IN UNNEST(@elections) AND v.revision IN UNNEST(@revisions) AND v.pending IS NOT NULL
 	AND EXISTS (SELECT 1 FROM UNNEST(@events) AS i WHERE i.cluster_id = v.cluster_id AND i.revision = v.revision)`

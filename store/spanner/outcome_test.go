@@ -22,7 +22,8 @@ type reply struct {
 	answer codes.Code // what the caller gets to hear; OK for the server's own answer
 }
 
-// network answers the Commits of a store as the test says, and passes on whatever the test does not speak of.
+// network answers the Commits of a store as the test says, and passes on whatever the test does not
+// speak of.
 type network struct {
 	mu      sync.Mutex
 	replies []reply
@@ -125,7 +126,8 @@ func lockDelay(d time.Duration, at leadership.Revision) func(leadership.Snapshot
 	}
 }
 
-// lostThenAborted loses the reply of a Commit that is done, and has the client run the transaction again.
+// lostThenAborted loses the reply of a Commit that is done, and has the client run the transaction
+// again.
 func lostThenAborted() []reply {
 	return []reply{{lose: true, answer: codes.Unavailable}, {answer: codes.Aborted}}
 }
@@ -157,7 +159,7 @@ func TestAChangeThatIsFoundDoneAfterItsReplyWasLostIsDone(t *testing.T) {
 	granted(t, whole, 1)
 	n.plan(lostThenAborted()...)
 	snap, err := s.Update(t.Context(), "e000", lockDelay(time.Second, 1))
-	if err != nil || snap.Record.Revision != 2 || snap.Record.Config.LockDelay != time.Second {
+	if err != nil || snap.Record.Revision != 2 || snap.Record.Policy.Config.LockDelay != time.Second {
 		t.Errorf("got %+v, %v; want it done", snap.Record, err)
 	}
 }

@@ -25,7 +25,7 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snap
 	if err != nil {
 		return leadership.Snapshot{}, failure(ctx, "get", quoted(e), leadership.StoreUnavailable, err)
 	}
-	return found.snapshot(e)
+	return found.snapshot(e, s.codec)
 }
 
 // querier is a transaction of either kind.
@@ -45,8 +45,9 @@ type newest struct {
 	FencingToken int64 `spanner:"fencing_token"`
 }
 
-// readSQL finds the newest event by going on from the record's revision: as a rule that is one row, however long the history is. An
-// election without a record is found too, with a history if it has one.
+// readSQL finds the newest event by going on from the record's revision: as a rule that is one row,
+// however long the history is. An election without a record is found too, with a history if it has
+// one.
 const readSQL = `SELECT CURRENT_TIMESTAMP() AS now, l.renewed_at, ` + rowColumns + `,
 	ARRAY(SELECT AS STRUCT v.revision, v.fencing_token FROM LeadershipEvents AS v
 		WHERE v.cluster_id = @election AND v.revision >= IFNULL(l.revision, 0)
@@ -65,11 +66,11 @@ func read(ctx context.Context, q querier, op string, e leadership.Election) (fou
 }
 
 // snapshot is what was found, if a decision may stand on it. The error has the code RecordCorrupt.
-func (f found) snapshot(e leadership.Election) (leadership.Snapshot, error) {
+func (f found) snapshot(e leadership.Election, codec leadership.Codec) (leadership.Snapshot, error) {
 	snap := leadership.Snapshot{Record: leadership.Record{Election: e}, Now: f.Now.UTC(), Guard: Guard}
 	if f.ClusterID.Valid {
 		var err error
-		if snap.Record, err = f.record(); err != nil {
+		if snap.Record, err = f.record(codec); err != nil {
 			return leadership.Snapshot{}, err
 		}
 	}
@@ -89,7 +90,8 @@ FROM Leadership AS l
 WHERE STARTS_WITH(l.cluster_id, @prefix) AND l.cluster_id > @after
 ORDER BY l.cluster_id LIMIT @limit`
 
-// List is one strong query. It holds no record against its history: that is for whoever decides something.
+// List is one strong query. It holds no record against its history: that is for whoever decides
+// something.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -103,30 +105,24 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 	if err != nil {
 		return leadership.Listing{}, err
 	}
-	return listing(rows, limit), nil
+	return s.listing(rows, limit), nil
 }
 
-func listing(rows []found, limit int) leadership.Listing {
+func (s *Store) listing(rows []found, limit int) leadership.Listing {
 	var l leadership.Listing
 	if len(rows) > limit {
 		rows = rows[:limit]
 		l.Next = leadership.Election(rows[limit-1].ClusterID.StringVal)
 	}
 	for _, f := range rows {
-		r, err := f.record()
+		r, err := f.record(s.codec)
 		snap := leadership.Snapshot{Record: r, Now: f.Now.UTC(), Guard: Guard}
-		if err != nil || sound(snap) != nil {
-			l.Untrusted = append(l.Untrusted, leadership.Election(f.ClusterID.StringVal))
-			continue
+		if err == nil {
+			err = leadership.VerifyAlone(snap)
 		}
-		l.Snapshots = append(l.Snapshots, snap)
+		l.Add(leadership.Election(f.ClusterID.StringVal), snap, err)
 	}
 	return l
-}
-
-// sound verifies a record without its history. The error has the code RecordCorrupt.
-func sound(s leadership.Snapshot) error {
-	return leadership.Verify(s, leadership.Newest{Revision: s.Record.Revision, Token: s.Record.Token})
 }
 
 // collect runs a strong query of its own and returns its rows. The error carries StoreUnavailable.

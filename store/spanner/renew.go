@@ -11,20 +11,21 @@ import (
 	"regent/leadership"
 )
 
-// renewSQL sends all heartbeats in one statement. A second statement could not follow in the same transaction: renewed_at then has a
-// pending timestamp, and cannot be read.
+// renewSQL sends all heartbeats in one statement. A second statement could not follow in the same
+// transaction: renewed_at then has a pending timestamp, and cannot be read.
 //
-// It renews what is exactly the lease named, is not over by the time that Spanner has when it looks, and is held by a record that agrees with
-// its history: from the record's revision on there is that one event, with its token. IF keeps an emulator, which reads a whole table
-// for each such question, from asking it of every row; Cloud Spanner seeks both by their keys.
+// It renews what is exactly the lease named, is not over by the time that Spanner has when it
+// looks, and is held by a record that agrees with its history: from the record's revision on there
+// is that one event, with its token. IF keeps an emulator, which reads a whole table for each such
+// question, from asking it of every row; Cloud Spanner seeks both by their keys.
 //
-// Whether it comes in time, the commit decides: prior_end keeps when that had to be. SET sees the row as it was, THEN RETURN as it will
-// be; to return renewed_at is not allowed.
+// Whether it comes in time, the commit decides: prior_end keeps when that had to be. SET sees the
+// row as it was, THEN RETURN as it will be; to return renewed_at is not allowed.
 const renewSQL = `UPDATE Leadership AS l
 SET l.renewed_at = PENDING_COMMIT_TIMESTAMP(),
 	l.prior_end = ` + leaseEnd + `
 WHERE l.cluster_id IN UNNEST(@elections)
-	AND l.schema_version = @schema AND NOT l.deleted AND l.ended_at IS NULL
+	AND (l.schema_version = @schema AND l.needs <= @version OR l.schema_version = @before) AND NOT l.deleted AND l.ended_at IS NULL
 	AND ` + leaseEnd + ` > CURRENT_TIMESTAMP()
 	AND IF(
 		EXISTS (SELECT 1 FROM UNNEST(@leases) AS r WHERE r.cluster_id = l.cluster_id
@@ -34,8 +35,11 @@ WHERE l.cluster_id IN UNNEST(@elections)
 		FALSE)
 THEN RETURN ` + rowColumns
 
-// leaseEnd is Record.LeaseEnd in SQL, with startOf: the end of a lease whose last heartbeat came too late is the one it had before.
-const leaseEnd = `IF(l.renewed_at >= l.prior_end, l.prior_end, TIMESTAMP_ADD(l.renewed_at, INTERVAL l.lease_ms MILLISECOND))`
+// leaseEnd is Record.LeaseEnd in SQL, with leadership.StartOf: the end of a lease whose last
+// heartbeat came too late is the one it had before, and none lies behind ends_by.
+const leaseEnd = `LEAST(
+	IF(l.renewed_at >= l.prior_end, l.prior_end, TIMESTAMP_ADD(l.renewed_at, INTERVAL l.lease_ms MILLISECOND)),
+	IFNULL(l.ends_by, TIMESTAMP '9999-12-31 23:59:59Z'))`
 
 // leaseKey names a lease in renewSQL.
 type leaseKey struct {
@@ -67,15 +71,16 @@ func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leader
 	return inOrder
 }
 
-// renew adds the answers to the leases that were renewed, and to those whose record is corrupt. Its error is that of all others.
+// renew adds the answers to the leases that were renewed, and to those whose record is corrupt. Its
+// error is that of all others.
 func (s *Store) renew(ctx context.Context, leases []leadership.Renewal, answers map[leadership.Election]leadership.Renewed) error {
 	if leases = unanswered(leases, answers); len(leases) == 0 {
 		return nil
 	}
 	var b beats
-	statement := renewal(leases)
+	statement := s.renewal(leases)
 	at, err := s.transact(ctx, "renew", fmt.Sprintf("%d leases", len(leases)), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
-		b = beats{} // the client may have run this before
+		b = beats{codec: s.codec} // the client may have run this before
 		err := tx.QueryWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag("renew")}).Do(b.add)
 		if err == nil && len(b.corrupt) > 0 {
 			err = errRefused
@@ -93,7 +98,7 @@ func (s *Store) renew(ctx context.Context, leases []leadership.Renewal, answers 
 	}
 	for _, a := range b.sound {
 		r := &a.Snapshot.Record
-		r.HeartbeatAt, a.Snapshot.Now = startOf(at, a.Before, r.LeaseDuration), at
+		r.HeartbeatAt, a.Snapshot.Now = leadership.StartOf(at, a.Before, r.LeaseDuration), at
 		answers[r.Election] = a
 	}
 	return nil
@@ -109,18 +114,22 @@ func unanswered(leases []leadership.Renewal, answers map[leadership.Election]lea
 	return rest
 }
 
-func renewal(leases []leadership.Renewal) spanner.Statement {
+func (s *Store) renewal(leases []leadership.Renewal) spanner.Statement {
 	var elections []string
 	var keys []leaseKey
 	for _, c := range leases {
 		elections = append(elections, string(c.Election))
 		keys = append(keys, leaseKey{string(c.Election), string(c.CandidateID), int64(c.Token), c.KeyHash[:]})
 	}
-	return spanner.Statement{SQL: renewSQL, Params: map[string]any{"elections": elections, "leases": keys, "schema": int64(SchemaVersion)}}
+	return spanner.Statement{SQL: renewSQL, Params: map[string]any{
+		"elections": elections, "leases": keys,
+		"schema": int64(SchemaVersion), "before": int64(schemaBefore), "version": int64(s.codec.Program()),
+	}}
 }
 
 // beats are the rows that one run of renewSQL has changed.
 type beats struct {
+	codec   leadership.Codec
 	sound   []leadership.Renewed // but for the time of the commit
 	corrupt map[leadership.Election]error
 }
@@ -130,7 +139,7 @@ func (b *beats) add(r *spanner.Row) error {
 	if err := r.ToStruct(&changed); err != nil {
 		return err
 	}
-	snap, err := changed.before()
+	snap, err := changed.before(b.codec)
 	if err != nil {
 		if b.corrupt == nil {
 			b.corrupt = make(map[leadership.Election]error)
@@ -142,16 +151,16 @@ func (b *beats) add(r *spanner.Row) error {
 	return nil
 }
 
-// before is the record as it was before renewSQL changed the row, at the moment of the heartbeat before. The error has the code
-// RecordCorrupt.
-func (r row) before() (leadership.Snapshot, error) {
+// before is the record as it was before renewSQL changed the row, at the moment of the heartbeat
+// before. The error has the code RecordCorrupt.
+func (r row) before(codec leadership.Codec) (leadership.Snapshot, error) {
 	lease := time.Duration(r.LeaseMS.Int64) * time.Millisecond
 	r.RenewedAt = spanner.NullTime{Time: r.PriorEnd.Time.Add(-lease), Valid: r.PriorEnd.Valid}
 	r.PriorEnd = spanner.NullTime{}
-	rec, err := r.record()
+	rec, err := r.record(codec)
 	if err != nil {
 		return leadership.Snapshot{}, err
 	}
 	snap := leadership.Snapshot{Record: rec, Now: rec.HeartbeatAt, Guard: Guard}
-	return snap, sound(snap)
+	return snap, leadership.VerifyAlone(snap)
 }

@@ -10,15 +10,19 @@ import (
 	"regent/leadership"
 )
 
-// row is a row of Leadership as a query returns it. Everything may be NULL: there may be no row, or a foreign hand was at it.
+// row is a row of Leadership as a query returns it. Everything may be NULL: there may be no row, or
+// a foreign hand was at it.
 type row struct {
 	ClusterID      spanner.NullString `spanner:"cluster_id"`
 	SchemaVersion  spanner.NullInt64  `spanner:"schema_version"`
 	FencingToken   spanner.NullInt64  `spanner:"fencing_token"`
 	Revision       spanner.NullInt64  `spanner:"revision"`
+	Needs          spanner.NullInt64  `spanner:"needs"`
 	Deleted        spanner.NullBool   `spanner:"deleted"`
-	DefaultLeaseMS spanner.NullInt64  `spanner:"default_lease_ms"`
-	LockDelayMS    spanner.NullInt64  `spanner:"lock_delay_ms"`
+	DefaultLeaseMS spanner.NullInt64  `spanner:"default_lease_ms"` // of the version before
+	LockDelayMS    spanner.NullInt64  `spanner:"lock_delay_ms"`    // so, too
+	Policy         spanner.NullString `spanner:"policy"`
+	Standing       spanner.NullString `spanner:"standing"`
 	LeaderID       spanner.NullString `spanner:"leader_id"`
 	KeyHash        []byte             `spanner:"key_hash"`
 	LeaseMS        spanner.NullInt64  `spanner:"lease_ms"`
@@ -26,43 +30,66 @@ type row struct {
 	AcquiredAt     spanner.NullTime   `spanner:"acquired_at"`
 	RenewedAt      spanner.NullTime   `spanner:"renewed_at"`
 	PriorEnd       spanner.NullTime   `spanner:"prior_end"`
+	EndsBy         spanner.NullTime   `spanner:"ends_by"`
+	EndsBecause    spanner.NullString `spanner:"ends_because"`
 	EndedAt        spanner.NullTime   `spanner:"ended_at"`
 	LockedUntil    spanner.NullTime   `spanner:"locked_until"`
 }
 
-// rowColumns are the columns of a row, but for renewed_at: a statement that writes a commit timestamp must not return it. The JSON comes as
-// text, for the client's own decoder would round large integers.
-const rowColumns = `l.cluster_id, l.schema_version, l.fencing_token, l.revision, l.deleted, l.default_lease_ms, l.lock_delay_ms,
-	l.leader_id, l.key_hash, l.lease_ms, TO_JSON_STRING(l.metadata) AS metadata, l.acquired_at, l.prior_end,
-	l.ended_at, l.locked_until`
+// rowColumns are the columns of a row, but for renewed_at: a statement that writes a commit
+// timestamp must not return it. The JSON comes as text, for the client's own decoder would round
+// large integers.
+const rowColumns = `l.cluster_id, l.schema_version, l.fencing_token, l.revision, l.needs, l.deleted, l.default_lease_ms,
+	l.lock_delay_ms, l.policy, l.standing, l.leader_id, l.key_hash, l.lease_ms, TO_JSON_STRING(l.metadata) AS metadata,
+	l.acquired_at, l.prior_end, l.ends_by, l.ends_because, l.ended_at, l.locked_until`
 
-// record is the record that the row keeps. It refuses a row of another schema version, and one that this package would not have written;
-// whether the values make sense together is leadership.Verify's to say. The error has the code RecordCorrupt.
-func (r row) record() (leadership.Record, error) {
+// record is the record that the row keeps. It refuses a row of an unknown schema version, and one
+// that this package would not have written; whether the values make sense together is for
+// leadership.Verify to say. The error has the code RecordCorrupt or RecordTooNew.
+func (r row) record(codec leadership.Codec) (leadership.Record, error) {
 	var s strict
 	rec := leadership.Record{
 		Election: leadership.Election(r.ClusterID.StringVal),
 		Token:    leadership.Token(s.int("fencing_token", r.FencingToken)),
 		Revision: leadership.Revision(s.int("revision", r.Revision)),
-		Config: leadership.Config{
-			LeaseDuration: s.millis("default_lease_ms", r.DefaultLeaseMS),
-			LockDelay:     s.millis("lock_delay_ms", r.LockDelayMS),
-		},
-		Deleted: s.bool("deleted", r.Deleted),
+		Deleted:  s.bool("deleted", r.Deleted),
 	}
 	if r.LeaderID.Valid {
 		r.lease(&s, &rec)
 	} else {
 		r.vacancy(&s, &rec)
 	}
+	carried := r.carried(&s)
 	s.require(rec.Revision > 0, "revision is %d", rec.Revision)
-	if v := r.SchemaVersion; !v.Valid || v.Int64 != SchemaVersion {
-		s.err = fmt.Errorf("schema_version is %v, and this regent knows %d only", v, SchemaVersion)
+	if v := r.SchemaVersion; !v.Valid || v.Int64 != SchemaVersion && v.Int64 != schemaBefore {
+		s.err = fmt.Errorf("schema_version is %v, and this program reads %d and %d", v, schemaBefore, SchemaVersion)
 	}
 	if s.err != nil {
 		return leadership.Record{}, leadership.Corrupt(rec.Election, s.err)
 	}
+	if err := codec.Decode(&rec, carried); err != nil {
+		return leadership.Record{}, err
+	}
 	return rec, nil
+}
+
+// carried is what the row keeps for the codec. A row of the version before has a configuration in
+// the place of a policy.
+func (r row) carried(s *strict) leadership.Carried {
+	if r.SchemaVersion.Int64 != schemaBefore {
+		s.require(!r.DefaultLeaseMS.Valid && !r.LockDelayMS.Valid, "default_lease_ms or lock_delay_ms is not NULL")
+		return leadership.Carried{
+			Policy: r.Policy.StringVal, Standing: r.Standing.StringVal, Needs: leadership.Version(s.int("needs", r.Needs)),
+		}
+	}
+	s.require(!r.Needs.Valid && !r.Policy.Valid && !r.Standing.Valid && !r.EndsBy.Valid && !r.EndsBecause.Valid,
+		"it has a value of schema_version %d", SchemaVersion)
+	carried, err := leadership.Codec{}.Encode(&leadership.Record{Policy: leadership.Policy{Config: leadership.Config{
+		LeaseDuration: s.millis("default_lease_ms", r.DefaultLeaseMS),
+		LockDelay:     s.millis("lock_delay_ms", r.LockDelayMS),
+	}}})
+	s.require(err == nil, "%v", err)
+	return carried
 }
 
 func (r row) lease(s *strict, rec *leadership.Record) {
@@ -74,20 +101,12 @@ func (r row) lease(s *strict, rec *leadership.Record) {
 	rec.LeaseDuration = s.millis("lease_ms", r.LeaseMS)
 	rec.Metadata = s.metadata(r.Metadata)
 	rec.AcquiredAt = s.time("acquired_at", r.AcquiredAt)
-	rec.HeartbeatAt = startOf(s.time("renewed_at", r.RenewedAt), s.sparse("prior_end", r.PriorEnd), rec.LeaseDuration)
-}
-
-// startOf is the start of a lease of duration d by a heartbeat that was committed at the given time and had to be before due (zero: no
-// limit). A late one leaves the end where it was, so that nobody has to clean up before the lease counts as over.
-func startOf(committed, due time.Time, d time.Duration) time.Time {
-	if due.IsZero() || committed.Before(due) {
-		return committed
-	}
-	return due.Add(-d)
+	rec.EndsBy, rec.EndsBecause = s.sparse("ends_by", r.EndsBy), leadership.EndReason(r.EndsBecause.StringVal)
+	rec.HeartbeatAt = leadership.StartOf(s.time("renewed_at", r.RenewedAt), s.sparse("prior_end", r.PriorEnd), rec.LeaseDuration)
 }
 
 func (r row) vacancy(s *strict, rec *leadership.Record) {
-	s.require(r.KeyHash == nil && !r.LeaseMS.Valid && s.metadata(r.Metadata) == "" && !r.AcquiredAt.Valid && !r.RenewedAt.Valid && !r.PriorEnd.Valid,
+	s.require(r.KeyHash == nil && !r.LeaseMS.Valid && s.metadata(r.Metadata) == "" && !r.AcquiredAt.Valid && !r.RenewedAt.Valid && !r.PriorEnd.Valid && !r.EndsBy.Valid && !r.EndsBecause.Valid,
 		"there is no leader, and a part of a lease is not NULL")
 	if !r.EndedAt.Valid && !r.LockedUntil.Valid {
 		return
@@ -153,9 +172,10 @@ func (s *strict) metadata(v spanner.NullString) leadership.Metadata {
 	return m
 }
 
-// columns are the values of a row that keeps the changed record. renewed_at and prior_end are among them only if they change: with a
-// heartbeat, the time of the commit and when that had to be; NULL when nobody leads.
-func columns(ch leadership.Change) map[string]any {
+// columns are the values of a row that keeps the changed record. renewed_at and prior_end are among
+// them only if they change: with a heartbeat, the time of the commit and when that had to be; NULL
+// when nobody leads.
+func columns(ch leadership.Change, carried leadership.Carried) map[string]any {
 	r := ch.Record
 	held := r.LeaderID != ""
 	c := map[string]any{
@@ -164,13 +184,18 @@ func columns(ch leadership.Change) map[string]any {
 		"fencing_token":    int64(r.Token),
 		"revision":         int64(r.Revision),
 		"deleted":          r.Deleted,
-		"default_lease_ms": r.Config.LeaseDuration.Milliseconds(),
-		"lock_delay_ms":    r.Config.LockDelay.Milliseconds(),
+		"needs":            int64(carried.Needs),
+		"default_lease_ms": spanner.NullInt64{},
+		"lock_delay_ms":    spanner.NullInt64{},
+		"policy":           nullText(carried.Policy),
+		"standing":         nullText(carried.Standing),
 		"leader_id":        nullText(string(r.LeaderID)),
 		"key_hash":         []byte(nil),
 		"lease_ms":         spanner.NullInt64{Int64: r.LeaseDuration.Milliseconds(), Valid: held},
 		"metadata":         spanner.NullJSON{Value: json.RawMessage(r.Metadata), Valid: r.Metadata != ""},
 		"acquired_at":      spanner.NullTime{Time: r.AcquiredAt, Valid: held},
+		"ends_by":          spanner.NullTime{Time: r.EndsBy, Valid: !r.EndsBy.IsZero()},
+		"ends_because":     nullText(string(r.EndsBecause)),
 		"ended_at":         spanner.NullTime{Time: r.EndedAt, Valid: !r.EndedAt.IsZero()},
 		"locked_until":     spanner.NullTime{Time: r.EndedAt.Add(r.LockFor), Valid: !r.EndedAt.IsZero()},
 	}

@@ -12,9 +12,13 @@ import (
 	"regent/leadership"
 )
 
-// SchemaVersion is the version of the tables that this package reads and writes, and of each row of Leadership that it writes. A newer
-// version has to leave older rows readable, or to rewrite them in Migrate.
-const SchemaVersion = 1
+// SchemaVersion is the version of the tables that this package reads and writes, and of each row of
+// Leadership that it writes. Rows of the version before are read, and rewritten as they change;
+// tables of that version are for Migrate to change.
+const (
+	SchemaVersion = 2
+	schemaBefore  = 1
+)
 
 //go:embed schema.sql
 var schemaSQL string
@@ -47,14 +51,14 @@ func checkSchema(ctx context.Context, client *spanner.Client, database string) e
 	case version == 0:
 		return fmt.Errorf("spanner: %s has no tables for leases; create them with: regent migrate --store spanner:%[1]s", database)
 	case version != SchemaVersion:
-		return fmt.Errorf("spanner: %s has schema version %d, and this regent knows version %d only; use the regent that matches, or: regent migrate --store spanner:%[1]s",
+		return fmt.Errorf("spanner: %s has schema version %d, and this program needs version %d; change it with: regent migrate --store spanner:%[1]s, or use the version of regent that matches",
 			database, version, SchemaVersion)
 	}
 	return nil
 }
 
-// schemaVersion is the version that the database says it has, 0 if it says nothing. Migrate writes it last: where there is one, all tables
-// are there.
+// schemaVersion is the version that the database says it has, 0 if it says nothing. Migrate writes
+// it last: where there is one, all tables are there.
 func schemaVersion(ctx context.Context, client *spanner.Client) (version int64, err error) {
 	query := spanner.NewStatement("SELECT version FROM LeadershipSchema")
 	rows := client.Single().QueryWithOptions(ctx, query, spanner.QueryOptions{RequestTag: tag("open")})

@@ -12,6 +12,9 @@ CREATE TABLE IF NOT EXISTS LeadershipSchema (
 -- prior_end: when it had to be committed, if it was a renewal; NULL after a grant. A renewal that was committed no earlier does not count.
 -- The lease ends lease_ms after renewed_at or, if renewed_at is not before prior_end, at prior_end. No column holds the end, for a generated
 -- one may not depend on a commit timestamp.
+-- ends_by, ends_because: the instant that no heartbeat extends the lease beyond, and why; NULL if there is none.
+-- needs: the lowest version of the program that may decide on the row. policy, standing: JSON text that only the program looks into.
+-- default_lease_ms, lock_delay_ms: of rows of schema version 1, which have no policy; NULL in all others.
 -- ended_at, locked_until: when the last lease ended, and from when somebody may lead again; NULL while somebody leads.
 CREATE TABLE IF NOT EXISTS Leadership (
   cluster_id       STRING(128) NOT NULL,
@@ -19,8 +22,8 @@ CREATE TABLE IF NOT EXISTS Leadership (
   fencing_token    INT64 NOT NULL,
   revision         INT64 NOT NULL,
   deleted          BOOL NOT NULL,
-  default_lease_ms INT64 NOT NULL,
-  lock_delay_ms    INT64 NOT NULL,
+  default_lease_ms INT64,
+  lock_delay_ms    INT64,
   leader_id        STRING(128),
   key_hash         BYTES(32),
   lease_ms         INT64,
@@ -30,6 +33,11 @@ CREATE TABLE IF NOT EXISTS Leadership (
   prior_end        TIMESTAMP,
   ended_at         TIMESTAMP,
   locked_until     TIMESTAMP,
+  needs            INT64,
+  ends_by          TIMESTAMP,
+  ends_because     STRING(64),
+  policy           STRING(MAX),
+  standing         STRING(MAX),
 ) PRIMARY KEY (cluster_id);
 
 -- One row for each event. It changes only in pending, which is true until the event is announced and then NULL, and in delete_after.
@@ -49,6 +57,9 @@ CREATE TABLE IF NOT EXISTS LeadershipEvents (
   shard              INT64 NOT NULL,
   pending            BOOL,
   delete_after       TIMESTAMP,
+  actor              STRING(MAX),
+  reason             STRING(256),
+  detail             STRING(MAX),
 ) PRIMARY KEY (cluster_id, revision),
   INTERLEAVE IN PARENT Leadership ON DELETE NO ACTION,
   ROW DELETION POLICY (OLDER_THAN(delete_after, INTERVAL 0 DAY));
@@ -60,3 +71,15 @@ CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipEventsPending
 -- What happened lately, in all elections.
 CREATE INDEX IF NOT EXISTS LeadershipEventsByTime
   ON LeadershipEvents (shard, committed_at);
+
+-- What schema version 1 lacked. In tables that were created above this changes nothing.
+ALTER TABLE Leadership ALTER COLUMN default_lease_ms INT64;
+ALTER TABLE Leadership ALTER COLUMN lock_delay_ms INT64;
+ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS needs INT64;
+ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS ends_by TIMESTAMP;
+ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS ends_because STRING(64);
+ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS policy STRING(MAX);
+ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS standing STRING(MAX);
+ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS actor STRING(MAX);
+ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS reason STRING(256);
+ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS detail STRING(MAX);

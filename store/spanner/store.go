@@ -14,9 +14,10 @@ import (
 	"regent/store/internal/history"
 )
 
-// Guard is how long after a lease's end nobody else is let in, because CURRENT_TIMESTAMP() is the clock of the server that runs the
-// query, and a commit timestamp that of TrueTime. Their servers differ by some milliseconds (published: 1 to 7, generally under
-// 10); only a clock that runs ahead can do harm, and only by as much. 50 ms leaves room.
+// Guard is how long after a lease's end nobody else is let in, because CURRENT_TIMESTAMP() is the
+// clock of the server that runs the query, and a commit timestamp that of TrueTime. Their servers
+// differ by some milliseconds (published: 1 to 7, generally under 10); only a clock that runs ahead
+// can do harm, and only by as much. 50 ms leaves room.
 const Guard = 50 * time.Millisecond
 
 // Store is a leadership.Store on Cloud Spanner.
@@ -24,13 +25,15 @@ type Store struct {
 	client  *spanner.Client
 	timeout time.Duration
 	history history.Span
+	codec   leadership.Codec
 	turns   turns
 	calls   calls
 }
 
 var _ leadership.Store = (*Store)(nil)
 
-// Open connects to the database and checks its schema version. It creates nothing: Migrate does. An error says what to do.
+// Open connects to the database and checks its schema version. It creates nothing: Migrate does. An
+// error says what to do.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	span, err := history.Of(cfg.History)
 	if err != nil {
@@ -46,15 +49,15 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		client.Close()
 		return nil, err
 	}
-	s := &Store{client: client, timeout: cfg.callTimeout(), history: span}
+	s := &Store{client: client, timeout: cfg.callTimeout(), history: span, codec: cfg.Codec}
 	if cfg.emulatorHost() != "" {
 		s.turns = make(turns, 1)
 	}
 	return s, nil
 }
 
-// rollbackTimeout bounds the client's rollback, which runs without the caller's context. Locks that are not given back by it end by
-// themselves, after ten idle seconds.
+// rollbackTimeout bounds the client's rollback, which runs without the caller's context. Locks that
+// are not given back by it end by themselves, after ten idle seconds.
 const rollbackTimeout = time.Second
 
 // dial makes a client; it does not wait for a connection.
@@ -72,8 +75,8 @@ func (c Config) dial(ctx context.Context) (*spanner.Client, error) {
 	return client, nil
 }
 
-// Close waits for the calls under way, each of which ends within its timeout, and gives back the connections. Later calls fail with
-// StoreUnavailable.
+// Close waits for the calls under way, each of which ends within its timeout, and gives back the
+// connections. Later calls fail with StoreUnavailable.
 func (s *Store) Close() error {
 	if s.calls.close() {
 		s.client.Close()

@@ -19,12 +19,18 @@ func TestProtocol(t *testing.T) { storetest.RunProtocol(t, harness) }
 
 func BenchmarkSpanner(b *testing.B) { storetest.Bench(b, harness) }
 
-// harness gives each case a database of its own: the emulator runs one read-write transaction at a time per database.
+// harness gives each case a database of its own: the emulator runs one read-write transaction at a
+// time per database.
 func harness(tb testing.TB) storetest.Backing {
 	cfg := migrated(tb)
 	foreign := client(tb, cfg)
 	return storetest.Backing{
 		Open: func(tb testing.TB) leadership.Store { return opened(tb, cfg) },
+		OpenAs: func(tb testing.TB, c leadership.Codec) leadership.Store {
+			as := cfg
+			as.Codec = c
+			return opened(tb, as)
+		},
 		Advance: func(tb testing.TB, d time.Duration) {
 			execute(tb, foreign, advanceSQL, map[string]any{"us": d.Microseconds()})
 			execute(tb, foreign, advanceEventsSQL, map[string]any{"us": d.Microseconds()})
@@ -43,6 +49,7 @@ const advanceSQL = `UPDATE Leadership SET
 	acquired_at = TIMESTAMP_SUB(acquired_at, INTERVAL @us MICROSECOND),
 	renewed_at = TIMESTAMP_SUB(renewed_at, INTERVAL @us MICROSECOND),
 	prior_end = TIMESTAMP_SUB(prior_end, INTERVAL @us MICROSECOND),
+	ends_by = TIMESTAMP_SUB(ends_by, INTERVAL @us MICROSECOND),
 	ended_at = TIMESTAMP_SUB(ended_at, INTERVAL @us MICROSECOND),
 	locked_until = TIMESTAMP_SUB(locked_until, INTERVAL @us MICROSECOND)
 WHERE TRUE`
@@ -53,8 +60,9 @@ const advanceEventsSQL = `UPDATE LeadershipEvents SET delete_after = TIMESTAMP_S
 // compactSQL does what OLDER_THAN(delete_after, INTERVAL 0 DAY) does; of it a NULL is never true.
 const compactSQL = `DELETE FROM LeadershipEvents WHERE TIMESTAMP_ADD(delete_after, INTERVAL 0 DAY) < CURRENT_TIMESTAMP()`
 
-// damageSQL spoils a row by what comes nearest to the damage. Spanner itself prevents some: columns have types, a row with a history cannot be
-// deleted, and a commit timestamp cannot lie in the future. Other tests see to it that it does.
+// damageSQL spoils a row by what comes nearest to the damage. Spanner itself prevents some: columns
+// have types, a row with a history cannot be deleted, and a commit timestamp cannot lie in the
+// future. Other tests see to it that it does.
 func damageSQL(tb testing.TB, d storetest.Damage) string {
 	set, ok := map[storetest.Damage]string{
 		storetest.MissingField:  "lease_ms = NULL, locked_until = NULL, ended_at = CURRENT_TIMESTAMP()",
@@ -72,7 +80,8 @@ func damageSQL(tb testing.TB, d storetest.Damage) string {
 	return "UPDATE Leadership SET " + set + " WHERE cluster_id = @election"
 }
 
-// fresh names a database that is not there yet, on the emulator. It has an instance of its own too: an instance has at most 100 databases.
+// fresh names a database that is not there yet, on the emulator. It has an instance of its own too:
+// an instance has at most 100 databases.
 func fresh(tb testing.TB) Config {
 	tb.Helper()
 	host, unique := emulators.Spanner(tb), emulators.Name(tb)

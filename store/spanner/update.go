@@ -14,13 +14,14 @@ import (
 
 // attempt is one run of an Update's transaction.
 type attempt struct {
-	read   leadership.Snapshot
-	change leadership.Change
-	answer error // what the caller gets as it is: decide's error, or that the record is corrupt
+	read    leadership.Snapshot
+	change  leadership.Change
+	carried leadership.Carried
+	answer  error // what the caller gets as it is: decide's error, or that the record is corrupt
 }
 
-// Update is one query and one Commit or, if nothing is to be written, one Rollback. Between the two the row is locked, and nothing is done
-// but to decide.
+// Update is one query and one Commit or, if nothing is to be written, one Rollback. Between the two
+// the row is locked, and nothing is done but to decide.
 func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -34,7 +35,7 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 		if err != nil {
 			return err
 		}
-		a.decide(f, e, decide)
+		a.decide(f, e, s.codec, decide)
 		return a.write(ctx, tx, s.history)
 	})
 	switch {
@@ -48,15 +49,17 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 	return a.committed(at), nil
 }
 
-func (a *attempt) decide(f found, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) {
-	if a.read, a.answer = f.snapshot(e); a.answer != nil {
-		return
+func (a *attempt) decide(
+	f found, e leadership.Election, codec leadership.Codec, decide func(leadership.Snapshot) (leadership.Change, error),
+) {
+	if a.read, a.answer = f.snapshot(e, codec); a.answer == nil {
+		a.change, a.carried, a.answer = codec.Decide(a.read, decide)
 	}
-	a.change, a.answer = decide(a.read)
 }
 
-// write leaves to the Commit what was decided. The error is errRefused or errNothingToWrite if that is nothing, or the client's own. If it
-// is too late for a Commit it is ctx's: the client then rolls back, where a Commit that is not sent would leave the row locked.
+// write leaves to the Commit what was decided. The error is errRefused or errNothingToWrite if that
+// is nothing, or the client's own. If it is too late for a Commit it is ctx's: the client then
+// rolls back, where a Commit that is not sent would leave the row locked.
 func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction, keep history.Span) error {
 	if a.answer != nil {
 		return errRefused
@@ -70,14 +73,15 @@ func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction, k
 	return tx.BufferWrite(a.mutations(keep.Due(a.read.Now)))
 }
 
-// mutations write the change and its events. Those that are then no longer the newest one may be deleted once they are due.
+// mutations write the change and its events. Those that are then no longer the newest one may be
+// deleted once they are due.
 func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 	put := spanner.UpdateMap
 	before := a.read.Record
 	if before.Revision == 0 {
 		put = spanner.InsertMap
 	}
-	mutations := []*spanner.Mutation{put("Leadership", columns(a.change))}
+	mutations := []*spanner.Mutation{put("Leadership", columns(a.change, a.carried))}
 	for i, ev := range a.change.Events {
 		row := eventColumns(ev)
 		if i < len(a.change.Events)-1 {
@@ -95,14 +99,11 @@ func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 
 // committed is the election after the change.
 func (a *attempt) committed(at time.Time) leadership.Snapshot {
-	r := a.change.Record
-	if a.change.Heartbeat {
-		r.HeartbeatAt = startOf(at, a.change.Before, r.LeaseDuration)
-	}
-	return leadership.Snapshot{Record: r, Now: at, Guard: Guard}
+	return leadership.Snapshot{Record: a.change.Committed(at), Now: at, Guard: Guard}
 }
 
-// occupied names the one refusal of a Commit that says something of the record: a row is there already that its revision says cannot be.
+// occupied names the one refusal of a Commit that says something of the record: a row is there
+// already that its revision says cannot be.
 func occupied(e leadership.Election, err error) error {
 	if spanner.ErrCode(err) != codes.AlreadyExists || errors.Is(err, leadership.OutcomeUnknown) {
 		return err

@@ -11,8 +11,9 @@ import (
 	"regent/leadership"
 )
 
-// Bench measures a Service on the store at 1, 64 and 512 callers: cycles of grant and release, each caller on an election of its own, and
-// renewals, of one lease a call. An operation that the store was too busy for is counted as "refused/op" and done again.
+// Bench measures a Service on the store at 1, 64 and 512 callers: cycles of grant and release, each
+// caller on an election of its own, and renewals, of one lease a call. An operation that the store
+// was too busy for is counted as "refused/op" and done again.
 func Bench(b *testing.B, h Harness, callers ...int) {
 	if len(callers) == 0 {
 		callers = []int{1, 64, 512}

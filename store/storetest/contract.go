@@ -22,7 +22,8 @@ type handles struct {
 
 // RunStore holds a store to each sentence of its contract, and to the rules on a random walk.
 func RunStore(t *testing.T, h Harness) {
-	for _, cases := range [][]contractCase{updateCases, renewCases, readCases, sinceCases, outboxCases, pruningCases, failureCases, damageCases(), idempotencyCases(), walkCases()} {
+	runUpgrade(t, h)
+	for _, cases := range [][]contractCase{updateCases, renewCases, readCases, sinceCases, outboxCases, pruningCases, failureCases, changeCases, damageCases(), idempotencyCases(), walkCases()} {
 		for _, c := range cases {
 			t.Run(c.rule, func(t *testing.T) {
 				t.Parallel()

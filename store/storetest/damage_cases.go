@@ -46,7 +46,8 @@ func (h *handles) refusesDamaged(d Damage) {
 	}
 }
 
-// listsDamaged expects the list to have the whole record, and of the damaged one no more than its name, once, however long a page is.
+// listsDamaged expects the list to have the whole record, and of the damaged one no more than its
+// name, once, however long a page is.
 func (h *handles) listsDamaged(e leadership.Election, d Damage) {
 	h.Helper()
 	byHistory := d == TokenBehind || d == RecordGone // only who looks at the history can tell, and not every list does

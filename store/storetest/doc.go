@@ -1,8 +1,8 @@
 // Package storetest is the one suite that every store has to pass.
 //
-// RunStore holds a Store to each sentence of its contract; RunProtocol holds a whole subject (a Service on a store, or the
-// same behind HTTP) to the protocol. A new backend is a Harness of a few lines. A failing case quotes the rule that was
-// broken.
+// RunStore holds a Store to each sentence of its contract; RunProtocol holds a whole subject (a
+// Service on a store, or the same behind HTTP) to the protocol. A new backend is a Harness of a few
+// lines. A failing case quotes the rule that was broken.
 package storetest
 
 import (
@@ -12,22 +12,31 @@ import (
 	"regent/leadership"
 )
 
-// History is for how long the stores of a Backing keep events: longer than any case lets pass that is not about that.
+// History is for how long the stores of a Backing keep events: longer than any case lets pass that
+// is not about that.
 const History = 24 * time.Hour
 
 // Backing is fresh backing data of a store: a file, a database, a project. Nothing else uses it.
 type Backing struct {
-	// Open returns one more handle on the data, independent of the others as far as the store allows, that keeps events for History. The
-	// backing closes it when the test ends.
+	// Open returns one more handle on the data, independent of the others as far as the store
+	// allows, that keeps events for History. The backing closes it when the test ends.
 	Open func(t testing.TB) leadership.Store
 
-	// Advance lets the given time pass for every lease, every lock and every event in the data: afterwards they are that much older by
-	// the store's clock, but for the times that events tell. A store whose clock cannot be moved makes what it keeps older instead. No
-	// call may be under way.
+	// OpenAs is Open for a program of another version.
+	OpenAs func(t testing.TB, c leadership.Codec) leadership.Store
+
+	// Exclusive says that the data can be open to one version only at a time.
+	Exclusive bool
+
+	// Advance lets the given time pass for every lease, every lock and every event in the data:
+	// afterwards they are that much older by the store's clock, but for the times that events tell.
+	// A store whose clock cannot be moved makes what it keeps older instead. No call may be under
+	// way.
 	Advance func(t testing.TB, d time.Duration)
 
-	// Compact deletes the events that the store's deletion policy would have deleted by now, by what that policy goes by: no emulator
-	// does it. nil if the store deletes what is due itself, as it writes.
+	// Compact deletes the events that the store's deletion policy would have deleted by now, by
+	// what that policy goes by: no emulator does it. nil if the store deletes what is due itself,
+	// as it writes.
 	Compact func(t testing.TB)
 
 	// Damage spoils the record of an election, as a foreign hand or a bad restore would.

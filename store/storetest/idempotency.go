@@ -57,8 +57,8 @@ func scriptAcquire(candidate string) func(context.Context, *leadership.Service, 
 	}
 }
 
-// idempotencyCases plant each fault at each call of the script, whose caller simply asks again. The end must be as if nothing had
-// gone wrong.
+// idempotencyCases plant each fault at each call of the script, whose caller simply asks again. The
+// end must be as if nothing had gone wrong.
 func idempotencyCases() []contractCase {
 	var cases []contractCase
 	for fault, name := range map[Fault]string{Refused: "refused", Lost: "done with the reply lost", Delayed: "done late"} {
@@ -74,13 +74,13 @@ func (h *handles) survives(fault Fault) {
 	for at := range script {
 		e := leadership.Election(fmt.Sprintf("round-%d", at))
 		calls := 0
-		faulty := &Faulty{Store: h.a, Next: func() Fault {
+		faulty := Faulty(h.a, func() Fault {
 			calls++
 			if calls == at+1 {
 				return fault
 			}
 			return None
-		}}
+		})
 		h.play(faulty, e)
 		// A late call is carried out behind the last one.
 		if _, err := faulty.Update(h.Context(), e, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil }); err != nil {

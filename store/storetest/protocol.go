@@ -18,8 +18,8 @@ type protocolCase struct {
 	run  func(*world)
 }
 
-// RunProtocol holds a Service on the store to the protocol, twice: called directly, and as an instance behind the REST API and its client.
-// What goes over the wire is held to openapi.yaml.
+// RunProtocol holds a Service on the store to the protocol, twice: called directly, and as an
+// instance behind the REST API and its client. What goes over the wire is held to openapi.yaml.
 func RunProtocol(t *testing.T, h Harness) {
 	t.Run("service", func(t *testing.T) {
 		runProtocol(t, h, func(_ testing.TB, store leadership.Store) Subject { return leadership.New(store) })
@@ -48,8 +48,9 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Stor
 	}
 }
 
-// overHTTP puts an instance, a real server and a real client in front of the store, and holds each of their exchanges to the API's contract.
-// Nothing happens in the instance by itself: it does not run.
+// overHTTP puts an instance, a real server and a real client in front of the store, and holds each
+// of their exchanges to the API's contract. Nothing happens in the instance by itself: it does not
+// run.
 func overHTTP(t testing.TB, store leadership.Store) Subject {
 	inst, err := instance.New(instance.Config{Store: store})
 	if err != nil {

@@ -108,7 +108,7 @@ func (h *handles) write(e leadership.Election, times int) {
 	for range times {
 		err := h.eventually(func() error {
 			_, err := h.a.Update(h.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
-				return put(s.Record.Config.LockDelay + time.Millisecond)(s)
+				return put(s.Record.Policy.LockDelay + time.Millisecond)(s)
 			})
 			return err
 		})
@@ -118,7 +118,8 @@ func (h *handles) write(e leadership.Election, times int) {
 	}
 }
 
-// busy makes changes through both handles, one of them with two events, and returns all events as they should be told.
+// busy makes changes through both handles, one of them with two events, and returns all events as
+// they should be told.
 func (h *handles) busy() []leadership.Event {
 	h.Helper()
 	elections := []leadership.Election{"b", "a", "a-b", "a.b"}

@@ -44,7 +44,7 @@ var updateCases = []contractCase{
 				CandidateID: "A.z_0@b:c-d", KeyHash: hashOf("x"), LeaseDuration: 1234 * time.Millisecond,
 				Metadata: `{"a":[1,2.5,-3,1e+30],"b":"\u0000é</script>","c":{}}`,
 			})
-			ch.Record.Config = leadership.Config{LeaseDuration: 24 * time.Hour, LockDelay: time.Millisecond}
+			ch.Record.Policy.Config = leadership.Config{LeaseDuration: 24 * time.Hour, LockDelay: time.Millisecond}
 			ch.Events[0].RequestID = "request-1"
 			return ch, err
 		}).Record
@@ -139,8 +139,8 @@ var updateCases = []contractCase{
 		}
 		wg.Wait()
 		r := h.get(h.b, jobs).Record
-		if want := leadership.Revision(callers * each); r.Revision < want || int64(r.Config.LockDelay/time.Millisecond) != int64(r.Revision) {
-			h.Errorf("after %d increments: revision %d, lock delay %v", want, r.Revision, r.Config.LockDelay)
+		if want := leadership.Revision(callers * each); r.Revision < want || int64(r.Policy.LockDelay/time.Millisecond) != int64(r.Revision) {
+			h.Errorf("after %d increments: revision %d, lock delay %v", want, r.Revision, r.Policy.LockDelay)
 		}
 		for i, e := range h.events(h.a, jobs) {
 			if e.Revision != leadership.Revision(i+1) {
@@ -186,15 +186,18 @@ var updateCases = []contractCase{
 // increment adds a millisecond to the lock delay.
 func increment(ctx context.Context, s leadership.Store) error {
 	_, err := s.Update(ctx, jobs, func(snap leadership.Snapshot) (leadership.Change, error) {
-		return put(snap.Record.Config.LockDelay + time.Millisecond)(snap)
+		return put(snap.Record.Policy.LockDelay + time.Millisecond)(snap)
 	})
 	return err
 }
 
 // sameRecord compares what two records say, whatever form their times have.
-func sameRecord(a, b leadership.Record) bool {
-	for _, t := range []*time.Time{&a.AcquiredAt, &a.HeartbeatAt, &a.EndedAt, &b.AcquiredAt, &b.HeartbeatAt, &b.EndedAt} {
+func sameRecord(a, b leadership.Record) bool { return rounded(a) == rounded(b) }
+
+// rounded is r with its times in the one form and to the precision that all stores have.
+func rounded(r leadership.Record) leadership.Record {
+	for _, t := range []*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndsBy, &r.EndedAt} {
 		*t = t.UTC().Round(time.Microsecond)
 	}
-	return a == b
+	return r
 }

@@ -13,8 +13,9 @@ import (
 	"regent/store/memory"
 )
 
-// The walk's instants lie on a grid: leases end an odd multiple of gridHalf after they began, and time passes in even ones. So the store
-// and the model, whose clocks differ by what the walk takes, never disagree about what is over.
+// The walk's instants lie on a grid: leases end an odd multiple of gridHalf after they began, and
+// time passes in even ones. So the store and the model, whose clocks differ by what the walk takes,
+// never disagree about what is over.
 const (
 	gridHalf  = 100 * time.Second
 	walkSteps = 60
@@ -32,8 +33,8 @@ func walkCases() []contractCase {
 type walker struct {
 	*handles
 	rand   *rand.Rand
-	store  [2]*leadership.Service // one for each handle
-	model  *leadership.Service
+	store  [2]*exact // one for each handle
+	model  leadership.Store
 	now    time.Time
 	tokens map[string]leadership.Token // the last that each candidate was granted
 }
@@ -42,14 +43,15 @@ func (h *handles) walk(seed uint64) {
 	w := &walker{
 		handles: h,
 		rand:    rand.New(rand.NewPCG(seed, 1)),
-		store:   [2]*leadership.Service{leadership.New(h.a), leadership.New(h.b)},
 		now:     time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		tokens:  make(map[string]leadership.Token),
 	}
-	w.model = leadership.New(memory.New(memory.Config{Now: func() time.Time {
+	want := new(leadership.Record)
+	w.store = [2]*exact{{Store: h.a, handles: h, want: want}, {Store: h.b, handles: h, want: want}}
+	w.model = memory.New(memory.Config{Now: func() time.Time {
 		w.now = w.now.Add(time.Microsecond) // so that no two changes are of the same instant
 		return w.now
-	}}))
+	}})
 	start := time.Now()
 	for i := range walkSteps {
 		w.step(i)
@@ -68,6 +70,7 @@ func (w *walker) step(i int) {
 		d := time.Duration(1+w.rand.IntN(3)) * 2 * gridHalf
 		w.now = w.now.Add(d)
 		w.backing.Advance(w, d)
+		w.store[0].aged()
 	}
 	name, call := w.command()
 	want, wantErr := call(w.model)
@@ -79,12 +82,13 @@ func (w *walker) step(i int) {
 	if diff := cmp.Diff(outcome(want, wantErr), outcome(got, err)); diff != "" {
 		w.Errorf("step %d, %s (-model +store):\n%s", i, name, diff)
 	}
+	w.store[0].check()
 	if wantErr == nil && want.State == leadership.Held {
 		w.tokens[string(want.LeaderID)] = want.Token
 	}
 }
 
-type command func(*leadership.Service) (leadership.Lease, error)
+type command func(leadership.Store) (leadership.Lease, error)
 
 // command picks what happens next.
 func (w *walker) command() (string, command) {
@@ -93,34 +97,60 @@ func (w *walker) command() (string, command) {
 	token := max(w.tokens[who], 1)
 	lease := leadership.LeaseRequest{Election: jobs, CandidateID: leadership.CandidateID(who), Key: key, Token: token}
 	ctx := w.Context()
-	switch w.rand.IntN(10) {
+	switch w.rand.IntN(13) {
 	case 0, 1, 2, 3:
 		ask := leadership.AcquireRequest{Election: jobs, CandidateID: leadership.CandidateID(who), Key: &key}
 		ask.LeaseDuration = time.Duration(1+2*w.rand.IntN(2)) * gridHalf
 		ask.Metadata = fmt.Appendf(nil, `{"n":%d}`, w.rand.IntN(2))
-		return fmt.Sprintf("acquire by %s for %v", who, ask.LeaseDuration), func(s *leadership.Service) (leadership.Lease, error) {
-			g, err := s.Acquire(ctx, ask)
+		return fmt.Sprintf("acquire by %s for %v", who, ask.LeaseDuration), func(s leadership.Store) (leadership.Lease, error) {
+			g, err := leadership.New(s).Acquire(ctx, ask)
 			return g.Lease, err
 		}
 	case 4, 5:
-		return fmt.Sprintf("renew by %s with %d", who, token), func(s *leadership.Service) (leadership.Lease, error) { return s.Renew(ctx, lease) }
+		return fmt.Sprintf("renew by %s with %d", who, token), func(s leadership.Store) (leadership.Lease, error) { return leadership.New(s).Renew(ctx, lease) }
 	case 6:
-		return fmt.Sprintf("release by %s with %d", who, token), func(s *leadership.Service) (leadership.Lease, error) { return s.Release(ctx, lease) }
+		return fmt.Sprintf("release by %s with %d", who, token), func(s leadership.Store) (leadership.Lease, error) { return leadership.New(s).Release(ctx, lease) }
 	case 7:
-		return "expire", func(s *leadership.Service) (leadership.Lease, error) { return s.Expire(ctx, jobs) }
+		return "expire", func(s leadership.Store) (leadership.Lease, error) { return leadership.New(s).Expire(ctx, jobs) }
 	case 8:
 		force := w.rand.IntN(2) == 0
-		return fmt.Sprintf("delete, force %v", force), func(s *leadership.Service) (leadership.Lease, error) {
-			return s.Delete(ctx, leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: force}})
+		return fmt.Sprintf("delete, force %v", force), func(s leadership.Store) (leadership.Lease, error) {
+			return leadership.New(s).Delete(ctx, leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: force}})
 		}
+	case 9, 10:
+		terms := w.rand.IntN(2)
+		return fmt.Sprintf("limit to %d terms more", terms), w.direct(func(s leadership.Snapshot) (leadership.Change, error) {
+			if !s.Live() {
+				return leadership.Change{}, nil
+			}
+			return limit(s.Record.LeaseEnd().Sub(s.Record.HeartbeatAt)+time.Duration(terms)*2*gridHalf, leadership.EndsStuck)(s)
+		})
+	case 11:
+		members := []string{"", unknownPolicy, `{"a":{}}`}[w.rand.IntN(3)]
+		return fmt.Sprintf("quiet change to %q", members), w.direct(func(s leadership.Snapshot) (leadership.Change, error) {
+			if s.Record.Revision == 0 {
+				return leadership.Change{}, nil
+			}
+			ch := leadership.Change{Record: s.Record, Quiet: true}
+			ch.Record.Policy.Unknown, ch.Record.Standing.Unknown = members, members
+			return ch, nil
+		})
 	}
 	return w.configuration(ctx)
 }
 
+// direct is a command that no Service has yet.
+func (w *walker) direct(decide func(leadership.Snapshot) (leadership.Change, error)) command {
+	return func(s leadership.Store) (leadership.Lease, error) {
+		snap, err := s.Update(w.Context(), jobs, decide)
+		return snap.Lease(), err
+	}
+}
+
 func (w *walker) configuration(ctx context.Context) (string, command) {
 	c := leadership.Config{LeaseDuration: gridHalf, LockDelay: time.Duration(w.rand.IntN(2)) * 2 * gridHalf}
-	return fmt.Sprintf("configure %+v", c), func(s *leadership.Service) (leadership.Lease, error) {
-		return s.Configure(ctx, leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+	return fmt.Sprintf("configure %+v", c), func(s leadership.Store) (leadership.Lease, error) {
+		return leadership.New(s).Configure(ctx, leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
 	}
 }
 
@@ -133,13 +163,13 @@ func outcome(l leadership.Lease, err error) string {
 	case err != nil:
 		return err.Error()
 	}
-	return fmt.Sprintf("%s %s token=%d revision=%d lease=%v metadata=%s config=%+v deleted=%v locked=%v",
-		l.State, l.LeaderID, l.Token, l.Revision, l.LeaseDuration, l.Metadata, l.Config, l.Deleted, l.LockedFor > 0)
+	return fmt.Sprintf("%s %s token=%d revision=%d lease=%v metadata=%s config=%+v deleted=%v locked=%v ends=%s",
+		l.State, l.LeaderID, l.Token, l.Revision, l.LeaseDuration, l.Metadata, l.Config, l.Deleted, l.LockedFor > 0, l.EndsBecause)
 }
 
 func (w *walker) sameHistory() {
-	read := func(s *leadership.Service) (lines []string) {
-		events, err := s.Events(w.Context(), leadership.EventsRequest{Election: jobs, Limit: leadership.MaxPageSize})
+	read := func(s leadership.Store) (lines []string) {
+		events, err := leadership.New(s).Events(w.Context(), leadership.EventsRequest{Election: jobs, Limit: leadership.MaxPageSize})
 		if err != nil && !errors.Is(err, leadership.NotFound) {
 			w.Fatal(err)
 		}

@@ -16,8 +16,8 @@ type Subject = instance.Protocol
 // jobs is the election of most cases.
 const jobs leadership.Election = "jobs"
 
-// slack is how much real time a case may take on a slow machine without being wrong: more than a case ever takes, and less than the
-// leases that cases work with.
+// slack is how much real time a case may take on a slow machine without being wrong: more than a
+// case ever takes, and less than the leases that cases work with.
 const slack = 20 * time.Second
 
 // world is one case's elections, seen through two handles.

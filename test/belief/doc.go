@@ -22,7 +22,7 @@
 //     may believe in a lease that was ended by force until it would have ended by itself; nobody else is granted one until then.
 //   - Commits: a transaction reads the record, and commits later, or never; or it is aborted, as it is when another has changed the record
 //     since, and reads again. Nobody need wait for it any longer, and its reply may be lost. A heartbeat may so be committed after the end of
-//     the lease. It then leaves the end where it was, as the stores for Firestore and Spanner have it (startOf), and the service
+//     the lease. It then leaves the end where it was, as all stores have it (leadership.StartOf), and the service
 //     takes it back, at any time or never.
 //
 // With Commits a call that arrives again is decided and committed at one instant, but for a release. That leaves nothing out: a transaction commits

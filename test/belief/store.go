@@ -124,16 +124,18 @@ func (m *Model) snapshot(l lease, r request) leadership.Snapshot {
 }
 
 // commit puts the instant of the commit in its place, as the stores do. A heartbeat that comes too late leaves the end where it was: see
-// leadership.Change, and startOf in the stores for Firestore and Spanner. None is late that was decided at this very instant: there the rule
+// leadership.StartOf. None is late that was decided at this very instant: there the rule
 // stands without that net.
 func (m *Model) commit(c *leadership.Change, r request) (late bool) {
 	if !c.Heartbeat {
 		return false
 	}
-	c.Record.HeartbeatAt = now
 	late = r.read == readLive && !c.Before.IsZero() && !now.Before(c.Before)
-	if late && m.Bug != LateStands && m.Bug != LateTold && m.Bug != LateUntilTaken {
-		c.Record.HeartbeatAt = c.Before.Add(-c.Record.LeaseDuration)
+	switch {
+	case !late, m.Bug == LateStands, m.Bug == LateTold, m.Bug == LateUntilTaken:
+		c.Record.HeartbeatAt = now
+	default:
+		c.Record = c.Committed(now)
 	}
 	return late
 }
@@ -196,7 +198,7 @@ func (m *Model) config() leadership.Config {
 
 // record is the lease as the store has it.
 func (m *Model) record(l lease) leadership.Record {
-	r := leadership.Record{Election: "reports", Token: newest, Revision: leadership.Revision(2 * newest), Config: m.config(), Deleted: l.deleted}
+	r := leadership.Record{Election: "reports", Token: newest, Revision: leadership.Revision(2 * newest), Policy: leadership.Policy{Config: m.config()}, Deleted: l.deleted}
 	if l.recorded() == 0 {
 		r.EndedAt, r.LockFor = now, time.Duration(l.lock)*second
 		return r

@@ -51,7 +51,7 @@ func explanations(r leadership.Record, in step, guard time.Duration) []time.Time
 	}
 	lasting := in.at.Add(tick - r.LeaseDuration)
 	guarded := lasting.Add(-guard)
-	locked := guarded.Add(-r.Config.LockDelay)
+	locked := guarded.Add(-r.Policy.LockDelay)
 	instants := []time.Time{lasting, guarded, locked}
 	if a := in.answer; a != nil && a.LockedFor > 0 {
 		left := a.LockedFor - millisecond

@@ -55,6 +55,9 @@ type answerLine struct {
 	LastHeartbeat   time.Time              `json:"lastHeartbeat,omitzero"`
 	LeaseExpiration time.Time              `json:"leaseExpiration,omitzero"`
 	ReadAt          time.Time              `json:"readAt,omitzero"`
+	EndsBy          time.Time              `json:"endsBy,omitzero"`
+	EndsBecause     leadership.EndReason   `json:"endsBecause,omitempty"`
+	EndsIn          time.Duration          `json:"endsIn,omitzero"`
 	Config          leadership.Config      `json:"config,omitzero"`
 	Deleted         bool                   `json:"deleted,omitempty"`
 }

@@ -307,13 +307,7 @@ func (c *cloud) Update(ctx context.Context, e leadership.Election, decide func(l
 		return snap, err
 	}
 	c.scene.now += time.Duration(c.scene.rng.Int64N(int64(20 * ms)))
-	due := ch.Before
-	snap, err = c.Store.Update(ctx, e, func(s leadership.Snapshot) (leadership.Change, error) {
-		if !due.IsZero() && !s.Now.Before(due) { // it comes too late, and leaves the end where it was
-			ch.Heartbeat, ch.Record.HeartbeatAt = false, due.Add(-ch.Record.LeaseDuration)
-		}
-		return ch, nil
-	})
+	snap, err = c.Store.Update(ctx, e, func(leadership.Snapshot) (leadership.Change, error) { return ch, nil })
 	snap.Guard = c.guard
 	return snap, err
 }

@@ -142,7 +142,7 @@ func (f *free) moments(s state, c Call, in step) []time.Time {
 	}
 	r := s.record
 	if r.LeaderID != "" {
-		moments = append(moments, r.LeaseEnd().Add(r.Config.LockDelay+f.guard))
+		moments = append(moments, r.LeaseEnd().Add(r.Policy.LockDelay+f.guard))
 	} else if r.LockFor > 0 {
 		moments = append(moments, r.EndedAt.Add(r.LockFor))
 	}

@@ -196,13 +196,7 @@ func (p *plot) decide(s leadership.Snapshot, in step) (leadership.Record, bool) 
 		return s.Record, false
 	}
 	if !ch.Empty() {
-		s.Record = ch.Record
-	}
-	switch late := !ch.Before.IsZero() && !in.at.Before(ch.Before); {
-	case late: // the store leaves the end where it was, and nobody is told that it was renewed
-		s.Record.HeartbeatAt = ch.Before.Add(-s.Record.LeaseDuration)
-	case ch.Heartbeat:
-		s.Record.HeartbeatAt = in.at
+		s.Record = ch.Committed(in.at)
 	}
 	s.Now = in.at
 	return s.Record, in.answer == nil || agrees(in.answer, s)

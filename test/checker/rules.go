@@ -61,7 +61,7 @@ func (p *plot) unasked(s leadership.Snapshot, events []leadership.Event) (leader
 		key := leadership.KeyHash{1} // nobody else's: who has it is told apart by the token
 		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: e.LeaderID, KeyHash: key, LeaseDuration: p.foreign[e.Token]})
 	case leadership.EventConfigured, leadership.EventRecreated:
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: p.configAt(e.Revision, r.Config)})
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: p.configAt(e.Revision, r.Policy.Config)})
 	case leadership.EventDeleted:
 		return leadership.Delete(s, leadership.DeleteCommand{Force: true})
 	}

@@ -18,7 +18,7 @@ func cloud() []Mutant {
 		{
 			Name: "Firestore: a late heartbeat counts from its commit when the lease is read again",
 			Had:  "whoever takes the time of the last write for the start",
-			File: firestore + "/record.go", Emulators: true,
+			File: "leadership/record.go", Emulators: true,
 			Old: `if due.IsZero() || committed.Before(due) {`,
 			New: `if due.IsZero() || !committed.IsZero() {`,
 			By:  []Tests{{firestore, "TestALateRenewalDoesNotReviveTheLease"}},
@@ -39,8 +39,8 @@ func cloud() []Mutant {
 			Name: "Spanner: a captured result is not reset when the transaction runs again, and a lease that was lost meanwhile is renewed",
 			Had:  "golang/oscar, whose lock was once a held one for that",
 			File: spanner + "/renew.go", Emulators: true,
-			Old: `b = beats{} // the client may`,
-			New: `// the client may`,
+			Old: `b = beats{codec: s.codec} // the client may`,
+			New: `b.codec = s.codec // the client may`,
 			By:  []Tests{{spanner, "TestALeaseThatIsReleasedBetweenTwoRunsOfARenewalIsNotRenewed"}},
 		},
 		{

@@ -38,11 +38,11 @@ func rules() []Mutant {
 			Old: `		if left := end.Add(s.Guard).Sub(s.Now); left > 0 {
 			return left, ReasonHeld
 		}
-		r = r.vacated(end, r.Config.LockDelay+s.Guard)`,
+		r = r.vacated(end, r.Policy.LockDelay+s.Guard)`,
 			New: `		if left := end.Sub(s.Now); left > 0 {
 			return left, ReasonHeld
 		}
-		r = r.vacated(end, r.Config.LockDelay)`,
+		r = r.vacated(end, r.Policy.LockDelay)`,
 			By: []Tests{{inRules, "TestALeaseEndsAtItsEndForItsLeaderAndAGuardLaterForOthers"}},
 		},
 		{
@@ -144,7 +144,7 @@ func rules() []Mutant {
 			Name: "the lock delay forgotten: a leader that died is followed while its last writes are still under way",
 			Had:  "services without what Chubby and Consul have for it",
 			File: acquiring, Quick: true,
-			Old: `c.vacate(EventExpired, c.Record.LeaseEnd(), c.Record.Config.LockDelay+guard)`,
+			Old: `c.vacate(EventExpired, c.Record.LeaseEnd(), c.Record.Policy.LockDelay+guard)`,
 			New: `c.vacate(EventExpired, c.Record.LeaseEnd(), guard)`,
 			By:  []Tests{{inMemory, "TestTheProtocolHoldsOnMemory"}},
 		},
@@ -207,7 +207,7 @@ func rules() []Mutant {
 			Name: "a forced delete frees the election at once, while the leader still believes",
 			Had:  "terraform force-unlock (terraform#16652) and all that break locks by hand",
 			File: operator, Quick: true,
-			Old: `ch.vacate(EventDeleted, s.Now, r.LeaseEnd().Sub(s.Now)+r.Config.LockDelay+s.Guard)`,
+			Old: `ch.vacate(EventDeleted, s.Now, r.LeaseEnd().Sub(s.Now)+r.Policy.LockDelay+s.Guard)`,
 			New: `ch.vacate(EventDeleted, s.Now, 0)`,
 			By:  []Tests{{inMemory, "TestTheProtocolHoldsOnMemory"}},
 		},
@@ -223,8 +223,8 @@ func rules() []Mutant {
 			Name: "an election that is moved to another store starts its tokens anew",
 			Had:  "whoever has moved locks by a script",
 			File: transfer, Quick: true,
-			Old: `ch.Record.Token, ch.Record.Config, ch.Record.Deleted = from.Token, from.Config, from.Deleted`,
-			New: `ch.Record.Config, ch.Record.Deleted = from.Config, from.Deleted`,
+			Old: `ch.Record.Token, ch.Record.Policy, ch.Record.Deleted = from.Token, from.Policy, from.Deleted`,
+			New: `ch.Record.Policy, ch.Record.Deleted = from.Policy, from.Deleted`,
 			By:  []Tests{{inRules, "TestACarriedElectionGoesOnAndIsGrantedWhenTheOldLeaseIsOver"}, {inRules, "FuzzTransfer"}},
 		},
 		{

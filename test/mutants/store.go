@@ -81,8 +81,8 @@ func stores() []Mutant {
 			Name: "a record is not verified when it is loaded: a damaged one grants",
 			Had:  "whoever takes what can be decoded for what is right",
 			File: applied,
-			Old:  `if err := leadership.Verify(snap, newest); err != nil {`,
-			New:  `if err := leadership.Verify(snap, newest); err != nil && r.Revision < 0 {`,
+			Old:  `if err := leadership.Verify(snap, k.newest); err != nil {`,
+			New:  `if err := leadership.Verify(snap, k.newest); err != nil && k.record.Revision < 0 {`,
 			By:   []Tests{{bolt, "TestTheStoreKeepsItsContract"}},
 		},
 		{

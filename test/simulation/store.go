@@ -77,12 +77,7 @@ func (d *data) write(e leadership.Election, ch leadership.Change, decided time.T
 	r := d.row(e)
 	at := latest(d.clock(), decided, r.last.Add(1))
 	r.last = at
-	if ch.Heartbeat {
-		ch.Record.HeartbeatAt = at
-	}
-	if isLate(ch, at) { // it leaves the end where it was, as in all stores that learn the time afterwards
-		ch.Record.HeartbeatAt = ch.Before.Add(-ch.Record.LeaseDuration)
-	}
+	ch.Record = ch.Committed(at)
 	before := r.record
 	r.record, r.version = ch.Record, r.version+1
 	for _, event := range ch.Events {
@@ -148,7 +143,7 @@ func (h *handle) try(p *process, e leadership.Election, decide func(leadership.S
 	}
 	version := r.version
 	h.seen[e] = version
-	ch, err := decide(snap)
+	ch, _, err := leadership.Codec{}.Decide(snap, decide)
 	if err != nil || ch.Empty() {
 		return snap, err
 	}

@@ -97,7 +97,7 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 	if now.LeaderID != r.leader && now.Token == before.Token {
 		t.accuse(ME1, "%s: %q leads instead of %q, with the same token %d", e, now.LeaderID, r.leader, now.Token)
 	}
-	r.leader, r.lock = now.LeaderID, now.Config.LockDelay
+	r.leader, r.lock = now.LeaderID, now.Policy.LockDelay
 	if ch.Heartbeat {
 		t.w.note("heartbeat", int64(now.Token))
 		if r.late = (time.Time{}); isLate(ch, at) {
@@ -132,7 +132,7 @@ func (t *truth) released(r *reign, now leadership.Record, decided time.Time) {
 
 // expired holds to it that a lease ends when it does. A heartbeat that came too late may be taken back.
 func (t *truth) expired(r *reign, before, now leadership.Record) {
-	r.free, r.lock = false, before.Config.LockDelay
+	r.free, r.lock = false, before.Policy.LockDelay
 	if !r.late.IsZero() && now.EndedAt.Equal(r.late) {
 		r.end = r.late
 	}
@@ -175,7 +175,7 @@ func (t *truth) granted(r *reign, before, now leadership.Record, at time.Time) {
 	if at.Before(earliest) {
 		t.accuse(ME1, "%s: token %d was granted to %q %v before the lease of token %d had ended", now.Election, now.Token, now.LeaderID, earliest.Sub(at), now.Token-1)
 	}
-	if locked := earliest.Add(r.lock); !r.free && at.Before(locked) && before.Config.LockDelay >= r.lock {
+	if locked := earliest.Add(r.lock); !r.free && at.Before(locked) && before.Policy.LockDelay >= r.lock {
 		t.accuse(ME1, "%s: token %d was granted %v before the lock delay of %v was over", now.Election, now.Token, locked.Sub(at), r.lock)
 	}
 	r.free = false

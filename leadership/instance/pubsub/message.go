@@ -30,9 +30,12 @@ type document struct {
 	PreviousLeaderID leadership.CandidateID `json:"previousLeaderId,omitempty"`
 	FencingToken     leadership.Token       `json:"fencingToken"`
 	RequestID        string                 `json:"requestId,omitempty"`
+	Actor            string                 `json:"actor,omitempty"`
+	Reason           string                 `json:"reason,omitempty"`
+	Detail           json.RawMessage        `json:"detail,omitempty"` // a JSON object
 }
 
-// maxData is how many bytes of data a message may have to be decoded. An event has less than 2 KiB.
+// maxData is how many bytes of data a message may have to be decoded. An event has less than 5 KiB.
 const maxData = 64 << 10
 
 // encode returns the message of an event.
@@ -47,6 +50,9 @@ func encode(e leadership.Event) (*pubsubpb.PubsubMessage, error) {
 		PreviousLeaderID: e.PreviousLeaderID,
 		FencingToken:     e.Token,
 		RequestID:        e.RequestID,
+		Actor:            e.Actor,
+		Reason:           e.Reason,
+		Detail:           json.RawMessage(e.Detail),
 	})
 	if err != nil {
 		return nil, err
@@ -110,6 +116,9 @@ func (d document) event() leadership.Event {
 		PreviousLeaderID: d.PreviousLeaderID,
 		Token:            d.FencingToken,
 		RequestID:        d.RequestID,
+		Actor:            d.Actor,
+		Reason:           d.Reason,
+		Detail:           string(d.Detail),
 	}
 }
 

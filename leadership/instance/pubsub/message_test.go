@@ -18,6 +18,7 @@ import (
 func takeover() leadership.Event {
 	return leadership.Event{
 		Election: "reports", Revision: 12, Type: leadership.EventAcquired, At: epoch, LeaderID: "ann", PreviousLeaderID: "bob", Token: 7, RequestID: "req-1",
+		Actor: "ann@example.com", Reason: "because", Detail: `{"n":1}`,
 	}
 }
 
@@ -31,6 +32,7 @@ func TestAMessageIsWhatTheDocumentationSays(t *testing.T) {
 	want := map[string]any{
 		"v": 1.0, "election": "reports", "revision": 12.0, "type": "acquired", "at": "2026-03-01T12:00:00.123456Z",
 		"leaderId": "ann", "previousLeaderId": "bob", "fencingToken": 7.0, "requestId": "req-1",
+		"actor": "ann@example.com", "reason": "because", "detail": map[string]any{"n": 1.0},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("data (-want +got):\n%s", diff)

@@ -13,8 +13,8 @@ import (
 // Span is for how long a store keeps an event.
 type Span time.Duration
 
-// Of returns the span that a store is configured with; 0 stands for leadership.DefaultHistory. Less than leadership.MinHistory is an error
-// with the code InvalidArgument.
+// Of returns the span that a store is configured with; 0 stands for leadership.DefaultHistory. Less
+// than leadership.MinHistory is an error with the code InvalidArgument.
 func Of(configured time.Duration) (Span, error) {
 	span := cmp.Or(configured, leadership.DefaultHistory)
 	if span < leadership.MinHistory {
@@ -24,19 +24,19 @@ func Of(configured time.Duration) (Span, error) {
 	return Span(span), nil
 }
 
-// Slack is more than lies between the moment when a transaction reads the store's clock, or is sent, and the one when it is committed.
-// No store lets a commit take that long.
+// Slack is more than lies between the moment when a transaction reads the store's clock, or is
+// sent, and the one when it is committed. No store lets a commit take that long.
 const Slack = 5 * time.Minute
 
-// Due is when an event may be deleted whose transaction read the store's clock at the given time. Its commit may have come later, by no
-// more than Slack.
+// Due is when an event may be deleted whose transaction read the store's clock at the given time.
+// Its commit may have come later, by no more than Slack.
 func (s Span) Due(read time.Time) time.Time { return read.Add(time.Duration(s) + Slack) }
 
 // Over says whether an event of the given time need not be kept any longer.
 func (s Span) Over(at, now time.Time) bool { return at.Add(time.Duration(s)).Before(now) }
 
-// Since makes the answer of Store.Since of the events that were found after the instant, in any order. Who found more than limit need not
-// have looked for all.
+// Since makes the answer of Store.Since of the events that were found after the instant, in any
+// order. Who found more than limit need not have looked for all.
 func (s Span) Since(after, now time.Time, found []leadership.Event, limit int) (leadership.Recent, error) {
 	if s.Over(after, now) {
 		return leadership.Recent{}, Compacted(after, now.Add(-time.Duration(s)))
@@ -50,7 +50,8 @@ func (s Span) Since(after, now time.Time, found []leadership.Event, limit int) (
 	return leadership.Recent{Events: found, Now: now}, nil
 }
 
-// Compacted refuses to tell what was committed after the instant: it is all there only from the other one on.
+// Compacted refuses to tell what was committed after the instant: it is all there only from the
+// other one on.
 func Compacted(after, from time.Time) error {
 	return refuse("the events of all elections are kept from %s on, and %s is before that", instant(from), instant(after))
 }

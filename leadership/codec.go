@@ -1,0 +1,279 @@
+package leadership
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Version counts the programs whose records differ in meaning. A record says in Needs which version
+// a program must have to decide on it.
+type Version int
+
+// ProgramVersion is the version of this program. It rises with a member of policy or standing that
+// an older program must not ignore, and that member's row then says so.
+const ProgramVersion Version = 1
+
+// MaxCarriedBytes is the most that a record's policy and standing may have together, encoded.
+const MaxCarriedBytes = 16 << 10
+
+// Codec reads and writes the parts of a record that stores carry without looking into them. The
+// zero Codec is this program's.
+//
+// How the parts evolve. A program keeps members that it does not know and writes them back as they
+// are, so a fleet of two versions works. A member that an older program must not ignore has a row
+// with the version that it needs; a record that uses it says so in Needs, and an older program then
+// refuses that election (RecordTooNew) and writes nothing. A new member changes no store.
+type Codec struct {
+	// Version is the program's; 0 for ProgramVersion. Any other is for tests of an upgrade.
+	Version Version
+
+	policy func(*Policy) []member // nil for policyMembers; another one is for tests
+}
+
+// Carried is what a store keeps of a record's policy and standing.
+type Carried struct {
+	Policy   string  // a JSON object; "" if it has no members
+	Standing string  // so, too
+	Needs    Version // Record.Needs, for the store's conditions
+}
+
+// member is a row of the codec: one member of policy or standing.
+type member struct {
+	name  string
+	needs Version // of a program that decides on a record with the member; 0: it may be ignored
+	field field
+}
+
+// field is a Go field as a member's value.
+type field interface {
+	encode() json.RawMessage // nil for the zero value, which is left out
+	decode(json.RawMessage) error
+}
+
+// policyMembers are the members of a policy, bound to the fields of p.
+func policyMembers(p *Policy) []member {
+	return []member{
+		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
+		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
+	}
+}
+
+// standingMembers are the members of a standing. This version has none.
+func standingMembers(*Standing) []member { return nil }
+
+// Program is the version of the program that the codec is of.
+func (c Codec) Program() Version { return cmp.Or(c.Version, ProgramVersion) }
+
+func (c Codec) policyMembers(p *Policy) []member {
+	if c.policy != nil {
+		return c.policy(p)
+	}
+	return policyMembers(p)
+}
+
+// Encode returns what a store keeps of r's policy and standing, and sets r.Needs. The error has the
+// code InvalidArgument if they are too large together.
+func (c Codec) Encode(r *Record) (Carried, error) {
+	policy, policyNeeds, err := encodeMembers(c.policyMembers(&r.Policy), r.Policy.Unknown)
+	if err != nil {
+		return Carried{}, Corrupt(r.Election, fmt.Errorf("policy: %w", err))
+	}
+	standing, standingNeeds, err := encodeMembers(standingMembers(&r.Standing), r.Standing.Unknown)
+	if err != nil {
+		return Carried{}, Corrupt(r.Election, fmt.Errorf("standing: %w", err))
+	}
+	if n := len(policy) + len(standing); n > MaxCarriedBytes {
+		return Carried{}, invalid("policy", fmt.Errorf(
+			"policy and standing of election %q have at most %d bytes together, and these have %d", r.Election, MaxCarriedBytes, n))
+	}
+	needs := max(1, policyNeeds, standingNeeds)
+	if r.Policy.Unknown != "" || r.Standing.Unknown != "" {
+		needs = max(needs, r.Needs) // what an unknown member needs is not known
+	}
+	r.Needs = needs
+	return Carried{Policy: policy, Standing: standing, Needs: needs}, nil
+}
+
+// Decode sets r's policy, standing and needs to what a store has kept. It takes only what Encode
+// can have written, if perhaps a newer program's. The error has the code RecordTooNew or
+// RecordCorrupt.
+func (c Codec) Decode(r *Record, from Carried) error {
+	switch {
+	case from.Needs < 1:
+		return Corrupt(r.Election, fmt.Errorf("it needs version %d of the program, and they count from 1", from.Needs))
+	case from.Needs > c.Program():
+		return tooNew(r.Election, from.Needs, c.Program())
+	case len(from.Policy)+len(from.Standing) > MaxCarriedBytes:
+		return Corrupt(r.Election, fmt.Errorf("policy and standing have %d bytes together", len(from.Policy)+len(from.Standing)))
+	}
+	r.Needs, r.Policy, r.Standing = from.Needs, Policy{}, Standing{}
+	var err error
+	if r.Policy.Unknown, err = decodeMembers(from.Policy, c.policyMembers(&r.Policy)); err != nil {
+		return Corrupt(r.Election, fmt.Errorf("policy: %w", err))
+	}
+	if r.Standing.Unknown, err = decodeMembers(from.Standing, standingMembers(&r.Standing)); err != nil {
+		return Corrupt(r.Election, fmt.Errorf("standing: %w", err))
+	}
+	return nil
+}
+
+// encodeMembers returns the object of the known and the unknown members, and what the known ones
+// need.
+func encodeMembers(known []member, unknown string) (text string, needs Version, err error) {
+	object, err := readObject(unknown)
+	if err != nil {
+		return "", 0, fmt.Errorf("unknown members: %w", err)
+	}
+	for _, m := range known {
+		if _, twice := object[m.name]; twice {
+			return "", 0, fmt.Errorf("member %q is known and unknown", m.name)
+		}
+		if value := m.field.encode(); value != nil {
+			object[m.name], needs = value, max(needs, m.needs)
+		}
+	}
+	text, err = writeObject(object)
+	return text, needs, err
+}
+
+// decodeMembers sets the known members, and returns the others.
+func decodeMembers(text string, known []member) (unknown string, err error) {
+	object, err := readObject(text)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range known {
+		value, ok := object[m.name]
+		if !ok {
+			continue
+		}
+		if err := m.field.decode(value); err != nil {
+			return "", fmt.Errorf("member %q: %w", m.name, err)
+		}
+		delete(object, m.name)
+	}
+	return writeObject(object)
+}
+
+// readObject reads a JSON object without doubled names at any depth. "" is an empty one.
+func readObject(text string) (map[string]json.RawMessage, error) {
+	object := make(map[string]json.RawMessage)
+	if text == "" {
+		return object, nil
+	}
+	if !utf8.ValidString(text) {
+		return nil, errors.New("it is not UTF-8")
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := readUnique(d); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON object")
+	}
+	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		return nil, errors.New("it is not a JSON object")
+	}
+	return object, nil
+}
+
+// readUnique reads one value and refuses objects in it that have a name twice.
+func readUnique(d *json.Decoder) error {
+	token, err := d.Token()
+	if err != nil {
+		return fmt.Errorf("it is not JSON: %w", err)
+	}
+	open, nested := token.(json.Delim)
+	if !nested {
+		return nil
+	}
+	names := make(map[json.Token]bool)
+	for d.More() {
+		if open == '{' {
+			name, err := d.Token()
+			if err != nil {
+				return fmt.Errorf("it is not JSON: %w", err)
+			}
+			if names[name] {
+				return fmt.Errorf("member %q stands in it twice", name)
+			}
+			names[name] = true
+		}
+		if err := readUnique(d); err != nil {
+			return err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return fmt.Errorf("it is not JSON: %w", err)
+	}
+	return nil
+}
+
+// writeObject is the canonical text of an object: names sorted, no spaces, values otherwise as they
+// are. "" if it has no members.
+func writeObject(object map[string]json.RawMessage) (string, error) {
+	if len(object) == 0 {
+		return "", nil
+	}
+	text, err := encodeJSON(object)
+	return string(text), err
+}
+
+// encodeJSON is json.Marshal without escaping for HTML.
+func encodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// validateObject accepts a canonical JSON object of at most limit bytes, or nothing.
+func validateObject(text string, limit int) error {
+	object, err := readObject(text)
+	if err != nil {
+		return err
+	}
+	canonical, err := writeObject(object)
+	switch {
+	case err != nil:
+		return err
+	case canonical != text:
+		return errors.New("it is not canonical JSON")
+	case len(text) > limit:
+		return fmt.Errorf("it has %d bytes, and at most %d are allowed", len(text), limit)
+	}
+	return nil
+}
+
+// milliseconds is a duration as a whole number of milliseconds, not below 0.
+type milliseconds time.Duration
+
+func (m *milliseconds) encode() json.RawMessage {
+	if *m == 0 {
+		return nil
+	}
+	return fmt.Appendf(nil, "%d", time.Duration(*m).Milliseconds())
+}
+
+func (m *milliseconds) decode(value json.RawMessage) error {
+	const most = int64(max(MaxLeaseDuration, MaxLockDelay) / time.Millisecond)
+	var ms int64
+	if err := json.Unmarshal(value, &ms); err != nil || slices.Equal(value, []byte("null")) {
+		return fmt.Errorf("%s is not a whole number of milliseconds", shown(string(value)))
+	}
+	if ms < 0 || ms > most {
+		return fmt.Errorf("%d ms is out of range", ms)
+	}
+	*m = milliseconds(time.Duration(ms) * time.Millisecond)
+	return nil
+}

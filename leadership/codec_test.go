@@ -1,0 +1,135 @@
+package leadership
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// olderCodec is of a program that does not know the lock delay.
+func olderCodec() Codec {
+	return Codec{Version: 1, policy: func(p *Policy) []member { return policyMembers(p)[:1] }}
+}
+
+// newerCodec is of a program to which a lock delay is something that an older one must not ignore.
+func newerCodec() Codec {
+	return Codec{Version: 2, policy: func(p *Policy) []member {
+		members := policyMembers(p)
+		members[1].needs = 2
+		return members
+	}}
+}
+
+func TestAProgramKeepsMembersThatItDoesNotKnow(t *testing.T) {
+	policy := Policy{Config: Config{LeaseDuration: time.Minute, LockDelay: 1500 * time.Millisecond}, Unknown: `{"z":[1.50,"<"]}`}
+	r := Record{Election: "jobs", Policy: policy, Standing: Standing{Unknown: `{"a":{"b":1}}`}}
+	carried, err := Codec{}.Encode(&r)
+	want := Carried{Policy: `{"leaseDurationMs":60000,"lockDelayMs":1500,"z":[1.50,"<"]}`, Standing: `{"a":{"b":1}}`, Needs: 1}
+	if err != nil || carried != want || r.Needs != 1 {
+		t.Fatalf("got %+v, %v; want %+v", carried, err, want)
+	}
+	seen := Record{Election: "jobs"}
+	if err := olderCodec().Decode(&seen, carried); err != nil || seen.Policy.LockDelay != 0 || seen.Policy.Unknown != `{"lockDelayMs":1500,"z":[1.50,"<"]}` {
+		t.Fatalf("the older program reads %+v, %v", seen, err)
+	}
+	seen.Policy.LeaseDuration = time.Hour
+	if carried, err = olderCodec().Encode(&seen); err != nil {
+		t.Fatal(err)
+	}
+	policy.LeaseDuration = time.Hour
+	again := Record{Election: "jobs"}
+	if err := (Codec{}).Decode(&again, carried); err != nil || again.Policy != policy || again.Standing != r.Standing {
+		t.Errorf("this program reads %+v, %v; want %+v", again, err, policy)
+	}
+}
+
+func TestARecordNeedsANewerProgramOnlyWhileItUsesWhatAnOlderOneMustNotIgnore(t *testing.T) {
+	plain := Record{Election: "jobs", Policy: Policy{Config: Config{LeaseDuration: time.Minute}}}
+	carried, err := newerCodec().Encode(&plain)
+	if err != nil || carried.Needs != 1 {
+		t.Fatalf("without the member: got %+v, %v", carried, err)
+	}
+	used := plain
+	used.Policy.LockDelay = time.Second
+	if carried, err = newerCodec().Encode(&used); err != nil || carried.Needs != 2 || used.Needs != 2 {
+		t.Fatalf("with the member: got %+v, %v", carried, err)
+	}
+	seen := Record{Election: "jobs", Token: 7}
+	err = olderCodec().Decode(&seen, carried)
+	if !errors.Is(err, RecordTooNew) || !strings.Contains(err.Error(), `"jobs"`) || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("the older program reads %+v, %v; want %s of the election that names the version", seen, err, RecordTooNew)
+	}
+	used.Policy.LockDelay, used.Policy.Unknown = 0, `{"future":true}`
+	if carried, err = newerCodec().Encode(&used); err != nil || carried.Needs != 2 {
+		t.Errorf("with a member that may need it: got %+v, %v", carried, err)
+	}
+	used.Policy.Unknown = ""
+	if carried, err = newerCodec().Encode(&used); err != nil || carried.Needs != 1 {
+		t.Errorf("once it is no longer used: got %+v, %v", carried, err)
+	}
+}
+
+func TestTheCodecTakesOnlyWhatAProgramCanHaveWritten(t *testing.T) {
+	large := `{"x":"` + strings.Repeat("x", MaxCarriedBytes) + `"}`
+	for name, from := range map[string]Carried{
+		"no version":            {},
+		"a negative version":    {Needs: -1},
+		"no object":             {Needs: 1, Policy: `[]`},
+		"a null":                {Needs: 1, Standing: `null`},
+		"no JSON":               {Needs: 1, Standing: `{`},
+		"something behind":      {Needs: 1, Policy: `{} {}`},
+		"a name twice":          {Needs: 1, Policy: `{"lockDelayMs":1,"lockDelayMs":2}`},
+		"an unknown name twice": {Needs: 1, Standing: `{"a":[{"b":1,"b":1}]}`},
+		"no UTF-8":              {Needs: 1, Standing: "{\"a\":\"\xff\"}"},
+		"a text for a number":   {Needs: 1, Policy: `{"lockDelayMs":"1"}`},
+		"a null for a number":   {Needs: 1, Policy: `{"lockDelayMs":null}`},
+		"a fraction":            {Needs: 1, Policy: `{"lockDelayMs":1.5}`},
+		"below zero":            {Needs: 1, Policy: `{"lockDelayMs":-1}`},
+		"beyond all bounds":     {Needs: 1, Policy: `{"leaseDurationMs":86400001}`},
+		"too large":             {Needs: 1, Policy: large},
+	} {
+		r := Record{Election: "jobs"}
+		if err := (Codec{}).Decode(&r, from); !errors.Is(err, RecordCorrupt) {
+			t.Errorf("%s: got %+v, %v; want %s", name, r, err, RecordCorrupt)
+		}
+	}
+	half := `{"x":"` + strings.Repeat("x", MaxCarriedBytes/2) + `"}`
+	r := Record{Election: "jobs", Policy: Policy{Unknown: half}, Standing: Standing{Unknown: half}}
+	if _, err := (Codec{}).Encode(&r); !errors.Is(err, InvalidArgument) || !strings.Contains(err.Error(), "at most 16384 bytes") {
+		t.Errorf("too large to be written: %v", err)
+	}
+	r = Record{Election: "jobs", Policy: Policy{Unknown: `{"lockDelayMs":1}`}}
+	if _, err := (Codec{}).Encode(&r); err == nil {
+		t.Error("a member that is known and unknown was written")
+	}
+}
+
+func FuzzCodec(f *testing.F) {
+	f.Add(`{"lockDelayMs":1,"a":[{"b":1e400}]}`, ``)
+	f.Add(` {"a" : "\u003c", "leaseDurationMs": 60000 } `, `{"":{}}`)
+	f.Add(`{"a":1,"\u0061":2}`, `{`)
+	f.Fuzz(func(t *testing.T, policy, standing string) {
+		r := Record{Election: "jobs"}
+		if err := (Codec{}).Decode(&r, Carried{Policy: policy, Standing: standing, Needs: 1}); err != nil {
+			if !errors.Is(err, RecordCorrupt) {
+				t.Fatalf("got %v", err)
+			}
+			return
+		}
+		carried, err := Codec{}.Encode(&r)
+		if errors.Is(err, InvalidArgument) {
+			return // the canonical form may be longer
+		}
+		for _, text := range []string{carried.Policy, carried.Standing} {
+			if err != nil || text != "" && !json.Valid([]byte(text)) {
+				t.Fatalf("%q, %q is written as %+v, %v", policy, standing, carried, err)
+			}
+		}
+		again := r
+		if err := (Codec{}).Decode(&again, carried); err != nil || again != r {
+			t.Fatalf("%+v is read again as %+v, %v", r, again, err)
+		}
+	})
+}

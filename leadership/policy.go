@@ -1,0 +1,88 @@
+package leadership
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Config is what an operator sets for an election. The zero Config is valid.
+type Config struct {
+	// LeaseDuration is what a lease gets unless its candidate asks for another: 1 s to 24 h in
+	// whole milliseconds, or 0 for DefaultLeaseDuration.
+	LeaseDuration time.Duration
+	// LockDelay is how long nobody may lead after a lease that ended without a release: 0 to 24 h
+	// in whole milliseconds. It gives a leader that was cut off time to notice, at the price of a
+	// slower takeover.
+	LockDelay time.Duration
+}
+
+// Policy is the configuration of an election as its record has it. A new member is a field of
+// Config, a line in its validate, and a row in policyMembers.
+type Policy struct {
+	Config
+	// Unknown has the members that a newer program has set, as one canonical JSON object; "" if
+	// there are none. They are written back unchanged, also when an operator sets a new Config.
+	Unknown string
+}
+
+// Standing is what is going on in an election beside the lease. This version has no members of its
+// own; those of newer programs are carried along.
+type Standing struct {
+	Unknown string // as in Policy
+}
+
+func (c Config) leaseDuration() time.Duration {
+	return cmp.Or(c.LeaseDuration, DefaultLeaseDuration)
+}
+
+// explicit is c with the defaults filled in.
+func (c Config) explicit() Config {
+	c.LeaseDuration = c.leaseDuration()
+	return c
+}
+
+// explicit is p with the defaults filled in.
+func (p Policy) explicit() Policy {
+	p.Config = p.Config.explicit()
+	return p
+}
+
+func (c Config) validate() (field string, err error) {
+	if err := validateLeaseDuration(c.LeaseDuration); err != nil {
+		return "leaseDuration", err
+	}
+	if c.LockDelay < 0 || c.LockDelay > MaxLockDelay {
+		return "lockDelay", fmt.Errorf("lockDelay is from 0s to %s, not %s", spoken(MaxLockDelay), spoken(c.LockDelay))
+	}
+	if c.LockDelay%time.Millisecond != 0 {
+		return "lockDelay", fmt.Errorf("lockDelay is in whole milliseconds, not %v", c.LockDelay)
+	}
+	return "", nil
+}
+
+// validateLeaseDuration accepts 0, which stands for the default.
+func validateLeaseDuration(d time.Duration) error {
+	switch {
+	case d == 0:
+		return nil
+	case d < MinLeaseDuration || d > MaxLeaseDuration:
+		return fmt.Errorf("leaseDuration is from %s to %s, not %s", spoken(MinLeaseDuration), spoken(MaxLeaseDuration), spoken(d))
+	case d%time.Millisecond != 0:
+		return fmt.Errorf("leaseDuration is in whole milliseconds, not %v", d)
+	}
+	return nil
+}
+
+// spoken is the duration as people write it: "24h", where String has "24h0m0s".
+func spoken(d time.Duration) string {
+	text := d.String()
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
+}

@@ -1,0 +1,106 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// Fake is a store whose calls a test observes, answers itself, lets fail, or carries out at another
+// time. It takes the place of a type of one's own for each of that.
+type Fake struct {
+	leadership.Store
+	// Around is called in the place of each call of the store but Close. It calls next, or does
+	// not, and returns the error that the caller gets; with an error the caller gets nothing else.
+	// ctx is the caller's, next may be given another.
+	Around func(ctx context.Context, c Call, next func(context.Context) error) error
+}
+
+// Call is a call of a store.
+type Call struct {
+	Method   string              // such as "Update"
+	Election leadership.Election // if the call is about one
+	Leases   []leadership.Renewal
+}
+
+// Writes reports whether the call can change something.
+func (c Call) Writes() bool {
+	return c.Method == "Update" || c.Method == "Renew" || c.Method == "MarkAnnounced"
+}
+
+func around[T any](ctx context.Context, f *Fake, c Call, do func(context.Context) (T, error)) (T, error) {
+	var result, none T
+	err := f.Around(ctx, c, func(ctx context.Context) (err error) {
+		result, err = do(ctx)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return result, nil
+}
+
+// Update implements leadership.Store.
+func (f *Fake) Update(
+	ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
+) (leadership.Snapshot, error) {
+	return around(ctx, f, Call{Method: "Update", Election: e}, func(ctx context.Context) (leadership.Snapshot, error) {
+		return f.Store.Update(ctx, e, decide)
+	})
+}
+
+// Get implements leadership.Store.
+func (f *Fake) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	return around(ctx, f, Call{Method: "Get", Election: e}, func(ctx context.Context) (leadership.Snapshot, error) {
+		return f.Store.Get(ctx, e)
+	})
+}
+
+// List implements leadership.Store.
+func (f *Fake) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+	return around(ctx, f, Call{Method: "List"}, func(ctx context.Context) (leadership.Listing, error) {
+		return f.Store.List(ctx, prefix, after, limit)
+	})
+}
+
+// Renew implements leadership.Store. An error of Around is the answer to each lease.
+func (f *Fake) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+	answers, err := around(ctx, f, Call{Method: "Renew", Leases: leases}, func(ctx context.Context) ([]leadership.Renewed, error) {
+		return f.Store.Renew(ctx, leases), nil
+	})
+	if err != nil {
+		return slices.Repeat([]leadership.Renewed{{Err: err}}, len(leases))
+	}
+	return answers
+}
+
+// Events implements leadership.Store.
+func (f *Fake) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
+	return around(ctx, f, Call{Method: "Events", Election: e}, func(ctx context.Context) ([]leadership.Event, error) {
+		return f.Store.Events(ctx, e, after, limit)
+	})
+}
+
+// Since implements leadership.Store.
+func (f *Fake) Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error) {
+	return around(ctx, f, Call{Method: "Since"}, func(ctx context.Context) (leadership.Recent, error) {
+		return f.Store.Since(ctx, after, limit)
+	})
+}
+
+// Unannounced implements leadership.Store.
+func (f *Fake) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
+	return around(ctx, f, Call{Method: "Unannounced", Election: e}, func(ctx context.Context) ([]leadership.Event, error) {
+		return f.Store.Unannounced(ctx, e, limit)
+	})
+}
+
+// MarkAnnounced implements leadership.Store.
+func (f *Fake) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
+	_, err := around(ctx, f, Call{Method: "MarkAnnounced"}, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, f.Store.MarkAnnounced(ctx, ids)
+	})
+	return err
+}

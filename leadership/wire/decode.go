@@ -47,13 +47,11 @@ func decode(text []byte, into any) error {
 	return missing(text, "", reflect.ValueOf(into).Elem())
 }
 
-var errNull = errors.New("null")
-
 // refuseNull refuses null, which json would take for a field that was left out. It is called for
 // every value that has a field of its own, and for none inside of a jsontext.Value.
 func refuseNull(d *jsontext.Decoder, field any) error {
 	if kind := d.PeekKind(); kind == jsontext.KindNull {
-		return &json.SemanticError{JSONKind: kind, GoType: reflect.TypeOf(field).Elem(), Err: errNull}
+		return wrongKind{sent: kind, field: reflect.TypeOf(field).Elem()}
 	}
 	return errors.ErrUnsupported // by this package: let json read the value
 }

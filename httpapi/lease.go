@@ -50,7 +50,7 @@ func answerGrant(w http.ResponseWriter, request leadership.AcquireRequest, grant
 	if request.Key != nil {
 		answer.Key = "" // a key is told once, by the reply to the call that made the server choose it
 	}
-	return ok(w, answer)
+	return ok(w, &answer)
 }
 
 func (a *api) renew(w http.ResponseWriter, r *http.Request) error {
@@ -75,7 +75,8 @@ func (a *api) onLease(w http.ResponseWriter, r *http.Request, do func(context.Co
 	if err != nil {
 		return err
 	}
-	return ok(w, spread(wire.NewLease(lease)))
+	answer := spread(wire.NewLease(lease))
+	return ok(w, &answer) // a pointer spares a copy
 }
 
 func (a *api) checkToken(w http.ResponseWriter, r *http.Request) error {

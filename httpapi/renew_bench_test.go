@@ -23,8 +23,8 @@ import (
 	"regent/store/memory"
 )
 
-// BenchmarkRenewal reports what a renewal costs a server: net/http, the API and the memory store. The
-// leaders are another process, so that cpu-ns/op is the server's alone.
+// BenchmarkRenewal reports what a renewal costs a server: net/http, the API and the memory store.
+// The leaders are another process, so that cpu-ns/op is the server's alone.
 func BenchmarkRenewal(b *testing.B) {
 	const leaders = 8
 	if target := os.Getenv("REGENT_BENCH_RENEWALS"); target != "" {
@@ -62,7 +62,8 @@ func benchElection(i int) leadership.Election {
 	return leadership.Election(fmt.Sprintf("planner-%d", i))
 }
 
-// renewMany renews as several leaders, on a connection each. target is how often, and at which address.
+// renewMany renews as several leaders, on a connection each. target is how often, and at which
+// address.
 func renewMany(b *testing.B, target string, leaders int) {
 	count, address, _ := strings.Cut(target, " ")
 	n, err := strconv.Atoi(count)

@@ -1,4 +1,5 @@
-// Package client is Regent for agents in Go. It imports nothing but the standard library and Regent's own words.
+// Package client is Regent for agents in Go. Beside the standard library it needs golang.org/x/sys and
+// github.com/go-json-experiment/json, and nothing else that is not part of Regent.
 //
 // # To lead
 //

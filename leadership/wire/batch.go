@@ -3,9 +3,9 @@ package wire
 import (
 	"cmp"
 	"errors"
+	"reflect"
 	"strconv"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"regent/leadership"
@@ -49,7 +49,7 @@ func (all *Entries[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		if err := d.SkipValue(); err != nil {
 			return err
 		}
-		return &json.SemanticError{JSONKind: kind}
+		return wrongKind{sent: kind, field: reflect.TypeFor[Entries[T]]()}
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return err

@@ -19,7 +19,7 @@ func BenchmarkEncodeLease(b *testing.B) {
 	b.ReportAllocs()
 	l := NewLease(held())
 	for b.Loop() {
-		if _, err := Marshal(l); err != nil {
+		if _, err := Marshal(&l); err != nil {
 			b.Fatal(err)
 		}
 	}

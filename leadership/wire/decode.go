@@ -11,7 +11,12 @@ import (
 
 // Marshal writes a document of this package. A string that is not UTF-8 is written with U+FFFD in
 // place of each wrong byte: an error must reach its caller, whatever it quotes.
-func Marshal(v any) ([]byte, error) { return json.Marshal(v, jsontext.AllowInvalidUTF8(true)) }
+func Marshal(v any) ([]byte, error) {
+	const usual = 640 // bytes: a lease has some 500
+	text := bytes.NewBuffer(make([]byte, 0, usual))
+	err := json.MarshalWrite(text, v, jsontext.AllowInvalidUTF8(true))
+	return text.Bytes(), err
+}
 
 // Unmarshal reads a reply. It ignores fields that it does not know, because the server may be
 // newer. The rest is strict: names are case-sensitive, and stand at most once in an object.
@@ -47,13 +52,11 @@ func decode(text []byte, into any) error {
 	return missing(text, "", reflect.ValueOf(into).Elem())
 }
 
-var errNull = errors.New("null")
-
 // refuseNull refuses null, which json would take for a field that was left out. It is called for
 // every value that has a field of its own, and for none inside of a jsontext.Value.
 func refuseNull(d *jsontext.Decoder, field any) error {
 	if kind := d.PeekKind(); kind == jsontext.KindNull {
-		return &json.SemanticError{JSONKind: kind, GoType: reflect.TypeOf(field).Elem(), Err: errNull}
+		return wrongKind{sent: kind, field: reflect.TypeOf(field).Elem()}
 	}
 	return errors.ErrUnsupported // by this package: let json read the value
 }

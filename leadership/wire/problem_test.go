@@ -31,7 +31,7 @@ func vacant() leadership.Lease {
 	}
 }
 
-func TestEveryErrorSurvivesTheWire(t *testing.T) {
+func TestEveryErrorIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	for _, m := range Meanings() {
 		for _, lease := range []leadership.Lease{held(), vacant()} {
@@ -39,7 +39,7 @@ func TestEveryErrorSurvivesTheWire(t *testing.T) {
 				Code: m.Code, Detail: "because", Field: "leaseDuration", Reason: leadership.ReasonLockDelay,
 				RetryAfter: 1234 * time.Millisecond, Lease: &lease,
 			}
-			got := throughTheWire(t, fmt.Errorf("somewhere: %w", sent))
+			got := writtenAndRead(t, fmt.Errorf("somewhere: %w", sent))
 			if !errors.Is(got, m.Code) {
 				t.Errorf("%s: errors.Is does not hold for %v", m.Code, got)
 			}
@@ -50,7 +50,7 @@ func TestEveryErrorSurvivesTheWire(t *testing.T) {
 	}
 }
 
-func throughTheWire(t *testing.T, err error) *leadership.Error {
+func writtenAndRead(t *testing.T, err error) *leadership.Error {
 	t.Helper()
 	text, err := Marshal(NewProblem(err))
 	if err != nil {
@@ -63,7 +63,7 @@ func throughTheWire(t *testing.T, err error) *leadership.Error {
 	return p.Leadership()
 }
 
-func TestACauseDoesNotLeaveTheServer(t *testing.T) {
+func TestCauseOfAnErrorStaysInTheServer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error
@@ -82,13 +82,13 @@ func TestACauseDoesNotLeaveTheServer(t *testing.T) {
 		if strings.Contains(strings.ToLower(string(text)), "secret") {
 			t.Errorf("%v becomes %s", c.err, text)
 		}
-		if got := throughTheWire(t, c.err); got.Code != c.code || got.Detail == "" {
+		if got := writtenAndRead(t, c.err); got.Code != c.code || got.Detail == "" {
 			t.Errorf("%v becomes %v, want code %s and a detail", c.err, got, c.code)
 		}
 	}
 }
 
-func TestWhoeverFoundTheServerAwayIsToldWhenToComeBack(t *testing.T) {
+func TestUnavailableServerSaysWhenToRetry(t *testing.T) {
 	t.Parallel()
 	for _, code := range []leadership.Code{leadership.StoreUnavailable, leadership.OutcomeUnknown, Draining} {
 		if got := NewProblem(code).RetryAfterMs; got != 500 {
@@ -97,11 +97,11 @@ func TestWhoeverFoundTheServerAwayIsToldWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestAFieldIsFoundAgainWhereverItStood(t *testing.T) {
+func TestFieldOfAnErrorIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	for _, field := range []string{"candidateId", "election", "pageSize", "If-Match", "metadata"} {
 		err := &leadership.Error{Code: leadership.InvalidArgument, Detail: "because", Field: field}
-		if got := throughTheWire(t, err).Field; got != field {
+		if got := writtenAndRead(t, err).Field; got != field {
 			t.Errorf("field %q comes back as %q", field, got)
 		}
 		at := At("renewals", 3)
@@ -115,7 +115,7 @@ func TestAFieldIsFoundAgainWhereverItStood(t *testing.T) {
 	}
 }
 
-func TestALeaseSurvivesTheWire(t *testing.T) {
+func TestLeaseIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []leadership.Lease{held(), vacant()} {
 		text, err := Marshal(NewLease(sent))
@@ -154,7 +154,7 @@ func TestRoundingNeverGivesMoreTime(t *testing.T) {
 	}
 }
 
-func TestALeaseThatCannotBeIsNotBelieved(t *testing.T) {
+func TestImpossibleLeaseIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*Lease){
 		"no election":         func(l *Lease) { l.Election = "" },
@@ -188,7 +188,7 @@ func TestDurationsAreWrittenInSeconds(t *testing.T) {
 	}
 }
 
-func TestConditions(t *testing.T) {
+func TestConditionalHeaders(t *testing.T) {
 	t.Parallel()
 	for _, r := range []leadership.Revision{leadership.AnyRevision, 1, 7, 1 << 60} {
 		if got, err := ParseIfMatch([]string{IfMatch(r)}); err != nil || got != r {

@@ -29,7 +29,7 @@ func refusal(err error) error {
 		return malformed("", "the body cannot be read: %v", err)
 	}
 	at, name := shorten(semantic.JSONPointer), semantic.JSONPointer.LastToken()
-	wanted, sent := kindFor(semantic.GoType), kindOf(semantic.JSONKind)
+	kind := wrongKind{sent: semantic.JSONKind, field: semantic.GoType}
 	var own sentence
 	var refused *leadership.Error
 	switch {
@@ -41,18 +41,32 @@ func refusal(err error) error {
 		return malformed(at, "%s", refused.Detail)
 	case errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
 		return malformed(at, "%s must be an integer of at most 64 bits, not %s", name, Quote(string(semantic.JSONValue)))
-	case at == "":
-		return malformed("", "send a JSON object, not %s", sent)
-	case errors.Is(err, errNull):
-		return malformed(at, "%s must be %s, not null; leave it out if you have nothing to say", name, wanted)
 	}
-	return malformed(at, "%s must be %s, not %s", name, wanted, sent)
+	errors.As(err, &kind) // the error of this package knows more than json
+	if at == "" {
+		return malformed("", "send a JSON object, not %s", kindOf(kind.sent))
+	}
+	return malformed(at, "%s %v", name, kind)
 }
 
 // sentence is an error that says what is wrong with a field, and follows its name.
 type sentence string
 
 func (s sentence) Error() string { return string(s) }
+
+// wrongKind is the error of a field that was sent as another kind of JSON value.
+type wrongKind struct {
+	sent  jsontext.Kind
+	field reflect.Type
+}
+
+func (w wrongKind) Error() string {
+	text := "must be " + kindFor(w.field) + ", not " + kindOf(w.sent)
+	if w.sent == jsontext.KindNull {
+		text += "; leave it out if you have nothing to say"
+	}
+	return text
+}
 
 // malformedText refuses what is not one JSON value.
 func malformedText(err *jsontext.SyntacticError) error {

@@ -27,7 +27,7 @@ const (
 	StopLimit     StopReason = "limit"     // it has lasted as long as a stream may
 	StopDraining  StopReason = "draining"  // this instance is shutting down; resume at another
 	StopSlow      StopReason = "slow"      // it was read more slowly than events came
-	StopCompacted StopReason = "compacted" // some events are no longer kept; start again without a cursor
+	StopCompacted StopReason = "compacted" // some events are no longer kept; start without a cursor
 )
 
 // ParseLastEventID reads the revision up to which a stream of one election was read. The error has

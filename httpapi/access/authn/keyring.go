@@ -36,7 +36,7 @@ type keyring struct {
 	mu      sync.Mutex // guards what follows
 	keys    keys
 	at      time.Time     // when the look that found the keys began
-	looking chan struct{} // closed at the end of the look under way or asked for; nil if there is none
+	looking chan struct{} // closed at the end of the look under way or asked for; else nil
 	looked  time.Time     // when the last look ended
 	failed  int           // how many looks have failed since the last good one
 }

@@ -64,7 +64,7 @@ func TestKeysAreReadAgainBeforeTheyRunOut(t *testing.T) {
 	}
 }
 
-func TestTheTimeThatKeysHaveSpentInACacheCounts(t *testing.T) {
+func TestAgeOfKeysInACacheCounts(t *testing.T) {
 	t.Parallel()
 	for _, header := range []http.Header{
 		{"Cache-Control": {"Public, MAX-AGE=3600"}, "Age": {"1800"}},
@@ -87,7 +87,7 @@ func TestTheTimeThatKeysHaveSpentInACacheCounts(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAnIssuerIsLogged(t *testing.T) {
+func TestFailureOfAnIssuerIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -119,7 +119,7 @@ func TestCallersDoNotWaitForARefresh(t *testing.T) {
 	})
 }
 
-func TestANewKeyIsTakenAtOnceAndAnOldOneEndsItsTokens(t *testing.T) {
+func TestNewKeyIsUsedAtOnceAndRemovedKeyEndsItsTokens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		issuer := newIssuer(t)
@@ -159,7 +159,7 @@ func TestAKeyThatChangesUnderItsNameEndsItsTokens(t *testing.T) {
 	})
 }
 
-func TestAFloodOfMadeUpKeysCostsTheIssuerALookAMinute(t *testing.T) {
+func TestMadeUpKeysCostTheIssuerOneLookAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		issuer := newIssuer(t)
@@ -185,7 +185,7 @@ func TestAFloodOfMadeUpKeysCostsTheIssuerALookAMinute(t *testing.T) {
 	})
 }
 
-func TestACallerThatComesWhenTheKeysAreDueSharesTheirLook(t *testing.T) {
+func TestCallerDuringALookSharesIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		issuer := newIssuer(t)
@@ -202,7 +202,7 @@ func TestACallerThatComesWhenTheKeysAreDueSharesTheirLook(t *testing.T) {
 	})
 }
 
-func TestACallerIsToldWhenItsNewKeyMayBeKnown(t *testing.T) {
+func TestUnknownKeySaysWhenToRetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		issuer := newIssuer(t)
@@ -242,7 +242,7 @@ func TestKeysServeForADayWhenTheirIssuerIsDown(t *testing.T) {
 	})
 }
 
-func TestAnIssuerThatDoesNotAnswerIsNotSaidToDisownAKey(t *testing.T) {
+func TestSilentIssuerDoesNotDisownAKey(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []http.Handler{down, hanging} {
 		synctest.Test(t, func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestAnIssuerThatDoesNotAnswerIsNotSaidToDisownAKey(t *testing.T) {
 	}
 }
 
-func TestKeysAreAsOldAsTheQuestionForThem(t *testing.T) {
+func TestAgeOfKeysCountsFromTheRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		issuer := newIssuer(t)
@@ -280,7 +280,7 @@ func TestKeysAreAsOldAsTheQuestionForThem(t *testing.T) {
 	})
 }
 
-func TestAnIssuerThatIsDownAtTheStartIsAskedEverMoreSlowly(t *testing.T) {
+func TestIssuerThatIsDownIsAskedLessAndLess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		issuer := newIssuer(t)
@@ -367,7 +367,7 @@ func TestRunEndsWhileItAsks(t *testing.T) {
 	})
 }
 
-func TestTheWallClockIsTheOneThatIsGiven(t *testing.T) {
+func TestConfiguredClockIsUsed(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
 	issuer := newIssuer(t)
@@ -380,7 +380,7 @@ func TestTheWallClockIsTheOneThatIsGiven(t *testing.T) {
 	wantUnauthenticated(t, o, with(token), "has expired")
 }
 
-func TestADocumentThatCannotBeBelievedLeavesNoKeys(t *testing.T) {
+func TestUntrustworthyDocumentLeavesNoKeys(t *testing.T) {
 	t.Parallel()
 	for name, answer := range untrustworthy(t) {
 		t.Run(name, func(t *testing.T) {

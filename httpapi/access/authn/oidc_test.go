@@ -16,7 +16,7 @@ import (
 	"regent/httpapi/access/authn/issuertest"
 )
 
-func TestAGoodTokenNamesItsCaller(t *testing.T) {
+func TestGoodTokenNamesItsCaller(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)
 	o := verifier(t, issuer)
@@ -88,7 +88,7 @@ func TestAnIssuerIsReadOverTheNetwork(t *testing.T) {
 	wantUnauthenticated(t, o, with(issuer.Token("https://elsewhere.test", ann)), "another audience")
 }
 
-func TestEachIssuerVouchesForItsOwn(t *testing.T) {
+func TestIssuerVouchesOnlyForItsOwnTokens(t *testing.T) {
 	t.Parallel()
 	one, two := issuertest.Start(t), issuertest.Start(t)
 	both := func(c *authn.OIDCConfig) { c.Issuers, c.Transport = []string{one.URL(), two.URL()}, nil }
@@ -124,7 +124,7 @@ func TestATokenIsVerifiedOnce(t *testing.T) {
 	}
 }
 
-func TestOnlySoManyTokensAreRemembered(t *testing.T) {
+func TestNumberOfRememberedTokensIsBounded(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)
 	o := stopped(t, issuer)
@@ -172,7 +172,7 @@ func TestARememberedTokenEndsWhenItExpires(t *testing.T) {
 	})
 }
 
-func TestAPanicIsARefusalAndTellsNothing(t *testing.T) {
+func TestPanicIsARefusalWithoutTheToken(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	issuer := newIssuer(t)
@@ -182,7 +182,7 @@ func TestAPanicIsARefusalAndTellsNothing(t *testing.T) {
 	running(t, o)
 	wantUnauthenticated(t, o, with(token), "cannot be checked")
 	leaked(t, "a panic", with(token), log.String())
-	if !strings.Contains(log.String(), "TestAPanicIsARefusal") {
+	if !strings.Contains(log.String(), "TestPanicIsARefusal") {
 		t.Errorf("the log does not say where: %s", log.String())
 	}
 	if n := authn.Remembered(o); n != 0 {
@@ -225,7 +225,7 @@ func TestManyCallersAtOnceWhileKeysChange(t *testing.T) {
 	wantCaller(t, o, with(issuer.Token(audience, ann)), ann)
 }
 
-func TestAVerifierIsNotMadeOfWrongSettings(t *testing.T) {
+func TestVerifierRefusesWrongSettings(t *testing.T) {
 	t.Parallel()
 	const good = "https://issuer.test"
 	for _, c := range []struct {

@@ -27,11 +27,11 @@ type PlatformConfig struct {
 // cannot see whether IAM is on: a service that lets in allUsers checks nothing, and then every
 // caller can write the marker. The operator must make sure that there is no such binding.
 //
-//   - A token with a signature is refused, even a good one. With IAM on, Cloud Run always removes the
-//     signature, so this token came another way, and a process that accepts both would let the caller
-//     choose the weaker check.
-//   - If both headers are there, X-Serverless-Authorization counts, because Cloud Run checks that one.
-//     It is never ignored, however malformed: what Cloud Run does with it then is not documented.
+//   - A token with a signature is refused, even a good one. With IAM on, Cloud Run always removes
+//     the signature, so this token came another way, and a process that accepts both would let the
+//     caller choose the weaker check.
+//   - If both headers are there, X-Serverless-Authorization counts, because Cloud Run checks that
+//     one. It is never ignored, however malformed: what Cloud Run does then is not documented.
 //   - If the marker is in both headers, the caller wrote one of them, and the request is refused.
 type Platform struct {
 	audiences []string

@@ -109,7 +109,7 @@ func TestGooglesTwoNamesAreOneIssuer(t *testing.T) {
 	}
 }
 
-func TestPlatformIsNotMadeOutsideCloudRunNorWithoutAnAudience(t *testing.T) {
+func TestPlatformNeedsCloudRunAndAnAudience(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		config authn.PlatformConfig
@@ -126,7 +126,7 @@ func TestPlatformIsNotMadeOutsideCloudRunNorWithoutAnAudience(t *testing.T) {
 	}
 }
 
-func TestACutTokenIsNothingToAVerifier(t *testing.T) {
+func TestVerifierRefusesTokenWithoutSignature(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)
 	cut := issuertest.CutSignature(issuer.Token(audience, ann))

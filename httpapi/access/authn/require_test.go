@@ -23,7 +23,7 @@ type knows struct {
 
 func (k knows) Authenticate(*http.Request) (authn.Principal, error) { return k.Principal, k.err }
 
-func TestWhoIsKnownIsLetThroughWithItsPrincipal(t *testing.T) {
+func TestKnownCallerPassesWithItsPrincipal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		authenticator authn.Authenticator
@@ -48,7 +48,7 @@ func TestWhoIsKnownIsLetThroughWithItsPrincipal(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotKnownHearsWhatToDo(t *testing.T) {
+func TestUnknownCallerIsToldWhatToDo(t *testing.T) {
 	t.Parallel()
 	refusal := &leadership.Error{Code: wire.Unauthenticated, Detail: "the token has expired; get a new one"}
 	down := &leadership.Error{Code: leadership.StoreUnavailable, Detail: "try again", RetryAfter: 1500 * time.Millisecond}
@@ -105,7 +105,7 @@ func TestWhoIsNotKnownHearsWhatToDo(t *testing.T) {
 	}
 }
 
-func TestARefusalHasAnIDOfItsOwnIfTheCallersIsOfNoUse(t *testing.T) {
+func TestRefusalHasAFreshIDIfTheCallersIsInvalid(t *testing.T) {
 	t.Parallel()
 	for _, ids := range [][]string{nil, {""}, {"a b"}, {"a", "b"}} {
 		r := request()

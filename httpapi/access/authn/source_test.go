@@ -120,7 +120,7 @@ func well(i *issuertest.Issuer) http.Handler {
 	return mux
 }
 
-func TestAnIssuerThatIsWellIsBelieved(t *testing.T) {
+func TestKeysOfAGoodIssuerAreUsed(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(*issuertest.Issuer) http.Handler{
 		"as it is":       well,

@@ -269,7 +269,7 @@ func TestACollectorThatIsGoneKeepsNobodyFromServing(t *testing.T) {
 func TestGooglesCollectorWantsCredentialsAndAProject(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://telemetry.googleapis.com")
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/file")
-	if _, err := export.Setup(t.Context(), export.Config{Env: environ()}); err == nil || !strings.Contains(err.Error(), "telemetry.googleapis.com wants credentials") {
+	if _, err := export.Setup(t.Context(), export.Config{Env: environ()}); err == nil || !strings.Contains(err.Error(), "telemetry.googleapis.com needs credentials") {
 		t.Error(err)
 	}
 	user := filepath.Join(t.TempDir(), "user.json")

@@ -117,7 +117,8 @@ func (a answer) problem(t *testing.T) wire.Problem {
 	return p
 }
 
-// do sends a request; headers are names and values in turn. A body is JSON unless a header says otherwise.
+// do sends a request; headers are names and values in turn. A body is JSON unless a header says
+// otherwise.
 func (w *world) do(method, target, body string, headers ...string) answer {
 	w.t.Helper()
 	request := httptest.NewRequestWithContext(w.t.Context(), method, target, strings.NewReader(body))
@@ -151,7 +152,8 @@ func (w *world) send(request *http.Request, body string) answer {
 	return a
 }
 
-// state is all that the store has of the elections and their histories, so that a test sees whether anything was changed.
+// state is all that the store has of the elections and their histories, so that a test sees whether
+// anything was changed.
 func (w *world) state() string {
 	w.t.Helper()
 	ctx := context.Background()

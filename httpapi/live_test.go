@@ -71,7 +71,8 @@ func (l *live) release(r leadership.LeaseRequest) {
 	}
 }
 
-// open sends a request and returns the reply, whose body may go on; headers are names and values in turn.
+// open sends a request and returns the reply, whose body may go on; headers are names and values in
+// turn.
 func (l *live) open(method, path, body string, headers ...string) *http.Response {
 	l.t.Helper()
 	request, err := http.NewRequestWithContext(l.t.Context(), method, l.url+path, strings.NewReader(body))
@@ -233,7 +234,8 @@ func TestAServiceThatDrainsEndsStreamsAndWaits(t *testing.T) {
 	}
 }
 
-// untilWaiting waits until the requests that were just sent are at the service: a moment in real time, and no harm if it was too short.
+// untilWaiting waits until the requests that were just sent are at the service: a moment in real
+// time, and no harm if it was too short.
 func (l *live) untilWaiting() { time.Sleep(100 * time.Millisecond) }
 
 func TestAStreamOfAllTellsOfEachElectionAndThenOfWhatHappens(t *testing.T) {

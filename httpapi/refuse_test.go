@@ -24,7 +24,8 @@ type bad struct {
 	where   string // the pointer or the parameter, if there is one
 }
 
-// refuse sends each request to a world in which agent-7 leads planner, and sees to it that nothing is changed.
+// refuse sends each request to a world in which agent-7 leads planner, and sees to it that nothing
+// is changed.
 func refuse(t *testing.T, requests []bad) {
 	t.Helper()
 	for _, b := range requests {

@@ -15,7 +15,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// upload sends the beginning of an acquire to a server that reads for so long, and returns the answer.
+// upload sends the beginning of an acquire to a server that reads for so long, and returns the
+// answer.
 func upload(t *testing.T, readTimeout time.Duration, length int, begin string) (*http.Response, wire.Problem) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(newWorld(t).handler)

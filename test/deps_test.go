@@ -39,7 +39,7 @@ var arrows = []arrow{
 	{"regent/leadership/queue/line", []string{"regent/leadership"}, "a line has no clock, no lock and no store"},
 	{"regent/leadership/relay", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/failpoint"}, "the relay knows a topic by its interface"},
 	{"regent/leadership/instance", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/cache", "regent/leadership/expiry", "regent/leadership/notify", "regent/leadership/queue", "regent/leadership/relay", "regent/leadership/wire"}, "an instance puts the parts together, on any store and any bus"},
-	{"regent/leadership/telemetry", []string{"regent/leadership", "regent/leadership/instance", "regent/leadership/relay", "regent/leadership/wire", "go.opentelemetry.io/..."}, "telemetry is a gate and a decorator; no part that it measures knows of it"},
+	{"regent/leadership/telemetry", []string{"regent/leadership", "regent/leadership/instance", "regent/leadership/relay", "regent/leadership/wire", "github.com/hashicorp/golang-lru/v2/...", "go.opentelemetry.io/..."}, "telemetry is a gate and a decorator; no part that it measures knows of it"},
 	{"regent/leadership/telemetry/export", []string{"go.opentelemetry.io/...", "github.com/prometheus/client_golang/...", "github.com/go-logr/logr", "golang.org/x/oauth2/google", "google.golang.org/grpc/..."}, "what carries telemetry away knows nothing of Regent"},
 	{"regent/leadership/telemetry/telemetrytest", []string{"regent/leadership/...", "regent/store/memory", "go.opentelemetry.io/..."}, "an instance that is measured, for tests"},
 	{"regent/httpapi/access/authn", []string{"regent/leadership", "regent/leadership/wire"}, "who calls is found out before anything of the API is known"},

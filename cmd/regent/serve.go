@@ -147,7 +147,8 @@ func (c *cli) openStore(ctx context.Context, s serviceSettings) (leadership.Stor
 	return leases, nil
 }
 
-// makeStateFolder makes the folder of the default store, for its user alone. It makes no other folder.
+// makeStateFolder makes the folder of the default store, for its user alone. It makes no other
+// folder.
 func (c *cli) makeStateFolder(path string) error {
 	if state, err := statePath(c.env); err != nil || state != path {
 		return nil
@@ -232,7 +233,8 @@ func instanceName(env map[string]string) string {
 	return name[:min(len(name), enough)] + "-" + strings.ToLower(rand.Text())
 }
 
-// newServer returns a server. hurry makes its calls answer without waiting for the store any longer.
+// newServer returns a server. hurry makes its calls answer without waiting for the store any
+// longer.
 func newServer(h http.Handler, log *slog.Logger) (server *http.Server, hurry func()) {
 	server = httpapi.Server(h)
 	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
@@ -241,8 +243,8 @@ func newServer(h http.Handler, log *slog.Logger) (server *http.Server, hurry fun
 	return server, func() { cancel(wire.Draining) }
 }
 
-// brokenOf returns a channel that is closed when the store has failed for good; nil for a store that
-// may always recover.
+// brokenOf returns a channel that is closed when the store has failed for good; nil for a store
+// that may always recover.
 func brokenOf(leases leadership.Store) <-chan struct{} {
 	if s, ok := leases.(interface{ Broken() <-chan struct{} }); ok {
 		return s.Broken()
@@ -250,7 +252,8 @@ func brokenOf(leases leadership.Store) <-chan struct{} {
 	return nil
 }
 
-// brokenError returns why the store has failed. It ends the service, for a supervisor to restart it.
+// brokenError returns why the store has failed. It ends the service, for a supervisor to restart
+// it.
 func brokenError(ctx context.Context, leases leadership.Store) error {
 	_, err := leases.List(ctx, "", "", 1)
 	return fmt.Errorf("the store has failed and has to be opened again: %w", cmp.Or(err, error(leadership.StoreUnavailable)))
@@ -267,8 +270,8 @@ func (c *cli) greet(log *slog.Logger, address net.Addr, s serviceSettings) {
 	}
 }
 
-// Of the 10 seconds that Cloud Run grants, these leave 2 for background work to finish, and more for
-// the store to close.
+// Of the 10 seconds that Cloud Run grants, these leave 2 for background work to finish, and more
+// for the store to close.
 const (
 	finishTimeout = 4 * time.Second // for calls under way to finish
 	answerTimeout = time.Second     // then for those that still wait for the store to answer without it

@@ -119,8 +119,8 @@ func isLoopback(host string) bool {
 
 const emulatorSuffix = "_EMULATOR_HOST"
 
-// refuseEmulators keeps a real service from writing its leases to an emulator. Google's libraries do
-// that silently if such a variable is set.
+// refuseEmulators keeps a real service from writing its leases to an emulator. Google's libraries
+// do that silently if such a variable is set.
 func (s serviceSettings) refuseEmulators(env map[string]string) error {
 	if s.dev {
 		return nil

@@ -43,7 +43,8 @@ func TestEveryAlertIsAboutAMetricThatThereIs(t *testing.T) {
 	}
 }
 
-// What an operator is to be paged for is made to happen, and crosses the very thresholds that Terraform sets, and not a moment before.
+// What an operator is to be paged for is made to happen, and crosses the very thresholds that
+// Terraform sets, and not a moment before.
 func TestNoLeaderFlappingContentionAndSplitBrainCrossTheThresholdsOfTheirAlerts(t *testing.T) {
 	const window = 5 * time.Minute // of the rate in the alert's query
 	for name, c := range map[string]struct {

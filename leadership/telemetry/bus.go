@@ -12,8 +12,8 @@ type Bus interface {
 	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
 }
 
-// Bus returns the bus with its events remembered: the gauges of elections include what other instances
-// commit, the counters do not.
+// Bus returns the bus with its events remembered: the gauges of elections include what other
+// instances commit, the counters do not.
 func (m *Metrics) Bus(inner Bus) Bus {
 	if m.idle {
 		return inner

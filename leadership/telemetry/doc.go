@@ -1,5 +1,6 @@
-// Package telemetry counts and times what an instance does. It stands around the store and the bus, and
-// is a gate of the service; none of these knows of it. HTTP requests are timed by httpapi/timing.
+// Package telemetry counts and times what an instance does. It stands around the store and the bus,
+// and is a gate of the service; none of these knows of it. HTTP requests are timed by
+// httpapi/timing.
 //
 //	door --> gate (Metrics) --> instance --> Store --> store
 //	                               |

@@ -1,9 +1,10 @@
 package telemetry
 
 import (
-	"container/list"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"regent/leadership"
 	"regent/leadership/relay"
@@ -15,18 +16,24 @@ const maxElections = 100_000
 
 // elections is what this instance knows of the elections. All times are the store's.
 type elections struct {
-	size int
-
 	mu           sync.Mutex // guards the fields below and the standings
 	clock        clock
-	known        map[leadership.Election]*list.Element
-	order        list.List              // of *standing, the latest news first
+	known        *simplelru.LRU[leadership.Election, *standing]
 	eyed         map[*standing]struct{} // notable ones
 	held, vacant int
 }
 
 func newElections(size int) *elections {
-	return &elections{size: size, clock: newClock(), known: make(map[leadership.Election]*list.Element), eyed: make(map[*standing]struct{})}
+	es := &elections{clock: newClock(), eyed: make(map[*standing]struct{})}
+	var err error
+	es.known, err = simplelru.NewLRU(size, func(_ leadership.Election, s *standing) {
+		delete(es.eyed, s)
+		es.add(s, -1)
+	})
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	return es
 }
 
 // learn remembers answers of the store.
@@ -74,12 +81,11 @@ func (es *elections) wait(e leadership.Election) (leave func()) {
 func (es *elections) last(e leadership.Election) (ended leadership.EventType, waited time.Duration) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
-	at, ok := es.known[e]
+	s, ok := es.known.Peek(e)
 	if !ok {
 		return "", 0
 	}
-	s, now := at.Value.(*standing), es.clock.now()
-	if s.wanted(now) {
+	if now := es.clock.now(); s.wanted(now) {
 		waited = now.Sub(s.since)
 	}
 	return s.ended, waited
@@ -120,29 +126,18 @@ func (es *elections) count() counts {
 	return c
 }
 
-// standing returns what is known of an election; nil for one that does not count. Call with mu held.
+// standing returns what is known of an election; nil for one that does not count. Call with mu
+// held.
 func (es *elections) standing(e leadership.Election, r leadership.Revision) *standing {
 	if r == 0 || e == relay.Election { // led only while there are events to relay
 		return nil
 	}
-	at, ok := es.known[e]
-	if ok {
-		es.order.MoveToFront(at)
-		return at.Value.(*standing)
-	}
-	s := &standing{election: e}
-	es.known[e] = es.order.PushFront(s)
-	if es.order.Len() > es.size {
-		es.forget(es.order.Back())
+	s, ok := es.known.Get(e)
+	if !ok {
+		s = &standing{election: e}
+		es.known.Add(e, s)
 	}
 	return s
-}
-
-func (es *elections) forget(at *list.Element) {
-	s := es.order.Remove(at).(*standing)
-	delete(es.known, s.election)
-	delete(es.eyed, s)
-	es.add(s, -1)
 }
 
 // change changes a standing and keeps the counts right. Call with mu held.
@@ -164,7 +159,8 @@ func (es *elections) add(s *standing, n int) {
 	}
 }
 
-// clock returns the store's time without asking: the last that it told, and the monotonic time since.
+// clock returns the store's time without asking: the last that it told, and the monotonic time
+// since.
 type clock struct {
 	start time.Time // of this process
 	store time.Time // at start

@@ -6,5 +6,5 @@ import "regent/leadership"
 func Remembered(size int, events ...leadership.Event) (known, eyed, held, vacant int) {
 	es := newElections(size)
 	es.hear(events...)
-	return len(es.known), len(es.eyed), es.held, es.vacant
+	return es.known.Len(), len(es.eyed), es.held, es.vacant
 }

@@ -43,8 +43,8 @@ type Metrics struct {
 	unannounced atomic.Int64 // the age in nanoseconds; -1 until the outbox was read
 }
 
-// New returns metrics and spans that go to the providers. If both are no-op providers, the decorators
-// return what they are given and the gate does nothing. An error is a provider's.
+// New returns metrics and spans that go to the providers. If both are no-op providers, the
+// decorators return what they are given and the gate does nothing. An error is a provider's.
 func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, error) {
 	m := &Metrics{
 		meter: meters.Meter(scope), tracer: tracers.Tracer(scope), elections: newElections(maxElections), labels: operationLabels(),
@@ -89,10 +89,10 @@ const (
 	lookFor  = 2 * time.Second  // for all of them
 )
 
-// sure counts the elections after it has read, from the store, the one that seems to have been without
-// a leader for the longest time: this instance may have missed the event of a grant elsewhere, and
-// would raise an alarm for ever. It costs one read per collection while an election is leaderless.
-// If the store does not answer, what is known counts.
+// sure counts the elections after it has read, from the store, the one that seems to have been
+// without a leader for the longest time: this instance may have missed the event of a grant
+// elsewhere, and would raise an alarm for ever. It costs one read per collection while an election
+// is leaderless. If the store does not answer, what is known counts.
 func (m *Metrics) sure(ctx context.Context) counts {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
@@ -112,8 +112,8 @@ func (m *Metrics) sure(ctx context.Context) counts {
 	return c
 }
 
-// Cache counts the reads of a cache. reads returns how many were answered from memory, read from the
-// store, and answered with another caller's read. It is called at each collection.
+// Cache counts the reads of a cache. reads returns how many were answered from memory, read from
+// the store, and answered with another caller's read. It is called at each collection.
 func (m *Metrics) Cache(reads func() (hits, misses, shared int64)) error {
 	b := newBuilder(m.meter)
 	d := b.catalogue[nameCache]

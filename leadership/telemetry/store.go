@@ -50,8 +50,8 @@ func outcomeOf(err error) outcome {
 	return refused
 }
 
-// Store returns the store with its calls timed, its commits counted and its answers remembered. If the
-// store can report that it has failed for good, so can the result. A Metrics has one store.
+// Store returns the store with its calls timed, its commits counted and its answers remembered. If
+// the store can report that it has failed for good, so can the result. A Metrics has one store.
 func (m *Metrics) Store(inner leadership.Store) leadership.Store {
 	if m.idle {
 		return inner
@@ -75,7 +75,8 @@ type store struct {
 	m *Metrics
 }
 
-// time begins a call of the store; ended takes the call's error. There is a span if the caller has one.
+// time begins a call of the store; ended takes the call's error. There is a span if the caller has
+// one.
 func (m *Metrics) time(ctx context.Context, op storeOp) (context.Context, func(error)) {
 	began, span := time.Now(), trace.Span(noop.Span{})
 	if trace.SpanContextFromContext(ctx).IsValid() {

@@ -23,8 +23,8 @@
 //
 // # Google Cloud
 //
-// An endpoint on telemetry.googleapis.com is called by gRPC with Application Default Credentials; the
-// account needs roles/telemetry.writer. Google requires the project: the attribute gcp.project_id, by
-// default GOOGLE_CLOUD_PROJECT, or else the project of the credentials. On Cloud Run the resource also
-// has the service, its revision and, from GOOGLE_CLOUD_REGION, its region.
+// An endpoint on telemetry.googleapis.com is called by gRPC with Application Default Credentials;
+// the account needs roles/telemetry.writer. Google requires the project: the attribute
+// gcp.project_id, by default GOOGLE_CLOUD_PROJECT, or else the project of the credentials. On Cloud
+// Run the resource also has the service, its revision and, from GOOGLE_CLOUD_REGION, its region.
 package export

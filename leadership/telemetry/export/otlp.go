@@ -36,7 +36,8 @@ func (s settings) dialing(ctx context.Context) (dial []grpc.DialOption, project 
 	return []grpc.DialOption{grpc.WithPerRPCCredentials(oauth.TokenSource{TokenSource: c.TokenSource})}, c.ProjectID, nil
 }
 
-// credentials returns Application Default Credentials. They renew themselves after ctx has ended too.
+// credentials returns Application Default Credentials. They renew themselves after ctx has ended
+// too.
 func credentials(ctx context.Context) (*google.Credentials, error) {
 	c, err := google.FindDefaultCredentials(context.WithoutCancel(ctx), scope)
 	if err != nil {

@@ -119,8 +119,8 @@ func validate(env map[string]string) error {
 		pairs(env, "OTEL_RESOURCE_ATTRIBUTES"), sampler(env))
 }
 
-// wrong says which variable is wrong and what it takes. It does not repeat headers, which may hold a
-// secret.
+// wrong says which variable is wrong and what it takes. It does not repeat headers, which may hold
+// a secret.
 func wrong(variable, value, takes string) error {
 	if strings.HasSuffix(variable, "HEADERS") {
 		return fmt.Errorf("%s takes %s", variable, takes)

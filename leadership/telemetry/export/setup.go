@@ -48,8 +48,9 @@ type Pipeline struct {
 	ends []func(context.Context) error
 }
 
-// Setup returns a pipeline. If nothing is exported, its providers do nothing and it has no goroutine.
-// A collector that is out of reach is no error: measurements are dropped, and Adopt's log says so.
+// Setup returns a pipeline. If nothing is exported, its providers do nothing and it has no
+// goroutine. A collector that is out of reach is no error: measurements are dropped, and Adopt's
+// log says so.
 //
 // Errors say which variable is wrong, or that there are no credentials for Google's collector.
 func Setup(ctx context.Context, c Config) (*Pipeline, error) {
@@ -125,8 +126,8 @@ func (p *Pipeline) serve() (sdkmetric.Reader, error) {
 	return reader, nil
 }
 
-// Adopt makes the tracers global, for libraries such as the clients of Google Cloud, and logs errors of
-// exporting once a minute at most. Call it once, from main, before such clients are made.
+// Adopt makes the tracers global, for libraries such as the clients of Google Cloud, and logs
+// errors of exporting once a minute at most. Call it once, from main, before such clients are made.
 func (p *Pipeline) Adopt(log *slog.Logger) {
 	otel.SetTracerProvider(p.Tracers)
 	otel.SetTextMapPropagator(propagation.TraceContext{})

@@ -1,5 +1,5 @@
-// Package telemetrytest is an instance that is measured, for tests: a story is played, in the fake time of a synctest bubble, and the metrics are
-// read back.
+// Package telemetrytest is an instance that is measured, for tests: a story is played, in the fake
+// time of a synctest bubble, and the metrics are read back.
 package telemetrytest
 
 import (
@@ -149,8 +149,8 @@ func (w *World) Contend(e leadership.Election, times int, every time.Duration) {
 	}
 }
 
-// Values are the values of all series: of a counter and a gauge its own, of a histogram NAME:count and NAME:sum. A series is called
-// NAME{LABEL=VALUE,...}, with the labels in order.
+// Values are the values of all series: of a counter and a gauge its own, of a histogram NAME:count
+// and NAME:sum. A series is called NAME{LABEL=VALUE,...}, with the labels in order.
 type Values map[string]float64
 
 // Sum is the sum of all series of the name that have the labels, each as LABEL=VALUE.

@@ -143,7 +143,7 @@ func (r reader) want(name, id, part string) {
 	}
 }
 
-func TestAStreamBeginsWithHowThingsAreAndGoesOn(t *testing.T) {
+func TestAStreamBeginsWithASnapshotAndContinuesWithEvents(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})
 	lease := l.lead("ann")
@@ -171,7 +171,7 @@ func TestAStreamResumesWithoutAGap(t *testing.T) {
 	}
 }
 
-func TestAnElectionThatWasNeverSeenCanBeWatched(t *testing.T) {
+func TestAnElectionThatDoesNotExistYetCanBeWatched(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})
 	s := l.stream("/v1/elections/planner/events")
@@ -238,7 +238,7 @@ func TestAServiceThatDrainsEndsStreamsAndWaits(t *testing.T) {
 // time, and no harm if it was too short.
 func (l *live) untilWaiting() { time.Sleep(100 * time.Millisecond) }
 
-func TestAStreamOfAllTellsOfEachElectionAndThenOfWhatHappens(t *testing.T) {
+func TestAStreamOfAllElectionsBeginsWithSnapshotsAndContinuesWithEvents(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})
 	lease := l.lead("ann")
@@ -271,7 +271,7 @@ func TestAStreamOfAllTellsOfEachElectionAndThenOfWhatHappens(t *testing.T) {
 	}
 }
 
-func TestAStreamShowsThatItIsAlive(t *testing.T) {
+func TestASilentStreamSendsPings(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{PingInterval: time.Millisecond})
 	s := l.stream("/v1/elections/planner/events")
@@ -283,7 +283,7 @@ func TestAStreamShowsThatItIsAlive(t *testing.T) {
 	t.Error("the stream ended")
 }
 
-func TestAReaderThatStallsIsCutOff(t *testing.T) {
+func TestAReaderThatStopsReadingIsDisconnected(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{StallTimeout: 50 * time.Millisecond})
 	lease := l.lead("ann")
@@ -331,7 +331,7 @@ func TestHeadOfAStreamHasNoBody(t *testing.T) {
 	}
 }
 
-func TestALongPollIsAnsweredWithTheNews(t *testing.T) {
+func TestALongPollIsAnsweredWithTheChange(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})
 	lease := l.lead("ann")
@@ -348,7 +348,7 @@ func TestALongPollIsAnsweredWithTheNews(t *testing.T) {
 	}
 }
 
-func TestALongPollWithoutNewsIsNotModified(t *testing.T) {
+func TestALongPollWithoutAChangeIsNotModified(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})
 	l.release(l.lead("ann"))
@@ -388,9 +388,9 @@ func TestACandidateThatWaitsLeadsAfterARelease(t *testing.T) {
 	}
 }
 
-func TestATickRecordsWhatRanOutUnseen(t *testing.T) {
+func TestATickRecordsLeasesThatRanOutUnseen(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acquire()
 	w.clock.Advance(time.Hour)
 	for _, want := range []int{1, 0} {
@@ -406,7 +406,7 @@ func TestATickRecordsWhatRanOutUnseen(t *testing.T) {
 
 func TestAReadSaysHowOldItMayBe(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acquire()
 	w.do("GET", "/v1/elections/planner", "")
 	w.clock.Advance(1500 * time.Millisecond)

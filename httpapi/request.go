@@ -161,8 +161,8 @@ func election(r *http.Request) leadership.Election {
 // may be read; an outsider that led one would keep the instances from their work.
 const ownPrefix = "regent."
 
-// open returns the election in the path. It refuses elections of Regent's own, which nobody else
-// may lead or configure.
+// open returns the election in the path. It refuses elections that are reserved for Regent: no
+// caller may lead or configure them.
 func open(r *http.Request) (leadership.Election, error) {
 	e := election(r)
 	if strings.HasPrefix(string(e), ownPrefix) {

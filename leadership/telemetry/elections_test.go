@@ -10,7 +10,7 @@ import (
 	"regent/leadership/telemetry"
 )
 
-func TestOfTooManyElectionsTheOldestAreForgotten(t *testing.T) {
+func TestTheOldestOfTooManyElectionsAreForgotten(t *testing.T) {
 	t.Parallel()
 	var told []leadership.Event
 	for n := range 1000 {
@@ -24,7 +24,7 @@ func TestOfTooManyElectionsTheOldestAreForgotten(t *testing.T) {
 	}
 }
 
-func TestAnElectionOfWhichThereIsNewsIsNotTheOldest(t *testing.T) {
+func TestAnElectionWithNewsIsNotTheOldest(t *testing.T) {
 	t.Parallel()
 	acquired := func(e leadership.Election) leadership.Event {
 		return leadership.Event{Election: e, Revision: 1, Type: leadership.EventAcquired, At: time.Now(), LeaderID: "ann", Token: 1}
@@ -35,7 +35,7 @@ func TestAnElectionOfWhichThereIsNewsIsNotTheOldest(t *testing.T) {
 	}
 }
 
-func TestTheElectionOfTheRelaysIsNobodysConcern(t *testing.T) {
+func TestTheElectionOfTheRelaysIsNotCounted(t *testing.T) {
 	t.Parallel()
 	e := leadership.Event{Election: relay.Election, Revision: 1, Type: leadership.EventAcquired, At: time.Now(), LeaderID: "a", Token: 1}
 	if known, _, _, _ := telemetry.Remembered(100, e); known != 0 {

@@ -18,7 +18,7 @@
 // A principal is the verified caller, as package authn names it, written in full, or "*" for every
 // authenticated caller. An election or a candidate id is written in full, or as a prefix and a
 // star. A candidate may use the ids that its grant lists. Without a list these are the principal's
-// own name, and ids that begin with it and a colon. So nobody can take the id of another
+// own name, and ids that begin with it and a colon. So no principal can take the id of another
 // principal's candidate.
 //
 //	role        may

@@ -35,7 +35,7 @@ type Config struct {
 
 const defaultPlaces = 256
 
-// New returns a Gate at which nobody has called yet.
+// New returns a Gate with no account yet.
 func New(c Config) *Gate {
 	g := &Gate{
 		accounts: newAccounts(c.Limits),

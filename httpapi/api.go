@@ -28,8 +28,8 @@ type Config struct {
 	// Ready reports whether this instance can serve, and what is degraded though it can; nil means
 	// always and nothing. An error without a code is answered as StoreUnavailable.
 	Ready func(context.Context) (degraded string, err error)
-	// RequestTimeout bounds the calls of the service that one request makes, in addition to the time
-	// that it asks to wait: 10 s if it is zero.
+	// RequestTimeout bounds the calls of the service that one request makes, in addition to the
+	// time that it asks to wait: 10 s if it is zero.
 	RequestTimeout time.Duration
 	// StreamLimit is how long a stream lasts before it ends with a cursor, from which its reader
 	// resumes: 270 s if it is zero, 30 s less than the default request limit of Cloud Run. A stream

@@ -13,7 +13,7 @@ import (
 
 func TestAGrantShowsTheLease(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	l := w.do("POST", "/v1/elections/planner:acquire",
 		`{"candidateId":"agent-7","key":"`+key+`","leaseDuration":"1m30s","metadata":{"b": 1.0, "a": "<&>"}}`).lease(t)
 	if l.Election != "planner" || l.State != leadership.Held || l.LeaderID != "agent-7" || l.FencingToken != 1 || l.Revision != 1 {
@@ -29,7 +29,7 @@ func TestAGrantShowsTheLease(t *testing.T) {
 
 func TestALeaderIsToldToRenewALittleEarlyAndNeverLate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	seen := map[int64]bool{}
 	for range 50 {
 		renewIn := *w.acquire().RenewInMs
@@ -45,7 +45,7 @@ func TestALeaderIsToldToRenewALittleEarlyAndNeverLate(t *testing.T) {
 
 func TestAReplyHasTheKeyIfAndOnlyIfTheServerChoseIt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	var chosen, given wire.Grant
 	w.do("POST", "/v1/elections/a:acquire", `{"candidateId":"agent-7"}`).into(t, &chosen)
 	if _, err := leadership.ParseKey(chosen.Key); err != nil {
@@ -60,9 +60,9 @@ func TestAReplyHasTheKeyIfAndOnlyIfTheServerChoseIt(t *testing.T) {
 	w.do("POST", "/v1/elections/a:renew", renewal).lease(t)
 }
 
-func TestWhoComesSecondIsToldWhoLeadsAndForHowLong(t *testing.T) {
+func TestALosingCandidateIsToldTheLeaderAndItsRemainingTime(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acquire()
 	w.clock.Advance(12_750*time.Millisecond + time.Microsecond)
 	a := w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-8"}`)
@@ -84,7 +84,7 @@ func TestWhoComesSecondIsToldWhoLeadsAndForHowLong(t *testing.T) {
 
 func TestALeaderRenewsAndReleases(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acquire()
 	w.clock.Advance(20 * time.Second)
 	if l := w.do("POST", "/v1/elections/planner:renew", asLeader).lease(t); *l.ExpiresInMs != 30_000 || l.FencingToken != 1 {
@@ -103,7 +103,7 @@ func TestALeaderRenewsAndReleases(t *testing.T) {
 
 func TestATokenIsCurrentUntilTheLeaseEnds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acquire()
 	if l := w.do("POST", "/v1/elections/planner:checkToken", `{"fencingToken":1}`).lease(t); l.LeaderID != "agent-7" {
 		t.Errorf("the lease of the token is %+v", l)
@@ -122,7 +122,7 @@ func TestATokenIsCurrentUntilTheLeaseEnds(t *testing.T) {
 
 func TestABatchHasOneResultForEachEntry(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acquire()
 	a := w.do("POST", "/v1/elections:batchRenew", `{"renewals":[
 		{"election":"planner","candidateId":"agent-7","key":"`+key+`","fencingToken":1},
@@ -156,7 +156,7 @@ func TestABatchHasOneResultForEachEntry(t *testing.T) {
 
 func TestABatchOfChecksHasOneResultForEachEntry(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acquire()
 	var results wire.Results
 	w.do("POST", "/v1/elections:batchCheckTokens", `{"checks":[{"election":"planner","fencingToken":1},{"election":"scribe","fencingToken":1},{"election":"clerk"}]}`).into(t, &results)
@@ -166,9 +166,9 @@ func TestABatchOfChecksHasOneResultForEachEntry(t *testing.T) {
 	}
 }
 
-func TestABatchOfNothingButMalformedEntriesIsAnsweredToo(t *testing.T) {
+func TestABatchOfMalformedEntriesHasResultsToo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	var results wire.Results
 	w.do("POST", "/v1/elections:batchRenew", `{"renewals":[{}]}`).into(t, &results)
 	if len(results.Results) != 1 || results.Results[0].Error == nil {
@@ -178,7 +178,7 @@ func TestABatchOfNothingButMalformedEntriesIsAnsweredToo(t *testing.T) {
 
 func TestTheLargestBatchFits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	var entries []string
 	for i := range leadership.MaxBatch {
 		name := strings.Repeat("x", leadership.MaxElectionLength-3) + string([]byte{'0' + byte(i/100), '0' + byte(i/10%10), '0' + byte(i%10)})
@@ -194,7 +194,7 @@ func TestTheLargestBatchFits(t *testing.T) {
 
 func TestAReadHasTheRevisionAsItsTag(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acquire()
 	a := w.do("GET", "/v1/elections/planner?consistency=strong", "")
 	if tag := a.header.Get("ETag"); tag != `"1"` || a.lease(t).Revision != 1 {
@@ -215,7 +215,7 @@ func TestAReadHasTheRevisionAsItsTag(t *testing.T) {
 
 func TestAHeadIsAGetWithoutABody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acquire()
 	if a := w.do("HEAD", "/v1/elections/planner", ""); a.status != http.StatusOK || a.header.Get("ETag") != `"1"` {
 		t.Errorf("%d %v", a.status, a.header)
@@ -224,7 +224,7 @@ func TestAHeadIsAGetWithoutABody(t *testing.T) {
 
 func TestAListIsReadPageByPage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, name := range []string{"a", "b-1", "b-2", "b-3", "c"} {
 		w.do("POST", "/v1/elections/"+name+":acquire", `{"candidateId":"agent-7"}`).lease(t)
 	}
@@ -252,7 +252,7 @@ func TestAListIsReadPageByPage(t *testing.T) {
 
 func TestAHistoryIsReadOnFromARevision(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","key":"`+key+`"}`, wire.RequestIDHeader, "first").lease(t)
 	w.do("POST", "/v1/elections/planner:release", asLeader, wire.RequestIDHeader, "second").lease(t)
 	var all, rest, none wire.History
@@ -270,9 +270,9 @@ func TestAHistoryIsReadOnFromARevision(t *testing.T) {
 	}
 }
 
-func TestAnOperatorConfiguresDeletesAndBringsBack(t *testing.T) {
+func TestAnOperatorConfiguresDeletesAndRestores(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := w.do("PUT", "/v1/elections/planner", `{"leaseDuration":"1m","lockDelay":"1500ms"}`)
 	if l := a.lease(t); l.Configuration.LeaseDuration.String() != "60s" || l.Configuration.LockDelay.String() != "1.5s" || a.header.Get("ETag") != `"1"` {
 		t.Errorf("configured: %v %s", a.header, a.body)
@@ -310,7 +310,7 @@ func TestAnOperatorConfiguresDeletesAndBringsBack(t *testing.T) {
 
 func TestTheSpecificationIsServed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := w.do("GET", "/openapi.yaml", "", "Accept", "application/yaml")
 	if string(a.body) != string(httpapi.Spec()) || a.header.Get("Content-Type") != "application/yaml" {
 		t.Errorf("%d bytes of %s, want %d", len(a.body), a.header.Get("Content-Type"), len(httpapi.Spec()))

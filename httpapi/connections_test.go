@@ -18,7 +18,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-func TestTheConnectionThatHasSaidNothingForLongestMakesRoom(t *testing.T) {
+func TestTheLongestSilentConnectionMakesRoom(t *testing.T) {
 	t.Parallel()
 	s := newConnections(3)
 	open := func(name string) *conn {

@@ -39,13 +39,13 @@ func (b broken) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest)
 	return results, nil
 }
 
-func brokenWorld(t *testing.T, do func(context.Context) error) *world {
+func brokenFixture(t *testing.T, do func(context.Context) error) *fixture {
 	t.Helper()
-	return newWorldOn(t, httpapi.Config{Service: broken{do: do}, RequestTimeout: time.Minute})
+	return newFixtureOn(t, httpapi.Config{Service: broken{do: do}, RequestTimeout: time.Minute})
 }
 
 // line is what the log says of the only request.
-func (w *world) line() map[string]any {
+func (w *fixture) line() map[string]any {
 	w.t.Helper()
 	if n := strings.Count(w.log.String(), "\n"); n != 1 {
 		w.t.Fatalf("%d lines in the log, want 1: %s", n, w.log)
@@ -71,7 +71,7 @@ func TestAFailureIsToldByItsCodeAndLoggedWithItsCause(t *testing.T) {
 		{fmt.Errorf("bolt: /dev/sda1: %w: %w", leadership.OutcomeUnknown, context.DeadlineExceeded), 504, leadership.OutcomeUnknown, "WARN"},
 		{wire.Draining, 503, wire.Draining, "DEBUG"},
 	} {
-		w := brokenWorld(t, func(context.Context) error { return c.err })
+		w := brokenFixture(t, func(context.Context) error { return c.err })
 		a := w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","key":"`+key+`"}`, wire.RequestIDHeader, "call-1")
 		p := a.problem(t)
 		if a.status != c.status || p.Code != c.code || p.RequestID != "call-1" || strings.Contains(string(a.body), "sda1") {
@@ -98,7 +98,7 @@ func TestAFailureIsToldByItsCodeAndLoggedWithItsCause(t *testing.T) {
 
 func TestAPanicIsAnInternalErrorWithItsStackInTheLogAlone(t *testing.T) {
 	t.Parallel()
-	w := brokenWorld(t, func(context.Context) error { panic("index out of range") })
+	w := brokenFixture(t, func(context.Context) error { panic("index out of range") })
 	a := w.do("GET", "/v1/elections/planner", "")
 	if p := a.problem(t); a.status != 500 || p.Code != wire.Internal || strings.Contains(string(a.body), "index") {
 		t.Errorf("%d %s", a.status, a.body)
@@ -111,7 +111,7 @@ func TestAPanicIsAnInternalErrorWithItsStackInTheLogAlone(t *testing.T) {
 
 func TestAnAbortedHandlerIsNotRecovered(t *testing.T) {
 	t.Parallel()
-	w := brokenWorld(t, func(context.Context) error { panic(http.ErrAbortHandler) })
+	w := brokenFixture(t, func(context.Context) error { panic(http.ErrAbortHandler) })
 	defer func() {
 		if v := recover(); v != http.ErrAbortHandler {
 			t.Errorf("recovered %v, want http.ErrAbortHandler", v)
@@ -123,7 +123,7 @@ func TestAnAbortedHandlerIsNotRecovered(t *testing.T) {
 
 func TestTheCauseOfAHiddenFailureInABatchIsLogged(t *testing.T) {
 	t.Parallel()
-	w := brokenWorld(t, func(context.Context) error { return fmt.Errorf("sda1: %w", leadership.StoreUnavailable) })
+	w := brokenFixture(t, func(context.Context) error { return fmt.Errorf("sda1: %w", leadership.StoreUnavailable) })
 	entry := `{"election":"%s",` + asLeader[1:]
 	a := w.do("POST", "/v1/elections:batchRenew", `{"renewals":[`+fmt.Sprintf(entry, "a")+","+fmt.Sprintf(entry, "b")+`]}`)
 	if a.status != 200 || strings.Contains(string(a.body), "sda1") || strings.Count(string(a.body), "STORE_UNAVAILABLE") < 2 {
@@ -134,10 +134,10 @@ func TestTheCauseOfAHiddenFailureInABatchIsLogged(t *testing.T) {
 	}
 }
 
-func TestACallerThatIsGoneIsLoggedAsSuch(t *testing.T) {
+func TestACallerThatLeavesIsLoggedAsSuch(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := brokenWorld(t, func(ctx context.Context) error {
+	w := brokenFixture(t, func(ctx context.Context) error {
 		cancel()
 		<-ctx.Done()
 		return fmt.Errorf("%w: %w", leadership.StoreUnavailable, ctx.Err())
@@ -156,12 +156,12 @@ func TestACallOfTheServiceIsBoundedInTime(t *testing.T) {
 		}
 		return leadership.StoreUnavailable
 	}}
-	newWorldOn(t, httpapi.Config{Service: service}).do("GET", "/v1/elections/planner", "")
+	newFixtureOn(t, httpapi.Config{Service: service}).do("GET", "/v1/elections/planner", "")
 }
 
-func TestARequestIDIsTakenOverIfItIsSafe(t *testing.T) {
+func TestAValidRequestIDIsKept(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for id, taken := range map[string]bool{"call-1": true, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "a b": false, "a\"b": false, "a\nb": false} {
 		got := w.do("GET", "/health/live", "", wire.RequestIDHeader, id).header.Get(wire.RequestIDHeader)
 		if (got == id) != taken || !wire.ValidRequestID(got) {
@@ -174,7 +174,7 @@ func TestARequestIDIsTakenOverIfItIsSafe(t *testing.T) {
 	}
 }
 
-func TestReadinessIsWhatTheConfigurationSays(t *testing.T) {
+func TestReadinessIsThatOfTheConfig(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err    error
@@ -185,7 +185,7 @@ func TestReadinessIsWhatTheConfigurationSays(t *testing.T) {
 		{errors.New("sda1"), 503, leadership.StoreUnavailable},
 		{wire.Draining, 503, wire.Draining},
 	} {
-		w := newWorldOn(t, httpapi.Config{Ready: func(context.Context) (string, error) { return "", c.err }})
+		w := newFixtureOn(t, httpapi.Config{Ready: func(context.Context) (string, error) { return "", c.err }})
 		a := w.do("GET", "/health/ready", "")
 		if a.status != c.status || strings.Contains(string(a.body), "sda1") {
 			t.Errorf("ready says %v: %d %s", c.err, a.status, a.body)
@@ -197,14 +197,14 @@ func TestReadinessIsWhatTheConfigurationSays(t *testing.T) {
 			t.Errorf("ready says %v, and live has status %d", c.err, live.status)
 		}
 	}
-	if a := newWorldOn(t, httpapi.Config{}).do("GET", "/health/ready", ""); a.status != 200 {
+	if a := newFixtureOn(t, httpapi.Config{}).do("GET", "/health/ready", ""); a.status != 200 {
 		t.Errorf("without Ready: %d", a.status)
 	}
 }
 
 func TestNoKeyIsLogged(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.do("POST", "/v1/elections/a:acquire", `{"candidateId":"agent-7"}`)
 	w.acquire()
 	w.do("POST", "/v1/elections/planner:renew", asLeader)
@@ -233,7 +233,7 @@ func TestTheServerHasLimits(t *testing.T) {
 
 func TestAHeaderThatIsTooLargeIsRefusedByTheServer(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewUnstartedServer(newWorld(t).handler)
+	server := httptest.NewUnstartedServer(newFixture(t).handler)
 	server.Config = httpapi.Server(server.Config.Handler)
 	server.Start()
 	t.Cleanup(server.Close)

@@ -36,7 +36,8 @@ func (a *api) bounded(h handler) handler {
 }
 
 // patience lets a request wait for so long and then be answered. It extends the deadlines of the
-// connection too, which suit calls that are answered at once. A caller that leaves is still noticed.
+// connection too, which suit calls that are answered at once. A caller that leaves is still
+// noticed.
 func (a *api) patience(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, context.CancelFunc) {
 	if wait > 0 {
 		connection := http.NewResponseController(w)
@@ -46,8 +47,8 @@ func (a *api) patience(w http.ResponseWriter, r *http.Request, wait time.Duratio
 	return context.WithTimeout(r.Context(), wait+a.timeout)
 }
 
-// handle returns the http.Handler of a route. It names the request, checks what is the same for all,
-// answers an error or a panic with a problem document, and logs the request once.
+// handle returns the http.Handler of a route. It names the request, checks what is the same for
+// all, answers an error or a panic with a problem document, and logs the request once.
 func (a *api) handle(offers []offer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
@@ -86,8 +87,8 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// answer makes the checks that are the same for all requests and then calls the handler of the offer
-// that the caller likes best. A panic becomes an error.
+// answer makes the checks that are the same for all requests and then calls the handler of the
+// offer that the caller likes best. A panic becomes an error.
 func answer(w http.ResponseWriter, r *http.Request, offers []offer) (err error) {
 	defer func() {
 		switch v := recover(); v {

@@ -45,8 +45,8 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// world is an API on a store in memory. Every exchange with it is held to the contract.
-type world struct {
+// fixture is an API on a store in memory. Every exchange with it is held to the contract.
+type fixture struct {
 	t        *testing.T
 	handler  http.Handler
 	service  *leadership.Service
@@ -55,11 +55,11 @@ type world struct {
 	log      *bytes.Buffer
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	c := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
 	store := memory.New(memory.Config{Now: c.Now})
-	w := newWorldOn(t, httpapi.Config{Service: newInstance(t, store, c)})
+	w := newFixtureOn(t, httpapi.Config{Service: newInstance(t, store, c)})
 	w.service, w.clock = leadership.New(store), c
 	return w
 }
@@ -75,9 +75,9 @@ func newInstance(t testing.TB, store leadership.Store, c *clock) *instance.Insta
 	return i
 }
 
-func newWorldOn(t *testing.T, c httpapi.Config) *world {
+func newFixtureOn(t *testing.T, c httpapi.Config) *fixture {
 	t.Helper()
-	w := &world{t: t, contract: apitest.New(t), log: new(bytes.Buffer)}
+	w := &fixture{t: t, contract: apitest.New(t), log: new(bytes.Buffer)}
 	c.Log = slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.handler = httpapi.New(c)
 	return w
@@ -117,8 +117,9 @@ func (a answer) problem(t *testing.T) wire.Problem {
 	return p
 }
 
-// do sends a request; headers are names and values in turn. A body is JSON unless a header says otherwise.
-func (w *world) do(method, target, body string, headers ...string) answer {
+// do sends a request; headers are names and values in turn. A body is JSON unless a header says
+// otherwise.
+func (w *fixture) do(method, target, body string, headers ...string) answer {
 	w.t.Helper()
 	request := httptest.NewRequestWithContext(w.t.Context(), method, target, strings.NewReader(body))
 	if body != "" {
@@ -134,7 +135,7 @@ func (w *world) do(method, target, body string, headers ...string) answer {
 	return w.send(request, body)
 }
 
-func (w *world) send(request *http.Request, body string) answer {
+func (w *fixture) send(request *http.Request, body string) answer {
 	w.t.Helper()
 	recorder := httptest.NewRecorder()
 	w.handler.ServeHTTP(recorder, request)
@@ -151,8 +152,9 @@ func (w *world) send(request *http.Request, body string) answer {
 	return a
 }
 
-// state is all that the store has of the elections and their histories, so that a test sees whether anything was changed.
-func (w *world) state() string {
+// state is all that the store has of the elections and their histories, so that a test sees whether
+// anything was changed.
+func (w *fixture) state() string {
 	w.t.Helper()
 	ctx := context.Background()
 	page, err := w.service.List(ctx, leadership.ListRequest{})
@@ -175,7 +177,7 @@ func (w *world) state() string {
 }
 
 // acquire makes agent-7 the leader of planner, with key.
-func (w *world) acquire() wire.Lease {
+func (w *fixture) acquire() wire.Lease {
 	w.t.Helper()
 	return w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","key":"`+key+`"}`).lease(w.t)
 }

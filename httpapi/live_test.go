@@ -71,7 +71,8 @@ func (l *live) release(r leadership.LeaseRequest) {
 	}
 }
 
-// open sends a request and returns the reply, whose body may go on; headers are names and values in turn.
+// open sends a request and returns the reply, whose body may go on; headers are names and values in
+// turn.
 func (l *live) open(method, path, body string, headers ...string) *http.Response {
 	l.t.Helper()
 	request, err := http.NewRequestWithContext(l.t.Context(), method, l.url+path, strings.NewReader(body))
@@ -142,7 +143,7 @@ func (r reader) want(name, id, part string) {
 	}
 }
 
-func TestAStreamBeginsWithHowThingsAreAndGoesOn(t *testing.T) {
+func TestAStreamBeginsWithASnapshotAndContinuesWithEvents(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})
 	lease := l.lead("ann")
@@ -170,7 +171,7 @@ func TestAStreamResumesWithoutAGap(t *testing.T) {
 	}
 }
 
-func TestAnElectionThatWasNeverSeenCanBeWatched(t *testing.T) {
+func TestAnElectionThatDoesNotExistYetCanBeWatched(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})
 	s := l.stream("/v1/elections/planner/events")
@@ -233,10 +234,11 @@ func TestAServiceThatDrainsEndsStreamsAndWaits(t *testing.T) {
 	}
 }
 
-// untilWaiting waits until the requests that were just sent are at the service: a moment in real time, and no harm if it was too short.
+// untilWaiting waits until the requests that were just sent are at the service: a moment in real
+// time, and no harm if it was too short.
 func (l *live) untilWaiting() { time.Sleep(100 * time.Millisecond) }
 
-func TestAStreamOfAllTellsOfEachElectionAndThenOfWhatHappens(t *testing.T) {
+func TestAStreamOfAllElectionsBeginsWithSnapshotsAndContinuesWithEvents(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})
 	lease := l.lead("ann")
@@ -269,7 +271,7 @@ func TestAStreamOfAllTellsOfEachElectionAndThenOfWhatHappens(t *testing.T) {
 	}
 }
 
-func TestAStreamShowsThatItIsAlive(t *testing.T) {
+func TestASilentStreamSendsPings(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{PingInterval: time.Millisecond})
 	s := l.stream("/v1/elections/planner/events")
@@ -281,7 +283,7 @@ func TestAStreamShowsThatItIsAlive(t *testing.T) {
 	t.Error("the stream ended")
 }
 
-func TestAReaderThatStallsIsCutOff(t *testing.T) {
+func TestAReaderThatStopsReadingIsDisconnected(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{StallTimeout: 50 * time.Millisecond})
 	lease := l.lead("ann")
@@ -329,7 +331,7 @@ func TestHeadOfAStreamHasNoBody(t *testing.T) {
 	}
 }
 
-func TestALongPollIsAnsweredWithTheNews(t *testing.T) {
+func TestALongPollIsAnsweredWithTheChange(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})
 	lease := l.lead("ann")
@@ -346,7 +348,7 @@ func TestALongPollIsAnsweredWithTheNews(t *testing.T) {
 	}
 }
 
-func TestALongPollWithoutNewsIsNotModified(t *testing.T) {
+func TestALongPollWithoutAChangeIsNotModified(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})
 	l.release(l.lead("ann"))
@@ -386,9 +388,9 @@ func TestACandidateThatWaitsLeadsAfterARelease(t *testing.T) {
 	}
 }
 
-func TestATickRecordsWhatRanOutUnseen(t *testing.T) {
+func TestATickRecordsLeasesThatRanOutUnseen(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acquire()
 	w.clock.Advance(time.Hour)
 	for _, want := range []int{1, 0} {
@@ -404,7 +406,7 @@ func TestATickRecordsWhatRanOutUnseen(t *testing.T) {
 
 func TestAReadSaysHowOldItMayBe(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acquire()
 	w.do("GET", "/v1/elections/planner", "")
 	w.clock.Advance(1500 * time.Millisecond)

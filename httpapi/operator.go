@@ -72,8 +72,8 @@ func changed(w http.ResponseWriter, lease leadership.Lease, err error) error {
 	return ok(w, wire.NewLease(lease))
 }
 
-// tick records leases that ran out unseen and announces events that were left behind, for a scheduler
-// whose service may have slept. It may be repeated, also at the same time.
+// tick records leases that ran out unseen and announces events that were left behind, for a
+// scheduler whose service may have slept. It may be repeated, also at the same time.
 func (a *api) tick(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err

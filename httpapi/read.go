@@ -44,8 +44,8 @@ func (a *api) get(w http.ResponseWriter, r *http.Request) error {
 	return answerReading(w, r, reading, err)
 }
 
-// readRequest reads the query and the condition. The reader knows the greater of minRevision and the
-// revisions in If-None-Match.
+// readRequest reads the query and the condition. The reader knows the greater of minRevision and
+// the revisions in If-None-Match.
 func readRequest(r *http.Request) (request leadership.ReadRequest, wait time.Duration, err error) {
 	values, err := query(r, "consistency", "minRevision", "wait")
 	if err != nil {

@@ -24,13 +24,14 @@ type bad struct {
 	where   string // the pointer or the parameter, if there is one
 }
 
-// refuse sends each request to a world in which agent-7 leads planner, and sees to it that nothing is changed.
+// refuse sends each request to a fixture in which agent-7 leads planner, and sees to it that
+// nothing is changed.
 func refuse(t *testing.T, requests []bad) {
 	t.Helper()
 	for _, b := range requests {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			w.acquire()
 			before := w.state()
 			method, target, _ := strings.Cut(b.request, " ")
@@ -74,7 +75,7 @@ const (
 	candidate   = `{"candidateId":"agent-8"}`
 )
 
-func TestPathsAndMethodsThatThereAreNot(t *testing.T) {
+func TestUnknownPathsAndMethodsAreRefused(t *testing.T) {
 	t.Parallel()
 	const none = "there is no such path"
 	refuse(t, []bad{
@@ -103,7 +104,7 @@ func TestPathsAndMethodsThatThereAreNot(t *testing.T) {
 	})
 }
 
-func TestNamesThatAreNone(t *testing.T) {
+func TestInvalidNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	var requests []bad
 	for name, detail := range map[string]string{
@@ -143,7 +144,7 @@ func TestNamesThatAreNone(t *testing.T) {
 	refuse(t, requests)
 }
 
-func TestBodiesThatAreNone(t *testing.T) {
+func TestInvalidBodiesAreRefused(t *testing.T) {
 	t.Parallel()
 	const wrong = leadership.InvalidArgument
 	refuse(t, []bad{
@@ -172,7 +173,7 @@ func TestBodiesThatAreNone(t *testing.T) {
 	})
 }
 
-func TestFieldsThatAreWrong(t *testing.T) {
+func TestWrongFieldsAreRefused(t *testing.T) {
 	t.Parallel()
 	const wrong = leadership.InvalidArgument
 	leader := func(candidate, key, token string) string {
@@ -226,7 +227,7 @@ func TestFieldsThatAreWrong(t *testing.T) {
 	})
 }
 
-func TestParametersThatAreWrong(t *testing.T) {
+func TestWrongParametersAreRefused(t *testing.T) {
 	t.Parallel()
 	const wrong = leadership.InvalidArgument
 	list, history := "GET /v1/elections?", "GET /v1/elections/planner/events?"
@@ -305,17 +306,17 @@ func TestCallsThatTheRulesRefuseChangeNothing(t *testing.T) {
 	})
 }
 
-func TestAMethodThatIsNotAllowedIsToldWhichAre(t *testing.T) {
+func TestARefusalOfAMethodListsTheAllowedOnes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	if got := w.do("POST", "/v1/elections/planner", `{}`).header.Get("Allow"); got != "GET, PUT, DELETE" {
 		t.Errorf("Allow: %s", got)
 	}
 }
 
-func TestWhatAcceptLetsIn(t *testing.T) {
+func TestAcceptChoosesTheReply(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for accept, want := range map[string]int{
 		"": 200, "*/*": 200, "application/*": 200, "application/json": 200, "text/html, application/json;q=0.1": 200, "application/json;q=x": 200,
 		"text/html, */*;q=0.8": 200, "application/problem+json": 406, "*/*;q=0": 406, "application/*;q=0, */*": 406, "rubbish/": 406,
@@ -329,7 +330,7 @@ func TestWhatAcceptLetsIn(t *testing.T) {
 // A body of unknown length is read to its limit and no further.
 func TestABodyOfUnknownLengthIsBoundedToo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	counter := &countingReader{Reader: io.MultiReader(strings.NewReader(`{"candidateId":"`), endless{})}
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/elections/planner:acquire", counter)
 	request.Header.Set("Content-Type", wire.ContentType)

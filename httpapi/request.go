@@ -41,8 +41,8 @@ func admit(r *http.Request, offers []offer) (handler, error) {
 	return h, checkCondition(r)
 }
 
-// checkCondition refuses a condition that the method does not take: it would be surprising to ignore
-// it.
+// checkCondition refuses a condition that the method does not take: it would be surprising to
+// ignore it.
 func checkCondition(r *http.Request) error {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	changes := r.Method == http.MethodPut || r.Method == http.MethodDelete
@@ -161,8 +161,8 @@ func election(r *http.Request) leadership.Election {
 // may be read; an outsider that led one would keep the instances from their work.
 const ownPrefix = "regent."
 
-// open returns the election in the path. It refuses elections of Regent's own, which nobody else may
-// lead or configure.
+// open returns the election in the path. It refuses elections that are reserved for Regent: no
+// caller may lead or configure them.
 func open(r *http.Request) (leadership.Election, error) {
 	e := election(r)
 	if strings.HasPrefix(string(e), ownPrefix) {

@@ -15,10 +15,11 @@ import (
 	"regent/leadership/wire"
 )
 
-// upload sends the beginning of an acquire to a server that reads for so long, and returns the answer.
+// upload sends the beginning of an acquire to a server that reads for so long, and returns the
+// answer.
 func upload(t *testing.T, readTimeout time.Duration, length int, begin string) (*http.Response, wire.Problem) {
 	t.Helper()
-	server := httptest.NewUnstartedServer(newWorld(t).handler)
+	server := httptest.NewUnstartedServer(newFixture(t).handler)
 	server.Config = httpapi.Server(server.Config.Handler)
 	server.Config.ReadTimeout = readTimeout
 	server.Start()
@@ -49,7 +50,7 @@ func TestAnUploadThatStallsIsToldToComeAgain(t *testing.T) {
 	}
 }
 
-func TestAnUploadThatWouldBeTooLargeIsRefusedBeforeItComes(t *testing.T) {
+func TestATooLargeUploadIsRefusedBeforeItIsRead(t *testing.T) {
 	t.Parallel()
 	response, p := upload(t, time.Hour, wire.MaxBody+1, "")
 	if response.StatusCode != http.StatusRequestEntityTooLarge || p.Code != wire.PayloadTooLarge || !response.Close {
@@ -57,9 +58,9 @@ func TestAnUploadThatWouldBeTooLargeIsRefusedBeforeItComes(t *testing.T) {
 	}
 }
 
-func TestAnUploadThatBreaksOffIsWrong(t *testing.T) {
+func TestAnIncompleteUploadIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/elections/planner:acquire", brokenOff{})
 	request.Header.Set("Content-Type", wire.ContentType)
 	a := w.send(request, "")

@@ -50,7 +50,8 @@ func TestTheCodesAreThoseOfTheSpecification(t *testing.T) {
 	}
 }
 
-// Each response of the specification names the codes that it may have; they must be those whose status it is.
+// Each response of the specification names the codes that it may have; they must be those whose
+// status it is.
 func TestEachResponseOfTheSpecificationHasCodesOfItsStatus(t *testing.T) {
 	t.Parallel()
 	doc, err := apitest.Load(t.Context())

@@ -18,14 +18,14 @@ import (
 	"regent/leadership/wire"
 )
 
-// The ways in which serve learns who calls.
+// The ways to verify callers.
 const (
 	authNone     = "none"
 	authPlatform = "platform"
 	authOIDC     = "oidc"
 )
 
-// defaultIssuer is Google: of service accounts and of people.
+// defaultIssuer is Google, for service accounts and people.
 const defaultIssuer = "https://accounts.google.com"
 
 // accessSettings say who may call.
@@ -36,7 +36,8 @@ type accessSettings struct {
 	policy    string // a file
 }
 
-// resolve fills in what nobody set, and refuses what would let somebody in by mistake. exposed says that other machines can reach the service.
+// resolve fills in defaults and refuses settings that would let callers in by mistake. exposed says
+// that other machines can reach the service.
 func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSettings, error) {
 	s.auth = cmp.Or(s.auth, authNone)
 	switch s.auth {
@@ -44,7 +45,7 @@ func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSett
 		return s, s.checkNone(exposed)
 	case authPlatform:
 		if env["K_SERVICE"] == "" {
-			return s, usagef("--auth %s is for Cloud Run, which checks who calls before it passes a call on, and this is not Cloud Run (K_SERVICE is not set); give --auth %s", authPlatform, authOIDC)
+			return s, usagef("--auth %s is for Cloud Run, which verifies callers before it forwards a call, and this is not Cloud Run (K_SERVICE is not set); give --auth %s", authPlatform, authOIDC)
 		}
 		if len(s.issuers) > 0 {
 			return s, usagef("--auth-issuer is for --auth %s; on Cloud Run the issuer is Google", authOIDC)
@@ -57,10 +58,10 @@ func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSett
 		return s, usagef("--auth %q is not %s, %s or %s", s.auth, authNone, authPlatform, authOIDC)
 	}
 	if len(s.audiences) == 0 {
-		return s, usagef("--auth %s needs --auth-audience: whom tokens must be for, such as the URL of this service", s.auth)
+		return s, usagef("--auth %s needs --auth-audience: the audience of valid tokens, such as the URL of this service", s.auth)
 	}
 	if s.policy == "" {
-		return s, usagef("--auth %s needs --policy FILE, which says who may do what: without it nobody may do anything", s.auth)
+		return s, usagef("--auth %s needs --policy FILE, which says who may do what: without it every call is refused", s.auth)
 	}
 	return s, nil
 }
@@ -68,18 +69,18 @@ func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSett
 func (s accessSettings) checkNone(exposed bool) error {
 	switch {
 	case len(s.audiences) > 0 || len(s.issuers) > 0 || s.policy != "":
-		return usagef("--auth-audience, --auth-issuer and --policy mean nothing while nobody is asked who they are; give --auth %s or --auth %s, too", authPlatform, authOIDC)
+		return usagef("--auth-audience, --auth-issuer and --policy have no effect without authentication; give --auth %s or --auth %s, too", authPlatform, authOIDC)
 	case exposed:
-		return usagef("other machines can reach this address, and nobody would be asked who they are; give --auth %s (behind Cloud Run's IAM) or --auth %s, or --listen %s",
+		return usagef("other machines can reach this address, and callers would not be authenticated; give --auth %s (behind Cloud Run's IAM) or --auth %s, or --listen %s",
 			authPlatform, authOIDC, defaultListen)
 	}
 	return nil
 }
 
-// access is who may call, at work. The zero access lets everybody do everything.
+// access verifies callers and their rights. Without a policy everyone may do everything.
 type access struct {
 	who    authn.Authenticator
-	keys   func(context.Context) error // keeps what who needs; nil for nothing
+	keys   func(context.Context) error // keeps the keys of issuers up to date; nil if there are none
 	policy *authz.File
 	*measures
 }
@@ -111,7 +112,7 @@ func openAccess(s accessSettings, env map[string]string, m *measures) (*access, 
 func (a *access) run(ctx context.Context) {
 	var running sync.WaitGroup
 	if a.keys != nil {
-		running.Go(func() { _ = a.keys(ctx) }) // ctx's
+		running.Go(func() { _ = a.keys(ctx) }) // the error of ctx
 	}
 	if a.policy != nil {
 		running.Go(func() { a.policy.Run(ctx) })
@@ -135,7 +136,7 @@ func (a *access) gates() []instance.Gate {
 	return []instance.Gate{limit.New(limit.Config{Limits: limits, Refused: refused}), authz.NewGate(a.policy.Policy, a.audit)}
 }
 
-// wrap asks who calls before the API is called. Health and the specification are for everybody.
+// wrap authenticates callers before the API is called, except for health and the specification.
 func (a *access) wrap(api http.Handler) http.Handler {
 	if a.who == nil {
 		return api
@@ -150,7 +151,7 @@ func (a *access) wrap(api http.Handler) http.Handler {
 	})
 }
 
-// audit logs what has to be known later of who did what, or was kept from it.
+// audit logs a call that was refused or privileged.
 func (a *access) audit(ctx context.Context, r authz.Record) {
 	if r.Code == wire.PermissionDenied {
 		a.Refused(ctx, telemetry.PermissionDenied)
@@ -169,7 +170,7 @@ func (a *access) audit(ctx context.Context, r authz.Record) {
 	a.log.LogAttrs(ctx, slog.LevelInfo, "audit", attrs...)
 }
 
-// refused logs a caller that could not say who it is.
+// refused logs a caller that could not be authenticated.
 func (a *access) refused(r *http.Request, err error) {
 	code := wire.Internal
 	errors.As(err, &code)

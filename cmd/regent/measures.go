@@ -14,16 +14,16 @@ import (
 	"regent/leadership/telemetry/export"
 )
 
-// measures is what serve tells of itself: a log, and metrics and traces on their way to whoever wants them.
+// measures are the log of serve, its metrics and its traces.
 type measures struct {
 	*telemetry.Metrics
 	log      *slog.Logger
 	pipeline *export.Pipeline
-	listener net.Listener // for Prometheus; nil if it does not ask
+	listener net.Listener // for Prometheus; nil without --metrics-listen
 	server   http.Server
 }
 
-// openMeasures comes before all that is measured.
+// openMeasures must be called before the parts that are measured are made.
 func (c *cli) openMeasures(ctx context.Context, s serviceSettings, instance string) (*measures, error) {
 	pipeline, err := export.Setup(ctx, export.Config{
 		Env: c.env, Version: currentBuild().Version, Instance: instance, Prometheus: s.metricsListen != "",
@@ -52,12 +52,12 @@ func (c *cli) openMeasures(ctx context.Context, s serviceSettings, instance stri
 
 const (
 	metricsTimeout     = 10 * time.Second
-	metricsConnections = 16 // of the files that httpapi.Server leaves
-	// flushTimeout is for what was measured last. Of the 10 s that Cloud Run grants it is the last.
+	metricsConnections = 16 // from the files that httpapi.Server leaves free
+	// flushTimeout is for the last measurements. It is the last of the 10 s that Cloud Run grants.
 	flushTimeout = time.Second
 )
 
-// run answers Prometheus until ctx ends.
+// run serves Prometheus until ctx ends.
 func (m *measures) run(ctx context.Context) {
 	if m.listener == nil {
 		return
@@ -65,11 +65,11 @@ func (m *measures) run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { m.server.Close() })
 	defer stop()
 	if err := m.server.Serve(m.listener); !errors.Is(err, http.ErrServerClosed) {
-		m.log.Error("metrics are not shown any more", "reason", err)
+		m.log.Error("metrics are no longer served", "reason", err)
 	}
 }
 
-// close sends what was measured last.
+// close sends the last measurements.
 func (m *measures) close() {
 	if m.listener != nil {
 		m.listener.Close()
@@ -77,6 +77,6 @@ func (m *measures) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err := m.pipeline.Shutdown(ctx); err != nil {
-		m.log.Warn("not all that was measured could be sent", "reason", err)
+		m.log.Warn("some measurements could not be sent", "reason", err)
 	}
 }

@@ -35,29 +35,29 @@ func (c *cli) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [--listen HOST:PORT] [--store STORE] [--events TOPIC]",
 		Short: "Run the service",
-		Long: `Run the service until SIGINT or SIGTERM, which lets calls under way finish; a second signal ends it at once.
-If the store has failed for good it ends by itself, with exit code 5, for a supervisor to start it again.
+		Long: `Run the service until SIGINT or SIGTERM. Calls under way may finish; a second signal stops it at once.
+If the store fails for good, serve exits with code 5, for a supervisor to restart it.
 
 Stores:
-  memory:                                      this process; gone with it
+  memory:                                      in memory, lost when the process ends
   bolt:PATH                                    one local file, for one process
   firestore:PROJECT[/DATABASE]                 Firestore
-  spanner:projects/P/instances/I/databases/D   Spanner; prepare it once with 'regent migrate'
+  spanner:projects/P/instances/I/databases/D   Spanner; create the tables with 'regent migrate'
 
 Events:
-  none                                         they stay in this process; right for memory: and bolt:
-  projects/P/topics/T                          a Pub/Sub topic, by which the instances on one store hear of each other, and others of them
+  none                                         events stay in this process; right for memory: and bolt:
+  projects/P/topics/T                          a Pub/Sub topic for the instances on one store, and for your own subscriptions
 
 Who may call:
-  --auth none                                  everybody; only where no other machine can reach the service
-  --auth platform                              whom Cloud Run's IAM lets in, as far as the policy allows
-  --auth oidc                                  who brings a token of an issuer (RS256) for an audience, as far as the policy allows
+  --auth none                                  everyone; only if no other machine can reach the service
+  --auth platform                              callers that Cloud Run's IAM admits, as the policy allows
+  --auth oidc                                  callers with a token (RS256) of an issuer for an audience, as the policy allows
 
-Metrics and traces go to a collector by the variables of OpenTelemetry, such as
-OTEL_EXPORTER_OTLP_ENDPOINT=https://telemetry.googleapis.com; and metrics to Prometheus by --metrics-listen.
+OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_ENDPOINT=https://telemetry.googleapis.com,
+send metrics and traces to a collector; --metrics-listen serves metrics to Prometheus.
 
-PORT, as Cloud Run sets it, means 0.0.0.0:PORT unless an address is given. With a variable such as SPANNER_EMULATOR_HOST set,
-serve needs --dev to start; with --dev it serves this machine only.`,
+PORT, which Cloud Run sets, means 0.0.0.0:PORT unless an address is given. If a variable such as
+SPANNER_EMULATOR_HOST is set, serve starts only with --dev, and then serves this machine only.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settled, err := s.resolve(c.env)
@@ -71,19 +71,19 @@ serve needs --dev to start; with --dev it serves this machine only.`,
 	return cmd
 }
 
-// addTo gives serve its flags.
+// addTo adds the flags of serve.
 func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.listen, "", "HOST:PORT", parseText}, "listen", "where to serve (default "+defaultListen+")")
-	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "what keeps the leases (default: a bolt file in the user's state folder)")
+	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store of the leases (default: a bolt file in the user's state folder)")
 	cmd.Flags().Var(&value[string]{&s.events, "", "TOPIC", parseText}, "events", "where changes are announced (default "+noEvents+")")
-	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "for how long events are kept, 1h or more (default 720h)")
-	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read may be that does not ask for consistency=strong, 10s at most (default 5s)")
-	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "after how long a stream of events ends, for its reader to resume; less than what stands before this service lets a request last (default 4m30s)")
-	cmd.Flags().Var(&value[string]{&s.access.auth, "", "HOW", parseText}, "auth", "how to learn who calls: none, platform or oidc (default "+authNone+")")
-	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "whom tokens must be for, such as the URL of this service")
-	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "whose tokens are taken (default "+defaultIssuer+")")
-	cmd.Flags().Var(&value[string]{&s.access.policy, "", "FILE", parseText}, "policy", "a YAML file that says who may do what; it is read anew when it changes")
-	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to show metrics to Prometheus, at /metrics (default: nowhere)")
+	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")
+	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
+	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
+	cmd.Flags().Var(&value[string]{&s.access.auth, "", "HOW", parseText}, "auth", "how to authenticate callers: none, platform or oidc (default "+authNone+")")
+	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "the audience of valid tokens, such as the URL of this service")
+	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid tokens (default "+defaultIssuer+")")
+	cmd.Flags().Var(&value[string]{&s.access.policy, "", "FILE", parseText}, "policy", "a YAML file that says who may do what; changes are followed")
+	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to serve metrics to Prometheus, at /metrics (default: nowhere)")
 	c.complete(cmd, "auth", authNone, authPlatform, authOIDC)
 	cmd.Flags().BoolVar(&s.dev, "dev", false, "allow emulators, and serve this machine only")
 	c.from(cmd, "listen", "REGENT_LISTEN")
@@ -147,18 +147,19 @@ func (c *cli) openStore(ctx context.Context, s serviceSettings) (leadership.Stor
 	return leases, nil
 }
 
-// makeStateFolder makes the folder of the default store, for its user alone. Any other folder is the operator's.
+// makeStateFolder makes the folder of the default store, for its user alone. It makes no other
+// folder.
 func (c *cli) makeStateFolder(path string) error {
 	if state, err := statePath(c.env); err != nil || state != path {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("the state folder cannot be made: %w; choose another place with --store bolt:PATH", err)
+		return fmt.Errorf("cannot make the state folder: %w; choose another place with --store bolt:PATH", err)
 	}
 	return nil
 }
 
-// serveStore serves until ctx ends, or the store or the server has failed.
+// serveStore serves until ctx ends, or the store or the server fails.
 func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, listener net.Listener, s serviceSettings, leases leadership.Store) error {
 	inst, closeBus, err := c.newInstance(ctx, m, name, s, leases)
 	if err != nil {
@@ -201,7 +202,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	return errors.Join(failure, err)
 }
 
-// newInstance makes what serves, with a name that no other instance has. What it hears by is to be closed after it has run.
+// newInstance returns an instance with a unique name. closeBus must be called after it has run.
 func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases leadership.Store) (i *instance.Instance, closeBus func() error, err error) {
 	config := instance.Config{Store: leases, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: m.log}
 	closeBus = func() error { return nil }
@@ -218,8 +219,8 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 	return i, closeBus, m.Cache(i.CacheReads)
 }
 
-// instanceName is the revision of the service as Cloud Run tells it, where every machine is called localhost, or else the machine's name,
-// and a part that makes it this process's own.
+// instanceName returns the revision of the service on Cloud Run, where every machine is called
+// localhost, or else the machine's name, with a random part that makes it unique.
 func instanceName(env map[string]string) string {
 	host, _ := os.Hostname()
 	name := strings.Map(func(r rune) rune {
@@ -232,7 +233,8 @@ func instanceName(env map[string]string) string {
 	return name[:min(len(name), enough)] + "-" + strings.ToLower(rand.Text())
 }
 
-// newServer returns a server and what makes its calls hurry: they wait for the store no longer, and answer.
+// newServer returns a server. hurry makes its calls answer without waiting for the store any
+// longer.
 func newServer(h http.Handler, log *slog.Logger) (server *http.Server, hurry func()) {
 	server = httpapi.Server(h)
 	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
@@ -241,7 +243,8 @@ func newServer(h http.Handler, log *slog.Logger) (server *http.Server, hurry fun
 	return server, func() { cancel(wire.Draining) }
 }
 
-// brokenOf is closed once the store has failed for good; nil for a store that always may recover.
+// brokenOf returns a channel that is closed when the store has failed for good; nil for a store
+// that may always recover.
 func brokenOf(leases leadership.Store) <-chan struct{} {
 	if s, ok := leases.(interface{ Broken() <-chan struct{} }); ok {
 		return s.Broken()
@@ -249,13 +252,14 @@ func brokenOf(leases leadership.Store) <-chan struct{} {
 	return nil
 }
 
-// brokenError ends the service, so that whoever supervises it starts it again. The store says why in answer to any call.
+// brokenError returns why the store has failed. It ends the service, for a supervisor to restart
+// it.
 func brokenError(ctx context.Context, leases leadership.Store) error {
 	_, err := leases.List(ctx, "", "", 1)
 	return fmt.Errorf("the store has failed and has to be opened again: %w", cmp.Or(err, error(leadership.StoreUnavailable)))
 }
 
-// greet says where the service is and where it keeps its leases.
+// greet logs the address and the store.
 func (c *cli) greet(log *slog.Logger, address net.Addr, s serviceSettings) {
 	log.Info("serving", "address", address.String(), "store", s.store, "events", s.events, "auth", s.access.auth, "version", currentBuild().Version)
 	if strings.HasPrefix(s.store, "memory:") {
@@ -266,13 +270,15 @@ func (c *cli) greet(log *slog.Logger, address net.Addr, s serviceSettings) {
 	}
 }
 
-// Of the 10 seconds that Cloud Run grants, these leave 2 for what goes on in the background to finish, and more for the store to close.
+// Of the 10 seconds that Cloud Run grants, these leave 2 for background work to finish, and more
+// for the store to close.
 const (
 	finishTimeout = 4 * time.Second // for calls under way to finish
-	answerTimeout = time.Second     // and then, for those that still wait for the store, to answer without it
+	answerTimeout = time.Second     // then for those that still wait for the store to answer without it
 )
 
-// shutdown lets calls under way finish. After a time it tells those that are left to hurry, and cuts off whatever does not answer then.
+// shutdown lets calls under way finish. After finish it calls hurry, and after answer it closes the
+// remaining connections.
 func shutdown(server *http.Server, hurry func(), finish, answer time.Duration) error {
 	late := time.AfterFunc(finish, hurry)
 	defer late.Stop()
@@ -284,7 +290,7 @@ func shutdown(server *http.Server, hurry func(), finish, answer time.Duration) e
 	return nil
 }
 
-// readiness says whether calls should be sent here.
+// readiness reports whether calls should be sent here.
 type readiness struct {
 	store    leadership.Store
 	instance *instance.Instance
@@ -293,10 +299,10 @@ type readiness struct {
 
 func (r *readiness) drain() { r.draining.Store(true) }
 
-// readyTimeout is how long a store may take and still count as there. Whoever probes does not wait for longer.
+// readyTimeout is how long the store may take to count as reachable. Probes do not wait longer.
 const readyTimeout = 2 * time.Second
 
-// check asks the store for as little as shows that it answers.
+// check makes the smallest call that shows whether the store answers.
 func (r *readiness) check(ctx context.Context) (degraded string, err error) {
 	if r.draining.Load() {
 		return "", &leadership.Error{Code: wire.Draining}

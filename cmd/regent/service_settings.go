@@ -12,8 +12,8 @@ import (
 	"regent/leadership/instance/pubsub"
 )
 
-// serviceSettings are where serve listens and where it keeps the leases. As the flags give them, an empty text is a setting that
-// nobody made.
+// serviceSettings are the settings of serve. As the flags give them, an empty string means that a
+// setting was not made.
 type serviceSettings struct {
 	listen string // HOST:PORT
 	store  string // see store.Open
@@ -21,19 +21,19 @@ type serviceSettings struct {
 	dev    bool
 	access accessSettings
 
-	metricsListen string // HOST:PORT, "" for nowhere
+	metricsListen string // HOST:PORT; "" for none
 
 	history     time.Duration // see store.Config
 	cacheExpiry time.Duration // see instance.Config
 	streamLimit time.Duration // see httpapi.Config
 }
 
-// noEvents says that events stay in their process.
+// noEvents means that events stay in their process.
 const noEvents = "none"
 
 const defaultListen = "127.0.0.1:8080"
 
-// resolve fills in what nobody set, and refuses what would surprise.
+// resolve fills in defaults and refuses settings with surprising effects.
 func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error) {
 	s, err := s.withListen(env)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error)
 	return s.withStore(env)
 }
 
-// withEvents settles where events are announced.
+// withEvents resolves where events are announced.
 func (s serviceSettings) withEvents() (serviceSettings, error) {
 	s.events = cmp.Or(s.events, noEvents)
 	if s.events == noEvents {
@@ -66,7 +66,7 @@ func (s serviceSettings) withEvents() (serviceSettings, error) {
 	return s, nil
 }
 
-// checkMetrics checks where metrics are shown.
+// checkMetrics checks where metrics are served.
 func (s serviceSettings) checkMetrics() error {
 	if s.metricsListen == "" {
 		return nil
@@ -81,22 +81,22 @@ func (s serviceSettings) checkMetrics() error {
 	return nil
 }
 
-// exposed says whether other machines can reach the service.
+// exposed reports whether other machines can reach the service.
 func (s serviceSettings) exposed() bool {
 	host, _, err := net.SplitHostPort(s.listen)
 	return err != nil || !isLoopback(host)
 }
 
-// local says whether the store belongs to this process alone.
+// local reports whether the store belongs to this process alone.
 func (s serviceSettings) local() bool {
 	return strings.HasPrefix(s.store, "memory:") || strings.HasPrefix(s.store, "bolt:")
 }
 
-// withListen settles the address. Cloud Run says by PORT where it expects a service, and reaches it from outside the container.
+// withListen resolves the address. Cloud Run sets PORT, and calls from outside the container.
 func (s serviceSettings) withListen(env map[string]string) (serviceSettings, error) {
 	if port := env["PORT"]; s.listen == "" && port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return s, usagef("PORT=%q is not a port from 1 to 65535; mend it, or give --listen HOST:PORT", port)
+			return s, usagef("PORT=%q is not a port from 1 to 65535; correct it, or give --listen HOST:PORT", port)
 		}
 		s.listen = "0.0.0.0:" + port
 	}
@@ -111,7 +111,7 @@ func (s serviceSettings) withListen(env map[string]string) (serviceSettings, err
 	return s, nil
 }
 
-// isLoopback takes no host, which is every address of the machine, for what it is.
+// isLoopback reports whether only this machine can reach the host. An empty host is every address.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -119,8 +119,8 @@ func isLoopback(host string) bool {
 
 const emulatorSuffix = "_EMULATOR_HOST"
 
-// refuseEmulators keeps a service that people rely on from writing its leases into an emulator, which Google's libraries do without
-// a word when such a variable is set.
+// refuseEmulators keeps a real service from writing its leases to an emulator. Google's libraries
+// do that silently if such a variable is set.
 func (s serviceSettings) refuseEmulators(env map[string]string) error {
 	if s.dev {
 		return nil
@@ -135,13 +135,13 @@ func (s serviceSettings) refuseEmulators(env map[string]string) error {
 		return nil
 	}
 	slices.Sort(set)
-	return usagef("%s is set, and an emulator forgets every lease; unset it, or give --dev if that is what you want", strings.Join(set, ", "))
+	return usagef("%s is set, and an emulator forgets every lease; unset it, or give --dev to use the emulator", strings.Join(set, ", "))
 }
 
-// withStore settles the store. Where there is no disk that stays, there is no default.
+// withStore resolves the store. Without a permanent disk there is no default.
 func (s serviceSettings) withStore(env map[string]string) (serviceSettings, error) {
 	if strings.HasPrefix(s.store, "bolt:~") {
-		return s, usagef("--store %s: the shell did not expand the ~, for it does so only where a word begins; write the folder out, as in bolt:$HOME/regent.db", s.store)
+		return s, usagef("--store %s: the shell expands ~ only at the beginning of a word; write the folder in full, as in bolt:$HOME/regent.db", s.store)
 	}
 	if s.store != "" {
 		return s, nil
@@ -157,13 +157,13 @@ func (s serviceSettings) withStore(env map[string]string) (serviceSettings, erro
 	return s, nil
 }
 
-// statePath is where the XDG base directory specification wants what a program keeps: a relative XDG_STATE_HOME does not count.
+// statePath follows the XDG base directory specification: a relative XDG_STATE_HOME is ignored.
 func statePath(env map[string]string) (string, error) {
 	folder := env["XDG_STATE_HOME"]
 	if !filepath.IsAbs(folder) {
 		home := env["HOME"]
 		if !filepath.IsAbs(home) {
-			return "", usagef("there is no home folder to keep leases in; say where with --store bolt:PATH")
+			return "", usagef("there is no home folder for the leases; give --store bolt:PATH")
 		}
 		folder = filepath.Join(home, ".local", "state")
 	}

@@ -127,11 +127,11 @@ func TestServeRefusesWhatWouldSurprise(t *testing.T) {
 		{"PORT out of range", "serve --store memory:", []string{"PORT=0"}, `PORT="0" is not a port`},
 		{"PORT as a URL", "serve --store memory:", []string{"PORT=tcp://10.0.0.1:80"}, "is not a port from 1 to 65535"},
 		{"a local file on Cloud Run", "serve", []string{"K_SERVICE=regent", "HOME=/root"}, "a local file is lost with its instance; give --store"},
-		{"every address, and nobody is asked", "serve --store memory: --listen :0", nil, "other machines can reach this address, and nobody would be asked who they are"},
+		{"every address, and nobody is asked", "serve --store memory: --listen :0", nil, "other machines can reach this address, and callers would not be authenticated"},
 		{"PORT, and nobody is asked", "serve --store memory:", []string{"PORT=8080"}, "give --auth platform (behind Cloud Run's IAM) or --auth oidc"},
 		{"a way to ask that is none", "serve --store memory: --auth basic", nil, `--auth "basic" is not none, platform or oidc`},
-		{"a policy that nobody reads", "serve --store memory: --policy p.yaml", nil, "mean nothing while nobody is asked who they are"},
-		{"an audience that nobody compares", "serve --store memory:", []string{"REGENT_AUTH_AUDIENCE=a"}, "mean nothing while nobody is asked who they are"},
+		{"a policy that nobody reads", "serve --store memory: --policy p.yaml", nil, "have no effect without authentication"},
+		{"an audience that nobody compares", "serve --store memory:", []string{"REGENT_AUTH_AUDIENCE=a"}, "have no effect without authentication"},
 		{"an empty audience", "serve --store memory: --auth oidc --auth-audience a,,b", nil, "a part of the list is empty"},
 		{"no audience", "serve --store memory: --auth oidc --policy p.yaml", nil, "--auth oidc needs --auth-audience"},
 		{"no policy", "serve --store memory: --auth oidc --auth-audience a", nil, "--auth oidc needs --policy FILE"},
@@ -140,7 +140,7 @@ func TestServeRefusesWhatWouldSurprise(t *testing.T) {
 		{"the platform elsewhere", "serve --store memory: --auth platform --auth-audience a --policy p.yaml", nil, "this is not Cloud Run (K_SERVICE is not set); give --auth oidc"},
 		{"the platform's issuer", "serve --store memory: --auth platform --auth-issuer https://a.test", []string{"K_SERVICE=regent"}, "on Cloud Run the issuer is Google"},
 		{"the platform without an audience", "serve --store memory: --auth platform --policy p.yaml", []string{"K_SERVICE=regent"}, "--auth platform needs --auth-audience"},
-		{"no home", "serve", nil, "no home folder to keep leases in; say where with --store bolt:PATH"},
+		{"no home", "serve", nil, "no home folder for the leases; give --store bolt:PATH"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -75,7 +75,7 @@ func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
 		{"list --output yaml", "table or json"},
 		{"list --timeout 0s", "from 1ms"},
 		{"list --timeout -1s", "from 1ms"},
-		{"serve --store bolt:~/regent.db", "the shell did not expand the ~, for it does so only where a word begins; write the folder out, as in bolt:$HOME/"},
+		{"serve --store bolt:~/regent.db", "the shell expands ~ only at the beginning of a word; write the folder in full, as in bolt:$HOME/"},
 		{"list --server 127.0.0.1:8080", "--server or REGENT_SERVER: a server's address begins with http:// or https://, such as http://127.0.0.1:8080"},
 		{"list --server ftp://example.com", "begins with http:// or https://"},
 		{"list --server http://", "names a host"},

@@ -1,5 +1,5 @@
-// Package apitest checks exchanges with the API against its contract, openapi.yaml. Only tests import
-// it.
+// Package apitest checks exchanges with the API against its contract, openapi.yaml. Only tests
+// import it.
 package apitest
 
 import (
@@ -50,7 +50,8 @@ type spec struct {
 	router routers.Router
 }
 
-// Contract checks exchanges; a violation fails its test. All methods may be called at the same time.
+// Contract checks exchanges; a violation fails its test. All methods may be called at the same
+// time.
 type Contract struct {
 	tb testing.TB
 	*spec

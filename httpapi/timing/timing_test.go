@@ -145,7 +145,7 @@ func noNames(t *testing.T, name string, labels attribute.Set) {
 	}
 }
 
-func TestARequestGoesOnInItsCallersTraceDownToTheStore(t *testing.T) {
+func TestARequestContinuesItsCallersTraceToTheStore(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 0)
 	const traceID = "0af7651916cd43dd8448eb211c80319c"

@@ -66,8 +66,9 @@ type Op struct {
 // same time.
 type Gate interface {
 	// Enter returns an error if the call must not be made; nothing is done then. Otherwise done, if
-	// it is not nil, is called once with the call's error: after the reply, or when a stream closes.
-	// A batch enters first as a whole and then part by part: a part that is refused fails alone.
+	// it is not nil, is called once with the call's error: after the reply, or when a stream
+	// closes. A batch enters first as a whole and then part by part: a part that is refused fails
+	// alone.
 	Enter(ctx context.Context, op Op) (done func(error), err error)
 }
 

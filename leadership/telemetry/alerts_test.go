@@ -10,7 +10,7 @@ import (
 	"regent/leadership/telemetry/telemetrytest"
 )
 
-// alert is one of Terraform's, as it is planned unless somebody sets another threshold.
+// alert is one of Terraform's, with its default threshold.
 type alert struct {
 	Metric    string
 	Threshold float64
@@ -30,7 +30,7 @@ func alerts(t *testing.T) map[string]alert {
 	return all
 }
 
-func TestEveryAlertIsAboutAMetricThatThereIs(t *testing.T) {
+func TestEveryAlertUsesAnExistingMetric(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{"http.server.request.duration": true}
 	for _, m := range telemetry.Catalogue() {
@@ -38,34 +38,35 @@ func TestEveryAlertIsAboutAMetricThatThereIs(t *testing.T) {
 	}
 	for name, a := range alerts(t) {
 		if !known[a.Metric] {
-			t.Errorf("alert %s is about %q, which nobody measures", name, a.Metric)
+			t.Errorf("alert %s is about %q, which is not measured", name, a.Metric)
 		}
 	}
 }
 
-// What an operator is to be paged for is made to happen, and crosses the very thresholds that Terraform sets, and not a moment before.
+// What an operator is to be paged for is made to happen, and crosses the very thresholds that
+// Terraform sets, and not a moment before.
 func TestNoLeaderFlappingContentionAndSplitBrainCrossTheThresholdsOfTheirAlerts(t *testing.T) {
 	const window = 5 * time.Minute // of the rate in the alert's query
 	for name, c := range map[string]struct {
-		almost, enough func(*telemetrytest.World)
+		almost, enough func(*telemetrytest.Fixture)
 		per            float64 // seconds, of a rate
 	}{
 		"no-leader": {
-			almost: func(w *telemetrytest.World) { w.NoLeader("jobs", 59*time.Second) },
-			enough: func(w *telemetrytest.World) { w.Settle(5 * time.Second) },
+			almost: func(w *telemetrytest.Fixture) { w.NoLeader("jobs", 59*time.Second) },
+			enough: func(w *telemetrytest.Fixture) { w.Settle(5 * time.Second) },
 		},
 		"flapping": {
-			almost: func(w *telemetrytest.World) { w.Flap("reports", 5, time.Second) },
-			enough: func(w *telemetrytest.World) { w.Flap("reports", 1, time.Second) },
+			almost: func(w *telemetrytest.Fixture) { w.Flap("reports", 5, time.Second) },
+			enough: func(w *telemetrytest.Fixture) { w.Flap("reports", 1, time.Second) },
 		},
 		"contention": {
-			almost: func(w *telemetrytest.World) { w.Contend("planner", 5*int(window.Seconds()), 200*time.Millisecond) },
-			enough: func(w *telemetrytest.World) { w.Contend("report", 10, time.Millisecond) },
+			almost: func(w *telemetrytest.Fixture) { w.Contend("planner", 5*int(window.Seconds()), 200*time.Millisecond) },
+			enough: func(w *telemetrytest.Fixture) { w.Contend("report", 10, time.Millisecond) },
 			per:    window.Seconds(),
 		},
 		"split-brain": {
-			almost: func(w *telemetrytest.World) { w.Flap("jobs", 2, time.Minute) },
-			enough: func(w *telemetrytest.World) {
+			almost: func(w *telemetrytest.Fixture) { w.Flap("jobs", 2, time.Minute) },
+			enough: func(w *telemetrytest.Fixture) {
 				zombie := w.Lead("jobs", "ann")
 				w.Settle(time.Minute) // it was cut off, and does not know it
 				w.Keep(w.Lead("jobs", "bob"), time.Minute)
@@ -78,7 +79,7 @@ func TestNoLeaderFlappingContentionAndSplitBrainCrossTheThresholdsOfTheirAlerts(
 			if !ok {
 				t.Fatalf("there is no alert %s", name)
 			}
-			story(t, func(w *telemetrytest.World) {
+			story(t, func(w *telemetrytest.Fixture) {
 				before := w.Read()
 				value := func() float64 {
 					v := w.Read().Since(before).Sum(a.Metric)

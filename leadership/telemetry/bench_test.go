@@ -8,7 +8,7 @@ import (
 	"regent/store/memory"
 )
 
-// BenchmarkRenew says what measuring costs a renewal.
+// BenchmarkRenew shows what the measured store costs a renewal.
 func BenchmarkRenew(b *testing.B) {
 	for name, wrap := range map[string]func(leadership.Store) leadership.Store{
 		"plain":    func(s leadership.Store) leadership.Store { return s },

@@ -12,7 +12,8 @@ type Bus interface {
 	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
 }
 
-// Bus is the bus with what it brings learnt: what other instances have committed. The gauges of elections count it, and no counter does.
+// Bus returns the bus with its events remembered: the gauges of elections include what other
+// instances commit, the counters do not.
 func (m *Metrics) Bus(inner Bus) Bus {
 	if m.idle {
 		return inner

@@ -8,11 +8,11 @@ import (
 	"regent/leadership"
 )
 
-// committed counts what a transaction of this instance has written, and learns it.
+// committed counts and remembers what a transaction of this instance has written.
 func (m *Metrics) committed(ctx context.Context, tx transaction, after leadership.Snapshot) {
 	events := make([]leadership.Event, len(tx.change.Events))
 	for i, e := range tx.change.Events {
-		e.At = after.Now // that of the rule is not set
+		e.At = after.Now // rules do not set it
 		events[i] = e
 	}
 	m.count(ctx, tx, events)
@@ -34,7 +34,7 @@ func (m *Metrics) count(ctx context.Context, tx transaction, events []leadership
 	}
 }
 
-// ended is when the last term ended; zero if there was none.
+// ended returns when the last term ended; zero if there was none.
 func (tx transaction) ended() time.Time {
 	switch before := tx.before.Record; {
 	case !tx.change.Record.EndedAt.IsZero():
@@ -46,10 +46,11 @@ func (tx transaction) ended() time.Time {
 	}
 }
 
-// fresh is for how long after the end of a term the next one counts as its successor though nobody stood in line for it.
+// fresh is how long after the end of a term the next one is its successor although no candidate
+// waited for it.
 const fresh = 10 * time.Minute
 
-// transitioned times a grant that follows on another term.
+// transitioned times a grant that follows another term.
 func (m *Metrics) transitioned(ctx context.Context, tx transaction, granted time.Time) {
 	took := max(granted.Sub(tx.ended()), 0)
 	how, waited := m.elections.last(tx.before.Record.Election)
@@ -62,7 +63,7 @@ func (m *Metrics) transitioned(ctx context.Context, tx transaction, granted time
 	m.transition.Record(ctx, took.Seconds(), with("after", cmp.Or(tx.expired(), how, likely(tx.before.Record))))
 }
 
-// expired is how the last term ended if it was the transaction that found it over; else "".
+// expired returns how the last term ended if this transaction found that out; else "".
 func (tx transaction) expired() leadership.EventType {
 	if tx.before.Record.LeaderID != "" {
 		return leadership.EventExpired
@@ -70,7 +71,7 @@ func (tx transaction) expired() leadership.EventType {
 	return ""
 }
 
-// likely is how the last term ended, as far as the record shows it: only a release locks nothing.
+// likely returns how the last term ended according to the record: only a release leaves no lock.
 func likely(r leadership.Record) leadership.EventType {
 	if r.LockFor > 0 {
 		return leadership.EventExpired

@@ -1,34 +1,41 @@
 package telemetry
 
 import (
-	"container/list"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"regent/leadership"
 )
 
-// maxElections is how many elections are remembered. Strangers name them: of those beyond it the one is forgotten that nothing was heard of for
-// the longest.
+// maxElections bounds how many elections are remembered, because callers choose the names. The one
+// without news for the longest time is forgotten.
 const maxElections = 100_000
 
-// elections is what this instance knows of the elections. All instants are the store's.
+// elections is what this instance knows of the elections. All times are the store's.
 type elections struct {
-	size int
-
-	mu           sync.Mutex // guards all below, and the standings
+	mu           sync.Mutex // guards the fields below and the standings
 	clock        clock
-	known        map[leadership.Election]*list.Element
-	order        list.List              // of *standing, the latest news first
-	eyed         map[*standing]struct{} // those that count for more than their state
+	known        *simplelru.LRU[leadership.Election, *standing]
+	eyed         map[*standing]struct{} // notable ones
 	held, vacant int
 }
 
 func newElections(size int) *elections {
-	return &elections{size: size, clock: newClock(), known: make(map[leadership.Election]*list.Element), eyed: make(map[*standing]struct{})}
+	es := &elections{clock: newClock(), eyed: make(map[*standing]struct{})}
+	var err error
+	es.known, err = simplelru.NewLRU(size, func(_ leadership.Election, s *standing) {
+		delete(es.eyed, s)
+		es.add(s, -1)
+	})
+	if err != nil {
+		panic(err) // the size is positive
+	}
+	return es
 }
 
-// learn takes over what the store has said.
+// learn remembers answers of the store.
 func (es *elections) learn(snaps ...leadership.Snapshot) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -40,7 +47,7 @@ func (es *elections) learn(snaps ...leadership.Snapshot) {
 	}
 }
 
-// hear takes over an event that somebody has committed. Events that are no news are dropped.
+// hear remembers events that any instance has committed. Old ones are dropped.
 func (es *elections) hear(events ...leadership.Event) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -51,7 +58,7 @@ func (es *elections) hear(events ...leadership.Event) {
 	}
 }
 
-// wait notes that a candidate stands in line, until it calls what is returned.
+// wait counts a waiting candidate until leave is called.
 func (es *elections) wait(e leadership.Election) (leave func()) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -68,33 +75,33 @@ func (es *elections) wait(e leadership.Election) (leave func()) {
 	}
 }
 
-// last is how the last term of an election ended, "" if that was not heard of, and for how long somebody has waited for it.
+// last returns how the last term of an election ended, "" if that is not known, and how long a
+// candidate has waited for the next.
 func (es *elections) last(e leadership.Election) (ended leadership.EventType, waited time.Duration) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
-	at, ok := es.known[e]
+	s, ok := es.known.Peek(e)
 	if !ok {
 		return "", 0
 	}
-	s, now := at.Value.(*standing), es.clock.now()
-	if s.wanted(now) {
+	if now := es.clock.now(); s.wanted(now) {
 		waited = now.Sub(s.since)
 	}
 	return s.ended, waited
 }
 
-// now is the store's time, as far as it is known.
+// now returns the store's time, as far as it is known.
 func (es *elections) now() time.Time {
 	es.mu.Lock()
 	defer es.mu.Unlock()
 	return es.clock.now()
 }
 
-// counts is what all elections come to.
+// counts sums up all elections.
 type counts struct {
 	held, vacant, flapping int
 	leaderless             time.Duration       // the longest
-	longest                leadership.Election // whose
+	longest                leadership.Election // that has been leaderless the longest
 }
 
 func (es *elections) count() counts {
@@ -118,32 +125,21 @@ func (es *elections) count() counts {
 	return c
 }
 
-// standing is what is known of an election that has come to the revision; nil if there is nothing to know. The mutex is held.
+// standing returns what is known of an election; nil for one that does not count. Call with mu
+// held.
 func (es *elections) standing(e leadership.Election, r leadership.Revision) *standing {
 	if r == 0 {
 		return nil
 	}
-	at, ok := es.known[e]
-	if ok {
-		es.order.MoveToFront(at)
-		return at.Value.(*standing)
-	}
-	s := &standing{election: e}
-	es.known[e] = es.order.PushFront(s)
-	if es.order.Len() > es.size {
-		es.forget(es.order.Back())
+	s, ok := es.known.Get(e)
+	if !ok {
+		s = &standing{election: e}
+		es.known.Add(e, s)
 	}
 	return s
 }
 
-func (es *elections) forget(at *list.Element) {
-	s := es.order.Remove(at).(*standing)
-	delete(es.known, s.election)
-	delete(es.eyed, s)
-	es.add(s, -1)
-}
-
-// change changes a standing, and sees to it that it is counted as what it is.
+// change changes a standing and keeps the counts right. Call with mu held.
 func (es *elections) change(s *standing, do func()) {
 	es.add(s, -1)
 	do()
@@ -162,10 +158,11 @@ func (es *elections) add(s *standing, n int) {
 	}
 }
 
-// clock tells the store's time without asking: what it last said, and what has passed since on a clock that nobody can set.
+// clock returns the store's time without asking: the last that it told, and the monotonic time
+// since.
 type clock struct {
-	start time.Time // of this process's
-	store time.Time // then
+	start time.Time // of this process
+	store time.Time // at start
 }
 
 func newClock() clock {

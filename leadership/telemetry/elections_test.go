@@ -9,7 +9,7 @@ import (
 	"regent/leadership/telemetry"
 )
 
-func TestOfTooManyElectionsTheOldestAreForgotten(t *testing.T) {
+func TestTheOldestOfTooManyElectionsAreForgotten(t *testing.T) {
 	t.Parallel()
 	var told []leadership.Event
 	for n := range 1000 {
@@ -23,7 +23,7 @@ func TestOfTooManyElectionsTheOldestAreForgotten(t *testing.T) {
 	}
 }
 
-func TestAnElectionOfWhichThereIsNewsIsNotTheOldest(t *testing.T) {
+func TestAnElectionWithNewsIsNotTheOldest(t *testing.T) {
 	t.Parallel()
 	acquired := func(e leadership.Election) leadership.Event {
 		return leadership.Event{Election: e, Revision: 1, Type: leadership.EventAcquired, At: time.Now(), LeaderID: "ann", Token: 1}

@@ -2,9 +2,9 @@ package telemetry
 
 import "regent/leadership"
 
-// Remembered is how many elections of size are remembered after those events.
+// Remembered returns how many of at most size elections are remembered after the events.
 func Remembered(size int, events ...leadership.Event) (known, eyed, held, vacant int) {
 	es := newElections(size)
 	es.hear(events...)
-	return len(es.known), len(es.eyed), es.held, es.vacant
+	return es.known.Len(), len(es.eyed), es.held, es.vacant
 }

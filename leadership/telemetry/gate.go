@@ -68,9 +68,9 @@ const underWay = 5 * time.Second
 // late reports whether an act under an old token was refused some time after a newer one was
 // granted.
 //
-// A leader stops before its lease ends, and nobody is granted the next one earlier. So a leader that
-// renews later believes that it leads though another does, and a token that is checked later was
-// sent by such a leader.
+// A leader stops before its lease ends, and the next one is never granted earlier. So a leader
+// that renews later believes that it leads though another does, and a token that is checked later
+// was sent by such a leader.
 func late(token leadership.Token, refusal *leadership.Error) bool {
 	if refusal.Code != leadership.LeaseLost && refusal.Code != leadership.TokenStale || refusal.Lease == nil {
 		return false

@@ -21,13 +21,13 @@ import (
 )
 
 // story plays in fake time.
-func story(t *testing.T, play func(*telemetrytest.World)) {
+func story(t *testing.T, play func(*telemetrytest.Fixture)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { play(telemetrytest.New(t)) })
 }
 
-// of are the values without those of the store, which count what nobody means to.
+// of returns the values without those of the store, which are not what the tests are about.
 func of(v telemetrytest.Values) map[string]float64 {
 	mine := make(map[string]float64)
 	for series, value := range v {
@@ -38,15 +38,15 @@ func of(v telemetrytest.Values) map[string]float64 {
 	return mine
 }
 
-func want(w *telemetrytest.World, got telemetrytest.Values, want map[string]float64) {
+func want(w *telemetrytest.Fixture, got telemetrytest.Values, want map[string]float64) {
 	w.Helper()
 	if diff := cmp.Diff(want, of(got)); diff != "" {
 		w.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-func TestALifeOfAnElectionMovesEachMetricAsItShould(t *testing.T) {
-	story(t, func(w *telemetrytest.World) {
+func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
 		before := w.Read()
 		step := func(what string, does func(), moves map[string]float64) {
 			w.Helper()
@@ -117,8 +117,8 @@ func TestALifeOfAnElectionMovesEachMetricAsItShould(t *testing.T) {
 	})
 }
 
-func TestSomebodyInLineMakesAVacantElectionLeaderless(t *testing.T) {
-	story(t, func(w *telemetrytest.World) {
+func TestAWaitingCandidateMakesAVacantElectionLeaderless(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
 		_, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
 			Config: leadership.Config{LockDelay: time.Hour},
 		}})
@@ -142,8 +142,8 @@ func TestSomebodyInLineMakesAVacantElectionLeaderless(t *testing.T) {
 	})
 }
 
-func TestAnElectionIsLeaderlessFromWhenSomebodyWantsToLead(t *testing.T) {
-	story(t, func(w *telemetrytest.World) {
+func TestAnElectionIsLeaderlessSinceACandidateWaits(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
 		w.Lead("jobs", "ann")
 		_, err := w.Service.Delete(w.Context(), leadership.DeleteRequest{Election: "jobs", DeleteCommand: leadership.DeleteCommand{Force: true, IfRevision: leadership.AnyRevision}})
 		if err != nil {
@@ -165,19 +165,19 @@ func TestAnElectionIsLeaderlessFromWhenSomebodyWantsToLead(t *testing.T) {
 	})
 }
 
-// released is a lease of jobs that was given back three minutes ago, and that nobody wants.
-func released(w *telemetrytest.World) {
+// released releases the lease of jobs and lets three minutes pass without a candidate.
+func released(w *telemetrytest.Fixture) {
 	w.Helper()
 	w.Release(w.Lead("jobs", "ann"))
 	w.Settle(3 * time.Minute)
 	if s := w.Read()["regent.elections.leaderless"]; s != 0 {
-		w.Errorf("leaderless for %v s though nobody wants to lead", s)
+		w.Errorf("leaderless for %v s although no candidate waits", s)
 	}
 }
 
-func TestAReleasedElectionThatNobodyWantsIsNotLeaderless(t *testing.T) { story(t, released) }
+func TestAReleasedElectionWithoutCandidatesIsNotLeaderless(t *testing.T) { story(t, released) }
 
-func TestWhoStandsInLineAgainHasWaitedAllTheTime(t *testing.T) {
+func TestACandidateThatWaitsAgainHasWaitedThroughout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &away{Store: memory.New(memory.Config{})}
@@ -192,7 +192,7 @@ func TestWhoStandsInLineAgainHasWaitedAllTheTime(t *testing.T) {
 			}
 		}()
 		w.Keep(lease, 30*time.Second)
-		store.gone.Store(true) // and so nobody can lead from 30 s after the last renewal on
+		store.gone.Store(true) // no candidate can lead from 30 s after the last renewal on
 		w.Settle(30*time.Second + 150*time.Second)
 		if s := w.Read()["regent.elections.leaderless"]; s != 150 {
 			t.Errorf("leaderless for %v s, want 150", s)
@@ -226,19 +226,19 @@ func (a *away) Update(ctx context.Context, e leadership.Election, decide func(le
 	return a.Store.Update(ctx, e, decide)
 }
 
-func TestAGrantLongAfterTheLastTermIsNoTransitionIfNobodyWaited(t *testing.T) {
-	story(t, func(w *telemetrytest.World) {
+func TestALateGrantIsNoTransitionIfNoCandidateWaited(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
 		w.Release(w.Lead("jobs", "ann"))
 		w.Settle(time.Hour)
 		w.Lead("jobs", "bob")
 		if n := w.Read().Sum("regent.leadership.transition.duration:count"); n != 0 {
-			w.Errorf("%v transitions, though nobody had waited in the hour between", n)
+			w.Errorf("%v transitions, although no candidate waited in the hour between", n)
 		}
 	})
 }
 
-func TestATransitionLongAfterTheLastTermIsAsLongAsSomebodyWaited(t *testing.T) {
-	story(t, func(w *telemetrytest.World) {
+func TestALateTransitionCountsTheTimeThatACandidateWaited(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
 		_, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
 			Config: leadership.Config{LockDelay: time.Hour},
 		}})
@@ -257,7 +257,7 @@ func TestATransitionLongAfterTheLastTermIsAsLongAsSomebodyWaited(t *testing.T) {
 }
 
 func TestMoreThanFiveGrantsInTenMinutesAreFlapping(t *testing.T) {
-	story(t, func(w *telemetrytest.World) {
+	story(t, func(w *telemetrytest.Fixture) {
 		w.Flap("jobs", 5, 10*time.Second)
 		if n := w.Read()["regent.elections.flapping"]; n != 0 {
 			w.Errorf("%v elections flap after 5 grants", n)
@@ -273,7 +273,7 @@ func TestMoreThanFiveGrantsInTenMinutesAreFlapping(t *testing.T) {
 	})
 }
 
-func TestGrantsLongAgoThatWereMissedAreNoFlapping(t *testing.T) {
+func TestOldMissedGrantsAreNoFlapping(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{})
@@ -294,8 +294,8 @@ func TestGrantsLongAgoThatWereMissedAreNoFlapping(t *testing.T) {
 	})
 }
 
-func TestAnActUnderAnOldTokenThatMayHaveBeenUnderWayIsNoSplitBrain(t *testing.T) {
-	story(t, func(w *telemetrytest.World) {
+func TestAnActThatMayHaveBeenSentInTimeIsNoSplitBrain(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
 		ann := w.Lead("jobs", "ann")
 		w.Release(ann)
 		w.Lead("jobs", "bob")
@@ -313,8 +313,8 @@ func TestAnActUnderAnOldTokenThatMayHaveBeenUnderWayIsNoSplitBrain(t *testing.T)
 	})
 }
 
-func TestALeaseThatIsOverAndNobodyElsesIsNoSplitBrain(t *testing.T) {
-	story(t, func(w *telemetrytest.World) {
+func TestAnEndedLeaseWithoutASuccessorIsNoSplitBrain(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
 		ann := w.Lead("jobs", "ann")
 		w.Settle(time.Minute)
 		w.Service.Renew(w.Context(), ann)
@@ -325,8 +325,8 @@ func TestALeaseThatIsOverAndNobodyElsesIsNoSplitBrain(t *testing.T) {
 	})
 }
 
-func TestWhatStrangersNameAddsNoSeries(t *testing.T) {
-	story(t, func(w *telemetrytest.World) {
+func TestNamesChosenByCallersAddNoSeries(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
 		play := func(n int) {
 			e, c := leadership.Election(fmt.Sprint("secret-election-", n)), leadership.CandidateID(fmt.Sprint("secret-candidate-", n))
 			lease := w.Lead(e, c)
@@ -346,7 +346,7 @@ func TestWhatStrangersNameAddsNoSeries(t *testing.T) {
 		}
 		for series := range w.Read() {
 			if strings.Contains(series, "secret") || strings.Contains(series, "BAD") {
-				w.Errorf("%s names somebody", series)
+				w.Errorf("%s has a name of a caller", series)
 			}
 		}
 		inCatalogue(w)
@@ -354,7 +354,7 @@ func TestWhatStrangersNameAddsNoSeries(t *testing.T) {
 }
 
 // inCatalogue holds what was measured to the catalogue.
-func inCatalogue(w *telemetrytest.World) {
+func inCatalogue(w *telemetrytest.Fixture) {
 	w.Helper()
 	known := make(map[string]telemetry.Metric)
 	for _, m := range telemetry.Catalogue() {
@@ -388,7 +388,7 @@ func kindOf(m metricdata.Metrics) telemetry.Kind {
 	return telemetry.Gauge
 }
 
-func TestAnElectionIsNotCalledLeaderlessForAGrantThatThisInstanceMissed(t *testing.T) {
+func TestAMissedGrantDoesNotMakeAnElectionLeaderless(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{})
@@ -412,13 +412,13 @@ func TestAnElectionIsNotCalledLeaderlessForAGrantThatThisInstanceMissed(t *testi
 			t.Fatal(err)
 		}
 		if s := w.Read()["regent.elections.leaderless"]; s != 0 {
-			t.Errorf("leaderless for %v s though somebody leads each", s)
+			t.Errorf("leaderless for %v s although each has a leader", s)
 		}
 	})
 }
 
 func TestNoLeaderFlappingAndContentionCanBeSeen(t *testing.T) {
-	story(t, func(w *telemetrytest.World) {
+	story(t, func(w *telemetrytest.Fixture) {
 		before := w.Read()
 		w.NoLeader("jobs", 61*time.Second)
 		w.Flap("reports", 6, time.Second)
@@ -436,8 +436,8 @@ func TestNoLeaderFlappingAndContentionCanBeSeen(t *testing.T) {
 	})
 }
 
-func TestWhatAnotherInstanceAnnouncesMovesTheGaugesAndNoCounter(t *testing.T) {
-	story(t, func(w *telemetrytest.World) {
+func TestEventsOfOtherInstancesMoveGaugesAndNoCounter(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
 		before := w.Read()
 		at := time.Now()
 		event := func(r leadership.Revision, kind leadership.EventType, token leadership.Token, leader, previous leadership.CandidateID) leadership.Event {
@@ -456,7 +456,7 @@ func TestWhatAnotherInstanceAnnouncesMovesTheGaugesAndNoCounter(t *testing.T) {
 	})
 }
 
-func TestALeaseThatRanOutElsewhereHasEndedWhenItRanOut(t *testing.T) {
+func TestALeaseThatRanOutElsewhereEndedAtItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{})
@@ -476,7 +476,7 @@ func TestALeaseThatRanOutElsewhereHasEndedWhenItRanOut(t *testing.T) {
 	})
 }
 
-func TestARefusalTeachesWhoLeads(t *testing.T) {
+func TestARefusalShowsTheLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{})

@@ -9,9 +9,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// CloudLogging returns a handler that writes lines of JSON as Google's Cloud Logging reads them: severity, message, time, and, of what is logged
-// with the context of a traced request, its trace and span. project is the one that keeps the traces; "" for none, and then a trace is
-// its id alone. A level below slog.LevelInfo is written only if level says so; nil is slog.LevelInfo.
+// CloudLogging returns a handler that writes JSON lines for Google's Cloud Logging: severity,
+// message, time and, with the context of a traced request, trace and span. project is the project
+// that keeps the traces; "" writes the trace's id alone. level is the lowest level that is written;
+// nil means slog.LevelInfo.
 func CloudLogging(w io.Writer, project string, level slog.Leveler) slog.Handler {
 	h := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: cloudNames})
 	prefix := ""
@@ -22,7 +23,7 @@ func CloudLogging(w io.Writer, project string, level slog.Leveler) slog.Handler 
 }
 
 func cloudNames(groups []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration { // else a bare number of nanoseconds
+	if a.Value.Kind() == slog.KindDuration { // instead of a number of nanoseconds
 		a.Value = slog.StringValue(a.Value.Duration().Round(time.Millisecond).String())
 	}
 	if len(groups) > 0 {
@@ -38,7 +39,7 @@ func cloudNames(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// severity is what Cloud Logging calls the level, or the one below it that has a name.
+// severity returns Cloud Logging's name of the level, or of the next lower one that has a name.
 func severity(l slog.Level) string {
 	switch {
 	case l >= slog.LevelError:
@@ -51,10 +52,10 @@ func severity(l slog.Level) string {
 	return "DEBUG"
 }
 
-// logHandler puts the trace beside the message, whatever group the logger writes into.
+// logHandler writes the trace at the top level, whatever the group of the logger.
 type logHandler struct {
 	slog.Handler
-	plain  slog.Handler                      // without what With was given
+	plain  slog.Handler                      // without the attributes of With
 	with   []func(slog.Handler) slog.Handler // in order
 	prefix string                            // of a trace
 }

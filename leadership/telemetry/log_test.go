@@ -74,7 +74,7 @@ func TestATraceWithoutAProjectIsItsID(t *testing.T) {
 	}
 }
 
-func TestLoggersOfOneOriginDoNotShareWhatTheyWereGiven(t *testing.T) {
+func TestDerivedLoggersDoNotShareAttributes(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
 	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}}))

@@ -16,12 +16,12 @@ import (
 	"regent/leadership"
 )
 
-// scope is what the metrics and spans of this package stand under.
+// scope is the instrumentation scope of all metrics and spans.
 const scope = "regent/leadership/telemetry"
 
 // Metrics are the metrics and spans of one instance. All methods may be called at the same time.
 type Metrics struct {
-	idle      bool // both providers do nothing, and so nothing stands between the parts to measure them
+	idle      bool // both providers do nothing, and so nothing is measured
 	meter     metric.Meter
 	tracer    trace.Tracer
 	elections *elections
@@ -40,11 +40,11 @@ type Metrics struct {
 	measured    atomic.Pointer[store] // nil until there is one
 	waiting     atomic.Int64
 	watchers    atomic.Int64
-	unannounced atomic.Int64 // the age in nanoseconds; -1 as long as nobody has looked
+	unannounced atomic.Int64 // the age in nanoseconds; -1 until the outbox was read
 }
 
-// New returns metrics and spans that go to the providers. Where both are those that do nothing, all decorators return what they are given, but for the
-// handler, which still goes on in its caller's trace. An error is a provider's.
+// New returns metrics and spans that go to the providers. If both are no-op providers, the
+// decorators return what they are given and the gate does nothing. An error is a provider's.
 func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, error) {
 	m := &Metrics{
 		meter: meters.Meter(scope), tracer: tracers.Tracer(scope), elections: newElections(maxElections), labels: operationLabels(),
@@ -62,7 +62,7 @@ func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, e
 	return m, errors.Join(b.failed...)
 }
 
-// observe has the gauges read when somebody collects.
+// observe registers the gauges, which are read at each collection.
 func (m *Metrics) observe(b *builder) {
 	known, flapping, waiting, watchers := b.gauge(nameElections), b.gauge(nameFlapping), b.gauge(nameWaiting), b.gauge(nameWatchers)
 	leaderless, unannounced := b.age(nameLeaderless), b.age(nameUnannounced)
@@ -82,16 +82,17 @@ func (m *Metrics) observe(b *builder) {
 	}, known, flapping, waiting, watchers, leaderless, unannounced)
 }
 
-// How an election is looked at that seems to have no leader.
+// How an election that seems to have no leader is checked.
 const (
-	doubtful = 10 * time.Second // for so long
-	maxLooks = 100              // so often, each time that somebody collects
-	lookFor  = 2 * time.Second  // and for so long, all of them
+	doubtful = 10 * time.Second // after this time
+	maxLooks = 100              // reads per collection
+	lookFor  = 2 * time.Second  // for all of them
 )
 
-// sure is what the elections come to once the store was asked of the one that seems to be without a leader for the longest: this instance may
-// have missed the event of a grant elsewhere, and would raise an alarm for ever. It is a read for each time that somebody collects while
-// an election is leaderless, and none otherwise. Where the store does not answer, what is known stands.
+// sure counts the elections after it has read, from the store, the one that seems to have been
+// without a leader for the longest time: this instance may have missed the event of a grant
+// elsewhere, and would raise an alarm for ever. It costs one read per collection while an election
+// is leaderless. If the store does not answer, what is known counts.
 func (m *Metrics) sure(ctx context.Context) counts {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
@@ -111,8 +112,8 @@ func (m *Metrics) sure(ctx context.Context) counts {
 	return c
 }
 
-// Cache has the reads counted by what became of them. reads says how many there have been: answered from memory, asked of the store, and
-// answered with what another had asked. It is called by whoever collects.
+// Cache counts the reads of a cache. reads returns how many were answered from memory, read from
+// the store, and answered with another caller's read. It is called at each collection.
 func (m *Metrics) Cache(reads func() (hits, misses, shared int64)) error {
 	b := newBuilder(m.meter)
 	d := b.catalogue[nameCache]
@@ -128,7 +129,7 @@ func (m *Metrics) Cache(reads func() (hits, misses, shared int64)) error {
 	return errors.Join(b.failed...)
 }
 
-// Reason says why a request was not let in.
+// Reason says why a request was refused.
 type Reason string
 
 // The reasons.
@@ -139,7 +140,7 @@ const (
 	Quota            Reason = "quota"
 )
 
-// Refused counts a request that was not let in.
+// Refused counts a refused request.
 func (m *Metrics) Refused(ctx context.Context, why Reason) {
 	m.refusals.Add(ctx, 1, with("reason", why))
 }
@@ -148,7 +149,7 @@ func with[T ~string](key string, value T) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String(key, string(value)))
 }
 
-// builder makes instruments as the catalogue has them.
+// builder makes the instruments of the catalogue.
 type builder struct {
 	meter     metric.Meter
 	catalogue map[string]Metric
@@ -169,7 +170,8 @@ func (b *builder) note(name string, err error) {
 	}
 }
 
-// counter begins at 0 where it has but one label: who looks at the growth of a series does not see that it came with 1.
+// counter starts the series of a single label at 0: a query for the growth of a series does not see
+// one that appears with 1.
 func (b *builder) counter(name string) metric.Int64Counter {
 	d := b.catalogue[name]
 	i, err := b.meter.Int64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))

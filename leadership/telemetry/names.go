@@ -8,9 +8,9 @@ import (
 	"regent/leadership/wire"
 )
 
-// Metric is what there is to know of one metric.
+// Metric describes one metric.
 type Metric struct {
-	Name        string // as OpenTelemetry has it
+	Name        string // in OpenTelemetry
 	Kind        Kind
 	Unit        string // of UCUM
 	Description string
@@ -18,7 +18,7 @@ type Metric struct {
 	Buckets     []float64 // upper bounds, of a histogram
 }
 
-// Prometheus is what Prometheus calls the metric.
+// Prometheus returns the metric's name in Prometheus.
 func (m Metric) Prometheus() string {
 	name := strings.ReplaceAll(m.Name, ".", "_")
 	if m.Unit == "s" {
@@ -30,7 +30,7 @@ func (m Metric) Prometheus() string {
 	return name
 }
 
-// Kind is what the values of a metric mean.
+// Kind says what the values of a metric mean.
 type Kind string
 
 // The kinds of metrics.
@@ -40,7 +40,7 @@ const (
 	Gauge     Kind = "gauge"
 )
 
-// Label is one of a metric's attributes, and all values that it can have.
+// Label is an attribute of a metric, with all values that it can have.
 type Label struct {
 	Key    string
 	Values []string
@@ -66,14 +66,14 @@ const (
 	nameRefused     = "regent.requests.refused"
 )
 
-// Catalogue is all metrics that Regent has of its own, in the order of their names. Those of HTTP are OpenTelemetry's.
+// Catalogue returns Regent's own metrics, ordered by name. Those of HTTP are OpenTelemetry's.
 func Catalogue() []Metric {
 	all := slices.Concat(leaderships(), elected(), calls(), parts())
 	slices.SortFunc(all, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// leaderships are told by the instance that committed the change.
+// leaderships are counted by the instance that committed the change.
 func leaderships() []Metric {
 	types := texts(leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
 		leadership.EventConfigured, leadership.EventDeleted, leadership.EventRecreated)
@@ -87,60 +87,60 @@ func leaderships() []Metric {
 		Buckets:     []float64{1, 10, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600},
 	}, {
 		Name: nameTransition, Kind: Histogram, Unit: "s", Labels: []Label{{"after", ends}},
-		Description: "From the end of a term to the next grant, by how the term ended; after more than 10 minutes only as far as somebody waited.",
+		Description: "From the end of a term to the next grant, by how the term ended. A gap of more than 10 minutes counts only as long as a candidate waited.",
 		Buckets:     []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 120, 300, 600},
 	}, {
 		Name: nameSplitBrain, Kind: Counter, Unit: "{act}", Labels: []Label{{"op", []string{wire.VerbRenew.Row().Metric, wire.VerbCheckToken.Row().Metric}}},
-		Description: "Acts under an old fencing token, 5 s or more after a newer one was granted: a renewal, by a leader that believed it still led, " +
-			"or a check of what it had sent. It was refused, so that nothing was harmed that checks tokens. Each one is a leader that did not " +
-			"stop in time, or a caller that keeps using a token of the past.",
+		Description: "Acts under an old fencing token, 5 s or more after a newer one was granted: renewals by a leader that believes it still leads, " +
+			"or checks of what it has sent. They were refused, so that nothing that checks tokens was harmed. Each one is a leader that did " +
+			"not stop in time, or a caller that keeps using an old token.",
 	}}
 }
 
-// elected are told by each instance as far as it knows.
+// elected are gauges of what an instance knows.
 func elected() []Metric {
 	return []Metric{{
 		Name: nameElections, Kind: Gauge, Unit: "{election}", Labels: []Label{{"state", texts(leadership.Held, leadership.Vacant)}},
-		Description: "Elections that this instance knows, the deleted ones not counted.",
+		Description: "Elections that this instance knows, without deleted ones.",
 	}, {
 		Name: nameLeaderless, Kind: Gauge, Unit: "s",
-		Description: "The longest time for which an election that somebody wants to lead has had no leader: one for which a candidate waits here, " +
-			"or whose last lease ran out and was not taken up. 0: there is none.",
+		Description: "The longest time that a wanted election has been without a leader: one for which a candidate waits here, or whose " +
+			"last lease ran out and was not followed by another. 0: there is none.",
 	}, {
 		Name: nameFlapping, Kind: Gauge, Unit: "{election}",
 		Description: "Elections with more than 5 grants within the last 10 minutes.",
 	}}
 }
 
-// calls are told by the instance that answers them.
+// calls are counted by the instance that answers them.
 func calls() []Metric {
 	held := []string{lower(leadership.ReasonHeld), lower(leadership.ReasonIncarnation), lower(leadership.ReasonLockDelay)}
 	return []Metric{{
 		Name: nameOperations, Kind: Counter, Unit: "{operation}", Labels: []Label{{"op", operations()}, {"outcome", outcomes()}},
-		Description: "What agents and operators asked for, by what became of it; each part of a batch for itself.",
+		Description: "Calls of agents and operators by outcome. Each part of a batch counts by itself.",
 	}, {
 		Name: nameContention, Kind: Counter, Unit: "{refusal}", Labels: []Label{{"reason", append(held, reasonConflict)}},
-		Description: "Campaigns that were refused because somebody leads, or nobody may yet; and transactions that the store ran again because " +
-			"of another (conflict).",
+		Description: "Acquires that were refused because another candidate leads, or none may lead yet; and transactions that the store " +
+			"repeated because of another (conflict).",
 	}, {
 		Name: nameWaiting, Kind: Gauge, Unit: "{candidate}",
-		Description: "Calls of candidates that stand in line on this instance.",
+		Description: "Candidates that wait on this instance.",
 	}, {
 		Name: nameWatchers, Kind: Gauge, Unit: "{watcher}",
 		Description: "Streams and long polls that are open on this instance.",
 	}, {
 		Name: nameRefused, Kind: Counter, Unit: "{request}",
 		Labels:      []Label{{"reason", texts(Unauthenticated, PermissionDenied, RateLimited, Quota)}},
-		Description: "Requests that were not let in.",
+		Description: "Requests that were refused before the service.",
 	}}
 }
 
-// parts are told by what an instance is made of.
+// parts are counted by the parts of an instance.
 func parts() []Metric {
 	ops := texts(storeGet, storeList, storeUpdate, storeRenew, storeEvents, storeSince, storeUnannounced, storeMark)
 	return []Metric{{
 		Name: nameStore, Kind: Histogram, Unit: "s", Labels: []Label{{"op", ops}, {"outcome", texts(done, refused, unavailable, unknown)}},
-		Description: "How long a call of the store took, by what became of it. Refused: a rule said no, and nothing was written.",
+		Description: "Duration of calls of the store by outcome. Refused: a rule refused, and nothing was written.",
 		Buckets:     []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
 	}, {
 		Name: nameBatch, Kind: Histogram, Unit: "{renewal}",
@@ -148,14 +148,14 @@ func parts() []Metric {
 		Buckets:     []float64{1, 2, 5, 10, 25, 50, 100, 250, 500},
 	}, {
 		Name: nameCache, Kind: Counter, Unit: "{read}", Labels: []Label{{"result", []string{"hit", "miss", "shared"}}},
-		Description: "Reads that the cache answered, that asked the store, and that shared what another had asked.",
+		Description: "Cached reads: answered from memory (hit), read from the store (miss), or answered with another caller's read (shared).",
 	}, {
 		Name: nameUnannounced, Kind: Gauge, Unit: "s",
-		Description: "The age of the oldest event that was not yet announced, when the outbox was last looked at. 0: there was none.",
+		Description: "Age of the oldest unannounced event when the outbox was last read. 0: there was none.",
 	}}
 }
 
-// outcomes are the outcomes of an operation.
+// outcomes returns the outcomes of an operation.
 func outcomes() []string {
 	all := []string{outcomeOK}
 	for _, m := range wire.Meanings() {

@@ -8,12 +8,12 @@ import (
 
 // What the gauges count.
 const (
-	flapGrants = 5                // more than so many grants
-	flapWithin = 10 * time.Minute // within so long are flapping
-	returns    = 30 * time.Second // a candidate that stands in line again within so long has waited all the time
+	flapGrants = 5                // an election with more grants than this
+	flapWithin = 10 * time.Minute // within this time is flapping
+	returns    = 30 * time.Second // a candidate that comes back within this time has waited throughout
 )
 
-// state is what an election is, as far as anybody here knows.
+// state is the last known state of an election.
 type state byte
 
 const (
@@ -26,22 +26,22 @@ const (
 // standing is what is known of one election.
 type standing struct {
 	election leadership.Election
-	revision leadership.Revision // 0 if nothing was heard of it
+	revision leadership.Revision // 0 if nothing is known
 	token    leadership.Token
 	state    state
 
 	leaseEnd time.Time            // of the last lease that was seen; zero if its end is not known
 	endedAt  time.Time            // when the last term ended
-	ended    leadership.EventType // how; "" if that was not heard of
+	ended    leadership.EventType // how; "" if that is not known
 
 	grants [flapGrants + 1]time.Time // the newest, first the last
 
-	waiting int       // calls that stand in line
+	waiting int       // candidates
 	since   time.Time // when the first of them came
 	left    time.Time // when the last of them went
 }
 
-// learn takes over what the store has said, unless it is older than what is known.
+// learn remembers an answer of the store, unless it is older than what is known.
 func (s *standing) learn(snap leadership.Snapshot) {
 	r := snap.Record
 	if r.Revision < s.revision || r.Revision == s.revision && r.LeaderID != "" && r.LeaseEnd().Before(s.leaseEnd) {
@@ -53,7 +53,7 @@ func (s *standing) learn(snap leadership.Snapshot) {
 		s.state = deleted
 	case snap.Live():
 		s.state, s.leaseEnd = held, r.LeaseEnd()
-	case r.LeaderID != "": // it ran out, and nobody has recorded that
+	case r.LeaderID != "": // it ran out, and that is not recorded yet
 		s.state, s.leaseEnd = vacant, r.LeaseEnd()
 		s.end(leadership.EventExpired, r.LeaseEnd())
 	default:
@@ -66,7 +66,7 @@ func (s *standing) learn(snap leadership.Snapshot) {
 	s.revision = r.Revision
 }
 
-// granted is when the last lease was, or not long after.
+// granted returns when the last lease was granted, or a time soon after.
 func granted(r leadership.Record) time.Time {
 	if r.LeaderID != "" {
 		return r.AcquiredAt
@@ -74,7 +74,7 @@ func granted(r leadership.Record) time.Time {
 	return r.EndedAt
 }
 
-// hear takes over an event, unless it is no news.
+// hear remembers an event, unless it is old.
 func (s *standing) hear(e leadership.Event) {
 	if e.Revision <= s.revision {
 		return
@@ -97,7 +97,8 @@ func (s *standing) hear(e leadership.Event) {
 	s.revision = e.Revision
 }
 
-// endOf is when the term ended whose end the event tells of. A lease that runs out has ended before anybody says so.
+// endOf returns when the term ended that the event ends. A lease that runs out has ended before the
+// event.
 func (s *standing) endOf(e leadership.Event) time.Time {
 	if e.Type == leadership.EventExpired && !s.leaseEnd.IsZero() && s.leaseEnd.Before(e.At) {
 		return s.leaseEnd
@@ -107,7 +108,7 @@ func (s *standing) endOf(e leadership.Event) time.Time {
 
 func (s *standing) end(how leadership.EventType, at time.Time) { s.ended, s.endedAt = how, at }
 
-// grant notes a grant, if the token tells of one. Of several that were missed it is the last that counts.
+// grant remembers a grant if the token is new. Several missed grants count as one.
 func (s *standing) grant(token leadership.Token, at time.Time) {
 	if token <= s.token {
 		return
@@ -123,17 +124,17 @@ func (s *standing) join(now time.Time) {
 	s.waiting++
 }
 
-// wanted says whether somebody stands in line, or did a moment ago and may come back.
+// wanted reports whether a candidate waits, or did a moment ago and may come back.
 func (s *standing) wanted(now time.Time) bool {
 	return s.waiting > 0 || !s.left.IsZero() && now.Sub(s.left) < returns
 }
 
-// leaderless returns since when somebody has wanted to lead and nobody has led.
+// leaderless returns since when the election has been wanted and without a leader.
 func (s *standing) leaderless(now time.Time) (since time.Time, ok bool) {
 	end := s.endedAt
 	switch {
 	case s.state == vacant:
-	case s.state == held && !s.leaseEnd.IsZero() && now.After(s.leaseEnd): // and nobody can say whether it was renewed
+	case s.state == held && !s.leaseEnd.IsZero() && now.After(s.leaseEnd): // it is not known whether it was renewed
 		end = s.leaseEnd
 	default:
 		return time.Time{}, false
@@ -152,7 +153,7 @@ func (s *standing) flaps(now time.Time) bool {
 	return !oldest.IsZero() && now.Sub(oldest) <= flapWithin
 }
 
-// notable says whether the election may count for more than its state.
+// notable reports whether the election may be flapping or leaderless.
 func (s *standing) notable(now time.Time) bool {
 	return s.wanted(now) || s.flaps(now) || s.state == vacant && s.ended == leadership.EventExpired
 }

@@ -28,7 +28,7 @@ const (
 	storeMark        storeOp = "mark"
 )
 
-// outcome is what became of a call of the store.
+// outcome is the outcome of a call of the store.
 type outcome string
 
 const (
@@ -40,7 +40,7 @@ const (
 
 func outcomeOf(err error) outcome {
 	switch {
-	case err == nil, errors.Is(err, leadership.ErrNotRenewed): // which is an answer
+	case err == nil, errors.Is(err, leadership.ErrNotRenewed): // an answer, and no failure
 		return done
 	case errors.Is(err, leadership.OutcomeUnknown):
 		return unknown
@@ -50,8 +50,8 @@ func outcomeOf(err error) outcome {
 	return refused
 }
 
-// Store is the store with its calls timed, what it commits counted, and what it says learnt. If the store can say that it has failed for good,
-// so can what is returned. There is one store for each Metrics.
+// Store returns the store with its calls timed, its commits counted and its answers remembered. If
+// the store can report that it has failed for good, so can the result. A Metrics has one store.
 func (m *Metrics) Store(inner leadership.Store) leadership.Store {
 	if m.idle {
 		return inner
@@ -67,7 +67,7 @@ func (m *Metrics) Store(inner leadership.Store) leadership.Store {
 	return s
 }
 
-// breakable is a store that can fail for good, as a local file can.
+// breakable is a store that can fail for good, such as a local file.
 type breakable interface{ Broken() <-chan struct{} }
 
 type store struct {
@@ -75,7 +75,8 @@ type store struct {
 	m *Metrics
 }
 
-// time begins a call of the store. What it returns is called with the call's error. A span is made where the caller has one.
+// time begins a call of the store; ended takes the call's error. There is a span if the caller has
+// one.
 func (m *Metrics) time(ctx context.Context, op storeOp) (context.Context, func(error)) {
 	began, span := time.Now(), trace.Span(noop.Span{})
 	if trace.SpanContextFromContext(ctx).IsValid() {
@@ -106,7 +107,7 @@ func (s *store) Update(ctx context.Context, e leadership.Election, decide func(l
 	var tx transaction
 	after, err := s.Store.Update(ctx, e, func(snap leadership.Snapshot) (leadership.Change, error) {
 		ch, err := decide(snap)
-		tx = transaction{tx.runs + 1, snap, ch, err} // runs counts those that conflicted too
+		tx = transaction{tx.runs + 1, snap, ch, err} // runs counts repetitions after a conflict too
 		return ch, err
 	})
 	ended(err)
@@ -116,7 +117,7 @@ func (s *store) Update(ctx context.Context, e leadership.Election, decide func(l
 	switch {
 	case err == nil:
 		s.m.committed(ctx, tx, after)
-	case tx.refused != nil: // what was read was true
+	case tx.refused != nil: // what was read is true nevertheless
 		s.m.elections.learn(tx.before)
 	}
 	return after, err
@@ -141,7 +142,7 @@ func (s *store) List(ctx context.Context, prefix string, after leadership.Electi
 	return l, err
 }
 
-// Renew implements leadership.Store. Its outcome is the worst of its answers.
+// Renew implements leadership.Store. Its outcome is its worst answer.
 func (s *store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
 	ctx, ended := s.m.time(ctx, storeRenew)
 	answers := s.Store.Renew(ctx, leases)
@@ -150,7 +151,7 @@ func (s *store) Renew(ctx context.Context, leases []leadership.Renewal) []leader
 	for _, a := range answers {
 		switch {
 		case a.Err == nil:
-			renewed = append(renewed, a.Snapshot) // one that came too late is taken back, and that is learnt too
+			renewed = append(renewed, a.Snapshot) // a late one is taken back later, and that is seen too
 		case worst == nil, outcomeOf(a.Err) == unknown, outcomeOf(worst) == done:
 			worst = a.Err
 		}
@@ -177,7 +178,8 @@ func (s *store) Since(ctx context.Context, after time.Time, limit int) (leadersh
 	return recent, err
 }
 
-// Unannounced implements leadership.Store. A look at the whole outbox shows how old the oldest event in it is.
+// Unannounced implements leadership.Store. A read of the whole outbox shows the age of its oldest
+// event.
 func (s *store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	ctx, ended := s.m.time(ctx, storeUnannounced)
 	events, err := s.Store.Unannounced(ctx, e, limit)

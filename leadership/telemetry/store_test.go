@@ -50,7 +50,7 @@ type fragile struct {
 
 func (f fragile) Broken() <-chan struct{} { return f.broken }
 
-func TestAMeasuredStoreSaysThatItIsBrokenIfTheStoreDoes(t *testing.T) {
+func TestAMeasuredStoreReportsThatTheStoreIsBroken(t *testing.T) {
 	t.Parallel()
 	type breakable interface{ Broken() <-chan struct{} }
 	m, plain := newMetrics(t), memory.New(memory.Config{})
@@ -85,7 +85,7 @@ func (s *troubled) Update(ctx context.Context, e leadership.Election, decide fun
 	})
 }
 
-func TestCallsOfTheStoreAreCountedByWhatBecameOfThem(t *testing.T) {
+func TestCallsOfTheStoreAreCountedByOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &troubled{Store: memory.New(memory.Config{})}
@@ -158,7 +158,7 @@ func TestTheAgeOfTheOutboxIsThatOfItsOldestEvent(t *testing.T) {
 	})
 }
 
-func TestCacheReadsAreAskedForWhenSomebodyCollects(t *testing.T) {
+func TestCacheReadsAreReadAtEachCollection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := telemetrytest.New(t)

@@ -46,8 +46,8 @@ func (f *File) Policy() *Policy { return f.current.Load() }
 const reloadEvery = 5 * time.Second
 
 // Run follows the file until ctx ends. An invalid policy changes nothing, so that a typing error
-// neither lets callers in nor locks them out. A change counts once it was read twice, so that a file
-// which is still being written is not taken.
+// neither lets callers in nor locks them out. A change counts once it was read twice, so that a
+// file which is still being written is not taken.
 func (f *File) Run(ctx context.Context) {
 	for ticks := time.NewTicker(reloadEvery); ; {
 		select {

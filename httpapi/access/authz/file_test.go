@@ -14,7 +14,7 @@ import (
 	"regent/httpapi/access/authz"
 )
 
-func TestAPolicyIsReloadedAndOneThatIsNoneChangesNothing(t *testing.T) {
+func TestAChangedPolicyIsLoadedAndAnInvalidOneIsNot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -45,7 +45,7 @@ func TestAPolicyIsReloadedAndOneThatIsNoneChangesNothing(t *testing.T) {
 		if after() != first || log.Len() > 0 {
 			t.Errorf("a file that did not change was read anew: %s", &log)
 		}
-		write(policyText[:len(policyText)/2]) // somebody is still writing
+		write(policyText[:len(policyText)/2]) // still being written
 		time.Sleep(6 * time.Second)
 		write(policyText)
 		if after() != first || log.Len() > 0 {

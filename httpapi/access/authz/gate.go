@@ -21,16 +21,16 @@ type Record struct {
 	RequestID string
 }
 
-// Gate is an instance.Filter that lets in what the policy allows. The caller is the principal of the
-// context; without one, everything is refused. It asks the policy before anything is read, so that
-// a stranger cannot tell an election that exists from one that does not.
+// Gate is an instance.Filter that lets in what the policy allows. The caller is the principal of
+// the context; without one, everything is refused. It asks the policy before anything is read, so
+// that a stranger cannot tell an election that exists from one that does not.
 type Gate struct {
 	policy func() *Policy
 	audit  func(context.Context, Record)
 }
 
-// NewGate returns a Gate. It calls policy at each call, and audit for each Record; both may be called
-// from many goroutines.
+// NewGate returns a Gate. It calls policy at each call, and audit for each Record; both may be
+// called from many goroutines.
 func NewGate(policy func() *Policy, audit func(context.Context, Record)) *Gate {
 	return &Gate{policy, audit}
 }

@@ -25,7 +25,7 @@ func by(t *testing.T, name string) context.Context {
 // stranger may do something, but nothing with these.
 const stranger = policyText + `  - {principals: [stranger@test], roles: [admin], elections: [elsewhere]}`
 
-func TestToAStrangerAnElectionThatIsThereAndOneThatIsNotLookAlike(t *testing.T) {
+func TestAStrangerCannotTellWhetherAnElectionExists(t *testing.T) {
 	t.Parallel()
 	h := guarded(t, stranger)
 	if _, err := h.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: "own-1", CandidateID: "ann"}); err != nil {
@@ -71,7 +71,7 @@ func TestAListLeavesOutWhatTheCallerMayNotRead(t *testing.T) {
 	}
 }
 
-func TestAListGoesOnAfterNoNameThatTheCallerMayNotRead(t *testing.T) {
+func TestAPageTokenIsNoNameThatTheCallerMayNotRead(t *testing.T) {
 	t.Parallel()
 	h := guarded(t, policyText)
 	for _, e := range []leadership.Election{"a", "b", "own-1", "own-2", "own-3", "x", "y"} {
@@ -103,7 +103,7 @@ func TestAListGoesOnAfterNoNameThatTheCallerMayNotRead(t *testing.T) {
 	}
 }
 
-func TestABatchIsMadeAsFarAsTheCallerMay(t *testing.T) {
+func TestPartsOfABatchThatTheCallerMayNotMakeAreRefusedAlone(t *testing.T) {
 	t.Parallel()
 	h := guarded(t, policyText)
 	var batch []leadership.LeaseRequest
@@ -126,7 +126,7 @@ func TestABatchIsMadeAsFarAsTheCallerMay(t *testing.T) {
 	}
 }
 
-func TestACandidateIsItsPrincipalsOwn(t *testing.T) {
+func TestAPrincipalUsesOnlyItsOwnCandidateIDs(t *testing.T) {
 	t.Parallel()
 	h := guarded(t, `
 grants:
@@ -148,7 +148,7 @@ grants:
 		{by(t, "cy"), "f", "cy@test", false},
 		{by(t, "cy"), "free", "anybody", true},
 		{nameless, "h", "https://issuer.test|bob", false}, // no candidate can be called so, and nothing shorter is its own
-		{t.Context(), "i", "ann@test", false},             // nobody has asked who calls
+		{t.Context(), "i", "ann@test", false},             // not authenticated
 	} {
 		_, err := h.service.Acquire(c.ctx, leadership.AcquireRequest{Election: c.election, CandidateID: c.id})
 		if (err == nil) != c.may {
@@ -157,7 +157,7 @@ grants:
 	}
 }
 
-func TestWhatIsRefusedAndWhatIsPrivilegedLeavesARecord(t *testing.T) {
+func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 	t.Parallel()
 	h := guarded(t, policyText)
 	for _, c := range []struct{ who, method, path, body string }{

@@ -8,7 +8,7 @@ import (
 	"regent/httpapi/access/limit"
 )
 
-func TestAPolicyThatIsNotUnderstoodIsRefusedWithAReason(t *testing.T) {
+func TestAnInvalidPolicyIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
 	const good = "{principals: [a@b.c], roles: [observer], elections: [reports]}"
 	for _, c := range []struct{ name, text, reason string }{
@@ -45,7 +45,7 @@ func TestAPolicyThatIsNotUnderstoodIsRefusedWithAReason(t *testing.T) {
 	}
 }
 
-func TestLimitsAreAPrincipalsOwnOrEverybodys(t *testing.T) {
+func TestLimitsAreThePrincipalsOwnOrTheGeneralOnes(t *testing.T) {
 	t.Parallel()
 	p, err := authz.ParsePolicy([]byte(policyText + `
 limits:

@@ -61,7 +61,8 @@ var cases = []struct {
 	{"tick", wire.VerbTick, "POST", "/v1/maintenance:tick", "", ""},
 }
 
-// Every role, every call, over elections of its own and over others, as itself and as somebody else, over HTTP.
+// Every role, every call, over elections of its own and over others, as itself and as somebody
+// else, over HTTP.
 func TestTheTableOfRightsIsAsWritten(t *testing.T) {
 	t.Parallel()
 	var table bytes.Buffer
@@ -106,8 +107,8 @@ func names() (all []string) {
 	return all
 }
 
-// ask makes a call of a role's principal on a service where ann leads both elections, and says what became of it: "yes" if it came to the
-// service.
+// ask makes a call of a role's principal on a service where ann leads both elections, and says what
+// became of it: "yes" if it came to the service.
 func ask(t *testing.T, role, method, path, body, stream, election, candidate string) string {
 	t.Helper()
 	key := leadership.NewKey()

@@ -95,8 +95,8 @@ func (a *account) idle() bool {
 	return a.waiters == 0 && a.watchers == 0
 }
 
-// maxAccounts bounds the memory of an instance whose policy lets everyone in. Only idle accounts are
-// forgotten, so there may be more.
+// maxAccounts bounds the memory of an instance whose policy lets everyone in. Only idle accounts
+// are forgotten, so there may be more.
 const maxAccounts = 1000
 
 // accounts are those of the principals that have called lately.
@@ -132,7 +132,8 @@ func (s *accounts) of(principal string) *account {
 	return a
 }
 
-// forget makes room: it drops the idle account that was not used for the longest. Call with mu held.
+// forget makes room: it drops the idle account that was not used for the longest. Call with mu
+// held.
 func (s *accounts) forget() {
 	for _, principal := range s.recent.Keys() { // the oldest first
 		if a, _ := s.recent.Peek(principal); a.idle() {

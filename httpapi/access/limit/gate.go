@@ -28,14 +28,14 @@ type Config struct {
 	// Renewing and Asking are how many renewals, and how many other calls, may be under way at the
 	// same time, waiting candidates and streams not counted: 256 each if they are zero.
 	Renewing, Asking int
-	// Refused, if it is not nil, is told of each call that is refused. quota says that the principal
-	// has used up what it may have at all, and not what it may have per second.
+	// Refused, if it is not nil, is told of each call that is refused. quota says that the
+	// principal has used up what it may have at all, and not what it may have per second.
 	Refused func(ctx context.Context, quota bool)
 }
 
 const defaultPlaces = 256
 
-// New returns a Gate at which nobody has called yet.
+// New returns a Gate with no account yet.
 func New(c Config) *Gate {
 	g := &Gate{
 		accounts: newAccounts(c.Limits),

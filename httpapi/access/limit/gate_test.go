@@ -61,7 +61,7 @@ func wantLimited(t *testing.T, what string, err error) time.Duration {
 	return refusal.RetryAfter
 }
 
-func TestWhoeverAsksTooOftenIsSentAwayUntilThereIsRoom(t *testing.T) {
+func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 	limits := limit.Limits{Renewals: 10, Campaigns: 10, Reads: 10}
 	for name, call := range map[string]func(*instance.Guarded, context.Context) error{
 		"acquire": func(s *instance.Guarded, ctx context.Context) error {
@@ -164,7 +164,7 @@ func TestABatchCountsForAsManyAsItRenews(t *testing.T) {
 	})
 }
 
-func TestThereIsRoomForSoManyInLine(t *testing.T) {
+func TestWaitingCandidatesAreLimited(t *testing.T) {
 	bubble(t, limit.Limits{Waiters: 2}, func(t *testing.T, s *instance.Guarded) {
 		ann := by(t.Context(), "ann")
 		if _, err := acquire(s, ann, "reports", "leader", 0); err != nil {
@@ -186,7 +186,7 @@ func TestThereIsRoomForSoManyInLine(t *testing.T) {
 	})
 }
 
-func TestThereIsRoomForSoManyStreams(t *testing.T) {
+func TestStreamsAndLongPollsAreLimited(t *testing.T) {
 	bubble(t, limit.Limits{Watchers: 2}, func(t *testing.T, s *instance.Guarded) {
 		ann := by(t.Context(), "ann")
 		open := func() (interface{ Close() }, error) {
@@ -262,7 +262,7 @@ func (denying) Acquire(context.Context, leadership.AcquireRequest) (leadership.G
 	return leadership.Grant{}, &leadership.Error{Code: wire.PermissionDenied}
 }
 
-func TestThereIsRoomForSoManyElections(t *testing.T) {
+func TestElectionsOfAPrincipalAreLimited(t *testing.T) {
 	bubble(t, limit.Limits{Elections: 2}, func(t *testing.T, s *instance.Guarded) {
 		ann := by(t.Context(), "ann")
 		for _, e := range []leadership.Election{"a", "b", "a", "b"} {
@@ -333,7 +333,7 @@ func TestAFloodOfOtherCallsLeavesRoomForRenewals(t *testing.T) {
 	})
 }
 
-func TestLimitsThatChangeBeginAnew(t *testing.T) {
+func TestChangedLimitsStartANewAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limits := limit.Limits{Campaigns: 1}
@@ -351,7 +351,7 @@ func TestLimitsThatChangeBeginAnew(t *testing.T) {
 	})
 }
 
-func TestLimitsThatAreNoneAreRefused(t *testing.T) {
+func TestLimitsOutOfRangeAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, l := range []limit.Limits{{Renewals: -1}, {Campaigns: -1}, {Reads: 1_000_001}, {Waiters: -1}, {Watchers: -5}, {Elections: -1}} {
 		if l.Validate() == nil {

@@ -225,7 +225,7 @@ func (c *collector) holdsMetrics(t *testing.T) {
 	}
 	for _, m := range telemetry.Catalogue() {
 		switch unit, ok := units[m.Name]; {
-		case m.Name == "regent.cache.reads", m.Name == "regent.events.unannounced.age": // which nobody reads here
+		case m.Name == "regent.cache.reads", m.Name == "regent.events.unannounced.age": // not read here
 		case m.Name == "regent.leadership.transition.duration": // and there was but one term
 		case !ok || unit != m.Unit:
 			t.Errorf("%s came: %t, in %q; want it in %q", m.Name, ok, unit, m.Unit)
@@ -252,7 +252,7 @@ func describes(t *testing.T, got []*common.KeyValue) {
 	}
 }
 
-func TestACollectorThatIsGoneKeepsNobodyFromServing(t *testing.T) {
+func TestServingGoesOnWithoutTheCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	p, err := export.Setup(t.Context(), export.Config{Env: environ()})
 	if err != nil {
@@ -269,7 +269,7 @@ func TestACollectorThatIsGoneKeepsNobodyFromServing(t *testing.T) {
 func TestGooglesCollectorWantsCredentialsAndAProject(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://telemetry.googleapis.com")
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/file")
-	if _, err := export.Setup(t.Context(), export.Config{Env: environ()}); err == nil || !strings.Contains(err.Error(), "telemetry.googleapis.com wants credentials") {
+	if _, err := export.Setup(t.Context(), export.Config{Env: environ()}); err == nil || !strings.Contains(err.Error(), "telemetry.googleapis.com needs credentials") {
 		t.Error(err)
 	}
 	user := filepath.Join(t.TempDir(), "user.json")

@@ -15,15 +15,16 @@ import (
 	"google.golang.org/grpc/credentials/oauth"
 )
 
-// scope is what the credentials are for.
+// scope is the scope of the credentials.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// google says whether anything goes to Google's collector.
+// google reports whether anything goes to Google's collector.
 func (s settings) google() bool {
 	return s.traces.on && s.traces.google || s.metrics.on && s.metrics.google
 }
 
-// dialing is what Google's collector wants of a connection, and the project that the credentials belong to; nothing for any other.
+// dialing returns the options of a connection to Google's collector and the project of the
+// credentials; nothing for other collectors.
 func (s settings) dialing(ctx context.Context) (dial []grpc.DialOption, project string, err error) {
 	if !s.google() {
 		return nil, "", nil
@@ -35,16 +36,17 @@ func (s settings) dialing(ctx context.Context) (dial []grpc.DialOption, project 
 	return []grpc.DialOption{grpc.WithPerRPCCredentials(oauth.TokenSource{TokenSource: c.TokenSource})}, c.ProjectID, nil
 }
 
-// credentials are Application Default Credentials, that renew themselves for longer than ctx lasts.
+// credentials returns Application Default Credentials. They renew themselves after ctx has ended
+// too.
 func credentials(ctx context.Context) (*google.Credentials, error) {
 	c, err := google.FindDefaultCredentials(context.WithoutCancel(ctx), scope)
 	if err != nil {
-		return nil, fmt.Errorf("%s wants credentials: %w", googleHost, err)
+		return nil, fmt.Errorf("%s needs credentials: %w", googleHost, err)
 	}
 	return c, nil
 }
 
-// dialTo keeps the credentials from any other collector.
+// dialTo keeps the credentials from other collectors.
 func (s signal) dialTo(dial []grpc.DialOption) []grpc.DialOption {
 	if s.google {
 		return dial

@@ -9,7 +9,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// newResource says what it is that is measured. What the variables of OpenTelemetry say goes before everything else.
+// newResource describes the process that is measured. OpenTelemetry's variables override everything
+// else.
 func newResource(ctx context.Context, c Config, project string) (*resource.Resource, error) {
 	attributes := []attribute.KeyValue{
 		attribute.String("service.name", "regent"),

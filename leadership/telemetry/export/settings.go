@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// settings are what the variables say, as far as it is not the exporters that read them.
+// settings are the variables that the exporters do not read themselves.
 type settings struct {
 	traces, metrics signal
 }
 
-// signal is how traces, or metrics, are exported.
+// signal says how traces, or metrics, are exported.
 type signal struct {
 	on       bool
 	protocol string
 	google   bool // to Google's collector
 }
 
-// googleHost is where Google's collector is.
+// googleHost is the host of Google's collector.
 const googleHost = "telemetry.googleapis.com"
 
 // The protocols.
@@ -32,7 +32,7 @@ const (
 	overHTTP = "http/protobuf"
 )
 
-// readSettings returns an error that names the first variable that is wrong, and says what it takes.
+// readSettings reads the variables. An error names the first that is wrong and says what it takes.
 func readSettings(env map[string]string) (settings, error) {
 	disabled, err := boolean(env, "OTEL_SDK_DISABLED")
 	if err != nil || disabled {
@@ -49,7 +49,7 @@ func readSettings(env map[string]string) (settings, error) {
 	return settings{traces, metrics}, err
 }
 
-// readSignal reads what is there for one signal, or for both.
+// readSignal reads the variables of one signal, or else those of both.
 func readSignal(env map[string]string, name string) (signal, error) {
 	get := func(what string) (variable, value string) {
 		general := "OTEL_EXPORTER_OTLP_" + what
@@ -83,7 +83,7 @@ func readSignal(env map[string]string, name string) (signal, error) {
 		return signal{}, wrong(variable, protocol, overGRPC+", for "+googleHost+" wants fresh credentials with each call")
 	case s.google && at.Scheme != "https":
 		variable, _ = get("ENDPOINT")
-		return signal{}, wrong(variable, endpoint, "https://"+googleHost+", for credentials are sent along")
+		return signal{}, wrong(variable, endpoint, "https://"+googleHost+", because credentials are sent along")
 	}
 	return s, nil
 }
@@ -99,7 +99,7 @@ func parseEndpoint(variable, value string) (*url.URL, error) {
 	return at, nil
 }
 
-// validate checks what the exporters would read, and ignore if it is wrong.
+// validate checks the variables that the exporters read, and would ignore if they are wrong.
 func validate(env map[string]string) error {
 	for _, of := range []string{"", "TRACES_", "METRICS_"} {
 		p := "OTEL_EXPORTER_OTLP_" + of
@@ -119,7 +119,8 @@ func validate(env map[string]string) error {
 		pairs(env, "OTEL_RESOURCE_ATTRIBUTES"), sampler(env))
 }
 
-// wrong says which variable is wrong, and what it takes. Headers may hold a secret, and are not repeated.
+// wrong says which variable is wrong and what it takes. It does not repeat headers, which may hold
+// a secret.
 func wrong(variable, value, takes string) error {
 	if strings.HasSuffix(variable, "HEADERS") {
 		return fmt.Errorf("%s takes %s", variable, takes)

@@ -16,7 +16,7 @@ import (
 	"regent/leadership/telemetry/export"
 )
 
-func TestAVariableThatIsWrongIsRefusedByName(t *testing.T) {
+func TestAWrongVariableIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	endpoint := "OTEL_EXPORTER_OTLP_ENDPOINT"
 	for _, c := range []struct {
@@ -52,7 +52,7 @@ func TestAVariableThatIsWrongIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestAHeaderThatIsWrongIsNotRepeatedForItMayBeASecret(t *testing.T) {
+func TestAWrongHeaderIsNotRepeatedBecauseItMayBeSecret(t *testing.T) {
 	t.Parallel()
 	_, err := export.Setup(t.Context(), export.Config{Env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "s3cret"}})
 	if err == nil || strings.Contains(err.Error(), "s3cret") {
@@ -60,7 +60,7 @@ func TestAHeaderThatIsWrongIsNotRepeatedForItMayBeASecret(t *testing.T) {
 	}
 }
 
-func TestNothingIsExportedUnlessItIsAskedFor(t *testing.T) { // alone, for it counts goroutines
+func TestNothingIsExportedUnlessConfigured(t *testing.T) { // alone, for it counts goroutines
 	before := runtime.NumGoroutine()
 	for _, env := range []map[string]string{
 		nil,
@@ -84,7 +84,7 @@ func TestNothingIsExportedUnlessItIsAskedFor(t *testing.T) { // alone, for it co
 	}
 }
 
-func TestWhatGoesWrongWithExportingIsLoggedOnceAMinuteAtMost(t *testing.T) { // alone, for the handler is the process's
+func TestExportErrorsAreLoggedOnceAMinuteAtMost(t *testing.T) { // alone, for the handler is the process's
 	var log bytes.Buffer
 	p, err := export.Setup(t.Context(), export.Config{})
 	if err != nil {

@@ -26,30 +26,31 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Config is what is exported, and where to.
+// Config says what is exported, and where.
 type Config struct {
-	// Env is the environment of this process, and no other: OpenTelemetry reads it too.
+	// Env must be the environment of this process: OpenTelemetry's libraries read that too.
 	Env map[string]string
 	// Version and Instance are those of this process.
 	Version, Instance string
-	// Prometheus has metrics kept for Prometheus.
+	// Prometheus enables Pipeline.Prometheus.
 	Prometheus bool
 }
 
-// Pipeline carries metrics and spans away.
+// Pipeline exports metrics and spans.
 type Pipeline struct {
 	Meters  metric.MeterProvider
 	Tracers trace.TracerProvider
-	// Prometheus answers with all metrics in Prometheus' own format; nil unless the Config wants it.
+	// Prometheus serves all metrics in Prometheus' format; nil unless the Config enables it.
 	Prometheus http.Handler
-	// Project keeps the traces, if it is Google that they go to or if the environment names one; else "".
+	// Project is the Google Cloud project that keeps the traces, if it is known.
 	Project string
 
 	ends []func(context.Context) error
 }
 
-// Setup makes a pipeline. Where nothing is to be exported its providers do nothing, and it has no goroutine. A collector that cannot be reached is
-// no error: what was measured is dropped, and Adopt's log is told.
+// Setup returns a pipeline. If nothing is exported, its providers do nothing and it has no
+// goroutine. A collector that is out of reach is no error: measurements are dropped, and Adopt's
+// log says so.
 //
 // Errors say which variable is wrong, or that there are no credentials for Google's collector.
 func Setup(ctx context.Context, c Config) (*Pipeline, error) {
@@ -73,7 +74,7 @@ func (p *Pipeline) open(ctx context.Context, c Config, s settings) error {
 		return err
 	}
 	if p.Project = cmp.Or(p.Project, project); p.Project == "" && s.google() && !strings.Contains(c.Env["OTEL_RESOURCE_ATTRIBUTES"], "gcp.project_id=") {
-		return fmt.Errorf("%s wants to know the project: set GOOGLE_CLOUD_PROJECT", googleHost)
+		return fmt.Errorf("%s needs a project: set GOOGLE_CLOUD_PROJECT", googleHost)
 	}
 	res, err := newResource(ctx, c, p.Project)
 	if err != nil {
@@ -95,7 +96,7 @@ func (p *Pipeline) open(ctx context.Context, c Config, s settings) error {
 	return err
 }
 
-// readers are those who collect metrics.
+// readers returns what collects metrics.
 func (p *Pipeline) readers(ctx context.Context, c Config, s signal, dial []grpc.DialOption) (readers []sdkmetric.Option, err error) {
 	if c.Prometheus {
 		reader, err := p.serve()
@@ -114,7 +115,7 @@ func (p *Pipeline) readers(ctx context.Context, c Config, s signal, dial []grpc.
 	return readers, nil
 }
 
-// serve makes what Prometheus reads from.
+// serve returns the handler for Prometheus.
 func (p *Pipeline) serve() (sdkmetric.Reader, error) {
 	registry := prometheus.NewRegistry()
 	reader, err := prometheusexporter.New(prometheusexporter.WithRegisterer(registry), prometheusexporter.WithoutScopeInfo())
@@ -125,8 +126,8 @@ func (p *Pipeline) serve() (sdkmetric.Reader, error) {
 	return reader, nil
 }
 
-// Adopt makes the tracers those of libraries that know no others, such as the clients of Google Cloud, and has the log told of what goes wrong
-// with exporting: once a minute at most. It is for the process's main, once, before such clients are made.
+// Adopt makes the tracers global, for libraries such as the clients of Google Cloud, and logs
+// errors of exporting once a minute at most. Call it once, from main, before such clients are made.
 func (p *Pipeline) Adopt(log *slog.Logger) {
 	otel.SetTracerProvider(p.Tracers)
 	otel.SetTextMapPropagator(propagation.TraceContext{})
@@ -134,7 +135,7 @@ func (p *Pipeline) Adopt(log *slog.Logger) {
 	otel.SetErrorHandler(&complaints{log: log})
 }
 
-// complaints logs errors now and then.
+// complaints logs errors, but not all.
 type complaints struct {
 	log *slog.Logger
 
@@ -155,7 +156,7 @@ func (c *complaints) Handle(err error) {
 	}
 }
 
-// Shutdown sends what is left, until ctx ends. Nothing is to be measured any more.
+// Shutdown sends what is left, until ctx ends. Do not measure anything after it.
 func (p *Pipeline) Shutdown(ctx context.Context) error {
 	failures := make([]error, len(p.ends))
 	var all sync.WaitGroup

@@ -1,5 +1,5 @@
-// Package telemetrytest is an instance that is measured, for tests: a story is played, in the fake time of a synctest bubble, and the metrics are
-// read back.
+// Package telemetrytest runs a measured instance for tests, in the fake time of a synctest bubble,
+// and reads the metrics back.
 package telemetrytest
 
 import (
@@ -24,8 +24,8 @@ import (
 	"regent/store/memory"
 )
 
-// World is one instance on a store in memory, with its metrics. It stands in a synctest bubble.
-type World struct {
+// Fixture is an instance on a store in memory, with its metrics. It needs a synctest bubble.
+type Fixture struct {
 	*testing.T
 	Service instance.Service
 	Metrics *telemetry.Metrics
@@ -38,12 +38,12 @@ type World struct {
 }
 
 // New starts an instance that runs until the test ends.
-func New(t *testing.T) *World { return On(t, memory.New(memory.Config{})) }
+func New(t *testing.T) *Fixture { return On(t, memory.New(memory.Config{})) }
 
 // On is New on a store.
-func On(t *testing.T, store leadership.Store) *World {
+func On(t *testing.T, store leadership.Store) *Fixture {
 	t.Helper()
-	w := &World{T: t, reader: sdkmetric.NewManualReader(), keys: make(map[leadership.CandidateID]leadership.Key)}
+	w := &Fixture{T: t, reader: sdkmetric.NewManualReader(), keys: make(map[leadership.CandidateID]leadership.Key)}
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.reader))
 	var err error
 	if w.Metrics, err = telemetry.New(provider, noop.NewTracerProvider()); err != nil {
@@ -68,12 +68,12 @@ func On(t *testing.T, store leadership.Store) *World {
 }
 
 // Acquire asks for the lease.
-func (w *World) Acquire(e leadership.Election, c leadership.CandidateID, wait time.Duration) (leadership.LeaseRequest, error) {
+func (w *Fixture) Acquire(e leadership.Election, c leadership.CandidateID, wait time.Duration) (leadership.LeaseRequest, error) {
 	g, err := w.Service.Acquire(w.Context(), leadership.AcquireRequest{Election: e, CandidateID: c, Key: new(w.key(c)), Wait: wait})
 	return leadership.LeaseRequest{Election: e, CandidateID: c, Key: g.Key, Token: g.Token}, err
 }
 
-func (w *World) key(c leadership.CandidateID) leadership.Key {
+func (w *Fixture) key(c leadership.CandidateID) leadership.Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, ok := w.keys[c]; !ok {
@@ -82,8 +82,8 @@ func (w *World) key(c leadership.CandidateID) leadership.Key {
 	return w.keys[c]
 }
 
-// Lead gets the lease, at once.
-func (w *World) Lead(e leadership.Election, c leadership.CandidateID) leadership.LeaseRequest {
+// Lead gets the lease at once.
+func (w *Fixture) Lead(e leadership.Election, c leadership.CandidateID) leadership.LeaseRequest {
 	w.Helper()
 	lease, err := w.Acquire(e, c, 0)
 	if err != nil {
@@ -92,8 +92,8 @@ func (w *World) Lead(e leadership.Election, c leadership.CandidateID) leadership
 	return lease
 }
 
-// Keep renews the lease for so long, each 10 s.
-func (w *World) Keep(lease leadership.LeaseRequest, during time.Duration) {
+// Keep renews the lease every 10 s during the time.
+func (w *Fixture) Keep(lease leadership.LeaseRequest, during time.Duration) {
 	w.Helper()
 	for begin := time.Now(); time.Since(begin) < during; {
 		time.Sleep(10 * time.Second)
@@ -103,29 +103,29 @@ func (w *World) Keep(lease leadership.LeaseRequest, during time.Duration) {
 	}
 }
 
-// Release gives the lease back.
-func (w *World) Release(lease leadership.LeaseRequest) {
+// Release ends the lease.
+func (w *Fixture) Release(lease leadership.LeaseRequest) {
 	w.Helper()
 	if _, err := w.Service.Release(w.Context(), lease); err != nil {
 		w.Fatal(err)
 	}
 }
 
-// Settle lets so much time pass, and what comes of it happen.
-func (w *World) Settle(d time.Duration) {
+// Settle lets time pass, and waits for what happens then.
+func (w *Fixture) Settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// NoLeader has a leader disappear, and nobody come for so long.
-func (w *World) NoLeader(e leadership.Election, during time.Duration) {
+// NoLeader lets a leader disappear without a successor for the time.
+func (w *Fixture) NoLeader(e leadership.Election, during time.Duration) {
 	w.Helper()
 	w.Lead(e, "ann")
 	w.Settle(leadership.DefaultLeaseDuration + during)
 }
 
-// Flap has the leadership change hands so many times, once in each interval.
-func (w *World) Flap(e leadership.Election, grants int, every time.Duration) {
+// Flap changes the leader so many times, once per interval.
+func (w *Fixture) Flap(e leadership.Election, grants int, every time.Duration) {
 	w.Helper()
 	for n := range grants {
 		lease := w.Lead(e, []leadership.CandidateID{"ann", "bob"}[n%2])
@@ -134,8 +134,8 @@ func (w *World) Flap(e leadership.Election, grants int, every time.Duration) {
 	}
 }
 
-// Contend has a candidate ask so many times for what another has, once in each interval.
-func (w *World) Contend(e leadership.Election, times int, every time.Duration) {
+// Contend lets a candidate ask so many times for a lease that another holds, once per interval.
+func (w *Fixture) Contend(e leadership.Election, times int, every time.Duration) {
 	w.Helper()
 	lease := w.Lead(e, "ann")
 	for range times {
@@ -149,11 +149,11 @@ func (w *World) Contend(e leadership.Election, times int, every time.Duration) {
 	}
 }
 
-// Values are the values of all series: of a counter and a gauge its own, of a histogram NAME:count and NAME:sum. A series is called
-// NAME{LABEL=VALUE,...}, with the labels in order.
+// Values are the values of all series: of a counter and a gauge its own, of a histogram NAME:count
+// and NAME:sum. A series is called NAME{LABEL=VALUE,...}, with the labels in order.
 type Values map[string]float64
 
-// Sum is the sum of all series of the name that have the labels, each as LABEL=VALUE.
+// Sum returns the sum of all series of the name with the labels, each as LABEL=VALUE.
 func (v Values) Sum(name string, labels ...string) (sum float64) {
 	for series, value := range v {
 		head, rest, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
@@ -165,7 +165,7 @@ func (v Values) Sum(name string, labels ...string) (sum float64) {
 	return sum
 }
 
-// Since is what has changed since an earlier reading.
+// Since returns the series that have changed since an earlier reading, and by how much.
 func (v Values) Since(earlier Values) Values {
 	changed := maps.Clone(v)
 	for series := range changed {
@@ -176,8 +176,8 @@ func (v Values) Since(earlier Values) Values {
 	return changed
 }
 
-// Read collects.
-func (w *World) Read() Values {
+// Read returns the values of all series.
+func (w *Fixture) Read() Values {
 	w.Helper()
 	values := make(Values)
 	for _, m := range w.Collect() {
@@ -199,8 +199,8 @@ func (w *World) Read() Values {
 	return values
 }
 
-// Collect is what a reader of OpenTelemetry gets.
-func (w *World) Collect() []metricdata.Metrics {
+// Collect returns the metrics as OpenTelemetry's reader gets them.
+func (w *Fixture) Collect() []metricdata.Metrics {
 	w.Helper()
 	var got metricdata.ResourceMetrics
 	if err := w.reader.Collect(context.WithoutCancel(w.Context()), &got); err != nil {

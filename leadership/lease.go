@@ -2,7 +2,7 @@ package leadership
 
 import "time"
 
-// State says whether an election has a leader.
+// State reports whether an election has a leader.
 type State string
 
 // The states that a reader sees. A deleted election is not read; it is NotFound.

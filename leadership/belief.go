@@ -2,18 +2,18 @@ package leadership
 
 import "time"
 
-// Belief is what a leader may believe of one lease, on its own clock: that it leads until a
-// Deadline, which only a successful answer moves, and never back. Once it has come to its end it
-// stays there. The clock is one as Deadline needs.
+// Belief is what a leader may believe of one lease, on its own clock: it leads until a deadline.
+// Only a successful answer moves the deadline, and never back. Once the belief has ended it stays
+// so. The clock must be one that Deadline accepts.
 type Belief struct {
 	deadline time.Duration
 	margin   time.Duration
 	over     bool
 }
 
-// Believe returns the belief in a lease that was granted by an answer to what was sent at that
-// moment, and that is heard of now: with nothing left of it, if the answer took too long. The
-// margin is the time that the leader needs to stop.
+// Believe returns the belief in a lease. The request left at sent, and its answer, the grant,
+// arrived now. Nothing is left of the belief if the answer took too long. The margin is the time
+// that the leader needs to stop.
 func Believe(sent, now time.Duration, g Grant, margin time.Duration) Belief {
 	b := Belief{margin: margin}
 	b.deadline = b.until(sent, min(g.Waited, now-sent), g.Lease)
@@ -21,14 +21,14 @@ func Believe(sent, now time.Duration, g Grant, margin time.Duration) Belief {
 	return b
 }
 
-// until is the deadline by an answer to what was sent then. No answer is believed that says more
-// than a lease can be.
+// until returns the deadline by an answer to a request that left at sent. An answer that claims
+// more than a lease can have is cut to that.
 func (b *Belief) until(sent, waited time.Duration, answer Lease) time.Duration {
 	return Deadline(sent, waited, min(answer.ExpiresIn, answer.LeaseDuration, MaxLeaseDuration), b.margin)
 }
 
-// Renewed takes the answer to a renewal that was sent at that moment, unless the deadline has come
-// meanwhile: what was over does not begin anew. It returns what is left.
+// Renewed takes the answer to a renewal that left at sent, unless the deadline has passed
+// meanwhile: a belief that has ended does not begin anew. It returns what is left.
 func (b *Belief) Renewed(sent, now time.Duration, answer Lease) time.Duration {
 	if b.Left(now) > 0 {
 		b.deadline = max(b.deadline, b.until(sent, 0, answer))
@@ -36,8 +36,8 @@ func (b *Belief) Renewed(sent, now time.Duration, answer Lease) time.Duration {
 	return b.Left(now)
 }
 
-// Left is the time until the deadline; 0 once it has come or End was called, also if the clock
-// should go back.
+// Left returns the time until the deadline; 0 from the deadline or a call of End on, even if the
+// clock goes back.
 func (b *Belief) Left(now time.Duration) time.Duration {
 	if b.over = b.over || now >= b.deadline; b.over {
 		return 0
@@ -48,9 +48,9 @@ func (b *Belief) Left(now time.Duration) time.Duration {
 // End ends the belief: the leader has stopped, or was told that it does not lead.
 func (b *Belief) End() { b.over = true }
 
-// Deadline is when the belief ends unless it is renewed before.
+// Deadline returns when the belief ends unless it is renewed before.
 func (b *Belief) Deadline() time.Duration { return b.deadline }
 
-// LeaseEnd is the earliest moment at which the lease can be over in the store: the deadline, and
-// the margin that was taken off.
+// LeaseEnd returns the earliest moment at which the lease can have ended in the store: the deadline
+// plus the margin.
 func (b *Belief) LeaseEnd() time.Duration { return b.deadline + b.margin }

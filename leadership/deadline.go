@@ -2,29 +2,29 @@ package leadership
 
 import "time"
 
-// Drift is how much slower than the store's clock a leader's clock may run, as one part in so many:
+// Drift is how much slower than the store's clock a leader's clock may run: one part in 1000, or
 // 0.1 %. A machine that keeps its time by NTP is within 500 parts in a million.
 const Drift = 1000
 
-// Deadline is the leader's half of the rules: the moment from which it must not believe that it
-// leads, on its own clock. It was granted, or has renewed, its lease by a request that it sent at
-// the moment sent, read before the request left. For the time waited the request stood in line
-// (Grant.Waited), and left is what the reply says is left of the lease (Lease.ExpiresIn). The
-// margin is the time that the leader needs to stop.
+// Deadline is the leader's half of the rules: the moment, on the leader's own clock, from which it
+// must not believe that it leads. sent is when the request that granted or renewed the lease left,
+// read before it left. waited is how long the request stood in line (Grant.Waited), left is what
+// the reply says is left of the lease (Lease.ExpiresIn), and margin is the time that the leader
+// needs to stop.
 //
-// The lease began when the request was sent and had waited, or later. So it ends left after that,
-// or later; and a clock that is slow by no more than Drift shows no more than this when it does.
-// What was waited is by the clock of a server, which may be fast by as much, so that both count
-// there. Counted from the reply the deadline would be late by as long as the reply took, which is
-// as long as a network, or a suspended machine, likes.
+// The lease began when the request had been sent and had waited, or later, so it ends left after
+// that, or later. A clock that is slow by no more than Drift shows no more than the deadline then.
+// waited was measured by a server's clock, which may be fast by as much, so Drift counts twice
+// there. A deadline counted from the reply would be late by as long as the reply took, and a
+// network or a suspended machine may take any time.
 //
-// The clock must be one that nobody sets, and that runs while the machine is suspended; see package
-// boottime.
+// The clock must be one that cannot be set and that runs while the machine is suspended; see
+// package boottime.
 func Deadline(sent, waited, left, margin time.Duration) time.Duration {
 	return sent + slow(slow(waited)+left) - margin
 }
 
-// slow is the least that a clock which is slow by Drift may show after d.
+// slow returns the least that a clock which is slow by Drift may show after d.
 func slow(d time.Duration) time.Duration {
 	if d == 0 {
 		return 0

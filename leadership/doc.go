@@ -1,20 +1,21 @@
 // Package leadership is Regent's protocol: how many candidates agree on one leader at a time.
 //
-// An election is a named contest for one leadership. A candidate that wins it is its leader and
-// holds a lease: the right to lead for leaseDuration, counted from its last heartbeat (the grant,
-// or a renewal). Every grant raises the election's fencing token by one. The lease makes it rare
-// that somebody acts who should not; the token, checked where the write happens, makes it harmless.
+// An election is a named contest for one leadership. The candidate that wins it is its leader and
+// holds a lease: the right to lead for leaseDuration from its last heartbeat. A heartbeat is the
+// grant or a renewal. Every grant raises the election's fencing token by one. The lease makes it
+// rare that a former leader still acts. The token, checked where the write happens, makes it
+// harmless.
 //
 // # Who is authoritative for what
 //
-//   - The store, and only the store, knows who leads. Its clock alone decides whether a lease is
-//     over: no process's wall clock is ever compared with anything.
-//   - The rules in this package (Acquire, Renew, Release, Expire, Lapse, Check, Configure, Delete,
-//     Carry, Raise) are the only place that decides. They are pure: a Snapshot and a command go in,
-//     a Change or an error comes out. A Store runs them inside one transaction; simulators,
-//     checkers and fuzzers run the very same functions.
-//   - The leader itself decides when to stop: at its own deadline, which lies before the end that
-//     the store knows.
+//   - The store alone knows which candidate leads. Its clock alone decides whether a lease has
+//     ended: no process's wall clock is ever compared with anything.
+//   - The rules in this package alone decide: Acquire, Renew, Release, Expire, Lapse, Check,
+//     Configure, Delete, Carry and Raise. They are pure: a Snapshot and a command go in, a Change or
+//     an error comes out. A Store runs them inside one transaction. Simulators, checkers and fuzzers
+//     run the very same functions.
+//   - The leader decides when it stops: at its own deadline, which lies before the end that the
+//     store knows.
 //
 // # States
 //
@@ -31,54 +32,80 @@
 //	| deleted | <-----------------------------------+
 //	+---------+  delete: "deleted"; with force while held
 //
-// A deleted election is a tombstone: its record stays, so that its token and its revision never go
-// back. Nobody leads it until an operator configures it anew.
+// A deleted election is a tombstone. Its record stays, so its token and its revision never go back.
+// It has no leader until an operator configures it anew.
 //
 // # Identity
 //
-// A candidate is known by its CandidateID, and one incarnation of it by its Key, a secret of 32
-// bytes of which the store keeps the SHA-256. Renew and release need the key and the token. Every
-// mutation is idempotent by (election, candidate, key): whoever has lost a reply asks again and
-// gets what the first call would have got. The same candidate with another key is somebody else,
-// and waits like everyone else.
+// A candidate is known by its CandidateID, and one incarnation of it by its Key: a secret of 32
+// bytes, of which the store keeps the SHA-256. Renew and release need the key and the token. Every
+// mutation is idempotent by (election, candidate, key): a caller that lost a reply asks again and
+// gets what the first call would have got. The same candidate with another key is another
+// incarnation, and waits like any other candidate.
 //
 // A key is spent once its release was sent. A release whose reply was lost may still be under way,
-// and would end a lease that the same key was promised after it: so repeat the release until it is
-// answered, or take a new key. (Once it was answered, the next grant has a higher token, and the
-// late release names a lease that is no more.) An acquire that is delayed until after the release
-// grants a lease that nobody knows of; it costs the others one lease duration, and no more.
+// and would end a lease that the same key was granted after it. So repeat the release until it is
+// answered, or take a new key. (Once it was answered, the next grant has a higher token, and a late
+// copy of the release names a lease that has ended.) An acquire that arrives after the release was
+// answered grants a lease that its caller does not know of. It costs the others one lease duration
+// and no more.
 //
 // # Time
 //
 // With S the store's now in the deciding transaction, H the instant at which the last heartbeat was
-// committed, D the lease duration and G the store's guard (for the clocks of different servers of
-// one store; zero where there is one clock):
+// committed, D the lease duration, B the instant EndsBy if there is one, L the lock delay, and G
+// the store's guard (for the clocks of different servers of one store; zero where there is one
+// clock):
 //
-//	H            a lease starts when its heartbeat commits, not when it was asked for
-//	H+D          its end. A renewal counts if its own commit came before the end; a late one never revives a lease,
-//	             even when no one has taken it
-//	S >= H+D+G   it is over, and somebody else may be granted the next one
-//	H+D+L+G      that is, with a lock delay L, if it ended without a release
+//	H                a lease starts when its heartbeat commits, not when it was asked for
+//	E = min(H+D, B)  its end. A renewal counts if its own commit came before the end. A late one never
+//	                 revives a lease, even if the lease was not granted again
+//	S >= E+G         it has ended, and the next one may be granted
+//	S >= E+L+G       so, too, if it ended without a release
+//
+// EndsBy is an instant that no renewal passes, with a reason (Record.EndsBecause): a maximum term,
+// a missing approval, an eviction, a hand-over. It lies no earlier than the end that the leader was
+// already promised, unless the leader agrees. A leader needs no logic for it: the remaining time
+// that it is told obeys EndsBy already.
 //
 // Replies carry the time that remains (Lease.ExpiresIn), never an instant to compare a local clock
-// with. A leader must stop at its Deadline: sent + ExpiresIn×0.999 − margin, where sent was read
-// before the request left, on a clock that runs while the machine is suspended. Only a successful
-// reply extends it. Package client does that for agents in Go, and `regent run` for any command.
+// with. A leader must stop at its Deadline: sent + ExpiresIn×0.999 − margin. It reads sent before
+// the request leaves, on a clock that runs while the machine is suspended. Only a successful reply
+// extends the deadline. Package client does that for agents in Go, and `regent run` for any
+// command.
 //
-// An operator who deletes a held election ends the lease in the store, but not in the head of its
-// leader. Nobody is granted a lease before the old one would have ended by itself.
+// An operator who deletes a held election ends the lease in the store. Its leader learns of it at
+// its next renewal. Until the lease would have ended by itself no other lease is granted.
 //
 // # Outcomes
 //
 // There are three, not two: done, refused, and unknown (the reply was lost). Unknown is an error of
-// its own, OutcomeUnknown. For a leader LeaseLost means stop now; StoreUnavailable and
-// OutcomeUnknown mean try again until your own deadline.
+// its own, OutcomeUnknown. For a leader LeaseLost means stop now. StoreUnavailable, RecordTooNew
+// and OutcomeUnknown mean try again until your own deadline.
 //
 // # Events
 //
-// Each change that anyone may want to hear of raises the election's revision by one and leaves one
-// Event with that revision, written in the same transaction. Revisions are contiguous from 1, but
-// for a gap where an election came from another store, or was raised after a backup was restored. A
-// plain renewal leaves none. Each term has exactly one event that begins it ("acquired") and one
-// that ends it ("released", "expired" or "deleted").
+// A change that a reader may want to hear of raises the election's revision by one and leaves one
+// Event with that revision, written in the same transaction. Revisions are contiguous from 1,
+// except for a gap where an election came from another store or was raised after a backup was
+// restored. A plain renewal leaves no event. Each term has exactly one event that begins it
+// ("acquired") and one that ends it ("released", "expired" or "deleted"). An event may say which
+// principal made the change, why, and more in detail. Later versions add types of events: readers
+// ignore those that they do not know.
+//
+// # What a record may grow
+//
+// Beside what stores need for their conditions a record has two parts that stores only carry:
+//
+//   - Policy: what an operator configures for the election.
+//   - Standing: what is going on in the election beside the lease.
+//
+// Codec alone encodes and decodes them, strictly. A program keeps members that it does not know and
+// writes them back unchanged. A record says in Needs which version of the program may decide on it,
+// and needs a later one only while it uses a feature that an older program must not ignore. An
+// older program then refuses that election by name (RecordTooNew), lists only its name, and writes
+// nothing to it. So a fleet of two versions works until a new feature is used. The other fields
+// change with the store's schema version, of which each store also reads the one before.
+//
+// A Change says what it writes: events, a heartbeat, both, or a quiet change of policy or standing.
 package leadership

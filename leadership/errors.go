@@ -16,10 +16,10 @@ type Code string
 const (
 	InvalidArgument  Code = "INVALID_ARGUMENT"  // the request itself is wrong; asking again will not help
 	NotFound         Code = "NOT_FOUND"         // the election was never seen, or is deleted
-	LeaseHeld        Code = "LEASE_HELD"        // somebody else leads, or nobody may yet
-	LeaseLost        Code = "LEASE_LOST"        // the caller does not lead (any more): stop now
+	LeaseHeld        Code = "LEASE_HELD"        // another candidate leads, or no grant is possible yet
+	LeaseLost        Code = "LEASE_LOST"        // the caller does not lead, or no longer: stop now
 	TokenStale       Code = "TOKEN_STALE"       // the token is not that of the present leader
-	ElectionDeleted  Code = "ELECTION_DELETED"  // nobody leads it until an operator configures it anew
+	ElectionDeleted  Code = "ELECTION_DELETED"  // it has no leader until an operator configures it anew
 	HistoryCompacted Code = "HISTORY_COMPACTED" // the events asked for are no longer kept
 	RevisionMismatch Code = "REVISION_MISMATCH" // the election has changed since the caller looked
 	RecordCorrupt    Code = "RECORD_CORRUPT"    // the store's record cannot be trusted; nothing is granted on it
@@ -52,14 +52,14 @@ type Error struct {
 	Oldest     Revision      // with HistoryCompacted of one election: the oldest revision that can still be read
 }
 
-// Error is the code and the sentence.
+// Error returns the code and the sentence.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Detail) }
 
 // Unwrap lets errors.Is find the code.
 func (e *Error) Unwrap() error { return e.Code }
 
-// Compacted refuses to tell an election's history from a revision that is no longer kept; oldest is
-// the first that is.
+// Compacted refuses to read an election's history from a revision that is no longer kept. oldest is
+// the first revision that is.
 func Compacted(e Election, oldest Revision) error {
 	return &Error{Code: HistoryCompacted, Oldest: oldest, Detail: fmt.Sprintf(
 		"the history of election %q is kept from revision %d; read the election as it is now, and go on from its revision, or ask for what comes after %d", e, oldest, oldest-1)}

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// EventType says what a change was. Later versions add types; readers ignore those that they do not
-// know.
+// EventType names what a change did. Later versions add types; readers ignore those that they do
+// not know.
 type EventType string
 
 // The types of events.
@@ -23,15 +23,15 @@ const (
 	EventRecreated  EventType = "recreated"  // an operator brought a deleted election back
 )
 
-// Event is one revision of an election. It is written in the transaction of the change that it
-// tells of, and never changed.
+// Event is one revision of an election. It is written in the transaction of its change, and never
+// changed.
 type Event struct {
 	Election         Election
 	Revision         Revision
 	Type             EventType
 	At               time.Time   // when the change was committed, by the store's clock; a Store sets it
-	LeaderID         CandidateID // who leads after the change; empty if nobody does
-	PreviousLeaderID CandidateID // who led until the change, if it ended a lease
+	LeaderID         CandidateID // the leader after the change; empty if there is none
+	PreviousLeaderID CandidateID // the leader until the change, if it ended a lease
 	Token            Token       // the election's token after the change
 	RequestID        string      // of the call that made the change, as far as it had one
 	Actor            string      // the verified principal that made the call; empty if it is not known
@@ -68,20 +68,20 @@ type EventID struct {
 // ID returns the event's name.
 func (e Event) ID() EventID { return EventID{e.Election, e.Revision} }
 
-// Publisher is told of what a Service has committed.
+// Publisher receives what a Service has committed.
 type Publisher interface {
-	// Publish is told of the events of one change, in order, after its commit. It must not block,
-	// for whoever made the change waits. It may be called from several goroutines; of two changes
-	// of one election it may then be told in the wrong order. A change whose outcome is unknown is
-	// not told: the store's outbox has it, if it was made.
+	// Publish takes the events of one change, in order, after its commit. It must not block: the
+	// caller that made the change waits for it. Several goroutines may call it, and the changes of
+	// one election may come in the wrong order. A change whose outcome is unknown does not come: if
+	// it was made, the store's outbox has it.
 	Publish(events ...Event)
 }
 
 type requestIDKey struct{}
 
-// WithRequestID returns a context whose changes are recorded as made by the request of that id, so
-// that a person, or a checker that looks for the fate of a call whose reply was lost, finds the
-// change in the history.
+// WithRequestID returns a context whose changes are recorded as made by the request of that id. A
+// person, or a checker, that looks for the fate of a call whose reply was lost finds the change by
+// it in the history.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey{}, id)
 }

@@ -2,7 +2,7 @@ package leadership
 
 import "time"
 
-// State says whether somebody leads.
+// State reports whether an election has a leader.
 type State string
 
 // The states that a reader sees. A deleted election is not read; it is NotFound.
@@ -11,7 +11,7 @@ const (
 	Vacant State = "vacant"
 )
 
-// Lease is what the world may know of an election at one moment. It never holds a key.
+// Lease is what callers may know of an election at one moment. It never holds a key.
 type Lease struct {
 	Election      Election
 	State         State
@@ -26,11 +26,11 @@ type Lease struct {
 	// RenewIn is when the leader should renew next, counted from ReadAt: a third of the lease after
 	// its last heartbeat.
 	RenewIn time.Duration
-	// LockedFor is for how long nobody may lead yet though the election is vacant, counted from
-	// ReadAt.
+	// LockedFor is how long it takes until a lease can be granted, counted from ReadAt, though the
+	// election is vacant.
 	LockedFor time.Duration
-	// Lapsed says that the lease has run out and that nobody has recorded it yet: there is no event
-	// of it so far, and no new revision.
+	// Lapsed says that the lease has run out and that its end is not recorded yet: there is no
+	// event of it, and no new revision.
 	Lapsed bool
 
 	// Instants of the store's clock, for people. They must not be compared with any other clock.
@@ -50,7 +50,7 @@ type Lease struct {
 // is lost.
 const renewalsPerLease = 3
 
-// Lease returns what s shows to the world.
+// Lease returns what callers may know of s.
 func (s Snapshot) Lease() Lease {
 	r := s.Record
 	l := Lease{

@@ -16,9 +16,9 @@ const (
 	MaxMetadataDepth = 16   // objects and arrays within each other
 )
 
-// Metadata is what a leader says of itself to whoever asks who leads, such as an address: a JSON
-// object in canonical form (no spaces, keys sorted, numbers as ParseMetadata says), or empty. Two
-// equal objects are equal strings.
+// Metadata is what a leader publishes of itself to those who read the election, such as an address:
+// a JSON object in canonical form (no spaces, keys sorted, numbers as ParseMetadata says), or
+// empty. Equal objects are equal strings.
 type Metadata string
 
 // ParseMetadata turns a JSON object into its canonical form, so that all stores keep and return the

@@ -85,7 +85,7 @@ func shown(s string) string {
 
 // Token is a fencing token: a positive integer below 2^53 (so that JSON readers keep it exact) that
 // rises by one at every grant of an election's leadership and is never used twice. Zero is the
-// token of an election that nobody ever led.
+// token of an election that never had a leader.
 type Token int64
 
 // MaxToken is the last token an election can grant.
@@ -103,7 +103,7 @@ const KeySize = 32
 
 // Key is the secret of one incarnation of a candidate: 32 random bytes. It does not print itself,
 // whatever the verb, nor does a struct that has it in an exported field; in an unexported field fmt
-// cannot see that it is a Key. Text gives it away on purpose.
+// cannot see that it is a Key. Text returns it on purpose.
 type Key [KeySize]byte
 
 // keyEncoding is strict, so that one key has one spelling.
@@ -129,13 +129,13 @@ func ParseKey(text string) (Key, error) {
 	return k, nil
 }
 
-// Text returns the key as it travels: base64url, 43 characters.
+// Text returns the key as it is sent: base64url, 43 characters.
 func (k Key) Text() string { return keyEncoding.EncodeToString(k[:]) }
 
 // Format keeps the key out of every fmt verb.
 func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, "[key]") }
 
-// MarshalJSON refuses: a key travels only where somebody wrote Text.
+// MarshalJSON refuses: a key is written only where the code says so with Text.
 func (k Key) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("leadership: a key is not encoded by accident; use Text")
 }

@@ -1,16 +1,16 @@
 package leadership
 
-// ConfigureCommand sets an election's configuration, creates it if it was never seen, and brings it
-// back if it is deleted.
+// ConfigureCommand sets an election's configuration. It creates an election that was never seen,
+// and brings back one that is deleted.
 type ConfigureCommand struct {
 	Config     Config
-	IfRevision Revision // 0: whatever it is; AnyRevision: it must exist; else it must be this one
+	IfRevision Revision // 0: no condition; AnyRevision: it must exist; else it must be this one
 }
 
 // Configure sets the configuration. A lease that is held keeps its duration; the next one gets the
-// new default. A lock that runs already is not changed. What is so already is not written again,
-// and then the condition does not matter: the same call twice is done like once (RFC 9110 §13.1.1
-// lets a server answer so).
+// new default. A lock that is running does not change. Idempotent: writes nothing if the
+// configuration is already set, and then ignores the condition (RFC 9110 §13.1.1 lets a server
+// answer so).
 //
 // Errors: RevisionMismatch.
 func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
@@ -40,10 +40,10 @@ type DeleteCommand struct {
 	Force      bool     // even while it is held
 }
 
-// Delete leaves a tombstone. While somebody leads it is refused, unless it is forced: the lease
-// then ends in the store, its leader hears so at its next renewal, and until the lease would have
-// ended by itself (and its lock delay) nobody can lead, not even after the election was brought
-// back. A deleted election stays as it is.
+// Delete leaves a tombstone. It is refused while the election has a leader, unless it is forced:
+// then the lease ends in the store, its leader learns of it at its next renewal, and no lease is
+// granted until the deleted one would have ended by itself (and its lock delay), not even after the
+// election was brought back. A deleted election stays as it is.
 //
 // Errors: NotFound, RevisionMismatch, LeaseHeld.
 func Delete(s Snapshot, c DeleteCommand) (Change, error) {

@@ -12,7 +12,7 @@ type Config struct {
 	// LeaseDuration is what a lease gets unless its candidate asks for another: 1 s to 24 h in
 	// whole milliseconds, or 0 for DefaultLeaseDuration.
 	LeaseDuration time.Duration
-	// LockDelay is how long nobody may lead after a lease that ended without a release: 0 to 24 h
+	// LockDelay is how long no lease is granted after one that ended without a release: 0 to 24 h
 	// in whole milliseconds. It gives a leader that was cut off time to notice, at the price of a
 	// slower takeover.
 	LockDelay time.Duration

@@ -168,7 +168,7 @@ func VerifyAlone(s Snapshot) error {
 // Corrupt is the error of a record that cannot be trusted, also of one that cannot be decoded.
 func Corrupt(e Election, why error) error {
 	return &Error{Code: RecordCorrupt, Detail: fmt.Sprintf(
-		"the record of election %q cannot be trusted (%v); nobody is granted this leadership until an operator has mended the record, with a fencing token above every one ever seen", e, why)}
+		"the record of election %q cannot be trusted (%v); no lease is granted until an operator has mended the record, with a fencing token above every one ever seen", e, why)}
 }
 
 // tooNew refuses to decide on a record that needs another version of the program than have.

@@ -15,7 +15,7 @@ func (s Snapshot) refuseUnseen() error {
 	return &Error{Code: NotFound, Detail: fmt.Sprintf("election %q was never seen; the first acquire creates it", s.Record.Election)}
 }
 
-// refuseHeld tells a candidate who leads, what is left, and why it has to wait.
+// refuseHeld tells a candidate which candidate leads, what is left, and why it has to wait.
 func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) error {
 	r := s.Record
 	if reason == ReasonHeld && s.Live() && r.LeaderID == by {
@@ -27,7 +27,7 @@ func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) 
 	case reason == ReasonHeld && !s.Live():
 		detail = fmt.Sprintf("the lease of %q on election %q has just ended; the next is granted in %v, for the clocks of the store's servers may differ; try again then", r.LeaderID, r.Election, in)
 	case reason == ReasonLockDelay:
-		detail = fmt.Sprintf("nobody may lead election %q for another %v: its last lease ended without a release, or by force; try again then", r.Election, in)
+		detail = fmt.Sprintf("election %q cannot be led for another %v: its last lease ended without a release, or by force; try again then", r.Election, in)
 	case reason == ReasonIncarnation:
 		detail = fmt.Sprintf("%q leads election %q already, with another key; renew with that key, or try again in %v", by, r.Election, in)
 	default:
@@ -38,7 +38,7 @@ func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) 
 	return err
 }
 
-// refuseLost tells a former leader, or somebody who never was one, that it does not lead.
+// refuseLost tells a former leader, or a candidate that never led, that it does not lead.
 func (s Snapshot) refuseLost(c Renewal) error {
 	r := s.Record
 	switch {
@@ -52,7 +52,7 @@ func (s Snapshot) refuseLost(c Renewal) error {
 		return s.refuse(LeaseLost, "%q leads election %q with fencing token %d: stop acting as its leader", r.LeaderID, r.Election, r.Token)
 	}
 	if !s.exists() {
-		return s.refuse(LeaseLost, "nobody ever led election %q: stop acting as its leader, and acquire", r.Election)
+		return s.refuse(LeaseLost, "election %q never had a leader: stop acting as its leader, and acquire", r.Election)
 	}
-	return s.refuse(LeaseLost, "nobody leads election %q, and its newest fencing token is %d: stop acting as its leader, and acquire again", r.Election, r.Token)
+	return s.refuse(LeaseLost, "election %q has no leader, and its newest fencing token is %d: stop acting as its leader, and acquire again", r.Election, r.Token)
 }

@@ -11,18 +11,18 @@ type AcquireRequest struct {
 	Election    Election
 	CandidateID CandidateID
 	// Key is the secret of this incarnation; nil lets the service choose one. A caller that may
-	// have to ask again because a reply was lost should choose its own: one that the service chose
-	// is lost with the reply, and its lease has to run out.
+	// have to ask again after a lost reply should choose its own key: one that the service chose is
+	// lost with the reply, and its lease has to run out.
 	Key           *Key
 	LeaseDuration time.Duration // 1 s to 24 h in whole milliseconds; 0: as the election is configured
 	Metadata      []byte        // see ParseMetadata
-	// Wait is how long to stand in line if somebody else leads: 0 to MaxWait. A Service alone has
-	// no line, and answers at once; see package queue.
+	// Wait is how long to stand in line while another candidate leads: 0 to MaxWait. A Service
+	// alone has no line and answers at once; see package queue.
 	Wait time.Duration
 }
 
-// MaxWait is for how long a candidate may stand in line, or a reader wait for news, in one call.
-// Whoever wants to wait for longer asks again.
+// MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To
+// wait for longer, ask again.
 const MaxWait = time.Minute
 
 // Validate returns what is wrong with the request, with the code InvalidArgument.
@@ -78,14 +78,14 @@ type ReadRequest struct {
 	Known    Revision // what the reader has seen already: it is shown nothing older. 0 for nothing
 }
 
-// WatchRequest asks for what happens to an election.
+// WatchRequest asks to follow an election.
 type WatchRequest struct {
 	Election Election
 	Resume   bool     // go on after the revision After; else begin with the election as it is
 	After    Revision // one that the election has had, or 0
 }
 
-// Reading is an election and how old that may be.
+// Reading is an election and how old it may be.
 type Reading struct {
 	Lease
 	Age   time.Duration // since the store was asked; 0 for a strong read
@@ -129,7 +129,7 @@ func (r TokenCheck) validate() error {
 	return nil
 }
 
-// validate refuses the zero Key, which nobody drew: it was forgotten.
+// validate refuses the zero Key: its caller forgot to draw one.
 func (k Key) validate() error {
 	if k == (Key{}) {
 		return errors.New("a key of zeroes only is no secret; draw 32 random bytes")
@@ -199,7 +199,8 @@ func pageSize(field string, limit int) (int, error) {
 	return limit, nil
 }
 
-// Page is a part of the list of elections.
+// Page is a part of the list of elections. Elections whose record cannot be trusted or needs a
+// newer program are not in it.
 type Page struct {
 	Leases []Lease  // may be fewer than asked for, even none, though more follow
 	Next   Election // After of the next page; "" if this is the last
@@ -222,11 +223,12 @@ func (r EventsRequest) validate() (limit int, err error) {
 	return pageSize("limit", r.Limit)
 }
 
-// MaxRecent is how many events of all elections are read at once. Whoever is further behind takes a
-// census.
+// MaxRecent is how many events of all elections are read at once. A reader that is further behind
+// takes a census.
 const MaxRecent = 10_000
 
-// Census is all elections, each as it was at some moment during the call.
+// Census is all elections, each as it was at some moment during the call. Elections whose record
+// cannot be trusted or needs a newer program are not in it.
 type Census struct {
 	Leases []Lease
 	From   time.Time // the store's time when the first was read; zero if there are none

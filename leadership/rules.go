@@ -41,12 +41,13 @@ type AcquireCommand struct {
 	Metadata      Metadata      // "": none or, for a leader that acquires again, as before
 }
 
-// Acquire grants the lease if nobody holds it and no lock delay runs, with the next token.
+// Acquire grants the lease, with the next token, if the election has no leader and no lock delay
+// runs.
 //
-// To its own leader (same candidate, same key, before the end) it is a renewal: same token. It then
-// also takes over a longer lease duration and other metadata, with an event. A shorter duration
-// waits for the next grant: were the reply lost, the leader would go on believing in the longer
-// one.
+// To the leader itself (same candidate, same key, before the end) it is a renewal: same token. It
+// then also takes over a longer lease duration and other metadata, with an event. A shorter
+// duration waits for the next grant: if the reply were lost, the leader would go on believing in
+// the longer one.
 //
 // Errors: LeaseHeld, with a Reason; ElectionDeleted; RecordCorrupt when there is no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
@@ -110,8 +111,8 @@ func (s Snapshot) heartbeat() Change {
 	return ch
 }
 
-// Renewal names the exact lease that its leader wants to keep. As a command it is obeyed by Renew
-// and by Release.
+// Renewal names the exact lease that its leader wants to keep. As a command it is for Renew and
+// Release.
 type Renewal struct {
 	Election    Election
 	CandidateID CandidateID
@@ -119,12 +120,12 @@ type Renewal struct {
 	Token       Token
 }
 
-// holds says whether the record was granted to whoever asks, over or not.
+// holds reports whether the record has the lease that c names, ended or not.
 func (c Renewal) holds(r Record) bool {
 	return r.LeaderID != "" && r.Token == c.Token && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash)
 }
 
-// Renew lets the lease start anew, if it is the caller's and its end has not come. It has no event.
+// Renew lets the lease start anew if it is the caller's and its end has not come. It has no event.
 //
 // Error: LeaseLost, with the election as it is.
 func Renew(s Snapshot, c Renewal) (Change, error) {
@@ -134,15 +135,15 @@ func Renew(s Snapshot, c Renewal) (Change, error) {
 	return s.heartbeat(), nil
 }
 
-// Release ends the caller's lease, so that the next candidate need not wait. A lease that has ended
-// already is left as it is, whoever leads now: a second release is done like the first. One that
-// has run out unnoticed is recorded as expired.
+// Release ends the caller's lease, so that the next candidate need not wait. It leaves a lease that
+// has ended already as it is, whichever candidate leads now: a second release does what the first
+// did. A lease that has run out without a record of it is recorded as expired.
 //
-// Who has sent a release must not acquire with the same key before it was answered: see the
-// package's "Identity".
+// A caller that has sent a release must not acquire with the same key before the release was
+// answered: see the package's "Identity".
 //
-// Error: LeaseLost, if the token is not one that the caller can have been granted: that of somebody
-// else's live lease, or a future one.
+// Error: LeaseLost, if the caller cannot have been granted the token: it is that of another
+// candidate's live lease, or a future one.
 func Release(s Snapshot, c Renewal) (Change, error) {
 	r := s.Record
 	switch {
@@ -160,8 +161,8 @@ func Release(s Snapshot, c Renewal) (Change, error) {
 	return ch, nil
 }
 
-// Expire records that the lease has run out, if it has: somebody has to say so when no candidate is
-// there to take it.
+// Expire records that the lease has run out, if it has. Without a candidate that takes it, some
+// caller has to.
 func Expire(s Snapshot) (Change, error) {
 	if !s.over() {
 		return Change{}, nil
@@ -171,9 +172,9 @@ func Expire(s Snapshot) (Change, error) {
 	return ch, nil
 }
 
-// Lapse takes back a heartbeat that was committed too late: late is the instant of that commit,
-// before the end that the lease had. If the record has changed since, nothing is done: somebody has
-// been told that it stands.
+// Lapse records the end of a lease whose renewal was committed too late. late is the start that the
+// lease has by that renewal, before is the end that it had. It does nothing if the record has
+// changed since: the leader was then told that its lease goes on.
 func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 	r := s.Record
 	if r.LeaderID == "" || r.Token != token || !r.HeartbeatAt.Equal(late) {
@@ -184,9 +185,9 @@ func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 	return ch, nil
 }
 
-// Check says whether the token is that of the present leader: nil, or an error with the code
-// TokenStale. A token whose lease has ended is stale even if nobody leads yet; so is one that was
-// never granted.
+// Check returns nil if the token is that of the present leader, and an error with the code
+// TokenStale if not. A token whose lease has ended is stale even before the next grant; so is one
+// that was never granted.
 func Check(s Snapshot, token Token) error {
 	r := s.Record
 	switch {

@@ -12,14 +12,14 @@ import (
 
 // Service is the protocol on top of a Store: it validates, fills in defaults, and runs the rules in
 // the store's transactions. Its errors are an *Error, or carry one of the codes StoreUnavailable,
-// OutcomeUnknown and RecordCorrupt.
+// OutcomeUnknown, RecordTooNew and RecordCorrupt.
 type Service struct {
 	store      Store
 	publishers []Publisher
 }
 
-// New returns a service on the store that tells the publishers of each change it makes. The store
-// stays the caller's to close.
+// New returns a service on the store that tells the publishers of each change it makes. Closing the
+// store is up to the caller.
 func New(store Store, publishers ...Publisher) *Service {
 	return &Service{store: store, publishers: publishers}
 }
@@ -46,8 +46,8 @@ func (s *Service) Renew(ctx context.Context, r LeaseRequest) (Lease, error) {
 	return s.renewed(ctx, c, s.store.Renew(ctx, []Renewal{c})[0])
 }
 
-// renewed turns the store's answer into the caller's. Where the store could not renew without a
-// look, it looks.
+// renewed turns the store's answer into the caller's. Where the store could not renew without
+// reading, it runs the rule Renew.
 func (s *Service) renewed(ctx context.Context, c Renewal, a Renewed) (Lease, error) {
 	snap, err := a.Snapshot, a.Err
 	switch {
@@ -201,8 +201,8 @@ func (s *Service) Events(ctx context.Context, r EventsRequest) ([]Event, error) 
 	return gapless(r, events, err)
 }
 
-// gapless refuses events that do not follow each other, or the revision that was asked for: what
-// lies between is no longer kept.
+// gapless refuses events that do not follow each other, or the revision that was asked for: those
+// between are no longer kept.
 func gapless(r EventsRequest, events []Event, err error) ([]Event, error) {
 	if err != nil {
 		return nil, err
@@ -300,9 +300,10 @@ func (s *Service) Expire(ctx context.Context, e Election) (Lease, error) {
 	return s.lease(ctx, e, Expire)
 }
 
-// ExpireAll records each lease that has run out and that nobody has recorded, for a service that
-// was asleep when it happened. It reads all elections. It returns how many it recorded, also with
-// an error: one election that fails does not hold up the others, and the error is the first.
+// ExpireAll records each lease that has run out unrecorded, for a service that was asleep when it
+// happened. It reads all elections and leaves out those whose record cannot be trusted or needs a
+// newer program. It returns how many it recorded, also with an error: one election that fails does
+// not stop the others, and the error is the first.
 func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
 	var failed error
 	err = s.walk(ctx, "", func(snap Snapshot) error {
@@ -327,8 +328,7 @@ func (s *Service) lease(ctx context.Context, e Election, rule func(Snapshot) (Ch
 	return snap.Lease(), nil
 }
 
-// update runs a rule in the store's transaction and sees to it that a heartbeat which came too late
-// does not count.
+// update runs a rule in the store's transaction. A heartbeat that came too late does not count.
 func (s *Service) update(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Snapshot, error) {
 	snap, before, err := s.commit(ctx, e, rule)
 	if err != nil {
@@ -344,7 +344,7 @@ func (s *Service) commit(ctx context.Context, e Election, rule func(Snapshot) (C
 	snap, err = s.store.Update(ctx, e, func(snap Snapshot) (Change, error) {
 		before, events = time.Time{}, nil // the store may run this again
 		if err := ctx.Err(); err != nil {
-			return Change{}, fmt.Errorf("%w: whoever asked has gone: %w", StoreUnavailable, err)
+			return Change{}, fmt.Errorf("%w: caller cancelled: %w", StoreUnavailable, err)
 		}
 		ch, err := rule(snap)
 		before, events = ch.Before, ch.Events
@@ -375,16 +375,16 @@ func (s *Service) publish(snap Snapshot, events []Event) {
 	}
 }
 
-// lapseTimeout bounds the clean-up after a heartbeat that came too late. If it fails too, the lease
-// runs out by itself; nobody was told that it was renewed.
+// lapseTimeout bounds the clean-up after a heartbeat that came too late. If the clean-up fails too,
+// the lease runs out by itself; its leader was never told that it was renewed.
 const lapseTimeout = 5 * time.Second
 
-// inTime says whether a heartbeat that was committed at snap.Now stands: before is the end of the
-// lease that it renewed, if it renewed one.
+// inTime reports whether a heartbeat that was committed at snap.Now counts. before is the end of
+// the lease that it renewed, zero at a grant.
 func inTime(snap Snapshot, before time.Time) bool { return before.IsZero() || snap.Now.Before(before) }
 
-// settle lets a committed heartbeat stand if it came before the end of the lease that it renewed,
-// and takes it back if not.
+// settle returns snap if its heartbeat was committed before the end of the lease that it renewed.
+// If not, it records that end and returns LeaseLost.
 func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (Snapshot, error) {
 	if inTime(snap, before) {
 		return snap, nil
@@ -402,7 +402,7 @@ func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (
 		r.Election, snap.Now.Sub(before).Round(time.Millisecond))
 }
 
-// batchParallelism is how many elections of one batch are looked at side by side.
+// batchParallelism is how many elections of one batch are read side by side.
 const batchParallelism = 16
 
 // each calls do(0) to do(n-1), a few at a time, and waits for all. A panic of one becomes the

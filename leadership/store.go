@@ -7,27 +7,32 @@ import (
 )
 
 // Store keeps the records and the history of elections. Several processes may have a Store each on
-// the same data; what is said here holds across all of them.
+// the same data; what this contract says holds across all of them.
 //
 // Consistency. A change that was reported as done is seen by every call that starts later, through
-// any handle, and is never lost. The store's time, Snapshot.Now, comes from the store's own clock;
-// of two calls, one begun after the other had returned, the later never sees an earlier time, but
+// any handle, and is never lost. The store's time, Snapshot.Now, comes from the store's own clock.
+// Of two calls, one begun after the other had returned, the later never sees an earlier time, but
 // for Snapshot.Guard.
 //
 // Errors. A call that did nothing returns an error with the code StoreUnavailable, also when ctx
 // ended before anything could be changed. A call that may or may not have changed something returns
-// one with the code OutcomeUnknown. A record that is unreadable, of an unknown schema, inconsistent
-// or behind its own history (see Verify) gives RecordCorrupt, and is not changed. Where ctx was the
-// cause, errors.Is also finds ctx's error. All methods may be called at the same time.
+// OutcomeUnknown. A record that is unreadable, of an unknown schema, inconsistent or behind its own
+// history (see Verify) gives RecordCorrupt, one that needs a newer program RecordTooNew; neither is
+// changed. Where ctx was the cause, errors.Is also finds ctx's error. All methods may be called at
+// the same time.
+//
+// A store carries Record.Policy and Record.Standing as the text that Codec makes of them. It
+// decides by Codec.Decide, and writes the whole record whatever kind the Change is of.
 type Store interface {
 	// Update is the transaction that decides. It reads the election's record, runs decide, and
 	// writes the Change and its events, all or nothing, in isolation from every other Update and
 	// Renew of that election. An election never seen has a zero Record but for its name. Update
-	// sets Event.At and, for a heartbeat, Record.HeartbeatAt to the time of the commit.
+	// sets Event.At and, for a heartbeat, Record.HeartbeatAt (by StartOf) to the time of the
+	// commit.
 	//
 	// It returns the record as it now is, with Now the time of the commit (of the read, if nothing
-	// was written). An error of decide is returned as it is, and nothing is written. decide may run
-	// more than once; it must be pure.
+	// was written). It returns an error of decide as it is, and writes nothing then, nor if the
+	// Change is not one that Change allows. decide may run more than once; it must be pure.
 	Update(ctx context.Context, e Election, decide func(Snapshot) (Change, error)) (Snapshot, error)
 
 	// Get reads one election, strongly: it sees every change that was reported as done before the
@@ -36,14 +41,15 @@ type Store interface {
 
 	// List reads up to limit elections whose names begin with prefix and come after the given name,
 	// in the order of their names, each as it was at some moment during the call. Tombstones are
-	// among them; of a record that cannot be trusted there is only the name. Not every store holds
-	// records against their history here, as Get does, or finds a history without a record.
+	// among them. Of a record that cannot be trusted, or that needs a newer program, there is only
+	// the name. Not every store holds records against their history here, as Get does, or finds a
+	// history without a record.
 	List(ctx context.Context, prefix string, after Election, limit int) (Listing, error)
 
 	// Renew sends a heartbeat for each of the leases, at most MaxBatch, no election twice, without
-	// a decision of its own: a lease is renewed if and only if it is still exactly the one named
-	// and its end has not come. It returns an answer for each, in order; one fails without the
-	// others. It never returns an error for all that a per-lease error can say.
+	// a decision of its own: it renews a lease if and only if it is still exactly the one named,
+	// its end has not come, and this program may decide on it. It returns an answer for each, in
+	// order; one fails without the others.
 	Renew(ctx context.Context, leases []Renewal) []Renewed
 
 	// Events reads up to limit events of the election with a revision greater than after, in the
@@ -54,20 +60,19 @@ type Store interface {
 
 	// Since reads the events of all elections that were committed after the instant, in the order
 	// of At, then election, then revision. It gives all of them or none: if there are more than
-	// limit, or if the instant lies so far back that some may be missing, it is an error with the
-	// code HistoryCompacted.
+	// limit, or if some may no longer be kept, it returns an error with the code HistoryCompacted.
 	Since(ctx context.Context, after time.Time, limit int) (Recent, error)
 
-	// Unannounced reads up to limit events that were not yet marked as announced; those of one
-	// election in the order of their revisions and without a gap between them. With an election
-	// given it reads only those of that one; "" is for all.
+	// Unannounced reads up to limit events that are not yet marked as announced; those of one
+	// election in the order of their revisions and without a gap between them. e selects one
+	// election; "" is for all.
 	Unannounced(ctx context.Context, e Election, limit int) ([]Event, error)
 
 	// MarkAnnounced marks events as announced, at most MaxBatch. To mark one again, or one that
 	// never was, does nothing.
 	MarkAnnounced(ctx context.Context, ids []EventID) error
 
-	// Close gives back what the handle holds. Calls under way are finished first or fail with
+	// Close releases what the handle holds. Calls under way are finished first or fail with
 	// StoreUnavailable, as do later ones.
 	Close() error
 }
@@ -113,8 +118,8 @@ const (
 // MaxBatch is how many elections one batch may have. Firestore takes 500 writes in one request.
 const MaxBatch = 500
 
-// ErrNotRenewed is the answer to a renewal whose lease is not the one named any more, or is not
-// known to be: nothing was written, and an Update with the rule Renew finds out why, or renews.
+// ErrNotRenewed is the answer to a renewal whose lease is no longer the one named, or not known to
+// be: nothing was written. An Update with the rule Renew finds out why, or renews.
 var ErrNotRenewed = errors.New("not renewed")
 
 // Renewed is the answer to one Renewal.

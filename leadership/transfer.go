@@ -11,28 +11,28 @@ type CarryCommand struct {
 }
 
 const (
-	// carryRoom is by how much a carried election's revision lies above the old store's: more than
-	// the events of the tombstone that the old store gets afterwards, so that whoever hears of both
-	// sees no revision come back.
+	// carryRoom is how far a carried election's revision lies above the old store's: further than
+	// the events of the tombstone that the old store gets afterwards, so that a reader of both sees
+	// no revision come back.
 	carryRoom Revision = 3
-	// carrySlack is for how much longer than it has to be a carried election is locked: the same
-	// election, carried again over a line that is slower this time, then needs no longer lock.
+	// carrySlack is how much longer than necessary a carried election is locked, so that it needs
+	// no longer lock when it is carried again over a slower line.
 	carrySlack = time.Second
 )
 
-// Carry decides in the new store. The election goes on from its token, with its configuration;
-// nobody leads it, for leases are not carried; and nobody is granted it before the lease that the
-// old store knew would have ended by itself, its lock delay included: whoever held it believes in
-// it until then. Its revision goes on too, above the old store's, with a gap before it: the history
-// stays where it is.
+// Carry decides in the new store. The election goes on from its token, with its policy and
+// standing. It has no leader, because leases are not carried, and no lease is granted before the
+// one that the old store knew would have ended by itself, its lock delay included: its leader
+// believes in it until then. The revision goes on above the old store's, with a gap before it: the
+// history stays in the old store.
 //
 // An election that the new store has already, at the same token or a later one, stays as it is but
-// for a longer lock, if it needs one: so the same again is the same as once, also after the old
-// store got its tombstone. Only while the election is alive in the old store its configuration
-// there is the one that counts, until somebody leads in the new one.
+// for a longer lock, if it needs one. So the same again does what once did, also after the old
+// store got its tombstone. Only while the election is alive in the old store its policy there
+// counts, until the election has a leader in the new store.
 //
-// Errors: LeaseHeld if somebody leads in the new store under a token that is not above the old
-// store's: that store is in use; RecordCorrupt if what was read cannot be carried.
+// Errors: LeaseHeld if the election has a leader in the new store under a token that is not above
+// the old store's: the new store is in use; RecordCorrupt if what was read cannot be carried.
 func Carry(s Snapshot, c CarryCommand) (Change, error) {
 	from, locked := c.From.Record, c.From.barred()
 	if locked > 0 {
@@ -69,7 +69,7 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 	return ch.trusted(s)
 }
 
-// has says whether the election as another store has it is here already.
+// has reports whether the election as another store has it is here already.
 func (s Snapshot) has(from Record) bool {
 	r := s.Record
 	if r.Token < from.Token || r.Revision <= from.Revision {
@@ -78,7 +78,7 @@ func (s Snapshot) has(from Record) bool {
 	return r.Token > from.Token || from.Deleted || !r.Deleted && r.Policy.explicit() == from.Policy.explicit()
 }
 
-// barred returns for how long nobody else may lead if the present leader is never heard of again.
+// barred returns how long no other candidate may lead if the present leader stops without a word.
 func (s Snapshot) barred() time.Duration {
 	r := s.Record
 	switch {
@@ -90,10 +90,10 @@ func (s Snapshot) barred() time.Duration {
 	return 0
 }
 
-// lock lets nobody lead for that long from now on, though the election be vacant.
+// lock lets no lease be granted for that long from now on, though the election is vacant.
 func (c *Change) lock(now time.Time, d time.Duration) { c.Record.EndedAt, c.Record.LockFor = now, d }
 
-// transferred is the event of a vacant election that s becomes.
+// transferred returns the type of the event by which a vacant election becomes r.
 func (s Snapshot) transferred(r Record) EventType {
 	switch {
 	case r.Deleted:
@@ -104,7 +104,7 @@ func (s Snapshot) transferred(r Record) EventType {
 	return EventConfigured
 }
 
-// trusted is the change, if what it writes would be trusted.
+// trusted returns the change if what it writes would be trusted.
 func (c Change) trusted(s Snapshot) (Change, error) {
 	s.Record = c.Record
 	if err := VerifyAlone(s); err != nil {
@@ -121,19 +121,19 @@ const (
 
 // RaiseCommand brings an election past what was seen of it in a time that its store has forgotten.
 type RaiseCommand struct {
-	// Above is what its token and its revision become: at least as high as every revision that
-	// anybody ever saw of the election, and so as every token, which is never above its revision;
-	// and higher than the revision in the store.
+	// Above is what its token and its revision become. It must be at least as high as every
+	// revision that was ever seen of the election, and so as every token, which is never above its
+	// revision; and higher than the revision in the store.
 	Above Revision
-	// Lock is for how long nobody may lead, if what the election says of itself is not longer.
+	// Lock is how long no lease is granted, unless the record itself asks for longer.
 	Lock time.Duration
 }
 
 // Raise decides in a store that was restored from a backup. Token and revision become Above in one
-// step; whoever led at the time of the backup does so no longer; and nobody is granted the election
-// before all leases of the forgotten time are over: that is after the lease that is known and its
-// lock delay, after a lease as the election is configured from now, and after Lock, whichever is
-// last. An election that was never seen is created: it may have begun after the backup.
+// step, and the leader at the time of the backup no longer leads. No lease is granted before all
+// leases of the forgotten time have ended: after the lease that is known and its lock delay, after
+// a lease as the election is configured from now, and after Lock, whichever is last. An election
+// that was never seen is created: it may have begun after the backup.
 //
 // One that was raised so already stays as it is; its token is its revision, as no other election's
 // is.

@@ -19,13 +19,13 @@ type Passage struct {
 	Token    leadership.Token    // in the new store, after the move
 	Revision leadership.Revision // so, too
 	Deleted  bool                // so, too
-	// LockedFor is for how long nobody may lead in the new store, counted from the move.
+	// LockedFor is how long no lease is granted in the new store, counted from the move.
 	LockedFor time.Duration
 	// Present says that the new store had all of it before.
 	Present bool
 }
 
-// PlanMove says what Move would do, and writes nothing. Errors are as those of Move.
+// PlanMove returns what Move would do, and writes nothing. Errors are as those of Move.
 func PlanMove(ctx context.Context, from, to leadership.Store) ([]Passage, error) {
 	names, err := movable(ctx, from)
 	if err != nil {
@@ -47,22 +47,22 @@ func PlanMove(ctx context.Context, from, to leadership.Store) ([]Passage, error)
 }
 
 // Move brings all elections of one store into another, Regent's own too, one after the other: with
-// their tokens, revisions and configurations, and without their leases. No token and no revision
-// goes back; nobody is granted an election in the new store before the lease that the old one knows
-// would have ended; and in the old store each becomes a tombstone, so that a server that was
+// their tokens, revisions, policies and standings, and without their leases. No token and no
+// revision goes back. No lease is granted in the new store before the one that the old store knows
+// would have ended. In the old store each election becomes a tombstone, so that a server that was
 // forgotten there never grants it again.
 //
-// Nobody may serve either store meanwhile. Move finds out if the old one is served all the same,
-// and then begins with the election anew; only a lease that is renewed there between two attempts
-// at a move can end later than the new store has been told, until Move has come to its end.
+// No server may use either store meanwhile. Move notices if the old one is used all the same, and
+// then begins with the election anew. Only a lease that is renewed there between two attempts at a
+// move can end later than the new store was told, until Move has ended.
 //
 // Whatever stops it, the same move again goes on where it was, and ends as if nothing had happened.
 // To bring the elections back, move them the other way.
 //
-// First it looks at everything. If there is a record on either side that cannot be trusted, or if
-// an election is led in the new store, it is an error with the code RecordCorrupt or LeaseHeld that
-// names them, and nothing is written. Other errors are those of the stores, and some elections may
-// then have been moved.
+// First it reads everything. If a record on either side cannot be trusted or needs a newer program,
+// or if an election has a leader in the new store, it returns an error with the code RecordCorrupt,
+// RecordTooNew or LeaseHeld that names them, and writes nothing. Other errors are those of the
+// stores, and some elections may then have been moved.
 func Move(ctx context.Context, from, to leadership.Store) ([]Passage, error) {
 	plan, err := PlanMove(ctx, from, to)
 	if err != nil {
@@ -117,8 +117,8 @@ const attempts = 5
 // errChanged says that an election is not what was carried.
 var errChanged = errors.New("it changes while it is moved: a server still uses the old store; stop it, and run the same command again")
 
-// move carries an election, then buries it in the old store as what was carried, and then carries
-// what it says of its lease in the end.
+// move carries an election, then leaves a tombstone of what was carried in the old store, and then
+// carries what that says of the lease in the end.
 func move(ctx context.Context, from, to leadership.Store, e leadership.Election) (Passage, error) {
 	for range attempts {
 		old, err := from.Get(ctx, e)
@@ -199,7 +199,7 @@ type refusals struct {
 	more      int   // after the first
 }
 
-// take says whether err is a refusal.
+// take reports whether err is a refusal, and keeps it.
 func (r *refusals) take(e leadership.Election, err error) bool {
 	switch {
 	case errors.Is(err, leadership.RecordCorrupt):
@@ -245,8 +245,8 @@ func Quoted(elections []leadership.Election) string {
 	return strings.Join(parts, ", ")
 }
 
-// CheckMove says whether elections can be moved between the stores of two specs. The error has the
-// code InvalidArgument.
+// CheckMove returns why elections cannot be moved between the stores of two specs, with the code
+// InvalidArgument.
 func CheckMove(from, to string) error {
 	a, err := parse(from)
 	if err != nil {
@@ -265,7 +265,7 @@ func CheckMove(from, to string) error {
 	return nil
 }
 
-// same says whether two specs name one store, however they are spelt.
+// same reports whether two specs name one store, however they are spelt.
 func (t target) same(other target) bool {
 	const unnamed = "(default)" // of Firestore
 	switch {

@@ -118,7 +118,7 @@ func contents(t *testing.T, s leadership.Store) map[leadership.Election]leadersh
 	return all
 }
 
-// tryAcquire says whether bob is granted the election and, if not, when he may try again.
+// tryAcquire reports whether bob is granted the election and, if not, when he may try again.
 func tryAcquire(t *testing.T, s leadership.Store, e leadership.Election) (token leadership.Token, again time.Duration, err error) {
 	t.Helper()
 	g, err := leadership.New(s).Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob"})

@@ -62,9 +62,9 @@ func opened[S leadership.Store](s S, err error) (leadership.Store, error) {
 	return s, nil
 }
 
-// Migrate creates what the store named by spec (see Open) needs before it can be opened, and
-// returns a sentence that says what that was. To do it again changes nothing. Errors are as those
-// of Open.
+// Migrate creates what the store named by spec (see Open) needs before it can be opened, or brings
+// it up to this version, and returns a sentence that says what that was. Idempotent. Errors are as
+// those of Open.
 func Migrate(ctx context.Context, spec string) (done string, err error) {
 	t, err := parse(spec)
 	if err != nil {
@@ -154,9 +154,8 @@ func (t *target) parseSpanner(rest string) error {
 	return nil
 }
 
-// isID says whether s can be the id of a project, an instance or a database. It is no stricter than
-// what keeps a slip from looking like a name: Google's own rules differ for each, and Google knows
-// them better.
+// isID reports whether s can be the id of a project, an instance or a database. It is no stricter
+// than what keeps a slip from looking like a name: Google's own rules differ for each.
 func isID(s string) bool {
 	for _, r := range s {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.:()", r) {

@@ -28,18 +28,18 @@ type Raised struct {
 	// LockedFor is after how long, from the end of the call, all that were raised now may be led
 	// again.
 	LockedFor time.Duration
-	// Untrusted are the records that cannot be trusted, and were left as they are: nobody can lead
-	// them.
+	// Untrusted are the records that cannot be trusted. They were left as they are and grant no
+	// lease.
 	Untrusted []leadership.Election
 }
 
 // Raise brings the elections of a store that was restored from a backup past everything that was
-// seen after the backup; see the rule of that name. Nobody may serve the store meanwhile.
+// seen after the backup; see the rule of that name. No server may use the store meanwhile.
 //
-// First it looks at everything. If Above is too low for an election, it is an error with the code
-// InvalidArgument, about the one that is furthest, and nothing is written. Whatever stops it later,
-// the same call again goes on where it was; and once servers are back it is refused, or does
-// nothing.
+// First it reads everything. If Above is too low for an election, it returns an error with the code
+// InvalidArgument, about the one that is furthest, and writes nothing; so too, with RecordTooNew,
+// if an election needs a newer program. Whatever stops it later, the same call again goes on where
+// it was. Once servers use the store again the same call is refused, or does nothing.
 func Raise(ctx context.Context, s leadership.Store, r Raising) (Raised, error) {
 	elections, untrusted, err := names(ctx, s, r.Prefix)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clock is a clock that runs since the machine was started, also while it is suspended, and that
-// nobody can set.
+// Clock is a clock that runs from the start of the machine, also while it is suspended, and that
+// cannot be set.
 type Clock struct {
 	// BootID names the boot that SinceBoot counts from; "" if there is no telling one boot from
 	// another.
@@ -24,8 +24,8 @@ type storeClock struct {
 func (c storeClock) now() time.Time { return c.anchor.Add(c.sinceBoot()) }
 
 // moments are the times of transactions, in the order of what those see. A change has the time at
-// which it was decided, and is seen only once it is committed; so who reads meanwhile, and does not
-// see it, reads at no later time.
+// which it was decided, and is visible only once it is committed. A read meanwhile does not see it,
+// and so is of no later time.
 type moments struct {
 	clock storeClock
 

@@ -71,7 +71,7 @@ func (s *Store) Unsync() (synced func()) {
 	return func() { h.move(last) }
 }
 
-// Synced says whether commits are synced at all.
+// Synced reports whether commits are synced at all.
 func (s *Store) Synced() bool { return !s.db.NoSync && !s.db.NoGrowSync }
 
 // Hold keeps the writer busy until the returned function is called.

@@ -67,7 +67,7 @@ func openFile(path string) (db *bbolt.DB, file os.FileInfo, err error) {
 	if err := undamaged(func() error { db, err = bbolt.Open(path, 0o600, options); return err }); err != nil {
 		return nil, nil, fmt.Errorf("bolt: %w", openError(path, err))
 	}
-	// At every open: whoever created the file may have died before its name was durable.
+	// At every open: the process that created the file may have died before its name was durable.
 	if err := syncDir(filepath.Dir(path)); err != nil {
 		db.Close()
 		return nil, nil, fmt.Errorf("bolt: %w", openError(path, err))
@@ -88,8 +88,8 @@ func openError(path string, err error) error {
 	return fmt.Errorf("%s cannot be opened: %w", path, err)
 }
 
-// openPrivate opens the file if nobody else can read or write it. It does not follow a link at the
-// end of the path.
+// openPrivate opens the file if no other user can read or write it. It does not follow a link at
+// the end of the path.
 func openPrivate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|noFollow, mode)
 	if err != nil {
@@ -120,7 +120,7 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// beginning is what a file is found to be.
+// beginning is what opening a file has found.
 type beginning struct {
 	clock   storeClock
 	durable int // the newest transaction; it and all before it are durable
@@ -185,7 +185,7 @@ func (t *transaction) sameBoot(clock *storeClock, machine Clock) (bool, error) {
 	return !clock.now().Before(last), nil
 }
 
-// wall is the date of today, for people.
+// wall is today's date, for people.
 func wall() time.Time { return time.Now().Round(0).UTC() }
 
 // initialize creates what a file has, or expects it to be there. A file of the layout before gets
@@ -222,7 +222,7 @@ func (t *transaction) create() error {
 	return nil
 }
 
-// complete says whether all buckets are there.
+// complete returns an error unless all buckets are there.
 func (t *transaction) complete() error {
 	for _, name := range buckets() {
 		if t.tx.Bucket(name) == nil {
@@ -234,8 +234,8 @@ func (t *transaction) complete() error {
 
 // newBoot sets t.now to the instant at which the new boot begins, not before the last commit, and
 // lets every lease and every lock start anew then: how long the machine was off is not known. What
-// had ended by the last commit stays so. What cannot be trusted stays as it is too, and is refused
-// when it is asked for.
+// had ended by the last commit stays so. A record that cannot be trusted stays as it is too, and is
+// refused when it is read.
 func (t *transaction) newBoot(today time.Time) error {
 	last, err := t.instant(metaBucket, nowKey)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// inspect looks at an existing file before it is opened for good. bbolt trusts what it finds: a
-// page that makes no sense, or that is not there, ends the process, and of its two meta pages it
-// takes the older one without a word if the newer is damaged, which undoes the last commit. A token
-// that was granted in that commit would be granted again, so such a file is refused.
+// inspect checks an existing file before it is opened for good. bbolt trusts what it finds: a page
+// that makes no sense, or that is not there, ends the process, and of its two meta pages it
+// silently takes the older one if the newer is damaged, which undoes the last commit. A token that
+// was granted in that commit would be granted again, so such a file is refused.
 func inspect(path string) error {
 	f, err := openPrivate(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +40,7 @@ func inspect(path string) error {
 }
 
 // create makes an empty database and puts it in place whole, so that a power cut leaves no file
-// that looks damaged. Who finds that another process was faster has nothing to do.
+// that looks damaged. If another process was faster it has nothing to do.
 func create(path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*") // mode 0600
 	if err != nil {
@@ -65,7 +65,7 @@ func create(path string) error {
 	return openError(path, err)
 }
 
-// unusable is for what is found once the file is open.
+// unusable is the error of a file that was opened and cannot be used.
 func unusable(path string, err error) error {
 	if errors.Is(err, errNotWhole) {
 		return damaged(path, err)

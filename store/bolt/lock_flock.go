@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockShared keeps everybody from writing to the file until it is closed, as bbolt does when it
-// only reads. If another process has the file, it waits for a while, and then returns bbolt's error
-// for that.
+// lockShared keeps other processes from writing to the file until it is closed, as bbolt does when
+// it only reads. If another process has the file, it waits up to patience and then returns bbolt's
+// error for that.
 func lockShared(f *os.File, patience time.Duration) error {
 	const pause = 20 * time.Millisecond
 	for {

@@ -44,8 +44,8 @@ const (
 
 // checkPages expects both meta pages whole, the file to be as long as they say, and every page in
 // use to be where it should be, once, with its keys in order and between those of the branch above.
-// It takes nothing that bbolt's own look at a file would not take: of that bbolt makes a panic, and
-// goes on looking meanwhile, which nobody can stop and which ends the process.
+// bbolt's own check would not do: it panics, in a goroutine that no caller can recover, and that
+// ends the process.
 func checkPages(f io.ReaderAt, size int64) error {
 	first, err := readMeta(f, 0)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // transaction is the file at one moment of the store's time. A cache, if it has one, holds records
-// that were loaded before and that no one else can have changed since.
+// that were loaded before and that no other writer can have changed since.
 type transaction struct {
 	tx      *bbolt.Tx
 	now     time.Time
@@ -29,8 +29,7 @@ type transaction struct {
 	panicked any
 }
 
-// decide runs a caller's decision. A panic becomes an error and is kept: it concerns nobody but
-// that caller.
+// decide runs a caller's decision. A panic becomes an error and is kept for that caller alone.
 func (t *transaction) decide(snap leadership.Snapshot, decide func(leadership.Snapshot) (leadership.Change, error)) (ch leadership.Change, err error) {
 	defer func() {
 		if t.panicked = recover(); t.panicked != nil {

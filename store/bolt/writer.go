@@ -31,7 +31,7 @@ func unavailable(why error) error {
 type job struct {
 	run func(*transaction) error // decides and puts; if it returns an error it has put nothing
 
-	taken    atomic.Bool // by the writer, or by a caller who gives up before the writer came
+	taken    atomic.Bool // by the writer, or by a caller that gives up first
 	decided  error       // what run returned; it becomes err once what was put is durable
 	err      error
 	panicked any
@@ -76,8 +76,8 @@ func startWriter(db *bbolt.DB, file os.FileInfo, found beginning, span history.S
 	return w
 }
 
-// stop lets the calls that wait finish, ends the goroutine and waits for it. It says whether it was
-// the first to do so.
+// stop lets the calls that wait finish, ends the goroutine and waits for it. It reports whether it
+// was the first to do so.
 func (w *writer) stop() (first bool) {
 	w.once.Do(func() {
 		first = true
@@ -87,7 +87,7 @@ func (w *writer) stop() (first bool) {
 	return first
 }
 
-// usable says whether a call may begin.
+// usable returns an error if no call may begin.
 func (w *writer) usable(ctx context.Context) error {
 	if failed := w.failed.Load(); failed != nil {
 		return *failed
@@ -254,8 +254,9 @@ func (w *writer) write(jobs []*job) (id int, err error) {
 	return id, err
 }
 
-// inPlace says whether the file is still where it was opened. If it was removed or replaced,
-// another process can have opened another file under its name, and would elect a second leader.
+// inPlace returns an error unless the file is still where it was opened. If it was removed or
+// replaced, another process can have opened another file under its name, and would elect a second
+// leader.
 func (w *writer) inPlace() error {
 	now, err := os.Lstat(w.db.Path())
 	if err == nil && !os.SameFile(now, w.file) {
@@ -264,8 +265,7 @@ func (w *writer) inPlace() error {
 	return err
 }
 
-// decide runs the job. A panic of the caller's function is the caller's, and no reason to stop
-// everybody.
+// decide runs the job. A panic of the caller's function is the caller's, and stops no other.
 func (j *job) decide(t *transaction) {
 	j.decided = j.run(t)
 	j.panicked, t.panicked = t.panicked, nil

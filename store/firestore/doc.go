@@ -1,4 +1,4 @@
-// Package firestore keeps elections in Firestore. A lease is one document; whoever renews it needs
+// Package firestore keeps elections in Firestore. A lease is one document; a renewal needs
 // one write and no read.
 //
 // # Documents
@@ -7,17 +7,19 @@
 //	leadership/{election}/events/{revision}  one event, its revision with 20 digits so that names sort as revisions do
 //	leadership/{election}/history/newest     revision and token of the newest event: what the record is checked against
 //
-// Nothing is ever deleted but events, by the database itself; see History. A person who edits the
-// first document extends its lease, since its update_time moves, and a field that this package does
-// not know makes it refuse the record: labels and the like belong elsewhere.
+// Nothing is ever deleted but events, by the database itself; see History. To edit the first
+// document by hand extends its lease, since its update_time moves. A field that this package does
+// not know makes it refuse the record: labels and the like belong elsewhere. policy and standing
+// are texts that only leadership.Codec looks into; a new member of theirs is no new field.
 //
-// # Who guards what
+// # Guards
 //
 // A change is one Commit, all or nothing: the lease document on the condition that its update_time
 // is still the one that was read (or that it does not exist), the events on the condition that they
-// do not exist, and the newest event without one, for the first condition covers it. So no lock is
-// ever held, a process that dies blocks nobody, and who comes second reads and decides again. There
-// is no Firestore transaction: it would take three calls, a lock, and pauses of up to a second.
+// do not exist, and the newest event without one, because the first condition covers it. So no lock
+// is ever held, a process that dies blocks no other, and the second of two writers reads and
+// decides again. There is no Firestore transaction: it would take three calls, a lock, and pauses
+// of up to a second.
 //
 // A record that disagrees with history/newest, and an event that exists beyond it, are
 // RECORD_CORRUPT.
@@ -36,6 +38,7 @@
 //	update_time < renewalDue, or a grant:  update_time + leaseDurationMs
 //	otherwise:                             renewalDue
 //	with renewedAt:                        renewedAt + leaseDurationMs
+//	in each case, with endsBy:             at endsBy at the latest
 //
 // An event's time is its document's create_time. Nothing can be found by that, so Firestore also
 // writes the time of the request into the event, as requestedAt. That is somewhat earlier, by as

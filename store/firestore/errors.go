@@ -45,8 +45,7 @@ func unlessSent(to peer.Peer, cause error) error {
 	return fmt.Errorf("%w: %w", errUnsent, cause)
 }
 
-// unwritten is the error of an operation whose write was not done, or of which nobody knows whether
-// it was.
+// unwritten is the error of an operation whose write was not done, or may not have been done.
 func unwritten(ctx context.Context, operation string, cause error) error {
 	return failure(ctx, operation, writeCode(cause), cause)
 }
@@ -62,8 +61,8 @@ func writeCode(cause error) leadership.Code {
 	return leadership.StoreUnavailable // Firestore answered, and refused
 }
 
-// contended says whether a write was refused because the document is not as the writer knew it, or
-// is being written by somebody else. Nothing was done then.
+// contended reports whether a write was refused because the document is not as the writer knew it,
+// or because another writer holds it. Nothing was done then.
 func contended(cause error) bool {
 	switch status.Code(cause) {
 	case codes.FailedPrecondition, codes.AlreadyExists, codes.NotFound, codes.Aborted:

@@ -171,8 +171,8 @@ func (f *fields) schema() int64 {
 	return v
 }
 
-// done returns what was wrong. A field that nobody asked for is wrong too: it would be lost at the
-// next write.
+// done returns what was wrong. A field that was not read is wrong too: it would be lost at the next
+// write.
 func (f *fields) done() error {
 	if f.err == nil && len(f.left) > 0 {
 		f.fail(fmt.Errorf("field %.64q is unknown", slices.Min(slices.Collect(maps.Keys(f.left)))))

@@ -9,7 +9,7 @@ import (
 )
 
 // List reads a page of elections: one RunQuery. A record must be readable and agree with itself;
-// whether it agrees with its history is for those to find out who decide on it.
+// whether it agrees with its history is checked by Get and Update.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
 	operation := fmt.Sprintf("list %q", prefix)
 	if err := s.calls.enter(ctx); err != nil {

@@ -42,15 +42,15 @@ func (s sight) snapshot() leadership.Snapshot {
 	return leadership.Snapshot{Record: s.doc.record, Now: s.at, Guard: guard}
 }
 
-// same says whether both found the very same documents.
+// same reports whether both found the very same documents.
 func (s sight) same(other sight) bool {
 	return s.doc.updated.Equal(other.doc.updated) && s.newestUpdated.Equal(other.newestUpdated)
 }
 
-// settled is how often an election has to be found unchanged until it is believed that record and
-// history do not fit together; with the pauses between, that takes a sixth of a second. Firestore
-// reads all documents as of one moment, but its emulator shows a commit document by document: for
-// some milliseconds a record may be ahead of its newest event, or behind it.
+// settled is how often an election has to be found unchanged until its record and its history count
+// as disagreeing; with the pauses between, that takes a sixth of a second. Firestore reads all
+// documents as of one moment, but its emulator shows a commit document by document: for some
+// milliseconds a record may be ahead of its newest event, or behind it.
 const settled = 5
 
 // look reads an election and returns it if a decision may stand on it.

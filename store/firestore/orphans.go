@@ -8,10 +8,9 @@ import (
 	"regent/leadership"
 )
 
-// Orphans returns the names of elections that have a history and no lease document, for somebody
-// has deleted it: Get and Update refuse them, and List does not find them. It reads one document
-// for each election, and whether there is another, so it is for one who has to be sure to miss
-// none.
+// Orphans returns the names of elections that have a history and no lease document, because it was
+// deleted by hand: Get and Update refuse them, and List does not find them. It reads one document
+// for each election, and whether there is another, so use it only where none may be missed.
 func (s *Store) Orphans(ctx context.Context) ([]leadership.Election, error) {
 	const operation = "look for histories without a record"
 	if err := s.calls.enter(ctx); err != nil {

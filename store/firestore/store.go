@@ -18,9 +18,9 @@ import (
 )
 
 // guard is how long after a lease's end the store waits before it grants the next one. The times of
-// reads and of commits come from different servers of Firestore; it promises no bound between them,
-// and 50 ms is several times what Google publishes for its clocks. What can hurt is only a read
-// that is ahead of the commit it is compared with.
+// reads and of commits come from different servers of Firestore. Google promises no bound between
+// them, and 50 ms is several times what it publishes for its clocks. Only a read that is ahead of
+// the commit it is compared with can do harm.
 const guard = 50 * time.Millisecond
 
 // rpcTimeout bounds each call to Firestore, so that a dead connection is noticed while the lease
@@ -128,8 +128,8 @@ func (c *calls) enter(ctx context.Context) error {
 
 func (c *calls) leave() { c.underWay.Done() }
 
-// close lets no more calls in and waits for those under way. It says whether it was the first to do
-// so.
+// close lets no more calls in and waits for those under way. It reports whether it was the first to
+// do so.
 func (c *calls) close() bool {
 	c.mu.Lock()
 	first := !c.closed

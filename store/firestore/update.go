@@ -16,9 +16,9 @@ import (
 	"regent/leadership"
 )
 
-// The retry of an Update whose commit others came before. Nobody holds a lock meanwhile, and in
-// each round somebody wins; all of it takes about four seconds, after which the caller does better
-// to ask again.
+// The retry of an Update whose commit others came before. No lock is held meanwhile, and in
+// each round one writer wins; all of it takes about four seconds, after which the caller had better
+// ask again.
 const (
 	attempts   = 24
 	firstPause = 10 * time.Millisecond // the mean of the first is half of it; each pause may be twice the one before
@@ -84,13 +84,13 @@ func (r refusal) and(cause error, seen sight) refusal {
 	return next
 }
 
-// believed says that the history goes beyond its newest event: the record is as it was, so it is an
-// event that exists, and trying again would be refused for ever. Once is not enough on the
-// emulator; see settled.
+// believed reports that the history goes beyond its newest event: the record is as it was, so an
+// event exists, and trying again would be refused for ever. Once is not enough on the emulator; see
+// settled.
 func (r refusal) believed(now sight) bool { return r.row >= 3 && now.same(r.seen) }
 
-// pause waits before an attempt, not before the first: a random part of a time that doubles, so
-// that those who met once do not meet again.
+// pause waits before each attempt but the first: a random part of a time that doubles, so that
+// writers that met once do not meet again.
 func pause(ctx context.Context, attempt int) error {
 	if attempt == 0 {
 		return nil
@@ -135,7 +135,7 @@ func (s *Store) commitChange(
 	return leadership.Snapshot{Record: doc.record, Now: done.at, Guard: guard}, nil
 }
 
-// committed says when a commit was made.
+// committed is when a commit was made.
 type committed struct {
 	at      time.Time // the commit
 	updated time.Time // update_time of the first document written
@@ -165,7 +165,7 @@ func put(name string, v values, condition *firestorepb.Precondition) *firestorep
 	}
 }
 
-// asSeen is the condition that nobody has written the document since it was read.
+// asSeen is the condition that the document was not written since it was read.
 func (d document) asSeen() *firestorepb.Precondition {
 	if d.updated.IsZero() {
 		return absent()

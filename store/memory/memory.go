@@ -85,7 +85,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// ready says whether a call may go on.
+// ready returns an error if a call may not go on.
 func (s *Store) ready(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

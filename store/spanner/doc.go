@@ -6,7 +6,8 @@
 // schema.sql has the tables; `regent migrate` creates them from it, and so can Terraform.
 //
 //	LeadershipSchema   one row: the schema version. Migrate writes it last, and Open asks for it first
-//	Leadership         a row for each election, by its name, for ever
+//	Leadership         a row for each election, by its name, for ever. policy and standing are texts that only
+//	                   leadership.Codec looks into; a new member of theirs is no new column
 //	LeadershipEvents   a row for each event, by election and revision, interleaved in Leadership
 //	                   pending is set until the event is announced: with an index that leaves out NULLs, the outbox
 //	                   shard and committed_at have an index, for Since
@@ -17,6 +18,12 @@
 // shard in the index by time: nothing begins with a time or a counter, at which all writes would
 // meet. The JSON of the metadata is kept in Spanner's form, and brought back into leadership's when
 // it is read.
+//
+// # Schema versions
+//
+// A row says which version it is of. Rows of the version before are read, and rewritten when they
+// change. `regent migrate` changes the tables of the version before, while servers of that version
+// run; they refuse a row once a newer one has rewritten it.
 //
 // # Time
 //
@@ -31,6 +38,7 @@
 //
 //	renewed_at < prior_end, or a grant:  renewed_at + lease_ms
 //	otherwise:                           prior_end
+//	in each case, with ends_by:          at ends_by at the latest
 //
 // A grant has no prior_end, and whatever is no heartbeat leaves both columns as they are. The end
 // is computed where it is asked for. It has no column: it is known only when the commit is, and

@@ -15,7 +15,7 @@ import (
 // then the client runs the transaction again. They are installed only where an emulator is
 // addressed: on Cloud Spanner these errors would be worth hearing of.
 
-// lost says whether the error is an emulator's word for a transaction that it has ended.
+// lost reports whether the error is an emulator's word for a transaction that it has ended.
 func lost(err error) bool {
 	s, _ := status.FromError(err)
 	switch text := s.Message(); s.Code() {

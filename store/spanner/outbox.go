@@ -21,8 +21,9 @@ ORDER BY v.cluster_id, v.revision LIMIT @limit`
 const lastRune = "~"
 
 // Unannounced is one strong query, and another for what follows a page that had an event which
-// cannot be read. Such an event stands in the way of the later ones of its election, which must not
-// overtake it, but not of other elections; of it RecordCorrupt tells once there is nothing else.
+// cannot be decoded. Such an event stands in the way of the later ones of its election, which must
+// not overtake it, but not of other elections. It becomes an error, RecordCorrupt, once there is
+// nothing else to announce.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -47,8 +48,9 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 	return left.events, nil
 }
 
-// outbox gathers events that are to be announced, in the order of their keys. No election's events
-// are gathered from two pages: between the queries somebody may announce, and leave a gap.
+// outbox gathers events that are to be announced, in the order of their keys. It takes no
+// election's events from two pages: another instance may announce between the queries and leave a
+// gap.
 type outbox struct {
 	events      []leadership.Event
 	first, last string // the elections that are still to be read

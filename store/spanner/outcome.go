@@ -16,9 +16,9 @@ import (
 	"regent/leadership"
 )
 
-// fate says whether a transaction's commit may have been done though no reply says so. The client's
-// own errors do not tell: it sends a commit again by itself, and the last answer then hides that an
-// earlier one was lost.
+// fate tells whether a transaction's commit may have been done though no reply says so. The
+// client's own errors do not tell: it sends a commit again by itself, and the last answer then
+// hides that an earlier one was lost.
 type fate struct{ unknown atomic.Bool }
 
 type fateKey struct{}
@@ -45,8 +45,8 @@ func watchCommit(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 	return err
 }
 
-// settles says whether a commit that failed with the code was certainly not done: the server looked
-// at it and refused.
+// settles reports whether a commit that failed with the code was certainly not done: the server
+// examined and refused it.
 func settles(c codes.Code) bool {
 	switch c {
 	case codes.Aborted, codes.AlreadyExists, codes.FailedPrecondition, codes.InvalidArgument, codes.NotFound, codes.OutOfRange,
@@ -65,9 +65,9 @@ var (
 )
 
 // transact runs body in a read-write transaction and returns the time of its commit. body may run
-// more than once: whoever is refused by a later run may have been served by an earlier one, whose
-// reply was lost. Errors are errNothingToWrite, if body returned that, errRefused, if it did and
-// certainly nothing was written, or carry StoreUnavailable or OutcomeUnknown.
+// more than once: a later run may be refused because an earlier one, whose reply was lost, was
+// done. Errors are errNothingToWrite, if body returned that, errRefused, if it did and certainly
+// nothing was written, or carry StoreUnavailable or OutcomeUnknown.
 func (s *Store) transact(ctx context.Context, op, subject string, body func(context.Context, *spanner.ReadWriteTransaction) error) (time.Time, error) {
 	if err := s.turns.take(ctx); err != nil {
 		return time.Time{}, failure(ctx, op, subject, leadership.StoreUnavailable, err)
@@ -92,7 +92,7 @@ func (s *Store) transact(ctx context.Context, op, subject string, body func(cont
 }
 
 // failure is the error of a call that Spanner did not answer, or answered with err. op and subject
-// say what was to be done to what.
+// name the operation and its object.
 func failure(ctx context.Context, op, subject string, code leadership.Code, err error) error {
 	end := ctx.Err()
 	if end == nil && spanner.ErrCode(err) == codes.DeadlineExceeded {

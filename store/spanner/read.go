@@ -90,8 +90,7 @@ FROM Leadership AS l
 WHERE STARTS_WITH(l.cluster_id, @prefix) AND l.cluster_id > @after
 ORDER BY l.cluster_id LIMIT @limit`
 
-// List is one strong query. It holds no record against its history: that is for whoever decides
-// something.
+// List is one strong query. It holds no record against its history; Get and Update do.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // row is a row of Leadership as a query returns it. Everything may be NULL: there may be no row, or
-// a foreign hand was at it.
+// another program may have written to it.
 type row struct {
 	ClusterID      spanner.NullString `spanner:"cluster_id"`
 	SchemaVersion  spanner.NullInt64  `spanner:"schema_version"`
@@ -163,7 +163,7 @@ func (s *strict) millis(column string, v spanner.NullInt64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// metadata brings the text back into its one form: Spanner keeps JSON in a form of its own.
+// metadata brings the text back into its canonical form: Spanner keeps JSON in a form of its own.
 func (s *strict) metadata(v spanner.NullString) leadership.Metadata {
 	m, err := leadership.ParseMetadata([]byte(v.StringVal))
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *strict) metadata(v spanner.NullString) leadership.Metadata {
 
 // columns are the values of a row that keeps the changed record. renewed_at and prior_end are among
 // them only if they change: with a heartbeat, the time of the commit and when that had to be; NULL
-// when nobody leads.
+// without a leader.
 func columns(ch leadership.Change, carried leadership.Carried) map[string]any {
 	r := ch.Record
 	held := r.LeaderID != ""

@@ -14,10 +14,10 @@ import (
 	"regent/store/internal/history"
 )
 
-// Guard is how long after a lease's end nobody else is let in, because CURRENT_TIMESTAMP() is the
-// clock of the server that runs the query, and a commit timestamp that of TrueTime. Their servers
-// differ by some milliseconds (published: 1 to 7, generally under 10); only a clock that runs ahead
-// can do harm, and only by as much. 50 ms leaves room.
+// Guard is how long after a lease's end no other lease is granted, because CURRENT_TIMESTAMP() is
+// the clock of the server that runs the query, and a commit timestamp that of TrueTime. Their
+// servers differ by some milliseconds (published: 1 to 7, generally under 10). Only a clock that
+// runs ahead can do harm, and only by as much. 50 ms leaves room.
 const Guard = 50 * time.Millisecond
 
 // Store is a leadership.Store on Cloud Spanner.
@@ -75,7 +75,7 @@ func (c Config) dial(ctx context.Context) (*spanner.Client, error) {
 	return client, nil
 }
 
-// Close waits for the calls under way, each of which ends within its timeout, and gives back the
+// Close waits for the calls under way, each of which ends within its timeout, and releases the
 // connections. Later calls fail with StoreUnavailable.
 func (s *Store) Close() error {
 	if s.calls.close() {
@@ -111,7 +111,7 @@ func (c *calls) enter() bool {
 
 func (c *calls) leave() { c.running.Done() }
 
-// close waits until all have left, and says whether it was the first.
+// close waits until all calls have left, and reports whether it was the first to close.
 func (c *calls) close() bool {
 	c.mu.Lock()
 	first := !c.closed

@@ -28,12 +28,12 @@ func service() []Mutant {
 			File: calls, Quick: true,
 			Old: `		before, events = time.Time{}, nil // the store may run this again
 		if err := ctx.Err(); err != nil {
-			return Change{}, fmt.Errorf("%w: whoever asked has gone: %w", StoreUnavailable, err)
+			return Change{}, fmt.Errorf("%w: caller cancelled: %w", StoreUnavailable, err)
 		}
 		ch, err := rule(snap)
 		before, events = ch.Before, ch.Events`,
 			New: `		if err := ctx.Err(); err != nil {
-			return Change{}, fmt.Errorf("%w: whoever asked has gone: %w", StoreUnavailable, err)
+			return Change{}, fmt.Errorf("%w: caller cancelled: %w", StoreUnavailable, err)
 		}
 		ch, err := rule(snap)
 		before, events = ch.Before, append(events, ch.Events...)`,

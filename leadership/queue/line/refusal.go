@@ -37,7 +37,7 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 		what = fmt.Sprintf("%q leads election %q", lease.LeaderID, l.election)
 	case e.RetryAfter > 0:
 		e.Reason = leadership.ReasonLockDelay
-		what = fmt.Sprintf("nobody may lead election %q for another %v", l.election, e.RetryAfter.Round(time.Millisecond))
+		what = fmt.Sprintf("election %q cannot be led for another %v", l.election, e.RetryAfter.Round(time.Millisecond))
 	default:
 		what = fmt.Sprintf("others who stand in line for election %q come first", l.election)
 	}

@@ -1,4 +1,4 @@
-// Package history is what all stores have in common about how far back they remember.
+// Package history is what all stores share about how long they keep events.
 package history
 
 import (
@@ -32,11 +32,11 @@ const Slack = 5 * time.Minute
 // Its commit may have come later, by no more than Slack.
 func (s Span) Due(read time.Time) time.Time { return read.Add(time.Duration(s) + Slack) }
 
-// Over says whether an event of the given time need not be kept any longer.
+// Over reports whether an event of the given time need not be kept any longer.
 func (s Span) Over(at, now time.Time) bool { return at.Add(time.Duration(s)).Before(now) }
 
 // Since makes the answer of Store.Since of the events that were found after the instant, in any
-// order. Who found more than limit need not have looked for all.
+// order. A store that has found more than limit need not look for more.
 func (s Span) Since(after, now time.Time, found []leadership.Event, limit int) (leadership.Recent, error) {
 	if s.Over(after, now) {
 		return leadership.Recent{}, Compacted(after, now.Add(-time.Duration(s)))
@@ -50,7 +50,7 @@ func (s Span) Since(after, now time.Time, found []leadership.Event, limit int) (
 	return leadership.Recent{Events: found, Now: now}, nil
 }
 
-// Compacted refuses to tell what was committed after the instant: it is all there only from the
+// Compacted refuses to read what was committed after the instant: it is complete only from the
 // other one on.
 func Compacted(after, from time.Time) error {
 	return refuse("the events of all elections are kept from %s on, and %s is before that", instant(from), instant(after))

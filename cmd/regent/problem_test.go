@@ -12,7 +12,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// problemOf reads the only line on standard error.
+// problemOf parses the only line on standard error.
 func problemOf(t *testing.T, r result) wire.Problem {
 	t.Helper()
 	p, err := wire.DecodeProblem([]byte(r.err))
@@ -51,7 +51,7 @@ func TestWithJSONAnErrorIsAProblemDocument(t *testing.T) {
 	}
 }
 
-func TestAStoreThatCannotBeReachedAtTheStartIsOneLine(t *testing.T) {
+func TestUnreachableStoreIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	google := &url.Error{Op: "Get", URL: "http://metadata", Err: errors.New("no route\nto host")}
 	for _, c := range []struct {

@@ -73,7 +73,7 @@ func (c *cli) historyCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Var(&value[leadership.Revision]{&after, "0", "N", parseRevision}, "after", "only what came after this revision")
+	cmd.Flags().Var(&value[leadership.Revision]{&after, "0", "N", parseRevision}, "after", "only events after this revision")
 	return c.remote(cmd)
 }
 

@@ -103,7 +103,7 @@ func TestWhereServeListensAndStores(t *testing.T) {
 	}
 }
 
-func TestServeRefusesWhatWouldSurprise(t *testing.T) {
+func TestServeRefusesUnsafeSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, args string
@@ -132,7 +132,7 @@ func TestServeRefusesWhatWouldSurprise(t *testing.T) {
 		{"a way to ask that is none", "serve --store memory: --auth basic", nil, `--auth "basic" is not none, platform or oidc`},
 		{"a policy that nobody reads", "serve --store memory: --policy p.yaml", nil, "mean nothing while nobody is asked who they are"},
 		{"an audience that nobody compares", "serve --store memory:", []string{"REGENT_AUTH_AUDIENCE=a"}, "mean nothing while nobody is asked who they are"},
-		{"an empty audience", "serve --store memory: --auth oidc --auth-audience a,,b", nil, "a part of the list is empty"},
+		{"an empty audience", "serve --store memory: --auth oidc --auth-audience a,,b", nil, "the list has an empty element"},
 		{"no audience", "serve --store memory: --auth oidc --policy p.yaml", nil, "--auth oidc needs --auth-audience"},
 		{"no policy", "serve --store memory: --auth oidc --auth-audience a", nil, "--auth oidc needs --policy FILE"},
 		{"no such policy", "serve --store memory: --auth oidc --auth-audience a --policy /nowhere/p.yaml", nil, "--policy /nowhere/p.yaml: open /nowhere/p.yaml"},
@@ -152,7 +152,7 @@ func TestServeRefusesWhatWouldSurprise(t *testing.T) {
 	}
 }
 
-func TestTheKeyComesFromWhereverItIsSafe(t *testing.T) {
+func TestKeyIsReadFromFlagFileOrEnvironment(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte(testKey(2)+"\n"), 0o600); err != nil {

@@ -208,7 +208,7 @@ func leaders() []Mutant {
 `,
 			New: `	_ = g
 `,
-			By: []Tests{{leash, "TestAGuardThatNobodyCanTellAnythingKillsAtOnce"}},
+			By: []Tests{{leash, "TestGuardWithoutACallerKillsAtOnce"}},
 		},
 		{
 			Name: "a guard that was stopped kills by the deadline that it knew, and not by what it was told since",
@@ -224,7 +224,7 @@ func leaders() []Mutant {
 			return order{}, os.ErrDeadlineExceeded
 		case err != nil:
 			return order{}, err`,
-			By: []Tests{{leash, "TestAGuardThatWasStoppedHearsFirstWhatItWasTold"}},
+			By: []Tests{{leash, "TestStoppedGuardReadsOrdersBeforeItKills"}},
 		},
 		{
 			Name: "a command begins though whoever started it has died meanwhile, and nobody holds its leash",
@@ -232,7 +232,7 @@ func leaders() []Mutant {
 			File: leash + "/gate.go", Quick: true,
 			Old: `if err := dieWithParent(); err != nil || os.Getppid() != caller {`,
 			New: `if err := dieWithParent(); err != nil || caller == 0 {`,
-			By:  []Tests{{leash, "TestACommandWhoseCallerDiedAfterTheWordNeverBegins"}},
+			By:  []Tests{{leash, "TestCommandNeverBeginsIfTheCallerDiedAfterItsMessage"}},
 		},
 		{
 			Name: "a fence lets in a token that is lower than one it has seen",

@@ -67,8 +67,8 @@ func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
 		{"watch e --count 0", "1 or more"},
 		{"watch e --count some", "1 or more"},
 		{"watch e --after=", "must not be empty"},
-		{"watch e --after x", "after is the revision that was seen last"},
-		{"watch --all --after é", "after is the cursor of what was seen last"},
+		{"watch e --after x", "after must be the last revision"},
+		{"watch --all --after é", "after must be the cursor of the last item"},
 		{"delete e --if-revision 0", "1 or more"},
 		{"configure e --if-revision x", "1 or more"},
 		{"configure e --lock-delay -1s", "from 0s to 24h"},
@@ -76,11 +76,11 @@ func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
 		{"list --timeout 0s", "from 1ms"},
 		{"list --timeout -1s", "from 1ms"},
 		{"serve --store bolt:~/regent.db", "the shell did not expand the ~, for it does so only where a word begins; write the folder out, as in bolt:$HOME/"},
-		{"list --server 127.0.0.1:8080", "--server or REGENT_SERVER: a server's address begins with http:// or https://, such as http://127.0.0.1:8080"},
-		{"list --server ftp://example.com", "begins with http:// or https://"},
-		{"list --server http://", "names a host"},
+		{"list --server 127.0.0.1:8080", "--server or REGENT_SERVER: the server's address must begin with http:// or https://, as in http://127.0.0.1:8080"},
+		{"list --server ftp://example.com", "begin with http:// or https://"},
+		{"list --server http://", "has no host"},
 		{"list --server=", "must not be empty"},
-		{"list --server http://127.0.0.1:1/?a=b", "without ? and #"},
+		{"list --server http://127.0.0.1:1/?a=b", "must not contain ? or #"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			t.Parallel()

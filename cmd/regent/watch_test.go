@@ -270,7 +270,7 @@ func TestWatchEndsWithAPermanentError(t *testing.T) {
 	}{
 		{"the store is away", []http.HandlerFunc{refused(503, leadership.StoreUnavailable)}, exitUnreachable, "Store unavailable: not now"},
 		{"the server hangs", []http.HandlerFunc{func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}, exitUnreachable, "did not answer within 100ms"},
-		{"it is no server of Regent", []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }}, exitUnreachable, "no reply of Regent"},
+		{"it is no server of Regent", []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }}, exitUnreachable, "not a reply of Regent"},
 		{"the history is cut", []http.HandlerFunc{refused(410, leadership.HistoryCompacted)}, exitOther, "not now"},
 		{"the history is cut meanwhile", []http.HandlerFunc{streaming(true, 1), refused(410, leadership.HistoryCompacted)}, exitOther, "not now"},
 		{"the request is wrong", []http.HandlerFunc{refused(400, leadership.InvalidArgument)}, exitUsage, "not now"},

@@ -14,7 +14,7 @@ import (
 	"regent/leadership/client/clienttest"
 )
 
-func TestACandidateIsCalledAsNoOtherProcessIs(t *testing.T) {
+func TestDefaultCandidateIDsAreUnique(t *testing.T) {
 	t.Parallel()
 	host, err := os.Hostname()
 	if err != nil {
@@ -58,7 +58,7 @@ func TestACandidateIsCalledAsNoOtherProcessIs(t *testing.T) {
 	}
 }
 
-func TestAPlatformThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
+func TestSilentMetadataServerDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

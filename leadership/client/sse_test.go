@@ -13,7 +13,7 @@ import (
 	"regent/leadership/client"
 )
 
-// readAll reads all events that the stream has.
+// readAll reads all events of the stream.
 func readAll(in io.Reader) ([]client.Message, error) {
 	var all []client.Message
 	for m, err := range client.Messages(in) {
@@ -25,7 +25,7 @@ func readAll(in io.Reader) ([]client.Message, error) {
 	return all, nil
 }
 
-func TestAStreamIsReadAsTheStandardHasIt(t *testing.T) {
+func TestStreamIsParsedAsTheStandardSays(t *testing.T) {
 	t.Parallel()
 	type messages = []client.Message
 	for _, c := range []struct {
@@ -64,7 +64,7 @@ func TestAStreamIsReadAsTheStandardHasIt(t *testing.T) {
 	}
 }
 
-func TestAnEventEndsWithItsEmptyLineAndNotLater(t *testing.T) {
+func TestEventEndsWithItsEmptyLine(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"\n", "\r", "\r\n"} {
 		in, out := io.Pipe()
@@ -78,7 +78,7 @@ func TestAnEventEndsWithItsEmptyLineAndNotLater(t *testing.T) {
 	}
 }
 
-func TestAnEventThatIsTooLongIsNotKept(t *testing.T) {
+func TestTooLongEventIsRefused(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", client.MaxMessage/2)
 	for name, text := range map[string]string{
@@ -98,7 +98,8 @@ func TestAnEventThatIsTooLongIsNotKept(t *testing.T) {
 	}
 }
 
-// byTheStandard reads a whole text in the words of the standard: first into lines, then into fields.
+// byTheStandard parses a whole text in the way the standard describes it: first into lines, then
+// into fields.
 func byTheStandard(text string) []client.Message {
 	text = strings.TrimPrefix(text, "\ufeff")
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
@@ -114,7 +115,7 @@ func byTheStandard(text string) []client.Message {
 		case line == "":
 			name = ""
 		case colon && field == "":
-		case field == "event" && value == "message": // as if it had no name
+		case field == "event" && value == "message": // the default type
 			name = ""
 		case field == "event":
 			name = value

@@ -11,7 +11,7 @@ import (
 	"regent/leadership/client/clienttest"
 )
 
-func TestALeaderThatIsCutOffStopsBeforeItsLeaseEnds(t *testing.T) {
+func TestLeaderThatIsCutOffStopsBeforeItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := clienttest.New(t)
@@ -33,7 +33,7 @@ func TestALeaderThatIsCutOffStopsBeforeItsLeaseEnds(t *testing.T) {
 	})
 }
 
-func TestTheNextInLineLeadsAsSoonAsTheLeaderIsDone(t *testing.T) {
+func TestNextInLineLeadsAsSoonAsTheLeaderIsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := clienttest.New(t)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// asyncWriter is a writer that never blocks. It buffers what its reader does not take and drops the rest:
-// a process that enforces a deadline must not wait for the reader of a log.
+// asyncWriter is a writer that never blocks. It buffers what its reader does not take and drops the
+// rest: a process that enforces a deadline must not wait for the reader of a log.
 type asyncWriter struct {
 	lines   chan []byte
 	drained chan struct{} // capacity 1: everything buffered before has been written

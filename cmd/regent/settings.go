@@ -32,8 +32,8 @@ func (c *cli) source(cmd *cobra.Command, s source) {
 	c.sources[cmd] = append(c.sources[cmd], s)
 }
 
-// resolveFlags reads the flags of cmd from the environment and returns an error if a required one is
-// missing.
+// resolveFlags reads the flags of cmd from the environment and returns an error if a required one
+// is missing.
 func (c *cli) resolveFlags(cmd *cobra.Command) error {
 	if err := c.applyEnvironment(cmd); err != nil {
 		return err

@@ -68,7 +68,7 @@ func (s *scriptedServer) setOpen(n int, open bool) {
 type scriptedBody struct {
 	io.ReadCloser
 	server *scriptedServer
-	n     int
+	n      int
 }
 
 func (b *scriptedBody) Close() error {

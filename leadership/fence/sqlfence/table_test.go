@@ -53,7 +53,7 @@ func TestANameIsQuotedWhereverItStands(t *testing.T) {
 	}
 }
 
-func TestCheckAsksTheDatabaseNothingForWhoIsNoLeader(t *testing.T) {
+func TestCheckOfAnInvalidMarkSendsNothing(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]fence.Mark{
 		"no election":        {Token: 1},
@@ -73,7 +73,7 @@ func TestCheckAsksTheDatabaseNothingForWhoIsNoLeader(t *testing.T) {
 	}
 }
 
-func TestCheckNeverPassesWhatItCannotConfirm(t *testing.T) {
+func TestCheckAdmitsOnlyWhatTheDatabaseConfirms(t *testing.T) {
 	t.Parallel()
 	full := errors.New("disk full")
 	for name, c := range map[string]struct {
@@ -99,7 +99,7 @@ func TestCheckNeverPassesWhatItCannotConfirm(t *testing.T) {
 	}
 }
 
-func TestLandedSaysWhatNoRowsMean(t *testing.T) {
+func TestLandedExplainsZeroRows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		db   script
@@ -126,7 +126,7 @@ func TestLandedSaysWhatNoRowsMean(t *testing.T) {
 	}
 }
 
-func TestWhoIsRefusedIsToldTheTokenThatHasWritten(t *testing.T) {
+func TestRefusalHasTheTokenThatHasWritten(t *testing.T) {
 	t.Parallel()
 	db := &script{row: []driver.Value{"planner", int64(34)}}
 	var refusal *leadership.Error

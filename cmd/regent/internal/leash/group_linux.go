@@ -14,7 +14,8 @@ import (
 // the mark.
 type group struct {
 	id     int
-	leader int    // pidfd of the leader, valid even if the PID is reused; -1 if this kernel has none
+	// pidfd of the leader, valid even if the PID is reused; -1 if this kernel has none
+	leader int
 	mark   string // an environment entry that no other process has
 	// start time of the leader in the kernel's ticks; older processes are not part of the group
 	began int

@@ -24,8 +24,8 @@ type guard struct {
 	gone     chan struct{} // closed when the process has ended
 }
 
-// startGuard starts a guard and returns when it watches the group. A guard that has not answered by the
-// limit is killed.
+// startGuard starts a guard and returns when it watches the group. A guard that has not answered by
+// the limit is killed.
 func startGuard(g *group, deadline, limit time.Duration) (*guard, error) {
 	w, err := newGuard(g, deadline)
 	if err != nil {
@@ -67,9 +67,9 @@ func newGuard(g *group, deadline time.Duration) (*guard, error) {
 	return w, nil
 }
 
-// startGuardProcess starts the process in a session of its own, out of reach of signals to the caller's
-// group or terminal, with an empty environment, and in the root directory, so that it keeps no
-// directory busy.
+// startGuardProcess starts the process in a session of its own, out of reach of signals to the
+// caller's group or terminal, with an empty environment, and in the root directory, so that it
+// keeps no directory busy.
 func startGuardProcess(mark string, in, out *os.File) (*os.Process, error) {
 	program, err := self()
 	if err != nil {

@@ -40,8 +40,8 @@ func (l *leash) replace(why string) {
 	l.Log.Warn("replacing the guard", "reason", why)
 }
 
-// startReplacement starts a guard, and then kills the old one. A guard that does not answer may still act at
-// the deadline that it knows, which is better than none.
+// startReplacement starts a guard, and then kills the old one. A guard that does not answer may
+// still act at the deadline that it knows, which is better than none.
 func (l *leash) startReplacement(old *guard) {
 	l.starting = true
 	now, deadline := boottime.Now(), l.deadline()

@@ -29,8 +29,8 @@ IMAGE    ?= regent
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## serve on 127.0.0.1:8080 from one local file (ARGS="..." for other flags)
-	@go run ./cmd/regent serve $(ARGS)
+run: build ## serve on 127.0.0.1:8080 from one local file (ARGS="..." for other flags)
+	@$(BUILD)/regent serve $(ARGS)
 
 build: ## build the one binary, static, to .build/regent
 	go build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BUILD)/regent ./cmd/regent

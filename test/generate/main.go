@@ -1,5 +1,6 @@
-// Command generate writes what is computed from the code into the files that show it: the table of error codes in README.md. With -check
-// it writes nothing, and fails if something is not up to date.
+// Command generate writes tables that are computed from the code into the pages that show them: the
+// error codes in httpapi/README.md. With -check it writes nothing, and fails if a page is out of
+// date.
 package main
 
 import (
@@ -14,10 +15,10 @@ import (
 )
 
 func main() {
-	check := flag.Bool("check", false, "write nothing; fail if a file is not up to date")
+	check := flag.Bool("check", false, "write nothing; fail if a page is out of date")
 	root := flag.String("root", ".", "the root of the project")
 	flag.Parse()
-	if err := run(*root+"/README.md", *check); err != nil {
+	if err := run(*root+"/httpapi/README.md", *check); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
@@ -33,22 +34,22 @@ func run(readme string, check bool) error {
 		return err
 	}
 	if check {
-		return fmt.Errorf("%s is not up to date; run: make generate", readme)
+		return fmt.Errorf("%s is out of date; run: make generate", readme)
 	}
 	return os.WriteFile(readme, made, 0o644)
 }
 
-// replace puts made between two markers.
+// replace replaces the text between two markers.
 func replace(text []byte, begin, end, made string) ([]byte, error) {
 	head, rest, ok := bytes.Cut(text, []byte(begin))
 	_, tail, ok2 := bytes.Cut(rest, []byte(end))
 	if !ok || !ok2 {
-		return nil, errors.New("README.md has lost the markers of its table of codes")
+		return nil, errors.New("httpapi/README.md has lost the markers of its table of codes")
 	}
 	return bytes.Join([][]byte{head, []byte(begin + made + end), tail}, nil), nil
 }
 
-// codes is the table of error codes.
+// codes returns the table of error codes.
 func codes() string {
 	var b strings.Builder
 	b.WriteString("| status | code | |\n|---|---|---|\n")

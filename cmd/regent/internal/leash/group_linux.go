@@ -13,7 +13,7 @@ import (
 // group is the processes of a command: those in its process group, and those that left it but carry
 // the mark.
 type group struct {
-	id     int
+	id int
 	// pidfd of the leader, valid even if the PID is reused; -1 if this kernel has none
 	leader int
 	mark   string // an environment entry that no other process has

@@ -56,7 +56,7 @@ func TestMissingEmulatorSkipsAndSaysWhatWasNotTested(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(text), "TestOfSomething: SKIPPED, NOT PROVED"); n != 2 {
-		t.Errorf("the log tells of %d tests, want 2:\n%s", n, text)
+		t.Errorf("the log has %d tests, want 2:\n%s", n, text)
 	}
 }
 

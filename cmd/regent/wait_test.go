@@ -117,7 +117,7 @@ func goesOn(t *testing.T, wait, first string) {
 	r := regent(t, env, "acquire e --candidate a --output json --wait", wait).want(t, exitDone)
 	var grant wire.Grant
 	if err := json.Unmarshal([]byte(r.out), &grant); err != nil || grant.WaitedMs != 1500 {
-		t.Errorf("%s (%v); want the grant as the server told of it", r.out, err)
+		t.Errorf("%s (%v); want the grant of the server", r.out, err)
 	}
 	if len(q.all) != 6 || q.all[0].Wait.String() != first {
 		t.Errorf("%d calls, want 6, and the first to wait for %s: %v", len(q.all), first, q.all)

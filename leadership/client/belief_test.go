@@ -419,8 +419,8 @@ func TestRenewalAnsweredAfterTheDeadlineDoesNotReviveTheLease(t *testing.T) {
 		counts   bool
 	}{
 		{"in time", 8500 * time.Millisecond, false, true},
-		{"late, and nobody has asked", 9500 * time.Millisecond, false, false},
-		{"late, and somebody was told no", 9500 * time.Millisecond, true, false},
+		{"late, not asked before", 9500 * time.Millisecond, false, false},
+		{"late, and asked before", 9500 * time.Millisecond, true, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)

@@ -77,7 +77,7 @@ func TestGrantThatArrivesTooLateIsAnErrorAndIsReleased(t *testing.T) {
 				t.Errorf("%s: %q was left with the lease", name, got)
 			}
 		}
-		err := agent.Run(t.Context(), "reports", func(context.Context, *client.Lease) error { t.Error("nobody leads"); return nil })
+		err := agent.Run(t.Context(), "reports", func(context.Context, *client.Lease) error { t.Error("the function ran without a lease"); return nil })
 		if !errors.Is(err, leadership.OutcomeUnknown) {
 			t.Errorf("Run returned %v", err)
 		}
@@ -208,7 +208,7 @@ func TestCampaignEndsWithAPermanentError(t *testing.T) {
 		{"rounds below nothing", client.Candidate{Rounds: -1}, "reports", false, leadership.InvalidArgument, 0},
 		{"metadata that are none", client.Candidate{Metadata: []byte("[]")}, "reports", false, leadership.InvalidArgument, 0},
 		{"as often as it was to ask", client.Candidate{Rounds: 4}, "reports", true, leadership.StoreUnavailable, 10 * time.Second},
-		{"somebody else leads, all the time", client.Candidate{Rounds: 2}, "taken", false, leadership.LeaseHeld, 121 * time.Second},
+		{"another candidate leads all the time", client.Candidate{Rounds: 2}, "taken", false, leadership.LeaseHeld, 121 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *clienttest.Server) {

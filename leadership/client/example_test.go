@@ -94,7 +94,7 @@ func ExampleClient_Observe() {
 			log.Fatal(err)
 		}
 		if event.LeaderID == "" {
-			fmt.Println("nobody leads")
+			fmt.Println("the election is vacant")
 			break
 		}
 		fmt.Printf("%s leads with token %d\n", event.LeaderID, event.Token)
@@ -104,5 +104,5 @@ func ExampleClient_Observe() {
 	}
 	// Output:
 	// agent-1 leads with token 1
-	// nobody leads
+	// the election is vacant
 }

@@ -28,7 +28,7 @@ func thisMetadataServer() metadataServer {
 }
 
 const (
-	// metadataTimeout limits a call that somebody waits for.
+	// metadataTimeout limits a call whose caller waits.
 	metadataTimeout = time.Second
 	// metadataFlavor is a header of requests to, and answers of, a metadata server.
 	metadataFlavor = "Metadata-Flavor"

@@ -33,7 +33,7 @@ func TestWatchOfOneResumesAfterEveryFailure(t *testing.T) {
 		"the server has had enough":              streaming(after(end("limit", "8"))...),
 		"the server shuts down":                  streaming(after(end("draining", "8"))...),
 		"the server found us slow":               streaming(after(end("slow", "8"))...),
-		"the server has a reason nobody knows":   streaming(after(end("whim", "8"))...),
+		"the server has an unknown reason":       streaming(after(end("whim", "8"))...),
 		"an end with another cursor":             streaming(after(end("limit", "9"))...),
 		"an end that cannot be read":             streaming(after("event: end\ndata: later\n\n")...),
 		"garbage":                                streaming(after("data: {\n\n")...),
@@ -67,7 +67,7 @@ func TestWatchOfOneResumesAfterEveryFailure(t *testing.T) {
 				t.Errorf("%s: ends with %v (-want +got)\n%s", name, got.err, diff)
 			}
 			if diff := cmp.Diff(cursors, s.cursors()); diff != "" {
-				t.Errorf("%s: it went on after (-want +got)\n%s", name, diff)
+				t.Errorf("%s: it resumed after (-want +got)\n%s", name, diff)
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestWatchOfAllResumesAfterEveryFailure(t *testing.T) {
 				t.Errorf("%s: ends with %v (-want +got)\n%s", name, got.err, diff)
 			}
 			if diff := cmp.Diff([]string{"", c.cursor}, s.cursors()); diff != "" {
-				t.Errorf("%s: it went on after (-want +got)\n%s", name, diff)
+				t.Errorf("%s: it resumed after (-want +got)\n%s", name, diff)
 			}
 		})
 	}
@@ -121,7 +121,7 @@ func TestAnElectionThatWasNeverSeenCanBeWatched(t *testing.T) {
 			t.Errorf("ends with %v (-want +got)\n%s", got.err, diff)
 		}
 		if diff := cmp.Diff([]string{"", "0", "0", "0"}, s.cursors()); diff != "" {
-			t.Errorf("it went on after (-want +got)\n%s", diff)
+			t.Errorf("it resumed after (-want +got)\n%s", diff)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestIncompleteInitialStateIsNotReported(t *testing.T) {
 				t.Errorf("%s (-want +got)\n%s", name, diff)
 			}
 			if diff := cmp.Diff([]string{"", ""}, s.cursors()); diff != "" {
-				t.Errorf("%s: it went on after (-want +got)\n%s", name, diff)
+				t.Errorf("%s: it resumed after (-want +got)\n%s", name, diff)
 			}
 		})
 	}
@@ -184,19 +184,19 @@ func TestPermanentErrorsEndAWatch(t *testing.T) {
 		act  http.HandlerFunc
 		code leadership.Code // "" for a reply that is not Regent's
 	}{
-		"a wrong request":              {problem(400, "INVALID_ARGUMENT"), leadership.InvalidArgument},
-		"a caller nobody knows":        {problem(401, "UNAUTHENTICATED"), "UNAUTHENTICATED"},
-		"a caller that may not":        {problem(403, "PERMISSION_DENIED"), "PERMISSION_DENIED"},
-		"a server without streams":     {problem(404, "NOT_FOUND"), leadership.NotFound},
-		"one without this type":        {problem(406, "NOT_ACCEPTABLE"), "NOT_ACCEPTABLE"},
-		"a history that is cut":        {problem(410, "HISTORY_COMPACTED"), leadership.HistoryCompacted},
-		"a store that was restored":    {problem(412, "REVISION_MISMATCH"), leadership.RevisionMismatch},
-		"a code nobody knows":          {problem(418, "TEAPOT"), "TEAPOT"},
-		"another server":               {replying(404, "text/html", "<h1>Not here"), ""},
-		"a redirect":                   {replying(307, "text/html", "moved"), ""},
-		"a front end that refuses":     {replying(403, "text/html", "no"), "PERMISSION_DENIED"},
-		"a stream that cannot go on":   {streaming(end("compacted", "9")), leadership.HistoryCompacted},
-		"a stream that leaves one out": {streaming(snapshot("planner", 7), event("planner", 9)), leadership.HistoryCompacted},
+		"a wrong request":                 {problem(400, "INVALID_ARGUMENT"), leadership.InvalidArgument},
+		"an unknown caller":               {problem(401, "UNAUTHENTICATED"), "UNAUTHENTICATED"},
+		"a caller that may not":           {problem(403, "PERMISSION_DENIED"), "PERMISSION_DENIED"},
+		"a server without streams":        {problem(404, "NOT_FOUND"), leadership.NotFound},
+		"one without this type":           {problem(406, "NOT_ACCEPTABLE"), "NOT_ACCEPTABLE"},
+		"a history that is cut":           {problem(410, "HISTORY_COMPACTED"), leadership.HistoryCompacted},
+		"a store that was restored":       {problem(412, "REVISION_MISMATCH"), leadership.RevisionMismatch},
+		"an unknown code":                 {problem(418, "TEAPOT"), "TEAPOT"},
+		"another server":                  {replying(404, "text/html", "<h1>Not here"), ""},
+		"a redirect":                      {replying(307, "text/html", "moved"), ""},
+		"a front end that refuses":        {replying(403, "text/html", "no"), "PERMISSION_DENIED"},
+		"a stream that cannot be resumed": {streaming(end("compacted", "9")), leadership.HistoryCompacted},
+		"a stream that leaves one out":    {streaming(snapshot("planner", 7), event("planner", 9)), leadership.HistoryCompacted},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scriptedServer{acts: []http.HandlerFunc{c.act}}
@@ -305,7 +305,7 @@ func TestLongConnectionResetsTheBackoff(t *testing.T) {
 		s := &scriptedServer{acts: []http.HandlerFunc{ending(), ending(), ending(), ending(), quiet, problem(400, "INVALID_ARGUMENT")}}
 		watch(t.Context(), s.client(t), one, 100)
 		if got := s.pauses(); got[3] < 400*time.Millisecond || got[4] > 11*time.Second+100*time.Millisecond {
-			t.Errorf("pauses %v; want them to grow, and to begin anew after the quiet stream", got)
+			t.Errorf("pauses %v; want them to grow, and to restart after the quiet stream", got)
 		}
 	})
 }
@@ -450,7 +450,7 @@ func TestAWatchOverARealConnection(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 		if id := r.Header.Get("Last-Event-ID"); id != "7" {
-			t.Errorf("it goes on after %q, want 7", id)
+			t.Errorf("it resumes after %q, want 7", id)
 		}
 		tell(w)
 		for _, c := range event("planner", 8) + ping + event("planner", 9) {
@@ -509,12 +509,12 @@ func FuzzNoStreamMisleadsAWatch(f *testing.F) {
 				e, revision := about(n)
 				before, known := last[e]
 				if !all && e != "planner" || all && e[0] != 'p' || known && (revision <= before || n.Event != nil && revision != before+1) {
-					t.Errorf("it tells of %s at %d after %d", e, revision, before)
+					t.Errorf("it yields %s at %d after %d", e, revision, before)
 				}
 				last[e] = revision
 			}
 			if cursor := s.cursors()[len(s.requests)-1]; strings.ContainsFunc(cursor, func(r rune) bool { return r <= ' ' || r > '~' }) {
-				t.Errorf("it goes on after %q", cursor)
+				t.Errorf("it resumes after %q", cursor)
 			}
 		})
 	})

@@ -49,7 +49,7 @@ func TestStreamIsParsedAsTheStandardSays(t *testing.T) {
 		{"an id stays", "id: 1\ndata: a\n\ndata: b\n\nid: 2\n\ndata: c\n\nid\ndata: d\n\n", messages{{"", "a", "1"}, {"", "b", "1"}, {"", "c", "2"}, {"", "d", ""}}},
 		{"an id with a NUL is none", "id: 1\ndata: a\n\nid: 2\x003\ndata: b\n\n", messages{{"", "a", "1"}, {"", "b", "1"}}},
 		{"comments", ": ping\n\n:\ndata: a\n: data: b\n\n", messages{{"", "a", ""}}},
-		{"retry, and what nobody knows", "retry: 1000\n\nfoo: bar\nDATA: x\n data: y\ndata: a\n\n", messages{{"", "a", ""}}},
+		{"retry, and unknown fields", "retry: 1000\n\nfoo: bar\nDATA: x\n data: y\ndata: a\n\n", messages{{"", "a", ""}}},
 		{"a byte order mark", "\ufeffdata: a\n\n", messages{{"", "a", ""}}},
 		{"only the first is one", "\ufeff\ufeffdata: a\n\ndata: b\n\n\ufeffdata: c\n\n", messages{{"", "b", ""}}},
 		{"an event that is broken off", "data: a\n\ndata: b\n", messages{{"", "a", ""}}},

@@ -51,7 +51,7 @@ func TestMetadataTokenIsReplacedBeforeItExpires(t *testing.T) {
 		first := get(1)
 		time.Sleep(57 * time.Minute)
 		if get(1) != first {
-			t.Error("another token, though nobody was asked")
+			t.Error("another token, although the server was not asked")
 		}
 		down = true
 		time.Sleep(2 * time.Minute)
@@ -146,7 +146,7 @@ func TestEachRequestCarriesTheToken(t *testing.T) {
 	if got := strings.Join(sent, ", "); got != "Bearer token-0, Bearer token-1, Bearer token-2" {
 		t.Errorf("sent %s", got)
 	}
-	broken = errors.New("nobody knows who I am")
+	broken = errors.New("no identity")
 	_, err = c.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "ann"})
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, broken) || len(sent) != 3 {
 		t.Errorf("without a token: %v, and %d requests were sent", err, len(sent))

@@ -173,7 +173,7 @@ func TestNoConnectionIsLeftOpen(t *testing.T) {
 		}}}
 		watch(t.Context(), clientOf(t, "http://server", f), one, 1)
 		if f.first.Context().Err() == nil {
-			t.Error("a call without an answer goes on")
+			t.Error("a call without an answer continues")
 		}
 		for i, r := range f.requests {
 			if r.Context().Err() == nil || f.open[i] {
@@ -197,7 +197,7 @@ func TestLeavingTheLoopLeavesNoGoroutine(t *testing.T) {
 		}}}
 		watch(t.Context(), s.client(t), one, 1)
 		if synctest.Wait(); !gone {
-			t.Error("the request goes on")
+			t.Error("the request continues")
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestTheEndOfAContextEndsAWatchWithItsError(t *testing.T) {
 			r := one
 			r.Connection = func(err error) {
 				if err != nil && !errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%s: the end is told as a fault of the connection: %v", name, err)
+					t.Errorf("%s: the end is reported as a connection error: %v", name, err)
 				}
 			}
 			got := watch(ctx, (&scriptedServer{acts: []http.HandlerFunc{c.act}}).client(t), r, 2)

@@ -14,7 +14,7 @@
 //			return nil
 //		})
 //		if !errors.Is(err, client.ErrExpired) {
-//			t.Errorf("the leader went on: %v", err)
+//			t.Errorf("the leader did not stop: %v", err)
 //		}
 //	})
 package clienttest

@@ -51,7 +51,7 @@ func TestNextInLineLeadsAsSoonAsTheLeaderIsDone(t *testing.T) {
 		}()
 		time.Sleep(3 * time.Minute)
 		if len(next) > 0 || !first.Valid() {
-			t.Fatal("somebody else leads while the first does")
+			t.Fatal("a second candidate leads while the first does")
 		}
 		began := time.Now()
 		if err := first.Resign(t.Context()); err != nil {

@@ -137,6 +137,6 @@ func decode(fields map[string]any) (fence.Mark, error) {
 
 func untrusted(doc *firestore.DocumentRef, why error) error {
 	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf(
-		"the document %s is not the mark of a resource, or cannot be trusted (%v); nobody is admitted until an operator has mended it, "+
+		"the document %s is not a valid mark of a resource (%v); no leader is admitted until an operator has repaired it, "+
 			"with a fencing token no lower than any that has written", doc.Path, why)}
 }

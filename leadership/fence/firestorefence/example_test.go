@@ -24,7 +24,7 @@ func book(ctx context.Context, client *firestore.Client, lease fence.Mark) error
 		return tx.Set(account, map[string]any{"balance": balance - 5})
 	}))
 	if errors.Is(err, leadership.TokenStale) {
-		return errors.Join(errors.New("somebody else leads now"), err)
+		return errors.Join(errors.New("another leader has taken over"), err)
 	}
 	return err
 }

@@ -117,7 +117,7 @@ func (w *fixture) wantStale(err error, newest leadership.Token) {
 	w.t.Helper()
 	refusal := wantRefusal(w.t, err, leadership.TokenStale)
 	if refusal.Lease == nil && newest != 0 || refusal.Lease != nil && refusal.Lease.Token != newest {
-		w.t.Errorf("the refusal tells of %v, want token %d", refusal.Lease, newest)
+		w.t.Errorf("the refusal has %v, want token %d", refusal.Lease, newest)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestNewsInvalidatesWhatIsRemembered(t *testing.T) {
 		"the end of its lease":    {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 33, PreviousLeaderID: "ann"}) }, false, 1},
 		"a later leader was seen": {func(c *httpfence.Checks) { c.Saw(held(34, time.Hour)) }, false, 1},
 		"a later one had led":     {func(c *httpfence.Checks) { c.Saw(vacant(34)) }, false, 1},
-		"nobody was seen to lead": {func(c *httpfence.Checks) { c.Saw(vacant(33)) }, true, 2},
+		"it was seen vacant":      {func(c *httpfence.Checks) { c.Saw(vacant(33)) }, true, 2},
 		"it was seen to lead":     {func(c *httpfence.Checks) { c.Saw(held(33, time.Hour)) }, true, 1},
 		"its own beginning":       {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 33, LeaderID: "ann"}) }, true, 1},
 		"the end of one before":   {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 32, PreviousLeaderID: "ann"}) }, true, 1},
@@ -407,7 +407,7 @@ func TestAnswerAboutAnotherTokenIsNotBelieved(t *testing.T) {
 	other := held(33, time.Hour)
 	other.Election = "cleaner"
 	for name, l := range map[string]leadership.Lease{
-		"another election": other, "another token": held(34, time.Hour), "nobody": vacant(33), "nothing": {},
+		"another election": other, "another token": held(34, time.Hour), "vacant": vacant(33), "nothing": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFixture(t, httpfence.ChecksConfig{}, func(t *testing.T, w *fixture) {

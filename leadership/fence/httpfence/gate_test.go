@@ -219,7 +219,7 @@ func TestGateThatCannotFindOutAdmitsNothing(t *testing.T) {
 				t.Errorf("the reply says %q, and to try again after %v", refusal.Detail, refusal.RetryAfter)
 			}
 			if refused == nil {
-				t.Error("nobody was told of the cause")
+				t.Error("the cause was not reported")
 			}
 		})
 	}

@@ -141,7 +141,7 @@ func (c *history) wrong(v verdict) string {
 	case in && !v.ended.Before(believed):
 		return "its leader had stopped long before"
 	case in && overtaken && v.begun.After(next):
-		return "a later leader was heard of"
+		return "news of a later leader had arrived"
 	case stale && granted && !v.begun.Before(r.from) && v.ended.Before(r.to):
 		return "it was the leader's"
 	}

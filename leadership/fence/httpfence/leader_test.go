@@ -57,7 +57,7 @@ func TestRefusalTellsTheLeaderToStop(t *testing.T) {
 	}
 	refusal := wantRefusal(t, httpfence.Refusal(reply), leadership.TokenStale)
 	if l := refusal.Lease; l == nil || l.Election != election || l.Token != 34 {
-		t.Errorf("the refusal tells of %v, want token 34 of %q", l, election)
+		t.Errorf("the refusal has %v, want token 34 of %q", l, election)
 	}
 	if body, err := io.ReadAll(reply.Body); !strings.HasPrefix(string(body), "{") || err != nil {
 		t.Errorf("the body cannot be read once more: %q, %v", body, err)

@@ -183,7 +183,7 @@ func TestRefusedRequestUnblocksTheNext(t *testing.T) {
 	}
 	wantStatus(t, send(g.Wrap(http.NotFoundHandler()), command(33)), http.StatusServiceUnavailable)
 	if n := g.Remembered(); n != 0 {
-		t.Errorf("%d resources are remembered though nobody is there", n)
+		t.Errorf("%d resources are remembered without requests", n)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestTheRequestsOfTwoLeadersAreNeverHandledAtOnce(t *testing.T) {
 		}
 		all.Wait()
 		if n := g.Remembered(); n != 0 {
-			t.Errorf("%d resources are remembered though nobody is there", n)
+			t.Errorf("%d resources are remembered without requests", n)
 		}
 		if l.highest != leaders || l.handled < leaders {
 			t.Errorf("%d requests were handled, up to leader %d: that is no trial", l.handled, l.highest)

@@ -25,7 +25,7 @@ func book(ctx context.Context, client *spanner.Client, lease fence.Mark) error {
 		return err
 	})
 	if errors.Is(err, leadership.TokenStale) {
-		return errors.Join(errors.New("somebody else leads now"), err)
+		return errors.Join(errors.New("another leader has taken over"), err)
 	}
 	return err
 }

@@ -118,7 +118,7 @@ func TestReplaceChangesOnlyWhatWasRead(t *testing.T) {
 		t.Fatal(second, err)
 	}
 	if _, err := b.Replace(t.Context(), "state", first, planner(33), nil); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("%v: who leads no more is told so, rather than to read again", err)
+		t.Errorf("%v: a former leader must be told so, rather than to read again", err)
 	}
 	want := storagefence.Object{Content: []byte("two"), Generation: second, Mark: planner(34)}
 	if diff := cmp.Diff(want, read(t, b, "state")); diff != "" {

@@ -104,7 +104,7 @@ func (g *group) has(pid int) bool {
 	return g.marked(pid) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
 }
 
-// place is what /proc tells of a process.
+// place is the entry of a process in /proc.
 type place struct {
 	parent, group int
 	began         int  // as in group

@@ -20,7 +20,6 @@ const (
 	spannerImage = "gcr.io/cloud-spanner-emulator/emulator:1.5.51"
 )
 
-// docker runs emulators as containers.
 type docker struct{ log io.Writer }
 
 // container is what the three modules have in common.
@@ -29,7 +28,6 @@ type container interface {
 	URI() string
 }
 
-// lacks returns why no Docker engine can be used.
 func (d docker) lacks(ctx context.Context, _ Kind) (err error) {
 	// testcontainers panics if it cannot find out how to reach an engine.
 	defer func() {

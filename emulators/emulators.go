@@ -34,7 +34,6 @@ type Set struct {
 	missing []error
 }
 
-// emulator is a running emulator.
 type emulator struct {
 	kind Kind
 	host string

@@ -41,7 +41,6 @@ func ParseKinds(list string) ([]Kind, error) {
 // Variable returns the environment variable that Google's client libraries read.
 func (k Kind) Variable() string { return strings.ToUpper(string(k)) + "_EMULATOR_HOST" }
 
-// title returns the name for people.
 func (k Kind) title() string {
 	switch k {
 	case KindFirestore:

@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// process is an entry of /proc.
 type process struct {
 	pid, session int
 	state        byte
@@ -77,7 +76,6 @@ func inSession(all []process, session int) []string {
 	return found
 }
 
-// wantGone waits until no process of the session is left.
 func wantGone(t *testing.T, session int, within time.Duration) {
 	t.Helper()
 	var left []string

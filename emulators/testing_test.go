@@ -29,7 +29,6 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// record returns the recorded outcome of a start.
 func record(set *Set, err error) *recorder {
 	r := &recorder{}
 	done := make(chan struct{})

@@ -52,7 +52,6 @@ func commandEnv(env []string, set *emulators.Set, skippedLog string) []string {
 	return append(append(env, set.Env()...), "REGENT_SKIPPED_LOG="+skippedLog)
 }
 
-// passOn passes the signals on until ctx ends.
 func passOn(ctx context.Context, signals <-chan os.Signal, to *os.Process) {
 	for {
 		select {

@@ -33,7 +33,6 @@ func command(env []string, args ...string) (cmd *exec.Cmd, stdout, stderr *bytes
 	return cmd, stdout, stderr
 }
 
-// status runs the command to its end.
 func status(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
@@ -175,7 +174,6 @@ func TestWithoutACommandTheEmulatorsStayUntilASignal(t *testing.T) {
 	}
 }
 
-// startReading starts the command and returns its output lines.
 func startReading(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
 	t.Helper()
 	cmd.Stdout = nil

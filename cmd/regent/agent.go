@@ -10,7 +10,6 @@ import (
 	"regent/leadership/client"
 )
 
-// candidateFlags name the candidate and its key.
 type candidateFlags struct {
 	id  leadership.CandidateID
 	key keyFlags

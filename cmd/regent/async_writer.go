@@ -18,7 +18,7 @@ const (
 	drainLimit = 200 * time.Millisecond
 )
 
-// newAsyncWriter returns a asyncWriter that writes to w until drain is called.
+// newAsyncWriter returns an asyncWriter that writes to w until drain is called.
 func newAsyncWriter(w io.Writer) *asyncWriter {
 	s := &asyncWriter{lines: make(chan []byte, asyncLines), drained: make(chan struct{}, 1)}
 	go func() {

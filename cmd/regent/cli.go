@@ -118,7 +118,6 @@ func (c *cli) helpCommand() *cobra.Command {
 	}
 }
 
-// oneElection validates the argument of most commands.
 func oneElection(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s takes one argument, the election's name, but got %d", cmd.Name(), len(args))

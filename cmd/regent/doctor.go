@@ -48,7 +48,6 @@ deletes. If a check fails, the exit code is 1.`,
 	return cmd
 }
 
-// doctorReport collects the results of the checks.
 type doctorReport struct {
 	id     string // request id of all its calls
 	rows   [][]string
@@ -154,7 +153,6 @@ func (x *doctorReport) examineStore(ctx context.Context, spec string) {
 	})
 }
 
-// examineLease acquires, renews and releases a lease.
 func (x *doctorReport) examineLease(ctx context.Context, s leadership.Store, clock *clockWatch) {
 	service := leadership.New(s)
 	key := leadership.NewKey()

@@ -27,7 +27,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// result is what one invocation of regent printed and returned.
 type result struct {
 	code     int
 	out, err string
@@ -54,7 +53,6 @@ func (r result) want(t *testing.T, code int) result {
 	return r
 }
 
-// clock is the time of a store under test.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time // guarded by mu

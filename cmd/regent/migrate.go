@@ -41,7 +41,6 @@ run it again: it continues where it was. To go back, move in the other direction
 	return cmd
 }
 
-// migration holds the flags of migrate.
 type migration struct {
 	store, from string
 	dryRun      bool
@@ -87,7 +86,6 @@ func (c *cli) move(ctx context.Context, m migration) error {
 	})
 }
 
-// planMove prints one line for each election.
 func (c *cli) planMove(ctx context.Context, m migration) error {
 	return c.between(ctx, m, func(from, to leadership.Store) error {
 		plan, err := store.PlanMove(ctx, from, to)
@@ -100,7 +98,6 @@ func (c *cli) planMove(ctx context.Context, m migration) error {
 	})
 }
 
-// between opens both stores and calls do.
 func (c *cli) between(ctx context.Context, m migration, do func(from, to leadership.Store) error) error {
 	from, err := store.OpenExisting(ctx, m.from, store.Config{})
 	if err != nil {
@@ -147,7 +144,6 @@ func summary(m migration, moved []store.Passage) string {
 	return text
 }
 
-// plannedLine says what would be done with one election.
 func plannedLine(p store.Passage) string {
 	state := "vacant"
 	switch {
@@ -163,7 +159,6 @@ func plannedLine(p store.Passage) string {
 	return fmt.Sprintf("%s: %s, fencing token %d, revision %d, %s", cmp.Or(string(p.Election), `""`), verb, p.Token, p.Revision, state)
 }
 
-// ceilSeconds rounds a duration up to whole seconds.
 func ceilSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // tellEmulator warns if the store is an emulator.

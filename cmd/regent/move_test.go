@@ -33,7 +33,6 @@ func fileWith(t *testing.T) string {
 	return spec
 }
 
-// inFile opens a store, calls do, and closes it.
 func inFile(t *testing.T, spec string, do func(*leadership.Service)) {
 	t.Helper()
 	s, err := store.Open(t.Context(), spec, store.Config{})
@@ -44,7 +43,6 @@ func inFile(t *testing.T, spec string, do func(*leadership.Service)) {
 	do(leadership.New(s))
 }
 
-// grantIn acquires the election as bob and returns the token.
 func grantIn(t *testing.T, spec string, e leadership.Election) (token leadership.Token) {
 	t.Helper()
 	inFile(t, spec, func(s *leadership.Service) {

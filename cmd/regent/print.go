@@ -41,7 +41,6 @@ func printDocuments[T, W any](c *cli, items []T, toWire func(T) W) error {
 	return nil
 }
 
-// printTable writes rows of aligned cells.
 func (c *cli) printTable(rows [][]string) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -88,7 +87,6 @@ func (c *cli) printLease(l leadership.Lease) error {
 	return c.printTable(leaseRows(l))
 }
 
-// leaseRows returns one row for each property.
 func leaseRows(l leadership.Lease) [][]string {
 	var rows [][]string
 	row := func(name, value string) { rows = append(rows, []string{name, value}) }

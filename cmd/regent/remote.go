@@ -28,7 +28,6 @@ func (c *cli) addRemote(cmd *cobra.Command) {
 	c.addBearer(cmd)
 }
 
-// addOutput adds the flag that chooses the output format.
 func (c *cli) addOutput(cmd *cobra.Command) {
 	c.output = table
 	cmd.Flags().Var(&value[format]{&c.output, string(table), "FORMAT", parseFormat}, "output", "table, or json: one document of the API per line, and errors as problem documents on standard error")
@@ -70,7 +69,6 @@ func (c *cli) ask(ctx context.Context, call func(context.Context, *client.Client
 	return call(ctx, server)
 }
 
-// askLease calls the server for a lease and prints it.
 func (c *cli) askLease(ctx context.Context, call func(context.Context, *client.Client) (leadership.Lease, error)) error {
 	return c.ask(ctx, func(ctx context.Context, server *client.Client) error {
 		lease, err := call(ctx, server)

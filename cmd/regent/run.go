@@ -58,7 +58,6 @@ const (
 	exitSignal         = 128 // plus the signal's number
 )
 
-// runFlags say how to run a command.
 type runFlags struct {
 	candidate client.Candidate
 	wait      time.Duration
@@ -99,7 +98,6 @@ func (c *cli) runCommand() *cobra.Command {
 	return cmd
 }
 
-// electionAndCommand validates the arguments of run.
 func electionAndCommand(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash < 0 || dash == len(args):

@@ -22,7 +22,6 @@ import (
 	"regent/leadership/client"
 )
 
-// runner runs a command while it leads an election.
 type runner struct {
 	*cli
 	runFlags
@@ -83,7 +82,6 @@ func (r *runner) listen() (stop func()) {
 	return func() { signal.Stop(r.signals) }
 }
 
-// run leads once or, with --restart, again and again.
 func (r *runner) run(ctx context.Context) error {
 	for pauses := 0; ; {
 		lease, err := r.campaign(ctx)
@@ -183,7 +181,6 @@ func (r *runner) untilSignal(ctx context.Context) (_ context.Context, heard func
 	}
 }
 
-// lead runs the command under a lease.
 func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 	grace, err := r.graceOf(lease)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"regent/leadership/wire"
 )
 
-// logLines reads the log of serve.
 type logLines struct{ *bufio.Scanner }
 
 // await reads up to the line with that message and returns it. It fails the test if the log ends
@@ -183,7 +182,6 @@ func TestClosedLogDoesNotEndTheService(t *testing.T) {
 	}
 }
 
-// service is a serve in this process.
 type service struct {
 	log  logLines
 	stop context.CancelFunc

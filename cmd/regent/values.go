@@ -40,7 +40,6 @@ func parseText(text string) (string, error) {
 	return text, nil
 }
 
-// parseTexts reads a comma-separated list.
 func parseTexts(text string) ([]string, error) {
 	parts := strings.Split(text, ",")
 	for i, p := range parts {
@@ -112,7 +111,6 @@ func parseMetadata(text string) ([]byte, error) {
 	return []byte(text), err
 }
 
-// format is the format of the output.
 type format string
 
 const (

@@ -13,7 +13,6 @@ import (
 // version is set by a release: go build -ldflags "-X main.version=v1.2.3".
 var version string
 
-// build describes the binary.
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"` // of the source; "+" is appended if it was modified

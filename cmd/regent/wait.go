@@ -53,7 +53,6 @@ func (c *cli) acquireWithin(ctx context.Context, r leadership.AcquireRequest, wa
 	return c.printGrant(grant, generated)
 }
 
-// waiter is a candidate in line.
 type waiter struct {
 	*cli
 	server   *client.Client
@@ -89,7 +88,6 @@ func (w *waiter) try(ctx context.Context, r leadership.AcquireRequest) (leadersh
 	return w.server.Acquire(ctx, r)
 }
 
-// left returns the rest of the wait.
 func (w *waiter) left() time.Duration {
 	return max(time.Until(w.end), 0).Round(time.Millisecond)
 }
@@ -130,7 +128,6 @@ func backoff(tries int, least, most time.Duration) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// sleep returns after d, or earlier when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -70,13 +70,11 @@ func TestServerThatAnswersEarlyIsNotCalledInALoop(t *testing.T) {
 	}
 }
 
-// requests records the requests of candidates.
 type requests struct {
 	mu  sync.Mutex
 	all []wire.AcquireRequest // guarded by mu
 }
 
-// then records the request and calls the handler.
 func (q *requests) then(answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var body wire.AcquireRequest

@@ -123,7 +123,6 @@ func (c *cli) notice(what string, err error) {
 	}
 }
 
-// newsDocument is one line of the JSON output.
 type newsDocument struct {
 	Cursor   string      `json:"cursor,omitempty"` // to resume from; omitted at the beginning
 	Snapshot *wire.Lease `json:"snapshot,omitempty"`
@@ -142,7 +141,6 @@ func newNewsDocument(n client.News) newsDocument {
 	return d
 }
 
-// newsPrinter returns a function that prints news at once.
 func (c *cli) newsPrinter(r client.WatchRequest) func(client.News) error {
 	if c.output == document {
 		return func(n client.News) error { return printDocuments(c, []client.News{n}, newNewsDocument) }

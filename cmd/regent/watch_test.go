@@ -48,7 +48,6 @@ func start(t *testing.T, env []string, args string) *running {
 	return r
 }
 
-// line waits for the next line of standard output.
 func (r *running) line(t *testing.T) string {
 	t.Helper()
 	if !r.out.Scan() {
@@ -57,7 +56,6 @@ func (r *running) line(t *testing.T) string {
 	return r.out.Text()
 }
 
-// end stops the command and returns its result.
 func (r *running) end() result {
 	r.stop()
 	for r.out.Scan() {
@@ -229,7 +227,6 @@ func streaming(breaks bool, revisions ...int) http.HandlerFunc {
 	}
 }
 
-// refused answers with a problem.
 func refused(status int, code leadership.Code) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
@@ -340,7 +337,6 @@ func TestAFailingStandardOutputEndsAWatch(t *testing.T) {
 	}
 }
 
-// pieces records the writes to an output.
 type pieces struct {
 	mu   sync.Mutex
 	text []string // guarded by mu

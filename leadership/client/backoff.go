@@ -44,7 +44,6 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// sleep returns after d, or earlier when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

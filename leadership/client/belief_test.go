@@ -67,7 +67,6 @@ func (m *machine) agent(ctx context.Context, c *client.Client) {
 	}
 }
 
-// lead holds the lease for a while.
 func (m *machine) lead(ctx context.Context, t *term) {
 	done := t.lease.Context().Done()
 	select {
@@ -163,7 +162,6 @@ type judged struct {
 	closest time.Duration
 }
 
-// judge compares what leaders believed with the store.
 func (j *judged) judge(w *testbed) {
 	// over before anything could ask
 	terms := slices.DeleteFunc(slices.Clone(w.terms), func(t *term) bool { return t.until() <= t.from })
@@ -230,7 +228,6 @@ func seeds(n int) (all []uint64) {
 	return all
 }
 
-// play runs the scenarios of n seeds.
 func play(t *testing.T, n int, rates ...int64) judged {
 	j := judged{closest: time.Hour}
 	for _, seed := range seeds(n) {

@@ -73,7 +73,6 @@ func (c *Client) boundWait(wait time.Duration) time.Duration {
 // maxLinePause is the longest pause of a candidate in line: the server keeps its place for 5 s.
 const maxLinePause = 4 * time.Second
 
-// campaigner is the state of one campaign.
 type campaigner struct {
 	*Client
 	request leadership.AcquireRequest
@@ -87,7 +86,6 @@ type campaigner struct {
 	unknown bool  // a lease may have been granted in a call whose outcome is unknown
 }
 
-// run calls until the candidate leads.
 func (k *campaigner) run(ctx, within context.Context) (*Lease, error) {
 	for round := 1; ; round++ {
 		l, err := k.ask(ctx, within)
@@ -116,7 +114,6 @@ func (k *campaigner) stopped(cause error) error {
 	return fmt.Errorf("client: campaign for election %q: %w", k.request.Election, cause)
 }
 
-// ask makes one call.
 func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 	k.request.Wait, k.sent = k.wait, k.clock()
 	grant, err := k.Acquire(ctx, k.request)
@@ -231,7 +228,6 @@ func (l *Lease) Resign(ctx context.Context) error {
 	return l.because(err, nil)
 }
 
-// identity is a candidate's id, generated on first use.
 type identity struct {
 	once sync.Once
 	id   leadership.CandidateID
@@ -245,7 +241,6 @@ func (c *Client) candidateID(ctx context.Context) leadership.CandidateID {
 	return c.id.id
 }
 
-// logOf returns a logger for the events of a lease.
 func (c *Client) logOf(l *Lease) *slog.Logger {
 	return c.log.With("election", l.Election(), "candidate", l.CandidateID(), "token", l.Token())
 }

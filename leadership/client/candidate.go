@@ -48,7 +48,6 @@ func (c Candidate) validate() error {
 // maxMargin is the largest default margin.
 const maxMargin = time.Second
 
-// margin returns the margin for a lease of this duration.
 func (c Candidate) margin(lease time.Duration) time.Duration {
 	return cmp.Or(c.Margin, min(lease/10, maxMargin))
 }
@@ -103,7 +102,7 @@ func randomText() string {
 	return hex.EncodeToString(b[:])
 }
 
-// platformName returns Cloud Run's name for what runs here, or "" overSpareConnections.
+// platformName returns Cloud Run's name for what runs here, or "" elsewhere.
 func platformName(env func(string) string) string {
 	if execution := env("CLOUD_RUN_EXECUTION"); execution != "" {
 		return execution + "-" + env("CLOUD_RUN_TASK_INDEX")

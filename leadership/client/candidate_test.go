@@ -91,7 +91,6 @@ func TestAClientCampaignsUnderOneName(t *testing.T) {
 	})
 }
 
-// transport answers requests.
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

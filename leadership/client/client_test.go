@@ -229,7 +229,6 @@ func TestTheServerChoosesAKeyThatRenews(t *testing.T) {
 	}
 }
 
-// refusing answers every read with an error.
 type refusing struct {
 	httpapi.Service
 	err error

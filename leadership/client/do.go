@@ -19,7 +19,6 @@ import (
 	"regent/leadership/wire"
 )
 
-// call is one request to the server.
 type call struct {
 	name        string // for errors
 	method      string
@@ -106,7 +105,6 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	return request, nil
 }
 
-// authorize adds the bearer token.
 func (c *Client) authorize(r *http.Request) error {
 	if c.token == nil {
 		return nil

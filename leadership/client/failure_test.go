@@ -183,7 +183,7 @@ func TestReplyOfAnotherServerIsShown(t *testing.T) {
 		for name, k := range calls() {
 			cl := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", c.contentType)
-				w.Header().Set("Location", "/overSpareConnections")
+				w.Header().Set("Location", "/elsewhere")
 				w.WriteHeader(c.status)
 				io.WriteString(w, c.body)
 			})
@@ -255,10 +255,10 @@ func TestAnEndlessReplyIsCutOff(t *testing.T) {
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/overSpareConnections" {
+		if r.URL.Path == "/elsewhere" {
 			t.Error("the redirect was followed")
 		}
-		http.Redirect(w, r, "/overSpareConnections", http.StatusTemporaryRedirect)
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})
 	for name, k := range calls() {
 		if err := k.do(t.Context(), c); err == nil {

@@ -45,7 +45,6 @@ func (l *Lease) sleepUntil(next time.Duration) bool {
 	}
 }
 
-// keeper renews a lease.
 type keeper struct {
 	*Lease
 	log     *slog.Logger

@@ -28,7 +28,6 @@ func bubble(t *testing.T, test func(*testing.T, *clienttest.Server)) {
 	synctest.Test(t, func(t *testing.T) { test(t, clienttest.New(t)) })
 }
 
-// lead campaigns, and fails the test on an error.
 func lead(t *testing.T, c *client.Client) *client.Lease {
 	t.Helper()
 	l, err := c.Campaign(t.Context(), "reports")
@@ -38,7 +37,6 @@ func lead(t *testing.T, c *client.Client) *client.Lease {
 	return l
 }
 
-// leader returns the leader of the election, or "".
 func leader(t *testing.T, s *clienttest.Server) leadership.CandidateID {
 	t.Helper()
 	l, err := s.Client(client.Candidate{}).Get(t.Context(), "reports")
@@ -305,7 +303,6 @@ func requireLines(t *testing.T, election, log string, want []string) {
 	}
 }
 
-// logging returns a client's configuration whose log can be read.
 func logging(server *clienttest.Server, who client.Candidate) (*bytes.Buffer, client.Config) {
 	var b bytes.Buffer
 	config := server.Config()

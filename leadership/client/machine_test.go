@@ -60,7 +60,6 @@ func newWorld(t *testing.T) *testbed {
 	return w
 }
 
-// now returns the true time since the beginning.
 func (w *testbed) now() time.Duration { return time.Since(w.start) }
 
 func (w *testbed) tell(format string, args ...any) {
@@ -141,7 +140,6 @@ func (w *testbed) machine(name leadership.CandidateID, rate int64) *machine {
 	return m
 }
 
-// client returns the candidate.
 func (m *machine) client(c client.Candidate) *client.Client {
 	c.ID = m.name
 	cl, err := client.New(client.Config{
@@ -300,7 +298,6 @@ func (m *machine) again(r *http.Request, body []byte) {
 	})
 }
 
-// answer returns the server's reply.
 func (w *testbed) answer(r *http.Request, body []byte) *http.Response {
 	r = r.Clone(r.Context())
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -319,10 +316,8 @@ func pass(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// at waits for a time.
 func (w *testbed) at(d time.Duration) { time.Sleep(d - w.now()) }
 
-// take acquires the lease for the machine's candidate.
 func (m *machine) take(c client.Candidate) *client.Lease {
 	m.testbed.t.Helper()
 	l, err := m.client(c).TryAcquire(m.testbed.t.Context(), contested)
@@ -332,7 +327,6 @@ func (m *machine) take(c client.Candidate) *client.Lease {
 	return l
 }
 
-// end makes all leases end.
 func (w *testbed) end(leases ...*client.Lease) {
 	for _, l := range leases {
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)

@@ -17,7 +17,6 @@ type expected struct {
 	token    leadership.Token       // if it is held; 0 for any
 }
 
-// match returns an error if the lease does not match.
 func (x expected) match(l leadership.Lease) error {
 	switch {
 	case l.Election != x.election:
@@ -34,12 +33,10 @@ func (x expected) match(l leadership.Lease) error {
 	return nil
 }
 
-// ofRenewal returns what the answer to a renewal must say.
 func ofRenewal(r leadership.LeaseRequest) expected {
 	return expected{election: r.Election, held: true, leader: r.CandidateID, token: r.Token}
 }
 
-// ofCheck returns what the answer to a check must say.
 func ofCheck(r leadership.TokenCheck) expected {
 	return expected{election: r.Election, held: true, token: r.Token}
 }

@@ -12,7 +12,6 @@ import (
 	"regent/leadership/client"
 )
 
-// leaseOf returns a lease as a server writes it.
 func leaseOf(election, leader, token string) string {
 	return `{"election":"` + election + `","state":"held","leaderId":"` + leader + `","fencingToken":` + token +
 		`,"revision":1,"leaseDuration":"30s","expiresInMs":30000,"configuration":{"leaseDuration":"30s","lockDelay":"0s"}}`

@@ -161,7 +161,6 @@ func (w *watcher) receiveEnd(m message) error {
 	return streamEnded{stop.Reason}
 }
 
-// matchElection returns an error if the election is not watched.
 func (w *watcher) matchElection(e leadership.Election) error {
 	one := w.request.Election
 	if one == "" && e.Validate() == nil && strings.HasPrefix(string(e), w.request.Prefix) || one != "" && e == one {
@@ -170,7 +169,6 @@ func (w *watcher) matchElection(e leadership.Election) error {
 	return fmt.Errorf("it is about election %s, which is not watched", wire.Quote(string(e)))
 }
 
-// matchEvent returns an error if the event is invalid.
 func (w *watcher) matchEvent(m message, e leadership.Event) error {
 	if err := w.matchElection(e.Election); err != nil {
 		return err
@@ -188,7 +186,6 @@ func (w *watcher) matchEvent(m message, e leadership.Event) error {
 	return nil
 }
 
-// matchID returns an error if the id does not belong to the revision.
 func matchID(id string, r leadership.Revision) error {
 	if of, err := wire.ParseLastEventID(id); err != nil || of != r {
 		return fmt.Errorf("it is at revision %d, but its id is %s", r, wire.Quote(id))

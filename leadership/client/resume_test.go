@@ -470,10 +470,10 @@ func TestAWatchOverARealConnection(t *testing.T) {
 func TestAStreamThatRedirectsIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/overSpareConnections" {
+		if r.URL.Path == "/elsewhere" {
 			t.Error("the redirect was followed")
 		}
-		http.Redirect(w, r, "/overSpareConnections", http.StatusTemporaryRedirect)
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	}))
 	t.Cleanup(server.Close)
 	got := watch(t.Context(), clientOf(t, server.URL, nil), one, 1)

@@ -98,10 +98,8 @@ func (w *scriptedWriter) Write(b []byte) (int, error) {
 	return w.out.Write(b)
 }
 
-// client returns a client of the server.
 func (s *scriptedServer) client(t *testing.T) *client.Client { return clientOf(t, "http://server", s) }
 
-// cursors returns the cursor of each request.
 func (s *scriptedServer) cursors() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +110,6 @@ func (s *scriptedServer) cursors() []string {
 	return all
 }
 
-// pauses returns the times between the requests.
 func (s *scriptedServer) pauses() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,17 +157,15 @@ func tell(w http.ResponseWriter, texts ...string) {
 	}
 }
 
-// replying answers with a document.
 func replying(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("Location", "/overSpareConnections")
+		w.Header().Set("Location", "/elsewhere")
 		w.WriteHeader(status)
 		io.WriteString(w, body)
 	}
 }
 
-// problem answers with a problem that has the code.
 func problem(status int, code string) http.HandlerFunc {
 	return replying(status, "application/problem+json", fmt.Sprintf(`{"type":"about:blank","title":"No","status":%d,"detail":"no","code":%q}`, status, code))
 }

@@ -13,7 +13,6 @@ import (
 	"regent/leadership/client"
 )
 
-// readAll reads all events of the stream.
 func readAll(in io.Reader) ([]client.Message, error) {
 	var all []client.Message
 	for m, err := range client.Messages(in) {

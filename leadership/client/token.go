@@ -67,7 +67,6 @@ func (m *metadataTokens) look() (last string, left time.Duration, next *tokenCal
 	return m.last, left, m.pending
 }
 
-// replace gets the next token.
 func (m *metadataTokens) replace(a *tokenCall) {
 	defer close(a.done)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*metadataTimeout)

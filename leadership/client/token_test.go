@@ -19,7 +19,6 @@ import (
 	"regent/leadership/client/clienttest"
 )
 
-// idToken returns a token with that expiry.
 func idToken(at time.Time) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, at.Unix())) + ".c2ln"
 }

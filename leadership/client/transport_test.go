@@ -105,7 +105,7 @@ func (l *killableListener) end() {
 	}
 }
 
-// killableConn is a connection that transient nothing on once it is dead.
+// killableConn is a connection that passes nothing on once it is dead.
 type killableConn struct {
 	net.Conn
 	dead, ended chan struct{}

@@ -70,7 +70,6 @@ func (c *Client) Watch(ctx context.Context, r WatchRequest) iter.Seq2[News, erro
 // errLeft says that the caller has left the loop.
 var errLeft = errors.New("the caller has left")
 
-// watcher is a Watch in progress.
 type watcher struct {
 	client  *Client
 	request WatchRequest
@@ -190,7 +189,7 @@ func (w *watcher) connection(err error) {
 	}
 }
 
-// emit transient news to the caller.
+// emit passes news to the caller.
 func (w *watcher) emit(n News) error {
 	w.backoff = backoff{}
 	if !w.yield(n, nil) {

@@ -52,7 +52,6 @@ func (h project) client(tb testing.TB, extra ...grpc.DialOption) *firestore.Clie
 	return c
 }
 
-// onCommit intercepts a client's commits.
 func onCommit(do func(r *firestorepb.CommitRequest, commit func() error) error) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(
 		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
@@ -93,7 +92,6 @@ func put(c *firestore.Client, id string, token int64) function {
 	}
 }
 
-// must runs a transaction that must succeed.
 func must(tb testing.TB, c *firestore.Client, f function, options ...firestore.TransactionOption) {
 	tb.Helper()
 	if err := c.RunTransaction(tb.Context(), f, options...); err != nil {
@@ -112,7 +110,6 @@ func wantStale(tb testing.TB, err error, current leadership.Token) {
 	}
 }
 
-// wantWritten compares the documents in data.
 func wantWritten(tb testing.TB, c *firestore.Client, want map[string]int64) {
 	tb.Helper()
 	docs, err := c.Collection("data").Documents(tb.Context()).GetAll()

@@ -97,7 +97,6 @@ func (w *fixture) CheckToken(ctx context.Context, r leadership.TokenCheck) (lead
 
 func (w *fixture) check(token leadership.Token) error { return w.Check(w.t.Context(), mark(token)) }
 
-// background starts a check in the background.
 func (w *fixture) background(token leadership.Token) <-chan error {
 	verdict := make(chan error, 1)
 	go func() { verdict <- w.check(token) }()

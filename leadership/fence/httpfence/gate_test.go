@@ -27,7 +27,6 @@ func wantRefusal(t *testing.T, err error, code leadership.Code) *leadership.Erro
 	return refusal
 }
 
-// leader has a lease that is valid, or not.
 type leader struct {
 	mark  fence.Mark
 	valid bool
@@ -80,7 +79,6 @@ func wantStatus(t *testing.T, reply *http.Response, want int) {
 	}
 }
 
-// checker gives one answer.
 type checker struct{ err error }
 
 func (c checker) Check(context.Context, fence.Mark) error { return c.err }

@@ -13,7 +13,6 @@ import (
 
 const election = leadership.Election("planner")
 
-// headers returns the headers of a request with these values.
 func headers(elections, tokens []string) http.Header {
 	h := http.Header{}
 	for _, e := range elections {

@@ -35,7 +35,6 @@ type tenure struct {
 	released bool
 }
 
-// verdict is the result of a check, with its times.
 type verdict struct {
 	token        leadership.Token
 	begun, ended time.Time
@@ -127,7 +126,6 @@ func (c *history) ask(ctx context.Context) {
 	c.verdicts = append(c.verdicts, v)
 }
 
-// wrong returns what is wrong with the verdict.
 func (c *history) wrong(v verdict) string {
 	r, granted := c.reigns[v.token]
 	next, overtaken := c.heard[v.token+1]

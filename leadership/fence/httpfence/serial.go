@@ -15,7 +15,6 @@ type serializer struct {
 	resources map[string]*queue // by resource; guarded by mu, with its contents
 }
 
-// queue is the requests of one resource.
 type queue struct {
 	users  int              // requests being handled or waiting
 	mark   fence.Mark       // the highest mark among them
@@ -116,7 +115,6 @@ func (q *queue) begin(ctx context.Context, token leadership.Token) (context.Cont
 	return entered, func() { stop(); cancel(nil) }
 }
 
-// done ends a request.
 func (q *queue) done() {
 	if q.active--; q.active == 0 {
 		q.end(nil)

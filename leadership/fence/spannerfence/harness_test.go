@@ -155,7 +155,6 @@ func data(id int64, token leadership.Token) *spanner.Mutation {
 	return spanner.InsertOrUpdate("Data", []string{"Id", "Token"}, []any{id, int64(token)})
 }
 
-// must runs a transaction that must succeed.
 func must(tb testing.TB, c *spanner.Client, f func(context.Context, *spanner.ReadWriteTransaction) error) {
 	tb.Helper()
 	if _, err := c.ReadWriteTransaction(tb.Context(), f); err != nil {
@@ -163,7 +162,6 @@ func must(tb testing.TB, c *spanner.Client, f func(context.Context, *spanner.Rea
 	}
 }
 
-// written returns the tokens in Data, by row.
 func written(tb testing.TB, c *spanner.Client) map[int64]leadership.Token {
 	tb.Helper()
 	rows := map[int64]leadership.Token{}
@@ -179,7 +177,6 @@ func written(tb testing.TB, c *spanner.Client) map[int64]leadership.Token {
 	return rows
 }
 
-// marks returns the contents of Fences.
 func marks(tb testing.TB, c *spanner.Client) map[string]fence.Mark {
 	tb.Helper()
 	rows := map[string]fence.Mark{}

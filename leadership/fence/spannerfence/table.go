@@ -145,7 +145,6 @@ func untrusted(table, resource string, why error) error {
 			"with a fencing token no lower than any that has written", resource, table, why)}
 }
 
-// quoted returns the table's name, quoted for a statement.
 func (t Table) quoted() (string, error) {
 	const longest = 128
 	name := cmp.Or(t.Name, "Fences")

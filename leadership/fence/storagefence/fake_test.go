@@ -47,7 +47,6 @@ type object struct {
 	content                    string
 }
 
-// fault is a fault of one request.
 type fault struct {
 	reply    *http.Response // replaces the service's reply
 	lost     bool           // the request never arrives
@@ -223,7 +222,6 @@ func (f *fake) insert(w http.ResponseWriter, r *http.Request) {
 	f.describe(w, query.Get("fields"), &o)
 }
 
-// upload reads the two parts of an upload.
 func upload(r *http.Request) (o object, err error) {
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/related" {

@@ -59,7 +59,6 @@ var (
 	errOvertaken = errors.New("the object has changed in the meantime")
 )
 
-// lostError is why there is no reply.
 type lostError struct{ error }
 
 func (e *lostError) Unwrap() error { return e.error }
@@ -103,7 +102,6 @@ const (
 	contended = 20
 )
 
-// backoff computes the pauses between attempts.
 type backoff struct {
 	attempts int // attempts left
 	failures int

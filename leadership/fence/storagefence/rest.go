@@ -21,7 +21,6 @@ import (
 // maxReply limits the size of a reply other than a content: more than all metadata of an object.
 const maxReply = 256 << 10
 
-// stat reads an object's metadata.
 func (b *Bucket) stat(ctx context.Context, object string) (version, error) {
 	body, err := b.get(ctx, object, url.Values{"fields": {"generation,metageneration,metadata"}}, maxReply)
 	if missing(err) {
@@ -33,7 +32,6 @@ func (b *Bucket) stat(ctx context.Context, object string) (version, error) {
 	return parse(body)
 }
 
-// download reads the content of one generation.
 func (b *Bucket) download(ctx context.Context, object string, g Generation) ([]byte, error) {
 	content, err := b.get(ctx, object, url.Values{"alt": {"media"}, "ifGenerationMatch": {g.String()}}, b.c.MaxSize)
 	if missing(err) { // it existed a moment ago

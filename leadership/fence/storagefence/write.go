@@ -9,7 +9,6 @@ import (
 	"regent/leadership/fence"
 )
 
-// write is a write in progress.
 type write struct {
 	verb    string
 	object  string
@@ -53,7 +52,6 @@ func (b *Bucket) attempts(ctx context.Context, w *write) (Generation, error) {
 	}
 }
 
-// attempt reads, decides and uploads.
 func (b *Bucket) attempt(ctx context.Context, w *write) (Generation, error) {
 	found, err := b.stat(ctx, w.object)
 	if err != nil {

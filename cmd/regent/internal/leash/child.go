@@ -59,7 +59,6 @@ func (c *child) live(program string, args []string, attr *os.ProcAttr, foregroun
 	c.state <- state
 }
 
-// begin makes the gate execute the command.
 func (c *child) begin() {
 	// fails only if the gate was killed, and then exited is closed
 	fmt.Fprintln(c.gate, os.Getpid())

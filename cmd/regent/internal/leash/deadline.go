@@ -41,7 +41,6 @@ func (f deadlineFile) write(deadline time.Duration) error {
 
 const newSuffix = ".new"
 
-// removeDeadline removes the file and its directory.
 func removeDeadline(path string) {
 	os.Remove(path + newSuffix)
 	os.Remove(path)

@@ -44,7 +44,6 @@ func Run(ctx context.Context, c Config) (End, error) {
 	return l.lead(ctx, tty), nil
 }
 
-// leash is a running command.
 type leash struct {
 	Config
 	child *child
@@ -149,7 +148,6 @@ func (l *leash) stop(why error) {
 	l.Log.Warn("stopping the command", "reason", why, "killed in", l.killAt-boottime.Now())
 }
 
-// pass passes a signal on.
 func (l *leash) pass(s os.Signal) {
 	if !slices.Contains(l.passed, s) {
 		l.passed = append(l.passed, s)

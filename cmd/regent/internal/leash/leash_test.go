@@ -55,7 +55,6 @@ func beCaller(grace time.Duration) int {
 	return end.Code
 }
 
-// held is a running command.
 type held struct {
 	t     *testing.T
 	moved chan struct{}
@@ -91,7 +90,6 @@ func hold(ctx context.Context, t *testing.T, deadline func() time.Duration, grac
 	return h
 }
 
-// far is a deadline that is not reached.
 func far() time.Duration { return boottime.Now() + 24*time.Hour }
 
 func (h *held) wait() leash.End {
@@ -139,7 +137,6 @@ func runs(pid int) bool {
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
-// awaitGone waits until a process no longer runs.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	for end := time.Now().Add(patience); runs(pid); <-time.After(2 * time.Millisecond) {
@@ -223,7 +220,7 @@ func TestTheDeadlineIsInAFileThatMovesWithIt(t *testing.T) {
 		t.Errorf("the file says %s, want %s", got, want)
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("its folder: %v, %v; want that noGroup else may look into it", info, err)
+		t.Errorf("its folder: %v, %v; want that only its user may read it", info, err)
 	}
 	h.allow("over")
 	h.wait()
@@ -303,7 +300,6 @@ func TestProcessesLeftByTheCommandAreKilled(t *testing.T) {
 	}
 }
 
-// guardOf returns the PID of a command's guard.
 func guardOf(t *testing.T, path string, not int) int {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(5 * time.Millisecond) {

@@ -16,7 +16,6 @@ const (
 	maxFails = 3
 )
 
-// startedGuard is the result of starting a guard.
 type startedGuard struct {
 	guard *guard
 	err   error

@@ -52,7 +52,6 @@ func onTerminal(t *testing.T, script string) (*exec.Cmd, *os.File) {
 	return cmd, keyboard
 }
 
-// hear waits for a text on the terminal.
 func hear(t *testing.T, from *bufio.Reader, text string) {
 	t.Helper()
 	var heard strings.Builder

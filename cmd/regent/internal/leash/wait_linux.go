@@ -19,7 +19,6 @@ func setTimer(fd int, at time.Duration) error {
 	return unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at))}, nil)
 }
 
-// orderReader is where the guard reads its orders.
 type orderReader struct{ fd, timer int }
 
 func newOrderReader(fd int) (*orderReader, error) {

@@ -14,7 +14,6 @@ import (
 // maxTimer is how long a timer runs at most on systems whose timers do not count suspended time.
 const maxTimer = 100 * time.Millisecond
 
-// orderReader is where the guard reads its orders.
 type orderReader struct{ fd int }
 
 func newOrderReader(fd int) (*orderReader, error) { return &orderReader{fd}, nil }
@@ -46,7 +45,6 @@ func newAlarm() (*alarm, error) {
 	return a, nil
 }
 
-// set replaces the instant.
 func (a *alarm) set(at time.Duration) { a.timer.Reset(min(max(at-boottime.Now(), 0), maxTimer)) }
 
 func (a *alarm) close() { a.timer.Stop() }

@@ -29,8 +29,8 @@ IMAGE    ?= regent
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## serve on 127.0.0.1:8080 from one local file (ARGS="..." for other flags)
-	@go run ./cmd/regent serve $(ARGS)
+run: build ## serve on 127.0.0.1:8080 from one local file (ARGS="..." for other flags)
+	@$(BUILD)/regent serve $(ARGS)
 
 build: ## build the one binary, static, to .build/regent
 	go build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BUILD)/regent ./cmd/regent
@@ -55,7 +55,6 @@ check: ## format, vet, staticcheck, dead code, tidy, generated files
 	@test -z "$$($(TOOL) deadcode -test ./...)" || { echo "dead code:"; $(TOOL) deadcode -test ./...; exit 1; }
 	go mod tidy -diff
 	@$(EACH) go vet ./...; go fix -diff ./...; go tool -modfile=$(CURDIR)/test/tools.mod staticcheck ./...; go mod tidy -diff; done
-	go run ./test/generate -check
 	go test -run 'Imports|SDK|Shipped|Clock' ./test
 
 prove: ## look for what is wrong in every way there is, ten minutes, and say in figures how far (ARGS="-only simulation")
@@ -84,4 +83,4 @@ emulators: ## start the emulators, print their variables, and stay until interru
 	@go run ./cmd/emulators
 
 generate: ## make anew what is computed from the code
-	go generate ./...
+	go test ./httpapi -run Readme -update

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// question returns a cheap read that only an emulator of this kind answers. Each
-// is asked of one resource, whose name is field 1 of the request.
+// question returns a cheap read that only an emulator of this kind answers. Each is about one
+// resource, whose name is field 1 of the request.
 func (k Kind) question() (method, resource string) {
 	switch k {
 	case KindFirestore:
@@ -28,9 +28,8 @@ func (k Kind) question() (method, resource string) {
 	}
 }
 
-// awaitAnswer returns when the emulator at host has answered the question of its
-// kind. It returns an error when something else answers there, or when ctx ends
-// before an answer.
+// awaitAnswer blocks until the emulator at host has answered its kind's question. It returns an
+// error if another server answers, or if ctx ends first.
 func awaitAnswer(ctx context.Context, kind Kind, host string) error {
 	conn, err := grpc.NewClient("passthrough:///"+host,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -54,10 +53,9 @@ func awaitAnswer(ctx context.Context, kind Kind, host string) error {
 	}
 }
 
-// ask sends the question. Every request of question has the wire format of a
-// StringValue, and no answer is looked into, so no API's messages are needed here.
-// It waits for a connection, and while it does, at grpc's pace, so awaitAnswer
-// may ask again at once.
+// ask sends the question. Every request of question has the wire format of a StringValue, and the
+// answer is ignored, so the APIs' messages are not needed. It waits for a connection at gRPC's own
+// retry pace, so awaitAnswer may call it again at once.
 func ask(ctx context.Context, conn *grpc.ClientConn, kind Kind) error {
 	method, resource := kind.question()
 	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer owner")
@@ -68,5 +66,5 @@ func explain(kind Kind, host string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("what answers at %s is no %s emulator: %w", host, kind.title(), err)
+	return fmt.Errorf("the server at %s is not a %s emulator: %w", host, kind.title(), err)
 }

@@ -13,14 +13,13 @@ import (
 	"github.com/testcontainers/testcontainers-go/modules/gcloud/spanner"
 )
 
-// The images. Spanner's is pinned because its emulator changes behaviour from
-// release to release; the SDK's is published without versions.
+// The images. Spanner's is pinned because its emulator's behaviour changes between releases; the
+// SDK's is published without versions.
 const (
 	sdkImage     = "gcr.io/google.com/cloudsdktool/google-cloud-cli:emulators"
 	spannerImage = "gcr.io/cloud-spanner-emulator/emulator:1.5.51"
 )
 
-// docker runs emulators as containers.
 type docker struct{ log io.Writer }
 
 // container is what the three modules have in common.
@@ -29,9 +28,8 @@ type container interface {
 	URI() string
 }
 
-// lacks returns why no Docker engine can be used.
 func (d docker) lacks(ctx context.Context, _ Kind) (err error) {
-	// testcontainers panics where it cannot guess how to reach an engine.
+	// testcontainers panics if it cannot find out how to reach an engine.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("no Docker engine answers: %v", r)

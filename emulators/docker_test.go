@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// TestContainersAnswerAndAreRemoved needs a Docker engine that can pull the images,
-// and takes minutes the first time, so it runs only where that is asked for.
+// TestContainersAnswerAndAreRemoved needs a Docker engine that can pull the images, and takes
+// minutes the first time, so it runs only on request.
 func TestContainersAnswerAndAreRemoved(t *testing.T) {
 	if os.Getenv("REGENT_EMULATORS") != string(SourceDocker) {
-		t.Skip("SKIPPED, NOT PROVED: nothing was tried with containers. REGENT_EMULATORS=docker runs this")
+		t.Skip("SKIPPED, NOT PROVED: nothing was tested with containers. REGENT_EMULATORS=docker runs this")
 	}
 	set, err := Start(t.Context(), Config{Source: SourceDocker})
 	if err != nil {

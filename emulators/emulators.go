@@ -11,41 +11,39 @@ import (
 	"time"
 )
 
-// startLimit bounds one start. Seconds are usual; a busy machine of two cores that
-// starts three JVMs, or a Docker engine that has to pull an image, needs more.
+// startLimit limits one start. Seconds are usual; a busy machine with two cores that starts three
+// JVMs, or a Docker engine that must pull an image, needs more.
 const startLimit = 3 * time.Minute
 
-// ErrUnavailable is the error of a kind that no source can give. The text around
-// it says what each source lacks, and what to install.
-var ErrUnavailable = errors.New("no emulator to be had")
+// ErrUnavailable says that no source has an emulator. The wrapping error says what each source
+// lacks, and what to install.
+var ErrUnavailable = errors.New("no emulator is available")
 
-// Config says which emulators to start, and from where. Its zero value starts all
-// of them, each from the first source that has it.
+// Config says which emulators to start, and from where. The zero value starts all of them, each
+// from the first source that has it.
 type Config struct {
 	Which    []Kind    // none: all
-	Source   Source    // empty: REGENT_EMULATORS, and if that is empty, the first that can
-	Optional bool      // leave out what is not to be had, instead of returning ErrUnavailable; see Set.Missing
-	Log      io.Writer // what the emulators print; nil: kept only for the error of a failed start
+	Source   Source    // "": REGENT_EMULATORS and, if that is empty, the first that has it
+	Optional bool      // omit unavailable emulators instead of returning ErrUnavailable; see Set.Missing
+	Log      io.Writer // output of the emulators; nil: kept only for the error of a failed start
 }
 
-// Set is a number of running emulators. Its methods may be called concurrently.
+// Set is a set of running emulators. Its methods may be called concurrently.
 type Set struct {
 	running []*emulator
 	missing []error
 }
 
-// emulator is one that answers at host.
 type emulator struct {
 	kind Kind
 	host string
 	stop func(context.Context) error // idempotent
 }
 
-// Start starts the emulators of cfg side by side and returns when each of them has
-// answered a call. If one cannot be had (ErrUnavailable), does not start or does not
-// answer within three minutes or before ctx ends, those that did start are stopped
-// and the errors of all are returned. ctx bounds the start only: the emulators run
-// until Stop, or until this process ends.
+// Start starts the emulators of cfg in parallel and returns when each has answered a call. If one
+// is not available (ErrUnavailable), does not start, or does not answer within three minutes or
+// before ctx ends, those that did start are stopped and all errors are returned. ctx limits only
+// the start: the emulators run until Stop, or until this process ends.
 func Start(ctx context.Context, cfg Config) (*Set, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -73,8 +71,7 @@ func Start(ctx context.Context, cfg Config) (*Set, error) {
 	return set, nil
 }
 
-// complete returns the configuration with its defaults filled in, or an error that
-// names the choices where there is a value that is none of them.
+// complete returns the configuration with its defaults, or an error that names the valid choices.
 func (c Config) complete() (Config, error) {
 	if len(c.Which) == 0 {
 		c.Which = Kinds()
@@ -123,8 +120,8 @@ func (s *Set) Host(kind Kind) string {
 	return ""
 }
 
-// Env returns a KEY=value line for each running emulator, under the name that
-// Google's client libraries read.
+// Env returns a KEY=value line for each running emulator, with the variable that Google's client
+// libraries read.
 func (s *Set) Env() []string {
 	var env []string
 	for _, e := range s.running {
@@ -133,14 +130,13 @@ func (s *Set) Env() []string {
 	return env
 }
 
-// Missing returns why emulators are not in the set, one error for each that
-// Config.Optional left out.
+// Missing returns why emulators are not in the set: one error for each that Config.Optional
+// omitted.
 func (s *Set) Missing() []error { return s.missing }
 
-// Stop ends the emulators that Start started, and leaves alone those that ran
-// before. It returns when all their processes or containers are gone, at most some
-// ten seconds later; when ctx ends first it returns that error, and the end of the
-// emulators goes on without it. A second call changes nothing.
+// Stop ends the emulators that Start started, and leaves alone those that ran before. It returns
+// when all their processes or containers are gone, after some ten seconds at most; if ctx ends
+// first it returns that error, and the clean-up continues without it. A second call has no effect.
 func (s *Set) Stop(ctx context.Context) error {
 	errs := make([]error, len(s.running))
 	var wg sync.WaitGroup
@@ -155,7 +151,7 @@ func (s *Set) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// lockedWriter keeps apart what several emulators print at once.
+// lockedWriter serialises the output of several emulators.
 type lockedWriter struct {
 	mu sync.Mutex // guards w
 	w  io.Writer

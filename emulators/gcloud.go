@@ -49,8 +49,8 @@ func (gcloud) lacks(ctx context.Context, kind Kind) error {
 	return nil
 }
 
-// sdkRoot returns the folder of the SDK. A gcloud that is no link into it, as some
-// packagers have it, is asked, which takes a second.
+// sdkRoot returns the directory of the SDK. A gcloud that is not a link into it, as some packages
+// install it, is asked, which takes a second.
 func sdkRoot(ctx context.Context, gcloud string) string {
 	if real, err := filepath.EvalSymlinks(gcloud); err == nil {
 		root := filepath.Dir(filepath.Dir(real))
@@ -65,11 +65,10 @@ func sdkRoot(ctx context.Context, gcloud string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// errPortTaken is the error of an emulator whose port someone else took first.
+// errPortTaken says that another process took the emulator's port first.
 var errPortTaken = errors.New("its port is taken")
 
-// start starts the emulator on free ports. Someone else may take a port before the
-// emulator does; then it tries others.
+// start starts the emulator on free ports. If another process takes a port first, it tries others.
 func (g gcloud) start(ctx context.Context, kind Kind) (*emulator, error) {
 	const attempts = 3
 	var err error
@@ -101,8 +100,8 @@ func (g gcloud) startAt(ctx context.Context, kind Kind, host, rest string) (*emu
 	return &emulator{kind: kind, host: host, stop: child.stop}, nil
 }
 
-// awaitChild returns when the emulator answers, or with an error when it ends
-// before that, or finds its port taken, which not every emulator ends for.
+// awaitChild blocks until the emulator answers. It returns an error if the emulator ends before, or
+// finds its port taken, for which not every emulator exits.
 func awaitChild(ctx context.Context, kind Kind, host string, child *guard) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -118,8 +117,8 @@ func awaitChild(ctx context.Context, kind Kind, host string, child *guard) error
 	return awaitAnswer(ctx, kind, host)
 }
 
-// command returns the command that serves the kind at host. Spanner's serves REST
-// beside it, on a port that has to be free as well.
+// command returns the command that serves the kind at host. Spanner's also serves REST, on a second
+// free port.
 func (k Kind) command(host, rest string) []string {
 	switch k {
 	case KindFirestore:
@@ -132,7 +131,7 @@ func (k Kind) command(host, rest string) []string {
 	}
 }
 
-// gcloudEnv keeps gcloud from asking, reporting and looking for updates.
+// gcloudEnv keeps gcloud from prompting, reporting and looking for updates.
 func gcloudEnv() []string {
 	return []string{
 		"CLOUDSDK_CORE_DISABLE_PROMPTS=1",

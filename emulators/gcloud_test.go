@@ -23,7 +23,7 @@ func TestStoppedEmulatorsLeaveNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, session := range sessions {
-		// Nothing holds memory or files any more; the kernel may still be burying.
+		// Zombies hold no memory or files; the kernel may need a moment to reap them.
 		wantGone(t, session, time.Second)
 	}
 	if err := set.Stop(t.Context()); err != nil {

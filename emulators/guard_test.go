@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// stubborn ignores what it is asked, prints that it is up, and has a child in its
-// own group, which is the guard's.
+// stubborn ignores SIGTERM, prints that it is up, and has a child in its own group, which is the
+// guard's.
 var stubborn = []string{"sh", "-c", `trap "" TERM; sleep 1000 & echo up; while :; do wait; done`}
 
 func TestAFamilyThatIgnoresSIGTERMIsKilled(t *testing.T) {
@@ -45,7 +45,7 @@ func TestStopReturnsWhenItsContextEndsAndTheEndGoesOn(t *testing.T) {
 	}
 }
 
-func TestACommandThatEndsAtOnceIsReportedWithItsLastWords(t *testing.T) {
+func TestCommandThatEndsAtOnceIsReportedWithItsOutput(t *testing.T) {
 	t.Parallel()
 	g, err := startGuard([]string{"sh", "-c", "echo no such thing >&2; exit 3"}, nil, nil)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestACommandThatEndsAtOnceIsReportedWithItsLastWords(t *testing.T) {
 	}
 }
 
-// notifier tells of the first writes.
+// notifier signals the first writes.
 type notifier chan struct{}
 
 func (n notifier) Write(p []byte) (int, error) {

@@ -9,18 +9,18 @@ import (
 // Kind names one of the emulators.
 type Kind string
 
-// The emulators that there are.
+// The emulators.
 const (
 	KindFirestore Kind = "firestore"
 	KindSpanner   Kind = "spanner"
 	KindPubSub    Kind = "pubsub"
 )
 
-// Kinds returns all kinds, in the order in which they are listed to people.
+// Kinds returns all kinds, in the order in which they are listed.
 func Kinds() []Kind { return []Kind{KindFirestore, KindSpanner, KindPubSub} }
 
-// ParseKinds reads a list such as "firestore,spanner". Empty means none given and
-// returns nil. An unknown name is an error that lists the known ones.
+// ParseKinds parses a list such as "firestore,spanner". For an empty text it returns nil. An error
+// for an unknown name lists the known ones.
 func ParseKinds(list string) ([]Kind, error) {
 	if strings.TrimSpace(list) == "" {
 		return nil, nil
@@ -38,11 +38,9 @@ func ParseKinds(list string) ([]Kind, error) {
 	return kinds, nil
 }
 
-// Variable returns the environment variable from which Google's client libraries
-// take the host of this emulator.
+// Variable returns the environment variable that Google's client libraries read.
 func (k Kind) Variable() string { return strings.ToUpper(string(k)) + "_EMULATOR_HOST" }
 
-// title returns the name for people.
 func (k Kind) title() string {
 	switch k {
 	case KindFirestore:

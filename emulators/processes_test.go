@@ -12,15 +12,13 @@ import (
 	"time"
 )
 
-// process is what /proc tells of one.
 type process struct {
 	pid, session int
 	state        byte
 	args         string
 }
 
-// processes returns all that run. A zombie does not: it holds nothing any more, and
-// is only not yet buried.
+// processes returns all running processes. Zombies are left out: they hold nothing any more.
 func processes(t *testing.T) []process {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -41,8 +39,8 @@ func processes(t *testing.T) []process {
 	return all
 }
 
-// parseProcess reads "pid (name) state ppid pgrp session ...", where the name may
-// hold anything.
+// parseProcess parses "pid (name) state ppid pgrp session ...", where the name may contain
+// anything.
 func parseProcess(stat, args string) process {
 	pid, rest, _ := strings.Cut(stat, " ")
 	fields := strings.Fields(rest[strings.LastIndex(rest, ")")+1:])
@@ -52,8 +50,8 @@ func parseProcess(stat, args string) process {
 	return p
 }
 
-// family returns the session of the guard that keeps the emulator at host, and how
-// many processes there are in it.
+// family returns the session of the guard of the emulator at host, and the number of processes in
+// it.
 func family(t *testing.T, host string) (session, size int) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(host)
@@ -78,7 +76,6 @@ func inSession(all []process, session int) []string {
 	return found
 }
 
-// wantGone waits until no process of the session is left.
 func wantGone(t *testing.T, session int, within time.Duration) {
 	t.Helper()
 	var left []string

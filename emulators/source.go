@@ -11,21 +11,20 @@ import (
 // Source is where an emulator comes from.
 type Source string
 
-// The sources, in the order in which they are asked.
+// The sources, in the order in which they are tried.
 const (
 	SourceEnv    Source = "env"    // *_EMULATOR_HOST is set
 	SourceGcloud Source = "gcloud" // the Google Cloud SDK on PATH
 	SourceDocker Source = "docker" // a Docker engine
 )
 
-// answerLimit bounds the wait for an emulator that someone else runs: it should
-// be up.
+// answerLimit limits the wait for an emulator that should already be running.
 const answerLimit = 15 * time.Second
 
 // source is one way to get an emulator.
 type source struct {
 	name Source
-	// lacks returns what it takes to get a kind from here and is not there, or nil.
+	// lacks returns what is missing here to provide a kind, or nil.
 	lacks func(context.Context, Kind) error
 	start func(context.Context, Kind) (*emulator, error)
 }
@@ -39,8 +38,7 @@ func sources(cfg Config) []source {
 	}
 }
 
-// choose returns the first source that can give the kind, or the forced one if that
-// one can.
+// choose returns the first source that can provide the kind, or the forced one if it can.
 func choose(ctx context.Context, cfg Config, kind Kind) (source, error) {
 	var lacking []string
 	for _, src := range sources(cfg) {
@@ -61,12 +59,12 @@ func (s Source) validate() error {
 	case "", SourceEnv, SourceGcloud, SourceDocker:
 		return nil
 	}
-	return fmt.Errorf("REGENT_EMULATORS is %q: choose env, gcloud or docker, or leave it empty for the first that can", string(s))
+	return fmt.Errorf("REGENT_EMULATORS is %q: choose env, gcloud or docker, or leave it empty for the first that works", string(s))
 }
 
 // advice says what to install for a kind.
 func (k Kind) advice() string {
-	return fmt.Sprintf("Install the Google Cloud SDK with its component %s (gcloud components install %[1]s)%s, or a Docker engine, or set %s to the host:port of one that runs",
+	return fmt.Sprintf("Install the Google Cloud SDK with its component %s (gcloud components install %[1]s)%s, or a Docker engine, or set %s to the host:port of a running one",
 		k.component(), map[bool]string{true: " and Java 21"}[k.needsJava()], k.Variable())
 }
 

@@ -13,8 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeSDK makes a folder for PATH with a gcloud in it, and the named components
-// installed beside it.
+// fakeSDK makes a directory for PATH with a gcloud, and the named components installed beside it.
 func fakeSDK(t *testing.T, components ...string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -36,7 +35,7 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// bareEnvironment takes away every source that this machine has.
+// bareEnvironment hides every source of this machine.
 func bareEnvironment(t *testing.T, path string) {
 	t.Helper()
 	for _, kind := range Kinds() {
@@ -115,7 +114,7 @@ func TestABadSourceIsAnErrorThatNamesTheChoices(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotToBeHadIsAnErrorUnlessItIsOptional(t *testing.T) {
+func TestUnavailableEmulatorIsAnErrorUnlessOptional(t *testing.T) {
 	bareEnvironment(t, t.TempDir())
 	cfg := Config{Source: SourceGcloud}
 	_, err := Start(t.Context(), cfg)
@@ -131,7 +130,7 @@ func TestWhatIsNotToBeHadIsAnErrorUnlessItIsOptional(t *testing.T) {
 	}
 }
 
-func TestAVariableThatLeadsNowhereIsAnError(t *testing.T) {
+func TestVariableWithoutAServerIsAnError(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +145,7 @@ func TestAVariableThatLeadsNowhereIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnEmulatorOfSomeoneElseIsUsedAndNotStopped(t *testing.T) {
+func TestRunningEmulatorIsUsedAndNotStopped(t *testing.T) {
 	host := Spanner(t)
 	t.Setenv("SPANNER_EMULATOR_HOST", host)
 	set, err := Start(t.Context(), Config{Which: []Kind{KindSpanner}, Source: SourceEnv})

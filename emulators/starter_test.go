@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestMain lets this binary be the starter whose end the tests below look at.
+// TestMain lets this binary be the starter that the tests below end in several ways.
 func TestMain(m *testing.M) {
 	if kind := os.Getenv("EMULATORS_TEST_STARTER"); kind != "" {
 		beStarter(Kind(kind), os.Getenv("EMULATORS_TEST_END"))
@@ -18,8 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// beStarter starts an emulator as a test does, prints its host, and, once told to,
-// ends.
+// beStarter starts an emulator as a test does, prints its host, and ends when told to.
 func beStarter(kind Kind, end string) {
 	set, err := perProcess[kind]()
 	if err != nil {
@@ -34,7 +33,7 @@ func beStarter(kind Kind, end string) {
 	os.Exit(0)
 }
 
-func TestAnEmulatorIsGoneHoweverItsStarterEnds(t *testing.T) {
+func TestEmulatorIsGoneHoweverItsStarterEnds(t *testing.T) {
 	needGcloud(t)
 	for _, tt := range []struct {
 		kind Kind
@@ -71,8 +70,7 @@ func TestAnEmulatorIsGoneAlsoAfterItsGuardWasKilled(t *testing.T) {
 	wantGone(t, session, stopLimit)
 }
 
-// starter is a process that holds an emulator, and the pipe by which it is told to
-// end.
+// starter is a process that holds an emulator, and the pipe that tells it to end.
 type starter struct {
 	*exec.Cmd
 	goOn interface{ Close() error }

@@ -6,21 +6,20 @@ import (
 	"sync"
 )
 
-// tail passes on what an emulator prints, keeps the last few kilobytes, and notices
-// the complaint that the port is taken.
+// tail passes an emulator's output on, keeps the last few kilobytes, and notices the complaint that
+// the port is taken.
 type tail struct {
 	log       io.Writer // may be nil
 	portTaken chan struct{}
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	last  string
 	taken bool
 }
 
 func newTail(log io.Writer) *tail { return &tail{log: log, portTaken: make(chan struct{})} }
 
-// Write never returns an error: whoever reads the log must not be able to end the
-// emulator by going away.
+// Write never returns an error: a log whose reader is gone must not end the emulator.
 func (t *tail) Write(p []byte) (int, error) {
 	t.keep(string(p))
 	if t.log != nil {
@@ -41,8 +40,8 @@ func (t *tail) keep(text string) {
 	t.last = t.last[max(0, len(t.last)-kept):]
 }
 
-// complainsOfPort knows the words of the JVM and of gateway_main, and those of
-// Spanner's emulator_main.
+// complainsOfPort recognises the messages of the JVM, of gateway_main and of Spanner's
+// emulator_main.
 func complainsOfPort(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(text, "address already in use") || strings.Contains(text, "failed to bind to address")

@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// perProcess holds the emulators of this test process, each started at its first
-// use. They are not stopped: they end with the process, and go test offers no
-// moment after the last test of a package. The sets are kept so that the pipe that
-// keeps an emulator alive is not collected as garbage.
+// perProcess holds the emulators of this test process, each started at its first use. They are not
+// stopped: they end with the process, and go test offers no moment after the last test of a
+// package. The sets are kept so that the pipes that keep the emulators alive are not
+// garbage-collected.
 var perProcess = map[Kind]func() (*Set, error){
 	KindFirestore: sync.OnceValues(func() (*Set, error) { return startOne(KindFirestore) }),
 	KindSpanner:   sync.OnceValues(func() (*Set, error) { return startOne(KindSpanner) }),
@@ -28,18 +28,17 @@ func startOne(kind Kind) (*Set, error) {
 	return Start(context.Background(), Config{Which: []Kind{kind}})
 }
 
-// Firestore returns the host:port of a Firestore emulator that all tests of this
-// process share. It blocks while the emulator starts, a few seconds at the first
-// call. If there is none to be had the test is skipped, or fails when
-// REGENT_REQUIRE_EMULATORS is set to 1; if there is one and it does not start, the
-// test fails.
+// Firestore returns the host:port of a Firestore emulator that all tests of this process share. It
+// blocks while the emulator starts, a few seconds at the first call. If none is available the test
+// is skipped, or fails if REGENT_REQUIRE_EMULATORS is 1; if one is available but does not start,
+// the test fails.
 func Firestore(tb testing.TB) string {
 	tb.Helper()
 	return host(tb, KindFirestore)
 }
 
-// Spanner is Firestore for the Spanner emulator. It has no instance and no database
-// until someone creates them.
+// Spanner is Firestore for the Spanner emulator. It has no instance and no database until a test
+// creates them.
 func Spanner(tb testing.TB) string {
 	tb.Helper()
 	return host(tb, KindSpanner)
@@ -69,17 +68,16 @@ func hostOf(tb testing.TB, kind Kind, set *Set, err error) string {
 	return ""
 }
 
-// Required says whether a missing emulator is an error here:
-// REGENT_REQUIRE_EMULATORS is 1.
+// Required reports whether a missing emulator is an error: REGENT_REQUIRE_EMULATORS is 1.
 func Required() bool { return os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" }
 
-// skip skips the test and says what is thereby not known. go test shows that only
-// with -v, so it is also appended to the file that REGENT_SKIPPED_LOG names.
+// skip skips the test and says what was not tested. go test shows that only with -v, so it is also
+// appended to the file named by REGENT_SKIPPED_LOG.
 func skip(tb testing.TB, kind Kind, why error) {
 	tb.Helper()
-	text := fmt.Sprintf("SKIPPED, NOT PROVED: nothing was tried against the %s emulator: %v. With REGENT_REQUIRE_EMULATORS=1 this is an error.", kind.title(), why)
+	text := fmt.Sprintf("SKIPPED, NOT PROVED: nothing was tested against the %s emulator: %v. With REGENT_REQUIRE_EMULATORS=1 this is an error.", kind.title(), why)
 	if err := appendSkipped(tb.Name(), text); err != nil {
-		tb.Errorf("tell of a skipped test: %v", err)
+		tb.Errorf("report a skipped test: %v", err)
 	}
 	tb.Skip(text)
 }
@@ -97,10 +95,9 @@ func appendSkipped(test, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Name returns an identifier that no other call returns: the beginning of the
-// test's name and a random end. It is valid as a Google Cloud project, a Spanner
-// instance or database and a Firestore database: 14 to 30 of a-z, 0-9 and -,
-// beginning with a letter, ending with a letter or digit.
+// Name returns a unique identifier: the beginning of the test's name and a random end. It is valid
+// as a Google Cloud project, a Spanner instance or database and a Firestore database: 14 to 30 of
+// a-z, 0-9 and -, beginning with a letter, ending with a letter or digit.
 func Name(tb testing.TB) string {
 	const longest, random = 30, 12
 	words := strings.ToLower(strings.TrimPrefix(filepath.Base(tb.Name()), "Test"))

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// recorder is a testing.TB that remembers how it was ended.
+// recorder is a testing.TB that records how it was ended.
 type recorder struct {
 	testing.TB
 	skipped, failed string
@@ -29,7 +29,6 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// record runs the outcome of a start for a test of its own.
 func record(set *Set, err error) *recorder {
 	r := &recorder{}
 	done := make(chan struct{})
@@ -41,13 +40,13 @@ func record(set *Set, err error) *recorder {
 	return r
 }
 
-func TestAMissingEmulatorSkipsAndSaysWhatWasNotProved(t *testing.T) {
+func TestMissingEmulatorSkipsAndSaysWhatWasNotTested(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "skipped")
 	t.Setenv("REGENT_SKIPPED_LOG", log)
 	t.Setenv("REGENT_REQUIRE_EMULATORS", "")
 	for range 2 {
 		got := record(nil, fmt.Errorf("here: %w", ErrUnavailable))
-		if got.failed != "" || !strings.HasPrefix(got.skipped, "SKIPPED, NOT PROVED: nothing was tried against the Firestore emulator: here") {
+		if got.failed != "" || !strings.HasPrefix(got.skipped, "SKIPPED, NOT PROVED: nothing was tested against the Firestore emulator: here") {
 			t.Fatalf("skipped %q, failed %q", got.skipped, got.failed)
 		}
 	}
@@ -56,7 +55,7 @@ func TestAMissingEmulatorSkipsAndSaysWhatWasNotProved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(text), "TestOfSomething: SKIPPED, NOT PROVED"); n != 2 {
-		t.Errorf("the log tells of %d tests, want 2:\n%s", n, text)
+		t.Errorf("the log has %d tests, want 2:\n%s", n, text)
 	}
 }
 

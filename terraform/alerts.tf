@@ -1,4 +1,4 @@
-# When somebody is paged. Each alert has its section in the runbook, README.md, by the name that its key gives it.
+# The alerts. Each has its section in the runbook, README.md, named after its key.
 
 locals {
   alerts = {
@@ -9,7 +9,7 @@ locals {
       threshold = var.alert_thresholds.leaderless_seconds
       query     = "max(${local.series.leaderless}) > ${var.alert_thresholds.leaderless_seconds}"
       seconds   = 0
-      means     = "An election that somebody wants to lead has had no leader for more than ${var.alert_thresholds.leaderless_seconds} s."
+      means     = "An election with candidates has had no leader for more than ${var.alert_thresholds.leaderless_seconds} s."
     }
     flapping = {
       title     = "Leadership flaps"
@@ -18,7 +18,7 @@ locals {
       threshold = var.alert_thresholds.flapping_elections
       query     = "max(${local.series.flapping}) > ${var.alert_thresholds.flapping_elections}"
       seconds   = 0
-      means     = "More elections than ${var.alert_thresholds.flapping_elections} change their leader over and over: each more than five times within 10 minutes."
+      means     = "More elections than ${var.alert_thresholds.flapping_elections} change their leader repeatedly: each more than five times within 10 minutes."
     }
     split-brain = {
       title     = "Two think that they lead"
@@ -27,7 +27,7 @@ locals {
       threshold = var.alert_thresholds.splitbrain_acts
       query     = "sum(increase(${local.series.splitbrain}[5m])) > ${var.alert_thresholds.splitbrain_acts}"
       seconds   = 0
-      means     = "Somebody acts under an older fencing token although a newer one has been granted."
+      means     = "A caller acts under an older fencing token although a newer one has been granted."
     }
     contention = {
       title     = "Contention"
@@ -54,7 +54,7 @@ locals {
       threshold = var.alert_thresholds.unannounced_seconds
       query     = "max(${local.series.unannounced}) > ${var.alert_thresholds.unannounced_seconds}"
       seconds   = 0
-      means     = "An event has waited for more than ${var.alert_thresholds.unannounced_seconds} s to be announced."
+      means     = "An event has waited more than ${var.alert_thresholds.unannounced_seconds} s to be announced."
     }
     errors = {
       title     = "Requests fail"
@@ -66,7 +66,7 @@ locals {
         "and sum(increase(${local.series.operations_failed}[5m])) >= 5", # few operations make no ratio
       ])
       seconds = 60
-      means   = "More than ${var.alert_thresholds.error_ratio * 100} % of the operations fail for the service's own fault."
+      means   = "More than ${var.alert_thresholds.error_ratio * 100} % of the operations fail because of the service."
     }
     silence = {
       title     = "Nobody reports"

@@ -1,4 +1,4 @@
-# What an operator wants to see first stands first.
+# The most important charts for an operator come first.
 
 locals {
   charts = [

@@ -1,4 +1,4 @@
-# What store/firestore/doc.go asks for under "Setting up".
+# The resources that store/firestore/doc.go asks for under "Setting up".
 
 resource "google_firestore_database" "main" {
   count = local.on_firestore ? 1 : 0
@@ -24,8 +24,8 @@ resource "google_firestore_backup_schedule" "daily" {
   daily_recurrence {}
 }
 
-# The outbox is asked by election and over all elections, the history over all elections by time. A deadline that nobody asks by has no
-# index: one over a time makes writes slower and dearer.
+# The outbox is queried by election and over all elections, the history over all elections by time. A deadline is never queried and has no
+# index: an index over a time makes writes slower and more expensive.
 locals {
   event_fields = {
     unannounced = ["COLLECTION", "COLLECTION_GROUP"]
@@ -58,7 +58,7 @@ resource "google_firestore_field" "event" {
   }
 }
 
-# Nobody asks by any other field.
+# No other field is queried.
 resource "google_firestore_field" "exempt" {
   for_each = local.on_firestore ? toset(["leadership", "events", "history"]) : []
 

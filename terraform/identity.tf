@@ -1,10 +1,10 @@
-# Who the service is, and what it may. No identity here has a key, a primitive role, or the right to delete a lease.
+# The identities and their rights. None has a key, a primitive role, or the right to delete a lease.
 
 resource "google_service_account" "server" {
   project      = var.project_id
   account_id   = "${var.name}-server"
   display_name = "Regent's server"
-  description  = "What the instances of Regent run as."
+  description  = "The identity of Regent's instances."
 
   depends_on = [google_project_service.main]
 }
@@ -13,12 +13,12 @@ resource "google_service_account" "scheduler" {
   project      = var.project_id
   account_id   = "${var.name}-scheduler"
   display_name = "Regent's scheduler"
-  description  = "Asks Regent to do what is left to do; may do nothing else."
+  description  = "Ticks Regent to do overdue work; may do nothing else."
 
   depends_on = [google_project_service.main]
 }
 
-# Telemetry, and the quota that it counts against.
+# Telemetry, and its quota.
 resource "google_project_iam_member" "telemetry" {
   for_each = toset([
     "roles/serviceusage.serviceUsageConsumer",
@@ -31,13 +31,13 @@ resource "google_project_iam_member" "telemetry" {
   member  = google_service_account.server.member
 }
 
-# Each instance makes a subscription of its own, hears by it, and deletes it; and sweeps up those of instances that were killed. No
-# predefined role has less than the right to delete topics with it. Pub/Sub knows no conditions, so it is all subscriptions of the project.
+# Each instance creates a subscription, receives from it, and deletes it; and deletes those of killed instances. No
+# predefined role allows that without the right to delete topics. Pub/Sub has no IAM conditions, so it covers all subscriptions of the project.
 resource "google_project_iam_custom_role" "listener" {
   project     = var.project_id
   role_id     = replace("${var.name}-listener", "-", "_")
   title       = "Regent listener"
-  description = "Make, use and sweep up subscriptions."
+  description = "Create, use and delete subscriptions."
   permissions = [
     "pubsub.subscriptions.consume",
     "pubsub.subscriptions.create",
@@ -66,7 +66,7 @@ resource "google_pubsub_topic_iam_member" "server" {
   member  = google_service_account.server.member
 }
 
-# The store. The predefined roles that may write may also delete documents, or change tables; Regent does neither.
+# The store. The predefined roles that allow writes also allow deleting documents or changing tables; Regent does neither.
 resource "google_project_iam_custom_role" "writer" {
   project     = var.project_id
   role_id     = replace("${var.name}-writer", "-", "_")
@@ -83,7 +83,7 @@ resource "google_project_iam_custom_role" "writer" {
   depends_on = [google_project_service.main]
 }
 
-# Firestore has no policy of its own for a database: a condition narrows the project's.
+# Firestore has no IAM policy per database: a condition limits the project's.
 resource "google_project_iam_member" "firestore" {
   for_each = local.on_firestore ? {
     read  = "roles/datastore.viewer"

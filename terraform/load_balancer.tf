@@ -1,5 +1,5 @@
-# One name for all regions: each caller comes to the nearest region, and goes on to the next while that one fails. An agent does best to
-# stay with one instance, which a region near it serves; the store is the same for all.
+# One name for all regions: each caller reaches the nearest region, and the next one while that fails. An agent should
+# stay with one instance, in a region near it; the store is the same for all.
 
 locals {
   balanced = var.domain != null
@@ -33,7 +33,7 @@ resource "google_compute_backend_service" "main" {
     }
   }
 
-  # Endpoints of this kind have no health checks; answers tell.
+  # Backends of this kind have no health checks; outlier detection watches their answers.
   outlier_detection {
     consecutive_errors           = 5
     enforcing_consecutive_errors = 100

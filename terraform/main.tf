@@ -9,7 +9,7 @@ locals {
   audience = coalesce(var.audience, var.domain == null ? "${var.name}.${var.project_id}" : "https://${var.domain}")
   topic    = "projects/${var.project_id}/topics/${google_pubsub_topic.events.name}"
 
-  # As `regent serve --store` has it.
+  # In the form of `regent serve --store`.
   store = local.on_firestore ? (
     "firestore:${var.project_id}/${google_firestore_database.main[0].name}"
     ) : (
@@ -35,7 +35,7 @@ locals {
   )
 }
 
-# They stay when Regent goes: others in the project may use them.
+# They stay enabled when Regent is destroyed: others in the project may use them.
 resource "google_project_service" "main" {
   for_each = toset(local.services)
 

@@ -23,7 +23,7 @@ locals {
   }
   metrics = { for key, spelling in local.metric_spellings : key => spelling[var.metric_names] }
 
-  # A histogram is asked by its buckets or its count.
+  # A histogram is queried by its buckets or its count.
   series = merge(
     { for key, name in local.metrics : key => "{\"${name}\", \"job\"=\"${var.name}\"}" },
     { for key in ["batches", "stored", "terms", "transitions"] : "${key}_bucket" => "{\"${local.metrics[key]}_bucket\", \"job\"=\"${var.name}\"}" },

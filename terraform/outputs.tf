@@ -1,20 +1,20 @@
 output "url" {
-  description = "Where agents find Regent: the domain, or else the service in the first region."
+  description = "Regent's URL for agents: the domain, or else the service in the first region."
   value       = local.url
 }
 
 output "urls" {
-  description = "The service of each region, by region."
+  description = "The URL of the service in each region."
   value       = { for region, service in google_cloud_run_v2_service.main : region => service.uri }
 }
 
 output "audience" {
-  description = "For whom agents have their ID tokens made out."
+  description = "The audience of the agents' ID tokens."
   value       = local.audience
 }
 
 output "agent_environment" {
-  description = "The environment of an agent that uses the regent command on Google Cloud. Elsewhere REGENT_ID_TOKEN_FILE takes the place of REGENT_AUDIENCE."
+  description = "The environment of an agent that uses the regent command on Google Cloud. Elsewhere use REGENT_ID_TOKEN_FILE instead of REGENT_AUDIENCE."
   value = {
     REGENT_AUDIENCE = local.audience
     REGENT_SERVER   = local.url
@@ -22,22 +22,22 @@ output "agent_environment" {
 }
 
 output "settings" {
-  description = "What the service is told by its environment; with them, `regent migrate` and `regent doctor` find the same store and topic."
+  description = "The service's environment variables; with them, `regent migrate` and `regent doctor` use the same store and topic."
   value       = local.settings
 }
 
 output "policy" {
-  description = "The policy as it is mounted, with the scheduler's grant."
+  description = "The mounted policy, with the scheduler's grant."
   value       = local.policy
 }
 
 output "store" {
-  description = "The store, as --store has it."
+  description = "The store, in the form of --store."
   value       = local.store
 }
 
 output "topic" {
-  description = "The topic on which changes are announced, as --events has it."
+  description = "The topic on which changes are announced, in the form of --events."
   value       = local.topic
 }
 
@@ -52,17 +52,17 @@ output "scheduler_service_account" {
 }
 
 output "repository" {
-  description = "Where images can be pushed to."
+  description = "The repository for images."
   value       = "${google_artifact_registry_repository.main.location}-docker.pkg.dev/${var.project_id}/${google_artifact_registry_repository.main.repository_id}"
 }
 
 output "load_balancer_address" {
-  description = "The address that the domain has to point to; null without a domain."
+  description = "The address for the domain's A record; null without a domain."
   value       = one(google_compute_global_address.main[*].address)
 }
 
 output "alerts" {
-  description = "What fires when: each alert's metric, threshold, query, and for how many seconds it has to hold."
+  description = "The alerts: metric, threshold, query, and for how many seconds the condition must hold."
   value = {
     for name, alert in local.alerts : name => {
       metric    = alert.metric

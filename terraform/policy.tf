@@ -1,7 +1,7 @@
-# The policy, as a file that each instance sees at its newest version, without a new revision.
+# The policy, mounted as a file at its newest version, so that a change needs no new revision.
 
 locals {
-  # With the grant of the one principal that the module itself brings.
+  # With the scheduler's grant.
   policy = yamlencode({
     grants = concat(yamldecode(var.policy).grants, [{
       principals = ["${google_service_account.scheduler.account_id}@${var.project_id}.iam.gserviceaccount.com"]

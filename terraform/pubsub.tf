@@ -1,4 +1,4 @@
-# The topic on which every change is announced. Instances make their subscriptions themselves; other subscribers need a right to attach.
+# The topic on which every change is announced. Instances create their subscriptions; other subscribers need the right to attach.
 resource "google_pubsub_topic" "events" {
   project                    = var.project_id
   name                       = var.name

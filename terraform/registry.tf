@@ -1,4 +1,4 @@
-# Where images of Regent can be kept. A tag that was pushed once stays what it is.
+# The repository for Regent's images. Tags are immutable.
 resource "google_artifact_registry_repository" "main" {
   project       = var.project_id
   location      = local.home

@@ -1,10 +1,10 @@
-# Should all instances have slept, somebody records which leases ended, and announces what was left behind. Twice at once does no harm.
+# In case all instances slept: the tick records which leases ended, and announces what was left behind. Concurrent ticks are harmless.
 
 resource "google_cloud_scheduler_job" "tick" {
   project          = var.project_id
   region           = coalesce(var.scheduler_region, local.home)
   name             = "${var.name}-tick"
-  description      = "Regent: do what is left to do."
+  description      = "Regent: do overdue work."
   schedule         = var.tick_schedule
   time_zone        = "Etc/UTC"
   attempt_deadline = "60s"

@@ -4,7 +4,7 @@ locals {
   policy_folder = "/etc/regent"
   policy_file   = "policy.yaml"
 
-  # What `regent serve` reads.
+  # Variables of `regent serve`.
   settings = {
     REGENT_STORE         = local.store
     REGENT_EVENTS        = local.topic
@@ -16,7 +16,7 @@ locals {
     REGENT_POLICY        = "${local.policy_folder}/${local.policy_file}"
   }
 
-  # What the libraries in it read. The quota that telemetry counts against is the project's own.
+  # Variables of its libraries. Telemetry uses the project's own quota.
   telemetry = {
     GOOGLE_CLOUD_QUOTA_PROJECT      = var.project_id
     OTEL_EXPORTER_OTLP_ENDPOINT     = "https://telemetry.googleapis.com"
@@ -40,7 +40,7 @@ resource "google_cloud_run_v2_service" "main" {
   deletion_protection = var.deletion_protection
   labels              = var.labels
 
-  # Regent believes the tokens that IAM has checked: without IAM, everybody could write one.
+  # Regent relies on IAM to verify tokens: without it, any caller could forge one.
   invoker_iam_disabled = false
 
   dynamic "scaling" {
@@ -97,7 +97,7 @@ resource "google_cloud_run_v2_service" "main" {
         mount_path = local.policy_folder
       }
 
-      # An instance takes no requests until its store has answered once.
+      # An instance gets no requests until its store has answered once.
       startup_probe {
         period_seconds    = 3
         timeout_seconds   = 3
@@ -108,7 +108,7 @@ resource "google_cloud_run_v2_service" "main" {
         }
       }
 
-      # A store that is away makes no instance worth killing: it would come back no better.
+      # Restarting an instance does not help while its store is unavailable.
       liveness_probe {
         period_seconds    = 10
         timeout_seconds   = 3

@@ -1,4 +1,4 @@
-# The tables come from the file that the store itself is built with, so the module has to be taken with the repository around it: as a
+# The tables come from the store's own file, so the module must be used together with its repository: as a
 # source that ends in //terraform, or from a checkout.
 
 locals {
@@ -38,7 +38,7 @@ resource "google_spanner_database" "main" {
   deletion_protection      = var.deletion_protection
 
   lifecycle {
-    # Later versions are for `regent migrate`: to the provider, statements that differ mean another database.
+    # `regent migrate` makes later versions: for the provider, different statements mean another database.
     ignore_changes = [ddl]
   }
 }

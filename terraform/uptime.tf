@@ -1,4 +1,4 @@
-# From outside, as agents come: over the load balancer, or to each region.
+# Checks from outside, as agents call: through the load balancer, or in each region.
 
 locals {
   probed = !var.uptime_check ? {} : (
@@ -14,7 +14,7 @@ data "google_project" "main" {
   project_id = var.project_id
 }
 
-# Cloud Monitoring's agent gets past Cloud Run by this right, and no further: the policy does not know it.
+# This right lets Cloud Monitoring's agent pass Cloud Run, and nothing more: the policy does not contain it.
 resource "google_cloud_run_v2_service_iam_member" "uptime" {
   for_each = var.uptime_check ? toset(var.regions) : []
 

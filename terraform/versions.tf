@@ -1,5 +1,5 @@
 terraform {
-  # 1.9 brings validations that look at other variables.
+  # 1.9 supports validations that use other variables.
   required_version = ">= 1.9"
 
   required_providers {

@@ -3,33 +3,79 @@ package test
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"regent/leadership"
 )
 
-// The README's sessions are run as they stand, but for where the server is. What a command prints must be what the page shows, where "…"
-// stands for anything.
-func TestTheReadmeSessionsWorkAsPrinted(t *testing.T) {
-	dir := t.TempDir() // for what is built; once before the session, whose leases do not wait
+// readmePages are the pages with sessions, programs or policies. Each page has a server of its own.
+var readmePages = []string{
+	"README.md", "cmd/regent/README.md", "httpapi/README.md", "leadership/client/README.md",
+	"leadership/fence/README.md", "store/README.md", "test/README.md",
+}
+
+// testedElsewhere have tests of their own: test/terraform, and test/bench, which writes its page.
+var testedElsewhere = []string{"terraform/README.md", "test/bench/README.md", "test/terraform/provider/README.md"}
+
+func TestEveryReadmeIsTested(t *testing.T) {
+	t.Parallel()
+	var found []string
+	err := filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != ".." && strings.HasPrefix(entry.Name(), "."):
+			return fs.SkipDir
+		case entry.Name() == "README.md":
+			found = append(found, strings.TrimPrefix(filepath.ToSlash(name), "../"))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Sorted(slices.Values(append(slices.Clone(readmePages), testedElsewhere...)))
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(found))); diff != "" {
+		t.Errorf("pages (-listed +found)\n%s", diff)
+	}
+}
+
+// Sessions are run as they stand, except for the server's address. What a command prints must match
+// the page, where "…" stands for anything.
+func TestReadmeSessionsWorkAsPrinted(t *testing.T) {
+	dir := t.TempDir() // of the binary; built before any session, whose leases expire
 	build := exec.CommandContext(within(t, 10*time.Minute), "make", "-C", "..", "build", "BUILD="+dir)
 	build.Env = environ()
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("make build: %v\n%s", err, out)
 	}
-	s := serve(t, nil, "--store", "bolt:"+filepath.Join(t.TempDir(), "regent.db"))
-	session := readSession(t, "../README.md")
-	if len(session) < 12 {
-		t.Fatalf("the README has only %d commands", len(session))
+	commands := 0
+	for _, page := range readmePages {
+		session := readSession(t, "../"+page)
+		commands += len(session)
+		if len(session) > 0 {
+			t.Run(page, func(t *testing.T) { runSession(t, dir, session) })
+		}
 	}
+	if commands < 20 {
+		t.Errorf("the pages have only %d commands", commands)
+	}
+}
+
+func runSession(t *testing.T, dir string, session []command) {
+	s := serve(t, nil, "--store", "bolt:"+filepath.Join(t.TempDir(), "regent.db"))
 	adapt := strings.NewReplacer("http://127.0.0.1:8080", s.URL, ".build/", dir+"/", "make build", "make build BUILD="+dir,
-		"make run", ": a test of its own tries make run")
+		"make run", ": TestMakeRunServes tries make run")
 	var script strings.Builder
 	for i, c := range session {
 		fmt.Fprintf(&script, "%s\necho; echo '--- end of %d'\n", adapt.Replace(c.typed), i)
@@ -46,29 +92,32 @@ func TestTheReadmeSessionsWorkAsPrinted(t *testing.T) {
 	compareSession(t, session, string(out))
 }
 
-// The README's programs are run as they stand, but for where the server is.
-func TestTheReadmeProgramsRun(t *testing.T) {
+// Programs are run as they stand, except for the server's address.
+func TestReadmeProgramsRun(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil, "--store", "memory:", "--dev")
-	programs := readBlocks(t, "../README.md", "go")
-	if len(programs) == 0 {
-		t.Fatal("the README has no program")
+	programs := 0
+	for _, page := range readmePages {
+		for _, program := range readBlocks(t, "../"+page, "go") {
+			programs++
+			name := filepath.Join(t.TempDir(), "main.go")
+			if err := os.WriteFile(name, []byte(strings.ReplaceAll(program, "http://127.0.0.1:8080", s.URL)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(within(t, 5*time.Minute), "go", "run", name)
+			cmd.Env = environ()
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "page 3, written with token 1") {
+				t.Errorf("%s: %v\n%s", page, err, out)
+			}
+		}
 	}
-	for i, program := range programs {
-		name := filepath.Join(t.TempDir(), "main.go")
-		if err := os.WriteFile(name, []byte(strings.ReplaceAll(program, "http://127.0.0.1:8080", s.URL)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.CommandContext(within(t, 5*time.Minute), "go", "run", name)
-		cmd.Env = environ()
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "page 3, written with token 1") {
-			t.Errorf("program %d: %v\n%s", i+1, err, out)
-		}
+	if programs == 0 {
+		t.Error("the pages have no program")
 	}
 }
 
-// readBlocks reads what stands on a page in one language.
+// readBlocks returns the code blocks of a page in one language.
 func readBlocks(t *testing.T, name, language string) (blocks []string) {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -81,10 +130,10 @@ func readBlocks(t *testing.T, name, language string) (blocks []string) {
 	return blocks
 }
 
-// command is a line that a reader types, and what the page says it prints.
+// command is a line that a reader types, and its output as printed on the page.
 type command struct{ typed, printed string }
 
-// readSession reads the commands of all console blocks, in their order.
+// readSession returns the commands of all console blocks, in their order.
 func readSession(t *testing.T, name string) (session []command) {
 	t.Helper()
 	for _, block := range readBlocks(t, name, "console") {
@@ -108,12 +157,12 @@ func compareSession(t *testing.T, session []command, out string) {
 		}
 		out = rest
 		if c.printed != "" && !pattern(c.printed).MatchString(strings.TrimSpace(printed)) {
-			t.Errorf("$ %s\nprints\n%s\nand the README says\n%s", c.typed, printed, c.printed)
+			t.Errorf("$ %s\nprints\n%s\nbut the page says\n%s", c.typed, printed, c.printed)
 		}
 	}
 }
 
-// pattern takes "…" for anything, and any run of spaces for any other.
+// pattern matches anything for "…", and any run of spaces for another.
 func pattern(printed string) *regexp.Regexp {
 	var parts []string
 	for part := range strings.SplitSeq(strings.TrimSpace(printed), "…") {
@@ -128,7 +177,7 @@ func pattern(printed string) *regexp.Regexp {
 
 func TestMakeRunServes(t *testing.T) {
 	spec := "bolt:" + filepath.Join(t.TempDir(), "regent.db")
-	cmd := exec.CommandContext(within(t, 5*time.Minute), "make", "-C", "..", "run", "ARGS=--listen 127.0.0.1:0 --store "+spec)
+	cmd := exec.CommandContext(within(t, 5*time.Minute), "make", "-C", "..", "run", "BUILD="+t.TempDir(), "ARGS=--listen 127.0.0.1:0 --store "+spec)
 	cmd.Env = environ()
 	s := start(t, cmd)
 	if _, err := s.client.List(t.Context(), leadership.ListRequest{}); err != nil {

@@ -15,13 +15,13 @@ import (
 	"regent/emulators"
 )
 
-// passedOn returns the signals that the command is to get as well.
+// passedOn returns the signals that are passed on to the command.
 func passedOn() []os.Signal {
 	return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 }
 
-// runCommand runs the command with the variables of the set, and afterwards lists
-// the tests that it skipped. An *exec.ExitError is the command's own exit.
+// runCommand runs the command with the variables of the set, and then lists the tests that it
+// skipped. An *exec.ExitError is the command's own.
 func runCommand(command []string, set *emulators.Set, signals <-chan os.Signal) error {
 	skipped, err := newSkippedLog()
 	if err != nil {
@@ -37,14 +37,14 @@ func runCommand(command []string, set *emulators.Set, signals <-chan os.Signal) 
 	go passOn(ctx, signals, cmd.Process)
 	err = cmd.Wait()
 	ended()
-	if tellErr := errors.Join(skipped.tell(os.Stderr), skipped.close()); tellErr != nil {
+	if tellErr := errors.Join(skipped.report(os.Stderr), skipped.close()); tellErr != nil {
 		err = errors.Join(err, tellErr)
 	}
 	return err
 }
 
-// commandEnv adds the hosts. A source that was forced is forced no longer once all
-// hosts are known: the command is to use these, and to start none of its own.
+// commandEnv adds the hosts. If all hosts are known, a forced source is removed: the command must
+// use these emulators and start none.
 func commandEnv(env []string, set *emulators.Set, skippedLog string) []string {
 	if len(set.Missing()) == 0 {
 		env = slices.DeleteFunc(env, func(line string) bool { return strings.HasPrefix(line, "REGENT_EMULATORS=") })
@@ -52,7 +52,6 @@ func commandEnv(env []string, set *emulators.Set, skippedLog string) []string {
 	return append(append(env, set.Env()...), "REGENT_SKIPPED_LOG="+skippedLog)
 }
 
-// passOn sends the signals on until ctx ends.
 func passOn(ctx context.Context, signals <-chan os.Signal, to *os.Process) {
 	for {
 		select {
@@ -69,9 +68,8 @@ func passOn(ctx context.Context, signals <-chan os.Signal, to *os.Process) {
 	}
 }
 
-// fromTerminal tells whether the command has got the signal already, for a key
-// pressed at a terminal reaches the whole group in its foreground. Twice would be
-// too often: many programs take the second Ctrl-C for a wish to end at once.
+// fromTerminal reports whether the command has already received the signal: a key pressed at a
+// terminal signals the whole foreground group. A second Ctrl-C makes many programs exit at once.
 func fromTerminal(s os.Signal) bool {
 	if s != os.Interrupt && s != syscall.SIGQUIT {
 		return false

@@ -3,19 +3,18 @@
 //	go run ./cmd/emulators -- go test ./...
 //
 // The command finds them in FIRESTORE_EMULATOR_HOST, SPANNER_EMULATOR_HOST and
-// PUBSUB_EMULATOR_HOST, gets the signals that this process gets, and its exit status
-// becomes that of this process (go run itself makes a 1 of every other than 0). At
-// the end the emulators are stopped, and the tests that were skipped for want of one
-// are listed.
+// PUBSUB_EMULATOR_HOST, and gets the signals that this process gets. Its exit status becomes this
+// process's (go run itself turns every other than 0 into 1). At the end the emulators are stopped,
+// and the tests that were skipped because of a missing emulator are listed.
 //
-// Without a command the variables are printed for a shell to read, and the
-// emulators stay until SIGINT or SIGTERM:
+// Without a command the variables are printed for a shell to read, and the emulators run until
+// SIGINT or SIGTERM:
 //
 //	go run ./cmd/emulators --only firestore
 //
-// Where the emulators come from, and how to choose, is told in package emulators.
-// If there are none to be had, a command is run without, after a word on standard
-// error; without a command, or with REGENT_REQUIRE_EMULATORS=1, that is an error.
+// Package emulators describes where the emulators come from, and how to choose. If there are none,
+// the command runs without them, after a message on standard error; without a command, or with
+// REGENT_REQUIRE_EMULATORS=1, that is an error.
 package main
 
 import (
@@ -36,8 +35,8 @@ func main() {
 	os.Exit(exitStatus(run(context.Background(), os.Args[1:])))
 }
 
-// exitStatus is the command's own, if the command ran; a command that a signal ended
-// counts as a shell counts it, 128 and the signal.
+// exitStatus returns the command's own status, if the command ran; for a command killed by a signal
+// it is 128 plus the signal, as in a shell.
 func exitStatus(err error) int {
 	var ended *exec.ExitError
 	switch {
@@ -56,14 +55,13 @@ func exitStatus(err error) int {
 	return 1
 }
 
-// run starts the emulators, and the command or the wait, and stops the emulators
-// whatever happens in between.
+// run starts the emulators, runs the command or waits, and stops the emulators in any case.
 func run(ctx context.Context, args []string) (err error) {
 	opts, err := parse(args)
 	if err != nil {
 		return err
 	}
-	// Before anything is started, so that no signal finds this process unprepared.
+	// Before anything is started, so that no signal is lost.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, passedOn()...)
 	defer signal.Stop(signals)
@@ -85,7 +83,7 @@ func run(ctx context.Context, args []string) (err error) {
 
 type options struct {
 	which   []emulators.Kind
-	log     io.Writer // what the emulators print; nil: nowhere
+	log     io.Writer // output of the emulators; nil for nowhere
 	command []string
 }
 
@@ -93,7 +91,7 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("emulators", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	only := flags.String("only", "", "the `kinds` to start, of firestore,spanner,pubsub (default all)")
-	verbose := flags.Bool("verbose", false, "pass on what the emulators print, to standard error")
+	verbose := flags.Bool("verbose", false, "print the emulators' output to standard error")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		fmt.Println("usage: emulators [flags] [-- command [argument ...]]")
 		flags.SetOutput(os.Stdout)
@@ -110,8 +108,8 @@ func parse(args []string) (options, error) {
 	return opts, err
 }
 
-// start starts what is to be had; SIGINT and SIGTERM end it early. What is missing is
-// an error, unless a command can say for itself what it did without.
+// start starts the available emulators; SIGINT and SIGTERM end it early. A missing emulator is an
+// error, unless there is a command that reports what it skips.
 func start(ctx context.Context, opts options) (*emulators.Set, error) {
 	ctx, done := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer done()
@@ -129,7 +127,7 @@ func start(ctx context.Context, opts options) (*emulators.Set, error) {
 	return set, nil
 }
 
-// stay prints the variables and waits for the signal to end.
+// stay prints the variables and waits for a signal.
 func stay(ctx context.Context, set *emulators.Set, signals <-chan os.Signal) error {
 	for _, line := range set.Env() {
 		fmt.Println("export", line)

@@ -15,8 +15,7 @@ import (
 	"regent/emulators"
 )
 
-// TestMain lets this binary be the command under test: exit statuses and signals
-// are those of a process.
+// TestMain lets this binary be the command under test: exit statuses and signals need a process.
 func TestMain(m *testing.M) {
 	if os.Getenv("EMULATORS_TEST_COMMAND") != "" {
 		main()
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command returns the command, ready to start, with variables of its own.
+// command returns the command, ready to start, with additional variables.
 func command(env []string, args ...string) (cmd *exec.Cmd, stdout, stderr *bytes.Buffer) {
 	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
 	cmd = exec.Command(os.Args[0], args...)
@@ -34,7 +33,6 @@ func command(env []string, args ...string) (cmd *exec.Cmd, stdout, stderr *bytes
 	return cmd, stdout, stderr
 }
 
-// status runs the command to its end.
 func status(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
@@ -43,23 +41,23 @@ func status(t *testing.T, cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// one is the environment in which the one emulator of --only spanner runs already.
+// one returns an environment in which the only emulator of --only spanner already runs.
 func one(t *testing.T) []string {
 	t.Helper()
 	return []string{"SPANNER_EMULATOR_HOST=" + emulators.Spanner(t)}
 }
 
-// none is an environment in which no emulator is to be had.
+// none returns an environment without any emulator.
 func none(t *testing.T) []string {
 	t.Helper()
 	return []string{"SPANNER_EMULATOR_HOST=", "REGENT_EMULATORS=env"}
 }
 
-func TestTheExitStatusIsThatOfTheCommand(t *testing.T) {
+func TestExitStatusIsTheCommands(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
 		want int
-		says string // on standard error; "" means nothing at all
+		says string // on standard error; "" for no output
 	}{
 		{[]string{"--only", "spanner", "--", "true"}, 0, ""},
 		{[]string{"--only", "spanner", "--", "sh", "-c", "exit 7"}, 7, ""},
@@ -81,7 +79,7 @@ func TestTheExitStatusIsThatOfTheCommand(t *testing.T) {
 	}
 }
 
-func TestTheCommandGetsTheHostAndNoForcedSource(t *testing.T) {
+func TestCommandGetsTheHostAndNoForcedSource(t *testing.T) {
 	env := one(t)
 	cmd, stdout, _ := command(env, "--only", "spanner", "--", "sh", "-c", `echo "$SPANNER_EMULATOR_HOST ${REGENT_EMULATORS-unset}"`)
 	if got := status(t, cmd); got != 0 {
@@ -93,7 +91,7 @@ func TestTheCommandGetsTheHostAndNoForcedSource(t *testing.T) {
 	}
 }
 
-func TestWhatTheTestsSkippedIsListedAtTheEnd(t *testing.T) {
+func TestSkippedTestsAreListedAtTheEnd(t *testing.T) {
 	cmd, _, stderr := command(one(t), "--only", "spanner", "--", "sh", "-c", `for t in "b.test TestTwo/x: why" "b.test TestTwo/y/z: why" "a.test TestOne: why" "a.test TestOne: why: else"; do echo "$t"; done >>"$REGENT_SKIPPED_LOG"; exit 3`)
 	if got := status(t, cmd); got != 3 {
 		t.Errorf("exit status %d, want the command's 3", got)
@@ -103,7 +101,7 @@ func TestWhatTheTestsSkippedIsListedAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestWithoutEmulatorsTheCommandRunsAfterALoudWord(t *testing.T) {
+func TestWithoutEmulatorsTheCommandRunsAfterAWarning(t *testing.T) {
 	cmd, stdout, stderr := command(none(t), "--only", "spanner", "--", "echo", "ran")
 	if got := status(t, cmd); got != 0 || stdout.String() != "ran\n" {
 		t.Errorf("exit status %d, output %q, want the command run", got, stdout)
@@ -113,7 +111,7 @@ func TestWithoutEmulatorsTheCommandRunsAfterALoudWord(t *testing.T) {
 	}
 }
 
-func TestWithoutEmulatorsItIsAnErrorIfTheyAreRequiredOrThereIsNoCommand(t *testing.T) {
+func TestMissingEmulatorsAreAnErrorIfRequiredOrWithoutACommand(t *testing.T) {
 	for _, tt := range []struct {
 		env  string
 		args []string
@@ -176,7 +174,6 @@ func TestWithoutACommandTheEmulatorsStayUntilASignal(t *testing.T) {
 	}
 }
 
-// startReading starts the command and returns the lines that it prints.
 func startReading(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
 	t.Helper()
 	cmd.Stdout = nil

@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// skippedLog is the file to which package emulators appends a line for each test
-// that it skips, because go test keeps such lines to itself.
+// skippedLog is the file to which package emulators appends a line for each test that it skips,
+// because go test does not show them.
 type skippedLog struct {
 	path string
-	own  bool // made here, and removed here
+	own  bool // created here, and removed here
 }
 
-// newSkippedLog makes the file, or takes the one that REGENT_SKIPPED_LOG names
-// already.
+// newSkippedLog creates the file, or uses the one that REGENT_SKIPPED_LOG already names.
 func newSkippedLog() (skippedLog, error) {
 	if path := os.Getenv("REGENT_SKIPPED_LOG"); path != "" {
 		return skippedLog{path: path}, nil
@@ -30,9 +29,9 @@ func newSkippedLog() (skippedLog, error) {
 	return skippedLog{path: f.Name(), own: true}, f.Close()
 }
 
-// tell writes to w which tests were skipped and why, if there are any. A file that
-// belongs to someone further out is left for them to tell of.
-func (l skippedLog) tell(w io.Writer) error {
+// report writes the skipped tests and the reasons to w. It leaves a file of an outer process to
+// that process.
+func (l skippedLog) report(w io.Writer) error {
 	if !l.own {
 		return nil
 	}
@@ -44,10 +43,10 @@ func (l skippedLog) tell(w io.Writer) error {
 	return err
 }
 
-// summary has each cause once, and then its tests; one that was skipped in many parts
-// is named once, with their number.
+// summary lists each reason once, with its tests; a test that was skipped in several parts is
+// listed once, with their number.
 func summary(lines []string) string {
-	causes := map[string]map[string]int{} // the parts of each test of each cause
+	causes := map[string]map[string]int{} // number of parts, by cause and test
 	for _, line := range lines {
 		test, cause, _ := strings.Cut(line, ": ")
 		test, _, _ = strings.Cut(test, "/")

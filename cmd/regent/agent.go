@@ -10,14 +10,13 @@ import (
 	"regent/leadership/client"
 )
 
-// candidateFlags say who asks.
 type candidateFlags struct {
 	id  leadership.CandidateID
 	key keyFlags
 }
 
 func (f *candidateFlags) add(c *cli, cmd *cobra.Command) {
-	cmd.Flags().Var(&value[leadership.CandidateID]{&f.id, "", "ID", parseCandidate}, "candidate", "the candidate that asks")
+	cmd.Flags().Var(&value[leadership.CandidateID]{&f.id, "", "ID", parseCandidate}, "candidate", "the candidate's id")
 	c.require(cmd, "candidate", "REGENT_CANDIDATE")
 	f.key.add(cmd)
 }
@@ -29,12 +28,12 @@ func (c *cli) acquireCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "acquire ELECTION --candidate ID",
 		Short: "Ask to lead an election",
-		Long: `Ask to lead an election. If nobody leads it, the candidate does, until the lease ends; it keeps the lease by renewing it.
-Whoever lost the answer asks again with the same candidate and key, and gets the same lease. Without a key one is chosen,
-and it is printed this once. If somebody else leads, the exit code is 3.
+		Long: `Ask to lead an election. If it is vacant, the candidate leads until its lease ends, and keeps the lease by renewing it. If
+the answer is lost, ask again with the same candidate and key to get the same lease. Without a key, the server chooses one
+and it is printed only this once. If another candidate leads, the exit code is 3.
 
-With --wait the candidate stands in line while somebody else leads, first come first served, and asks again while the server
-cannot be reached. If it does not lead when the time is over, the exit code is 6. Whoever is interrupted leaves the line.`,
+With --wait the candidate waits in line while another one leads, first come first served, and retries while the server
+cannot be reached. If it does not lead when the time is over, the exit code is 6. An interrupt makes it leave the line.`,
 		Example: `  regent acquire reports --candidate agent-1 --lease 30s --metadata '{"address":"10.0.0.7:8080"}'
   regent acquire reports --candidate agent-2 --wait 5m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,13 +52,13 @@ cannot be reached. If it does not lead when the time is over, the exit code is 6
 	}
 	who.add(c, cmd)
 	cmd.Flags().Var(&value[time.Duration]{&lease, "", "DURATION", parseLease}, "lease", "how long the lease lasts, from 1s to 24h (default: as the election is configured)")
-	cmd.Flags().Var(&value[[]byte]{&metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that the leader tells of itself, such as its address")
-	cmd.Flags().Var(&value[time.Duration]{&wait, "0s", "DURATION", parseWait}, "wait", "how long to stand in line while somebody else leads, up to 24h, or forever; --timeout comes on top")
+	cmd.Flags().Var(&value[[]byte]{&metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
+	cmd.Flags().Var(&value[time.Duration]{&wait, "0s", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever; --timeout is added")
 	c.complete(cmd, "wait", "30s", "5m", "forever")
 	return c.remote(cmd)
 }
 
-// acquire asks once or, with a wait, until it is over.
+// acquire asks once or, with a wait, until the candidate leads or the wait is over.
 func (c *cli) acquire(ctx context.Context, r leadership.AcquireRequest, wait time.Duration) error {
 	if wait > 0 {
 		return c.acquireWithin(ctx, r, wait)
@@ -76,21 +75,21 @@ func (c *cli) acquire(ctx context.Context, r leadership.AcquireRequest, wait tim
 func (c *cli) renewCommand() *cobra.Command {
 	return c.leaseCommand(&cobra.Command{
 		Use:   "renew ELECTION --candidate ID --token N",
-		Short: "Keep a lease",
-		Long: `Keep a lease: it lasts its full duration again, from now. If it is lost, the exit code is 4: stop acting as leader at once.
-With any other failure the lease may still stand: ask again until your own deadline.`,
+		Short: "Renew a lease",
+		Long: `Renew a lease: it lasts its full duration again, from now. If it is lost, the exit code is 4: stop acting as leader at
+once. After any other failure the lease may still be valid: retry until your own deadline.`,
 	}, (*client.Client).Renew)
 }
 
 func (c *cli) releaseCommand() *cobra.Command {
 	return c.leaseCommand(&cobra.Command{
 		Use:   "release ELECTION --candidate ID --token N",
-		Short: "Give a lease back",
-		Long:  "Give a lease back, so that the next leader need not wait for its end. To do it twice is the same as once.",
+		Short: "Release a lease",
+		Long:  "Release a lease, so that the next leader need not wait for its end. Releasing twice is the same as once.",
 	}, (*client.Client).Release)
 }
 
-// leaseCommand is a command about a lease that the caller holds.
+// leaseCommand completes a command that acts on a lease the caller holds.
 func (c *cli) leaseCommand(cmd *cobra.Command, call func(*client.Client, context.Context, leadership.LeaseRequest) (leadership.Lease, error)) *cobra.Command {
 	var who candidateFlags
 	var token leadership.Token
@@ -118,8 +117,8 @@ func (c *cli) checkCommand() *cobra.Command {
 	var token leadership.Token
 	cmd := &cobra.Command{
 		Use:   "check ELECTION --token N",
-		Short: "Ask whether a fencing token is the present leader's",
-		Long:  "Ask whether a fencing token is the present leader's. If it is not, the exit code is 3: do not act on it.",
+		Short: "Check whether a fencing token is the current leader's",
+		Long:  "Check whether a fencing token is the current leader's. If it is not, the exit code is 3: do not act on it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := leadership.TokenCheck{Election: leadership.Election(args[0]), Token: token}
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {

@@ -13,21 +13,21 @@ import (
 	"regent/leadership/client"
 )
 
-// bearerFlags say how a command tells the server who calls.
+// bearerFlags select the ID token that identifies the caller to the server.
 type bearerFlags struct {
 	audience string
 	file     string
 }
 
 func (c *cli) addBearer(cmd *cobra.Command) {
-	cmd.Flags().Var(&value[string]{&c.bearer.audience, "", "AUDIENCE", parseText}, "audience", "say who calls by an ID token that Google Cloud's metadata server gives for this audience")
-	cmd.Flags().Var(&value[string]{&c.bearer.file, "", "FILE", parseText}, "id-token-file", "say who calls by the ID token in this file, which is read for each request")
+	cmd.Flags().Var(&value[string]{&c.bearer.audience, "", "AUDIENCE", parseText}, "audience", "identify the caller by an ID token for this audience from Google Cloud's metadata server")
+	cmd.Flags().Var(&value[string]{&c.bearer.file, "", "FILE", parseText}, "id-token-file", "identify the caller by the ID token in this file, which is read for each request")
 	cmd.MarkFlagsMutuallyExclusive("audience", "id-token-file")
 	c.from(cmd, "audience", "REGENT_AUDIENCE")
 	c.from(cmd, "id-token-file", "REGENT_ID_TOKEN_FILE")
 }
 
-// token is the client.Config.Token of the flags; nil if the server does not ask.
+// token returns the function for client.Config.Token, or nil if no flag asks for a token.
 func (f bearerFlags) token() func(context.Context) (string, error) {
 	switch {
 	case f.file != "":
@@ -38,10 +38,10 @@ func (f bearerFlags) token() func(context.Context) (string, error) {
 	return nil
 }
 
-// maxTokenFile is more than any server takes.
+// maxTokenFile is larger than any token a server accepts.
 const maxTokenFile = 16 << 10
 
-// read reads the file each time: whoever keeps it there replaces it before the token expires.
+// read reads the file for each request, because ID tokens are replaced before they expire.
 func (f bearerFlags) read(context.Context) (string, error) {
 	in, err := os.Open(f.file)
 	if err != nil {
@@ -54,7 +54,7 @@ func (f bearerFlags) read(context.Context) (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {
-		return "", errors.New("--id-token-file: the file has no token in it")
+		return "", errors.New("--id-token-file: the file does not contain a token")
 	}
 	return token, nil
 }

@@ -10,7 +10,7 @@ import (
 	"regent/leadership"
 )
 
-// cli is one invocation: what all commands share.
+// cli is one invocation: the state that all commands share.
 type cli struct {
 	system
 	env     map[string]string
@@ -22,7 +22,7 @@ type cli struct {
 	bearer  bearerFlags
 	output  format
 
-	// started tells a mistake in the command line from a command that failed.
+	// started is false until a command runs: an error before that is a usage error.
 	started bool
 }
 
@@ -40,7 +40,7 @@ func newCLI(sys system) *cli {
 const rootHelp = `Regent gives a fleet of agents one leader at a time.
 
 A leader holds a lease, which it renews, and a fencing token, which rises with every new leader. The lease makes it rare
-that two act at once; the token, checked where the write happens, makes it harmless.
+that two leaders act at once; the token, checked where the write happens, makes it harmless.
 
 Exit codes:
   0  done
@@ -48,9 +48,9 @@ Exit codes:
   2  the command line or a setting is wrong
   3  another candidate holds the lease, or the token is not the leader's
   4  the lease is lost: stop acting as leader
-  5  the server, or its store, could not be reached
+  5  the server or its store could not be reached
   6  the wait for the lease timed out
-The command that run runs has an exit code of its own; see 'regent run --help' for that, and for 120 to 127.
+'regent run' returns the exit code of its command; see 'regent run --help' for that, and for 120 to 127.
 
 Data is written to standard output, everything else to standard error. There is no colour. With --output json an error is
 one line of JSON on standard error, a problem document of the API: code, detail and, where they apply, leaderId,
@@ -70,7 +70,7 @@ func (c *cli) root() *cobra.Command {
 		Version:           currentBuild().Version,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return c.settle(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return c.resolveFlags(cmd) },
 	}
 	root.SetIn(c.in)
 	root.SetOut(c.out)
@@ -78,7 +78,7 @@ func (c *cli) root() *cobra.Command {
 	root.SetVersionTemplate("regent {{.Version}}\n")
 	root.AddGroup(
 		&cobra.Group{ID: groupAgent, Title: "For agents:"},
-		&cobra.Group{ID: groupOperator, Title: "For people who look after them:"},
+		&cobra.Group{ID: groupOperator, Title: "For operators:"},
 		&cobra.Group{ID: groupService, Title: "The service:"},
 	)
 	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.runCommand())
@@ -89,7 +89,7 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// add puts commands under root. What goes wrong before a command runs is the command line's fault.
+// add puts commands under root. An error before a command runs is a usage error.
 func (c *cli) add(root *cobra.Command, group string, commands ...*cobra.Command) {
 	for _, cmd := range commands {
 		cmd.GroupID = group
@@ -103,11 +103,11 @@ func (c *cli) add(root *cobra.Command, group string, commands ...*cobra.Command)
 	}
 }
 
-// helpCommand is cobra's own, but that it fails if there is no such command.
+// helpCommand is cobra's own, except that it fails for an unknown command.
 func (c *cli) helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
-		Short: "Say how a command is used",
+		Short: "Show the help of a command",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, _, err := cmd.Root().Find(args)
 			if err != nil {
@@ -118,17 +118,16 @@ func (c *cli) helpCommand() *cobra.Command {
 	}
 }
 
-// oneElection is the argument of most commands.
 func oneElection(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("%s takes one argument, the election's name, and was given %d", cmd.Name(), len(args))
+		return fmt.Errorf("%s takes one argument, the election's name, but got %d", cmd.Name(), len(args))
 	}
 	return leadership.Election(args[0]).Validate()
 }
 
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("%s takes no arguments, and was given %q", cmd.Name(), args[0])
+		return fmt.Errorf("%s takes no arguments, but got %q", cmd.Name(), args[0])
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (c *cli) completionCommand() *cobra.Command {
 
   source <(regent completion bash)
 
-Names of elections are completed from the server, if it answers within a second.`,
+Election names are completed from the server if it answers within a second.`,
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || shells[args[0]] == nil {
@@ -38,16 +38,16 @@ Names of elections are completed from the server, if it answers within a second.
 	}
 }
 
-// completionTimeout is what a person who pressed a key will wait for.
+// completionTimeout limits how long a person who pressed Tab waits.
 const completionTimeout = time.Second
 
-// completionLimit is more names than anyone reads.
+// completionLimit is the largest number of names offered.
 const completionLimit = 100
 
-// completeElection offers the server's elections. It stays quiet about whatever goes wrong: the command itself will say it.
+// completeElection offers the server's elections. It reports no error: the command itself will.
 func (c *cli) completeElection(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp
-	if len(args) > 0 || c.fill(cmd) != nil {
+	if len(args) > 0 || c.applyEnvironment(cmd) != nil {
 		return nil, directive
 	}
 	var names []string
@@ -65,9 +65,9 @@ func (c *cli) completeElection(cmd *cobra.Command, args []string, prefix string)
 	return names, directive
 }
 
-// complete offers a flag's values.
+// complete sets the values that completion offers for a flag.
 func (c *cli) complete(cmd *cobra.Command, flag string, values ...string) {
-	// The only error is that the flag is not there, or has completions already.
+	// It fails only for an unknown flag or for one that already has completions.
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// offers is what a shell would show.
+// offers returns the completions that a shell would show.
 func offers(t *testing.T, env []string, args ...string) []string {
 	t.Helper()
 	r := regent(t, env, "__complete", args...).want(t, exitDone)
@@ -45,7 +45,7 @@ func TestElectionsAreCompletedFromTheServer(t *testing.T) {
 	}
 }
 
-func TestCompletionIsQuietAboutAServerThatDoesNotAnswer(t *testing.T) {
+func TestCompletionReportsNoErrorOfTheServer(t *testing.T) {
 	t.Parallel()
 	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(hang.Close)

@@ -16,12 +16,12 @@ import (
 	"regent/store"
 )
 
-// patient is the election that the doctor uses. It is one of Regent's own, and nobody else leads it.
-const patient leadership.Election = "regent.doctor"
+// doctorElection is the election that the doctor uses. The name is reserved for Regent.
+const doctorElection leadership.Election = "regent.doctor"
 
 const (
 	doctorRounds  = 5
-	doctorTimeout = 30 * time.Second // of one check
+	doctorTimeout = 30 * time.Second // for each check
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
@@ -29,11 +29,11 @@ func (c *cli) doctorCommand() *cobra.Command {
 	events := noEvents
 	cmd := &cobra.Command{
 		Use:   "doctor --store STORE [--events TOPIC]",
-		Short: "Check that a store and a topic can be used",
-		Long: `Check that this machine, with the credentials that it has, may do with a store and a topic what serve does: read, grant, renew,
-release, look into the history, publish, subscribe and hear. It says how long each takes, and how far the clocks of the store's
-servers are apart. It uses the election regent.doctor, whose token rises with each run, and a subscription of its own, which it
-deletes. If a check fails the exit code is 1.`,
+		Short: "Check that a store and a topic work",
+		Long: `Check that this machine and its credentials can do with a store and a topic what serve does: read, grant, renew, release,
+read the history, publish, subscribe and receive. It prints how long each step takes, and how far the clocks of the store's
+servers differ. It uses the election regent.doctor, whose token rises with each run, and a subscription of its own, which it
+deletes. If a check fails, the exit code is 1.`,
 		Example: "  regent doctor --store firestore:PROJECT --events projects/PROJECT/topics/regent",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,24 +41,23 @@ deletes. If a check fails the exit code is 1.`,
 			return c.examine(cmd.Context(), spec, events)
 		},
 	}
-	cmd.Flags().Var(&value[string]{&spec, "", "STORE", parseText}, "store", "the store, as serve has it")
-	cmd.Flags().Var(&value[string]{&events, noEvents, "TOPIC", parseText}, "events", "the topic, as serve has it")
+	cmd.Flags().Var(&value[string]{&spec, "", "STORE", parseText}, "store", "the store, as for serve")
+	cmd.Flags().Var(&value[string]{&events, noEvents, "TOPIC", parseText}, "events", "the topic, as for serve")
 	c.require(cmd, "store", "REGENT_STORE")
 	c.from(cmd, "events", "REGENT_EVENTS")
 	return cmd
 }
 
-// examination is what the doctor has found.
-type examination struct {
-	id     string // of the requests that it makes
+type doctorReport struct {
+	id     string // request id of all its calls
 	rows   [][]string
 	failed int
-	news   leadership.Event // the last change that it made
+	news   leadership.Event // the last change it made
 }
 
-// examine makes all checks that can be made, and prints them.
+// examine makes all checks that are possible and prints the results.
 func (c *cli) examine(ctx context.Context, spec, events string) error {
-	x := &examination{id: "doctor-" + rand.Text(), rows: [][]string{{"CHECK", "RESULT", "TOOK", ""}}}
+	x := &doctorReport{id: "doctor-" + rand.Text(), rows: [][]string{{"CHECK", "RESULT", "TOOK", ""}}}
 	ctx = leadership.WithRequestID(ctx, x.id)
 	x.examineStore(ctx, spec)
 	if events != noEvents {
@@ -73,8 +72,9 @@ func (c *cli) examine(ctx context.Context, spec, events string) error {
 	return nil
 }
 
-// check makes a check some times, and notes how long it took: the median, and the longest.
-func (x *examination) check(ctx context.Context, name string, times int, do func(context.Context) (detail string, err error)) bool {
+// check runs one check the given number of times and records the median and the longest duration.
+// It reports whether all runs succeeded.
+func (x *doctorReport) check(ctx context.Context, name string, times int, do func(context.Context) (detail string, err error)) bool {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	var took []time.Duration
@@ -100,16 +100,18 @@ func (x *examination) check(ctx context.Context, name string, times int, do func
 
 func short(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
 
-// remedy is an error and what to do about it, as far as that is known. Google's services name their codes in the text.
+// remedy returns the text of err, followed by what to do about it if the cause is known. Google's
+// services put the name of their code into the text.
 func remedy(err error) string {
 	text := err.Error()
 	for _, r := range []struct{ code, advice string }{
-		{"PermissionDenied", "give this principal the roles that terraform gives the service's"},
-		{"Unauthenticated", "there are no credentials: run where there is a service account, or gcloud auth application-default login"},
-		{"NotFound", "create it, by terraform or by hand"},
-		{"FailedPrecondition", "an index may be missing, or still be built"},
+		{"PermissionDenied", "give this principal the roles that Terraform gives the service account"},
+		{"Unauthenticated", "there are no credentials: run this with a service account, or run gcloud auth application-default login"},
+		{"NotFound", "create it, with Terraform or by hand"},
+		{"FailedPrecondition", "an index may be missing or still building"},
 	} {
-		if strings.Contains(text, "code = "+r.code) || strings.Contains(text, `code = "`+r.code) { // as Spanner has it
+		// Spanner's form
+		if strings.Contains(text, "code = "+r.code) || strings.Contains(text, `code = "`+r.code) {
 			return text + "; " + r.advice
 		}
 	}
@@ -117,7 +119,7 @@ func remedy(err error) string {
 }
 
 // examineStore uses a store as serve does.
-func (x *examination) examineStore(ctx context.Context, spec string) {
+func (x *doctorReport) examineStore(ctx context.Context, spec string) {
 	var s leadership.Store
 	opened := x.check(ctx, "open the store", 1, func(ctx context.Context) (detail string, err error) {
 		s, err = store.OpenExisting(ctx, spec, store.Config{})
@@ -137,7 +139,7 @@ func (x *examination) examineStore(ctx context.Context, spec string) {
 	x.check(ctx, "history by time", 1, func(ctx context.Context) (string, error) {
 		_, err := s.Since(ctx, clock.last.Add(-time.Minute), leadership.MaxRecent)
 		if errors.Is(err, leadership.HistoryCompacted) {
-			err = nil // there is more of it than is asked for
+			err = nil // more events than asked for
 		}
 		return "", err
 	})
@@ -151,20 +153,19 @@ func (x *examination) examineStore(ctx context.Context, spec string) {
 	})
 }
 
-// examineLease lives a short life of a lease, some times.
-func (x *examination) examineLease(ctx context.Context, s leadership.Store, clock *clockWatch) {
+func (x *doctorReport) examineLease(ctx context.Context, s leadership.Store, clock *clockWatch) {
 	service := leadership.New(s)
 	key := leadership.NewKey()
 	var grant leadership.Grant
 	acquire := func(ctx context.Context) (detail string, err error) {
 		grant, err = service.Acquire(ctx, leadership.AcquireRequest{
-			Election: patient, CandidateID: "doctor", Key: &key, LeaseDuration: leadership.MinLeaseDuration,
+			Election: doctorElection, CandidateID: "doctor", Key: &key, LeaseDuration: leadership.MinLeaseDuration,
 		})
 		clock.see(grant.ReadAt)
-		return fmt.Sprintf("fencing token %d of election %s", grant.Token, patient), err
+		return fmt.Sprintf("fencing token %d of election %s", grant.Token, doctorElection), err
 	}
 	lease := func() leadership.LeaseRequest {
-		return leadership.LeaseRequest{Election: patient, CandidateID: "doctor", Key: key, Token: grant.Token}
+		return leadership.LeaseRequest{Election: doctorElection, CandidateID: "doctor", Key: key, Token: grant.Token}
 	}
 	if !x.check(ctx, "grant", 1, acquire) {
 		return
@@ -180,7 +181,7 @@ func (x *examination) examineLease(ctx context.Context, s leadership.Store, cloc
 		return "", err
 	})
 	x.check(ctx, "history", 1, func(ctx context.Context) (string, error) {
-		events, err := service.Events(ctx, leadership.EventsRequest{Election: patient, After: grant.Revision - 1})
+		events, err := service.Events(ctx, leadership.EventsRequest{Election: doctorElection, After: grant.Revision - 1})
 		if len(events) > 0 {
 			x.news = events[len(events)-1]
 		}
@@ -188,18 +189,18 @@ func (x *examination) examineLease(ctx context.Context, s leadership.Store, cloc
 	})
 }
 
-// clockWatch compares the times that a store says, in the order in which it said them.
+// clockWatch compares the store's times in the order in which it reported them.
 type clockWatch struct {
 	last  time.Time
-	back  time.Duration // the furthest that a later time lay before an earlier one
+	back  time.Duration // largest step backwards
 	guard time.Duration
-	ahead time.Duration // of this machine's clock; for people
+	ahead time.Duration // of this machine's clock; for information only
 	seen  int
 }
 
 func (w *clockWatch) get(ctx context.Context, s leadership.Store) error {
 	began := time.Now()
-	snap, err := s.Get(ctx, patient)
+	snap, err := s.Get(ctx, doctorElection)
 	if err != nil {
 		return err
 	}
@@ -220,21 +221,22 @@ func (w *clockWatch) see(now time.Time) {
 	w.seen++
 }
 
-// verdict returns an error if the store's clocks differ by more than it allows for.
+// verdict returns an error if the store's clocks differ by more than the store's guard time.
 func (w *clockWatch) verdict() error {
 	if w.back > w.guard {
-		return fmt.Errorf("a later answer of the store had a time %v before an earlier one's, and it allows for %v: do not use this store", w.back, w.guard)
+		return fmt.Errorf("the store's clock went back by %v between two answers, and it tolerates %v: do not use this store", w.back, w.guard)
 	}
 	return nil
 }
 
 func (w *clockWatch) String() string {
-	return fmt.Sprintf("%d times went back by %v at most, %v are allowed for; %v ahead of this machine's clock, which is not used",
+	return fmt.Sprintf("%d readings went back by %v at most, %v is tolerated; %v ahead of this machine's clock, which is not used",
 		w.seen, max(w.back, 0), w.guard, w.ahead.Round(time.Millisecond))
 }
 
-// examineTopic announces a change that was made on the topic once more, as may happen at any time, and hears of it.
-func (x *examination) examineTopic(ctx context.Context, topic string) {
+// examineTopic publishes the last change once more (duplicates are allowed at any time) and waits
+// until it arrives.
+func (x *doctorReport) examineTopic(ctx context.Context, topic string) {
 	var bus *pubsub.Bus
 	opened := x.check(ctx, "open the topic", 1, func(ctx context.Context) (detail string, err error) {
 		bus, err = pubsub.Open(ctx, pubsub.Config{Topic: topic, Instance: "doctor"})
@@ -284,6 +286,6 @@ func receive[T any](ctx context.Context, from <-chan T, ended <-chan error) erro
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("nothing came within %v", doctorTimeout)
+		return fmt.Errorf("nothing arrived within %v", doctorTimeout)
 	}
 }

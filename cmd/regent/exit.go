@@ -14,7 +14,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// The exit codes are a promise to scripts; root's help has the table.
+// Exit codes. Scripts rely on them; the root command's help has the table.
 const (
 	exitDone        = 0
 	exitOther       = 1
@@ -32,7 +32,7 @@ func (u usageError) Unwrap() error { return u.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// report tells the person what went wrong and what to do next, and returns the exit code.
+// report prints what went wrong and what to do next, and returns the exit code.
 func (c *cli) report(cmd *cobra.Command, err error) int {
 	if err != nil && !c.started {
 		err = usageError{err}
@@ -53,7 +53,7 @@ func (c *cli) report(cmd *cobra.Command, err error) int {
 }
 
 func exitCode(err error) int {
-	var run ended
+	var run exitStatus
 	switch {
 	case err == nil, stdoutClosed(err):
 		return exitDone
@@ -73,13 +73,13 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// nothingToSay says whether the exit code says it all.
+// nothingToSay reports whether the exit code alone is enough.
 func nothingToSay(err error) bool {
-	var run ended
+	var run exitStatus
 	return errors.As(err, &run) && run.error == nil
 }
 
-// stdoutClosed says whether whoever read the output has seen enough.
+// stdoutClosed reports whether the reader of standard output closed it.
 func stdoutClosed(err error) bool {
 	return errors.As(err, new(outputError)) && errors.Is(err, syscall.EPIPE)
 }
@@ -89,7 +89,7 @@ func unreachable(err error) bool {
 		errors.Is(err, wire.Draining) || errors.Is(err, wire.RequestTimeout) || errors.Is(err, context.DeadlineExceeded) || noServer(err) != nil
 }
 
-// storeError is a store that this process could not open or prepare.
+// storeError says that this process could not open or prepare a store.
 type storeError struct {
 	spec string
 	error
@@ -97,16 +97,16 @@ type storeError struct {
 
 func (e storeError) Unwrap() error { return e.error }
 
-// noServer is the cause if no answer came from a server of Regent at all.
+// noServer returns the cause if no Regent server answered, and nil otherwise.
 func noServer(err error) *url.Error {
 	var cause *url.Error
-	if !errors.As(err, new(storeError)) { // whose cause may be a URL of Google's
+	if !errors.As(err, new(storeError)) { // the cause of a storeError may be a URL of Google's
 		errors.As(err, &cause)
 	}
 	return cause
 }
 
-// sentence is err in one line. Of a refusal it is the part that is meant for people.
+// sentence returns err in one line. For a refusal this is the detail meant for people.
 func (c *cli) sentence(err error) string {
 	text := err.Error()
 	var refusal *leadership.Error
@@ -120,7 +120,7 @@ func (c *cli) sentence(err error) string {
 		text = fmt.Sprintf("%s does not answer: %v", c.server, cause.Err)
 	case errors.As(err, &refusal) && refusal.Detail != "":
 		text = refusal.Detail
-		if unreachable(err) { // the detail says what to do, and takes for granted that the reader has seen the code
+		if unreachable(err) { // the detail assumes that the reader has seen the code
 			text = wire.MeaningOf(refusal.Code).Title + ": " + text
 		}
 	}
@@ -128,17 +128,17 @@ func (c *cli) sentence(err error) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// advice is what to do next, where the sentence does not say it.
+// advice returns what to do next, or "" if the sentence already says it.
 func (c *cli) advice(cmd *cobra.Command, err error) string {
 	switch {
 	case errors.As(err, new(usageError)), errors.Is(err, leadership.InvalidArgument):
 		return fmt.Sprintf("Run '%s --help' for usage.", cmd.CommandPath())
 	case errors.Is(err, leadership.OutcomeUnknown):
-		return "It may have been done. The same command finds out; an acquire only if it is given a key of your own."
+		return "It may have been done. Run the same command again to find out; for acquire only with a key of your own."
 	case errors.Is(err, leadership.LeaseHeld) && cmd.Name() == "delete":
-		return "With --force it is deleted all the same."
+		return "Use --force to delete it anyway."
 	case errors.Is(err, wire.Unauthenticated):
-		return "Say who calls with --id-token-file FILE, or on Google Cloud with --audience AUDIENCE."
+		return "Identify yourself with --id-token-file FILE or, on Google Cloud, with --audience AUDIENCE."
 	case noServer(err) != nil:
 		return "Start a server with 'regent serve', or name another with --server or REGENT_SERVER."
 	}

@@ -25,6 +25,7 @@ func TestEachCodeHasAnExitCode(t *testing.T) {
 		leadership.TokenStale:       exitHeld,
 		leadership.LeaseLost:        exitLost,
 		leadership.StoreUnavailable: exitUnreachable,
+		leadership.RecordTooNew:     exitUnreachable,
 		leadership.OutcomeUnknown:   exitUnreachable,
 		wire.Draining:               exitUnreachable,
 		wire.RequestTimeout:         exitUnreachable,
@@ -54,7 +55,7 @@ func TestEachCodeHasAnExitCode(t *testing.T) {
 	}
 }
 
-// refusing answers every call with an error.
+// refusing starts a server that answers every call with err.
 func refusing(t *testing.T, err error) []string {
 	t.Helper()
 	leases := memory.New(memory.Config{})
@@ -72,7 +73,7 @@ func (f failing) Read(context.Context, leadership.ReadRequest) (leadership.Readi
 	return leadership.Reading{}, f.err
 }
 
-func TestAStoreThatIsAwayIsUnreachable(t *testing.T) {
+func TestStoreFailureExitsAsUnreachable(t *testing.T) {
 	t.Parallel()
 	r := regent(t, refusing(t, fmt.Errorf("store: %w", leadership.StoreUnavailable)), "status e").want(t, exitUnreachable)
 	if strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "regent: Store unavailable: nothing was done; try again") {
@@ -82,7 +83,7 @@ func TestAStoreThatIsAwayIsUnreachable(t *testing.T) {
 	regent(t, refusing(t, errors.New("a secret of the server")), "status e").want(t, exitOther)
 }
 
-func TestAServerThatIsNotThereIsUnreachable(t *testing.T) {
+func TestMissingServerExitsAsUnreachable(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -98,7 +99,7 @@ func TestAServerThatIsNotThereIsUnreachable(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotAnswerIsUnreachable(t *testing.T) {
+func TestSilentServerExitsAsUnreachable(t *testing.T) {
 	t.Parallel()
 	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(hang.Close)
@@ -108,7 +109,7 @@ func TestAServerThatDoesNotAnswerIsUnreachable(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotRegentIsAnError(t *testing.T) {
+func TestOtherServerIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []http.HandlerFunc{
 		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") },

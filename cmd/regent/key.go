@@ -11,21 +11,23 @@ import (
 	"regent/leadership"
 )
 
-// keyFlags are the ways to name a key. The flag's value is parsed late and by hand: the flag library repeats what it cannot parse.
+// keyFlags are the ways to name a key. The flag's value is parsed later, by hand, because the flag
+// library prints values that it cannot parse.
 type keyFlags struct {
 	text string
 	file string
 }
 
 func (k *keyFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&k.text, "key", "", "the candidate's `KEY`; better in REGENT_KEY or --key-file, for others on this machine can read a command line")
+	cmd.Flags().StringVar(&k.text, "key", "", "the candidate's `KEY`; prefer REGENT_KEY or --key-file, because others on this machine can read command lines")
 	cmd.Flags().StringVar(&k.file, "key-file", "", "`FILE` that holds the key; - is standard input")
 }
 
-// keyFileLimit is far above the 43 characters of a key, and far below what a wrong file could fill memory with.
+// keyFileLimit is far more than the 43 characters of a key, and bounds what a wrong file can cost.
 const keyFileLimit = 1 << 10
 
-// key reads the key that the flags, or else REGENT_KEY, name. It returns nil if none is named.
+// key reads the key named by the flags or, without them, by REGENT_KEY. It returns nil if none is
+// named.
 func (c *cli) key(k keyFlags) (*leadership.Key, error) {
 	source, text := "--key", k.text
 	switch {
@@ -50,14 +52,14 @@ func (c *cli) key(k keyFlags) (*leadership.Key, error) {
 	return &key, nil
 }
 
-// requireKey is key for a command that cannot do without.
+// requireKey is key for a command that needs one.
 func (c *cli) requireKey(k keyFlags) (leadership.Key, error) {
 	key, err := c.key(k)
 	switch {
 	case err != nil:
 		return leadership.Key{}, err
 	case key == nil:
-		return leadership.Key{}, usagef("the key is missing; set REGENT_KEY, or give --key-file or --key, to the key that acquire printed or was given")
+		return leadership.Key{}, usagef("the key is missing; set REGENT_KEY, --key-file or --key to the key that acquire printed or was given")
 	}
 	return *key, nil
 }

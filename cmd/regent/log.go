@@ -8,10 +8,11 @@ import (
 	"regent/leadership/telemetry"
 )
 
-// newLog writes lines for a person if w is a terminal, and otherwise JSON with the names that Google's Cloud Logging knows.
+// newLog logs text if w is a terminal, and otherwise JSON in the form that Cloud Logging reads.
 func newLog(w io.Writer) *slog.Logger { return newLogTo(w, isTerminal(w), "") }
 
-// newLogTo is newLog for a writer that may stand before a terminal. project is where traces are kept; "" for nowhere.
+// newLogTo is newLog for a writer that may wrap a terminal. project is the Google Cloud project of
+// the traces; "" for none.
 func newLogTo(w io.Writer, terminal bool, project string) *slog.Logger {
 	if terminal {
 		return slog.New(slog.NewTextHandler(w, nil))

@@ -10,7 +10,7 @@ import (
 	"regent/cmd/regent/internal/leash"
 )
 
-// system is what a process has: its streams and its environment, as os.Environ gives it.
+// system is the process's streams and environment, as os.Environ returns it.
 type system struct {
 	in       io.Reader
 	out, err io.Writer
@@ -18,23 +18,23 @@ type system struct {
 }
 
 func main() {
-	// What run starts beside its command is this program, too.
-	said := newSpill(os.Stderr)
-	if code, played := leash.Main(os.Args, newLogTo(said, isTerminal(os.Stderr), "")); played {
-		said.drain()
+	// The helper processes of regent run are this program, too.
+	logOut := newAsyncWriter(os.Stderr)
+	if code, played := leash.Main(os.Args, newLogTo(logOut, isTerminal(os.Stderr), "")); played {
+		logOut.drain()
 		os.Exit(code)
 	}
-	// To write where nobody reads any more is an error like any other, and does not end the process: a service outlives whoever reads its
-	// log, and an acquire has something to say when its answer is lost.
+	// Writing to a closed pipe must be an error like any other and not end the process: the service
+	// outlives the reader of its log, and acquire must report that its answer was lost.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(context.Background(), os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.Environ()}))
 }
 
-// run is one invocation of regent. It returns the exit code.
+// run executes one invocation of regent and returns the exit code.
 func run(ctx context.Context, args []string, sys system) int {
 	c := newCLI(sys)
 	root := c.root()
-	root.SetArgs(append([]string{}, args...)) // never nil, for which cobra would take the process's own
+	root.SetArgs(append([]string{}, args...)) // must not be nil: cobra would use os.Args
 	cmd, err := root.ExecuteContextC(ctx)
 	return c.report(cmd, err)
 }

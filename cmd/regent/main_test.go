@@ -17,7 +17,7 @@ import (
 	"regent/store/memory"
 )
 
-// beRegent makes the test binary be regent, for tests that need a process to signal.
+// beRegent makes the test binary act as regent, for tests that need a process to signal.
 const beRegent = "BE_REGENT=1"
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// result is what an invocation of regent left behind.
 type result struct {
 	code     int
 	out, err string
@@ -54,7 +53,6 @@ func (r result) want(t *testing.T, code int) result {
 	return r
 }
 
-// clock is the time of a store under test.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time // guarded by mu
@@ -74,7 +72,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// startServer serves an empty store, and returns the environment that leads to it.
+// startServer serves an empty store and returns the environment that names the server.
 func startServer(t *testing.T, c *clock) []string {
 	t.Helper()
 	leases := memory.New(memory.Config{Now: c.Now})
@@ -85,7 +83,7 @@ func startServer(t *testing.T, c *clock) []string {
 	return []string{"REGENT_SERVER=" + server.URL}
 }
 
-// newTestInstance returns the only instance on a store, until the test ends.
+// newTestInstance returns the only instance on a store. It is closed when the test ends.
 func newTestInstance(t *testing.T, c instance.Config) *instance.Instance {
 	t.Helper()
 	c.Alone = true
@@ -106,7 +104,7 @@ func newTestInstance(t *testing.T, c instance.Config) *instance.Instance {
 	return inst
 }
 
-// testKey is a key of tests: the same byte all over.
+// testKey returns a key that consists of one repeated byte.
 func testKey(b byte) string {
 	var k leadership.Key
 	for i := range k {

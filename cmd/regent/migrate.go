@@ -19,29 +19,28 @@ func (c *cli) migrateCommand() *cobra.Command {
 	var m migration
 	cmd := &cobra.Command{
 		Use:   "migrate --store STORE [--from STORE [--dry-run]]",
-		Short: "Create what a store needs, or move another store into it",
-		Long: `Create what a store needs before serve can use it, or bring it up to date. Spanner needs tables (on its emulator an instance
-and a database as well); the other stores need nothing. To do it again changes nothing.
+		Short: "Prepare a store, or move another store into it",
+		Long: `Create or update what a store needs before serve can use it. Spanner needs tables (on its emulator also an instance and a
+database); the other stores need nothing. Running it again changes nothing.
 
-With --from, all elections of another store are moved into it as well: their fencing tokens and revisions go on, their
-configurations stay, and nobody leads. In the old store each is deleted, so that a server that was forgotten there grants
-nothing any more. Nobody is granted an election before the lease that the old store knew would have ended.
+With --from, all elections of another store are moved into this one: their fencing tokens and revisions continue, their
+configurations stay, and none has a leader. In the old store each is deleted, so that a server that still uses it grants
+nothing. No election is granted before the lease that the old store knew would have ended.
 
-Stop every server of both stores first, and start none before the command has ended with exit code 0. If it is stopped on the
-way, run it again: it goes on where it was. To go back, move the other way.`,
+Stop every server of both stores first, and start none before the command has ended with exit code 0. If it is interrupted,
+run it again: it continues where it was. To go back, move in the other direction.`,
 		Example: `  regent migrate --store spanner:projects/P/instances/I/databases/D
   regent migrate --from firestore:P --store spanner:projects/P/instances/I/databases/D --dry-run`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.migrate(cmd.Context(), m) },
 	}
-	cmd.Flags().Var(&value[string]{&m.store, "", "STORE", parseText}, "store", "the store, as serve has it")
+	cmd.Flags().Var(&value[string]{&m.store, "", "STORE", parseText}, "store", "the store, as for serve")
 	cmd.Flags().Var(&value[string]{&m.from, "", "STORE", parseText}, "from", "the store to move out of")
-	cmd.Flags().BoolVar(&m.dryRun, "dry-run", false, "with --from: say what would be moved, and change nothing")
+	cmd.Flags().BoolVar(&m.dryRun, "dry-run", false, "with --from: print what would be moved, and change nothing")
 	c.require(cmd, "store", "REGENT_STORE")
 	return cmd
 }
 
-// migration is what migrate is told.
 type migration struct {
 	store, from string
 	dryRun      bool
@@ -53,7 +52,7 @@ func (c *cli) migrate(ctx context.Context, m migration) error {
 			return err
 		}
 	} else if m.dryRun {
-		return usagef("--dry-run is for --from: there is nothing to move without it")
+		return usagef("--dry-run needs --from")
 	}
 	c.tellEmulator(m.store)
 	if kindOf(m.from) != kindOf(m.store) {
@@ -80,14 +79,13 @@ func (c *cli) move(ctx context.Context, m migration) error {
 		case errors.Is(err, leadership.RecordCorrupt), errors.Is(err, leadership.LeaseHeld):
 			return err
 		case err != nil:
-			return fmt.Errorf("%w; run the same command again, and start no server before it has ended with exit code 0", err)
+			return fmt.Errorf("%w; run the same command again, and start no server before it ends with exit code 0", err)
 		}
 		_, err = fmt.Fprintln(c.out, summary(m, moved))
 		return err
 	})
 }
 
-// planMove prints a line for each election.
 func (c *cli) planMove(ctx context.Context, m migration) error {
 	return c.between(ctx, m, func(from, to leadership.Store) error {
 		plan, err := store.PlanMove(ctx, from, to)
@@ -100,7 +98,6 @@ func (c *cli) planMove(ctx context.Context, m migration) error {
 	})
 }
 
-// between opens both stores.
 func (c *cli) between(ctx context.Context, m migration, do func(from, to leadership.Store) error) error {
 	from, err := store.OpenExisting(ctx, m.from, store.Config{})
 	if err != nil {
@@ -114,7 +111,8 @@ func (c *cli) between(ctx context.Context, m migration, do func(from, to leaders
 	return errors.Join(do(from, to), to.Close())
 }
 
-// openTarget opens the store to move into. For a dry run no file is created: none is as good as an empty one.
+// openTarget opens the store to move into. A dry run creates no file: a missing file counts as an
+// empty store.
 func openTarget(ctx context.Context, m migration) (leadership.Store, error) {
 	if !m.dryRun {
 		return store.Open(ctx, m.store, store.Config{})
@@ -126,7 +124,7 @@ func openTarget(ctx context.Context, m migration) (leadership.Store, error) {
 	return to, err
 }
 
-// summary says what was moved, and from when on somebody may lead.
+// summary says what was moved, and when all elections can be led again.
 func summary(m migration, moved []store.Passage) string {
 	var present, deleted int
 	var locked time.Duration
@@ -139,37 +137,35 @@ func summary(m migration, moved []store.Passage) string {
 		}
 		locked = max(locked, p.LockedFor)
 	}
-	text := fmt.Sprintf("%d elections of %s are in %s now, %d of them deleted; %d were there before", len(moved), m.from, m.store, deleted, present)
+	text := fmt.Sprintf("%d elections of %s are now in %s, %d of them deleted; %d were there before", len(moved), m.from, m.store, deleted, present)
 	if locked > 0 {
-		text += fmt.Sprintf("; all can be led in %v, when the last lease of the old store is over", spoken(locked))
+		text += fmt.Sprintf("; all can be led in %v, when the last lease of the old store has ended", ceilSeconds(locked))
 	}
 	return text
 }
 
-// plannedLine is what would be done with an election.
 func plannedLine(p store.Passage) string {
 	state := "vacant"
 	switch {
 	case p.Deleted:
 		state = "deleted"
 	case p.LockedFor > 0:
-		state = fmt.Sprintf("nobody may lead for %v", spoken(p.LockedFor))
+		state = fmt.Sprintf("locked for %v", ceilSeconds(p.LockedFor))
 	}
 	verb := "move"
 	if p.Present {
-		verb = "there already"
+		verb = "already there"
 	}
 	return fmt.Sprintf("%s: %s, fencing token %d, revision %d, %s", cmp.Or(string(p.Election), `""`), verb, p.Token, p.Revision, state)
 }
 
-// spoken is a duration in whole seconds, rounded up.
-func spoken(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
+func ceilSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// tellEmulator says when it is not the real store that is prepared.
+// tellEmulator warns if the store is an emulator.
 func (c *cli) tellEmulator(spec string) {
 	variable := strings.ToUpper(kindOf(spec)) + emulatorSuffix
 	if host := c.env[variable]; host != "" {
-		fmt.Fprintf(c.err, "%s is set: this prepares the emulator at %s\n", variable, host)
+		fmt.Fprintf(c.err, "%s is set: this uses the emulator at %s\n", variable, host)
 	}
 }
 

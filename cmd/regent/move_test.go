@@ -11,7 +11,8 @@ import (
 	"regent/store"
 )
 
-// fileWith is the spec of a file in which "held" is led, for an hour, and "free" was led twice.
+// fileWith returns the spec of a file in which "held" has a leader for an hour, and "free" had two
+// leaders.
 func fileWith(t *testing.T) string {
 	t.Helper()
 	spec := "bolt:" + filepath.Join(t.TempDir(), "regent.db")
@@ -32,7 +33,6 @@ func fileWith(t *testing.T) string {
 	return spec
 }
 
-// inFile opens a store for a moment.
 func inFile(t *testing.T, spec string, do func(*leadership.Service)) {
 	t.Helper()
 	s, err := store.Open(t.Context(), spec, store.Config{})
@@ -43,7 +43,6 @@ func inFile(t *testing.T, spec string, do func(*leadership.Service)) {
 	do(leadership.New(s))
 }
 
-// grantIn is the token that bob is granted.
 func grantIn(t *testing.T, spec string, e leadership.Election) (token leadership.Token) {
 	t.Helper()
 	inFile(t, spec, func(s *leadership.Service) {
@@ -59,7 +58,7 @@ func TestMigrateMovesAStoreIntoAnother(t *testing.T) {
 	t.Parallel()
 	from, to := fileWith(t), "bolt:"+filepath.Join(t.TempDir(), "new.db")
 	plan := regent(t, nil, "migrate --dry-run --from "+from+" --store "+to).want(t, exitDone)
-	want := "free: move, fencing token 2, revision 7, vacant\nheld: move, fencing token 1, revision 4, nobody may lead for 1h0m1s\n"
+	want := "free: move, fencing token 2, revision 7, vacant\nheld: move, fencing token 1, revision 4, locked for 1h0m1s\n"
 	if plan.out != want {
 		t.Errorf("the plan is\n%swant\n%s", plan.out, want)
 	}
@@ -67,7 +66,7 @@ func TestMigrateMovesAStoreIntoAnother(t *testing.T) {
 		t.Error("a dry run has created a file")
 	}
 	done := regent(t, nil, "migrate --from "+from+" --store "+to).want(t, exitDone)
-	for _, want := range []string{"2 elections of " + from + " are in " + to + " now, 0 of them deleted; 0 were there before", "all can be led in 1h0m1s"} {
+	for _, want := range []string{"2 elections of " + from + " are now in " + to + ", 0 of them deleted; 0 were there before", "all can be led in 1h0m1s"} {
 		if !strings.Contains(done.out, want) {
 			t.Errorf("%q does not say %q", done.out, want)
 		}
@@ -77,7 +76,7 @@ func TestMigrateMovesAStoreIntoAnother(t *testing.T) {
 		t.Errorf("again: %q", again.out)
 	}
 	there := regent(t, nil, "migrate --dry-run --from "+from+" --store "+to).want(t, exitDone)
-	if !strings.Contains(there.out, "free: there already, fencing token 2") {
+	if !strings.Contains(there.out, "free: already there, fencing token 2") {
 		t.Errorf("a plan for what is there: %q", there.out)
 	}
 	for e, want := range map[leadership.Election]leadership.Token{"free": 3, "held": 0} {
@@ -98,11 +97,11 @@ func TestRaiseRaisesAStoreThatWasRestored(t *testing.T) {
 		t.Errorf("too low: %q", low.err)
 	}
 	first := regent(t, nil, "raise late --above 1000 --lock 1s --store "+spec).want(t, exitDone)
-	if want := "3 elections of " + spec + " are at fencing token 1000 now; 0 were before; all can be led in 1h0m0s\n"; first.out != want {
+	if want := "3 elections of " + spec + " are now at fencing token 1000; 0 already were; all can be led in 1h0m0s\n"; first.out != want {
 		t.Errorf("got  %swant %s", first.out, want)
 	}
 	again := regent(t, []string{"REGENT_STORE=" + spec}, "raise late --above 1000").want(t, exitDone)
-	if !strings.Contains(again.out, "3 were before") {
+	if !strings.Contains(again.out, "3 already were") {
 		t.Errorf("again: %q", again.out)
 	}
 	for _, e := range []leadership.Election{"free", "held", "late"} {
@@ -112,15 +111,15 @@ func TestRaiseRaisesAStoreThatWasRestored(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotRaisedIsAnErrorThatNamesIt(t *testing.T) {
+func TestRecordsThatWereNotRaisedAreNamedInTheError(t *testing.T) {
 	t.Parallel()
-	err := untrusted{"free", "held"}
+	err := untrustedError{"free", "held"}
 	if exitCode(err) != exitOther || !strings.Contains(err.Error(), `"free", "held"`) {
 		t.Errorf("exit code %d, %v", exitCode(err), err)
 	}
 }
 
-func TestAMoveOrARaiseThatCannotBeRightIsRefusedInOneLine(t *testing.T) {
+func TestInvalidMoveOrRaiseIsRefusedInOneLine(t *testing.T) {
 	t.Parallel()
 	spec := fileWith(t)
 	served := "bolt:" + filepath.Join(t.TempDir(), "served.db")
@@ -135,12 +134,12 @@ func TestAMoveOrARaiseThatCannotBeRightIsRefusedInOneLine(t *testing.T) {
 		code int
 		want string
 	}{
-		{"migrate --dry-run --store " + spec, exitUsage, "--dry-run is for --from"},
+		{"migrate --dry-run --store " + spec, exitUsage, "--dry-run needs --from"},
 		{"migrate --from " + spec + " --store " + spec, exitUsage, "are one store"},
 		{"migrate --from memory: --store " + spec, exitUsage, "memory: is gone"},
 		{"migrate --from " + spec + " --store memory:", exitUsage, "memory: is gone"},
 		{"migrate --from redis: --store " + spec, exitUsage, "a store is memory:"},
-		{"migrate --from= --store " + spec, exitUsage, "it is empty"},
+		{"migrate --from= --store " + spec, exitUsage, "must not be empty"},
 		{"migrate --from " + spec, exitUsage, "--store is missing"},
 		{"migrate --from " + fresh + " --store " + spec, exitOther, "there is no store at " + fresh},
 		{"migrate --from " + served + " --store " + spec, exitOther, "in use by another process"},
@@ -168,9 +167,9 @@ func TestAMoveOrARaiseThatCannotBeRightIsRefusedInOneLine(t *testing.T) {
 	}
 }
 
-func TestAnEmulatorIsTold(t *testing.T) {
+func TestEmulatorIsMentioned(t *testing.T) {
 	t.Parallel()
-	env := []string{"BOLT_EMULATOR_HOST=127.0.0.1:1"} // as if there were one
+	env := []string{"BOLT_EMULATOR_HOST=127.0.0.1:1"} // no such emulator exists
 	spec, to := fileWith(t), "bolt:"+filepath.Join(t.TempDir(), "new.db")
 	for _, args := range []string{"migrate --store " + to, "migrate --dry-run --from " + spec + " --store " + to, "migrate --from " + spec + " --store " + to, "raise --above 100 --store " + to} {
 		if r := regent(t, env, args).want(t, exitDone); !strings.HasPrefix(r.err, "BOLT_EMULATOR_HOST is set: ") || !strings.Contains(r.err, "the emulator at 127.0.0.1:1\n") {

@@ -16,8 +16,8 @@ func (c *cli) configureCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "configure ELECTION [--lease DURATION] [--lock-delay DURATION]",
 		Short: "Create an election, or change its configuration",
-		Long: `Create an election, change its configuration, or bring a deleted one back. What is not given stays as it is. A lease that
-is held keeps its duration; the next one gets the new.`,
+		Long: `Create an election, change its configuration, or restore a deleted one. Settings that are not given stay as they are. The
+present lease keeps its duration; the next one gets the new duration.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted.Election = leadership.Election(args[0])
 			keepLease, keepDelay := !cmd.Flags().Changed("lease"), !cmd.Flags().Changed("lock-delay")
@@ -26,13 +26,14 @@ is held keeps its duration; the next one gets the new.`,
 			})
 		},
 	}
-	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LeaseDuration, "", "DURATION", parseLease}, "lease", "what a lease lasts unless its candidate asks for another, from 1s to 24h (default for a new election: 30s)")
-	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LockDelay, "", "DURATION", parseLockDelay}, "lock-delay", "how long nobody may lead after a lease that ended without a release, up to 24h (default for a new election: 0s)")
+	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LeaseDuration, "", "DURATION", parseLease}, "lease", "how long a lease lasts unless its candidate asks for another duration, from 1s to 24h (default for a new election: 30s)")
+	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LockDelay, "", "DURATION", parseLockDelay}, "lock-delay", "how long the election stays vacant after a lease that ended without a release, up to 24h (default for a new election: 0s)")
 	addCondition(cmd, &wanted.IfRevision)
 	return c.remote(cmd)
 }
 
-// configure fills in what is to stay as it is. That makes it read before it writes; it writes only if nothing came between.
+// configure keeps the settings that were not given. It reads them first, and writes only if the
+// election has not changed since.
 func configure(ctx context.Context, server *client.Client, wanted leadership.ConfigureRequest, keepLease, keepDelay bool) (leadership.Lease, error) {
 	if !keepLease && !keepDelay {
 		return server.Configure(ctx, wanted)
@@ -61,9 +62,9 @@ func (c *cli) deleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete ELECTION [--force]",
 		Short: "Delete an election",
-		Long: `Delete an election. While somebody leads it, that takes --force: the leader hears of it at its next renewal, and nobody can
-lead before its lease would have ended by itself. The history stays, and so does the fencing token: brought back with
-configure, the election goes on counting where it was.`,
+		Long: `Delete an election. If it has a leader, that takes --force: the leader learns of it at its next renewal, and no other
+candidate can lead before its lease would have ended. The history and the fencing token stay: an election restored with
+configure continues to count where it was.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election = leadership.Election(args[0])
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
@@ -71,7 +72,7 @@ configure, the election goes on counting where it was.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&r.Force, "force", false, "delete it even while somebody leads it")
+	cmd.Flags().BoolVar(&r.Force, "force", false, "delete it even if it has a leader")
 	addCondition(cmd, &r.IfRevision)
 	return c.remote(cmd)
 }

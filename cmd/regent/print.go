@@ -13,7 +13,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// output marks the errors of standard output, so that they are not taken for those of a connection.
+// output marks errors of standard output, so that they are not taken for connection errors.
 type output struct{ w io.Writer }
 
 type outputError struct{ error }
@@ -42,7 +42,6 @@ func printDocuments[T, W any](c *cli, items []T, toWire func(T) W) error {
 	return nil
 }
 
-// printTable writes rows of cells, aligned.
 func (c *cli) printTable(rows [][]string) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -53,17 +52,17 @@ func (c *cli) printTable(rows [][]string) error {
 	return w.Flush()
 }
 
-// printGrant prints the lease, and the key if its candidate did not bring it. A lease that could not be printed is held all the same, and whoever
-// acquired it has to hear so even where an unread standard output is no error.
+// printGrant prints the lease, and the key if the server chose it. If printing fails the lease is
+// held all the same, so the error says so, even where a closed standard output is no error.
 func (c *cli) printGrant(g leadership.Grant, withKey bool) error {
 	err := c.printGranted(g, withKey)
 	switch {
 	case err != nil && withKey:
-		return fmt.Errorf("the lease is held, but could not be printed (%v), and its key is lost: it ends by itself in %v", err, g.ExpiresIn)
+		return fmt.Errorf("the lease is held, but could not be printed (%v), and its key is lost: it expires in %v", err, g.ExpiresIn)
 	case err != nil:
-		return fmt.Errorf("the lease is held, but could not be printed (%v); the same command, with the same key, prints it again", err)
+		return fmt.Errorf("the lease is held, but could not be printed (%v); run the same command with the same key to print it again", err)
 	case withKey:
-		fmt.Fprintln(c.err, "Keep the key: it is shown this once, and renew and release need it.")
+		fmt.Fprintln(c.err, "Keep the key: it is shown only once, and renew and release need it.")
 	}
 	return nil
 }
@@ -89,7 +88,6 @@ func (c *cli) printLease(l leadership.Lease) error {
 	return c.printTable(leaseRows(l))
 }
 
-// leaseRows has a row for each thing there is to say.
 func leaseRows(l leadership.Lease) [][]string {
 	var rows [][]string
 	row := func(name, value string) { rows = append(rows, []string{name, value}) }
@@ -103,12 +101,12 @@ func leaseRows(l leadership.Lease) [][]string {
 	row("lease", l.LeaseDuration.String())
 	row("lock delay", l.Config.LockDelay.String())
 	if l.State == leadership.Held {
-		row("expires in", shortly(l.ExpiresIn))
-		row("renew in", shortly(l.RenewIn))
-		row("acquired", instant(l.AcquiredAt))
+		row("expires in", remaining(l.ExpiresIn))
+		row("renew in", remaining(l.RenewIn))
+		row("acquired", formatTime(l.AcquiredAt))
 	}
 	if l.LockedFor > 0 {
-		row("locked for", shortly(l.LockedFor))
+		row("locked for", remaining(l.LockedFor))
 	}
 	if l.Metadata != "" {
 		row("metadata", printable(string(l.Metadata)))
@@ -124,7 +122,7 @@ func (c *cli) printLeases(leases []leadership.Lease) error {
 	for _, l := range leases {
 		leader, expires := "-", "-"
 		if l.State == leadership.Held {
-			leader, expires = string(l.LeaderID), shortly(l.ExpiresIn)
+			leader, expires = string(l.LeaderID), remaining(l.ExpiresIn)
 		}
 		rows = append(rows, []string{string(l.Election), stateOf(l), leader, fmt.Sprint(l.Token), expires, fmt.Sprint(l.Revision)})
 	}
@@ -138,7 +136,7 @@ func (c *cli) printEvents(events []leadership.Event) error {
 	rows := [][]string{{"REVISION", "AT", "TYPE", "LEADER", "BEFORE", "TOKEN"}}
 	for _, e := range events {
 		rows = append(rows, []string{
-			fmt.Sprint(e.Revision), instant(e.At), string(e.Type), orDash(e.LeaderID), orDash(e.PreviousLeaderID), fmt.Sprint(e.Token),
+			fmt.Sprint(e.Revision), formatTime(e.At), string(e.Type), orDash(e.LeaderID), orDash(e.PreviousLeaderID), fmt.Sprint(e.Token),
 		})
 	}
 	return c.printTable(rows)
@@ -158,13 +156,13 @@ func orDash(id leadership.CandidateID) string {
 	return string(id)
 }
 
-// shortly is what is left, never more than that.
-func shortly(d time.Duration) string { return d.Truncate(time.Millisecond).String() }
+// remaining rounds a remaining time down to milliseconds.
+func remaining(d time.Duration) string { return d.Truncate(time.Millisecond).String() }
 
-func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// printable keeps what a leader says of itself from steering the terminal of whoever reads it. In JSON such characters can only
-// stand in strings, where they can be escaped.
+// printable escapes control characters in a leader's metadata, which could otherwise control the
+// reader's terminal. In JSON they occur only inside strings, where an escape is valid.
 func printable(metadata string) string {
 	var b strings.Builder
 	for _, r := range metadata {

@@ -15,7 +15,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// wantOutput compares what a command printed, trailing spaces aside: a literal in Go cannot show them.
+// wantOutput compares what a command printed without trailing spaces, which a Go literal cannot
+// show.
 func wantOutput(t *testing.T, env []string, args, want string) {
 	t.Helper()
 	got := regent(t, env, args).want(t, exitDone).out
@@ -28,7 +29,7 @@ func wantOutput(t *testing.T, env []string, args, want string) {
 	}
 }
 
-func TestOutputForPeopleAndForPrograms(t *testing.T) {
+func TestOutputAsTableAndAsJSON(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	env := append(startServer(t, c), "REGENT_CANDIDATE=agent-1", "REGENT_KEY="+testKey(1))
@@ -88,7 +89,8 @@ func TestALockIsShown(t *testing.T) {
 	regent(t, env, "configure e --lock-delay 1m").want(t, exitDone)
 	regent(t, env, "acquire e").want(t, exitDone)
 	c.advance(40 * time.Second)
-	ticked, err := http.Post(strings.TrimPrefix(env[0], "REGENT_SERVER=")+wire.PathTick, wire.ContentType, nil) // or the server records the end when it likes
+	// otherwise the server records the end at a time of its own choice
+	ticked, err := http.Post(strings.TrimPrefix(env[0], "REGENT_SERVER=")+wire.PathTick, wire.ContentType, nil)
 	if err != nil || ticked.StatusCode != http.StatusOK {
 		t.Fatalf("a tick: %v, %v", ticked, err)
 	}
@@ -104,7 +106,7 @@ locked for     50s
 `)
 }
 
-func TestMetadataCannotSteerTheTerminal(t *testing.T) {
+func TestMetadataCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		`{"a":"plain é 世"}`:      `{"a":"plain é 世"}`,

@@ -10,20 +10,21 @@ import (
 	"regent/leadership/wire"
 )
 
-// wantsDocument says whether errors are told as documents too. A mistake in the command line may come before the environment was read.
+// wantsDocument reports whether errors are printed as documents. A usage error may come before the
+// environment was read.
 func (c *cli) wantsDocument(cmd *cobra.Command) bool {
 	f := cmd.Flags().Lookup("output")
 	return f != nil && (c.output == document || !f.Changed && c.env["REGENT_OUTPUT"] == string(document))
 }
 
-// printProblem writes the error as the API's problem document, with all that a script may act on.
+// printProblem writes err as the API's problem document, with everything a script may act on.
 func (c *cli) printProblem(err error) {
 	if text, err := wire.Marshal(c.problem(err)); err == nil {
-		c.err.Write(append(text, '\n')) // if standard error fails, the exit code has to do
+		c.err.Write(append(text, '\n')) // if standard error fails, only the exit code remains
 	}
 }
 
-// problem is what the server said, or what it would say of an error on this side.
+// problem returns the server's problem document, or one for an error on this side.
 func (c *cli) problem(err error) wire.Problem {
 	var refusal *leadership.Error
 	if errors.As(err, &refusal) {

@@ -12,7 +12,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// problemOf reads the only line on standard error.
+// problemOf parses the only line on standard error.
 func problemOf(t *testing.T, r result) wire.Problem {
 	t.Helper()
 	p, err := wire.DecodeProblem([]byte(r.err))
@@ -39,7 +39,7 @@ func TestWithJSONAnErrorIsAProblemDocument(t *testing.T) {
 		{"status never-seen", exitOther, leadership.NotFound, "was never seen"},
 		{"status A", exitUsage, leadership.InvalidArgument, "a-z, 0-9"},
 		{"renew e --candidate a --token 1", exitUsage, leadership.InvalidArgument, "the key is missing"},
-		{"status e --server 127.0.0.1:1", exitUsage, leadership.InvalidArgument, "begins with http://"},
+		{"status e --server 127.0.0.1:1", exitUsage, leadership.InvalidArgument, "begin with http://"},
 		{"status e --server http://127.0.0.1:1", exitUnreachable, leadership.StoreUnavailable, "http://127.0.0.1:1 does not answer"},
 	} {
 		if p := problemOf(t, regent(t, env, c.args).want(t, c.exit)); p.Code != c.code || p.Status != wire.MeaningOf(c.code).Status || !strings.Contains(p.Detail, c.detail) {
@@ -51,7 +51,7 @@ func TestWithJSONAnErrorIsAProblemDocument(t *testing.T) {
 	}
 }
 
-func TestAStoreThatCannotBeReachedAtTheStartIsOneLine(t *testing.T) {
+func TestUnreachableStoreIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	google := &url.Error{Op: "Get", URL: "http://metadata", Err: errors.New("no route\nto host")}
 	for _, c := range []struct {

@@ -19,21 +19,21 @@ func (c *cli) raiseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "raise [ELECTION...] --store STORE --above N [--lock DURATION] [--prefix PREFIX]",
 		Short: "Raise all fencing tokens of a store that was restored from a backup",
-		Long: `Raise the fencing tokens and the revisions of all elections of a store that was restored from a backup to N, so that what is
-granted next is above everything that was granted after the backup. N has to be as high as every revision that anybody ever
-saw of any election: look at the newest messages of the topic, at the logs, and at what guards remember. (A fencing token is
-never above its revision.) Tokens end at 2^53, so be generous: a million more costs nothing.
+		Long: `Raise the fencing tokens and revisions of all elections of a store that was restored from a backup to N, so that the next
+grants are above everything that was granted after the backup. N must be at least the highest revision that was ever seen of
+any election: look at the newest messages of the topic, at the logs, and at the marks of guarded resources. (A fencing token
+is never above its revision.) Tokens end at 2^53, so be generous: a million more costs nothing.
 
-Elections that began after the backup are not in the store, and would begin with token 1 again: name them, and they are
-created with N as well.
+Elections that were created after the backup are not in the store, and would start with token 1 again: name them, and they
+are created with N as well.
 
-Nobody leads afterwards, and nobody can before all leases of the forgotten time are over: one lease of the election as it
-is configured and its lock delay, or DURATION if that is longer. Give --lock if candidates ask for longer leases than are
-configured.
+Afterwards no election has a leader, and none can have one before all leases that the backup does not contain have ended:
+for one lease as configured plus the lock delay, or for DURATION if that is longer. Give --lock if candidates ask for longer
+leases than configured.
 
-Stop every server of the store first. If it is stopped on the way, run it again with the same N: it goes on where it was, and
-nothing is raised twice. If N is too low for any election, that is an error, and nothing is changed. Records that cannot be
-trusted are named and left as they are (exit code 1); nobody can lead those.`,
+Stop every server of the store first. If it is interrupted, run it again with the same N: it continues where it was, and
+raises nothing twice. If N is too low for any election, it fails and changes nothing. Corrupt records are named and left as
+they are (exit code 1); those elections cannot have a leader.`,
 		Example: `  regent raise --store firestore:P/regent-2 --above 1000000
   regent raise reports.daily --store bolt:/var/lib/regent/regent.db --above 1000000 --lock 5m`,
 		Args: electionNames,
@@ -44,20 +44,20 @@ trusted are named and left as they are (exit code 1); nobody can lead those.`,
 			return c.raise(cmd.Context(), spec, r)
 		},
 	}
-	cmd.Flags().Var(&value[string]{&spec, "", "STORE", parseText}, "store", "the store, as serve has it")
-	cmd.Flags().Var(&value[leadership.Revision]{&r.Above, "", "N", parseAbove}, "above", "as high as every revision, and so every token, that anybody ever saw")
-	cmd.Flags().Var(&value[time.Duration]{&r.Lock, "", "DURATION", parseRaiseLock}, "lock", "for how long nobody may lead at least, up to 48h")
-	cmd.Flags().Var(&value[string]{&r.Prefix, "", "PREFIX", parsePrefix}, "prefix", "only elections whose names begin so, and those that are named")
+	cmd.Flags().Var(&value[string]{&spec, "", "STORE", parseText}, "store", "the store, as for serve")
+	cmd.Flags().Var(&value[leadership.Revision]{&r.Above, "", "N", parseAbove}, "above", "at least the highest revision, and so the highest token, that was ever seen")
+	cmd.Flags().Var(&value[time.Duration]{&r.Lock, "", "DURATION", parseRaiseLock}, "lock", "how long all elections stay vacant at least, up to 48h")
+	cmd.Flags().Var(&value[string]{&r.Prefix, "", "PREFIX", parsePrefix}, "prefix", "only elections whose names begin with PREFIX, and those that are named")
 	c.require(cmd, "store", "REGENT_STORE")
 	c.require(cmd, "above", "")
 	return cmd
 }
 
-// untrusted is that something was left undone.
-type untrusted []leadership.Election
+// untrustedError lists the elections that were left unchanged because their records are corrupt.
+type untrustedError []leadership.Election
 
-func (u untrusted) Error() string {
-	return "these records cannot be trusted, and were left as they are; nobody can lead them until they are mended, with a fencing token above every one ever seen: " + store.Quoted(u)
+func (u untrustedError) Error() string {
+	return "these records are corrupt and were left as they are; their elections cannot have a leader until the records are repaired, with a fencing token above every one ever seen: " + store.Quoted(u)
 }
 
 func (c *cli) raise(ctx context.Context, spec string, r store.Raising) error {
@@ -70,15 +70,15 @@ func (c *cli) raise(ctx context.Context, spec string, r store.Raising) error {
 	if err = errors.Join(err, leases.Close()); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%d elections of %s are at fencing token %d now; %d were before", done.Raised+done.Present, spec, r.Above, done.Present)
+	text := fmt.Sprintf("%d elections of %s are now at fencing token %d; %d already were", done.Raised+done.Present, spec, r.Above, done.Present)
 	if done.LockedFor > 0 {
-		text += fmt.Sprintf("; all can be led in %v", spoken(done.LockedFor))
+		text += fmt.Sprintf("; all can be led in %v", ceilSeconds(done.LockedFor))
 	}
 	if _, err := fmt.Fprintln(c.out, text); err != nil {
 		return err
 	}
 	if len(done.Untrusted) > 0 {
-		return untrusted(done.Untrusted)
+		return untrustedError(done.Untrusted)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func electionNames(_ *cobra.Command, args []string) error {
 func parseAbove(text string) (leadership.Revision, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || leadership.Revision(n) < leadership.MinRaise || leadership.Revision(n) > leadership.MaxRaise {
-		return 0, fmt.Errorf("it is an integer from %d to %d", leadership.MinRaise, leadership.MaxRaise)
+		return 0, fmt.Errorf("must be an integer from %d to %d", leadership.MinRaise, leadership.MaxRaise)
 	}
 	return leadership.Revision(n), nil
 }

@@ -41,7 +41,6 @@ func (c *cli) listCommand() *cobra.Command {
 	return c.remote(cmd)
 }
 
-// list reads all pages.
 func list(ctx context.Context, server *client.Client, prefix string) ([]leadership.Lease, error) {
 	var leases []leadership.Lease
 	r := leadership.ListRequest{Prefix: prefix, Limit: leadership.MaxPageSize}
@@ -73,11 +72,10 @@ func (c *cli) historyCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Var(&value[leadership.Revision]{&after, "0", "N", parseRevision}, "after", "only what came after this revision")
+	cmd.Flags().Var(&value[leadership.Revision]{&after, "0", "N", parseRevision}, "after", "only events after this revision")
 	return c.remote(cmd)
 }
 
-// history reads all pages.
 func history(ctx context.Context, server *client.Client, e leadership.Election, after leadership.Revision) ([]leadership.Event, error) {
 	var events []leadership.Event
 	for {

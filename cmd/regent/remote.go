@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	defaultServer  = "http://127.0.0.1:8080"
-	defaultTimeout = 15 * time.Second // longer than a server asks its store, so that its answer is heard
+	defaultServer = "http://127.0.0.1:8080"
+	// longer than a server's store timeout, so that its answer arrives
+	defaultTimeout = 15 * time.Second
 )
 
-// addRemote gives a command what it needs to speak to a server.
+// addRemote adds the flags of a command that calls a server.
 func (c *cli) addRemote(cmd *cobra.Command) {
 	c.server, c.timeout = defaultServer, defaultTimeout
 	cmd.Flags().Var(&value[string]{&c.server, defaultServer, "URL", parseText}, "server", "the Regent server")
@@ -27,15 +28,15 @@ func (c *cli) addRemote(cmd *cobra.Command) {
 	c.addBearer(cmd)
 }
 
-// addOutput gives a command a choice of how its data is printed.
 func (c *cli) addOutput(cmd *cobra.Command) {
 	c.output = table
-	cmd.Flags().Var(&value[format]{&c.output, string(table), "FORMAT", parseFormat}, "output", "table, or json: a document of the API on each line, and an error as its problem document on standard error")
+	cmd.Flags().Var(&value[format]{&c.output, string(table), "FORMAT", parseFormat}, "output", "table, or json: one document of the API per line, and errors as problem documents on standard error")
 	c.from(cmd, "output", "REGENT_OUTPUT")
 	c.complete(cmd, "output", string(table), string(document))
 }
 
-// remote makes a command out of one that has the flags of its own: it speaks to a server, about one election, and prints data.
+// remote completes a command that calls a server and prints data. Unless cmd says otherwise, its
+// one argument is an election.
 func (c *cli) remote(cmd *cobra.Command) *cobra.Command {
 	if cmd.Args == nil {
 		cmd.Args = oneElection
@@ -46,8 +47,9 @@ func (c *cli) remote(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// connect returns a client of the server. The server's address is parsed here and not with the flags, because the flag library repeats what
-// it cannot parse, and there may be a password in it. The client has no timeout of its own, which would cut a longer one short.
+// connect returns a client of the server. The address is parsed here and not as a flag, because the
+// flag library prints values that it cannot parse, and the address may contain a password. The
+// client has no timeout of its own, which could be shorter than --timeout.
 func (c *cli) connect() (*client.Client, error) {
 	server, err := client.New(client.Config{Server: c.server, HTTP: &http.Client{}, Token: c.bearer.token()})
 	if err != nil {
@@ -56,7 +58,7 @@ func (c *cli) connect() (*client.Client, error) {
 	return server, nil
 }
 
-// ask calls the server, within the timeout.
+// ask calls the server, within --timeout.
 func (c *cli) ask(ctx context.Context, call func(context.Context, *client.Client) error) error {
 	server, err := c.connect()
 	if err != nil {
@@ -67,7 +69,6 @@ func (c *cli) ask(ctx context.Context, call func(context.Context, *client.Client
 	return call(ctx, server)
 }
 
-// askLease calls the server for a lease and prints it.
 func (c *cli) askLease(ctx context.Context, call func(context.Context, *client.Client) (leadership.Lease, error)) error {
 	return c.ask(ctx, func(ctx context.Context, server *client.Client) error {
 		lease, err := call(ctx, server)

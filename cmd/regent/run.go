@@ -12,41 +12,42 @@ import (
 	"regent/leadership/client"
 )
 
-const runHelp = `Run a command only while leading an election. Regent waits for leadership, starts the command, and keeps the lease for as long as
-it runs. When the lease is lost or cannot be renewed, the command is stopped: with SIGTERM, and with SIGKILL after --grace, so that
-it and all that it started is gone before the lease ends. The lease is given back only after that.
+const runHelp = `Run a command only while leading an election. Regent waits for leadership, starts the command, and renews the lease while
+it runs. When the lease is lost or cannot be renewed, regent stops the command: with SIGTERM, and with SIGKILL after
+--grace, so that it and everything it started is gone before the lease ends. Only then is the lease released.
 
-The command finds in its environment
+The command's environment contains
   REGENT_ELECTION, REGENT_CANDIDATE_ID, REGENT_SERVER
-  REGENT_FENCING_TOKEN   send it with each write, and have older ones refused there
+  REGENT_FENCING_TOKEN   send it with each write, and have lower ones refused there
   REGENT_DEADLINE_FILE   a file whose first line is when the command will have been killed unless the lease is renewed, in
-                         milliseconds of CLOCK_BOOTTIME (/proc/uptime); the second is the same for people. It is replaced
-                         with each renewal. Read it before each step that matters.
-The lease's key is nowhere, and REGENT_KEY and REGENT_TOKEN are taken out.
+                         milliseconds of CLOCK_BOOTTIME (/proc/uptime); the second line is the same for people. It is
+                         replaced with each renewal. Read it before each step that matters.
+It does not contain the lease's key: REGENT_KEY and REGENT_TOKEN are removed.
 
-The command has standard input, output and error, all other open files but number 3, and the terminal if regent has it; there Ctrl-Z
-does not stop it. A command that stops itself elsewhere keeps the lease. Signals that regent gets (INT, TERM, HUP, QUIT, USR1, USR2, WINCH) are passed on to its process group. While waiting, the first four end the
-wait. When the command ends by itself, what is left of its group is killed.
+The command inherits standard input, output and error, all other open files but number 3, and the terminal if regent has
+it; there Ctrl-Z does not stop it. Elsewhere a command that stops itself keeps the lease. Regent passes the signals INT,
+TERM, HUP, QUIT, USR1, USR2 and WINCH on to the command's process group. While regent waits, the first four end the wait.
+When the command ends by itself, the rest of its process group is killed.
 
 With --restart regent campaigns and starts the command again whenever it has ended, by itself with any exit code or because
-leadership was lost, until one of those four signals comes or the command cannot be executed. After a command that ended by itself
-within 10s there is a pause, from 100ms up to 30s, during which others may lead.
+leadership was lost, until one of those four signals comes or the command cannot be executed. After a command that ended by
+itself within 10s there is a pause, from 100ms up to 30s, during which other candidates may lead.
 
-If regent itself is killed, the command dies with it; if it is stopped, a second process, the guard, kills the command at the
-deadline. If both are stopped, or get no time to run, nobody does: then the fencing token alone protects. The same goes for
+If regent is killed, the command dies with it; if regent is stopped, a second process, the guard, kills the command at the
+deadline. If both are stopped, or get no CPU time, nothing does: then only the fencing token protects. The same holds for
 processes that the command starts in a group of their own and with an environment of their own.
 
 Exit codes: the command's own, or 128+N if signal N killed it, and
-  3  another candidate leads (with --no-wait)    6  the wait is over, and somebody else led
+  3  another candidate leads (with --no-wait)    6  the wait is over, and another candidate led
   5  the server could not be reached
   120  leadership was lost, and the command was stopped
   121  the lease could not be renewed in time, and the command was stopped
-  122  there was no guard to be had, and the command was stopped or not started
+  122  no guard could be started, and the command was stopped or not started
   125  regent could not run the command
   126  the command cannot be executed            127  there is no such command
   128+N  signal N ended the wait`
 
-// The exit codes of run that are about its command; those below 120 mean what they mean everywhere.
+// Exit codes of run about its command. Codes below 120 mean what they mean for every command.
 const (
 	exitLeadershipLost = 120
 	exitNotRenewed     = 121
@@ -54,10 +55,9 @@ const (
 	exitNotRun         = 125
 	exitNotExecutable  = 126
 	exitNotFound       = 127
-	exitSignal         = 128 // and the signal's number
+	exitSignal         = 128 // plus the signal's number
 )
 
-// runFlags say how to run a command.
 type runFlags struct {
 	candidate client.Candidate
 	wait      time.Duration
@@ -67,7 +67,7 @@ type runFlags struct {
 }
 
 func (c *cli) runCommand() *cobra.Command {
-	f := runFlags{wait: forever, grace: byLease}
+	f := runFlags{wait: forever, grace: derivedGrace}
 	cmd := &cobra.Command{
 		Use:   "run ELECTION [flags] -- COMMAND...",
 		Short: "Run a command only while leading",
@@ -85,20 +85,19 @@ func (c *cli) runCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(&value[leadership.CandidateID]{&f.candidate.ID, "", "ID", parseCandidate}, "candidate", "the candidate that leads (default: one that nobody else has)")
+	flags.Var(&value[leadership.CandidateID]{&f.candidate.ID, "", "ID", parseCandidate}, "candidate", "the candidate's id (default: a unique one)")
 	c.from(cmd, "candidate", "REGENT_CANDIDATE")
 	flags.Var(&value[time.Duration]{&f.candidate.LeaseDuration, "", "DURATION", parseLease}, "lease", "how long the lease lasts, from 1s to 24h (default: as the election is configured)")
-	flags.Var(&value[[]byte]{&f.candidate.Metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that the leader tells of itself, such as its address")
-	flags.Var(&value[time.Duration]{&f.wait, "forever", "DURATION", parseWait}, "wait", "how long to stand in line while somebody else leads, up to 24h, or forever")
+	flags.Var(&value[[]byte]{&f.candidate.Metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
+	flags.Var(&value[time.Duration]{&f.wait, "forever", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever")
 	c.complete(cmd, "wait", "30s", "5m", "forever")
-	flags.BoolVar(&f.noWait, "no-wait", false, "do not stand in line")
+	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait in line")
 	flags.Var(&value[time.Duration]{&f.grace, "", "DURATION", parseGrace}, "grace", "the time between SIGTERM and SIGKILL, up to a third of the lease (default: a tenth of it, 5s at most)")
 	flags.BoolVar(&f.restart, "restart", false, "campaign again when the command has ended")
 	c.addRemote(cmd)
 	return cmd
 }
 
-// electionAndCommand are the arguments of run.
 func electionAndCommand(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash < 0 || dash == len(args):
@@ -109,52 +108,52 @@ func electionAndCommand(cmd *cobra.Command, args []string) error {
 }
 
 const (
-	// byLease is a grace that depends on the lease.
-	byLease  time.Duration = -1
-	maxGrace               = 5 * time.Second // unless more is asked for
+	// derivedGrace stands for a grace period derived from the lease.
+	derivedGrace time.Duration = -1
+	maxGrace                   = 5 * time.Second // for the derived grace period
 )
 
 func parseGrace(text string) (time.Duration, error) {
 	return parseDuration(text, 0, leadership.MaxLeaseDuration/3)
 }
 
-// validate finds what does not go together.
+// validate returns an error if the flags contradict each other.
 func (f runFlags) validate() error {
 	if lease := f.candidate.LeaseDuration; lease > 0 && f.grace > lease/3 {
-		return usagef("--grace is at most a third of the lease, which is %v of %v: what is left is the time to renew", lease/3, lease)
+		return usagef("--grace must be at most a third of the lease, which is %v of %v: the rest is the time to renew", lease/3, lease)
 	}
 	return nil
 }
 
-// graceOf is the time between SIGTERM and SIGKILL under a lease that was just granted; less than was asked for if the grant was so slow that little is
-// left.
+// graceOf returns the time between SIGTERM and SIGKILL under a lease that was just granted. It is
+// shorter than asked for if the grant took so long that little of the lease is left.
 func (f runFlags) graceOf(l *client.Lease) (time.Duration, error) {
 	grace := f.grace
 	switch {
-	case grace == byLease:
+	case grace == derivedGrace:
 		grace = min(l.Duration()/10, maxGrace)
 	case grace > l.Duration()/3:
-		return 0, usagef("--grace is at most a third of the lease, which is %v of %v, and not %v; ask for a longer lease with --lease", l.Duration()/3, l.Duration(), grace)
+		return 0, usagef("--grace must be at most a third of the lease, which is %v of %v, and is %v; ask for a longer lease with --lease", l.Duration()/3, l.Duration(), grace)
 	}
 	return min(grace, l.Remaining()/2), nil
 }
 
-// ended is the exit code of a run, and an error if there is more to say than the log does.
-type ended struct {
+// exitStatus is the exit code of a run, with an error if the log does not say enough.
+type exitStatus struct {
 	code int
 	error
 }
 
-func (e ended) Unwrap() error { return e.error }
+func (e exitStatus) Unwrap() error { return e.error }
 
-func (e ended) Error() string {
+func (e exitStatus) Error() string {
 	if e.error == nil {
 		return fmt.Sprintf("exit code %d", e.code)
 	}
 	return e.error.Error()
 }
 
-// run runs the command of args[1:] while leading the election args[0].
+// run runs the command args[1:] while leading the election args[0].
 func (c *cli) run(ctx context.Context, f runFlags, args []string) error {
 	if err := f.validate(); err != nil {
 		return err
@@ -164,6 +163,6 @@ func (c *cli) run(ctx context.Context, f runFlags, args []string) error {
 		return err
 	}
 	defer r.listen()()
-	defer r.said.drain()
+	defer r.logOut.drain()
 	return r.run(ctx)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,7 +22,6 @@ import (
 	"regent/leadership/client"
 )
 
-// runner runs a command while it leads an election.
 type runner struct {
 	*cli
 	runFlags
@@ -34,12 +32,12 @@ type runner struct {
 	server   *client.Client
 	signals  chan os.Signal
 	log      *slog.Logger
-	said     *spill // by log
+	logOut   *asyncWriter // destination of log
 }
 
 func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runner, error) {
-	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), said: newSpill(c.err)}
-	r.log = newLogTo(r.said, isTerminal(c.err), "")
+	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), logOut: newAsyncWriter(c.err)}
+	r.log = newLogTo(r.logOut, isTerminal(c.err), "")
 	var err error
 	r.server, err = client.New(client.Config{
 		Server:    c.server,
@@ -57,33 +55,33 @@ func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runn
 	for i, stream := range []any{c.in, c.out.(output).w, c.err} {
 		f, ok := stream.(*os.File)
 		if !ok {
-			return nil, ended{exitNotRun, errors.New("a command needs files for its input and output")}
+			return nil, exitStatus{exitNotRun, errors.New("standard input, output and error must be files")}
 		}
 		r.files[i] = f
 	}
 	return r, nil
 }
 
-// lookUp finds the command as a shell does, before it is waited for anything.
+// lookUp finds the command as a shell does, before anything waits for it.
 func lookUp(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
 	case err == nil:
 		return path, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return "", ended{exitNotFound, fmt.Errorf("there is no command %q", name)}
+		return "", exitStatus{exitNotFound, fmt.Errorf("there is no command %q", name)}
 	}
-	return "", ended{exitNotExecutable, fmt.Errorf("%q cannot be executed: %w", name, errors.Unwrap(err))}
+	return "", exitStatus{exitNotExecutable, fmt.Errorf("%q cannot be executed: %w", name, errors.Unwrap(err))}
 }
 
-// listen catches the signals that are passed on, but for those that whoever started this process had it ignore, as nohup does.
+// listen catches the signals that are passed on, except those that this process was started to
+// ignore, as under nohup.
 func (r *runner) listen() (stop func()) {
 	heard := slices.DeleteFunc(slices.Clone(leash.Signals), signal.Ignored)
 	signal.Notify(r.signals, heard...)
 	return func() { signal.Stop(r.signals) }
 }
 
-// run leads once or, with --restart, again and again.
 func (r *runner) run(ctx context.Context) error {
 	for pauses := 0; ; {
 		lease, err := r.campaign(ctx)
@@ -107,16 +105,16 @@ func (r *runner) run(ctx context.Context) error {
 	}
 }
 
-// campaign returns once the candidate leads.
+// campaign blocks until the candidate leads or a signal ends the wait.
 func (r *runner) campaign(ctx context.Context) (*client.Lease, error) {
 	ctx, heard := r.untilSignal(ctx)
 	lease, err := r.ask(ctx)
 	if signal := heard(); signal != nil {
-		if err == nil { // both came at once
+		if err == nil { // lease and signal arrived together
 			r.resign(lease)
 		}
 		r.log.Info("the wait was interrupted", "election", r.election, "signal", signal.String())
-		return nil, ended{code: exitSignal + int(signal.(syscall.Signal))}
+		return nil, exitStatus{code: exitSignal + int(signal.(syscall.Signal))}
 	}
 	return lease, err
 }
@@ -140,7 +138,7 @@ func (r *runner) ask(ctx context.Context) (*client.Lease, error) {
 
 var errWaitOver = errors.New("the wait is over")
 
-// waited is what an error of a campaign means here.
+// waited translates the error of a campaign.
 func (r *runner) waited(ctx context.Context, err error) error {
 	over := err != nil && errors.Is(context.Cause(ctx), errWaitOver)
 	switch {
@@ -152,12 +150,13 @@ func (r *runner) waited(ctx context.Context, err error) error {
 	return err
 }
 
-// ends says whether a signal asks regent to end.
+// ends reports whether a signal asks regent to end.
 func ends(s os.Signal) bool {
 	return slices.Contains([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}, s)
 }
 
-// untilSignal returns a context that such a signal ends. Until heard was called, which returns that signal or nil, nobody else hears of any.
+// untilSignal returns a context that is cancelled by a signal that asks regent to end. heard
+// returns that signal, or nil, and must be called before anything else reads r.signals.
 func (r *runner) untilSignal(ctx context.Context) (_ context.Context, heard func() os.Signal) {
 	ctx, cancel := context.WithCancel(ctx)
 	listened := make(chan os.Signal, 1)
@@ -182,7 +181,6 @@ func (r *runner) untilSignal(ctx context.Context) (_ context.Context, heard func
 	}
 }
 
-// lead runs the command under a lease.
 func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 	grace, err := r.graceOf(lease)
 	if err != nil {
@@ -196,14 +194,14 @@ func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 		Signals: r.signals, Log: log,
 	})
 	if err != nil {
-		return end, ended{exitNotRun, fmt.Errorf("the command could not be run: %w", err)}
+		return end, exitStatus{exitNotRun, fmt.Errorf("the command could not be run: %w", err)}
 	}
 	log.Info("the command has ended", "code", end.Code)
 	return end, nil
 }
 
-// commandEnv is the environment of the command: ours, with what it may know of the lease, and without what it must not know or would mistake
-// for its own.
+// commandEnv returns the command's environment: regent's own plus the facts of the lease, without
+// secrets and without variables of regent that the command would take for its own.
 func (r *runner) commandEnv(l *client.Lease) []string {
 	ours := []string{
 		"REGENT_ELECTION=" + string(l.Election()),
@@ -219,16 +217,16 @@ func (r *runner) commandEnv(l *client.Lease) []string {
 	return append(theirs, ours...)
 }
 
-// releaseLimit is what giving a lease back may take beyond the time for which it can block anybody.
+// releaseLimit is how long a release may take beyond the end of the lease.
 const releaseLimit = time.Second
 
-// resign gives the lease back; the command is gone.
+// resign releases the lease. The command must be gone.
 func (r *runner) resign(lease *client.Lease) {
 	limit := max(min(lease.Deadline()-boottime.Now(), r.timeout), 0) + releaseLimit
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if err := lease.Resign(ctx); err != nil {
-		r.log.Warn("the lease could not be given back; it runs out by itself", "election", r.election, "reason", err)
+		r.log.Warn("the lease could not be released; it will expire", "election", r.election, "reason", err)
 	}
 }
 
@@ -238,40 +236,34 @@ const (
 	maxRestartPause = 30 * time.Second
 )
 
-// again says whether the command is to be run once more.
+// again reports whether to run the command once more.
 func (r *runner) again(end leash.End) bool {
 	byKeyboard := end.Terminal && (end.Signal == syscall.SIGINT || end.Signal == syscall.SIGQUIT)
 	unusable := end.Err == nil && (end.Code == exitNotExecutable || end.Code == exitNotFound)
 	return r.restart && !byKeyboard && !unusable && !slices.ContainsFunc(end.Passed, ends)
 }
 
-// pause waits between a command that ended soon and the next, unless a signal comes.
+// pause waits before the next campaign, unless a signal comes.
 func (r *runner) pause(ctx context.Context, pauses int) error {
 	ctx, heard := r.untilSignal(ctx)
-	d := min(minRestartPause<<min(pauses, 10), maxRestartPause)
-	timer := time.NewTimer(d/2 + rand.N(d/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	sleep(ctx, backoff(pauses, minRestartPause, maxRestartPause))
 	if signal := heard(); signal != nil {
-		return ended{code: exitSignal + int(signal.(syscall.Signal))}
+		return exitStatus{code: exitSignal + int(signal.(syscall.Signal))}
 	}
 	return nil
 }
 
-// outcome is how a run ends: as its command did, or why that was stopped.
+// outcome returns the command's exit code, or the reason why it was stopped.
 func (r *runner) outcome(end leash.End) error {
 	switch {
 	case end.Err == nil && end.Code == exitDone:
 		return nil
 	case end.Err == nil:
-		return ended{code: end.Code}
+		return exitStatus{code: end.Code}
 	case errors.Is(end.Err, leash.ErrGuard):
-		return ended{exitNoGuard, fmt.Errorf("the command was stopped, or not started: %w", end.Err)}
+		return exitStatus{exitNoGuard, fmt.Errorf("the command was stopped or not started: %w", end.Err)}
 	case errors.Is(end.Err, client.ErrLost):
-		return ended{exitLeadershipLost, fmt.Errorf("leadership of election %q was lost, and the command was stopped", r.election)}
+		return exitStatus{exitLeadershipLost, fmt.Errorf("leadership of election %q was lost, and the command was stopped", r.election)}
 	}
-	return ended{exitNotRenewed, fmt.Errorf("the lease of election %q could not be renewed in time, and the command was stopped", r.election)}
+	return exitStatus{exitNotRenewed, fmt.Errorf("the lease of election %q could not be renewed in time, and the command was stopped", r.election)}
 }

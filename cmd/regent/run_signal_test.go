@@ -17,7 +17,7 @@ import (
 	"regent/leadership/client/clienttest"
 )
 
-// ending is a body at whose end something happens.
+// ending is a request body that calls a function at its end.
 type ending struct {
 	io.Reader
 	do func()
@@ -38,7 +38,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestASignalThatComesWithTheGrantEndsTheWaitAndGivesTheLeaseBack(t *testing.T) {
+func TestSignalDuringTheGrantReleasesTheLease(t *testing.T) {
 	t.Parallel()
 	server := clienttest.New(t)
 	config := server.Config()
@@ -64,7 +64,7 @@ func TestASignalThatComesWithTheGrantEndsTheWaitAndGivesTheLeaseBack(t *testing.
 		t.Fatal(err)
 	}
 	lease, err := r.campaign(context.Background())
-	var end ended
+	var end exitStatus
 	if !errors.As(err, &end) || end.code != exitSignal+int(syscall.SIGTERM) {
 		t.Fatalf("the campaign returned %v, %v; want that SIGTERM ended it", lease, err)
 	}
@@ -73,20 +73,20 @@ func TestASignalThatComesWithTheGrantEndsTheWaitAndGivesTheLeaseBack(t *testing.
 	}
 }
 
-func TestALogThatNobodyReadsHoldsNobodyUp(t *testing.T) {
+func TestBlockedLogDoesNotBlockTheWriter(t *testing.T) {
 	t.Parallel()
 	in, out := io.Pipe()
-	s := newSpill(out)
-	for range 10 * spillLines {
+	s := newAsyncWriter(out)
+	for range 10 * asyncLines {
 		if n, err := io.WriteString(s, "a line\n"); n != 7 || err != nil {
 			t.Fatal(n, err)
 		}
 	}
-	s.drain() // in vain
+	s.drain() // no reader: must not block
 	in.Close()
 
 	var read strings.Builder
-	s = newSpill(&read)
+	s = newAsyncWriter(&read)
 	io.WriteString(s, "one\n")
 	io.WriteString(s, "two\n")
 	s.drain()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAWrongRunIsRefusedBeforeAnybodyWaits(t *testing.T) {
+func TestInvalidRunIsRefusedBeforeItWaits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, want string }{
 		{"run", "run needs a command, after --"},
@@ -38,7 +38,7 @@ func TestAWrongRunIsRefusedBeforeAnybodyWaits(t *testing.T) {
 	}
 }
 
-func TestACommandThatIsNotThereIsNotWaitedFor(t *testing.T) {
+func TestMissingCommandIsRefusedBeforeItWaits(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]int{
 		"run e -- no-such-command":     exitNotFound,
@@ -56,7 +56,7 @@ func TestACommandThatIsNotThereIsNotWaitedFor(t *testing.T) {
 func TestTheHelpOfRunHasItsExitCodes(t *testing.T) {
 	t.Parallel()
 	r := regent(t, nil, "run --help").want(t, exitDone)
-	for _, want := range []string{"120  leadership was lost", "121  the lease could not be renewed", "122  there was no guard", "125  ", "126  ", "127  ", "REGENT_DEADLINE_FILE", "CLOCK_BOOTTIME"} {
+	for _, want := range []string{"120  leadership was lost", "121  the lease could not be renewed", "122  no guard could be started", "125  ", "126  ", "127  ", "REGENT_DEADLINE_FILE", "CLOCK_BOOTTIME"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("no %q in\n%s", want, r.out)
 		}

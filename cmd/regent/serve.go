@@ -266,7 +266,7 @@ func (c *cli) greet(log *slog.Logger, address net.Addr, s serviceSettings) {
 		log.Warn("the leases are in memory: a restart forgets them, and their fencing tokens start from 1 again")
 	}
 	if isTerminal(c.err) {
-		fmt.Fprintf(c.err, "\nRegent is at http://%s; Ctrl-C stops it. Try, in another terminal:\n\n  export REGENT_SERVER=http://%s\n  regent acquire reports --candidate me\n\n", address, address)
+		fmt.Fprintf(c.err, "\nRegent is at http://%[1]s; Ctrl-C stops it. Try, in another terminal:\n\n  %[2]s acquire demo --candidate me --server http://%[1]s\n\n", address, os.Args[0])
 	}
 }
 

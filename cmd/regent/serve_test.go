@@ -19,10 +19,10 @@ import (
 	"regent/leadership/wire"
 )
 
-// logLines reads what serve logs.
 type logLines struct{ *bufio.Scanner }
 
-// await reads until the line with that message and returns it. It fails the test if the log ends first.
+// await reads up to the line with that message and returns it. It fails the test if the log ends
+// first.
 func (l logLines) await(t *testing.T, message string) map[string]any {
 	t.Helper()
 	var seen strings.Builder
@@ -37,12 +37,12 @@ func (l logLines) await(t *testing.T, message string) map[string]any {
 	return nil
 }
 
-// process is a regent serve of its own.
+// process is a regent serve in a process of its own.
 type process struct {
 	*exec.Cmd
 	log    logLines
 	stderr io.Closer
-	env    []string // leads other commands to it
+	env    []string // for commands that call it
 }
 
 func startProcess(t *testing.T, args ...string) *process {
@@ -63,13 +63,13 @@ func startProcess(t *testing.T, args ...string) *process {
 	return p
 }
 
-// signal sends one and waits for the end.
+// end sends a signal and waits for the process to end.
 func (p *process) end(t *testing.T, s os.Signal) *os.ProcessState {
 	t.Helper()
 	if err := p.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
-	for p.log.Scan() { // to the end, which Wait may not come before
+	for p.log.Scan() { // must reach the end before Wait
 	}
 	p.Wait()
 	return p.ProcessState
@@ -135,7 +135,7 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	}
 }
 
-// unread runs a command of its own process whose standard output nobody reads.
+// unread runs a command as a process whose standard output is closed.
 func unread(t *testing.T, env []string, args string) result {
 	t.Helper()
 	reader, writer, err := os.Pipe()
@@ -158,20 +158,20 @@ func TestAClosedStandardOutputEndsACommandQuietly(t *testing.T) {
 	}
 }
 
-func TestAGrantThatNobodyReadsIsToldOnStandardError(t *testing.T) {
+func TestGrantThatCannotBePrintedIsReportedOnStandardError(t *testing.T) {
 	t.Parallel()
 	env := startServer(t, newClock())
 	r := unread(t, env, "acquire e --candidate a --lease 5m").want(t, exitOther)
-	if !strings.Contains(r.err, "the lease is held, but could not be printed") || !strings.Contains(r.err, "is lost: it ends by itself in 5m0s") || strings.Contains(r.err, "Keep the key") {
+	if !strings.Contains(r.err, "the lease is held, but could not be printed") || !strings.Contains(r.err, "is lost: it expires in 5m0s") || strings.Contains(r.err, "Keep the key") {
 		t.Errorf("without a key: %q", r.err)
 	}
 	r = unread(t, env, "acquire f --candidate a --key "+testKey(1)).want(t, exitOther)
-	if !strings.Contains(r.err, "with the same key, prints it again") || strings.Contains(r.err, testKey(1)) {
+	if !strings.Contains(r.err, "with the same key to print it again") || strings.Contains(r.err, testKey(1)) {
 		t.Errorf("with a key: %q", r.err)
 	}
 }
 
-func TestALogThatNobodyReadsDoesNotEndTheService(t *testing.T) {
+func TestClosedLogDoesNotEndTheService(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "--store", "memory:")
 	if err := p.stderr.Close(); err != nil {
@@ -182,7 +182,6 @@ func TestALogThatNobodyReadsDoesNotEndTheService(t *testing.T) {
 	}
 }
 
-// service is a serve in this process.
 type service struct {
 	log  logLines
 	stop context.CancelFunc
@@ -202,17 +201,17 @@ func startService(t *testing.T, env []string, args ...string) *service {
 	return s
 }
 
-// end stops it, if it runs, and returns its exit code.
+// end stops the service if it runs, and returns its exit code.
 func (s *service) end() int {
 	s.stop()
-	for s.log.Scan() { // a pipe has to be read for its writer to go on
+	for s.log.Scan() { // an unread pipe would block the service
 	}
 	code := <-s.code
 	s.code <- code
 	return code
 }
 
-func TestTheDefaultStoreIsThePersonsOwn(t *testing.T) {
+func TestDefaultStoreIsInTheUsersStateFolder(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	s := startService(t, []string{"HOME=" + home}, "--listen", "127.0.0.1:0")
@@ -230,7 +229,7 @@ func TestTheDefaultStoreIsThePersonsOwn(t *testing.T) {
 	}
 }
 
-func TestAMemoryStoreIsWarnedAbout(t *testing.T) {
+func TestMemoryStoreLogsAWarning(t *testing.T) {
 	t.Parallel()
 	s := startService(t, []string{"FIRESTORE_EMULATOR_HOST=127.0.0.1:1"}, "--listen", "127.0.0.1:0", "--store", "memory:", "--dev")
 	address := s.log.await(t, "serving")["address"].(string)
@@ -253,7 +252,7 @@ func TestAMemoryStoreIsWarnedAbout(t *testing.T) {
 	}
 }
 
-func TestAnAddressInUseIsAnErrorAndLeavesNoStoreBehind(t *testing.T) {
+func TestAddressInUseIsAnErrorAndCreatesNoStore(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -289,7 +288,7 @@ func TestMigrateSaysWhatItDid(t *testing.T) {
 	}
 	env := []string{"FIRESTORE_EMULATOR_HOST=127.0.0.1:1", "SPANNER_EMULATOR_HOST=127.0.0.1:2"}
 	r = regent(t, env, "migrate --store firestore:p").want(t, exitDone)
-	if want := "FIRESTORE_EMULATOR_HOST is set: this prepares the emulator at 127.0.0.1:1\n"; r.err != want {
+	if want := "FIRESTORE_EMULATOR_HOST is set: this uses the emulator at 127.0.0.1:1\n"; r.err != want {
 		t.Errorf("stderr %q, want %q", r.err, want)
 	}
 }

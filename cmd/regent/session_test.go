@@ -21,7 +21,7 @@ func TestTwoAgentsContendForOneLeadership(t *testing.T) {
 
 	regent(t, first, "acquire reports").want(t, exitDone)
 	if r := regent(t, second, "acquire reports").want(t, exitHeld); r.out != "" || !strings.Contains(r.err, "30s") || !strings.Contains(r.err, "agent-1") {
-		t.Errorf("the second is told %q; want who leads and what is left", r.err)
+		t.Errorf("the second gets %q; want the leader and the remaining time", r.err)
 	}
 	c.advance(20 * time.Second)
 	regent(t, first, "renew reports").want(t, exitDone)
@@ -34,7 +34,7 @@ func TestTwoAgentsContendForOneLeadership(t *testing.T) {
 	regent(t, second, "acquire reports").want(t, exitDone)
 	regent(t, second, "check reports").want(t, exitDone)
 	if r := regent(t, first, "renew reports").want(t, exitLost); !strings.Contains(r.err, "stop acting") {
-		t.Errorf("the first is told %q; want that it must stop", r.err)
+		t.Errorf("the first gets %q; want that it must stop", r.err)
 	}
 	for range 2 {
 		regent(t, second, "release reports").want(t, exitDone)

@@ -6,19 +6,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// source says where a flag's value may come from but for the command line.
+// source is an environment variable that sets a flag.
 type source struct {
 	flag     string
-	variable string // of the environment; "" if there is none
+	variable string // "" if there is none
 	required bool
 }
 
-// from lets the environment set a flag of cmd that is not on the command line. An empty variable counts as not set.
+// from lets an environment variable set a flag of cmd that is not on the command line. An empty
+// variable counts as not set.
 func (c *cli) from(cmd *cobra.Command, flag, variable string) {
 	c.source(cmd, source{flag: flag, variable: variable})
 }
 
-// require is from for a flag that has no default.
+// require is from for a flag without a default.
 func (c *cli) require(cmd *cobra.Command, flag, variable string) {
 	c.source(cmd, source{flag: flag, variable: variable, required: true})
 }
@@ -31,9 +32,10 @@ func (c *cli) source(cmd *cobra.Command, s source) {
 	c.sources[cmd] = append(c.sources[cmd], s)
 }
 
-// settle fills in the flags of cmd, and asks for those that are missing.
-func (c *cli) settle(cmd *cobra.Command) error {
-	if err := c.fill(cmd); err != nil {
+// resolveFlags reads the flags of cmd from the environment and returns an error if a required one
+// is missing.
+func (c *cli) resolveFlags(cmd *cobra.Command) error {
+	if err := c.applyEnvironment(cmd); err != nil {
 		return err
 	}
 	for _, s := range c.sources[cmd] {
@@ -44,8 +46,8 @@ func (c *cli) settle(cmd *cobra.Command) error {
 	return nil
 }
 
-// fill gives the flags of cmd that are not on the command line the values of the environment.
-func (c *cli) fill(cmd *cobra.Command) error {
+// applyEnvironment sets flags of cmd that are not on the command line from the environment.
+func (c *cli) applyEnvironment(cmd *cobra.Command) error {
 	for _, s := range c.sources[cmd] {
 		value := c.env[s.variable]
 		if value == "" || cmd.Flags().Changed(s.flag) {

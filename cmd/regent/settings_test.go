@@ -103,7 +103,7 @@ func TestWhereServeListensAndStores(t *testing.T) {
 	}
 }
 
-func TestServeRefusesWhatWouldSurprise(t *testing.T) {
+func TestServeRefusesUnsafeSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, args string
@@ -111,7 +111,7 @@ func TestServeRefusesWhatWouldSurprise(t *testing.T) {
 		want       string
 	}{
 		{"an emulator", "serve --store memory:", []string{"FIRESTORE_EMULATOR_HOST=localhost:8081"}, "FIRESTORE_EMULATOR_HOST is set, and an emulator forgets every lease; unset it, or give --dev"},
-		{"an emulator nobody has heard of", "serve --store memory:", []string{"NEW_EMULATOR_HOST=x"}, "NEW_EMULATOR_HOST"},
+		{"an unknown emulator", "serve --store memory:", []string{"NEW_EMULATOR_HOST=x"}, "NEW_EMULATOR_HOST"},
 		{"two emulators", "serve --store memory:", []string{"SPANNER_EMULATOR_HOST=x", "PUBSUB_EMULATOR_HOST=y"}, "PUBSUB_EMULATOR_HOST, SPANNER_EMULATOR_HOST"},
 		{"--dev on every address", "serve --store memory: --dev --listen 0.0.0.0:0", nil, "--dev serves this machine only"},
 		{"--dev without a host", "serve --store memory: --dev --listen :0", nil, "--dev serves this machine only"},
@@ -127,12 +127,12 @@ func TestServeRefusesWhatWouldSurprise(t *testing.T) {
 		{"PORT out of range", "serve --store memory:", []string{"PORT=0"}, `PORT="0" is not a port`},
 		{"PORT as a URL", "serve --store memory:", []string{"PORT=tcp://10.0.0.1:80"}, "is not a port from 1 to 65535"},
 		{"a local file on Cloud Run", "serve", []string{"K_SERVICE=regent", "HOME=/root"}, "a local file is lost with its instance; give --store"},
-		{"every address, and nobody is asked", "serve --store memory: --listen :0", nil, "other machines can reach this address, and callers would not be authenticated"},
-		{"PORT, and nobody is asked", "serve --store memory:", []string{"PORT=8080"}, "give --auth platform (behind Cloud Run's IAM) or --auth oidc"},
+		{"every address without --auth", "serve --store memory: --listen :0", nil, "other machines can reach this address, and callers would not be authenticated"},
+		{"PORT without --auth", "serve --store memory:", []string{"PORT=8080"}, "give --auth platform (behind Cloud Run's IAM) or --auth oidc"},
 		{"a way to ask that is none", "serve --store memory: --auth basic", nil, `--auth "basic" is not none, platform or oidc`},
-		{"a policy that nobody reads", "serve --store memory: --policy p.yaml", nil, "have no effect without authentication"},
-		{"an audience that nobody compares", "serve --store memory:", []string{"REGENT_AUTH_AUDIENCE=a"}, "have no effect without authentication"},
-		{"an empty audience", "serve --store memory: --auth oidc --auth-audience a,,b", nil, "a part of the list is empty"},
+		{"a policy without --auth", "serve --store memory: --policy p.yaml", nil, "have no effect without authentication"},
+		{"an audience without --auth", "serve --store memory:", []string{"REGENT_AUTH_AUDIENCE=a"}, "have no effect without authentication"},
+		{"an empty audience", "serve --store memory: --auth oidc --auth-audience a,,b", nil, "the list has an empty element"},
 		{"no audience", "serve --store memory: --auth oidc --policy p.yaml", nil, "--auth oidc needs --auth-audience"},
 		{"no policy", "serve --store memory: --auth oidc --auth-audience a", nil, "--auth oidc needs --policy FILE"},
 		{"no such policy", "serve --store memory: --auth oidc --auth-audience a --policy /nowhere/p.yaml", nil, "--policy /nowhere/p.yaml: open /nowhere/p.yaml"},
@@ -152,7 +152,7 @@ func TestServeRefusesWhatWouldSurprise(t *testing.T) {
 	}
 }
 
-func TestTheKeyComesFromWhereverItIsSafe(t *testing.T) {
+func TestKeyIsReadFromFlagFileOrEnvironment(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte(testKey(2)+"\n"), 0o600); err != nil {

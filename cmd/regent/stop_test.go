@@ -51,7 +51,7 @@ func TestCallsThatTakeTooLongAreCutOff(t *testing.T) {
 	}
 }
 
-// hanging is a store whose writes wait for their context alone.
+// hanging is a store whose writes block until their context ends.
 type hanging struct {
 	leadership.Store
 	entered chan struct{}
@@ -121,7 +121,7 @@ func TestAStoreThatHasFailedForGoodEndsTheService(t *testing.T) {
 	}
 }
 
-// newTestMetrics measures for nobody.
+// newTestMetrics returns metrics that are not exported.
 func newTestMetrics(t *testing.T) *telemetry.Metrics {
 	t.Helper()
 	m, err := telemetry.New(metric.NewMeterProvider(), trace.NewTracerProvider())

@@ -11,11 +11,12 @@ import (
 	"regent/leadership/cache"
 )
 
-// value is a flag that is refused while the command line is read, with the flag's name, rather than by the server later.
+// value is a flag that is validated while the command line is read, so that the error names the
+// flag.
 type value[T any] struct {
 	to    *T
 	text  string
-	kind  string // how help calls it
+	kind  string // placeholder in the help
 	parse func(string) (T, error)
 }
 
@@ -31,20 +32,19 @@ func (v *value[T]) Set(text string) error {
 func (v *value[T]) String() string { return v.text }
 func (v *value[T]) Type() string   { return v.kind }
 
-// parseText refuses what a script gets from a variable that it forgot to set.
+// parseText refuses an empty text, which a script passes when it forgot to set a variable.
 func parseText(text string) (string, error) {
 	if text == "" {
-		return "", errors.New("it is empty; leave the flag out for the default")
+		return "", errors.New("must not be empty; omit the flag to use the default")
 	}
 	return text, nil
 }
 
-// parseTexts reads a list with commas between.
 func parseTexts(text string) ([]string, error) {
 	parts := strings.Split(text, ",")
 	for i, p := range parts {
 		if parts[i] = strings.TrimSpace(p); parts[i] == "" {
-			return nil, errors.New("a part of the list is empty; write them with one comma between each two, or leave the flag out")
+			return nil, errors.New("the list has an empty element; separate elements by one comma, or omit the flag")
 		}
 	}
 	return parts, nil
@@ -63,7 +63,7 @@ func parseToken(text string) (leadership.Token, error) {
 	return leadership.Token(n), nil
 }
 
-// parseRevision takes 0 too, which as a place in the history is its beginning.
+// parseRevision accepts 0 as well: the beginning of the history.
 func parseRevision(text string) (leadership.Revision, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
@@ -75,7 +75,7 @@ func parseRevision(text string) (leadership.Revision, error) {
 func parseCondition(text string) (leadership.Revision, error) {
 	n, err := parseRevision(text)
 	if err != nil || n == 0 {
-		return 0, errors.New("the condition is the revision that status showed, 1 or more")
+		return 0, errors.New("must be the revision that status showed, 1 or more")
 	}
 	return n, nil
 }
@@ -98,20 +98,19 @@ func parseDuration(text string, least, most time.Duration) (time.Duration, error
 	case err != nil:
 		return 0, errors.New("a duration is a number and a unit, such as 30s or 5m")
 	case d < least || d > most:
-		return 0, fmt.Errorf("it is from %v to %v", least, most)
+		return 0, fmt.Errorf("must be from %v to %v", least, most)
 	case d%time.Millisecond != 0:
-		return 0, errors.New("it is in whole milliseconds")
+		return 0, errors.New("must be in whole milliseconds")
 	}
 	return d, nil
 }
 
-// parseMetadata checks what the server would check, and returns the text as it was given.
+// parseMetadata validates metadata as the server does, and returns the text unchanged.
 func parseMetadata(text string) ([]byte, error) {
 	_, err := leadership.ParseMetadata([]byte(text))
 	return []byte(text), err
 }
 
-// format is how data is printed.
 type format string
 
 const (
@@ -124,13 +123,13 @@ func parseFormat(text string) (format, error) {
 	case table, document:
 		return f, nil
 	}
-	return "", errors.New("it is table or json")
+	return "", errors.New("must be table or json")
 }
 
 func parseHistory(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < leadership.MinHistory {
-		return 0, fmt.Errorf("it is a duration of %v or more, such as 720h", leadership.MinHistory)
+		return 0, fmt.Errorf("must be a duration of %v or more, such as 720h", leadership.MinHistory)
 	}
 	return d, nil
 }
@@ -138,7 +137,7 @@ func parseHistory(text string) (time.Duration, error) {
 func parseCacheExpiry(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 || d > cache.MaxExpiry {
-		return 0, fmt.Errorf("it is a duration above 0s, and %v at most", cache.MaxExpiry)
+		return 0, fmt.Errorf("must be a duration above 0s, and %v at most", cache.MaxExpiry)
 	}
 	return d, nil
 }
@@ -146,7 +145,7 @@ func parseCacheExpiry(text string) (time.Duration, error) {
 func parseStreamLimit(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second {
-		return 0, errors.New("it is a duration of 1s or more, such as 4m30s")
+		return 0, errors.New("must be a duration of 1s or more, such as 4m30s")
 	}
 	return d, nil
 }
@@ -154,7 +153,7 @@ func parseStreamLimit(text string) (time.Duration, error) {
 func parseCount(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, errors.New("it is an integer, 1 or more")
+		return 0, errors.New("must be an integer, 1 or more")
 	}
 	return n, nil
 }

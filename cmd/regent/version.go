@@ -13,10 +13,9 @@ import (
 // version is set by a release: go build -ldflags "-X main.version=v1.2.3".
 var version string
 
-// build is what the binary knows of itself.
 type build struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"` // of the source; "+" behind it if that was changed
+	Revision string `json:"revision,omitempty"` // of the source; "+" is appended if it was modified
 	Time     string `json:"time,omitempty"`     // of the revision
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
@@ -61,7 +60,7 @@ func (c *cli) versionCommand() *cobra.Command {
 	return cmd
 }
 
-// String is the build in one line.
+// String returns the build in one line.
 func (b build) String() string {
 	text := "regent " + b.Version
 	if b.Revision != "" {

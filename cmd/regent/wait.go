@@ -32,94 +32,104 @@ type timedOut struct{ error }
 
 func (e timedOut) Unwrap() error { return e.error }
 
-// acquireWithin stands in line until the candidate leads or the wait is over. A server lets nobody stand there for longer than
-// leadership.MaxWait in one call; whoever comes again soon, with the same key, keeps the place. That takes a key from the start, and
-// makes it safe to ask again when nobody knows what came of a call.
+// acquireWithin waits in line until the candidate leads or the wait is over. One call waits for
+// leadership.MaxWait at most; a candidate that calls again soon with the same key keeps its place.
+// The key is therefore chosen before the first call, which also makes it safe to call again after
+// an unknown outcome.
 func (c *cli) acquireWithin(ctx context.Context, r leadership.AcquireRequest, wait time.Duration) error {
 	server, err := c.connect()
 	if err != nil {
 		return err
 	}
-	drawn := r.Key == nil
-	if drawn {
+	generated := r.Key == nil
+	if generated {
 		r.Key = new(leadership.NewKey())
 	}
-	l := line{cli: c, server: server, end: time.Now().Add(wait)}
-	grant, err := l.stand(ctx, r)
+	w := waiter{cli: c, server: server, end: time.Now().Add(wait)}
+	grant, err := w.waitForLease(ctx, r)
 	if err != nil {
 		return err
 	}
-	return c.printGrant(grant, drawn)
+	return c.printGrant(grant, generated)
 }
 
-// line is a place in the line of an election.
-type line struct {
+type waiter struct {
 	*cli
-	server *client.Client
-	end    time.Time // of the wait
-	tries  int       // in a row that were answered before their time
-	told   bool      // that the server does not answer
+	server   *client.Client
+	end      time.Time // of the wait
+	tries    int       // consecutive calls that failed early
+	reported bool      // the outage was reported
 }
 
-// stand asks until the candidate leads, the wait is over, or no other call would help.
-func (l *line) stand(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+// waitForLease calls until the candidate leads, the wait is over, or another call would not help.
+func (w *waiter) waitForLease(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	for {
-		r.Wait = min(l.left(), leadership.MaxWait)
+		r.Wait = min(w.left(), leadership.MaxWait)
 		sent := time.Now()
-		grant, err := l.try(ctx, r)
+		grant, err := w.try(ctx, r)
 		held := errors.Is(err, leadership.LeaseHeld)
 		switch {
-		case err == nil, !held && !passes(err), ctx.Err() != nil:
+		case err == nil, !held && !transient(err), ctx.Err() != nil:
 			return grant, err
-		case held && l.left() == 0:
+		case held && w.left() == 0:
 			return grant, timedOut{err}
-		case l.left() == 0:
+		case w.left() == 0:
 			return grant, err
 		}
-		l.tell(err, held)
-		l.pause(ctx, time.Since(sent) >= r.Wait)
+		w.reportOutage(err, held)
+		w.pause(ctx, time.Since(sent) >= r.Wait)
 	}
 }
 
-// try is one call, with all the time that it may take beside the wait.
-func (l *line) try(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.timeout+r.Wait)
+// try makes one call, whose wait is added to the timeout.
+func (w *waiter) try(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.timeout+r.Wait)
 	defer cancel()
-	return l.server.Acquire(ctx, r)
+	return w.server.Acquire(ctx, r)
 }
 
-// left is what is left of the wait.
-func (l *line) left() time.Duration {
-	return max(time.Until(l.end), 0).Round(time.Millisecond)
+func (w *waiter) left() time.Duration {
+	return max(time.Until(w.end), 0).Round(time.Millisecond)
 }
 
-// passes says whether the same call may be answered otherwise before long.
-func passes(err error) bool {
+// transient reports whether the same call may succeed soon.
+func transient(err error) bool {
 	return unreachable(err) || errors.Is(err, wire.RateLimited)
 }
 
-// tell tells a person once that the server does not answer, until it does.
-func (l *line) tell(err error, held bool) {
-	if !held && !l.told {
-		l.notice("still waiting", err)
+// reportOutage tells a person once that the server does not answer, until it answers again.
+func (w *waiter) reportOutage(err error, held bool) {
+	if !held && !w.reported {
+		w.notice("still waiting", err)
 	}
-	l.told = !held
+	w.reported = !held
 }
 
 const (
 	minPause = 100 * time.Millisecond
-	maxPause = 4 * time.Second // a place in the line is kept for 5 s
+	maxPause = 4 * time.Second // the server keeps a place in line for 5 s
 )
 
-// pause waits before the next try: not at all after a call that has taken its time, and longer and longer otherwise.
-func (l *line) pause(ctx context.Context, patient bool) {
-	if patient {
-		l.tries = 0
+// pause waits before the next call: not at all after a call that waited its full time, and with
+// growing delays otherwise.
+func (w *waiter) pause(ctx context.Context, waited bool) {
+	if waited {
+		w.tries = 0
 		return
 	}
-	d := min(minPause<<min(l.tries, 10), maxPause)
-	l.tries++
-	timer := time.NewTimer(min(d/2+rand.N(d/2), l.left()))
+	sleep(ctx, min(backoff(w.tries, minPause, maxPause), w.left()))
+	w.tries++
+}
+
+// backoff returns the delay before the next try: least, doubled after each try up to most, and
+// reduced by up to half at random.
+func backoff(tries int, least, most time.Duration) time.Duration {
+	d := min(least<<min(tries, 10), most)
+	return d/2 + rand.N(d/2)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

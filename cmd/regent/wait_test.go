@@ -22,7 +22,7 @@ import (
 	"regent/store/memory"
 )
 
-// startLiveServer is startServer whose time goes by.
+// startLiveServer is startServer with a running clock.
 func startLiveServer(t *testing.T) []string {
 	t.Helper()
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: newTestInstance(t, instance.Config{Store: memory.New(memory.Config{})})}))
@@ -61,7 +61,7 @@ func TestAWaitThatIsOverHasAnExitCodeOfItsOwn(t *testing.T) {
 	regent(t, env, "acquire e --candidate agent-2 --wait 0s").want(t, exitHeld)
 }
 
-func TestAServerWithoutALineIsNotAskedInALoop(t *testing.T) {
+func TestServerThatAnswersEarlyIsNotCalledInALoop(t *testing.T) {
 	t.Parallel()
 	var q requests
 	regent(t, scripted(t, q.then(refused(409, leadership.LeaseHeld))), "acquire e --candidate a --wait 300ms").want(t, exitTimedOut)
@@ -70,13 +70,11 @@ func TestAServerWithoutALineIsNotAskedInALoop(t *testing.T) {
 	}
 }
 
-// requests remembers what candidates asked for.
 type requests struct {
 	mu  sync.Mutex
 	all []wire.AcquireRequest // guarded by mu
 }
 
-// then reads the request, and answers with the handler.
 func (q *requests) then(answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var body wire.AcquireRequest
@@ -95,7 +93,7 @@ func granted(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, `{"election":"e","state":"held","leaderId":"a","fencingToken":1,"revision":1,"leaseDuration":"30s","expiresInMs":30000,"waitedMs":1500,"configuration":{"leaseDuration":"30s","lockDelay":"0s"}}`)
 }
 
-func TestAWaitGoesOnWhateverPasses(t *testing.T) {
+func TestWaitContinuesAfterTransientErrors(t *testing.T) {
 	t.Parallel()
 	for wait, first := range map[string]string{"10m": "60s", "30s": "30s", "forever": "60s"} {
 		t.Run(wait, func(t *testing.T) {
@@ -105,7 +103,8 @@ func TestAWaitGoesOnWhateverPasses(t *testing.T) {
 	}
 }
 
-// goesOn holds a candidate up in every way, and looks at what it asks for: at first a wait of that long.
+// goesOn makes a candidate retry after every kind of answer and checks its requests. first is the
+// wait of the first one.
 func goesOn(t *testing.T, wait, first string) {
 	var q requests
 	env := scripted(t,
@@ -116,7 +115,7 @@ func goesOn(t *testing.T, wait, first string) {
 	r := regent(t, env, "acquire e --candidate a --output json --wait", wait).want(t, exitDone)
 	var grant wire.Grant
 	if err := json.Unmarshal([]byte(r.out), &grant); err != nil || grant.WaitedMs != 1500 {
-		t.Errorf("%s (%v); want the grant as the server told of it", r.out, err)
+		t.Errorf("%s (%v); want the grant of the server", r.out, err)
 	}
 	if len(q.all) != 6 || q.all[0].Wait.String() != first {
 		t.Errorf("%d calls, want 6, and the first to wait for %s: %v", len(q.all), first, q.all)
@@ -128,7 +127,7 @@ func goesOn(t *testing.T, wait, first string) {
 	}
 }
 
-func TestAPersonIsToldOnceThatTheServerDoesNotAnswer(t *testing.T) {
+func TestOutageIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	held, draining := refused(409, leadership.LeaseHeld), refused(503, wire.Draining)
 	env := scripted(t, held, draining, refused(503, leadership.StoreUnavailable), held, draining, granted)
@@ -141,16 +140,16 @@ func TestAPersonIsToldOnceThatTheServerDoesNotAnswer(t *testing.T) {
 	}
 }
 
-func TestWhoeverIsAnsweredAtOnceDoesNotAskAtOnceAgain(t *testing.T) {
+func TestPausesGrowAfterEarlyAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := line{end: time.Now().Add(time.Hour)}
+		w := waiter{end: time.Now().Add(time.Hour)}
 		pause := func(patient bool) time.Duration {
 			began := time.Now()
-			l.pause(t.Context(), patient)
+			w.pause(t.Context(), patient)
 			return time.Since(began)
 		}
-		const kept = 5 * time.Second // a place in the line
+		const kept = 5 * time.Second // how long the server keeps a place in line
 		most := 100 * time.Millisecond
 		for range 20 {
 			if got := pause(false); got < most/2 || got > most || got >= kept {
@@ -164,14 +163,14 @@ func TestWhoeverIsAnsweredAtOnceDoesNotAskAtOnceAgain(t *testing.T) {
 		if got := pause(false); got > 100*time.Millisecond {
 			t.Errorf("after one that has not, a pause of %v", got)
 		}
-		l.end = time.Now().Add(time.Millisecond)
+		w.end = time.Now().Add(time.Millisecond)
 		if got := pause(false); got != time.Millisecond {
 			t.Errorf("before the end of the wait, a pause of %v", got)
 		}
 	})
 }
 
-func TestAWaitEndsWithWhatDoesNotPass(t *testing.T) {
+func TestWaitEndsWithAPermanentError(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args    string
@@ -196,7 +195,7 @@ func TestAWaitEndsWithWhatDoesNotPass(t *testing.T) {
 	}
 }
 
-func TestWhoeverIsInterruptedLeavesTheLine(t *testing.T) {
+func TestInterruptLeavesTheLine(t *testing.T) {
 	t.Parallel()
 	waits, left := make(chan struct{}), make(chan struct{})
 	env := scripted(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -25,13 +25,13 @@ func (c *cli) watchCommand() *cobra.Command {
 	var count int
 	cmd := &cobra.Command{
 		Use:   "watch ELECTION | --all [--prefix TEXT] [--count N]",
-		Short: "Show what happens, as it happens",
-		Long: `Show how an election is, or all of them, and then what happens, as it happens, until SIGINT or SIGTERM. When the connection
-breaks it is made again, and nothing is missed; --timeout is for the first one.
+		Short: "Show events as they happen",
+		Long: `Show the state of an election, or of all, and then each event at once, until SIGINT or SIGTERM. A broken connection is
+restored without missing an event; --timeout applies to the first connection.
 
-With --output json each line is a document: {"cursor":…,"snapshot":…} for how an election is, {"cursor":…,"event":…} for
-what happens and, with --all, {"cursor":…,"ready":true} once all elections were shown. --after goes on after a cursor; of
-one election it is the revision. With --all some events may then come again: those with a revision that was seen.`,
+With --output json each line is a document: {"cursor":…,"snapshot":…} for the state of an election, {"cursor":…,"event":…}
+for an event and, with --all, {"cursor":…,"ready":true} once all elections were shown. --after resumes after a cursor; for
+one election the cursor is the revision. With --all some events may be repeated: ignore revisions that you have seen.`,
 		Example: `  regent watch reports
   regent watch --all --prefix team-a. --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -50,12 +50,12 @@ one election it is the revision. With --all some events may then come again: tho
 	cmd.ValidArgsFunction = c.completeElection
 	cmd.Flags().BoolVar(&all, "all", false, "watch all elections")
 	cmd.Flags().StringVar(&r.Prefix, "prefix", "", "with --all: only elections whose names begin with `TEXT`")
-	cmd.Flags().Var(&value[int]{&count, "", "N", parseCount}, "count", "end once so many were shown (default: never)")
-	cmd.Flags().Var(&value[string]{&r.After, "", "CURSOR", parseText}, "after", "only what came after this cursor (default: how things are, and then what comes)")
+	cmd.Flags().Var(&value[int]{&count, "", "N", parseCount}, "count", "end after N lines (default: never)")
+	cmd.Flags().Var(&value[string]{&r.After, "", "CURSOR", parseText}, "after", "only events after this cursor (default: the present state, then new events)")
 	return c.remote(cmd)
 }
 
-// oneWatched is oneElection, for which there is an alternative.
+// oneWatched is oneElection for a command that accepts --all instead.
 func oneWatched(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("watch takes one argument, the election's name, or --all")
@@ -66,7 +66,8 @@ func oneWatched(cmd *cobra.Command, args []string) error {
 	return oneElection(cmd, args)
 }
 
-// watch shows what happens until a signal comes, count were shown, or something that does not pass. A count of 0 is never reached.
+// watch prints news until a signal comes, count items were printed, or a permanent error. A count
+// of 0 means no limit.
 func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error {
 	server, err := c.connect()
 	if err != nil {
@@ -74,7 +75,7 @@ func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // from now on a signal ends the process
+	context.AfterFunc(ctx, stop) // the second signal ends the process
 	watching, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(c.timeout, func() { cancel(c.noAnswer()) })
@@ -88,7 +89,7 @@ func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error
 		case !connected:
 			cancel(err)
 		case !told:
-			c.notice("the connection is lost, and is being made again", err)
+			c.notice("the connection is lost; reconnecting", err)
 			told = true
 		}
 	}
@@ -110,21 +111,20 @@ func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error
 	return nil
 }
 
-// noAnswer is the error of a server that has not answered in time.
+// noAnswer is the error of a server that did not answer in time.
 func (c *cli) noAnswer() error {
 	return &url.Error{Op: http.MethodGet, URL: c.server, Err: context.DeadlineExceeded}
 }
 
-// notice tells a person of something that passes.
+// notice tells a person about a transient error.
 func (c *cli) notice(what string, err error) {
 	if c.output == table {
 		fmt.Fprintf(c.err, "regent: %s: %s\n", what, c.sentence(err))
 	}
 }
 
-// newsDocument is a line of the output for programs.
 type newsDocument struct {
-	Cursor   string      `json:"cursor,omitzero"` // to go on from; left out where that is the beginning
+	Cursor   string      `json:"cursor,omitzero"` // to resume from; omitted at the beginning
 	Snapshot *wire.Lease `json:"snapshot,omitzero"`
 	Event    *wire.Event `json:"event,omitzero"`
 	Ready    bool        `json:"ready,omitzero"`
@@ -141,7 +141,6 @@ func newNewsDocument(n client.News) newsDocument {
 	return d
 }
 
-// newsPrinter returns what prints news, each at once.
 func (c *cli) newsPrinter(r client.WatchRequest) func(client.News) error {
 	if c.output == document {
 		return func(n client.News) error { return printDocuments(c, []client.News{n}, newNewsDocument) }
@@ -167,20 +166,20 @@ func (c *cli) newsPrinter(r client.WatchRequest) func(client.News) error {
 	}
 }
 
-// newsRow is a row of cells, the election first; nil if there is nothing to show.
+// newsRow returns a row of cells, the election first, or nil if there is nothing to show.
 func newsRow(n client.News) []string {
 	switch {
 	case n.Lease != nil:
 		l := n.Lease
-		return []string{string(l.Election), fmt.Sprint(l.Revision), instant(l.ReadAt), stateOf(*l), orDash(l.LeaderID), "-", fmt.Sprint(l.Token)}
+		return []string{string(l.Election), fmt.Sprint(l.Revision), formatTime(l.ReadAt), stateOf(*l), orDash(l.LeaderID), "-", fmt.Sprint(l.Token)}
 	case n.Event != nil:
 		e := n.Event
-		return []string{string(e.Election), fmt.Sprint(e.Revision), instant(e.At), string(e.Type), orDash(e.LeaderID), orDash(e.PreviousLeaderID), fmt.Sprint(e.Token)}
+		return []string{string(e.Election), fmt.Sprint(e.Revision), formatTime(e.At), string(e.Type), orDash(e.LeaderID), orDash(e.PreviousLeaderID), fmt.Sprint(e.Token)}
 	}
 	return nil
 }
 
-// columns are a table that is printed row by row, before all rows are known: a column grows with what comes.
+// columns formats a table whose rows are printed one by one. A column grows with its cells.
 type columns struct{ widths []int }
 
 func (c columns) line(cells []string) string {

@@ -22,14 +22,14 @@ import (
 	"regent/leadership"
 )
 
-// running is a command that goes on.
+// running is a command that has not ended.
 type running struct {
 	out  *bufio.Scanner
 	stop context.CancelFunc
-	done chan result // without what it printed, but for standard error
+	done chan result // standard error and exit code
 }
 
-// start runs a command in this process. Its standard output has to be read.
+// start runs a command in this process. Its standard output must be read.
 func start(t *testing.T, env []string, args string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,7 +48,6 @@ func start(t *testing.T, env []string, args string) *running {
 	return r
 }
 
-// line waits for the next line of standard output.
 func (r *running) line(t *testing.T) string {
 	t.Helper()
 	if !r.out.Scan() {
@@ -57,7 +56,6 @@ func (r *running) line(t *testing.T) string {
 	return r.out.Text()
 }
 
-// end stops the command, and returns what it left behind.
 func (r *running) end() result {
 	r.stop()
 	for r.out.Scan() {
@@ -74,7 +72,7 @@ func (r *running) wantLines(t *testing.T, want ...string) {
 	}
 }
 
-func TestWhatHappensIsShownAsItHappens(t *testing.T) {
+func TestWatchShowsEventsAsTheyHappen(t *testing.T) {
 	t.Parallel()
 	env := startServer(t, newClock())
 	agent := append(env, "REGENT_CANDIDATE=agent-1", "REGENT_KEY="+testKey(1))
@@ -133,7 +131,7 @@ func TestAllElectionsAreWatched(t *testing.T) {
 	w.end().want(t, exitDone)
 }
 
-func TestWithNothingToShowThereIsAHeader(t *testing.T) {
+func TestEmptyTableHasAHeader(t *testing.T) {
 	t.Parallel()
 	w := start(t, startServer(t, newClock()), "watch --all")
 	if line := w.line(t); !strings.HasPrefix(line, "ELECTION") {
@@ -142,7 +140,7 @@ func TestWithNothingToShowThereIsAHeader(t *testing.T) {
 	w.end().want(t, exitDone)
 }
 
-// parsed is a line of JSON.
+// parsed waits for the next line and parses it as JSON.
 func (r *running) parsed(t *testing.T) map[string]any {
 	t.Helper()
 	var document map[string]any
@@ -152,7 +150,7 @@ func (r *running) parsed(t *testing.T) map[string]any {
 	return document
 }
 
-func TestNewsForProgramsHasACursorToGoOnFrom(t *testing.T) {
+func TestJSONNewsHasACursorToResumeFrom(t *testing.T) {
 	t.Parallel()
 	env := append(startServer(t, newClock()), "REGENT_CANDIDATE=agent-1", "REGENT_OUTPUT=json", "REGENT_KEY="+testKey(1))
 	lease := regent(t, env, "acquire reports").want(t, exitDone).out
@@ -195,13 +193,14 @@ func TestNewsForProgramsHasACursorToGoOnFrom(t *testing.T) {
 			t.Fatalf("%v; want an event, and a cursor", news)
 		}
 		if event["election"] == "rest" {
-			break // before, what was seen may come again
+			break // earlier events may come again
 		}
 	}
 	w.end().want(t, exitDone)
 }
 
-// scripted serves one handler after the other, and the last one for ever. It returns the environment that leads there.
+// scripted serves one handler per request, and the last one for all further requests. It returns
+// the environment that names the server.
 func scripted(t *testing.T, handlers ...http.HandlerFunc) []string {
 	t.Helper()
 	var n atomic.Int64
@@ -213,7 +212,7 @@ func scripted(t *testing.T, handlers ...http.HandlerFunc) []string {
 	return []string{"REGENT_SERVER=" + server.URL}
 }
 
-// streaming begins a stream of these revisions, and then either breaks it or leaves it open.
+// streaming starts a stream of these revisions, then breaks it or leaves it open.
 func streaming(breaks bool, revisions ...int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -228,7 +227,6 @@ func streaming(breaks bool, revisions ...int) http.HandlerFunc {
 	}
 }
 
-// refused answers with a problem.
 func refused(status int, code leadership.Code) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
@@ -237,7 +235,7 @@ func refused(status int, code leadership.Code) http.HandlerFunc {
 	}
 }
 
-func TestAConnectionThatBreaksIsMadeAgainAndTheReaderIsToldOnce(t *testing.T) {
+func TestBrokenConnectionIsRestoredAndReportedOnce(t *testing.T) {
 	t.Parallel()
 	script := []http.HandlerFunc{
 		streaming(true, 1), refused(503, leadership.StoreUnavailable), refused(503, leadership.StoreUnavailable), streaming(true, 2), streaming(false, 3),
@@ -247,7 +245,7 @@ func TestAConnectionThatBreaksIsMadeAgainAndTheReaderIsToldOnce(t *testing.T) {
 		w.line(t)
 	}
 	r := w.end().want(t, exitDone)
-	if n := strings.Count(r.err, "\n"); n != 2 || strings.Count(r.err, "regent: the connection is lost, and is being made again: ") != n {
+	if n := strings.Count(r.err, "\n"); n != 2 || strings.Count(r.err, "regent: the connection is lost; reconnecting: ") != n {
 		t.Errorf("stderr\n%swant a line for each of the two times", r.err)
 	}
 	w = start(t, scripted(t, script...), "watch e --output json")
@@ -259,7 +257,7 @@ func TestAConnectionThatBreaksIsMadeAgainAndTheReaderIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestAWatchThatCannotBeginOrGoOnIsAnError(t *testing.T) {
+func TestWatchEndsWithAPermanentError(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -269,7 +267,7 @@ func TestAWatchThatCannotBeginOrGoOnIsAnError(t *testing.T) {
 	}{
 		{"the store is away", []http.HandlerFunc{refused(503, leadership.StoreUnavailable)}, exitUnreachable, "Store unavailable: not now"},
 		{"the server hangs", []http.HandlerFunc{func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}, exitUnreachable, "did not answer within 100ms"},
-		{"it is no server of Regent", []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }}, exitUnreachable, "no reply of Regent"},
+		{"it is no server of Regent", []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }}, exitUnreachable, "not a reply of Regent"},
 		{"the history is cut", []http.HandlerFunc{refused(410, leadership.HistoryCompacted)}, exitOther, "not now"},
 		{"the history is cut meanwhile", []http.HandlerFunc{streaming(true, 1), refused(410, leadership.HistoryCompacted)}, exitOther, "not now"},
 		{"the request is wrong", []http.HandlerFunc{refused(400, leadership.InvalidArgument)}, exitUsage, "not now"},
@@ -283,14 +281,14 @@ func TestAWatchThatCannotBeginOrGoOnIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheTimeoutIsForTheFirstConnection(t *testing.T) {
+func TestTimeoutAppliesToTheFirstConnection(t *testing.T) {
 	t.Parallel()
 	const timeout = time.Second
 	env := scripted(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(http.StatusOK)
 		http.NewResponseController(w).Flush()
-		time.Sleep(timeout + timeout/10) // of a process, whose time cannot be made up
+		time.Sleep(timeout + timeout/10) // of a real process, whose clock cannot be faked
 		streaming(false, 1)(w, r)
 	})
 	w := start(t, append(env, "REGENT_TIMEOUT="+timeout.String()), "watch e")
@@ -299,7 +297,7 @@ func TestTheTimeoutIsForTheFirstConnection(t *testing.T) {
 	w.end().want(t, exitDone)
 }
 
-func TestASignalEndsAWatchInOrder(t *testing.T) {
+func TestSignalEndsAWatchWithoutAnError(t *testing.T) {
 	t.Parallel()
 	env := scripted(t, streaming(false, 1))
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
@@ -315,7 +313,7 @@ func TestASignalEndsAWatchInOrder(t *testing.T) {
 		}
 		lines := bufio.NewScanner(stdout)
 		lines.Scan()
-		lines.Scan() // it watches
+		lines.Scan() // the watch has begun
 		cmd.Process.Signal(s)
 		for lines.Scan() {
 		}
@@ -339,7 +337,6 @@ func TestAFailingStandardOutputEndsAWatch(t *testing.T) {
 	}
 }
 
-// pieces counts the writes to an output.
 type pieces struct {
 	mu   sync.Mutex
 	text []string // guarded by mu

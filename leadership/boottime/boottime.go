@@ -1,6 +1,7 @@
-// Package boottime is a clock that no one can set and that does not stop while the machine is suspended.
+// Package boottime is a clock that cannot be set and that does not stop while the machine is
+// suspended.
 //
-// Whoever holds something for a time (a lease, an answer from a cache) must know how much of that time has gone by, whatever happened
-// meanwhile. The wall clock may be set back, and the clock that Go calls monotonic stands still on a suspended machine: to it, what
-// was fresh an hour ago is fresh still.
+// A holder of something that expires (a lease, a cached answer) must know how much time has passed,
+// whatever happened meanwhile. The wall clock may be set back, and Go's monotonic clock stands
+// still while the machine is suspended: what it calls fresh may be an hour old.
 package boottime

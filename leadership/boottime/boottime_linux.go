@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now is the time since the machine was started, that of any suspension included: CLOCK_BOOTTIME. Within one boot it never goes back, and
-// all processes of the machine read the same, but for those in another time namespace. It costs a system call.
+// Now returns the time since the machine was started, including suspensions: CLOCK_BOOTTIME. Within
+// one boot it never goes back, and all processes in one time namespace read the same. It costs a
+// system call.
 func Now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

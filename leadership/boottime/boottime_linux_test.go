@@ -16,7 +16,7 @@ const (
 	tick       = 10 * time.Millisecond // it has two decimals
 )
 
-// uptime is what the file says.
+// uptime parses the file.
 func uptime(t *testing.T, text []byte) time.Duration {
 	t.Helper()
 	seconds, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
@@ -39,7 +39,8 @@ func TestTheClockCountsFromTheStartOfTheMachine(t *testing.T) {
 	}
 }
 
-// After a suspension CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC. So it is in a time namespace that moves it, without one.
+// After a suspension CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC. A time namespace can have the same
+// effect without one.
 func TestTheClockCountsTheTimeOfASuspension(t *testing.T) {
 	t.Parallel()
 	const suspended = time.Hour

@@ -20,7 +20,7 @@ func TestTheClockGoesOnAndNeverBack(t *testing.T) {
 		last = now
 	}
 	if passed := time.Since(start); last == first || last-first > passed {
-		t.Errorf("the clock went on by %v while %v passed", last-first, passed)
+		t.Errorf("the clock advanced by %v while %v passed", last-first, passed)
 	}
 }
 

@@ -9,22 +9,23 @@ import (
 	"regent/leadership/wire"
 )
 
-// BatchRenew renews up to leadership.MaxBatch leases, no election twice. The results stand in the order of the requests; the error is for
-// a batch that failed as a whole.
+// BatchRenew renews up to leadership.MaxBatch leases, at most one per election. The results are in
+// the order of the requests. The error is for a batch that failed as a whole.
 func (c *Client) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
 	return c.batch(ctx, "renewals", each(batch, ofRenewal), call{
 		name: "batch renew", path: wire.PathBatchRenew, mutates: wire.VerbBatchRenew.Row().Changes(), body: wire.NewRenewals(batch),
 	})
 }
 
-// BatchCheckTokens checks up to leadership.MaxBatch tokens, no election twice. The results stand in the order of the checks.
+// BatchCheckTokens checks up to leadership.MaxBatch tokens, at most one per election. The results
+// are in the order of the checks.
 func (c *Client) BatchCheckTokens(ctx context.Context, batch []leadership.TokenCheck) ([]leadership.Result, error) {
 	return c.batch(ctx, "checks", each(batch, ofCheck), call{
 		name: "batch check tokens", path: wire.PathBatchCheckTokens, body: wire.NewChecks(batch),
 	})
 }
 
-// each is what the results of a batch have to say.
+// each returns what the result of each request must say.
 func each[T any](batch []T, of func(T) expected) []expected {
 	all := make([]expected, len(batch))
 	for i, r := range batch {
@@ -33,7 +34,8 @@ func each[T any](batch []T, of func(T) expected) []expected {
 	return all
 }
 
-// batch makes a call that is answered with results, each as expected at its place. If one is not, none is believed.
+// batch makes a call that returns one result for each request. If any result does not match its
+// request, the whole reply is refused.
 func (c *Client) batch(ctx context.Context, field string, all []expected, k call) ([]leadership.Result, error) {
 	var answer wire.Results
 	k.method, k.answer = http.MethodPost, &answer
@@ -53,11 +55,12 @@ func (c *Client) batch(ctx context.Context, field string, all []expected, k call
 	return results, nil
 }
 
-// result reads the answer to the entry at the pointer.
+// result converts one result and checks that it answers the request.
 func result(w wire.Result, at string, x expected) (leadership.Result, error) {
-	sent := leadership.Election([]rune(x.election)) // as JSON carries it: what is no UTF-8 was replaced, letter by letter
+	// JSON replaces invalid UTF-8, one character at a time
+	sent := leadership.Election([]rune(x.election))
 	if w.Election != sent {
-		return leadership.Result{}, fmt.Errorf("its result at %s is about election %s, not %q", at, wire.Quote(string(w.Election)), x.election)
+		return leadership.Result{}, fmt.Errorf("the result at %s is about election %s, not %q", at, wire.Quote(string(w.Election)), x.election)
 	}
 	r, err := w.Leadership(at)
 	if err == nil && r.Err == nil {

@@ -21,18 +21,19 @@ import (
 
 var oneSeed = flag.Uint64("seed", 0, "play this one scenario of beliefs, a hundred times: the client's own jitter is not in the seed")
 
-// term is a lease in somebody's hand.
+// term is a lease as its holder sees it.
 type term struct {
 	machine *machine
 	lease   *client.Lease
-	from    time.Duration // when it was there to be asked
-	first   time.Duration // its deadline then
-	stopped time.Duration // when its leader resigned; zero until then; guarded by the world's mu
-	denied  bool          // it has said that it is over
+	from    time.Duration // when the holder got it
+	first   time.Duration // its deadline at that time
+	stopped time.Duration // when its leader resigned, zero until then; guarded by the testbed's mu
+	denied  bool          // it has reported that it is over
 }
 
-// until is when belief in it ended, or ends if nothing happens: at the deadline, on the machine's clock, or when its leader resigned. That
-// holds for whoever may ask at any moment, asked or not.
+// until returns when the holder stopped believing in the lease, or will stop if nothing happens: at
+// the deadline, on the machine's clock, or when its leader resigned. This holds at every moment,
+// whether or not the lease is asked.
 func (t *term) until() time.Duration {
 	until := t.machine.when(t.lease.Deadline())
 	if t.stopped > 0 {
@@ -41,10 +42,10 @@ func (t *term) until() time.Duration {
 	return until
 }
 
-// hasStopped says whether its leader has resigned before now.
+// hasStopped reports whether its leader has resigned before now.
 func (t *term) hasStopped(now time.Duration) bool {
-	t.machine.world.mu.Lock()
-	defer t.machine.world.mu.Unlock()
+	t.machine.testbed.mu.Lock()
+	defer t.machine.testbed.mu.Unlock()
 	return t.stopped > 0 && t.stopped < now
 }
 
@@ -57,16 +58,15 @@ func (m *machine) agent(ctx context.Context, c *client.Client) {
 			continue
 		}
 		m.runs()
-		t := &term{machine: m, lease: lease, from: m.world.now(), first: lease.Deadline()}
-		m.world.tell("%s has token %d until %v", m.name, lease.Token(), t.until())
-		m.world.mu.Lock()
-		m.world.terms = append(m.world.terms, t)
-		m.world.mu.Unlock()
+		t := &term{machine: m, lease: lease, from: m.testbed.now(), first: lease.Deadline()}
+		m.testbed.tell("%s has token %d until %v", m.name, lease.Token(), t.until())
+		m.testbed.mu.Lock()
+		m.testbed.terms = append(m.testbed.terms, t)
+		m.testbed.mu.Unlock()
 		m.lead(ctx, t)
 	}
 }
 
-// lead holds the lease for a while.
 func (m *machine) lead(ctx context.Context, t *term) {
 	done := t.lease.Context().Done()
 	select {
@@ -74,22 +74,23 @@ func (m *machine) lead(ctx context.Context, t *term) {
 	case <-ctx.Done():
 	case <-time.After(m.draw(1, 1, 8*time.Second)):
 		if m.happens(1, 5) {
-			m.world.tell("%s is killed", m.name)
-			m.stop(m.world.over)
+			m.testbed.tell("%s is killed", m.name)
+			m.stop(m.testbed.over)
 		}
 	}
 	m.runs()
-	m.world.mu.Lock()
-	t.stopped = max(m.world.now(), 1)
-	m.world.mu.Unlock()
-	m.world.tell("%s gives token %d back: %v", m.name, t.lease.Token(), context.Cause(t.lease.Context()))
+	m.testbed.mu.Lock()
+	t.stopped = max(m.testbed.now(), 1)
+	m.testbed.mu.Unlock()
+	m.testbed.tell("%s gives token %d back: %v", m.name, t.lease.Token(), context.Cause(t.lease.Context()))
 	resign, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	_ = t.lease.Resign(resign)
 }
 
-// scenario plays what the seed holds, for some time, and returns the world as it then is.
-func scenario(t *testing.T, seed uint64, rates []int64) *world {
+// scenario runs the faults that the seed selects, for some time, and returns the testbed
+// afterwards.
+func scenario(t *testing.T, seed uint64, rates []int64) *testbed {
 	w := newWorld(t)
 	chance := rand.New(rand.NewPCG(seed, 0))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -118,15 +119,15 @@ func scenario(t *testing.T, seed uint64, rates []int64) *world {
 	return w
 }
 
-// ask asks all who run at this moment whether they lead.
-func (w *world) ask() {
+// ask asks every lease on a running machine whether it is valid.
+func (w *testbed) ask() {
 	w.mu.Lock()
 	terms := slices.Clone(w.terms)
 	w.mu.Unlock()
 	var leader *term
 	for _, t := range terms {
 		if !t.machine.runsNow() {
-			continue // it cannot be asked
+			continue // its machine is stopped
 		}
 		now, deadline, valid := w.now(), t.lease.Deadline(), t.lease.Valid()
 		switch {
@@ -144,25 +145,26 @@ func (w *world) ask() {
 	}
 }
 
-// safe says whether the machine's clock is no slower than the drift that is allowed for.
+// safe reports whether the machine's clock is no slower than the drift that is allowed for.
 func safe(t *term) bool { return t.machine.rate >= 1000-1000/leadership.Drift }
 
-func (w *world) errorf(format string, args ...any) {
+func (w *testbed) errorf(format string, args ...any) {
 	w.t.Helper()
 	w.t.Errorf("%v: %s", w.now(), fmt.Sprintf(format, args...))
 }
 
-// judged is what came of scenarios.
+// judged sums up the results of scenarios.
 type judged struct {
-	terms, extended         int // leases that somebody could believe in, and those of which the deadline moved
+	terms, extended         int // leases that were believed in, and leases whose deadline moved
 	lost, expired, resigned int // how they ended
 	overlaps                int
-	closest                 time.Duration // the least from a deadline to the end of its lease; below zero beyond the drift
+	// shortest time from a deadline to the end of its lease; negative beyond the allowed drift
+	closest time.Duration
 }
 
-// judge compares what was believed with what was.
-func (j *judged) judge(w *world) {
-	terms := slices.DeleteFunc(slices.Clone(w.terms), func(t *term) bool { return t.until() <= t.from }) // over before anybody could ask
+func (j *judged) judge(w *testbed) {
+	// over before anything could ask
+	terms := slices.DeleteFunc(slices.Clone(w.terms), func(t *term) bool { return t.until() <= t.from })
 	slices.SortFunc(terms, func(a, b *term) int { return cmp.Compare(a.from, b.from) })
 	for i, t := range terms {
 		end := w.store.end(t.lease.Token()).Sub(w.start)
@@ -190,8 +192,8 @@ func (j *judged) judge(w *world) {
 	}
 }
 
-// count counts how the lease ended, and looks whether it says so.
-func (j *judged) count(w *world, t *term) {
+// count counts how the lease ended, and checks that it says so.
+func (j *judged) count(w *testbed, t *term) {
 	if t.lease.Deadline() > t.first {
 		j.extended++
 	}
@@ -208,10 +210,10 @@ func (j *judged) count(w *world, t *term) {
 	}
 }
 
-// mayBeBeyond is for how long a lease may be believed in after its end, by the rule: what its clock takes to show 99.9 % of it, and of the
-// time in line that went before, less that time itself.
+// mayBeBeyond returns how long a lease may be believed in after its end: the time that its clock
+// takes to show 99.9 % of its duration and of the time in line before it, less that time.
 func (t *term) mayBeBeyond() time.Duration {
-	const longest = 8*time.Second + patience/2 // as scenarios are
+	const longest = 8*time.Second + patience/2 // in scenarios
 	return max(0, longest*999/time.Duration(t.machine.rate)-longest)
 }
 
@@ -226,7 +228,6 @@ func seeds(n int) (all []uint64) {
 	return all
 }
 
-// play plays the scenarios of n seeds.
 func play(t *testing.T, n int, rates ...int64) judged {
 	j := judged{closest: time.Hour}
 	for _, seed := range seeds(n) {
@@ -234,7 +235,7 @@ func play(t *testing.T, n int, rates ...int64) judged {
 			w := scenario(t, seed, rates)
 			w.under.Wait()
 			if j.judge(w); t.Failed() {
-				t.Logf("this was go test ./leadership/client -run '%s' -seed %d\n%s", t.Name(), seed, strings.Join(w.story, "\n"))
+				t.Logf("this was go test ./leadership/client -run '%s' -seed %d\n%s", t.Name(), seed, strings.Join(w.transcript, "\n"))
 			}
 		})
 		if t.Failed() {
@@ -262,21 +263,23 @@ func TestBeliefsBeyondTheDriftOverlapByNoMoreThanIsPredicted(t *testing.T) {
 	}
 }
 
-// A leader whose renewals are not answered believes in a lease that lasts for L, for which it stood in line for W, until its clock shows
-// leadership.Deadline of that, which is slow(slow(W)+L) - margin after it asked, where slow(d) is d - d/1000 - 1 ns, and nothing for nothing. A
-// clock that shows r seconds in one does so after
+// A leader whose renewals are not answered believes in a lease of duration L, for which it waited
+// in line for W, until its clock shows leadership.Deadline: slow(slow(W)+L) - margin after it
+// asked, where slow(d) is d - d/1000 - 1 ns, and slow(0) is 0. A clock that shows r seconds per
+// second shows that after
 //
 //	(slow(slow(W)+L) - margin) / r, rounded up to the nanosecond,
 //
-// and whoever asks at W+L is granted the lease then. The overlap is the difference, if there is one. W is in whole milliseconds,
-// as it travels.
+// and a candidate that asks at W+L is granted the lease then. The overlap is the difference, if
+// positive. W is in whole milliseconds, as it is sent.
 func TestTheOverlapOfAClockBeyondTheDriftIsThePredictedOne(t *testing.T) {
 	t.Parallel()
 	const lease, margin = time.Hour, 1
 	for _, rate := range []int64{500, 900, 998, 999, 1000, 1001, 2000} {
 		for _, waited := range []time.Duration{0, 3 * time.Second} {
 			asked := waited + lease
-			shown := slow(slow(min(waited, waited*time.Duration(rate)/1000))+lease) - margin // more than its clock shows it has not waited
+			// it has not waited longer than its clock shows
+			shown := slow(slow(min(waited, waited*time.Duration(rate)/1000))+lease) - margin
 			until := (shown*1000 + time.Duration(rate) - 1) / time.Duration(rate)
 			if beyond := rate < 999; beyond != (until > asked) {
 				t.Errorf("at a rate of %d/1000 belief ends after %v, the lease after %v", rate, until, asked)
@@ -295,7 +298,8 @@ func slow(d time.Duration) time.Duration {
 	return d - d/1000 - 1
 }
 
-// overlap holds it against the prediction until when a candidate believes that has waited, and then hears no more.
+// overlap compares with the prediction how long a candidate believes in its lease that has waited,
+// and then gets no more replies.
 func overlap(t *testing.T, rate int64, c client.Candidate, waited, until time.Duration) {
 	w := newWorld(t)
 	ann, bob, cy := w.machine("ann", rate), w.machine("bob", 1000), w.machine("cy", 1000)
@@ -335,7 +339,7 @@ func overlap(t *testing.T, rate int64, c client.Candidate, waited, until time.Du
 	w.end(first, second)
 }
 
-func TestTheFirstQuestionAfterASuspendIsAnsweredNoBeforeAnyTimerOrCall(t *testing.T) {
+func TestLeaseIsInvalidRightAfterASuspend(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -343,11 +347,11 @@ func TestTheFirstQuestionAfterASuspendIsAnsweredNoBeforeAnyTimerOrCall(t *testin
 		l := ann.take(client.Candidate{LeaseDuration: 10 * time.Second})
 		w.at(time.Minute)
 		calls, now := ann.calls.Load(), w.now()
-		ann.leap(l.Deadline() - ann.shows(now) - 1)
+		ann.suspend(l.Deadline() - ann.shows(now) - 1)
 		if !l.Valid() {
 			t.Error("the lease is over before its deadline")
 		}
-		ann.leap(1)
+		ann.suspend(1)
 		if l.Valid() || l.Remaining() != 0 || l.Context().Err() == nil {
 			t.Error("the lease is valid after a suspend that was longer")
 		}
@@ -361,7 +365,7 @@ func TestTheFirstQuestionAfterASuspendIsAnsweredNoBeforeAnyTimerOrCall(t *testin
 	})
 }
 
-func TestASuspendIsNoticedWithinASecondWhereNobodyAsks(t *testing.T) {
+func TestSuspendEndsTheContextWithinASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -369,7 +373,7 @@ func TestASuspendIsNoticedWithinASecondWhereNobodyAsks(t *testing.T) {
 		l := ann.take(client.Candidate{LeaseDuration: time.Hour})
 		done := l.Context().Done()
 		w.at(time.Minute)
-		ann.leap(time.Hour)
+		ann.suspend(time.Hour)
 		resumed := w.now()
 		<-done
 		if late := w.now() - resumed; late > time.Second {
@@ -379,7 +383,7 @@ func TestASuspendIsNoticedWithinASecondWhereNobodyAsks(t *testing.T) {
 	})
 }
 
-func TestTheFirstQuestionAfterAStopIsAnsweredNoWhoeverGoesOnFirst(t *testing.T) {
+func TestLeaseIsInvalidRightAfterAStop(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -403,17 +407,17 @@ func TestTheFirstQuestionAfterAStopIsAnsweredNoWhoeverGoesOnFirst(t *testing.T) 
 	}
 }
 
-func TestARenewalThatIsAnsweredAfterTheDeadlineRevivesNothing(t *testing.T) {
+func TestRenewalAnsweredAfterTheDeadlineDoesNotReviveTheLease(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
-		answered time.Duration // when the first renewal is, that was sent after about 3 s
-		asked    bool          // whether somebody asks before that
+		answered time.Duration // answer to the first renewal, which is sent after about 3 s
+		asked    bool          // whether the lease is asked before that
 		counts   bool
 	}{
 		{"in time", 8500 * time.Millisecond, false, true},
-		{"late, and nobody has asked", 9500 * time.Millisecond, false, false},
-		{"late, and somebody was told no", 9500 * time.Millisecond, true, false},
+		{"late, not asked before", 9500 * time.Millisecond, false, false},
+		{"late, and asked before", 9500 * time.Millisecond, true, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
@@ -421,7 +425,9 @@ func TestARenewalThatIsAnsweredAfterTheDeadlineRevivesNothing(t *testing.T) {
 			ann.serve = func(r *http.Request) (*http.Response, error) {
 				reply, err := ann.deliver(r)
 				if strings.HasSuffix(r.URL.Path, ":renew") && w.now() < c.answered {
-					w.at(c.answered) // whatever the timeout: the machine was suspended with the reply in it
+					// even past the timeout: the machine was suspended with the reply in its
+					// buffers
+					w.at(c.answered)
 				}
 				return reply, err
 			}

@@ -11,8 +11,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// Acquire asks for the lease. Without a key in the request the server chooses one, which Grant.Key then is. With a Wait it blocks for as long,
-// and for as long as any other call may take.
+// Acquire asks for the lease. Without a key in the request the server chooses one and returns it in
+// Grant.Key. With a Wait it blocks for up to that time, in addition to the time of any other call.
 func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	metadata, err := leadership.ParseMetadata(r.Metadata)
 	if err != nil {
@@ -43,13 +43,14 @@ func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (lead
 	return grant, nil
 }
 
-// waited is how long the request stood in line. It makes a leader's deadline later, and is never believed to be more than was asked for.
+// waited returns how long the request waited in line. It moves the leader's deadline later, so a
+// value above the wait that was asked for is not believed.
 func waited(r leadership.AcquireRequest, answer wire.Grant) time.Duration {
 	most := max(r.Wait.Milliseconds(), 0)
 	return time.Duration(min(max(answer.WaitedMs, 0), most)) * time.Millisecond
 }
 
-// Renew keeps the caller's lease.
+// Renew renews the caller's lease.
 func (c *Client) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	return c.lease(ctx, ofRenewal(r), call{
 		name: "renew", method: http.MethodPost, suffix: wire.Renew, mutates: wire.VerbRenew.Row().Changes(), body: wire.NewLeaseRequest(r),
@@ -63,22 +64,22 @@ func (c *Client) Release(ctx context.Context, r leadership.LeaseRequest) (leader
 	})
 }
 
-// CheckToken returns the lease if the token is that of the present leader.
+// CheckToken returns the lease if the token is the current leader's.
 func (c *Client) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
 	return c.lease(ctx, ofCheck(r), call{
 		name: "check token", method: http.MethodPost, suffix: wire.CheckToken, mutates: wire.VerbCheckToken.Row().Changes(), body: wire.TokenCheck{FencingToken: r.Token},
 	})
 }
 
-// Get reads an election, strongly.
+// Get reads an election from the store.
 func (c *Client) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
 	reading, err := c.Read(ctx, leadership.ReadRequest{Election: e, Strong: true})
 	return reading.Lease, err
 }
 
-// Read reads an election as it is or, unless a strong read is asked for, as it was at some moment within Reading.Bound before the answer was
-// sent; what is left of such a lease counts from when it was sent, and not from ReadAt. RevisionMismatch: the store has not come to the
-// revision that is Known.
+// Read reads an election. Unless a strong read is asked for, the reply shows the election as it was
+// at some moment within Reading.Bound before it was sent, and the remaining time counts from when
+// it was sent, not from ReadAt. RevisionMismatch: the store has not reached the revision Known.
 func (c *Client) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	query := url.Values{}
 	if r.Strong {
@@ -87,7 +88,7 @@ func (c *Client) Read(ctx context.Context, r leadership.ReadRequest) (leadership
 	setNumber(query, "minRevision", int64(r.Known))
 	var answer wire.Lease
 	var header http.Header
-	err := c.about(ctx, r.Election, call{name: "read", method: http.MethodGet, query: query, answer: &answer, heard: &header})
+	err := c.about(ctx, r.Election, call{name: "read", method: http.MethodGet, query: query, answer: &answer, replyHeader: &header})
 	if err != nil {
 		return leadership.Reading{}, err
 	}
@@ -102,7 +103,7 @@ func (c *Client) Read(ctx context.Context, r leadership.ReadRequest) (leadership
 	return leadership.Reading{Lease: lease, Age: age(header, bound), Bound: bound}, nil
 }
 
-// age is how old the reply says that it is. One that does not say is as old as it may be.
+// age returns the age that the reply states, and bound if it states none.
 func age(h http.Header, bound time.Duration) time.Duration {
 	if age, ok := seconds(h, "Age"); ok {
 		return min(age, bound)
@@ -166,7 +167,7 @@ func (c *Client) Delete(ctx context.Context, r leadership.DeleteRequest) (leader
 	})
 }
 
-// lease makes a call that is answered with a lease, one that is as expected.
+// lease makes a call whose reply is a lease, and checks that the lease matches x.
 func (c *Client) lease(ctx context.Context, x expected, k call) (leadership.Lease, error) {
 	var answer wire.Lease
 	k.answer = &answer
@@ -183,8 +184,8 @@ func (c *Client) lease(ctx context.Context, x expected, k call) (leadership.Leas
 	return lease, nil
 }
 
-// about makes a call about one election. A name that is none is refused here, in the server's words, because in a path it could be read
-// as something else.
+// about makes a call about one election. It refuses invalid names itself, with the server's
+// message, because such a name could change the meaning of the path.
 func (c *Client) about(ctx context.Context, e leadership.Election, k call) error {
 	if err := e.Validate(); err != nil {
 		return &leadership.Error{Code: leadership.InvalidArgument, Field: "election", Detail: err.Error()}

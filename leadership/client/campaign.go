@@ -12,32 +12,37 @@ import (
 	"regent/leadership/wire"
 )
 
-// Campaign stands in line until the Client's Candidate leads the election, and returns its lease. It asks again by itself, with pauses by chance, when
-// the server cannot be reached or could do nothing, and when nobody knows what came of a call: all of it under one key, so that it is granted
-// once. The lease outlives ctx; whoever is done with it calls Resign, and not before all that leads has stopped.
+// Campaign waits in line until the Client's Candidate leads the election, and returns its lease. It
+// retries, with random pauses, when the server cannot be reached or could do nothing, and when the
+// outcome of a call is unknown; all calls use one key, so at most one lease is granted. The lease
+// outlives ctx: the caller must call Resign when it is done, and not before everything that acts as
+// leader has stopped.
 //
-// Errors: ctx's, if it ended first; what another call would not change, such as leadership.InvalidArgument, leadership.ElectionDeleted or
-// wire.PermissionDenied; after Candidate.Rounds calls the last one's, leadership.LeaseHeld or other. A campaign that ends without a lease leaves
-// none behind if the server can be reached; one that was granted as it ended is given back, else it runs out.
+// Errors: ctx's, if it ended first; errors that another call would not change, such as
+// leadership.InvalidArgument, leadership.ElectionDeleted or wire.PermissionDenied; after
+// Candidate.Rounds calls the error of the last one, leadership.LeaseHeld or other. A campaign that
+// fails leaves no lease behind if the server can be reached: a lease that was granted at the last
+// moment is released. Otherwise such a lease expires.
 func (c *Client) Campaign(ctx context.Context, election leadership.Election) (*Lease, error) {
 	return c.campaign(ctx, context.WithoutCancel(ctx), election, leadership.MaxWait)
 }
 
-// TryAcquire is a Campaign that does not stand in line: leadership.LeaseHeld says at once that somebody else leads. Without Candidate.Rounds it
-// asks three times while there is no answer.
+// TryAcquire is a Campaign that does not wait in line: it returns leadership.LeaseHeld at once if
+// another candidate leads. Without Candidate.Rounds it makes up to three calls while there is no
+// answer.
 func (c *Client) TryAcquire(ctx context.Context, election leadership.Election) (*Lease, error) {
 	return c.campaign(ctx, context.WithoutCancel(ctx), election, 0)
 }
 
-// triesWithoutWait is how often TryAcquire asks.
+// triesWithoutWait is how many calls TryAcquire makes.
 const triesWithoutWait = 3
 
-// campaign is Campaign for a lease whose Context comes from within.
+// campaign is Campaign for a lease whose Context is derived from within.
 func (c *Client) campaign(ctx, within context.Context, election leadership.Election, wait time.Duration) (*Lease, error) {
 	if err := c.candidate.validate(); err != nil {
 		return nil, err
 	}
-	k := campaigner{Client: c, wait: c.patience(wait), rounds: c.candidate.Rounds, request: leadership.AcquireRequest{
+	k := campaigner{Client: c, wait: c.boundWait(wait), rounds: c.candidate.Rounds, request: leadership.AcquireRequest{
 		Election:      election,
 		CandidateID:   c.candidateID(ctx),
 		Key:           new(leadership.NewKey()),
@@ -56,18 +61,18 @@ func (c *Client) campaign(ctx, within context.Context, election leadership.Elect
 	return l, nil
 }
 
-// patience is the wait that the caller's http.Client bears: one whose Timeout is shorter would cut each off, and never hear the answer.
-func (c *Client) patience(wait time.Duration) time.Duration {
+// boundWait shortens a wait to half the Timeout of the caller's http.Client, which would otherwise
+// cut off every call before its answer.
+func (c *Client) boundWait(wait time.Duration) time.Duration {
 	if c.http.Timeout > 0 {
 		wait = min(wait, max(c.http.Timeout/2, time.Millisecond)).Truncate(time.Millisecond)
 	}
 	return wait
 }
 
-// maxAway is the longest pause of a candidate in the line, which keeps its place for 5 s.
-const maxAway = 4 * time.Second
+// maxLinePause is the longest pause of a candidate in line: the server keeps its place for 5 s.
+const maxLinePause = 4 * time.Second
 
-// campaigner is a campaign.
 type campaigner struct {
 	*Client
 	request leadership.AcquireRequest
@@ -76,12 +81,11 @@ type campaigner struct {
 	log     *slog.Logger
 
 	sent    time.Duration // when the last call began
-	pace    pace
+	backoff backoff
 	failure error // of the last call; nil if it was answered
-	unknown bool  // whether a lease may have been granted without our knowing
+	unknown bool  // a lease may have been granted in a call whose outcome is unknown
 }
 
-// run asks until the candidate leads.
 func (k *campaigner) run(ctx, within context.Context) (*Lease, error) {
 	for round := 1; ; round++ {
 		l, err := k.ask(ctx, within)
@@ -91,17 +95,18 @@ func (k *campaigner) run(ctx, within context.Context) (*Lease, error) {
 			return l, nil
 		case ctx.Err() != nil:
 			return nil, k.stopped(context.Cause(ctx))
-		case held && k.wait == 0, !held && !passes(err), round == k.rounds:
+		case held && k.wait == 0, !held && !transient(err), round == k.rounds:
 			return nil, err
 		}
 		sleep(ctx, k.pause(err, held))
 	}
 }
 
-// errLate is the error of a lease that was over, for a careful leader, when it was heard of.
-var errLate = fmt.Errorf("client: campaign: %w: the lease was over when its grant was heard of; ask for a longer lease, or take a shorter margin", leadership.OutcomeUnknown)
+// errLate says that the leader's deadline had passed when the reply with its grant arrived.
+var errLate = fmt.Errorf("client: campaign: %w: the lease was over when its grant arrived; ask for a longer lease, or use a shorter margin", leadership.OutcomeUnknown)
 
-// stopped is the error of a campaign whose context has ended: that, and why the last call before came to nothing, if it did.
+// stopped returns the error of a campaign whose context has ended: the cause and, if the last call
+// failed, its error.
 func (k *campaigner) stopped(cause error) error {
 	if k.failure != nil {
 		cause = fmt.Errorf("%w: %w", cause, k.failure)
@@ -109,7 +114,6 @@ func (k *campaigner) stopped(cause error) error {
 	return fmt.Errorf("client: campaign for election %q: %w", k.request.Election, cause)
 }
 
-// ask makes one call.
 func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 	k.request.Wait, k.sent = k.wait, k.clock()
 	grant, err := k.Acquire(ctx, k.request)
@@ -117,7 +121,7 @@ func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 		k.note(ctx, err)
 		return nil, err
 	}
-	k.unknown = true // until the lease is in somebody's hands
+	k.unknown = true // until the caller has the lease
 	l, err := k.newLease(within, k.sent, grant)
 	if err != nil {
 		return nil, err
@@ -125,7 +129,8 @@ func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 	left := l.Remaining()
 	if left == 0 {
 		if !errors.Is(k.failure, errLate) {
-			k.pace = pace{} // the lease is its own, and asked for again it lasts from then: soon, or it has run out
+			// the next call gets the same lease, renewed, or a new one: soon in either case
+			k.backoff = backoff{}
 		}
 		k.note(ctx, errLate)
 		return nil, errLate
@@ -135,7 +140,8 @@ func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 	return l, nil
 }
 
-// note remembers what a call without a lease means. A refusal shows that none was granted before; a call that was not made shows nothing.
+// note records a call that returned no lease. A refusal shows that no earlier call was granted; a
+// call that was not made shows nothing.
 func (k *campaigner) note(ctx context.Context, err error) {
 	switch {
 	case errors.Is(err, leadership.OutcomeUnknown):
@@ -144,35 +150,35 @@ func (k *campaigner) note(ctx context.Context, err error) {
 		k.unknown = false
 	}
 	if ctx.Err() != nil {
-		return // that is why
+		return // the end of ctx is the reason
 	}
-	passed := passes(err)
+	passed := transient(err)
 	if passed && k.failure == nil {
-		k.log.Warn("no answer to the campaign; asking again", "reason", err)
+		k.log.Warn("no answer to the campaign; retrying", "reason", err)
 	}
 	if k.failure = nil; passed {
 		k.failure = err
 	}
 }
 
-// pause is how long to wait before the next call: not at all after one that has stood in line for its time.
+// pause returns the time until the next call: none after a call that waited in line for its time.
 func (k *campaigner) pause(err error, held bool) time.Duration {
 	if held && k.clock()-k.sent >= k.wait/2 {
-		k.pace = pace{}
+		k.backoff = backoff{}
 		return 0
 	}
-	d := k.pace.after(err)
+	d := k.backoff.after(err)
 	if !errors.Is(err, wire.RateLimited) {
-		d = min(d, maxAway)
+		d = min(d, maxLinePause)
 	}
 	return d
 }
 
-// abandonTimeout is what a campaign that was given up has for giving its lease back.
+// abandonTimeout limits the release of a lease after a failed campaign.
 const abandonTimeout = 5 * time.Second
 
-// abandon gives back what may have been granted by a call whose answer was not heard, or was heard too late. Such a call may still be at work
-// when its caller goes, so that whoever finds nobody leading looks again.
+// abandon releases a lease that was granted in a call whose answer was lost or came too late. Such
+// a call may still be in progress when its caller gives up, so a vacant election is read again.
 func (k *campaigner) abandon(ctx context.Context) {
 	if !k.unknown {
 		return
@@ -183,23 +189,25 @@ func (k *campaigner) abandon(ctx context.Context) {
 		lease, err := k.Get(ctx, k.request.Election)
 		switch {
 		case err == nil && lease.LeaderID == k.request.CandidateID:
-			_ = k.release(ctx, leadership.LeaseRequest{ // of another incarnation the server refuses it; what fails runs out
+			// the server refuses it for another incarnation; a lease that is not released expires
+			_ = k.release(ctx, leadership.LeaseRequest{
 				Election: k.request.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key, Token: lease.Token,
 			})
 			return
-		case err == nil && lease.State == leadership.Held, err != nil && !errors.Is(err, leadership.NotFound), pause > maxLook:
+		case err == nil && lease.State == leadership.Held, err != nil && !errors.Is(err, leadership.NotFound), pause > maxLookPause:
 			return
 		}
 		sleep(ctx, pause)
 	}
 }
 
-// maxLook is the longest pause between two looks at an election whose campaign was given up.
-const maxLook = 500 * time.Millisecond
+// maxLookPause is the longest pause between two reads after a failed campaign.
+const maxLookPause = 500 * time.Millisecond
 
-// Resign stops renewing and gives the lease back, so that the next leader need not wait for its end. Whatever leads must have stopped before. It
-// asks until it is answered or ctx ends; then the lease runs out by itself, and the error says why. To resign twice, or from what is lost, is
-// no error.
+// Resign stops renewing and releases the lease, so that the next leader need not wait for its end.
+// Everything that acts as leader must have stopped before. It retries until it is answered or ctx
+// ends; in that case the lease expires, and the error says why. Resigning twice, or from a lost
+// lease, is no error.
 func (l *Lease) Resign(ctx context.Context) error {
 	l.mu.Lock()
 	l.finish(l.because(ErrResigned, nil), ErrResigned)
@@ -220,7 +228,6 @@ func (l *Lease) Resign(ctx context.Context) error {
 	return l.because(err, nil)
 }
 
-// identity is a candidate's id, once it is drawn.
 type identity struct {
 	once sync.Once
 	id   leadership.CandidateID
@@ -234,7 +241,6 @@ func (c *Client) candidateID(ctx context.Context) leadership.CandidateID {
 	return c.id.id
 }
 
-// logOf is the log of what happens to a lease.
 func (c *Client) logOf(l *Lease) *slog.Logger {
 	return c.log.With("election", l.Election(), "candidate", l.CandidateID(), "token", l.Token())
 }

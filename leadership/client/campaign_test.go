@@ -37,7 +37,7 @@ func TestACampaignWhoseRepliesAreLostIsGrantedOneLease(t *testing.T) {
 	})
 }
 
-func TestACampaignThatIsGivenUpLeavesNoLeaseBehind(t *testing.T) {
+func TestCancelledCampaignLeavesNoLease(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		ctx, stop := context.WithCancel(t.Context())
 		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
@@ -57,7 +57,7 @@ func TestACampaignThatIsGivenUpLeavesNoLeaseBehind(t *testing.T) {
 	})
 }
 
-func TestAGrantThatIsHeardOfTooLateIsAnErrorAndIsGivenBack(t *testing.T) {
+func TestGrantThatArrivesTooLateIsAnErrorAndIsReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		late := client.Candidate{ID: "ann", LeaseDuration: time.Second, Rounds: 2}
 		agent := over(t, server, late, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
@@ -77,14 +77,14 @@ func TestAGrantThatIsHeardOfTooLateIsAnErrorAndIsGivenBack(t *testing.T) {
 				t.Errorf("%s: %q was left with the lease", name, got)
 			}
 		}
-		err := agent.Run(t.Context(), "reports", func(context.Context, *client.Lease) error { t.Error("nobody leads"); return nil })
+		err := agent.Run(t.Context(), "reports", func(context.Context, *client.Lease) error { t.Error("the function ran without a lease"); return nil })
 		if !errors.Is(err, leadership.OutcomeUnknown) {
 			t.Errorf("Run returned %v", err)
 		}
 	})
 }
 
-func TestACampaignThatIsGivenUpWhileItsRequestIsOnItsWayLeavesNoLeaseBehind(t *testing.T) {
+func TestCampaignCancelledDuringItsRequestLeavesNoLease(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		ctx, stop := context.WithCancel(t.Context())
 		arrived := make(chan struct{})
@@ -115,7 +115,7 @@ func TestACampaignThatIsGivenUpWhileItsRequestIsOnItsWayLeavesNoLeaseBehind(t *t
 	})
 }
 
-func TestAReplyThatComesAfterTheDeadlineDoesNotMakeALeader(t *testing.T) {
+func TestReplyAfterTheDeadlineDoesNotMakeALeader(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		slow := true
 		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
@@ -134,7 +134,7 @@ func TestAReplyThatComesAfterTheDeadlineDoesNotMakeALeader(t *testing.T) {
 	})
 }
 
-func TestAGrantThatIsHeardOfTooLateIsAskedForAgainSoonWhateverHasFailedBefore(t *testing.T) {
+func TestGrantThatArrivesTooLateIsRetriedSoon(t *testing.T) {
 	const failures, late = 8, 3
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		var answered time.Time
@@ -167,7 +167,8 @@ func TestAGrantThatIsHeardOfTooLateIsAskedForAgainSoonWhateverHasFailedBefore(t 
 		if slowed := pauses[failures-1]; slowed < 3*time.Second {
 			t.Errorf("after %d failures the pause is %v: the campaign has not slowed down", failures, slowed)
 		}
-		for i, pause := range pauses[failures:] { // it begins anew once, and then is as for any failure
+		// it restarts once, and then grows as after any failure
+		for i, pause := range pauses[failures:] {
 			if most := 100 * time.Millisecond << i; pause < most/2 || pause > most {
 				t.Errorf("after late grant %d the pause is %v, want from %v to %v", i+1, pause, most/2, most)
 			}
@@ -175,7 +176,7 @@ func TestAGrantThatIsHeardOfTooLateIsAskedForAgainSoonWhateverHasFailedBefore(t 
 	})
 }
 
-func TestALeaseThatWasWaitedForLastsItsTime(t *testing.T) {
+func TestLeaseGrantedAfterAWaitLastsItsFullTime(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		first := lead(t, server.Client(named("ann")))
 		go func() {
@@ -190,7 +191,7 @@ func TestALeaseThatWasWaitedForLastsItsTime(t *testing.T) {
 	})
 }
 
-func TestACampaignEndsWhenNothingElseCanCome(t *testing.T) {
+func TestCampaignEndsWithAPermanentError(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		who      client.Candidate
@@ -207,7 +208,7 @@ func TestACampaignEndsWhenNothingElseCanCome(t *testing.T) {
 		{"rounds below nothing", client.Candidate{Rounds: -1}, "reports", false, leadership.InvalidArgument, 0},
 		{"metadata that are none", client.Candidate{Metadata: []byte("[]")}, "reports", false, leadership.InvalidArgument, 0},
 		{"as often as it was to ask", client.Candidate{Rounds: 4}, "reports", true, leadership.StoreUnavailable, 10 * time.Second},
-		{"somebody else leads, all the time", client.Candidate{Rounds: 2}, "taken", false, leadership.LeaseHeld, 121 * time.Second},
+		{"another candidate leads all the time", client.Candidate{Rounds: 2}, "taken", false, leadership.LeaseHeld, 121 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *clienttest.Server) {
@@ -251,18 +252,19 @@ func TestTryAcquireDoesNotWait(t *testing.T) {
 			asked++
 			return nil, errLostReply
 		})
-		if _, err := deaf.TryAcquire(t.Context(), "reports"); !errors.Is(err, leadership.OutcomeUnknown) || asked != 3+1 { // and once whether it leads
+		// one more call is the read that finds out whether it leads
+		if _, err := deaf.TryAcquire(t.Context(), "reports"); !errors.Is(err, leadership.OutcomeUnknown) || asked != 3+1 {
 			t.Errorf("TryAcquire asked %d times and returned %v", asked, err)
 		}
 	})
 }
 
-func TestALineThatIsAnsweredTooEarlyIsNotAskedInALoop(t *testing.T) {
+func TestServerThatAnswersEarlyIsNotCalledInALoopByCampaign(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		s := &stage{acts: []http.HandlerFunc{problem(http.StatusConflict, string(leadership.LeaseHeld))}}
+		s := &scriptedServer{acts: []http.HandlerFunc{problem(http.StatusConflict, string(leadership.LeaseHeld))}}
 		if _, err := s.client(t).Campaign(ctx, "reports"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Campaign returned %v", err)
 		}
@@ -277,7 +279,7 @@ func TestALineThatIsAnsweredTooEarlyIsNotAskedInALoop(t *testing.T) {
 	})
 }
 
-func TestAClientThatIsGivenLessTimeAsksForLess(t *testing.T) {
+func TestShortHTTPTimeoutShortensTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		first := lead(t, server.Client(named("ann")))
 		config := server.Config()

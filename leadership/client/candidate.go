@@ -12,39 +12,42 @@ import (
 	"regent/leadership"
 )
 
-// Candidate is who campaigns with a Client, and how. Its zero value works.
+// Candidate says which candidate campaigns with a Client, and how. The zero value works.
 type Candidate struct {
-	// ID is unique in the election: another process that has the same one cannot lead while this one does. "" for a DefaultCandidateID,
-	// one for all that the Client does.
+	// ID must be unique in the election: a second process with the same id cannot lead while the
+	// first one does. "" selects a DefaultCandidateID, one for the whole Client.
 	ID leadership.CandidateID
-	// LeaseDuration is what to ask for: 1 s to 24 h in whole milliseconds; 0 for what the election is configured to. The shorter it is, the sooner
-	// somebody follows a leader that has died, and the sooner a leader stops that cannot reach its server.
+	// LeaseDuration is the duration to ask for: 1 s to 24 h in whole milliseconds; 0 for the
+	// election's configuration. The shorter it is, the sooner a dead leader is succeeded, and the
+	// sooner a leader that cannot reach its server stops.
 	LeaseDuration time.Duration
-	// Metadata is a JSON object that tells who reads the election about its leader, such as an address; see leadership.ParseMetadata.
+	// Metadata is a JSON object that describes the leader to readers of the election, such as its
+	// address; see leadership.ParseMetadata.
 	Metadata []byte
-	// Margin is how long before the end of the lease a leader stops believing in it: the time that it needs to stop what it is doing. 0 for a tenth
-	// of the lease, a second at most. One that leaves nothing of the lease is refused by Campaign.
+	// Margin is how long before the end of its lease a leader stops believing in it: the time it
+	// needs to stop what it is doing. 0 selects a tenth of the lease, at most one second. Campaign
+	// refuses a margin that leaves nothing of the lease.
 	Margin time.Duration
-	// Rounds is how often Campaign asks before it gives up, a stand in line of a minute being one time; 0 for as often as it takes.
+	// Rounds limits the number of calls of Campaign, each of which waits in line for up to a
+	// minute; 0 for no limit.
 	Rounds int
 }
 
 func (c Candidate) validate() error {
 	switch {
 	case c.Margin < 0:
-		return invalid("margin", "a margin is 0s or more, not %v", c.Margin)
+		return invalid("margin", "the margin must be 0s or more, not %v", c.Margin)
 	case c.LeaseDuration > 0 && c.Margin >= c.LeaseDuration:
-		return invalid("margin", "a margin of %v leaves nothing of a lease of %v; ask for a longer lease, or take a shorter margin", c.Margin, c.LeaseDuration)
+		return invalid("margin", "a margin of %v leaves nothing of a lease of %v; ask for a longer lease, or use a shorter margin", c.Margin, c.LeaseDuration)
 	case c.Rounds < 0:
-		return invalid("rounds", "rounds are 0 or more, not %d", c.Rounds)
+		return invalid("rounds", "rounds must be 0 or more, not %d", c.Rounds)
 	}
 	return nil
 }
 
-// maxMargin is the most that is taken off a lease unless more is asked for.
+// maxMargin is the largest default margin.
 const maxMargin = time.Second
 
-// margin is what is taken off a lease that lasts as long.
 func (c Candidate) margin(lease time.Duration) time.Duration {
 	return cmp.Or(c.Margin, min(lease/10, maxMargin))
 }
@@ -56,9 +59,10 @@ func (c *Client) As(candidate Candidate) *Client {
 	return &other
 }
 
-// DefaultCandidateID draws an id that no other process has, on Cloud Run neither, where all hosts have the same name: that of the revision,
-// or of the job's execution and task, a part of the instance's id, as far as the platform's metadata server tells it within a second,
-// and 64 random bits. Elsewhere the name of the host comes before these. Each call draws another one.
+// DefaultCandidateID generates an id that no other process has. On Cloud Run, where all hosts have
+// the same name, it consists of the name of the revision, or of the job's execution and task; the
+// end of the instance id, if the metadata server returns it within a second; and 64 random bits.
+// Elsewhere it is the host's name and 64 random bits. Each call generates another id.
 func DefaultCandidateID(ctx context.Context) leadership.CandidateID {
 	return drawCandidateID(ctx, os.Getenv, thisMetadataServer())
 }
@@ -71,10 +75,11 @@ func drawCandidateID(ctx context.Context, env func(string) string, server metada
 	return joinCandidateID(host, randomText())
 }
 
-// maxPart keeps three parts and what joins them within a candidate's id.
+// maxPart keeps three joined parts within the length of a candidate id.
 const maxPart = 40
 
-// joinCandidateID joins what there is of the parts, and replaces what may not stand in an id.
+// joinCandidateID joins the parts that are not empty, and replaces characters that are not allowed
+// in an id.
 func joinCandidateID(parts ...string) leadership.CandidateID {
 	var kept []string
 	for _, p := range parts {
@@ -97,7 +102,7 @@ func randomText() string {
 	return hex.EncodeToString(b[:])
 }
 
-// platformName is what Cloud Run calls what runs here; "" if this is not Cloud Run.
+// platformName returns Cloud Run's name for what runs here, or "" elsewhere.
 func platformName(env func(string) string) string {
 	if execution := env("CLOUD_RUN_EXECUTION"); execution != "" {
 		return execution + "-" + env("CLOUD_RUN_TASK_INDEX")
@@ -105,7 +110,8 @@ func platformName(env func(string) string) string {
 	return env("K_REVISION")
 }
 
-// instanceID asks the platform for the end of the instance's id, which is where two differ; "" if it does not tell.
+// instanceID returns the end of the platform's instance id, where ids differ, or "" if it is not
+// known.
 func instanceID(ctx context.Context, server metadataServer) string {
 	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()

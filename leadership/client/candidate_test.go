@@ -14,7 +14,7 @@ import (
 	"regent/leadership/client/clienttest"
 )
 
-func TestACandidateIsCalledAsNoOtherProcessIs(t *testing.T) {
+func TestDefaultCandidateIDsAreUnique(t *testing.T) {
 	t.Parallel()
 	host, err := os.Hostname()
 	if err != nil {
@@ -30,8 +30,8 @@ func TestACandidateIsCalledAsNoOtherProcessIs(t *testing.T) {
 		want   string
 	}{
 		{"on Cloud Run", run, instance + "\n", "Google", `writer-00042-abc\.` + instance[52:]},
-		{"and nobody answers", run, "", "", `writer-00042-abc`},
-		{"and somebody else answers", run, "<html>", "", `writer-00042-abc`},
+		{"no answer", run, "", "", `writer-00042-abc`},
+		{"another server answers", run, "<html>", "", `writer-00042-abc`},
 		{"in a job", map[string]string{"CLOUD_RUN_EXECUTION": "nightly-xk2", "CLOUD_RUN_TASK_INDEX": "3"}, instance, "Google", `nightly-xk2-3\.` + instance[52:]},
 		{"a name with what no id has", map[string]string{"K_REVISION": "a b/ü"}, "", "", `a-b--`},
 		{"a name that is too long", map[string]string{"K_REVISION": strings.Repeat("r", 200)}, strings.Repeat("9", 200), "Google", `r{40}\.9{12}`},
@@ -58,7 +58,7 @@ func TestACandidateIsCalledAsNoOtherProcessIs(t *testing.T) {
 	}
 }
 
-func TestAPlatformThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
+func TestSilentMetadataServerDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -91,7 +91,6 @@ func TestAClientCampaignsUnderOneName(t *testing.T) {
 	})
 }
 
-// transport answers requests.
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

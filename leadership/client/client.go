@@ -16,33 +16,37 @@ import (
 
 // Config says which server to call, and how.
 type Config struct {
-	// Server is where it is, such as "http://127.0.0.1:8080"; a path in it comes before those of the API.
+	// Server is its URL, such as "http://127.0.0.1:8080". A path in it is a prefix of the API's
+	// paths.
 	Server string
-	// HTTP makes the calls. With nil each has 30 s, and the time that it asks the server to wait; with another client its Timeout is all there
-	// is, so that one shorter than an AcquireRequest.Wait cuts the wait. A Watch has no Timeout. Redirects are not followed, whatever
-	// it says: a body has a key in it, and belongs to nobody but this server.
+	// HTTP makes the calls. If it is nil, each call may take 30 s in addition to the wait that it
+	// asks for. If it is set, its Timeout is the only limit, and one shorter than an
+	// AcquireRequest.Wait cuts the wait. A Watch has no timeout. Redirects are never followed: a
+	// request contains a key, which is for this server only.
 	HTTP *http.Client
-	// Silence is for how long the connection of a Watch may bring nothing, not even a ping, before another one is made: 45 s if it is zero. A
-	// server pings every 15 s.
+	// Silence is how long the connection of a Watch may bring nothing, not even a ping, before it
+	// is replaced; 0 for 45 s. A server pings every 15 s.
 	Silence time.Duration
-	// Token, if there is one, says who calls: it returns the bearer token that goes with each request, and is asked before each. An error of its
-	// is a StoreUnavailable of the call. See MetadataToken.
+	// Token, if set, returns the bearer token that identifies the caller. It is called before each
+	// request. If it fails, the call fails with StoreUnavailable. See MetadataToken.
 	Token func(context.Context) (string, error)
-	// Candidate is who campaigns, for Run, Campaign and TryAcquire.
+	// Candidate is the candidate of Run, Campaign and TryAcquire.
 	Candidate Candidate
-	// Log is told, in a line each, when a lease is granted, cannot be renewed, is renewed again, and is over, and why. Nil is slog.Default.
+	// Log gets one line when a lease is granted, cannot be renewed, is renewed again, and ends,
+	// with the reason. Nil for slog.Default.
 	Log *slog.Logger
-	// Clock is what deadlines are counted by: one that nobody sets, that never goes back, and that runs while the machine is suspended. Nil is
-	// boottime.Now.  A test in a synctest bubble gives the bubble's time; see package clienttest.
+	// Clock counts deadlines. It must be monotonic, must not be set by anything, and must run while
+	// the machine is suspended. Nil for boottime.Now. A test in a synctest bubble uses the bubble's
+	// time; see package clienttest.
 	Clock func() time.Duration
 }
 
-// Client calls one server. All methods may be called at the same time.
+// Client calls one server. Its methods may be called concurrently.
 type Client struct {
-	server  string // without a slash at the end
+	server  string // without a trailing slash
 	http    http.Client
-	spare   http.RoundTripper // with connections of its own; nil if the caller has chosen those of http
-	limit   time.Duration     // of a call, beside the wait that it asks for; 0 for none
+	spare   http.RoundTripper // with its own connections; nil if the caller chose the transport
+	limit   time.Duration     // of a call, in addition to the wait it asks for; 0 for none
 	silence time.Duration     // of a stream
 
 	token     func(context.Context) (string, error)
@@ -57,7 +61,7 @@ const (
 	defaultSilence = 45 * time.Second
 )
 
-// New returns a client. It does not connect; the error is for a server's URL that cannot be one.
+// New returns a client. It does not connect; it returns an error if the server's URL is invalid.
 func New(c Config) (*Client, error) {
 	server, err := parseServer(c.Server)
 	if err != nil {
@@ -80,8 +84,8 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// elsewhere returns a client whose calls go over other connections, if there are others.
-func (c *Client) elsewhere() *Client {
+// overSpareConnections returns a client that uses other connections, if there are any.
+func (c *Client) overSpareConnections() *Client {
 	other := *c
 	if c.spare != nil {
 		other.http.Transport = c.spare
@@ -89,24 +93,25 @@ func (c *Client) elsewhere() *Client {
 	return &other
 }
 
-// parseServer repeats nothing of the address in its errors: somebody may have put a password in.
+// parseServer never repeats the address in an error: it may contain a password.
 func parseServer(server string) (string, error) {
 	if scheme, _, _ := strings.Cut(server, "://"); !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		return "", errors.New("a server's address begins with http:// or https://, such as http://127.0.0.1:8080")
+		return "", errors.New("the server's address must begin with http:// or https://, as in http://127.0.0.1:8080")
 	}
 	u, err := url.Parse(server)
 	var parse *url.Error
 	switch {
 	case err == nil && u.User != nil, err != nil && strings.Contains(server, "@"):
-		return "", errors.New("a server's address must not have a user or a password in it")
+		return "", errors.New("the server's address must not contain a user or a password")
 	case errors.As(err, &parse):
-		return "", fmt.Errorf("a server's address is a URL, and this is none: %w", parse.Err) // parse would repeat it
+		// the url.Error would repeat it
+		return "", fmt.Errorf("the server's address is not a URL: %w", parse.Err)
 	case err != nil:
 		return "", err
 	case u.Hostname() == "":
-		return "", errors.New("a server's address names a host, and this one does not")
+		return "", errors.New("the server's address has no host")
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(server, "#"):
-		return "", errors.New("a server's address ends with its path, without ? and #")
+		return "", errors.New("the server's address must not contain ? or #")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }

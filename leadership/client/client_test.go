@@ -23,7 +23,8 @@ import (
 // A Client has the methods of a Service.
 var _ instance.Protocol = (*client.Client)(nil)
 
-// connect returns a client of an instance on the store through a real server, every exchange held to the contract.
+// connect returns a client of an instance on the store, through a real server. Every exchange is
+// checked against the API's specification.
 func connect(t *testing.T, store leadership.Store) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(api(t, store))
@@ -171,7 +172,7 @@ func configure(e leadership.Election, c leadership.Config, ifRevision leadership
 	return leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c, IfRevision: ifRevision}}
 }
 
-// withoutJitter leaves out the hint that the server spreads by chance.
+// withoutJitter removes the hint that the server randomises.
 func withoutJitter(l leadership.Lease) leadership.Lease {
 	l.RenewIn = 0
 	return l
@@ -184,7 +185,7 @@ func results(rs []leadership.Result, err error) any {
 	return []any{rs, err}
 }
 
-// sameHistory compares the events but for the ids of requests that the server has named itself.
+// sameHistory compares the events without the request ids that the server has generated.
 func sameHistory(t *testing.T, direct, remote instance.Protocol) {
 	t.Helper()
 	request := leadership.EventsRequest{Election: "planner", Limit: 10}
@@ -228,7 +229,6 @@ func TestTheServerChoosesAKeyThatRenews(t *testing.T) {
 	}
 }
 
-// refusing answers every read with an error.
 type refusing struct {
 	instance.Service
 	err error
@@ -260,27 +260,27 @@ func TestEveryCodeOfTheServiceComesThrough(t *testing.T) {
 	}
 }
 
-func TestAServerThatCannotBeOneIsRefused(t *testing.T) {
+func TestInvalidServerAddressIsRefused(t *testing.T) {
 	t.Parallel()
 	for server, reason := range map[string]string{
-		"":                           "begins with http:// or https://",
-		"127.0.0.1:8080":             "begins with http:// or https://",
-		"localhost:8080":             "begins with http:// or https://",
-		"ftp://localhost":            "begins with http:// or https://",
-		"http://":                    "names a host",
-		"http:///v1":                 "names a host",
-		"http://:8080":               "names a host",
+		"":                           "begin with http:// or https://",
+		"127.0.0.1:8080":             "begin with http:// or https://",
+		"localhost:8080":             "begin with http:// or https://",
+		"ftp://localhost":            "begin with http:// or https://",
+		"http://":                    "has no host",
+		"http:///v1":                 "has no host",
+		"http://:8080":               "has no host",
 		"http://a b":                 "invalid character",
-		"http://user:secret@host":    "must not have a user or a password",
-		"http://host?x=1":            "ends with its path",
-		"http://host#x":              "ends with its path",
+		"http://user:secret@host":    "must not contain a user or a password",
+		"http://host?x=1":            "must not contain ? or #",
+		"http://host#x":              "must not contain ? or #",
 		"http://host:port":           "invalid port",
-		"http://user:pa/ss@host":     "must not have a user or a password",
-		"http://user:pa%ss@host":     "must not have a user or a password",
+		"http://user:pa/ss@host":     "must not contain a user or a password",
+		"http://user:pa%ss@host":     "must not contain a user or a password",
 		"http://[::1":                "missing ']'",
 		"http://host/%zz":            "invalid URL escape",
 		"https://host/\x7f":          "invalid control character",
-		"http+unix:///var/run/x.sck": "begins with http:// or https://",
+		"http+unix:///var/run/x.sck": "begin with http:// or https://",
 	} {
 		_, err := client.New(client.Config{Server: server})
 		if err == nil || !strings.Contains(err.Error(), reason) {
@@ -300,7 +300,7 @@ func TestAServerThatCannotBeOneIsRefused(t *testing.T) {
 	}
 }
 
-func TestAPathOfTheServerComesFirst(t *testing.T) {
+func TestPathOfTheServerIsAPrefix(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.StripPrefix("/regent", api(t, memory.New(memory.Config{}))))
 	t.Cleanup(server.Close)

@@ -18,22 +18,21 @@ import (
 	"regent/leadership/wire"
 )
 
-// call is one request to the server.
 type call struct {
-	name    string // for errors
-	method  string
-	path    string
-	suffix  string // of the path, with about
-	query   url.Values
-	header  map[string]string // beside what all calls have
-	wait    time.Duration     // what the server is asked to wait for
-	mutates bool              // whether it may change something, so that its outcome can be unknown
-	body    any               // nil for none
-	answer  any               // a pointer to what a success is read into
-	heard   *http.Header      // where the header of a success goes; nil if nobody asks
+	name        string // for errors
+	method      string
+	path        string
+	suffix      string // of the path; set by about's callers
+	query       url.Values
+	header      map[string]string // in addition to the common headers
+	wait        time.Duration     // how long the server is asked to wait
+	mutates     bool              // the call may change something, so its outcome can be unknown
+	body        any               // nil for none
+	answer      any               // pointer to the result of a success
+	replyHeader *http.Header      // receives the headers of a success; may be nil
 }
 
-// maxReply bounds what is read of a reply: a full page of elections with all the metadata that they may have is half of it.
+// maxReply limits the size of a reply: twice a full page of elections with the largest metadata.
 const maxReply = 16 << 20
 
 func (c *Client) do(ctx context.Context, k call) error {
@@ -63,15 +62,15 @@ func (c *Client) do(ctx context.Context, k call) error {
 	case err != nil:
 		return fmt.Errorf("client: %s: %w: %w", k.name, lostCode(k.mutates), err)
 	case len(body) > maxReply:
-		return misread(k.name, k.mutates, fmt.Errorf("the reply has more than %d bytes", maxReply))
+		return misread(k.name, k.mutates, fmt.Errorf("the reply is larger than %d bytes", maxReply))
 	}
 	return read(k, response, body)
 }
 
-// readAll is io.ReadAll for what is said to have so many bytes, or -1.
+// readAll is io.ReadAll with a size hint, -1 if the length is unknown.
 func readAll(from io.Reader, length int64) ([]byte, error) {
 	var b bytes.Buffer
-	const most = 64 << 10                                  // at once: a length may be a lie
+	const most = 64 << 10                                  // the declared length may be wrong
 	b.Grow(int(min(max(length, 0), most)) + bytes.MinRead) // room to see its end
 	_, err := b.ReadFrom(from)
 	return b.Bytes(), err
@@ -105,20 +104,19 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	return request, nil
 }
 
-// authorize says who calls.
 func (c *Client) authorize(r *http.Request) error {
 	if c.token == nil {
 		return nil
 	}
 	token, err := within(r.Context(), c.token)
 	if err != nil {
-		return fmt.Errorf("%w: there is no token to say who calls: %w", leadership.StoreUnavailable, err)
+		return fmt.Errorf("%w: no token to identify the caller: %w", leadership.StoreUnavailable, err)
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	return nil
 }
 
-// within asks for something, and waits no longer than ctx lasts, even if what is asked does: many a source of tokens knows no context.
+// within calls ask, and returns when ctx ends even if ask ignores ctx, as many token sources do.
 func within(ctx context.Context, ask func(context.Context) (string, error)) (string, error) {
 	var text string
 	var err error
@@ -147,14 +145,15 @@ func encode(body any) (io.Reader, error) {
 	return bytes.NewReader(text), nil
 }
 
-// How far a request got, as its transport tells.
+// How far a request got, according to its transport.
 const (
-	untold int32 = iota // the transport does not say
+	untold int32 = iota // the transport reported nothing
 	connecting
 	connected
 )
 
-// traced follows how far the request gets. A request that once had a connection may have been sent, whatever came after.
+// traced records how far the request gets. A request that once had a connection may have been sent,
+// whatever came afterwards.
 func traced(ctx context.Context, progress *atomic.Int32) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { progress.CompareAndSwap(untold, connecting) },
@@ -162,7 +161,7 @@ func traced(ctx context.Context, progress *atomic.Int32) context.Context {
 	})
 }
 
-// transportCode is the code of a call that was not answered.
+// transportCode returns the code of a call that was not answered.
 func transportCode(k call, progress int32, err error) leadership.Code {
 	var op *net.OpError
 	dialing := errors.As(err, &op) && op.Op == "dial"
@@ -172,7 +171,7 @@ func transportCode(k call, progress int32, err error) leadership.Code {
 	return lostCode(k.mutates)
 }
 
-// lostCode is the code of a call whose answer is lost.
+// lostCode returns the code of a call whose answer is lost.
 func lostCode(mutates bool) leadership.Code {
 	if mutates {
 		return leadership.OutcomeUnknown
@@ -180,12 +179,13 @@ func lostCode(mutates bool) leadership.Code {
 	return leadership.StoreUnavailable
 }
 
-// misread is the error of a success that cannot be read, or answers another call: whatever was to be done may have been done.
+// misread returns the error of a success that cannot be read or does not answer the call: the call
+// may have been carried out.
 func misread(name string, mutates bool, err error) error {
-	return fmt.Errorf("client: %s: %w: the server's reply is no answer to this call: %w", name, lostCode(mutates), err)
+	return fmt.Errorf("client: %s: %w: the reply does not answer this call: %w", name, lostCode(mutates), err)
 }
 
-// read takes a reply apart: an answer, or not.
+// read converts a reply into the call's result or an error.
 func read(k call, response *http.Response, body []byte) error {
 	if response.StatusCode != http.StatusOK || contentType(response) != wire.ContentType {
 		return refusal(k, response, body)
@@ -193,13 +193,14 @@ func read(k call, response *http.Response, body []byte) error {
 	if err := wire.Unmarshal(body, k.answer); err != nil {
 		return misread(k.name, k.mutates, err)
 	}
-	if k.heard != nil {
-		*k.heard = response.Header
+	if k.replyHeader != nil {
+		*k.replyHeader = response.Header
 	}
 	return nil
 }
 
-// refusal is what a reply says that is no answer: a problem, or something that no server of Regent says.
+// refusal returns the error in a reply: a problem document, or a reply that is not from a Regent
+// server.
 func refusal(k call, response *http.Response, body []byte) error {
 	if p, ok := wire.ReadProblem(response.Header, body); ok {
 		return p.Leadership()

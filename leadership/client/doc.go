@@ -1,9 +1,10 @@
-// Package client is Regent for agents in Go. Beside the standard library it needs golang.org/x/sys and
-// github.com/go-json-experiment/json, and nothing else that is not part of Regent.
+// Package client is the Go SDK for agents. Beside the standard library it imports Regent's own types,
+// golang.org/x/sys and github.com/go-json-experiment/json, and no cloud or router package.
 //
-// # To lead
+// # Leading
 //
-// Client.Run campaigns for an election, calls a function while this process leads, and gives the lease back when the function has returned:
+// Client.Run campaigns for an election, calls a function while this process leads, and releases the
+// lease when the function has returned:
 //
 //	c, err := client.New(client.Config{Server: "https://regent.example.com"})
 //	...
@@ -11,41 +12,49 @@
 //		return write(ctx, l.Token())
 //	})
 //
-// Campaign and TryAcquire return the Lease instead. A Lease is renewed until it is lost, resigned, or could not be renewed before its deadline:
+// Campaign and TryAcquire return the Lease instead. A Lease is renewed until it is lost or
+// resigned, or until it could not be renewed before its deadline:
 //
 //	               a renewal is answered: the deadline moves on
 //	                       +------+
 //	                       v      |
 //	campaign --grant--> valid ----+
 //	                       |
-//	                       +--> ErrLost      the server says that somebody else may lead
-//	                       +--> ErrExpired   the deadline has come first
+//	                       +--> ErrLost      the server says that another candidate may lead
+//	                       +--> ErrExpired   the deadline has passed
 //	                       +--> ErrResigned
 //
-// The deadline is leadership.Deadline: counted from before the request left, by a clock that runs while the machine sleeps, with room for drift and for
-// the time that it takes to stop. It is compared whenever the Lease is asked, and only an answer moves it on. StoreUnavailable and
-// OutcomeUnknown are tried again until it comes; LeaseLost ends the lease at once. No leader that asks its Lease believes that it leads after the
-// lease has ended in the store, as long as its clock loses no more than one part in a thousand.
+// The deadline is leadership.Deadline: counted from before the request was sent, on a clock that
+// runs while the machine sleeps, less an allowance for drift and for the time it takes to stop. It
+// is compared with the clock whenever the Lease is asked, and only an answer moves it on.
+// StoreUnavailable and OutcomeUnknown are retried until then; LeaseLost ends the lease at once. A
+// leader that asks its Lease never believes that it leads after the lease has ended in the store,
+// as long as its clock loses no more than one part in a thousand.
 //
-// What it did just before it was stopped may arrive later all the same. Send the Token with each write, and have it compared where the write
-// arrives: package fence does that for Firestore, Spanner, SQL, Cloud Storage and HTTP.
+// A request that was sent just before may still arrive later. Send the Token with each write, and
+// have it compared where the write arrives: package fence does that for Firestore, Spanner, SQL,
+// Cloud Storage and HTTP.
 //
-// Package clienttest is a server in memory for tests, in real time or in a bubble of testing/synctest.
+// Package clienttest is a server in memory for tests, in real time or in a testing/synctest bubble.
 //
-// # To call a server
+// # Calling a server
 //
-// A Client also has the methods of a leadership.Service, and its errors are the same: errors.Is(err, leadership.LeaseHeld) is true here
-// exactly when it is in the server, and errors.As finds the *leadership.Error with the reason, the wait and the election as it was found.
+// A Client also has the methods of a leadership.Service, with the same errors: errors.Is(err,
+// leadership.LeaseHeld) is true here exactly when it is in the server, and errors.As finds the
+// *leadership.Error with the reason, the wait and the election as it was found.
 //
-// What the network adds is told apart in the way that matters to a leader. StoreUnavailable: nothing was done, for the server was not
-// reached, or the call would have changed nothing anyway. OutcomeUnknown: the request may have arrived and the answer did not, so
-// that it may have been done; the same call again finds out. These methods do not make a call again by themselves.
+// Errors of the network are divided in the way that matters to a leader. StoreUnavailable: nothing
+// was done, because the server was not reached or the call changes nothing. OutcomeUnknown: the
+// request may have arrived but the answer did not, so it may have been carried out; the same call
+// again finds out. These methods do not retry.
 //
-// A success is believed only if it answers the call: it is about the election asked for and, where the caller was to hold its lease, says so of
-// this candidate and this token. Any other is an OutcomeUnknown, or a StoreUnavailable where nothing could be changed.
+// A success is believed only if it answers the call: it must be about the election asked for and,
+// where the caller must hold the lease, name this candidate and this token. Any other success is an
+// OutcomeUnknown, or a StoreUnavailable if the call changes nothing.
 //
-// A Watch, and an Observe, is a loop over what happens that does try again by itself: a Client's answer to whatever the network does to
-// a connection that is meant to last.
+// Watch and Observe are loops over events. They do retry: they reconnect and resume after any
+// failure of the network.
 //
-// Whoever counts a deadline by hand uses leadership.Deadline, and reads the clock before the call, not after it.
+// To count a deadline yourself, use leadership.Deadline, and read the clock before the call, not
+// after it.
 package client

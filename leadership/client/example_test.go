@@ -12,18 +12,20 @@ import (
 	"regent/leadership/client/clienttest"
 )
 
-// An agent that leads, works until it is done, and gives the lease back.
+// An agent that leads, works until it is done, and releases the lease.
 func ExampleClient_Run() {
-	server := clienttest.Start() // elsewhere: client.New(client.Config{Server: "https://regent.example.com"})
+	// outside a test: client.New(client.Config{Server: "https://regent.example.com"})
+	server := clienttest.Start()
 	defer server.Close()
 	agent := server.Client(client.Candidate{ID: "agent-1", LeaseDuration: 10 * time.Second})
 
 	err := agent.Run(context.Background(), "reports", func(ctx context.Context, l *client.Lease) error {
 		for page := range 3 {
-			if !l.Valid() { // look before each step that matters
+			if !l.Valid() { // check before each step that matters
 				return context.Cause(ctx)
 			}
-			fmt.Printf("page %d, written with token %d\n", page, l.Token()) // the token goes with each write
+			// the token goes with each write
+			fmt.Printf("page %d, written with token %d\n", page, l.Token())
 		}
 		return nil
 	})
@@ -35,7 +37,7 @@ func ExampleClient_Run() {
 	// error: <nil>
 }
 
-// A leader that has nobody to renew its lease with is stopped by its own clock, before the lease ends.
+// A leader that cannot renew its lease is stopped by its own clock before the lease ends.
 func ExampleClient_Run_cutOff() {
 	server := clienttest.Start()
 	defer server.Close()
@@ -50,7 +52,7 @@ func ExampleClient_Run_cutOff() {
 	// Output: true
 }
 
-// To lead only if nobody else does, and to hold the lease as long as one likes.
+// Lead only if no other candidate does, and hold the lease for as long as needed.
 func ExampleClient_TryAcquire() {
 	server := clienttest.Start()
 	defer server.Close()
@@ -76,7 +78,7 @@ func ExampleClient_TryAcquire() {
 	// false true 2
 }
 
-// To follow who leads.
+// Follow who leads.
 func ExampleClient_Observe() {
 	server := clienttest.Start()
 	defer server.Close()
@@ -92,7 +94,7 @@ func ExampleClient_Observe() {
 			log.Fatal(err)
 		}
 		if event.LeaderID == "" {
-			fmt.Println("nobody leads")
+			fmt.Println("the election is vacant")
 			break
 		}
 		fmt.Printf("%s leads with token %d\n", event.LeaderID, event.Token)
@@ -102,5 +104,5 @@ func ExampleClient_Observe() {
 	}
 	// Output:
 	// agent-1 leads with token 1
-	// nobody leads
+	// the election is vacant
 }

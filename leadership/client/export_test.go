@@ -9,13 +9,13 @@ import (
 	"regent/leadership"
 )
 
-// Through lets a client without one of the caller's call through the transport.
+// Through replaces the transport of a client that has its own.
 func (c *Client) Through(transport http.RoundTripper) { c.http.Transport = transport }
 
-// Spare lets a renewal that is tried again go through the transport.
+// Spare replaces the transport of retried renewals.
 func (c *Client) Spare(transport http.RoundTripper) { c.spare = transport }
 
-// DrawCandidateID is DefaultCandidateID somewhere else.
+// DrawCandidateID is DefaultCandidateID in another environment.
 func DrawCandidateID(ctx context.Context, env func(string) string, transport http.RoundTripper) leadership.CandidateID {
 	return drawCandidateID(ctx, env, newMetadataServer(env, transport))
 }
@@ -28,10 +28,10 @@ func MetadataTokenFrom(audience string, transport http.RoundTripper) func(contex
 // Message is one event of a stream.
 type Message struct{ Name, Data, ID string }
 
-// MaxMessage bounds one event.
+// MaxMessage limits the size of one event.
 const MaxMessage = maxMessage
 
-// Messages reads events until the stream ends or cannot be read; its last round has the error.
+// Messages yields events until the stream ends or cannot be read; the last iteration has the error.
 func Messages(in io.Reader) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for e := newEvents(in); ; {
@@ -43,5 +43,5 @@ func Messages(in io.Reader) iter.Seq2[Message, error] {
 	}
 }
 
-// NewTransport is the transport of a client that was given none.
+// NewTransport returns a client's default transport.
 var NewTransport = newTransport

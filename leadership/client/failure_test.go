@@ -14,7 +14,7 @@ import (
 	"regent/leadership/client"
 )
 
-// calls are all that a client can do, and whether each may change something.
+// calls returns all calls of a client, and whether each may change something.
 func calls() map[string]struct {
 	mutates bool
 	do      func(context.Context, *client.Client) error
@@ -72,7 +72,7 @@ func lost(mutates bool) leadership.Code {
 	return leadership.StoreUnavailable
 }
 
-// serve returns a client of a server that answers everything with the handler.
+// serve returns a client of a server that answers every request with the handler.
 func serve(t *testing.T, h http.HandlerFunc) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -131,7 +131,7 @@ func TestAfterHalfAReplyTheOutcomeOfAChangeIsUnknown(t *testing.T) {
 	}
 }
 
-func TestWhoeverStopsWaitingDoesNotKnowTheOutcome(t *testing.T) {
+func TestCancelledCallHasAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, k := range calls() {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -146,7 +146,7 @@ func TestWhoeverStopsWaitingDoesNotKnowTheOutcome(t *testing.T) {
 	}
 }
 
-func TestATransportThatTellsNothingIsNotTrusted(t *testing.T) {
+func TestTransportWithoutTraceHasAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, k := range calls() {
 		c := clientOf(t, "http://127.0.0.1", silent{})
@@ -160,7 +160,7 @@ type silent struct{}
 
 func (silent) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("lost") }
 
-func TestAReplyThatIsNoneOfRegentsIsShown(t *testing.T) {
+func TestReplyOfAnotherServerIsShown(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		status      int
@@ -206,7 +206,7 @@ func code(c leadership.Code) func(bool) leadership.Code {
 	return func(bool) leadership.Code { return c }
 }
 
-func TestASuccessThatCannotBeReadIsNotBelieved(t *testing.T) {
+func TestUnreadableSuccessIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{`, `[]`, `{}`, `{"results":[]}`, `{"results":[{}]}`, `{"election":"planner","state":"held"}`, `{"elections":[{}]}`, `{"events":{}}`} {
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -247,7 +247,7 @@ func TestAnEndlessReplyIsCutOff(t *testing.T) {
 			}
 		}
 	})
-	if _, err := c.Get(t.Context(), "planner"); !errors.Is(err, leadership.StoreUnavailable) || !strings.Contains(err.Error(), "more than 16777216 bytes") {
+	if _, err := c.Get(t.Context(), "planner"); !errors.Is(err, leadership.StoreUnavailable) || !strings.Contains(err.Error(), "larger than 16777216 bytes") {
 		t.Errorf("%v", err)
 	}
 }

@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	// maxNap bounds for how long a timer is trusted: it stands still while the machine is suspended, and the lease's clock does not.
-	maxNap = time.Second
-	// minTry is the least that a try of a renewal is given.
+	// maxSleep limits how long a timer is trusted: timers stand still while the machine is
+	// suspended, and the lease's clock does not.
+	maxSleep = time.Second
+	// minTry is the shortest timeout of a renewal.
 	minTry = 250 * time.Millisecond
-	// minRetry is the least time between a try that failed and the next.
+	// minRetry is the shortest pause after a failed renewal.
 	minRetry = 50 * time.Millisecond
 )
 
@@ -24,7 +25,7 @@ const (
 func (l *Lease) keep(next time.Duration) {
 	defer close(l.kept)
 	k := keeper{Lease: l, log: l.client.logOf(l)}
-	for l.napUntil(next) {
+	for l.sleepUntil(next) {
 		next = k.renew()
 	}
 	if cause, own := l.ending(); own != nil && own != ErrResigned {
@@ -32,26 +33,26 @@ func (l *Lease) keep(next time.Duration) {
 	}
 }
 
-// napUntil waits for a moment of the client's clock, and says whether the lease lasts then.
-func (l *Lease) napUntil(next time.Duration) bool {
+// sleepUntil waits for an instant of the client's clock, and reports whether the lease is still
+// valid then.
+func (l *Lease) sleepUntil(next time.Duration) bool {
 	for {
-		left, nap := l.Remaining(), next-l.client.clock()
-		if left == 0 || nap <= 0 {
+		left, d := l.Remaining(), next-l.client.clock()
+		if left == 0 || d <= 0 {
 			return left > 0
 		}
-		sleep(l.ctx, min(nap, left, maxNap))
+		sleep(l.ctx, min(d, left, maxSleep))
 	}
 }
 
-// keeper is what renews a lease.
 type keeper struct {
 	*Lease
-	log  *slog.Logger
-	pace pace
+	log     *slog.Logger
+	backoff backoff
 }
 
-// renew tries once, and returns when to try next. A try has a part of the time that is left, so that a connection which has gone silent does
-// not take all of it with it.
+// renew sends one renewal, and returns when to send the next. Its timeout is a part of the
+// remaining time, so that a silent connection does not use up all of it.
 func (k *keeper) renew() (next time.Duration) {
 	sent := k.client.clock()
 	left := k.Remaining()
@@ -68,17 +69,19 @@ func (k *keeper) renew() (next time.Duration) {
 	return k.failed(err)
 }
 
-// server is asked by the usual connections, unless the last try came to nothing there: what is dead may not be known to be for seconds.
+// server returns the client with the usual connections, or with others if the last renewal failed:
+// it can take seconds until a dead connection is noticed.
 func (k *keeper) server() *Client {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.failure != nil {
-		return k.client.elsewhere()
+		return k.client.overSpareConnections()
 	}
 	return k.client
 }
 
-// renewed moves the deadline on, unless it has come meanwhile: what was over does not begin anew.
+// renewed extends the deadline, unless it has passed meanwhile: a lease that is over is never
+// revived.
 func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next time.Duration) {
 	left, failed := k.extend(sent, lease)
 	if left == 0 {
@@ -91,16 +94,17 @@ func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next time.
 	if failed {
 		k.log.Info("renewed again", "remaining", left)
 	}
-	k.pace = pace{}
+	k.backoff = backoff{}
 	return sent + k.pause(lease.RenewIn, left)
 }
 
-// pause is the time until the next renewal: as the server says, but with time for another try, and never none at all.
+// pause returns the time until the next renewal: as the server says, but early enough for a retry,
+// and never zero.
 func (l *Lease) pause(renewIn, left time.Duration) time.Duration {
 	return early(max(min(renewIn, left/2), minRetry))
 }
 
-// extend returns what is left then, and whether the last try had failed.
+// extend returns the remaining time, and whether the previous renewal had failed.
 func (k *keeper) extend(sent time.Duration, answer leadership.Lease) (left time.Duration, failed bool) {
 	now := k.client.clock()
 	k.mu.Lock()
@@ -113,26 +117,28 @@ func (k *keeper) extend(sent time.Duration, answer leadership.Lease) (left time.
 	return k.remaining(now), failed
 }
 
-// early is the time until a renewal, or up to a tenth less, so that leaders that began together do not stay together.
+// early shortens d by up to a tenth at random, so that leaders that began together spread out.
 func early(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
 
-// lose ends the lease, for the server says so.
+// lose ends the lease because the server said so.
 func (k *keeper) lose(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.finish(k.because(ErrLost, err), ErrLost)
 }
 
-// failed notes a try that came to nothing, or to nobody knows what. It says nothing of who leads: the deadline stands.
+// failed records a renewal that failed or whose outcome is unknown. It says nothing about who
+// leads, so the deadline stands.
 func (k *keeper) failed(err error) (next time.Duration) {
 	left, again := k.fail(err)
 	if !again && left > 0 {
 		k.log.Warn("the lease could not be renewed; trying until the deadline", "remaining", left, "reason", err)
 	}
-	return k.client.clock() + max(min(k.pace.after(err), left/4), minRetry)
+	return k.client.clock() + max(min(k.backoff.after(err), left/4), minRetry)
 }
 
-// fail notes why a try has failed, and returns what is left and whether the one before had failed too.
+// fail records why a renewal failed, and returns the remaining time and whether the previous one
+// had failed too.
 func (k *keeper) fail(err error) (left time.Duration, again bool) {
 	now := k.client.clock()
 	k.mu.Lock()
@@ -141,25 +147,26 @@ func (k *keeper) fail(err error) (left time.Duration, again bool) {
 	return k.remaining(now), again
 }
 
-// release gives a lease back, and asks again until it is answered or ctx ends. Twice is the same as once.
+// release releases a lease, and retries until it is answered or ctx ends. A release is idempotent.
 func (c *Client) release(ctx context.Context, r leadership.LeaseRequest) error {
-	for p := (pace{}); ; {
+	for p := (backoff{}); ; {
 		_, err := c.Release(ctx, r)
-		if err == nil || errors.Is(err, leadership.LeaseLost) || !passes(err) || ctx.Err() != nil {
+		if err == nil || errors.Is(err, leadership.LeaseLost) || !transient(err) || ctx.Err() != nil {
 			return err
 		}
 		sleep(ctx, p.after(err))
 	}
 }
 
-// passes says whether the same call may be answered otherwise before long.
-func passes(err error) bool {
+// transient reports whether the same call may succeed soon.
+func transient(err error) bool {
 	var code leadership.Code
 	switch {
 	case !errors.As(err, &code):
 		return false
-	case code == wire.Unauthenticated: // a server that may not know a new key yet says when it will
+	// a server that may not know a new signing key yet says when to retry
+	case code == wire.Unauthenticated:
 		return retryAfter(err) > 0
 	}
-	return passing(wire.MeaningOf(code).Status)
+	return transientStatus(wire.MeaningOf(code).Status)
 }

@@ -22,13 +22,12 @@ import (
 	"regent/leadership/wire"
 )
 
-// bubble runs a test in a bubble of made-up time, with a server in it.
+// bubble runs a test with a server in a synctest bubble.
 func bubble(t *testing.T, test func(*testing.T, *clienttest.Server)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { test(t, clienttest.New(t)) })
 }
 
-// lead campaigns, and fails the test if it comes to nothing.
 func lead(t *testing.T, c *client.Client) *client.Lease {
 	t.Helper()
 	l, err := c.Campaign(t.Context(), "reports")
@@ -38,7 +37,6 @@ func lead(t *testing.T, c *client.Client) *client.Lease {
 	return l
 }
 
-// leader reads who leads; "" for nobody.
 func leader(t *testing.T, s *clienttest.Server) leadership.CandidateID {
 	t.Helper()
 	l, err := s.Client(client.Candidate{}).Get(t.Context(), "reports")
@@ -69,9 +67,9 @@ func TestALeaseIsGivenBackOnlyAfterTheFunctionHasReturned(t *testing.T) {
 					l.Resign(t.Context())
 				}()
 				<-ctx.Done()
-				time.Sleep(10 * time.Second) // it takes its time
+				time.Sleep(10 * time.Second) // takes some time to stop
 				if l.Valid() {
-					t.Error("a lease that nobody renews is said to be valid")
+					t.Error("a lease that is not renewed is still valid")
 				}
 				returned = time.Now()
 				return nil
@@ -214,14 +212,15 @@ func TestALeaderThatIsOverruledStopsAtItsNextRenewal(t *testing.T) {
 	})
 }
 
-// Whoever renews every third of a lease has two thirds of it, less the margin, when a renewal first fails.
-func TestALostServerStopsNobodyWhileLeasesLastAndEverybodyBeforeTheyEnd(t *testing.T) {
+// A leader that renews every third of a lease has two thirds of it, less the margin, left when a
+// renewal first fails.
+func TestLostServerStopsEveryLeaderAtItsDeadlineAndNotBefore(t *testing.T) {
 	const leaders, lease = 50, 30 * time.Second
 	for _, c := range []struct {
 		name  string
 		cut   time.Duration
 		stops bool
-		lines []string // that each leader logs
+		lines []string // what each leader logs
 	}{
 		{"for less than the lease", 17 * time.Second, false, []string{
 			"level=INFO msg=leading",
@@ -287,7 +286,8 @@ func TestALostServerStopsNobodyWhileLeasesLastAndEverybodyBeforeTheyEnd(t *testi
 	}
 }
 
-// requireLines requires that the log has these lines, each with the election and the reason where there is one.
+// requireLines requires that the log has exactly these lines, each with the election, and with a
+// reason where there is one.
 func requireLines(t *testing.T, election, log string, want []string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(log), "\n")
@@ -303,7 +303,6 @@ func requireLines(t *testing.T, election, log string, want []string) {
 	}
 }
 
-// logging returns a client's configuration whose log can be read.
 func logging(server *clienttest.Server, who client.Candidate) (*bytes.Buffer, client.Config) {
 	var b bytes.Buffer
 	config := server.Config()
@@ -317,7 +316,7 @@ func logging(server *clienttest.Server, who client.Candidate) (*bytes.Buffer, cl
 	return &b, config
 }
 
-// network is a transport that a test has its hands on.
+// network is a transport that a test controls.
 type network struct {
 	under http.RoundTripper
 	trip  func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error)
@@ -342,7 +341,7 @@ func over(t *testing.T, server *clienttest.Server, who client.Candidate, trip fu
 
 var errLostReply = errors.New("the reply is lost")
 
-func TestARenewalThatHangsDoesNotTakeTheLeaseWithIt(t *testing.T) {
+func TestHangingRenewalDoesNotCostTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		renewals := 0
 		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
@@ -363,7 +362,7 @@ func TestARenewalThatHangsDoesNotTakeTheLeaseWithIt(t *testing.T) {
 	})
 }
 
-func TestARenewalThatIsTriedAgainGoesOverAnotherConnection(t *testing.T) {
+func TestRetriedRenewalUsesAnotherConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		var dead atomic.Bool
 		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
@@ -398,7 +397,7 @@ func (s stalled) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestALogThatNobodyReadsKeepsNoLeaderFromStopping(t *testing.T) {
+func TestBlockedLogDoesNotKeepALeaderFromStopping(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		full := make(chan struct{})
 		config := server.Config()
@@ -462,7 +461,7 @@ func TestAnErrorOfTheFunctionIsNotLostWithTheLease(t *testing.T) {
 	})
 }
 
-func TestARenewalSaysNoMoreThanALeaseCanBe(t *testing.T) {
+func TestImpossibleLeaseInARenewalIsNotBelieved(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		var renewals atomic.Int64
 		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
@@ -492,7 +491,8 @@ func TestOnlyAnAnswerMovesTheDeadlineOn(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 			response, err := send()
-			if strings.HasSuffix(r.URL.Path, wire.Renew) { // each is done, and nobody hears of it
+			// each is carried out, and its reply is lost
+			if strings.HasSuffix(r.URL.Path, wire.Renew) {
 				return nil, errLostReply
 			}
 			return response, err
@@ -502,7 +502,7 @@ func TestOnlyAnAnswerMovesTheDeadlineOn(t *testing.T) {
 		deadline := l.Deadline()
 		select {
 		case <-l.Context().Done():
-		case <-time.After(time.Minute): // it leads on, until it resigns
+		case <-time.After(time.Minute): // it keeps leading until it resigns
 		}
 		if d := time.Since(began); d > 29*time.Second || l.Deadline() != deadline {
 			t.Errorf("the leader stopped after %v, and its deadline moved by %v", d, l.Deadline()-deadline)

@@ -8,16 +8,15 @@ import (
 	"regent/leadership/wire"
 )
 
-// expected is what a lease has to say to be the answer to a call. Whoever stands between client and server may mix up the replies, and a
-// leader that believes in another's lease leads without one.
+// expected is what a lease must say to be the answer to a call. A proxy between client and server
+// may mix up replies, and a leader that believes in another's lease leads without one.
 type expected struct {
 	election leadership.Election
 	held     bool
-	leader   leadership.CandidateID // if it is held; "" for anybody
+	leader   leadership.CandidateID // if it is held; "" for any
 	token    leadership.Token       // if it is held; 0 for any
 }
 
-// match returns what is wrong with the lease.
 func (x expected) match(l leadership.Lease) error {
 	switch {
 	case l.Election != x.election:
@@ -25,7 +24,7 @@ func (x expected) match(l leadership.Lease) error {
 	case !x.held:
 		return nil
 	case l.State != leadership.Held:
-		return fmt.Errorf("it says that nobody leads election %q", x.election)
+		return fmt.Errorf("it says that election %q is vacant", x.election)
 	case x.leader != "" && l.LeaderID != x.leader:
 		return fmt.Errorf("it says that %s leads election %q, not %q", wire.Quote(string(l.LeaderID)), x.election, x.leader)
 	case x.token != 0 && l.Token != x.token:
@@ -34,33 +33,31 @@ func (x expected) match(l leadership.Lease) error {
 	return nil
 }
 
-// ofRenewal is what the answer to a renewal says.
 func ofRenewal(r leadership.LeaseRequest) expected {
 	return expected{election: r.Election, held: true, leader: r.CandidateID, token: r.Token}
 }
 
-// ofCheck is what the answer to a check says.
 func ofCheck(r leadership.TokenCheck) expected {
 	return expected{election: r.Election, held: true, token: r.Token}
 }
 
-// maxBound is more than any server keeps what it has read.
+// maxBound is longer than any server caches a read.
 const maxBound = time.Hour
 
-// matchReading returns what is wrong with a lease that may be old.
+// matchReading returns an error if a read that may be stale does not answer the request.
 func matchReading(r leadership.ReadRequest, l leadership.Lease, staleMs int64) error {
 	switch {
 	case l.Revision < r.Known:
-		return fmt.Errorf("it is at revision %d, and revision %d was known", l.Revision, r.Known)
+		return fmt.Errorf("it is at revision %d, but revision %d was known", l.Revision, r.Known)
 	case staleMs != 0 && r.Strong:
-		return fmt.Errorf("it may be %d ms old, and was asked for as it is", staleMs)
+		return fmt.Errorf("it may be %d ms old, but a strong read was asked for", staleMs)
 	case staleMs < 0 || staleMs > maxBound.Milliseconds():
 		return fmt.Errorf("it may be %d ms old", staleMs)
 	}
 	return expected{election: r.Election}.match(l)
 }
 
-// matchEvents returns what is wrong with a history.
+// matchEvents returns an error if an event belongs to another election.
 func matchEvents(e leadership.Election, events []leadership.Event) error {
 	for _, event := range events {
 		if event.Election != e {

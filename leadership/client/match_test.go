@@ -12,13 +12,12 @@ import (
 	"regent/leadership/client"
 )
 
-// leaseOf is a lease as a server writes it.
 func leaseOf(election, leader, token string) string {
 	return `{"election":"` + election + `","state":"held","leaderId":"` + leader + `","fencingToken":` + token +
 		`,"revision":1,"leaseDuration":"30s","expiresInMs":30000,"configuration":{"leaseDuration":"30s","lockDelay":"0s"}}`
 }
 
-// answering returns a client of a server that answers everything with the document.
+// answering returns a client of a server that answers every request with the document.
 func answering(t *testing.T, document string) *client.Client {
 	t.Helper()
 	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -34,13 +33,13 @@ func TestALeaseOfAnotherRequestIsNotBelieved(t *testing.T) {
 	one := []string{"acquire", "renew", "release", "check", "get", "read", "configure", "delete"}
 	for _, c := range []struct {
 		name, lease string
-		refused     []string // of the calls above; the others believe it
+		refused     []string // of the calls above; the others accept it
 	}{
 		{"ours", ours, nil},
 		{"another election", leaseOf("scribe", "agent-7", "1"), one},
 		{"another leader", leaseOf("planner", "agent-8", "1"), []string{"acquire", "renew"}},
 		{"another token", leaseOf("planner", "agent-7", "2"), []string{"renew", "check"}},
-		{"nobody leads", vacant, []string{"acquire", "renew", "check"}},
+		{"vacant", vacant, []string{"acquire", "renew", "check"}},
 	} {
 		cl := answering(t, strings.TrimSuffix(c.lease, "}")+`,"key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"}`)
 		for _, name := range one {
@@ -66,7 +65,7 @@ func TestResultsThatAreNotAtTheirPlaceAreNotBelieved(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		results       []string
-		renews, check bool // whether each batch believes it
+		renews, check bool // whether each batch accepts it
 	}{
 		{"as asked", []string{result("planner", first), result("scribe", second)}, true, true},
 		{"a refusal", []string{result("planner", first), problem("scribe")}, true, true},

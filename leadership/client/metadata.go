@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// metadataServer is Google Cloud's: on the same machine, and known by what it puts into its answers. See
-// https://cloud.google.com/run/docs/container-contract#metadata-server.
+// metadataServer is Google Cloud's metadata server, on the same machine. It is recognised by a
+// header of its answers. See https://cloud.google.com/run/docs/container-contract#metadata-server.
 type metadataServer struct {
 	host      string
 	transport http.RoundTripper
@@ -22,21 +22,21 @@ func newMetadataServer(env func(string) string, transport http.RoundTripper) met
 	return metadataServer{cmp.Or(env("GCE_METADATA_HOST"), "metadata.google.internal"), transport}
 }
 
-// thisMetadataServer is the one of this machine. It is asked without a proxy.
+// thisMetadataServer returns the one of this machine. It is called without a proxy.
 func thisMetadataServer() metadataServer {
 	return newMetadataServer(os.Getenv, &http.Transport{DisableKeepAlives: true})
 }
 
 const (
-	// metadataTimeout bounds a question that somebody waits for.
+	// metadataTimeout limits a call whose caller waits.
 	metadataTimeout = time.Second
-	// metadataFlavor is in what is asked of a metadata server, and in what it answers.
+	// metadataFlavor is a header of requests to, and answers of, a metadata server.
 	metadataFlavor = "Metadata-Flavor"
-	// maxMetadata bounds an answer; an ID token, the longest, has about 1 KiB.
+	// maxMetadata limits an answer; an ID token, the longest, has about 1 KiB.
 	maxMetadata = 16 << 10
 )
 
-// get asks for what stands below instance.
+// get returns the value of a path below instance.
 func (m metadataServer) get(ctx context.Context, path string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.host+"/computeMetadata/v1/instance/"+path, nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func (m metadataServer) get(ctx context.Context, path string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("the metadata server: %w", err)
 	case response.StatusCode != http.StatusOK || response.Header.Get(metadataFlavor) != "Google":
-		return "", fmt.Errorf("the metadata server answers with HTTP status %d", response.StatusCode)
+		return "", fmt.Errorf("the metadata server answered with HTTP status %d", response.StatusCode)
 	}
 	return strings.TrimSpace(string(body)), nil
 }

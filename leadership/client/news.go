@@ -9,32 +9,33 @@ import (
 	"regent/leadership/wire"
 )
 
-// hear takes what a stream says. The error ends the connection.
-func (w *watcher) hear(m message) error {
+// receive handles a message of the stream. An error ends the connection.
+func (w *watcher) receive(m message) error {
 	switch m.name {
 	case wire.StreamSnapshot:
-		return w.hearSnapshot(m)
+		return w.receiveSnapshot(m)
 	case wire.StreamReady:
-		return w.hearReady(m)
+		return w.receiveReady(m)
 	case wire.StreamEnd:
-		return w.hearEnd(m)
+		return w.receiveEnd(m)
 	case "":
-		return w.hearEvent(m)
+		return w.receiveEvent(m)
 	}
-	return nil // something of a later version
+	return nil // from a later version
 }
 
-// garbled is the error of a stream that says what no server of Regent says, or what nobody has asked for.
-func garbled(m message, err error) error {
-	return fmt.Errorf("client: watch: %w: the stream has a message %q that cannot be: %w", leadership.StoreUnavailable, m.name, err)
+// badMessage returns the error of a message that no Regent server sends or that was not asked for.
+func badMessage(m message, err error) error {
+	return fmt.Errorf("client: watch: %w: invalid message %q in the stream: %w", leadership.StoreUnavailable, m.name, err)
 }
 
-// hearSnapshot hears how an election is. Of all elections it is told only once all are known: of those that are deleted before, and the
-// connection with them, no other stream would say a word.
-func (w *watcher) hearSnapshot(m message) error {
+// receiveSnapshot handles the state of an election. When all elections are watched, the states are
+// held back until all have arrived: if the connection broke before, a deletion in between would not
+// be reported by the next one.
+func (w *watcher) receiveSnapshot(m message) error {
 	var document wire.Lease
 	if err := wire.Unmarshal(m.data, &document); err != nil {
-		return garbled(m, err)
+		return badMessage(m, err)
 	}
 	lease, err := document.Leadership()
 	if err == nil {
@@ -42,59 +43,60 @@ func (w *watcher) hearSnapshot(m message) error {
 	}
 	switch {
 	case err != nil:
-		return garbled(m, err)
+		return badMessage(m, err)
 	case w.request.Election == "":
-		w.waiting = append(w.waiting, lease)
+		w.snapshots = append(w.snapshots, lease)
 		return nil
 	}
 	if err := matchID(m.id, lease.Revision); err != nil {
-		return garbled(m, err)
+		return badMessage(m, err)
 	}
-	return w.tellLease(lease, m.id)
+	return w.emitLease(lease, m.id)
 }
 
-// tellLease tells how an election is, if that is news.
-func (w *watcher) tellLease(l leadership.Lease, cursor string) error {
+// emitLease reports the state of an election if it is new.
+func (w *watcher) emitLease(l leadership.Lease, cursor string) error {
 	if known, ok := w.seen[l.Election]; ok && l.Revision <= known {
 		return nil
 	}
 	w.seen[l.Election], w.cursor = l.Revision, cursor
-	return w.tell(News{Lease: &l, Cursor: cursor})
+	return w.emit(News{Lease: &l, Cursor: cursor})
 }
 
-// hearReady hears that of all elections each was told of.
-func (w *watcher) hearReady(m message) error {
+// receiveReady handles the end of the initial states of all elections.
+func (w *watcher) receiveReady(m message) error {
 	if w.request.Election != "" {
 		return nil
 	}
 	var start wire.StreamStart
 	if err := wire.Unmarshal(m.data, &start); err != nil {
-		return garbled(m, err)
+		return badMessage(m, err)
 	}
-	if !validCursor(m.id) || start.Elections != len(w.waiting) {
-		err := fmt.Errorf("after %d elections it says that there are %d, and has the id %s", len(w.waiting), start.Elections, wire.Quote(m.id))
-		return garbled(m, err)
+	if !validCursor(m.id) || start.Elections != len(w.snapshots) {
+		err := fmt.Errorf("it says that there are %[2]d elections after %[1]d were sent, or has an invalid id: %[3]s", len(w.snapshots), start.Elections, wire.Quote(m.id))
+		return badMessage(m, err)
 	}
-	leases := w.waiting
-	w.waiting = nil
+	leases := w.snapshots
+	w.snapshots = nil
 	for _, l := range leases {
-		if err := w.tellLease(l, ""); err != nil {
+		if err := w.emitLease(l, ""); err != nil {
 			return err
 		}
 	}
 	w.cursor = m.id
-	return w.tell(News{Ready: true, Cursor: m.id})
+	return w.emit(News{Ready: true, Cursor: m.id})
 }
 
-// hearEvent hears what happened. What is no news moves the cursor of all elections on, and would move that of one back.
-func (w *watcher) hearEvent(m message) error {
+// receiveEvent handles an event. A known event moves the cursor of all elections on; it would move
+// the cursor of one election back.
+func (w *watcher) receiveEvent(m message) error {
 	var document wire.Event
 	if err := wire.Unmarshal(m.data, &document); err != nil {
-		return garbled(m, err)
+		return badMessage(m, err)
 	}
 	e := document.Leadership()
 	if err := w.matchEvent(m, e); err != nil {
-		return garbled(m, err)
+		return badMessage(m, err)
 	}
 	known, ok := w.seen[e.Election]
 	if ok && e.Revision > known+1 {
@@ -108,55 +110,56 @@ func (w *watcher) hearEvent(m message) error {
 		return nil
 	}
 	w.seen[e.Election] = e.Revision
-	return w.tell(News{Event: &e, Cursor: m.id})
+	return w.emit(News{Event: &e, Cursor: m.id})
 }
 
-// miss ends a stream that has left an event out. If another one leaves it out again, it cannot be told.
+// miss ends a stream that has left out an event. If the next stream leaves it out again, it is lost
+// for good.
 func (w *watcher) miss(id leadership.EventID) error {
 	detail := fmt.Sprintf("the stream left out revision %d of election %q", id.Revision, id.Election)
 	if w.missing == id {
-		return lasting{compacted(detail)}
+		return permanentError{compacted(detail)}
 	}
 	w.missing = id
 	return fmt.Errorf("client: watch: %w: %s", leadership.StoreUnavailable, detail)
 }
 
 func compacted(detail string) error {
-	return &leadership.Error{Code: leadership.HistoryCompacted, Detail: detail + "; begin without a cursor, with how things are"}
+	return &leadership.Error{Code: leadership.HistoryCompacted, Detail: detail + "; watch again without a cursor to begin with the present state"}
 }
 
-// ended is the error of a stream that the server has ended.
-type ended struct{ reason wire.StopReason }
+// streamEnded is the error of a stream that the server has ended.
+type streamEnded struct{ reason wire.StopReason }
 
-func (e ended) Error() string {
+func (e streamEnded) Error() string {
 	return "client: watch: the server ended the stream: " + string(e.reason)
 }
 
-// planned says whether a stream has ended for no fault of anybody.
+// planned reports whether the server ended the stream as part of normal operation.
 func planned(err error) bool {
-	var end ended
+	var end streamEnded
 	return errors.As(err, &end) && (end.reason == wire.StopLimit || end.reason == wire.StopDraining)
 }
 
-// hearEnd hears why the server ends the stream, and from where another one goes on.
-func (w *watcher) hearEnd(m message) error {
+// receiveEnd handles the end of a stream: its reason, and where to resume.
+func (w *watcher) receiveEnd(m message) error {
 	var stop wire.StreamStop
 	if err := wire.Unmarshal(m.data, &stop); err != nil {
-		return garbled(m, err)
+		return badMessage(m, err)
 	}
 	switch begun := w.cursor != ""; {
-	case w.request.Election == "" && begun && validCursor(m.id): // it goes on even while those that are watched are quiet
+	// it moves on even while the watched elections are quiet
+	case w.request.Election == "" && begun && validCursor(m.id):
 		w.cursor = m.id
-	case w.request.Election != "" && !begun && m.id == "0": // it was never seen so far
+	case w.request.Election != "" && !begun && m.id == "0": // the election does not exist yet
 		w.cursor, w.seen[w.request.Election] = m.id, 0
 	}
 	if stop.Reason == wire.StopCompacted {
-		return lasting{compacted("so much has happened that not all of it can be told")}
+		return permanentError{compacted("the stream fell too far behind")}
 	}
-	return ended{stop.Reason}
+	return streamEnded{stop.Reason}
 }
 
-// matchElection returns why the election is none that is watched.
 func (w *watcher) matchElection(e leadership.Election) error {
 	one := w.request.Election
 	if one == "" && e.Validate() == nil && strings.HasPrefix(string(e), w.request.Prefix) || one != "" && e == one {
@@ -165,28 +168,26 @@ func (w *watcher) matchElection(e leadership.Election) error {
 	return fmt.Errorf("it is about election %s, which is not watched", wire.Quote(string(e)))
 }
 
-// matchEvent returns what is wrong with an event.
 func (w *watcher) matchEvent(m message, e leadership.Event) error {
 	if err := w.matchElection(e.Election); err != nil {
 		return err
 	}
 	switch {
 	case e.Revision < 1 || e.Type == "":
-		return errors.New("it has no revision, or no type")
+		return errors.New("it has no revision or no type")
 	case w.request.Election != "":
 		return matchID(m.id, e.Revision)
 	case w.cursor == "":
-		return errors.New("it comes before all was said of how things are")
+		return errors.New("it comes before the initial state is complete")
 	case !validCursor(m.id):
-		return fmt.Errorf("its id is %s", wire.Quote(m.id))
+		return fmt.Errorf("it has the invalid id %s", wire.Quote(m.id))
 	}
 	return nil
 }
 
-// matchID returns why the id is not the revision's.
 func matchID(id string, r leadership.Revision) error {
 	if of, err := wire.ParseLastEventID(id); err != nil || of != r {
-		return fmt.Errorf("it is at revision %d, and its id is %s", r, wire.Quote(id))
+		return fmt.Errorf("it is at revision %d, but its id is %s", r, wire.Quote(id))
 	}
 	return nil
 }

@@ -7,12 +7,13 @@ import (
 	"regent/leadership"
 )
 
-// Observe tells who leads an election: first how it is, as an event without a Type, and then each event as it happens, once, in order and without
-// a gap. A connection that breaks is made again, and what happened meanwhile told; see Watch, which Observe is for one election, and which
-// says what can end it. An election that was never seen tells nothing until it is.
+// Observe yields who leads an election: first the present state, as an event without a Type, and
+// then each event as it happens, once, in order and without a gap. A broken connection is restored,
+// and events in between are not lost. It is Watch for one election; see there for the errors that
+// end it. An election that does not exist yields nothing until it does.
 func (c *Client) Observe(ctx context.Context, election leadership.Election) iter.Seq2[leadership.Event, error] {
 	return func(yield func(leadership.Event, error) bool) {
-		if election == "" { // which to Watch means all
+		if election == "" { // Watch takes "" for all elections
 			yield(leadership.Event{}, invalid("election", "%v", election.Validate()))
 			return
 		}
@@ -31,7 +32,7 @@ func (c *Client) Observe(ctx context.Context, election leadership.Election) iter
 	}
 }
 
-// standing tells how an election is in the words of an event.
+// standing returns the state of an election as an event.
 func standing(l leadership.Lease) leadership.Event {
 	return leadership.Event{Election: l.Election, Revision: l.Revision, At: l.ReadAt, LeaderID: l.LeaderID, Token: l.Token}
 }

@@ -12,7 +12,7 @@ import (
 	"regent/leadership/client/clienttest"
 )
 
-func TestObserveTellsHowItIsAndThenWhatHappens(t *testing.T) {
+func TestObserveYieldsTheStateAndThenEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		l := lead(t, server.Client(named("ann")))
 		var got []string
@@ -23,7 +23,7 @@ func TestObserveTellsHowItIsAndThenWhatHappens(t *testing.T) {
 			got = append(got, fmt.Sprintf("%d %s %s %d", event.Revision, event.Type, event.LeaderID, event.Token))
 			switch len(got) {
 			case 1:
-				server.Cut() // what happens meanwhile is told later
+				server.Cut() // events in between come later
 				time.Sleep(time.Minute)
 				server.Heal()
 				l = lead(t, server.Client(named("bob")))
@@ -39,7 +39,7 @@ func TestObserveTellsHowItIsAndThenWhatHappens(t *testing.T) {
 			t.Errorf("observed %q, want %q", got, want)
 		}
 	})
-	for _, err := range clientOf(t, "http://stage", &stage{}).Observe(t.Context(), "") {
+	for _, err := range clientOf(t, "http://server", &scriptedServer{}).Observe(t.Context(), "") {
 		if !errors.Is(err, leadership.InvalidArgument) {
 			t.Errorf("to observe no election: %v", err)
 		}

@@ -14,7 +14,7 @@ import (
 	"regent/leadership/client"
 )
 
-func TestAReadingSaysHowOldItIs(t *testing.T) {
+func TestReadingHasItsAge(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name       string
@@ -34,8 +34,8 @@ func TestAReadingSaysHowOldItIs(t *testing.T) {
 		{name: "it says something else", age: []string{"-1"}, bound: "5000", wantAge: 5 * time.Second, wantBound: 5 * time.Second},
 		{name: "what was known", request: leadership.ReadRequest{Known: 4}, query: "minRevision=4"},
 		{name: "more than was known", request: leadership.ReadRequest{Known: 3, Strong: true}, query: "consistency=strong&minRevision=3"},
-		{name: "less than was known", request: leadership.ReadRequest{Known: 5}, query: "minRevision=5", unbelieved: "it is at revision 4, and revision 5 was known"},
-		{name: "old, and asked for as it is", request: leadership.ReadRequest{Strong: true}, bound: "1", query: "consistency=strong", unbelieved: "asked for as it is"},
+		{name: "less than was known", request: leadership.ReadRequest{Known: 5}, query: "minRevision=5", unbelieved: "it is at revision 4, but revision 5 was known"},
+		{name: "old, and asked for as it is", request: leadership.ReadRequest{Strong: true}, bound: "1", query: "consistency=strong", unbelieved: "a strong read was asked for"},
 		{name: "older than anything", bound: "3600001", unbelieved: "it may be 3600001 ms old"},
 		{name: "not born yet", bound: "-1", unbelieved: "it may be -1 ms old"},
 	} {
@@ -64,7 +64,7 @@ func TestAReadingSaysHowOldItIs(t *testing.T) {
 	}
 }
 
-func TestWhatIsGotIsAsTheStoreHasIt(t *testing.T) {
+func TestGetIsAStrongRead(t *testing.T) {
 	t.Parallel()
 	c := answering(t, strings.TrimSuffix(leaseOf("planner", "ann", "1"), "}")+`,"maxStalenessMs":5000}`)
 	if _, err := c.Get(t.Context(), "planner"); !errors.Is(err, leadership.StoreUnavailable) {
@@ -72,9 +72,9 @@ func TestWhatIsGotIsAsTheStoreHasIt(t *testing.T) {
 	}
 }
 
-// slowly answers an acquire after so long.
-func slowly(d time.Duration) *stage {
-	return &stage{acts: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
+// slowly answers an acquire after that time.
+func slowly(d time.Duration) *scriptedServer {
+	return &scriptedServer{acts: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		rest(r, d)
 		replying(http.StatusOK, "application/json", leaseOf("planner", "ann", "1"))(w, r)
@@ -92,7 +92,7 @@ func TestACallMayTakeHalfAMinuteBesideItsWait(t *testing.T) {
 		{1<<63 - 1, 89 * time.Second, 90 * time.Second},    // and this
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			cl, err := client.New(client.Config{Server: "http://stage"})
+			cl, err := client.New(client.Config{Server: "http://server"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,13 +110,13 @@ func TestACallMayTakeHalfAMinuteBesideItsWait(t *testing.T) {
 	}
 }
 
-func TestAnotherClientsTimeoutIsAllThereIs(t *testing.T) {
+func TestTimeoutOfTheCallersClientIsTheOnlyLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		key := leadership.NewKey()
 		r := leadership.AcquireRequest{Election: "planner", CandidateID: "ann", Key: &key, Wait: time.Minute}
 		for timeout, fine := range map[time.Duration]bool{0: true, 10 * time.Minute: true, time.Minute: false} {
-			cl, err := client.New(client.Config{Server: "http://stage", HTTP: &http.Client{Transport: slowly(5 * time.Minute), Timeout: timeout}})
+			cl, err := client.New(client.Config{Server: "http://server", HTTP: &http.Client{Transport: slowly(5 * time.Minute), Timeout: timeout}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestAnotherClientsTimeoutIsAllThereIs(t *testing.T) {
 	})
 }
 
-func TestHowLongAGrantWasWaitedFor(t *testing.T) {
+func TestGrantHasTheTimeItWaited(t *testing.T) {
 	t.Parallel()
 	key := leadership.NewKey()
 	for _, c := range []struct {
@@ -137,7 +137,7 @@ func TestHowLongAGrantWasWaitedFor(t *testing.T) {
 	}{
 		{30 * time.Second, 0, 0},
 		{30 * time.Second, 12500, 12500 * time.Millisecond},
-		{30 * time.Second, 30001, 30 * time.Second}, // nobody waits for longer than was asked
+		{30 * time.Second, 30001, 30 * time.Second}, // a wait longer than asked for is not believed
 		{0, 5000, 0},
 		{30 * time.Second, -5000, 0},
 		{30 * time.Second, 1<<63 - 1, 30 * time.Second},

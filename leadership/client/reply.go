@@ -10,19 +10,19 @@ import (
 	"regent/leadership/wire"
 )
 
-// ReplyError is a reply that is neither an answer nor a problem of Regent's: of a proxy, of a platform's front end, or of a server that is
-// something else.
+// ReplyError is a reply that is neither a success nor a problem document of Regent: from a proxy, a
+// platform's front end, or another kind of server.
 type ReplyError struct {
 	Call        string
 	Status      int
 	ContentType string
 	Start       string        // of the body
-	RetryAfter  time.Duration // as the header of that name has it, in whole seconds; zero if it does not
+	RetryAfter  time.Duration // from the header of that name, in whole seconds; zero if absent
 
 	code leadership.Code
 }
 
-// maxStart is how many bytes of a strange reply an error shows.
+// maxStart is how many bytes of such a reply an error shows.
 const maxStart = 256
 
 func newReplyError(k call, response *http.Response, body []byte) error {
@@ -33,7 +33,7 @@ func newReplyError(k call, response *http.Response, body []byte) error {
 		ContentType: contentType(response),
 		Start:       string(body[:min(len(body), maxStart)]),
 		RetryAfter:  retryAfter,
-		code:        strangeCode(k, response.StatusCode),
+		code:        foreignCode(k, response.StatusCode),
 	}
 }
 
@@ -43,10 +43,10 @@ func seconds(h http.Header, name string) (d time.Duration, ok bool) {
 	return time.Duration(n) * time.Second, err == nil
 }
 
-// strangeCode says what a status means from somebody who is not Regent. What stands in front of a server refuses before it forwards; but of
-// an error of its own (5xx), and of a success, nobody can say whether the server had been asked. A 404 is not one of Regent's: it
-// says nothing of an election.
-func strangeCode(k call, status int) leadership.Code {
+// foreignCode says what a status means in a reply that is not Regent's. A front end refuses before
+// it forwards; but after one of its own errors (5xx), or a success, the request may have been
+// forwarded. A 404 is not Regent's: it says nothing about an election.
+func foreignCode(k call, status int) leadership.Code {
 	switch {
 	case status == http.StatusUnauthorized:
 		return wire.Unauthenticated
@@ -62,16 +62,16 @@ func strangeCode(k call, status int) leadership.Code {
 	return ""
 }
 
-// Error shows the status and how the body begins.
+// Error shows the status and the beginning of the body.
 func (e *ReplyError) Error() string {
-	text := fmt.Sprintf("client: %s: HTTP status %d with %q, which is no reply of Regent: %q", e.Call, e.Status, e.ContentType, e.Start)
+	text := fmt.Sprintf("client: %s: HTTP status %d with %q is not a reply of Regent: %q", e.Call, e.Status, e.ContentType, e.Start)
 	if e.code != "" {
 		text += " (" + string(e.code) + ")"
 	}
 	return text
 }
 
-// Unwrap is the code, if the status alone has a meaning.
+// Unwrap returns the code, if the status alone has a meaning.
 func (e *ReplyError) Unwrap() error {
 	if e.code == "" {
 		return nil

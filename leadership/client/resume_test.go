@@ -17,7 +17,7 @@ import (
 	"regent/leadership/client"
 )
 
-func TestAWatchGoesOnWhereItWasWhateverHappened(t *testing.T) {
+func TestWatchOfOneResumesAfterEveryFailure(t *testing.T) {
 	t.Parallel()
 	begun := []string{snapshot("planner", 7), event("planner", 8)}
 	after := func(texts ...string) []string { return append(append([]string{}, begun...), texts...) }
@@ -33,7 +33,7 @@ func TestAWatchGoesOnWhereItWasWhateverHappened(t *testing.T) {
 		"the server has had enough":              streaming(after(end("limit", "8"))...),
 		"the server shuts down":                  streaming(after(end("draining", "8"))...),
 		"the server found us slow":               streaming(after(end("slow", "8"))...),
-		"the server has a reason nobody knows":   streaming(after(end("whim", "8"))...),
+		"the server has an unknown reason":       streaming(after(end("whim", "8"))...),
 		"an end with another cursor":             streaming(after(end("limit", "9"))...),
 		"an end that cannot be read":             streaming(after("event: end\ndata: later\n\n")...),
 		"garbage":                                streaming(after("data: {\n\n")...),
@@ -57,7 +57,7 @@ func TestAWatchGoesOnWhereItWasWhateverHappened(t *testing.T) {
 		"an event in which a comment is, and CR": ending(snapshot("planner", 7), strings.ReplaceAll(event("planner", 8), "\n", "\r: ping\r\n"), "\r"),
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &stage{acts: []http.HandlerFunc{broken, problem(503, "STORE_UNAVAILABLE"), streaming(event("planner", 8), event("planner", 9))}}
+			s := &scriptedServer{acts: []http.HandlerFunc{broken, problem(503, "STORE_UNAVAILABLE"), streaming(event("planner", 8), event("planner", 9))}}
 			want, cursors := []string{"planner is at 7", "planner 8", "planner 9"}, []string{"", "8", "8"}
 			if name == "an event without an id" {
 				cursors = []string{"", "7", "7"}
@@ -67,13 +67,13 @@ func TestAWatchGoesOnWhereItWasWhateverHappened(t *testing.T) {
 				t.Errorf("%s: ends with %v (-want +got)\n%s", name, got.err, diff)
 			}
 			if diff := cmp.Diff(cursors, s.cursors()); diff != "" {
-				t.Errorf("%s: it went on after (-want +got)\n%s", name, diff)
+				t.Errorf("%s: it resumed after (-want +got)\n%s", name, diff)
 			}
 		})
 	}
 }
 
-func TestAWatchOfAllGoesOnWhereItWasWhateverHappened(t *testing.T) {
+func TestWatchOfAllResumesAfterEveryFailure(t *testing.T) {
 	t.Parallel()
 	begun := []string{snapshotAmong("pa", 7), snapshotAmong("pb", 2), ready(2, "T1"), eventAt("pa", 8, "T2")}
 	after := func(texts ...string) []string { return append(append([]string{}, begun...), texts...) }
@@ -81,8 +81,9 @@ func TestAWatchOfAllGoesOnWhereItWasWhateverHappened(t *testing.T) {
 		broken http.HandlerFunc
 		cursor string
 	}{
-		"the connection breaks":              {breaking(begun...), "T2"},
-		"the server has had enough":          {streaming(after(end("limit", "T9"))...), "T9"}, // nothing happened until then
+		"the connection breaks": {breaking(begun...), "T2"},
+		// nothing happened until then
+		"the server has had enough":          {streaming(after(end("limit", "T9"))...), "T9"},
 		"an end without a cursor":            {streaming(after(strings.Replace(end("limit", "x"), "id: x", "id", 1))...), "T2"},
 		"garbage":                            {streaming(after("data: {\n\n")...), "T2"},
 		"an event of another prefix":         {streaming(after(eventAt("q", 1, "T3"))...), "T2"},
@@ -97,13 +98,13 @@ func TestAWatchOfAllGoesOnWhereItWasWhateverHappened(t *testing.T) {
 		"it is ready, without a cursor":      {streaming(after(strings.Replace(ready(0, "x"), "id: x", "id", 1))...), "T2"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &stage{acts: []http.HandlerFunc{c.broken, streaming(eventAt("pa", 8, "T2"), eventAt("pb", 3, "T9"))}}
+			s := &scriptedServer{acts: []http.HandlerFunc{c.broken, streaming(eventAt("pa", 8, "T2"), eventAt("pb", 3, "T9"))}}
 			got := watch(t.Context(), s.client(t), client.WatchRequest{Prefix: "p"}, 5)
 			if diff := cmp.Diff([]string{"pa is at 7", "pb is at 2", "ready", "pa 8", "pb 3"}, got.words); diff != "" || !errors.Is(got.err, errEnough) {
 				t.Errorf("%s: ends with %v (-want +got)\n%s", name, got.err, diff)
 			}
 			if diff := cmp.Diff([]string{"", c.cursor}, s.cursors()); diff != "" {
-				t.Errorf("%s: it went on after (-want +got)\n%s", name, diff)
+				t.Errorf("%s: it resumed after (-want +got)\n%s", name, diff)
 			}
 		})
 	}
@@ -112,7 +113,7 @@ func TestAWatchOfAllGoesOnWhereItWasWhateverHappened(t *testing.T) {
 func TestAnElectionThatWasNeverSeenCanBeWatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{
+		s := &scriptedServer{acts: []http.HandlerFunc{
 			streaming(end("limit", "0")), streaming(event("planner", 2)), breaking(ping), streaming(event("planner", 1), event("planner", 2)),
 		}}
 		got := watch(t.Context(), s.client(t), one, 2)
@@ -120,12 +121,12 @@ func TestAnElectionThatWasNeverSeenCanBeWatched(t *testing.T) {
 			t.Errorf("ends with %v (-want +got)\n%s", got.err, diff)
 		}
 		if diff := cmp.Diff([]string{"", "0", "0", "0"}, s.cursors()); diff != "" {
-			t.Errorf("it went on after (-want +got)\n%s", diff)
+			t.Errorf("it resumed after (-want +got)\n%s", diff)
 		}
 	})
 }
 
-func TestWhatIsNotYetAllIsNotTold(t *testing.T) {
+func TestIncompleteInitialStateIsNotReported(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]http.HandlerFunc{
 		"the connection breaks":       breaking(snapshotAmong("gone", 4), snapshotAmong("kept", 7)),
@@ -136,19 +137,19 @@ func TestWhatIsNotYetAllIsNotTold(t *testing.T) {
 		"it is ready, in its own way": streaming(snapshotAmong("gone", 4), "event: ready\nid: T0\ndata: 1\n\n"),
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &stage{acts: []http.HandlerFunc{broken, streaming(snapshotAmong("kept", 7), ready(1, "T1"))}}
+			s := &scriptedServer{acts: []http.HandlerFunc{broken, streaming(snapshotAmong("kept", 7), ready(1, "T1"))}}
 			got := watch(t.Context(), s.client(t), client.WatchRequest{}, 2)
 			if diff := cmp.Diff([]string{"kept is at 7", "ready"}, got.words); diff != "" {
 				t.Errorf("%s (-want +got)\n%s", name, diff)
 			}
 			if diff := cmp.Diff([]string{"", ""}, s.cursors()); diff != "" {
-				t.Errorf("%s: it went on after (-want +got)\n%s", name, diff)
+				t.Errorf("%s: it resumed after (-want +got)\n%s", name, diff)
 			}
 		})
 	}
 }
 
-func TestWhatPassesIsTriedAgain(t *testing.T) {
+func TestTransientErrorsAreRetried(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]http.HandlerFunc{
 		"the store is away":                 problem(503, "STORE_UNAVAILABLE"),
@@ -168,7 +169,7 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 		"a server that hangs in a problem":  func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503); <-r.Context().Done() },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &stage{acts: []http.HandlerFunc{act, act, streaming(snapshot("planner", 7))}}
+			s := &scriptedServer{acts: []http.HandlerFunc{act, act, streaming(snapshot("planner", 7))}}
 			got := watch(t.Context(), s.client(t), one, 1)
 			if !errors.Is(got.err, errEnough) || len(s.requests) != 3 || got.words[0] != "planner is at 7" {
 				t.Errorf("%s: %v after %d requests, told %q", name, got.err, len(s.requests), got.words)
@@ -177,28 +178,28 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotMendItselfEndsAWatch(t *testing.T) {
+func TestPermanentErrorsEndAWatch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		act  http.HandlerFunc
-		code leadership.Code // "" for a reply of somebody else
+		code leadership.Code // "" for a reply that is not Regent's
 	}{
-		"a wrong request":              {problem(400, "INVALID_ARGUMENT"), leadership.InvalidArgument},
-		"a caller nobody knows":        {problem(401, "UNAUTHENTICATED"), "UNAUTHENTICATED"},
-		"a caller that may not":        {problem(403, "PERMISSION_DENIED"), "PERMISSION_DENIED"},
-		"a server without streams":     {problem(404, "NOT_FOUND"), leadership.NotFound},
-		"one without this type":        {problem(406, "NOT_ACCEPTABLE"), "NOT_ACCEPTABLE"},
-		"a history that is cut":        {problem(410, "HISTORY_COMPACTED"), leadership.HistoryCompacted},
-		"a store that was restored":    {problem(412, "REVISION_MISMATCH"), leadership.RevisionMismatch},
-		"a code nobody knows":          {problem(418, "TEAPOT"), "TEAPOT"},
-		"another server":               {replying(404, "text/html", "<h1>Not here"), ""},
-		"a redirect":                   {replying(307, "text/html", "moved"), ""},
-		"a front end that refuses":     {replying(403, "text/html", "no"), "PERMISSION_DENIED"},
-		"a stream that cannot go on":   {streaming(end("compacted", "9")), leadership.HistoryCompacted},
-		"a stream that leaves one out": {streaming(snapshot("planner", 7), event("planner", 9)), leadership.HistoryCompacted},
+		"a wrong request":                 {problem(400, "INVALID_ARGUMENT"), leadership.InvalidArgument},
+		"an unknown caller":               {problem(401, "UNAUTHENTICATED"), "UNAUTHENTICATED"},
+		"a caller that may not":           {problem(403, "PERMISSION_DENIED"), "PERMISSION_DENIED"},
+		"a server without streams":        {problem(404, "NOT_FOUND"), leadership.NotFound},
+		"one without this type":           {problem(406, "NOT_ACCEPTABLE"), "NOT_ACCEPTABLE"},
+		"a history that is cut":           {problem(410, "HISTORY_COMPACTED"), leadership.HistoryCompacted},
+		"a store that was restored":       {problem(412, "REVISION_MISMATCH"), leadership.RevisionMismatch},
+		"an unknown code":                 {problem(418, "TEAPOT"), "TEAPOT"},
+		"another server":                  {replying(404, "text/html", "<h1>Not here"), ""},
+		"a redirect":                      {replying(307, "text/html", "moved"), ""},
+		"a front end that refuses":        {replying(403, "text/html", "no"), "PERMISSION_DENIED"},
+		"a stream that cannot be resumed": {streaming(end("compacted", "9")), leadership.HistoryCompacted},
+		"a stream that leaves one out":    {streaming(snapshot("planner", 7), event("planner", 9)), leadership.HistoryCompacted},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &stage{acts: []http.HandlerFunc{c.act}}
+			s := &scriptedServer{acts: []http.HandlerFunc{c.act}}
 			got := watch(t.Context(), s.client(t), one, 100)
 			if c.code != "" && !errors.Is(got.err, c.code) || c.code == "" && !errors.As(got.err, new(*client.ReplyError)) {
 				t.Errorf("%s: %v", name, got.err)
@@ -210,7 +211,7 @@ func TestWhatDoesNotMendItselfEndsAWatch(t *testing.T) {
 	}
 }
 
-func TestOnePingIsEnough(t *testing.T) {
+func TestPingKeepsAStreamAlive(t *testing.T) {
 	t.Parallel()
 	drip := func(w http.ResponseWriter, r *http.Request) {
 		tell(w, snapshot("planner", 7))
@@ -221,7 +222,7 @@ func TestOnePingIsEnough(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		act  http.HandlerFunc
-		want time.Duration // after which another connection is made
+		want time.Duration // after which the next connection is made
 	}{
 		"nothing comes": {streaming(snapshot("planner", 7)), 45 * time.Second},
 		"pings come for a while": {func(w http.ResponseWriter, r *http.Request) {
@@ -236,7 +237,7 @@ func TestOnePingIsEnough(t *testing.T) {
 		"the server hangs":          {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 45 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &stage{acts: []http.HandlerFunc{c.act, problem(400, "INVALID_ARGUMENT")}}
+			s := &scriptedServer{acts: []http.HandlerFunc{c.act, problem(400, "INVALID_ARGUMENT")}}
 			var said error
 			r := one
 			r.Connection = func(err error) {
@@ -248,18 +249,18 @@ func TestOnePingIsEnough(t *testing.T) {
 			if got := s.pauses()[0]; got < c.want || got > c.want+100*time.Millisecond {
 				t.Errorf("%s: another connection after %v, want %v", name, got, c.want)
 			}
-			if !errors.Is(said, leadership.StoreUnavailable) || !strings.Contains(said.Error(), "nothing came for 45s") {
+			if !errors.Is(said, leadership.StoreUnavailable) || !strings.Contains(said.Error(), "nothing arrived for 45s") {
 				t.Errorf("%s: %v", name, said)
 			}
 		})
 	}
 }
 
-func TestHowLongSilenceLastsIsTheCallersChoice(t *testing.T) {
+func TestSilenceIsConfigurable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{streaming(), problem(400, "INVALID_ARGUMENT")}}
-		c, err := client.New(client.Config{Server: "http://stage", HTTP: &http.Client{Transport: s}, Silence: time.Second})
+		s := &scriptedServer{acts: []http.HandlerFunc{streaming(), problem(400, "INVALID_ARGUMENT")}}
+		c, err := client.New(client.Config{Server: "http://server", HTTP: &http.Client{Transport: s}, Silence: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +271,7 @@ func TestHowLongSilenceLastsIsTheCallersChoice(t *testing.T) {
 	})
 }
 
-func TestTriesComeLaterAndLater(t *testing.T) {
+func TestPausesBetweenTriesGrow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		acts := make([]http.HandlerFunc, 12)
@@ -279,12 +280,12 @@ func TestTriesComeLaterAndLater(t *testing.T) {
 		}
 		fine := len(acts)
 		acts = append(acts, breaking(snapshot("planner", 7)), problem(500, "INTERNAL"), problem(500, "INTERNAL"), problem(400, "INVALID_ARGUMENT"))
-		s := &stage{acts: acts}
+		s := &scriptedServer{acts: acts}
 		watch(t.Context(), s.client(t), one, 100)
 		most := 100 * time.Millisecond
 		for i, got := range s.pauses() {
 			if i == fine {
-				most = 100 * time.Millisecond // news came meanwhile
+				most = 100 * time.Millisecond // news came in between
 			}
 			if got < most/2 || got > most {
 				t.Errorf("pause %d is %v, want %v to %v", i, got, most/2, most)
@@ -294,17 +295,17 @@ func TestTriesComeLaterAndLater(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatStoodForAWhileCountsAsOneThatWorks(t *testing.T) {
+func TestLongConnectionResetsTheBackoff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		quiet := func(w http.ResponseWriter, r *http.Request) {
 			tell(w, ping)
 			rest(r, 11*time.Second)
 		}
-		s := &stage{acts: []http.HandlerFunc{ending(), ending(), ending(), ending(), quiet, problem(400, "INVALID_ARGUMENT")}}
+		s := &scriptedServer{acts: []http.HandlerFunc{ending(), ending(), ending(), ending(), quiet, problem(400, "INVALID_ARGUMENT")}}
 		watch(t.Context(), s.client(t), one, 100)
 		if got := s.pauses(); got[3] < 400*time.Millisecond || got[4] > 11*time.Second+100*time.Millisecond {
-			t.Errorf("pauses %v; want them to grow, and to begin anew after the quiet stream", got)
+			t.Errorf("pauses %v; want them to grow, and to restart after the quiet stream", got)
 		}
 	})
 }
@@ -312,7 +313,7 @@ func TestAConnectionThatStoodForAWhileCountsAsOneThatWorks(t *testing.T) {
 func TestAStreamThatEndsAsPlannedIsResumedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{
+		s := &scriptedServer{acts: []http.HandlerFunc{
 			problem(500, "INTERNAL"), problem(500, "INTERNAL"), problem(500, "INTERNAL"),
 			streaming(end("limit", "0")), streaming(end("draining", "0")), streaming(end("limit", "0")), streaming(end("limit", "0")), problem(500, "INTERNAL"), problem(400, "INVALID_ARGUMENT"),
 		}}
@@ -333,7 +334,7 @@ func TestAStreamThatEndsAsPlannedIsResumedAtOnce(t *testing.T) {
 	})
 }
 
-func TestAServerIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+func TestRetryAfterIsHonoured(t *testing.T) {
 	t.Parallel()
 	busy := func(seconds string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -355,7 +356,7 @@ func TestAServerIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 		"for less than no time":  {busy("-5"), 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &stage{acts: []http.HandlerFunc{c.act, problem(400, "INVALID_ARGUMENT")}}
+			s := &scriptedServer{acts: []http.HandlerFunc{c.act, problem(400, "INVALID_ARGUMENT")}}
 			watch(t.Context(), s.client(t), one, 1)
 			if got := s.pauses()[0]; got < c.want+50*time.Millisecond || got > c.want+100*time.Millisecond {
 				t.Errorf("%s: a pause of %v, want %v and a little", name, got, c.want)
@@ -364,13 +365,13 @@ func TestAServerIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	}
 }
 
-func TestThoseThatFailTogetherDoNotComeTogether(t *testing.T) {
+func TestPausesAreRandom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for name, act := range map[string]http.HandlerFunc{"a failure": problem(500, "INTERNAL"), "a plan": streaming(end("draining", "0"))} {
 			seen := map[time.Duration]bool{}
 			for range 20 {
-				s := &stage{acts: []http.HandlerFunc{act, problem(400, "INVALID_ARGUMENT")}}
+				s := &scriptedServer{acts: []http.HandlerFunc{act, problem(400, "INVALID_ARGUMENT")}}
 				watch(t.Context(), s.client(t), one, 1)
 				seen[s.pauses()[0]] = true
 			}
@@ -381,10 +382,10 @@ func TestThoseThatFailTogetherDoNotComeTogether(t *testing.T) {
 	})
 }
 
-func TestTheCallerIsToldHowTheConnectionFares(t *testing.T) {
+func TestConnectionIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{
+		s := &scriptedServer{acts: []http.HandlerFunc{
 			problem(503, "DRAINING"), breaking(snapshot("planner", 7)), streaming(end("limit", "7")), replying(502, "text/html", "no"), streaming(event("planner", 8)),
 		}}
 		var told []string
@@ -402,10 +403,10 @@ func TestTheCallerIsToldHowTheConnectionFares(t *testing.T) {
 	})
 }
 
-func TestAnotherEventLeftOutIsAnotherMatter(t *testing.T) {
+func TestOmittingAnotherEventIsRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{
+		s := &scriptedServer{acts: []http.HandlerFunc{
 			streaming(snapshot("planner", 7), event("planner", 9)), streaming(event("planner", 8), event("planner", 10)), streaming(event("planner", 9), event("planner", 10)),
 		}}
 		got := watch(t.Context(), s.client(t), one, 4)
@@ -415,16 +416,16 @@ func TestAnotherEventLeftOutIsAnotherMatter(t *testing.T) {
 	})
 }
 
-func TestAClientsTimeoutIsNotForStreams(t *testing.T) {
+func TestHTTPTimeoutDoesNotApplyToStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
+		s := &scriptedServer{acts: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
 			tell(w, snapshot("planner", 7))
 			rest(r, 40*time.Second)
 			io.WriteString(w, event("planner", 8))
 			<-r.Context().Done()
 		}}}
-		c, err := client.New(client.Config{Server: "http://stage", HTTP: &http.Client{Transport: s, Timeout: time.Second}})
+		c, err := client.New(client.Config{Server: "http://server", HTTP: &http.Client{Transport: s, Timeout: time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -449,7 +450,7 @@ func TestAWatchOverARealConnection(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 		if id := r.Header.Get("Last-Event-ID"); id != "7" {
-			t.Errorf("it goes on after %q, want 7", id)
+			t.Errorf("it resumes after %q, want 7", id)
 		}
 		tell(w)
 		for _, c := range event("planner", 8) + ping + event("planner", 9) {
@@ -496,7 +497,7 @@ func FuzzNoStreamMisleadsAWatch(f *testing.F) {
 			if all {
 				r = client.WatchRequest{Prefix: "p"}
 			}
-			s := &stage{acts: []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) {
+			s := &scriptedServer{acts: []http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) {
 				tell(w)
 				io.Copy(w, bytes.NewReader(text))
 			}, problem(410, "HISTORY_COMPACTED")}}
@@ -508,18 +509,18 @@ func FuzzNoStreamMisleadsAWatch(f *testing.F) {
 				e, revision := about(n)
 				before, known := last[e]
 				if !all && e != "planner" || all && e[0] != 'p' || known && (revision <= before || n.Event != nil && revision != before+1) {
-					t.Errorf("it tells of %s at %d after %d", e, revision, before)
+					t.Errorf("it yields %s at %d after %d", e, revision, before)
 				}
 				last[e] = revision
 			}
 			if cursor := s.cursors()[len(s.requests)-1]; strings.ContainsFunc(cursor, func(r rune) bool { return r <= ' ' || r > '~' }) {
-				t.Errorf("it goes on after %q", cursor)
+				t.Errorf("it resumes after %q", cursor)
 			}
 		})
 	})
 }
 
-// about is what the news is about.
+// about returns what the news is about.
 func about(n client.News) (leadership.Election, leadership.Revision) {
 	if n.Lease != nil {
 		return n.Lease.Election, n.Lease.Revision

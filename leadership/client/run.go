@@ -8,25 +8,31 @@ import (
 	"regent/leadership"
 )
 
-// ErrOverran says that the function of a Run was still at work when the margin after its deadline was over too, and with it the lease: there may
-// have been two leaders, and only the fencing token stood between them. Give it a shorter way to its end, or a longer Candidate.Margin.
+// ErrOverran says that the function passed to Run was still running when its lease ended: the
+// margin after its deadline was over, too. There may have been two leaders, and only the fencing
+// token protected. Make the function return faster, or raise Candidate.Margin.
 var ErrOverran = errors.New("the leader's function returned only after its lease was over")
 
 const (
-	// releaseTimeout is what Run has for giving a lease back.
+	// releaseTimeout limits the release at the end of Run.
 	releaseTimeout = 5 * time.Second
-	// lateReleaseTimeout is what it has if the lease is over by its own clock: it may have been renewed by a call whose reply was lost.
+	// lateReleaseTimeout is the limit if the lease is over by its own clock: a renewal whose reply
+	// was lost may have extended it.
 	lateReleaseTimeout = time.Second
 )
 
-// Run leads once: it campaigns as Campaign does, calls lead, waits for it to return, and gives the lease back. It never gives it back before.
+// Run leads once: it campaigns as Campaign does, calls lead, waits for it to return, and then
+// releases the lease. It never releases the lease before.
 //
-// The context of lead ends at the deadline at the latest, and when ctx ends; context.Cause says why, and lead then has to return, within the
-// Candidate's Margin. Nobody renews any more from that moment, so that a lead which does not return blocks the others only until the lease has run out. Run
-// waits for it even then, and says so in the log and by ErrOverran. If lead panics, so does Run, and the lease is left to run out.
+// The context of lead ends at the deadline at the latest, and when ctx ends; context.Cause says
+// why. lead must then return within the Candidate's Margin. From that moment the lease is not
+// renewed, so a lead that does not return blocks other candidates only until the lease expires. Run
+// waits for it even then, and reports it in the log and as ErrOverran. If lead panics, so does Run,
+// and the lease is left to expire.
 //
-// Run returns nil if lead returned nil while it led, or after ctx ended. Its errors are Campaign's, lead's, and, joined with it, ErrLost or ErrExpired
-// if the lease was over before lead returned. To lead whenever possible, call Run again:
+// Run returns nil if lead returned nil while it led, or after ctx ended. Its errors are Campaign's,
+// lead's and, joined with it, ErrLost or ErrExpired if the lease was over before lead returned. To
+// lead whenever possible, call Run again:
 //
 //	for ctx.Err() == nil {
 //		if err := c.Run(ctx, "reports", lead); err != nil {
@@ -38,8 +44,8 @@ func (c *Client) Run(ctx context.Context, election leadership.Election, lead fun
 	if err != nil {
 		return err
 	}
-	defer l.cancel(errPanicked) // means nothing to a lease that has ended
-	err = l.watched(lead)
+	defer l.cancel(errPanicked) // no effect on a lease that has ended
+	err = l.callLead(lead)
 	late := c.clock() >= l.end()
 	cause, own := l.ending()
 
@@ -50,7 +56,7 @@ func (c *Client) Run(ctx context.Context, election leadership.Election, lead fun
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	if err := l.Resign(release); err != nil && own != ErrExpired {
-		c.logOf(l).Warn("the lease could not be given back; it runs out by itself", "reason", err)
+		c.logOf(l).Warn("the lease could not be released; it will expire", "reason", err)
 	}
 	if own != nil && own != ErrResigned {
 		err = over(err, cause)
@@ -64,16 +70,16 @@ func (c *Client) Run(ctx context.Context, election leadership.Election, lead fun
 // errPanicked ends the lease of a function that did not return.
 var errPanicked = errors.New("the leader's function panicked")
 
-// over is the error of a Run whose lease was over before lead returned err.
+// over returns the error of a Run whose lease was over before lead returned err.
 func over(err, cause error) error {
-	if err == context.Canceled { // which alone says less than the cause
+	if err == context.Canceled { // says less than the cause
 		return cause
 	}
 	return errors.Join(cause, err)
 }
 
-// watched calls the function, and says in the log when it has not returned by the deadline.
-func (l *Lease) watched(lead func(context.Context, *Lease) error) error {
+// callLead calls the function, and logs if it has not returned by the deadline.
+func (l *Lease) callLead(lead func(context.Context, *Lease) error) error {
 	returned := make(chan struct{})
 	defer close(returned)
 	go l.watch(returned)
@@ -88,7 +94,7 @@ func (l *Lease) watch(returned <-chan struct{}) {
 	case <-l.ctx.Done():
 	}
 	for left := l.end() - l.client.clock(); left > 0; left = l.end() - l.client.clock() {
-		timer := time.NewTimer(min(left, maxNap))
+		timer := time.NewTimer(min(left, maxSleep))
 		select {
 		case <-returned:
 			timer.Stop()
@@ -96,5 +102,5 @@ func (l *Lease) watch(returned <-chan struct{}) {
 		case <-timer.C:
 		}
 	}
-	l.client.logOf(l).Error("the lease is over and its leader's function has not returned; waiting for it")
+	l.client.logOf(l).Error("the lease is over but the leader's function has not returned; waiting for it")
 }

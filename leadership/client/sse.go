@@ -9,22 +9,24 @@ import (
 
 // message is one event of a stream.
 type message struct {
-	name string // "" for the one that the standard calls message
+	name string // "" for the type that the standard calls message
 	data []byte
-	id   string // the last one that the stream gave, with this event or before
+	id   string // the last id of the stream, from this event or before
 }
 
-// events reads server-sent events as the HTML standard has it (https://html.spec.whatwg.org/multipage/server-sent-events.html), but that
-// its field retry is not honoured, for a Watch has a pace of its own, and that text which is not UTF-8 is left as it is.
+// events reads server-sent events as the HTML standard defines them
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html), with two differences: the field
+// retry is ignored, because Watch has its own backoff, and invalid UTF-8 is kept.
 type events struct {
 	in    *bufio.Reader
 	begun bool
-	cr    bool   // the last line ended with a CR, of which a LF would be the rest
-	line  []byte // under way
+	cr    bool   // the last line ended with CR; a LF that follows belongs to it
+	line  []byte // the line being read
 	next  message
 }
 
-// maxMessage bounds one event, in bytes, and any line. The longest that a server writes is a lease with 4 KiB of metadata.
+// maxMessage limits one event and one line, in bytes. The longest event that a server sends is a
+// lease with 4 KiB of metadata.
 const maxMessage = 256 << 10
 
 var (
@@ -34,7 +36,8 @@ var (
 
 func newEvents(in io.Reader) *events { return &events{in: bufio.NewReader(in)} }
 
-// read reads the next line, and returns the event that it ends, if it ends one. An event that the stream breaks off is none.
+// read reads the next line, and returns the event if the line completes one. An event cut off by
+// the end of the stream is dropped.
 func (e *events) read() (message, bool, error) {
 	if err := e.readLine(); err != nil {
 		return message{}, false, err
@@ -50,7 +53,8 @@ func (e *events) read() (message, bool, error) {
 	return message{}, false, nil
 }
 
-// readLine reads to the end of a line: a CR, a LF, or both. It does not wait for what follows a CR.
+// readLine reads up to the end of a line: CR, LF, or both. It does not wait for the byte after a
+// CR.
 func (e *events) readLine() error {
 	e.line = e.line[:0]
 	for {
@@ -76,7 +80,8 @@ func (e *events) readLine() error {
 	}
 }
 
-// take takes a field of an event. A line that begins with a colon is a comment: a field without a name.
+// take handles a field of an event. A line that begins with a colon is a comment: a field without a
+// name.
 func (e *events) take() {
 	name, value, _ := bytes.Cut(e.line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
@@ -92,7 +97,8 @@ func (e *events) take() {
 	}
 }
 
-// dispatch returns the event that an empty line ends. The id stays that of those that follow.
+// dispatch returns the event that an empty line completes. The id stays in force for the following
+// events.
 func (e *events) dispatch() (message, bool) {
 	m := e.next
 	e.next = message{id: m.id}

@@ -13,7 +13,6 @@ import (
 	"regent/leadership/client"
 )
 
-// readAll reads all events that the stream has.
 func readAll(in io.Reader) ([]client.Message, error) {
 	var all []client.Message
 	for m, err := range client.Messages(in) {
@@ -25,7 +24,7 @@ func readAll(in io.Reader) ([]client.Message, error) {
 	return all, nil
 }
 
-func TestAStreamIsReadAsTheStandardHasIt(t *testing.T) {
+func TestStreamIsParsedAsTheStandardSays(t *testing.T) {
 	t.Parallel()
 	type messages = []client.Message
 	for _, c := range []struct {
@@ -49,7 +48,7 @@ func TestAStreamIsReadAsTheStandardHasIt(t *testing.T) {
 		{"an id stays", "id: 1\ndata: a\n\ndata: b\n\nid: 2\n\ndata: c\n\nid\ndata: d\n\n", messages{{"", "a", "1"}, {"", "b", "1"}, {"", "c", "2"}, {"", "d", ""}}},
 		{"an id with a NUL is none", "id: 1\ndata: a\n\nid: 2\x003\ndata: b\n\n", messages{{"", "a", "1"}, {"", "b", "1"}}},
 		{"comments", ": ping\n\n:\ndata: a\n: data: b\n\n", messages{{"", "a", ""}}},
-		{"retry, and what nobody knows", "retry: 1000\n\nfoo: bar\nDATA: x\n data: y\ndata: a\n\n", messages{{"", "a", ""}}},
+		{"retry, and unknown fields", "retry: 1000\n\nfoo: bar\nDATA: x\n data: y\ndata: a\n\n", messages{{"", "a", ""}}},
 		{"a byte order mark", "\ufeffdata: a\n\n", messages{{"", "a", ""}}},
 		{"only the first is one", "\ufeff\ufeffdata: a\n\ndata: b\n\n\ufeffdata: c\n\n", messages{{"", "b", ""}}},
 		{"an event that is broken off", "data: a\n\ndata: b\n", messages{{"", "a", ""}}},
@@ -64,7 +63,7 @@ func TestAStreamIsReadAsTheStandardHasIt(t *testing.T) {
 	}
 }
 
-func TestAnEventEndsWithItsEmptyLineAndNotLater(t *testing.T) {
+func TestEventEndsWithItsEmptyLine(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"\n", "\r", "\r\n"} {
 		in, out := io.Pipe()
@@ -78,7 +77,7 @@ func TestAnEventEndsWithItsEmptyLineAndNotLater(t *testing.T) {
 	}
 }
 
-func TestAnEventThatIsTooLongIsNotKept(t *testing.T) {
+func TestTooLongEventIsRefused(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", client.MaxMessage/2)
 	for name, text := range map[string]string{
@@ -98,7 +97,8 @@ func TestAnEventThatIsTooLongIsNotKept(t *testing.T) {
 	}
 }
 
-// byTheStandard reads a whole text in the words of the standard: first into lines, then into fields.
+// byTheStandard parses a whole text in the way the standard describes it: first into lines, then
+// into fields.
 func byTheStandard(text string) []client.Message {
 	text = strings.TrimPrefix(text, "\ufeff")
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
@@ -114,7 +114,7 @@ func byTheStandard(text string) []client.Message {
 		case line == "":
 			name = ""
 		case colon && field == "":
-		case field == "event" && value == "message": // as if it had no name
+		case field == "event" && value == "message": // the default type
 			name = ""
 		case field == "event":
 			name = value

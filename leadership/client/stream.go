@@ -12,33 +12,33 @@ import (
 	"regent/leadership/wire"
 )
 
-// stream is one connection on which events come. It belongs to one goroutine.
+// stream is one connection with events. It is used by one goroutine.
 type stream struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	body   io.Closer
 	events *events
 
-	// silent ends ctx. It runs only while something is waited for, so that a reader may take its time.
+	// silent ends ctx. It runs only while next waits, so that the reader may take its time.
 	silent  *time.Timer
 	silence time.Duration
 }
 
-// lasting is an error that does not mend itself.
-type lasting struct{ error }
+// permanentError is an error that a new connection will not fix.
+type permanentError struct{ error }
 
-func (e lasting) Unwrap() error { return e.error }
+func (e permanentError) Unwrap() error { return e.error }
 
-// open makes a connection. It waits no longer than a stream may be silent.
+// open connects. It waits no longer than a stream may be silent.
 func (c *Client) open(ctx context.Context, k call) (*stream, error) {
 	s := &stream{silence: c.silence}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	s.silent = time.AfterFunc(s.silence, func() { s.cancel(fmt.Errorf("nothing came for %v", s.silence)) })
+	s.silent = time.AfterFunc(s.silence, func() { s.cancel(fmt.Errorf("nothing arrived for %v", s.silence)) })
 	defer s.silent.Stop()
 	request, err := c.request(s.ctx, k)
 	if err != nil {
 		s.cancel(nil)
-		return nil, lasting{fmt.Errorf("client: %s: %w", k.name, err)}
+		return nil, permanentError{fmt.Errorf("client: %s: %w", k.name, err)}
 	}
 	if err := c.authorize(request); err != nil {
 		s.cancel(nil)
@@ -63,21 +63,22 @@ func (c *Client) open(ctx context.Context, k call) (*stream, error) {
 	return nil, refused(response.StatusCode, refusal(k, response, body))
 }
 
-// refused tells what may pass from what will not. What is no stream though it is a success comes from a network that wants to be logged
-// in to, or from a platform that is starting.
+// refused distinguishes permanent from transient refusals. A success that is not a stream is
+// transient: it comes from a network with a login page, or from a platform that is starting.
 func refused(status int, err error) error {
-	if status < 300 || passing(status) {
+	if status < 300 || transientStatus(status) {
 		return err
 	}
-	return lasting{err}
+	return permanentError{err}
 }
 
-// passing says whether a status may be another one before long.
-func passing(status int) bool {
+// transientStatus reports whether the same request may get another status soon.
+func transientStatus(status int) bool {
 	return status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests
 }
 
-// next waits for the next event. Whatever line comes shows that the server is there; a part of one does not.
+// next waits for the next event. Every complete line shows that the server is alive; a part of one
+// does not.
 func (s *stream) next() (message, error) {
 	defer s.silent.Stop()
 	for {
@@ -92,7 +93,8 @@ func (s *stream) next() (message, error) {
 	}
 }
 
-// lost is the error of a connection that is no more, or none. The cause says more than that ctx has ended.
+// lost returns the error of a broken connection, or of one that could not be made. The cause says
+// more than that ctx has ended.
 func (s *stream) lost(err error) error {
 	if cause := context.Cause(s.ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
@@ -102,6 +104,6 @@ func (s *stream) lost(err error) error {
 
 func (s *stream) close() {
 	s.silent.Stop()
-	s.cancel(nil) // before the body, which would else be read to its end
+	s.cancel(nil) // before closing the body, which would otherwise be drained
 	s.body.Close()
 }

@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// MetadataToken returns a Config.Token that asks the metadata server of Google Cloud for an ID token of the service account that this process runs
-// as, for the audience: the URL of the Regent service, or a custom audience of it. It asks again when a token is about to expire. It may be
-// called by many at once.
+// MetadataToken returns a Config.Token that gets an ID token of the process's service account from
+// Google Cloud's metadata server. audience is the URL of the Regent service, or its custom
+// audience. A token is replaced before it expires. It may be called concurrently.
 func MetadataToken(audience string) func(context.Context) (string, error) {
 	return (&metadataTokens{audience: audience, server: thisMetadataServer()}).token
 }
 
-// metadataTokens keeps the last token while it is good.
+// metadataTokens caches the last token.
 type metadataTokens struct {
 	audience string
 	server   metadataServer
 
 	mu      sync.Mutex
-	last    string    // guarded by mu
-	expires time.Time // guarded by mu
-	asking  *asking   // what is under way; nil if nothing is; guarded by mu
+	last    string     // guarded by mu
+	expires time.Time  // guarded by mu
+	pending *tokenCall // the call in progress, or nil; guarded by mu
 }
 
-// asking is one question to the metadata server, for all who want to know.
-type asking struct {
-	done  chan struct{} // closed once the rest is there
+// tokenCall is one call of the metadata server, shared by all that wait for it.
+type tokenCall struct {
+	done  chan struct{} // closed when the result is set
 	token string
 	err   error
 }
@@ -39,7 +39,8 @@ type asking struct {
 // tokenMargin is how long before its expiry a token is replaced.
 const tokenMargin = 2 * time.Minute
 
-// token returns the last one while it is good, and has it replaced meanwhile if it will not be for long.
+// token returns the cached token while it is valid, and replaces it in the background shortly
+// before it expires.
 func (m *metadataTokens) token(ctx context.Context) (string, error) {
 	last, left, next := m.look()
 	if left > 0 {
@@ -53,20 +54,20 @@ func (m *metadataTokens) token(ctx context.Context) (string, error) {
 	}
 }
 
-// look returns the last token, for how long it is good, and who asks for the next one, if that is due.
-func (m *metadataTokens) look() (last string, left time.Duration, next *asking) {
+// look returns the cached token, how long it is valid, and the call for the next one if that is
+// due.
+func (m *metadataTokens) look() (last string, left time.Duration, next *tokenCall) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	left = time.Until(m.expires)
-	if left <= tokenMargin && m.asking == nil {
-		m.asking = &asking{done: make(chan struct{})}
-		go m.replace(m.asking)
+	if left <= tokenMargin && m.pending == nil {
+		m.pending = &tokenCall{done: make(chan struct{})}
+		go m.replace(m.pending)
 	}
-	return m.last, left, m.asking
+	return m.last, left, m.pending
 }
 
-// replace asks for the next token.
-func (m *metadataTokens) replace(a *asking) {
+func (m *metadataTokens) replace(a *tokenCall) {
 	defer close(a.done)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*metadataTimeout)
 	defer cancel()
@@ -77,22 +78,22 @@ func (m *metadataTokens) replace(a *asking) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asking = nil
+	m.pending = nil
 	if a.err == nil {
 		m.last, m.expires = a.token, expires
 	}
 }
 
-// ask asks for a token. See https://cloud.google.com/run/docs/authenticating/service-to-service.
+// ask gets a token. See https://cloud.google.com/run/docs/authenticating/service-to-service.
 func (m *metadataTokens) ask(ctx context.Context) (string, error) {
 	query := url.Values{"audience": {m.audience}, "format": {"full"}}
 	return m.server.get(ctx, "service-accounts/default/identity?"+query.Encode())
 }
 
-// expiry reads when a token expires. It is not verified: whoever takes it does that.
+// expiry reads when a token expires. It does not verify the token: its recipient does.
 func expiry(token string) (time.Time, error) {
 	parts := strings.Split(token, ".")
-	bad := errors.New("the metadata server's answer is no token")
+	bad := errors.New("the metadata server's answer is not a token")
 	if len(parts) != 3 {
 		return time.Time{}, bad
 	}

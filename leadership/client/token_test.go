@@ -19,12 +19,11 @@ import (
 	"regent/leadership/client/clienttest"
 )
 
-// idToken is one that expires then.
 func idToken(at time.Time) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, at.Unix())) + ".c2ln"
 }
 
-func TestAMetadataTokenIsAskedForAgainWhenItIsAboutToExpire(t *testing.T) {
+func TestMetadataTokenIsReplacedBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked, down := 0, false
@@ -42,7 +41,7 @@ func TestAMetadataTokenIsAskedForAgainWhenItIsAboutToExpire(t *testing.T) {
 		get := func(want int) string {
 			t.Helper()
 			text, err := token(t.Context())
-			synctest.Wait() // what is asked in the background
+			synctest.Wait() // the call in the background
 			if err != nil || asked != want {
 				t.Fatalf("asked %d times, want %d: %v", asked, want, err)
 			}
@@ -51,7 +50,7 @@ func TestAMetadataTokenIsAskedForAgainWhenItIsAboutToExpire(t *testing.T) {
 		first := get(1)
 		time.Sleep(57 * time.Minute)
 		if get(1) != first {
-			t.Error("another token, though nobody was asked")
+			t.Error("another token, although the server was not asked")
 		}
 		down = true
 		time.Sleep(2 * time.Minute)
@@ -74,13 +73,13 @@ func metadataReply(status int, body string) *http.Response {
 	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-func TestASourceOfTokensThatHangsCostsNoLease(t *testing.T) {
+func TestHangingTokenSourceDoesNotCostTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		var hang atomic.Bool
 		held := make(chan struct{})
 		config := server.Config()
 		config.Candidate, config.Log = named("ann"), slog.New(slog.DiscardHandler)
-		config.Token = func(context.Context) (string, error) { // it does not heed its context
+		config.Token = func(context.Context) (string, error) { // it ignores its context
 			if hang.Load() {
 				<-held
 			}
@@ -103,14 +102,15 @@ func TestASourceOfTokensThatHangsCostsNoLease(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoTokenIsNotTaken(t *testing.T) {
+func TestInvalidTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []*http.Response{
 		metadataReply(http.StatusNotFound, "no such account"),
 		metadataReply(http.StatusOK, "e30.e30"),
 		metadataReply(http.StatusOK, "e30.!.c2ln"),
 		metadataReply(http.StatusOK, "e30.e30.c2ln"),
-		{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(idToken(time.Now().Add(time.Hour))))}, // of somebody else
+		// from another server
+		{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(idToken(time.Now().Add(time.Hour))))},
 	} {
 		token := client.MetadataTokenFrom("a", transport(func(*http.Request) (*http.Response, error) { return reply, nil }))
 		if text, err := token(t.Context()); err == nil {
@@ -119,12 +119,12 @@ func TestWhatIsNoTokenIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestEachRequestSaysWhoCalls(t *testing.T) {
+func TestEachRequestCarriesTheToken(t *testing.T) {
 	t.Parallel()
 	var broken error
 	var sent []string
 	c, err := client.New(client.Config{
-		Server: "http://stage",
+		Server: "http://server",
 		HTTP: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
 			sent = append(sent, r.Header.Get("Authorization"))
 			return nil, io.EOF
@@ -145,7 +145,7 @@ func TestEachRequestSaysWhoCalls(t *testing.T) {
 	if got := strings.Join(sent, ", "); got != "Bearer token-0, Bearer token-1, Bearer token-2" {
 		t.Errorf("sent %s", got)
 	}
-	broken = errors.New("nobody knows who I am")
+	broken = errors.New("no identity")
 	_, err = c.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "ann"})
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, broken) || len(sent) != 3 {
 		t.Errorf("without a token: %v, and %d requests were sent", err, len(sent))

@@ -8,16 +8,18 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// pingAfter and pingTimeout are for when a connection is asked whether it is still there, and for how long it may think about that. Else a
-	// renewal that goes into a dead connection is followed there by each that should replace it, until the lease is lost.
+	// pingAfter and pingTimeout say when an HTTP/2 connection is pinged, and how long it may take
+	// to answer. Without them, every retry of a renewal goes into the same dead connection until
+	// the lease is lost.
 	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second
-	// idleConnections is how many are kept for the renewals of the leases that one process holds; Go's own transport keeps two.
+	// idleConnections is how many connections are kept for the renewals of the leases that one
+	// process holds; Go's default is two.
 	idleConnections = 64
 )
 
-// newTransport is Go's, but that it notices a dead connection within seconds. A program that has put something else in the place of Go's gets
-// that.
+// newTransport returns Go's default transport, except that it notices dead connections within
+// seconds. If the program has replaced http.DefaultTransport, it returns that.
 func newTransport() http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {

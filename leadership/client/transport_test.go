@@ -17,10 +17,10 @@ import (
 	"regent/leadership/client"
 )
 
-// A connection of HTTP/2 has room for every renewal that replaces one which came to nothing there, so that a dead one would take the lease with it.
+// One HTTP/2 connection carries all retries of a renewal, so a dead one would cost the lease.
 func TestAConnectionThatIsDeadIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
-	l := &deadening{}
+	l := &killableListener{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
 			t.Errorf("the request came by %s", r.Proto)
@@ -62,33 +62,33 @@ func TestAConnectionThatIsDeadIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// deadening is a listener whose connections can be made to bring nothing any more.
-type deadening struct {
+// killableListener is a listener whose connections can be made silent.
+type killableListener struct {
 	net.Listener
 	mu    sync.Mutex
-	conns []*mortal // guarded by mu
+	conns []*killableConn // guarded by mu
 }
 
-func (l *deadening) Accept() (net.Conn, error) {
+func (l *killableListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m := &mortal{Conn: c, dead: make(chan struct{}), ended: make(chan struct{})}
+	m := &killableConn{Conn: c, dead: make(chan struct{}), ended: make(chan struct{})}
 	l.conns = append(l.conns, m)
 	return m, nil
 }
 
-func (l *deadening) accepted() int {
+func (l *killableListener) accepted() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.conns)
 }
 
-// kill makes those that there are dead.
-func (l *deadening) kill() {
+// kill silences the present connections.
+func (l *killableListener) kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.conns {
@@ -96,8 +96,8 @@ func (l *deadening) kill() {
 	}
 }
 
-// end lets their readers go.
-func (l *deadening) end() {
+// end unblocks their readers.
+func (l *killableListener) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.conns {
@@ -105,13 +105,13 @@ func (l *deadening) end() {
 	}
 }
 
-// mortal is a connection that, once it is dead, passes nothing on.
-type mortal struct {
+// killableConn is a connection that passes nothing on once it is dead.
+type killableConn struct {
 	net.Conn
 	dead, ended chan struct{}
 }
 
-func (c *mortal) Read(b []byte) (int, error) {
+func (c *killableConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	select {
 	case <-c.dead:

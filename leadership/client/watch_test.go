@@ -18,10 +18,10 @@ import (
 // one is a watch of one election from now on.
 var one = client.WatchRequest{Election: "planner"}
 
-func TestAWatchTellsHowAnElectionIsAndThenEachEvent(t *testing.T) {
+func TestWatchYieldsTheStateAndThenEachEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8), ping, event("planner", 9))}}
+		s := &scriptedServer{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8), ping, event("planner", 9))}}
 		got := watch(t.Context(), s.client(t), one, 3)
 		if diff := cmp.Diff([]string{"planner is at 7", "planner 8", "planner 9"}, got.words); diff != "" {
 			t.Errorf("told (-want +got)\n%s", diff)
@@ -30,7 +30,7 @@ func TestAWatchTellsHowAnElectionIsAndThenEachEvent(t *testing.T) {
 			t.Errorf("cursors (-want +got)\n%s", diff)
 		}
 		r := s.requests[0]
-		if got := r.Method + " " + r.URL.String(); got != "GET http://stage/v1/elections/planner/events" {
+		if got := r.Method + " " + r.URL.String(); got != "GET http://server/v1/elections/planner/events" {
 			t.Errorf("asked %s", got)
 		}
 		if got := r.Header.Get("Accept"); got != "text/event-stream" {
@@ -45,10 +45,10 @@ func TestAWatchTellsHowAnElectionIsAndThenEachEvent(t *testing.T) {
 	})
 }
 
-func TestNewsIsWhatTheServerSaid(t *testing.T) {
+func TestNewsMatchesTheServersMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8))}}
+		s := &scriptedServer{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8))}}
 		var got []client.News
 		for n, err := range s.client(t).Watch(t.Context(), one) {
 			if got = append(got, n); err != nil || len(got) == 2 {
@@ -70,10 +70,10 @@ func TestNewsIsWhatTheServerSaid(t *testing.T) {
 	})
 }
 
-func TestAWatchOfAllTellsOfEachAndThenThatItIsReady(t *testing.T) {
+func TestWatchOfAllYieldsEachStateAndThenReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{streaming(
+		s := &scriptedServer{acts: []http.HandlerFunc{streaming(
 			snapshotAmong("pa", 7), snapshotAmong("pb", 2), ready(2, "T1"),
 			eventAt("pb", 2, "T2"), eventAt("pb", 3, "T3"), eventAt("pc", 1, "T3"), eventAt("pa", 8, "T4"),
 		)}}
@@ -84,21 +84,21 @@ func TestAWatchOfAllTellsOfEachAndThenThatItIsReady(t *testing.T) {
 		if diff := cmp.Diff([]string{"", "", "T1", "T3", "T3", "T4"}, got.cursors); diff != "" {
 			t.Errorf("cursors (-want +got)\n%s", diff)
 		}
-		if got := s.requests[0].URL.String(); got != "http://stage/v1/events?prefix=p" {
+		if got := s.requests[0].URL.String(); got != "http://server/v1/events?prefix=p" {
 			t.Errorf("asked %s", got)
 		}
 	})
 }
 
-func TestAWatchGoesOnFromACursor(t *testing.T) {
+func TestWatchResumesFromACursor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{streaming(event("planner", 7), event("planner", 8))}}
+		s := &scriptedServer{acts: []http.HandlerFunc{streaming(event("planner", 7), event("planner", 8))}}
 		got := watch(t.Context(), s.client(t), client.WatchRequest{Election: "planner", After: "7"}, 1)
 		if got.words[0] != "planner 8" || s.cursors()[0] != "7" {
 			t.Errorf("told %q after %q", got.words, s.cursors())
 		}
-		s = &stage{acts: []http.HandlerFunc{streaming(eventAt("a", 8, "T2"))}}
+		s = &scriptedServer{acts: []http.HandlerFunc{streaming(eventAt("a", 8, "T2"))}}
 		got = watch(t.Context(), s.client(t), client.WatchRequest{After: "T1"}, 1)
 		if got.words[0] != "a 8" || s.cursors()[0] != "T1" {
 			t.Errorf("told %q after %q", got.words, s.cursors())
@@ -106,9 +106,9 @@ func TestAWatchGoesOnFromACursor(t *testing.T) {
 	})
 }
 
-func TestARequestThatCannotBeIsNotSent(t *testing.T) {
+func TestInvalidRequestIsNotSent(t *testing.T) {
 	t.Parallel()
-	c := clientOf(t, "http://stage", &stage{acts: []http.HandlerFunc{func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }}})
+	c := clientOf(t, "http://server", &scriptedServer{acts: []http.HandlerFunc{func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }}})
 	for field, requests := range map[string][]client.WatchRequest{
 		"election": {{Election: "../planner"}, {Election: "A"}},
 		"prefix":   {{Election: "planner", Prefix: "p"}},
@@ -132,10 +132,10 @@ func TestARequestThatCannotBeIsNotSent(t *testing.T) {
 	}
 }
 
-func TestEachRangeIsAWatchOfItsOwn(t *testing.T) {
+func TestEachRangeIsANewWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8))}}
+		s := &scriptedServer{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8))}}
 		news := s.client(t).Watch(t.Context(), one)
 		for range 2 {
 			for n := range news {
@@ -151,9 +151,9 @@ func TestEachRangeIsAWatchOfItsOwn(t *testing.T) {
 	})
 }
 
-// failing fails once, and then is the stage.
+// failing fails once, and then is the scripted server.
 type failing struct {
-	*stage
+	*scriptedServer
 	first *http.Request
 }
 
@@ -162,18 +162,18 @@ func (f *failing) RoundTrip(r *http.Request) (*http.Response, error) {
 		f.first = r
 		return nil, errors.New("no route")
 	}
-	return f.stage.RoundTrip(r)
+	return f.scriptedServer.RoundTrip(r)
 }
 
 func TestNoConnectionIsLeftOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &failing{stage: &stage{acts: []http.HandlerFunc{
+		f := &failing{scriptedServer: &scriptedServer{acts: []http.HandlerFunc{
 			problem(503, "DRAINING"), replying(200, "text/html", "hello"), breaking(), streaming("data: {\n\n"), streaming(end("limit", "0")), streaming(snapshot("planner", 7)),
 		}}}
-		watch(t.Context(), clientOf(t, "http://stage", f), one, 1)
+		watch(t.Context(), clientOf(t, "http://server", f), one, 1)
 		if f.first.Context().Err() == nil {
-			t.Error("a call without an answer goes on")
+			t.Error("a call without an answer continues")
 		}
 		for i, r := range f.requests {
 			if r.Context().Err() == nil || f.open[i] {
@@ -186,18 +186,18 @@ func TestNoConnectionIsLeftOpen(t *testing.T) {
 	})
 }
 
-func TestWhoeverLeavesALoopLeavesNothingBehind(t *testing.T) {
+func TestLeavingTheLoopLeavesNoGoroutine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // it fails if a goroutine is left
 		gone := false
-		s := &stage{acts: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
+		s := &scriptedServer{acts: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
 			tell(w, snapshot("planner", 7))
 			<-r.Context().Done()
 			gone = true
 		}}}
 		watch(t.Context(), s.client(t), one, 1)
 		if synctest.Wait(); !gone {
-			t.Error("the request goes on")
+			t.Error("the request continues")
 		}
 	})
 }
@@ -220,10 +220,10 @@ func TestTheEndOfAContextEndsAWatchWithItsError(t *testing.T) {
 			r := one
 			r.Connection = func(err error) {
 				if err != nil && !errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%s: the end is told as a fault of the connection: %v", name, err)
+					t.Errorf("%s: the end is reported as a connection error: %v", name, err)
 				}
 			}
-			got := watch(ctx, (&stage{acts: []http.HandlerFunc{c.act}}).client(t), r, 2)
+			got := watch(ctx, (&scriptedServer{acts: []http.HandlerFunc{c.act}}).client(t), r, 2)
 			if !errors.Is(got.err, context.DeadlineExceeded) || errors.Is(got.err, leadership.StoreUnavailable) {
 				t.Errorf("%s: %v; want the context's error alone", name, got.err)
 			}
@@ -234,10 +234,10 @@ func TestTheEndOfAContextEndsAWatchWithItsError(t *testing.T) {
 	}
 }
 
-func TestALoopMayTakeItsTime(t *testing.T) {
+func TestSlowLoopDoesNotBreakTheConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8), event("planner", 9))}}
+		s := &scriptedServer{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8), event("planner", 9))}}
 		n := 0
 		r := one
 		r.Connection = func(error) { time.Sleep(time.Hour) }

@@ -1,6 +1,6 @@
 package fence
 
-// Busy says whether somebody writes through the guard at this moment, so that nobody else can.
+// Busy reports whether a write is in progress.
 func (g *Guard) Busy() bool {
 	if !g.mu.TryLock() {
 		return true

@@ -26,16 +26,16 @@ func TestALowerTokenIsRefusedAndAHigherOneRaisesTheMark(t *testing.T) {
 		{"the same", at(33), at(33), nil, ""},
 		{"the next", at(33), at(34), nil, ""},
 		{"the greatest", at(33), at(leadership.MaxToken), nil, ""},
-		{"one below", at(34), at(33), leadership.TokenStale, "token 33 of election \"planner\" is stale, a leader with token 34 has written"},
+		{"one below", at(34), at(33), leadership.TokenStale, "token 33 of election \"planner\" is stale: 34 has written"},
 		{"none", at(34), at(0), leadership.InvalidArgument, "from 1 to"},
 		{"none, of a new resource", fence.Mark{}, at(0), leadership.InvalidArgument, "from 1 to"},
 		{"below nothing", at(34), at(-1), leadership.InvalidArgument, "from 1 to"},
 		{"beyond all", at(34), at(leadership.MaxToken + 1), leadership.InvalidArgument, "from 1 to"},
 		{"of another election", at(34), fence.Mark{Election: "reports", Token: 99}, leadership.InvalidArgument, "guarded by election \"planner\""},
 		{"of no election", at(34), fence.Mark{Token: 99}, leadership.InvalidArgument, "needs a name"},
-		{"beside a mark that is none", at(-1), at(34), leadership.RecordCorrupt, "an operator has to mend it"},
-		{"beside a mark without an election", fence.Mark{Token: 3}, at(34), leadership.RecordCorrupt, "an operator has to mend it"},
-		{"beside a mark without a token", at(0), at(34), leadership.RecordCorrupt, "an operator has to mend it"},
+		{"beside a mark that is none", at(-1), at(34), leadership.RecordCorrupt, "an operator must repair it"},
+		{"beside a mark without an election", fence.Mark{Token: 3}, at(34), leadership.RecordCorrupt, "an operator must repair it"},
+		{"beside a mark without a token", at(0), at(34), leadership.RecordCorrupt, "an operator must repair it"},
 	} {
 		next, err := c.mark.Admit(c.w)
 		wantMark := c.w
@@ -48,7 +48,7 @@ func TestALowerTokenIsRefusedAndAHigherOneRaisesTheMark(t *testing.T) {
 	}
 }
 
-func TestARefusalTellsTheTokenThatHasWritten(t *testing.T) {
+func TestRefusalHasTheNewestToken(t *testing.T) {
 	t.Parallel()
 	_, err := fence.Mark{Election: "planner", Token: 34}.Admit(fence.Mark{Election: "planner", Token: 33})
 	var refusal *leadership.Error
@@ -57,7 +57,7 @@ func TestARefusalTellsTheTokenThatHasWritten(t *testing.T) {
 	}
 }
 
-func TestAGuardLetsNoLaterLeaderComeBetween(t *testing.T) {
+func TestGuardLetsNoLaterLeaderInBetween(t *testing.T) {
 	t.Parallel()
 	var guard fence.Guard
 	var written []leadership.Token
@@ -67,7 +67,7 @@ func TestAGuardLetsNoLaterLeaderComeBetween(t *testing.T) {
 		leaders.Go(func() {
 			for range 50 {
 				err := guard.Do("disk", w, func() error {
-					written = append(written, w.Token) // the race detector looks, too
+					written = append(written, w.Token) // checked by the race detector as well
 					return nil
 				})
 				if err != nil && !errors.Is(err, leadership.TokenStale) {
@@ -128,7 +128,7 @@ func TestAGuardKeepsResourcesApartAndRaisesTheMarkOfAWriteThatFails(t *testing.T
 	}
 }
 
-// One check stands for all that is written with it.
+// One check covers everything that is written with it.
 func ExampleGuard() {
 	var guard fence.Guard
 	robot := func(w fence.Mark, steps int) {
@@ -146,5 +146,5 @@ func ExampleGuard() {
 	// Output:
 	// token 33: 1000 steps
 	// token 34: 1 steps
-	// TOKEN_STALE: fencing token 33 of election "planner" is stale, a leader with token 34 has written; stop acting as leader
+	// TOKEN_STALE: token 33 of election "planner" is stale: 34 has written; stop acting as leader
 }

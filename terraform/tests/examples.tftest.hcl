@@ -1,4 +1,4 @@
-# Each example plans as it stands.
+# Each example can be planned unchanged.
 
 mock_provider "google" {}
 
@@ -17,7 +17,7 @@ run "firestore" {
 
   assert {
     condition     = output.store == "firestore:my-project/regent" && output.topic == "projects/my-project/topics/regent" && output.audience == "regent.my-project"
-    error_message = "an operator is told of another store, topic or audience"
+    error_message = "the outputs show another store, topic or audience"
   }
 }
 
@@ -29,7 +29,7 @@ run "spanner" {
 
   assert {
     condition     = output.store == "spanner:projects/my-project/instances/regent/databases/regent"
-    error_message = "an operator is told of another store"
+    error_message = "the outputs show another store"
   }
 }
 
@@ -44,7 +44,7 @@ run "multi_region" {
 
   assert {
     condition     = output.agent_environment.REGENT_SERVER == "https://regent.example.com" && output.audience == "https://regent.example.com"
-    error_message = "agents do not come over the load balancer"
+    error_message = "agents do not use the load balancer"
   }
   assert {
     condition     = output.alerts["unannounced-events"].threshold == 90 && output.alerts["no-leader"].threshold == 60

@@ -1,4 +1,4 @@
-# Each variable refuses what would do harm or could not work. What it says then is tested in test/terraform.
+# Each variable refuses harmful and impossible values. test/terraform checks the messages.
 
 mock_provider "google" {}
 
@@ -12,7 +12,7 @@ variables {
   notification_emails = ["oncall@example.com"]
 }
 
-run "what_names_something" {
+run "invalid_names" {
   command = plan
   variables {
     project_id  = "My Project"
@@ -27,7 +27,7 @@ run "what_names_something" {
   expect_failures = [var.project_id, var.name, var.regions, var.image, var.labels, var.runbook_url, var.domain, var.audience]
 }
 
-run "what_keeps_the_leases" {
+run "invalid_store" {
   command = plan
   variables {
     store                    = "bolt"
@@ -48,7 +48,7 @@ run "what_keeps_the_leases" {
   ]
 }
 
-run "what_names_a_configuration" {
+run "invalid_configuration" {
   command = plan
   variables {
     spanner_config = "projects/p/instanceConfigs/eur6"
@@ -56,7 +56,7 @@ run "what_names_a_configuration" {
   expect_failures = [var.spanner_config]
 }
 
-run "what_runs" {
+run "invalid_service" {
   command = plan
   variables {
     min_instances           = 0
@@ -76,8 +76,8 @@ run "what_runs" {
   ]
 }
 
-# Those that look at other variables are not asked while one of these is refused.
-run "what_is_out_of_bounds" {
+# Validations that use other variables do not run while one of these fails.
+run "out_of_bounds" {
   command = plan
   variables {
     max_instances         = 1001
@@ -88,7 +88,7 @@ run "what_is_out_of_bounds" {
   expect_failures = [var.max_instances, var.stream_limit_seconds, var.spanner_edition, var.notification_channels]
 }
 
-run "a_check_that_cannot_get_in" {
+run "blocked_uptime_check" {
   command = plan
   variables {
     ingress      = "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
@@ -97,7 +97,7 @@ run "a_check_that_cannot_get_in" {
   expect_failures = [var.uptime_check]
 }
 
-run "what_does_not_go_together" {
+run "contradictions" {
   command = plan
   variables {
     min_instances           = 3
@@ -111,7 +111,7 @@ run "what_does_not_go_together" {
   expect_failures = [var.max_instances, var.stream_limit_seconds, var.ingress, var.notification_channels]
 }
 
-run "everybody" {
+run "all_users_invoke" {
   command = plan
   variables {
     invokers = ["allUsers"]
@@ -119,7 +119,7 @@ run "everybody" {
   expect_failures = [var.invokers]
 }
 
-run "everybody_with_an_account" {
+run "all_authenticated_users_invoke" {
   command = plan
   variables {
     invokers = ["serviceAccount:agent@my-project.iam.gserviceaccount.com", "allAuthenticatedUsers"]
@@ -127,7 +127,7 @@ run "everybody_with_an_account" {
   expect_failures = [var.invokers]
 }
 
-run "nobody" {
+run "no_invokers" {
   command = plan
   variables {
     invokers = []
@@ -136,7 +136,7 @@ run "nobody" {
   expect_failures = [var.invokers, var.policy]
 }
 
-run "what_is_sent_and_when" {
+run "invalid_telemetry" {
   command = plan
   variables {
     notification_emails = ["nobody"]

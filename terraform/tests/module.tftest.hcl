@@ -1,4 +1,4 @@
-# What the module makes of its variables. The provider is a mock: nothing here speaks to Google Cloud.
+# The plan for each set of variables. The provider is a mock: nothing here calls Google Cloud.
 
 mock_provider "google" {
   mock_resource "google_cloud_run_v2_service" {
@@ -44,15 +44,15 @@ run "on_firestore" {
 
   assert {
     condition     = output.store == "firestore:my-project/regent" && output.topic == "projects/my-project/topics/regent"
-    error_message = "the store and the topic are not spelt as serve has them"
+    error_message = "the store and the topic are not in the form of serve"
   }
   assert {
     condition     = output.url == "https://regent-abc.a.run.app" && output.agent_environment == { REGENT_SERVER = output.url, REGENT_AUDIENCE = output.audience } && output.audience == "regent.my-project"
-    error_message = "an agent is not told where to go"
+    error_message = "the agent environment is wrong"
   }
   assert {
     condition     = length(google_firestore_database.main) == 1 && length(google_spanner_instance.main) + length(google_spanner_database.main) == 0
-    error_message = "there is more or less than the one store"
+    error_message = "there is not exactly one store"
   }
   assert {
     condition     = google_firestore_database.main[0].delete_protection_state == "DELETE_PROTECTION_ENABLED" && google_firestore_database.main[0].point_in_time_recovery_enablement == "POINT_IN_TIME_RECOVERY_ENABLED"
@@ -68,27 +68,27 @@ run "on_firestore" {
   }
   assert {
     condition     = google_firestore_field.event["unannounced"].index_config[0].indexes[*].query_scope == tolist(["COLLECTION", "COLLECTION_GROUP"])
-    error_message = "the outbox cannot be asked for in both scopes"
+    error_message = "the outbox cannot be queried in both scopes"
   }
   assert {
     condition     = google_firestore_field.event["requestedAt"].index_config[0].indexes[*].query_scope == tolist(["COLLECTION_GROUP"])
-    error_message = "the history cannot be asked for over all elections"
+    error_message = "the history cannot be queried over all elections"
   }
   assert {
     condition     = length(google_firestore_field.event["deleteAfter"].index_config[0].indexes) == 0 && length(google_firestore_field.exempt) == 3
-    error_message = "something that nobody asks by has an index"
+    error_message = "a field that is never queried has an index"
   }
   assert {
     condition     = length(google_cloud_run_v2_service_iam_member.invoker) == 2 && alltrue([for b in google_cloud_run_v2_service_iam_member.invoker : b.role == "roles/run.invoker"])
-    error_message = "not each invoker is let in, or as more than an invoker"
+    error_message = "not each invoker has exactly the invoker role"
   }
   assert {
     condition     = length(google_compute_backend_service.main) == 0 && output.load_balancer_address == null
-    error_message = "there is a load balancer that nobody asked for"
+    error_message = "there is a load balancer without a domain"
   }
   assert {
     condition     = length(google_monitoring_uptime_check_config.ready) == 0
-    error_message = "there is an uptime check that nobody asked for"
+    error_message = "there is an uptime check although uptime_check is off"
   }
 }
 
@@ -101,7 +101,7 @@ run "the_service" {
   }
   assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].template[0].scaling[0].min_instance_count == 2
-    error_message = "there is no instance while nobody calls"
+    error_message = "no instance is kept while there are no calls"
   }
   assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].template[0].timeout == "900s" && output.settings.REGENT_STREAM_LIMIT == "840s"
@@ -112,7 +112,7 @@ run "the_service" {
       google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].startup_probe[0].http_get[0].path == "/health/ready"
       && google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].liveness_probe[0].http_get[0].path == "/health/live"
     )
-    error_message = "the probes ask for what they should not"
+    error_message = "the probes use a wrong path"
   }
   assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].custom_audiences == tolist([output.audience]) && output.settings.REGENT_AUTH_AUDIENCE == output.audience
@@ -154,7 +154,7 @@ run "on_spanner" {
 
   assert {
     condition     = output.store == "spanner:projects/my-project/instances/leads/databases/restored" && output.topic == "projects/my-project/topics/leads"
-    error_message = "the store and the topic are not spelt as serve has them"
+    error_message = "the store and the topic are not in the form of serve"
   }
   assert {
     condition     = length(google_firestore_database.main) + length(google_firestore_field.event) + length(google_firestore_field.exempt) + length(google_project_iam_member.firestore) == 0
@@ -162,7 +162,7 @@ run "on_spanner" {
   }
   assert {
     condition     = google_spanner_instance.main[0].config == "regional-europe-west1" && google_spanner_instance.main[0].processing_units == 100
-    error_message = "the instance is elsewhere, or larger, than asked for"
+    error_message = "the instance has another location or size"
   }
   assert {
     condition     = google_spanner_database.main[0].enable_drop_protection && google_spanner_database.main[0].deletion_protection
@@ -192,7 +192,7 @@ run "behind_a_load_balancer" {
 
   assert {
     condition     = output.url == "https://regent.example.com" && output.audience == "https://regent.example.com"
-    error_message = "agents do not come over the load balancer"
+    error_message = "agents do not use the load balancer"
   }
   assert {
     condition     = keys(output.urls) == ["europe-west3", "europe-west4"] && length(google_compute_region_network_endpoint_group.main) == 2
@@ -200,11 +200,11 @@ run "behind_a_load_balancer" {
   }
   assert {
     condition     = length(google_cloud_run_v2_service_iam_member.invoker) == 4
-    error_message = "not each invoker is let into each region"
+    error_message = "not each invoker may call each region"
   }
   assert {
     condition     = google_pubsub_topic.events.message_storage_policy[0].allowed_persistence_regions == tolist(["europe-west4", "europe-west3"])
-    error_message = "messages are kept elsewhere"
+    error_message = "messages are kept in other regions"
   }
 }
 
@@ -217,15 +217,15 @@ run "watched_from_outside" {
 
   assert {
     condition     = google_monitoring_uptime_check_config.ready["europe-west1"].monitored_resource[0].labels.host == "regent-abc.a.run.app"
-    error_message = "the check asks another host"
+    error_message = "the check calls another host"
   }
   assert {
     condition     = google_cloud_run_v2_service_iam_member.uptime["europe-west1"].member == "serviceAccount:service-123456789012@gcp-sa-monitoring-notification.iam.gserviceaccount.com"
-    error_message = "the check is not let in"
+    error_message = "the check may not call the service"
   }
   assert {
     condition     = length(google_monitoring_alert_policy.unreachable) == 1
-    error_message = "nobody is told"
+    error_message = "no notification channel is set"
   }
 }
 
@@ -251,11 +251,11 @@ run "alerts" {
   }
   assert {
     condition     = alltrue([for p in google_monitoring_alert_policy.main : p.notification_channels == tolist(["projects/my-project/notificationChannels/77", "projects/my-project/notificationChannels/1"])])
-    error_message = "an alert is not sent to all who are to be told"
+    error_message = "an alert is not sent to all channels"
   }
   assert {
     condition     = alltrue([for k, p in google_monitoring_alert_policy.main : endswith(p.documentation[0].content, "terraform/README.md#${k}")])
-    error_message = "an alert does not say where its section of the runbook is"
+    error_message = "an alert does not link to its section of the runbook"
   }
 }
 
@@ -287,10 +287,10 @@ run "stopped_and_without_protection" {
 
   assert {
     condition     = google_firestore_database.main[0].deletion_policy == "DELETE" && !google_cloud_run_v2_service.main["europe-west1"].deletion_protection
-    error_message = "what was asked to be unprotected is protected"
+    error_message = "the store is protected although protection is off"
   }
   assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].scaling[0].manual_instance_count == 0
-    error_message = "an instance goes on"
+    error_message = "an instance is still running"
   }
 }

@@ -21,7 +21,7 @@ func leaders() []Mutant {
 			Old: `l, err := k.newLease(within, k.sent, grant)`,
 			New: `l, err := k.newLease(within, k.clock(), grant)`,
 			By: []Tests{
-				{client, "TestAReplyThatComesAfterTheDeadlineDoesNotMakeALeader|TestAGrantThatIsHeardOfTooLateIsAnErrorAndIsGivenBack"},
+				{client, "TestReplyAfterTheDeadlineDoesNotMakeALeader|TestGrantThatArrivesTooLateIsAnErrorAndIsReleased"},
 				{client, beliefs},
 			},
 		},
@@ -99,8 +99,8 @@ func leaders() []Mutant {
 			Old: `func (l *Lease) Valid() bool { return l.Remaining() > 0 }`,
 			New: `func (l *Lease) Valid() bool { return l.ctx.Err() == nil }`,
 			By: []Tests{
-				{client, "TestTheFirstQuestionAfterASuspendIsAnsweredNoBeforeAnyTimerOrCall"},
-				{client, "TestTheFirstQuestionAfterAStopIsAnsweredNoWhoeverGoesOnFirst"},
+				{client, "TestLeaseIsInvalidRightAfterASuspend"},
+				{client, "TestLeaseIsInvalidRightAfterAStop"},
 			},
 		},
 		{
@@ -127,7 +127,7 @@ func leaders() []Mutant {
 	if left == 0 {`,
 			New: `	left := l.Remaining()
 	if left < 0 {`,
-			By: []Tests{{client, "TestAReplyThatComesAfterTheDeadlineDoesNotMakeALeader|TestAGrantThatIsHeardOfTooLateIsAnErrorAndIsGivenBack"}},
+			By: []Tests{{client, "TestReplyAfterTheDeadlineDoesNotMakeALeader|TestGrantThatArrivesTooLateIsAnErrorAndIsReleased"}},
 		},
 		{
 			Name: "acquire retried without its key: each try is somebody else, and waits for the lease of the one before",
@@ -145,7 +145,7 @@ func leaders() []Mutant {
 		k.unknown = true`,
 			New: `	case errors.Is(err, leadership.OutcomeUnknown):
 		k.unknown = false`,
-			By: []Tests{{client, "TestACampaignThatIsGivenUpLeavesNoLeaseBehind|TestAGrantThatIsHeardOfTooLateIsAnErrorAndIsGivenBack"}},
+			By: []Tests{{client, "TestCancelledCampaignLeavesNoLease|TestGrantThatArrivesTooLateIsAnErrorAndIsReleased"}},
 		},
 		{
 			Name: "a change whose answer was lost is reported as not done",
@@ -182,7 +182,7 @@ func leaders() []Mutant {
 			File: belief, Quick: true,
 			Old: `min(answer.ExpiresIn, answer.LeaseDuration, MaxLeaseDuration)`,
 			New: `max(answer.ExpiresIn, 0)`,
-			By:  []Tests{{client, "TestARenewalSaysNoMoreThanALeaseCanBe"}},
+			By:  []Tests{{client, "TestImpossibleLeaseInARenewalIsNotBelieved"}},
 		},
 		{
 			Name: "a reply about another lease is taken for the answer",
@@ -198,7 +198,7 @@ func leaders() []Mutant {
 			File: client + "/watch.go",
 			Old:  `wire.LastEventIDHeader: w.cursor}`,
 			New:  `wire.LastEventIDHeader: w.request.After}`,
-			By:   []Tests{{client, "TestAWatchGoesOnWhereItWasWhateverHappened|TestAWatchOfAllGoesOnWhereItWasWhateverHappened"}},
+			By:   []Tests{{client, "TestWatchOfOneResumesAfterEveryFailure|TestWatchOfAllResumesAfterEveryFailure"}},
 		},
 		{
 			Name: "the guard of a command does not kill it",
@@ -208,7 +208,7 @@ func leaders() []Mutant {
 `,
 			New: `	_ = g
 `,
-			By: []Tests{{leash, "TestAGuardThatNobodyCanTellAnythingKillsAtOnce"}},
+			By: []Tests{{leash, "TestGuardWithoutACallerKillsAtOnce"}},
 		},
 		{
 			Name: "a guard that was stopped kills by the deadline that it knew, and not by what it was told since",
@@ -224,7 +224,7 @@ func leaders() []Mutant {
 			return order{}, os.ErrDeadlineExceeded
 		case err != nil:
 			return order{}, err`,
-			By: []Tests{{leash, "TestAGuardThatWasStoppedHearsFirstWhatItWasTold"}},
+			By: []Tests{{leash, "TestStoppedGuardReadsOrdersBeforeItKills"}},
 		},
 		{
 			Name: "a command begins though whoever started it has died meanwhile, and nobody holds its leash",
@@ -232,7 +232,7 @@ func leaders() []Mutant {
 			File: leash + "/gate.go", Quick: true,
 			Old: `if err := dieWithParent(); err != nil || os.Getppid() != caller {`,
 			New: `if err := dieWithParent(); err != nil || caller == 0 {`,
-			By:  []Tests{{leash, "TestACommandWhoseCallerDiedAfterTheWordNeverBegins"}},
+			By:  []Tests{{leash, "TestCommandNeverBeginsIfTheCallerDiedAfterItsMessage"}},
 		},
 		{
 			Name: "a fence lets in a token that is lower than one it has seen",

@@ -43,5 +43,5 @@ func Example() {
 	// Output:
 	// <nil>
 	// <nil>
-	// TOKEN_STALE: fencing token 33 of election "planner" is stale, a leader with token 34 has written; stop acting as leader
+	// TOKEN_STALE: token 33 of election "planner" is stale: 34 has written; stop acting as leader
 }

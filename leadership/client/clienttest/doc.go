@@ -1,19 +1,20 @@
-// Package clienttest is a Regent server for the tests of whoever leads by package client: in the test's own process, on a store in memory, and without
-// a network.
+// Package clienttest is a Regent server for tests of programs that use package client. It runs in
+// the test's own process, with a store in memory and without a network.
 //
-// It is the real service behind the real API: candidates stand in line, tokens rise, leases run out. Its clock is that of the test, so that in a bubble
-// of testing/synctest a lease of 30 s runs out at once, and always at the same moment:
+// It is the real service behind the real API: candidates wait in line, tokens rise, leases expire.
+// It uses the test's clock, so in a testing/synctest bubble a lease of 30 s expires without
+// waiting, and always at the same moment:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		server := clienttest.New(t)
 //		agent := server.Client(client.Candidate{LeaseDuration: 10 * time.Second})
 //		err := agent.Run(t.Context(), "reports", func(ctx context.Context, l *client.Lease) error {
-//			server.Cut() // what becomes of a leader that cannot renew?
+//			server.Cut() // what happens to a leader that cannot renew?
 //			<-ctx.Done()
 //			return nil
 //		})
 //		if !errors.Is(err, client.ErrExpired) {
-//			t.Errorf("the leader went on: %v", err)
+//			t.Errorf("the leader did not stop: %v", err)
 //		}
 //	})
 package clienttest

@@ -16,7 +16,8 @@ import (
 	"regent/store/memory"
 )
 
-// Server is a Regent server with no elections in it, until the test ends. All methods may be called at the same time.
+// Server is a Regent server that starts without elections and ends with the test. Its methods may
+// be called concurrently.
 type Server struct {
 	start     time.Time // of its clock
 	server    http.Server
@@ -26,23 +27,24 @@ type Server struct {
 
 	mu    sync.Mutex
 	cut   bool              // guarded by mu
-	links map[net.Conn]bool // the clients' ends of what is open; guarded by mu
+	links map[net.Conn]bool // the clients' ends of open connections; guarded by mu
 	dials chan net.Conn     // the server's ends
 }
 
-// New starts a server that is closed when the test ends. In a bubble of testing/synctest it is called with the bubble's T.
+// New starts a server that is closed when the test ends. In a testing/synctest bubble, pass the
+// bubble's T.
 func New(t testing.TB) *Server {
 	s := Start()
 	t.Cleanup(s.Close)
 	return s
 }
 
-// Start starts a server where there is no test, such as in an example. Its caller closes it.
+// Start starts a server outside a test, for example in an example. The caller must close it.
 func Start() *Server {
 	s := &Server{start: time.Now(), links: map[net.Conn]bool{}, dials: make(chan net.Conn)}
 	service, err := instance.New(instance.Config{Store: memory.New(memory.Config{}), Name: "clienttest", Alone: true, Now: s.clock})
 	if err != nil {
-		panic(err) // there is nothing to get wrong
+		panic(err) // fixed arguments: cannot fail
 	}
 	s.transport.DialContext = s.dial
 	s.server.Handler = httpapi.New(httpapi.Config{Service: service})
@@ -53,7 +55,7 @@ func Start() *Server {
 	return s
 }
 
-// Close ends the server. Leases and all else are gone.
+// Close ends the server. Its elections are lost.
 func (s *Server) Close() {
 	s.Cut()
 	s.transport.CloseIdleConnections()
@@ -62,18 +64,19 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-// Client returns a client of the server, who campaigns as the candidate.
+// Client returns a client of the server that campaigns as the candidate.
 func (s *Server) Client(candidate client.Candidate) *client.Client {
 	config := s.Config()
 	config.Candidate = candidate
 	c, err := client.New(config)
 	if err != nil {
-		panic(err) // the address is a good one
+		panic(err) // the address is valid
 	}
 	return c
 }
 
-// Config is what a client of the server needs: its address, its connections, its clock, and a log that says nothing.
+// Config returns the configuration of a client: the server's address, its connections, its clock,
+// and a discarding log.
 func (s *Server) Config() client.Config {
 	return client.Config{
 		Server: "http://regent.test",
@@ -87,7 +90,8 @@ func (s *Server) clock() time.Duration { return time.Since(s.start) }
 
 var errCut = errors.New("clienttest: the server is cut off")
 
-// Cut breaks all connections, and refuses others until Heal. The server itself goes on, and leases run out.
+// Cut breaks all connections and refuses new ones until Heal. The server itself keeps running, and
+// leases expire.
 func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,14 +102,13 @@ func (s *Server) Cut() {
 	}
 }
 
-// Heal ends what Cut began.
+// Heal ends the effect of Cut.
 func (s *Server) Heal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cut = false
 }
 
-// dial connects a client.
 func (s *Server) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	if !s.link(ours) {
@@ -119,7 +122,7 @@ func (s *Server) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// link notes a connection, unless the server is cut off.
+// link records a connection. It reports false if the server is cut off.
 func (s *Server) link(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +132,7 @@ func (s *Server) link(c net.Conn) bool {
 	return !s.cut
 }
 
-// listener is a net.Listener of what is dialled.
+// listener is a net.Listener for the connections made by dial.
 type listener struct {
 	dials  <-chan net.Conn
 	once   sync.Once

@@ -11,7 +11,7 @@ import (
 	"regent/leadership/client/clienttest"
 )
 
-func TestALeaderThatIsCutOffStopsBeforeItsLeaseEnds(t *testing.T) {
+func TestLeaderThatIsCutOffStopsBeforeItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := clienttest.New(t)
@@ -33,7 +33,7 @@ func TestALeaderThatIsCutOffStopsBeforeItsLeaseEnds(t *testing.T) {
 	})
 }
 
-func TestTheNextInLineLeadsAsSoonAsTheLeaderIsDone(t *testing.T) {
+func TestNextInLineLeadsAsSoonAsTheLeaderIsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := clienttest.New(t)
@@ -51,7 +51,7 @@ func TestTheNextInLineLeadsAsSoonAsTheLeaderIsDone(t *testing.T) {
 		}()
 		time.Sleep(3 * time.Minute)
 		if len(next) > 0 || !first.Valid() {
-			t.Fatal("somebody else leads while the first does")
+			t.Fatal("a second candidate leads while the first does")
 		}
 		began := time.Now()
 		if err := first.Resign(t.Context()); err != nil {

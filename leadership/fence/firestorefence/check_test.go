@@ -19,10 +19,10 @@ import (
 	"regent/store/storetest"
 )
 
-// function is what RunTransaction runs.
+// function is a transaction function of RunTransaction.
 type function = func(context.Context, *firestore.Transaction) error
 
-// ways are the ways to fence a transaction; each protects as well as the other.
+// ways are the two ways to fence a transaction. Both protect equally.
 var ways = map[string]func(*firestore.DocumentRef, fence.Mark, function) function{
 	"Fenced": firestorefence.Fenced,
 	"Check": func(doc *firestore.DocumentRef, w fence.Mark, f function) function {
@@ -46,11 +46,11 @@ func eachWay(t *testing.T, test func(*testing.T, func(*firestore.DocumentRef, fe
 	}
 }
 
-// The heart: a check that finds its own token writes nothing, and still a later leader does not come between it and its commit. The writes
-// of the two have nothing in common but the mark.
+// The central case: a check that finds its own token writes nothing, and still no later leader gets
+// between it and its commit. The two transactions have only the mark in common.
 func TestALaterLeaderDoesNotComeBetweenACheckAndItsCommit(t *testing.T) {
 	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		h := newHome(t)
+		h := newProject(t)
 		c, other := h.client(t), h.client(t)
 		doc := firestorefence.Doc(c, "accounts")
 		must(t, c, way(doc, lease(33), put(c, "before", 33)))
@@ -60,7 +60,8 @@ func TestALaterLeaderDoesNotComeBetweenACheckAndItsCommit(t *testing.T) {
 			laterErr = other.RunTransaction(t.Context(), later, firestore.MaxAttempts(1))
 			return put(c, "earlier", 33)(ctx, tx)
 		}))
-		switch { // a database that locks lets the earlier one through, one that does not the later one
+		// a database with locks commits the earlier leader first, an optimistic one refuses it
+		switch {
 		case laterErr == nil:
 			wantStale(t, err, 34)
 			wantWritten(t, c, map[string]int64{"before": 33, "later": 34})
@@ -76,10 +77,11 @@ func TestALaterLeaderDoesNotComeBetweenACheckAndItsCommit(t *testing.T) {
 
 func TestALeaderThatLosesItsLockBeforeItsCommitIsRefused(t *testing.T) {
 	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		h := newHome(t)
-		hand, other := h.hand(t), h.client(t)
+		h := newProject(t)
+		hand, other := h.rawClient(t), h.client(t)
 		committing := func([]byte) {}
-		// Firestore ends a transaction that is idle or in the way, and says ABORTED to its commit. The emulator says something else.
+		// Firestore ends a transaction that is idle or blocks others, and answers its commit with
+		// ABORTED. The emulator answers differently.
 		c := h.client(t, onCommit(func(r *firestorepb.CommitRequest, commit func() error) error {
 			committing(r.Transaction)
 			err := commit()
@@ -110,9 +112,9 @@ func TestALeaderThatLosesItsLockBeforeItsCommitIsRefused(t *testing.T) {
 	})
 }
 
-func TestChecksOfOneLeaderDoNotStandInEachOthersWay(t *testing.T) {
+func TestChecksOfOneLeaderDoNotExcludeEachOther(t *testing.T) {
 	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		h := newHome(t)
+		h := newProject(t)
 		c, other := h.client(t), h.client(t)
 		doc := firestorefence.Doc(c, "accounts")
 		must(t, c, way(doc, lease(33), put(c, "before", 33)))
@@ -126,7 +128,7 @@ func TestChecksOfOneLeaderDoNotStandInEachOthersWay(t *testing.T) {
 
 func TestARefusalEndsTheTransactionAtOnceAndNothingOfItIsWritten(t *testing.T) {
 	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		c := newHome(t).client(t)
+		c := newProject(t).client(t)
 		doc := firestorefence.Doc(c, "accounts")
 		must(t, c, way(doc, lease(34), put(c, "a", 34)))
 		runs := 0
@@ -148,7 +150,7 @@ func TestARefusalEndsTheTransactionAtOnceAndNothingOfItIsWritten(t *testing.T) {
 func TestOneCheckOfOneReadIsEnoughForAThousandWrites(t *testing.T) {
 	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
 		rpcs, writes := new(storetest.RPCs), 0
-		c := newHome(t).client(t, grpc.WithStatsHandler(rpcs), onCommit(func(r *firestorepb.CommitRequest, commit func() error) error {
+		c := newProject(t).client(t, grpc.WithStatsHandler(rpcs), onCommit(func(r *firestorepb.CommitRequest, commit func() error) error {
 			writes = len(r.Writes)
 			return commit()
 		}))
@@ -186,7 +188,7 @@ func TestOneCheckOfOneReadIsEnoughForAThousandWrites(t *testing.T) {
 
 func TestAMarkRisesWithItsTransactionAndNotWithoutIt(t *testing.T) {
 	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		c := newHome(t).client(t)
+		c := newProject(t).client(t)
 		doc := firestorefence.Doc(c, "accounts")
 		failed := errors.New("the caller's own reason")
 		err := c.RunTransaction(t.Context(), way(doc, lease(34), func(context.Context, *firestore.Transaction) error { return failed }))
@@ -202,7 +204,7 @@ func TestAMarkRisesWithItsTransactionAndNotWithoutIt(t *testing.T) {
 
 func TestFencedLetsItsFunctionReadBeforeItWritesAlsoWhenTheMarkRises(t *testing.T) {
 	t.Parallel()
-	c := newHome(t).client(t)
+	c := newProject(t).client(t)
 	must(t, c, put(c, "a", 1))
 	doc := firestorefence.Doc(c, "accounts")
 	for want := range int64(3) {
@@ -219,7 +221,7 @@ func TestFencedLetsItsFunctionReadBeforeItWritesAlsoWhenTheMarkRises(t *testing.
 
 func TestFencedInFencedGuardsTwoResourcesOfTwoElections(t *testing.T) {
 	t.Parallel()
-	c := newHome(t).client(t)
+	c := newProject(t).client(t)
 	accounts, ledger := firestorefence.Doc(c, "accounts"), firestorefence.Doc(c, "ledger")
 	both := func(first, second leadership.Token, f function) function {
 		return firestorefence.Fenced(accounts, lease(first), firestorefence.Fenced(ledger, fence.Mark{Election: "books", Token: second}, f))
@@ -235,7 +237,7 @@ func TestFencedInFencedGuardsTwoResourcesOfTwoElections(t *testing.T) {
 
 func TestAReadAfterARaisedMarkAndACheckAfterAWriteAreRefusedByTheClient(t *testing.T) {
 	t.Parallel()
-	c := newHome(t).client(t)
+	c := newProject(t).client(t)
 	doc := firestorefence.Doc(c, "accounts")
 	for what, f := range map[string]function{
 		"a read": func(_ context.Context, tx *firestore.Transaction) error {
@@ -274,7 +276,7 @@ func TestAReadAfterARaisedMarkAndACheckAfterAWriteAreRefusedByTheClient(t *testi
 
 func TestAReadOnlyTransactionCannotRaiseTheMark(t *testing.T) {
 	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		c := newHome(t).client(t)
+		c := newProject(t).client(t)
 		doc := firestorefence.Doc(c, "accounts")
 		nothing := func(context.Context, *firestore.Transaction) error { return nil }
 		must(t, c, way(doc, lease(33), nothing))
@@ -287,11 +289,11 @@ func TestAReadOnlyTransactionCannotRaiseTheMark(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
+func TestInvalidMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
 	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		c := newHome(t).client(t)
+		c := newProject(t).client(t)
 		for what, tt := range map[string]struct {
-			change map[string]any // nil takes a field away
+			change map[string]any // nil removes a field
 			says   string
 		}{
 			"no schema":              {map[string]any{"schema": nil}, "schema"},
@@ -335,9 +337,9 @@ func TestWhatIsNoMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeIsRefusedByTheFieldThatIsWrong(t *testing.T) {
+func TestInvalidArgumentNamesTheField(t *testing.T) {
 	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		c := newHome(t).client(t)
+		c := newProject(t).client(t)
 		doc := firestorefence.Doc(c, "accounts")
 		must(t, c, way(doc, lease(33), put(c, "a", 33)))
 		for _, tt := range []struct {
@@ -361,7 +363,7 @@ func TestWhatCannotBeIsRefusedByTheFieldThatIsWrong(t *testing.T) {
 
 func TestEachResourceHasADocumentOfItsOwn(t *testing.T) {
 	t.Parallel()
-	c := newHome(t).client(t)
+	c := newProject(t).client(t)
 	seen := map[string]string{}
 	for _, resource := range []string{"a", "a/b", "a/b/c", "a%2Fb", "a%b", "ä ö", "/", "%"} {
 		doc := firestorefence.Doc(c, resource)
@@ -384,10 +386,10 @@ func TestEachResourceHasADocumentOfItsOwn(t *testing.T) {
 	wantWritten(t, c, map[string]int64{"a": 1})
 }
 
-// What the examples show, done.
-func TestTheExamplesBookForALeaderAndForNoFormerOne(t *testing.T) {
+// Runs what the examples show.
+func TestExamplesBookForTheLeaderOnly(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := newProject(t)
 	c := h.client(t)
 	account, mark := c.Doc("accounts/1"), firestorefence.Doc(c, "accounts")
 	if _, err := account.Set(t.Context(), map[string]any{"balance": int64(100)}); err != nil {

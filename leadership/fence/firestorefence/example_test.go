@@ -11,7 +11,7 @@ import (
 	"regent/leadership/fence/firestorefence"
 )
 
-// book books an entry for a leader. Of one that leads no more nothing of the transaction is there.
+// book books an entry for a leader. For a former leader nothing is written.
 func book(ctx context.Context, client *firestore.Client, lease fence.Mark) error {
 	account := client.Doc("accounts/1")
 	mark := firestorefence.Doc(client, "accounts")
@@ -24,7 +24,7 @@ func book(ctx context.Context, client *firestore.Client, lease fence.Mark) error
 		return tx.Set(account, map[string]any{"balance": balance - 5})
 	}))
 	if errors.Is(err, leadership.TokenStale) {
-		return errors.Join(errors.New("somebody else leads now"), err)
+		return errors.Join(errors.New("another leader has taken over"), err)
 	}
 	return err
 }
@@ -37,7 +37,8 @@ func ExampleFenced() {
 	// Output:
 }
 
-// bookChecked books in a transaction that somebody else has begun. It checks after the last read and before the first write.
+// bookChecked books in a transaction that its caller began. It checks after the last read and
+// before the first write.
 func bookChecked(tx *firestore.Transaction, account, mark *firestore.DocumentRef, lease fence.Mark) error {
 	snap, err := tx.Get(account)
 	if err != nil {
@@ -50,7 +51,7 @@ func bookChecked(tx *firestore.Transaction, account, mark *firestore.DocumentRef
 	return tx.Set(account, map[string]any{"balance": balance - 5})
 }
 
-// A function that has the transaction only checks after the last read and before the first write.
+// A function that gets only the transaction checks after the last read and before the first write.
 func ExampleCheck() {
 	_ = bookChecked
 	// Output:

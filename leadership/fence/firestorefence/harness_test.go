@@ -19,20 +19,20 @@ import (
 	"regent/leadership/fence"
 )
 
-// home is a project of the emulator that nobody else uses.
-type home struct {
+// project is a project of the emulator that no other test uses.
+type project struct {
 	host, id string
 }
 
-func newHome(tb testing.TB) home {
+func newProject(tb testing.TB) project {
 	tb.Helper()
-	return home{host: emulators.Firestore(tb), id: emulators.Name(tb)}
+	return project{host: emulators.Firestore(tb), id: emulators.Name(tb)}
 }
 
-func (h home) database() string { return "projects/" + h.id + "/databases/(default)" }
+func (h project) database() string { return "projects/" + h.id + "/databases/(default)" }
 
-// dial makes a connection. The client's own to an emulator takes no options.
-func (h home) dial(tb testing.TB, extra ...grpc.DialOption) option.ClientOption {
+// dial connects to the emulator. The client's own emulator connection takes no options.
+func (h project) dial(tb testing.TB, extra ...grpc.DialOption) option.ClientOption {
 	tb.Helper()
 	options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(asOwner{})}
 	conn, err := grpc.NewClient("passthrough:///"+h.host, append(options, extra...)...)
@@ -43,7 +43,7 @@ func (h home) dial(tb testing.TB, extra ...grpc.DialOption) option.ClientOption 
 	return option.WithGRPCConn(conn)
 }
 
-func (h home) client(tb testing.TB, extra ...grpc.DialOption) *firestore.Client {
+func (h project) client(tb testing.TB, extra ...grpc.DialOption) *firestore.Client {
 	tb.Helper()
 	c, err := firestore.NewClient(tb.Context(), h.id, h.dial(tb, extra...))
 	if err != nil {
@@ -52,7 +52,6 @@ func (h home) client(tb testing.TB, extra ...grpc.DialOption) *firestore.Client 
 	return c
 }
 
-// onCommit lets do come between a client and its commits.
 func onCommit(do func(r *firestorepb.CommitRequest, commit func() error) error) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(
 		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
@@ -65,8 +64,8 @@ func onCommit(do func(r *firestorepb.CommitRequest, commit func() error) error) 
 	})
 }
 
-// hand is a foreign one, that ends other people's transactions.
-func (h home) hand(tb testing.TB) *apiv1.Client {
+// rawClient returns a client that can end other clients' transactions.
+func (h project) rawClient(tb testing.TB) *apiv1.Client {
 	tb.Helper()
 	c, err := apiv1.NewClient(tb.Context(), h.dial(tb))
 	if err != nil {
@@ -75,7 +74,7 @@ func (h home) hand(tb testing.TB) *apiv1.Client {
 	return c
 }
 
-// asOwner lets a call pass the emulator's security rules.
+// asOwner makes calls pass the emulator's security rules.
 type asOwner struct{}
 
 func (asOwner) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
@@ -86,14 +85,13 @@ func (asOwner) RequireTransportSecurity() bool { return false }
 
 func lease(token leadership.Token) fence.Mark { return fence.Mark{Election: "jobs", Token: token} }
 
-// put writes a document of data that nobody reads.
+// put writes a document of data that is never read.
 func put(c *firestore.Client, id string, token int64) function {
 	return func(_ context.Context, tx *firestore.Transaction) error {
 		return tx.Set(c.Collection("data").Doc(id), map[string]any{"token": token})
 	}
 }
 
-// must runs a transaction that is not refused.
 func must(tb testing.TB, c *firestore.Client, f function, options ...firestore.TransactionOption) {
 	tb.Helper()
 	if err := c.RunTransaction(tb.Context(), f, options...); err != nil {
@@ -112,7 +110,6 @@ func wantStale(tb testing.TB, err error, current leadership.Token) {
 	}
 }
 
-// wantWritten compares what is in data.
 func wantWritten(tb testing.TB, c *firestore.Client, want map[string]int64) {
 	tb.Helper()
 	docs, err := c.Collection("data").Documents(tb.Context()).GetAll()

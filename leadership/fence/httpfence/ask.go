@@ -10,15 +10,17 @@ import (
 	"regent/leadership/fence"
 )
 
-// term is what is known of an election's newest leader. There is one for each election that is remembered, or being asked about.
+// term is what is known of an election's newest leader. There is one for each election that is
+// remembered or being asked about.
 type term struct {
-	token leadership.Token // the newest that is known to have been granted; 0 for none
-	ended bool             // its lease has ended, and that is recorded: it stays so
-	until time.Duration    // Now up to which it is believed to lead
+	token leadership.Token // the newest token known to have been granted; 0 for none
+	ended bool             // its lease is recorded as ended, which is final
+	until time.Duration    // until when (on Now) it is believed to lead
 	asks  map[leadership.Token]*ask
 }
 
-// learn takes news of a token. Old news changes nothing. It is doubtful whether a token leads whose lease seems to be over.
+// learn records news of a token; old news changes nothing. doubtful says that its lease may be
+// over.
 func (t *term) learn(token leadership.Token, doubtful, ended bool) {
 	if token > t.token {
 		t.token, t.ended, t.until = token, false, 0
@@ -31,11 +33,11 @@ func (t *term) learn(token leadership.Token, doubtful, ended bool) {
 	}
 }
 
-// refuse returns why w will never lead again; nil if that is not known.
+// refuse returns why w will never lead again, or nil if that is not known.
 func (t *term) refuse(w fence.Mark) error {
 	switch {
 	case w.Token < t.token:
-		return t.stale(w, "fencing token %d of election %q is stale: %d has been granted since; stop acting as leader", w.Token, w.Election, t.token)
+		return t.stale(w, "token %d of election %q is stale: %d was granted; stop acting as leader", w.Token, w.Election, t.token)
 	case w.Token == t.token && t.ended:
 		return t.stale(w, "the lease of fencing token %d of election %q has ended; stop acting as leader", w.Token, w.Election)
 	}
@@ -47,17 +49,18 @@ func (t *term) stale(w fence.Mark, format string, args ...any) error {
 	return &leadership.Error{Code: leadership.TokenStale, Lease: newest, Detail: fmt.Sprintf(format, args...)}
 }
 
-// ask is a question to Regent that is under way, for all who wait for it.
+// ask is a call to Regent in progress, shared by all that wait for it.
 type ask struct {
 	mark  fence.Mark
-	asked time.Duration // Now before the question
-	done  chan struct{} // closed once all below is set
+	asked time.Duration // Now before the call
+	done  chan struct{} // closed once the fields below are set
 
-	until time.Duration // Now up to which the token leads, if there is no err
+	until time.Duration // until when the token leads, if err is nil
 	err   error
 }
 
-// join returns the question to wait for, and whether the caller has put it; or none if what is remembered will do: then err is the verdict.
+// join returns the call to wait for, and whether the caller started it. It returns no call if the
+// remembered facts are enough: then err is the verdict.
 func (c *Checks) join(ctx context.Context, w fence.Mark) (a *ask, own bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +79,7 @@ func (c *Checks) join(ctx context.Context, w fence.Mark) (a *ask, own bool, err 
 		return a, false, nil
 	}
 	if c.asking >= c.most {
-		return nil, false, unknown("Regent is being asked %d questions, and one more has to wait", c.asking)
+		return nil, false, unknown("%d calls to Regent are in progress, which is the limit", c.asking)
 	}
 	a = &ask{mark: w, asked: asked, done: make(chan struct{})}
 	c.terms[w.Election], t.asks[w.Token] = t, a
@@ -85,23 +88,24 @@ func (c *Checks) join(ctx context.Context, w fence.Mark) (a *ask, own bool, err 
 	return a, true, nil
 }
 
-// carryOut asks Regent and lets all know who wait.
+// carryOut calls Regent and wakes all that wait.
 func (c *Checks) carryOut(ctx context.Context, a *ask) {
 	ctx, cancel := context.WithTimeout(ctx, c.maxAge)
 	defer cancel()
 	l, err := c.regent.CheckToken(ctx, leadership.TokenCheck{Election: a.mark.Election, Token: a.mark.Token})
-	seen, err := understood(a.mark, l, err)
-	c.land(a, seen, err)
+	seen, err := interpret(a.mark, l, err)
+	c.record(a, seen, err)
 	close(a.done)
 }
 
-// understood takes an answer apart: the lease as it was seen, if it was, and why the token is not its leader's, or that nothing was learnt.
-func understood(w fence.Mark, l leadership.Lease, err error) (seen leadership.Lease, _ error) {
+// interpret returns what an answer says: the lease in it, if any, and an error if the token is not
+// its leader's or nothing was learnt.
+func interpret(w fence.Mark, l leadership.Lease, err error) (seen leadership.Lease, _ error) {
 	switch {
 	case err == nil && l.Election == w.Election && l.State == leadership.Held && l.Token == w.Token:
 		return l, nil
 	case err == nil:
-		return seen, unknown("Regent's answer is none to a question about token %d of election %q", w.Token, w.Election)
+		return seen, unknown("Regent's answer is not about token %d of election %q", w.Token, w.Election)
 	case errors.Is(err, leadership.TokenStale):
 		if e, ok := errors.AsType[*leadership.Error](err); ok && e.Lease != nil && e.Lease.Election == w.Election {
 			seen = *e.Lease
@@ -109,40 +113,41 @@ func understood(w fence.Mark, l leadership.Lease, err error) (seen leadership.Le
 		return seen, err
 	case errors.Is(err, leadership.NotFound), errors.Is(err, leadership.ElectionDeleted):
 		return seen, &leadership.Error{Code: leadership.TokenStale, Detail: fmt.Sprintf(
-			"Regent knows of no leader of election %q; stop acting as leader", w.Election)}
+			"election %q has no leader; stop acting as leader", w.Election)}
 	}
-	// The cause is not wrapped: its code is about the question, and would be taken for one about the request.
+	// The cause is not wrapped: its code is about the call to Regent, and would be taken for one
+	// about the request.
 	return seen, unknown("asking Regent about token %d of election %q: %v", w.Token, w.Election, err)
 }
 
-// unknown is the error of one who could not find out.
+// unknown returns the error of a check that could not find out.
 func unknown(format string, args ...any) error {
 	return fmt.Errorf("httpfence: %w: "+format, append([]any{leadership.StoreUnavailable}, args...)...)
 }
 
-// land keeps what an answer says, unless more was heard meanwhile.
-func (c *Checks) land(a *ask, seen leadership.Lease, err error) {
+// record keeps the answer, unless newer facts arrived meanwhile.
+func (c *Checks) record(a *ask, seen leadership.Lease, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking--
-	t := c.terms[a.mark.Election] // it is there as long as it has asks
+	t := c.terms[a.mark.Election] // terms with calls in progress are never evicted
 	delete(t.asks, a.mark.Token)
 	a.err = err
 	t.learn(seen.Token, seen.State != leadership.Held, false)
 	if err == nil {
-		a.until = a.asked + min(c.maxAge, safe(seen.ExpiresIn))
+		a.until = a.asked + min(c.maxAge, withDrift(seen.ExpiresIn))
 		if t.refuse(a.mark) == nil {
 			t.until = a.until
 		}
 	}
-	c.tidy(a.mark.Election, t)
+	c.evict(a.mark.Election, t)
 }
 
-// safe is what is left of a lease by a clock that may be slow by a thousandth.
-func safe(left time.Duration) time.Duration { return left - left/1000 }
+// withDrift returns the rest of a lease on a clock that may be slow by a thousandth.
+func withDrift(left time.Duration) time.Duration { return left - left/1000 }
 
-// tidy forgets an election of which nothing is known, or some other one if there are too many.
-func (c *Checks) tidy(e leadership.Election, t *term) {
+// evict forgets an election of which nothing is known, or any other one if there are too many.
+func (c *Checks) evict(e leadership.Election, t *term) {
 	if t.token == 0 && len(t.asks) == 0 {
 		delete(c.terms, e)
 	}
@@ -157,7 +162,8 @@ func (c *Checks) tidy(e leadership.Election, t *term) {
 	}
 }
 
-// verdict is what a question that was answered means now. It is not final if another question may be answered otherwise.
+// verdict returns what the answer means now. It is not final if another call may be answered
+// differently.
 func (c *Checks) verdict(a *ask) (err error, final bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

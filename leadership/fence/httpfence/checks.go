@@ -13,36 +13,40 @@ import (
 	"regent/leadership/fence"
 )
 
-// Regent answers :checkToken. A *client.Client is one.
+// Regent answers :checkToken. *client.Client implements it.
 type Regent interface {
-	// CheckToken returns the lease if the token is that of the present leader, and TokenStale if not, as the store has it at some moment during
-	// the call. It must heed its ctx.
+	// CheckToken returns the lease if the token is the current leader's, and TokenStale otherwise,
+	// as the store has it at some moment during the call. It must honour ctx.
 	CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error)
 }
 
-// For how long Regent's word is taken.
+// How long Regent's answer is believed.
 const (
 	DefaultMaxAge = 2 * time.Second
 	MaxMaxAge     = 10 * time.Second
 )
 
-// How much is kept, and asked at once.
+// Limits of what is remembered and of concurrent calls.
 const (
 	DefaultElections = 10_000
 	DefaultAsks      = 100
 )
 
-// ChecksConfig is how Checks are made. Regent is required.
+// ChecksConfig configures Checks. Regent is required.
 type ChecksConfig struct {
 	Regent Regent
-	// MaxAge is for how long it is believed that a token is that of the present leader, and so how long Regent may take to answer: at
-	// most MaxMaxAge; 0 for DefaultMaxAge. That is how long a leader that was succeeded may still get in, where no news is heard.
+	// MaxAge is how long a positive answer is believed, and how long Regent may take to answer: at
+	// most MaxMaxAge; 0 for DefaultMaxAge. A former leader may get in for that long if no news
+	// arrives.
 	MaxAge time.Duration
-	// Elections is how many are remembered; 0 for DefaultElections. To forget one costs a question.
+	// Elections is how many elections are remembered; 0 for DefaultElections. A forgotten one costs
+	// a call.
 	Elections int
-	// Asks is how many questions may be under way; 0 for DefaultAsks. Who would be one more is told StoreUnavailable.
+	// Asks is how many calls to Regent may be in progress; 0 for DefaultAsks. A request beyond that
+	// is refused with StoreUnavailable.
 	Asks int
-	// Now is a clock that never goes back, that nobody can set, and that runs while the machine is suspended; nil for boottime.Now.
+	// Now is a monotonic clock that cannot be set and that runs while the machine is suspended; nil
+	// for boottime.Now.
 	Now func() time.Duration
 }
 
@@ -51,24 +55,28 @@ func (c ChecksConfig) validate() error {
 	case c.Regent == nil:
 		return errors.New("httpfence: Regent is missing")
 	case c.MaxAge < 0 || c.MaxAge > MaxMaxAge:
-		return fmt.Errorf("httpfence: MaxAge is from 0s to %v, not %v", MaxMaxAge, c.MaxAge)
+		return fmt.Errorf("httpfence: MaxAge must be from 0s to %v, not %v", MaxMaxAge, c.MaxAge)
 	case c.Elections < 0 || c.Asks < 0:
-		return fmt.Errorf("httpfence: Elections and Asks are 0 or more, not %d and %d", c.Elections, c.Asks)
+		return fmt.Errorf("httpfence: Elections and Asks must be 0 or more, not %d and %d", c.Elections, c.Asks)
 	}
 	return nil
 }
 
-// Checks asks Regent about tokens, and remembers what it said.
+// Checks asks Regent about tokens, and remembers its answers.
 //
-//   - That a token is the present leader's is believed for MaxAge and within the lease that was seen, both counted from before the question, on
-//     a clock that runs while the machine is suspended; and no longer than until a later leader or the end of the lease is heard of.
-//   - That a token was overtaken is true for ever: tokens never come back. The newest token of an election, one number, says it of all before.
-//   - That a token was never granted, or that its lease seems to be over, is not remembered: the next moment may know better.
+//   - A token that is the current leader's is believed for MaxAge and within the lease that was
+//     seen, both counted from before the call, on a clock that runs while the machine is suspended;
+//     and only until news of a later leader or of the end of the lease arrives.
+//   - A token that was overtaken stays stale for ever: tokens never come back. The newest token of
+//     an election, one number, is enough to refuse all lower ones.
+//   - A token that was never granted, or whose lease seems to be over, is not remembered: that may
+//     change at any moment.
 //
-// Who asks the same at the same time shares one question; but the answer that is not remembered is for those alone who came before the question
-// was put. If Regent cannot be reached, or takes longer than MaxAge, the error is StoreUnavailable, unless what is remembered will do.
+// Concurrent checks of one token share a call; but an answer that is not remembered is only for
+// those that came before the call was made. If Regent cannot be reached, or takes longer than
+// MaxAge, the error is StoreUnavailable, unless remembered facts are enough.
 //
-// All methods may be called at the same time.
+// All methods may be called concurrently.
 type Checks struct {
 	regent    Regent
 	maxAge    time.Duration
@@ -78,12 +86,12 @@ type Checks struct {
 
 	asks sync.WaitGroup
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	terms  map[leadership.Election]*term
 	asking int
 }
 
-// NewChecks returns Checks that know nothing yet. An error says what is wrong with the config.
+// NewChecks returns Checks that know nothing yet. It returns an error if the config is invalid.
 func NewChecks(config ChecksConfig) (*Checks, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -102,13 +110,13 @@ func NewChecks(config ChecksConfig) (*Checks, error) {
 	return c, nil
 }
 
-// Wait waits for the questions that are under way although those who put them have gone; that takes MaxAge at most. It is to be called when Check
-// will not be called any more.
+// Wait blocks until the calls to Regent have ended that outlive their callers, for MaxAge at most.
+// Call it when Check is not called any more.
 func (c *Checks) Wait() { c.asks.Wait() }
 
-// Check returns nil if the token of w is that of the present leader of its election, as far as the above goes. It blocks until that is known,
-// Regent has failed, or ctx ends. Errors: TokenStale, whoever is told this stops; InvalidArgument, as Mark.Admit has it; StoreUnavailable,
-// if it is not known.
+// Check returns nil if w's token is the current leader's, as far as described above. It blocks
+// until that is known, Regent has failed, or ctx ends. Errors: TokenStale (stop acting as leader);
+// InvalidArgument, as for Mark.Admit; StoreUnavailable if it is not known.
 func (c *Checks) Check(ctx context.Context, w fence.Mark) error {
 	if _, err := (fence.Mark{}).Admit(w); err != nil {
 		return err
@@ -123,21 +131,22 @@ func (c *Checks) Check(ctx context.Context, w fence.Mark) error {
 		case <-ctx.Done():
 			return unknown("waiting for Regent: %w", context.Cause(ctx))
 		}
-		// A question that others put before this call may have been answered before the token was granted. The next one was not.
+		// A call that was made before this check may have been answered before the token was
+		// granted. The next one was not.
 		if err, final := c.verdict(a); final || own || again {
 			return err
 		}
 	}
 }
 
-// Heard forgets what the event has made untrue. It does not block.
+// Heard updates what is remembered after an event. It does not block.
 func (c *Checks) Heard(e leadership.Event) {
 	ends := e.LeaderID == "" && e.PreviousLeaderID != ""
 	c.learn(e.Election, e.Token, ends, ends)
 }
 
-// Saw is Heard for an election as it was read: what a watch begins with, say. That nobody leads it may not be the last word on its lease, so
-// Regent is asked again.
+// Saw is Heard for the state of an election, such as the one that a watch begins with. A vacant
+// election may not be final for its last lease, so Regent is asked again.
 func (c *Checks) Saw(l leadership.Lease) {
 	c.learn(l.Election, l.Token, l.State != leadership.Held, false)
 }

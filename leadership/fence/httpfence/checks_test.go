@@ -20,26 +20,26 @@ var (
 	_ httpfence.Regent  = (*leadership.Service)(nil)
 )
 
-// world is Checks, and a Regent with one answer for each token.
-type world struct {
+// fixture is Checks with a Regent that has one answer for each token.
+type fixture struct {
 	*httpfence.Checks
 	t     *testing.T
 	start time.Time
 
 	mu    sync.Mutex
-	ahead time.Duration // what the clock has leapt by
+	ahead time.Duration // how far the clock was moved
 	takes time.Duration // to answer, after it has looked
 	lease leadership.Lease
 	err   error
 	asked int
 }
 
-// inWorld runs the test in a bubble. Leader 33 has a lease of an hour.
-func inWorld(t *testing.T, c httpfence.ChecksConfig, test func(t *testing.T, w *world)) {
+// withFixture runs the test in a bubble. Leader 33 has a lease of an hour.
+func withFixture(t *testing.T, c httpfence.ChecksConfig, test func(t *testing.T, w *fixture)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, start: time.Now(), lease: held(33, time.Hour)}
+		w := &fixture{t: t, start: time.Now(), lease: held(33, time.Hour)}
 		c.Regent, c.Now = w, w.now
 		var err error
 		if w.Checks, err = httpfence.NewChecks(c); err != nil {
@@ -58,23 +58,23 @@ func vacant(token leadership.Token) leadership.Lease {
 	return leadership.Lease{Election: election, State: leadership.Vacant, Token: token}
 }
 
-func (w *world) now() time.Duration {
+func (w *fixture) now() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Since(w.start) + w.ahead
 }
 
-func (w *world) set(change func()) {
+func (w *fixture) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-func (w *world) leads(l leadership.Lease) { w.set(func() { w.lease, w.err = l, nil }) }
-func (w *world) fails(err error)          { w.set(func() { w.err = err }) }
+func (w *fixture) leads(l leadership.Lease) { w.set(func() { w.lease, w.err = l, nil }) }
+func (w *fixture) fails(err error)          { w.set(func() { w.err = err }) }
 
-// CheckToken looks, takes its time, and answers.
-func (w *world) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
+// CheckToken looks, waits, and answers.
+func (w *fixture) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
 	w.mu.Lock()
 	w.asked++
 	takes, l, err := w.takes, w.lease, w.err
@@ -95,40 +95,39 @@ func (w *world) CheckToken(ctx context.Context, r leadership.TokenCheck) (leader
 	return l, nil
 }
 
-func (w *world) check(token leadership.Token) error { return w.Check(w.t.Context(), mark(token)) }
+func (w *fixture) check(token leadership.Token) error { return w.Check(w.t.Context(), mark(token)) }
 
-// background checks at the same time.
-func (w *world) background(token leadership.Token) <-chan error {
+func (w *fixture) background(token leadership.Token) <-chan error {
 	verdict := make(chan error, 1)
 	go func() { verdict <- w.check(token) }()
 	synctest.Wait()
 	return verdict
 }
 
-func (w *world) wantIn(err error) {
+func (w *fixture) wantIn(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Errorf("not let in: %v", err)
 	}
 }
 
-// wantStale wants a refusal that tells of the newest token; 0 for none.
-func (w *world) wantStale(err error, newest leadership.Token) {
+// wantStale requires a refusal with this newest token; 0 for none.
+func (w *fixture) wantStale(err error, newest leadership.Token) {
 	w.t.Helper()
 	refusal := wantRefusal(w.t, err, leadership.TokenStale)
 	if refusal.Lease == nil && newest != 0 || refusal.Lease != nil && refusal.Lease.Token != newest {
-		w.t.Errorf("the refusal tells of %v, want token %d", refusal.Lease, newest)
+		w.t.Errorf("the refusal has %v, want token %d", refusal.Lease, newest)
 	}
 }
 
-func (w *world) wantUnknown(err error) {
+func (w *fixture) wantUnknown(err error) {
 	w.t.Helper()
 	if !errors.Is(err, leadership.StoreUnavailable) {
 		w.t.Errorf("error %v, want %s", err, leadership.StoreUnavailable)
 	}
 }
 
-func (w *world) wantAsked(want int) {
+func (w *fixture) wantAsked(want int) {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,8 +136,8 @@ func (w *world) wantAsked(want int) {
 	}
 }
 
-func TestRegentIsAskedOnceWithinMaxAge(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+func TestAnswerIsReusedWithinMaxAge(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.wantIn(w.check(33))
 		time.Sleep(httpfence.DefaultMaxAge - 1)
 		w.wantIn(w.check(33))
@@ -149,8 +148,8 @@ func TestRegentIsAskedOnceWithinMaxAge(t *testing.T) {
 	})
 }
 
-func TestAnAnswerIsAsOldAsItsQuestion(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+func TestAgeCountsFromBeforeTheCall(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.takes = time.Second
 		w.wantIn(w.check(33))
 		time.Sleep(httpfence.DefaultMaxAge - time.Second - 1)
@@ -162,8 +161,8 @@ func TestAnAnswerIsAsOldAsItsQuestion(t *testing.T) {
 	})
 }
 
-func TestNobodyIsBelievedToLeadWhenItsLeaseMayBeOver(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+func TestTokenIsNotBelievedWhenItsLeaseMayBeOver(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.leads(held(33, time.Second))
 		w.wantIn(w.check(33))
 		time.Sleep(999*time.Millisecond - 1) // a clock may be slow by a thousandth
@@ -176,8 +175,8 @@ func TestNobodyIsBelievedToLeadWhenItsLeaseMayBeOver(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatComesAfterTheEndOfItsLeaseIsNotBelieved(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+func TestAnswerAfterTheEndOfItsLeaseIsNotBelieved(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.leads(held(33, time.Second))
 		w.takes = 999 * time.Millisecond
 		w.wantUnknown(w.check(33))
@@ -185,7 +184,7 @@ func TestAnAnswerThatComesAfterTheEndOfItsLeaseIsNotBelieved(t *testing.T) {
 }
 
 func TestTheTimeOfASuspensionCounts(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.wantIn(w.check(33))
 		w.set(func() { w.ahead = time.Hour })
 		w.wantIn(w.check(33))
@@ -194,7 +193,7 @@ func TestTheTimeOfASuspensionCounts(t *testing.T) {
 }
 
 func TestATokenThatWasOvertakenIsStaleForEver(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.wantStale(w.check(32), 33)
 		w.wantAsked(1)
 		time.Sleep(24 * time.Hour)
@@ -208,7 +207,7 @@ func TestATokenThatWasOvertakenIsStaleForEver(t *testing.T) {
 }
 
 func TestATokenThatWasNeverGrantedMayBeGrantedNext(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.wantStale(w.check(34), 33)
 		w.leads(held(34, time.Hour))
 		w.wantIn(w.check(34))
@@ -217,7 +216,7 @@ func TestATokenThatWasNeverGrantedMayBeGrantedNext(t *testing.T) {
 }
 
 func TestALeaseThatSeemsToBeOverMayBeRenewedAfterAll(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.wantIn(w.check(33))
 		w.Saw(vacant(33))
 		w.leads(vacant(33))
@@ -229,7 +228,7 @@ func TestALeaseThatSeemsToBeOverMayBeRenewedAfterAll(t *testing.T) {
 }
 
 func TestAnElectionThatRegentDoesNotKnowHasNoLeader(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+	withFixture(t, httpfence.ChecksConfig{}, func(t *testing.T, w *fixture) {
 		other := fence.Mark{Election: "cleaner", Token: 1}
 		wantRefusal(t, w.Check(t.Context(), other), leadership.TokenStale)
 		w.fails(leadership.ElectionDeleted)
@@ -240,19 +239,19 @@ func TestAnElectionThatRegentDoesNotKnowHasNoLeader(t *testing.T) {
 	})
 }
 
-func TestNewsEmptiesWhatItMakesUntrue(t *testing.T) {
+func TestNewsInvalidatesWhatIsRemembered(t *testing.T) {
 	t.Parallel()
 	type event = leadership.Event
 	for name, c := range map[string]struct {
 		hear  func(*httpfence.Checks)
 		in    bool
-		asked int // in all
+		asked int // in total
 	}{
 		"a later leader":          {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 34, LeaderID: "bob"}) }, false, 1},
 		"the end of its lease":    {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 33, PreviousLeaderID: "ann"}) }, false, 1},
 		"a later leader was seen": {func(c *httpfence.Checks) { c.Saw(held(34, time.Hour)) }, false, 1},
 		"a later one had led":     {func(c *httpfence.Checks) { c.Saw(vacant(34)) }, false, 1},
-		"nobody was seen to lead": {func(c *httpfence.Checks) { c.Saw(vacant(33)) }, true, 2},
+		"it was seen vacant":      {func(c *httpfence.Checks) { c.Saw(vacant(33)) }, true, 2},
 		"it was seen to lead":     {func(c *httpfence.Checks) { c.Saw(held(33, time.Hour)) }, true, 1},
 		"its own beginning":       {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 33, LeaderID: "ann"}) }, true, 1},
 		"the end of one before":   {func(c *httpfence.Checks) { c.Heard(event{Election: election, Token: 32, PreviousLeaderID: "ann"}) }, true, 1},
@@ -261,7 +260,7 @@ func TestNewsEmptiesWhatItMakesUntrue(t *testing.T) {
 		"another election":        {func(c *httpfence.Checks) { c.Heard(event{Election: "cleaner", Token: 34, LeaderID: "bob"}) }, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+			withFixture(t, httpfence.ChecksConfig{}, func(t *testing.T, w *fixture) {
 				w.wantIn(w.check(33))
 				c.hear(w.Checks)
 				if err := w.check(33); c.in {
@@ -279,7 +278,7 @@ func TestNewsEmptiesWhatItMakesUntrue(t *testing.T) {
 }
 
 func TestTheEndOfALeaseIsNotUndoneByOldNews(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.wantIn(w.check(33))
 		w.Heard(leadership.Event{Election: election, Token: 33, PreviousLeaderID: "ann"})
 		w.Heard(leadership.Event{Election: election, Token: 33, LeaderID: "ann"})
@@ -290,7 +289,7 @@ func TestTheEndOfALeaseIsNotUndoneByOldNews(t *testing.T) {
 }
 
 func TestNewsThatComesBeforeTheAnswerCounts(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.takes = time.Second
 		verdict := w.background(33)
 		w.Heard(leadership.Event{Election: election, Token: 34, LeaderID: "bob"})
@@ -298,13 +297,13 @@ func TestNewsThatComesBeforeTheAnswerCounts(t *testing.T) {
 		w.wantStale(w.check(33), 34)
 		w.wantAsked(1)
 		w.leads(vacant(34))
-		w.wantStale(w.check(34), 34) // what was said of 33 is not said of 34
+		w.wantStale(w.check(34), 34) // the answer for 33 does not count for 34
 		w.wantAsked(2)
 	})
 }
 
-func TestTheEndThatIsHeardBeforeTheAnswerCounts(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+func TestEndHeardBeforeTheAnswerCounts(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.wantIn(w.check(33))
 		time.Sleep(httpfence.DefaultMaxAge)
 		w.takes = time.Second
@@ -315,8 +314,8 @@ func TestTheEndThatIsHeardBeforeTheAnswerCounts(t *testing.T) {
 	})
 }
 
-func TestWhoAsksTheSameAtTheSameTimeSharesOneQuestion(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+func TestConcurrentChecksShareOneCall(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(t *testing.T, w *fixture) {
 		w.takes = time.Second
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error, 1)
@@ -335,8 +334,8 @@ func TestWhoAsksTheSameAtTheSameTimeSharesOneQuestion(t *testing.T) {
 	})
 }
 
-func TestNobodyIsToldOfATokenWhatWasTrueBeforeItCame(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+func TestRefusalFromBeforeTheCheckIsNotShared(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.takes = time.Second
 		guess := w.background(34) // Regent has looked: it was never granted
 		w.leads(held(34, time.Hour))
@@ -348,8 +347,8 @@ func TestNobodyIsToldOfATokenWhatWasTrueBeforeItCame(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotSharedIsAskedOnceMoreForAllWhoHaveWaited(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *world) {
+func TestUnsharedAnswerIsFollowedByOneMoreCall(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.takes = time.Second
 		var verdicts []<-chan error
 		for range 100 {
@@ -362,8 +361,8 @@ func TestWhatIsNotSharedIsAskedOnceMoreForAllWhoHaveWaited(t *testing.T) {
 	})
 }
 
-func TestWithoutRegentNobodyGetsInButWhoIsStillBelieved(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+func TestWithoutRegentOnlyBelievedTokensAreAdmitted(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(t *testing.T, w *fixture) {
 		w.wantIn(w.check(33))
 		w.fails(&leadership.Error{Code: "PERMISSION_DENIED"})
 		w.wantIn(w.check(33))
@@ -382,8 +381,8 @@ func TestWithoutRegentNobodyGetsInButWhoIsStillBelieved(t *testing.T) {
 	})
 }
 
-func TestWhatRegentHasAgainstTheQuestionIsNotSaidOfTheRequest(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+func TestErrorOfTheCallToRegentIsHidden(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(t *testing.T, w *fixture) {
 		w.fails(&leadership.Error{Code: leadership.InvalidArgument})
 		err := w.check(33)
 		w.wantUnknown(err)
@@ -393,8 +392,8 @@ func TestWhatRegentHasAgainstTheQuestionIsNotSaidOfTheRequest(t *testing.T) {
 	})
 }
 
-func TestARefusalThatTellsOfAnotherElectionTeachesNothing(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+func TestRefusalAboutAnotherElectionIsIgnored(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(t *testing.T, w *fixture) {
 		w.fails(&leadership.Error{Code: leadership.TokenStale, Lease: &leadership.Lease{Election: "cleaner", Token: 99}})
 		wantRefusal(t, w.check(33), leadership.TokenStale)
 		w.leads(held(33, time.Hour))
@@ -402,15 +401,15 @@ func TestARefusalThatTellsOfAnotherElectionTeachesNothing(t *testing.T) {
 	})
 }
 
-func TestAnAnswerToAnotherQuestionIsNone(t *testing.T) {
+func TestAnswerAboutAnotherTokenIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	other := held(33, time.Hour)
 	other.Election = "cleaner"
 	for name, l := range map[string]leadership.Lease{
-		"another election": other, "another token": held(34, time.Hour), "nobody": vacant(33), "nothing": {},
+		"another election": other, "another token": held(34, time.Hour), "vacant": vacant(33), "nothing": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+			withFixture(t, httpfence.ChecksConfig{}, func(t *testing.T, w *fixture) {
 				c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: always{l}, Now: w.now})
 				if err != nil {
 					t.Fatal(err)
@@ -431,8 +430,8 @@ func (a always) CheckToken(context.Context, leadership.TokenCheck) (leadership.L
 	return a.lease, nil
 }
 
-func TestATokenThatIsNoneIsNotAskedAbout(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{}, func(t *testing.T, w *world) {
+func TestInvalidTokenIsNotAskedAbout(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(t *testing.T, w *fixture) {
 		for _, m := range []fence.Mark{{}, mark(0), mark(-1), mark(leadership.MaxToken + 1), {Election: "a b", Token: 1}} {
 			wantRefusal(t, w.Check(t.Context(), m), leadership.InvalidArgument)
 		}
@@ -440,20 +439,20 @@ func TestATokenThatIsNoneIsNotAskedAbout(t *testing.T) {
 	})
 }
 
-// parliament leads any election, but for those that are not there.
-type parliament struct{}
+// anyElection leads every election, except those that do not exist.
+type anyElection struct{}
 
-func (parliament) CheckToken(_ context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
+func (anyElection) CheckToken(_ context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
 	if r.Election[0] == 'x' {
 		return leadership.Lease{}, leadership.NotFound
 	}
 	return leadership.Lease{Election: r.Election, State: leadership.Held, Token: r.Token, ExpiresIn: time.Hour}, nil
 }
 
-func TestStrangersCannotFillTheMemory(t *testing.T) {
+func TestUnknownElectionsDoNotFillTheMemory(t *testing.T) {
 	t.Parallel()
 	const size = 10
-	c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: parliament{}, Elections: size})
+	c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: anyElection{}, Elections: size})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,8 +470,8 @@ func TestStrangersCannotFillTheMemory(t *testing.T) {
 	}
 }
 
-func TestStrangersCannotAskWithoutEnd(t *testing.T) {
-	inWorld(t, httpfence.ChecksConfig{Asks: 3}, func(_ *testing.T, w *world) {
+func TestConcurrentCallsAreLimited(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{Asks: 3}, func(_ *testing.T, w *fixture) {
 		w.wantIn(w.check(33))
 		w.takes = time.Second
 		var verdicts []<-chan error
@@ -490,26 +489,26 @@ func TestStrangersCannotAskWithoutEnd(t *testing.T) {
 	})
 }
 
-func TestChecksThatCannotWorkAreNotMade(t *testing.T) {
+func TestInvalidChecksConfigIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []httpfence.ChecksConfig{
 		{},
-		{Regent: parliament{}, MaxAge: -1},
-		{Regent: parliament{}, MaxAge: httpfence.MaxMaxAge + 1},
-		{Regent: parliament{}, Elections: -1},
-		{Regent: parliament{}, Asks: -1},
+		{Regent: anyElection{}, MaxAge: -1},
+		{Regent: anyElection{}, MaxAge: httpfence.MaxMaxAge + 1},
+		{Regent: anyElection{}, Elections: -1},
+		{Regent: anyElection{}, Asks: -1},
 	} {
 		if _, err := httpfence.NewChecks(c); err == nil {
 			t.Errorf("made of %+v", c)
 		}
 	}
-	if _, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: parliament{}}); err != nil {
+	if _, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: anyElection{}}); err != nil {
 		t.Error(err)
 	}
 }
 
 func BenchmarkCheck(b *testing.B) {
-	c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: parliament{}})
+	c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: anyElection{}})
 	if err != nil {
 		b.Fatal(err)
 	}

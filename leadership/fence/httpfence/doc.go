@@ -1,42 +1,52 @@
-// Package httpfence keeps the commands of former leaders out of a service that takes them over HTTP.
+// Package httpfence keeps the commands of former leaders out of a service that receives them over
+// HTTP.
 //
-// A leader says with each request who it is, in two headers. Transport sets them, and does not send at all once the lease is over:
+// A leader identifies itself in each request by two headers. Transport sets them, and sends nothing
+// once the lease is over:
 //
 //	Regent-Election: planner
 //	Regent-Fencing-Token: 34
 //
-// In front of the service's handler a Gate compares the token with what it knows. A token that a later leader has overtaken is answered with
-// 409, a problem document (RFC 9457) with the code TOKEN_STALE and the newest token that is known; whoever is told this leads no more, and stops
-// (Refusal reads it). Headers that are missing, doubled or malformed are answered with 400. If the Gate cannot find out, it lets nobody in
-// and answers 503 with Retry-After.
+// In front of the service's handler, a Gate compares the token with what it knows. A token that a
+// later leader has overtaken is answered with 409, a problem document (RFC 9457) with the code
+// TOKEN_STALE and the newest known token; its sender must stop acting as leader (Refusal reads the
+// document). Missing, repeated or malformed headers are answered with 400. If the Gate cannot find
+// out, it admits no request and answers 503 with Retry-After.
 //
-// # What it knows
+// # What a Gate knows
 //
 // There are two sources, alone or together:
 //
-//   - Marks: the highest token that has come to the resource, kept by the service itself. It is raised before the handler runs, and a lower token
-//     never gets in again. It needs no Regent at run time, but believes what it is told: whoever may send commands can shut all leaders out by
-//     a token that was never granted.
-//   - Checks: Regent is asked (:checkToken) whether the token is that of the present leader, and the answer is believed for a moment. A service
-//     that keeps nothing can do this. It refuses a former leader soon, not at once.
+//   - Marks: the highest token that has reached the resource, kept by the service itself. The mark
+//     is raised before the handler runs, and a lower token is never admitted again. It needs no
+//     Regent at run time, but believes every token: a sender of commands can lock all leaders out
+//     with a token that was never granted.
+//   - Checks: Regent is asked (:checkToken) whether the token is the current leader's, and the
+//     answer is believed for a short time. This works for a service without storage. It refuses a
+//     former leader soon, not at once.
 //
-// Together the check comes first, so that only a token that was granted raises the mark. In any case the Gate stands behind authentication: a
-// fencing token is no secret, and proves nothing of who sends it.
+// With both, the check comes first, so that only a granted token raises the mark. In any case put
+// the Gate behind authentication: a fencing token is not a secret, and proves nothing about its
+// sender.
 //
-// # What it cannot do
+// # Limits
 //
-// The comparison is one step and the handler's own write is another. A request of leader 33 that was let in, and then delays, writes after
-// leader 34 has: no middleware can prevent that for a write that goes elsewhere.
+// The comparison is one step and the handler's own write is another. A request of leader 33 that
+// was admitted, and then delays, writes after leader 34 has: no middleware can prevent that for a
+// write that goes elsewhere.
 //
-//   - If the handler writes to a database, compare the token in the same transaction as the write. FromContext has the mark that was let in, and
-//     the packages beside this one do it for Firestore, Spanner, SQL and Cloud Storage. What the Gate adds then is an early answer.
-//   - If what the handler changes lives in this process, set Config.Serial: a later leader's requests wait until those of an earlier one have
-//     been handled, and none of the earlier one's begins after that. Nothing comes between, because there is nothing else that writes.
-//   - If the mark does not outlive the process (Memory), the one that follows knows of no leader until the first command comes.
+//   - If the handler writes to a database, compare the token in the same transaction as the write.
+//     FromContext returns the admitted mark, and the packages beside this one compare it for
+//     Firestore, Spanner, SQL and Cloud Storage. The Gate then adds an early answer.
+//   - If the handler changes only state of this process, set Config.Serial: requests of a later
+//     leader wait until those of an earlier one have been handled, and no request of the earlier
+//     one begins after that.
+//   - If the mark does not outlive the process (Memory), a restarted process knows no leader until
+//     the first command arrives.
 //
 // # Batches
 //
-// One request is one comparison, however much is in its body: a thousand operations of one leader cost one check. So send what belongs
-// together in one request. A handler that works on one for long, and is in a position to stop half-way, may ask again in between, by
-// Checks.Check with what FromContext has.
+// One request is one comparison, whatever is in its body: a thousand operations of one leader cost
+// one check. So send operations that belong together in one request. A handler that takes long, and
+// can stop half-way, may check again in between: pass the mark of FromContext to Checks.Check.
 package httpfence

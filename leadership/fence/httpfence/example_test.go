@@ -15,7 +15,8 @@ import (
 	"regent/leadership/fence/httpfence"
 )
 
-// A service remembers the highest token by itself. What its handler changes lives in this process, so the requests of two leaders are kept apart.
+// A service remembers the highest token itself. Its handler changes only state of this process, so
+// the requests of two leaders are kept apart.
 func Example() {
 	gate, err := httpfence.New(httpfence.Config{Election: "planner", Marks: new(httpfence.Memory), Serial: true})
 	if err != nil {
@@ -28,7 +29,8 @@ func Example() {
 	defer service.Close()
 
 	for _, token := range []leadership.Token{33, 34, 33} {
-		lease := leader{fence.Mark{Election: "planner", Token: token}, true} // a *client.Lease, if this were not an example
+		// outside an example: a *client.Lease
+		lease := leader{fence.Mark{Election: "planner", Token: token}, true}
 		commands := &http.Client{Transport: &httpfence.Transport{Leader: lease}}
 		reply, err := commands.Post(service.URL, "text/plain", strings.NewReader("mow the lawn"))
 		if err != nil {
@@ -36,7 +38,7 @@ func Example() {
 		}
 		defer reply.Body.Close()
 		if err := httpfence.Refusal(reply); err != nil {
-			fmt.Println(reply.StatusCode, err)
+			fmt.Println(reply.StatusCode, errors.Is(err, leadership.TokenStale))
 			continue
 		}
 		said, _ := io.ReadAll(reply.Body)
@@ -45,10 +47,10 @@ func Example() {
 	// Output:
 	// 200 done for the leader with token 33
 	// 200 done for the leader with token 34
-	// 409 TOKEN_STALE: fencing token 33 of election "planner" is stale, a leader with token 34 has written; stop acting as leader
+	// 409 true
 }
 
-// regent is one whose planner has the token 34; a *client.Client, if this were not an example.
+// regent says that the planner's leader has token 34; outside an example, use a *client.Client.
 type regent struct{}
 
 func (regent) CheckToken(_ context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
@@ -60,7 +62,7 @@ func (regent) CheckToken(_ context.Context, r leadership.TokenCheck) (leadership
 	return l, nil
 }
 
-// A service that keeps nothing asks Regent. With a *client.Client, news comes by a Watch:
+// A service without storage asks Regent. With a *client.Client, a Watch brings news:
 //
 //	for news, err := range regent.Watch(ctx, client.WatchRequest{Election: "planner"}) {
 //		switch {
@@ -100,15 +102,15 @@ func ExampleChecks() {
 	// 34 204
 	// 33 409
 	// 034 400
-	// TOKEN_STALE: fencing token 34 of election "planner" is stale: 35 has been granted since; stop acting as leader
+	// TOKEN_STALE: token 34 of election "planner" is stale: 35 was granted; stop acting as leader
 }
 
-// Without a Transport the headers are set on each request.
+// Without a Transport, set the headers on each request.
 func ExampleSetHeaders() {
 	lease := leader{fence.Mark{Election: "planner", Token: 34}, false}
 	r, _ := http.NewRequest(http.MethodPost, "https://service.test/", nil)
 	err := httpfence.SetHeaders(r.Header, lease)
-	fmt.Println(errors.Is(err, leadership.LeaseLost), err)
+	fmt.Println(errors.Is(err, leadership.LeaseLost))
 	// Output:
-	// true LEASE_LOST: the lease of election "planner" with fencing token 34 is over, and nothing was sent; stop acting as leader
+	// true
 }

@@ -1,15 +1,15 @@
 package httpfence
 
-// Remembered is how many elections there is something kept of.
+// Remembered returns how many elections are remembered.
 func (c *Checks) Remembered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.terms)
 }
 
-// Remembered is how many resources there is something kept of.
+// Remembered returns how many resources are remembered.
 func (g *Gate) Remembered() int {
-	g.turns.mu.Lock()
-	defer g.turns.mu.Unlock()
-	return len(g.turns.of)
+	g.serial.mu.Lock()
+	defer g.serial.mu.Unlock()
+	return len(g.serial.resources)
 }

@@ -11,44 +11,47 @@ import (
 	"regent/leadership/fence"
 )
 
-// Checker says whether a mark's token is that of the present leader. A *Checks is one.
+// Checker checks whether a mark's token is the current leader's. *Checks implements it.
 type Checker interface {
-	// Check returns nil if it is, and an error with the code TokenStale if it is not. Any other error is of one who could not find out.
+	// Check returns nil if it is, and an error with the code TokenStale if it is not. Any other
+	// error means that it could not find out.
 	Check(ctx context.Context, w fence.Mark) error
 }
 
-// Config is how a Gate is made. Required are Election or Guarded, and Check or Marks.
+// Config configures a Gate. Required are Election or Guarded, and Check or Marks.
 type Config struct {
-	// Election is the one that guards what the handler changes. Tokens of all others are refused.
+	// Election guards what the handler changes. Tokens of other elections are refused.
 	Election leadership.Election
-	// Resource is what the handler changes, as the Marks know it; "" for the election's name.
+	// Resource is the name, for the Marks, of what the handler changes; "" for the election's name.
 	Resource string
-	// Guarded takes the place of both where they depend on the request. The election must not be taken from the request as it stands there,
-	// or a leader of anything leads everything. "" is for a request that no leader has a say in; it is answered with 404.
+	// Guarded replaces both where they depend on the request. It must not take the election from
+	// the request unchecked, or every leader is admitted everywhere. It returns "" for a request
+	// that no election guards; that is answered with 404.
 	Guarded func(*http.Request) (resource string, election leadership.Election)
 
 	// Check is asked first.
 	Check Checker
-	// Marks are raised next. What they cannot compare does not get in.
+	// Marks are raised next. A request that they cannot compare is refused.
 	Marks Marks
-	// Serial keeps the requests of two leaders of one resource apart in this process: those of a later leader wait until the handler has
-	// returned from all those of an earlier one, whose contexts end meanwhile; of these no more are let in. Requests of one leader run side by
-	// side, as ever. It needs Marks.
+	// Serial keeps the requests of two leaders of one resource apart in this process: requests of a
+	// later leader wait until the handler has returned from all those of an earlier one, whose
+	// contexts end meanwhile; no further ones of the earlier leader are admitted. Requests of one
+	// leader run in parallel, as without Serial. It needs Marks.
 	Serial bool
 
-	// Refused, if there is one, is told of each request that was not let in and why, with the causes that the reply hides: for a log and
-	// for metrics. It may be called from many goroutines.
+	// Refused, if set, is called for each request that was refused, with the error and the causes
+	// that the reply hides, for logs and metrics. It may be called concurrently.
 	Refused func(*http.Request, error)
 }
 
 func (c Config) validate() error {
 	switch {
 	case c.Check == nil && c.Marks == nil:
-		return errors.New("httpfence: there is nothing to compare tokens with: set Check, Marks or both")
+		return errors.New("httpfence: set Check, Marks or both: without them there is nothing to compare tokens with")
 	case c.Serial && c.Marks == nil:
-		return errors.New("httpfence: Serial needs Marks: without them a request that was overtaken before its turn came would get in")
+		return errors.New("httpfence: Serial needs Marks: without them a request that was overtaken while it waited would be admitted")
 	case c.Guarded != nil && (c.Election != "" || c.Resource != ""):
-		return errors.New("httpfence: Guarded takes the place of Election and Resource: set it, or them")
+		return errors.New("httpfence: set either Guarded, or Election and Resource")
 	case c.Guarded != nil:
 		return nil
 	}
@@ -58,13 +61,13 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Gate stands in front of a handler and lets in no former leader's requests. All methods may be called at the same time.
+// Gate protects handlers from requests of former leaders. Its methods may be called concurrently.
 type Gate struct {
 	config Config
-	turns  turns
+	serial serializer
 }
 
-// New returns a gate. An error says what is wrong with the Config.
+// New returns a gate. It returns an error if the Config is invalid.
 func New(c Config) (*Gate, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -79,8 +82,9 @@ func New(c Config) (*Gate, error) {
 	return &Gate{config: c}, nil
 }
 
-// Wrap returns a handler that answers what the package says, or lets next answer. Put it around what changes something, whatever the method; what
-// only reads needs no leader. Several handlers of one Gate share its turns.
+// Wrap returns a handler that refuses a request as the package describes, or lets next answer it.
+// Wrap handlers that change something, whatever the method; reads need no leader. All handlers of
+// one Gate share its Serial order.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.handle(w, r, next); err != nil {
@@ -90,7 +94,8 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// handle lets the request in. An error means that it did not get in, and that nothing was answered.
+// handle admits the request and calls next. An error means that it was not admitted, and that
+// nothing was answered.
 func (g *Gate) handle(w http.ResponseWriter, r *http.Request, next http.Handler) error {
 	mark, err := Parse(r.Header)
 	if err != nil {
@@ -109,39 +114,41 @@ func (g *Gate) handle(w http.ResponseWriter, r *http.Request, next http.Handler)
 	return nil
 }
 
-// maxResource is how many bytes a resource's name may have: whoever chooses it must not choose how much is kept of it.
+// maxResource is the longest name of a resource in bytes: the sender must not choose how much
+// memory it takes.
 const maxResource = 1024
 
-// resource is what the request is about, if the mark is of the election that guards it.
+// resource returns what the request is about, if the mark's election guards it.
 func (g *Gate) resource(r *http.Request, mark fence.Mark) (string, error) {
 	resource, election := g.config.Guarded(r)
 	switch {
 	case election == "":
-		return "", &leadership.Error{Code: leadership.NotFound, Detail: "there is nothing here that a leader has a say in"}
+		return "", &leadership.Error{Code: leadership.NotFound, Detail: "no election guards this"}
 	case election != mark.Election:
-		return "", invalid(ElectionHeader, "election %q guards this, and the request says that its sender leads %q, which has no say here",
+		return "", invalid(ElectionHeader, "election %q guards this, but the request's sender leads election %q",
 			election, mark.Election)
 	case len(resource) > maxResource:
-		return "", invalid("resource", "what you want to change has a name of %d bytes; a name has at most %d", len(resource), maxResource)
+		return "", invalid("resource", "the resource's name has %d bytes; the limit is %d", len(resource), maxResource)
 	}
 	return resource, nil
 }
 
-// enter compares the mark with all that is known. leave must be called once the request is handled.
+// enter compares the mark with everything that is known. leave must be called once the request is
+// handled.
 func (g *Gate) enter(ctx context.Context, resource string, mark fence.Mark) (entered context.Context, leave func(), err error) {
 	if err := g.check(ctx, mark); err != nil {
 		return nil, nil, err
 	}
 	leave = func() {}
 	if g.config.Serial {
-		if ctx, leave, err = g.turns.enter(ctx, resource, mark); err != nil {
+		if ctx, leave, err = g.serial.enter(ctx, resource, mark); err != nil {
 			return nil, nil, err
 		}
 	}
-	turn, stays := leave, false
+	release, admitted := leave, false
 	defer func() {
-		if !stays { // also if somebody else's code panics
-			turn()
+		if !admitted { // even if the Marks or the Check panic
+			release()
 		}
 	}()
 	if g.config.Serial {
@@ -153,7 +160,7 @@ func (g *Gate) enter(ctx context.Context, resource string, mark fence.Mark) (ent
 	if err != nil {
 		return nil, nil, err
 	}
-	stays = true
+	admitted = true
 	return ctx, leave, nil
 }
 
@@ -166,8 +173,8 @@ func (g *Gate) check(ctx context.Context, mark fence.Mark) error {
 
 type markKey struct{}
 
-// FromContext returns the mark of the leader whose request a Gate has let in, for a write that compares it once more. It is not ok in a
-// context that came through no Gate.
+// FromContext returns the mark of the leader whose request a Gate has admitted, for a write that
+// compares it once more. ok is false for a context that did not come through a Gate.
 func FromContext(ctx context.Context) (mark fence.Mark, ok bool) {
 	mark, ok = ctx.Value(markKey{}).(fence.Mark)
 	return mark, ok

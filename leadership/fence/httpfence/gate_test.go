@@ -27,7 +27,6 @@ func wantRefusal(t *testing.T, err error, code leadership.Code) *leadership.Erro
 	return refusal
 }
 
-// leader is one whose lease is valid, or not.
 type leader struct {
 	mark  fence.Mark
 	valid bool
@@ -51,7 +50,7 @@ func commandOf(m fence.Mark, path string) *http.Request {
 	return r
 }
 
-// gate is one around a handler that answers with the mark it was called with.
+// gate wraps a handler that answers with the mark it was called with.
 func gate(t *testing.T, c httpfence.Config) http.Handler {
 	t.Helper()
 	if c.Guarded == nil && c.Election == "" {
@@ -80,7 +79,6 @@ func wantStatus(t *testing.T, reply *http.Response, want int) {
 	}
 }
 
-// checker gives one answer.
 type checker struct{ err error }
 
 func (c checker) Check(context.Context, fence.Mark) error { return c.err }
@@ -109,7 +107,7 @@ func TestALeaderThatWasOvertakenIsRefusedWithTheNewestToken(t *testing.T) {
 		"type":         "urn:regent:problem:TOKEN_STALE",
 		"title":        "Token stale",
 		"status":       409.0,
-		"detail":       `fencing token 33 of election "planner" is stale, a leader with token 34 has written; stop acting as leader`,
+		"detail":       `token 33 of election "planner" is stale: 34 has written; stop acting as leader`,
 		"code":         "TOKEN_STALE",
 		"election":     "planner",
 		"fencingToken": 34.0,
@@ -119,7 +117,7 @@ func TestALeaderThatWasOvertakenIsRefusedWithTheNewestToken(t *testing.T) {
 	}
 }
 
-func TestTheHandlerKnowsTheMark(t *testing.T) {
+func TestHandlerGetsTheMark(t *testing.T) {
 	t.Parallel()
 	h := gate(t, httpfence.Config{Marks: new(httpfence.Memory)})
 	w := httptest.NewRecorder()
@@ -132,7 +130,7 @@ func TestTheHandlerKnowsTheMark(t *testing.T) {
 	}
 }
 
-func TestARequestThatDoesNotSayWhoSentItIsRefused(t *testing.T) {
+func TestRequestWithoutHeadersIsRefused(t *testing.T) {
 	t.Parallel()
 	h := gate(t, httpfence.Config{Marks: new(httpfence.Memory)})
 	r := command(33)
@@ -158,7 +156,7 @@ func TestALeaderOfAnotherElectionIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatARequestIsAboutMayDependOnIt(t *testing.T) {
+func TestResourceMayDependOnTheRequest(t *testing.T) {
 	t.Parallel()
 	memory := new(httpfence.Memory)
 	h := gate(t, httpfence.Config{Marks: memory, Guarded: func(r *http.Request) (string, leadership.Election) {
@@ -194,7 +192,7 @@ func TestATokenThatTheCheckRefusesDoesNotRaiseTheMark(t *testing.T) {
 	}
 }
 
-func TestWhoeverCannotFindOutLetsNobodyIn(t *testing.T) {
+func TestGateThatCannotFindOutAdmitsNothing(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("dial tcp 10.1.2.3: the password is wrong")
 	denied := fmt.Errorf("ask: %w", &leadership.Error{Code: "PERMISSION_DENIED", Detail: secret.Error()})
@@ -219,13 +217,13 @@ func TestWhoeverCannotFindOutLetsNobodyIn(t *testing.T) {
 				t.Errorf("the reply says %q, and to try again after %v", refusal.Detail, refusal.RetryAfter)
 			}
 			if refused == nil {
-				t.Error("nobody was told of the cause")
+				t.Error("the cause was not reported")
 			}
 		})
 	}
 }
 
-func TestAFullMemoryForgetsNobodyAndTakesNobodyNew(t *testing.T) {
+func TestFullMemoryForgetsNothingAndRefusesNewResources(t *testing.T) {
 	t.Parallel()
 	memory := &httpfence.Memory{Resources: 2}
 	ctx := t.Context()
@@ -246,7 +244,7 @@ func TestAFullMemoryForgetsNobodyAndTakesNobodyNew(t *testing.T) {
 	}
 }
 
-func TestAGateThatComparesNothingIsNotMade(t *testing.T) {
+func TestInvalidGateConfigIsRefused(t *testing.T) {
 	t.Parallel()
 	marks, check := new(httpfence.Memory), checker{}
 	guarded := func(*http.Request) (string, leadership.Election) { return "", election }
@@ -254,7 +252,7 @@ func TestAGateThatComparesNothingIsNotMade(t *testing.T) {
 		"nothing to compare with":     {Election: election},
 		"no election":                 {Marks: marks},
 		"no name of an election":      {Marks: marks, Election: "Planner"},
-		"turns without marks":         {Election: election, Check: check, Serial: true},
+		"serial without marks":        {Election: election, Check: check, Serial: true},
 		"two who say what is guarded": {Election: election, Guarded: guarded, Check: check},
 		"a resource that is not used": {Resource: "a", Guarded: guarded, Check: check},
 	} {

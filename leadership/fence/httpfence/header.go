@@ -12,12 +12,14 @@ import (
 
 // The headers of a leader's request.
 const (
-	ElectionHeader = "Regent-Election"      // the election that the sender leads
-	TokenHeader    = "Regent-Fencing-Token" // its fencing token: 1 to leadership.MaxToken, in decimal
+	ElectionHeader = "Regent-Election" // the election that the sender leads
+	// its fencing token: 1 to leadership.MaxToken, in decimal
+	TokenHeader = "Regent-Fencing-Token"
 )
 
-// Parse reads who the headers say leads. Each must stand there once, and a token has one spelling: digits only, the first of them no zero. The
-// error is a *leadership.Error with the code InvalidArgument, the header's name as its Field, and a sentence that says what to do.
+// Parse reads the leader's mark from the headers. Each header must occur once, and a token is
+// written with digits only, without leading zeros. The error is a *leadership.Error with the code
+// InvalidArgument, the header's name as its Field, and a sentence that says what to do.
 func Parse(h http.Header) (fence.Mark, error) {
 	election, err := single(h, ElectionHeader, "the name of the election that you lead")
 	if err != nil {
@@ -34,7 +36,7 @@ func Parse(h http.Header) (fence.Mark, error) {
 	token, err := strconv.ParseInt(text, 10, 64)
 	m.Token = leadership.Token(token)
 	if err != nil || strconv.FormatInt(token, 10) != text || m.Token < 1 || m.Token > leadership.MaxToken {
-		return fence.Mark{}, invalid(TokenHeader, "%s is an integer from 1 to %d in decimal digits, not %s; send the token of your lease",
+		return fence.Mark{}, invalid(TokenHeader, "%s must be an integer from 1 to %d in decimal digits, not %s; send the token of your lease",
 			TokenHeader, leadership.MaxToken, wire.Quote(text))
 	}
 	return m, nil
@@ -48,7 +50,7 @@ func single(h http.Header, name, what string) (string, error) {
 	case 0:
 		return "", invalid(name, "the header %s is missing: send %s with each command", name, what)
 	default:
-		return "", invalid(name, "the header %s stands %d times: send it once", name, len(values))
+		return "", invalid(name, "the header %s occurs %d times: send it once", name, len(values))
 	}
 }
 

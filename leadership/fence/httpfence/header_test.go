@@ -13,7 +13,6 @@ import (
 
 const election = leadership.Election("planner")
 
-// headers are those of a request with the values.
 func headers(elections, tokens []string) http.Header {
 	h := http.Header{}
 	for _, e := range elections {
@@ -25,7 +24,7 @@ func headers(elections, tokens []string) http.Header {
 	return h
 }
 
-func TestHeadersThatAreNotUnderstoodAreRefusedWithAReason(t *testing.T) {
+func TestInvalidHeadersAreRefusedWithAReason(t *testing.T) {
 	t.Parallel()
 	one := []string{"planner"}
 	const token, elected = httpfence.TokenHeader, httpfence.ElectionHeader
@@ -36,8 +35,8 @@ func TestHeadersThatAreNotUnderstoodAreRefusedWithAReason(t *testing.T) {
 		"nothing":                      {nil, nil, elected, "Regent-Election is missing: send the name of the election that you lead with each command"},
 		"no election":                  {nil, []string{"34"}, elected, "is missing"},
 		"no token":                     {one, nil, token, "Regent-Fencing-Token is missing: send the fencing token of your lease with each command"},
-		"two elections":                {[]string{"planner", "planner"}, []string{"34"}, elected, "stands 2 times: send it once"},
-		"two tokens":                   {one, []string{"34", "34"}, token, "stands 2 times: send it once"},
+		"two elections":                {[]string{"planner", "planner"}, []string{"34"}, elected, "occurs 2 times: send it once"},
+		"two tokens":                   {one, []string{"34", "34"}, token, "occurs 2 times: send it once"},
 		"two tokens in one":            {one, []string{"34, 35"}, token, `not "34, 35"; send the token of your lease`},
 		"an empty election":            {[]string{""}, []string{"34"}, elected, "an election needs a name"},
 		"an election in capitals":      {[]string{"Planner"}, []string{"34"}, elected, "begins and ends with a letter or digit"},
@@ -45,8 +44,8 @@ func TestHeadersThatAreNotUnderstoodAreRefusedWithAReason(t *testing.T) {
 		"a huge election":              {[]string{strings.Repeat("a", 1<<20)}, []string{"34"}, elected, "has at most 128 characters, this one has 1048576"},
 		"an empty token":               {one, []string{""}, token, `not ""`},
 		"a plus":                       {one, []string{"+34"}, token, `not "+34"`},
-		"a minus":                      {one, []string{"-34"}, token, "is an integer from 1"},
-		"zero":                         {one, []string{"0"}, token, `is an integer from 1 to 9007199254740991 in decimal digits, not "0"`},
+		"a minus":                      {one, []string{"-34"}, token, "must be an integer from 1"},
+		"zero":                         {one, []string{"0"}, token, `must be an integer from 1 to 9007199254740991 in decimal digits, not "0"`},
 		"minus zero":                   {one, []string{"-0"}, token, `not "-0"`},
 		"a leading zero":               {one, []string{"034"}, token, `not "034"`},
 		"2^53":                         {one, []string{"9007199254740992"}, token, "not"},
@@ -82,7 +81,7 @@ func TestHeadersThatAreNotUnderstoodAreRefusedWithAReason(t *testing.T) {
 	}
 }
 
-func TestHeadersThatAreUnderstoodAreTaken(t *testing.T) {
+func TestValidHeadersAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, token := range []leadership.Token{1, 34, leadership.MaxToken} {
 		got, err := httpfence.Parse(headers([]string{"planner"}, []string{strconv.FormatInt(int64(token), 10)}))

@@ -12,7 +12,7 @@ import (
 	"regent/leadership/fence/httpfence"
 )
 
-// server is a real one with a gate, and an http.Client of each leader that is asked for.
+// server is a real server with a gate, with an http.Client for each leader.
 func server(t *testing.T) (url string, of func(leader) *http.Client) {
 	t.Helper()
 	s := httptest.NewServer(gate(t, httpfence.Config{Marks: new(httpfence.Memory)}))
@@ -38,7 +38,7 @@ func post(t *testing.T, c *http.Client, url string) (*http.Response, error) {
 	return reply, err
 }
 
-func TestALeaderHearsFromTheServiceThatItLeadsNoMore(t *testing.T) {
+func TestRefusalTellsTheLeaderToStop(t *testing.T) {
 	t.Parallel()
 	url, of := server(t)
 	reply, err := post(t, of(leader{mark(34), true}), url)
@@ -57,7 +57,7 @@ func TestALeaderHearsFromTheServiceThatItLeadsNoMore(t *testing.T) {
 	}
 	refusal := wantRefusal(t, httpfence.Refusal(reply), leadership.TokenStale)
 	if l := refusal.Lease; l == nil || l.Election != election || l.Token != 34 {
-		t.Errorf("the refusal tells of %v, want token 34 of %q", l, election)
+		t.Errorf("the refusal has %v, want token 34 of %q", l, election)
 	}
 	if body, err := io.ReadAll(reply.Body); !strings.HasPrefix(string(body), "{") || err != nil {
 		t.Errorf("the body cannot be read once more: %q, %v", body, err)
@@ -75,7 +75,7 @@ func TestALeaderWhoseLeaseIsOverSendsNothing(t *testing.T) {
 	}
 	_, err = c.Do(r)
 	refusal := wantRefusal(t, err, leadership.LeaseLost)
-	if want := `the lease of election "planner" with fencing token 33 is over, and nothing was sent; stop acting as leader`; refusal.Detail != want {
+	if want := `the lease of election "planner" with fencing token 33 is over, so nothing was sent; stop acting as leader`; refusal.Detail != want {
 		t.Errorf("%q, want %q", refusal.Detail, want)
 	}
 	if sent || !closed {
@@ -108,7 +108,7 @@ func TestHeadersOfAnotherLeaderAreReplaced(t *testing.T) {
 	}
 }
 
-func TestAReplyThatIsNoGatesIsLeftAsItIs(t *testing.T) {
+func TestRefusalIgnoresOtherReplies(t *testing.T) {
 	t.Parallel()
 	const problem = "application/problem+json"
 	long := `{"code":"TOKEN_STALE","type":"urn:regent:problem:TOKEN_STALE","detail":"` + strings.Repeat("a", 1<<20) + `"}`

@@ -8,26 +8,31 @@ import (
 	"regent/leadership/fence"
 )
 
-// Marks keeps the highest token of each resource: in the service's own database, say, by one of the packages beside this one.
+// Marks keeps the highest token of each resource, for example in the service's own database by one
+// of the packages beside this one.
 //
-// What it promises is about the order in which requests are let in, and no more: once Raise has returned nil for a token, no lower one is let in,
-// by any process that shares the Marks. The handler runs afterwards. A request that was let in before, and writes later, is not stopped by
-// it; see the package.
+// It promises only the order in which requests are admitted: once Raise has returned nil for a
+// token, no lower one is admitted by any process that shares the Marks. The handler runs
+// afterwards. It does not stop a request that was admitted before and writes later; see the
+// package.
 type Marks interface {
-	// Raise makes w the mark of the resource, as Mark.Admit has it, in one step: it compares and raises, or it returns Admit's error and leaves
-	// the mark as it is. Any other error means that it is not known whether the mark was raised. It blocks until that is known or ctx ends.
+	// Raise makes w the mark of the resource, as Mark.Admit does, in one step: it compares and
+	// raises, or it returns Admit's error and leaves the mark as it is. After any other error it is
+	// not known whether the mark was raised. It blocks until that is known or ctx ends.
 	Raise(ctx context.Context, resource string, w fence.Mark) error
 }
 
-// DefaultResources is how many resources a Memory keeps the marks of.
+// DefaultResources is the default of Memory.Resources.
 const DefaultResources = 10_000
 
-// Memory is Marks for what lives and dies with the process. The zero Memory is ready; all methods may be called at the same time.
+// Memory is Marks for resources that end with the process. The zero Memory is ready to use; its
+// methods may be called concurrently.
 //
-// A mark is never forgotten, for whoever has forgotten one lets a former leader in. So when there is no room for one more resource, its requests
-// are refused with StoreUnavailable; the others go on.
+// A mark is never evicted, because that would admit a former leader. When the memory is full,
+// requests for further resources are refused with StoreUnavailable; the others continue.
 type Memory struct {
-	// Resources is how many there may be; 0 for DefaultResources. It must not be changed once the Memory is in use.
+	// Resources is the maximum number of resources; 0 for DefaultResources. It must not be changed
+	// while the Memory is in use.
 	Resources int
 
 	mu    sync.Mutex
@@ -44,7 +49,7 @@ func (s *Memory) Raise(_ context.Context, resource string, w fence.Mark) error {
 		return err
 	}
 	if limit := cmp.Or(s.Resources, DefaultResources); !known && len(s.marks) >= limit {
-		return unknown("the marks of %d resources are kept, and there is no room for another", limit)
+		return unknown("the marks of %d resources are kept, which is the limit", limit)
 	}
 	if s.marks == nil {
 		s.marks = map[string]fence.Mark{}
@@ -53,7 +58,7 @@ func (s *Memory) Raise(_ context.Context, resource string, w fence.Mark) error {
 	return nil
 }
 
-// Mark is what is remembered of the resource.
+// Mark returns the resource's mark.
 func (s *Memory) Mark(resource string) fence.Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,19 +12,20 @@ import (
 	"regent/leadership/wire"
 )
 
-// problem is wire's document with no more of an election than its newest token: that is all that a Gate knows for certain.
+// problem is wire's document without an election's state except its newest token, which is all that
+// a Gate knows for certain.
 type problem struct {
 	wire.Problem
 	Election     leadership.Election `json:"election,omitempty"`
 	FencingToken leadership.Token    `json:"fencingToken,omitempty"`
 }
 
-// answer writes why a request was not let in.
+// answer writes why a request was refused.
 func answer(w http.ResponseWriter, err error) {
 	p := newProblem(presentable(err))
 	body, err := wire.Marshal(p)
 	if err != nil {
-		panic(err) // it has only strings and integers
+		panic(err) // only strings and integers: cannot fail
 	}
 	h := w.Header()
 	if p.RetryAfterMs > 0 {
@@ -34,11 +35,12 @@ func answer(w http.ResponseWriter, err error) {
 	h.Set("Content-Type", wire.ProblemType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Status)
-	w.Write(append(body, '\n')) // it fails when the caller is gone, and then there is nobody to tell
+	w.Write(append(body, '\n')) // fails only if the caller is gone
 }
 
-// presentable is what the caller is told. A cause that is not about the request means that nobody could find out, whatever it is: the
-// caller is not to blame for the credentials that the service asks with.
+// presentable returns the error that the caller may see. A cause that is not about the request
+// means that the Gate could not find out: the caller must not be blamed for the service's own
+// credentials, for example.
 func presentable(err error) error {
 	for _, code := range []leadership.Code{leadership.TokenStale, leadership.InvalidArgument, leadership.NotFound} {
 		if errors.Is(err, code) {
@@ -60,7 +62,7 @@ func newProblem(err error) problem {
 	return p
 }
 
-// parameter is the header that a field came in.
+// parameter returns the header of a field.
 func parameter(field string) string {
 	switch field {
 	case "election":
@@ -71,15 +73,15 @@ func parameter(field string) string {
 	return field
 }
 
-// maxProblem bounds what Refusal reads of a reply.
+// maxProblem limits how much of a reply Refusal reads.
 const maxProblem = 64 << 10
 
-// Refusal returns the error that a Gate answered with, and nil for any other reply. The body can still be read from its beginning, and stays the
-// caller's to close.
+// Refusal returns the error that a Gate answered with, and nil for any other reply. The body can
+// still be read from its beginning, and the caller must still close it.
 //
-// The error is a *leadership.Error. With the code TokenStale its Lease, if there is one, has the newest token that the service knows of and
-// nothing else; the caller leads no more, and stops. With StoreUnavailable nothing was done, and the caller may try again after
-// RetryAfter, until its own deadline.
+// The error is a *leadership.Error. With the code TokenStale its Lease, if present, has only the
+// newest token that the service knows; the caller must stop acting as leader. With StoreUnavailable
+// nothing was done, and the caller may retry after RetryAfter, until its own deadline.
 func Refusal(reply *http.Response) error {
 	if reply.StatusCode < 400 || !wire.IsProblem(reply.Header) {
 		return nil
@@ -97,7 +99,7 @@ func Refusal(reply *http.Response) error {
 	return e
 }
 
-// reread is a body from its beginning.
+// reread is a body that starts again from its beginning.
 type reread struct {
 	io.Reader
 	io.Closer

@@ -18,7 +18,7 @@ var (
 	_ httpfence.Regent = (*client.Client)(nil)
 )
 
-func TestAServiceBehindAGateObeysWhoeverRegentSaysLeads(t *testing.T) {
+func TestGateWithARealRegent(t *testing.T) {
 	t.Parallel()
 	server := clienttest.New(t)
 	checks, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: server.Client(client.Candidate{}), MaxAge: time.Second})
@@ -37,7 +37,7 @@ func TestAServiceBehindAGateObeysWhoeverRegentSaysLeads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if send == http.DefaultTransport { // of a leader that does not look at its lease
+		if send == http.DefaultTransport { // sent without checking the lease
 			r.Header.Set(httpfence.ElectionHeader, string(lease.Election()))
 			r.Header.Set(httpfence.TokenHeader, "1")
 		}

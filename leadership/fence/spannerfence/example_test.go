@@ -11,7 +11,8 @@ import (
 	"regent/leadership/fence/spannerfence"
 )
 
-// book books an entry for a leader. Of one that leads no more nothing of the transaction is there. The table of marks is made once, by the DDL.
+// book books an entry for a leader. For a former leader nothing is written. The table of marks is
+// created once, by DDL.
 func book(ctx context.Context, client *spanner.Client, lease fence.Mark) error {
 	_, err := client.ReadWriteTransaction(ctx, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		if err := (spannerfence.Table{}).Check(ctx, tx, "accounts", lease); err != nil {
@@ -24,7 +25,7 @@ func book(ctx context.Context, client *spanner.Client, lease fence.Mark) error {
 		return err
 	})
 	if errors.Is(err, leadership.TokenStale) {
-		return errors.Join(errors.New("somebody else leads now"), err)
+		return errors.Join(errors.New("another leader has taken over"), err)
 	}
 	return err
 }

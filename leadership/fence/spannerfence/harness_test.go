@@ -23,19 +23,21 @@ import (
 	store "regent/store/spanner"
 )
 
-// home is a database of the emulator that nobody else uses, for the emulator runs one read-write transaction at a time in each.
-type home struct {
+// testDatabase is a database of the emulator that no other test uses: the emulator runs one
+// read-write transaction at a time in each.
+type testDatabase struct {
 	host, path string
 }
 
-// dataDDL is a table of the caller's: what a leader writes.
+// dataDDL is a table of the caller's, which leaders write to.
 const dataDDL = `CREATE TABLE Data (Id INT64 NOT NULL, Token INT64 NOT NULL) PRIMARY KEY (Id)`
 
-// newHome makes a database with Data, and with what ddl says, Fences if it says nothing.
-func newHome(tb testing.TB, ddl ...string) home {
+// newDatabase creates a database with Data and the tables of ddl, by default Fences.
+func newDatabase(tb testing.TB, ddl ...string) testDatabase {
 	tb.Helper()
-	h := home{host: emulators.Spanner(tb), path: "projects/regent-test/instances/" + emulators.Name(tb) + "/databases/test"}
-	if err := store.Migrate(tb.Context(), store.Config{Database: h.path, EmulatorHost: h.host}); err != nil { // creates the database as well
+	h := testDatabase{host: emulators.Spanner(tb), path: "projects/regent-test/instances/" + emulators.Name(tb) + "/databases/test"}
+	// creates the database as well
+	if err := store.Migrate(tb.Context(), store.Config{Database: h.path, EmulatorHost: h.host}); err != nil {
 		tb.Fatal(err)
 	}
 	if len(ddl) == 0 {
@@ -56,7 +58,7 @@ func newHome(tb testing.TB, ddl ...string) home {
 	return h
 }
 
-func (h home) options(extra ...grpc.DialOption) []option.ClientOption {
+func (h testDatabase) options(extra ...grpc.DialOption) []option.ClientOption {
 	options := []option.ClientOption{option.WithEndpoint("passthrough:///" + h.host), option.WithoutAuthentication()}
 	for _, d := range append(extra, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithChainUnaryInterceptor(abortLostUnary), grpc.WithChainStreamInterceptor(abortLostStream)) {
@@ -65,7 +67,7 @@ func (h home) options(extra ...grpc.DialOption) []option.ClientOption {
 	return options
 }
 
-func (h home) client(tb testing.TB, extra ...grpc.DialOption) *spanner.Client {
+func (h testDatabase) client(tb testing.TB, extra ...grpc.DialOption) *spanner.Client {
 	tb.Helper()
 	c, err := spanner.NewClientWithConfig(tb.Context(), h.path, spanner.ClientConfig{DisableNativeMetrics: true}, h.options(extra...)...)
 	if err != nil {
@@ -75,8 +77,8 @@ func (h home) client(tb testing.TB, extra ...grpc.DialOption) *spanner.Client {
 	return c
 }
 
-// Emulators up to 1.5.37 know no multiplexed sessions: of two transactions on one session they end the older, and answer it with one of these
-// errors, where Cloud Spanner says ABORTED.
+// Emulators up to 1.5.37 do not support multiplexed sessions: of two transactions on one session
+// they end the older, and answer it with one of these errors, where Cloud Spanner answers ABORTED.
 
 func abortLost(err error) error {
 	s := status.Convert(err)
@@ -108,7 +110,7 @@ type abortingStream struct{ grpc.ClientStream }
 
 func (s abortingStream) RecvMsg(m any) error { return abortLost(s.ClientStream.RecvMsg(m)) }
 
-// statements notes the queries and DML statements that a client sends.
+// statements records the queries and DML statements that a client sends.
 type statements struct {
 	mu   sync.Mutex
 	sent []*spannerpb.ExecuteSqlRequest // guarded by mu
@@ -139,7 +141,7 @@ func (s notedStream) SendMsg(m any) error {
 
 func lease(token leadership.Token) fence.Mark { return fence.Mark{Election: "jobs", Token: token} }
 
-// writes is a transaction that checks and then writes a row of Data.
+// writes returns a transaction that checks and then writes a row of Data.
 func writes(table spannerfence.Table, token leadership.Token, id int64) func(context.Context, *spanner.ReadWriteTransaction) error {
 	return func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		if err := table.Check(ctx, tx, "accounts", lease(token)); err != nil {
@@ -153,7 +155,6 @@ func data(id int64, token leadership.Token) *spanner.Mutation {
 	return spanner.InsertOrUpdate("Data", []string{"Id", "Token"}, []any{id, int64(token)})
 }
 
-// must runs a transaction that is not refused.
 func must(tb testing.TB, c *spanner.Client, f func(context.Context, *spanner.ReadWriteTransaction) error) {
 	tb.Helper()
 	if _, err := c.ReadWriteTransaction(tb.Context(), f); err != nil {
@@ -161,7 +162,6 @@ func must(tb testing.TB, c *spanner.Client, f func(context.Context, *spanner.Rea
 	}
 }
 
-// written is the tokens in Data, by row.
 func written(tb testing.TB, c *spanner.Client) map[int64]leadership.Token {
 	tb.Helper()
 	rows := map[int64]leadership.Token{}
@@ -177,7 +177,6 @@ func written(tb testing.TB, c *spanner.Client) map[int64]leadership.Token {
 	return rows
 }
 
-// marks is what Fences holds.
 func marks(tb testing.TB, c *spanner.Client) map[string]fence.Mark {
 	tb.Helper()
 	rows := map[string]fence.Mark{}

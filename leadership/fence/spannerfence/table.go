@@ -14,53 +14,64 @@ import (
 	"regent/leadership/fence"
 )
 
-// DDL creates the table of the zero Table. One of another name has the same columns and the same key.
+// DDL creates the table of the zero Table. A table of another name needs the same columns and the
+// same key.
 //
-// How it may evolve: a column is never renamed, retyped or given another meaning. One that is added, by whomever, is nullable or has a default;
-// Check leaves it as it is.
+// Schema evolution: a column is never renamed, retyped or given another meaning. A column that is
+// added must be nullable or have a default; Check does not touch it.
 const DDL = `CREATE TABLE IF NOT EXISTS Fences (
   Resource     STRING(1024) NOT NULL,
   Election     STRING(128) NOT NULL,
   FencingToken INT64 NOT NULL,
 ) PRIMARY KEY (Resource)`
 
-// MaxResource is how many characters the name of a resource may have.
+// MaxResource is the longest name of a resource, in characters.
 const MaxResource = 1024
 
-// Table keeps marks in a table of the caller's database. The zero Table is the one that DDL creates.
+// Table keeps marks in a table of the caller's database. The zero Table is the one that DDL
+// creates.
 type Table struct {
-	// Name is the table's if it is not Fences: at most 128 of A-Z, a-z, 0-9 and '_', beginning with a letter. A named schema may come before it,
-	// and a dot between them.
+	// Name is the table's name if it is not Fences: at most 128 of A-Z, a-z, 0-9 and '_', beginning
+	// with a letter, optionally after a named schema and a dot.
 	Name string
 
-	// Shared lets transactions that check one resource run side by side, as long as the mark does not rise. It is for a leader that has
-	// many of them at a time. Check then relies on Spanner's default, SERIALIZABLE: at the isolation level REPEATABLE_READ, which a client or a
-	// transaction may ask for, a read like that is not held against later writes, and a former leader's write would not be refused.
+	// Shared lets transactions that check one resource run in parallel as long as the mark does not
+	// rise, for a leader with many transactions at a time. Check then relies on Spanner's default
+	// isolation level, SERIALIZABLE: at REPEATABLE_READ, which a client or a transaction may ask
+	// for, such a read does not conflict with later writes, and a former leader's write would not
+	// be refused.
 	Shared bool
 }
 
-// Check lets the transaction go on if the leader that w names may write to the resource, and raises the resource's mark to w if it is lower.
-// The caller returns the error from the transaction's function as it is; nothing is written then. It is
+// Check lets the transaction continue if the leader named by w may write to the resource, and
+// raises the resource's mark to w if it is lower. The caller must return the error unchanged from
+// the transaction's function; nothing is written then. It is
 //
-//   - a *leadership.Error as fence.Mark.Admit has it: TokenStale (stop acting as leader) or InvalidArgument, also for a resource that has no name
-//     of 1 to MaxResource characters, or a bad name of the table;
-//   - a *leadership.Error with RecordCorrupt, if there is a row and it is no mark. It stays as it is, and nobody is admitted;
-//   - or the client's own, untouched, by which it knows whether to run the function again. A table or column that is missing is one of these.
+//   - a *leadership.Error of fence.Mark.Admit: TokenStale (stop acting as leader) or
+//     InvalidArgument, also for a resource whose name is not 1 to MaxResource characters long, or
+//     an invalid name of the table;
+//   - a *leadership.Error with RecordCorrupt, if the row is not a mark. It is left as it is, and no
+//     leader is admitted;
+//   - or the client's own, unchanged, which tells the client whether to run the function again. A
+//     missing table or column is such an error.
 //
-// Check is one round trip, two if the mark rises. It comes before whatever is decided in the transaction, best as its first statement: what
-// was read outside of it is not protected. One Check stands for all writes of the transaction to the resource; a transaction that writes to
-// several resources checks each. The mark rises when the transaction commits, and not before. A later Check in the same transaction sees it:
-// it is raised by a DML statement and not by a mutation, which a transaction does not read, and which would not go with a caller's last DML
-// statement that is marked as such.
+// Check is one round trip, two if the mark rises. Call it before anything is decided in the
+// transaction, best as its first statement: data read outside the transaction is not protected. One
+// Check covers all writes of the transaction to the resource; a transaction that writes to several
+// resources checks each. The mark rises when the transaction commits, not before. A later Check in
+// the same transaction sees it, because it is raised by a DML statement and not by a mutation,
+// which a transaction does not read and which cannot be combined with a caller's DML statement that
+// is marked as the last one.
 //
-// The function may run again: Check keeps nothing between two runs. A statement-based transaction passes the &ReadWriteTransaction in it.
+// The function may run again: Check keeps no state. For a statement-based transaction pass
+// &tx.ReadWriteTransaction.
 func (t Table) Check(ctx context.Context, tx *spanner.ReadWriteTransaction, resource string, w fence.Mark) error {
 	table, err := t.quoted()
 	if err != nil {
 		return err
 	}
 	if n := utf8.RuneCountInString(resource); n < 1 || n > MaxResource || !utf8.ValidString(resource) {
-		return invalid("resource", fmt.Sprintf("a resource has a name of 1 to %d characters in UTF-8, not %d", MaxResource, n))
+		return invalid("resource", fmt.Sprintf("a resource's name must have 1 to %d UTF-8 characters, not %d", MaxResource, n))
 	}
 	stored, err := t.read(ctx, tx, table, resource)
 	if err != nil {
@@ -73,7 +84,7 @@ func (t Table) Check(ctx context.Context, tx *spanner.ReadWriteTransaction, reso
 	return raise(ctx, tx, table, resource, stored, next)
 }
 
-// raise writes the mark. It names what it changes, so that a column of somebody else's keeps its value.
+// raise writes the mark. It names the columns it changes, so that added columns keep their values.
 func raise(ctx context.Context, tx *spanner.ReadWriteTransaction, table, resource string, stored, next fence.Mark) error {
 	sql := "UPDATE " + table + " SET Election = @election, FencingToken = @token WHERE Resource = @resource"
 	if stored == (fence.Mark{}) {
@@ -109,14 +120,14 @@ func (t Table) read(ctx context.Context, tx *spanner.ReadWriteTransaction, table
 	case bad != nil:
 		return fence.Mark{}, untrusted(table, resource, bad)
 	case len(marks) > 1:
-		return fence.Mark{}, untrusted(table, resource, fmt.Errorf("it has %d rows, and Resource is not the table's key", len(marks)))
+		return fence.Mark{}, untrusted(table, resource, fmt.Errorf("it has %d rows: Resource is not the table's key", len(marks)))
 	case len(marks) == 1:
 		return marks[0], nil
 	}
 	return fence.Mark{}, nil
 }
 
-// decode reads a row strictly. A row that says nothing of a leader is no mark either: Check never wrote it.
+// decode reads a row strictly. A row without a leader is refused as well: Check never writes it.
 func decode(r *spanner.Row) (fence.Mark, error) {
 	var election spanner.NullString
 	var token spanner.NullInt64
@@ -130,18 +141,17 @@ func decode(r *spanner.Row) (fence.Mark, error) {
 
 func untrusted(table, resource string, why error) error {
 	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf(
-		"the mark of resource %q in table %s cannot be trusted (%v); nobody is admitted until an operator has mended it, "+
+		"the mark of resource %q in table %s is invalid (%v); no leader is admitted until an operator has repaired it, "+
 			"with a fencing token no lower than any that has written", resource, table, why)}
 }
 
-// quoted is the table's name as it can stand in a statement.
 func (t Table) quoted() (string, error) {
 	const longest = 128
 	name := cmp.Or(t.Name, "Fences")
 	parts := strings.Split(name, ".")
 	for _, part := range parts {
 		if len(parts) > 2 || len(part) > longest || !identifier(part) {
-			return "", invalid("table", fmt.Sprintf("a table's name has at most %d of A-Z, a-z, 0-9 and '_', beginning with a letter: not %q", longest, name))
+			return "", invalid("table", fmt.Sprintf("a table's name must have at most %d of A-Z, a-z, 0-9 and '_' and begin with a letter, unlike %q", longest, name))
 		}
 	}
 	return "`" + strings.Join(parts, "`.`") + "`", nil

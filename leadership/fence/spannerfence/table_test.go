@@ -18,22 +18,23 @@ import (
 	"regent/store/storetest"
 )
 
-// kinds are the ways to keep marks; each protects as well as the other.
+// kinds are the two ways to keep marks. Both protect equally.
 var kinds = map[string]spannerfence.Table{"exclusive": {}, "shared": {Shared: true}}
 
-// The heart: a check that finds its own token writes nothing, and still loses to a later leader that raises the mark before it commits.
+// The central case: a check that finds its own token writes nothing, and still loses to a later
+// leader that raises the mark before it commits.
 func TestALeaderWhoseMarkRisesBetweenItsCheckAndItsCommitIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, table := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newHome(t).client(t)
+			c := newDatabase(t).client(t)
 			must(t, c, writes(table, 33, 1))
 			runs := 0
 			_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 				runs++
 				err := writes(table, 33, 2)(ctx, tx)
-				if runs == 1 && err == nil { // admitted, paused, and meanwhile:
+				if runs == 1 && err == nil { // admitted and paused; meanwhile:
 					must(t, c, writes(table, 34, 2))
 				}
 				return err
@@ -60,14 +61,14 @@ func wantStale(t *testing.T, err error, current leadership.Token) {
 	}
 }
 
-// The emulator locks a whole database. What Cloud Spanner goes by is in the request.
+// The emulator locks a whole database. What Cloud Spanner relies on is in the request.
 func TestTheMarkIsReadInTheTransactionAndHeldUntilItsEnd(t *testing.T) {
 	t.Parallel()
 	for name, hint := range map[string]string{"exclusive": "@{LOCK_SCANNED_RANGES=exclusive} ", "shared": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sent := new(statements)
-			c := newHome(t).client(t, sent.option())
+			c := newDatabase(t).client(t, sent.option())
 			must(t, c, writes(kinds[name], 33, 1))
 			sent.sent = nil
 			must(t, c, writes(kinds[name], 33, 2))
@@ -90,7 +91,7 @@ func TestARefusalEndsTheTransactionAtOnceAndNothingOfItIsWritten(t *testing.T) {
 	for name, table := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newHome(t).client(t)
+			c := newDatabase(t).client(t)
 			must(t, c, writes(table, 34, 1))
 			runs := 0
 			_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
@@ -117,7 +118,7 @@ func TestARefusalEndsTheTransactionAtOnceAndNothingOfItIsWritten(t *testing.T) {
 func TestOneCheckOfOneStatementIsEnoughForAThousandWrites(t *testing.T) {
 	t.Parallel()
 	rpcs := new(storetest.RPCs)
-	c := newHome(t).client(t, grpc.WithStatsHandler(rpcs))
+	c := newDatabase(t).client(t, grpc.WithStatsHandler(rpcs))
 	written(t, c) // the client has its session then
 	thousand := func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		if err := (spannerfence.Table{}).Check(ctx, tx, "accounts", lease(33)); err != nil {
@@ -154,7 +155,7 @@ func TestOneCheckOfOneStatementIsEnoughForAThousandWrites(t *testing.T) {
 
 func TestAMarkRisesWithItsTransactionAndNotWithoutIt(t *testing.T) {
 	t.Parallel()
-	c := newHome(t).client(t)
+	c := newDatabase(t).client(t)
 	failed := errors.New("the caller's own reason")
 	_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		if err := writes(spannerfence.Table{}, 33, 1)(ctx, tx); err != nil {
@@ -173,7 +174,7 @@ func TestAMarkRisesWithItsTransactionAndNotWithoutIt(t *testing.T) {
 
 func TestEachResourceHasAMarkOfItsOwn(t *testing.T) {
 	t.Parallel()
-	c := newHome(t).client(t)
+	c := newDatabase(t).client(t)
 	check := func(resource string, w fence.Mark) {
 		must(t, c, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 			return spannerfence.Table{}.Check(ctx, tx, resource, w)
@@ -192,7 +193,7 @@ func TestEachResourceHasAMarkOfItsOwn(t *testing.T) {
 
 func TestALaterCheckInATransactionSeesTheEarlierOne(t *testing.T) {
 	t.Parallel()
-	c := newHome(t).client(t)
+	c := newDatabase(t).client(t)
 	_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		for _, resource := range []string{"accounts", "ledger"} {
 			for range 2 {
@@ -208,7 +209,7 @@ func TestALaterCheckInATransactionSeesTheEarlierOne(t *testing.T) {
 
 func TestATransactionOfStatementsIsCheckedAsWell(t *testing.T) {
 	t.Parallel()
-	c := newHome(t).client(t)
+	c := newDatabase(t).client(t)
 	for _, token := range []leadership.Token{33, 34, 33} {
 		tx, err := spanner.NewReadWriteStmtBasedTransaction(t.Context(), c)
 		if err != nil {
@@ -232,7 +233,7 @@ func TestATransactionOfStatementsIsCheckedAsWell(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
+func TestInvalidMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	for what, tt := range map[string]struct {
 		columns, values, says string
@@ -249,7 +250,7 @@ func TestWhatIsNoMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			c := newHome(t, "CREATE TABLE Fences (Resource STRING(MAX), "+tt.columns+") PRIMARY KEY (Resource)").client(t)
+			c := newDatabase(t, "CREATE TABLE Fences (Resource STRING(MAX), "+tt.columns+") PRIMARY KEY (Resource)").client(t)
 			must(t, c, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 				_, err := tx.Update(ctx, spanner.NewStatement("INSERT INTO Fences (Resource, Election, FencingToken) VALUES ('accounts', "+tt.values+")"))
 				return err
@@ -278,7 +279,7 @@ func TestWhatIsNoMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
 
 func TestATableOfManyRowsForAResourceIsRefused(t *testing.T) {
 	t.Parallel()
-	c := newHome(t, "CREATE TABLE Fences (Resource STRING(MAX), Election STRING(MAX), FencingToken INT64) PRIMARY KEY (Resource, Election)").client(t)
+	c := newDatabase(t, "CREATE TABLE Fences (Resource STRING(MAX), Election STRING(MAX), FencingToken INT64) PRIMARY KEY (Resource, Election)").client(t)
 	must(t, c, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		_, err := tx.Update(ctx, spanner.NewStatement("INSERT INTO Fences (Resource, Election, FencingToken) VALUES ('accounts', 'jobs', 1), ('accounts', 'other', 34)"))
 		return err
@@ -289,9 +290,9 @@ func TestATableOfManyRowsForAResourceIsRefused(t *testing.T) {
 	}
 }
 
-func TestWithoutATableNobodyIsAdmittedAndTheErrorIsTheClientsOwn(t *testing.T) {
+func TestMissingTableReturnsTheClientsError(t *testing.T) {
 	t.Parallel()
-	c := newHome(t, "CREATE TABLE Other (Resource STRING(MAX), Election STRING(MAX)) PRIMARY KEY (Resource)").client(t)
+	c := newDatabase(t, "CREATE TABLE Other (Resource STRING(MAX), Election STRING(MAX)) PRIMARY KEY (Resource)").client(t)
 	for _, table := range []spannerfence.Table{{}, {Name: "Other"}, {Name: "Other", Shared: true}} {
 		_, err := c.ReadWriteTransaction(t.Context(), writes(table, 33, 1))
 		if spanner.ErrCode(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "Fences") && !strings.Contains(err.Error(), "FencingToken") {
@@ -305,7 +306,7 @@ func TestWithoutATableNobodyIsAdmittedAndTheErrorIsTheClientsOwn(t *testing.T) {
 
 func TestAColumnThatIsAddedLaterIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
-	c := newHome(t, spannerfence.DDL, "ALTER TABLE Fences ADD COLUMN Note STRING(MAX)").client(t)
+	c := newDatabase(t, spannerfence.DDL, "ALTER TABLE Fences ADD COLUMN Note STRING(MAX)").client(t)
 	must(t, c, writes(spannerfence.Table{}, 33, 1))
 	must(t, c, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		_, err := tx.Update(ctx, spanner.NewStatement("UPDATE Fences SET Note = 'kept' WHERE TRUE"))
@@ -325,17 +326,18 @@ func TestAColumnThatIsAddedLaterIsLeftAsItIs(t *testing.T) {
 
 func TestATableOfAnotherNameIsUsed(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Marks_2", "Select", "Fences"} { // a keyword too, for names are quoted
-		c := newHome(t, strings.Replace(spannerfence.DDL, "Fences", "`"+name+"`", 1)).client(t)
+	// "Select" is a keyword: names are quoted
+	for _, name := range []string{"Marks_2", "Select", "Fences"} {
+		c := newDatabase(t, strings.Replace(spannerfence.DDL, "Fences", "`"+name+"`", 1)).client(t)
 		must(t, c, writes(spannerfence.Table{Name: name}, 34, 1))
 		_, err := c.ReadWriteTransaction(t.Context(), writes(spannerfence.Table{Name: name, Shared: true}, 33, 2))
 		wantStale(t, err, 34)
 	}
 }
 
-func TestWhatCannotBeIsRefusedByTheFieldThatIsWrong(t *testing.T) {
+func TestInvalidArgumentNamesTheField(t *testing.T) {
 	t.Parallel()
-	c := newHome(t).client(t)
+	c := newDatabase(t).client(t)
 	must(t, c, writes(spannerfence.Table{}, 33, 1))
 	long := strings.Repeat("ä", spannerfence.MaxResource)
 	for _, tt := range []struct {
@@ -377,10 +379,10 @@ func TestWhatCannotBeIsRefusedByTheFieldThatIsWrong(t *testing.T) {
 	}
 }
 
-// What the example shows, done.
-func TestTheExampleBooksForALeaderAndForNoFormerOne(t *testing.T) {
+// Runs what the example shows.
+func TestExampleBooksForTheLeaderOnly(t *testing.T) {
 	t.Parallel()
-	h := newHome(t, spannerfence.DDL, `CREATE TABLE Accounts (Id INT64 NOT NULL, Balance INT64 NOT NULL) PRIMARY KEY (Id)`)
+	h := newDatabase(t, spannerfence.DDL, `CREATE TABLE Accounts (Id INT64 NOT NULL, Balance INT64 NOT NULL) PRIMARY KEY (Id)`)
 	c := h.client(t)
 	columns := []string{"Id", "Balance"}
 	opened := []*spanner.Mutation{spanner.Insert("Accounts", columns, []any{1, 100}), spanner.Insert("Accounts", columns, []any{2, 100})}

@@ -10,9 +10,9 @@ import (
 	"regent/leadership/fence/sqlfence"
 )
 
-// One check stands for all that the transaction does after it.
+// One check covers everything that the transaction does after it.
 func ExampleTable_Check() {
-	db := sql.OpenDB(&script{affected: 1}) // yours is a real one
+	db := sql.OpenDB(&script{affected: 1}) // use a real database here
 	marks, err := sqlfence.New("")
 	if err != nil {
 		panic(err)
@@ -22,7 +22,7 @@ func ExampleTable_Check() {
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback() // does nothing after a commit
+		defer tx.Rollback() // no effect after a commit
 		if err := marks.Check(ctx, tx, "invoices", leader); err != nil {
 			return err
 		}
@@ -40,7 +40,8 @@ func ExampleTable_Check() {
 
 // A row that keeps its own token needs no table of marks.
 func ExampleLanded() {
-	db := sql.OpenDB(&script{affected: 0, row: []driver.Value{int64(34)}}) // yours is a real one
+	// use a real database here
+	db := sql.OpenDB(&script{affected: 0, row: []driver.Value{int64(34)}})
 	finish := func(ctx context.Context, leader fence.Mark, job int) error {
 		result, err := db.ExecContext(ctx,
 			"UPDATE jobs SET state = $1, fencing_token = $2 WHERE id = $3 AND fencing_token <= $2", "done", int64(leader.Token), job)
@@ -51,7 +52,7 @@ func ExampleLanded() {
 	}
 	fmt.Println(finish(context.Background(), fence.Mark{Election: "planner", Token: 33}, 7))
 	// Output:
-	// TOKEN_STALE: fencing token 33 of election "planner" is stale, a leader with token 34 has written; stop acting as leader
+	// TOKEN_STALE: token 33 of election "planner" is stale: 34 has written; stop acting as leader
 }
 
 func ExampleTable_Schema() {

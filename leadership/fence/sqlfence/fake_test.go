@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// script is a database that gives prepared answers. What a real one does is tested in test/sqlite.
+// script is a database with prepared answers. Real ones are tested in test/sqlite.
 type script struct {
 	affected int64 // by each statement
 	failure  error // of each statement
 	row      []driver.Value
-	asked    []string // the statements and queries, as they came
+	asked    []string // the statements and queries, in order
 }
 
 func (s *script) open(t *testing.T) *sql.DB {

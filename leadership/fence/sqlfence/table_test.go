@@ -53,7 +53,7 @@ func TestANameIsQuotedWhereverItStands(t *testing.T) {
 	}
 }
 
-func TestCheckAsksTheDatabaseNothingForWhoIsNoLeader(t *testing.T) {
+func TestCheckOfAnInvalidMarkSendsNothing(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]fence.Mark{
 		"no election":        {Token: 1},
@@ -73,7 +73,7 @@ func TestCheckAsksTheDatabaseNothingForWhoIsNoLeader(t *testing.T) {
 	}
 }
 
-func TestCheckNeverPassesWhatItCannotConfirm(t *testing.T) {
+func TestCheckAdmitsOnlyWhatTheDatabaseConfirms(t *testing.T) {
 	t.Parallel()
 	full := errors.New("disk full")
 	for name, c := range map[string]struct {
@@ -81,7 +81,7 @@ func TestCheckNeverPassesWhatItCannotConfirm(t *testing.T) {
 		want error
 	}{
 		"the statement fails":            {script{affected: 1, failure: full}, full},
-		"nobody counts rows":             {script{affected: -1}, nil},
+		"rows are not counted":           {script{affected: -1}, nil},
 		"0 rows, and a higher token":     {script{row: []driver.Value{"planner", int64(34)}}, leadership.TokenStale},
 		"0 rows, and another election":   {script{row: []driver.Value{"backup", int64(1)}}, leadership.InvalidArgument},
 		"0 rows, and no reason for it":   {script{row: []driver.Value{"planner", int64(33)}}, leadership.RecordCorrupt},
@@ -99,7 +99,7 @@ func TestCheckNeverPassesWhatItCannotConfirm(t *testing.T) {
 	}
 }
 
-func TestLandedSaysWhatNoRowsMean(t *testing.T) {
+func TestLandedExplainsZeroRows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		db   script
@@ -108,7 +108,7 @@ func TestLandedSaysWhatNoRowsMean(t *testing.T) {
 	}{
 		"a row":                     {script{affected: 1}, leader, nil},
 		"several rows":              {script{affected: 3}, leader, nil},
-		"a row, by nobody":          {script{affected: 1}, fence.Mark{Election: "planner"}, leadership.InvalidArgument},
+		"a row, without a token":    {script{affected: 1}, fence.Mark{Election: "planner"}, leadership.InvalidArgument},
 		"a higher token":            {script{row: []driver.Value{int64(34)}}, leader, leadership.TokenStale},
 		"no such row":               {script{}, leader, sql.ErrNoRows},
 		"a row that would have let": {script{row: []driver.Value{int64(33)}}, leader, sql.ErrNoRows},
@@ -119,14 +119,14 @@ func TestLandedSaysWhatNoRowsMean(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
-	for name, db := range map[string]*script{"nobody counts rows": {affected: -1}, "a token that is NULL": {row: []driver.Value{nil}}} {
+	for name, db := range map[string]*script{"rows are not counted": {affected: -1}, "a token that is NULL": {row: []driver.Value{nil}}} {
 		if err := sqlfence.Landed(t.Context(), db.open(t), db, leader, "SELECT"); err == nil || errors.Is(err, sql.ErrNoRows) {
 			t.Errorf("%s: %v, want an error that says so", name, err)
 		}
 	}
 }
 
-func TestWhoIsRefusedIsToldTheTokenThatHasWritten(t *testing.T) {
+func TestRefusalHasTheTokenThatHasWritten(t *testing.T) {
 	t.Parallel()
 	db := &script{row: []driver.Value{"planner", int64(34)}}
 	var refusal *leadership.Error

@@ -15,25 +15,27 @@ import (
 	"regent/leadership/fence"
 )
 
-// Config is how a Bucket is reached. Bucket and Client are required.
+// Config configures a Bucket. Bucket and Client are required.
 type Config struct {
 	Bucket string
-	// Client adds the credentials, with the scope devstorage.read_write. Its Timeout, which should not be zero, bounds each request.
+	// Client adds the credentials, with the scope devstorage.read_write. Its Timeout limits each
+	// request and should not be zero.
 	Client *http.Client
-	// Endpoint is where the JSON API is: https://storage.googleapis.com if it is empty. For an emulator it is its address, with http://.
+	// Endpoint is the address of the JSON API; "" for https://storage.googleapis.com. An emulator's
+	// address begins with http://.
 	Endpoint string
-	// ContentType is that of what is written: application/octet-stream if it is empty.
+	// ContentType is the content type of what is written; "" for application/octet-stream.
 	ContentType string
-	// MaxSize is how many bytes a content may have, when it is written and when it is read: 32 MiB if it is zero.
+	// MaxSize is the largest content in bytes, for writes and reads; 0 for 32 MiB.
 	MaxSize int64
-	// Attempts is how often a call is tried before it gives up: 8 times if it is zero.
+	// Attempts is how often a call is tried; 0 for 8 times.
 	Attempts int
 }
 
-// maxObject is how many bytes Cloud Storage lets an object have.
+// maxObject is Cloud Storage's largest object in bytes.
 const maxObject = 5 << 40
 
-// bucketName is what Cloud Storage lets a bucket be called, more or less: enough to stand in a path.
+// bucketName is roughly what Cloud Storage accepts as a bucket's name: strict enough for a path.
 var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
 
 func (c Config) validate() error {
@@ -45,18 +47,18 @@ func (c Config) validate() error {
 	}
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return fmt.Errorf("storagefence: the endpoint is an address like https://storage.googleapis.com, not %.64q", c.Endpoint)
+		return fmt.Errorf("storagefence: the endpoint must be an address like https://storage.googleapis.com, not %.64q", c.Endpoint)
 	}
 	if c.MaxSize < 0 || c.MaxSize > maxObject || c.Attempts < 0 {
-		return errors.New("storagefence: MaxSize is at most 5 TiB, and neither it nor Attempts is negative")
+		return errors.New("storagefence: MaxSize must be 0 to 5 TiB, and Attempts not negative")
 	}
 	return nil
 }
 
-// Bucket is a bucket whose objects are written by leaders. All methods may be called at the same time.
+// Bucket is a bucket whose objects are written by leaders. Its methods may be called concurrently.
 type Bucket struct{ c Config }
 
-// New returns a bucket. It does not look whether it is there.
+// New returns a bucket. It does not check that the bucket exists.
 func New(c Config) (*Bucket, error) {
 	c.Endpoint = strings.TrimSuffix(cmp.Or(c.Endpoint, "https://storage.googleapis.com"), "/")
 	c.ContentType = cmp.Or(c.ContentType, "application/octet-stream")
@@ -68,33 +70,38 @@ func New(c Config) (*Bucket, error) {
 	return &Bucket{c}, nil
 }
 
-// Generation is one content of an object. Zero is that of an object that is not there.
+// Generation identifies one content of an object. Zero means that the object does not exist.
 type Generation int64
 
-// Object is what Read found.
+// Object is the result of Read.
 type Object struct {
-	Content    []byte     // nil if the object is not there, or deleted
+	Content    []byte     // nil if the object does not exist or is deleted
 	Generation Generation // for Replace
-	Mark       fence.Mark // who wrote it; zero if nobody did through this package
-	Deleted    bool       // there is a tombstone in its place
+	Mark       fence.Mark // who wrote it; zero if it was not written by this package
+	Deleted    bool       // a tombstone is in its place
 }
 
-// Write makes the content that of the object, if the leader that w names may write to it, whatever was there before. Errors:
+// Write replaces the object's content, if the leader named by w may write to it. Errors:
 //
-//   - TokenStale: a later leader has written. Whoever is told this leads no more, and stops.
-//   - InvalidArgument: w names no leader or one of another election than the object's, the name cannot be an object's, the content is too large.
-//   - RecordCorrupt: the object's mark cannot be trusted.
-//   - StoreUnavailable: nothing was written; it may be tried again. Where ctx was the cause, errors.Is also finds ctx's error.
-//   - OutcomeUnknown: it may have been written, or be written yet, as long as nobody else writes. errors.Is also finds what it was met by last.
-//   - *ReplyError: Cloud Storage refused, for want of a permission or of the bucket.
+//   - TokenStale: a later leader has written. The leader must stop acting as leader.
+//   - InvalidArgument: w is not a valid mark or is of another election than the object's, the
+//     object's name is invalid, or the content is too large.
+//   - RecordCorrupt: the object's mark is invalid.
+//   - StoreUnavailable: nothing was written; the caller may retry. If ctx was the cause, errors.Is
+//     also finds ctx's error.
+//   - OutcomeUnknown: it may have been written, or may still be written as long as no other writer
+//     comes first. errors.Is also finds the last error.
+//   - *ReplyError: Cloud Storage refused, for example because a permission or the bucket is
+//     missing.
 func (b *Bucket) Write(ctx context.Context, object string, w fence.Mark, content []byte) error {
 	_, err := b.run(ctx, &write{verb: "write", object: object, mark: w, content: content})
 	return err
 }
 
-// Replace is Write on the condition that the object is still at the generation that was read, 0 if it was not there, and returns its new one. It
-// is how a content is changed that depends on what was there: read, change, Replace, and all of it again after RevisionMismatch, the
-// error beside those of Write if somebody has written since.
+// Replace is Write on the condition that the object is still at the generation that was read, 0 if
+// it did not exist. It returns the new generation. Use it to change a content that depends on the
+// old one: read, change, Replace, and repeat all of it after RevisionMismatch, the error (beside
+// those of Write) if another write came in between.
 func (b *Bucket) Replace(ctx context.Context, object string, read Generation, w fence.Mark, content []byte) (Generation, error) {
 	return b.run(ctx, &write{verb: "replace", object: object, mark: w, content: content, only: &read})
 }
@@ -105,9 +112,9 @@ func (b *Bucket) Delete(ctx context.Context, object string, w fence.Mark) error 
 	return err
 }
 
-// Read returns the object with its content, its generation and its mark, all of one moment. One that is not there is no error: it has the
-// generation 0. Errors: InvalidArgument, if the name cannot be an object's or the content is too large; RecordCorrupt; StoreUnavailable;
-// *ReplyError.
+// Read returns the object with its content, its generation and its mark, all of one moment. A
+// missing object is no error: it has generation 0. Errors: InvalidArgument if the object's name is
+// invalid or the content is too large; RecordCorrupt; StoreUnavailable; *ReplyError.
 func (b *Bucket) Read(ctx context.Context, object string) (Object, error) {
 	o, err := b.read(ctx, object)
 	if err != nil {
@@ -120,8 +127,8 @@ func (b *Bucket) read(ctx context.Context, object string) (Object, error) {
 	if err := validateName(object); err != nil {
 		return Object{}, err
 	}
-	for p := (pace{attempts: b.c.Attempts}); ; {
-		o, err := b.look(ctx, object)
+	for p := (backoff{attempts: b.c.Attempts}); ; {
+		o, err := b.readOnce(ctx, object)
 		if err == nil {
 			return o, nil
 		}
@@ -131,8 +138,9 @@ func (b *Bucket) read(ctx context.Context, object string) (Object, error) {
 	}
 }
 
-// look reads the object once. Its content is asked for on the condition of the generation that the mark was read at.
-func (b *Bucket) look(ctx context.Context, object string) (Object, error) {
+// readOnce reads the object once. It reads the content on the condition of the generation that the
+// mark was read at.
+func (b *Bucket) readOnce(ctx context.Context, object string) (Object, error) {
 	v, err := b.stat(ctx, object)
 	if err != nil {
 		return Object{}, err
@@ -148,13 +156,14 @@ func (b *Bucket) look(ctx context.Context, object string) (Object, error) {
 	return o, err
 }
 
-// validateName refuses what Cloud Storage refuses, and what a path would make something else of.
+// validateName refuses names that Cloud Storage refuses, and names that would change the meaning of
+// a path.
 func validateName(object string) error {
 	switch {
 	case object == "" || len(object) > 1024:
-		return invalid("object", "an object's name has from 1 to 1024 bytes, this one has %d", len(object))
+		return invalid("object", "an object's name must have 1 to 1024 bytes, not %d", len(object))
 	case object == "." || object == ".." || !utf8.ValidString(object) || strings.ContainsAny(object, "\r\n\x00"):
-		return invalid("object", "an object's name is UTF-8 without line breaks, and neither %q nor %q: %.64q is not", ".", "..", object)
+		return invalid("object", "an object's name must be UTF-8 without line breaks, and neither %q nor %q: not %.64q", ".", "..", object)
 	}
 	return nil
 }

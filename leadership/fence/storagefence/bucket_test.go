@@ -118,7 +118,7 @@ func TestReplaceChangesOnlyWhatWasRead(t *testing.T) {
 		t.Fatal(second, err)
 	}
 	if _, err := b.Replace(t.Context(), "state", first, planner(33), nil); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("%v: who leads no more is told so, rather than to read again", err)
+		t.Errorf("%v: a former leader must be told so, rather than to read again", err)
 	}
 	want := storagefence.Object{Content: []byte("two"), Generation: second, Mark: planner(34)}
 	if diff := cmp.Diff(want, read(t, b, "state")); diff != "" {
@@ -126,7 +126,7 @@ func TestReplaceChangesOnlyWhatWasRead(t *testing.T) {
 	}
 }
 
-func TestWhatOthersWroteAdmitsAnyoneUnlessItLooksLikeAMark(t *testing.T) {
+func TestObjectWithoutAMarkAdmitsAnyLeader(t *testing.T) {
 	t.Parallel()
 	const election, token = "regent-election", "regent-fencing-token"
 	for name, c := range map[string]struct {
@@ -157,7 +157,7 @@ func TestWhatOthersWroteAdmitsAnyoneUnlessItLooksLikeAMark(t *testing.T) {
 	}
 }
 
-// bearer adds credentials, as a client of the caller's does.
+// bearer adds credentials, as the caller's client does.
 type bearer struct{}
 
 func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -166,7 +166,7 @@ func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func TestEveryNameArrivesAsItIs(t *testing.T) {
+func TestNamesAreEscaped(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	server := httptest.NewServer(f)
@@ -191,7 +191,7 @@ func TestEveryNameArrivesAsItIs(t *testing.T) {
 	}
 }
 
-func TestAContentIsNoLargerThanItMayBe(t *testing.T) {
+func TestContentSizeIsLimited(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	b := f.bucket(storagefence.Config{MaxSize: 4})
@@ -210,7 +210,7 @@ func TestAContentIsNoLargerThanItMayBe(t *testing.T) {
 	}
 }
 
-func TestARefusalOfCloudStorageIsToldAsItIs(t *testing.T) {
+func TestRefusalOfCloudStorageIsReturned(t *testing.T) {
 	t.Parallel()
 	for status, hint := range map[int]string{
 		http.StatusBadRequest: "", http.StatusUnauthorized: "credentials", http.StatusForbidden: "storage.objects.list", http.StatusRequestEntityTooLarge: "",
@@ -254,7 +254,7 @@ func TestAnEndedContextWritesNothing(t *testing.T) {
 	}
 }
 
-func TestAConfigThatCannotWorkIsRefused(t *testing.T) {
+func TestInvalidConfigIsRefused(t *testing.T) {
 	t.Parallel()
 	good := storagefence.Config{Bucket: "ledger", Client: http.DefaultClient}
 	if _, err := storagefence.New(good); err != nil {

@@ -14,26 +14,29 @@ import (
 func ExampleBucket_Write() {
 	bucket, err := storagefence.New(storagefence.Config{
 		Bucket: "ledger",
-		Client: newFake(nil).client(), // yours adds credentials, as that of golang.org/x/oauth2/google.DefaultClient does
+		// yours adds credentials, for example that of golang.org/x/oauth2/google.DefaultClient
+		Client: newFake(nil).client(),
 	})
 	if err != nil {
 		panic(err)
 	}
 	for _, token := range []leadership.Token{33, 34, 33} {
 		leader := fence.Mark{Election: "planner", Token: token}
-		fmt.Println(bucket.Write(context.Background(), "today.json", leader, []byte(`{"state": "open"}`)))
+		err := bucket.Write(context.Background(), "today.json", leader, []byte(`{"state": "open"}`))
+		fmt.Println(err == nil, errors.Is(err, leadership.TokenStale))
 	}
 	// Output:
-	// <nil>
-	// <nil>
-	// storagefence: write "today.json": TOKEN_STALE: fencing token 33 of election "planner" is stale, a leader with token 34 has written; stop acting as leader
+	// true false
+	// true false
+	// false true
 }
 
-// A content that depends on the one before is read, changed, and replaced.
+// A content that depends on the previous one is read, changed and replaced.
 func ExampleBucket_Replace() {
 	bucket, err := storagefence.New(storagefence.Config{
 		Bucket: "ledger",
-		Client: newFake(nil).client(), // yours adds credentials, as that of golang.org/x/oauth2/google.DefaultClient does
+		// yours adds credentials, for example that of golang.org/x/oauth2/google.DefaultClient
+		Client: newFake(nil).client(),
 	})
 	if err != nil {
 		panic(err)

@@ -22,19 +22,20 @@ import (
 	"time"
 )
 
-// fake is as much of Cloud Storage's JSON API as is used here, and strict about it: what it does not know it reports to the test.
+// fake is the part of Cloud Storage's JSON API that is used here. It is strict: it reports
+// everything unknown to the test.
 type fake struct {
 	t      *testing.T
-	faults func(*http.Request) fault // what befalls a request on its way; nil for nothing
+	faults func(*http.Request) fault // the fault of each request; may be nil
 
 	mu       sync.Mutex
 	requests int
 	clock    int64              // of generations
 	objects  map[string]*object // by name
-	landed   []object           // all that was uploaded, in order
+	landed   []object           // all uploads, in order
 }
 
-// object is an object, or the content that an upload gave it.
+// object is an object, or the content of an upload.
 type object struct {
 	Name        string            `json:"name"`
 	ContentType string            `json:"contentType"`
@@ -42,29 +43,28 @@ type object struct {
 	Metadata    map[string]string `json:"metadata"`
 
 	generation, metageneration int64
-	replaced                   int64 // the generation before
+	replaced                   int64 // the previous generation
 	content                    string
 }
 
-// fault is what befalls a request.
 type fault struct {
-	reply    *http.Response // comes in place of the service's
+	reply    *http.Response // replaces the service's reply
 	lost     bool           // the request never arrives
-	cut      bool           // the request ends in the middle
+	cut      bool           // the request is cut off in the middle
 	lostBack bool           // the request arrives, and its reply does not
-	cutBack  bool           // the reply ends in the middle
-	then     func()         // what happens once the request was served, before the reply goes out
-	late     time.Duration  // the request arrives that much later, when nobody waits for it any more
+	cutBack  bool           // the reply is cut off in the middle
+	then     func()         // called when the request was served, before the reply is sent
+	late     time.Duration  // the request arrives that much later, when its caller has given up
 }
 
 func newFake(t *testing.T) *fake { return &fake{t: t, objects: map[string]*object{}} }
 
-// client is a client whose requests go to the fake without a network, with credentials.
+// client returns a client whose requests go to the fake without a network, with credentials.
 func (f *fake) client() *http.Client { return &http.Client{Transport: f} }
 
 var errConnection = errors.New("connection reset by peer")
 
-// RoundTrip lets a request suffer what befalls it.
+// RoundTrip applies the request's fault.
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (f *fake) get(w http.ResponseWriter, r *http.Request, escaped string) {
 	}
 }
 
-// describe replies with the fields that were asked for. Whole numbers of 64 bits are strings in this API.
+// describe replies with the fields that were asked for. 64-bit integers are strings in this API.
 func (f *fake) describe(w http.ResponseWriter, fields string, o *object) {
 	all := map[string]any{
 		"generation": strconv.FormatInt(o.generation, 10), "metageneration": strconv.FormatInt(o.metageneration, 10), "metadata": o.Metadata,
@@ -222,7 +222,6 @@ func (f *fake) insert(w http.ResponseWriter, r *http.Request) {
 	f.describe(w, query.Get("fields"), &o)
 }
 
-// upload reads the two parts of an upload.
 func upload(r *http.Request) (o object, err error) {
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/related" {
@@ -257,7 +256,7 @@ func upload(r *http.Request) (o object, err error) {
 	return o, nil
 }
 
-// put is what another tool writes.
+// put writes an object as another tool would.
 func (f *fake) put(name, content string, metadata map[string]string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -265,7 +264,7 @@ func (f *fake) put(name, content string, metadata map[string]string) {
 	f.objects[name] = &object{Name: name, Metadata: metadata, content: content, generation: f.clock, metageneration: 1}
 }
 
-// reply is one that the service sends without having done anything.
+// reply is a reply of a service that has done nothing.
 func reply(status int, header ...string) fault {
 	recorder := httptest.NewRecorder()
 	for i := 0; i < len(header); i += 2 {

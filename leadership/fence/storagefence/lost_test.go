@@ -12,7 +12,7 @@ import (
 	"regent/leadership/fence/storagefence"
 )
 
-// inTurn lets the uploads, or the other requests, suffer one fault after the other, and those after them none.
+// inTurn applies the faults one after the other to the uploads, or to the other requests.
 func inTurn(method string, faults ...fault) func(*http.Request) fault {
 	return func(r *http.Request) fault {
 		if r.Method != method || len(faults) == 0 {
@@ -24,7 +24,7 @@ func inTurn(method string, faults ...fault) func(*http.Request) fault {
 	}
 }
 
-func TestAWriteIsMadeOnceWhateverIsLost(t *testing.T) {
+func TestWriteIsMadeOnceDespiteLostMessages(t *testing.T) {
 	t.Parallel()
 	for name, faults := range map[string][]fault{
 		"the request":               {{lost: true}},
@@ -52,7 +52,7 @@ func TestAWriteIsMadeOnceWhateverIsLost(t *testing.T) {
 	}
 }
 
-func TestAReadIsTriedAgain(t *testing.T) {
+func TestReadIsRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
@@ -64,7 +64,7 @@ func TestAReadIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestAReadIsOfOneMoment(t *testing.T) {
+func TestReadIsConsistent(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,8 @@ func TestAReadIsOfOneMoment(t *testing.T) {
 			b := f.bucket(storagefence.Config{})
 			moved := false
 			f.faults = func(r *http.Request) fault {
-				if r.URL.Query().Get("alt") == "media" && !moved { // between the two requests of a read
+				// between the two requests of a read
+				if r.URL.Query().Get("alt") == "media" && !moved {
 					moved = true
 					f.put("state", "by 34", map[string]string{"regent-election": "planner", "regent-fencing-token": "34"})
 					if gone {
@@ -116,7 +117,7 @@ func TestALateUploadOfAFormerLeaderChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWhoeverWasOvertakenWithoutAReplyDoesNotKnow(t *testing.T) {
+func TestOvertakenWriteWithALostReplyIsUnknown(t *testing.T) {
 	t.Parallel()
 	for by, also := range map[leadership.Token]error{33: nil, 34: leadership.TokenStale} {
 		synctest.Test(t, func(t *testing.T) {
@@ -145,7 +146,7 @@ func TestWhoeverWasOvertakenWithoutAReplyDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestAWriteThatMerelyCameTooLateIsDecidedAnew(t *testing.T) {
+func TestWriteThatLostARaceIsDecidedAgain(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[leadership.Token]error{32: nil, 33: nil, 34: leadership.TokenStale} {
 		synctest.Test(t, func(t *testing.T) {
@@ -169,7 +170,7 @@ func TestAWriteThatMerelyCameTooLateIsDecidedAnew(t *testing.T) {
 	}
 }
 
-func TestAMarkThatIsPatchedBesideTheContentCounts(t *testing.T) {
+func TestMarkPatchedWithoutTheContentCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)

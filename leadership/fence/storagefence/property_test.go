@@ -15,8 +15,8 @@ import (
 	"regent/leadership/fence/storagefence"
 )
 
-// mishaps lets each fifth request suffer something, by chance.
-func mishaps(r *rand.Rand) func(*http.Request) fault {
+// randomFaults returns faults for one in five requests.
+func randomFaults(r *rand.Rand) func(*http.Request) fault {
 	var mu sync.Mutex // guards r
 	return func(*http.Request) fault {
 		mu.Lock()
@@ -41,18 +41,18 @@ func mishaps(r *rand.Rand) func(*http.Request) fault {
 	}
 }
 
-// deed is a write that a leader tried, and how it ended. Its content is its own.
-type deed struct {
+// writeAttempt is a write of a leader, and how it ended. Its content is unique.
+type writeAttempt struct {
 	content string
 	err     error
 }
 
-// lead makes some writes by one token, and returns how they ended.
-func lead(t *testing.T, r *rand.Rand, b *storagefence.Bucket, token leadership.Token, name string) (deeds []deed) {
-	time.Sleep(time.Duration(token) * time.Second) // so that most come in the order of their tokens, and get to write
+// lead makes some writes with one token, and returns how they ended.
+func lead(t *testing.T, r *rand.Rand, b *storagefence.Bucket, token leadership.Token, name string) (attempts []writeAttempt) {
+	time.Sleep(time.Duration(token) * time.Second) // so that most come in the order of their tokens
 	for i := range 4 {
 		time.Sleep(time.Duration(r.IntN(5000)) * time.Millisecond)
-		d := deed{content: fmt.Sprintf("%s.%d", name, i)}
+		d := writeAttempt{content: fmt.Sprintf("%s.%d", name, i)}
 		switch r.IntN(5) {
 		case 0:
 			_ = b.Delete(t.Context(), "state", planner(token))
@@ -67,37 +67,37 @@ func lead(t *testing.T, r *rand.Rand, b *storagefence.Bucket, token leadership.T
 		default:
 			d.err = b.Write(t.Context(), "state", planner(token), []byte(d.content))
 		}
-		deeds = append(deeds, d)
+		attempts = append(attempts, d)
 	}
-	return deeds
+	return attempts
 }
 
-func TestOfManyLeadersTheHighestTokenHasTheLastWord(t *testing.T) {
+func TestHighestTokenOfManyLeadersWins(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake(t)
-			f.faults = mishaps(rand.New(rand.NewPCG(seed, 0)))
+			f.faults = randomFaults(rand.New(rand.NewPCG(seed, 0)))
 			b := f.bucket(storagefence.Config{Attempts: 5})
-			deeds := make([][]deed, 10)
+			attempts := make([][]writeAttempt, 10)
 			var wg sync.WaitGroup
-			for i := range deeds {
+			for i := range attempts {
 				wg.Go(func() {
 					r := rand.New(rand.NewPCG(seed, uint64(i+1)))
-					deeds[i] = lead(t, r, b, leadership.Token(1+r.IntN(12)), strconv.Itoa(i))
+					attempts[i] = lead(t, r, b, leadership.Token(1+r.IntN(12)), strconv.Itoa(i))
 				})
 			}
 			wg.Wait()
-			time.Sleep(time.Hour) // for what comes late
-			f.judge(deeds)
+			time.Sleep(time.Hour) // for late requests
+			f.judge(attempts)
 		})
 	}
 }
 
-// judge holds what was written against what the writers were told.
-func (f *fake) judge(deeds [][]deed) {
+// judge compares what was written with what the writers were told.
+func (f *fake) judge(attempts [][]writeAttempt) {
 	f.t.Helper()
-	times, ids := map[string]int{}, map[string]int{} // how often something landed
+	times, ids := map[string]int{}, map[string]int{} // how often each upload succeeded
 	highest := 0
 	for _, o := range f.landed {
 		token, err := strconv.Atoi(o.Metadata["regent-fencing-token"])
@@ -110,7 +110,7 @@ func (f *fake) judge(deeds [][]deed) {
 			f.t.Errorf("generation %d: one write was made twice", o.generation)
 		}
 	}
-	for _, all := range deeds {
+	for _, all := range attempts {
 		for _, d := range all {
 			n := times[d.content]
 			known := d.err == nil || !errors.Is(d.err, leadership.OutcomeUnknown)

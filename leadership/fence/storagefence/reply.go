@@ -15,18 +15,19 @@ import (
 	"regent/leadership"
 )
 
-// ReplyError is a reply of Cloud Storage that is no success.
+// ReplyError is a reply of Cloud Storage that is not a success.
 type ReplyError struct {
-	Status     int
-	Message    string        // what Cloud Storage says; the beginning of the body, quoted, if somebody else replied
-	RetryAfter time.Duration // as the header of that name has it, in whole seconds; zero if it does not
+	Status int
+	// Cloud Storage's message; for other repliers the beginning of the body, quoted
+	Message    string
+	RetryAfter time.Duration // from the header of that name, in whole seconds; zero if absent
 }
 
-// maxMessage is how many bytes of a reply an error shows that Cloud Storage has not written.
+// maxMessage is how many bytes an error shows of a reply that is not from Cloud Storage.
 const maxMessage = 256
 
 func newReplyError(response *http.Response) *ReplyError {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxReply)) // what there is of it will do
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxReply)) // a partial body is enough
 	var reply struct {
 		Error struct {
 			Message string `json:"message"`
@@ -41,14 +42,14 @@ func newReplyError(response *http.Response) *ReplyError {
 	}
 }
 
-// Error says what was replied and, where that is not plain, what to do.
+// Error returns the reply and, where it is not obvious, what to do.
 func (e *ReplyError) Error() string {
 	text := fmt.Sprintf("HTTP status %d: %s", e.Status, e.Message)
 	switch e.Status {
 	case http.StatusUnauthorized:
-		text += "; Config.Client has to add credentials"
+		text += "; Config.Client must add credentials"
 	case http.StatusForbidden:
-		text += "; to write needs storage.objects.get, .create and .delete, and storage.objects.list to be told that an object is not there"
+		text += "; a write needs storage.objects.get, .create and .delete, and storage.objects.list to see that an object does not exist"
 	}
 	return text
 }
@@ -58,12 +59,12 @@ var (
 	errOvertaken = errors.New("the object has changed in the meantime")
 )
 
-// lostError is why there is no reply.
 type lostError struct{ error }
 
 func (e *lostError) Unwrap() error { return e.error }
 
-// maybeDone says whether an upload that ended so may have been made, or be made yet.
+// maybeDone reports whether an upload that ended like this may have been made, or may still be
+// made.
 func maybeDone(err error) bool {
 	var reply *ReplyError
 	if errors.As(err, &reply) {
@@ -72,7 +73,7 @@ func maybeDone(err error) bool {
 	return true
 }
 
-// transient says whether the same request may have another answer later.
+// transient reports whether the same request may be answered differently later.
 func transient(err error) bool {
 	var reply *ReplyError
 	var lost *lostError
@@ -84,7 +85,7 @@ func transient(err error) bool {
 	}
 }
 
-// coded adds the code to an error that is no answer: one that may be another next time.
+// coded adds the code to a transient error.
 func coded(err error, code leadership.Code) error {
 	if transient(err) {
 		return fmt.Errorf("%w: %w", code, err)
@@ -95,20 +96,19 @@ func coded(err error, code leadership.Code) error {
 const (
 	firstPause = time.Second
 	maxPause   = 32 * time.Second
-	// maxRetryAfter is the longest time for which Cloud Storage is left alone because it says so.
+	// maxRetryAfter is the longest Retry-After that is honoured.
 	maxRetryAfter = time.Minute
-	// contended is how much shorter a pause is for who was merely too late.
+	// contended divides the pause of a write that lost a race.
 	contended = 20
 )
 
-// pace says when to try again, and for how long.
-type pace struct {
-	attempts int // that are left
+type backoff struct {
+	attempts int // attempts left
 	failures int
 }
 
 // pause waits until the next attempt, or returns why there is none.
-func (p *pace) pause(ctx context.Context, err error) error {
+func (p *backoff) pause(ctx context.Context, err error) error {
 	p.attempts--
 	if !transient(err) {
 		return err
@@ -126,8 +126,9 @@ func (p *pace) pause(ctx context.Context, err error) error {
 	}
 }
 
-// after is how long to wait after the error: by chance, so that those who failed together do not come together.
-func (p *pace) after(err error) time.Duration {
+// after returns how long to wait after the error, at random, so that clients that failed together
+// do not return together.
+func (p *backoff) after(err error) time.Duration {
 	d := min(firstPause<<min(p.failures, 10), maxPause)
 	p.failures++
 	var reply *ReplyError

@@ -18,10 +18,9 @@ import (
 	"strings"
 )
 
-// maxReply bounds what is read of a reply that is not a content. All the metadata that an object may have is a part of it.
+// maxReply limits the size of a reply other than a content: more than all metadata of an object.
 const maxReply = 256 << 10
 
-// stat reads what there is of an object.
 func (b *Bucket) stat(ctx context.Context, object string) (version, error) {
 	body, err := b.get(ctx, object, url.Values{"fields": {"generation,metageneration,metadata"}}, maxReply)
 	if missing(err) {
@@ -33,14 +32,13 @@ func (b *Bucket) stat(ctx context.Context, object string) (version, error) {
 	return parse(body)
 }
 
-// download reads the content of one generation.
 func (b *Bucket) download(ctx context.Context, object string, g Generation) ([]byte, error) {
 	content, err := b.get(ctx, object, url.Values{"alt": {"media"}, "ifGenerationMatch": {g.String()}}, b.c.MaxSize)
-	if missing(err) { // it was there a moment ago
+	if missing(err) { // it existed a moment ago
 		return nil, errOvertaken
 	}
 	if errors.Is(err, errTooLarge) {
-		return nil, invalid("content", "a content has at most %d bytes, and that of %q has more", b.c.MaxSize, object)
+		return nil, invalid("content", "the content of %[2]q is larger than %[1]d bytes", b.c.MaxSize, object)
 	}
 	return content, err
 }
@@ -50,7 +48,8 @@ func (b *Bucket) get(ctx context.Context, object string, query url.Values, limit
 	return b.do(ctx, http.MethodGet, path, query, "", nil, limit)
 }
 
-// upload replaces the version that was found, if it still is what there is, and returns the new generation.
+// upload replaces the version that was found, if it is still the current one, and returns the new
+// generation.
 func (b *Bucket) upload(ctx context.Context, w *write, found version) (Generation, error) {
 	contentType, body, err := b.related(w)
 	if err != nil {
@@ -68,7 +67,8 @@ func (b *Bucket) upload(ctx context.Context, w *write, found version) (Generatio
 	return made.Generation, err
 }
 
-// related is the body of an upload, and its type: what the object is, and its content. The checksum keeps a damaged one out.
+// related returns the body of an upload, and its type: the object's metadata and its content. The
+// checksum detects damage.
 func (b *Bucket) related(w *write) (contentType string, _ []byte, err error) {
 	var sum [4]byte
 	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(w.content, crc32.MakeTable(crc32.Castagnoli)))
@@ -96,7 +96,7 @@ func (b *Bucket) related(w *write) (contentType string, _ []byte, err error) {
 	return "multipart/related; boundary=" + parts.Boundary(), body.Bytes(), err
 }
 
-// do sends one request and returns the body of its reply, if that is a success.
+// do sends one request and returns the body of its reply, if it is a success.
 func (b *Bucket) do(ctx context.Context, method, path string, query url.Values, contentType string, body []byte, limit int64) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, b.c.Endpoint+path+"?"+query.Encode(), bytes.NewReader(body))
 	if err != nil {
@@ -123,22 +123,22 @@ func (b *Bucket) do(ctx context.Context, method, path string, query url.Values, 
 	return reply, nil
 }
 
-// parse reads a version. A reply that says less is as good as none.
+// parse reads a version. An incomplete one is refused.
 func parse(body []byte) (version, error) {
 	var v version
 	if err := json.Unmarshal(body, &v); err != nil {
-		return version{}, &lostError{fmt.Errorf("a reply that is none of Cloud Storage: %w", err)}
+		return version{}, &lostError{fmt.Errorf("a reply that is not from Cloud Storage: %w", err)}
 	}
 	if v.Generation < 1 || v.Metageneration < 1 {
-		return version{}, &lostError{errors.New("a reply that is none of Cloud Storage: it has no generation")}
+		return version{}, &lostError{errors.New("a reply that is not from Cloud Storage: it has no generation")}
 	}
 	return v, nil
 }
 
-// String is the generation as it stands in a request.
+// String returns the generation in the form of a request.
 func (g Generation) String() string { return strconv.FormatInt(int64(g), 10) }
 
-// missing says whether the reply was that the object is not there. Of a bucket that is not there, too, the status is 404.
+// missing reports whether the object does not exist. A missing bucket also has status 404.
 func missing(err error) bool {
 	var reply *ReplyError
 	return errors.As(err, &reply) && reply.Status == http.StatusNotFound && !strings.Contains(reply.Message, "bucket does not exist")

@@ -16,7 +16,8 @@ const (
 	deletedKey  = "regent-deleted"
 )
 
-// version is what the JSON API says of an object, as far as it is of use here. The zero version is that of an object that is not there.
+// version is the metadata of an object that is used here. The zero version means that the object
+// does not exist.
 type version struct {
 	Generation     Generation        `json:"generation,string"`
 	Metageneration int64             `json:"metageneration,string"`
@@ -26,7 +27,8 @@ type version struct {
 func (v version) id() string    { return v.Metadata[idKey] }
 func (v version) deleted() bool { return v.Metadata[deletedKey] == "true" }
 
-// mark returns the mark in the metadata, zero if there is none. One that no write leaves is refused.
+// mark returns the mark in the metadata, or zero if there is none. It refuses marks that no write
+// leaves.
 func (v version) mark() (fence.Mark, error) {
 	election, hasElection := v.Metadata[electionKey]
 	text, hasToken := v.Metadata[tokenKey]
@@ -37,13 +39,13 @@ func (v version) mark() (fence.Mark, error) {
 	m := fence.Mark{Election: leadership.Election(election), Token: leadership.Token(token)}
 	if _, err := (fence.Mark{}).Admit(m); err != nil || strconv.FormatInt(token, 10) != text {
 		return fence.Mark{}, &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf(
-			"the metadata of generation %d is no mark: %s is %.64q and %s is %.64q; find out who wrote them, and put them right",
+			"the metadata of generation %d is not a valid mark: %s is %.64q and %s is %.64q; find out what wrote it, and repair it",
 			v.Generation, electionKey, election, tokenKey, text)}
 	}
 	return m, nil
 }
 
-// metadata is what the write leaves beside its content.
+// metadata returns the metadata that the write stores with its content.
 func (w *write) metadata() map[string]string {
 	m := map[string]string{
 		electionKey: string(w.mark.Election),

@@ -9,20 +9,20 @@ import (
 	"regent/leadership/fence"
 )
 
-// write is a write on its way.
 type write struct {
 	verb    string
 	object  string
 	mark    fence.Mark
-	id      string // by which it knows itself again
+	id      string // by which it recognises its own upload
 	content []byte
 	deleted bool
-	only    *Generation // the one that it may replace; nil for any
+	only    *Generation // the generation that it may replace; nil for any
 
-	sent *Generation // the one that was to be replaced by an upload that may have been made; nil if there is none
+	// the generation that an upload with a lost reply was to replace; nil if there is none
+	sent *Generation
 }
 
-// run makes the write, and returns the generation that it made.
+// run makes the write, and returns the new generation.
 func (b *Bucket) run(ctx context.Context, w *write) (Generation, error) {
 	w.id = rand.Text()
 	g, err := b.attempts(ctx, w)
@@ -41,7 +41,7 @@ func (b *Bucket) attempts(ctx context.Context, w *write) (Generation, error) {
 	if err := b.validate(w); err != nil {
 		return 0, err
 	}
-	for p := (pace{attempts: b.c.Attempts}); ; {
+	for p := (backoff{attempts: b.c.Attempts}); ; {
 		g, err := b.attempt(ctx, w)
 		if err == nil {
 			return g, nil
@@ -52,13 +52,12 @@ func (b *Bucket) attempts(ctx context.Context, w *write) (Generation, error) {
 	}
 }
 
-// attempt reads, decides, and uploads.
 func (b *Bucket) attempt(ctx context.Context, w *write) (Generation, error) {
 	found, err := b.stat(ctx, w.object)
 	if err != nil {
 		return 0, err
 	}
-	if found.id() == w.id { // an upload whose reply was lost was made
+	if found.id() == w.id { // the upload whose reply was lost was made
 		return found.Generation, nil
 	}
 	if err := w.decide(found); err != nil {
@@ -81,7 +80,7 @@ func (w *write) decide(found version) error {
 		return err
 	}
 	if w.sent != nil && found.Generation != *w.sent {
-		return fmt.Errorf("generation %d has come after generation %d, which a write without a reply was to replace", found.Generation, *w.sent)
+		return fmt.Errorf("generation %d is there instead of generation %d, which a write with a lost reply was to replace", found.Generation, *w.sent)
 	}
 	if w.only != nil && found.Generation != *w.only {
 		return &leadership.Error{Code: leadership.RevisionMismatch, Detail: fmt.Sprintf(
@@ -95,7 +94,7 @@ func (b *Bucket) validate(w *write) error {
 		return err
 	}
 	if n := int64(len(w.content)); n > b.c.MaxSize {
-		return invalid("content", "a content has at most %d bytes, this one has %d", b.c.MaxSize, n)
+		return invalid("content", "a content may have %d bytes, this one has %d", b.c.MaxSize, n)
 	}
 	_, err := fence.Mark{}.Admit(w.mark)
 	return err

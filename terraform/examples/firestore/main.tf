@@ -1,4 +1,4 @@
-# One region, on Firestore: the least to pay for a few leases.
+# One region, on Firestore: the cheapest for a few leases.
 module "regent" {
   source = "../.."
 

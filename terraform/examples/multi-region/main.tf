@@ -1,5 +1,5 @@
-# Two regions, each with a replica of one Spanner instance (eur6 has a third one, which only votes, elsewhere): any one may be lost, and
-# whoever leads goes on leading. Agents come over one load balancer.
+# Two regions, each with a replica of one Spanner instance (eur6 has a third, voting-only replica elsewhere): any one may be lost, and
+# leaders keep leading. Agents use one load balancer.
 module "regent" {
   source = "../.."
 
@@ -17,7 +17,7 @@ module "regent" {
   policy                   = templatefile("${path.module}/policy.yaml", { project_id = var.project_id })
   notification_emails      = var.notification_emails
 
-  # Instances hear of a change in another region somewhat later.
+  # Instances learn of a change in another region somewhat later.
   alert_thresholds = {
     unannounced_seconds = 90
   }

@@ -4,7 +4,7 @@ output "agent_environment" {
 }
 
 output "audience" {
-  description = "For whom agents have their ID tokens made out."
+  description = "The audience of the agents' ID tokens."
   value       = module.regent.audience
 }
 
@@ -19,16 +19,16 @@ output "topic" {
 }
 
 output "load_balancer_address" {
-  description = "What the A record of the domain has to hold."
+  description = "The address for the domain's A record."
   value       = module.regent.load_balancer_address
 }
 
 output "repository" {
-  description = "Where the image is pushed to."
+  description = "The repository for the image."
   value       = module.regent.repository
 }
 
 output "alerts" {
-  description = "What fires when."
+  description = "The alerts."
   value       = module.regent.alerts
 }

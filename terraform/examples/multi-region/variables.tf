@@ -4,21 +4,21 @@ variable "project_id" {
 }
 
 variable "image" {
-  description = "The image of Regent, pinned."
+  description = "Regent's image, pinned."
   type        = string
 }
 
 variable "agents" {
-  description = "Who may reach the service, as IAM members. What they may do there stands in policy.yaml."
+  description = "IAM members that may call the service. policy.yaml says what they may do."
   type        = list(string)
 }
 
 variable "notification_emails" {
-  description = "Who is told of alerts."
+  description = "E-mail addresses for alerts."
   type        = list(string)
 }
 
 variable "domain" {
-  description = "The host name of the service, such as regent.example.com. Its DNS is yours to set."
+  description = "The host name of the service, such as regent.example.com. You set its DNS record."
   type        = string
 }

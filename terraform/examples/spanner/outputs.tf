@@ -4,7 +4,7 @@ output "agent_environment" {
 }
 
 output "audience" {
-  description = "For whom agents have their ID tokens made out."
+  description = "The audience of the agents' ID tokens."
   value       = module.regent.audience
 }
 
@@ -19,11 +19,11 @@ output "topic" {
 }
 
 output "repository" {
-  description = "Where the image is pushed to."
+  description = "The repository for the image."
   value       = module.regent.repository
 }
 
 output "alerts" {
-  description = "What fires when."
+  description = "The alerts."
   value       = module.regent.alerts
 }

@@ -9,16 +9,16 @@ import (
 	"syscall"
 )
 
-// child is the command, at first behind its gate.
+// child is the command. Until begin it is the gate, a process that waits.
 type child struct {
 	proc   *os.Process
 	gate   *os.File
-	exited chan struct{} // closed when it has ended; its number is kept until reap
+	exited chan struct{} // closed when it has exited; its PID stays reserved until reap
 	reaped chan struct{} // closed by reap
 	state  chan *os.ProcessState
 }
 
-// start starts the command behind its gate, in a process group of its own.
+// start starts the gate in a process group of its own.
 func start(c Config, env []string, foreground bool) (*child, error) {
 	program, err := self()
 	if err != nil {
@@ -30,7 +30,7 @@ func start(c Config, env []string, foreground bool) (*child, error) {
 	}
 	defer wait.Close()
 	ch := &child{gate: gate, exited: make(chan struct{}), reaped: make(chan struct{}), state: make(chan *os.ProcessState, 1)}
-	args := append([]string{c.Args[0], partGate, c.Path}, c.Args...)
+	args := append([]string{c.Args[0], roleGate, c.Path}, c.Args...)
 	attr := &os.ProcAttr{Env: env, Files: []*os.File{c.Files[0], c.Files[1], c.Files[2], wait}, Sys: childAttributes()}
 	started := make(chan error)
 	go ch.live(program, args, attr, foreground, started)
@@ -41,7 +41,8 @@ func start(c Config, env []string, foreground bool) (*child, error) {
 	return ch, nil
 }
 
-// live starts the process and stays for as long as it lives, on one thread: when that thread ends, the kernel kills the process.
+// live starts the process and waits for it on one thread: when that thread ends, the kernel kills
+// the process.
 func (c *child) live(program string, args []string, attr *os.ProcAttr, foreground bool, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -58,15 +59,15 @@ func (c *child) live(program string, args []string, attr *os.ProcAttr, foregroun
 	c.state <- state
 }
 
-// begin lets it become the command.
 func (c *child) begin() {
-	fmt.Fprintln(c.gate, os.Getpid()) // fails only if it was killed, and then there is an exit to see
+	// fails only if the gate was killed, and then exited is closed
+	fmt.Fprintln(c.gate, os.Getpid())
 	c.gate.Close()
 }
 
-// reap waits until it has ended, gives up its number, and tells how it ended.
+// reap waits until the process has ended, frees its PID, and returns how it ended.
 func (c *child) reap() End {
-	c.gate.Close() // if it did not begin, it ends by that
+	c.gate.Close() // makes a gate that has not begun exit
 	close(c.reaped)
 	state := <-c.state
 	if state == nil {

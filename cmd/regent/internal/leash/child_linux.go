@@ -9,20 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttributes have the gate die with its parent, too.
+// childAttributes make the kernel kill the gate when its parent dies.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// dieWithParent asks for the parent-death signal again. It is a thread's, not a process's, and of all threads only the one that executes the
-// command lives on: the goroutine stays on it.
+// dieWithParent asks for the parent-death signal again. It belongs to a thread, and only the thread
+// that executes the command survives, so the goroutine stays locked to it.
 func dieWithParent() error {
 	runtime.LockOSThread()
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
-// awaitExit returns when the process has ended, and leaves it to be reaped. One that has the terminal and is stopped, by Ctrl-Z, is made to go on
-// at once: there is no shell that could, and nobody leads while stopped.
+// awaitExit returns when the process has exited, without reaping it. A process that has the
+// terminal and is stopped by Ctrl-Z is continued at once: no shell could continue it, and a stopped
+// process cannot lead.
 func awaitExit(p *os.Process, foreground bool) {
 	events := unix.WEXITED
 	if foreground {

@@ -11,6 +11,6 @@ func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgi
 
 func dieWithParent() error { return nil }
 
-// awaitExit returns when the process has ended. Its number may be given to another at once; that one would have to be the leader of a group
-// to be taken for it.
+// awaitExit returns when the process has exited. Its PID may be reused at once; the new process
+// would have to lead a group to be mistaken for it.
 func awaitExit(p *os.Process, _ bool) { p.Wait() }

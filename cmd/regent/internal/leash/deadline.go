@@ -9,7 +9,8 @@ import (
 	"regent/leadership/boottime"
 )
 
-// deadlineFile tells the deadline to the command. It is alone in a folder that only this user may look into.
+// deadlineFile is the path of the file that tells the command its deadline. It is alone in a
+// directory that only this user can read.
 type deadlineFile string
 
 func newDeadlineFile(deadline time.Duration) (deadlineFile, error) {
@@ -17,7 +18,8 @@ func newDeadlineFile(deadline time.Duration) (deadlineFile, error) {
 	if err != nil {
 		return "", err
 	}
-	if dir, err = filepath.Abs(dir); err != nil { // the command may go elsewhere, and the guard is elsewhere already
+	// the command may change its directory, and the guard has another
+	if dir, err = filepath.Abs(dir); err != nil {
 		return "", err
 	}
 	f := deadlineFile(filepath.Join(dir, "deadline"))
@@ -28,7 +30,7 @@ func newDeadlineFile(deadline time.Duration) (deadlineFile, error) {
 	return f, nil
 }
 
-// write replaces the file, so that nobody reads half of it.
+// write replaces the file atomically.
 func (f deadlineFile) write(deadline time.Duration) error {
 	text := fmt.Sprintf("%d\n%s\n", deadline.Milliseconds(), time.Now().Add(deadline-boottime.Now()).UTC().Format(time.RFC3339Nano))
 	if err := os.WriteFile(string(f)+newSuffix, []byte(text), 0o600); err != nil {
@@ -39,7 +41,6 @@ func (f deadlineFile) write(deadline time.Duration) error {
 
 const newSuffix = ".new"
 
-// removeDeadline removes the file and its folder.
 func removeDeadline(path string) {
 	os.Remove(path + newSuffix)
 	os.Remove(path)

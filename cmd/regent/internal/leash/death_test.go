@@ -18,7 +18,8 @@ import (
 	"regent/leadership/boottime"
 )
 
-// startCaller starts a caller of Run that runs a script, and returns what the script says first, which is numbers.
+// startCaller starts a process that calls Run with a script, and returns the numbers that the
+// script prints first.
 func startCaller(t *testing.T, grace time.Duration, script string) (*exec.Cmd, []int) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "/bin/sh", "-c", script)
@@ -49,7 +50,7 @@ func startCaller(t *testing.T, grace time.Duration, script string) (*exec.Cmd, [
 	return cmd, numbers
 }
 
-// family starts one in its group and one that leaves it, and says who they are.
+// family starts one process in the command's group and one outside, and prints their PIDs.
 const family = `trap "" TERM HUP
 	sh -c 'trap "" TERM HUP; while :; do sleep 0.01; done' & group=$!
 	setsid sh -c 'trap "" TERM HUP; while :; do sleep 0.01; done' & left=$!
@@ -57,7 +58,7 @@ const family = `trap "" TERM HUP
 	echo $$ $group $left
 	while :; do sleep 0.01; done`
 
-func TestWhenTheCallerIsKilledSoIsAllThatItRuns(t *testing.T) {
+func TestKillingTheCallerKillsEverythingItRuns(t *testing.T) {
 	t.Parallel()
 	cmd, pids := startCaller(t, time.Hour, family)
 	cmd.Process.Kill()
@@ -66,7 +67,7 @@ func TestWhenTheCallerIsKilledSoIsAllThatItRuns(t *testing.T) {
 	}
 }
 
-func TestWhenTheCallerIsStoppedTheGuardHoldsTheDeadline(t *testing.T) {
+func TestGuardEnforcesTheDeadlineOfAStoppedCaller(t *testing.T) {
 	t.Parallel()
 	const grace = time.Second
 	began := boottime.Now()
@@ -84,7 +85,7 @@ func TestWhenTheCallerIsStoppedTheGuardHoldsTheDeadline(t *testing.T) {
 	}
 }
 
-func TestTheKernelKillsTheCommandOfACallerThatDied(t *testing.T) {
+func TestKernelKillsTheCommandOfADeadCaller(t *testing.T) {
 	t.Parallel()
 	cmd, pids := startCaller(t, time.Hour, `trap "" TERM HUP; echo $$; while :; do sleep 0.01; done`)
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pids[0]))
@@ -95,7 +96,7 @@ func TestTheKernelKillsTheCommandOfACallerThatDied(t *testing.T) {
 	path, _, _ = strings.Cut(path, "\x00")
 	guard := guardOf(t, path, 0)
 	syscall.Kill(guard, syscall.SIGSTOP)
-	t.Cleanup(func() { syscall.Kill(guard, syscall.SIGCONT) }) // and it finds nothing to do
+	t.Cleanup(func() { syscall.Kill(guard, syscall.SIGCONT) }) // it finds nothing to do
 	cmd.Process.Kill()
 	awaitGone(t, pids[0])
 }
@@ -112,7 +113,7 @@ func TestSignalsArePassedOnToTheGroup(t *testing.T) {
 	}
 }
 
-func TestACommandWhoseCallerDiedBeforeTheWordNeverBegins(t *testing.T) {
+func TestCommandNeverBeginsIfTheCallerDiedBeforeItsMessage(t *testing.T) {
 	t.Parallel()
 	word, silent, err := os.Pipe()
 	if err != nil {
@@ -126,13 +127,13 @@ func TestACommandWhoseCallerDiedBeforeTheWordNeverBegins(t *testing.T) {
 	}
 }
 
-func TestACommandWhoseCallerDiedAfterTheWordNeverBegins(t *testing.T) {
+func TestCommandNeverBeginsIfTheCallerDiedAfterItsMessage(t *testing.T) {
 	t.Parallel()
 	word, say, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintln(say, 1<<22) // is no process
+	fmt.Fprintln(say, 1<<22) // no such process
 	cmd := exec.Command("/proc/self/exe", "run-gate", "/bin/echo", "echo", "begun")
 	cmd.ExtraFiles = []*os.File{word}
 	if out, err := cmd.Output(); err == nil || len(out) > 0 || cmd.ProcessState.ExitCode() != 125 {
@@ -140,8 +141,8 @@ func TestACommandWhoseCallerDiedAfterTheWordNeverBegins(t *testing.T) {
 	}
 }
 
-// startGuard starts a guard by hand, over a group of its own that only ends by being killed.
-func startGuard(t *testing.T) (guard, command *exec.Cmd, order func(deadline time.Duration), hangUp func()) {
+// startGuardProcess starts a guard directly, over a group that only SIGKILL ends.
+func startGuardProcess(t *testing.T) (guard, command *exec.Cmd, order func(deadline time.Duration), hangUp func()) {
 	t.Helper()
 	const mark = variable + "=/nowhere/at/all/deadline"
 	command = exec.Command("/bin/sleep", "3600")
@@ -181,9 +182,9 @@ func startGuard(t *testing.T) (guard, command *exec.Cmd, order func(deadline tim
 	return guard, command, order, func() { in.Close() }
 }
 
-func TestAGuardThatWasStoppedHearsFirstWhatItWasTold(t *testing.T) {
+func TestStoppedGuardReadsOrdersBeforeItKills(t *testing.T) {
 	t.Parallel()
-	guard, command, order, _ := startGuard(t)
+	guard, command, order, _ := startGuardProcess(t)
 	soon := boottime.Now() + 300*time.Millisecond
 	order(soon)
 	guard.Process.Signal(syscall.SIGSTOP)
@@ -193,20 +194,20 @@ func TestAGuardThatWasStoppedHearsFirstWhatItWasTold(t *testing.T) {
 	}
 	guard.Process.Signal(syscall.SIGCONT)
 	order(soon + 2*time.Hour)
-	<-time.After(200 * time.Millisecond) // in which a guard that is wrong would kill it
+	<-time.After(200 * time.Millisecond) // a broken guard would kill it now
 	if !runs(command.Process.Pid) {
 		t.Error("the guard killed what had a later deadline")
 	}
 }
 
-func TestAGuardThatNobodyCanTellAnythingKillsAtOnce(t *testing.T) {
+func TestGuardWithoutACallerKillsAtOnce(t *testing.T) {
 	t.Parallel()
-	_, command, _, hangUp := startGuard(t)
+	_, command, _, hangUp := startGuardProcess(t)
 	hangUp()
 	awaitGone(t, command.Process.Pid)
 }
 
-func TestAGuardSparesAGroupThatIsNotItsOwn(t *testing.T) {
+func TestGuardSparesAReusedGroup(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("/bin/sleep", "3600")
 	other.Env = []string{}
@@ -219,7 +220,8 @@ func TestAGuardSparesAGroupThatIsNotItsOwn(t *testing.T) {
 		other.Wait()
 	})
 	var order bytes.Buffer
-	binary.Write(&order, binary.NativeEndian, []int64{1 << 22, int64(other.Process.Pid), 0}) // as if its number had been the command's before
+	// as if the PID had belonged to the command before
+	binary.Write(&order, binary.NativeEndian, []int64{1 << 22, int64(other.Process.Pid), 0})
 	guard := exec.Command("/proc/self/exe", "run-guard", variable+"=/nowhere/at/all/else/deadline")
 	guard.Stdin = &order
 	if err := guard.Run(); err != nil || !runs(other.Process.Pid) {

@@ -13,26 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exit codes of a command that never began, as env(1) and timeout(1) have them.
+// Exit codes of a command that was never executed, as in env(1) and timeout(1).
 const (
 	codeNeverBegan  = 125
 	codeNotExecuted = 126
 	codeNotFound    = 127
 )
 
-// gateFile is where the gate hears that it may become the command.
+// gateFile is the descriptor on which the gate waits for the caller's message.
 const gateFile = 3
 
-// gate waits for the word, which is the caller's process, and becomes the command. It returns if there is no word, or no such command.
+// gate waits for the caller's message, which is the caller's PID, and then executes the command. It
+// returns an exit code if there is no message or no such command.
 func gate(path string, args []string) int {
 	unix.CloseOnExec(gateFile)
 	var caller int
 	if _, err := fmt.Fscanln(os.NewFile(gateFile, "gate"), &caller); err != nil {
 		return codeNeverBegan
 	}
-	// What the caller ignores for its own sake would be ignored by the command as well; what is caught is not inherited.
+	// The command would inherit signals that the caller ignores; caught signals are reset by exec.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGTTOU)
-	if err := dieWithParent(); err != nil || os.Getppid() != caller { // looked at last, for a parent that has died sends nothing
+	// checked last: a parent that is already dead sends no signal
+	if err := dieWithParent(); err != nil || os.Getppid() != caller {
 		return codeNeverBegan
 	}
 	err := syscall.Exec(path, args, os.Environ())

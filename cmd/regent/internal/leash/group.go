@@ -13,11 +13,13 @@ const (
 	maxLook = 50 * time.Millisecond
 )
 
-// slowDeath is when it is said that somebody does not die: an unkillable sleep in the kernel, or another user's process.
+// slowDeath is after how long a process that does not die is logged: it is in an uninterruptible
+// sleep, or belongs to another user.
 const slowDeath = time.Second
 
-// end kills the group and whoever has left it, and returns when none of them runs any more. One SIGKILL reaches all of a group, for whoever is
-// about to fork has to take it first; those that left are looked for until there are none.
+// end kills the group and the processes that left it, and returns when none of them runs any more.
+// One SIGKILL reaches the whole group, because a fork fails while it is pending. Processes that
+// left are searched for until none is found.
 func (g *group) end(log *slog.Logger) {
 	slow := time.AfterFunc(slowDeath, func() { log.Error("the command was killed and is not gone; waiting for it") })
 	defer slow.Stop()

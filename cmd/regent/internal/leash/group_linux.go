@@ -10,16 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// group is the processes of a command: those of the process group that it was started in, and those that left it but have the mark.
+// group is the processes of a command: those in its process group, and those that left it but carry
+// the mark.
 type group struct {
-	id     int
-	leader int    // a pidfd, which stands for the group also when its number was given to another; -1 if this kernel has none
-	mark   string // an entry of the environment that nobody else has
-	began  int    // when its leader was started, in the kernel's ticks; who is older is none of these
+	id int
+	// pidfd of the leader, valid even if the PID is reused; -1 if this kernel has none
+	leader int
+	mark   string // an environment entry that no other process has
+	// start time of the leader in the kernel's ticks; older processes are not part of the group
+	began int
 }
 
-// openGroup takes hold of the group of a process that was started by that parent. If it was reaped, and its number may be another's by now, all
-// that is left is who has the mark.
+// openGroup opens the group of a process that parent started. If the process was reaped and its PID
+// may belong to another one, the group is only the processes with the mark.
 func openGroup(id, parent int, mark string) *group {
 	g := &group{id: id, mark: mark}
 	var err error
@@ -29,14 +32,14 @@ func openGroup(id, parent int, mark string) *group {
 	p := look(id)
 	if p.parent != parent && !g.marked(id) {
 		g.close()
-		return &group{id: nobody, leader: -1, mark: mark}
+		return &group{id: noGroup, leader: -1, mark: mark}
 	}
 	g.began = p.began
 	return g
 }
 
-// nobody is no process group.
-const nobody = -1
+// noGroup is the id of no process group.
+const noGroup = -1
 
 func (g *group) close() {
 	if g.leader >= 0 {
@@ -44,28 +47,30 @@ func (g *group) close() {
 	}
 }
 
-// signal sends a signal to the group, and to no other that may have its number now.
+// signal sends a signal to the group, and never to another group with the same id.
 func (g *group) signal(sig syscall.Signal) {
-	if g.id == nobody {
+	if g.id == noGroup {
 		return
 	}
 	err := unix.EINVAL
 	if g.leader >= 0 {
 		err, _ = unix.PidfdSendSignal(g.leader, sig, nil, unix.PIDFD_SIGNAL_PROCESS_GROUP).(syscall.Errno)
 	}
-	if err == 0 || !errors.Is(err, unix.EINVAL) { // which kernels before 6.9 say
+	if err == 0 || !errors.Is(err, unix.EINVAL) { // EINVAL: a kernel before 6.9
 		return
 	}
-	if g.leader < 0 || unix.PidfdSendSignal(g.leader, 0, nil, 0) == nil { // not reaped, so that the number is its own
+	// not reaped, so the PID is still its own
+	if g.leader < 0 || unix.PidfdSendSignal(g.leader, 0, nil, 0) == nil {
 		unix.Kill(-g.id, sig)
 	}
 }
 
-// sweep kills those that left the group, and says whether any of all that there were still runs.
+// sweep kills the processes that left the group, and reports whether any process of the command
+// still runs.
 func (g *group) sweep() (left bool) {
 	proc, err := os.Open("/proc")
 	if err != nil {
-		return false // nobody can be looked for; the group has its signal
+		return false // no /proc: the group itself was signalled
 	}
 	defer proc.Close()
 	names, _ := proc.Readdirnames(-1)
@@ -77,12 +82,12 @@ func (g *group) sweep() (left bool) {
 	return left
 }
 
-// has says whether a process is one of these and runs, and kills it by itself, whether it left the group or not: on kernels before 6.9 a group whose
-// leader is gone has no signal of its own.
+// has reports whether a process is one of the group and runs. It kills a marked process itself,
+// inside the group or not: before kernel 6.9 a group without a leader cannot be signalled.
 func (g *group) has(pid int) bool {
 	p := look(pid)
 	if !p.runs && p.group == g.id && pid != g.id && os.Getpid() == 1 {
-		unix.Wait4(pid, nil, unix.WNOHANG, nil) // nobody else does, in a container
+		unix.Wait4(pid, nil, unix.WNOHANG, nil) // as PID 1 of a container this process must reap it
 	}
 	if !p.runs || p.began < g.began {
 		return false
@@ -95,20 +100,22 @@ func (g *group) has(pid int) bool {
 		return !errors.Is(err, unix.ESRCH) && unix.Kill(pid, unix.SIGKILL) == nil
 	}
 	defer unix.Close(fd)
-	return g.marked(pid) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil // the second look is at the process of fd
+	// marked again: the first check may have read another process
+	return g.marked(pid) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
 }
 
-// place is where a process stands.
+// place is the entry of a process in /proc.
 type place struct {
 	parent, group int
 	began         int  // as in group
-	runs          bool // any thread of it
+	runs          bool // any of its threads
 }
 
-// look reads /proc/PID/stat. Of a process that is gone it is all zero.
+// look reads /proc/PID/stat. It returns the zero place if the process is gone.
 func look(pid int) place {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // before it is the program's name, which may be anything
+	// the program's name before it may contain anything
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, parent, group, threads, start = 0, 1, 2, 17, 19
 	if err != nil || len(fields) <= start {
 		return place{}
@@ -121,7 +128,7 @@ func look(pid int) place {
 	return place{number(parent), number(group), number(start), !dead}
 }
 
-// marked says whether a process was started with the mark in its environment.
+// marked reports whether the mark is in the environment that a process was started with.
 func (g *group) marked(pid int) bool {
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(environ) == 0 {

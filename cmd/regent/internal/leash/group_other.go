@@ -16,5 +16,5 @@ func (g *group) close() {}
 
 func (g *group) signal(sig syscall.Signal) { syscall.Kill(-g.id, sig) }
 
-// sweep says whether any of them still runs.
+// sweep reports whether any process of the group still runs.
 func (g *group) sweep() (left bool) { return syscall.Kill(-g.id, 0) == nil }

@@ -14,18 +14,19 @@ import (
 	"regent/leadership/boottime"
 )
 
-// guard is the process that watches, as the caller sees it.
+// guard is the caller's handle of the guard process.
 type guard struct {
 	proc     *os.Process
 	orders   *os.File
-	told     int64         // orders
-	answered atomic.Int64  // of them
-	answer   chan struct{} // has a wake-up after an answer
-	gone     chan struct{} // closed when it has died
+	told     int64         // number of orders
+	answered atomic.Int64  // number of answers
+	answer   chan struct{} // capacity 1: wakes the caller after an answer
+	gone     chan struct{} // closed when the process has ended
 }
 
-// hire starts a guard and returns when it watches the group. If it does not by the limit, it is dismissed.
-func hire(g *group, deadline, limit time.Duration) (*guard, error) {
+// startGuard starts a guard and returns when it watches the group. A guard that has not answered by
+// the limit is killed.
+func startGuard(g *group, deadline, limit time.Duration) (*guard, error) {
 	w, err := newGuard(g, deadline)
 	if err != nil {
 		return nil, err
@@ -40,11 +41,12 @@ func hire(g *group, deadline, limit time.Duration) (*guard, error) {
 	case <-timer.C:
 		err = errors.New("the guard does not answer")
 	}
-	w.dismiss()
+	w.kill()
 	return nil, err
 }
 
-// newGuard starts the process. Its first order is there before it is: from its first moment on it does what a guard does.
+// newGuard starts the process. Its first order is in the pipe before it starts, so that it watches
+// from its first moment.
 func newGuard(g *group, deadline time.Duration) (*guard, error) {
 	in, orders, err := os.Pipe()
 	if err != nil {
@@ -58,26 +60,27 @@ func newGuard(g *group, deadline time.Duration) (*guard, error) {
 	defer out.Close()
 	w := &guard{orders: orders, answer: make(chan struct{}, 1), gone: make(chan struct{})}
 	w.tell(g.id, deadline)
-	if w.proc, err = startGuard(g.mark, in, out); err != nil {
+	if w.proc, err = startGuardProcess(g.mark, in, out); err != nil {
 		return nil, errors.Join(err, orders.Close(), answers.Close())
 	}
 	go w.listen(answers)
 	return w, nil
 }
 
-// startGuard starts the process in a session of its own, which no signal to the caller's group or terminal reaches, with nothing in its
-// environment, and in no folder that somebody may want to remove.
-func startGuard(mark string, in, out *os.File) (*os.Process, error) {
+// startGuardProcess starts the process in a session of its own, out of reach of signals to the
+// caller's group or terminal, with an empty environment, and in the root directory, so that it
+// keeps no directory busy.
+func startGuardProcess(mark string, in, out *os.File) (*os.Process, error) {
 	program, err := self()
 	if err != nil {
 		return nil, err
 	}
-	return os.StartProcess(program, []string{os.Args[0], partGuard, mark}, &os.ProcAttr{
+	return os.StartProcess(program, []string{os.Args[0], roleGuard, mark}, &os.ProcAttr{
 		Dir: "/", Env: []string{}, Files: []*os.File{in, out, os.Stderr}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 }
 
-// listen counts the answers until there will be none.
+// listen counts the answers until the process has ended.
 func (w *guard) listen(answers *os.File) {
 	defer close(w.gone)
 	defer answers.Close()
@@ -96,10 +99,11 @@ func (w *guard) listen(answers *os.File) {
 	}
 }
 
-// idle says whether the guard has answered all that it was told.
+// idle reports whether the guard has answered every order.
 func (w *guard) idle() bool { return w.answered.Load() == w.told }
 
-// tell gives an order. It does not block as long as only an idle guard is told anything. A guard that cannot be told any more is about to be gone.
+// tell sends an order. It does not block as long as only an idle guard gets one. An error is
+// ignored: the guard is about to be found gone.
 func (w *guard) tell(group int, deadline time.Duration) {
 	var b bytes.Buffer
 	binary.Write(&b, binary.NativeEndian, order{int64(os.Getpid()), int64(group), int64(deadline)})
@@ -107,8 +111,8 @@ func (w *guard) tell(group int, deadline time.Duration) {
 	w.orders.Write(b.Bytes())
 }
 
-// dismiss ends the guard without a word to it, so that it does nothing any more, and returns when it is gone.
-func (w *guard) dismiss() {
+// kill kills the guard process, so that it acts no more, and waits for its end.
+func (w *guard) kill() {
 	w.proc.Kill()
 	<-w.gone
 	w.orders.Close()

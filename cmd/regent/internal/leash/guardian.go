@@ -16,29 +16,32 @@ import (
 	"regent/leadership/boottime"
 )
 
-// order is what the guard is told: whom to watch, and until when. It travels as it stands here, in one write.
+// order tells the guard which group to watch and until when. It is sent in this layout, in one
+// write.
 type order struct {
-	Parent   int64 // who gives it
+	Parent   int64 // PID of the sender
 	Group    int64
 	Deadline int64 // on boottime.Now, in nanoseconds
 }
 
 var orderSize = binary.Size(order{})
 
-// stand is the guard: it reads orders from standard input, answers each with a byte on standard output, and ends the group of the last one when
-// its deadline has passed, or when nobody is left who could give another.
-func stand(mark string, log *slog.Logger) int {
-	// Whoever stops a service signals all its processes. The guard stays until its work is done, and nothing but SIGKILL ends it earlier.
+// guardMain is the guard process: it reads orders from standard input, answers each with a byte on
+// standard output, and kills the group of the last one when its deadline has passed or when the
+// pipe is closed.
+func guardMain(mark string, log *slog.Logger) int {
+	// Stopping a service usually signals all its processes. The guard stays until its work is done;
+	// only SIGKILL ends it earlier.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
-	orders, err := newInbox(int(os.Stdin.Fd()))
+	orders, err := newOrderReader(int(os.Stdin.Fd()))
 	if err != nil {
 		log.Error("the guard cannot watch", "reason", err)
 		return codeNeverBegan
 	}
 	first, err := orders.next(forever)
 	if err != nil {
-		return 0 // whoever started this guard went away, or did without it
+		return 0 // the caller is gone, or needs no guard
 	}
 	g := openGroup(int(first.Group), int(first.Parent), mark)
 	why := watch(orders, first)
@@ -48,27 +51,28 @@ func stand(mark string, log *slog.Logger) int {
 	return 0
 }
 
-// forever is a moment that does not come.
+// forever is an instant that never comes.
 const forever = time.Duration(1<<63 - 1)
 
-// watch returns when the command has to go, and why.
-func watch(orders *inbox, last order) (why string) {
+// watch returns when the command must go, and why.
+func watch(orders *orderReader, last order) (why string) {
 	for {
 		os.Stdout.Write([]byte{1})
 		next, err := orders.next(time.Duration(last.Deadline))
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return "its deadline has come, and whoever runs it does nothing about it"
+			return "its deadline has passed and regent did not stop it"
 		case err != nil:
-			return "whoever runs it has died"
+			return "regent has died"
 		}
 		last = next
 	}
 }
 
-// next waits for an order until the deadline. What was ordered before the deadline is heard also if the guard was stopped meanwhile: the deadline
-// has come only when there is nothing more to read. io.EOF says that there is nobody who could write.
-func (b *inbox) next(deadline time.Duration) (order, error) {
+// next waits for an order until the deadline. An order that was sent in time counts even if the
+// guard was stopped meanwhile: the deadline has come only if there is nothing more to read. io.EOF
+// says that the caller is gone.
+func (b *orderReader) next(deadline time.Duration) (order, error) {
 	for {
 		readable, err := b.wait(deadline)
 		switch {
@@ -82,8 +86,8 @@ func (b *inbox) next(deadline time.Duration) (order, error) {
 	}
 }
 
-// read reads one order; an order is written in one piece.
-func (b *inbox) read() (order, error) {
+// read reads one order, which was written in one piece.
+func (b *orderReader) read() (order, error) {
 	buffer := make([]byte, orderSize)
 	for {
 		n, err := syscall.Read(b.fd, buffer)

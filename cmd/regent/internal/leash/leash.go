@@ -13,13 +13,14 @@ import (
 	"regent/leadership/boottime"
 )
 
-// Signals are those that whoever runs a command passes on.
+// Signals are the signals that the caller of Run passes on.
 var Signals = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
 }
 
-// Run starts the command, and returns when it is gone and with it all that it has started: when it has ended by itself, when ctx has ended and it was
-// stopped for that, or when its deadline was near. The error is for a command that was never begun.
+// Run starts the command and returns when it and everything it started is gone: because it ended by
+// itself, because ctx ended, or because the deadline was near. The error is for a command that was
+// never started.
 func Run(ctx context.Context, c Config) (End, error) {
 	alarm, err := newAlarm()
 	if err != nil {
@@ -39,11 +40,10 @@ func Run(ctx context.Context, c Config) (End, error) {
 	}
 	g := openGroup(child.proc.Pid, os.Getpid(), mark)
 	defer g.close()
-	l := &leash{Config: c, child: child, group: g, file: file, alarm: alarm, hired: make(chan hiring, 1)}
+	l := &leash{Config: c, child: child, group: g, file: file, alarm: alarm, started: make(chan startedGuard, 1)}
 	return l.lead(ctx, tty), nil
 }
 
-// leash is a command that runs.
 type leash struct {
 	Config
 	child *child
@@ -51,33 +51,33 @@ type leash struct {
 	file  deadlineFile
 	alarm *alarm
 
-	guard  *guard // nil while there is none
-	hiring bool   // whether one is being hired
-	hired  chan hiring
-	fails  int // of hirings, in a row
+	guard    *guard // nil if there is none
+	starting bool   // a new one is being started
+	started  chan startedGuard
+	fails    int // consecutive failed starts
 
 	passed []os.Signal   // each once
-	why    error         // it is stopped; nil if it is not
-	killAt time.Duration // if it is stopped
+	why    error         // why the command is being stopped; nil if it is not
+	killAt time.Duration // set with why
 	killed bool
 }
 
-// lead lets the command begin, and stays with it until all of it is gone.
+// lead starts the command, and returns when all of it is gone.
 func (l *leash) lead(ctx context.Context, tty terminal) End {
 	if l.begin(ctx, tty) {
 		l.hold(ctx)
 	}
 	l.group.end(l.Log)
-	l.dismissGuard()
+	l.killGuards()
 	tty.takeBack()
 	end := l.child.reap()
 	end.Err, end.Passed, end.Terminal = l.why, l.passed, tty.file != nil
 	return end
 }
 
-// begin hires a guard and opens the gate, unless there is no reason to any more.
+// begin starts a guard and opens the gate. It reports false if the command must not start.
 func (l *leash) begin(ctx context.Context, tty terminal) bool {
-	guard, err := hire(l.group, l.Deadline(), l.Deadline()-l.Grace)
+	guard, err := startGuard(l.group, l.Deadline(), l.Deadline()-l.Grace)
 	l.guard = guard
 	switch {
 	case err != nil:
@@ -96,11 +96,11 @@ func (l *leash) begin(ctx context.Context, tty terminal) bool {
 func (l *leash) hold(ctx context.Context) {
 	over := ctx.Done()
 	for {
-		l.watchTheTime()
+		l.checkDeadline()
 		select {
 		case <-l.child.exited:
 			if l.why == nil && boottime.Now() >= l.Deadline() {
-				l.why = ErrDeadline // the guard's work
+				l.why = ErrDeadline // killed by the guard
 			}
 			return
 		case <-over:
@@ -110,17 +110,17 @@ func (l *leash) hold(ctx context.Context) {
 			l.tell()
 		case s := <-l.Signals:
 			l.pass(s)
-		case <-l.alarm.rings:
+		case <-l.alarm.fired:
 		case <-l.guardGone():
-			l.replace("it has died")
-		case h := <-l.hired:
-			l.take(h)
+			l.replace("it died")
+		case h := <-l.started:
+			l.useGuard(h)
 		}
 	}
 }
 
-// watchTheTime does what is due, and sets the alarm for what is due next.
-func (l *leash) watchTheTime() {
+// checkDeadline does what is due, and sets the alarm for the next step.
+func (l *leash) checkDeadline() {
 	now := boottime.Now()
 	term := l.Deadline() - l.Grace
 	if l.why == nil && now >= term {
@@ -137,7 +137,7 @@ func (l *leash) watchTheTime() {
 	}
 }
 
-// stop asks the command to end. What it does not do by itself within the grace, and before the deadline, is done to it.
+// stop sends SIGTERM. SIGKILL follows after the grace, and at the deadline at the latest.
 func (l *leash) stop(why error) {
 	if l.why != nil {
 		return
@@ -148,7 +148,6 @@ func (l *leash) stop(why error) {
 	l.Log.Warn("stopping the command", "reason", why, "killed in", l.killAt-boottime.Now())
 }
 
-// pass passes a signal on.
 func (l *leash) pass(s os.Signal) {
 	if !slices.Contains(l.passed, s) {
 		l.passed = append(l.passed, s)
@@ -156,7 +155,7 @@ func (l *leash) pass(s os.Signal) {
 	l.group.signal(s.(syscall.Signal))
 }
 
-// deadline is when the command has to be gone as things stand.
+// deadline returns when the command must be gone as things stand.
 func (l *leash) deadline() time.Duration {
 	if l.why != nil {
 		return l.killAt
@@ -164,7 +163,8 @@ func (l *leash) deadline() time.Duration {
 	return l.Deadline()
 }
 
-// tell passes the deadline on, to the guard first: what the command reads must not be later than what it has.
+// tell passes the deadline on, first to the guard: the command must not read a later deadline than
+// the one that is enforced.
 func (l *leash) tell() {
 	switch {
 	case l.guard == nil:
@@ -174,6 +174,6 @@ func (l *leash) tell() {
 		l.replace("it does not answer")
 	}
 	if err := l.file.write(l.deadline()); err != nil {
-		l.Log.Warn("the file with the deadline cannot be replaced; it tells an earlier one", "reason", err)
+		l.Log.Warn("the deadline file cannot be replaced; it shows an earlier deadline", "reason", err)
 	}
 }

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	patience = 20 * time.Second // for what takes milliseconds
+	patience = 20 * time.Second // for something that takes milliseconds
 	variable = "LEASH_DEADLINE_FILE"
-	// caller makes this program run the command of its arguments, for tests that need a caller to kill.
+	// caller makes this program run the command of its arguments, for tests that kill the caller.
 	caller = "LEASH_CALLER"
 )
 
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// beCaller runs a command whose deadline is in three times the grace and does not move.
+// beCaller runs a command whose fixed deadline is three times the grace away.
 func beCaller(grace time.Duration) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, leash.Signals...)
@@ -55,7 +55,6 @@ func beCaller(grace time.Duration) int {
 	return end.Code
 }
 
-// held is a command that runs.
 type held struct {
 	t     *testing.T
 	moved chan struct{}
@@ -64,7 +63,8 @@ type held struct {
 	end   leash.End
 }
 
-// hold runs a script in sh. It may use $dir, a folder of its own, and stand, which waits until the file there of that name exists.
+// hold runs a script in sh. It may use $dir, a folder of its own, and stand, which waits until the
+// file of that name exists there.
 func hold(ctx context.Context, t *testing.T, deadline func() time.Duration, grace time.Duration, script string) *held {
 	t.Helper()
 	h := &held{t: t, moved: make(chan struct{}, 1), dir: t.TempDir(), ended: make(chan struct{})}
@@ -90,7 +90,6 @@ func hold(ctx context.Context, t *testing.T, deadline func() time.Duration, grac
 	return h
 }
 
-// far is a deadline that does not come.
 func far() time.Duration { return boottime.Now() + 24*time.Hour }
 
 func (h *held) wait() leash.End {
@@ -103,7 +102,7 @@ func (h *held) wait() leash.End {
 	return h.end
 }
 
-// text waits for a file that the script writes, up to a line's end.
+// text waits for a file that the script writes, up to the end of a line.
 func (h *held) text(name string) string {
 	h.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
@@ -124,7 +123,7 @@ func (h *held) pid(name string) int {
 	return pid
 }
 
-// allow lets the script go on that stands.
+// allow lets a script continue that waits in stand.
 func (h *held) allow(name string) {
 	h.t.Helper()
 	if err := os.WriteFile(filepath.Join(h.dir, name), nil, 0o600); err != nil {
@@ -132,13 +131,12 @@ func (h *held) allow(name string) {
 	}
 }
 
-// runs says whether a process runs; a zombie does not.
+// runs reports whether a process runs; a zombie does not.
 func runs(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
-// awaitGone waits until a process runs no more.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	for end := time.Now().Add(patience); runs(pid); <-time.After(2 * time.Millisecond) {
@@ -222,7 +220,7 @@ func TestTheDeadlineIsInAFileThatMovesWithIt(t *testing.T) {
 		t.Errorf("the file says %s, want %s", got, want)
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("its folder: %v, %v; want that nobody else may look into it", info, err)
+		t.Errorf("its folder: %v, %v; want that only its user may read it", info, err)
 	}
 	h.allow("over")
 	h.wait()
@@ -233,7 +231,7 @@ func TestTheDeadlineIsInAFileThatMovesWithIt(t *testing.T) {
 
 var errOver = errors.New("over")
 
-func TestWhenTheContextEndsTheCommandIsAskedToEnd(t *testing.T) {
+func TestEndOfContextSendsSIGTERM(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	h := hold(ctx, t, far, time.Hour, "trap 'exit 3' TERM; echo >$dir/ready; stand never")
@@ -244,7 +242,7 @@ func TestWhenTheContextEndsTheCommandIsAskedToEnd(t *testing.T) {
 	}
 }
 
-func TestWhoeverDoesNotEndIsKilledAfterTheGrace(t *testing.T) {
+func TestCommandThatIgnoresSIGTERMIsKilledAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	h := hold(ctx, t, far, 100*time.Millisecond, "trap '' TERM; echo >$dir/ready; stand never")
@@ -257,7 +255,7 @@ func TestWhoeverDoesNotEndIsKilledAfterTheGrace(t *testing.T) {
 	}
 }
 
-func TestTheCallerKillsAlsoWhileTheGuardIsStopped(t *testing.T) {
+func TestCallerKillsWhileTheGuardIsStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	h := hold(ctx, t, far, 100*time.Millisecond, "trap '' TERM; echo $LEASH_DEADLINE_FILE >$dir/path; stand never")
@@ -283,7 +281,7 @@ func TestACommandIsStoppedBeforeItsDeadline(t *testing.T) {
 	}
 }
 
-func TestWhoIsLeftAfterTheCommandIsKilled(t *testing.T) {
+func TestProcessesLeftByTheCommandAreKilled(t *testing.T) {
 	t.Parallel()
 	h := hold(t.Context(), t, far, time.Second, `
 		sh -c 'trap "" TERM HUP; echo $$ >$dir/group; stand() { while :; do sleep 0.01; done; }; stand' &
@@ -302,7 +300,6 @@ func TestWhoIsLeftAfterTheCommandIsKilled(t *testing.T) {
 	}
 }
 
-// guardOf returns the guard of a command.
 func guardOf(t *testing.T, path string, not int) int {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
@@ -315,7 +312,7 @@ func guardOf(t *testing.T, path string, not int) int {
 			}
 		}
 	}
-	t.Fatal("there is no guard")
+	t.Fatal("no guard")
 	return 0
 }
 
@@ -341,7 +338,7 @@ func TestAGuardThatIsStoppedIsReplaced(t *testing.T) {
 	path := h.text("path")
 	guard := guardOf(t, path, 0)
 	syscall.Kill(guard, syscall.SIGSTOP)
-	h.moved <- struct{}{} // which it does not answer
+	h.moved <- struct{}{} // the guard is stopped and does not answer
 	h.moved <- struct{}{}
 	h.moved <- struct{}{}
 	awaitGone(t, guard)

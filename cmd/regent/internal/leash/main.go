@@ -9,28 +9,29 @@ import (
 	"strconv"
 )
 
-// The parts that this program plays for itself, by its first argument.
+// The roles of the helper processes, as their first argument.
 const (
-	partGate  = "run-gate"
-	partGuard = "run-guard"
+	roleGate  = "run-gate"
+	roleGuard = "run-guard"
 )
 
-// Main plays the part of the gate or of the guard, if the process was started for that, and returns its exit code. A program that calls Run has
-// to call it first of all in its main, before it ignores or handles any signal. args is os.Args. The guard tells log what it did.
+// Main runs the gate or the guard if the process was started as one, and returns its exit code. A
+// program that calls Run must call Main first in its main, before it ignores or handles any signal.
+// args is os.Args. The guard logs to log.
 func Main(args []string, log *slog.Logger) (code int, played bool) {
 	if len(args) < 3 {
 		return 0, false
 	}
 	switch args[1] {
-	case partGate:
+	case roleGate:
 		return gate(args[2], args[3:]), true
-	case partGuard:
-		return stand(args[2], log), true
+	case roleGuard:
+		return guardMain(args[2], log), true
 	}
 	return 0, false
 }
 
-// self is the program that this process runs, also if its file was replaced since.
+// self returns the program that this process runs, even if its file was replaced.
 func self() (string, error) {
 	if runtime.GOOS == "linux" {
 		return "/proc/" + strconv.Itoa(os.Getpid()) + "/exe", nil

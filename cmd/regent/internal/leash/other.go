@@ -9,13 +9,13 @@ import (
 	"os"
 )
 
-// Signals are those that whoever runs a command passes on.
+// Signals are the signals that the caller of Run passes on.
 var Signals = []os.Signal{os.Interrupt}
 
-// Run refuses.
+// Run returns an error: only Unix is supported.
 func Run(context.Context, Config) (End, error) {
 	return End{}, errors.New("leash: this system has no process groups")
 }
 
-// Main has no part to play here.
+// Main does nothing on this system.
 func Main([]string, *slog.Logger) (code int, played bool) { return 0, false }

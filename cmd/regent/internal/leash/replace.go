@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// hireLimit is how long a new guard may take to say that it watches.
-	hireLimit = 5 * time.Second
-	// maxFails is how many guards may fail in a row while the command runs.
+	// guardStartLimit is how long a new guard may take to answer.
+	guardStartLimit = 5 * time.Second
+	// maxFails is how many guards in a row may fail to start while the command runs.
 	maxFails = 3
 )
 
-// hiring is what came of an attempt to get a guard.
-type hiring struct {
+type startedGuard struct {
 	guard *guard
 	err   error
 }
 
-// guardGone is closed when the guard has died; nil, which never is, while there is none.
+// guardGone returns a channel that is closed when the guard has died, or nil (which blocks forever)
+// if there is no guard.
 func (l *leash) guardGone() <-chan struct{} {
 	if l.guard == nil {
 		return nil
@@ -30,32 +30,33 @@ func (l *leash) guardGone() <-chan struct{} {
 	return l.guard.gone
 }
 
-// replace gets another guard. It does not wait for it: until it is there, the caller of Run watches alone, as it does anyway.
+// replace starts another guard in the background. Until it answers, the caller of Run enforces the
+// deadline alone.
 func (l *leash) replace(why string) {
 	old := l.guard
 	l.guard = nil
-	l.hire(old)
-	l.Log.Warn("the guard is replaced", "reason", why)
+	l.startReplacement(old)
+	l.Log.Warn("replacing the guard", "reason", why)
 }
 
-// hire gets a guard, and dismisses the old one, if there is one. A guard that does not listen may yet act, by the deadline that it knows, and is
-// better than none until the other is there.
-func (l *leash) hire(old *guard) {
-	l.hiring = true
+// startReplacement starts a guard, and then kills the old one. A guard that does not answer may
+// still act at the deadline that it knows, which is better than none.
+func (l *leash) startReplacement(old *guard) {
+	l.starting = true
 	now, deadline := boottime.Now(), l.deadline()
-	limit := now + min(hireLimit, max(l.Deadline()-now, 0)/2)
+	limit := now + min(guardStartLimit, max(l.Deadline()-now, 0)/2)
 	go func() {
-		g, err := hire(l.group, deadline, limit)
+		g, err := startGuard(l.group, deadline, limit)
 		if old != nil {
-			old.dismiss()
+			old.kill()
 		}
-		l.hired <- hiring{g, err}
+		l.started <- startedGuard{g, err}
 	}()
 }
 
-// take takes the new guard, and stops the command if there is none to be had.
-func (l *leash) take(h hiring) {
-	l.hiring = false
+// useGuard uses the new guard, and stops the command if too many could not be started.
+func (l *leash) useGuard(h startedGuard) {
+	l.starting = false
 	if h.err == nil {
 		l.guard, l.fails = h.guard, 0
 		l.tell()
@@ -66,15 +67,15 @@ func (l *leash) take(h hiring) {
 		l.stop(fmt.Errorf("%w: %w", ErrGuard, h.err))
 		return
 	}
-	l.hire(nil)
+	l.startReplacement(nil)
 }
 
-// dismissGuard ends whatever guard there is, or is about to be.
-func (l *leash) dismissGuard() {
-	if l.hiring {
-		l.guard = (<-l.hired).guard
+// killGuards kills the present guard and any that is being started.
+func (l *leash) killGuards() {
+	if l.starting {
+		l.guard = (<-l.started).guard
 	}
 	if l.guard != nil {
-		l.guard.dismiss()
+		l.guard.kill()
 	}
 }

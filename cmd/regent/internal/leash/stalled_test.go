@@ -18,7 +18,7 @@ import (
 	"regent/leadership/boottime"
 )
 
-// stalled is a log whose reader has stopped, as a full pipe is.
+// stalled is a log whose reader has stopped: a full pipe.
 type stalled struct {
 	slog.Handler
 	full chan struct{}
@@ -29,7 +29,7 @@ func (s stalled) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-func TestALogThatNobodyReadsKeepsNoCommandAliveWhoseGuardHasDied(t *testing.T) {
+func TestBlockedLogDoesNotKeepACommandAliveWithoutItsGuard(t *testing.T) {
 	dir := t.TempDir()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -77,6 +77,6 @@ func ownGuard(t *testing.T) int {
 			}
 		}
 	}
-	t.Fatal("there is no guard")
+	t.Fatal("no guard")
 	return 0
 }

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the one on standard input, if this process has it in the foreground.
+// terminal is standard input, if it is a terminal with this process in the foreground.
 type terminal struct {
 	file *os.File // nil if there is none
-	ours int      // the group that has it otherwise
+	ours int      // this process's group
 }
 
 func terminalOf(f *os.File) terminal {
@@ -24,12 +24,14 @@ func terminalOf(f *os.File) terminal {
 	return terminal{f, group}
 }
 
-// lend puts another group in the foreground, as a shell does. Else its reading would stop it.
+// lend puts another group in the foreground, as a shell does. In the background, reading would stop
+// it.
 func (t terminal) lend(group int) {
 	if t.file == nil {
 		return
 	}
-	signal.Ignore(syscall.SIGTTOU) // which stops those who write to a terminal, or take it, from the background
+	// it stops background processes that write to a terminal or change its foreground
+	signal.Ignore(syscall.SIGTTOU)
 	unix.IoctlSetPointerInt(int(t.file.Fd()), unix.TIOCSPGRP, group)
 }
 

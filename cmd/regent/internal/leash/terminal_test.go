@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onTerminal starts a caller of Run with a script on a terminal of its own, and returns what is at its other end.
+// onTerminal starts a caller of Run with a script on a terminal of its own, and returns the other
+// end.
 func onTerminal(t *testing.T, script string) (*exec.Cmd, *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -51,7 +52,6 @@ func onTerminal(t *testing.T, script string) (*exec.Cmd, *os.File) {
 	return cmd, keyboard
 }
 
-// hear waits for a text on the terminal.
 func hear(t *testing.T, from *bufio.Reader, text string) {
 	t.Helper()
 	var heard strings.Builder

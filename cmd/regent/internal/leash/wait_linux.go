@@ -8,27 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newTimer returns a timer that counts the time of a suspended machine, too.
+// newTimer returns a timer that also counts the time that the machine is suspended.
 func newTimer(flags int) (int, error) {
 	return unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|flags)
 }
 
-// setTimer lets it ring at a moment of boottime.Now, at once if that has passed.
+// setTimer sets the timer to an instant of boottime.Now. It fires at once if that has passed.
 func setTimer(fd int, at time.Duration) error {
-	at = max(at, 1) // 0 would be never
+	at = max(at, 1) // 0 would disarm it
 	return unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at))}, nil)
 }
 
-// inbox is where the guard reads its orders.
-type inbox struct{ fd, timer int }
+type orderReader struct{ fd, timer int }
 
-func newInbox(fd int) (*inbox, error) {
+func newOrderReader(fd int) (*orderReader, error) {
 	timer, err := newTimer(0)
-	return &inbox{fd, timer}, err
+	return &orderReader{fd, timer}, err
 }
 
-// wait returns when there is something to read, or when the deadline has come.
-func (b *inbox) wait(deadline time.Duration) (readable bool, err error) {
+// wait returns when there is something to read, or at the deadline.
+func (b *orderReader) wait(deadline time.Duration) (readable bool, err error) {
 	if err := setTimer(b.timer, deadline); err != nil {
 		return false, err
 	}
@@ -39,9 +38,9 @@ func (b *inbox) wait(deadline time.Duration) (readable bool, err error) {
 	return fds[0].Revents != 0, nil
 }
 
-// alarm rings at a moment.
+// alarm fires at an instant.
 type alarm struct {
-	rings chan struct{}
+	fired chan struct{}
 	timer *os.File
 	fd    int
 	ended chan struct{}
@@ -52,7 +51,7 @@ func newAlarm() (*alarm, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("timerfd_create", err)
 	}
-	a := &alarm{rings: make(chan struct{}, 1), timer: os.NewFile(uintptr(fd), "timer"), fd: fd, ended: make(chan struct{})}
+	a := &alarm{fired: make(chan struct{}, 1), timer: os.NewFile(uintptr(fd), "timer"), fd: fd, ended: make(chan struct{})}
 	go a.listen()
 	return a, nil
 }
@@ -65,13 +64,13 @@ func (a *alarm) listen() {
 			return
 		}
 		select {
-		case a.rings <- struct{}{}:
+		case a.fired <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// set lets it ring at that moment instead of any other. It may ring once more for one that was set before.
+// set replaces the instant. The alarm may still fire once for the previous one.
 func (a *alarm) set(at time.Duration) { setTimer(a.fd, at) }
 
 func (a *alarm) close() {

@@ -11,42 +11,40 @@ import (
 	"regent/leadership/boottime"
 )
 
-// nap is for how long a timer is trusted where none counts the time of a suspended machine.
-const nap = 100 * time.Millisecond
+// maxTimer is how long a timer runs at most on systems whose timers do not count suspended time.
+const maxTimer = 100 * time.Millisecond
 
-// inbox is where the guard reads its orders.
-type inbox struct{ fd int }
+type orderReader struct{ fd int }
 
-func newInbox(fd int) (*inbox, error) { return &inbox{fd}, nil }
+func newOrderReader(fd int) (*orderReader, error) { return &orderReader{fd}, nil }
 
 // wait returns when there is something to read, or when the deadline may have come.
-func (b *inbox) wait(deadline time.Duration) (readable bool, err error) {
+func (b *orderReader) wait(deadline time.Duration) (readable bool, err error) {
 	fds := []unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}}
-	left := min(max(deadline-boottime.Now(), 0), nap)
+	left := min(max(deadline-boottime.Now(), 0), maxTimer)
 	if _, err := unix.Poll(fds, int((left+time.Millisecond-1)/time.Millisecond)); err != nil && !errors.Is(err, unix.EINTR) {
 		return false, err
 	}
 	return fds[0].Revents != 0, nil
 }
 
-// alarm rings at a moment, and may ring before.
+// alarm fires at an instant or before.
 type alarm struct {
-	rings chan struct{}
+	fired chan struct{}
 	timer *time.Timer
 }
 
 func newAlarm() (*alarm, error) {
-	a := &alarm{rings: make(chan struct{}, 1)}
-	a.timer = time.AfterFunc(nap, func() {
+	a := &alarm{fired: make(chan struct{}, 1)}
+	a.timer = time.AfterFunc(maxTimer, func() {
 		select {
-		case a.rings <- struct{}{}:
+		case a.fired <- struct{}{}:
 		default:
 		}
 	})
 	return a, nil
 }
 
-// set lets it ring at that moment instead of any other, or before.
-func (a *alarm) set(at time.Duration) { a.timer.Reset(min(max(at-boottime.Now(), 0), nap)) }
+func (a *alarm) set(at time.Duration) { a.timer.Reset(min(max(at-boottime.Now(), 0), maxTimer)) }
 
 func (a *alarm) close() { a.timer.Stop() }

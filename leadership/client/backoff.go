@@ -12,15 +12,16 @@ import (
 const (
 	minPause = 100 * time.Millisecond
 	maxPause = 10 * time.Second
-	// maxRetryAfter is the longest time for which a server is left alone because it says so.
+	// maxRetryAfter is the longest Retry-After that is honoured.
 	maxRetryAfter = time.Minute
 )
 
-// pace says when to try again: twice as late after each failure, and by chance, so that those who failed together do not come together.
-type pace struct{ failures int }
+// backoff computes the pause before the next try. It doubles after each failure and is random, so
+// that clients that failed together do not return together.
+type backoff struct{ failures int }
 
 // after returns how long to wait after the error.
-func (p *pace) after(err error) time.Duration {
+func (p *backoff) after(err error) time.Duration {
 	if planned(err) {
 		p.failures = 0
 		return rand.N(minPause)
@@ -30,7 +31,7 @@ func (p *pace) after(err error) time.Duration {
 	return d/2 + rand.N(d/2) + min(retryAfter(err), maxRetryAfter)
 }
 
-// retryAfter is when the server wants to be asked again; zero if it does not say.
+// retryAfter returns the pause that the server asks for, or zero.
 func retryAfter(err error) time.Duration {
 	var refusal *leadership.Error
 	var reply *ReplyError
@@ -43,7 +44,6 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// sleep waits, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -16,15 +16,16 @@ import (
 	"regent/leadership/fence/httpfence"
 )
 
-// shop is a gate that keeps the requests of two leaders apart, around a handler that says when it begins and how it ends.
-type shop struct {
+// serialService is a Serial gate around a handler that reports its start and can be told how to
+// end.
+type serialService struct {
 	http.Handler
 	began chan leadership.Token
 	ends  chan struct{}
-	cause chan error // what ended the context of one that was told to end by it
+	cause chan error // why the context of a handler ended
 }
 
-func newShop(t *testing.T, c httpfence.Config) *shop {
+func newSerialService(t *testing.T, c httpfence.Config) *serialService {
 	t.Helper()
 	c.Election, c.Serial = election, true
 	if c.Marks == nil {
@@ -34,7 +35,7 @@ func newShop(t *testing.T, c httpfence.Config) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{began: make(chan leadership.Token, 9), ends: make(chan struct{}), cause: make(chan error, 9)}
+	s := &serialService{began: make(chan leadership.Token, 9), ends: make(chan struct{}), cause: make(chan error, 9)}
 	s.Handler = g.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		m, _ := httpfence.FromContext(r.Context())
 		s.began <- m.Token
@@ -44,15 +45,15 @@ func newShop(t *testing.T, c httpfence.Config) *shop {
 	return s
 }
 
-// begin sends a request, and returns what becomes of it.
-func (s *shop) begin(r *http.Request) <-chan *http.Response {
+// begin sends a request, and returns the channel of its reply.
+func (s *serialService) begin(r *http.Request) <-chan *http.Response {
 	reply := make(chan *http.Response, 1)
 	go func() { reply <- send(s, r) }()
 	synctest.Wait()
 	return reply
 }
 
-func (s *shop) wantBegun(t *testing.T, want ...leadership.Token) {
+func (s *serialService) wantBegun(t *testing.T, want ...leadership.Token) {
 	t.Helper()
 	synctest.Wait()
 	for _, token := range want {
@@ -70,10 +71,10 @@ func (s *shop) wantBegun(t *testing.T, want ...leadership.Token) {
 	}
 }
 
-func TestALaterLeaderWaitsUntilAnEarlierOneIsDoneAndNoMoreOfThatIsLetIn(t *testing.T) {
+func TestLaterLeaderWaitsForAnEarlierOneThatIsThenRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, httpfence.Config{})
+		s := newSerialService(t, httpfence.Config{})
 		first, second := s.begin(command(33)), s.begin(command(33))
 		s.wantBegun(t, 33, 33)
 		later := s.begin(command(34))
@@ -103,10 +104,10 @@ func TestALaterLeaderWaitsUntilAnEarlierOneIsDoneAndNoMoreOfThatIsLetIn(t *testi
 	})
 }
 
-func TestOfSeveralWhoWaitTheLatestIsNext(t *testing.T) {
+func TestLatestOfSeveralWaitingLeadersIsNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, httpfence.Config{})
+		s := newSerialService(t, httpfence.Config{})
 		s.begin(command(33))
 		middle, last := s.begin(command(34)), s.begin(command(35))
 		s.wantBegun(t, 33)
@@ -117,10 +118,10 @@ func TestOfSeveralWhoWaitTheLatestIsNext(t *testing.T) {
 	})
 }
 
-func TestWhoeverWaitsForItsTurnHeedsItsContext(t *testing.T) {
+func TestWaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, httpfence.Config{})
+		s := newSerialService(t, httpfence.Config{})
 		first := s.begin(command(33))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -128,7 +129,7 @@ func TestWhoeverWaitsForItsTurnHeedsItsContext(t *testing.T) {
 		close(s.ends)
 		wantStatus(t, <-first, http.StatusOK)
 		s.wantBegun(t, 33)
-		wantStatus(t, <-s.begin(command(33)), http.StatusOK) // 34 has not been let in
+		wantStatus(t, <-s.begin(command(33)), http.StatusOK) // 34 was not admitted
 	})
 }
 
@@ -142,11 +143,11 @@ func (s *switching) Check(context.Context, fence.Mark) error {
 	return nil
 }
 
-func TestWhoeverWaitedForItsTurnIsCheckedAgain(t *testing.T) {
+func TestRequestIsCheckedAgainAfterItsWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		check := new(switching)
-		s := newShop(t, httpfence.Config{Check: check})
+		s := newSerialService(t, httpfence.Config{Check: check})
 		first := s.begin(command(33))
 		later := s.begin(command(34))
 		check.refuse.Store(true)
@@ -157,7 +158,7 @@ func TestWhoeverWaitedForItsTurnIsCheckedAgain(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatPanicsGivesItsTurnBack(t *testing.T) {
+func TestPanickingHandlerUnblocksTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, err := httpfence.New(httpfence.Config{Election: election, Marks: new(httpfence.Memory), Serial: true})
@@ -174,7 +175,7 @@ func TestAHandlerThatPanicsGivesItsTurnBack(t *testing.T) {
 	})
 }
 
-func TestWhoeverIsNotLetInGivesItsTurnBack(t *testing.T) {
+func TestRefusedRequestUnblocksTheNext(t *testing.T) {
 	t.Parallel()
 	g, err := httpfence.New(httpfence.Config{Election: election, Marks: failing{leadership.StoreUnavailable}, Serial: true})
 	if err != nil {
@@ -182,23 +183,24 @@ func TestWhoeverIsNotLetInGivesItsTurnBack(t *testing.T) {
 	}
 	wantStatus(t, send(g.Wrap(http.NotFoundHandler()), command(33)), http.StatusServiceUnavailable)
 	if n := g.Remembered(); n != 0 {
-		t.Errorf("%d resources are remembered though nobody is there", n)
+		t.Errorf("%d resources are remembered without requests", n)
 	}
 }
 
-// ledger fails the test if the requests of two leaders are handled at once, or out of order.
-type ledger struct {
+// overlapDetector fails the test if the requests of two leaders are handled at once, or out of
+// order.
+type overlapDetector struct {
 	t       *testing.T
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	inside  map[leadership.Token]int
 	highest leadership.Token
 	handled int
 }
 
-func (l *ledger) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+func (l *overlapDetector) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	m, _ := httpfence.FromContext(r.Context())
 	l.enter(m.Token)
-	time.Sleep(rand.N(time.Millisecond)) // in a bubble: time for others to come in between
+	time.Sleep(rand.N(time.Millisecond)) // lets others run in between
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.inside[m.Token]--; l.inside[m.Token] == 0 {
@@ -206,7 +208,7 @@ func (l *ledger) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (l *ledger) enter(token leadership.Token) {
+func (l *overlapDetector) enter(token leadership.Token) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inside[token]++
@@ -220,7 +222,7 @@ func (l *ledger) enter(token leadership.Token) {
 	l.highest = max(l.highest, token)
 }
 
-// slow are Marks that are in no hurry.
+// slow are Marks that take their time.
 type slow struct{ httpfence.Memory }
 
 func (s *slow) Raise(ctx context.Context, resource string, w fence.Mark) error {
@@ -237,7 +239,7 @@ func TestTheRequestsOfTwoLeadersAreNeverHandledAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &ledger{t: t, inside: map[leadership.Token]int{}}
+		l := &overlapDetector{t: t, inside: map[leadership.Token]int{}}
 		h := g.Wrap(l)
 		var all sync.WaitGroup
 		for token := range leadership.Token(leaders) {
@@ -253,7 +255,7 @@ func TestTheRequestsOfTwoLeadersAreNeverHandledAtOnce(t *testing.T) {
 		}
 		all.Wait()
 		if n := g.Remembered(); n != 0 {
-			t.Errorf("%d resources are remembered though nobody is there", n)
+			t.Errorf("%d resources are remembered without requests", n)
 		}
 		if l.highest != leaders || l.handled < leaders {
 			t.Errorf("%d requests were handled, up to leader %d: that is no trial", l.handled, l.highest)

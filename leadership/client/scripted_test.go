@@ -13,26 +13,27 @@ import (
 	"regent/leadership/client"
 )
 
-// stage is a server without a network, so that time can be made up. The acts answer one request after the other, and the last one all that
-// follow. A handler that returns ends its reply; one that panics with http.ErrAbortHandler breaks it off.
-type stage struct {
+// scriptedServer is a server without a network, so that it works in a bubble. Its acts answer one
+// request each, in order; the last one answers all further requests. A handler that returns ends
+// its reply; one that panics with http.ErrAbortHandler breaks it off.
+type scriptedServer struct {
 	acts []http.HandlerFunc
 
 	mu       sync.Mutex
 	requests []*http.Request // guarded by mu
-	at       []time.Time     // when they came; guarded by mu
-	open     map[int]bool    // whether the body of each reply is still to be closed; guarded by mu
+	at       []time.Time     // arrival times; guarded by mu
+	open     map[int]bool    // replies whose body is not closed yet; guarded by mu
 }
 
 // RoundTrip implements http.RoundTripper.
-func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *scriptedServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	n := len(s.requests)
 	act := s.acts[min(n, len(s.acts)-1)]
 	s.requests, s.at = append(s.requests, r), append(s.at, time.Now())
 	s.mu.Unlock()
 	body, out := io.Pipe()
-	w := &stageWriter{header: http.Header{}, out: out, status: make(chan int, 1)}
+	w := &scriptedWriter{header: http.Header{}, out: out, status: make(chan int, 1)}
 	stop := context.AfterFunc(r.Context(), func() { out.CloseWithError(r.Context().Err()) })
 	go func() {
 		defer stop()
@@ -48,13 +49,13 @@ func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
 	select {
 	case status := <-w.status:
 		s.setOpen(n, true)
-		return &http.Response{StatusCode: status, Header: w.header, Body: &stageBody{body, s, n}, Request: r}, nil
+		return &http.Response{StatusCode: status, Header: w.header, Body: &scriptedBody{body, s, n}, Request: r}, nil
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
 }
 
-func (s *stage) setOpen(n int, open bool) {
+func (s *scriptedServer) setOpen(n int, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
@@ -63,45 +64,43 @@ func (s *stage) setOpen(n int, open bool) {
 	s.open[n] = open
 }
 
-// stageBody tells the stage when it is closed.
-type stageBody struct {
+// scriptedBody reports when it is closed.
+type scriptedBody struct {
 	io.ReadCloser
-	stage *stage
-	n     int
+	server *scriptedServer
+	n      int
 }
 
-func (b *stageBody) Close() error {
-	b.stage.setOpen(b.n, false)
+func (b *scriptedBody) Close() error {
+	b.server.setOpen(b.n, false)
 	return b.ReadCloser.Close()
 }
 
-// stageWriter is a reply whose writer waits for its reader.
-type stageWriter struct {
+// scriptedWriter is a reply whose writer waits for its reader.
+type scriptedWriter struct {
 	header http.Header
 	out    *io.PipeWriter
 	status chan int
 	begun  bool
 }
 
-func (w *stageWriter) Header() http.Header { return w.header }
+func (w *scriptedWriter) Header() http.Header { return w.header }
 
-func (w *stageWriter) WriteHeader(status int) {
+func (w *scriptedWriter) WriteHeader(status int) {
 	if !w.begun {
 		w.begun = true
 		w.status <- status
 	}
 }
 
-func (w *stageWriter) Write(b []byte) (int, error) {
+func (w *scriptedWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	return w.out.Write(b)
 }
 
-// client returns a client of the stage.
-func (s *stage) client(t *testing.T) *client.Client { return clientOf(t, "http://stage", s) }
+func (s *scriptedServer) client(t *testing.T) *client.Client { return clientOf(t, "http://server", s) }
 
-// cursors are what each request wanted to go on from.
-func (s *stage) cursors() []string {
+func (s *scriptedServer) cursors() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
@@ -111,8 +110,7 @@ func (s *stage) cursors() []string {
 	return all
 }
 
-// pauses are the times between the requests.
-func (s *stage) pauses() []time.Duration {
+func (s *scriptedServer) pauses() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []time.Duration
@@ -122,7 +120,7 @@ func (s *stage) pauses() []time.Duration {
 	return all
 }
 
-// streaming answers with the texts, and leaves the stream open.
+// streaming sends the texts and leaves the stream open.
 func streaming(texts ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		tell(w, texts...)
@@ -130,12 +128,12 @@ func streaming(texts ...string) http.HandlerFunc {
 	}
 }
 
-// ending is streaming that then ends the connection.
+// ending sends the texts and then ends the connection.
 func ending(texts ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { tell(w, texts...) }
 }
 
-// breaking is streaming that then breaks the connection.
+// breaking sends the texts and then breaks the connection.
 func breaking(texts ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		tell(w, texts...)
@@ -143,7 +141,7 @@ func breaking(texts ...string) http.HandlerFunc {
 	}
 }
 
-// rest lets time go by while the request lasts.
+// rest waits while the request lasts.
 func rest(r *http.Request, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -159,7 +157,6 @@ func tell(w http.ResponseWriter, texts ...string) {
 	}
 }
 
-// replying answers with a document.
 func replying(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -169,7 +166,6 @@ func replying(status int, contentType, body string) http.HandlerFunc {
 	}
 }
 
-// problem answers with a problem that has the code.
 func problem(status int, code string) http.HandlerFunc {
 	return replying(status, "application/problem+json", fmt.Sprintf(`{"type":"about:blank","title":"No","status":%d,"detail":"no","code":%q}`, status, code))
 }
@@ -188,7 +184,7 @@ func snapshot(election string, revision int) string {
 	return fmt.Sprintf("event: snapshot\nid: %d\n%s", revision, snapshotData(election, revision))
 }
 
-// snapshotAmong is one of all elections, which has no id.
+// snapshotAmong is one of several snapshots, which have no id.
 func snapshotAmong(election string, revision int) string {
 	return "event: snapshot\n" + snapshotData(election, revision)
 }
@@ -207,23 +203,23 @@ func end(reason, id string) string {
 
 const ping = ": ping\n\n"
 
-// story is what a watch told, a word for each News, and the error at its end.
-type story struct {
+// transcript is what a watch yielded, a word for each News, and its final error.
+type transcript struct {
 	words   []string
 	cursors []string
 	err     error
 }
 
-// errEnough is how a test ends a watch that would go on.
+// errEnough ends a watch that would go on.
 var errEnough = errors.New("the test has seen enough")
 
-// watch watches until something lasting happens, or until so many News were told.
-func watch(ctx context.Context, c *client.Client, r client.WatchRequest, enough int) story {
-	var s story
+// watch watches until a permanent error, or until enough News were yielded.
+func watch(ctx context.Context, c *client.Client, r client.WatchRequest, enough int) transcript {
+	var s transcript
 	for n, err := range c.Watch(ctx, r) {
 		if err != nil {
 			s.err = err
-			continue // there must be no other round
+			continue // there must be no further iteration
 		}
 		s.words, s.cursors = append(s.words, wordOf(n)), append(s.cursors, n.Cursor)
 		if len(s.words) == enough {

@@ -15,43 +15,42 @@ import (
 	"regent/store/memory"
 )
 
-// course is an election that changes hands, and those who ask about its tokens: former, present and next ones.
-type course struct {
+// history is an election whose leader changes, with checks of former, current and future tokens.
+type history struct {
 	*leadership.Service
 	checks *httpfence.Checks
 	maxAge time.Duration
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards the fields below
 	random   *rand.Rand
-	reigns   map[leadership.Token]reign
+	reigns   map[leadership.Token]tenure
 	newest   leadership.Token
-	heard    map[leadership.Token]time.Time // when the event that it was acquired was
+	heard    map[leadership.Token]time.Time // when the event of its grant arrived
 	verdicts []verdict
 }
 
-// reign is when a token was that of the leader: from one instant and until before the other.
-type reign struct {
+// tenure is when a token was the leader's: from its start until before its end.
+type tenure struct {
 	from, to time.Time
 	released bool
 }
 
-// verdict is what a check said, and when.
 type verdict struct {
 	token        leadership.Token
 	begun, ended time.Time
 	err          error
 }
 
-func (c *course) some(n time.Duration) time.Duration {
+func (c *history) some(n time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Duration(c.random.Int64N(int64(n)))
 }
 
-func (c *course) one(in int) bool { return c.some(time.Duration(in)) == 0 }
+func (c *history) one(in int) bool { return c.some(time.Duration(in)) == 0 }
 
-// CheckToken takes its time before and after it looks.
-func (c *course) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
+// CheckToken waits before and after it looks.
+func (c *history) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
 	time.Sleep(c.some(300 * time.Millisecond))
 	if c.one(10) {
 		return leadership.Lease{}, errors.ErrUnsupported
@@ -60,8 +59,8 @@ func (c *course) CheckToken(ctx context.Context, r leadership.TokenCheck) (leade
 	return c.Service.CheckToken(ctx, r)
 }
 
-// Publish has most events heard, a little later.
-func (c *course) Publish(events ...leadership.Event) {
+// Publish delivers most events, a little later.
+func (c *history) Publish(events ...leadership.Event) {
 	for _, e := range events {
 		if c.one(4) {
 			continue
@@ -77,8 +76,8 @@ func (c *course) Publish(events ...leadership.Event) {
 	}
 }
 
-// lead leads, renews for a while, and then releases the lease or is heard of no more.
-func (c *course) lead(ctx context.Context) error {
+// lead leads, renews for a while, and then releases the lease or disappears.
+func (c *history) lead(ctx context.Context) error {
 	duration := time.Second + c.some(2*time.Second).Truncate(time.Millisecond)
 	g, err := c.Acquire(ctx, leadership.AcquireRequest{Election: election, CandidateID: "ann", LeaseDuration: duration})
 	if errors.Is(err, leadership.LeaseHeld) {
@@ -89,7 +88,7 @@ func (c *course) lead(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	r := reign{from: now, to: now.Add(duration)}
+	r := tenure{from: now, to: now.Add(duration)}
 	lease := leadership.LeaseRequest{Election: election, CandidateID: "ann", Key: g.Key, Token: g.Token}
 	for c.reigned(g.Token, r); !c.one(4); c.reigned(g.Token, r) {
 		time.Sleep(c.some(duration))
@@ -107,14 +106,14 @@ func (c *course) lead(ctx context.Context) error {
 	return err
 }
 
-func (c *course) reigned(token leadership.Token, r reign) {
+func (c *history) reigned(token leadership.Token, r tenure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reigns[token], c.newest = r, token
 }
 
-// ask asks about a token near the newest.
-func (c *course) ask(ctx context.Context) {
+// ask checks a token near the newest.
+func (c *history) ask(ctx context.Context) {
 	time.Sleep(c.some(200 * time.Millisecond))
 	c.mu.Lock()
 	token := max(c.newest-1+leadership.Token(c.random.Int64N(3)), 1)
@@ -127,8 +126,7 @@ func (c *course) ask(ctx context.Context) {
 	c.verdicts = append(c.verdicts, v)
 }
 
-// wrong returns what the verdict gets wrong.
-func (c *course) wrong(v verdict) string {
+func (c *history) wrong(v verdict) string {
 	r, granted := c.reigns[v.token]
 	next, overtaken := c.heard[v.token+1]
 	believed := r.to
@@ -141,7 +139,7 @@ func (c *course) wrong(v verdict) string {
 	case in && !v.ended.Before(believed):
 		return "its leader had stopped long before"
 	case in && overtaken && v.begun.After(next):
-		return "a later leader was heard of"
+		return "news of a later leader had arrived"
 	case stale && granted && !v.begun.Before(r.from) && v.ended.Before(r.to):
 		return "it was the leader's"
 	}
@@ -150,10 +148,10 @@ func (c *course) wrong(v verdict) string {
 
 func runCourse(t *testing.T, seed uint64) {
 	const maxAge, lasts, askers = time.Second, time.Minute, 8
-	c := &course{
+	c := &history{
 		maxAge: maxAge,
 		random: rand.New(rand.NewPCG(seed, 0)),
-		reigns: map[leadership.Token]reign{},
+		reigns: map[leadership.Token]tenure{},
 		heard:  map[leadership.Token]time.Time{},
 	}
 	c.Service = leadership.New(memory.New(memory.Config{}), c)
@@ -180,11 +178,11 @@ func runCourse(t *testing.T, seed uint64) {
 	}
 	all.Wait()
 	c.checks.Wait()
-	time.Sleep(time.Second) // what is under way to be heard is
+	time.Sleep(time.Second) // events in flight arrive
 	c.judge(t, seed)
 }
 
-func (c *course) judge(t *testing.T, seed uint64) {
+func (c *history) judge(t *testing.T, seed uint64) {
 	in, stale := 0, 0
 	for _, v := range c.verdicts {
 		if why := c.wrong(v); why != "" {
@@ -203,7 +201,7 @@ func (c *course) judge(t *testing.T, seed uint64) {
 	}
 }
 
-func TestWhoIsLetInLedAMomentAgoAndWhoLeadsIsNeverToldToStop(t *testing.T) {
+func TestVerdictsAgreeWithTheHistory(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) { runCourse(t, seed) })

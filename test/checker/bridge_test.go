@@ -84,26 +84,6 @@ func TestAHeartbeatThatNobodyWasToldOfIsSupposedOnlyWhereItCanHaveBeen(t *testin
 		if diff := cmp.Diff(c.want, kinds(linear(r))); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s%v", c.name, diff, linear(r).Err())
 		}
-		if len(c.want) == 0 && free(r).Err() != nil {
-			t.Errorf("%s: %v", c.name, free(r).Err())
-		}
-	}
-}
-
-func TestALostCallIsDoneOnceAtMostByTheAnswersAlone(t *testing.T) {
-	t.Parallel()
-	p := kept(t)
-	p.at(20*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"}) // r3
-	p.at(21*s, checker.Call{Verb: checker.Get})                       // r4: token 2
-	r := p.recording()
-	lose(&r, 2)
-	lose(&r, 3)
-	if err := free(r).Err(); err != nil {
-		t.Error(err)
-	}
-	without(&r, 3)
-	if diff := cmp.Diff(kindsOf(checker.Illegal), kinds(free(r))); diff != "" {
-		t.Error(diff)
 	}
 }
 

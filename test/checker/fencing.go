@@ -24,30 +24,10 @@ func FT(r Recording) Report {
 			last = event.Token
 		}
 	}
-	checkAnswers(&report, r.Calls, truth)
 	terms := truth.allTerms()
 	checkKeys(&report, r.Calls, terms)
 	checkWrites(&report, r.Writes, terms)
 	return report
-}
-
-// checkAnswers compares what an answer shows with what the change of that revision made of the election.
-func checkAnswers(report *Report, calls []Call, t truth) {
-	for _, c := range calls {
-		a := c.Answer
-		if a == nil || c.Answered == Forever || a.Revision == 0 {
-			continue
-		}
-		event, ok := t.event(c.Election, a.Revision)
-		switch held := a.State == leadership.Held; {
-		case !ok:
-			report.accuse(Phantom, "%v: there is no such revision", c)
-		case a.Token != event.Token:
-			report.accuse(Untrue, "%v: the token was %d", c, event.Token)
-		case held && (a.LeaderID == "" || a.LeaderID != event.LeaderID):
-			report.accuse(Untrue, "%v: %s", c, shown(event))
-		}
-	}
 }
 
 // incarnation is who holds a key.

@@ -40,7 +40,7 @@ func checkKept(report *Report, c Call, t truth) {
 	switch {
 	case !ok:
 		report.accuse(Forgotten, "%v: the history ends at revision %d", c, len(t[c.Election]))
-	case a.Token != event.Token, a.State == leadership.Held && a.LeaderID != event.LeaderID:
+	case a.Token != event.Token, a.State == leadership.Held && (a.LeaderID == "" || a.LeaderID != event.LeaderID):
 		report.accuse(Forgotten, "%v: the history has %s", c, shown(event))
 	}
 }

@@ -103,8 +103,6 @@ type state struct {
 	loose int       // those that the lease stands on since; the last is at record.HeartbeatAt or later
 	// It has ended, and may have had such heartbeats: its lock may be longer than is known.
 	unsure bool
-
-	done uint64 // for Free: those of its calls that were done
 }
 
 // model is the rules, as the library wants them.
@@ -152,7 +150,7 @@ func (p *plot) take(s state, in step, guard time.Duration) (state, bool) {
 // try takes the step with the heartbeats that are known.
 func (p *plot) try(s state, in step, guard time.Duration) (state, bool) {
 	moments := []time.Time{in.at}
-	if read := later(s.wrote, s.record.HeartbeatAt); guard > 0 && (p.unwritten || len(in.events) > 0) && read.Before(in.at) {
+	if read := later(s.wrote, s.record.HeartbeatAt); guard > 0 && len(in.events) > 0 && read.Before(in.at) {
 		moments = append(moments, read)
 	}
 	for _, now := range moments {
@@ -192,7 +190,7 @@ func (p *plot) decide(s leadership.Snapshot, in step) (leadership.Record, bool) 
 	} else {
 		ch, err = in.call.decide(s)
 	}
-	if codeOf(err) != in.call.Code || !p.unwritten && !sameEvents(ch.Events, in.events) {
+	if codeOf(err) != in.call.Code || !sameEvents(ch.Events, in.events) {
 		return s.Record, false
 	}
 	if !ch.Empty() {

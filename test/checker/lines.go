@@ -5,124 +5,66 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"regent/leadership"
-	"regent/leadership/wire"
 )
 
-// line is one record as it is written down: exactly one of its members.
-type line struct {
-	Event     *wire.Event `json:"event,omitempty"` // of the history
-	Consumer  *Consumer   `json:"consumer,omitempty"`
-	Delivery  *delivery   `json:"delivery,omitempty"` // to a consumer that stands above
-	Change    *Change     `json:"change,omitempty"`
-	Heartbeat *Heartbeat  `json:"heartbeat,omitempty"`
-	Reading   *Reading    `json:"reading,omitempty"`
-	Call      *callLine   `json:"call,omitempty"`
-	Belief    *Belief     `json:"belief,omitempty"`
-	Write     *Write      `json:"write,omitempty"`
-	Fault     *Fault      `json:"fault,omitempty"`
-	Willing   *Willing    `json:"willing,omitempty"`
-}
-
-type delivery struct {
-	Consumer int        `json:"consumer"` // its place among them
-	Event    wire.Event `json:"event"`
-}
-
-// Write writes the recording down, one JSON object a line.
+// Write writes the recording as JSON, a line for each record: a Recording that has only this one.
 func (r Recording) Write(w io.Writer) error {
-	out := json.NewEncoder(w)
 	var errs []error
-	put := func(l line) { errs = append(errs, out.Encode(l)) }
-	for _, e := range r.History {
-		put(line{Event: new(wire.NewEvent(e))})
+	out := json.NewEncoder(w)
+	for i := range r.History {
+		errs = append(errs, out.Encode(Recording{History: r.History[i : i+1]}))
 	}
-	for i, c := range r.Consumers {
-		put(line{Consumer: &c})
-		for _, e := range c.Got {
-			put(line{Delivery: &delivery{i, wire.NewEvent(e)}})
-		}
+	for i := range r.Consumers {
+		errs = append(errs, out.Encode(Recording{Consumers: r.Consumers[i : i+1]}))
 	}
-	for _, c := range r.Changes {
-		put(line{Change: &c})
+	for i := range r.Changes {
+		errs = append(errs, out.Encode(Recording{Changes: r.Changes[i : i+1]}))
 	}
-	for _, h := range r.Heartbeats {
-		put(line{Heartbeat: &h})
+	for i := range r.Heartbeats {
+		errs = append(errs, out.Encode(Recording{Heartbeats: r.Heartbeats[i : i+1]}))
 	}
-	for _, reading := range r.Readings {
-		put(line{Reading: &reading})
+	for i := range r.Readings {
+		errs = append(errs, out.Encode(Recording{Readings: r.Readings[i : i+1]}))
 	}
-	for _, c := range r.Calls {
-		put(line{Call: newCallLine(c)})
+	for i := range r.Calls {
+		errs = append(errs, out.Encode(Recording{Calls: r.Calls[i : i+1]}))
 	}
-	for _, b := range r.Beliefs {
-		put(line{Belief: &b})
+	for i := range r.Beliefs {
+		errs = append(errs, out.Encode(Recording{Beliefs: r.Beliefs[i : i+1]}))
 	}
-	for _, write := range r.Writes {
-		put(line{Write: &write})
+	for i := range r.Writes {
+		errs = append(errs, out.Encode(Recording{Writes: r.Writes[i : i+1]}))
 	}
-	for _, f := range r.Faults {
-		put(line{Fault: &f})
+	for i := range r.Faults {
+		errs = append(errs, out.Encode(Recording{Faults: r.Faults[i : i+1]}))
 	}
-	for _, w := range r.Willing {
-		put(line{Willing: &w})
+	for i := range r.Willing {
+		errs = append(errs, out.Encode(Recording{Willing: r.Willing[i : i+1]}))
 	}
 	return errors.Join(errs...)
 }
 
 // Read reads what Write has written.
-func Read(from io.Reader) (Recording, error) {
-	var r Recording
-	for in := json.NewDecoder(from); ; {
-		var l line
-		switch err := in.Decode(&l); {
+func Read(from io.Reader) (r Recording, err error) {
+	in := json.NewDecoder(from)
+	in.DisallowUnknownFields()
+	for {
+		var one Recording
+		switch err := in.Decode(&one); {
 		case errors.Is(err, io.EOF):
 			return r, nil
 		case err != nil:
-			return r, fmt.Errorf("checker: %w", err)
+			return r, fmt.Errorf("checker: read a recording: %w", err)
 		}
-		if err := r.add(l); err != nil {
-			return r, err
-		}
+		r.History = append(r.History, one.History...)
+		r.Consumers = append(r.Consumers, one.Consumers...)
+		r.Changes = append(r.Changes, one.Changes...)
+		r.Heartbeats = append(r.Heartbeats, one.Heartbeats...)
+		r.Readings = append(r.Readings, one.Readings...)
+		r.Calls = append(r.Calls, one.Calls...)
+		r.Beliefs = append(r.Beliefs, one.Beliefs...)
+		r.Writes = append(r.Writes, one.Writes...)
+		r.Faults = append(r.Faults, one.Faults...)
+		r.Willing = append(r.Willing, one.Willing...)
 	}
-}
-
-func (r *Recording) add(l line) error {
-	switch {
-	case l.Event != nil:
-		r.History = append(r.History, l.Event.Leadership())
-	case l.Consumer != nil:
-		r.Consumers = append(r.Consumers, *l.Consumer)
-	case l.Delivery != nil:
-		return r.deliver(l.Delivery.Consumer, l.Delivery.Event.Leadership())
-	case l.Change != nil:
-		r.Changes = append(r.Changes, *l.Change)
-	case l.Heartbeat != nil:
-		r.Heartbeats = append(r.Heartbeats, *l.Heartbeat)
-	case l.Reading != nil:
-		r.Readings = append(r.Readings, *l.Reading)
-	case l.Call != nil:
-		r.Calls = append(r.Calls, l.Call.call())
-	case l.Belief != nil:
-		r.Beliefs = append(r.Beliefs, *l.Belief)
-	case l.Write != nil:
-		r.Writes = append(r.Writes, *l.Write)
-	case l.Fault != nil:
-		r.Faults = append(r.Faults, *l.Fault)
-	case l.Willing != nil:
-		r.Willing = append(r.Willing, *l.Willing)
-	default:
-		return errors.New("checker: a line that says nothing")
-	}
-	return nil
-}
-
-func (r *Recording) deliver(consumer int, e leadership.Event) error {
-	if consumer < 0 || consumer >= len(r.Consumers) {
-		return fmt.Errorf("checker: a delivery to consumer %d, of which nothing was said", consumer)
-	}
-	c := &r.Consumers[consumer]
-	c.Got = append(c.Got, e)
-	return nil
 }

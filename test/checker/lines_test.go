@@ -49,7 +49,7 @@ func TestWhatAFleetDidIsReadAsItWasWritten(t *testing.T) {
 
 func TestALineThatMakesNoSenseIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{`{}`, `{"delivery":{"consumer":0}}`, `{"reading":`, `{"delivery":{"consumer":-1}}`, `{"call":{"key":"00"}}`, `{"call":{"key":"` + strings.Repeat("zz", 32) + `"}}`} {
+	for _, text := range []string{`{"reading":[]}`, `{"readings":[`, `{"readings":[{"asked":"1s"}]}`, `{"calls":[{"key":"00"}]}`} {
 		if _, err := checker.Read(strings.NewReader(text)); err == nil {
 			t.Errorf("%s is taken", text)
 		}
@@ -69,19 +69,13 @@ func TestARecorderTakesDownWhatManyTell(t *testing.T) {
 			recorder.Change(checker.Change{Revision: 1})
 			recorder.Heartbeat(checker.Heartbeat{Token: 1})
 			recorder.Read(checker.Reading{Revision: 1})
-			recorder.Call(checker.Call{Verb: checker.Get})
-			recorder.Believe(checker.Belief{Token: 1})
-			recorder.Write(checker.Write{Token: 1})
-			recorder.Fault(checker.Fault{Name: "cut"})
-			recorder.Willing(checker.Willing{Who: "ann"})
 		})
 	}
 	wg.Wait()
 	n := recorder.Deliver("cy", events[0])
 	r := recorder.Recording(events)
 	if len(r.History) != 4 || len(r.Consumers) != 2 || len(r.Consumers[0].Got) != 32 || !r.Consumers[0].Partial || n != 1 ||
-		len(r.Changes) != 8 || len(r.Heartbeats) != 8 || len(r.Readings) != 8 ||
-		len(r.Calls) != 8 || len(r.Beliefs) != 8 || len(r.Writes) != 8 || len(r.Faults) != 8 || len(r.Willing) != 8 {
+		len(r.Changes) != 8 || len(r.Heartbeats) != 8 || len(r.Readings) != 8 {
 		t.Errorf("%d, %+v", n, r)
 	}
 }

@@ -43,8 +43,6 @@ type plot struct {
 	lost     []Call                             // heartbeats that may have been committed, and that left no event
 	foreign  map[leadership.Token]time.Duration // leases of whose calls none was recorded, with their length
 	back     time.Duration                      // by how much the store's time may go back
-	// unwritten says that nothing is known of the events that a step has left.
-	unwritten bool
 }
 
 // group is the events of one transaction.

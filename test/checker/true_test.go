@@ -23,15 +23,3 @@ func TestWhatIsTrueIsNotAccused(t *testing.T) {
 		}
 	}
 }
-
-func TestWhatIsTrueIsNotAccusedByTheAnswersAlone(t *testing.T) {
-	t.Parallel()
-	for _, guard := range []time.Duration{0, 50 * ms} {
-		for seed := range uint64(40) {
-			r := fleet{Clients: 6, Elections: 1, Calls: 300, Lost: 0.02, Guard: guard, Seed: seed}.run(t)
-			if err := checker.Free(r, guard).Err(); err != nil {
-				t.Errorf("guard %v, seed %d: %v", guard, seed, err)
-			}
-		}
-	}
-}

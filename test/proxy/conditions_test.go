@@ -86,9 +86,9 @@ func send(t *testing.T, c net.Conn, data string) {
 	}
 }
 
-func TestLatencyDelaysEachPieceAndNotTheNext(t *testing.T) {
+func TestLatencyDelaysEachPieceByItself(t *testing.T) {
 	inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
-		hop.Set(proxy.Weather{Latency: time.Second})
+		hop.Set(proxy.Conditions{Latency: time.Second})
 		for _, way := range []struct{ from, to net.Conn }{{client, server}, {server, client}} {
 			go func() {
 				for i := range 100 {
@@ -109,9 +109,9 @@ func TestLatencyDelaysEachPieceAndNotTheNext(t *testing.T) {
 	})
 }
 
-func TestTheEndIsAsLateAsTheRest(t *testing.T) {
+func TestEndIsDelayedToo(t *testing.T) {
 	inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
-		hop.Set(proxy.Weather{Latency: time.Second})
+		hop.Set(proxy.Conditions{Latency: time.Second})
 		client.Close()
 		start := time.Now()
 		if _, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(start) != time.Second {
@@ -120,13 +120,13 @@ func TestTheEndIsAsLateAsTheRest(t *testing.T) {
 	})
 }
 
-func TestAChangeOfWeatherHoldsForWhatIsUnderWay(t *testing.T) {
+func TestNewConditionsApplyToPiecesUnderWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
-		hop.Set(proxy.Weather{Latency: time.Hour})
+		hop.Set(proxy.Conditions{Latency: time.Hour})
 		got := listen(server)
 		send(t, client, "a")
 		time.Sleep(time.Second)
-		hop.Set(proxy.Weather{Latency: 3 * time.Second})
+		hop.Set(proxy.Conditions{Latency: 3 * time.Second})
 		time.Sleep(2*time.Second - time.Millisecond)
 		if data, _ := got.settled(); data != "" {
 			t.Error("it came before the new latency was over")
@@ -135,7 +135,7 @@ func TestAChangeOfWeatherHoldsForWhatIsUnderWay(t *testing.T) {
 		if data, _ := got.settled(); data != "a" {
 			t.Error("it did not come when the new latency was over")
 		}
-		hop.Set(proxy.Weather{Latency: time.Hour})
+		hop.Set(proxy.Conditions{Latency: time.Hour})
 		send(t, client, "b")
 		hop.Heal()
 		if data, _ := got.settled(); data != "ab" {
@@ -151,7 +151,7 @@ func jittered(t *testing.T, seed uint64) (after []time.Duration) {
 		server, out := net.Pipe()
 		hop := proxy.Between(pipe{in}, pipe{out})
 		defer hop.Quit()
-		hop.Set(proxy.Weather{Latency: time.Second, Jitter: time.Second, Seed: seed})
+		hop.Set(proxy.Conditions{Latency: time.Second, Jitter: time.Second, Seed: seed})
 		go func() {
 			for i := range 50 {
 				client.Write([]byte{byte(i)})
@@ -168,7 +168,7 @@ func jittered(t *testing.T, seed uint64) (after []time.Duration) {
 	return after
 }
 
-func TestJitterIsOfTheSeedAndKeepsTheOrder(t *testing.T) {
+func TestJitterDependsOnSeedAndKeepsOrder(t *testing.T) {
 	t.Parallel()
 	after := jittered(t, 1)
 	least, most := time.Hour, time.Duration(0)
@@ -187,14 +187,14 @@ func TestJitterIsOfTheSeedAndKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestWhatIsLostOneWayComesOnceItIsHealed(t *testing.T) {
+func TestLostPiecesArriveAfterHeal(t *testing.T) {
 	for _, way := range []proxy.Way{proxy.Request, proxy.Reply} {
 		t.Run(way.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
 				ends := [2]net.Conn{client, server}
 				from, to := ends[way], ends[1-way]
 				there, back := listen(to), listen(from)
-				var w proxy.Weather
+				var w proxy.Conditions
 				w.Lost[way] = true
 				hop.Set(w)
 				send(t, from, "lost")
@@ -219,10 +219,10 @@ func TestWhatIsLostOneWayComesOnceItIsHealed(t *testing.T) {
 	}
 }
 
-func TestAnEndIsLostAsBytesAre(t *testing.T) {
+func TestEndIsLostToo(t *testing.T) {
 	inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
 		got := listen(server)
-		hop.Set(proxy.Weather{Lost: [2]bool{proxy.Request: true}})
+		hop.Set(proxy.Conditions{Lost: [2]bool{proxy.Request: true}})
 		client.Close()
 		if _, ended := got.settled(); ended {
 			t.Error("the end passed")
@@ -234,10 +234,10 @@ func TestAnEndIsLostAsBytesAre(t *testing.T) {
 	})
 }
 
-func TestOfAHalfOpenConnectionTheOtherSideIsNotTold(t *testing.T) {
+func TestHalfOpenHidesTheEndFromTheOtherSide(t *testing.T) {
 	inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
 		got := listen(server)
-		hop.Set(proxy.Weather{HalfOpen: true})
+		hop.Set(proxy.Conditions{HalfOpen: true})
 		send(t, client, "last words")
 		client.Close()
 		send(t, server, "to nobody")
@@ -253,12 +253,12 @@ func TestOfAHalfOpenConnectionTheOtherSideIsNotTold(t *testing.T) {
 	})
 }
 
-func TestTheRateIsKeptAndLifted(t *testing.T) {
+func TestRateIsKeptAndLifted(t *testing.T) {
 	inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
 		got := listen(server)
 		for _, rate := range []int{10_000, 1, 7, 100, 1} {
 			before, _ := got.settled()
-			hop.Set(proxy.Weather{Rate: rate})
+			hop.Set(proxy.Conditions{Rate: rate})
 			send(t, client, string(make([]byte, 3*rate)))
 			time.Sleep(2 * time.Second)
 			data, _ := got.settled()
@@ -274,11 +274,11 @@ func TestTheRateIsKeptAndLifted(t *testing.T) {
 	})
 }
 
-func TestASenderIsHeldUpBeforeTheMemoryIsFull(t *testing.T) {
+func TestFastSenderIsHeldUp(t *testing.T) {
 	for _, size := range []int{1, proxy.MaxPiece} {
 		t.Run("", func(t *testing.T) {
 			inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
-				hop.Set(proxy.Weather{Lost: [2]bool{true, true}})
+				hop.Set(proxy.Conditions{Lost: [2]bool{true, true}})
 				var sent int
 				go func() {
 					for {
@@ -310,8 +310,8 @@ func TestASenderIsHeldUpBeforeTheMemoryIsFull(t *testing.T) {
 	}
 }
 
-func TestAHopEndsThoughNobodyReads(t *testing.T) {
-	for _, w := range []proxy.Weather{{}, {Lost: [2]bool{true, true}}, {HalfOpen: true}, {Latency: time.Hour}, {Rate: 1}} {
+func TestHopEndsThoughNoOneReads(t *testing.T) {
+	for _, w := range []proxy.Conditions{{}, {Lost: [2]bool{true, true}}, {HalfOpen: true}, {Latency: time.Hour}, {Rate: 1}} {
 		t.Run(w.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
 				hop.Set(w)
@@ -342,7 +342,7 @@ func (s *socket) Close() error {
 	return s.pipe.Close()
 }
 
-func TestNothingStaysOpenOnceBothSidesHaveClosed(t *testing.T) {
+func TestConnectionEndsWhenBothSidesHaveClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, in := net.Pipe()
@@ -368,9 +368,9 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
-func TestTheWeatherInWords(t *testing.T) {
+func TestConditionsAsText(t *testing.T) {
 	t.Parallel()
-	for want, w := range map[string]proxy.Weather{
+	for want, w := range map[string]proxy.Conditions{
 		"clear":                   {},
 		"50ms late":               {Latency: 50 * time.Millisecond},
 		"50ms to 75ms late":       {Latency: 50 * time.Millisecond, Jitter: 25 * time.Millisecond},

@@ -7,19 +7,22 @@ import (
 	"time"
 )
 
-// Weather is what a Hop does to all its connections. The zero value passes everything on at once.
-type Weather struct {
-	Latency  time.Duration // added each way, to each piece that is read; order within a connection is kept
-	Jitter   time.Duration // 0 up to this is added besides, by chance
-	Seed     uint64        // of that chance
-	Lost     [2]bool       // by Way: nothing passes that way, not even the end of the connection, and nothing is closed
-	Refuse   bool          // new connections are closed at once with RST; open ones stay
-	Rate     int           // bytes a second, each way of each connection; 0 for no limit
-	HalfOpen bool          // when one side closes or dies, the other is not told
+// Conditions are what a Hop does to all its connections. The zero value passes everything on at
+// once.
+type Conditions struct {
+	// added each way, to each piece that is read; a connection keeps its order
+	Latency time.Duration
+	Jitter  time.Duration // 0 to this is added at random
+	Seed    uint64        // of the jitter
+	// by Way: nothing passes that way, not even the end of the connection, and nothing is closed
+	Lost     [2]bool
+	Refuse   bool // new connections are closed at once with RST; open ones stay
+	Rate     int  // bytes a second, each way of each connection; 0 for no limit
+	HalfOpen bool // when one side closes or dies, the other does not learn of it
 }
 
-// String is the weather in a few words, for logs.
-func (w Weather) String() string {
+// String describes the conditions in a few words, for logs.
+func (w Conditions) String() string {
 	var words []string
 	add := func(on bool, format string, args ...any) {
 		if on {
@@ -40,7 +43,7 @@ func (w Weather) String() string {
 }
 
 // delay is how long the piece of that number is under way.
-func (w Weather) delay(number uint64) time.Duration {
+func (w Conditions) delay(number uint64) time.Duration {
 	if w.Jitter <= 0 {
 		return w.Latency
 	}
@@ -48,19 +51,19 @@ func (w Weather) delay(number uint64) time.Duration {
 	return w.Latency + time.Duration(chance.Int64N(int64(w.Jitter)+1))
 }
 
-// tick is how often a limited rate passes something on, if it is a byte or more.
+// tick is how often a limited rate passes something on, if that is at least a byte.
 const tick = 50 * time.Millisecond
 
 // step is how many of n bytes pass at once.
-func (w Weather) step(n int) int {
+func (w Conditions) step(n int) int {
 	if w.Rate <= 0 {
 		return n
 	}
 	return min(n, max(1, w.Rate/int(time.Second/tick)))
 }
 
-// pause is how long the rate keeps the way busy with n bytes.
-func (w Weather) pause(n int) time.Duration {
+// pause is how long n bytes occupy the way at the rate.
+func (w Conditions) pause(n int) time.Duration {
 	if w.Rate <= 0 {
 		return 0
 	}

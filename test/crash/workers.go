@@ -10,29 +10,29 @@ import (
 	"sync"
 )
 
-// task is what judges do, each a part of it.
+// task is what workers do, each a part of it.
 type task interface {
 	part() (name string, images int)
 	between(from, to int) any
-	// keep makes what is needed to look at an image again, and returns the error that names it.
+	// keep keeps what is needed to look at an image again, and returns the error that names it.
 	keep(image int, wrong string) error
 }
 
-func (d docket) part() (string, int) { return partJudge, d.Images }
+func (d imageTask) part() (string, int) { return partImages, d.Images }
 
-func (d docket) between(from, to int) any {
+func (d imageTask) between(from, to int) any {
 	d.From, d.To = from, to
 	return d
 }
 
-// keep makes the image anew, beside the log.
-func (d docket) keep(image int, wrong string) error {
-	log, err := load(d.Log)
+// keep makes the image again, beside the log.
+func (d imageTask) keep(image int, wrong string) error {
+	log, err := readLog(d.Log)
 	if err != nil {
 		return err
 	}
 	p := d.plans(log)[image]
-	disk := newDisk()
+	disk := newDiskModel()
 	disk.advance(log, p.At)
 	path := filepath.Join(filepath.Dir(d.Log), fmt.Sprintf("%s-%d.db", p.kind(), image))
 	if err := disk.make(log, p, path); err != nil {
@@ -41,18 +41,19 @@ func (d docket) keep(image int, wrong string) error {
 	return fmt.Errorf("%s: image %d, %s", path, image, wrong)
 }
 
-// court has a task done by as many judges as there are processors, and returns how many images of each kind had each verdict. If an
-// image is not what it must be, the error says so, and names what was kept of it.
-func court(ctx context.Context, t task) (map[string]int, error) {
+// checkAll divides a task among as many workers as there are processors, and returns how many
+// images of each kind had each verdict. If an image is wrong, the error says so, and names what was
+// kept of it.
+func checkAll(ctx context.Context, t task) (map[string]int, error) {
 	found := make(map[string]int)
 	var mu sync.Mutex // guards found and wrong
 	var wrong []error
 	var wg sync.WaitGroup
 	_, images := t.part()
-	judges := runtime.GOMAXPROCS(0)
-	for i := range judges {
+	workers := runtime.GOMAXPROCS(0)
+	for i := range workers {
 		wg.Go(func() {
-			b := &bench{task: t, next: images * i / judges, end: images * (i + 1) / judges, found: make(map[string]int)}
+			b := &worker{task: t, next: images * i / workers, end: images * (i + 1) / workers, found: make(map[string]int)}
 			b.run(ctx)
 			mu.Lock()
 			defer mu.Unlock()
@@ -66,21 +67,22 @@ func court(ctx context.Context, t task) (map[string]int, error) {
 	return found, errors.Join(append(wrong, ctx.Err())...)
 }
 
-// enough is how many wrong images are kept by one judge, who then rises.
+// enough is how many wrong images a worker keeps before it stops.
 const enough = 3
 
-var errEnough = errors.New("that is enough")
+var errEnough = errors.New("enough wrong images")
 
-// bench is one judge after the other: one whom an image brings down is followed by another.
-type bench struct {
+// worker runs processes that check images, one after the other: one that an image crashes is
+// followed by another.
+type worker struct {
 	task
 	next, end int
-	under     int // the image that is judged at the moment; -1 for none
+	under     int // the image being checked; -1 for none
 	found     map[string]int
 	wrong     []error
 }
 
-func (b *bench) run(ctx context.Context) {
+func (b *worker) run(ctx context.Context) {
 	part, _ := b.part()
 	for b.next < b.end && len(b.wrong) < enough && ctx.Err() == nil {
 		b.under = -1
@@ -93,13 +95,13 @@ func (b *bench) run(ctx context.Context) {
 			return
 		}
 		if ctx.Err() == nil {
-			b.wrong = append(b.wrong, b.keep(b.under, fmt.Sprintf("ends who opens it: %v", err)))
+			b.wrong = append(b.wrong, b.keep(b.under, fmt.Sprintf("opening it ends the process: %v", err)))
 		}
 		b.next = b.under + 1
 	}
 }
 
-func (b *bench) hear(line []byte) error {
+func (b *worker) hear(line []byte) error {
 	var f finding
 	if err := json.Unmarshal(line, &f); err != nil {
 		return err

@@ -19,8 +19,9 @@ const (
 	refusedAtWrite = "refused at write" // by name, and nothing works from then on
 )
 
-// judge opens an image as a store's user does and holds it to the truth. An image may be refused only if it is damaged.
-func (t *truth) judge(path string, p plan, otherBoot bool) (verdict string, err error) {
+// check opens an image as a user of the store does, and compares it with the truth. Only a damaged
+// image may be refused.
+func (t *truth) check(path string, p plan, otherBoot bool) (verdict string, err error) {
 	clock := startClock(t.clock(p))
 	machine := bolt.Clock{BootID: boot, SinceBoot: clock.now}
 	if otherBoot {
@@ -30,11 +31,11 @@ func (t *truth) judge(path string, p plan, otherBoot bool) (verdict string, err 
 	switch {
 	case err == nil:
 	case p.Damage == nil:
-		return "", fmt.Errorf("it is refused: %w", err)
+		return "", fmt.Errorf("the file is refused: %w", err)
 	case !strings.Contains(err.Error(), path):
-		return "", fmt.Errorf("it is refused, and not by name: %w", err)
+		return "", fmt.Errorf("the file is refused, but not by name: %w", err)
 	case strings.Contains(err.Error(), "freepages"): // which goes on looking
-		return "", fmt.Errorf("it is refused too late: %w", err)
+		return "", fmt.Errorf("the file is refused too late: %w", err)
 	default:
 		return refusedAtOpen, nil
 	}
@@ -58,7 +59,7 @@ func (t *truth) judge(path string, p plan, otherBoot bool) (verdict string, err 
 	return whole, nil
 }
 
-// hold holds what an image says, and what it grants, to the truth.
+// hold compares what an image says, and what it grants, with the truth.
 func (t *truth) hold(store *bolt.Store, s *seen, p plan, otherBoot bool) error {
 	least, most := t.span(p)
 	n, err := t.find(s, least, most, otherBoot)
@@ -75,7 +76,7 @@ func (t *truth) hold(store *bolt.Store, s *seen, p plan, otherBoot bool) error {
 	return t.views[n].challenge(store, s, otherBoot, last, late)
 }
 
-// find returns after how many commits the store was as it is in the image: it must have been so after one of least to most.
+// find returns after how many commits the store was as it is in the image: from least to most.
 func (t *truth) find(s *seen, least, most int, otherBoot bool) (n int, err error) {
 	for i := most; i >= least; i-- {
 		why := t.views[i].compare(s, otherBoot)
@@ -84,7 +85,7 @@ func (t *truth) find(s *seen, least, most int, otherBoot bool) (n int, err error
 		}
 		err = cmp.Or(err, why)
 	}
-	return 0, fmt.Errorf("it is not the store after any of its commits %d to %d: %w", least, most, err)
+	return 0, fmt.Errorf("the store is not as it was after any of its commits %d to %d: %w", least, most, err)
 }
 
 // instant is when the n-th commit was.

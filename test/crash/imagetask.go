@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// docket is what one judge has to do: the images that are planned from a log, from one to another. It is done in a process of its
-// own, for an image may bring the process down that opens it.
-type docket struct {
+// imageTask is a part of the images planned from a log, to be checked in a process of its own,
+// because an image may crash the process that opens it.
+type imageTask struct {
 	Log      string // its path
 	Seed     uint64
 	Images   int
@@ -19,7 +19,7 @@ type docket struct {
 	Dir      string // where images are made
 }
 
-// finding is what a judge says of one image.
+// finding is the verdict on one image.
 type finding struct {
 	Image   int    `json:"image"`
 	Begun   bool   `json:"begun,omitempty"` // there is no verdict yet
@@ -28,27 +28,27 @@ type finding struct {
 	Wrong   string `json:"wrong,omitempty"`
 }
 
-func (d docket) plans(log []entry) []plan {
+func (d imageTask) plans(log []entry) []plan {
 	if d.Damaged {
 		return damages(log, d.Seed, d.Images)
 	}
 	return crashes(log, d.Seed, d.Images)
 }
 
-// fileName is that of the store's file in every folder.
+// fileName is the name of the store's file in every folder.
 const fileName = "regent.db"
 
-// sit judges the images of a docket, and says a finding of each.
-func sit(d docket) error {
-	log, err := load(d.Log)
+// checkImages checks the images of the task, and prints a finding for each.
+func checkImages(d imageTask) error {
+	log, err := readLog(d.Log)
 	if err != nil {
 		return err
 	}
-	t, err := tell(log, nil)
+	t, err := truthOf(log, nil)
 	if err != nil {
 		return err
 	}
-	disk := newDisk()
+	disk := newDiskModel()
 	plans := d.plans(log)
 	for i := d.From; i < min(d.To, len(plans)); i++ {
 		err := find(i, func() (kind, verdict string, err error) {
@@ -64,8 +64,8 @@ func sit(d docket) error {
 	return nil
 }
 
-// find says that a judgement begins, and what was found.
-func find(image int, judge func() (kind, verdict string, err error)) error {
+// find prints that the check of an image begins, and what it found.
+func find(image int, check func() (kind, verdict string, err error)) error {
 	say := json.NewEncoder(os.Stdout)
 	f := finding{Image: image, Begun: true}
 	if err := say.Encode(f); err != nil {
@@ -73,7 +73,7 @@ func find(image int, judge func() (kind, verdict string, err error)) error {
 	}
 	f.Begun = false
 	var err error
-	if f.Kind, f.Verdict, err = judge(); err != nil {
+	if f.Kind, f.Verdict, err = check(); err != nil {
 		f.Wrong = err.Error()
 	}
 	return say.Encode(f)
@@ -86,8 +86,8 @@ func about(p plan, err error) error {
 	return nil
 }
 
-// try makes an image in the folder and judges it.
-func (t *truth) try(d *disk, log []entry, p plan, dir string, otherBoot bool) (verdict string, err error) {
+// try makes an image in the folder and checks it.
+func (t *truth) try(d *diskModel, log []entry, p plan, dir string, otherBoot bool) (verdict string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -96,11 +96,11 @@ func (t *truth) try(d *disk, log []entry, p plan, dir string, otherBoot bool) (v
 	if err := d.make(log, p, path); err != nil {
 		return "", err
 	}
-	return t.judge(path, p, otherBoot)
+	return t.check(path, p, otherBoot)
 }
 
-// make puts the planned image at the path; nothing, if the file has no name in it.
-func (d *disk) make(log []entry, p plan, path string) error {
+// make puts the planned image at the path; nothing if the file has no name in it.
+func (d *diskModel) make(log []entry, p plan, path string) error {
 	var c cut
 	if p.Cut != nil {
 		c = *p.Cut
@@ -112,7 +112,7 @@ func (d *disk) make(log []entry, p plan, path string) error {
 	}
 	file := v.file(id)
 	if p.Damage != nil {
-		p.Damage.inflict(file, id, log[:p.At])
+		p.Damage.apply(file, id, log[:p.At])
 	}
 	return file.put(path)
 }

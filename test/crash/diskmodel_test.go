@@ -22,13 +22,13 @@ func three(between ...entry) []entry {
 
 // holdings is which of a, b and c are in the image.
 func holdings(log []entry, c cut) string {
-	d := newDisk()
+	d := newDiskModel()
 	d.advance(log, len(log))
 	v := d.image(c)
 	return string(slices.Compact(bytes.Trim(v.file(7).data, "\x00")))
 }
 
-func TestWhatWasSyncedStaysAndTheRestMayBeLost(t *testing.T) {
+func TestOnlyUnsyncedWritesAreLost(t *testing.T) {
 	log := three(entry{Kind: synced, File: 7})
 	for mask, want := range map[uint64]string{0: "abc", 1: "a\x00c", 2: "ab", 3: "a"} {
 		if got := holdings(log, cut{Drop: mask}); got != want {
@@ -37,7 +37,7 @@ func TestWhatWasSyncedStaysAndTheRestMayBeLost(t *testing.T) {
 	}
 }
 
-func TestWhatCouldNotBeSyncedIsInDoubtThoughALaterSyncWorks(t *testing.T) {
+func TestFailedSyncStaysInDoubtAfterALaterSync(t *testing.T) {
 	log := three(entry{Kind: synced, File: 7, Failed: true}, entry{Kind: synced, File: 7})
 	if got := holdings(log, cut{Drop: 1}); got != "bc" {
 		t.Errorf("%q is left, want b and c", got)
@@ -47,7 +47,7 @@ func TestWhatCouldNotBeSyncedIsInDoubtThoughALaterSyncWorks(t *testing.T) {
 	}
 }
 
-func TestASyncDoesNotSettleWhatCameAfterItBegan(t *testing.T) {
+func TestSyncSettlesOnlyEarlierWrites(t *testing.T) {
 	log := three(entry{}, entry{Kind: synced, File: 7})
 	log = slices.DeleteFunc(log, func(e entry) bool { return e.Kind == 0 })
 	log[len(log)-2].Began = 3 // when a was there, and b was not
@@ -56,17 +56,17 @@ func TestASyncDoesNotSettleWhatCameAfterItBegan(t *testing.T) {
 	}
 }
 
-func TestATornWriteEndsAtASector(t *testing.T) {
+func TestTornWriteEndsAtASector(t *testing.T) {
 	log := three()
 	log[len(log)-1].Data = bytes.Repeat([]byte("c"), 3*sector)
-	d := newDisk()
+	d := newDiskModel()
 	d.advance(log, len(log))
 	if got := len(d.image(cut{Tear: sector}).file(7).data); got != 3*sector {
 		t.Errorf("the file has %d bytes, want those of a, of b, and a third of c", got)
 	}
 }
 
-func TestAnAnswerAfterTheStoreHasFailedIsNoticed(t *testing.T) {
+func TestAnswerAfterFailureIsCaught(t *testing.T) {
 	var log []entry
 	for _, l := range []line{
 		{ID: "1", Told: true},
@@ -79,15 +79,15 @@ func TestAnAnswerAfterTheStoreHasFailedIsNoticed(t *testing.T) {
 		}
 		log = append(log, entry{Kind: said, Data: text})
 	}
-	if failed, err := steady(log); !failed || err != nil {
+	if failed, err := silentAfterFailure(log); !failed || err != nil {
 		t.Errorf("got %v, %v; want a failure that is kept to", failed, err)
 	}
-	if _, err := steady(append(log, log[0])); err == nil || !strings.Contains(err.Error(), "after 2 had failed") {
+	if _, err := silentAfterFailure(append(log, log[0])); err == nil || !strings.Contains(err.Error(), "after 2 had failed") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestALogBehindAnotherKeepsWhenItsCallsBegan(t *testing.T) {
+func TestJoinShiftsWhenCallsBegan(t *testing.T) {
 	first, second := three(entry{Kind: synced, File: 7}), three(entry{Kind: synced, File: 8})
 	for i, e := range join(first, second)[len(first):] {
 		if want := len(first) + second[i].Began; e.Began != want {

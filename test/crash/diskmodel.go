@@ -9,7 +9,7 @@ import (
 // sector is what a disk writes whole or not at all.
 const sector = 512
 
-// content is what a file holds: data, and zeroes from there to its size.
+// content is what a file has: data, and zeroes from there to its size.
 type content struct {
 	data []byte
 	size int64
@@ -33,7 +33,7 @@ func (c *content) resize(size int64) {
 	}
 }
 
-// put makes a file of it.
+// put writes it to a new file.
 func (c content) put(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -46,25 +46,25 @@ func (c content) put(path string) error {
 	return f.Truncate(c.size)
 }
 
-// volume is a folder with files.
-type volume struct {
+// fileSet is a folder with files.
+type fileSet struct {
 	names map[string]uint64
 	files map[uint64]*content
 }
 
-func newVolume() volume {
-	return volume{names: make(map[string]uint64), files: make(map[uint64]*content)}
+func newFileSet() fileSet {
+	return fileSet{names: make(map[string]uint64), files: make(map[uint64]*content)}
 }
 
-func (v volume) clone() volume {
-	c := volume{names: maps.Clone(v.names), files: make(map[uint64]*content, len(v.files))}
+func (v fileSet) clone() fileSet {
+	c := fileSet{names: maps.Clone(v.names), files: make(map[uint64]*content, len(v.files))}
 	for id, file := range v.files {
 		c.files[id] = new(file.clone())
 	}
 	return c
 }
 
-func (v volume) apply(e entry) {
+func (v fileSet) apply(e entry) {
 	switch e.Kind {
 	case wrote:
 		v.file(e.File).write(e.Offset, e.Data)
@@ -80,39 +80,41 @@ func (v volume) apply(e entry) {
 	}
 }
 
-func (v volume) file(id uint64) *content {
+func (v fileSet) file(id uint64) *content {
 	if v.files[id] == nil {
 		v.files[id] = new(content)
 	}
 	return v.files[id]
 }
 
-// fate is what is known of an entry that is not settled.
-type fate uint8
+// durability is what is known of an entry that is not settled.
+type durability uint8
 
 const (
-	open     fate = iota // nobody has asked for it to be durable, or has had an answer
-	sure                 // it is durable; something before it is not
-	doubtful             // to make it durable has failed: it may be lost, whatever is said of later ones
+	open durability = iota // no sync of it was asked for, or none has returned
+	sure                   // it is durable; something before it is not
+	// its sync has failed: it may be lost, whatever is said of later ones
+	doubtful
 )
 
 type pending struct {
 	entry
-	index int
-	fate  fate
+	index      int
+	durability durability
 }
 
-// disk is what a log says of a folder at one moment: what is durable, and what a power cut may still undo.
-type disk struct {
-	settled volume
+// diskModel is what a log says of a folder at one moment: what is durable, and what a power cut may
+// undo.
+type diskModel struct {
+	settled fileSet
 	pending []pending
 	next    int // the index of the next entry
 }
 
-func newDisk() *disk { return &disk{settled: newVolume()} }
+func newDiskModel() *diskModel { return &diskModel{settled: newFileSet()} }
 
-// advance carries out the entries before the given index.
-func (d *disk) advance(log []entry, until int) {
+// advance applies the entries before the index.
+func (d *diskModel) advance(log []entry, until int) {
 	for ; d.next < until; d.next++ {
 		switch e := log[d.next]; e.Kind {
 		case said:
@@ -125,27 +127,27 @@ func (d *disk) advance(log []entry, until int) {
 }
 
 // sync settles what was done to the file before the call began.
-func (d *disk) sync(e entry) {
+func (d *diskModel) sync(e entry) {
 	for i := range d.pending {
 		p := &d.pending[i]
-		if p.fate != open || p.index >= e.Began || !p.settledBy(e.File) {
+		if p.durability != open || p.index >= e.Began || !p.settledBy(e.File) {
 			continue
 		}
-		p.fate = sure
+		p.durability = sure
 		if e.Failed {
-			p.fate = doubtful
+			p.durability = doubtful
 		}
 	}
-	for len(d.pending) > 0 && d.pending[0].fate == sure {
+	for len(d.pending) > 0 && d.pending[0].durability == sure {
 		d.settled.apply(d.pending[0].entry)
 		d.pending = d.pending[1:]
 	}
 }
 
-// open returns where among the pending entries those are that a power cut may undo.
-func (d *disk) open() (at []int) {
+// open returns the indexes of the pending entries that a power cut may undo.
+func (d *diskModel) open() (at []int) {
 	for i, p := range d.pending {
-		if p.fate != sure {
+		if p.durability != sure {
 			at = append(at, i)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 	"regent/test/checker"
 )
 
-// fleet is clients that call a real service on a store in memory, one after the other, in a time that is made up. What it records is true.
+// fleet is clients that call a real service on a store in memory, one after the other, in simulated
+// time. What it records is true.
 type fleet struct {
 	Clients, Elections, Calls int
 	Lost                      float64       // of the replies
@@ -52,7 +53,7 @@ func (f fleet) run(tb testing.TB) checker.Recording {
 	return w.recorded
 }
 
-// scene is what a fleet runs in.
+// scene is the surroundings of a fleet.
 type scene struct {
 	fleet
 	tb       testing.TB
@@ -285,7 +286,8 @@ func (w *scene) history() (all []leadership.Event) {
 	return all
 }
 
-// cloud is a store whose servers' clocks may differ, and whose commits come some time after what they stand on was read.
+// cloud is a store whose servers' clocks may differ, and whose commits come some time after what
+// they stand on was read.
 type cloud struct {
 	*memory.Store
 	guard time.Duration
@@ -310,7 +312,8 @@ func (c *cloud) Update(ctx context.Context, e leadership.Election, decide func(l
 	c.scene.now += time.Duration(c.scene.rng.Int64N(int64(20 * ms)))
 	due := ch.Before
 	snap, err = c.Store.Update(ctx, e, func(s leadership.Snapshot) (leadership.Change, error) {
-		if !due.IsZero() && !s.Now.Before(due) { // it comes too late, and leaves the end where it was
+		// it comes too late, and leaves the end where it was
+		if !due.IsZero() && !s.Now.Before(due) {
 			ch.Heartbeat, ch.Record.HeartbeatAt = false, due.Add(-ch.Record.LeaseDuration)
 		}
 		return ch, nil

@@ -17,14 +17,14 @@ import (
 // wrong are ways to answer, or to act, that the rules do not allow.
 func wrong() []struct {
 	name  string
-	spoil func(*checker.Recording)
+	breakIt func(*checker.Recording)
 } {
 	answer := func(n int, do func(*checker.Call, *leadership.Lease)) func(*checker.Recording) {
 		return func(r *checker.Recording) { do(call(*r, n), call(*r, n).Answer) }
 	}
 	return []struct {
 		name  string
-		spoil func(*checker.Recording)
+		breakIt func(*checker.Recording)
 	}{
 		{"a token that is left out", func(r *checker.Recording) {
 			r.History[8].Token = 5
@@ -97,10 +97,10 @@ func wrong() []struct {
 	}
 }
 
-func TestEachAnswerThatTheRulesDoNotGiveIsFound(t *testing.T) {
+func TestAnswersAgainstTheRulesAreFound(t *testing.T) {
 	t.Parallel()
 	for _, c := range wrong() {
-		spoilt{c.name, linear, c.spoil, kindsOf(checker.Illegal)}.run(t)
+		wrongCase{c.name, linear, c.breakIt, kindsOf(checker.Illegal)}.run(t)
 	}
 }
 
@@ -110,9 +110,9 @@ func lose(r *checker.Recording, n int) {
 	c.Code, c.Answer, c.Answered = leadership.OutcomeUnknown, nil, checker.Forever
 }
 
-func TestACallWhoseReplyWasLostIsResolved(t *testing.T) {
+func TestLostRepliesAreResolved(t *testing.T) {
 	t.Parallel()
-	for _, c := range []spoilt{
+	for _, c := range []wrongCase{
 		{"the configuration", linear, func(r *checker.Recording) { lose(r, 1) }, nil},
 		{"the grant", linear, func(r *checker.Recording) { lose(r, 2) }, nil},
 		{"the renewal, which others were shown", linear, func(r *checker.Recording) { lose(r, 3) }, nil},
@@ -139,7 +139,7 @@ func TestACallWhoseReplyWasLostIsResolved(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsChangedIsFound(t *testing.T) {
+func TestChangedAnswersAreFound(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := fleet{Clients: 4, Elections: 1, Calls: 150, Lost: 0.05, Seed: 3}.run(t)
@@ -173,15 +173,15 @@ func TestAnAnswerThatIsChangedIsFound(t *testing.T) {
 	}
 }
 
-func TestThePictureShowsHowFarItWent(t *testing.T) {
+func TestPictureShowsHowFarLinearCame(t *testing.T) {
 	t.Parallel()
-	r := reigns(t)
+	r := fourTerms(t)
 	lose(&r, 15)
 	var page bytes.Buffer
 	if err := checker.Picture(&page, r, "planner", 0); err != nil || !strings.Contains(page.String(), "outcome unknown") && !strings.Contains(page.String(), "r15") {
 		t.Errorf("%v, %d bytes", err, page.Len())
 	}
 	if err := checker.Picture(&page, r, "scribe", 0); err == nil {
-		t.Error("there is a picture of an election on which nobody called")
+		t.Error("there is a picture of an election without calls")
 	}
 }

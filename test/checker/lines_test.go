@@ -13,7 +13,7 @@ import (
 	"regent/test/checker"
 )
 
-func TestARecordingIsReadAsItWasWritten(t *testing.T) {
+func TestRecordingRoundTrip(t *testing.T) {
 	t.Parallel()
 	r := world(shown(1, 15*s), strong(shown(2, 25*s)))
 	r.Changes[0].Answered = checker.Forever
@@ -29,7 +29,7 @@ func TestARecordingIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestWhatAFleetDidIsReadAsItWasWritten(t *testing.T) {
+func TestFleetRecordingRoundTrip(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5) {
 		r := fleet{Clients: 6, Elections: 2, Calls: 400, Lost: 0.1, Seed: seed}.run(t)
@@ -47,7 +47,7 @@ func TestWhatAFleetDidIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestALineThatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidLinesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"reading":[]}`, `{"readings":[`, `{"readings":[{"asked":"1s"}]}`, `{"calls":[{"key":"00"}]}`} {
 		if _, err := checker.Read(strings.NewReader(text)); err == nil {
@@ -56,7 +56,7 @@ func TestALineThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
-func TestARecorderTakesDownWhatManyTell(t *testing.T) {
+func TestRecorderIsSafeForManyGoroutines(t *testing.T) {
 	t.Parallel()
 	var recorder checker.Recorder
 	events := history("planner", 2)

@@ -9,7 +9,7 @@ import (
 	"regent/leadership"
 )
 
-// Forever is the end of a call whose answer never came.
+// Forever is the end of a call that was never answered.
 const Forever time.Duration = math.MaxInt64
 
 // Recording is what happened in one run. All times are on one clock, which never goes back.
@@ -27,17 +27,22 @@ type Recording struct {
 	Willing    []Willing          `json:"willing,omitempty"`
 }
 
-// Consumer is somebody who is told of changes.
+// Consumer is told of changes.
 type Consumer struct {
-	Name      string                                      `json:"name"`
-	Elections []leadership.Election                       `json:"elections,omitempty"` // those that it is to hear of; none for all
-	After     map[leadership.Election]leadership.Revision `json:"after,omitempty"`     // what it knew to begin with
-	Partial   bool                                        `json:"partial,omitempty"`   // it has stopped: what comes after the last that it got may be missing
-	Got       []leadership.Event                          `json:"got,omitempty"`       // in the order in which it got them
+	Name string `json:"name"`
+	// those that it is to hear of; none for all
+	Elections []leadership.Election `json:"elections,omitempty"`
+	// what it knew to begin with
+	After map[leadership.Election]leadership.Revision `json:"after,omitempty"`
+	// it has stopped: events after the last that it received may be missing
+	Partial bool `json:"partial,omitempty"`
+	// in the order of arrival
+	Got []leadership.Event `json:"got,omitempty"`
 }
 
-// Change says when a revision was committed: after its maker had asked, and before it was answered. A revision that nobody tells of, such as the end
-// of a lease that ran out, was committed at some time between its neighbours.
+// Change says when a revision was committed: after it was asked for, and before it was answered. A
+// revision without a Change, such as the end of a lease that ran out, was committed at some time
+// between its neighbours.
 type Change struct {
 	Election leadership.Election `json:"election"`
 	Revision leadership.Revision `json:"revision"`
@@ -45,8 +50,8 @@ type Change struct {
 	Answered time.Duration       `json:"answered"` // Forever if the answer was lost
 }
 
-// Heartbeat is a grant or a renewal that was asked for and not refused. With all of those of a token recorded it is known until when its leader
-// may have led; with none, nothing is said about it.
+// Heartbeat is a grant or a renewal that was asked for and not refused. If all those of a token are
+// recorded, it is known until when its leader may have led; without any, its lease is not checked.
 type Heartbeat struct {
 	Election leadership.Election `json:"election"`
 	Token    leadership.Token    `json:"token"`
@@ -57,7 +62,8 @@ type Heartbeat struct {
 
 // Reading is what a reader was shown of an election.
 type Reading struct {
-	Reader   string                 `json:"reader"` // whose readings never go back: of one instance, one after the other
+	// whose readings never go back: on one instance, one after the other
+	Reader   string                 `json:"reader"`
 	Election leadership.Election    `json:"election"`
 	Revision leadership.Revision    `json:"revision"`
 	State    leadership.State       `json:"state"`
@@ -65,13 +71,16 @@ type Reading struct {
 	Token    leadership.Token       `json:"token"`
 	Asked    time.Duration          `json:"asked"`
 	Answered time.Duration          `json:"answered"`
-	Strong   bool                   `json:"strong,omitempty"` // it was to come from the store, and has no age
-	Age      time.Duration          `json:"age,omitempty"`    // as stated, rounded up by less than AgeUnit
-	Bound    time.Duration          `json:"bound,omitempty"`  // the most that the age may be, as stated
-	Known    leadership.Revision    `json:"known,omitempty"`  // the revision that the reader said it has seen
+	// it was to come from the store, and has no age
+	Strong bool `json:"strong,omitempty"`
+	// as stated, rounded up by less than AgeUnit
+	Age   time.Duration `json:"age,omitempty"`
+	Bound time.Duration `json:"bound,omitempty"` // the stated limit of the age
+	// the revision that the reader said it had seen
+	Known leadership.Revision `json:"known,omitempty"`
 }
 
-// AgeUnit is what HTTP counts the age of an answer in.
+// AgeUnit is the unit of an answer's age in HTTP.
 const AgeUnit = time.Second
 
 // Recorder collects a Recording from several goroutines. Its zero value is ready.

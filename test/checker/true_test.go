@@ -8,7 +8,7 @@ import (
 	"regent/test/checker"
 )
 
-func TestWhatIsTrueIsNotAccused(t *testing.T) {
+func TestTrueRecordingsPass(t *testing.T) {
 	t.Parallel()
 	for _, guard := range []time.Duration{0, 50 * ms} {
 		for seed := range uint64(10) {

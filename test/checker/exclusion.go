@@ -9,21 +9,25 @@ import (
 	"regent/leadership"
 )
 
-// ME1 checks that for each election the intervals of two tokens never overlap, by the store's clock.
+// ME1 checks that for each election the intervals of two tokens never overlap, by the store's
+// clock.
 //
-// A token's interval begins with its grant. It ends with a release, or with the greatest end that anybody was shown: a lease that ran out, or
-// that an operator ended by force, binds the next grant to that, and to the lock delay that was configured then. A delay of which no call and no
-// answer tells counts as none.
+// A token's interval begins with its grant. It ends with a release, or with the greatest end in any
+// answer: a lease that ran out, or that an operator ended by force, binds the next grant to that
+// end, and to the lock delay that was configured then. A delay that no call and no answer shows
+// counts as none.
 //
-// No answer shows a leader before its grant or after the end of its term, and none shows a heartbeat that came after the end of the lease that it
-// renewed; but where one is missing, for its reply was lost or its leader is not recorded, nothing is said. Guard is by how much the clocks of the store's servers may differ.
+// No answer shows a leader before its grant or after the end of its term, and none shows a
+// heartbeat that came after the end of the lease that it renewed. Where an answer is missing,
+// because its reply was lost or its leader is not recorded, this is not checked. Guard is by how
+// much the clocks of the store's servers may differ.
 func ME1(r Recording, guard time.Duration) Report {
 	truth, report := truthOf(r.History)
 	promises, configs := promisesOf(r.Calls), configsOf(truth, r.Calls)
 	for _, e := range truth.elections() {
-		reign := reign{report: &report, promises: promises, guard: guard}
+		exclusion := exclusion{report: &report, promises: promises, guard: guard}
 		for _, event := range truth[e] {
-			reign.follow(event, configs[event.ID()].LockDelay)
+			exclusion.follow(event, configs[event.ID()].LockDelay)
 		}
 	}
 	terms := truth.allTerms()
@@ -32,21 +36,21 @@ func ME1(r Recording, guard time.Duration) Report {
 	return report
 }
 
-// reign goes through the events of one election.
-type reign struct {
+// exclusion goes through the events of one election.
+type exclusion struct {
 	report   *Report
 	promises map[grantID]time.Time
 	guard    time.Duration
 
 	now   time.Time        // of the last event
-	grant leadership.Event // of the lease that lasts; zero if none does
-	free  time.Time        // nobody may be granted a lease before
+	grant leadership.Event // of the present lease; zero if there is none
+	free  time.Time        // no lease may be granted before
 	delay time.Duration    // the lock delay, as configured
 }
 
-func (g *reign) follow(e leadership.Event, delay time.Duration) {
+func (g *exclusion) follow(e leadership.Event, delay time.Duration) {
 	if e.At.Before(g.now.Add(-g.guard)) {
-		g.report.accuse(Backwards, "%s comes after an event at %s", shown(e), stamp(g.now))
+		g.report.add(Backwards, "%s comes after an event at %s", shown(e), stamp(g.now))
 	}
 	g.now = e.At
 	switch {
@@ -60,26 +64,26 @@ func (g *reign) follow(e leadership.Event, delay time.Duration) {
 	}
 }
 
-func (g *reign) begin(e leadership.Event) {
+func (g *exclusion) begin(e leadership.Event) {
 	switch {
 	case g.grant.Token > 0:
-		g.report.accuse(TwoLeaders, "%s was granted, and the lease of %q with token %d had not ended", shown(e), g.grant.LeaderID, g.grant.Token)
+		g.report.add(TwoLeaders, "%s was granted, and the lease of %q with token %d had not ended", shown(e), g.grant.LeaderID, g.grant.Token)
 	case e.At.Before(g.free):
-		g.report.accuse(TooSoon, "%s was granted before %s", shown(e), stamp(g.free))
+		g.report.add(TooSoon, "%s was granted before %s", shown(e), stamp(g.free))
 	}
 	g.grant = e
 }
 
-func (g *reign) end(e leadership.Event) {
+func (g *exclusion) end(e leadership.Event) {
 	if g.grant.Token != e.Token || g.grant.LeaderID != e.PreviousLeaderID || e.Token == 0 {
-		g.report.accuse(Untrue, "%s ends a lease that %q did not hold", shown(e), e.PreviousLeaderID)
+		g.report.add(Untrue, "%s ends a lease that %q did not hold", shown(e), e.PreviousLeaderID)
 	}
 	promised := g.promises[grantID{e.Election, e.Token}]
 	switch {
 	case e.Type == leadership.EventReleased:
 		g.free = e.At
 	case e.Type == leadership.EventExpired && e.At.Before(promised):
-		g.report.accuse(CutShort, "%s ended before %s, which had been promised", shown(e), stamp(promised))
+		g.report.add(CutShort, "%s ended before %s, which had been promised", shown(e), stamp(promised))
 		fallthrough
 	default:
 		g.free = later(promised, g.grant.At).Add(g.delay)
@@ -87,7 +91,7 @@ func (g *reign) end(e leadership.Event) {
 	g.grant = leadership.Event{}
 }
 
-// checkHeld asks of each answer that shows a leader whether it is within the term.
+// checkHeld checks that each answer that shows a leader is within its term.
 func checkHeld(report *Report, calls []Call, terms map[grantID]term, guard time.Duration) {
 	for _, c := range calls {
 		if !c.shows() || c.Answer.State != leadership.Held {
@@ -95,16 +99,17 @@ func checkHeld(report *Report, calls []Call, terms map[grantID]term, guard time.
 		}
 		term, ok := terms[grantID{c.Election, c.Answer.Token}]
 		switch at := c.at(); {
-		case !ok: // what was never granted is FT's to report
+		case !ok: // RC reports what was never granted
 		case at.Before(term.granted.At.Add(-guard)):
-			report.accuse(Early, "%v: it was granted at %s", c, stamp(term.granted.At))
+			report.add(Early, "%v: it was granted at %s", c, stamp(term.granted.At))
 		case term.over() && at.After(term.ended.At.Add(guard)):
-			report.accuse(Stale, "%v: it had ended at %s", c, stamp(term.ended.At))
+			report.add(Stale, "%v: it had ended at %s", c, stamp(term.ended.At))
 		}
 	}
 }
 
-// checkRevived asks of each heartbeat whether the one before lasted until then, where all of a token are known.
+// checkRevived checks that each heartbeat came during the lease that it renewed, for tokens of
+// which all are known.
 func checkRevived(report *Report, calls []Call, terms map[grantID]term) {
 	beats := make(map[grantID][]Call)
 	lost := make(map[leadership.Election][]Call)
@@ -126,7 +131,7 @@ func checkRevived(report *Report, calls []Call, terms map[grantID]term) {
 		}
 		for i := 1; i < len(line); i++ {
 			if end := line[i-1].Answer.LeaseExpiration; !line[i].at().Before(end) {
-				report.accuse(Revived, "%v: the lease had ended at %s", line[i], stamp(end))
+				report.add(Revived, "%v: the lease had ended at %s", line[i], stamp(end))
 			}
 		}
 	}
@@ -139,7 +144,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// shown is an event, short.
+// shown describes an event.
 func shown(e leadership.Event) string {
 	text := string(e.Type)
 	if who := e.LeaderID + e.PreviousLeaderID; who != "" {

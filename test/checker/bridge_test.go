@@ -50,10 +50,10 @@ func TestUnconfirmedHeartbeatIsAssumedOnlyWherePossible(t *testing.T) {
 		return p
 	}
 	for _, c := range []struct {
-		name  string
-		play  *play
+		name    string
+		play    *play
 		breakIt func(*checker.Recording)
-		want  []checker.Kind
+		want    []checker.Kind
 	}{
 		{"two in a row", twice(), func(r *checker.Recording) { lose(r, 3); lose(r, 4) }, nil},
 		{"two in a row, of which one was asked for", twice(), func(r *checker.Recording) { lose(r, 3); without(r, 4) }, kindsOf(checker.Illegal)},

@@ -16,14 +16,14 @@ import (
 
 // wrong are ways to answer, or to act, that the rules do not allow.
 func wrong() []struct {
-	name  string
+	name    string
 	breakIt func(*checker.Recording)
 } {
 	answer := func(n int, do func(*checker.Call, *leadership.Lease)) func(*checker.Recording) {
 		return func(r *checker.Recording) { do(call(*r, n), call(*r, n).Answer) }
 	}
 	return []struct {
-		name  string
+		name    string
 		breakIt func(*checker.Recording)
 	}{
 		{"a token that is left out", func(r *checker.Recording) {

@@ -113,10 +113,10 @@ func call(r checker.Recording, n int) *checker.Call {
 
 // wrongCase is a way to make a recording wrong, and the checker that must find it.
 type wrongCase struct {
-	name  string
-	check func(checker.Recording) checker.Report
+	name    string
+	check   func(checker.Recording) checker.Report
 	breakIt func(*checker.Recording)
-	want  []checker.Kind
+	want    []checker.Kind
 }
 
 func me1(r checker.Recording) checker.Report    { return checker.ME1(r, 0) }

@@ -1,5 +1,5 @@
-// Command generate writes what is computed from the code into the files that show it: the table of error codes in README.md. With -check
-// it writes nothing, and fails if something is not up to date.
+// Command generate writes what is computed from the code into the files that show it: the table of
+// error codes in README.md. With -check it writes nothing, and fails if a file is not up to date.
 package main
 
 import (

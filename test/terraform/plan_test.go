@@ -14,7 +14,7 @@ import (
 	"regent/httpapi/access/authz"
 )
 
-// A plan is what Terraform would create, as far as is known before.
+// plan is what Terraform would create, as far as it is known beforehand.
 type plan struct {
 	resources []resource
 	outputs   map[string]json.RawMessage
@@ -66,7 +66,7 @@ func planExample(t *testing.T, example string) plan {
 	return p
 }
 
-func TestThePlanOfEachExample(t *testing.T) {
+func TestPlanOfEachExample(t *testing.T) {
 	t.Parallel()
 	for _, example := range examples {
 		t.Run(example, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestThePlanOfEachExample(t *testing.T) {
 	}
 }
 
-// telling are the attributes that tell resources apart.
+// telling are the attributes that identify resources.
 var telling = []string{
 	"location_id", "config", "role", "permissions", "collection", "field", "retention", "retention_duration", "ingress", "display_name",
 }
@@ -124,7 +124,7 @@ func (p plan) keepsToItsProject(t *testing.T) {
 
 var tooMuch = regexp.MustCompile(`^roles/(owner|editor|viewer|.*[aA]dmin|.*\.editor|iam\..*|.*[oO]wner|datastore\.user|spanner\.databaseUser)$`)
 
-// dangerous permissions lose leases, or give rights away.
+// dangerous permissions can lose leases, or give rights away.
 var dangerous = regexp.MustCompile(`^(datastore|spanner)\..*([dD]elete|drop|Ddl)|^pubsub\.topics\.|[iI]amPolicy|[aA]ctAs`)
 
 func (p plan) hasLeastRights(t *testing.T) {
@@ -157,7 +157,7 @@ func (p plan) hasLeastRights(t *testing.T) {
 	}
 }
 
-// hearsByTheRightsThatTheCodeNames compares with the words "# Rights" of leadership/notify/pubsub/doc.go.
+// hearsByTheRightsThatTheCodeNames compares with "# Rights" in leadership/notify/pubsub/doc.go.
 func (p plan) hearsByTheRightsThatTheCodeNames(t *testing.T) {
 	t.Helper()
 	_, text, _ := strings.Cut(read(t, repository+"/leadership/notify/pubsub/doc.go"), "# Rights")
@@ -184,7 +184,7 @@ func (p plan) hearsByTheRightsThatTheCodeNames(t *testing.T) {
 	}
 }
 
-// mountsAPolicy lets the code itself read the policy.
+// mountsAPolicy checks that the code itself can read the policy.
 func (p plan) mountsAPolicy(t *testing.T) {
 	t.Helper()
 	policy := p.policy(t)
@@ -224,7 +224,7 @@ func (p plan) services() []resource {
 	return slices.DeleteFunc(slices.Clone(p.resources), func(r resource) bool { return r.Type != "google_cloud_run_v2_service" })
 }
 
-// in returns what stands at the path, of names and indexes, below v.
+// in returns the value at the path, of names and indexes, below v.
 func in(v any, path ...any) any {
 	for _, step := range path {
 		switch step := step.(type) {

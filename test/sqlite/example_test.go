@@ -40,6 +40,8 @@ func Example() {
 	fmt.Println(pay(context.Background(), fence.Mark{Election: "planner", Token: 33}, 1))
 	fmt.Println(pay(context.Background(), fence.Mark{Election: "planner", Token: 34}, 2))
 	fmt.Println(pay(context.Background(), fence.Mark{Election: "planner", Token: 33}, 3))
-	// Output: <nil> <nil> TOKEN_STALE: fencing token 33 of election "planner" is stale, a leader
-	// with token 34 has written; stop acting as leader
+	// Output:
+	// <nil>
+	// <nil>
+	// TOKEN_STALE: fencing token 33 of election "planner" is stale, a leader with token 34 has written; stop acting as leader
 }

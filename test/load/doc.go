@@ -2,8 +2,7 @@
 //
 //	Crowd    thousands of agents in a process of their own, each with its own connection
 //	Socket   one connection on which prepared HTTP requests go out
-//	Server   a process that serves, and what it uses of processor, memory and disk
-//	Spread, Percentile, Ratios, Shares, Each
+//	Each     a loop over goroutines, so many at a time
 //
 // The measurements themselves:
 //

@@ -16,7 +16,7 @@ import (
 // shows what the server can do. The leases are those of the agents.
 type bare struct{ *regent }
 
-func (s bare) socket() *load.Socket { return &load.Socket{Address: s.Address} }
+func (s bare) socket() *load.Socket { return &load.Socket{Address: s.address} }
 
 // repeat sends one request again and again.
 func (s bare) repeat(request []byte) operation {
@@ -49,12 +49,12 @@ type cycleRequests struct {
 func (s bare) newCycle(e leadership.Election, id leadership.CandidateID) (cycleRequests, error) {
 	var key leadership.Key
 	const token = leadership.MaxToken
-	acquire, err := load.Post(s.Address, wire.Path(e, wire.Acquire),
+	acquire, err := load.Post(s.address, wire.Path(e, wire.Acquire),
 		wire.NewAcquireRequest(leadership.AcquireRequest{CandidateID: id, Key: &key, LeaseDuration: longLease}))
 	if err != nil {
 		return cycleRequests{}, err
 	}
-	release, err := load.Post(s.Address, wire.Path(e, wire.Release),
+	release, err := load.Post(s.address, wire.Path(e, wire.Release),
 		wire.NewLeaseRequest(leadership.LeaseRequest{CandidateID: id, Key: key, Token: token}))
 	if err != nil {
 		return cycleRequests{}, err
@@ -104,7 +104,7 @@ func (s bare) renewals(ctx context.Context, i int) (operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	request, err := load.Post(s.Address, wire.Path(a.leases[0].Election, wire.Renew), wire.NewLeaseRequest(a.leases[0]))
+	request, err := load.Post(s.address, wire.Path(a.leases[0].Election, wire.Renew), wire.NewLeaseRequest(a.leases[0]))
 	return s.repeat(request), err
 }
 
@@ -114,7 +114,7 @@ func (s bare) batches(ctx context.Context, i int) (operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	request, err := load.Post(s.Address, wire.PathBatchRenew, wire.NewRenewals(a.leases[:batchSize]))
+	request, err := load.Post(s.address, wire.PathBatchRenew, wire.NewRenewals(a.leases[:batchSize]))
 	c := s.socket()
 	return func(ctx context.Context) (int, error) {
 		results, err := c.Call(ctx, request)
@@ -145,6 +145,6 @@ func (s bare) reads(strong bool) prepare {
 		if err != nil {
 			return nil, err
 		}
-		return s.repeat(load.Get(s.Address, wire.Path(a.leases[0].Election, "")+query, "")), nil
+		return s.repeat(load.Get(s.address, wire.Path(a.leases[0].Election, "")+query, "")), nil
 	}
 }

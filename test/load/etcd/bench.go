@@ -78,9 +78,9 @@ func measure(ctx context.Context, p plan, o options, pick *regexp.Regexp) (found
 	if b.regent, err = startRegent(ctx, b.binary, b.dir); err != nil {
 		return found, err
 	}
-	defer b.regent.Stop()
+	defer b.regent.stop()
 	if found.Contests, err = b.runAll(ctx, pick); err != nil {
-		return found, fmt.Errorf("%w\netcd: %s\nregent: %s", err, b.etcd.Log(), b.regent.Log())
+		return found, fmt.Errorf("%w\netcd: %s\nregent: %s", err, b.etcd.log(), b.regent.log())
 	}
 	if pick.MatchString("growth") {
 		found.Growth, err = b.grow(ctx)

@@ -5,21 +5,19 @@ import (
 	"html"
 	"math"
 	"strings"
-
-	"regent/test/load"
 )
 
 // Bar is a comparison in the chart: how many times as good Regent is as etcd.
 type Bar struct {
 	Group, Name string
-	Times       load.Spread
+	Times       Spread
 }
 
 // bars are the comparisons of rates and medians. Where less is better they are inverted.
 func (r Result) bars() (all []Bar) {
 	for _, c := range r.Contests {
 		for _, x := range c.Comparisons() {
-			if x.Measure == Late || x.Measure == Last || x.Ratio == (load.Spread{}) {
+			if x.Measure == Late || x.Measure == Last || x.Ratio == (Spread{}) {
 				continue
 			}
 			name := x.Row
@@ -41,11 +39,11 @@ func (x Comparison) against() string {
 	return x.RegentName + " by " + x.EtcdName
 }
 
-func (x Comparison) times() load.Spread {
+func (x Comparison) times() Spread {
 	if x.Measure == Rate {
 		return x.Ratio
 	}
-	return load.Spread{Median: 1 / x.Ratio.Median, Least: 1 / x.Ratio.Most, Most: 1 / x.Ratio.Least}
+	return Spread{Median: 1 / x.Ratio.Median, Least: 1 / x.Ratio.Most, Most: 1 / x.Ratio.Least}
 }
 
 // The chart's measures, in pixels.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-
-	"regent/test/load"
 )
 
 // Comparison is a pair in a row.
@@ -14,9 +12,9 @@ type Comparison struct {
 	RegentName   string
 	EtcdName     string
 	Measure      Measure
-	Regent, Etcd load.Spread
-	Ratio        load.Spread // of the rounds' ratios, Regent's by etcd's
-	Goal         string      // "" for none
+	Regent, Etcd Spread
+	Ratio        Spread // of the rounds' ratios, Regent's by etcd's
+	Goal         string // "" for none
 	Met          bool
 }
 
@@ -34,7 +32,7 @@ func (c Contest) compare(p Pair, r Row) Comparison {
 	ours, theirs := r.values(p.Regent, p.Measure), r.values(p.Etcd, p.Measure)
 	x := Comparison{
 		Contest: c.Title, Row: r.Name(c.Of), RegentName: c.Entrants[p.Regent].Name, EtcdName: c.Entrants[p.Etcd].Name,
-		Measure: p.Measure, Regent: load.SpreadOf(ours), Etcd: load.SpreadOf(theirs), Ratio: load.SpreadOf(load.Ratios(ours, theirs)),
+		Measure: p.Measure, Regent: spreadOf(ours), Etcd: spreadOf(theirs), Ratio: spreadOf(ratios(ours, theirs)),
 	}
 	switch {
 	case p.Goal.Size != r.Size:
@@ -93,12 +91,12 @@ type Line struct {
 	Count         float64
 	Errors        int
 	Failure       string
-	Rate          load.Spread
-	P50, P99, Max load.Spread
-	CPU, Load     float64     // µs for each
-	Minute        load.Spread // CPU seconds a minute for 1,000
-	Memory        load.Spread // MiB for 1,000
-	Empty         load.Spread // MiB
+	Rate          Spread
+	P50, P99, Max Spread
+	CPU, Load     float64 // µs for each
+	Minute        Spread  // CPU seconds a minute for 1,000
+	Memory        Spread  // MiB for 1,000
+	Empty         Spread  // MiB
 }
 
 // Lines are all lines of the contest.
@@ -115,11 +113,11 @@ func (c Contest) Lines() (all []Line) {
 func (r Row) Line(c Contest, entrant int) Line {
 	l := Line{
 		Row: r.Name(c.Of), Name: c.Entrants[entrant].Name,
-		Rate: load.SpreadOf(r.values(entrant, Rate)),
-		P50:  load.SpreadOf(r.values(entrant, Median)), P99: load.SpreadOf(r.values(entrant, Late)), Max: load.SpreadOf(r.values(entrant, Last)),
+		Rate: spreadOf(r.values(entrant, Rate)),
+		P50:  spreadOf(r.values(entrant, Median)), P99: spreadOf(r.values(entrant, Late)), Max: spreadOf(r.values(entrant, Last)),
 	}
 	if c.Kind == Costs {
-		l.Minute, l.Memory = load.SpreadOf(r.values(entrant, CPU)), load.SpreadOf(r.values(entrant, Memory))
+		l.Minute, l.Memory = spreadOf(r.values(entrant, CPU)), spreadOf(r.values(entrant, Memory))
 	}
 	var cpu, own float64
 	var empty []float64
@@ -130,6 +128,6 @@ func (r Row) Line(c Contest, entrant int) Line {
 		cpu, own, empty = cpu+s.CPU, own+s.Load, append(empty, s.Empty)
 	}
 	each := 1e6 / l.Count
-	l.CPU, l.Load, l.Empty = cpu*each, own*each, load.SpreadOf(empty)
+	l.CPU, l.Load, l.Empty = cpu*each, own*each, spreadOf(empty)
 	return l
 }

@@ -69,7 +69,7 @@ func operations(ctx context.Context, n int, ready prepare) ([]operation, error) 
 }
 
 // flat is a race in which all connections do the same as fast as they can.
-func (b *bench) flat(on *load.Server, ready prepare) race {
+func (b *bench) flat(on *server, ready prepare) race {
 	return func(ctx context.Context, n int) ([]Sample, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()

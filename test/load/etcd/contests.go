@@ -37,7 +37,7 @@ func (b *bench) cycle() *contest {
 			{bareName, bareWhat + ", and of a grant the fencing token; the key and the token are put in"},
 		},
 		Pairs: []Pair{{2, 0, Rate, at64(3)}, {3, 0, Rate, at64(3)}, {2, 0, Late, at64(1)}, {2, 1, Rate, Goal{}}},
-	}, b.flat(e.Server, e.cycles), b.flat(e.Server, e.sessions), b.flat(r.Server, r.cycles), b.flat(r.Server, bare{r}.cycles))
+	}, b.flat(e.server, e.cycles), b.flat(e.server, e.sessions), b.flat(r.server, r.cycles), b.flat(r.server, bare{r}.cycles))
 }
 
 func (b *bench) renew() *contest {
@@ -51,7 +51,7 @@ func (b *bench) renew() *contest {
 			{bareName, bareWhat},
 		},
 		Pairs: []Pair{{1, 0, Rate, at64(1.5)}, {2, 0, Rate, at64(1.5)}, {1, 0, Late, at64(1)}},
-	}, b.flat(e.Server, e.puts), b.flat(r.Server, r.renewals), b.flat(r.Server, bare{r}.renewals))
+	}, b.flat(e.server, e.puts), b.flat(r.server, r.renewals), b.flat(r.server, bare{r}.renewals))
 }
 
 func (b *bench) batch() *contest {
@@ -70,8 +70,8 @@ func (b *bench) batch() *contest {
 		Pairs: []Pair{
 			{3, 0, Rate, at64(10)}, {4, 0, Rate, at64(10)}, {3, 1, Rate, Goal{}}, {3, 2, Rate, Goal{}}, {4, 2, Rate, Goal{}}, {3, 2, Late, at64(1)},
 		},
-	}, b.flat(e.Server, e.keepAlives), b.flat(e.Server, e.streams(1)), b.flat(e.Server, e.streams(batchSize)),
-		b.flat(r.Server, r.batches), b.flat(r.Server, bare{r}.batches))
+	}, b.flat(e.server, e.keepAlives), b.flat(e.server, e.streams(1)), b.flat(e.server, e.streams(batchSize)),
+		b.flat(r.server, r.batches), b.flat(r.server, bare{r}.batches))
 }
 
 func (b *bench) strong() *contest {
@@ -85,7 +85,7 @@ func (b *bench) strong() *contest {
 			{bareName, bareWhat},
 		},
 		Pairs: []Pair{{1, 0, Rate, Goal{}}, {2, 0, Rate, Goal{}}, {1, 0, Late, at64(1)}},
-	}, b.flat(e.Server, e.reads()), b.flat(r.Server, r.reads(true)), b.flat(r.Server, bare{r}.reads(true)))
+	}, b.flat(e.server, e.reads()), b.flat(r.server, r.reads(true)), b.flat(r.server, bare{r}.reads(true)))
 }
 
 func (b *bench) cached() *contest {
@@ -99,5 +99,5 @@ func (b *bench) cached() *contest {
 			{bareName, bareWhat},
 		},
 		Pairs: []Pair{{1, 0, Rate, at64(1)}, {2, 0, Rate, at64(1)}, {1, 0, Late, at64(1)}},
-	}, b.flat(e.Server, e.reads(etcdclient.WithSerializable())), b.flat(r.Server, r.reads(false)), b.flat(r.Server, bare{r}.reads(false)))
+	}, b.flat(e.server, e.reads(etcdclient.WithSerializable())), b.flat(r.server, r.reads(false)), b.flat(r.server, bare{r}.reads(false)))
 }

@@ -37,16 +37,16 @@ func (b *bench) death() *contest {
 			},
 			Pairs: []Pair{
 				{1, 0, Median, Goal{}},
-				{1, 0, Last, Goal{Size: b.Orphaned, Most: load.Milliseconds(etcdLeast) + grace}},
+				{1, 0, Last, Goal{Size: b.Orphaned, Most: milliseconds(etcdLeast) + grace}},
 				{2, 0, Median, Goal{}},
-				{2, 0, Last, Goal{Size: b.Orphaned, Most: load.Milliseconds(regentLeast) + grace}},
+				{2, 0, Last, Goal{Size: b.Orphaned, Most: milliseconds(regentLeast) + grace}},
 			},
 		},
 		sizes: []int{b.Orphaned}, aspects: whole, rounds: b.Deaths, long: true,
 		races: []race{
-			b.deaths(leaderSpec{Etcd: true, Address: b.etcd.Address, Lease: etcdLeast}, b.etcd.candidate),
-			b.deaths(leaderSpec{Address: b.regent.Address, Lease: etcdLeast}, b.regent.candidate),
-			b.deaths(leaderSpec{Address: b.regent.Address, Lease: regentLeast}, b.regent.candidate),
+			b.deaths(leaderSpec{Etcd: true, Address: b.etcd.address, Lease: etcdLeast}, b.etcd.candidate),
+			b.deaths(leaderSpec{Address: b.regent.address, Lease: etcdLeast}, b.regent.candidate),
+			b.deaths(leaderSpec{Address: b.regent.address, Lease: regentLeast}, b.regent.candidate),
 		},
 	}
 }
@@ -81,7 +81,7 @@ func (b *bench) deaths(spec leaderSpec, create func(id, election string) (candid
 		if err != nil {
 			return nil, err
 		}
-		leader, err := load.Serve(ctx, "leader", exec.Command(self), leaderVariable+"="+string(text))
+		leader, err := serve(ctx, "leader", exec.Command(self), leaderVariable+"="+string(text))
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (b *bench) deaths(spec leaderSpec, create func(id, election string) (candid
 		dead := make(chan struct{})
 		time.AfterFunc(spec.Lease+rand.N(spec.Lease), func() { // by then all candidates wait
 			killed = time.Now()
-			leader.Stop()
+			leader.stop()
 			close(dead)
 		})
 		told := make([]time.Time, n)
@@ -133,7 +133,7 @@ func lead(ctx context.Context, text string) error {
 
 // take leads one, and keeps it.
 func (spec leaderSpec) take(ctx context.Context, e string) error {
-	server := &load.Server{Address: spec.Address}
+	server := &server{address: spec.Address}
 	if spec.Etcd {
 		session, err := etcdAt(server).session(spec.Lease)
 		if err != nil {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"regent/test/load"
 )
 
 // operation is what one connection does again and again. It returns how many things it did: 1, or
@@ -54,7 +52,7 @@ func (t *tally) run(ctx context.Context, s span, do operation) {
 
 // drive runs each operation on its own goroutine: first for warm, which is not counted, then for
 // long.
-func drive(ctx context.Context, on *load.Server, all []operation, warm, long time.Duration) (Sample, error) {
+func drive(ctx context.Context, on *server, all []operation, warm, long time.Duration) (Sample, error) {
 	begin := time.Now().Add(warm)
 	s := span{begin, begin.Add(long)}
 	tallies := make([]tally, len(all))
@@ -63,15 +61,15 @@ func drive(ctx context.Context, on *load.Server, all []operation, warm, long tim
 		running.Go(func() { tallies[i].run(ctx, s, do) })
 	}
 	<-time.After(time.Until(s.from))
-	server, err1 := on.Usage()
-	own, err2 := load.UsageOf(os.Getpid())
+	server, err1 := on.usage()
+	own, err2 := usageOf(os.Getpid())
 	<-time.After(time.Until(s.to))
-	serverAfter, err3 := on.Usage()
-	ownAfter, err4 := load.UsageOf(os.Getpid())
+	serverAfter, err3 := on.usage()
+	ownAfter, err4 := usageOf(os.Getpid())
 	running.Wait()
 	sample := sum(tallies)
 	sample.Seconds = long.Seconds()
-	sample.CPU, sample.Load = serverAfter.Minus(server).CPU.Seconds(), ownAfter.Minus(own).CPU.Seconds()
+	sample.CPU, sample.Load = serverAfter.minus(server).CPU.Seconds(), ownAfter.minus(own).CPU.Seconds()
 	return sample, cmp.Or(err1, err2, err3, err4, ctx.Err())
 }
 
@@ -101,6 +99,6 @@ func sampleOf(begin time.Time, took []time.Duration) Sample {
 // delays fills in how long operations took.
 func (s *Sample) delays(took []time.Duration) {
 	slices.Sort(took)
-	at := func(p float64) float64 { return load.Milliseconds(load.Percentile(took, p)) }
+	at := func(p float64) float64 { return milliseconds(percentile(took, p)) }
 	s.P50, s.P99, s.Max = at(0.5), at(0.99), at(1)
 }

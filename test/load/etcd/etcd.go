@@ -15,8 +15,6 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
-
-	"regent/test/load"
 )
 
 // memberVariable holds the folder of a process that is to be etcd.
@@ -54,13 +52,13 @@ func member(_ context.Context, dir string) error {
 
 // stay logs that this process serves, and returns when the standard input ends.
 func stay(attributes ...any) {
-	slog.New(slog.NewJSONHandler(os.Stderr, nil)).Info(load.Serving, attributes...)
+	slog.New(slog.NewJSONHandler(os.Stderr, nil)).Info(serving, attributes...)
 	io.Copy(io.Discard, os.Stdin)
 }
 
 // etcd is one member with its clients.
 type etcd struct {
-	*load.Server
+	*server
 	callers pool[*caller]
 }
 
@@ -70,12 +68,12 @@ func startEtcd(ctx context.Context, dir string) (*etcd, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := load.Serve(ctx, "etcd", exec.Command(self), memberVariable+"="+dir)
+	s, err := serve(ctx, "etcd", exec.Command(self), memberVariable+"="+dir)
 	return etcdAt(s), err
 }
 
-func etcdAt(server *load.Server) *etcd {
-	s := &etcd{Server: server}
+func etcdAt(server *server) *etcd {
+	s := &etcd{server: server}
 	s.callers.create = func(int) (*caller, error) {
 		c, err := s.dial()
 		return &caller{Client: c}, err
@@ -88,7 +86,7 @@ func (s *etcd) stop() {
 	for _, c := range s.callers.clients {
 		c.Close()
 	}
-	s.Stop()
+	s.server.stop()
 }
 
 // caller is a client with a connection of its own, which makes one call at a time.
@@ -100,7 +98,7 @@ type caller struct {
 
 // dial returns a client, which connects with the first call.
 func (s *etcd) dial() (*etcdclient.Client, error) {
-	return etcdclient.New(etcdclient.Config{Endpoints: []string{s.Address}, Logger: zap.NewNop()})
+	return etcdclient.New(etcdclient.Config{Endpoints: []string{s.address}, Logger: zap.NewNop()})
 }
 
 // session returns a session over a connection of its own.

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"regent/test/load"
 )
 
 // Facts say where a run was made, and with what.
@@ -25,8 +23,8 @@ type Facts struct {
 	Cores    int
 	Memory   int64 // MiB
 	Kernel   string
-	Disk     string      // the type of the file system
-	Fsync    load.Spread // milliseconds, of a block of 4 KiB
+	Disk     string // the type of the file system
+	Fsync    Spread // milliseconds, of a block of 4 KiB
 	Go       string
 	Regent   string // the revision it was built from
 	Versions []Version
@@ -127,10 +125,10 @@ func fileSystem(dir string) (string, error) {
 const probes = 200
 
 // probe measures how long the disk takes to make a block durable.
-func probe(dir string) (load.Spread, error) {
+func probe(dir string) (Spread, error) {
 	f, err := os.Create(filepath.Join(dir, "probe"))
 	if err != nil {
-		return load.Spread{}, err
+		return Spread{}, err
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
@@ -138,12 +136,12 @@ func probe(dir string) (load.Spread, error) {
 	for range probes {
 		begin := time.Now()
 		if _, err := f.Write(make([]byte, 4<<10)); err != nil {
-			return load.Spread{}, err
+			return Spread{}, err
 		}
 		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
-			return load.Spread{}, err
+			return Spread{}, err
 		}
-		took = append(took, load.Milliseconds(time.Since(begin)))
+		took = append(took, milliseconds(time.Since(begin)))
 	}
-	return load.SpreadOf(took), nil
+	return spreadOf(took), nil
 }

@@ -51,22 +51,22 @@ func (b *bench) fresh(ctx context.Context, use func(s *regent) error) error {
 	if err != nil {
 		return err
 	}
-	defer s.Stop()
+	defer s.stop()
 	return use(s)
 }
 
 // used is what a server has used, and how often it has called its store.
 type used struct {
-	load.Usage
+	usage
 	calls float64
 }
 
 func usedBy(ctx context.Context, s *regent) (used, error) {
-	u, err := s.Usage()
+	u, err := s.usage()
 	if err != nil {
 		return used{}, err
 	}
-	calls, err := s.Metric(ctx, "regent_store_duration_seconds_count")
+	calls, err := s.metric(ctx, "regent_store_duration_seconds_count")
 	return used{u, calls}, err
 }
 
@@ -103,7 +103,7 @@ func (b *bench) growElections(ctx context.Context) (Growth, error) {
 }
 
 func (b *bench) electionsRow(ctx context.Context, s *regent, n int) ([]float64, error) {
-	per := load.Shares(n, renewers)
+	per := shares(n, renewers)
 	all, err := operations(ctx, len(per), func(ctx context.Context, i int) (operation, error) { return s.renewing(ctx, i, per[i]) })
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (b *bench) electionsRow(ctx context.Context, s *regent, n int) ([]float64, 
 	if err != nil {
 		return nil, err
 	}
-	done, err := drive(ctx, s.Server, all, 0, b.Long)
+	done, err := drive(ctx, s.server, all, 0, b.Long)
 	if err == nil && done.Errors > 0 {
 		err = errors.New(done.Failure)
 	}
@@ -165,7 +165,7 @@ func candidatesRow(ctx context.Context, s *regent, n int) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	crowd, err := load.Start(load.Config{Kind: load.Waiters, Size: n, Servers: []string{s.Address}, Election: grown})
+	crowd, err := load.Start(load.Config{Kind: load.Waiters, Size: n, Servers: []string{s.address}, Election: grown})
 	if err != nil {
 		return nil, err
 	}
@@ -198,8 +198,8 @@ func candidatesRow(ctx context.Context, s *regent, n int) ([]float64, error) {
 	after, err := usedBy(ctx, s)
 	done, per := sampleOf(begin, took), float64(turns)
 	return []float64{
-		float64(n), done.P50, done.Max, load.Milliseconds(after.CPU-quiet.CPU) / per, float64(after.Written-quiet.Written) / kilo / per,
-		(after.calls - quiet.calls) / per, float64(before.Memory) / mega, (quiet.calls - before.calls) / idle.Seconds(), load.Milliseconds(quiet.CPU - before.CPU),
+		float64(n), done.P50, done.Max, milliseconds(after.CPU-quiet.CPU) / per, float64(after.Written-quiet.Written) / kilo / per,
+		(after.calls - quiet.calls) / per, float64(before.Memory) / mega, (quiet.calls - before.calls) / idle.Seconds(), milliseconds(quiet.CPU - before.CPU),
 	}, err
 }
 
@@ -209,7 +209,7 @@ func standing(ctx context.Context, s *regent, crowd *load.Crowd, n int) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		waiting, err := s.Metric(ctx, "regent_candidates_waiting")
+		waiting, err := s.metric(ctx, "regent_candidates_waiting")
 		if err != nil || int(waiting) == n {
 			return err
 		}

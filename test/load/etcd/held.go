@@ -40,9 +40,9 @@ const settling = 500 * time.Millisecond
 
 // keep measures a server that has just started. begin makes it hold n elections and has their
 // renewals counted until ctx ends.
-func (b *bench) keep(ctx context.Context, on *load.Server, n int, begin func(ctx context.Context, k *keeping) error) ([]Sample, error) {
+func (b *bench) keep(ctx context.Context, on *server, n int, begin func(ctx context.Context, k *keeping) error) ([]Sample, error) {
 	<-time.After(settling)
-	empty, err := on.Usage()
+	empty, err := on.usage()
 	if err != nil {
 		return nil, err
 	}
@@ -54,16 +54,16 @@ func (b *bench) keep(ctx context.Context, on *load.Server, n int, begin func(ctx
 		return nil, err
 	}
 	<-time.After(b.HeldLease / 3) // each has been renewed
-	before, err := on.Usage()
+	before, err := on.usage()
 	if err != nil {
 		return nil, err
 	}
 	counted, begun := k.count.Load(), time.Now()
 	<-time.After(b.HeldFor)
-	after, err := on.Usage()
+	after, err := on.usage()
 	s := Sample{
 		Count: float64(k.count.Load() - counted), Errors: int(k.errors.Load()), Seconds: time.Since(begun).Seconds(), Held: n,
-		CPU: after.Minus(before).CPU.Seconds(), Empty: float64(empty.Memory) / mega, Memory: float64(after.Memory) / mega,
+		CPU: after.minus(before).CPU.Seconds(), Empty: float64(empty.Memory) / mega, Memory: float64(after.Memory) / mega,
 	}
 	if failure := k.failure.Load(); failure != nil {
 		s.Failure = (*failure).Error()
@@ -97,12 +97,12 @@ func (b *bench) heldByEtcd(ctx context.Context, n int) ([]Sample, error) {
 		return nil, err
 	}
 	defer s.stop()
-	return b.keep(ctx, s.Server, n, func(ctx context.Context, k *keeping) error { return b.keepEtcd(ctx, s, n, k) })
+	return b.keep(ctx, s.server, n, func(ctx context.Context, k *keeping) error { return b.keepEtcd(ctx, s, n, k) })
 }
 
 // keepEtcd spreads the first keep-alives over the time between two, and so those that follow.
 func (b *bench) keepEtcd(ctx context.Context, s *etcd, n int, k *keeping) error {
-	period, per := b.HeldLease/3, load.Shares(n, keepers)
+	period, per := b.HeldLease/3, shares(n, keepers)
 	return load.Each(len(per), keepers, func(i int) error {
 		c, err := s.callers.at(i)
 		if err != nil {
@@ -152,14 +152,14 @@ func (b *bench) heldByRegent(batched bool) race {
 		if err != nil {
 			return nil, err
 		}
-		defer s.Stop()
-		return b.keep(ctx, s.Server, n, func(ctx context.Context, k *keeping) error { return b.keepRegent(ctx, s, n, batched, k) })
+		defer s.stop()
+		return b.keep(ctx, s.server, n, func(ctx context.Context, k *keeping) error { return b.keepRegent(ctx, s, n, batched, k) })
 	}
 }
 
 // keepRegent lets each connection renew in turn what it holds.
 func (b *bench) keepRegent(ctx context.Context, s *regent, n int, batched bool, k *keeping) error {
-	per := load.Shares(n, keepers)
+	per := shares(n, keepers)
 	err := load.Each(len(per), keepers, func(i int) error {
 		_, err := s.hold(ctx, i, per[i], b.HeldLease)
 		return err

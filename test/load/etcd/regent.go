@@ -13,7 +13,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
-	"regent/test/load"
 )
 
 // longLease is a lease that does not end while it is measured.
@@ -21,19 +20,19 @@ const longLease = time.Hour
 
 // regent is one `regent serve` with its clients.
 type regent struct {
-	*load.Server
+	*server
 	agents pool[*agent]
 }
 
 // startRegent starts the program on a new file in the folder.
 func startRegent(ctx context.Context, binary, dir string, flags ...string) (*regent, error) {
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--store", "bolt:" + filepath.Join(dir, "regent.db")}, flags...)
-	s, err := load.Serve(ctx, "regent", exec.Command(binary, args...))
+	s, err := serve(ctx, "regent", exec.Command(binary, args...))
 	return regentAt(s), err
 }
 
-func regentAt(server *load.Server) *regent {
-	s := &regent{Server: server}
+func regentAt(server *server) *regent {
+	s := &regent{server: server}
 	s.agents.create = func(i int) (*agent, error) {
 		return s.newAgent(leadership.CandidateID(fmt.Sprintf("agent-%d", i)), longLease)
 	}
@@ -52,7 +51,7 @@ type agent struct {
 func (s *regent) newAgent(id leadership.CandidateID, lease time.Duration) (*agent, error) {
 	wire := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
 	c, err := client.New(client.Config{
-		Server: "http://" + s.Address, HTTP: &http.Client{Transport: wire},
+		Server: "http://" + s.address, HTTP: &http.Client{Transport: wire},
 		Candidate: client.Candidate{ID: id, LeaseDuration: lease},
 		Log:       slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"text/template"
 	"time"
-
-	"regent/test/load"
 )
 
 // The files of a report.
@@ -114,7 +112,7 @@ func number(f float64) string {
 }
 
 // spread is the median and, where they differ, the ends.
-func spread(s load.Spread) string {
+func spread(s Spread) string {
 	if s.Least == s.Most {
 		return number(s.Median)
 	}

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"regent/test/load"
 )
 
 // found is a small result: two rounds of one contest, in which Regent is three times as good at 64
@@ -88,7 +86,7 @@ func TestCostsAreForAThousandElections(t *testing.T) {
 	if l := lines[0]; l.Minute.Median != 12 || l.Memory.Median != 20 || l.Empty.Median != 20 {
 		t.Errorf("etcd: %+v", l)
 	}
-	if l := lines[1]; l.Minute != (load.Spread{Median: 36, Least: 24, Most: 48}) || l.Memory.Median != 10 || l.Errors != 1 {
+	if l := lines[1]; l.Minute != (Spread{Median: 36, Least: 24, Most: 48}) || l.Memory.Median != 10 || l.Errors != 1 {
 		t.Errorf("Regent: %+v", l)
 	}
 }

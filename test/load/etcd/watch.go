@@ -11,7 +11,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
-	"regent/test/load"
 )
 
 func (b *bench) watch() *contest {
@@ -56,7 +55,7 @@ func (w *watchers) await(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	case <-ctx.Done():
 		return time.Time{}, ctx.Err()
-	case <-time.After(load.StartTimeout):
+	case <-time.After(startTimeout):
 		return time.Time{}, errors.New("not all watchers have received the change")
 	}
 }

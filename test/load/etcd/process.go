@@ -1,4 +1,4 @@
-package load
+package main
 
 import (
 	"bufio"
@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// Server is a process that serves.
-type Server struct {
-	Address string // host:port
-	Metrics string // host:port of its metrics; "" if it shows none
+// server is a process that serves.
+type server struct {
+	address string // host:port
+	metrics string // host:port of its metrics; "" if it shows none
 
 	name  string
 	cmd   *exec.Cmd
@@ -30,18 +30,18 @@ type Server struct {
 	tail []string   // the last lines of its log
 }
 
-// StartTimeout is how long a server may take until it serves.
-const StartTimeout = 30 * time.Second
+// startTimeout is how long a server may take until it serves.
+const startTimeout = 30 * time.Second
 
-// Serving is the message with which a server logs that it serves, as JSON with its address.
-const Serving = "serving"
+// serving is the message with which a server logs that it serves, as JSON with its address.
+const serving = "serving"
 
 // showing is the message with which it logs the address of its metrics, before the other.
 const showing = "showing metrics"
 
-// Serve starts the command and waits until it logs Serving on its standard error. Its standard
-// input stays open until Stop. Name is for errors; env is added to the environment.
-func Serve(ctx context.Context, name string, cmd *exec.Cmd, env ...string) (*Server, error) {
+// serve starts the command and waits until it logs serving on its standard error. Its standard
+// input stays open until stop. Name is for errors; env is added to the environment.
+func serve(ctx context.Context, name string, cmd *exec.Cmd, env ...string) (*server, error) {
 	cmd.Env = append(environ(), env...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -54,21 +54,21 @@ func Serve(ctx context.Context, name string, cmd *exec.Cmd, env ...string) (*Ser
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &Server{name: name, cmd: cmd, stdin: stdin, gone: make(chan struct{})}
+	s := &server{name: name, cmd: cmd, stdin: stdin, gone: make(chan struct{})}
 	address := make(chan string, 1)
 	go s.listen(stderr, address)
 	select {
-	case s.Address = <-address:
+	case s.address = <-address:
 		return s, nil
 	case <-s.gone:
-		return nil, fmt.Errorf("%s has ended: %s", name, s.Log())
-	case <-time.After(StartTimeout):
-		err = fmt.Errorf("does not serve within %v", StartTimeout)
+		return nil, fmt.Errorf("%s has ended: %s", name, s.log())
+	case <-time.After(startTimeout):
+		err = fmt.Errorf("does not serve within %v", startTimeout)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	s.Stop()
-	return nil, fmt.Errorf("%s: %w: %s", name, err, s.Log())
+	s.stop()
+	return nil, fmt.Errorf("%s: %w: %s", name, err, s.log())
 }
 
 // environ is this process's environment without what would change how a server behaves.
@@ -80,7 +80,7 @@ func environ() []string {
 }
 
 // listen keeps the end of the server's log and finds its addresses there.
-func (s *Server) listen(from io.Reader, address chan<- string) {
+func (s *server) listen(from io.Reader, address chan<- string) {
 	defer close(s.gone)
 	for lines := bufio.NewScanner(from); lines.Scan(); {
 		s.mu.Lock()
@@ -92,34 +92,34 @@ func (s *Server) listen(from io.Reader, address chan<- string) {
 		}
 		switch line.Message + line.Msg {
 		case showing:
-			s.Metrics = line.Address
-		case Serving:
+			s.metrics = line.Address
+		case serving:
 			address <- line.Address
 		}
 	}
 	s.cmd.Wait()
 }
 
-// Log returns the last lines of the server's log.
-func (s *Server) Log() string {
+// log returns the last lines of the server's log.
+func (s *server) log() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.tail, "\n")
 }
 
-// Stop kills the process and returns when it has ended.
-func (s *Server) Stop() {
+// stop kills the process and returns when it has ended.
+func (s *server) stop() {
 	s.stdin.Close()
 	s.cmd.Process.Kill()
 	<-s.gone
 }
 
-// Usage returns what the server has used so far.
-func (s *Server) Usage() (Usage, error) { return UsageOf(s.cmd.Process.Pid) }
+// usage returns what the server has used so far.
+func (s *server) usage() (usage, error) { return usageOf(s.cmd.Process.Pid) }
 
-// Metric returns the sum of a metric over all its labels.
-func (s *Server) Metric(ctx context.Context, name string) (float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Metrics+"/metrics", nil)
+// metric returns the sum of a metric over all its labels.
+func (s *server) metric(ctx context.Context, name string) (float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.metrics+"/metrics", nil)
 	if err != nil {
 		return 0, err
 	}
@@ -143,8 +143,8 @@ func (s *Server) Metric(ctx context.Context, name string) (float64, error) {
 	return sum, nil
 }
 
-// Usage is what a process has used so far.
-type Usage struct {
+// usage is what a process has used so far.
+type usage struct {
 	CPU     time.Duration // user and system
 	Memory  int64         // resident bytes
 	Written int64         // bytes given to the disk; 0 where that cannot be read
@@ -153,11 +153,11 @@ type Usage struct {
 // tick is the unit of time in /proc, the same on every Linux that Go supports.
 const tick = 10 * time.Millisecond
 
-// UsageOf reads /proc.
-func UsageOf(pid int) (Usage, error) {
+// usageOf reads /proc.
+func usageOf(pid int) (usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return Usage{}, fmt.Errorf("read what a process uses: %w", err)
+		return usage{}, fmt.Errorf("read what a process uses: %w", err)
 	}
 	u, err := parseStat(string(stat), int64(os.Getpagesize()))
 	if err != nil {
@@ -173,25 +173,25 @@ func UsageOf(pid int) (Usage, error) {
 }
 
 // parseStat reads /proc/PID/stat; see proc_pid_stat(5).
-func parseStat(stat string, page int64) (Usage, error) {
+func parseStat(stat string, page int64) (usage, error) {
 	name := strings.LastIndex(stat, ") ") // the program's name, before it, may contain anything
 	fields := strings.Fields(stat[name+1:])
 	const utime, stime, rss = 14 - 3, 15 - 3, 24 - 3 // the first field after the name is the third
 	if name < 0 || len(fields) <= rss {
-		return Usage{}, fmt.Errorf("not /proc/PID/stat: %q", stat)
+		return usage{}, fmt.Errorf("not /proc/PID/stat: %q", stat)
 	}
 	var numbers [3]int64
 	for i, at := range []int{utime, stime, rss} {
 		n, err := strconv.ParseInt(fields[at], 10, 64)
 		if err != nil {
-			return Usage{}, err
+			return usage{}, err
 		}
 		numbers[i] = n
 	}
-	return Usage{CPU: time.Duration(numbers[0]+numbers[1]) * tick, Memory: numbers[2] * page}, nil
+	return usage{CPU: time.Duration(numbers[0]+numbers[1]) * tick, Memory: numbers[2] * page}, nil
 }
 
-// Minus returns what was used since before. Memory stays as it is.
-func (u Usage) Minus(before Usage) Usage {
-	return Usage{CPU: u.CPU - before.CPU, Memory: u.Memory, Written: u.Written - before.Written}
+// minus returns what was used since before. Memory stays as it is.
+func (u usage) minus(before usage) usage {
+	return usage{CPU: u.CPU - before.CPU, Memory: u.Memory, Written: u.Written - before.Written}
 }

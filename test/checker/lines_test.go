@@ -47,7 +47,7 @@ func TestFleetRecordingRoundTrip(t *testing.T) {
 	}
 }
 
-func TestInvalidLinesAreRefused(t *testing.T) {
+func TestInvalidRecordingIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"reading":[]}`, `{"readings":[`, `{"readings":[{"asked":"1s"}]}`, `{"calls":[{"key":"00"}]}`} {
 		if _, err := checker.Read(strings.NewReader(text)); err == nil {

@@ -1,5 +1,5 @@
 // Command etcd measures Regent beside etcd on one machine, in alternating rounds of one run, and
-// writes what it found to README.md, ratios.svg and results.json:
+// writes what it found to README.md and results.json:
 //
 //	        +--------------------- load: this process ---------------------+
 //	        | a goroutine for each connection, the clients that agents use  |

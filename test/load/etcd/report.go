@@ -19,7 +19,6 @@ import (
 const (
 	resultsFile = "results.json"
 	reportFile  = "README.md"
-	chartFile   = "ratios.svg"
 	costFile    = "cost.md" // part of the report, if it exists
 )
 
@@ -35,7 +34,7 @@ func readResult(dir string) (found Result, err error) {
 	return found, err
 }
 
-// write writes the report, its chart, and the results that both are made from.
+// write writes the report and the results that it is made from.
 func (r Result) write(dir string) error {
 	results, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -52,7 +51,6 @@ func (r Result) write(dir string) error {
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, resultsFile), append(results, '\n'), 0o644),
 		os.WriteFile(filepath.Join(dir, reportFile), []byte(report), 0o644),
-		os.WriteFile(filepath.Join(dir, chartFile), []byte(chart(r.bars())), 0o644),
 	)
 }
 

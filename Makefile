@@ -15,7 +15,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 race: export CGO_ENABLED := 1
 
 # Tests that need heavy modules have a module of their own each, so that nobody else needs them. They are run and checked with all the rest.
-MODULES := test/sqlite test/terraform test/bench
+MODULES := test/sqlite test/terraform test/load/etcd
 EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module:";
 
 PKG      ?= ./...
@@ -69,9 +69,9 @@ race: ## run all tests under the race detector
 bench: ## measure every store: grant+release and renewals at 1, 64 and 512 callers
 	$(WITH_EMULATORS) go test -run '^$$' -bench . -timeout 30m ./store/...
 
-compare: ## measure Regent beside etcd, and write test/bench/README.md anew (ARGS="-quick")
-	$(WITH_EMULATORS) go run ./test/cost/counts test/bench/cost.md
-	cd test/bench && go run . $(ARGS)
+compare: ## measure Regent beside etcd, and write test/load/etcd/README.md anew (ARGS="-quick")
+	$(WITH_EMULATORS) go run ./test/load/counts test/load/etcd/cost.md
+	cd test/load/etcd && go run . $(ARGS)
 
 load: ## ten thousand who wait and as many who watch: what it costs, and how long it takes (CROWD=10000)
 	$(WITH_EMULATORS) go test -v -timeout 30m -run 'ACrowd|AnIdle|AnInstance|AChange' ./test -crowd $(CROWD)

@@ -9,7 +9,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/boottime"
-	"regent/test/crowd"
+	"regent/test/load"
 	"regent/test/proxy"
 )
 
@@ -74,8 +74,8 @@ func TestAnIdleElectionCostsItsRenewalsAlone(t *testing.T) {
 type play struct {
 	stage
 	tb                testing.TB
-	waiters, watchers *crowd.Crowd
-	size              map[crowd.Kind]int
+	waiters, watchers *load.Crowd
+	size              map[load.Kind]int
 	leader            leadership.LeaseRequest
 	text              strings.Builder
 }
@@ -86,16 +86,16 @@ func newPlay(tb testing.TB, on stage, lease time.Duration, size int) *play {
 	const others = 200 // files that are not connections of the crowd
 	waiters := min(size, files(tb)-others)
 	watchers := min(size, len(on.servers)*(files(tb)-others)-waiters, waiters)
-	p := &play{stage: on, tb: tb, size: map[crowd.Kind]int{crowd.Waiters: waiters, crowd.Watchers: watchers}}
+	p := &play{stage: on, tb: tb, size: map[load.Kind]int{load.Waiters: waiters, load.Watchers: watchers}}
 	key := leadership.NewKey()
 	g, err := p.clients[0].Acquire(tb.Context(), leadership.AcquireRequest{Election: planner, CandidateID: "ann", Key: &key, LeaseDuration: lease})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	p.leader = leadership.LeaseRequest{Election: planner, CandidateID: "ann", Key: key, Token: g.Token}
-	p.waiters = p.gather(crowd.Waiters, "127.0.0.2")
+	p.waiters = p.gather(load.Waiters, "127.0.0.2")
 	p.renew()
-	p.watchers = p.gather(crowd.Watchers, "127.0.0.3")
+	p.watchers = p.gather(load.Watchers, "127.0.0.3")
 	p.renew()
 	p.settle()
 	return p
@@ -126,11 +126,15 @@ func (p *play) note(format string, args ...any) { fmt.Fprintf(&p.text, "\n"+form
 func (p *play) String() string { return p.text.String() }
 
 // gather lets one half of the crowd come.
-func (p *play) gather(kind crowd.Kind, from string) *crowd.Crowd {
+func (p *play) gather(kind load.Kind, from string) *load.Crowd {
 	p.tb.Helper()
 	before, begin, n := p.memory(), time.Now(), p.size[kind]
-	c := crowd.Start(p.tb, crowd.Config{Kind: kind, Size: n, Servers: p.servers, Election: planner, From: from})
-	p.await(c, func(r crowd.Report) bool { return r.Present })
+	c, err := load.Start(load.Config{Kind: kind, Size: n, Servers: p.servers, Election: planner, From: from})
+	if err != nil {
+		p.tb.Fatal(err)
+	}
+	p.tb.Cleanup(c.Leave)
+	p.await(c, func(r load.Report) bool { return r.Present })
 	took := time.Since(begin)
 	<-time.After(time.Second) // those that have asked stand in line
 	p.note("%d %s: there after %v, each with %v", n, kind, took.Round(time.Millisecond), p.memory().minus(before).per(n))
@@ -138,7 +142,7 @@ func (p *play) gather(kind crowd.Kind, from string) *crowd.Crowd {
 }
 
 // await reads reports until one is as wanted.
-func (p *play) await(c *crowd.Crowd, want func(crowd.Report) bool) crowd.Report {
+func (p *play) await(c *load.Crowd, want func(load.Report) bool) load.Report {
 	p.tb.Helper()
 	deadline := time.After(2 * time.Minute)
 	for {
@@ -240,10 +244,10 @@ func (p *play) deaths(n int) {
 }
 
 // takeover waits until another leads, and all have heard of it.
-func (p *play) takeover() (*crowd.Grant, *crowd.Heard) {
+func (p *play) takeover() (*load.Grant, *load.Heard) {
 	p.tb.Helper()
-	grant := p.await(p.waiters, func(r crowd.Report) bool { return r.Grant != nil }).Grant
-	heard := p.await(p.watchers, func(r crowd.Report) bool { return r.Heard != nil && r.Heard.Revision == grant.Revision }).Heard
+	grant := p.await(p.waiters, func(r load.Report) bool { return r.Grant != nil }).Grant
+	heard := p.await(p.watchers, func(r load.Report) bool { return r.Heard != nil && r.Heard.Revision == grant.Revision }).Heard
 	key, err := leadership.ParseKey(grant.Key)
 	if err != nil {
 		p.tb.Fatal(err)

@@ -131,7 +131,7 @@ func (s *sweep) pass(d time.Duration) {
 
 // over makes the call over a new line, or one that has carried another, while others do what they do. It goes no further on that line. kept is
 // false if the transport did not keep the line that it was to keep, as it may, and then the trial is void.
-func (s *sweep) over(cut proxy.Cut, elections []leadership.Election) (passage *proxy.Passage, leases []leadership.Lease, kept bool, err error) {
+func (s *sweep) over(cut proxy.Cut, elections []leadership.Election) (passage *proxy.Connection, leases []leadership.Lease, kept bool, err error) {
 	s.t.Helper()
 	if cut.After >= 0 {
 		cut.After += s.carried[cut.Way]
@@ -321,7 +321,7 @@ func (s *sweep) again(cut proxy.Cut, elections []leadership.Election) {
 }
 
 // judge counts what the caller of the cut call was told: a success only if it had all of the reply, and never a refusal.
-func (s *sweep) judge(cut proxy.Cut, passage *proxy.Passage, err error) {
+func (s *sweep) judge(cut proxy.Cut, passage *proxy.Connection, err error) {
 	s.t.Helper()
 	lost := passage.Dropped(proxy.Request) + passage.Dropped(proxy.Reply)
 	switch {

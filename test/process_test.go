@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"regent/leadership/client"
-	"regent/test/crowd"
+	"regent/test/load"
 	"regent/test/lockset"
 	"regent/test/turn"
 )
@@ -46,7 +46,7 @@ func built(name string, args ...string) func() (string, error) {
 }
 
 func TestMain(m *testing.M) {
-	if crowd.Main() || lockset.Main() {
+	if load.Main() || lockset.Main() {
 		return
 	}
 	done := turn.Take()

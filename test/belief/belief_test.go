@@ -9,7 +9,7 @@ import (
 	"regent/test/belief"
 )
 
-var large = flag.Bool("large", false, "search the models of the night too, which takes some minutes and 0.7 GB")
+var large = flag.Bool("large", false, "also search the models of Night: some minutes and 0.7 GB")
 
 // What clocks show in a second.
 const (
@@ -21,7 +21,7 @@ const (
 	half    = time.Second / 2
 )
 
-func TestNobodyBelievesInALeaseThatHasEndedWhateverHappens(t *testing.T) {
+func TestNoCandidateBelievesInAnEndedLease(t *testing.T) {
 	t.Parallel()
 	visited := searched(t, belief.Quick())
 	if visited < 1_000_000 {
@@ -35,7 +35,7 @@ func TestNobodyBelievesInALeaseThatHasEndedWhateverHappens(t *testing.T) {
 	}
 }
 
-// searched says how many states the models have, in all of which everything has to hold.
+// searched returns how many states the models have, in all of which everything must hold.
 func searched(t *testing.T, models []belief.Model) (states int) {
 	t.Helper()
 	for _, m := range models {
@@ -45,16 +45,16 @@ func searched(t *testing.T, models []belief.Model) (states int) {
 			t.Errorf("%s: %s does not hold:\n%s", m.Name, r.Broken, strings.Join(r.Trace, "\n"))
 		}
 		if r.Believing == 0 {
-			t.Errorf("%s: nobody ever believes anything", m.Name)
+			t.Errorf("%s: no candidate ever believes that it leads", m.Name)
 		}
-		t.Logf("%s: all %d states, %d steps between them, the farthest %d away; somebody believes in %d; %v, %d MB",
+		t.Logf("%s: all %d states, %d steps between them, the farthest %d away; a candidate believes in %d; %v, %d MB",
 			m.Name, r.States, r.Steps, r.Depth, r.Believing, time.Since(began).Round(time.Millisecond), r.Bytes>>20)
 		states += r.States
 	}
 	return states
 }
 
-func TestEachBugIsFoundWithAShortestWayToIt(t *testing.T) {
+func TestEachBugIsFoundByAShortestTrace(t *testing.T) {
 	t.Parallel()
 	line := belief.Model{Lease: 2, Wait: 1}
 	delay := belief.Model{Lease: 2, Delay: 1}
@@ -89,19 +89,20 @@ func TestEachBugIsFoundWithAShortestWayToIt(t *testing.T) {
 			m.Clocks, m.Bug, m.Only = clocks(slowest, slowest), c.bug, p
 			r := m.Search()
 			if r.Broken != p {
-				t.Errorf("where %s, nothing is found against: %s", c.bug, p)
+				t.Errorf("where %s, no violation is found of: %s", c.bug, p)
 			}
 			t.Logf("where %s, it does not hold that %s, found after %d states:\n%s", c.bug, p, r.States, strings.Join(r.Trace, "\n"))
 			if i == 0 && len(r.Trace) != c.steps {
-				t.Errorf("where %s, the way to it has %d steps, and there is one of %d", c.bug, len(r.Trace), c.steps)
+				t.Errorf("where %s, the trace has %d steps, want %d", c.bug, len(r.Trace), c.steps)
 			}
 		}
 	}
 }
 
-// The stores let nobody see a late heartbeat as a lease that lasts, though the contract of leadership.Store would let them until it is taken
-// back. It would be no danger: the lease is then one that ends later, and nobody else was told otherwise.
-func TestALateHeartbeatThatCountsUntilItIsTakenBackMakesNoSecondLeader(t *testing.T) {
+// The stores never show a late heartbeat as a lease that lasts, though the contract of
+// leadership.Store would allow it until it is taken back. It would be no danger: the lease is then
+// one that ends later, and no one was told otherwise.
+func TestLateHeartbeatUntilTakenBackMakesNoSecondLeader(t *testing.T) {
 	t.Parallel()
 	for _, p := range []belief.Property{belief.NeverTwo, belief.NoneAfterEnd, belief.NoSecondYes, belief.TokensRise, belief.OneLeaseATime} {
 		m := belief.Model{Clocks: clocks(slowest, slowest), Lease: 2, Commits: true, Bug: belief.LateUntilTaken, Only: p}
@@ -111,9 +112,9 @@ func TestALateHeartbeatThatCountsUntilItIsTakenBackMakesNoSecondLeader(t *testin
 	}
 }
 
-func TestStatesThatDifferByWhoIsWhoAreOne(t *testing.T) {
+func TestStatesThatDifferByPermutationAreOne(t *testing.T) {
 	t.Parallel()
-	const almost = exact + time.Nanosecond // which changes nothing but that it is another clock
+	const almost = exact + time.Nanosecond // which only makes it another clock
 	everything := belief.Model{Clocks: clocks(exact, exact), Lease: 1, Delay: 1, Operator: true, Commits: true}
 	areOne(t, everything, clocks(exact, almost))
 	areOne(t, belief.Model{Clocks: clocks(exact, exact, slowest), Lease: 1}, clocks(exact, almost, slowest))
@@ -122,18 +123,18 @@ func TestStatesThatDifferByWhoIsWhoAreOne(t *testing.T) {
 	}
 }
 
-// areOne visits the model with clocks that are not alike too, and compares.
+// areOne also visits the model with clocks that differ, and compares.
 func areOne(t *testing.T, m belief.Model, apart []time.Duration) {
 	t.Helper()
 	each := m
 	each.Clocks = apart
 	all, differ := belief.Orbits(&each, &m)
 	if r := m.Search(); r.States != differ || differ >= all {
-		t.Errorf("%d states are visited, and of %d there are %d that differ by more than who is who", r.States, all, differ)
+		t.Errorf("%d states are visited; %d are %d up to permutation", r.States, all, differ)
 	}
 }
 
-func TestAClockSlowerThanTheDriftMayMakeTwoLeadersAndAFasterOneNeverDoes(t *testing.T) {
+func TestOnlyClocksSlowerThanTheDriftMakeTwoLeaders(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		clock time.Duration
@@ -146,8 +147,8 @@ func TestAClockSlowerThanTheDriftMayMakeTwoLeadersAndAFasterOneNeverDoes(t *test
 	}
 }
 
-// The time in line is the server's word, by its own clock, which may be as fast as the leader's is slow.
-func TestTheServersClockMayBeAsWrongAsTheLeadersWhereTheLeaderStoodInLine(t *testing.T) {
+// The wait is measured by the server's clock, which may be as fast as the leader's is slow.
+func TestServersClockMayBeWrongWhileALeaderWaits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		server, leader time.Duration

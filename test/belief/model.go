@@ -13,86 +13,90 @@ const second = time.Second
 // most is how many candidates a model can have.
 const most = 4
 
-// Model is what is searched. Clocks and Lease are needed; each of the other fields adds something that may happen. Lease, Wait and Delay are 15 s
-// together at most.
+// Model is what is searched. Clocks and Lease are required; each other field adds something that
+// may happen. Lease, Wait and Delay are at most 15 s together.
 type Model struct {
-	Name   string          // what it is, in a few words, for reports
-	Clocks []time.Duration // what each candidate's clock shows in a second; one for each candidate, four at most. Equal ones stand side by side
-	Lease  int             // seconds
-	Wait   int             // seconds that an acquire may stand in line; none with Commits
-	Line   time.Duration   // what the server's clock, by which it stands there, shows in a second; 0 for a second
-	Delay  int             // seconds of the lock delay
-	// Operator says that somebody deletes the election, by force or not, and brings it back, at any time and as often as they like.
+	Name string // a few words, for reports
+	// what each candidate's clock shows in a second; four at most, equal ones side by side
+	Clocks []time.Duration
+	Lease  int // seconds
+	Wait   int // seconds that an acquire may wait; none with Commits
+	// what the server's clock, which measures the wait, shows in a second; 0 for a second
+	Line  time.Duration
+	Delay int // seconds of the lock delay
+	// Operator: an operator deletes the election, by force or not, and recreates it, at any time
+	// and any number of times.
 	Operator bool
-	// Commits says that a transaction reads first and commits later, or never, or is aborted and reads again.
+	// Commits: a transaction reads first and commits later, or never, or is aborted and reads
+	// again.
 	Commits bool
 	Bug     Bug
-	// Only is the one property to look at; "" for all.
+	// Only is the one property to check; "" for all.
 	Only Property
 }
 
-// Property is what must hold in every state and at every step.
+// Property must hold in every state and at every step.
 type Property string
 
-// The properties. The first is what all is for; the second is ME-2, and the first follows from it and from ME-1. A lease that an operator
-// has ended lasts, in these words, until it would have ended by itself.
+// The properties. The first is the purpose of all; the second is ME-2, and with ME-1 implies the
+// first. A lease that an operator has ended counts as lasting until it would have ended by itself.
 const (
 	NeverTwo      Property = "no two candidates believe that they lead"
 	NoneAfterEnd  Property = "no candidate believes that it leads after its lease has ended"
 	NoSecondYes   Property = "no candidate believes again in a lease that it had ceased to believe in"
 	TokensRise    Property = "each grant has the token after the one before, and nothing else changes it"
 	OneLeaseATime Property = "no lease is granted while another lasts"
-	DelayKept     Property = "no lease is granted within the lock delay after one that was not given back"
-	EndIsEnd      Property = "nobody is told that a lease goes on which had ended"
+	DelayKept     Property = "no lease is granted within the lock delay after one that was not released"
+	EndIsEnd      Property = "no caller is told that an ended lease goes on"
 )
 
-// Bug is a mistake that is made on purpose, to see it found.
+// Bug is a mistake made on purpose, to see it found.
 type Bug string
 
-// The bugs. Each is one that clients of other services have had, or their servers.
+// The bugs. Each is one that clients of other services, or their servers, have had.
 const (
 	None            Bug = ""
 	FromReply       Bug = "the deadline is counted from the reply"
 	DriftIgnored    Bug = "the deadline does not allow for drift"
-	WaitedTwice     Bug = "the time in line is counted twice"
+	WaitedTwice     Bug = "the wait is counted twice"
 	UnknownExtends  Bug = "an unknown outcome extends the lease"
-	LateReplyCounts Bug = "a renewal that is heard of after the deadline revives belief"
-	ReleaseFirst    Bug = "the lease is given back before the work has stopped"
+	LateReplyCounts Bug = "a renewal answered after the deadline revives belief"
+	ReleaseFirst    Bug = "the lease is released before the work has stopped"
 	KeyAgain        Bug = "a key is used again after its release was sent"
 
 	EndCounts      Bug = "a renewal at the very end of the lease still counts"
 	EarlyGrant     Bug = "the store grants the next lease a second before the end"
 	DelayForgotten Bug = "the lock delay is forgotten when the end is recorded"
 	CutFrees       Bug = "a delete by force frees the election at once"
-	TokenForgotten Bug = "an election that is brought back begins with token 1"
+	TokenForgotten Bug = "a recreated election begins with token 1"
 	LateStands     Bug = "a heartbeat that was committed too late is not taken back"
 	LateTold       Bug = "a heartbeat that was committed too late is taken back, and its leader told that it stands"
 	LateUntilTaken Bug = "a heartbeat that was committed too late counts until it is taken back"
-	Unguarded      Bug = "a grant does not mind that the record has changed since it was read"
+	Unguarded      Bug = "a grant ignores that the record has changed since it was read"
 )
 
-// phase is what a candidate is about.
+// phase is what a candidate is doing.
 type phase uint8
 
 const (
 	away      phase = iota // nothing
 	campaigns              // it wants to lead, and has a key
-	leads                  // it has a lease in its hand, which may be over
-	resigns                // it gives it back
+	leads                  // it has a lease, which may be over
+	resigns                // it releases its lease
 )
 
 // verb is a call.
 type verb uint8
 
 const (
-	silence verb = iota // nobody's: the store looks whether the lease is over
+	silence verb = iota // no call: the store checks whether the lease is over
 	acquire
 	renew
 	release
 
 	cut       // an operator deletes the election by force
-	drop      // they delete it unless it is held
-	bringBack // they configure it
+	drop      // an operator deletes it unless it is held
+	bringBack // an operator recreates it
 	takeBack  // the service undoes a heartbeat that came too late
 )
 
@@ -105,34 +109,38 @@ const (
 	onItsWay place = iota
 	inLine
 	answered
-	readLive // its transaction has read a lease that lasts, and is to commit
+	readLive // its transaction has read a lease that lasts, and will commit
 	readFree // it has read that the next lease may be granted
 )
 
 // candidate is all that matters of one.
 type candidate struct {
 	phase phase
-	until uint8 // for how many seconds from now it believes that it leads, if nothing happens
+	until uint8 // how many seconds from now it believes that it leads, if nothing happens
 
 	call   verb
 	place  place
-	age    uint8 // of what its clock showed before the call, in seconds, up to Model.tooOld
-	waited uint8 // in line
+	age    uint8 // seconds since the clock reading before the call, up to Model.tooOld
+	waited uint8 // in the queue
 	left   uint8 // of the lease, as the answer has it; 0 for a refusal
 
-	behind               bool // the lease in its hand, or in its answer, is not the newest
-	asked, askedFormerly bool // an acquire with its present key, with an earlier one, was sent, and may arrive again
+	behind bool // the lease that it has, or its answer has, is not the newest
+	// an acquire with its present key, or an earlier one, was sent, and may arrive again
+	asked, askedFormerly bool
 }
 
-// state is the store and the candidates. All that a candidate does not need in its phase is zero, so that what is the same looks the same.
+// state is the store and the candidates. What a candidate does not need in its phase is zero, so
+// that equal states look equal.
 type state struct {
 	lease
 	renewed, released bool // a renew, a release of the newest lease was sent, and may arrive again
-	releasing         bool // a transaction has read the newest lease while it lasted, and is to commit its release, whoever waits for it
-	candidates        [most]candidate
+	// a transaction has read the newest lease while it lasted, and will commit its release, with or
+	// without a caller
+	releasing  bool
+	candidates [most]candidate
 }
 
-// believers counts who believes that it leads.
+// believers counts the candidates that believe that they lead.
 func (s *state) believers() (n int) {
 	for i := range s.candidates {
 		if s.candidates[i].until > 0 {
@@ -156,10 +164,10 @@ func (m *Model) broken(s *state) Property {
 	return ""
 }
 
-// minds says whether the property is looked at.
+// minds reports whether the property is checked.
 func (m *Model) minds(p Property) bool { return m.Only == "" || m.Only == p }
 
-// tooOld is the age from which on an answer is not believed in whatever it says: longer than the lease and all waiting.
+// tooOld is the age from which on no answer is believed: longer than the lease and all waiting.
 func (m *Model) tooOld() uint8 {
 	if m.Bug == WaitedTwice {
 		return uint8(m.Lease + 2*m.Wait + 1)
@@ -167,7 +175,7 @@ func (m *Model) tooOld() uint8 {
 	return uint8(m.Lease + m.Wait + 1)
 }
 
-// belief is for how many seconds from now the candidate believes in what it was granted by the call that it has made.
+// belief is how many seconds from now the candidate believes in what its call was granted.
 func (m *Model) belief(who int, c candidate) uint8 {
 	clock := m.Clocks[who]
 	sent, now := time.Duration(0), clock*time.Duration(c.age)
@@ -180,7 +188,7 @@ func (m *Model) belief(who int, c candidate) uint8 {
 }
 
 func (m *Model) deadline(sent, now, waited, left time.Duration) time.Duration {
-	const margin = 0 // more would only be safer
+	const margin = 0 // a larger one is only safer
 	switch m.Bug {
 	case FromReply:
 		return leadership.Deadline(now, waited, left, margin)

@@ -14,25 +14,25 @@ const (
 	twice   = 2 * second
 )
 
-// Quick is what is searched with every test: 3.4 million states, which take a quarter of a minute on one core.
+// Quick is searched with every test: 3.4 million states, a quarter of a minute on one core.
 func Quick() []Model {
 	return []Model{
-		{Name: "two in line", Clocks: all(2, slowest), Lease: 3, Wait: 2},
-		{Name: "two in line, one with a wild clock", Clocks: []time.Duration{slowest, twice}, Lease: 3, Wait: 2},
-		{Name: "two in line, a lock delay, an operator", Clocks: all(2, slowest), Lease: 2, Wait: 1, Delay: 1, Operator: true},
+		{Name: "two waiting", Clocks: all(2, slowest), Lease: 3, Wait: 2},
+		{Name: "two waiting, one with a wild clock", Clocks: []time.Duration{slowest, twice}, Lease: 3, Wait: 2},
+		{Name: "two waiting, a lock delay, an operator", Clocks: all(2, slowest), Lease: 2, Wait: 1, Delay: 1, Operator: true},
 		{Name: "three", Clocks: all(3, slowest), Lease: 2},
 		{Name: "three, late commits, a lock delay, an operator", Clocks: all(3, slowest), Lease: 1, Delay: 1, Operator: true, Commits: true},
 		{Name: "four", Clocks: all(4, slowest), Lease: 1},
 	}
 }
 
-// Night is what is searched where there is more time: longer leases, and four candidates with all that may happen. It has 27 million states,
-// which take some minutes on one core, and up to 0.7 GB.
+// Night is searched when there is more time: longer leases, and four candidates with everything
+// that may happen. It has 27 million states, which take some minutes on one core, and up to 0.7 GB.
 func Night() []Model {
 	return []Model{
-		{Name: "two in a long line", Clocks: all(2, slowest), Lease: 6, Wait: 4},
-		{Name: "two in line, one with a fast clock", Clocks: []time.Duration{second, fast}, Lease: 5, Wait: 3},
-		{Name: "three in line", Clocks: all(3, slowest), Lease: 2, Wait: 1},
+		{Name: "two in a long wait", Clocks: all(2, slowest), Lease: 6, Wait: 4},
+		{Name: "two waiting, one with a fast clock", Clocks: []time.Duration{second, fast}, Lease: 5, Wait: 3},
+		{Name: "three waiting", Clocks: all(3, slowest), Lease: 2, Wait: 1},
 		{Name: "three with three clocks", Clocks: []time.Duration{slowest, second, twice}, Lease: 2},
 		{Name: "three, late commits, a lock delay, an operator", Clocks: all(3, slowest), Lease: 2, Delay: 1, Operator: true, Commits: true},
 		{Name: "four", Clocks: all(4, slowest), Lease: 2},
@@ -42,7 +42,7 @@ func Night() []Model {
 	}
 }
 
-// all are as many candidates with the same clock.
+// all are so many candidates with the same clock.
 func all(candidates int, clock time.Duration) []time.Duration {
 	return slices.Repeat([]time.Duration{clock}, candidates)
 }

@@ -8,38 +8,39 @@ type step struct {
 	who int8
 }
 
-// act is what a step is.
+// act says what a step is.
 type act uint8
 
 const (
-	tick          act = iota // a second goes by
-	expire                   // the store finds the lease over
-	begin                    // the candidate begins a campaign, with a new key
-	ask                      // it sends an acquire
-	abandon                  // it gives its campaign up, and reads that it leads
-	keep                     // it sends a renew
-	stop                     // it stops its work
-	giveBack                 // it sends a release
-	leave                    // it is killed, or forgets about it all
-	giveUp                   // it waits no longer for an answer
-	hear                     // it hears it
-	arrive                   // its call reaches the server
-	try                      // it is tried again from the line
-	commit                   // its transaction, which has read, commits
-	abort                    // it is aborted, and is to read again
-	againNew                 // an acquire that was sent arrives once more
-	againOld                 // one with an earlier key does
-	againKeep                // a renew does
-	againBack                // a release does
-	readBack                 // a release does, and its transaction reads
-	commitBack               // a release whose transaction has read is committed, whoever waits for it
-	undo                     // the service takes a late heartbeat back
-	deleteByForce            // an operator deletes the election by force
-	deleteIdle               // they delete it unless it is held
-	recreate                 // they bring it back
+	tick      act = iota // a second passes
+	expire               // the store finds the lease over
+	begin                // the candidate begins a campaign, with a new key
+	ask                  // it sends an acquire
+	abandon              // it gives up its campaign, and learns that it leads
+	keep                 // it sends a renew
+	stop                 // it stops its work
+	giveBack             // it sends a release
+	leave                // it is killed, or forgets everything
+	giveUp               // it no longer waits for an answer
+	hear                 // it receives the answer
+	arrive               // its call reaches the server
+	try                  // it is tried again from the queue
+	commit               // its transaction, which has read, commits
+	abort                // it is aborted, and will read again
+	againNew             // an acquire that was sent arrives once more
+	againOld             // one with an earlier key does
+	againKeep            // a renew does
+	againBack            // a release does
+	readBack             // a release does, and its transaction reads
+	// a release whose transaction has read is committed, with or without a caller
+	commitBack
+	undo          // the service takes a late heartbeat back
+	deleteByForce // an operator deletes the election by force
+	deleteIdle    // an operator deletes it unless it is held
+	recreate      // an operator recreates it
 )
 
-// next calls visit with all that can happen, and what is then.
+// next calls visit with every step that can happen, and the state after it.
 func (x *search) next(s state, visit func(step, state)) {
 	visit(step{act: tick}, x.tick(s))
 	x.atAnyTime(s, visit)
@@ -50,7 +51,7 @@ func (x *search) next(s state, visit func(step, state)) {
 	}
 }
 
-// tick lets a second go by.
+// tick lets a second pass.
 func (x *search) tick(s state) state {
 	s.lease.tick(x.model)
 	for i := range s.candidates {
@@ -70,8 +71,8 @@ func (x *search) tick(s state) state {
 	return s
 }
 
-// atAnyTime is what may happen whatever the candidates do: the store looks after the lease, operators are at work, and what was sent before
-// arrives. Nobody hears the answer.
+// atAnyTime is what may happen whatever the candidates do: the store checks the lease, operators
+// act, and what was sent before arrives. No one receives the answers.
 func (x *search) atAnyTime(s state, visit func(step, state)) {
 	holder := s.recorded() - 1
 	send := func(a act, r request) {
@@ -114,7 +115,7 @@ func (x *search) atAnyTime(s state, visit func(step, state)) {
 	}
 }
 
-// onTheWay is what becomes of the candidate's call.
+// onTheWay is what may happen to the candidate's call.
 func (x *search) onTheWay(s state, who int8, visit func(step, state)) {
 	c := s.candidates[who]
 	if c.call == silence {
@@ -142,7 +143,7 @@ func (x *search) onTheWay(s state, who int8, visit func(step, state)) {
 	visit(step{giveUp, who}, after)
 }
 
-// serve lets the server see the candidate's call.
+// serve lets the candidate's call reach the server.
 func (x *search) serve(s *state, who int8) {
 	c := s.candidates[who]
 	r := request{verb: c.call, who: who, behind: c.behind && c.call != acquire}
@@ -171,7 +172,7 @@ func (x *search) commit(s *state, who int8, read place) {
 	c.answer(d.left)
 }
 
-// answer is on its way to the candidate. Of a refusal nothing else matters.
+// answer sends an answer to the candidate. Of a refusal nothing else matters.
 func (c *candidate) answer(left uint8) {
 	c.place, c.left = answered, left
 	if left == 0 {
@@ -191,7 +192,8 @@ func (x *search) apply(s *state, r request) decision {
 		}
 	}
 	if d.granted || d.lease.recorded() == 0 {
-		s.renewed, s.released = false, false // the rules refuse the call with an older token: see behind
+		// the rules refuse a call with an older token: see behind
+		s.renewed, s.released = false, false
 	}
 	if d.changed {
 		x.overtake(s)
@@ -199,7 +201,8 @@ func (x *search) apply(s *state, r request) decision {
 	return d
 }
 
-// overtake aborts the transactions that have read the record before it was changed: their commits are guarded by what they read.
+// overtake aborts the transactions that read the record before it was changed: their commits are
+// guarded by what they read.
 func (x *search) overtake(s *state) {
 	s.releasing = false
 	for i := range s.candidates {
@@ -209,7 +212,7 @@ func (x *search) overtake(s *state) {
 	}
 }
 
-// hear lets the candidate have its answer.
+// hear gives the candidate its answer.
 func (x *search) hear(c *candidate, who int) {
 	heard := *c
 	c.silent()
@@ -220,7 +223,7 @@ func (x *search) hear(c *candidate, who int) {
 	case heard.call == acquire:
 		c.until = x.model.belief(who, heard)
 		if c.phase = leads; c.until == 0 {
-			c.phase, c.behind = campaigns, false // it was over when it was heard of
+			c.phase, c.behind = campaigns, false // it was over when the answer came
 		}
 	case heard.until > 0 || x.model.Bug == LateReplyCounts:
 		c.until = max(heard.until, x.model.belief(who, heard))
@@ -230,7 +233,7 @@ func (x *search) hear(c *candidate, who int) {
 	}
 }
 
-// giveUp lets the candidate hear nothing.
+// giveUp lets the candidate stop waiting.
 func (x *search) giveUp(c *candidate, who int) {
 	lost := *c
 	c.silent()
@@ -243,13 +246,13 @@ func (x *search) giveUp(c *candidate, who int) {
 	}
 }
 
-// silent makes the candidate one that waits for no answer.
+// silent makes the candidate wait for no answer.
 func (c *candidate) silent() { c.call, c.place, c.age, c.waited, c.left = silence, onItsWay, 0, 0, 0 }
 
-// forget makes it one that wants nothing.
+// forget makes it want nothing.
 func (c *candidate) forget() { *c = candidate{asked: c.asked, askedFormerly: c.askedFormerly} }
 
-// byItself is what the candidate does.
+// byItself is what the candidate may do by itself.
 func (x *search) byItself(s state, who int8, visit func(step, state)) {
 	do := func(a act, change func(*state, *candidate)) {
 		after := s
@@ -295,5 +298,5 @@ func (s *state) newKey(who int8) {
 	}
 }
 
-// newestOf says whether the lease in the candidate's hand is the newest, and not known to have ended.
+// newestOf reports whether the candidate's lease is the newest, and not known to have ended.
 func (s *state) newestOf(who int8) bool { return s.recorded() == who+1 && !s.candidates[who].behind }

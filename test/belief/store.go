@@ -7,26 +7,32 @@ import (
 	"regent/leadership"
 )
 
-// lease is what the store knows of the election, but for the token, which is only known to be the newest.
+// lease is what the store knows of the election, without the token, which is only known to be the
+// newest.
 type lease struct {
 	leader  int8  // a candidate's number, from 1; 0 for none
 	former  bool  // it was granted to a key that the candidate no longer has
 	age     uint8 // of the last heartbeat in seconds, up to the lease's and the lock delay
 	late    bool  // a heartbeat was committed after the end, and may be taken back
 	deleted bool
-	lock    uint8 // for how many seconds nobody may lead, as the vacant record has it
+	lock    uint8 // for how many seconds no one may lead, as the vacant record has it
 
-	// What the store need not know. The rules are not told.
-	cut  bool  // an operator has ended the lease, and its leader, if it has not heard of that, believes in it until its end
-	owed uint8 // for how many seconds nobody may lead since the last lease was not given back, if it is recorded that it has ended
+	// The store does not know these, and the rules are not told.
+	// an operator has ended the lease; its leader, if it has not learned of it, believes in it
+	// until its end
+	cut bool
+	// for how many seconds no one may lead because the last lease was not released, if its end is
+	// recorded
+	owed uint8
 }
 
-// heldBy says whether the candidate leads by its present key, or would if no operator had ended its lease.
+// heldBy reports whether the candidate leads by its present key, or would if no operator had ended
+// its lease.
 func (l lease) heldBy(who int8, duration int) bool {
 	return l.leader == who+1 && !l.former && int(l.age) < duration
 }
 
-// recorded is the leader that the record has.
+// recorded is the leader in the record.
 func (l lease) recorded() int8 {
 	if l.cut {
 		return 0
@@ -34,7 +40,7 @@ func (l lease) recorded() int8 {
 	return l.leader
 }
 
-// tick lets a second go by.
+// tick lets a second pass.
 func (l *lease) tick(m *Model) {
 	l.lock -= min(l.lock, 1)
 	l.owed -= min(l.owed, 1)
@@ -50,12 +56,14 @@ func (l *lease) tick(m *Model) {
 type request struct {
 	verb   verb
 	who    int8
-	former bool  // with a key that the candidate no longer has
-	behind bool  // with a token that is not the newest
-	read   place // what its transaction has read before: readLive, readFree, or neither if it reads and commits at once
+	former bool // with a key that the candidate no longer has
+	behind bool // with a token that is not the newest
+	// what its transaction has read before: readLive, readFree, or neither if it reads and commits
+	// at once
+	read place
 }
 
-// decision is what came of it.
+// decision is the result of a request.
 type decision struct {
 	lease   lease
 	changed bool  // something was written
@@ -71,7 +79,7 @@ type input struct {
 	request
 }
 
-// decide runs the rule, once for each input: it is pure.
+// decide runs the rule, once for each input, because it is pure.
 func (x *search) decide(l lease, r request) decision {
 	in := input{l, r}
 	d, ok := x.decided[in]
@@ -83,12 +91,12 @@ func (x *search) decide(l lease, r request) decision {
 	return d
 }
 
-// The store's time and newest token in every decision. Any will do.
+// The store's time and newest token in every decision. Any values will do.
 const newest leadership.Token = 7
 
 var now = time.Unix(1_000_000, 0)
 
-// decide lets the real rule decide, and commits.
+// decide runs the real rule, and commits.
 func (m *Model) decide(l lease, r request) decision {
 	change, err := m.rule(m.snapshot(l, r), r)
 	if err != nil || change.Empty() {
@@ -105,8 +113,9 @@ func (m *Model) decide(l lease, r request) decision {
 	return d
 }
 
-// snapshot is the election as the transaction has read it: now or, if it has read before, when the lease still lasted. It makes no difference
-// how long before, for the rules ask no more of that moment.
+// snapshot is the election as the transaction has read it: now or, if it has read before, when the
+// lease still lasted. How long before makes no difference, because the rules ask no more of that
+// moment.
 func (m *Model) snapshot(l lease, r request) leadership.Snapshot {
 	if m.Bug == Unguarded && r.verb == acquire && r.read == readFree {
 		l = lease{}
@@ -123,9 +132,9 @@ func (m *Model) snapshot(l lease, r request) leadership.Snapshot {
 	return s
 }
 
-// commit puts the instant of the commit in its place, as the stores do. A heartbeat that comes too late leaves the end where it was: see
-// leadership.StartOf. None is late that was decided at this very instant: there the rule
-// stands without that net.
+// commit sets the instant of the commit, as the stores do. A heartbeat that comes too late leaves
+// the end where it was: see leadership.StartOf.
+// What was decided at this very instant is never late: there the rule has no such safeguard.
 func (m *Model) commit(c *leadership.Change, r request) (late bool) {
 	if !c.Heartbeat {
 		return false
@@ -184,7 +193,7 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 	return leadership.Expire(s)
 }
 
-// ended is when the lease did that a late heartbeat was meant to renew.
+// ended is when the lease ended that a late heartbeat was meant to renew.
 func ended(s leadership.Snapshot) time.Time {
 	if s.Live() {
 		return now // LateUntilTaken: some moment before

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// trace tells how the property was broken, by a step from the visited state with that number. It goes the way once more: a packed state does not
-// say who is who, and who was ann in one may stand in another's place in the next.
+// trace shows how the property was broken, by a step from the visited state with that number. It
+// goes the way again: a packed state does not say which candidate is which, and the one that was
+// ann in a state may have another place in the next.
 func (x *search) trace(last uint32, p Property) []string {
 	way := []uint32{last}
 	for at := last; at != 0; {
@@ -26,7 +27,7 @@ func (x *search) trace(last uint32, p Property) []string {
 	return t.lines
 }
 
-// tell takes the first step that leads to where it is to, and tells it.
+// tell takes the first step that leads to the wanted state, and describes it.
 func (x *search) tell(t *teller, from state, there func(*state) bool) (to state) {
 	var done bool
 	x.broken, x.granted = "", false
@@ -40,7 +41,7 @@ func (x *search) tell(t *teller, from state, there func(*state) bool) (to state)
 	return to
 }
 
-// teller puts steps into words. It counts what a state has no need of: seconds and tokens.
+// teller describes steps. It counts what a state does not need: seconds and tokens.
 type teller struct {
 	model *Model
 	lines []string
@@ -58,24 +59,24 @@ func (t *teller) tell(st step, from, to state, granted bool) {
 	t.lines = append(t.lines, fmt.Sprintf("%d s: %s: %s", t.time, t.words(st, from), t.situation(to)))
 }
 
-// words are what the step is called.
+// words describe the step.
 func (t *teller) words(st step, from state) string {
 	if st.act == tick {
-		return "a second has gone by" + t.clocks()
+		return "a second has passed" + t.clocks()
 	}
 	text := [...]string{
-		expire:    "the store looks after the lease of %s",
+		expire:    "the store checks the lease of %s",
 		begin:     "%s draws a key, looks at its clock and sends an acquire",
 		ask:       "%s looks at its clock and sends the acquire again",
-		abandon:   "%s gives its campaign up, and reads that it leads",
+		abandon:   "%s gives up its campaign, and learns that it leads",
 		keep:      "%s looks at its clock and sends a renew",
 		stop:      "%s has stopped its work",
 		giveBack:  "%s sends a release",
 		leave:     "%s is killed",
-		giveUp:    "%s waits no longer for an answer to its %s",
-		hear:      "%s hears the answer to its %s",
+		giveUp:    "%s no longer waits for the answer to its %s",
+		hear:      "%s receives the answer to its %s",
 		arrive:    "the call of %s, %s, reaches the store",
-		try:       "the call of %s, %s, is tried again from the line",
+		try:       "the call of %s, %s, is tried again from the queue",
 		commit:    "the transaction of the call of %s, %s, which had read, commits",
 		abort:     "the transaction of the call of %s, %s, is aborted",
 		againNew:  "an acquire of %s arrives once more",
@@ -88,7 +89,7 @@ func (t *teller) words(st step, from state) string {
 		undo:          "the service takes the late heartbeat of %s back",
 		deleteByForce: "an operator deletes the election by force",
 		deleteIdle:    "an operator deletes the election unless it is held",
-		recreate:      "an operator brings the election back",
+		recreate:      "an operator recreates the election",
 	}[st.act]
 	switch strings.Count(text, "%s") {
 	case 0:
@@ -108,9 +109,9 @@ func (t *teller) clocks() string {
 	return " (" + strings.Join(shown, ", ") + ")"
 }
 
-// situation is who leads and who believes it.
+// situation says which candidate leads and which believe that they do.
 func (t *teller) situation(s state) string {
-	text := "nobody leads"
+	text := "vacant"
 	switch left := t.model.Lease - int(s.age); {
 	case s.recorded() != 0 && left > 0:
 		text = fmt.Sprintf("%s has token %d for %d s", name(s.leader-1), t.token, left)
@@ -120,7 +121,7 @@ func (t *teller) situation(s state) string {
 		text = "the election is deleted"
 	}
 	if s.lock > 0 {
-		text += fmt.Sprintf(", and nobody may for %d s", s.lock)
+		text += fmt.Sprintf(", locked for %d s", s.lock)
 	}
 	for i, c := range s.candidates {
 		if c.until > 0 {

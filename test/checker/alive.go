@@ -8,21 +8,26 @@ import (
 	"regent/leadership"
 )
 
-// grace is what a takeover may take beyond the lease and its lock delay; late is how long after its caller has given up a call may still be done.
+// grace is what a takeover may take beyond the lease and its lock delay; late is how long after its
+// caller has given up a call may still be done.
 const (
 	grace = time.Second
 	late  = 10 * time.Second
 )
 
-// LV checks that with faults over somebody leads, and that with none nothing changes hands.
+// LV checks that with faults over some candidate leads, and that without faults leadership does not
+// change.
 //
-// Accused is a time, as long as the election's longest lease, its longest lock delay and a second, in which some candidate was willing without a
-// break, in which no fault lasted, and in which certainly nobody led: it comes after the last lease can have ended, by what was answered, and
-// before the next can have been granted. Slack is by how much the clocks of the store and of the recording may differ meanwhile.
+// A violation is a time as long as the election's longest lease, its longest lock delay and a
+// second, in which some candidate was willing without a break, in which no fault lasted, and in
+// which certainly no one led: it comes after the last lease can have ended, by what was answered,
+// and before the next can have been granted. Slack is by how much the clocks of the store and of
+// the recording may differ meanwhile.
 //
-// Accused is also a release or an expiry during which the leader was willing, if for a lease and a second before it there was no fault.
+// Another is a release or an expiry during which the leader was willing, if there was no fault for
+// a lease and a second before it.
 //
-// An election of which nobody is recorded as willing is not looked at. Its calls must all be recorded.
+// An election without a willing candidate is not checked. All calls on the others must be recorded.
 func LV(r Recording, slack time.Duration) Report {
 	truth, report := truthOf(r.History)
 	willing := make(map[leadership.Election][]Willing)
@@ -34,7 +39,7 @@ func LV(r Recording, slack time.Duration) Report {
 		if len(willing[e]) == 0 {
 			continue
 		}
-		l := life{recording: r, slack: slack, commits: commits[e], calls: callsOf(r.Calls, e), willing: willing[e]}
+		l := liveness{recording: r, slack: slack, commits: commits[e], calls: callsOf(r.Calls, e), willing: willing[e]}
 		l.measure()
 		l.checkLed(&report, e, truth.terms(e))
 		l.checkNeedless(&report, truth.terms(e))
@@ -55,19 +60,19 @@ func callsOf(calls []Call, e leadership.Election) []Call {
 // span is a time on the recording's clock.
 type span struct{ from, until time.Duration }
 
-// life is one election's.
-type life struct {
+// liveness is the check of one election.
+type liveness struct {
 	recording Recording
 	slack     time.Duration
 	commits   []commit
 	calls     []Call
 	willing   []Willing
 
-	lease, delay time.Duration // the longest that anybody was shown
+	lease, delay time.Duration // the longest in any answer
 	end          time.Duration // when the last call was answered
 }
 
-func (l *life) measure() {
+func (l *liveness) measure() {
 	for _, c := range l.calls {
 		if c.Answered != Forever {
 			l.end = max(l.end, c.Answered)
@@ -79,8 +84,9 @@ func (l *life) measure() {
 	l.lease = max(l.lease, leadership.MinLeaseDuration)
 }
 
-// checkLed looks for times in which somebody should have led. Nobody did before the first term.
-func (l *life) checkLed(report *Report, e leadership.Election, terms []term) {
+// checkLed looks for times in which a candidate should have led. Before the first term there is no
+// leader.
+func (l *liveness) checkLed(report *Report, e leadership.Election, terms []term) {
 	bound := l.lease + l.delay + grace + l.slack
 	free := time.Duration(0)
 	for i := range len(terms) + 1 {
@@ -93,7 +99,7 @@ func (l *life) checkLed(report *Report, e leadership.Election, terms []term) {
 			for _, w := range l.willing {
 				from, until := max(quiet.from, w.From), min(quiet.until, w.Until)
 				if until-from > bound {
-					report.accuse(Leaderless, "nobody led election %q from %v to %v, and %s was willing", e, from, until, w.Who)
+					report.add(Leaderless, "nobody led election %q from %v to %v, and %s was willing", e, from, until, w.Who)
 					break
 				}
 			}
@@ -105,7 +111,7 @@ func (l *life) checkLed(report *Report, e leadership.Election, terms []term) {
 }
 
 // earliest is when a term can have begun at the earliest.
-func (l *life) earliest(t term) time.Duration {
+func (l *liveness) earliest(t term) time.Duration {
 	from := l.commits[t.granted.Revision-1].earliest
 	for _, c := range l.calls {
 		if c.Request == t.granted.RequestID && c.beat() && c.Answer.Token == t.granted.Token {
@@ -115,8 +121,9 @@ func (l *life) earliest(t term) time.Duration {
 	return from
 }
 
-// latest is when the lease of a term can have ended at the latest: by when somebody was told so, or else by its heartbeats.
-func (l *life) latest(t term) time.Duration {
+// latest is when the lease of a term can have ended at the latest: when an answer said so, or else
+// by its heartbeats.
+func (l *liveness) latest(t term) time.Duration {
 	told := Forever
 	if t.over() {
 		told = l.commits[t.ended.Revision-1].latest
@@ -134,12 +141,12 @@ func (l *life) latest(t term) time.Duration {
 		}
 	}
 	if end == 0 {
-		return told // nothing is known of its heartbeats
+		return told // its heartbeats are unknown
 	}
 	return min(told, end)
 }
 
-// gaveUp is when the caller of a lost call stopped to wait, or if that is not known when it began.
+// gaveUp is when the caller of a lost call stopped waiting or, if that is unknown, when it began.
 func gaveUp(c Call) time.Duration {
 	if c.Answered == Forever {
 		return c.Asked
@@ -148,7 +155,7 @@ func gaveUp(c Call) time.Duration {
 }
 
 // quiet is what is left of a time without the faults.
-func (l *life) quiet(s span) []span {
+func (l *liveness) quiet(s span) []span {
 	faults := slices.SortedFunc(slices.Values(l.recording.Faults), func(a, b Fault) int { return cmp.Compare(a.From, b.From) })
 	var left []span
 	for _, f := range faults {
@@ -160,7 +167,7 @@ func (l *life) quiet(s span) []span {
 	return append(left, s)
 }
 
-func (l *life) checkNeedless(report *Report, terms []term) {
+func (l *liveness) checkNeedless(report *Report, terms []term) {
 	for _, t := range terms {
 		if !t.over() || t.ended.Type == leadership.EventDeleted {
 			continue
@@ -173,7 +180,7 @@ func (l *life) checkNeedless(report *Report, terms []term) {
 			return w.Who == string(t.ended.PreviousLeaderID) && w.From <= at.earliest && at.latest <= w.Until
 		})
 		if wanted && !disturbed && at.latest != Forever {
-			report.accuse(Needless, "%s, between %v and %v: its leader was willing", shown(t.ended), at.earliest, at.latest)
+			report.add(Needless, "%s, between %v and %v: its leader was willing", shown(t.ended), at.earliest, at.latest)
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"regent/test/checker"
 )
 
-// quiet is ann's lease of 8 s, with a lock delay of 1 s, which runs out at 18 s, and bob's, who takes over at the given time.
+// quiet is ann's lease of 8 s, with a lock delay of 1 s, which runs out at 18 s, and bob's, who
+// takes over at the given time.
 func quiet(tb testing.TB, takeover time.Duration) checker.Recording {
 	p := newPlay(tb)
 	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 8 * s, LockDelay: s}})
@@ -20,7 +21,7 @@ func quiet(tb testing.TB, takeover time.Duration) checker.Recording {
 	return p.recording()
 }
 
-func TestEachWayToLeadNobodyIsFound(t *testing.T) {
+func TestLeaderlessTimesAreFound(t *testing.T) {
 	t.Parallel()
 	bob := func(from, until time.Duration) checker.Willing {
 		return checker.Willing{Who: "bob", Election: "planner", From: from, Until: until}
@@ -28,7 +29,8 @@ func TestEachWayToLeadNobodyIsFound(t *testing.T) {
 	fault := func(from, until time.Duration) checker.Fault {
 		return checker.Fault{Name: "cut", From: from, Until: until}
 	}
-	// ann's lease is over at 18.015 s by any clock, and then there is the lease, its delay and a second, and the slack, to take over
+	// ann's lease is over at 18.015 s by any clock, and then there is the lease, its delay and a
+	// second, and the slack, to take over
 	const last = 18*s + 15*ms + 10*s + 10*ms + 5*ms
 	for _, c := range []struct {
 		name     string
@@ -64,7 +66,7 @@ func TestEachWayToLeadNobodyIsFound(t *testing.T) {
 	}
 }
 
-func TestAChangeThatNobodyNeededIsFound(t *testing.T) {
+func TestNeedlessChangesAreFound(t *testing.T) {
 	t.Parallel()
 	ann := checker.Willing{Who: "ann", Election: "planner", From: 0, Until: checker.Forever}
 	r := quiet(t, 20*s)
@@ -87,7 +89,7 @@ func TestAChangeThatNobodyNeededIsFound(t *testing.T) {
 	}
 }
 
-func TestALeaderThatCouldHaveRenewedIsNotMissed(t *testing.T) {
+func TestPossibleRenewalExplainsALateTakeover(t *testing.T) {
 	t.Parallel()
 	r := quiet(t, 30*s)
 	r.Willing = []checker.Willing{{Who: "bob", Election: "planner", Until: 30 * s}}

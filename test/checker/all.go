@@ -12,11 +12,11 @@ type Named struct {
 	Report
 }
 
-// Findings is what all found, in the order in which they stand on the package's page.
+// Findings is what all checkers found, in the order of the package comment.
 type Findings []Named
 
-// All runs every checker. Slack is by how much the clocks of the store and of the recording may differ while a lease lasts; guard is that of
-// the store, Snapshot.Guard.
+// All runs every checker. Slack is by how much the clocks of the store and of the recording may
+// differ during a lease; guard is that of the store, Snapshot.Guard.
 func All(r Recording, slack, guard time.Duration) Findings {
 	return Findings{
 		{"ME1", ME1(r, guard)},
@@ -31,7 +31,7 @@ func All(r Recording, slack, guard time.Duration) Findings {
 	}
 }
 
-// Err names the violations of each, or is nil.
+// Err names the violations of each checker. It is nil if there are none.
 func (f Findings) Err() error {
 	var errs []error
 	for _, n := range f {

@@ -8,8 +8,8 @@ import (
 	"regent/leadership"
 )
 
-// EV checks that every consumer was told of every change of its elections: at least once, for the first time in the order of the revisions, as it
-// was, and of nothing else.
+// EV checks that every consumer was told of every change of its elections: at least once, for the
+// first time in the order of the revisions, unaltered, and of nothing else.
 func EV(r Recording) Report {
 	truth, report := truthOf(r.History)
 	for _, c := range r.Consumers {
@@ -22,10 +22,10 @@ func EV(r Recording) Report {
 	return report
 }
 
-// truth is the events of each election; that of revision n stands at n-1.
+// truth is the events of each election; revision n is at index n-1.
 type truth map[leadership.Election][]leadership.Event
 
-// truthOf sorts the history. Where it has a gap it cannot be right, and what lies behind is not believed.
+// truthOf groups the history by election. A gap is a violation, and what follows it is ignored.
 func truthOf(history []leadership.Event) (truth, Report) {
 	t, report := make(truth), Report{}
 	for _, e := range history {
@@ -34,13 +34,13 @@ func truthOf(history []leadership.Event) (truth, Report) {
 		case e.Revision == want:
 			t[e.Election] = append(events, e)
 		default:
-			report.accuse(Broken, "revision %d of election %q stands where %d should", e.Revision, e.Election, want)
+			report.add(Broken, "revision %d of election %q stands where %d should", e.Revision, e.Election, want)
 		}
 	}
 	return t, report
 }
 
-// event returns the event that a revision has in truth.
+// event returns the event of a revision.
 func (t truth) event(e leadership.Election, r leadership.Revision) (leadership.Event, bool) {
 	if r < 1 || int(r) > len(t[e]) {
 		return leadership.Event{}, false
@@ -48,7 +48,7 @@ func (t truth) event(e leadership.Election, r leadership.Revision) (leadership.E
 	return t[e][r-1], true
 }
 
-// audit goes through what one consumer got.
+// audit goes through what one consumer received.
 type audit struct {
 	consumer Consumer
 	truth    truth
@@ -61,20 +61,20 @@ func (a *audit) deliver(report *Report, got leadership.Event) {
 	event, committed := a.truth.event(e, got.Revision)
 	switch {
 	case !a.wants(e):
-		report.accuse(Phantom, "%s got revision %d of election %q, which it does not listen to", name, got.Revision, e)
+		report.add(Phantom, "%s got revision %d of election %q, which it does not listen to", name, got.Revision, e)
 		return
 	case !committed:
-		report.accuse(Phantom, "%s got revision %d of election %q, which was never committed: %+v", name, got.Revision, e, got)
+		report.add(Phantom, "%s got revision %d of election %q, which was never committed: %+v", name, got.Revision, e, got)
 		return
 	case !same(event, got):
-		report.accuse(Altered, "%s got revision %d of election %q as %+v, and it is %+v", name, got.Revision, e, got, event)
+		report.add(Altered, "%s got revision %d of election %q as %+v, and it is %+v", name, got.Revision, e, got, event)
 	}
 	switch {
 	case a.seen[got.ID()] || got.Revision <= a.consumer.After[e]:
 		report.Duplicates++
 		return
 	case got.Revision < a.last[e]:
-		report.accuse(Misordered, "%s got revision %d of election %q for the first time after %d", name, got.Revision, e, a.last[e])
+		report.add(Misordered, "%s got revision %d of election %q for the first time after %d", name, got.Revision, e, a.last[e])
 	}
 	a.seen[got.ID()] = true
 	a.last[e] = max(a.last[e], got.Revision)
@@ -84,7 +84,7 @@ func (a *audit) wants(e leadership.Election) bool {
 	return len(a.consumer.Elections) == 0 || slices.Contains(a.consumer.Elections, e)
 }
 
-// missing reports what was not delivered, once for all that follow on each other.
+// missing reports what was not delivered, once for a run of revisions.
 func (a *audit) missing(report *Report) {
 	for _, e := range slices.Sorted(maps.Keys(a.truth)) {
 		if !a.wants(e) {
@@ -114,10 +114,10 @@ func (a *audit) lost(report *Report, e leadership.Election, from, to leadership.
 	if to > from {
 		which = fmt.Sprintf("revisions %d to %d", from, to)
 	}
-	report.accuse(Lost, "%s never got %s of election %q", a.consumer.Name, which, e)
+	report.add(Lost, "%s never got %s of election %q", a.consumer.Name, which, e)
 }
 
-// same compares the instants, and not how they are written.
+// same compares events, their instants by Equal.
 func same(a, b leadership.Event) bool {
 	at := a.At.Equal(b.At)
 	b.At = a.At

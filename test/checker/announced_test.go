@@ -39,7 +39,7 @@ func told(revisions ...int) checker.Consumer {
 	return c
 }
 
-func TestEachWayToAnnounceWronglyIsFound(t *testing.T) {
+func TestWrongAnnouncementsAreFound(t *testing.T) {
 	t.Parallel()
 	change := func(c checker.Consumer, do func(*checker.Consumer)) checker.Consumer { do(&c); return c }
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestEachWayToAnnounceWronglyIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatIsLostIsNamed(t *testing.T) {
+func TestLostRevisionsAreNamed(t *testing.T) {
 	t.Parallel()
 	report := checker.EV(checker.Recording{History: history("planner", 3), Consumers: []checker.Consumer{told(1, 5)}})
 	want := `2 violations
@@ -116,7 +116,7 @@ func kinds(r checker.Report) (kinds []checker.Kind) {
 	return kinds
 }
 
-func TestConsumersAndElectionsAreCheckedEachForItself(t *testing.T) {
+func TestConsumersAndElectionsAreCheckedSeparately(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(history("planner", 3), history("scribe", 2))
 	report := checker.EV(checker.Recording{History: all, Consumers: []checker.Consumer{
@@ -128,19 +128,19 @@ func TestConsumersAndElectionsAreCheckedEachForItself(t *testing.T) {
 	}
 }
 
-func TestAHistoryWithAGapIsNoTruth(t *testing.T) {
+func TestHistoryWithAGapIsBroken(t *testing.T) {
 	t.Parallel()
-	for _, spoil := range []func([]leadership.Event) []leadership.Event{
+	for _, breakIt := range []func([]leadership.Event) []leadership.Event{
 		func(h []leadership.Event) []leadership.Event { return h[1:] },
 		func(h []leadership.Event) []leadership.Event { return slices.Delete(h, 2, 3) },
 		func(h []leadership.Event) []leadership.Event { return slices.Insert(h, 2, h[1]) },
 	} {
-		spoilt := spoil(history("planner", 3))
-		if got := kinds(checker.EV(checker.Recording{History: spoilt})); !slices.Contains(got, checker.Broken) {
-			t.Errorf("EV of %+v: %v", spoilt, got)
+		wrongCase := breakIt(history("planner", 3))
+		if got := kinds(checker.EV(checker.Recording{History: wrongCase})); !slices.Contains(got, checker.Broken) {
+			t.Errorf("EV of %+v: %v", wrongCase, got)
 		}
-		if got := kinds(checker.BS(checker.Recording{History: spoilt}, 0)); !slices.Contains(got, checker.Broken) {
-			t.Errorf("BS of %+v: %v", spoilt, got)
+		if got := kinds(checker.BS(checker.Recording{History: wrongCase}, 0)); !slices.Contains(got, checker.Broken) {
+			t.Errorf("BS of %+v: %v", wrongCase, got)
 		}
 	}
 }

@@ -9,16 +9,17 @@ import (
 	"regent/leadership"
 )
 
-// ME2 checks that nobody believed that it led after its lease had ended: the beliefs in different tokens of one election never overlap, and
-// none lasts beyond
+// ME2 checks that no candidate believed that it led after its lease had ended: the beliefs in
+// different tokens of one election never overlap, and none lasts beyond
 //
-//   - the first answer to anybody that shows a higher token, or that shows the lease to have run out or to be released. An operator who
-//     deletes the election by force ends no belief: the next token does;
-//   - the lease, counted from the last answer that let it start anew. Slack is by how much the clocks of the store and of the recording may
-//     differ while a lease lasts. A lease of which no such answer is recorded is not looked at.
+//   - the first answer, to any caller, that shows a higher token, or that shows the lease to have
+//     run out or to be released. A deletion by force ends no belief: the next token does;
+//   - the lease, counted from the last answer that let it start anew. Slack is by how much the
+//     clocks of the store and of the recording may differ during a lease. A lease without such
+//     an answer is not checked.
 func ME2(r Recording, slack time.Duration) Report {
 	truth, report := truthOf(r.History)
-	over := overOf(r.Calls, truth.allTerms())
+	over := endingsOf(r.Calls, truth.allTerms())
 	beats := make(map[grantID][]Call)
 	for _, c := range r.Calls {
 		if c.beat() {
@@ -33,9 +34,9 @@ func ME2(r Recording, slack time.Duration) Report {
 		end, isKnown := lastsUntil(beats[id], b.Until)
 		switch {
 		case isTold && b.Until > told:
-			report.accuse(Outlived, "%+v, and somebody was told at %v that it was over", b, told)
+			report.add(Outlived, "%+v, and somebody was told at %v that it was over", b, told)
 		case isKnown && b.Until > end+slack:
-			report.accuse(Outlived, "%+v, and the lease lasted until %v at most", b, end)
+			report.add(Outlived, "%+v, and the lease lasted until %v at most", b, end)
 		}
 	}
 	checkOverlap(&report, r.Beliefs)
@@ -52,15 +53,15 @@ func lastsUntil(beats []Call, asked time.Duration) (end time.Duration, known boo
 	return end, known
 }
 
-// overs is, for each election, by when the lease of each token and of all before it was over.
-type overs map[leadership.Election][]overBy
+// endings is, for each election, by when the lease of each token and all before it were over.
+type endings map[leadership.Election][]ending
 
-type overBy struct {
+type ending struct {
 	token leadership.Token
 	by    time.Duration
 }
 
-func overOf(calls []Call, terms map[grantID]term) overs {
+func endingsOf(calls []Call, terms map[grantID]term) endings {
 	first := make(map[grantID]time.Duration)
 	for _, c := range calls {
 		if !c.shows() || c.Answer.Token == 0 {
@@ -68,18 +69,18 @@ func overOf(calls []Call, terms map[grantID]term) overs {
 		}
 		id := grantID{c.Election, c.Answer.Token}
 		if c.Answer.State == leadership.Held || terms[id].ended.Type == leadership.EventDeleted {
-			id.token-- // that there is this token says that the one before is over
+			id.token-- // this token exists, so the one before is over
 		}
 		if by, ok := first[id]; !ok || c.Answered < by {
 			first[id] = c.Answered
 		}
 	}
-	o := make(overs)
+	o := make(endings)
 	for id, by := range first {
-		o[id.election] = append(o[id.election], overBy{id.token, by})
+		o[id.election] = append(o[id.election], ending{id.token, by})
 	}
 	for _, line := range o {
-		slices.SortFunc(line, func(a, b overBy) int { return cmp.Compare(a.token, b.token) })
+		slices.SortFunc(line, func(a, b ending) int { return cmp.Compare(a.token, b.token) })
 		for i := len(line) - 2; i >= 0; i-- {
 			line[i].by = min(line[i].by, line[i+1].by)
 		}
@@ -87,17 +88,18 @@ func overOf(calls []Call, terms map[grantID]term) overs {
 	return o
 }
 
-// after is by when a lease was over, as far as anybody was told.
-func (o overs) after(id grantID) (time.Duration, bool) {
+// after is by when a lease was over, as far as an answer shows it.
+func (o endings) after(id grantID) (time.Duration, bool) {
 	line := o[id.election]
-	i, _ := slices.BinarySearchFunc(line, id.token, func(a overBy, t leadership.Token) int { return cmp.Compare(a.token, t) })
+	i, _ := slices.BinarySearchFunc(line, id.token, func(a ending, t leadership.Token) int { return cmp.Compare(a.token, t) })
 	if i == len(line) {
 		return 0, false
 	}
 	return line[i].by, true
 }
 
-// checkOverlap compares each belief with that one of another token which lasts longest among those that began before.
+// checkOverlap compares each belief with the longest-lasting one of another token among those that
+// began before.
 func checkOverlap(report *Report, beliefs []Belief) {
 	byElection := make(map[leadership.Election][]Belief)
 	for _, b := range beliefs {
@@ -110,7 +112,7 @@ func checkOverlap(report *Report, beliefs []Belief) {
 		for _, b := range line {
 			for _, before := range []Belief{longest, other} {
 				if before.Token > 0 && before.Token != b.Token && before.Until > b.From && b.Until > b.From {
-					report.accuse(TwoLeaders, "%+v and %+v", before, b)
+					report.add(TwoLeaders, "%+v and %+v", before, b)
 				}
 			}
 			switch {

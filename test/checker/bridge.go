@@ -7,13 +7,14 @@ import (
 	"regent/leadership"
 )
 
-// bridge takes the step with one or more heartbeats before it that nobody was told of, if so many were asked for.
-func (p *plot) bridge(s state, in step, guard time.Duration) (state, bool) {
+// bridge takes the step with one or more unconfirmed heartbeats before it, if so many were asked
+// for.
+func (p *search) bridge(s state, in step, guard time.Duration) (state, bool) {
 	r := s.record
 	if r.LeaderID == "" || r.LeaseDuration <= 0 {
 		return s, false
 	}
-	left := p.shaken(r, in.span.until) - s.used
+	left := p.unconfirmed(r, in.span.until) - s.used
 	if left <= 0 {
 		return s, false
 	}
@@ -37,13 +38,14 @@ func (p *plot) bridge(s state, in step, guard time.Duration) (state, bool) {
 	return s, false
 }
 
-// shows says whether the step was answered with this very heartbeat.
+// shows reports whether the answer to the step shows this very heartbeat.
 func shows(in step, at time.Time) bool {
 	return in.answer != nil && in.answer.State == leadership.Held && in.answer.LastHeartbeat.Equal(at)
 }
 
-// explanations are the instants of a heartbeat that could explain what was seen, the earliest of each kind: that it is shown; that the lease still
-// lasted; that nobody could be granted the next one yet.
+// explanations are the instants of a heartbeat that could explain what was seen, the earliest of
+// each kind: the one that is shown; one with which the lease still lasted; one with which the next
+// grant was not yet allowed.
 func explanations(r leadership.Record, in step, guard time.Duration) []time.Time {
 	const tick = time.Nanosecond
 	if a := in.answer; a != nil && a.State == leadership.Held && a.Token == r.Token && !in.call.beat() {
@@ -60,8 +62,8 @@ func explanations(r leadership.Record, in step, guard time.Duration) []time.Time
 	return slices.CompactFunc(instants, time.Time.Equal)
 }
 
-// beats is how many heartbeats it takes from a lease with this end to one that starts at the instant: each comes before the end that the one
-// before has made.
+// beats is how many heartbeats it takes from a lease with this end to one that starts at the
+// instant: each comes before the end that the previous one made.
 func beats(end, at time.Time, lease time.Duration) int {
 	if at.Before(end) {
 		return 1

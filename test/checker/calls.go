@@ -23,29 +23,37 @@ const (
 	Delete    Verb = "delete"
 )
 
-// Call is one call on the service, as its caller saw it. A call that a client repeats by itself, after a reply was lost, is several.
+// Call is one call of the service, as its caller saw it. A call that a client repeats by itself,
+// after a lost reply, is several.
 type Call struct {
-	Caller    string                 `json:"caller"`
-	Request   string                 `json:"request,omitempty"` // its id: the events of what it did have it too
+	Caller string `json:"caller"`
+	// its id, which the events of what it did have too
+	Request   string                 `json:"request,omitempty"`
 	Verb      Verb                   `json:"verb"`
 	Election  leadership.Election    `json:"election"`
 	Candidate leadership.CandidateID `json:"candidate,omitempty"`
-	Key       leadership.KeyHash     `json:"key,omitzero"`   // of the incarnation that asked
-	Token     leadership.Token       `json:"token,omitzero"` // renew, release, checkToken: the one that was named
-	Lease     time.Duration          `json:"lease,omitzero"` // acquire: what was asked for; 0 as configured
-	Metadata  leadership.Metadata    `json:"metadata,omitempty"`
-	Config    leadership.Config      `json:"config,omitzero"`
-	If        leadership.Revision    `json:"if,omitzero"`     // configure, delete: the condition
-	Force     bool                   `json:"force,omitempty"` // delete
+	Key       leadership.KeyHash     `json:"key,omitzero"` // of the incarnation that asked
+	// renew, release, checkToken: the one that was named
+	Token leadership.Token `json:"token,omitzero"`
+	// acquire: what was asked for; 0 as configured
+	Lease    time.Duration       `json:"lease,omitzero"`
+	Metadata leadership.Metadata `json:"metadata,omitempty"`
+	Config   leadership.Config   `json:"config,omitzero"`
+	If       leadership.Revision `json:"if,omitzero"`     // configure, delete: the condition
+	Force    bool                `json:"force,omitempty"` // delete
 
-	Asked    time.Duration     `json:"asked"`
-	Answered time.Duration     `json:"answered"`         // Forever if the answer was lost
-	Code     leadership.Code   `json:"code,omitempty"`   // why it was not done; "" if it was; OutcomeUnknown if nobody knows
-	Waited   time.Duration     `json:"waited,omitzero"`  // acquire: in line; if it was refused, for how long it was ready to stand there
-	Answer   *leadership.Lease `json:"answer,omitempty"` // the election as the answer shows it, done or refused; nil if it does not
+	Asked    time.Duration `json:"asked"`
+	Answered time.Duration `json:"answered"` // Forever if the answer was lost
+	// why it was not done; "" if it was; OutcomeUnknown if that is unknown
+	Code leadership.Code `json:"code,omitempty"`
+	// acquire: in the queue; if it was refused, for how long it was ready to wait
+	Waited time.Duration `json:"waited,omitzero"`
+	// the election as the answer shows it, done or refused; nil if it does not
+	Answer *leadership.Lease `json:"answer,omitempty"`
 }
 
-// Belief is a time during which somebody believed that it led: from when it was told of the grant to the last moment at which it would have said yes.
+// Belief is a time during which a candidate believed that it led: from when it learned of the grant
+// to the last moment at which it would have said so.
 type Belief struct {
 	Who      string              `json:"who"`
 	Election leadership.Election `json:"election"`
@@ -54,7 +62,8 @@ type Belief struct {
 	Until    time.Duration       `json:"until"`
 }
 
-// Write is a write that a leader made where the token is looked at, or where it is not: what was there shows the newest token that was let in before.
+// Write is a write of a leader where the token is checked, or where it is not. Newest is the newest
+// token admitted before.
 type Write struct {
 	Who      string              `json:"who"`
 	Election leadership.Election `json:"election"`
@@ -71,7 +80,7 @@ type Fault struct {
 	Until time.Duration `json:"until"` // when it was healed; Forever if never
 }
 
-// Willing is a time during which somebody wanted to lead, was able to, and asked for it.
+// Willing is a time during which a candidate wanted to lead, was able to, and asked for it.
 type Willing struct {
 	Who      string              `json:"who"` // as in Event.LeaderID
 	Election leadership.Election `json:"election"`
@@ -79,10 +88,10 @@ type Willing struct {
 	Until    time.Duration       `json:"until"` // Forever if to the end
 }
 
-// done says that the caller was told that it was done.
+// done reports whether the caller was told that it was done.
 func (c Call) done() bool { return c.Code == "" && c.Answered != Forever }
 
-// refused says that the caller was told that nothing was done.
+// refused reports whether the caller was told that nothing was done.
 func (c Call) refused() bool {
 	switch c.Code {
 	case leadership.InvalidArgument, leadership.NotFound, leadership.LeaseHeld, leadership.LeaseLost, leadership.TokenStale, leadership.ElectionDeleted,
@@ -93,20 +102,22 @@ func (c Call) refused() bool {
 	return false
 }
 
-// unknown says that nobody knows whether it was done.
+// unknown reports whether the outcome is unknown.
 func (c Call) unknown() bool { return !c.done() && !c.refused() }
 
-// shows says that the answer tells how the election was at some moment of the call. One who was refused in line is told what was known before.
+// shows reports whether the answer tells how the election was at some moment of the call. A waiting
+// candidate that is refused is told an earlier state.
 func (c Call) shows() bool {
 	return c.Answer != nil && c.Answered != Forever && (c.done() || c.Verb != Acquire || c.Waited == 0)
 }
 
-// beat says that the answer is that of a lease which started anew.
+// beat reports whether the answer is that of a lease which started anew.
 func (c Call) beat() bool {
 	return c.done() && c.Answer != nil && (c.Verb == Acquire || c.Verb == Renew)
 }
 
-// mayBeat says that the candidate's lease with the token may have started anew by the call, and that nobody was told.
+// mayBeat reports whether the candidate's lease with the token may have started anew by the call
+// without an answer.
 func (c Call) mayBeat(who leadership.CandidateID, t leadership.Token) bool {
 	told := c.refused() || c.done() && c.Answer != nil
 	return !told && c.Candidate == who && (c.Verb == Acquire || c.Verb == Renew && c.Token == t)
@@ -120,7 +131,7 @@ func (c Call) at() time.Time {
 	return c.Answer.ReadAt
 }
 
-// String is all that a reader of a report needs to find the call.
+// String is what a reader of a report needs to find the call.
 func (c Call) String() string {
 	text := fmt.Sprintf("%s of %q by %s", c.Verb, c.Election, cmp.Or(string(c.Candidate), c.Caller))
 	if c.Token > 0 {

@@ -1,29 +1,35 @@
-// Package checker holds recorded histories to what Regent promises.
+// Package checker compares recorded histories with what Regent promises.
 //
 //	ME1     for each election the intervals of two tokens never overlap, by the store's clock
-//	ME2     nobody believes that it leads after its lease has ended
-//	FT      fencing tokens strictly increase, and no write with an old one is let in
-//	EV      every committed change is announced, at least once, in order, without a gap; nothing else is
-//	BS      a cached read was true at some moment within its stated age, and never goes back for one reader
-//	ID      the same call again does what once would have done, and what was refused was not done
-//	LV      faults over, some willing candidate leads in time; with none, nothing changes hands
-//	RC      what was acknowledged is in the history that is read at the end
-//	Linear  the rules themselves, run one after the other in some order, give exactly these answers and this history
-//	Free    the same by the answers alone, for short recordings
+//	ME2     no candidate believes that it leads after its lease has ended
+//	FT      fencing tokens strictly increase, and no write with an old one is admitted
+//	EV      every committed change is announced, at least once, in order, without a gap;
+//	        nothing else is
+//	BS      a cached read was true at some moment within its stated age, and never goes back
+//	        for one reader
+//	ID      repeating a call does what once would have done, and what was refused was not done
+//	LV      with faults over, some willing candidate leads in time; with none, leadership does
+//	        not change
+//	RC      everything that an answer shows is in the history that is read at the end
+//	Linear  the rules themselves, run one after the other in some order, give exactly these
+//	        answers and this history
 //
-// All runs them, but for Free. Picture and Timeline draw what happened.
+// All runs them. Picture draws how far Linear came.
 //
 // # What it goes by
 //
-// The truth is the store's history, read when all was over. Everything else is what callers saw: when they asked and when they were answered,
-// on one clock for the whole recording, and what they were told. No server's clock is believed in.
+// The truth is the store's history, read at the end. Everything else is what callers saw: when they
+// asked, when they were answered, on one clock for the whole recording, and what they were told. No
+// server's clock is trusted.
 //
 // # Benefit of the doubt
 //
-// Nobody outside the store knows when a change was committed, only that it was between the call and its answer, or at any time at all if the answer
-// was lost. A checker accuses only if the history is wrong for every moment that is possible. It misses what could have been right, and
+// Outside the store one does not know when a change was committed, only that it was between the
+// call and its answer, or at any later time if the answer was lost. A checker reports a violation
+// only if the history is wrong for every possible moment. It misses what could have been right;
 // what it reports was wrong.
 //
-// The functions are pure: a Recording goes in, a Report comes out, whether a test has recorded it from real processes or a simulator made it
-// up. A Recording can be written down and read again, so that a run that failed can be looked at, and checked by other code.
+// The functions are pure: a Recording goes in, a Report comes out, whether a test has recorded it
+// from real processes or a simulation has made it. A Recording can be written down and read again,
+// to look at a run that failed or to check it by other code.
 package checker

@@ -4,10 +4,11 @@ import (
 	"regent/leadership"
 )
 
-// FT checks that tokens strictly increase: each grant has the token after the one before, through deletion and recreation too, and nothing
-// else changes it; that every answer shows a token that the history has at that revision; that no two keys had the same one; and that
-// where tokens are looked at a write was let in if, and only if, no newer token had been seen there. A write of which it is not known what had been
-// seen, for its reply was lost, has Newest 0 and says nothing.
+// FT checks that tokens strictly increase: each grant has the token after the one before, through
+// deletion and recreation too, and nothing else changes it; that no two keys had the same token;
+// and that where tokens are checked a write was admitted if, and only if, no newer token had been
+// seen there. RC checks the tokens that answers show. A write has Newest 0, and is not checked, if
+// it is unknown what had been seen because its reply was lost.
 func FT(r Recording) Report {
 	truth, report := truthOf(r.History)
 	for _, e := range truth.elections() {
@@ -19,38 +20,18 @@ func FT(r Recording) Report {
 				want++
 			}
 			if event.Token != want {
-				report.accuse(NotNext, "%s, after token %d", shown(event), last)
+				report.add(NotNext, "%s, after token %d", shown(event), last)
 			}
 			last = event.Token
 		}
 	}
-	checkAnswers(&report, r.Calls, truth)
 	terms := truth.allTerms()
 	checkKeys(&report, r.Calls, terms)
 	checkWrites(&report, r.Writes, terms)
 	return report
 }
 
-// checkAnswers compares what an answer shows with what the change of that revision made of the election.
-func checkAnswers(report *Report, calls []Call, t truth) {
-	for _, c := range calls {
-		a := c.Answer
-		if a == nil || c.Answered == Forever || a.Revision == 0 {
-			continue
-		}
-		event, ok := t.event(c.Election, a.Revision)
-		switch held := a.State == leadership.Held; {
-		case !ok:
-			report.accuse(Phantom, "%v: there is no such revision", c)
-		case a.Token != event.Token:
-			report.accuse(Untrue, "%v: the token was %d", c, event.Token)
-		case held && (a.LeaderID == "" || a.LeaderID != event.LeaderID):
-			report.accuse(Untrue, "%v: %s", c, shown(event))
-		}
-	}
-}
-
-// incarnation is who holds a key.
+// incarnation is a candidate with a key.
 type incarnation struct {
 	candidate leadership.CandidateID
 	key       leadership.KeyHash
@@ -58,7 +39,8 @@ type incarnation struct {
 
 func (c Call) incarnation() incarnation { return incarnation{c.Candidate, c.Key} }
 
-// checkKeys asks whether two had a token: were told that it is theirs, or ended its lease with a release.
+// checkKeys checks that no two incarnations had one token: were told that it is theirs, or released
+// its lease.
 func checkKeys(report *Report, calls []Call, terms map[grantID]term) {
 	owners := make(map[grantID]Call)
 	for _, c := range calls {
@@ -73,7 +55,7 @@ func checkKeys(report *Report, calls []Call, terms map[grantID]term) {
 			continue
 		}
 		if owner, ok := owners[id]; ok && owner.incarnation() != c.incarnation() {
-			report.accuse(Shared, "%v, and %v", owner, c)
+			report.add(Shared, "%v, and %v", owner, c)
 			continue
 		}
 		owners[id] = c
@@ -85,11 +67,11 @@ func checkWrites(report *Report, writes []Write, terms map[grantID]term) {
 		_, granted := terms[grantID{w.Election, w.Token}]
 		switch {
 		case !granted:
-			report.accuse(Phantom, "%+v: the token was never granted", w)
+			report.add(Phantom, "%+v: the token was never granted", w)
 		case w.Admitted && w.Token < w.Newest:
-			report.accuse(Unfenced, "%+v", w)
+			report.add(Unfenced, "%+v", w)
 		case !w.Admitted && w.Newest > 0 && w.Token >= w.Newest:
-			report.accuse(ShutOut, "%+v", w)
+			report.add(ShutOut, "%+v", w)
 		}
 	}
 }

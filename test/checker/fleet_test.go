@@ -15,7 +15,8 @@ import (
 	"regent/test/checker"
 )
 
-// fleet is clients that call a real service on a store in memory, one after the other, in a time that is made up. What it records is true.
+// fleet is clients that call a real service on a store in memory, one after the other, in simulated
+// time. What it records is true.
 type fleet struct {
 	Clients, Elections, Calls int
 	Lost                      float64       // of the replies
@@ -48,10 +49,11 @@ func (f fleet) run(tb testing.TB) checker.Recording {
 	for _, c := range w.clients {
 		w.stop(c, w.now)
 	}
-	return w.recorder.Recording(w.history())
+	w.recorded.History = w.history()
+	return w.recorded
 }
 
-// scene is what a fleet runs in.
+// scene is the surroundings of a fleet.
 type scene struct {
 	fleet
 	tb       testing.TB
@@ -59,7 +61,7 @@ type scene struct {
 	now      time.Duration
 	store    *memory.Store
 	service  *leadership.Service
-	recorder checker.Recorder
+	recorded checker.Recording
 	clients  []*client
 	pending  []late
 	requests int
@@ -169,7 +171,7 @@ func (w *scene) send(c *client, call checker.Call) {
 		c.buried = call.Code == leadership.ElectionDeleted
 		w.learn(c, call)
 	}
-	w.recorder.Call(call)
+	w.recorded.Calls = append(w.recorded.Calls, call)
 	if call.Verb == checker.Release {
 		c.id, c.token = "", 0 // its key is spent
 	}
@@ -262,14 +264,14 @@ func (w *scene) learn(c *client, call checker.Call) {
 // stop ends a belief.
 func (w *scene) stop(c *client, at time.Duration) {
 	if c.token > 0 && min(at, c.until) > c.since {
-		w.recorder.Believe(checker.Belief{Who: c.name, Election: c.election, Token: c.token, From: c.since, Until: min(at, c.until)})
+		w.recorded.Beliefs = append(w.recorded.Beliefs, checker.Belief{Who: c.name, Election: c.election, Token: c.token, From: c.since, Until: min(at, c.until)})
 	}
 	c.token = 0
 }
 
 func (w *scene) write(c *client, at time.Duration) {
 	newest := w.newest[c.election]
-	w.recorder.Write(checker.Write{Who: c.name, Election: c.election, Token: c.token, Newest: newest, Admitted: c.token >= newest, At: at})
+	w.recorded.Writes = append(w.recorded.Writes, checker.Write{Who: c.name, Election: c.election, Token: c.token, Newest: newest, Admitted: c.token >= newest, At: at})
 	w.newest[c.election] = max(newest, c.token)
 }
 
@@ -284,7 +286,8 @@ func (w *scene) history() (all []leadership.Event) {
 	return all
 }
 
-// cloud is a store whose servers' clocks may differ, and whose commits come some time after what they stand on was read.
+// cloud is a store whose servers' clocks may differ, and whose commits come some time after what
+// they stand on was read.
 type cloud struct {
 	*memory.Store
 	guard time.Duration

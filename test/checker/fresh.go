@@ -10,10 +10,12 @@ import (
 	"regent/leadership"
 )
 
-// BS checks that every reading was true at some moment within its stated age, and that no reader was shown less than it had seen.
+// BS checks that every reading was true at some moment within its stated age, and that no reader
+// was shown less than it had seen.
 //
-// An answer that was asked for at q, came back at a and says that it is g old tells of some moment from q-g to a: it was sent no earlier
-// than q. Slack is by how much the clocks of the store and of the recording may differ while a lease lasts.
+// An answer asked for at q, received at a and stated to be g old shows some moment from q-g to a:
+// it was sent no earlier than q. Slack is by how much the clocks of the store and of the recording
+// may differ during a lease.
 func BS(r Recording, slack time.Duration) Report {
 	truth, report := truthOf(r.History)
 	commits := commitsOf(truth, r)
@@ -22,7 +24,7 @@ func BS(r Recording, slack time.Duration) Report {
 		report.Checked++
 		event, committed := truth.event(x.Election, x.Revision)
 		if !committed {
-			report.accuse(Phantom, "%+v shows a revision that was never committed", x)
+			report.add(Phantom, "%+v shows a revision that was never committed", x)
 			continue
 		}
 		checkStated(&report, x)
@@ -34,7 +36,7 @@ func BS(r Recording, slack time.Duration) Report {
 	return report
 }
 
-// window is when what the reading tells may have been true. One from the store has no age.
+// window is when the reading may have been true. One from the store has no age.
 func (x Reading) window() (from, to time.Duration) {
 	return x.Asked - min(x.Age, x.Bound), x.Answered
 }
@@ -42,33 +44,33 @@ func (x Reading) window() (from, to time.Duration) {
 func checkStated(report *Report, x Reading) {
 	switch {
 	case x.Revision < x.Known:
-		report.accuse(Behind, "%+v shows less than its reader knew", x)
+		report.add(Behind, "%+v shows less than its reader knew", x)
 	case x.Strong && x.Age+x.Bound > 0:
-		report.accuse(Unbounded, "%+v comes from the store and says that it may be old", x)
+		report.add(Unbounded, "%+v comes from the store and says that it may be old", x)
 	case !x.Strong && x.Bound <= 0:
-		report.accuse(Unbounded, "%+v does not say how old it may be", x)
+		report.add(Unbounded, "%+v does not say how old it may be", x)
 	case !x.Strong && x.Age >= x.Bound+AgeUnit:
-		report.accuse(Unbounded, "%+v is older than it may be", x)
+		report.add(Unbounded, "%+v is older than it may be", x)
 	}
 }
 
-// checkContent compares with what the change of that revision made of the election. A lease that has run out since shows no leader; whether it
-// may have is another question.
+// checkContent compares the reading with what that revision made of the election. A lease that has
+// run out since shows no leader; checkLease decides whether it may have.
 func checkContent(report *Report, x Reading, event leadership.Event) {
 	leader, held := x.Leader == event.LeaderID, x.State == leadership.Held
 	switch {
 	case x.Token != event.Token:
-		report.accuse(Untrue, "%+v shows fencing token %d, and it was %d", x, x.Token, event.Token)
+		report.add(Untrue, "%+v shows fencing token %d, and it was %d", x, x.Token, event.Token)
 	case held && (event.LeaderID == "" || !leader), !held && x.Leader != "":
-		report.accuse(Untrue, "%+v shows %q as the leader, and it was %q", x, x.Leader, event.LeaderID)
+		report.add(Untrue, "%+v shows %q as the leader, and it was %q", x, x.Leader, event.LeaderID)
 	}
 }
 
 // commit is when a revision may have been committed.
 type commit struct{ earliest, latest time.Duration }
 
-// commitsOf narrows down when each revision was committed, by what its maker saw, by the order of the revisions, and because nobody can read what is not
-// committed.
+// commitsOf narrows down when each revision was committed: by what its maker saw, by the order of
+// the revisions, and because no one can read what is not committed.
 func commitsOf(t truth, r Recording) map[leadership.Election][]commit {
 	commits := make(map[leadership.Election][]commit, len(t))
 	for e, events := range t {
@@ -108,7 +110,8 @@ func commitsOf(t truth, r Recording) map[leadership.Election][]commit {
 	return commits
 }
 
-// narrow goes by what the call's answer shows: that revision was committed before it was given, and the next one after it was asked for.
+// narrow uses the call's answer: the revision that it shows was committed before it was given, and
+// the next one after it was asked for.
 func (c Call) narrow(line []commit) {
 	if !c.shows() || int(c.Answer.Revision) > len(line) {
 		return
@@ -132,14 +135,14 @@ func askedOf(e leadership.Election, calls []Call) map[string]time.Duration {
 	return asked
 }
 
-// checkMoment asks whether the revision can have been the newest at some moment of the window.
+// checkMoment checks that the revision can have been the newest at some moment of the window.
 func checkMoment(report *Report, x Reading, line []commit) {
 	from, to := x.window()
 	if own := line[x.Revision-1]; own.earliest > to {
-		report.accuse(Early, "%+v shows a change that nobody asked for before %v", x, own.earliest)
+		report.add(Early, "%+v shows a change that nobody asked for before %v", x, own.earliest)
 	}
 	if int(x.Revision) < len(line) && line[x.Revision].latest < from {
-		report.accuse(Stale, "%+v shows what was over at %v, when the next revision had been committed", x, line[x.Revision].latest)
+		report.add(Stale, "%+v shows what was over at %v, when the next revision had been committed", x, line[x.Revision].latest)
 	}
 }
 
@@ -152,7 +155,7 @@ func (id grantID) compare(other grantID) int {
 	return cmp.Or(cmp.Compare(id.election, other.election), cmp.Compare(id.token, other.token))
 }
 
-// leasesOf sorts the heartbeats by whose they are.
+// leasesOf groups the heartbeats by lease.
 func leasesOf(beats []Heartbeat, slack time.Duration) map[grantID]lease {
 	leases := make(map[grantID]lease)
 	for _, h := range beats {
@@ -182,7 +185,8 @@ func (l lease) mayLastUntil() time.Duration {
 	return end
 }
 
-// lastsUntil is when the lease is over at the earliest, by the heartbeats that were answered before the instant.
+// lastsUntil is when the lease is over at the earliest, by the heartbeats that were answered before
+// the instant.
 func (l lease) lastsUntil(before time.Duration) time.Duration {
 	end := time.Duration(math.MinInt64)
 	for _, h := range l.beats {
@@ -193,15 +197,16 @@ func (l lease) lastsUntil(before time.Duration) time.Duration {
 	return end
 }
 
-// checkLease asks whether the lease can have been as the reading shows it. It says nothing about one of which no heartbeat was recorded.
+// checkLease checks that the lease can have been as the reading shows it. It ignores leases without
+// recorded heartbeats.
 func checkLease(report *Report, x Reading, event leadership.Event, l lease) {
 	from, to := x.window()
 	switch {
 	case len(l.beats) == 0 || event.LeaderID == "":
 	case x.State == leadership.Held && from >= l.mayLastUntil():
-		report.accuse(Overdue, "%+v shows a leader whose lease was over at %v", x, l.mayLastUntil())
+		report.add(Overdue, "%+v shows a leader whose lease was over at %v", x, l.mayLastUntil())
 	case x.State != leadership.Held && to < l.lastsUntil(from):
-		report.accuse(Overdue, "%+v shows no leader, and the lease lasted until %v", x, l.lastsUntil(from))
+		report.add(Overdue, "%+v shows no leader, and the lease lasted until %v", x, l.lastsUntil(from))
 	}
 }
 
@@ -210,7 +215,7 @@ type viewID struct {
 	election leadership.Election
 }
 
-// checkOrder asks whether a reader was shown less than in an answer that it had before it asked.
+// checkOrder checks that no reader was shown less than in an answer that it had before it asked.
 func checkOrder(report *Report, readings []Reading) {
 	views := make(map[viewID][]Reading)
 	for _, x := range readings {
@@ -231,7 +236,7 @@ func checkOrder(report *Report, readings []Reading) {
 				seen, answered = max(seen, answered[0].Revision), answered[1:]
 			}
 			if x.Revision < seen {
-				report.accuse(Backwards, "%+v comes after revision %d was shown", x, seen)
+				report.add(Backwards, "%+v comes after revision %d was shown", x, seen)
 			}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 
 const s = time.Second
 
-// world is three terms of ann: the change to revision n was asked for at 10n seconds and answered a second later. The first lease, of 8 s, was
-// renewed once, at 14 s.
+// world is three terms of ann: the change to revision n was asked for at 10n seconds and answered a
+// second later. The first lease, of 8 s, was renewed once, at 14 s.
 func world(readings ...checker.Reading) checker.Recording {
 	r := checker.Recording{History: history("planner", 3), Readings: readings}
 	for _, e := range r.History {
@@ -30,7 +30,8 @@ func world(readings ...checker.Reading) checker.Recording {
 	return r
 }
 
-// shown is a reading as it should be: of revision n, asked for at that time and answered half a second later.
+// shown is a reading as it should be: of revision n, asked for at that time and answered half a
+// second later.
 func shown(n leadership.Revision, asked time.Duration) checker.Reading {
 	x := checker.Reading{Reader: "bob", Election: "planner", Revision: n, State: leadership.Vacant, Token: leadership.Token(n+1) / 2, Asked: asked, Answered: asked + s/2, Bound: 5 * s}
 	if n%2 == 1 {
@@ -53,7 +54,7 @@ func lapsed(x checker.Reading) checker.Reading {
 	return with(x, func(x *checker.Reading) { x.State, x.Leader = leadership.Vacant, "" })
 }
 
-func TestEachWayToReadWronglyIsFound(t *testing.T) {
+func TestWrongReadsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
@@ -111,7 +112,7 @@ func TestEachWayToReadWronglyIsFound(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatWasLostProvesNothing(t *testing.T) {
+func TestLostAnswerProvesNothing(t *testing.T) {
 	t.Parallel()
 	lost := func(x checker.Reading, more ...checker.Reading) checker.Recording {
 		r := world(append(more, x)...)
@@ -134,7 +135,7 @@ func TestAnAnswerThatWasLostProvesNothing(t *testing.T) {
 	}
 }
 
-func TestAChangeThatNobodyTellsOfCameAfterThoseBeforeIt(t *testing.T) {
+func TestUnrecordedChangeCameAfterItsPredecessors(t *testing.T) {
 	t.Parallel()
 	r := world(shown(4, 25*s))
 	r.Changes = r.Changes[:3]
@@ -143,7 +144,7 @@ func TestAChangeThatNobodyTellsOfCameAfterThoseBeforeIt(t *testing.T) {
 	}
 }
 
-func TestAReaderMaySeeMoreOfOneElectionThanOfAnother(t *testing.T) {
+func TestReaderMaySeeMoreOfOneElection(t *testing.T) {
 	t.Parallel()
 	other := with(shown(1, 36*s), func(x *checker.Reading) { x.Election = "scribe" })
 	r := world(shown(3, 35*s), other)
@@ -153,7 +154,7 @@ func TestAReaderMaySeeMoreOfOneElectionThanOfAnother(t *testing.T) {
 	}
 }
 
-func TestSlackIsGivenToTheEndOfALease(t *testing.T) {
+func TestSlackExtendsTheEndOfALease(t *testing.T) {
 	t.Parallel()
 	late, soon := world(aged(shown(1, 25*s), s)), world(lapsed(shown(1, 20*s)))
 	if got := kinds(checker.BS(late, 0)); !slices.Contains(got, checker.Overdue) {
@@ -167,8 +168,9 @@ func TestSlackIsGivenToTheEndOfALease(t *testing.T) {
 	}
 }
 
-// An instance is played that does as it should, with commits, answers, ages and lost replies at random.
-func TestWhoReadsAsPromisedIsNeverAccused(t *testing.T) {
+// An instance is played that does as it should, with commits, answers, ages and lost replies at
+// random.
+func TestCorrectReadsPass(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		r := honest(rand.New(rand.NewPCG(seed, 7)))
@@ -178,8 +180,9 @@ func TestWhoReadsAsPromisedIsNeverAccused(t *testing.T) {
 	}
 }
 
-// Of what the instance shows nothing may be left out of the check: any reading that is moved on for long enough is found.
-func TestWhoReadsLaterThanPromisedIsAccused(t *testing.T) {
+// Of what the instance shows nothing may be left out of the check: any reading that is moved on for
+// long enough is found.
+func TestOldReadsAreFound(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		r := honest(rand.New(rand.NewPCG(seed, 7)))

@@ -9,9 +9,10 @@ import (
 	"regent/leadership"
 )
 
-// RC checks that what anybody was told is in the history that was read when all was over, after every crash: each revision that an answer
-// shows is there, with its token and its leader; and that no answer shows a lower revision, a lower token or an earlier heartbeat
-// than one that was given before it was asked for.
+// RC checks that everything callers were told is in the history that was read at the end, after
+// every crash: each revision that an answer shows is there, with its token and its leader; and no
+// answer shows a lower revision, a lower token or an earlier heartbeat than one that was given
+// before it was asked for.
 func RC(r Recording) Report {
 	truth, report := truthOf(r.History)
 	views := make(map[leadership.Election][]Call)
@@ -39,25 +40,25 @@ func checkKept(report *Report, c Call, t truth) {
 	event, ok := t.event(c.Election, a.Revision)
 	switch {
 	case !ok:
-		report.accuse(Forgotten, "%v: the history ends at revision %d", c, len(t[c.Election]))
-	case a.Token != event.Token, a.State == leadership.Held && a.LeaderID != event.LeaderID:
-		report.accuse(Forgotten, "%v: the history has %s", c, shown(event))
+		report.add(Forgotten, "%v: the history ends at revision %d", c, len(t[c.Election]))
+	case a.Token != event.Token, a.State == leadership.Held && (a.LeaderID == "" || a.LeaderID != event.LeaderID):
+		report.add(Forgotten, "%v: the history has %s", c, shown(event))
 	}
 }
 
-// height is how far an answer shows an election to be.
-type height struct {
+// progress is how far an answer shows an election to be.
+type progress struct {
 	revision leadership.Revision
 	token    leadership.Token
 	beat     time.Time // the last heartbeat of the token; zero if the answer does not show it
 }
 
-func (c Call) height() height {
-	return height{c.Answer.Revision, c.Answer.Token, c.Answer.LastHeartbeat}
+func (c Call) progress() progress {
+	return progress{c.Answer.Revision, c.Answer.Token, c.Answer.LastHeartbeat}
 }
 
-// below says in what h is lower.
-func (h height) below(other height) string {
+// below names what is lower in h.
+func (h progress) below(other progress) string {
 	switch {
 	case h.revision < other.revision:
 		return "revision"
@@ -69,7 +70,7 @@ func (h height) below(other height) string {
 	return ""
 }
 
-func (h height) highest(other height) height {
+func (h progress) highest(other progress) progress {
 	if other.token > h.token || other.token == h.token && other.beat.After(h.beat) {
 		h.beat = other.beat
 	}
@@ -77,18 +78,18 @@ func (h height) highest(other height) height {
 	return h
 }
 
-// checkForward asks whether an answer shows less than one that was given before it was asked for.
+// checkForward checks that no answer shows less than one that was given before it was asked for.
 func checkForward(report *Report, asked []Call) {
 	answered := slices.Clone(asked)
 	slices.SortStableFunc(asked, func(a, b Call) int { return cmp.Compare(a.Asked, b.Asked) })
 	slices.SortStableFunc(answered, func(a, b Call) int { return cmp.Compare(a.Answered, b.Answered) })
-	var seen height
+	var seen progress
 	for _, c := range asked {
 		for len(answered) > 0 && answered[0].Answered < c.Asked {
-			seen, answered = seen.highest(answered[0].height()), answered[1:]
+			seen, answered = seen.highest(answered[0].progress()), answered[1:]
 		}
-		if what := c.height().below(seen); what != "" {
-			report.accuse(RolledBack, "%v: its %s is lower than one that was shown before: %d, %d, %s", c, what, seen.revision, seen.token, stamp(seen.beat))
+		if what := c.progress().below(seen); what != "" {
+			report.add(RolledBack, "%v: its %s is lower than one that was shown before: %d, %d, %s", c, what, seen.revision, seen.token, stamp(seen.beat))
 		}
 	}
 }

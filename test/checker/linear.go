@@ -12,47 +12,54 @@ import (
 	"regent/leadership"
 )
 
-// Patience is for how long an order is searched for, for one election.
+// Patience is how long an order is searched for, for one election.
 const Patience = 30 * time.Second
 
-// Linear checks that there is an order of all calls on each election, and of what happened there by itself, in which each took effect at one moment
-// between its call and its answer, and in which the rules themselves, run one after the other, give exactly these answers and leave exactly this
-// history. No verdict within Patience is a violation too.
+// Linear checks that there is an order of all calls on each election, and of what happened there by
+// itself, in which each took effect at one moment between its call and its answer, and in which the
+// rules themselves, run one after the other, give exactly these answers and this history. No
+// verdict within Patience is a violation too.
 //
 // # Time
 //
-// The rules need the store's time. Each answer tells it: the time of the read or, of a change, that of the commit. The order is one in which that
-// time does not go back (by more than the guard, on a store of several servers), so that "over or not" is decided and not guessed. Guard is
-// Snapshot.Guard of the store. If there is one, a change may have been decided at a moment somewhat before its commit.
+// The rules need the store's time. Each answer tells it: the time of the read or, for a change, of
+// the commit. In the order that time does not go back (by more than the guard, on a store of
+// several servers), so that "over or not" is decided and not guessed. Guard is Snapshot.Guard of
+// the store. With a guard, a change may have been decided somewhat before its commit.
 //
-// # What nobody was told
+// # Unknown outcomes
 //
-// A call whose outcome is unknown is looked up in the history, by its request: if it made an event, it was done at the instant of that event; if not, it
-// was not done, and is left out. So the recording must have been closed after the last such call can have ended, and no two calls
-// should have the same request.
+// A call whose outcome is unknown is looked up in the history by its request: if it made an event,
+// it was done at the instant of that event; if not, it was not done, and is left out. So the
+// recording must be closed after the last such call can have ended, and no two calls may have the
+// same request.
 //
-// A heartbeat leaves no event. One whose outcome is unknown is supposed to have been committed when, and only when, something cannot be explained
-// without it: an answer that shows its instant, or a lease that is still there after the end that was known. Each is used once, for the lease that
-// it named, after it was asked for, never at a moment before which a later answer showed the lease without it, and never to
-// carry a lease over an end at which it was seen to be over. Where its instant is not shown, the earliest is taken that explains what was seen; a later
-// answer may still move it. That is less strict than to try every instant, and accuses nobody wrongly.
+// A heartbeat leaves no event. One whose outcome is unknown is assumed to have been committed if,
+// and only if, something cannot be explained without it: an answer that shows its instant, or a
+// lease that still exists after its known end. Each is used once, for the lease that it named,
+// after it was asked for, never at a moment before which a later answer showed the lease without
+// it, and never to carry a lease over an end at which it was seen to be over. If its instant is not
+// shown, the earliest is taken that explains what was seen; a later answer may still move it. That
+// is less strict than trying every instant, and reports nothing wrongly.
 //
 // # What is not recorded
 //
-// An election of which no call is recorded is left out. Where some who called were not recorded, such as an operator or a command, what
-// the history has of them is believed, as far as the rules allow it at that moment, and their leases may have had any number of heartbeats.
-// A lease that counts as just renewed because its machine was started anew is not known here.
+// An election without a recorded call is left out. If some callers were not recorded, such as an
+// operator or a command, what the history has of them is believed, as far as the rules allow it at
+// that moment, and their leases may have had any number of heartbeats. A lease that counts as just
+// renewed because its machine was restarted is not known here.
 func Linear(r Recording, guard time.Duration) Report {
 	truth, report := truthOf(r.History)
-	for _, p := range plotsOf(truth, r) {
+	for _, p := range searchesOf(truth, r) {
 		report.Checked += len(p.steps)
 		p.check(&report, guard)
 	}
 	return report
 }
 
-// check looks for an order in which the store's time does not go back at all, and only then for one in which it does.
-func (p *plot) check(report *Report, guard time.Duration) {
+// check looks for an order in which the store's time does not go back at all, and only then for one
+// in which it does.
+func (p *search) check(report *Report, guard time.Duration) {
 	for _, back := range slices.Compact([]time.Duration{0, guard}) {
 		p.back = back
 		o, err := p.order()
@@ -65,50 +72,50 @@ func (p *plot) check(report *Report, guard time.Duration) {
 			return
 		case back < guard:
 		case err != nil:
-			report.accuse(Illegal, "election %q: %v", p.election, err)
+			report.add(Illegal, "election %q: %v", p.election, err)
 		case verdict == porcupine.Unknown:
-			report.accuse(Undecided, "election %q: no order of %d steps was found in %v", p.election, len(p.steps), Patience)
+			report.add(Undecided, "election %q: no order of %d steps was found in %v", p.election, len(p.steps), Patience)
 		default:
-			report.accuse(Illegal, "election %q: %s", p.election, p.stuck(p.model(guard), o))
+			report.add(Illegal, "election %q: %s", p.election, p.stuck(p.model(guard), o))
 		}
 	}
 }
 
-// plotsOf makes a plot of each election that was called on.
-func plotsOf(t truth, r Recording) []*plot {
+// searchesOf makes a search for each election that was called on.
+func searchesOf(t truth, r Recording) []*search {
 	calls := make(map[leadership.Election][]Call)
 	for _, c := range r.Calls {
 		calls[c.Election] = append(calls[c.Election], c)
 	}
 	commits := commitsOf(t, r)
-	var plots []*plot
+	var searches []*search
 	for _, e := range slices.Sorted(maps.Keys(calls)) {
-		plots = append(plots, newPlot(e, calls[e], t[e], commits[e]))
+		searches = append(searches, newSearch(e, calls[e], t[e], commits[e]))
 	}
-	return plots
+	return searches
 }
 
 // state is an election between two steps.
 type state struct {
 	record leadership.Record
-	steps  int       // so far, but for those of which the time is not told
-	now    time.Time // the latest of those
-	wrote  time.Time // that of the last that has changed the record
+	steps  int       // so far, except those whose time is not known
+	now    time.Time // the latest of their times
+	wrote  time.Time // the time of the last step that changed the record
 
-	// Of the present lease:
-	sure  time.Time // the last heartbeat that was told
-	seen  time.Time // until when that was seen to be the last
-	over  time.Time // when it was first seen to be over; zero if it was not
-	used  int       // heartbeats that nobody was told of, but somebody was shown
-	loose int       // those that the lease stands on since; the last is at record.HeartbeatAt or later
-	// It has ended, and may have had such heartbeats: its lock may be longer than is known.
+	// the last heartbeat that an answer shows
+	sure time.Time // the last heartbeat that was told
+	seen time.Time // until when that was seen to be the last
+	over time.Time // when it was first seen to be over; zero if it was not
+	used int       // unconfirmed heartbeats that a later answer showed
+	// unconfirmed heartbeats that the lease depends on since; the last is at record.HeartbeatAt or
+	// later
+	loose int
+	// It has ended, and may have had unconfirmed heartbeats: its lock may be longer than is known.
 	unsure bool
-
-	done uint64 // for Free: those of its calls that were done
 }
 
-// model is the rules, as the library wants them.
-func (p *plot) model(guard time.Duration) porcupine.Model {
+// model is the rules, in the form that the library needs.
+func (p *search) model(guard time.Duration) porcupine.Model {
 	seed := maphash.MakeSeed()
 	return porcupine.Model{
 		Init: func() any { return p.begin() },
@@ -123,9 +130,9 @@ func (p *plot) model(guard time.Duration) porcupine.Model {
 }
 
 // begin is an election never seen.
-func (p *plot) begin() state { return state{record: leadership.Record{Election: p.election}} }
+func (p *search) begin() state { return state{record: leadership.Record{Election: p.election}} }
 
-// String says who leads, and until when.
+// String names the leader and the end of its lease.
 func (s state) String() string {
 	r := s.record
 	if r.LeaderID == "" {
@@ -135,7 +142,7 @@ func (s state) String() string {
 }
 
 // take takes the step, if the rules allow it.
-func (p *plot) take(s state, in step, guard time.Duration) (state, bool) {
+func (p *search) take(s state, in step, guard time.Duration) (state, bool) {
 	if in.at.IsZero() {
 		in.at = s.now
 	} else if s.steps < in.after || in.at.Before(s.now.Add(-p.back)) {
@@ -150,9 +157,9 @@ func (p *plot) take(s state, in step, guard time.Duration) (state, bool) {
 }
 
 // try takes the step with the heartbeats that are known.
-func (p *plot) try(s state, in step, guard time.Duration) (state, bool) {
+func (p *search) try(s state, in step, guard time.Duration) (state, bool) {
 	moments := []time.Time{in.at}
-	if read := later(s.wrote, s.record.HeartbeatAt); guard > 0 && (p.unwritten || len(in.events) > 0) && read.Before(in.at) {
+	if read := later(s.wrote, s.record.HeartbeatAt); guard > 0 && len(in.events) > 0 && read.Before(in.at) {
 		moments = append(moments, read)
 	}
 	for _, now := range moments {
@@ -165,12 +172,13 @@ func (p *plot) try(s state, in step, guard time.Duration) (state, bool) {
 	return s, false
 }
 
-// endsUnsure says whether the step ends a lease, but not by a release, that may have been renewed without anybody being told.
-func (p *plot) endsUnsure(s state, in step) bool {
+// endsUnsure reports whether the step ends a lease, other than by a release, that may have had
+// unconfirmed heartbeats.
+func (p *search) endsUnsure(s state, in step) bool {
 	ends := slices.ContainsFunc(in.events, func(e leadership.Event) bool {
 		return e.Type == leadership.EventDeleted || e.Type == leadership.EventExpired
 	})
-	return ends && s.record.LeaderID != "" && p.shaken(s.record, in.span.until) > s.used
+	return ends && s.record.LeaderID != "" && p.unconfirmed(s.record, in.span.until) > s.used
 }
 
 // locked is the record, with the lock that the answer shows if it may be longer than is known.
@@ -183,8 +191,8 @@ func (s state) locked(in step) leadership.Record {
 	return r
 }
 
-// decide runs the rule, commits what it wants, and compares.
-func (p *plot) decide(s leadership.Snapshot, in step) (leadership.Record, bool) {
+// decide runs the rule, commits its change, and compares.
+func (p *search) decide(s leadership.Snapshot, in step) (leadership.Record, bool) {
 	var ch leadership.Change
 	var err error
 	if in.call.Verb == "" {
@@ -192,7 +200,7 @@ func (p *plot) decide(s leadership.Snapshot, in step) (leadership.Record, bool) 
 	} else {
 		ch, err = in.call.decide(s)
 	}
-	if codeOf(err) != in.call.Code || !p.unwritten && !sameEvents(ch.Events, in.events) {
+	if codeOf(err) != in.call.Code || !sameEvents(ch.Events, in.events) {
 		return s.Record, false
 	}
 	if !ch.Empty() {
@@ -202,7 +210,7 @@ func (p *plot) decide(s leadership.Snapshot, in step) (leadership.Record, bool) 
 	return s.Record, in.answer == nil || agrees(in.answer, s)
 }
 
-// after is the state after a step that made this of the record.
+// after is the state after a step that made r of the record.
 func (s state) after(r leadership.Record, in step) state {
 	shown := in.answer != nil && r.LeaderID != "" && in.answer.State == leadership.Held
 	switch {

@@ -7,14 +7,16 @@ import (
 	"regent/leadership"
 )
 
-// ID checks that the same call again does what once would have done.
+// ID checks that repeating a call does what once would have done.
 //
-//   - The same candidate with the same key is never granted a second token while its first lease lasts.
-//   - What was acknowledged is in the history: the grant, the end of the lease, the configuration, the deletion.
-//   - No request has made the same change more often than it was sent; a second release changes nothing.
-//   - What was refused is not in the history. The end of a lease is, for whoever renews too late may be the one who finds it over; and so may be a
-//     change of a lease that came too late to renew it. A request that
-//     stood in line was sent more than once, and says nothing here.
+//   - The same candidate with the same key is never granted a second token during its first lease.
+//   - What was acknowledged is in the history: the grant, the end of the lease, the configuration,
+//     the deletion.
+//   - No request has made the same change more often than it was sent; a second release changes
+//     nothing.
+//   - What was refused is not in the history. The end of a lease may be, because a late renewal
+//     may be the first to find it over; and so may a change of a lease that came too late to
+//     renew it. A request that waited was sent more than once, and is not checked.
 func ID(r Recording) Report {
 	truth, report := truthOf(r.History)
 	made := madeBy(r.History)
@@ -40,7 +42,7 @@ func ID(r Recording) Report {
 	return report
 }
 
-// madeBy sorts the events by the request that made them.
+// madeBy groups the events by the request that made them.
 func madeBy(history []leadership.Event) map[string][]leadership.Event {
 	made := make(map[string][]leadership.Event)
 	for _, e := range history {
@@ -51,21 +53,21 @@ func madeBy(history []leadership.Event) map[string][]leadership.Event {
 	return made
 }
 
-// checkMade asks whether the history has what a caller was told was done.
+// checkMade checks that the history has what a caller was told was done.
 func checkMade(report *Report, c Call, t truth, terms map[grantID]term) {
 	_, exists := t.event(c.Election, c.Answer.Revision)
 	term, granted := terms[grantID{c.Election, cmp.Or(c.Token, c.Answer.Token)}]
 	switch {
 	case c.Verb == Acquire && (!granted || term.granted.LeaderID != c.Candidate || term.granted.Revision > c.Answer.Revision):
-		report.accuse(Missing, "%v: the history has no such grant", c)
+		report.add(Missing, "%v: the history has no such grant", c)
 	case c.Verb == Release && granted && (!term.over() || term.ended.Revision > c.Answer.Revision):
-		report.accuse(Missing, "%v: the history has no end of the lease", c)
+		report.add(Missing, "%v: the history has no end of the lease", c)
 	case c.Verb == Delete && !t.deleted(c.Election, c.Answer.Revision):
-		report.accuse(Missing, "%v: the history has no deletion", c)
+		report.add(Missing, "%v: the history has no deletion", c)
 	case c.Verb == Configure && (!exists || t.deleted(c.Election, c.Answer.Revision)):
-		report.accuse(Missing, "%v: the history has no configuration", c)
+		report.add(Missing, "%v: the history has no configuration", c)
 	case c.Verb == Configure && c.Answer.Config != explicit(c.Config):
-		report.accuse(Untrue, "%v: the configuration is %+v, and %+v was asked for", c, c.Answer.Config, explicit(c.Config))
+		report.add(Untrue, "%v: the configuration is %+v, and %+v was asked for", c, c.Answer.Config, explicit(c.Config))
 	}
 }
 
@@ -75,7 +77,7 @@ func explicit(c leadership.Config) leadership.Config {
 	return c
 }
 
-// deleted says whether the election was deleted at that revision.
+// deleted reports whether the election was deleted at that revision.
 func (t truth) deleted(e leadership.Election, at leadership.Revision) bool {
 	for r := min(at, leadership.Revision(len(t[e]))); r > 0; r-- {
 		switch event := t[e][r-1]; {
@@ -88,17 +90,17 @@ func (t truth) deleted(e leadership.Election, at leadership.Revision) bool {
 	return false
 }
 
-// checkUnmade asks whether the history has what a caller was told was refused.
+// checkUnmade checks that the history does not have what a caller was told was refused.
 func checkUnmade(report *Report, c Call, made []leadership.Event) {
 	for _, e := range made {
 		late := c.Code == leadership.LeaseLost && e.Type == leadership.EventUpdated
 		if e.Election == c.Election && e.Type != leadership.EventExpired && !late {
-			report.accuse(Denied, "%v: %s", c, shown(e))
+			report.add(Denied, "%v: %s", c, shown(e))
 		}
 	}
 }
 
-// checkOnce asks whether a request has made more changes than it was sent.
+// checkOnce checks that a request has made no more changes than it was sent.
 func checkOnce(report *Report, c Call, made []leadership.Event, sent int) {
 	count := make(map[leadership.EventType]int)
 	for _, e := range made {
@@ -106,12 +108,12 @@ func checkOnce(report *Report, c Call, made []leadership.Event, sent int) {
 			continue
 		}
 		if count[e.Type]++; count[e.Type] == sent+1 {
-			report.accuse(Twice, "%v, which was sent %d times: %s", c, sent, shown(e))
+			report.add(Twice, "%v, which was sent %d times: %s", c, sent, shown(e))
 		}
 	}
 }
 
-// checkReleases asks whether a lease was released twice.
+// checkReleases checks that no lease was released twice.
 func checkReleases(report *Report, history []leadership.Event) {
 	released := make(map[grantID]bool)
 	for _, e := range history {
@@ -120,13 +122,14 @@ func checkReleases(report *Report, history []leadership.Event) {
 		}
 		id := grantID{e.Election, e.Token}
 		if released[id] {
-			report.accuse(Twice, "%s: it had been released before", shown(e))
+			report.add(Twice, "%s: it had been released before", shown(e))
 		}
 		released[id] = true
 	}
 }
 
-// checkTokens asks of each key with several tokens whether the lease of one had ended when the next was granted.
+// checkTokens checks, of each key with several tokens, that the lease of one had ended when the
+// next was granted.
 func checkTokens(report *Report, calls []Call, terms map[grantID]term) {
 	type owner struct {
 		election leadership.Election
@@ -153,7 +156,7 @@ func checkTokens(report *Report, calls []Call, terms map[grantID]term) {
 			lasted := !first.over() || first.ended.Revision > second.granted.Revision ||
 				first.ended.Type == leadership.EventExpired && promises[first.id()].After(second.granted.At)
 			if first.granted.Token > 0 && second.granted.Token > 0 && lasted {
-				report.accuse(Twice, "%s was granted to a key that held token %d until %s", shown(second.granted), held[i-1], stamp(promises[first.id()]))
+				report.add(Twice, "%s was granted to a key that held token %d until %s", shown(second.granted), held[i-1], stamp(promises[first.id()]))
 			}
 		}
 	}

@@ -10,13 +10,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// order gives the steps to the library. What cannot be in any order, because of the store's time, is taken from their intervals first: a step is
-// done after each that has an earlier time, so not before all of those were asked for; and before each that has a later time, so not after
-// the first of those was answered. The library tries first what was asked for first. So it tries the steps in the order of the store's time,
-// and seldom has to go back.
+// order gives the steps to the library. First it removes from their intervals what the store's time
+// rules out: a step is done after each that has an earlier time, so not before all of those were
+// asked for; and before each that has a later time, so not after the first of those was answered.
+// The library tries first what was asked for first. So it tries the steps in the order of the
+// store's time, and seldom has to go back.
 //
-// The error is that there is no order: the store's time says one thing, and the recording's clock another.
-func (p *plot) order() ([]porcupine.Operation, error) {
+// It is an error if there is no order: the store's time contradicts the recording's clock.
+func (p *search) order() ([]porcupine.Operation, error) {
 	slices.SortStableFunc(p.steps, func(a, b step) int { return a.at.Compare(b.at) })
 	steps := slices.Clone(p.steps)
 	told := steps[len(steps)-p.told():]
@@ -31,7 +32,7 @@ func (p *plot) order() ([]porcupine.Operation, error) {
 }
 
 // told is how many steps have a time.
-func (p *plot) told() (n int) {
+func (p *search) told() (n int) {
 	for _, s := range p.steps {
 		if !s.at.IsZero() {
 			n++
@@ -40,7 +41,7 @@ func (p *plot) told() (n int) {
 	return n
 }
 
-func (p *plot) narrowStarts(told []step) {
+func (p *search) narrowStarts(told []step) {
 	asked, before := time.Duration(math.MinInt64), 0
 	for i := range told {
 		for ; told[before].at.Before(told[i].at.Add(-p.back)); before++ {
@@ -50,7 +51,7 @@ func (p *plot) narrowStarts(told []step) {
 	}
 }
 
-func (p *plot) narrowEnds(told []step) {
+func (p *search) narrowEnds(told []step) {
 	answered, behind := p.end, len(told)-1
 	for i := len(told) - 1; i >= 0; i-- {
 		for ; told[behind].at.After(told[i].at.Add(p.back)); behind-- {
@@ -67,9 +68,10 @@ type moment struct {
 	step int
 }
 
-// operations are the steps as the library wants them: their beginnings and ends are numbered, so that of two that begin at the same time the one with
-// the earlier store's time is tried first.
-func (p *plot) operations(steps []step) []porcupine.Operation {
+// operations are the steps in the form that the library needs. Their beginnings and ends are
+// numbered, so that of two that begin at the same time the one with the earlier store's time is
+// tried first.
+func (p *search) operations(steps []step) []porcupine.Operation {
 	callers := make(map[string]int)
 	ops := make([]porcupine.Operation, len(steps))
 	moments := make([]moment, 0, 2*len(steps))

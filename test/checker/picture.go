@@ -10,8 +10,8 @@ import (
 	"regent/leadership"
 )
 
-// stuck names the step that no order can take, after the longest that was found.
-func (p *plot) stuck(m porcupine.Model, ops []porcupine.Operation) string {
+// stuck names the step that cannot follow the longest order that was found.
+func (p *search) stuck(m porcupine.Model, ops []porcupine.Operation) string {
 	verdict, info := porcupine.CheckOperationsVerbose(m, ops, Patience)
 	var longest []porcupine.Operation
 	for _, partition := range info.PartialLinearizationsOperations() {
@@ -36,11 +36,11 @@ func (p *plot) stuck(m porcupine.Model, ops []porcupine.Operation) string {
 
 func key(op porcupine.Operation) string { return fmt.Sprint(op.ClientId, op.Call, op.Return, op.Input) }
 
-// Picture draws how far an order of one election's calls was found, as an HTML page: the longest orders, step by step, and the states between
-// them. It takes up to twice Patience.
+// Picture draws how far an order of one election's calls was found, as an HTML page: the longest
+// orders, step by step, and the states between them. It takes up to twice Patience.
 func Picture(w io.Writer, r Recording, e leadership.Election, guard time.Duration) error {
 	truth, _ := truthOf(r.History)
-	for _, p := range plotsOf(truth, r) {
+	for _, p := range searchesOf(truth, r) {
 		if p.election != e {
 			continue
 		}

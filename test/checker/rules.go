@@ -7,13 +7,13 @@ import (
 	"regent/leadership"
 )
 
-// decide runs the rule that a call asks for.
+// decide runs the rule that the call asks for.
 func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 	named := leadership.Renewal{Election: c.Election, CandidateID: c.Candidate, KeyHash: c.Key, Token: c.Token}
 	seen := s.Record.Revision > 0
 	switch c.Verb {
 	case Acquire:
-		if c.Code == leadership.LeaseLost { // as a renewal of its own lease, it came too late
+		if c.Code == leadership.LeaseLost { // a renewal of its own lease, which came too late
 			named.Token = s.Record.Token
 			return leadership.Renew(s, named)
 		}
@@ -38,16 +38,17 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 	return leadership.Change{}, leadership.NotFound
 }
 
-// codeOf is what a caller is told of a rule's error.
+// codeOf is the code that a caller receives for a rule's error.
 func codeOf(err error) leadership.Code {
 	var code leadership.Code
 	errors.As(err, &code)
 	return code
 }
 
-// unasked makes the change that nobody asked for: a lease ran out, or a heartbeat that came too late was taken back, or the server gave back a
-// lease whose key was told to nobody; or it was a call that was not recorded.
-func (p *plot) unasked(s leadership.Snapshot, events []leadership.Event) (leadership.Change, error) {
+// unasked makes a change that no recorded call asked for: a lease ran out, a late heartbeat was
+// taken back, the server released a lease whose key it had told no one, or the call was not
+// recorded.
+func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (leadership.Change, error) {
 	r := s.Record
 	switch e := events[len(events)-1]; e.Type {
 	case leadership.EventExpired:
@@ -58,7 +59,8 @@ func (p *plot) unasked(s leadership.Snapshot, events []leadership.Event) (leader
 	case leadership.EventReleased:
 		return leadership.Release(s, leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
 	case leadership.EventAcquired:
-		key := leadership.KeyHash{1} // nobody else's: who has it is told apart by the token
+		// no one else has this key: unrecorded leases are told apart by their tokens
+		key := leadership.KeyHash{1}
 		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: e.LeaderID, KeyHash: key, LeaseDuration: p.foreign[e.Token]})
 	case leadership.EventConfigured, leadership.EventRecreated:
 		return leadership.Configure(s, leadership.ConfigureCommand{Config: p.configAt(e.Revision, r.Policy.Config)})
@@ -68,8 +70,9 @@ func (p *plot) unasked(s leadership.Snapshot, events []leadership.Event) (leader
 	return leadership.Change{}, leadership.NotFound
 }
 
-// configAt is the configuration that the first answer after an event shows, or else what it was.
-func (p *plot) configAt(from leadership.Revision, was leadership.Config) leadership.Config {
+// configAt is the configuration that the first answer after an event shows, or else the previous
+// one.
+func (p *search) configAt(from leadership.Revision, was leadership.Config) leadership.Config {
 	config, at := was, leadership.Revision(0)
 	for _, c := range p.calls {
 		if a := c.Answer; a != nil && a.Revision >= from && (at == 0 || a.Revision < at) {
@@ -79,7 +82,7 @@ func (p *plot) configAt(from leadership.Revision, was leadership.Config) leaders
 	return config
 }
 
-// sameEvents compares what a rule writes with what the history has, but for what only a store knows.
+// sameEvents compares what a rule writes with the history, except for what only a store knows.
 func sameEvents(rule, history []leadership.Event) bool {
 	if len(rule) != len(history) {
 		return false
@@ -93,11 +96,11 @@ func sameEvents(rule, history []leadership.Event) bool {
 	return true
 }
 
-// millisecond is by how much what is left of a lease, or of a lock, may be rounded on the wire.
+// millisecond is by how much the rest of a lease, or of a lock, may be rounded on the wire.
 const millisecond = time.Millisecond
 
-// agrees says whether the answer shows the election as it is. Whether a lease has lapsed, and when it was acquired, is not compared: the one is
-// not told to everybody, the other is for people.
+// agrees reports whether the answer shows the election as it is. Whether a lease has lapsed is not
+// compared, because it is not always told; nor is when it was acquired, which is for people.
 func agrees(a *leadership.Lease, s leadership.Snapshot) bool {
 	want := s.Lease()
 	rounded := want.LockedFor - a.LockedFor
@@ -110,7 +113,7 @@ func agrees(a *leadership.Lease, s leadership.Snapshot) bool {
 		rounded < millisecond && remains(a)
 }
 
-// remains says whether what is left of a held lease is what its own instants say.
+// remains reports whether the rest of a held lease agrees with the answer's own instants.
 func remains(a *leadership.Lease) bool {
 	if a.State != leadership.Held {
 		return a.ExpiresIn == 0

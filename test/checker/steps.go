@@ -10,14 +10,15 @@ import (
 	"regent/leadership"
 )
 
-// step is something that was done to one election, or that one saw of it, at one moment of the store's time.
+// step is something that was done to one election, or seen of it, at one moment of the store's
+// time.
 type step struct {
-	call   Call               // without a verb: something that no recorded call did
-	answer *leadership.Lease  // what was shown afterwards; nil if nobody was told
-	at     time.Time          // the store's time; zero if the answer does not say
-	events []leadership.Event // what it left in the history
+	call   Call               // without a verb: no recorded call did it
+	answer *leadership.Lease  // what the caller was shown afterwards; nil if it was not told
+	at     time.Time          // the store's time; zero if the answer does not tell it
+	events []leadership.Event // that it wrote to the history
 	span   span               // when it was done, on the recording's clock
-	after  int                // so many come before it, by the store's time
+	after  int                // so many steps come before it, by the store's time
 }
 
 // String names the step in a report and in a picture.
@@ -32,19 +33,19 @@ func (s step) String() string {
 	return text
 }
 
-// plot is what was done to one election, made from its calls and its history.
-type plot struct {
+// search is the search for an order of the steps of one election.
+type search struct {
 	election leadership.Election
 	calls    []Call
 	groups   []group
 	commits  []commit
 	end      time.Duration // later than all
 	steps    []step
-	lost     []Call                             // heartbeats that may have been committed, and that left no event
-	foreign  map[leadership.Token]time.Duration // leases of whose calls none was recorded, with their length
-	back     time.Duration                      // by how much the store's time may go back
-	// unwritten says that nothing is known of the events that a step has left.
-	unwritten bool
+	// heartbeats that may have been committed and left no event
+	lost []Call
+	// leases without any recorded call, with their length
+	foreign map[leadership.Token]time.Duration
+	back    time.Duration // by how much the store's time may go back
 }
 
 // group is the events of one transaction.
@@ -55,7 +56,8 @@ type group struct {
 
 func (g group) last() leadership.Event { return g.events[len(g.events)-1] }
 
-// groupsOf tells the transactions of a history apart: only the end of a lease that ran out is written together with what comes after it.
+// groupsOf splits a history into transactions: only the end of a lease that ran out is written
+// together with what follows.
 func groupsOf(history []leadership.Event) []group {
 	var groups []group
 	for _, e := range history {
@@ -71,9 +73,9 @@ func groupsOf(history []leadership.Event) []group {
 	return groups
 }
 
-// newPlot finds out what became of each call.
-func newPlot(e leadership.Election, calls []Call, history []leadership.Event, commits []commit) *plot {
-	p := &plot{election: e, groups: groupsOf(history), commits: commits, foreign: make(map[leadership.Token]time.Duration)}
+// newSearch finds out what became of each call.
+func newSearch(e leadership.Election, calls []Call, history []leadership.Event, commits []commit) *search {
+	p := &search{election: e, groups: groupsOf(history), commits: commits, foreign: make(map[leadership.Token]time.Duration)}
 	for i, c := range calls {
 		p.calls = append(p.calls, c.normal(i))
 		p.end = max(p.end, c.Asked+1)
@@ -87,7 +89,8 @@ func newPlot(e leadership.Election, calls []Call, history []leadership.Event, co
 	return p
 }
 
-// normal is the call with instants that can be compared with ==, and with a key: the server chose one of its own for who sent none.
+// normal is the call with instants that can be compared with ==, and with a key: the server chose
+// one for a caller that sent none.
 func (c Call) normal(i int) Call {
 	if c.Verb == Acquire && c.Key == (leadership.KeyHash{}) {
 		c.Key = sha256.Sum256(fmt.Append(nil, "call ", i))
@@ -101,11 +104,12 @@ func (c Call) normal(i int) Call {
 }
 
 // tell takes the calls that were answered, each with the events that it made.
-func (p *plot) tell() {
+func (p *search) tell() {
 	for _, c := range p.calls {
 		s := step{call: c, answer: c.Answer, span: span{c.Asked, c.Answered}}
 		switch {
-		case c.refused() && c.Code == leadership.NotFound && c.Answer == nil: // the time is not told
+		// the time is not known
+		case c.refused() && c.Code == leadership.NotFound && c.Answer == nil:
 		case !c.done() && !c.refused(), !c.shows():
 			continue
 		default:
@@ -118,8 +122,8 @@ func (p *plot) tell() {
 	}
 }
 
-// claim is the transaction that an answer tells of.
-func (p *plot) claim(c Call, at time.Time) []leadership.Event {
+// claim is the transaction that an answer shows.
+func (p *search) claim(c Call, at time.Time) []leadership.Event {
 	i, _ := slices.BinarySearchFunc(p.groups, c.Answer.Revision, func(g group, r leadership.Revision) int { return int(g.last().Revision - r) })
 	if i == len(p.groups) || p.groups[i].taken {
 		return nil
@@ -132,7 +136,7 @@ func (p *plot) claim(c Call, at time.Time) []leadership.Event {
 	return g.events
 }
 
-// fits says whether a call can have made a transaction that ends with the event.
+// fits reports whether the call can have made a transaction that ends with the event.
 func fits(v Verb, t leadership.EventType) bool {
 	switch v {
 	case Acquire:
@@ -147,9 +151,9 @@ func fits(v Verb, t leadership.EventType) bool {
 	return false
 }
 
-// resolve takes what the history knows of calls whose outcome nobody was told, or that a server made more than once; and the heartbeats of which it
-// knows nothing.
-func (p *plot) resolve() {
+// resolve looks up in the history the calls whose outcome is unknown, or that a server may have
+// made more than once; and keeps the heartbeats of which it knows nothing.
+func (p *search) resolve() {
 	byRequest := make(map[string][]*group)
 	for i := range p.groups {
 		if g := &p.groups[i]; !g.taken && g.last().RequestID != "" {
@@ -158,7 +162,7 @@ func (p *plot) resolve() {
 	}
 	for _, c := range p.calls {
 		if c.refused() && c.Waited == 0 && (c.Verb != Acquire || c.Code != leadership.LeaseLost) {
-			continue // else it came too late, and what it changed of the lease was written all the same
+			continue // a late acquire: what it changed of the lease was written all the same
 		}
 		applied := false
 		for _, g := range byRequest[c.Request] {
@@ -177,7 +181,7 @@ func (p *plot) resolve() {
 }
 
 // rest takes what no recorded call has done.
-func (p *plot) rest() {
+func (p *search) rest() {
 	for i := range p.groups {
 		if g := &p.groups[i]; !g.taken {
 			if e := g.last(); e.Type == leadership.EventAcquired {
@@ -188,8 +192,8 @@ func (p *plot) rest() {
 	}
 }
 
-// durationOf is how long the lease of a token lasts, as far as it was shown.
-func (p *plot) durationOf(t leadership.Token) time.Duration {
+// durationOf is the length of a token's lease, if an answer shows it.
+func (p *search) durationOf(t leadership.Token) time.Duration {
 	for _, c := range p.calls {
 		if a := c.Answer; a != nil && a.Token == t && a.State == leadership.Held {
 			return a.LeaseDuration
@@ -198,8 +202,9 @@ func (p *plot) durationOf(t leadership.Token) time.Duration {
 	return 0
 }
 
-// add takes a step of which only the history tells. It was done before anybody was shown its revision, and not before it was asked for.
-func (p *plot) add(s step, asked time.Duration) {
+// add takes a step that only the history shows. It was done before any answer showed its revision,
+// and not before it was asked for.
+func (p *search) add(s step, asked time.Duration) {
 	last := s.events[len(s.events)-1]
 	at := p.commits[last.Revision-1]
 	from, until := max(asked, at.earliest), min(at.latest, p.end)
@@ -207,8 +212,9 @@ func (p *plot) add(s step, asked time.Duration) {
 	p.steps = append(p.steps, s)
 }
 
-// shaken is how many heartbeats of the lease may have been committed that nobody was told of, by a moment of the recording.
-func (p *plot) shaken(r leadership.Record, by time.Duration) int {
+// unconfirmed is how many heartbeats of the lease may have been committed without an answer, up to
+// a moment of the recording.
+func (p *search) unconfirmed(r leadership.Record, by time.Duration) int {
 	if _, foreign := p.foreign[r.Token]; foreign {
 		return math.MaxInt
 	}

@@ -11,7 +11,7 @@ import (
 // elections are those of the truth, in order.
 func (t truth) elections() []leadership.Election { return slices.Sorted(maps.Keys(t)) }
 
-// term is the time under one token, as the history tells of it.
+// term is the time under one token, by the history.
 type term struct {
 	granted leadership.Event
 	ended   leadership.Event // zero if the history does not have it
@@ -19,10 +19,10 @@ type term struct {
 
 func (t term) id() grantID { return grantID{t.granted.Election, t.granted.Token} }
 
-// over says whether the history has the end.
+// over reports whether the history has the end.
 func (t term) over() bool { return t.ended.Revision > 0 }
 
-// ends says whether the event ends a lease.
+// ends reports whether the event ends a lease.
 func ends(e leadership.Event) bool {
 	return e.Type == leadership.EventReleased || e.Type == leadership.EventExpired || e.Type == leadership.EventDeleted && e.PreviousLeaderID != ""
 }
@@ -54,7 +54,7 @@ func (t truth) allTerms() map[grantID]term {
 	return all
 }
 
-// promisesOf is, for each token, the greatest end of its lease that anybody was shown.
+// promisesOf is, for each token, the greatest end of its lease in any answer.
 func promisesOf(calls []Call) map[grantID]time.Time {
 	promises := make(map[grantID]time.Time)
 	for _, c := range calls {
@@ -67,7 +67,8 @@ func promisesOf(calls []Call) map[grantID]time.Time {
 	return promises
 }
 
-// configsOf is, for each event that sets a configuration, which one that is: by the call that made it, or by an answer that shows it.
+// configsOf is, for each event that sets a configuration, that configuration: by the call that made
+// it, or by an answer that shows it.
 func configsOf(t truth, calls []Call) map[leadership.EventID]leadership.Config {
 	configs := make(map[leadership.EventID]leadership.Config)
 	asked := make(map[string]leadership.Config)
@@ -94,7 +95,8 @@ func configures(e leadership.Event) bool {
 	return e.Type == leadership.EventConfigured || e.Type == leadership.EventRecreated
 }
 
-// configured is, for each election and revision, from 0, the revision that set the configuration which the election then has; 0 if none did.
+// configured is, for each election and revision from 0, the revision that set the configuration
+// then in force; 0 if none did.
 func (t truth) configured() map[leadership.Election][]leadership.Revision {
 	configured := make(map[leadership.Election][]leadership.Revision, len(t))
 	for e, events := range t {

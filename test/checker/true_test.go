@@ -8,7 +8,7 @@ import (
 	"regent/test/checker"
 )
 
-func TestWhatIsTrueIsNotAccused(t *testing.T) {
+func TestTrueRecordingsPass(t *testing.T) {
 	t.Parallel()
 	for _, guard := range []time.Duration{0, 50 * ms} {
 		for seed := range uint64(10) {
@@ -20,18 +20,6 @@ func TestWhatIsTrueIsNotAccused(t *testing.T) {
 					t.Error(err)
 				}
 			})
-		}
-	}
-}
-
-func TestWhatIsTrueIsNotAccusedByTheAnswersAlone(t *testing.T) {
-	t.Parallel()
-	for _, guard := range []time.Duration{0, 50 * ms} {
-		for seed := range uint64(40) {
-			r := fleet{Clients: 6, Elections: 1, Calls: 300, Lost: 0.02, Guard: guard, Seed: seed}.run(t)
-			if err := checker.Free(r, guard).Err(); err != nil {
-				t.Errorf("guard %v, seed %d: %v", guard, seed, err)
-			}
 		}
 	}
 }

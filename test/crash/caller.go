@@ -13,7 +13,7 @@ import (
 // elections is how many elections the callers contend for.
 const elections = 8
 
-// caller is one candidate that makes calls, one after the other.
+// caller is one candidate, which makes one call after the other.
 type caller struct {
 	*writer
 	id     leadership.CandidateID
@@ -22,9 +22,9 @@ type caller struct {
 	calls  int
 }
 
-// lease is what a candidate believes to hold.
+// lease is what a candidate believes that it holds.
 type lease struct {
-	key   string // the call that it was drawn in
+	key   string // the id of the call that drew it
 	token leadership.Token
 }
 
@@ -38,7 +38,7 @@ func (c *caller) work() error {
 	return nil
 }
 
-func (c *caller) callID() string { return fmt.Sprintf("%d-%s-%d", c.Life, c.id, c.calls) }
+func (c *caller) callID() string { return fmt.Sprintf("%d-%s-%d", c.Start, c.id, c.calls) }
 
 // step makes one call, or lets time pass.
 func (c *caller) step() error {
@@ -66,10 +66,10 @@ func (c *caller) step() error {
 	default:
 		c.clock.jump(history + time.Duration(c.random.IntN(60))*time.Second)
 	}
-	return c.say(line{ID: c.callID()}) // how late it is now
+	return c.say(line{ID: c.callID()}) // prints the clock's reading
 }
 
-// acquire asks for a lease, or for another form of the one that the caller has.
+// acquire asks for a lease, or for other terms of the lease that the caller has.
 func (c *caller) acquire(e leadership.Election) error {
 	l, leads := c.held[e]
 	if !leads {
@@ -161,11 +161,11 @@ func (c *caller) expire(e leadership.Election) error {
 	return err
 }
 
-// mark marks some of what is not announced yet.
+// mark marks some of the unannounced events.
 func (c *caller) mark() error {
 	events, err := c.store.Unannounced(context.Background(), "", 1+c.random.IntN(20))
 	if err != nil || len(events) == 0 {
-		return nil // a store that is broken is heard of by the next call
+		return nil // the next call reports a broken store
 	}
 	l := line{ID: c.callID()}
 	for _, e := range events {
@@ -179,7 +179,7 @@ func (c *caller) mark() error {
 func (w *writer) fill() error {
 	random := rand.New(rand.NewPCG(w.Seed, 1))
 	for i := range w.Fill {
-		id := fmt.Sprintf("%d-fill-%d", w.Life, i)
+		id := fmt.Sprintf("%d-fill-%d", w.Start, i)
 		key := keyOf(id)
 		_, err := w.ask(line{ID: id, Key: id}, func(ctx context.Context) ([]leadership.Lease, error) {
 			g, err := w.service.Acquire(ctx, leadership.AcquireRequest{

@@ -17,11 +17,12 @@ import (
 // call is a system call that has begun.
 type call struct {
 	entry  entry
-	path   string // of what is to be created
+	path   string // of the file to be created
 	effect effect
 }
 
-// begun looks at a call that begins. It makes a note of it if it concerns the files, and spoils it if that is its turn.
+// begun looks at a call that begins. It keeps it if it concerns the files, and lets it fail if it
+// is its turn.
 func (t *tracer) begun(tid int, number uint64, args []uint64) error {
 	c, err := t.understand(tid, number, args)
 	if c == nil || err != nil {
@@ -43,7 +44,7 @@ func (t *tracer) begun(tid int, number uint64, args []uint64) error {
 	return nil
 }
 
-// returned writes down a call that has returned.
+// returned logs a call that has returned.
 func (t *tracer) returned(tid int, result int64) error {
 	c := t.calls[tid]
 	if c == nil {
@@ -74,8 +75,8 @@ func (t *tracer) returned(tid int, result int64) error {
 	return nil
 }
 
-// understand returns nil for a call that is none of our business, and an error for one that changes a file in a way that is not
-// known here.
+// understand returns nil for a call that does not concern the files, and an error for one that
+// changes a file in a way that the tracer does not know.
 func (t *tracer) understand(tid int, number uint64, args []uint64) (*call, error) {
 	switch number {
 	case unix.SYS_WRITE:
@@ -103,7 +104,7 @@ func (t *tracer) understand(tid int, number uint64, args []uint64) (*call, error
 	case unix.SYS_COPY_FILE_RANGE:
 		return nil, t.refuse(tid, number, args[2])
 	case unix.SYS_IO_URING_SETUP:
-		return nil, errors.New("io_uring is used, which cannot be seen from outside")
+		return nil, errors.New("io_uring is used, which cannot be traced")
 	}
 	return nil, nil
 }
@@ -112,10 +113,10 @@ func (t *tracer) refuse(tid int, number, fd uint64) error {
 	if !t.watched(target(tid, fd)) {
 		return nil
 	}
-	return fmt.Errorf("system call %d changes a file, and is not known here", number)
+	return fmt.Errorf("system call %d changes a file, and the tracer does not know it", number)
 }
 
-// writes takes offset -1 for the end of the standard output.
+// writes takes offset -1 for the standard output.
 func (t *tracer) writes(tid int, args []uint64, offset int64) (*call, error) {
 	output := args[0] == 1 && offset < 0
 	if !output && !t.watched(target(tid, args[0])) {
@@ -129,7 +130,7 @@ func (t *tracer) writes(tid int, args []uint64, offset int64) (*call, error) {
 	case output:
 		return &call{entry: entry{Kind: said, Data: data}}, nil
 	case offset < 0:
-		return nil, errors.New("a file is written to at its present position, which is not known here")
+		return nil, errors.New("a file is written at its present position, which the tracer does not know")
 	}
 	return t.onFile(tid, args[0], entry{Kind: wrote, Offset: offset, Data: data})
 }
@@ -142,7 +143,7 @@ func (t *tracer) onFile(tid int, fd uint64, e entry) (_ *call, err error) {
 	return &call{entry: e}, err
 }
 
-// opens notes that a file is created.
+// opens records that a file is created.
 func (t *tracer) opens(tid int, args []uint64) (*call, error) {
 	if args[2]&(unix.O_CREAT|unix.O_TRUNC) == 0 {
 		return nil, nil
@@ -156,7 +157,7 @@ func (t *tracer) opens(tid int, args []uint64) (*call, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return c, nil
 	case err == nil && args[2]&unix.O_TRUNC != 0:
-		return nil, errors.New("a file is emptied as it is opened, which is not known here")
+		return nil, errors.New("a file is truncated as it is opened, which the tracer does not know")
 	}
 	return nil, err
 }
@@ -180,14 +181,14 @@ func (t *tracer) renames(tid int, args []uint64) (*call, error) {
 	return c, err
 }
 
-// watched says whether the path is that of a file in the folder.
+// watched reports whether the path is a file in the folder.
 func (t *tracer) watched(path string) bool { return filepath.Dir(path) == t.dir }
 
 func descriptor(tid int, fd uint64) string {
 	return "/proc/" + strconv.Itoa(tid) + "/fd/" + strconv.Itoa(int(fd))
 }
 
-// target is the path of what the process has open there; "" if it is nothing.
+// target is the path of an open file of the process; "" if it is none.
 func target(tid int, fd uint64) string {
 	path, _ := os.Readlink(descriptor(tid, fd))
 	return strings.TrimSuffix(path, " (deleted)")

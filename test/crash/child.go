@@ -13,19 +13,21 @@ import (
 	"time"
 )
 
-// The parts that this program plays for itself, by its first argument; the second says what to do, in JSON.
+// The parts that this program runs in processes of its own. The first argument names the part, the
+// second says what to do, in JSON.
 const (
 	partWriter  = "crash-writer"
-	partJudge   = "crash-judge"
+	partImages  = "crash-images"
 	partEndings = "crash-endings"
 	partFull    = "crash-full"
 )
 
-// childVariable is set in the environment of a part, so that a program that forgets to call Main does not start itself for ever.
+// childVariable is set in the environment of a part, so that a program that forgets to call Main
+// does not start itself for ever.
 const childVariable = "REGENT_CRASH_PART"
 
-// Main plays a part, if the process was started for that by Run, and returns its exit code. A program that calls Run has to call it
-// first of all in its main, a test in TestMain. args is os.Args.
+// Main runs a part, if Run started the process for that, and returns its exit code. A program that
+// calls Run must call Main first, a test in TestMain. args is os.Args.
 func Main(args []string) (code int, played bool) {
 	if len(args) != 3 {
 		return 0, false
@@ -33,13 +35,13 @@ func Main(args []string) (code int, played bool) {
 	var err error
 	switch args[1] {
 	case partWriter:
-		err = play(args[2], write)
-	case partJudge:
-		err = play(args[2], sit)
+		err = runPart(args[2], write)
+	case partImages:
+		err = runPart(args[2], checkImages)
 	case partEndings:
-		err = play(args[2], look)
+		err = runPart(args[2], checkEndings)
 	case partFull:
-		err = play(args[2], fillUp)
+		err = runPart(args[2], fillDisk)
 	default:
 		return 0, false
 	}
@@ -50,7 +52,7 @@ func Main(args []string) (code int, played bool) {
 	return 0, true
 }
 
-func play[T any](text string, part func(T) error) error {
+func runPart[T any](text string, part func(T) error) error {
 	var what T
 	if err := json.Unmarshal([]byte(text), &what); err != nil {
 		return err
@@ -58,7 +60,7 @@ func play[T any](text string, part func(T) error) error {
 	return part(what)
 }
 
-// self is the program and its arguments for a part.
+// self returns the program and its arguments for a part.
 func self(part string, what any) (program string, args []string, err error) {
 	text, err := json.Marshal(what)
 	if err != nil {
@@ -68,16 +70,17 @@ func self(part string, what any) (program string, args []string, err error) {
 	return program, []string{part, string(text)}, err
 }
 
-// environment is that of a part. Under the race detector a process waits for a second before it ends, unless it is told not to.
+// environment is the environment of a part. Under the race detector a process waits for a second
+// before it ends, unless it is told not to.
 func environment() []string {
 	return append(os.Environ(), childVariable+"=1", "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 }
 
-// patience is how long a part may be silent before it is held to hang.
+// patience is how long a part may be silent before it counts as hanging.
 const patience = 20 * time.Second
 
-// listen runs a part and hands each of its lines to hear. What it said on its standard error is in the error if it did not end
-// well, or was silent for too long.
+// listen runs a part and passes each of its lines to hear. If it did not end well, or was silent
+// for too long, the error has its standard error.
 func listen(ctx context.Context, part string, what any, hear func(line []byte) error) error {
 	program, args, err := self(part, what)
 	if err != nil {
@@ -92,7 +95,7 @@ func listen(ctx context.Context, part string, what any, hear func(line []byte) e
 	cmd.Env = environment()
 	cmd.Stderr = &stderr
 	if part == partFull {
-		cmd.SysProcAttr = apart()
+		cmd.SysProcAttr = ownMounts()
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -106,12 +109,12 @@ func listen(ctx context.Context, part string, what any, hear func(line []byte) e
 		cancel(heard)
 	}
 	if err := cmd.Wait(); err != nil || heard != nil {
-		return errors.Join(heard, context.Cause(ctx), err, grumbled(stderr.Bytes()))
+		return errors.Join(heard, context.Cause(ctx), err, stderrOf(stderr.Bytes()))
 	}
 	return nil
 }
 
-var errHangs = fmt.Errorf("it has said nothing for %v", patience)
+var errHangs = fmt.Errorf("the process has been silent for %v", patience)
 
 func each(from io.Reader, hear func([]byte) error) error {
 	lines := bufio.NewScanner(from)
@@ -124,8 +127,8 @@ func each(from io.Reader, hear func([]byte) error) error {
 	return lines.Err()
 }
 
-// grumbled is the beginning of what a part said on its standard error.
-func grumbled(text []byte) error {
+// stderrOf is the beginning of a part's standard error.
+func stderrOf(text []byte) error {
 	if len(text) == 0 {
 		return nil
 	}

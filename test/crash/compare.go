@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +11,7 @@ import (
 
 // compare returns the first difference between what must be and what is seen.
 func (v view) compare(s *seen, otherBoot bool) error {
-	for name := range s.listed {
+	for name, listed := range s.listed {
 		snap, ok := s.snapshots[name]
 		if !ok {
 			continue // refused
@@ -18,24 +19,13 @@ func (v view) compare(s *seen, otherBoot bool) error {
 		if err := v.elections[name].compare(snap, otherBoot); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-	}
-	return v.compareRest(s, otherBoot)
-}
-
-// compareRest is about the list and the history.
-func (v view) compareRest(s *seen, otherBoot bool) error {
-	for name := range s.listed {
-		snap, ok := s.snapshots[name]
-		if !ok {
-			continue
-		}
-		if listed, exists := s.listed[name], snap.Record.Revision > 0; listed != exists {
-			return fmt.Errorf("%s exists: %v, and is in the list: %v", name, exists, listed)
+		if exists := snap.Record.Revision > 0; listed != exists {
+			return fmt.Errorf("%s exists: %v, is listed: %v", name, exists, listed)
 		}
 	}
 	for name, events := range s.events {
 		if want := v.elections[name].events; !slices.Equal(want, events) {
-			return fmt.Errorf("%s: its events are %v, not %v", name, events, want)
+			return fmt.Errorf("%s: its events are %v, want %v", name, events, want)
 		}
 	}
 	return v.compareRecent(s, otherBoot)
@@ -43,7 +33,7 @@ func (v view) compareRest(s *seen, otherBoot bool) error {
 
 func (e election) compare(snap leadership.Snapshot, otherBoot bool) error {
 	r, want := snap.Record, e.lease
-	if otherBoot { // what ran begins anew: the challenge sees to it
+	if otherBoot { // leases run anew: challenge checks that
 		if r.Revision != want.Revision || r.Token != want.Token || r.Deleted != want.Deleted || r.KeyHash != e.key {
 			return fmt.Errorf("revision %d, token %d, key %x; want revision %d, token %d, key %x",
 				r.Revision, r.Token, r.KeyHash[:4], want.Revision, want.Token, e.key[:4])
@@ -52,20 +42,20 @@ func (e election) compare(snap leadership.Snapshot, otherBoot bool) error {
 	}
 	if want.Revision == 0 {
 		if r.Revision != 0 {
-			return fmt.Errorf("revision %d, and it was never seen", r.Revision)
+			return fmt.Errorf("revision %d of an election that was never seen", r.Revision)
 		}
 		return nil
 	}
 	if got := (leadership.Snapshot{Record: r, Now: want.ReadAt}).Lease(); got != want {
-		return fmt.Errorf("it is %+v, not %+v", got, want)
+		return fmt.Errorf("got %+v, want %+v", got, want)
 	}
 	if r.KeyHash != e.key {
-		return fmt.Errorf("its key is another one")
+		return errors.New("the key differs")
 	}
 	return nil
 }
 
-// compareRecent holds the events of all elections together to what they must be.
+// compareRecent compares the events of all elections together.
 func (v view) compareRecent(s *seen, otherBoot bool) error {
 	if otherBoot || s.now.IsZero() {
 		return nil
@@ -79,12 +69,13 @@ func (v view) compareRecent(s *seen, otherBoot bool) error {
 		return err
 	}
 	if want := v.recent(after); !slices.Equal(want, events) {
-		return fmt.Errorf("the events after %v are %v, not %v", after, events, want)
+		return fmt.Errorf("the events after %v are %v, want %v", after, events, want)
 	}
 	return nil
 }
 
-// announced holds what waits to be announced to which calls have marked, or may have marked, events as announced.
+// announced compares the unannounced events with those that calls have marked, or may have marked,
+// as announced.
 func (t *truth) announced(s *seen, p plan, n int) error {
 	if s.unannounced == nil {
 		return nil
@@ -97,14 +88,14 @@ func (t *truth) announced(s *seen, p plan, n int) error {
 		for _, id := range call.Marks {
 			may[id] = true
 			if call.told < p.Seen && call.answer.Code == "" && s.unannounced[id] {
-				return fmt.Errorf("event %v waits to be announced, and was marked by call %s", id, call.ID)
+				return fmt.Errorf("event %v is unannounced, and call %s marked it", id, call.ID)
 			}
 		}
 	}
 	for _, e := range t.views[n].elections {
 		for _, event := range e.events {
 			if _, readable := s.events[event.Election]; readable && !s.unannounced[event.ID()] && !may[event.ID()] {
-				return fmt.Errorf("event %v does not wait to be announced, and nobody has marked it", event.ID())
+				return fmt.Errorf("event %v counts as announced, and no call marked it", event.ID())
 			}
 		}
 	}

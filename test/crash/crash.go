@@ -11,24 +11,25 @@ import (
 	"strings"
 )
 
-// Config is how much is tried. Its zero value tries as much as a test of a few seconds can.
+// Config says how much is tried. Its zero value tries as much as fits in a test of a few seconds.
 type Config struct {
-	Seed uint64 // what is tried is told by it, but for how the callers of a recorded process come in between each other
+	Seed uint64 // determines what is tried, except how the callers of a recorded process interleave
 	// Images is how many crashes are tried, Corrupted how many damaged files: 0 for 1000 and 200.
 	Images, Corrupted int
-	// Dir is where images are made, best in memory; "" for /dev/shm, or the folder for temporary files where there is none.
+	// Dir is where images are made, best in memory; "" for /dev/shm, or the folder for temporary
+	// files if that does not exist.
 	Dir string
 }
 
-// Result is what was tried, and that all of it was right.
+// Result is what was tried. All of it was right.
 type Result struct {
-	Recordings int // how often a process was watched
+	Recordings int // how often a process was traced
 	Calls      int // that it made
-	Commits    int // of what it was told, that the disk was held to
+	Commits    int // of what it was told, that images were compared with
 	Images     int // crashes
 	Corrupted  int // damaged files
-	Refused    int // of them, by name, at open, at a read or at a write; the others were what they had to be
-	Trials     int // runs to one of whose calls something happened
+	Refused    int // of them, by name, at open, at a read or at a write; the others were right
+	Trials     int // runs in which one call failed
 	FullDisks  int
 	// Kinds counts all images and trials by their kind and verdict, as in "torn, whole".
 	Kinds map[string]int
@@ -40,16 +41,17 @@ const (
 	recordsEach   = 20 // for one round of trials
 )
 
-// Run watches the embedded store at work and tries whether its file survives. An error names the folder in which the log and the
-// image are that show it; seed and plan are in the error. It is errors.ErrUnsupported where no process can watch another.
+// Run traces the embedded store at work and checks that its file survives. An error names the
+// folder with the log and the image that show it, the seed and the plan. It is
+// errors.ErrUnsupported where processes cannot be traced.
 //
-// The program has to call Main before. Run starts processes of the same program, as many at a time as there are processors, and
-// needs some ten megabytes in Dir.
+// The program must call Main before. Run starts processes of the same program, as many at a time as
+// there are processors, and needs some ten megabytes in Dir.
 func Run(ctx context.Context, c Config) (Result, error) {
 	c.Images, c.Corrupted = cmp.Or(c.Images, imagesEach), cmp.Or(c.Corrupted, corruptedEach)
 	r := Result{Kinds: make(map[string]int)}
 	if os.Getenv(childVariable) != "" {
-		return r, errors.New("crash: the program has to call Main before it calls Run")
+		return r, errors.New("crash: the program must call Main before Run")
 	}
 	dir, err := c.folder()
 	if err != nil {
@@ -62,13 +64,13 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		case ctx.Err() != nil, errors.Is(err, errors.ErrUnsupported):
 			return r, errors.Join(err, os.RemoveAll(dir))
 		case err != nil:
-			return r, fmt.Errorf("crash: seed %d: what shows it is in %s: %w", c.Seed, dir, err)
+			return r, fmt.Errorf("crash: seed %d: see %s: %w", c.Seed, dir, err)
 		}
 	}
 	return r, os.RemoveAll(dir)
 }
 
-// folder makes a folder to work in. There must be no link in its path, as there may be in that of Dir.
+// folder makes a folder to work in. Its path contains no symbolic links, as the tracer needs.
 func (c Config) folder() (string, error) {
 	in := c.Dir
 	if in == "" {
@@ -83,7 +85,7 @@ func (c Config) folder() (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// round makes the i-th of n recordings and all that is tried with it.
+// round makes the i-th of n recordings and everything that is tried with it.
 func (c Config) round(ctx context.Context, r *Result, i, n int, dir string) error {
 	c.Seed = rand.New(rand.NewPCG(c.Seed, uint64(i))).Uint64()
 	c.Images, c.Corrupted = c.Images*(i+1)/n-c.Images*i/n, c.Corrupted*(i+1)/n-c.Corrupted*i/n
@@ -91,14 +93,14 @@ func (c Config) round(ctx context.Context, r *Result, i, n int, dir string) erro
 		return err
 	}
 	if i%recordsEach == 0 {
-		if err := c.troubles(ctx, r, dir); err != nil {
+		if err := c.failingCalls(ctx, r, dir); err != nil {
 			return err
 		}
 	}
 	return os.RemoveAll(dir)
 }
 
-// images records a process and judges what crashes and bad disks leave of its file.
+// images traces a writer and checks what crashes and bad disks leave of its file.
 func (c Config) images(ctx context.Context, r *Result, dir string) error {
 	files := filepath.Join(dir, "files")
 	if err := os.MkdirAll(files, 0o700); err != nil {
@@ -111,7 +113,7 @@ func (c Config) images(ctx context.Context, r *Result, dir string) error {
 	if err != nil {
 		return err
 	}
-	d := docket{Log: filepath.Join(dir, "recording.log"), Seed: c.Seed, Images: c.Images, Dir: dir}
+	d := imageTask{Log: filepath.Join(dir, "recording.log"), Seed: c.Seed, Images: c.Images, Dir: dir}
 	if err := errors.Join(save(log, d.Log), r.recorded(log)); err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (c Config) images(ctx context.Context, r *Result, dir string) error {
 
 // recorded counts what the writer did.
 func (r *Result) recorded(log []entry) error {
-	t, err := tell(log, nil)
+	t, err := truthOf(log, nil)
 	if err != nil {
 		return err
 	}
@@ -134,9 +136,9 @@ func (r *Result) recorded(log []entry) error {
 	return nil
 }
 
-// tried has a task done and counts what was found.
+// tried runs a task and counts what was found.
 func (r *Result) tried(ctx context.Context, t task, count *int) error {
-	found, err := court(ctx, t)
+	found, err := checkAll(ctx, t)
 	for kind, n := range found {
 		r.Kinds[kind] += n
 		*count += n

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestTheStoreSurvives(t *testing.T) {
+func TestStoreSurvives(t *testing.T) {
 	r, err := Run(t.Context(), Config{Seed: *seed, Images: *images, Corrupted: *corrupted})
 	skipUntraced(t, err)
 	if err != nil {
@@ -68,30 +68,30 @@ func recorded(t *testing.T, f faults) ([]entry, string) {
 	return log, filepath.Join(dir, "recording.log")
 }
 
-// judged is what 400 crashes of the log show.
-func judged(t *testing.T, log []entry, path string) error {
+// checked is what 400 crashes of the log show.
+func checked(t *testing.T, log []entry, path string) error {
 	t.Helper()
 	if err := save(log, path); err != nil {
 		t.Fatal(err)
 	}
-	_, err := court(t.Context(), docket{Log: path, Seed: *seed, Images: 400, Dir: filepath.Dir(path)})
+	_, err := checkAll(t.Context(), imageTask{Log: path, Seed: *seed, Images: 400, Dir: filepath.Dir(path)})
 	return err
 }
 
-func TestAStoreThatDoesNotSyncIsCaught(t *testing.T) {
+func TestMissingSyncIsCaught(t *testing.T) {
 	log, path := recorded(t, faults{unsynced: true})
-	err := judged(t, log, path)
+	err := checked(t, log, path)
 	if err == nil || !strings.Contains(err.Error(), "cut") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAStoreThatAnswersBeforeItHasSyncedIsCaught(t *testing.T) {
+func TestAnswerBeforeSyncIsCaught(t *testing.T) {
 	log, path := recorded(t, faults{})
-	if err := judged(t, log, path); err != nil {
+	if err := checked(t, log, path); err != nil {
 		t.Fatalf("the store itself: %v", err)
 	}
-	err := judged(t, early(t, log), path)
+	err := checked(t, early(t, log), path)
 	if err == nil || !strings.Contains(err.Error(), "after any of its commits") {
 		t.Errorf("got %v", err)
 	}
@@ -143,7 +143,7 @@ func answers(t *testing.T, log []entry) map[int]int {
 	return answered
 }
 
-func TestALogThatLacksAWriteIsNoticed(t *testing.T) {
+func TestMissingWriteInLogIsCaught(t *testing.T) {
 	log, path := recorded(t, faults{})
 	file := filepath.Join(filepath.Dir(path), "files", fileName)
 	if err := same(log, file); err != nil {
@@ -163,19 +163,19 @@ func TestALogThatLacksAWriteIsNoticed(t *testing.T) {
 		}
 	}
 	middle := writes[len(writes)*3/4]
-	if err := judged(t, slices.Delete(slices.Clone(log), middle, middle+1), path); err == nil {
+	if err := checked(t, slices.Delete(slices.Clone(log), middle, middle+1), path); err == nil {
 		t.Errorf("the write at entry %d is missing from the log, and every image is right", middle)
 	}
 }
 
-func TestAProgramThatForgetsToCallMainIsNotStartedForEver(t *testing.T) {
+func TestForgottenMainIsAnError(t *testing.T) {
 	t.Setenv(childVariable, "1")
-	if _, err := Run(t.Context(), Config{Images: 1}); err == nil || !strings.Contains(err.Error(), "has to call Main") {
+	if _, err := Run(t.Context(), Config{Images: 1}); err == nil || !strings.Contains(err.Error(), "must call Main") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestARunEndsWithItsContext(t *testing.T) {
+func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Run(ctx, Config{}); !errors.Is(err, context.Canceled) {

@@ -11,11 +11,12 @@ import (
 // pageSize is that of the store's file on the machines that this runs on.
 const pageSize = 4096
 
-// The sorts of damage.
+// The kinds of damage.
 const (
-	flipped   = "flipped"   // a bit
-	zeroed    = "zeroed"    // a page
-	outdated  = "outdated"  // a page has what it had before: a write was lost that was said to be durable
+	flipped = "flipped" // a bit
+	zeroed  = "zeroed"  // a page
+	// a page has an earlier content: a write was lost that was said to be durable
+	outdated  = "outdated"
 	truncated = "truncated" // the file ends too early
 )
 
@@ -33,8 +34,8 @@ func (d damage) String() string {
 	return fmt.Sprintf("%s, page %d, random %d", d.Sort, d.Page, d.Random)
 }
 
-// inflict damages the file. past are the entries that have made it.
-func (d damage) inflict(file *content, id uint64, past []entry) {
+// apply damages the file. past are the entries that have made it.
+func (d damage) apply(file *content, id uint64, past []entry) {
 	random := rand.New(rand.NewPCG(d.Random, 4))
 	pages := uint64(len(file.data) / pageSize)
 	if pages == 0 {
@@ -54,8 +55,8 @@ func (d damage) inflict(file *content, id uint64, past []entry) {
 	}
 }
 
-// spots is how many bytes of a page are chosen from: half of the time those of its header and its first elements, where most can go
-// wrong.
+// spots is how many bytes of a page to choose from: half of the time those of its header and first
+// elements, where most can go wrong.
 func spots(page []byte, random *rand.Rand) int {
 	if random.IntN(2) == 0 {
 		return pageSize
@@ -64,8 +65,9 @@ func spots(page []byte, random *rand.Rand) int {
 	return min(16+16*elements, pageSize)
 }
 
-// outdate gives a page that was written more than once what one of the earlier writes has put there. The two meta pages are left
-// out: one of them as it was before makes the file as it was before, whole, and nothing in a file can tell that.
+// outdate gives a page that was written more than once one of its earlier contents. The two meta
+// pages are left out: an earlier one makes the file a whole earlier one, which nothing in a file
+// can tell.
 func (d damage) outdate(file *content, id uint64, past []entry, random *rand.Rand) {
 	versions := make(map[int64][][]byte)
 	for _, e := range past {

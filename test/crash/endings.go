@@ -8,14 +8,14 @@ import (
 	"strconv"
 )
 
-// endings is a task: what many runs have left in the end.
+// endings is a task: the ends of many runs.
 type endings struct {
-	Dir      string // with the log of the i-th run as i.log
-	Clean    string // the path of the log of the run to which nothing happened; "" for none
+	Dir      string // has the log of the i-th run as i.log
+	Clean    string // path of the log of the run without failures; "" for none
 	Seed     uint64
 	Runs     int
 	From, To int
-	Whats    []string // what happened to each
+	Whats    []string // what happened in each
 }
 
 func (e endings) part() (string, int) { return partEndings, e.Runs }
@@ -29,20 +29,20 @@ func (e endings) keep(run int, wrong string) error {
 	return fmt.Errorf("%s: %s: %s", logOf(e.Dir, run), e.Whats[run], wrong)
 }
 
-// look judges what the runs have left: as it is, and after power cuts.
-func look(e endings) error {
+// checkEndings checks what the runs have left: as it is, and after power cuts.
+func checkEndings(e endings) error {
 	var clean *truth
 	if e.Clean != "" {
-		log, err := load(e.Clean)
+		log, err := readLog(e.Clean)
 		if err != nil {
 			return err
 		}
-		if clean, err = tell(log, nil); err != nil {
+		if clean, err = truthOf(log, nil); err != nil {
 			return err
 		}
 	}
 	for i := e.From; i < e.To; i++ {
-		err := find(i, func() (kind, verdict string, err error) { return e.judge(i, clean) })
+		err := find(i, func() (kind, verdict string, err error) { return e.check(i, clean) })
 		if err != nil {
 			return err
 		}
@@ -53,22 +53,22 @@ func look(e endings) error {
 // maxEndings is how many power cuts are tried at the end of a run.
 const maxEndings = 12
 
-// judge says whether the run was harmed: whether the store failed.
-func (e endings) judge(run int, clean *truth) (kind, verdict string, err error) {
-	log, err := load(logOf(e.Dir, run))
+// check returns whether the store failed in the run, or went on.
+func (e endings) check(run int, clean *truth) (kind, verdict string, err error) {
+	log, err := readLog(logOf(e.Dir, run))
 	if err != nil {
 		return "", "", err
 	}
-	t, err := tell(log, clean)
+	t, err := truthOf(log, clean)
 	if err != nil {
 		return "", "", err
 	}
-	failed, err := steady(log)
+	failed, err := silentAfterFailure(log)
 	if err != nil {
 		return "", "", err
 	}
 	random := rand.New(rand.NewPCG(e.Seed, uint64(run)))
-	d := newDisk()
+	d := newDiskModel()
 	d.advance(log, len(log))
 	plans := []plan{{}, {Cut: &cut{Drop: 1<<63 - 1}}}
 	for _, c := range d.cuts(random) {
@@ -87,8 +87,9 @@ func (e endings) judge(run int, clean *truth) (kind, verdict string, err error) 
 	return "fault", "went on", nil
 }
 
-// steady says whether the store has failed and, if it has, that it kept silent from then on: an answer after that could be lost.
-func steady(log []entry) (failed bool, err error) {
+// silentAfterFailure reports whether the store has failed. It is an error if it answered anything
+// after that: such an answer could be lost.
+func silentAfterFailure(log []entry) (failed bool, err error) {
 	var first line
 	for _, e := range log {
 		if e.Kind != said {

@@ -5,21 +5,21 @@ import (
 	"syscall"
 )
 
-// effect is what happens to one call instead of what was asked for; the zero effect is nothing.
+// effect is what happens to a call instead of what was asked for. The zero effect is nothing.
 type effect struct {
-	errno syscall.Errno // it does nothing, and fails
+	errno syscall.Errno // the call does nothing, and fails
 	short bool          // a write ends half way
-	lie   bool          // it does nothing, and says that it did
+	lie   bool          // the call does nothing, and succeeds
 }
 
 func (e effect) skips() bool { return e.errno != 0 || e.lie }
 
-// faults says what happens to the calls on files of one run. The zero faults are none.
+// faults says what happens to the calls on files of one run. The zero value is nothing.
 type faults struct {
-	at     int    // the first call that it happens to, from 1; 0 for none
+	at     int    // the first call that is affected, from 1; 0 for none
 	effect effect // of that call
-	after  effect // of all behind it
-	// unsynced lets every call that makes something durable do nothing at all, and succeed.
+	after  effect // of all later calls
+	// unsynced lets every sync do nothing, and succeed.
 	unsynced bool
 
 	count int
@@ -35,7 +35,7 @@ func (f *faults) next(k kind) effect {
 		return effect{}
 	case f.count == f.at:
 		return f.effect
-	case k != wrote && k != resized: // a full disk can still be synced, and names be taken away
+	case k != wrote && k != resized: // a full disk can still be synced, and names can be removed
 		return effect{}
 	}
 	return f.after

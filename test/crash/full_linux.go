@@ -12,19 +12,19 @@ import (
 	"regent/store/bolt"
 )
 
-// fullDisk is a script that is carried out on a disk of its own, too small for it.
+// fullDisk is a script that is run on a disk of its own, too small for it.
 type fullDisk struct {
 	Script script // without a path
-	Disk   string // a folder, to put the disk in
+	Disk   string // a folder, to mount the disk at
 	Out    string // where the file is copied to in the end
 	Bytes  int
 }
 
-// errNoMount says that this process may not have a disk of its own.
+// errNoMount: this process may not mount a disk.
 var errNoMount = errors.New("crash: no file system can be mounted here")
 
-// apart is for a process that is to have its mounts to itself.
-func apart() *syscall.SysProcAttr {
+// ownMounts is for a process with mounts of its own.
+func ownMounts() *syscall.SysProcAttr {
 	if os.Geteuid() == 0 {
 		return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
 	}
@@ -35,9 +35,9 @@ func apart() *syscall.SysProcAttr {
 	}
 }
 
-// fillUp is for a process that has its mounts to itself. When the disk is full, and nothing can be written to it at all any more,
-// it says what a store on it answers.
-func fillUp(f fullDisk) error {
+// fillDisk runs in a process with mounts of its own. When the disk is full, and nothing can be
+// written to it any more, it checks that the store cannot be opened on it.
+func fillDisk(f fullDisk) error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("%w: %w", errNoMount, err)
 	}
@@ -53,7 +53,7 @@ func fillUp(f fullDisk) error {
 	}
 	if s, err := bolt.Open(f.Script.Path, bolt.Config{}); err == nil {
 		s.Close()
-		return errors.New("the store is opened on a disk that nothing can be written to")
+		return errors.New("the store opens on a read-only disk")
 	}
 	file, err := os.ReadFile(f.Script.Path)
 	if err != nil {

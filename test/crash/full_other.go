@@ -15,6 +15,6 @@ type fullDisk struct {
 
 var errNoMount = errors.New("crash: no file system can be mounted here")
 
-func fillUp(fullDisk) error { return errNoMount }
+func fillDisk(fullDisk) error { return errNoMount }
 
-func apart() *syscall.SysProcAttr { return nil }
+func ownMounts() *syscall.SysProcAttr { return nil }

@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// cut is what a crash does to what was not durable; the zero cut does nothing: the process was killed, and everything reaches the disk.
+// cut is what a crash does to what was not durable. The zero cut does nothing: the process was
+// killed, and everything reaches the disk.
 type cut struct {
-	// Drop says which of the open entries are lost, by their order; beyond 64 none are.
+	// Drop is a mask of the open entries that are lost, in their order; beyond 64 none are.
 	Drop uint64
-	// Tear, if it is not 0, is how many bytes of the last open write that is not dropped reach the disk.
+	// Tear, if not 0, is how many bytes of the last open write that is not dropped reach the disk.
 	Tear int
-	// Backwards has the open entries reach the disk in the reverse order.
+	// Backwards lets the open entries reach the disk in reverse order.
 	Backwards bool
 }
 
@@ -28,7 +29,7 @@ func (c cut) String() string {
 }
 
 // image is the folder as a crash at this moment leaves it.
-func (d *disk) image(c cut) volume {
+func (d *diskModel) image(c cut) fileSet {
 	v := d.settled.clone()
 	entries, last := d.survivors(c)
 	if c.Tear > 0 && last >= 0 {
@@ -43,12 +44,13 @@ func (d *disk) image(c cut) volume {
 	return v
 }
 
-// survivors returns what is not lost of the pending entries, and where in it the last open write is.
-func (d *disk) survivors(c cut) (entries []entry, last int) {
+// survivors returns the pending entries that are not lost, and the index of the last open write
+// among them.
+func (d *diskModel) survivors(c cut) (entries []entry, last int) {
 	last = -1
 	n := 0 // of open ones
 	for _, p := range d.pending {
-		if p.fate != sure {
+		if p.durability != sure {
 			n++
 			if c.Drop>>(n-1)&1 == 1 {
 				continue
@@ -65,9 +67,9 @@ func (d *disk) survivors(c cut) (entries []entry, last int) {
 // few is how many open entries have all their subsets tried.
 const few = 4
 
-// cuts returns the power cuts to try at this moment: all subsets of what is open where that is little, else some; the last write
-// torn at each sector; and some of both at once, in another order.
-func (d *disk) cuts(random *rand.Rand) (cuts []cut) {
+// cuts returns the power cuts to try at this moment: all subsets of the open entries if they are
+// few, else some; the last write torn at each sector; and some of both at once, in another order.
+func (d *diskModel) cuts(random *rand.Rand) (cuts []cut) {
 	n := len(d.open())
 	if n == 0 {
 		return nil
@@ -90,8 +92,8 @@ func (d *disk) cuts(random *rand.Rand) (cuts []cut) {
 	return cuts
 }
 
-// lastOpen is how long the last open write is that is not dropped.
-func (d *disk) lastOpen(drop uint64) int {
+// lastOpen is the length of the last open write that is not dropped.
+func (d *diskModel) lastOpen(drop uint64) int {
 	entries, last := d.survivors(cut{Drop: drop})
 	if last < 0 {
 		return 0

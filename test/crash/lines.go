@@ -10,28 +10,32 @@ import (
 	"regent/leadership"
 )
 
-// line is what the writer says: that it asks for something, or what it was told.
+// line is what the writer prints: that it asks for something, or what it was told.
 type line struct {
-	ID      string `json:"id,omitempty"` // of the call: the same in both lines, and in the events of what it changes
-	Told    bool   `json:"told,omitempty"`
-	Reading int64  `json:"reading"` // of the writer's clock, in nanoseconds since the boot: nothing before this line is of later
+	// of the call: the same in both lines, and in the events of what it changes
+	ID   string `json:"id,omitempty"`
+	Told bool   `json:"told,omitempty"`
+	// of the writer's clock, in nanoseconds since the boot: nothing before this line has a later
+	// instant
+	Reading int64 `json:"reading"`
 
-	Key   string               `json:"key,omitempty"`   // asked: the call whose key it is that the caller acquires with
-	Marks []leadership.EventID `json:"marks,omitempty"` // asked: what is to be marked as announced
+	// asked: the id of the call that drew the key
+	Key   string               `json:"key,omitempty"`
+	Marks []leadership.EventID `json:"marks,omitempty"` // asked: what to mark as announced
 
 	Leases []leadership.Lease `json:"leases,omitempty"` // told: the elections as they are now
 	Events []leadership.Event `json:"events,omitempty"` // told: what the call has changed
-	Code   string             `json:"code,omitempty"`   // told: why not
+	Code   string             `json:"code,omitempty"`   // told: why it was not done
 	Detail string             `json:"detail,omitempty"`
 }
 
-// The codes that the writer has besides those of the protocol.
+// The writer's codes besides those of the protocol.
 const (
 	codeOpen  = "OPEN"  // the store could not be opened
 	codeOther = "OTHER" // an error without a code
 )
 
-// lost says whether the answer was none that a caller may go by.
+// lost reports whether the answer leaves the outcome open.
 func (l line) lost() bool {
 	switch l.Code {
 	case string(leadership.StoreUnavailable), string(leadership.OutcomeUnknown), codeOpen, codeOther:
@@ -55,11 +59,12 @@ func decode(text []byte) (l line, err error) {
 // keyOf is the key that a candidate draws in the call of that id.
 func keyOf(id string) leadership.Key { return leadership.Key(sha256.Sum256([]byte(id))) }
 
-// beginning is what the clock reads when a life of the writer begins: far behind everything that the life before can have read.
-func beginning(life int) time.Duration { return time.Duration(life+1) * 10_000 * time.Hour }
+// beginning is what the clock reads at a start of the writer: long after everything that it can
+// have read in the start before.
+func beginning(start int) time.Duration { return time.Duration(start+1) * 10_000 * time.Hour }
 
-// boot is the boot that all lives of the writer are in.
+// boot is the boot of all starts of the writer.
 const boot = "the-boot-of-the-writer"
 
-// history is for how long the writer's store keeps events.
+// history is how long the writer's store keeps events.
 const history = leadership.MinHistory

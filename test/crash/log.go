@@ -8,11 +8,12 @@ import (
 // kind is what a process did.
 type kind uint8
 
+// The kinds.
 const (
-	said    kind = iota + 1 // wrote Data to its standard output, for everybody to see
+	said    kind = iota + 1 // printed Data on its standard output
 	wrote                   // wrote Data to the file, at Offset
 	resized                 // gave the file the length Size
-	synced                  // had the file, or a folder, made durable; or, with Failed, tried to
+	synced                  // made the file, or a folder, durable; with Failed, tried to
 	named                   // gave the file the name Name, its first or another
 	renamed                 // gave what was called Name the name To
 	unnamed                 // took the name Name away
@@ -22,12 +23,13 @@ func (k kind) String() string {
 	return [...]string{said: "said", wrote: "write", resized: "resize", synced: "sync", named: "name", renamed: "rename", unnamed: "remove"}[k]
 }
 
-// entry is one thing that a process did to the files in a folder, or said. An entry of a file stands where the call had returned,
-// one that was said where the call began: so nothing is held to be done too early, nor to be acknowledged too late.
+// entry is one thing that a process did to the files in a folder, or printed. An entry of a file
+// stands where the call had returned, a printed one where the call began: so nothing counts as done
+// too early, or as acknowledged too late.
 type entry struct {
 	Kind   kind
 	File   uint64 // its inode
-	Folder uint64 // with a name: the inode of the folder that has it
+	Folder uint64 // with a name: the inode of its folder
 	Name   string // without the folder
 	To     string
 	Offset int64
@@ -37,10 +39,10 @@ type entry struct {
 	Failed bool // with synced
 }
 
-// touches says whether the entry is about files.
+// touches reports whether the entry is about files.
 func (e entry) touches() bool { return e.Kind != said }
 
-// settledBy says whether the entry is durable once the file or folder is.
+// settledBy reports whether the entry is durable once the file or folder is.
 func (e entry) settledBy(file uint64) bool {
 	if e.Folder != 0 {
 		return e.Folder == file
@@ -60,7 +62,7 @@ func save(log []entry, path string) error {
 	return f.Close()
 }
 
-func load(path string) (log []entry, err error) {
+func readLog(path string) (log []entry, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -8,14 +8,14 @@ import (
 
 // plan is one image that is made from a log.
 type plan struct {
-	At     int     // so many entries of the log have happened to the disk
-	Seen   int     // so many were seen by the outside before the next happened to the disk
+	At     int     // so many entries of the log have reached the disk
+	Seen   int     // so many were printed before the next reached the disk
 	Cut    *cut    // nil: the process was killed
 	Damage *damage // nil: the disk is sound
 }
 
-// moments returns the plans of a kill behind each entry that touches files.
-func moments(log []entry) (plans []plan) {
+// kills returns the plans of a kill after each entry that touches files.
+func kills(log []entry) (plans []plan) {
 	for i, e := range log {
 		if e.touches() {
 			plans = append(plans, plan{At: i + 1, Seen: i + 1})
@@ -26,29 +26,28 @@ func moments(log []entry) (plans []plan) {
 	return plans
 }
 
-// crashes plans n images, all of them crashes, in the order of their moments: all the prefixes of the log, if there are no more
-// than half, and power cuts.
+// crashes plans n images, all of them crashes, in the order of their moments: all prefixes of the
+// log, if they are no more than half, and power cuts.
 func crashes(log []entry, seed uint64, n int) []plan {
 	random := rand.New(rand.NewPCG(seed, 2))
-	kills := moments(log)
+	killed := kills(log)
 	var cuts []plan
-	d := newDisk()
-	for _, p := range kills {
+	d := newDiskModel()
+	for _, p := range killed {
 		d.advance(log, p.At)
 		for _, c := range d.cuts(random) {
 			cuts = append(cuts, plan{At: p.At, Seen: p.Seen, Cut: &c})
 		}
 	}
-	kills = some(random, kills, max(n/2, n-len(cuts)))
-	return ordered(append(kills, some(random, cuts, n-len(kills))...))
+	killed = some(random, killed, max(n/2, n-len(cuts)))
+	return ordered(append(killed, some(random, cuts, n-len(killed))...))
 }
 
-// damages plans n images of a disk that has lost nothing, and is damaged. It goes through the pages in use, and through the sorts
-// of damage.
+// damages plans n images of a disk that has lost nothing and is damaged. It goes through the pages
+// in use and the kinds of damage.
 func damages(log []entry, seed uint64, n int) (plans []plan) {
 	random := rand.New(rand.NewPCG(seed, 3))
-	kills := moments(log)
-	quiet := slices.DeleteFunc(slices.Clone(kills), func(p plan) bool { return log[p.At-1].Kind != synced || p.At < len(log)/4 })
+	quiet := slices.DeleteFunc(kills(log), func(p plan) bool { return log[p.At-1].Kind != synced || p.At < len(log)/4 })
 	for i := range n {
 		p := quiet[random.IntN(len(quiet))]
 		p.Damage = &damage{Sort: sorts[i%len(sorts)], Page: random.Uint64(), Random: random.Uint64()}
@@ -81,7 +80,7 @@ func (p plan) kind() string {
 }
 
 func (p plan) String() string {
-	text := fmt.Sprintf("%s behind entry %d of the log", p.kind(), p.At)
+	text := fmt.Sprintf("%s after entry %d of the log", p.kind(), p.At)
 	if p.Cut != nil {
 		text += ", " + p.Cut.String()
 	}

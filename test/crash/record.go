@@ -9,23 +9,23 @@ import (
 	"path/filepath"
 )
 
-// errNoTrace says that this machine lets no process see what another does.
+// errNoTrace: this machine does not allow a process to trace another.
 var errNoTrace = errors.New("crash: processes cannot be traced here")
 
-// lives is how many lives the writer has on one file.
-const lives = 2
+// starts is how often the writer is started on one file.
+const starts = 2
 
-// record lets the writer live on a new file in the folder, and returns what it did and said. Between two lives the file is cut down
-// to what is in use, so that it has to grow again.
+// record runs the writer on a new file in the folder, and returns what it did and printed. Between
+// two starts the file is cut down to what is in use, so that it has to grow again.
 func record(ctx context.Context, dir string, s script, f faults) (log []entry, err error) {
 	s.Path = filepath.Join(dir, fileName)
-	for s.Life = range lives {
-		life, err := live(ctx, dir, s, f)
-		log = join(log, life)
+	for s.Start = range starts {
+		run, err := runWriter(ctx, dir, s, f)
+		log = join(log, run)
 		if err != nil {
 			return log, err
 		}
-		if s.Life == lives-1 {
+		if s.Start == starts-1 {
 			break
 		}
 		shrunk, err := shrink(log, s.Path)
@@ -37,8 +37,8 @@ func record(ctx context.Context, dir string, s script, f faults) (log []entry, e
 	return log, same(log, s.Path)
 }
 
-// live runs the writer once.
-func live(ctx context.Context, dir string, s script, f faults) ([]entry, error) {
+// runWriter runs the writer once.
+func runWriter(ctx context.Context, dir string, s script, f faults) ([]entry, error) {
 	program, args, err := self(partWriter, s)
 	if err != nil {
 		return nil, err
@@ -51,12 +51,12 @@ func live(ctx context.Context, dir string, s script, f faults) ([]entry, error) 
 	log, err := trace(ctx, dir, stderr, f, program, args...)
 	if err != nil {
 		text, _ := os.ReadFile(stderr.Name())
-		return log, errors.Join(err, grumbled(text))
+		return log, errors.Join(err, stderrOf(text))
 	}
 	return log, nil
 }
 
-// join puts a log behind another.
+// join appends a log to another.
 func join(log, next []entry) []entry {
 	from := len(log)
 	for _, e := range next {
@@ -68,7 +68,7 @@ func join(log, next []entry) []entry {
 
 // shrink cuts the file down to the pages in use, durably, and returns the entries that say so.
 func shrink(log []entry, path string) ([]entry, error) {
-	d := newDisk()
+	d := newDiskModel()
 	d.advance(log, len(log))
 	v := d.image(cut{})
 	id, ok := v.names[fileName]
@@ -82,9 +82,10 @@ func shrink(log []entry, path string) ([]entry, error) {
 	return []entry{{Kind: resized, File: id, Size: size}, {Kind: synced, File: id, Began: 1}}, nil
 }
 
-// same holds the file that the log makes to the one that is there: the log has everything, and it is understood.
+// same compares the file that the log makes with the one that exists: the log is complete and was
+// understood.
 func same(log []entry, path string) error {
-	d := newDisk()
+	d := newDiskModel()
 	d.advance(log, len(log))
 	v := d.image(cut{})
 	id, ok := v.names[fileName]
@@ -97,7 +98,7 @@ func same(log []entry, path string) error {
 	}
 	made := v.file(id)
 	if made.size != int64(len(real)) || !bytes.Equal(made.data, real[:len(made.data)]) || len(bytes.Trim(real[len(made.data):], "\x00")) > 0 {
-		return fmt.Errorf("the file that the log makes (%d bytes) is not the one that is there (%d bytes)", made.size, len(real))
+		return fmt.Errorf("the file that the log makes (%d bytes) differs from the file itself (%d bytes)", made.size, len(real))
 	}
 	return nil
 }

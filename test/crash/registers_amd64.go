@@ -13,17 +13,17 @@ func alter(tid int, set func(*unix.PtraceRegs)) error {
 	return unix.PtraceSetRegs(tid, &r)
 }
 
-// skip lets a call that begins not happen.
+// skip keeps a call that begins from happening.
 func skip(tid int) error {
 	return alter(tid, func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
 }
 
-// shorten lets a write that begins have n bytes.
+// shorten limits a write that begins to n bytes.
 func shorten(tid, n int) error {
 	return alter(tid, func(r *unix.PtraceRegs) { r.Rdx = uint64(n) })
 }
 
-// answer lets a call that has returned have returned the result.
+// answer replaces the result of a call that has returned.
 func answer(tid int, result int64) error {
 	return alter(tid, func(r *unix.PtraceRegs) { r.Rax = uint64(result) })
 }

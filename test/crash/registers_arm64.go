@@ -19,7 +19,7 @@ func alter(tid int, set func(*unix.PtraceRegsArm64)) error {
 	return unix.PtraceSetRegSetArm64(tid, generalRegisters, &r)
 }
 
-// skip lets a call that begins not happen.
+// skip keeps a call that begins from happening.
 func skip(tid int) error {
 	number := int32(-1)
 	v := unix.Iovec{Base: (*byte)(unsafe.Pointer(&number)), Len: uint64(unsafe.Sizeof(number))}
@@ -31,12 +31,12 @@ func skip(tid int) error {
 	return nil
 }
 
-// shorten lets a write that begins have n bytes.
+// shorten limits a write that begins to n bytes.
 func shorten(tid, n int) error {
 	return alter(tid, func(r *unix.PtraceRegsArm64) { r.Regs[2] = uint64(n) })
 }
 
-// answer lets a call that has returned have returned the result.
+// answer replaces the result of a call that has returned.
 func answer(tid int, result int64) error {
 	return alter(tid, func(r *unix.PtraceRegsArm64) { r.Regs[0] = uint64(result) })
 }

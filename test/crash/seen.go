@@ -10,19 +10,19 @@ import (
 	"regent/store/bolt"
 )
 
-// seen is what an opened image says. Of what it refuses to say by name there is only that it did.
+// seen is what an opened image says. Of what it refuses by name there is only the refusal.
 type seen struct {
 	now         time.Time
 	snapshots   map[leadership.Election]leadership.Snapshot
 	events      map[leadership.Election][]leadership.Event
-	listed      map[leadership.Election]bool // false: it is not, and has to be
+	listed      map[leadership.Election]bool // false: it is not listed, and must be
 	untrusted   map[leadership.Election]bool
 	unannounced map[leadership.EventID]bool
 	recent      func(after time.Time) ([]leadership.Event, error)
 	refusals    []error
 }
 
-// refused notes a refusal, and returns other errors.
+// refused keeps a refusal, and returns other errors.
 func (s *seen) refused(err error) (bool, error) {
 	if errors.Is(err, leadership.RecordCorrupt) || errors.Is(err, leadership.StoreUnavailable) {
 		s.refusals = append(s.refusals, err)
@@ -33,7 +33,7 @@ func (s *seen) refused(err error) (bool, error) {
 
 const everything = leadership.MaxRecent
 
-// see asks the store for all that it has, and for the elections named.
+// see reads everything from the store, including the elections named.
 func see(store *bolt.Store, names map[leadership.Election]election) (*seen, error) {
 	ctx := context.Background()
 	s := &seen{
@@ -56,7 +56,7 @@ func see(store *bolt.Store, names map[leadership.Election]election) (*seen, erro
 	}
 	for _, name := range listing.Untrusted {
 		s.untrusted[name] = true
-		s.refusals = append(s.refusals, fmt.Errorf("%w: %q is not to be trusted", leadership.RecordCorrupt, name))
+		s.refusals = append(s.refusals, fmt.Errorf("%w: %q is untrusted", leadership.RecordCorrupt, name))
 	}
 	for name := range names {
 		if !s.untrusted[name] {

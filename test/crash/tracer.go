@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tracer runs a process and sees each of its system calls when it begins and when it has returned. While a call is looked at, the
-// thread that made it stands still, so what comes after a call is written down after it.
+// tracer runs a process and sees each of its system calls when it begins and when it has returned.
+// The calling thread stands still meanwhile, so later calls are logged later.
 type tracer struct {
 	dir    string // whose files are watched; without links in its path
 	folder uint64 // its inode
@@ -25,11 +25,11 @@ type tracer struct {
 	log    []entry
 	calls  map[int]*call // by thread: what has begun and not returned
 	seen   map[int]bool  // threads that have had their first stop
-	bad    error         // the first thing that was seen and is not understood
+	bad    error         // the first call that was not understood
 }
 
-// trace runs the program, with its standard error going to the file, and returns what it did to the files in dir. How the program
-// itself ended is an error if it was not well.
+// trace runs the program, with its standard error going to the file, and returns what it did to the
+// files in dir. It is an error if the program fails.
 func trace(ctx context.Context, dir string, stderr *os.File, f faults, program string, args ...string) ([]entry, error) {
 	var folder unix.Stat_t
 	if err := unix.Stat(dir, &folder); err != nil {
@@ -71,7 +71,7 @@ func (t *tracer) run(ctx context.Context, stderr *os.File, program string, args 
 
 const traceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_EXITKILL
 
-// follow goes with the process until it has ended.
+// follow traces the process until it has ended.
 func (t *tracer) follow(pid int) error {
 	var status unix.WaitStatus
 	if _, err := unix.Wait4(pid, &status, 0, nil); err != nil || !status.Stopped() {
@@ -85,7 +85,7 @@ func (t *tracer) follow(pid int) error {
 		return fmt.Errorf("%w: %w", errNoTrace, err)
 	}
 	for {
-		// Only children of this thread: those of others are waited for by others.
+		// Only children of this thread; other threads wait for their own.
 		tid, err := unix.Wait4(-1, &status, unix.WALL|unix.WNOTHREAD, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -115,7 +115,7 @@ func ended(status unix.WaitStatus) error {
 	return fmt.Errorf("the process ended with code %d", status.ExitStatus())
 }
 
-// stopped looks at a thread that stands still, and returns the signal that it is to get.
+// stopped looks at a stopped thread, and returns the signal to pass on to it.
 func (t *tracer) stopped(tid int, status unix.WaitStatus) int {
 	first := !t.seen[tid]
 	t.seen[tid] = true
@@ -136,7 +136,8 @@ type syscallInfo struct {
 	_      [3]uint8
 	Arch   uint32
 	IP, SP uint64
-	Values [8]uint64 // when it begins: its number and six arguments; when it has returned: what it returned
+	// when it begins: its number and six arguments; when it has returned: the result
+	Values [8]uint64
 }
 
 func (t *tracer) syscall(tid int) error {
@@ -146,7 +147,7 @@ func (t *tracer) syscall(tid int) error {
 	switch {
 	case errno == unix.ESRCH:
 		return nil // it was killed
-	case errno != 0: // as in a sandbox that plays the kernel
+	case errno != 0: // as in a sandbox that emulates the kernel
 		return fmt.Errorf("%w: %w", errNoTrace, errno)
 	case info.Op == 1:
 		return t.begun(tid, info.Values[0], info.Values[1:7])

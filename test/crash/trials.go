@@ -9,11 +9,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"sync"
 	"syscall"
+
+	"regent/test/load"
 )
 
-// trial is a short run of the writer to which something happens at one of its calls.
+// trial is a short run of the writer in which one call fails.
 type trial struct {
 	before []entry // what the file was made by
 	script script
@@ -21,8 +22,8 @@ type trial struct {
 	what   string
 }
 
-// ills is what can happen to a call of a kind, the first of which always does.
-func ills(k kind) []faults {
+// failures are what can happen to a call of a kind. The first of them is always tried.
+func failures(k kind) []faults {
 	fails := func(now, after syscall.Errno) faults {
 		return faults{effect: effect{errno: now}, after: effect{errno: after}}
 	}
@@ -37,29 +38,30 @@ func ills(k kind) []faults {
 	return []faults{fails(syscall.EIO, 0)}
 }
 
-// trials plans a trial for every call that the writer makes on files in the log of a life in which nothing happened: the first of
-// its ills, and one more.
-func trials(life []entry, before []entry, s script, random *rand.Rand) (all []trial) {
+// trials plans, for every call on files in the log of a run without failures, a trial of its first
+// failure and of one more.
+func trials(clean, before []entry, s script, random *rand.Rand) (all []trial) {
 	n := 0
-	for _, e := range life {
+	for _, e := range clean {
 		if !e.touches() {
 			continue
 		}
 		n++
-		list := ills(e.Kind)
+		list := failures(e.Kind)
 		chosen := list[:1]
 		if len(list) > 1 {
 			chosen = []faults{list[0], list[1+random.IntN(len(list)-1)]}
 		}
 		for _, f := range chosen {
 			f.at = n
-			all = append(all, trial{before: before, script: s, faults: f, what: fmt.Sprintf("life %d, call %d (%s): %s", s.Life, n, e.Kind, f)})
+			all = append(all, trial{before: before, script: s, faults: f, what: fmt.Sprintf("start %d, call %d (%s): %s", s.Start, n, e.Kind, f)})
 		}
 	}
 	return all
 }
 
-// try carries out the trial in a folder of its own, and returns what was done and said; its own part begins at own.
+// try runs the trial in a folder of its own, and returns what was done and printed; its own part
+// begins at own.
 func (t trial) try(ctx context.Context, dir string) (log []entry, own int, err error) {
 	files := filepath.Join(dir, "files")
 	if err := os.MkdirAll(files, 0o700); err != nil {
@@ -70,16 +72,17 @@ func (t trial) try(ctx context.Context, dir string) (log []entry, own int, err e
 	if err != nil {
 		return nil, 0, err
 	}
-	life, err := live(ctx, files, t.script, t.faults)
-	return join(log, life), len(log), err
+	run, err := runWriter(ctx, files, t.script, t.faults)
+	return join(log, run), len(log), err
 }
 
-// restore puts the file that the log makes at the path, and returns a log that makes it there, and in which the same was said.
+// restore puts the file that the log makes at the path, and returns a log that makes it there and
+// in which the same was printed.
 func restore(log []entry, path string) ([]entry, error) {
 	if len(log) == 0 {
 		return nil, nil
 	}
-	d := newDisk()
+	d := newDiskModel()
 	d.advance(log, len(log))
 	v := d.image(cut{})
 	file := v.file(v.names[fileName])
@@ -89,7 +92,8 @@ func restore(log []entry, path string) ([]entry, error) {
 	return holds(log, *file, path)
 }
 
-// holds is a log in which the same was said as in the other, and that the durable file at the path comes of.
+// holds returns a log in which the same was printed as in the other, and that makes the durable
+// file at the path.
 func holds(log []entry, file content, path string) ([]entry, error) {
 	id, missing := inode(path)
 	folder, err := inode(filepath.Dir(path))
@@ -111,27 +115,17 @@ func holds(log []entry, file content, path string) ([]entry, error) {
 	}), nil
 }
 
-// carryOut carries out the trials, several at a time, and saves the log of the i-th as dir/i.log.
+// carryOut runs the trials, several at a time, and saves the log of the i-th as dir/i.log.
 func carryOut(ctx context.Context, all []trial, dir string) error {
-	errs := make([]error, len(all))
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var wg sync.WaitGroup
-	for i, t := range all {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			own := filepath.Join(dir, strconv.Itoa(i))
-			defer os.RemoveAll(own)
-			log, _, err := t.try(ctx, own)
-			if err != nil {
-				errs[i] = fmt.Errorf("%s: %w", t.what, err)
-				return
-			}
-			errs[i] = save(log, logOf(dir, i))
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return load.Each(len(all), runtime.GOMAXPROCS(0), func(i int) error {
+		own := filepath.Join(dir, strconv.Itoa(i))
+		defer os.RemoveAll(own)
+		log, _, err := all[i].try(ctx, own)
+		if err != nil {
+			return fmt.Errorf("%s: %w", all[i].what, err)
+		}
+		return save(log, logOf(dir, i))
+	})
 }
 
 func logOf(dir string, i int) string { return filepath.Join(dir, strconv.Itoa(i)+".log") }

@@ -11,7 +11,7 @@ import (
 	"regent/leadership"
 )
 
-// asked is one call of the writer: where in the log it was made and where it was answered.
+// asked is one call of the writer, with the entries of the log where it was made and answered.
 type asked struct {
 	line
 	answer line
@@ -19,7 +19,7 @@ type asked struct {
 	told   int // never if it was not
 }
 
-// never is behind the end of every log.
+// never is after the end of every log.
 const never = math.MaxInt
 
 // change is what one call did to one election.
@@ -31,30 +31,32 @@ type change struct {
 
 // commit is what became durable at once, or would have.
 type commit struct {
-	at      time.Time // by the store's clock: no two have the same
+	at      time.Time // by the store's clock; no two are equal
 	changes []change
-	asked   int // where in the log the last of its calls was made
-	told    int // where the first of them was answered
+	asked   int // the entry where the last of its calls was made
+	told    int // the entry where the first of them was answered
 }
 
-// truth is everything that must be in the file, told from what the writer was answered, and from nothing else.
+// truth is everything that must be in the file, derived from the writer's answers alone.
 type truth struct {
 	calls    []*asked
 	commits  []commit
 	views    []view // views[i] is the store after i commits
 	readings []reading
-	anchor   time.Time // when the writer's clock read 0, by the store's; some microseconds too early
+	// when the writer's clock read 0, by the store's; some microseconds too early
+	anchor time.Time
 }
 
-// reading is what the writer's clock read when it said something.
+// reading is what the writer's clock read when it printed something.
 type reading struct {
 	at    int
 	clock time.Duration
 }
 
-// tell makes the truth of a log. If it is of a run that something happened to, clean is the truth of the same calls without that,
-// and tells what a call may have done whose outcome is unknown; else it is nil.
-func tell(log []entry, clean *truth) (*truth, error) {
+// truthOf derives the truth from a log. For a run with a failure, clean is the truth of the same
+// calls without it, and says what a call may have done whose outcome is unknown; otherwise it is
+// nil.
+func truthOf(log []entry, clean *truth) (*truth, error) {
 	t := &truth{}
 	open := make(map[string]*asked)
 	for i, e := range log {
@@ -76,14 +78,15 @@ func tell(log []entry, clean *truth) (*truth, error) {
 		}
 	}
 	if clean != nil {
-		t.suppose(clean)
+		t.assume(clean)
 	}
 	t.order()
-	return t, t.look()
+	return t, t.replay()
 }
 
-// suppose gives the calls whose outcome is unknown what they were answered in the other run. They stay unanswered.
-func (t *truth) suppose(clean *truth) {
+// assume gives the calls whose outcome is unknown the answers of the clean run. They stay
+// unanswered.
+func (t *truth) assume(clean *truth) {
 	for _, call := range t.calls {
 		if call.answer.Code != string(leadership.OutcomeUnknown) {
 			continue
@@ -97,7 +100,7 @@ func (t *truth) suppose(clean *truth) {
 	}
 }
 
-// date learns what the store's time is at a reading: an answer is given after the instant that it is of.
+// date learns the store's time at a reading: an answer is printed after the instant that it shows.
 func (t *truth) date(l line) {
 	for _, lease := range l.Leases {
 		if at := lease.ReadAt.Add(-time.Duration(l.Reading)); t.anchor.Before(at) {
@@ -127,7 +130,8 @@ func (t *truth) order() {
 	}
 }
 
-// changes returns what the call has changed: an election has new events, or its lease started anew when it was answered.
+// changes returns what the call has changed: elections with new events, and those whose lease
+// started anew when it was answered.
 func (a *asked) changes() (changes []change) {
 	for _, l := range a.answer.Leases {
 		var events []leadership.Event
@@ -143,14 +147,14 @@ func (a *asked) changes() (changes []change) {
 	return changes
 }
 
-// look carries out the commits. An answer that cannot follow those before it is an error.
-func (t *truth) look() error {
+// replay applies the commits. An answer that cannot follow those before it is an error.
+func (t *truth) replay() error {
 	t.views = []view{newView()}
 	for i, c := range t.commits {
 		v := t.views[i].clone()
 		for _, ch := range c.changes {
 			if err := v.apply(ch); err != nil {
-				return fmt.Errorf("call %s was answered with what cannot be: %w", ch.call.ID, err)
+				return fmt.Errorf("call %s has an impossible answer: %w", ch.call.ID, err)
 			}
 		}
 		t.views = append(t.views, v)
@@ -158,7 +162,8 @@ func (t *truth) look() error {
 	return nil
 }
 
-// span returns how many commits an image must have at least, and can have at most: what had been answered, and what had been asked for.
+// span returns how many commits an image must have at least, and can have at most: those that had
+// been answered, and those that had been asked for.
 func (t *truth) span(p plan) (least, most int) {
 	for i, c := range t.commits {
 		if c.told < p.Seen {
@@ -171,7 +176,7 @@ func (t *truth) span(p plan) (least, most int) {
 	return least, most
 }
 
-// clock returns a reading that no commit in the image is behind.
+// clock returns a reading later than every commit in the image.
 func (t *truth) clock(p plan) time.Duration {
 	latest := beginning(0)
 	for _, r := range t.readings {

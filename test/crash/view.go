@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,7 +10,7 @@ import (
 	"regent/leadership"
 )
 
-// maxPruned is how many old events go with one change at most; store/bolt says so.
+// maxPruned is how many old events one change deletes at most; see store/bolt.
 const maxPruned = 100
 
 // election is one election as it must be in a file.
@@ -22,7 +23,7 @@ type election struct {
 // view is all elections after some commit.
 type view struct {
 	elections map[leadership.Election]election
-	pruned    time.Time // of the newest event that was deleted; zero if none was
+	pruned    time.Time // of the newest deleted event; zero if there is none
 }
 
 func newView() view { return view{elections: make(map[leadership.Election]election)} }
@@ -35,7 +36,7 @@ func (v *view) apply(ch change) error {
 	revision := was.lease.Revision
 	for _, e := range ch.events {
 		if revision++; e.Revision != revision || e.Token < was.lease.Token {
-			return fmt.Errorf("election %q has event %d with token %d behind revision %d with token %d",
+			return fmt.Errorf("election %q has event %d with token %d after revision %d with token %d",
 				e.Election, e.Revision, e.Token, revision-1, was.lease.Token)
 		}
 		if e.Type == leadership.EventAcquired {
@@ -76,16 +77,7 @@ func (v view) recent(after time.Time) (events []leadership.Event) {
 		}
 	}
 	slices.SortFunc(events, func(a, b leadership.Event) int {
-		if c := a.At.Compare(b.At); c != 0 {
-			return c
-		}
-		if a.Election != b.Election {
-			if a.Election < b.Election {
-				return -1
-			}
-			return 1
-		}
-		return int(a.Revision - b.Revision)
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Election, b.Election), cmp.Compare(a.Revision, b.Revision))
 	})
 	return events
 }

@@ -14,19 +14,20 @@ import (
 	"regent/store/bolt"
 )
 
-// script is one life of the writer: which calls it makes on a file. The zero values of its numbers are no defaults.
+// script says which calls the writer makes on a file in one start. Its numbers have no defaults.
 type script struct {
 	Path    string
 	Seed    uint64
-	Life    int // several follow each other on one file, from 0
-	Callers int // that call at the same time
+	Start   int // there are several on one file, from 0
+	Callers int // at the same time
 	Calls   int // of each
-	// Fill is how many elections are acquired, one after the other, with as much metadata as they can have, before anything else.
+	// Fill is how many elections are acquired first, one after the other, with as much metadata as
+	// they can have.
 	Fill int
 }
 
-// writer carries out a script on the real store, and says each call and each answer in a line of its own on the standard output:
-// the call before it is made, the answer when it has come.
+// writer runs a script on the real store. It prints each call before it is made and each answer
+// when it has come, in a line each.
 type writer struct {
 	script
 	clock   *clock
@@ -35,7 +36,8 @@ type writer struct {
 	told    changes
 }
 
-// clock goes on by a microsecond each time it is read, so that every transaction has its own instant, and by more when it is told to.
+// clock advances by a microsecond each time it is read, so that every transaction has its own
+// instant, and by more on jump.
 type clock struct{ reading atomic.Int64 }
 
 func startClock(at time.Duration) *clock {
@@ -69,9 +71,9 @@ func (c *changes) take(id string) []leadership.Event {
 	return c.byID[id]
 }
 
-// write carries out the script. A store that does not work is no error: it is said.
+// write runs the script. A store that fails is not an error: it is printed.
 func write(s script) error {
-	w := &writer{script: s, clock: startClock(beginning(s.Life)), told: changes{byID: make(map[string][]leadership.Event)}}
+	w := &writer{script: s, clock: startClock(beginning(s.Start)), told: changes{byID: make(map[string][]leadership.Event)}}
 	var err error
 	w.store, err = bolt.Open(s.Path, bolt.Config{Clock: bolt.Clock{BootID: boot, SinceBoot: w.clock.now}, History: history})
 	if err != nil {
@@ -87,7 +89,7 @@ func write(s script) error {
 		c := &caller{
 			writer: w,
 			id:     leadership.CandidateID("agent-" + strconv.Itoa(i)),
-			random: rand.New(rand.NewPCG(s.Seed, uint64(s.Life)<<32|uint64(i))),
+			random: rand.New(rand.NewPCG(s.Seed, uint64(s.Start)<<32|uint64(i))),
 			held:   make(map[leadership.Election]lease),
 		}
 		go func() { errs <- c.work() }()
@@ -98,7 +100,7 @@ func write(s script) error {
 	return err
 }
 
-// say writes the line in one call, so that nobody else's comes in between.
+// say writes the line in one call, so that it is never interleaved with another.
 func (w *writer) say(l line) error {
 	l.Reading = int64(w.clock.now())
 	text, err := l.encode()
@@ -108,7 +110,7 @@ func (w *writer) say(l line) error {
 	return err
 }
 
-// ask makes the call, says so, and says the answer.
+// ask prints the call, makes it, and prints the answer.
 func (w *writer) ask(l line, call func(context.Context) ([]leadership.Lease, error)) ([]leadership.Lease, error) {
 	if err := w.say(l); err != nil {
 		return nil, err
@@ -128,7 +130,7 @@ func codeOf(err error) string {
 	return codeOther
 }
 
-// one makes the answer of a call that returns a lease.
+// one is the answer of a call that returns a lease.
 func one(l leadership.Lease, err error) ([]leadership.Lease, error) {
 	if err != nil {
 		return nil, err

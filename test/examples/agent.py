@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Leads an election of Regent: around a command, or around a function of yours.
 
-One file to copy; Python 3.9 or later, the standard library, nothing else. As a program it stands in line, runs a command while it
-leads, and has it gone before the lease is over:
+One file to copy; Python 3.9 or later, the standard library, nothing else. As a program it waits for an election, runs a command
+while it leads, and stops it before the lease is over:
 
     REGENT_SERVER=http://127.0.0.1:8080 python3 agent.py reports -- ./make-reports
 
-As a library it calls a function, which asks before each act whether it still leads:
+As a library it calls a function, which checks before each act that it still leads:
 
     def work(lease):
         while lease.valid() and (report := next(reports, None)):
@@ -19,12 +19,12 @@ The rule. A leader stops by itself, at the latest at
     sent + waitedMs × 0.998 + expiresInMs × 0.999 − margin
 
 where `sent` was read before the request left, on a clock that runs while the machine sleeps. The deadline is compared with that clock
-at every question, so that no timer can be late. Only a success that names this election, this candidate and this token extends it.
-LEASE_LOST and ELECTION_DELETED end it at once; no answer, and any other answer, means: try again until the deadline.
+at every check, so no timer can be late. Only a success that names this election, this candidate and this token extends it.
+LEASE_LOST and ELECTION_DELETED end it at once; after no answer, or any other, it tries again until the deadline.
 
 The token must reach the write. A process that is stopped at the wrong moment, or whose agent was killed, acts late in spite of
-every deadline. Send `lease.token` (REGENT_FENCING_TOKEN) with each write, and let whoever takes it refuse a token that is lower
-than one it has seen.
+every deadline. Send `lease.token` (REGENT_FENCING_TOKEN) with each write; the service that takes it must refuse a token lower than
+one it has seen.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from typing import Any, Callable, TypeVar
 DRIFT = 0.999  # a clock may be wrong by 0.1 %; what was waited is by two clocks, the server's and ours
 MARGIN = 0.1  # of the lease, a second at most: how long before its end the deadline is
 GRACE = 0.1  # of the lease: how long before the deadline a command is told to stop; at the deadline it is killed
-WAIT = 30.0  # seconds to stand in line in one call
-TICK = 0.02  # seconds between two looks at what cannot be waited for
+WAIT = 30.0  # seconds to wait in one call
+TICK = 0.02  # seconds between two polls
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 
 T = TypeVar("T")
@@ -126,10 +126,10 @@ class Lease:
 
 
 def lead(server: str, election: str, work: Callable[[Lease], T], *, candidate: str = "", stopped: Question = lambda: False) -> T:
-    """Stands in line until it leads, calls `work(lease)` while the lease is kept in the background, then releases it.
+    """Waits until it leads, calls `work(lease)` while the lease is kept in the background, then releases it.
 
     `work` returns soon after `lease.valid()` became false, or when it is done, and has by then stopped all that it has started: only
-    then is the lease released. Returns what `work` returned. `stopped` is asked while standing in line. Raises LeaseLost if the lease ended
+    then is the lease released. Returns what `work` returned. `stopped` is called while it waits. Raises LeaseLost if the lease ended
     before the work, Stopped, and Refused. Each call is another incarnation with a key of its own, for a key is spent with its release.
     """
     agent = _Agent(server, election, candidate or default_candidate())
@@ -150,7 +150,7 @@ def lead(server: str, election: str, work: Callable[[Lease], T], *, candidate: s
 
 
 def default_candidate() -> str:
-    """A name that nobody else has. On Cloud Run every host is called localhost, so the revision stands for it."""
+    """A unique name. On Cloud Run every host is called localhost, so the revision stands for it."""
     host = os.environ.get("K_REVISION") or socket.gethostname() or "agent"
     return re.sub(r"[^A-Za-z0-9._@:-]", "-", host)[:100] + "-" + secrets.token_hex(5)
 
@@ -175,7 +175,7 @@ class _Agent:
         self._election, self._candidate, self._key = election, candidate, secrets.token_urlsafe(32)
 
     def campaign(self, stopped: Question) -> Lease:
-        """Stands in line until it leads. The same key keeps the place, and finds the grant whose reply was lost."""
+        """Waits until it leads. The same key keeps the place in the queue, and finds a grant whose reply was lost."""
         tries = 0
         while not stopped():
             sent = boottime()
@@ -189,7 +189,7 @@ class _Agent:
             tries = 0 if boottime() - sent >= WAIT else tries + 1  # a call that took its time was pause enough
             if tries == 1:
                 log(f"waits to lead {self._election}: {why}")
-            pause = min(0.05 * 2**tries, 4) * random.uniform(0.5, 1) if tries else 0  # a place in line is kept for 5 s
+            pause = min(0.05 * 2**tries, 4) * random.uniform(0.5, 1) if tries else 0  # a place in the queue is kept for 5 s
             while boottime() < sent + pause and not stopped():
                 time.sleep(TICK)
         raise Stopped
@@ -222,7 +222,7 @@ class _Agent:
 
     def _ask(self, verb: str, body: Reply, seconds: float, stopped: Question) -> tuple[int, Reply]:
         """One exchange, on a connection of its own, for so many seconds in all and no longer than until `stopped`. The status is 0 if there was
-        no answer, and nobody knows what was done."""
+        no answer, and the outcome is unknown."""
         connection = self._connect(self._address, timeout=seconds)
         text = json.dumps({"candidateId": self._candidate, "key": self._key, **body})
         answers: queue.SimpleQueue[tuple[int, Reply]] = queue.SimpleQueue()
@@ -249,7 +249,7 @@ class _Agent:
             return 0, {"detail": f"{self._address} does not answer in time"}
         finally:
             over.set()
-            with contextlib.suppress(OSError):  # whoever hangs up leaves the line
+            with contextlib.suppress(OSError):  # closing the connection ends the wait
                 if sock := connection.sock:
                     sock.shutdown(socket.SHUT_RDWR)
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Leads an election of Regent, and runs a command while it does: agent.sh ELECTION -- COMMAND [ARGUMENT...]
 #
-# REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the name to lead by. The command finds REGENT_ELECTION,
-# REGENT_FENCING_TOKEN, REGENT_CANDIDATE_ID and REGENT_SERVER in its environment. It is told to stop (SIGTERM, then SIGKILL) so that it is
-# gone before the lease is over. Exit codes: the command's own; 2 wrong use; 4 the lease was lost; 128 + n ended by signal n.
+# REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the candidate's name. The command's environment has
+# REGENT_ELECTION, REGENT_FENCING_TOKEN, REGENT_CANDIDATE_ID and REGENT_SERVER. It is stopped (SIGTERM, then SIGKILL) before the lease is
+# over. Exit codes: the command's own; 2 wrong use; 4 the lease was lost; 128 + n ended by signal n.
 #
 # The rule. A leader stops by itself, at the latest at sent + waitedMs × 0.998 + expiresInMs × 0.999 − margin, where sent was read before the
 # request left, on a clock that runs while the machine sleeps (/proc/uptime). Only a success that names this election, candidate and token
-# extends it. LEASE_LOST and ELECTION_DELETED end it at once; no answer, and any other answer, means: try again until the deadline.
+# extends it. LEASE_LOST and ELECTION_DELETED end it at once; after no answer, or any other, it tries again until the deadline.
 #
-# The token must reach the write: let whoever takes the command's writes refuse a token lower than one it has seen. If this script is killed,
-# or stopped, nobody stops the command in time, and the token alone protects.
+# The token must reach the write: the service that takes the command's writes must refuse a token lower than one it has seen. If this script
+# is killed or stopped, the command is not stopped in time, and only the token protects.
 #
 # Needs Linux, bash 4.4, curl and setsid.
 
@@ -19,7 +19,7 @@ declare +x key=""
 declare -A reply=()
 now=0 sent=0 signal=0 work="" token="" status="" deadline=0 grace=0 patience=0 renew_at=0 why=""
 
-say() { (echo "agent.sh: $*" >&2 &); } # who reads it may have stopped, and a leader waits for nobody
+say() { (echo "agent.sh: $*" >&2 &); } # in the background: a stopped reader must not hold the leader up
 fail() { say "$*" && exit 2; }
 now() { local uptime && read -r uptime _ </proc/uptime && now=$((10#${uptime/./} * 10)); }
 nap() { IFS= read -rt "$1" -u "$never"; } # seconds, without a process
@@ -61,7 +61,7 @@ ask() { # QUESTION VERB MILLISECONDS MEMBERS: sends a request; sets sent, status
     IFS= read -rd '' -t 0.1 -u "$answer" part
     code=$? text+=$part
   done
-  ((code <= 128)) || kill "$curl" 2>/dev/null # whoever hangs up leaves the line
+  ((code <= 128)) || kill "$curl" 2>/dev/null # closing the connection ends the wait
   exec {answer}<&-
   status=${text##*$'\n'}
   members "${text%$'\n'*}"
@@ -99,7 +99,7 @@ take() { # moves the deadline, if the reply is a success and ours, and is not to
   ((now < deadline - grace))
 }
 
-campaign() { # stands in line until it leads; the same key keeps the place, and finds the grant whose reply was lost
+campaign() { # waits until it leads; the same key keeps the place in the queue, and finds a grant whose reply was lost
   local tries=0 retry_at
   while willing; do
     ask willing acquire 40000 ',"wait":"30s"'
@@ -111,9 +111,9 @@ campaign() { # stands in line until it leads; the same key keeps the place, and 
       4*) fail "$why" ;;
     esac
     now
-    ((tries = now - sent < 30000 ? tries + 1 : 0)) # a call that took its time was pause enough
+    ((tries = now - sent < 30000 ? tries + 1 : 0)) # no pause after a call that took long
     ((tries != 1)) || say "waits to lead $election: $why"
-    retry_at=$((tries ? now + (tries < 6 ? 50 << tries : 3000) * (50 + RANDOM % 51) / 100 : now)) # a place in line is kept for 5 s
+    retry_at=$((tries ? now + (tries < 6 ? 50 << tries : 3000) * (50 + RANDOM % 51) / 100 : now)) # a place in the queue is kept for 5 s
     while now && ((now < retry_at)) && willing; do nap 0.05; done
   done
   exit "$signal"
@@ -135,7 +135,7 @@ keep() { # renews until the lease is lost, the command ends, or a signal comes
   done
 }
 
-alive() { # whether anything of the command's group runs; the dead count as group members until somebody has asked for them, so look what they are
+alive() { # whether anything of the command's group runs; dead processes stay in the group until they are waited for, so their state is read
   local stat
   kill -0 "$work" && return
   kill -0 -- "-$work" || return

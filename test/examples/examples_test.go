@@ -18,10 +18,11 @@ import (
 	"regent/test/proxy"
 )
 
-func TestTheRuleOfTheDeadline(t *testing.T) {
+func TestDeadlineRule(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
-	for _, name := range []string{"agent.py", "test_agent.py"} { // read here, so that a change of them is no cached result
+	// read here, so that the test's result is not cached when they change
+	for _, name := range []string{"agent.py", "test_agent.py"} {
 		if _, err := os.ReadFile(name); err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +33,7 @@ func TestTheRuleOfTheDeadline(t *testing.T) {
 	}
 }
 
-func TestAnAgentLeadsWhileItsCommandRuns(t *testing.T) {
+func TestAgentLeadsWhileItsCommandRuns(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		election := configure(t, serve(t), 3*time.Second)
 		server := strings.TrimSuffix(election, "/v1/elections/reports")
@@ -52,7 +53,7 @@ func TestAnAgentLeadsWhileItsCommandRuns(t *testing.T) {
 	})
 }
 
-func TestNoTwoAgentsLeadAtOnceWhateverIsKilled(t *testing.T) {
+func TestNoTwoAgentsLeadAtOnceAfterKills(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "python3", "curl")
 	server := serve(t)
@@ -68,7 +69,7 @@ func TestNoTwoAgentsLeadAtOnceWhateverIsKilled(t *testing.T) {
 	for token := range 4 {
 		until(t, fmt.Sprintf("token %d acts", token+1), func() bool { return pulse.last().token == token+1 })
 		name := strong(t, server+"/v1/elections/reports").LeaderID
-		if token%2 == 0 { // as a machine that fails
+		if token%2 == 0 { // as a failing machine does
 			agents[name].kill()
 			syscall.Kill(-pulse.last().group, syscall.SIGKILL)
 			continue
@@ -78,7 +79,7 @@ func TestNoTwoAgentsLeadAtOnceWhateverIsKilled(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedLeaderStopsAndThenReleases(t *testing.T) {
+func TestInterruptedLeaderStopsThenReleases(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
 		configure(t, server, time.Hour)
@@ -94,7 +95,7 @@ func TestAnInterruptedLeaderStopsAndThenReleases(t *testing.T) {
 	})
 }
 
-func TestWhoeverIsInterruptedInLineLeavesIt(t *testing.T) {
+func TestInterruptedCandidateStopsWaiting(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
 		election := configure(t, server, 2*time.Second)
@@ -107,12 +108,12 @@ func TestWhoeverIsInterruptedInLineLeavesIt(t *testing.T) {
 		a.exits(t, 143)
 		until(t, "the lease of bob is over", func() bool { return strong(t, election).State == "vacant" })
 		if l := strong(t, election); l.FencingToken != 1 {
-			t.Errorf("who has left the line was granted token %d", l.FencingToken)
+			t.Errorf("a candidate that no longer waits was granted token %d", l.FencingToken)
 		}
 	})
 }
 
-func TestALeaderThatLosesItsServerForLessThanTheLeaseGoesOn(t *testing.T) {
+func TestShortOutageDoesNotEndLeadership(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		for name, disturb := range disturbances() {
 			t.Run(name, func(t *testing.T) {
@@ -140,7 +141,7 @@ func TestALeaderThatLosesItsServerForLessThanTheLeaseGoesOn(t *testing.T) {
 	})
 }
 
-func TestALeaderThatLosesItsServerForLongerStopsBeforeItsLeaseEnds(t *testing.T) {
+func TestLongOutageStopsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		for name, disturb := range disturbances() {
 			t.Run(name, func(t *testing.T) {
@@ -153,7 +154,8 @@ func TestALeaderThatLosesItsServerForLongerStopsBeforeItsLeaseEnds(t *testing.T)
 				until(t, "it leads", func() bool { return pulse.last().token == 1 })
 				disturb(line)
 				asked := boottime.Now()
-				end := asked + time.Duration(strong(t, election).ExpiresInMs)*time.Millisecond // or later
+				// or later
+				end := asked + time.Duration(strong(t, election).ExpiresInMs)*time.Millisecond
 				gone := pulse.ended(t)
 				t.Logf("a command that is deaf to SIGTERM is gone %v before the end of its lease of 5 s", end-gone)
 				if gone > end {
@@ -173,7 +175,7 @@ func disturbances() map[string]func(*proxy.Line) {
 	return map[string]func(*proxy.Line){"cut": (*proxy.Line).Cut, "stalled": (*proxy.Line).Stall}
 }
 
-func TestALostReplyCostsNoToken(t *testing.T) {
+func TestLostReplyCostsNoToken(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
 		election := configure(t, server, 4*time.Second)
@@ -186,7 +188,8 @@ func TestALostReplyCostsNoToken(t *testing.T) {
 		until(t, "it has renewed", func() bool { return len(tap.of("renew")) > 2 })
 		a.cmd.Process.Signal(syscall.SIGTERM)
 		a.exits(t, 143)
-		if l := strong(t, election); l.FencingToken != 1 || l.Revision != 3 || l.State != "vacant" { // configured, acquired, released
+		// configured, acquired, released
+		if l := strong(t, election); l.FencingToken != 1 || l.Revision != 3 || l.State != "vacant" {
 			t.Errorf("it ends with %+v", l)
 		}
 		key := tap.of("acquire")[0].Key
@@ -208,7 +211,7 @@ func TestALostReplyCostsNoToken(t *testing.T) {
 	})
 }
 
-func TestALostLeaseStopsTheCommandAtOnce(t *testing.T) {
+func TestLostLeaseStopsTheCommandAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
 		election := configure(t, server, 9*time.Second)
@@ -239,7 +242,7 @@ func TestALostLeaseStopsTheCommandAtOnce(t *testing.T) {
 	})
 }
 
-func TestWrongUseIsAnsweredWithWhatToDo(t *testing.T) {
+func TestWrongUseIsAnsweredWithAdvice(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
 		for _, c := range []struct {
@@ -268,7 +271,7 @@ func TestWrongUseIsAnsweredWithWhatToDo(t *testing.T) {
 	})
 }
 
-func TestTheKeyIsNowhereToBeSeen(t *testing.T) {
+func TestKeyIsNeverVisible(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
 		configure(t, server, 3*time.Second)
@@ -283,7 +286,7 @@ func TestTheKeyIsNowhereToBeSeen(t *testing.T) {
 				}
 			}
 		})
-		// What a shell can be made to do by its environment must not give the key away either.
+		// What the environment can make a shell do must not reveal the key either.
 		env := []string{"key=x", "_key=x", "SHELLOPTS=allexport:xtrace"}
 		a := p.agent(t, tap.URL, env, "sh", "-c", "env; sleep 2.5")
 		a.exits(t, 0)
@@ -300,7 +303,8 @@ func TestTheKeyIsNowhereToBeSeen(t *testing.T) {
 	})
 }
 
-// pretend is a server that answers each verb with what is next in its line, a status and a document, over and over.
+// pretend is a server that answers each verb with its next reply, a status and a document, over and
+// over.
 func pretend(t *testing.T, replies map[string][]string) string {
 	t.Helper()
 	var mu sync.Mutex // guards replies
@@ -321,12 +325,12 @@ func pretend(t *testing.T, replies map[string][]string) string {
 
 const (
 	ours = `200 {"election":"reports","state":"held","leaderId":"ann","fencingToken":7,"expiresInMs":2000,"renewInMs":200}`
-	// Whoever leads chooses the names in its metadata, and they must not be taken for the server's words.
+	// The leader chooses the names in its metadata; they must not be mistaken for the server's.
 	held = `409 {"code":"LEASE_HELD","detail":"\"bob\" leads \\","leaderId":"bob","fencingToken":6,"metadata":{"a":"}\"{","code":"ELECTION_DELETED",` +
 		`"b":[{"leaderId":"ann"}],"fencingToken":9},"retryAfterMs":1}`
 )
 
-func TestWhatIsNoRefusalStopsNoLeader(t *testing.T) {
+func TestOtherErrorsDoNotStopALeader(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		renewals := []string{
 			`503 {"code":"STORE_UNAVAILABLE"}`, `504 {"code":"OUTCOME_UNKNOWN"}`, ours,
@@ -343,7 +347,7 @@ func TestWhatIsNoRefusalStopsNoLeader(t *testing.T) {
 	})
 }
 
-func TestOnlyASuccessOfItsOwnKeepsALeaderGoing(t *testing.T) {
+func TestOnlyItsOwnSuccessExtendsALease(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		var others []string
 		for _, other := range []*strings.Replacer{
@@ -362,7 +366,7 @@ func TestOnlyASuccessOfItsOwnKeepsALeaderGoing(t *testing.T) {
 	})
 }
 
-func TestTheDeadlineIsCountedFromWhenTheRequestWasSentAndHadWaited(t *testing.T) {
+func TestDeadlineCountsFromSendingAndWaiting(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		for _, c := range []struct{ delay, waited, left time.Duration }{
 			{delay: time.Second, left: 4 * time.Second},

@@ -48,7 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// environ is our environment without what would change the behaviour of a program that is tried, and with extra.
+// environ is our environment without what would change the tested program's behaviour, and with
+// extra.
 func environ(extra ...string) []string {
 	ours := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
@@ -57,7 +58,7 @@ func environ(extra ...string) []string {
 	return append(ours, extra...)
 }
 
-// serve starts `regent serve` on a file of the test's own, and returns where it serves. It is gone when the test ends.
+// serve starts `regent serve` on a file of its own, and returns its URL. It ends with the test.
 func serve(t *testing.T) string {
 	t.Helper()
 	path, err := regent()
@@ -103,7 +104,7 @@ type lease struct {
 	ExpiresInMs                    int
 }
 
-// call asks the server, which must not refuse.
+// call calls the server, which must not refuse.
 func call(t *testing.T, method, url, body string) (l lease) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -128,7 +129,7 @@ func call(t *testing.T, method, url, body string) (l lease) {
 	return l
 }
 
-// configure makes an election with leases that last as long, and returns its URL.
+// configure creates an election with leases of that length, and returns its URL.
 func configure(t *testing.T, server string, d time.Duration) string {
 	t.Helper()
 	election := server + "/v1/elections/reports"
@@ -159,7 +160,7 @@ func each(t *testing.T, test func(t *testing.T, p program)) {
 	}
 }
 
-// need skips a test where a program is missing, unless everything has to be proved.
+// need skips a test if a program is missing, unless everything must be proved.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
@@ -171,14 +172,14 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// agent is a program that runs.
+// agent is a running program.
 type agent struct {
 	cmd  *exec.Cmd
 	log  *buffer
 	gone chan struct{} // closed once it has ended
 }
 
-// agent starts the program with a command for the election reports. It is gone when the test ends.
+// agent starts the program with a command for the election reports. It ends with the test.
 func (p program) agent(t *testing.T, server string, env []string, command ...string) *agent {
 	t.Helper()
 	return p.start(t, append(env, "REGENT_SERVER="+server), append([]string{"reports", "--"}, command...)...)
@@ -186,7 +187,8 @@ func (p program) agent(t *testing.T, server string, env []string, command ...str
 
 func (p program) start(t *testing.T, env []string, args ...string) *agent {
 	t.Helper()
-	if _, err := os.ReadFile(p.file); err != nil { // read here, so that a change of it is no cached result
+	// read here, so that a change of it is no cached result
+	if _, err := os.ReadFile(p.file); err != nil {
 		t.Fatal(err)
 	}
 	a := &agent{log: &buffer{}, gone: make(chan struct{})}
@@ -211,7 +213,7 @@ func (p program) start(t *testing.T, env []string, args ...string) *agent {
 	return a
 }
 
-// kill ends the agent, though not its command, and waits until it is gone.
+// kill ends the agent, though not its command, and waits until it has ended.
 func (a *agent) kill() {
 	syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL)
 	<-a.gone
@@ -248,7 +250,7 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-// until waits for something that should be true long before.
+// until waits for something that should be true long before the limit.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
@@ -260,10 +262,10 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// pulse is what commands leave behind that do nothing but say, every 20 ms, that they lead.
+// pulse is the file in which commands note, every 20 ms, that they lead.
 type pulse struct{ file string }
 
-// newPulse returns a pulse whose commands are gone when the test ends.
+// newPulse returns a pulse whose commands end with the test.
 func newPulse(t *testing.T) pulse {
 	t.Helper()
 	p := pulse{file: filepath.Join(t.TempDir(), "beats")}
@@ -276,7 +278,8 @@ func newPulse(t *testing.T) pulse {
 	return p
 }
 
-// command beats until it is stopped; after a prelude that sets n when it should stop, ten times more.
+// command notes until it is stopped; after a prelude that sets n when it should stop, ten times
+// more.
 func (p pulse) command(prelude string) []string {
 	const script = `%s; while [ "${n:-1}" -lt 10 ]; do
 		read -r up _ </proc/uptime; echo "$REGENT_FENCING_TOKEN $$ $up" >>%q; sleep 0.02; [ -z "${n:-}" ] || n=$((n+1)); done`
@@ -289,7 +292,7 @@ type beat struct {
 	at           time.Duration
 }
 
-// beats reads what was written in full.
+// beats reads the complete notes.
 func (p pulse) beats() (beats []beat) {
 	text, _ := os.ReadFile(p.file)
 	for line := range strings.Lines(string(text)) {
@@ -311,7 +314,8 @@ func (p pulse) last() (b beat) {
 	return b
 }
 
-// follows checks that no two commands ran at once: who has beaten after another is never followed by that one again.
+// follows checks that no two commands ran at once: a command that was followed by another never
+// notes again.
 func (p pulse) follows(t *testing.T) {
 	t.Helper()
 	beats := p.beats()
@@ -322,7 +326,7 @@ func (p pulse) follows(t *testing.T) {
 	}
 }
 
-// ended waits until the command that beats now is gone, and returns when that was on boottime's clock.
+// ended waits until the present command has ended, and returns when that was on boottime's clock.
 func (p pulse) ended(t *testing.T) time.Duration {
 	t.Helper()
 	fd, err := unix.PidfdOpen(p.last().group, 0)
@@ -344,7 +348,7 @@ func (p pulse) ended(t *testing.T) time.Duration {
 	}
 }
 
-// runs says whether a process runs. One that is dead and that nobody has asked for does not.
+// runs reports whether a process runs. A dead one that was not waited for does not.
 func runs(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := bytes.Cut(text, []byte(") "))
@@ -392,7 +396,7 @@ func newTap(t *testing.T, server string, look func(request)) *tap {
 		pass.ServeHTTP(reply, r)
 		asked.status, asked.at = reply.Code, boottime.Now()
 		if tp.keep(asked) {
-			if verb == "renew" { // whoever renews cannot wait for long
+			if verb == "renew" { // a renewal cannot wait for long
 				<-r.Context().Done()
 			}
 			panic(http.ErrAbortHandler)
@@ -406,7 +410,7 @@ func newTap(t *testing.T, server string, look func(request)) *tap {
 	return tp
 }
 
-// keep remembers a request, and says whether its reply is to be lost.
+// keep remembers a request, and reports whether its reply is to be lost.
 func (tp *tap) keep(r request) bool {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
@@ -415,7 +419,8 @@ func (tp *tap) keep(r request) bool {
 	return tp.lose[r.verb] >= 0
 }
 
-// loseReplies loses the next n replies to the verb: the connection breaks, and for renewals it hangs.
+// loseReplies loses the next n replies to the verb: the connection breaks, and for renewals it
+// hangs.
 func (tp *tap) loseReplies(verb string, n int) {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()

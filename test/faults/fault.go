@@ -35,13 +35,13 @@ type Fault struct {
 	At     time.Duration // after the warm-up
 	For    time.Duration
 
-	Weather proxy.Weather // Bad
-	Way     proxy.Way     // Cut
-	After   int           // Cut: bytes
-	RST     bool          // Cut: with RST instead of FIN
-	Point   string        // Point
-	Hit     int           // Point: at the how manieth time
-	Offset  time.Duration // OtherBoot
+	Weather proxy.Conditions // Bad
+	Way     proxy.Way        // Cut
+	After   int              // Cut: bytes
+	RST     bool             // Cut: with RST instead of FIN
+	Point   string           // Point
+	Hit     int              // Point: at the how manieth time
+	Offset  time.Duration    // OtherBoot
 }
 
 // String says what goes wrong, without when.
@@ -196,20 +196,20 @@ func hopName(from, to string) string { return from + " > " + to }
 
 const ledgerName = "ledger"
 
-func (d *drawer) weather() proxy.Weather {
+func (d *drawer) weather() proxy.Conditions {
 	switch d.rand.IntN(8) {
 	case 0:
-		return proxy.Weather{Latency: d.between(time.Millisecond, d.plan.Lease), Jitter: d.between(time.Millisecond, d.plan.Lease/2), Seed: d.rand.Uint64()}
+		return proxy.Conditions{Latency: d.between(time.Millisecond, d.plan.Lease), Jitter: d.between(time.Millisecond, d.plan.Lease/2), Seed: d.rand.Uint64()}
 	case 1:
-		return proxy.Weather{Lost: [2]bool{true, true}}
+		return proxy.Conditions{Lost: [2]bool{true, true}}
 	case 2:
-		return proxy.Weather{Lost: [2]bool{proxy.Request: true}}
+		return proxy.Conditions{Lost: [2]bool{proxy.Request: true}}
 	case 3, 4:
-		return proxy.Weather{Lost: [2]bool{proxy.Reply: true}}
+		return proxy.Conditions{Lost: [2]bool{proxy.Reply: true}}
 	case 5:
-		return proxy.Weather{Rate: 100 + d.rand.IntN(4000)}
+		return proxy.Conditions{Rate: 100 + d.rand.IntN(4000)}
 	case 6:
-		return proxy.Weather{Refuse: true}
+		return proxy.Conditions{Refuse: true}
 	}
-	return proxy.Weather{HalfOpen: true, Lost: [2]bool{d.rand.IntN(2) == 0, true}}
+	return proxy.Conditions{HalfOpen: true, Lost: [2]bool{d.rand.IntN(2) == 0, true}}
 }

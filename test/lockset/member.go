@@ -22,7 +22,7 @@ import (
 	"regent/leadership/fence/firestorefence"
 )
 
-// Manner is how a leader takes care that it still leads when it writes.
+// Manner is how a leader makes sure that it still leads when it writes.
 type Manner string
 
 // The manners.
@@ -32,28 +32,29 @@ const (
 	Fenced   Manner = "fenced"   // its token is compared in the transaction of the write
 )
 
-// Config is what a member is told.
+// Config says what a member does.
 type Config struct {
 	Manner    Manner
 	Server    string // of Regent
 	Project   string // of Firestore
-	Elections int    // side by side, each with a set of its own
+	Elections int    // at the same time, each with a set of its own
 	Candidate leadership.CandidateID
 	Number    int64         // of the member, 1 or more
 	Lease     time.Duration // of each election
 	Think     time.Duration // at most
 }
 
-// Update is one that was acknowledged: the element is in the set, for ever.
+// Update is an acknowledged one: the element is in the set, for ever.
 type Update struct {
 	Election leadership.Election
 	Element  int64
 }
 
-// variable is where a member finds its Config.
+// variable is the environment variable with a member's Config.
 const variable = "REGENT_TEST_LOCKSET"
 
-// Main is a member, if the environment asks for one, until its standard input ends. is says whether that was so.
+// Main runs a member if the environment asks for one, until its standard input ends. It reports
+// whether it did; the caller must then exit.
 func Main() (is bool) {
 	spec, is := os.LookupEnv(variable)
 	if !is {
@@ -95,7 +96,7 @@ func run(spec []byte) error {
 	return nil
 }
 
-// Election is the name of one.
+// Election is the name of the i-th election.
 func Election(i int) leadership.Election { return leadership.Election(fmt.Sprintf("set-%d", i)) }
 
 type member struct {
@@ -129,14 +130,15 @@ func (m *member) turn(ctx context.Context, l *client.Lease) error {
 	}
 	element := m.Number<<40 + m.drawn.Add(1)
 	if err := m.write(ctx, l, append(elements, element)); err != nil {
-		return err // whether it was written or not, nobody was told that it was
+		return err // whether it was written or not, it was not acknowledged
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.out.Encode(Update{l.Election(), element})
 }
 
-// read reads the set. A leader that is fenced raises the mark first: from then on nothing that an earlier one writes can be missed.
+// read reads the set. A fenced leader raises the mark first: from then on nothing that an earlier
+// leader writes can be missed.
 func (m *member) read(ctx context.Context, l *client.Lease) (elements []int64, err error) {
 	if m.Manner != Fenced {
 		snap, err := Doc(m.sets, l.Election()).Get(ctx)
@@ -159,14 +161,14 @@ func (m *member) write(ctx context.Context, l *client.Lease, elements []int64) e
 	return m.sets.RunTransaction(ctx, m.fenced(l, func(_ context.Context, tx *firestore.Transaction) error { return tx.Set(doc, data) }))
 }
 
-// fenced is what a leader does in a transaction that only a leader may commit.
+// fenced wraps what a leader does in a transaction that only a leader may commit.
 func (m *member) fenced(l *client.Lease, f func(context.Context, *firestore.Transaction) error) func(context.Context, *firestore.Transaction) error {
 	return firestorefence.Fenced(firestorefence.Doc(m.sets, string(l.Election())), fence.Of(l), f)
 }
 
 const field = "elements"
 
-// Doc is where an election's set is.
+// Doc is the document of an election's set.
 func Doc(c *firestore.Client, e leadership.Election) *firestore.DocumentRef {
 	return c.Collection("sets").Doc(string(e))
 }

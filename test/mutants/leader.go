@@ -41,7 +41,7 @@ func leaders() []Mutant {
 			New: `return d - 1`,
 			By: []Tests{
 				{inRules, "TestAClockThatIsSlowByTheDriftShowsTheDeadlineBeforeTheLeaseEnds"},
-				{"test/belief", "TestNobodyBelievesInALeaseThatHasEndedWhateverHappens"},
+				{"test/belief", "TestNoCandidateBelievesInAnEndedLease"},
 				{client, beliefs},
 			},
 		},

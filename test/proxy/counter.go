@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Counter passes gRPC calls on to a server, whatever they are, and counts them by method.
+// Counter passes gRPC calls of all methods on to a server, and counts them by method.
 type Counter struct {
 	addr   string
 	server *grpc.ClientConn
@@ -31,7 +31,8 @@ type Counter struct {
 // Calls says how often each method was called, by the last part of its name.
 type Calls map[string]int
 
-// NewCounter returns a counter in front of the gRPC server at host:port, which speaks without TLS. It lasts until the test ends.
+// NewCounter returns a counter in front of the gRPC server at host:port, which uses no TLS. It
+// lasts until the test ends.
 func NewCounter(tb testing.TB, target string) *Counter {
 	tb.Helper()
 	server, err := grpc.NewClient("passthrough:///"+target, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -60,7 +61,7 @@ const maxMessage = 64 << 20
 // Addr is where the counter listens.
 func (c *Counter) Addr() string { return c.addr }
 
-// Take returns the calls that have begun since the last time.
+// Take returns the calls that have begun since the last Take.
 func (c *Counter) Take() Calls {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +78,7 @@ func (c Calls) Total() (n int) {
 	return n
 }
 
-// Plus is all calls of both; nil if neither was counted.
+// Plus is the sum of both; nil if neither was counted.
 func (c Calls) Plus(others Calls) Calls {
 	if c == nil {
 		return maps.Clone(others)
@@ -110,7 +111,7 @@ func (c *Counter) count(method string) {
 	c.calls[path.Base(method)]++
 }
 
-// pass carries one call both ways. A unary call is a stream of one message to it.
+// pass carries one call both ways. A unary call is a stream of one message.
 func (c *Counter) pass(_ any, in grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(in)
 	c.count(method)
@@ -174,5 +175,5 @@ func (verbatim) Unmarshal(data mem.BufferSlice, message any) error {
 	return nil
 }
 
-// Name implements encoding.CodecV2: what stands in the content type.
+// Name implements encoding.CodecV2: the content type ends with it.
 func (verbatim) Name() string { return "proto" }

@@ -5,29 +5,29 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
-// Hop passes TCP connections on to a server, and does to them what it is told. All its methods may be called at any time, from any
-// goroutine; only Close waits. A connection that a Hop does not want is taken and then reset, which a client may see while it still connects.
+// Hop passes TCP connections on to a server under the conditions that are set. All methods may be
+// called at any time from any goroutine; only Close waits. A connection that a Hop refuses is
+// accepted and then reset, which a client may see while it still connects.
 type Hop struct {
 	listener *net.TCPListener
 	target   string
-	passed   [2]atomic.Int64
 	running  sync.WaitGroup
 
-	mu       sync.Mutex // guards all below
-	now      Weather
-	changed  chan struct{} // closed when now is no longer so
-	passages map[*Passage]struct{}
-	opened   uint64   // passages so far
-	next     *Passage // what the next connection becomes; nil for one that is not cut
-	strict   bool     // without next a connection is refused
-	closed   bool
+	mu          sync.Mutex // guards all below
+	now         Conditions
+	changed     chan struct{} // closed when now is replaced
+	connections map[*Connection]struct{}
+	opened      uint64      // connections so far
+	next        *Connection // what the next connection becomes; nil for one that is not cut
+	strict      bool        // without next a connection is refused
+	closed      bool
 }
 
-// NewHop returns a hop to the server at host:port, which listens on a loopback port of its own until Close. The server is dialled for each
-// connection; if it cannot be reached, the connection is closed with RST.
+// NewHop returns a hop to the server at host:port. It listens on a loopback port of its own until
+// Close. The server is dialled for each connection; if it cannot be reached, the connection is
+// closed with RST.
 func NewHop(target string) (*Hop, error) {
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -40,13 +40,14 @@ func NewHop(target string) (*Hop, error) {
 }
 
 func newHop() *Hop {
-	return &Hop{changed: make(chan struct{}), passages: make(map[*Passage]struct{})}
+	return &Hop{changed: make(chan struct{}), connections: make(map[*Connection]struct{})}
 }
 
 // Addr is where the hop listens.
 func (h *Hop) Addr() string { return h.listener.Addr().String() }
 
-// Close closes all connections with RST and listens no more. All goroutines are gone when it returns.
+// Close closes all connections with RST and stops listening. All goroutines have ended when it
+// returns.
 func (h *Hop) Close() error {
 	err := h.listener.Close()
 	h.quit()
@@ -61,33 +62,32 @@ func (h *Hop) quit() {
 	h.running.Wait()
 }
 
-// Set replaces what is in force at once, for open and for new connections, and for what is under way in them.
-func (h *Hop) Set(w Weather) {
-	h.change(func(now *Weather) { *now = w })
+// Set replaces the conditions at once, for open and new connections and for what is under way in
+// them.
+func (h *Hop) Set(w Conditions) {
+	h.change(func(now *Conditions) { *now = w })
 }
 
-// Heal passes everything on again, and first what was held up. Connections that were reset or cut stay so.
-func (h *Hop) Heal() { h.Set(Weather{}) }
+// Heal passes everything on again, first what was held up. Connections that were reset or cut stay
+// so.
+func (h *Hop) Heal() { h.Set(Conditions{}) }
 
-// Reset closes all open connections with RST towards both sides, whatever the weather. What was under way in them is lost.
+// Reset closes all open connections with RST towards both sides, in all conditions. What was under
+// way in them is lost.
 func (h *Hop) Reset() {
 	for _, p := range h.open() {
 		p.hangUp(true)
 	}
 }
 
-// Cut cuts the next connection after so many bytes of that way, as Cutter does, with RST or with FIN towards both sides. Later ones are
-// not cut, and one that is refused is not the next. Another Cut before that replaces this one; with a negative number there is none.
+// Cut cuts the next connection after so many bytes of that way, with RST or with FIN towards both
+// sides. Later ones are not cut, and a refused one is not the next. Another Cut before that
+// replaces this one; with a negative number there is none.
 func (h *Hop) Cut(way Way, after int, reset bool) {
-	h.announce(newPassage(Cut{Way: way, After: after, Reset: reset}))
+	h.announce(newConnection(Cut{Way: way, After: after, Reset: reset}))
 }
 
-// Passed is how many bytes have been passed on so far, of all connections.
-func (h *Hop) Passed() (request, reply int64) {
-	return h.passed[Request].Load(), h.passed[Reply].Load()
-}
-
-func (h *Hop) change(how func(*Weather)) {
+func (h *Hop) change(how func(*Conditions)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	how(&h.now)
@@ -95,14 +95,14 @@ func (h *Hop) change(how func(*Weather)) {
 	h.changed = make(chan struct{})
 }
 
-// weather is what is in force, and what is closed when it changes.
-func (h *Hop) weather() (Weather, <-chan struct{}) {
+// conditions returns what applies, and what is closed when it changes.
+func (h *Hop) conditions() (Conditions, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.now, h.changed
 }
 
-func (h *Hop) announce(p *Passage) {
+func (h *Hop) announce(p *Connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.next = p
@@ -115,10 +115,10 @@ func (h *Hop) onlyAnnounced() {
 	h.strict = true
 }
 
-func (h *Hop) open() []*Passage {
+func (h *Hop) open() []*Connection {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Collect(maps.Keys(h.passages))
+	return slices.Collect(maps.Keys(h.connections))
 }
 
 func (h *Hop) accept() {
@@ -139,8 +139,8 @@ func (h *Hop) accept() {
 	}
 }
 
-// admit makes a passage of a connection; nil to refuse it.
-func (h *Hop) admit(in end) *Passage {
+// admit makes a Connection of an accepted one; nil to refuse it.
+func (h *Hop) admit(in end) *Connection {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := h.next
@@ -148,19 +148,19 @@ func (h *Hop) admit(in end) *Passage {
 		return nil
 	}
 	if p == nil {
-		p = newPassage(uncut)
+		p = newConnection(uncut)
 	}
 	h.next = nil
 	p.hop, p.number, p.ends = h, h.opened, []end{in}
 	h.opened++
-	h.passages[p] = struct{}{}
+	h.connections[p] = struct{}{}
 	return p
 }
 
-func (h *Hop) leave(p *Passage) {
+func (h *Hop) leave(p *Connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.passages, p)
+	delete(h.connections, p)
 	p.over()
 	close(p.done)
 }

@@ -22,19 +22,19 @@ func newTestHop(tb testing.TB, target string) *Hop {
 	return hop
 }
 
-// Addr is where the line begins.
+// Addr is where the line listens.
 func (l *Line) Addr() string { return l.hop.Addr() }
 
 // Cut resets all connections, and each new one, until Heal.
 func (l *Line) Cut() {
-	l.hop.change(func(w *Weather) { w.Refuse = true })
+	l.hop.change(func(w *Conditions) { w.Refuse = true })
 	l.hop.Reset()
 }
 
-// Stall passes nothing on and closes nothing, as a cable that was pulled out does, until Heal.
+// Stall passes nothing on and closes nothing, as an unplugged cable does, until Heal.
 func (l *Line) Stall() {
-	l.hop.change(func(w *Weather) { w.Lost = [2]bool{true, true} })
+	l.hop.change(func(w *Conditions) { w.Lost = [2]bool{true, true} })
 }
 
-// Heal undoes Cut and Stall. What was held up by Stall is passed on.
+// Heal undoes Cut and Stall. What Stall held up is passed on.
 func (l *Line) Heal() { l.hop.Heal() }

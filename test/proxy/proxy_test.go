@@ -69,7 +69,7 @@ func dial(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-func TestALineIsCutAndHealed(t *testing.T) {
+func TestLineIsCutAndHealed(t *testing.T) {
 	t.Parallel()
 	line := proxy.NewLine(t, echo(t))
 	c := dial(t, line.Addr())
@@ -92,7 +92,7 @@ func TestALineIsCutAndHealed(t *testing.T) {
 	}
 }
 
-func TestALineThatStallsHoldsUpAndLosesNothing(t *testing.T) {
+func TestStalledLineLosesNothing(t *testing.T) {
 	t.Parallel()
 	line := proxy.NewLine(t, echo(t))
 	c := dial(t, line.Addr())
@@ -108,18 +108,18 @@ func TestALineThatStallsHoldsUpAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestACutterCutsAtTheByte(t *testing.T) {
+func TestCutterCutsAtTheByte(t *testing.T) {
 	t.Parallel()
 	cutter := proxy.NewCutter(t, echo(t))
 	line := "hello\n"
 	for _, reset := range []bool{false, true} {
 		for n := range len(line) + 1 {
 			for _, cut := range []proxy.Cut{{Way: proxy.Request, After: n, Reset: reset}, {Way: proxy.Reply, After: n, Reset: reset}} {
-				passage := cutter.Next(cut)
+				conn := cutter.Next(cut)
 				heard, err := recite(dial(t, cutter.Addr()), line)
-				passage.Wait()
-				if passage.Passed(cut.Way) != n {
-					t.Errorf("%+v: %d bytes passed", cut, passage.Passed(cut.Way))
+				conn.Wait()
+				if conn.Passed(cut.Way) != n {
+					t.Errorf("%+v: %d bytes passed", cut, conn.Passed(cut.Way))
 				}
 				if cut.Way == proxy.Reply && heard != line[:n] {
 					t.Errorf("%+v: %q came back", cut, heard)
@@ -130,7 +130,7 @@ func TestACutterCutsAtTheByte(t *testing.T) {
 				if reset != errors.Is(err, syscall.ECONNRESET) {
 					t.Errorf("%+v: the connection ended with %v", cut, err)
 				}
-				if dropped := passage.Dropped(cut.Way); dropped != len(line)-n {
+				if dropped := conn.Dropped(cut.Way); dropped != len(line)-n {
 					t.Errorf("%+v: %d bytes dropped", cut, dropped)
 				}
 			}
@@ -138,10 +138,10 @@ func TestACutterCutsAtTheByte(t *testing.T) {
 	}
 }
 
-func TestACutterPassesAllThatIsNotCut(t *testing.T) {
+func TestCutterPassesEverythingBeforeTheCut(t *testing.T) {
 	t.Parallel()
 	cutter := proxy.NewCutter(t, echo(t))
-	passage := cutter.Next(proxy.Cut{After: -1})
+	conn := cutter.Next(proxy.Cut{After: -1})
 	c := dial(t, cutter.Addr())
 	for range 2 {
 		if err := talk(c, 10*time.Second); err != nil {
@@ -155,8 +155,8 @@ func TestACutterPassesAllThatIsNotCut(t *testing.T) {
 		}
 	}
 	c.Close()
-	passage.Wait()
-	if request, reply := passage.Passed(proxy.Request), passage.Passed(proxy.Reply); request != 12 || reply != 12 {
+	conn.Wait()
+	if request, reply := conn.Passed(proxy.Request), conn.Passed(proxy.Reply); request != 12 || reply != 12 {
 		t.Errorf("%d and %d bytes passed, and not 12", request, reply)
 	}
 }
@@ -172,7 +172,7 @@ func recite(c net.Conn, line string) (string, error) {
 	return string(heard), err
 }
 
-func TestCallsPassACounterAndAreCounted(t *testing.T) {
+func TestCounterPassesAndCountsCalls(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

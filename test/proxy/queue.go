@@ -8,22 +8,24 @@ import (
 // Limits of what one way of one connection holds.
 const (
 	maxPiece  = 16 << 10 // bytes
-	maxHeld   = 1 << 20  // bytes, and at most one piece more
-	pieceCost = 64       // bytes that a piece is counted for besides its own
+	maxHeld   = 1 << 20  // bytes, exceeded by one piece at most
+	pieceCost = 64       // bytes that a piece counts for besides its data
 )
 
 // piece is what was read at once, or the end of it.
 type piece struct {
-	number uint64 // of all pieces of a Hop, whatever the goroutines do: see lane.number
+	number uint64 // of all pieces of a Hop, however the goroutines run: see direction.number
 	came   time.Time
 	data   []byte
-	end    error // io.EOF if the sender has closed, else why it is gone; the last piece has it, and no data
+	// io.EOF if the sender has closed, else why it is gone; only the last piece has it, and it has
+	// no data
+	end error
 }
 
-// queue holds pieces in the order in which they came, for one goroutine that puts and one that takes.
+// queue holds pieces in order, for one goroutine that puts and one that takes.
 type queue struct {
 	mu     sync.Mutex // guards all below
-	moved  sync.Cond  // what is held has changed; only one of the two can be waiting for it
+	moved  sync.Cond  // what is held has changed; only one of the two can be waiting
 	pieces []piece
 	held   int // bytes
 }

@@ -39,7 +39,7 @@ func (d *database) insert(ctx context.Context, tx *sql.Tx, token leadership.Toke
 	return err
 }
 
-func TestTheMarkOfEachResourceOnlyRises(t *testing.T) {
+func TestMarkOfEachResourceOnlyRises(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d *database) {
 		for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestTheMarkOfEachResourceOnlyRises(t *testing.T) {
 			{"jobs", planner(33), leadership.TokenStale, 34},
 			{"jobs", fence.Mark{Election: "backup", Token: 99}, leadership.InvalidArgument, 0},
 			{"jobs", fence.Mark{Election: "backup", Token: 1}, leadership.InvalidArgument, 0},
-			{"jobs", planner(34), nil, 0}, // what was refused has left no trace
+			{"jobs", planner(34), nil, 0}, // a refused check leaves no trace
 			{"it's; another \"one\"", planner(1), nil, 0},
 			{"jobs", planner(leadership.MaxToken), nil, 0},
 			{"jobs", planner(leadership.MaxToken - 1), leadership.TokenStale, leadership.MaxToken},
@@ -71,7 +71,7 @@ func TestTheMarkOfEachResourceOnlyRises(t *testing.T) {
 	})
 }
 
-func TestACheckThatIsRolledBackLeavesNoMark(t *testing.T) {
+func TestRolledBackCheckLeavesNoMark(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d *database) {
 		broken := errors.New("the caller thought better of it")
@@ -84,7 +84,7 @@ func TestACheckThatIsRolledBackLeavesNoMark(t *testing.T) {
 	})
 }
 
-func TestOneCheckStandsForAThousandWrites(t *testing.T) {
+func TestOneCheckCoversManyWrites(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d *database) {
 		thousand := func(token leadership.Token) error {

@@ -15,17 +15,18 @@ import (
 	"regent/leadership/fence/sqlfence"
 )
 
-// database is a real database with a table of marks, a row that leaders write to, and a log of what they wrote.
+// database is a real database with a table of marks, a row that leaders write to, and a log of what
+// they wrote.
 type database struct {
 	*sql.DB
 	marks     *sqlfence.Table
-	name      string // that its tables begin with
+	name      string // prefix of its tables
 	impatient string // makes a transaction wait for no more than a moment
-	sequence  string // the type of a column that counts by itself
+	sequence  string // the type of a column that numbers its rows
 	isolation *sql.TxOptions
 }
 
-// onEach runs the test on each database that there is, at each of its levels of isolation.
+// onEach runs the test on each available database, at each of its isolation levels.
 func onEach(t *testing.T, test func(*testing.T, *database)) {
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
@@ -84,7 +85,7 @@ func (d *database) must(t *testing.T, statement string, args ...any) {
 	}
 }
 
-// log returns the tokens of all writes that were committed, in the order in which they were made.
+// log returns the tokens of all committed writes, in their order.
 func (d *database) log(t *testing.T) (tokens []int64) {
 	t.Helper()
 	rows, err := d.Query("SELECT token FROM " + d.name + "_log ORDER BY seq")

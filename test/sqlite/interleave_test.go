@@ -12,14 +12,15 @@ import (
 	"regent/leadership"
 )
 
-// writer is a leader that writes in three steps, between which others may do theirs: it checks, it writes, and it commits.
+// writer is a leader that writes in three steps, between which others may take theirs: it checks,
+// it writes, and it commits.
 type writer struct {
 	d     *database
 	token leadership.Token
 	check func(context.Context, *writer) error
 	tx    *sql.Tx
 	done  int   // steps
-	err   error // of the step that failed; the later ones are not made
+	err   error // of the step that failed; the later ones are not taken
 }
 
 // checked begins a transaction and checks in it.
@@ -81,7 +82,8 @@ func orders() (all [][]bool) {
 	return all
 }
 
-// play has a former leader and its successor make their steps in that order, and returns them and what was written, in order.
+// play has a former leader and its successor make their steps in that order, and returns them and
+// what was written, in order.
 func (d *database) play(t *testing.T, order []bool, check func(context.Context, *writer) error) (former, successor *writer, written []int64) {
 	t.Helper()
 	d.must(t, "DELETE FROM "+d.name+"_marks")
@@ -97,7 +99,7 @@ func (d *database) play(t *testing.T, order []bool, check func(context.Context, 
 	return former, successor, d.log(t)
 }
 
-func TestInNoOrderOfStepsDoesALowerTokensWriteComeAfterAHigherOnes(t *testing.T) {
+func TestNoInterleavingLetsALowerTokenWriteLater(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d *database) {
 		for _, order := range orders() {
@@ -121,7 +123,7 @@ func TestInNoOrderOfStepsDoesALowerTokensWriteComeAfterAHigherOnes(t *testing.T)
 	})
 }
 
-func TestACheckBeforeTheTransactionIsNoCheck(t *testing.T) {
+func TestCheckOutsideTheTransactionIsNotEnough(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d *database) {
 		for _, order := range orders() {
@@ -133,7 +135,7 @@ func TestACheckBeforeTheTransactionIsNoCheck(t *testing.T) {
 	})
 }
 
-func TestManyLeadersWriteInTheOrderOfTheirTokens(t *testing.T) {
+func TestLeadersWriteInTokenOrder(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d *database) {
 		var wg sync.WaitGroup

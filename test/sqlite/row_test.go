@@ -31,7 +31,7 @@ func (d *database) row(t *testing.T) (value, token leadership.Token) {
 	return value, token
 }
 
-func TestARowRefusesWhoHasALowerToken(t *testing.T) {
+func TestRowRefusesLowerTokens(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d *database) {
 		for _, token := range []leadership.Token{33, 33, 34} {
@@ -52,7 +52,7 @@ func TestARowRefusesWhoHasALowerToken(t *testing.T) {
 	})
 }
 
-func TestARowHasWhatTheHighestTokenWrote(t *testing.T) {
+func TestRowKeepsTheHighestTokensWrite(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d *database) {
 		var wg sync.WaitGroup

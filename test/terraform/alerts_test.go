@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// alerts are what fires when, by default: testdata/alerts.json, which other tests may read.
+// alerts says when each alert fires by default: testdata/alerts.json, which other tests may read.
 func (p plan) alerts(t *testing.T) string {
 	t.Helper()
 	var text bytes.Buffer
@@ -18,10 +18,11 @@ func (p plan) alerts(t *testing.T) string {
 	return unescaped.Replace(text.String()) + "\n"
 }
 
-// unescaped spells the signs out that JSON need not escape, for people to read.
+// unescaped writes the characters that JSON need not escape as they are.
 var unescaped = strings.NewReplacer(`\u003e`, ">", `\u003c`, "<", `\u0026`, "&")
 
-// pointsToTheRunbook wants a section of the runbook for each alert, and an alert for each metric that one is written of.
+// pointsToTheRunbook checks that each alert has a section of the runbook, and each metric mentioned
+// there an alert.
 func (p plan) pointsToTheRunbook(t *testing.T) {
 	t.Helper()
 	runbook := read(t, repository+"/terraform/README.md")
@@ -62,7 +63,7 @@ func anchor(heading string) string {
 // spelling is a row of metrics.tf.
 var spelling = regexp.MustCompile(`otlp = "([^"]+)", prometheus = "([^"]+)"`)
 
-// showsEachMetric wants the dashboard to be a document, and each metric that there is a name for to be in it.
+// showsEachMetric checks that the dashboard is valid JSON and has every named metric.
 func (p plan) showsEachMetric(t *testing.T) {
 	t.Helper()
 	text, _ := p.one(t, "google_monitoring_dashboard.main").Values["dashboard_json"].(string)
@@ -94,7 +95,7 @@ func (p plan) showsEachMetric(t *testing.T) {
 	}
 }
 
-func TestMetricsAreSpeltAsPrometheusSpellsThem(t *testing.T) {
+func TestMetricsHavePrometheusNames(t *testing.T) {
 	t.Parallel()
 	spellings := spelling.FindAllStringSubmatch(read(t, repository+"/terraform/metrics.tf"), -1)
 	if len(spellings) < 15 {

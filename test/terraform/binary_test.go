@@ -22,7 +22,7 @@ var regent = sync.OnceValues(func() (string, error) {
 	return binary, build(binary, repository, "./cmd/regent")
 })
 
-// ask runs regent with no environment but env, and returns what it says.
+// ask runs regent with no environment but env, and returns its output.
 func ask(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	binary, err := regent()
@@ -40,7 +40,7 @@ func ask(t *testing.T, env []string, args ...string) string {
 	return string(out)
 }
 
-// setsWhatTheBinaryReads wants each variable to be one that serve names, and each value to be one that serve takes.
+// setsWhatTheBinaryReads checks that serve knows each variable and accepts each value.
 func (p plan) setsWhatTheBinaryReads(t *testing.T) {
 	t.Helper()
 	for _, s := range p.services() {
@@ -49,12 +49,13 @@ func (p plan) setsWhatTheBinaryReads(t *testing.T) {
 		p.starts(t, s, env)
 	}
 	var agent map[string]string
-	if err := json.Unmarshal(p.outputs["agent_environment"], &agent); err == nil { // else it has an address that is not known yet
+	// else it has an address that is not known yet
+	if err := json.Unmarshal(p.outputs["agent_environment"], &agent); err == nil {
 		areKnown(t, "acquire", maps.Keys(agent))
 	}
 }
 
-// areKnown wants the help of a command to name each variable that is Regent's.
+// areKnown checks that the command's help names each of Regent's variables.
 func areKnown(t *testing.T, command string, variables iter.Seq[string]) {
 	t.Helper()
 	known := regexp.MustCompile(`\bREGENT_[A-Z_]+\b`).FindAllString(ask(t, nil, command, "--help"), -1)
@@ -75,8 +76,8 @@ func (p plan) environment(service resource) map[string]string {
 	return env
 }
 
-// starts runs the service as Cloud Run would, but on an address that is taken: by the time it says so, it has taken all its settings, and has
-// called nobody yet.
+// starts runs the service as Cloud Run would, but on an address in use: by the time it says so, it
+// has read all its settings and has called no other service.
 func (p plan) starts(t *testing.T, service resource, env map[string]string) {
 	t.Helper()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -101,8 +102,8 @@ func (p plan) starts(t *testing.T, service resource, env map[string]string) {
 	}
 }
 
-// What starts says nothing if a wrong value would pass too.
-func TestTheBinaryRefusesAWrongEnvironment(t *testing.T) {
+// starts would prove nothing if a wrong value passed too.
+func TestBinaryRefusesWrongEnvironment(t *testing.T) {
 	t.Parallel()
 	needTerraform(t) // without it there is nothing to compare with
 	for _, wrong := range []string{"REGENT_EVENTS=regent", "REGENT_HISTORY=30d", "REGENT_CACHE_EXPIRY=11s", "REGENT_STREAM_LIMIT=-1s"} {
@@ -115,7 +116,7 @@ func TestTheBinaryRefusesAWrongEnvironment(t *testing.T) {
 	}
 }
 
-func TestTheRunbookNamesCommandsThatThereAre(t *testing.T) {
+func TestRunbookNamesExistingCommands(t *testing.T) {
 	t.Parallel()
 	code := regexp.MustCompile("(?s)```sh\n.*?```|`[^`\n]+`").FindAllString(read(t, repository+"/terraform/README.md"), -1)
 	commands := regexp.MustCompile("\\bregent ([a-z]+)([^`\n]*)").FindAllStringSubmatch(strings.Join(code, "\n"), -1)

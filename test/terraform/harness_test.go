@@ -20,14 +20,14 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 const repository = "../.." // from here
 
-// A checkout is a copy of what the module needs of the repository, so that nothing is left behind in the work tree, and how to run Terraform
-// in it.
+// checkout is a copy of the parts of the repository that the module needs, so that nothing is left
+// in the work tree.
 type checkout struct {
 	root   string // of the copy
-	config string // for Terraform: a provider that is here, and no network
+	config string // for Terraform: our provider, and no network
 }
 
-// folder is the module's in the copy, or an example's.
+// folder is the folder of the module, or of an example, in the copy.
 func (c checkout) folder(example string) string {
 	if example == "" {
 		return filepath.Join(c.root, "terraform")
@@ -35,7 +35,7 @@ func (c checkout) folder(example string) string {
 	return filepath.Join(c.root, "terraform", "examples", example)
 }
 
-// scratch is a folder for what all tests share, which goes when they are done.
+// scratch is a folder that all tests share, removed when they are done.
 var scratch string
 
 // built is the folder of the provider, once for all tests of a run.
@@ -69,7 +69,8 @@ func runAll(m *testing.M) int {
 	return m.Run()
 }
 
-// newCheckout returns a copy with all its folders initialized. Without Terraform the test is skipped, unless everything has to be there.
+// newCheckout returns a copy with all its folders initialized. Without Terraform the test is
+// skipped, unless everything must be proved.
 func newCheckout(t *testing.T, examples ...string) checkout {
 	t.Helper()
 	needTerraform(t)
@@ -89,7 +90,7 @@ func newCheckout(t *testing.T, examples ...string) checkout {
 	return c
 }
 
-// add copies a file or a folder of the repository, without what Terraform left in it when somebody used it there.
+// add copies a file or a folder of the repository, without what Terraform may have left in it.
 func (c checkout) add(t *testing.T, part string) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(repository, part), func(file string, entry fs.DirEntry, err error) error {
@@ -130,7 +131,7 @@ func needTerraform(t *testing.T) {
 func (c checkout) run(ctx context.Context, folder string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "terraform", append([]string{args[0], "-no-color"}, args[1:]...)...)
 	cmd.Dir = folder
-	for _, v := range os.Environ() { // but for variables that would change what Terraform does
+	for _, v := range os.Environ() { // without variables that would change what Terraform does
 		if !strings.HasPrefix(v, "TF_") {
 			cmd.Env = append(cmd.Env, v)
 		}
@@ -140,7 +141,7 @@ func (c checkout) run(ctx context.Context, folder string, args ...string) (strin
 	return string(out), err
 }
 
-// must is run that has to succeed.
+// must is run; an error fails the test.
 func (c checkout) must(t *testing.T, folder string, args ...string) string {
 	t.Helper()
 	out, err := c.run(t.Context(), folder, args...)

@@ -25,7 +25,7 @@ var right = map[string]any{
 type attack struct {
 	refuses string // the variable
 	value   any
-	says    string // what to do about it, in a few of its words
+	says    string // some words of the advice
 	also    vars   // other variables that make the value wrong
 }
 
@@ -135,7 +135,7 @@ var hostile = []attack{
 	{refuses: "runbook_url", value: "https://example.com/runbook#alerts", says: "without a #section"},
 }
 
-func TestHostileVariablesAreRefusedWithAWordOnWhatToDo(t *testing.T) {
+func TestInvalidVariablesAreRefusedWithAdvice(t *testing.T) {
 	t.Parallel()
 	c := onlyVariables(t)
 	for i, round := range rounds(hostile) {
@@ -155,7 +155,7 @@ func (a attack) answeredBy(sentence string) bool {
 	return strings.HasPrefix(sentence, a.refuses) && strings.Contains(sentence, a.says)
 }
 
-func TestRightVariablesAreNotRefused(t *testing.T) {
+func TestValidVariablesAreAccepted(t *testing.T) {
 	t.Parallel()
 	c := onlyVariables(t)
 	for i, round := range []vars{
@@ -176,8 +176,8 @@ func TestRightVariablesAreNotRefused(t *testing.T) {
 	}
 }
 
-// rounds puts attacks on different variables together, for all are answered at once. One that needs other variables is alone: those who
-// look at a variable that is refused are not asked.
+// rounds groups attacks on different variables, because all are answered at once. One that needs
+// other variables is alone: validations that refer to a refused variable are not run.
 func rounds(all []attack) [][]attack {
 	var together [][]attack
 	var alone [][]attack
@@ -197,12 +197,13 @@ func rounds(all []attack) [][]attack {
 	return append(together, alone...)
 }
 
-// looksElsewhere are variables whose validation looks at others.
+// looksElsewhere are variables whose validation refers to others.
 var looksElsewhere = map[string]bool{
 	"spanner_edition": true, "max_instances": true, "stream_limit_seconds": true, "ingress": true, "notification_channels": true, "uptime_check": true,
 }
 
-// onlyVariables returns a copy of the module that has nothing but its variables, for which Terraform needs no provider and little time.
+// onlyVariables returns a copy of the module with nothing but its variables, for which Terraform
+// needs no provider and little time.
 func onlyVariables(t *testing.T) checkout {
 	t.Helper()
 	needTerraform(t)

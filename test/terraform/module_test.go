@@ -11,7 +11,7 @@ import (
 
 var examples = []string{"firestore", "spanner", "multi-region"}
 
-func TestTheModuleIsFormatted(t *testing.T) {
+func TestModuleIsFormatted(t *testing.T) {
 	t.Parallel()
 	needTerraform(t)
 	out, err := exec.CommandContext(t.Context(), "terraform", "fmt", "-check", "-diff", "-recursive", repository+"/terraform").CombinedOutput()
@@ -20,7 +20,7 @@ func TestTheModuleIsFormatted(t *testing.T) {
 	}
 }
 
-func TestTheModuleAndEachExampleAreValid(t *testing.T) {
+func TestModuleAndExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	for _, example := range append([]string{""}, examples...) {
 		t.Run("module "+example, func(t *testing.T) {
@@ -31,8 +31,8 @@ func TestTheModuleAndEachExampleAreValid(t *testing.T) {
 	}
 }
 
-// A misspelt argument or a missing one has to be found here, or the test above finds nothing.
-func TestTheProviderKnowsWhatTheRealOneTakes(t *testing.T) {
+// A misspelt or missing argument must be found here, or the test above finds nothing.
+func TestProviderKnowsTheRealArguments(t *testing.T) {
 	t.Parallel()
 	for _, slip := range []struct{ from, to, says string }{
 		{"delete_protection_state ", "delete_protection ", `An argument named "delete_protection" is not expected here.`},
@@ -73,7 +73,7 @@ func TestTerraformsOwnTestsPass(t *testing.T) {
 
 var declaration = regexp.MustCompile(`(?ms)^(variable|output) "([^"]+)" \{\n(.*?)^\}`)
 
-func TestEachVariableIsTypedDescribedAndValidated(t *testing.T) {
+func TestVariablesAreTypedDescribedAndValidated(t *testing.T) {
 	t.Parallel()
 	all := declaration.FindAllStringSubmatch(read(t, repository+"/terraform/variables.tf"), -1)
 	if len(all) < 30 {
@@ -87,7 +87,7 @@ func TestEachVariableIsTypedDescribedAndValidated(t *testing.T) {
 			}
 		}
 		if strings.Contains(body, "= bool\n") {
-			continue // all its values are right
+			continue // every value is valid
 		}
 		if !strings.Contains(body, "validation {") {
 			t.Errorf("variable %q takes anything", name)
@@ -98,7 +98,7 @@ func TestEachVariableIsTypedDescribedAndValidated(t *testing.T) {
 	}
 }
 
-func TestEachOutputIsDescribed(t *testing.T) {
+func TestOutputsAreDescribed(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"", "/examples/firestore", "/examples/spanner", "/examples/multi-region"} {
 		for _, o := range declaration.FindAllStringSubmatch(read(t, repository+"/terraform"+folder+"/outputs.tf"), -1) {

@@ -12,9 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/httpapi/access/authz"
+	"regent/leadership/wire"
 )
 
-// A plan is what Terraform would create, as far as is known before.
+// plan is what Terraform would create, as far as it is known beforehand.
 type plan struct {
 	resources []resource
 	outputs   map[string]json.RawMessage
@@ -66,7 +67,7 @@ func planExample(t *testing.T, example string) plan {
 	return p
 }
 
-func TestThePlanOfEachExample(t *testing.T) {
+func TestPlanOfEachExample(t *testing.T) {
 	t.Parallel()
 	for _, example := range examples {
 		t.Run(example, func(t *testing.T) {
@@ -88,7 +89,7 @@ func TestThePlanOfEachExample(t *testing.T) {
 	}
 }
 
-// telling are the attributes that tell resources apart.
+// telling are the attributes that identify resources.
 var telling = []string{
 	"location_id", "config", "role", "permissions", "collection", "field", "retention", "retention_duration", "ingress", "display_name",
 }
@@ -124,7 +125,7 @@ func (p plan) keepsToItsProject(t *testing.T) {
 
 var tooMuch = regexp.MustCompile(`^roles/(owner|editor|viewer|.*[aA]dmin|.*\.editor|iam\..*|.*[oO]wner|datastore\.user|spanner\.databaseUser)$`)
 
-// dangerous permissions lose leases, or give rights away.
+// dangerous permissions can lose leases, or give rights away.
 var dangerous = regexp.MustCompile(`^(datastore|spanner)\..*([dD]elete|drop|Ddl)|^pubsub\.topics\.|[iI]amPolicy|[aA]ctAs`)
 
 func (p plan) hasLeastRights(t *testing.T) {
@@ -157,7 +158,7 @@ func (p plan) hasLeastRights(t *testing.T) {
 	}
 }
 
-// hearsByTheRightsThatTheCodeNames compares with the words "# Rights" of leadership/instance/pubsub/doc.go.
+// hearsByTheRightsThatTheCodeNames compares with "# Rights" in leadership/instance/pubsub/doc.go.
 func (p plan) hearsByTheRightsThatTheCodeNames(t *testing.T) {
 	t.Helper()
 	_, text, _ := strings.Cut(read(t, repository+"/leadership/instance/pubsub/doc.go"), "# Rights")
@@ -184,7 +185,7 @@ func (p plan) hearsByTheRightsThatTheCodeNames(t *testing.T) {
 	}
 }
 
-// mountsAPolicy lets the code itself read the policy.
+// mountsAPolicy checks that the code itself can read the policy.
 func (p plan) mountsAPolicy(t *testing.T) {
 	t.Helper()
 	policy := p.policy(t)
@@ -196,7 +197,7 @@ func (p plan) mountsAPolicy(t *testing.T) {
 	}
 	text := read(t, repository+"/terraform/variables.tf")
 	_, rule, _ := strings.Cut(text, "yamldecode(var.policy).grants : g.roles")
-	for _, role := range authz.Roles {
+	for _, role := range wire.Roles() {
 		if !strings.Contains(rule[:200], fmt.Sprintf("%q", role)) {
 			t.Errorf("the variable policy does not know the role %s", role)
 		}
@@ -224,7 +225,7 @@ func (p plan) services() []resource {
 	return slices.DeleteFunc(slices.Clone(p.resources), func(r resource) bool { return r.Type != "google_cloud_run_v2_service" })
 }
 
-// in returns what stands at the path, of names and indexes, below v.
+// in returns the value at the path, of names and indexes, below v.
 func in(v any, path ...any) any {
 	for _, step := range path {
 		switch step := step.(type) {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// preparesTheStore compares with what the store of the plan asks for.
+// preparesTheStore compares with what the store of the plan needs.
 func (p plan) preparesTheStore(t *testing.T) {
 	t.Helper()
 	for _, r := range p.resources {
@@ -25,7 +25,8 @@ func (p plan) preparesTheStore(t *testing.T) {
 	t.Error("there is no store")
 }
 
-// createsTheTables wants the statements to be those of the file that the store is built with, all of them and in their order.
+// createsTheTables checks that the statements are those of the file that the store is built with,
+// all of them and in order.
 func createsTheTables(t *testing.T, ddl []string) {
 	t.Helper()
 	comment := regexp.MustCompile(`(?m)^--.*\n`)
@@ -39,7 +40,7 @@ func createsTheTables(t *testing.T, ddl []string) {
 	}
 }
 
-// preparesTheFields compares with the words "# Setting up" of store/firestore/doc.go.
+// preparesTheFields compares with "# Setting up" in store/firestore/doc.go.
 func (p plan) preparesTheFields(t *testing.T) {
 	t.Helper()
 	_, text, _ := strings.Cut(read(t, repository+"/store/firestore/doc.go"), "# Setting up")

@@ -1,4 +1,5 @@
-// Provider serves the schema of Terraform's Google provider, and creates nothing. See README.md for where the schema comes from.
+// Provider serves the schema of Terraform's Google provider, and creates nothing. See README.md for
+// where the schema comes from.
 package main
 
 import (
@@ -23,8 +24,8 @@ func main() {
 	}
 }
 
-// provider answers what terraform asks in order to validate and to plan. What it would ask beyond that is the embedded interface's, which
-// is nil: a test that applies something for real ends in a panic.
+// provider answers what terraform asks in order to validate and to plan. Everything else is the
+// embedded interface's, which is nil: a test that applies something panics.
 type provider struct {
 	tfprotov6.ProviderServer
 	schemas schemas
@@ -65,19 +66,19 @@ func (p *provider) ValidateDataResourceConfig(context.Context, *tfprotov6.Valida
 	return &tfprotov6.ValidateDataResourceConfigResponse{}, nil
 }
 
-// PlanResourceChange plans what is asked for; what nobody gave and the provider may compute is not known yet.
+// PlanResourceChange plans what is asked for; what was not given, and may be computed, is unknown.
 func (p *provider) PlanResourceChange(_ context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
 	planned, err := filled(p.schemas.resources[r.TypeName], r.ProposedNewState, tftypes.UnknownValue)
 	return &tfprotov6.PlanResourceChangeResponse{PlannedState: planned}, err
 }
 
-// ReadDataSource makes up what the provider would have looked up.
+// ReadDataSource invents what the provider would have looked up.
 func (p *provider) ReadDataSource(_ context.Context, r *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
 	state, err := filled(p.schemas.data[r.TypeName], r.Config, "123456789012")
 	return &tfprotov6.ReadDataSourceResponse{State: state}, err
 }
 
-// filled gives the attributes of v that nobody gave a value to the value computed, if they may have it.
+// filled gives the attributes of v without a value the value computed, if they may have it.
 func filled(s *tfprotov6.Schema, v *tfprotov6.DynamicValue, computed any) (*tfprotov6.DynamicValue, error) {
 	object, err := v.Unmarshal(s.ValueType())
 	if err != nil || object.IsNull() {

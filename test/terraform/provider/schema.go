@@ -20,7 +20,7 @@ type schemas struct {
 	resources, data map[string]*tfprotov6.Schema
 }
 
-// block is a resource, or a part of one, as the files have it.
+// block is a resource, or a part of one, as in the files.
 type block struct {
 	Attributes map[string]attribute `json:"attributes"`
 	Blocks     map[string]nested    `json:"block_types"`

@@ -1,0 +1,124 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// failingCalls lets every call of a short run of the writer fail, one in each run, and runs another
+// on a disk that is too small.
+func (c Config) failingCalls(ctx context.Context, r *Result, dir string) error {
+	t := &failureRuns{Config: c, dir: filepath.Join(dir, "trials")}
+	if err := t.prepare(ctx); err != nil {
+		return err
+	}
+	for _, round := range []struct {
+		trials []trial
+		clean  string
+	}{{t.creationTrials(), ""}, {t.laterTrials(), t.clean()}} {
+		if err := carryOut(ctx, round.trials, t.dir); err != nil {
+			return err
+		}
+		e := endings{Dir: t.dir, Clean: round.clean, Seed: c.Seed, Runs: len(round.trials)}
+		for _, trial := range round.trials {
+			e.Whats = append(e.Whats, trial.what)
+		}
+		if err := r.tried(ctx, e, &r.Trials); err != nil {
+			return err
+		}
+	}
+	return t.fill(ctx, r)
+}
+
+// failureRuns has the runs without failures: one in which the file is created, and one on that
+// file.
+type failureRuns struct {
+	Config
+	dir           string
+	created, used []entry
+	script        script
+}
+
+func (t *failureRuns) clean() string { return filepath.Join(t.dir, "clean.log") }
+
+// prepare makes the two runs. There is one caller, so that every run does the same.
+func (t *failureRuns) prepare(ctx context.Context) (err error) {
+	t.script = script{Seed: t.Seed, Callers: 1, Calls: 12, Fill: 2}
+	if t.created, _, err = (trial{script: t.script}).try(ctx, filepath.Join(t.dir, "created")); err != nil {
+		return err
+	}
+	t.script.Start = 1
+	used, own, err := (trial{before: t.created, script: t.script}).try(ctx, filepath.Join(t.dir, "used"))
+	if err != nil {
+		return err
+	}
+	t.used = used[own:]
+	return save(used, t.clean())
+}
+
+// creationTrials are trials of the creation, before anything is answered.
+func (t *failureRuns) creationTrials() []trial {
+	s := t.script
+	s.Start = 0
+	first := slices.IndexFunc(t.created, func(e entry) bool { return e.Kind == said })
+	return trials(t.created[:first], nil, s, rand.New(rand.NewPCG(t.Seed, 5)))
+}
+
+// laterTrials are trials of a file with something in it.
+func (t *failureRuns) laterTrials() []trial {
+	return trials(t.used, t.created, t.script, rand.New(rand.NewPCG(t.Seed, 6)))
+}
+
+// diskBytes is the size of the small disk.
+const diskBytes = 1 << 20
+
+// fill lets the writer fill a disk, and checks what is on it then.
+func (t *failureRuns) fill(ctx context.Context, r *Result) error {
+	disk := filepath.Join(t.dir, "disk")
+	if err := os.MkdirAll(disk, 0o700); err != nil {
+		return err
+	}
+	f := fullDisk{
+		Script: script{Seed: t.Seed, Callers: 1, Calls: 20, Fill: 500},
+		Disk:   disk, Bytes: diskBytes,
+		Out: filepath.Join(t.dir, "full.db"),
+	}
+	var spoken []entry
+	err := listen(ctx, partFull, f, func(line []byte) error {
+		spoken = append(spoken, entry{Kind: said, Data: append(slices.Clone(line), '\n')})
+		return nil
+	})
+	if err != nil {
+		if strings.Contains(err.Error(), errNoMount.Error()) {
+			return nil
+		}
+		return err
+	}
+	log, err := t.left(spoken, f.Out)
+	if err != nil {
+		return err
+	}
+	e := endings{Dir: t.dir, Seed: t.Seed, Runs: 1, Whats: []string{"a full disk"}}
+	if err := save(log, logOf(t.dir, 0)); err != nil {
+		return err
+	}
+	if failed, err := silentAfterFailure(log); !failed || err != nil {
+		return errors.Join(errors.New("the disk is not full, or the store went on"), err)
+	}
+	return r.tried(ctx, e, &r.FullDisks)
+}
+
+// left is a log of what was printed, and of the file that there was in the end.
+func (t *failureRuns) left(spoken []entry, path string) ([]entry, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	log, err := holds(spoken, content{data, int64(len(data))}, path)
+	return log, err
+}

@@ -1,0 +1,113 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"regent/leadership"
+)
+
+// Main runs a crowd if the environment asks for one, until the standard input ends. It reports
+// whether it did; the caller must then exit.
+func Main() (is bool) {
+	spec, is := os.LookupEnv(variable)
+	if !is {
+		return false
+	}
+	m := &members{out: json.NewEncoder(os.Stdout), heard: make(map[leadership.Revision]*hearing)}
+	if err := json.Unmarshal([]byte(spec), &m.Config); err != nil {
+		m.report(Report{Failure: err.Error()})
+		return true
+	}
+	go m.gather()
+	io.Copy(io.Discard, os.Stdin)
+	return true
+}
+
+// members are the agents of a crowd.
+type members struct {
+	Config
+
+	mu      sync.Mutex // guards all below
+	out     *json.Encoder
+	present int
+	again   int
+	heard   map[leadership.Revision]*hearing
+}
+
+// hearing counts the watchers that have received a revision.
+type hearing struct {
+	count       int
+	first, last time.Duration
+}
+
+// connecting is how many agents connect at a time.
+const connecting = 64
+
+// gather starts all agents, a few at a time.
+func (m *members) gather() {
+	behave := m.wait
+	if m.Kind == Watchers {
+		behave = m.watch
+	}
+	slots := make(chan struct{}, connecting)
+	for i := range m.Size {
+		slots <- struct{}{}
+		free := sync.OnceFunc(func() { <-slots })
+		connected := func() { free(); m.enter() }
+		go func() {
+			defer free()
+			if err := behave(i, connected); err != nil {
+				m.report(Report{Failure: fmt.Sprintf("%s %d: %v", m.Kind, i, err)})
+			}
+		}()
+	}
+}
+
+func (m *members) report(r Report) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tell(r)
+}
+
+// tell is report with mu held.
+func (m *members) tell(r Report) { m.out.Encode(r) } // an error means that the reader has gone
+
+// enter counts an agent that is there.
+func (m *members) enter() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.present++; m.present == m.Size {
+		m.tell(Report{Present: true})
+	}
+}
+
+// repeat counts an agent that asks again.
+func (m *members) repeat() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.again++; m.again == m.Size {
+		m.tell(Report{Again: m.again})
+		m.again = 0
+	}
+}
+
+// hear counts a watcher that has received a revision.
+func (m *members) hear(r leadership.Revision, at time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h, ok := m.heard[r]
+	if !ok {
+		h = &hearing{first: at}
+		m.heard[r] = h
+	}
+	h.first, h.last = min(h.first, at), max(h.last, at)
+	if h.count++; h.count == m.Size {
+		delete(m.heard, r)
+		m.tell(Report{Heard: &Heard{Revision: r, First: h.first, Last: h.last}})
+	}
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"regent/leadership"
+)
+
+// bus carries events between instances within this process, at once.
+type bus struct {
+	mu   sync.Mutex // guards ears
+	ears map[*func(leadership.Event)]bool
+}
+
+func newBus() *bus { return &bus{ears: map[*func(leadership.Event)]bool{}} }
+
+// Publish implements outbox.Topic, of leadership/instance/internal.
+func (b *bus) Publish(_ context.Context, events []leadership.Event) (acked int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for hear := range b.ears {
+		for _, e := range events {
+			(*hear)(e)
+		}
+	}
+	return len(events), nil
+}
+
+// Run implements instance.Bus.
+func (b *bus) Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error {
+	b.set(&hear, true)
+	live(true)
+	<-ctx.Done()
+	b.set(&hear, false)
+	return nil
+}
+
+func (b *bus) set(hear *func(leadership.Event), on bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if on {
+		b.ears[hear] = true
+	} else {
+		delete(b.ears, hear)
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/emulators"
+)
+
+var update = flag.Bool("update", false, "write the counts to testdata; review them before you commit them")
+
+func TestOperationsCostWhatTestdataSays(t *testing.T) {
+	onEach(t, func(t *testing.T, p Place) {
+		done, err := Operations(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, string(p.kind), OperationsTable(p.kind, done))
+	})
+}
+
+func TestReadersOfOneElectionShareOneReadPerExpiry(t *testing.T) {
+	onEach(t, func(t *testing.T, p Place) {
+		cost, err := Readers(t.Context(), p, 10, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := readsAnHour / 60; cost.RPCs() != want || cost.Written != 0 {
+			t.Errorf("in a minute they cost %+v, want %d reads", cost, want)
+		}
+	})
+}
+
+func TestBatchRenewalIsOneCommit(t *testing.T) {
+	onEach(t, func(t *testing.T, p Place) {
+		grown, err := Grow(t.Context(), p, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, all := grown[0].Single, grown[0].Batched
+		if all.RPCs()*10 != one.RPCs() || all.Written != 10 || one.Written != 10 {
+			t.Errorf("one by one they cost %+v, together %+v", one, all)
+		}
+	})
+}
+
+// onEach runs a test on an empty database of each store.
+func onEach(t *testing.T, test func(*testing.T, Place)) {
+	t.Helper()
+	t.Parallel()
+	for kind, host := range map[emulators.Kind]func(testing.TB) string{
+		emulators.KindFirestore: emulators.Firestore,
+		emulators.KindSpanner:   emulators.Spanner,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			p, err := NewPlace(t.Context(), kind, host(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(t, p)
+		})
+	}
+}
+
+// compare compares with the file in testdata.
+func compare(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".md")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("the costs differ from %s; if that is intended: go test ./test/load/counts -update (-written +counted)\n%s", file, diff)
+	}
+}

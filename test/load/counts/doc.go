@@ -1,0 +1,33 @@
+// Command counts measures what Regent asks of the cloud stores: RPCs, documents of Firestore, rows
+// of Spanner. Prices change, and times depend on the machine; counts are the same everywhere, so
+// that a test can check them. It writes a report in Markdown to the file that it is given:
+//
+//	go run ./test/load/counts test/load/etcd/cost.md
+//
+// It uses the emulators that run already, or starts them; see package emulators.
+//
+// # What is counted, and how
+//
+// A Tally in the gRPC client of a store sees every message that the client sends and receives, and
+// counts the data in them:
+//
+//	Firestore  read     a document that was looked up, whether it exists or not, and each
+//	                    that a query found; a query that finds nothing counts as one, as
+//	                    it is charged
+//	           written  a write of a commit or batch that was done; several changes of one
+//	                    document in one write are one
+//	Spanner    read     a row that a statement returned, also by THEN RETURN. A row that is
+//	                    only looked at within a statement cannot be seen from here: in a
+//	                    decision it is the newest event, which comes back in the
+//	                    election's row
+//	           written  a row of a mutation, and each row that a statement changed
+//
+// The parts:
+//
+//	Operations   what each operation of Regent costs by itself; testdata has the counts
+//	Stretches    what a held election costs for a while at a whole instance, with more and
+//	             more waiting and watching agents
+//	Readers      what readers from the cache cost for an hour, on a simulated clock
+//	Growth       what renewals of many elections cost, one by one and in batches
+//	Rivals       what others need for the same, according to their source
+package main

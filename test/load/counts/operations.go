@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+)
+
+// Operation is something that Regent does, and what it costs.
+type Operation struct {
+	Name string
+	Cost Cost
+}
+
+// The names of the operations that the report needs for more than their own line.
+const (
+	refusedName = "refused attempt"
+	batchName   = "batch renewal of 100 leases"
+	lookName    = "reading the outbox, which is empty"
+)
+
+// Operations does each thing that Regent does, one after the other, and returns what each cost. It
+// takes a few seconds, because two leases must run out.
+func Operations(ctx context.Context, p Place) ([]Operation, error) {
+	h, err := p.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	inst, err := instance.New(instance.Config{Store: h, Name: "regent-test", Alone: true})
+	if err != nil {
+		return nil, err
+	}
+	s := &script{ctx: ctx, handle: h, inst: inst, service: leadership.New(h), ann: newAgent("ann"), bob: newAgent("bob")}
+	for _, act := range []func() error{s.lead, s.batch, s.read, s.handOver, s.runOut, s.announce} {
+		if err := act(); err != nil {
+			return nil, err
+		}
+	}
+	return s.done, nil
+}
+
+// script does operations and keeps what they cost.
+type script struct {
+	ctx      context.Context
+	handle   Handle
+	inst     *instance.Instance
+	service  *leadership.Service
+	ann, bob agent
+	done     []Operation
+}
+
+// count does one operation and keeps what it costs.
+func (s *script) count(name string, do func() error) error {
+	s.handle.Take()
+	if err := do(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	asked, relay := s.handle.Take()
+	s.done = append(s.done, Operation{name, asked.plus(relay)})
+	return nil
+}
+
+// all runs the steps up to the first that fails.
+func all(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// counted is count as a step.
+func (s *script) counted(name string, do func() error) func() error {
+	return func() error { return s.count(name, do) }
+}
+
+func (s *script) acquire(a agent, e leadership.Election) func() error {
+	return func() error { _, err := s.service.Acquire(s.ctx, a.ask(e)); return err }
+}
+
+func (s *script) renew(a agent, e leadership.Election, token leadership.Token) func() error {
+	return func() error { _, err := s.service.Renew(s.ctx, a.lease(e, token)); return err }
+}
+
+// lead lets ann lead and bob be refused.
+func (s *script) lead() error {
+	return all(
+		s.counted("grant, the first of an election", s.acquire(s.ann, "jobs")),
+		s.counted("renewal", s.renew(s.ann, "jobs", 1)),
+		s.counted("renewal after it", s.renew(s.ann, "jobs", 1)),
+		s.counted("grant repeated to the leader, whose reply was lost", s.acquire(s.ann, "jobs")),
+		s.counted(refusedName, func() error {
+			if _, err := s.service.Acquire(s.ctx, s.bob.ask("jobs")); !errors.Is(err, leadership.LeaseHeld) {
+				return fmt.Errorf("it was not refused: %w", err)
+			}
+			return nil
+		}),
+	)
+}
+
+// many is the size of a batch.
+const many = 100
+
+func (s *script) batch() error {
+	batch, err := granted(s.ctx, s.service, s.ann, many)
+	if err != nil {
+		return err
+	}
+	return s.count(batchName, func() error { return renewed(s.service.BatchRenew(s.ctx, batch)) })
+}
+
+// granted lets one candidate lead so many elections.
+func granted(ctx context.Context, service *leadership.Service, a agent, n int) ([]leadership.LeaseRequest, error) {
+	var leases []leadership.LeaseRequest
+	for i := range n {
+		e := leadership.Election(fmt.Sprintf("e%05d", i))
+		ask := a.ask(e)
+		ask.LeaseDuration = time.Hour
+		g, err := service.Acquire(ctx, ask)
+		if err != nil {
+			return nil, err
+		}
+		leases = append(leases, a.lease(e, g.Token))
+	}
+	return leases, nil
+}
+
+// renewed returns the first error of a batch.
+func renewed(results []leadership.Result, err error) error {
+	for _, r := range results {
+		if err == nil {
+			err = r.Err
+		}
+	}
+	return err
+}
+
+func (s *script) read() error {
+	first := func() error {
+		_, err := s.inst.Read(s.ctx, leadership.ReadRequest{Election: "jobs"})
+		return err
+	}
+	return all(
+		s.counted("strong read", func() error { _, err := s.service.Get(s.ctx, "jobs"); return err }),
+		s.counted("token check", func() error {
+			_, err := s.service.CheckToken(s.ctx, leadership.TokenCheck{Election: "jobs", Token: 1})
+			return err
+		}),
+		s.counted("read, not in the cache", first),
+		s.counted("read, in the cache", first),
+		s.counted("first watch on an election", s.watch),
+		s.counted("each further watch on it", s.watch),
+		s.counted(fmt.Sprintf("list of %d elections", many), func() error { _, err := s.service.List(s.ctx, leadership.ListRequest{Prefix: "e"}); return err }),
+	)
+}
+
+// watch begins to watch. The watch stays open.
+func (s *script) watch() error {
+	_, w, err := s.inst.Watch(s.ctx, leadership.WatchRequest{Election: "jobs"})
+	if err != nil {
+		return err
+	}
+	_, err = w.Ready(s.ctx)
+	return err
+}
+
+func (s *script) handOver() error {
+	return all(
+		s.counted("release", func() error { _, err := s.service.Release(s.ctx, s.ann.lease("jobs", 1)); return err }),
+		s.counted("grant of a vacant election", s.acquire(s.bob, "jobs")),
+		s.counted("configuration", func() error {
+			cmd := leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: time.Minute}}
+			_, err := s.service.Configure(s.ctx, leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: cmd})
+			return err
+		}),
+	)
+}
+
+// runOut lets two leases run out: one is taken over, of the other only the end is recorded.
+func (s *script) runOut() error {
+	return all(
+		s.lapse("taken"),
+		s.counted("takeover of an expired lease", s.acquire(s.bob, "taken")),
+		s.lapse("left"),
+		s.counted("end of a lease without candidates", func() error { _, err := s.service.Expire(s.ctx, "left"); return err }),
+	)
+}
+
+// lapse lets ann lead for the shortest lease, and returns when it is over by the store's clock.
+func (s *script) lapse(e leadership.Election) func() error {
+	const guard = 100 * time.Millisecond // larger than that of either store
+	return func() error {
+		ask := s.ann.ask(e)
+		ask.LeaseDuration = leadership.MinLeaseDuration
+		g, err := s.service.Acquire(s.ctx, ask)
+		for now := g.ReadAt; err == nil && now.Before(g.LeaseExpiration.Add(guard)); {
+			if err = pause(s.ctx, g.LeaseExpiration.Add(guard).Sub(now)); err == nil {
+				now, err = s.service.Now(s.ctx)
+			}
+		}
+		return err
+	}
+}
+
+// pause waits so long, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// announce marks events as announced, as an instance does.
+func (s *script) announce() error {
+	left, err := s.handle.Unannounced(s.ctx, "", 2*many)
+	if err != nil {
+		return err
+	}
+	ids := make([]leadership.EventID, len(left))
+	for i, e := range left {
+		ids[i] = e.ID()
+	}
+	mark := func(ids []leadership.EventID) func() error {
+		return func() error { return s.handle.MarkAnnounced(s.ctx, ids) }
+	}
+	return all(
+		s.counted("marking an event as announced", mark(ids[:1])),
+		s.counted(fmt.Sprintf("marking %d events as announced", many), mark(ids[1:1+many])),
+		mark(ids[1+many:]),
+		s.counted(lookName, func() error { _, err := s.handle.Unannounced(s.ctx, "", 100); return err }),
+	)
+}
+
+// agent is a candidate with a key.
+type agent struct {
+	id  leadership.CandidateID
+	key leadership.Key
+}
+
+func newAgent(id leadership.CandidateID) agent { return agent{id, leadership.NewKey()} }
+
+func (a agent) ask(e leadership.Election) leadership.AcquireRequest {
+	return leadership.AcquireRequest{Election: e, CandidateID: a.id, Key: &a.key}
+}
+
+func (a agent) lease(e leadership.Election, token leadership.Token) leadership.LeaseRequest {
+	return leadership.LeaseRequest{Election: e, CandidateID: a.id, Key: a.key, Token: token}
+}

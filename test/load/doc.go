@@ -1,0 +1,19 @@
+// Package load has what the measurements of Regent under load share:
+//
+//	Crowd    thousands of agents in a process of their own, each with its own connection
+//	Socket   one connection on which prepared HTTP requests go out
+//	Each     a loop over goroutines, so many at a time
+//
+// The measurements themselves:
+//
+//	test/crowd_test.go   what ten thousand waiting and watching agents cost (make load)
+//	test/load/counts     what Regent asks of Firestore and Spanner, in RPCs, documents and rows
+//	test/load/etcd       Regent beside etcd, in a module of its own because etcd is heavy
+//	                     (make compare; the report is its README.md)
+//
+// A crowd runs in its own process so that its memory and processor time are not taken for those of
+// the servers. A test binary is its own crowd: TestMain calls Main first.
+//
+//	test ---- Config ----> crowd ==== n connections ====> servers
+//	     <--- Reports ---
+package load

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// plan says how much is measured.
+type plan struct {
+	Mode          string
+	Rounds        int           // that count; there is one before them
+	Warm, Long    time.Duration // of one entrant in one round: first not counted, then counted
+	Connections   []int
+	Watchers      int
+	Changes       int   // that they are told of in a round
+	HandoverSizes []int // how many elections change their leaders at once
+	Handovers     int   // of all of them in a round, or some more
+	Deaths        int   // rounds
+	Orphaned      int   // elections of a leader that is killed
+	HeldRounds    int
+	Held          int
+	HeldLease     time.Duration
+	HeldFor       time.Duration
+	Growth        []int
+}
+
+var (
+	full = plan{
+		Mode: "full", Rounds: 5, Warm: 250 * time.Millisecond, Long: 1200 * time.Millisecond, Connections: []int{1, 64, 512},
+		Watchers: 1000, Changes: 40, HandoverSizes: []int{1, 64}, Handovers: 20, Deaths: 5, Orphaned: 25,
+		HeldRounds: 2, Held: 5000, HeldLease: 15 * time.Second, HeldFor: 10 * time.Second, Growth: []int{1, 10, 100, 1000, 10_000},
+	}
+	quick = plan{
+		Mode: "quick", Rounds: 2, Warm: 150 * time.Millisecond, Long: 600 * time.Millisecond, Connections: []int{1, 64},
+		Watchers: 1000, Changes: 20, HandoverSizes: []int{1, 64}, Handovers: 10, Deaths: 1, Orphaned: 10,
+		HeldRounds: 1, Held: 1000, HeldLease: 6 * time.Second, HeldFor: 4 * time.Second, Growth: []int{1, 100, 1000},
+	}
+)
+
+// bench is a run.
+type bench struct {
+	plan
+	dir    string // of all data
+	binary string // of Regent
+	etcd   *etcd
+	regent *regent
+	killed int // leaders so far
+}
+
+// measure runs the contests that are picked.
+func measure(ctx context.Context, p plan, o options, pick *regexp.Regexp) (found Result, err error) {
+	begin := time.Now()
+	if _, err := os.Stat(o.out); err != nil {
+		return found, err
+	}
+	b := &bench{plan: p, binary: o.program}
+	if b.dir, err = os.MkdirTemp(o.dir, "bench-*"); err != nil {
+		return found, err
+	}
+	defer os.RemoveAll(b.dir)
+	if b.binary == "" {
+		if b.binary, err = build(ctx, b.dir); err != nil {
+			return found, err
+		}
+	}
+	found.Facts = Facts{Mode: p.Mode, Rounds: p.Rounds, Long: p.Long}
+	if err := found.Facts.gather(ctx, b.dir); err != nil {
+		return found, err
+	}
+	if b.etcd, err = startEtcd(ctx, filepath.Join(b.dir, "etcd")); err != nil {
+		return found, err
+	}
+	defer b.etcd.stop()
+	if b.regent, err = startRegent(ctx, b.binary, b.dir); err != nil {
+		return found, err
+	}
+	defer b.regent.stop()
+	if found.Contests, err = b.runAll(ctx, pick); err != nil {
+		return found, fmt.Errorf("%w\netcd: %s\nregent: %s", err, b.etcd.log(), b.regent.log())
+	}
+	if pick.MatchString("growth") {
+		found.Growth, err = b.grow(ctx)
+	}
+	found.Facts.Took = time.Since(begin)
+	return found, err
+}
+
+// runAll runs every contest once in each round, so that what changes in the course of a run meets
+// all of them. Round 0 is a rehearsal of those that are short.
+func (b *bench) runAll(ctx context.Context, pick *regexp.Regexp) (all []Contest, err error) {
+	var picked []*contest
+	most := 0
+	for _, c := range b.contests() {
+		if pick.MatchString(c.ID) {
+			picked, most = append(picked, c), max(most, c.rounds)
+		}
+	}
+	for round := range most + 1 {
+		for _, c := range picked {
+			rehearsal := round == 0
+			if rehearsal && c.long || round > c.rounds {
+				continue
+			}
+			begin := time.Now()
+			if err := c.run(ctx, rehearsal); err != nil {
+				return nil, err
+			}
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s, %v\n", round, most, c.ID, time.Since(begin).Round(time.Millisecond))
+		}
+	}
+	for _, c := range picked {
+		all = append(all, c.Contest)
+	}
+	return all, nil
+}
+
+// scratch returns a new folder for a server of its own, and a function that removes it.
+func (b *bench) scratch() (dir string, remove func(), err error) {
+	dir, err = os.MkdirTemp(b.dir, "server-*")
+	return dir, func() { os.RemoveAll(dir) }, err
+}

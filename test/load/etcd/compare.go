@@ -1,0 +1,133 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// Comparison is a pair in a row.
+type Comparison struct {
+	Contest, Row string
+	RegentName   string
+	EtcdName     string
+	Measure      Measure
+	Regent, Etcd Spread
+	Ratio        Spread // of the rounds' ratios, Regent's by etcd's
+	Goal         string // "" for none
+	Met          bool
+}
+
+// Comparisons are all of the contest.
+func (c Contest) Comparisons() (all []Comparison) {
+	for _, p := range c.Pairs {
+		for _, r := range c.Rows {
+			all = append(all, c.compare(p, r))
+		}
+	}
+	return all
+}
+
+func (c Contest) compare(p Pair, r Row) Comparison {
+	ours, theirs := r.values(p.Regent, p.Measure), r.values(p.Etcd, p.Measure)
+	x := Comparison{
+		Contest: c.Title, Row: r.Name(c.Of), RegentName: c.Entrants[p.Regent].Name, EtcdName: c.Entrants[p.Etcd].Name,
+		Measure: p.Measure, Regent: spreadOf(ours), Etcd: spreadOf(theirs), Ratio: spreadOf(ratios(ours, theirs)),
+	}
+	switch {
+	case p.Goal.Size != r.Size:
+	case p.Goal.Most > 0:
+		x.Goal, x.Met = fmt.Sprintf("at most %s ms", number(p.Goal.Most)), x.Regent.Most <= p.Goal.Most
+	case p.Measure == Rate:
+		x.Goal, x.Met = fmt.Sprintf("at least %s × etcd", number(p.Goal.Ratio)), x.Ratio.Median >= p.Goal.Ratio
+	default:
+		x.Goal, x.Met = fmt.Sprintf("at most %s × etcd", number(p.Goal.Ratio)), x.Ratio.Median <= p.Goal.Ratio
+	}
+	return x
+}
+
+// Goals are the comparisons that have a goal.
+func (r Result) Goals() (all []Comparison) {
+	for _, c := range r.Contests {
+		for _, x := range c.Comparisons() {
+			if x.Goal != "" {
+				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// Totals returns how many operations there were in all contests, and how many of them failed.
+func (r Result) Totals() (t struct {
+	Operations float64
+	Errors     int
+},
+) {
+	for _, c := range r.Contests {
+		for _, l := range c.Lines() {
+			t.Operations += l.Count
+			t.Errors += l.Errors
+		}
+	}
+	return t
+}
+
+// Name is the size with what it counts, and the aspect.
+func (r Row) Name(of string) string {
+	name := fmt.Sprintf("%s %s", number(float64(r.Size)), of)
+	if r.Size == 1 {
+		name = strings.TrimSuffix(name, "s")
+	}
+	if r.Aspect != "" {
+		name += ", " + r.Aspect
+	}
+	return name
+}
+
+// Line is what an entrant did in a row, in all rounds.
+type Line struct {
+	Row, Name     string
+	Count         float64
+	Errors        int
+	Failure       string
+	Rate          Spread
+	P50, P99, Max Spread
+	CPU, Load     float64 // µs for each
+	Minute        Spread  // CPU seconds a minute for 1,000
+	Memory        Spread  // MiB for 1,000
+	Empty         Spread  // MiB
+}
+
+// Lines are all lines of the contest.
+func (c Contest) Lines() (all []Line) {
+	for _, r := range c.Rows {
+		for i := range c.Entrants {
+			all = append(all, r.Line(c, i))
+		}
+	}
+	return all
+}
+
+// Line is the line of one entrant.
+func (r Row) Line(c Contest, entrant int) Line {
+	l := Line{
+		Row: r.Name(c.Of), Name: c.Entrants[entrant].Name,
+		Rate: spreadOf(r.values(entrant, Rate)),
+		P50:  spreadOf(r.values(entrant, Median)), P99: spreadOf(r.values(entrant, Late)), Max: spreadOf(r.values(entrant, Last)),
+	}
+	if c.Kind == Costs {
+		l.Minute, l.Memory = spreadOf(r.values(entrant, CPU)), spreadOf(r.values(entrant, Memory))
+	}
+	var cpu, own float64
+	var empty []float64
+	for _, s := range r.Samples[entrant] {
+		l.Count += s.Count
+		l.Errors += s.Errors
+		l.Failure = cmp.Or(l.Failure, s.Failure)
+		cpu, own, empty = cpu+s.CPU, own+s.Load, append(empty, s.Empty)
+	}
+	each := 1e6 / l.Count
+	l.CPU, l.Load, l.Empty = cpu*each, own*each, spreadOf(empty)
+	return l
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// operation is what one connection does again and again. It returns how many things it did: 1, or
+// the size of a batch.
+type operation func(ctx context.Context) (int, error)
+
+// tally is what one connection has done.
+type tally struct {
+	took    []time.Duration
+	count   float64
+	errors  int
+	failure error
+}
+
+// span is when to count.
+type span struct{ from, to time.Time }
+
+// part is how much of the time from begin to end lies in the span: from 0 to 1.
+func (s span) part(begin, end time.Time) float64 {
+	from, to := max(begin.Sub(s.from), 0), min(end.Sub(s.from), s.to.Sub(s.from))
+	return max(float64(to-from), 0) / float64(max(end.Sub(begin), 1))
+}
+
+// run repeats the operation until the span is over. It counts by the part of its time that lies in
+// the span, so that long ones that straddle an end are neither lost nor counted whole; how long it
+// took is kept if it began in the span.
+func (t *tally) run(ctx context.Context, s span, do operation) {
+	for begin := time.Now(); begin.Before(s.to) && ctx.Err() == nil; {
+		n, err := do(ctx)
+		end := time.Now()
+		if err != nil {
+			t.errors++
+			t.failure = err
+		} else {
+			t.count += float64(n) * s.part(begin, end)
+		}
+		if !begin.Before(s.from) {
+			t.took = append(t.took, end.Sub(begin))
+		}
+		begin = end
+	}
+}
+
+// drive runs each operation on its own goroutine: first for warm, which is not counted, then for
+// long.
+func drive(ctx context.Context, on *server, all []operation, warm, long time.Duration) (Sample, error) {
+	begin := time.Now().Add(warm)
+	s := span{begin, begin.Add(long)}
+	tallies := make([]tally, len(all))
+	var running sync.WaitGroup
+	for i, do := range all {
+		running.Go(func() { tallies[i].run(ctx, s, do) })
+	}
+	<-time.After(time.Until(s.from))
+	server, err1 := on.usage()
+	own, err2 := usageOf(os.Getpid())
+	<-time.After(time.Until(s.to))
+	serverAfter, err3 := on.usage()
+	ownAfter, err4 := usageOf(os.Getpid())
+	running.Wait()
+	sample := sum(tallies)
+	sample.Seconds = long.Seconds()
+	sample.CPU, sample.Load = serverAfter.minus(server).CPU.Seconds(), ownAfter.minus(own).CPU.Seconds()
+	return sample, cmp.Or(err1, err2, err3, err4, ctx.Err())
+}
+
+// sum adds up what the connections have done.
+func sum(tallies []tally) Sample {
+	var s Sample
+	var took []time.Duration
+	for _, t := range tallies {
+		took = append(took, t.took...)
+		s.Count += t.count
+		s.Errors += t.errors
+		if t.failure != nil && s.Failure == "" {
+			s.Failure = t.failure.Error()
+		}
+	}
+	s.delays(took)
+	return s
+}
+
+// sampleOf is the sample of what has taken so long each, since begin.
+func sampleOf(begin time.Time, took []time.Duration) Sample {
+	s := Sample{Count: float64(len(took)), Seconds: time.Since(begin).Seconds()}
+	s.delays(took)
+	return s
+}
+
+// delays fills in how long operations took.
+func (s *Sample) delays(took []time.Duration) {
+	slices.Sort(took)
+	at := func(p float64) float64 { return milliseconds(percentile(took, p)) }
+	s.P50, s.P99, s.Max = at(0.5), at(0.99), at(1)
+}

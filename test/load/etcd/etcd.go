@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	etcdclient "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+// memberVariable holds the folder of a process that is to be etcd.
+const memberVariable = "BENCH_MEMBER"
+
+// member runs etcd until the standard input ends: a cluster of one, with its defaults but for where
+// it listens and how much it logs.
+func member(_ context.Context, dir string) error {
+	c := embed.NewConfig()
+	c.Dir = dir
+	anywhere := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+	c.ListenClientUrls, c.AdvertiseClientUrls = anywhere, anywhere
+	c.ListenPeerUrls, c.AdvertisePeerUrls = anywhere, anywhere
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	quiet := zap.NewProductionConfig()
+	quiet.Level = zap.NewAtomicLevelAt(zap.ErrorLevel)
+	log, err := quiet.Build()
+	if err != nil {
+		return err
+	}
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
+	e, err := embed.StartEtcd(c)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	select {
+	case <-e.Server.ReadyNotify():
+	case err := <-e.Err():
+		return err
+	}
+	stay("address", e.Clients[0].Addr().String())
+	return nil
+}
+
+// stay logs that this process serves, and returns when the standard input ends.
+func stay(attributes ...any) {
+	slog.New(slog.NewJSONHandler(os.Stderr, nil)).Info(serving, attributes...)
+	io.Copy(io.Discard, os.Stdin)
+}
+
+// etcd is one member with its clients.
+type etcd struct {
+	*server
+	callers pool[*caller]
+}
+
+// startEtcd starts this program again, as etcd, with its data in the folder.
+func startEtcd(ctx context.Context, dir string) (*etcd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	s, err := serve(ctx, "etcd", exec.Command(self), memberVariable+"="+dir)
+	return etcdAt(s), err
+}
+
+func etcdAt(server *server) *etcd {
+	s := &etcd{server: server}
+	s.callers.create = func(int) (*caller, error) {
+		c, err := s.dial()
+		return &caller{Client: c}, err
+	}
+	return s
+}
+
+// stop closes the connections and kills the member.
+func (s *etcd) stop() {
+	for _, c := range s.callers.clients {
+		c.Close()
+	}
+	s.server.stop()
+}
+
+// caller is a client with a connection of its own, which makes one call at a time.
+type caller struct {
+	*etcdclient.Client
+	session *concurrency.Session
+	leases  []etcdclient.LeaseID
+}
+
+// dial returns a client, which connects with the first call.
+func (s *etcd) dial() (*etcdclient.Client, error) {
+	return etcdclient.New(etcdclient.Config{Endpoints: []string{s.address}, Logger: zap.NewNop()})
+}
+
+// session returns a session over a connection of its own.
+func (s *etcd) session(lease time.Duration) (*concurrency.Session, error) {
+	c, err := s.dial()
+	if err != nil {
+		return nil, err
+	}
+	session, err := newSession(c, lease)
+	if err != nil {
+		c.Close()
+	}
+	return session, err
+}
+
+func newSession(c *etcdclient.Client, lease time.Duration) (*concurrency.Session, error) {
+	return concurrency.NewSession(c, concurrency.WithTTL(seconds(lease)))
+}
+
+func seconds(d time.Duration) int { return int(d / time.Second) }
+
+// cycles campaigns and resigns in a session that is there already.
+func (s *etcd) cycles(_ context.Context, i int) (operation, error) {
+	c, err := s.callers.at(i)
+	if err == nil && c.session == nil {
+		c.session, err = newSession(c.Client, longLease)
+	}
+	return func(ctx context.Context) (int, error) { return 1, cycle(ctx, c.session, i) }, err
+}
+
+func cycle(ctx context.Context, session *concurrency.Session, i int) error {
+	e := concurrency.NewElection(session, fmt.Sprintf("cycle-%d", i))
+	if err := e.Campaign(ctx, fmt.Sprintf("agent-%d", i)); err != nil {
+		return err
+	}
+	return e.Resign(ctx)
+}
+
+// sessions campaigns and resigns in a new session, which ends with it.
+func (s *etcd) sessions(_ context.Context, i int) (operation, error) {
+	c, err := s.callers.at(i)
+	return func(ctx context.Context) (int, error) {
+		session, err := newSession(c.Client, longLease)
+		if err != nil {
+			return 0, err
+		}
+		if err := cycle(ctx, session, i); err != nil {
+			return 0, err
+		}
+		return 1, session.Close()
+	}, err
+}
+
+// puts writes a key.
+func (s *etcd) puts(_ context.Context, i int) (operation, error) {
+	c, err := s.callers.at(i)
+	key, value := fmt.Sprintf("shard-%d", i), fmt.Sprintf("agent-%d", i)
+	return func(ctx context.Context) (int, error) {
+		_, err := c.Put(ctx, key, value)
+		return 1, err
+	}, err
+}
+
+// hold makes the i-th caller hold at least n leases.
+func (s *etcd) hold(ctx context.Context, i, n int) (*caller, error) {
+	c, err := s.callers.at(i)
+	for err == nil && len(c.leases) < n {
+		var g *etcdclient.LeaseGrantResponse
+		if g, err = c.Grant(ctx, int64(seconds(longLease))); err == nil {
+			c.leases = append(c.leases, g.ID)
+		}
+	}
+	return c, err
+}
+
+// keepAlives keeps one lease alive, by the client's KeepAliveOnce.
+func (s *etcd) keepAlives(ctx context.Context, i int) (operation, error) {
+	c, err := s.hold(ctx, i, 1)
+	return func(ctx context.Context) (int, error) {
+		_, err := c.KeepAliveOnce(ctx, c.leases[0])
+		return 1, err
+	}, err
+}
+
+// streams keeps n leases alive over one open stream: it sends for all of them, then reads all
+// answers.
+func (s *etcd) streams(n int) prepare {
+	return func(ctx context.Context, i int) (operation, error) {
+		c, err := s.hold(ctx, i, n)
+		if err != nil {
+			return nil, err
+		}
+		stream, err := pb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(ctx)
+		return func(context.Context) (int, error) { return keepAlive(stream, c.leases[:n]) }, err
+	}
+}
+
+func keepAlive(stream pb.Lease_LeaseKeepAliveClient, leases []etcdclient.LeaseID) (int, error) {
+	for _, id := range leases {
+		if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(id)}); err != nil {
+			return 0, err
+		}
+	}
+	for i := range leases {
+		answer, err := stream.Recv()
+		switch {
+		case err != nil:
+			return i, err
+		case answer.TTL <= 0:
+			return i, fmt.Errorf("lease %x is over", answer.ID)
+		}
+	}
+	return len(leases), nil
+}
+
+// reads reads a key.
+func (s *etcd) reads(options ...etcdclient.OpOption) prepare {
+	return func(ctx context.Context, i int) (operation, error) {
+		put, err := s.puts(ctx, i)
+		if err == nil {
+			_, err = put(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c, err := s.callers.at(i)
+		key := fmt.Sprintf("shard-%d", i)
+		return func(ctx context.Context) (int, error) {
+			got, err := c.Get(ctx, key, options...)
+			if err == nil && len(got.Kvs) != 1 {
+				err = fmt.Errorf("%s: %d keys", key, len(got.Kvs))
+			}
+			return 1, err
+		}, err
+	}
+}
+
+// etcdCandidate campaigns for one election, in a session over a connection of its own.
+type etcdCandidate struct {
+	*concurrency.Election
+	session *concurrency.Session
+	id      string
+}
+
+func (s *etcd) candidate(id, election string) (candidate, error) {
+	session, err := s.session(longLease)
+	if err != nil {
+		return nil, err
+	}
+	return &etcdCandidate{concurrency.NewElection(session, election), session, id}, nil
+}
+
+func (c *etcdCandidate) campaign(ctx context.Context) error { return c.Campaign(ctx, c.id) }
+func (c *etcdCandidate) resign(ctx context.Context) error   { return c.Resign(ctx) }
+func (c *etcdCandidate) close() {
+	c.session.Close()
+	c.session.Client().Close()
+}

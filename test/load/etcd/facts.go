@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Facts say where a run was made, and with what.
+type Facts struct {
+	Date     time.Time
+	Took     time.Duration
+	Mode     string // full or quick
+	CPU      string
+	Cores    int
+	Memory   int64 // MiB
+	Kernel   string
+	Disk     string // the type of the file system
+	Fsync    Spread // milliseconds, of a block of 4 KiB
+	Go       string
+	Regent   string // the revision it was built from
+	Versions []Version
+	Rounds   int
+	Long     time.Duration // of a round
+}
+
+// Version is the version of a module in this build.
+type Version struct{ Module, Version string }
+
+// gather fills in what can be known before the first round.
+func (f *Facts) gather(ctx context.Context, dir string) (err error) {
+	f.Date, f.Cores, f.Go = time.Now().UTC(), runtime.NumCPU(), runtime.Version()
+	f.CPU, f.Memory, f.Kernel = processor(), memory(), kernel()
+	if f.Disk, err = fileSystem(dir); err != nil {
+		return err
+	}
+	if f.Fsync, err = probe(dir); err != nil {
+		return err
+	}
+	f.Regent = revision(ctx)
+	if info, ok := debug.ReadBuildInfo(); ok {
+		f.Versions = versions(info.Deps)
+	}
+	return nil
+}
+
+// versions are of the modules that the servers consist of. Both use the same version of a module.
+func versions(deps []*debug.Module) (all []Version) {
+	for _, path := range []string{"go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/client/v3", "go.etcd.io/raft/v3", "go.etcd.io/bbolt", "google.golang.org/grpc"} {
+		if i := slices.IndexFunc(deps, func(m *debug.Module) bool { return m.Path == path }); i >= 0 {
+			all = append(all, Version{path, deps[i].Version})
+		}
+	}
+	return all
+}
+
+// revision is the commit that is measured, as far as git can tell.
+func revision(ctx context.Context) string {
+	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude", "*").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// kernel is the version, without the builder's suffix.
+func kernel() string {
+	text, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	version, _, _ := strings.Cut(strings.TrimSpace(string(text)), "-")
+	return version
+}
+
+func processor() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(line, "model name"); ok {
+			return strings.TrimSpace(strings.TrimLeft(name, "\t: "))
+		}
+	}
+	return runtime.GOARCH
+}
+
+func memory() int64 {
+	var info syscall.Sysinfo_t
+	if syscall.Sysinfo(&info) != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit) >> 20
+}
+
+// inMemory is a file system on which an fsync costs nothing.
+const inMemory = "tmpfs"
+
+// fileSystem is the type of the file system of a folder.
+func fileSystem(dir string) (string, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return "", err
+	}
+	const tmpfs, ext, xfs, btrfs, overlay = 0x01021994, 0xef53, 0x58465342, 0x9123683e, 0x794c7630
+	switch s.Type {
+	case tmpfs:
+		return inMemory, nil
+	case ext:
+		return "ext4", nil
+	case xfs:
+		return "xfs", nil
+	case btrfs:
+		return "btrfs", nil
+	case overlay:
+		return "overlay", nil
+	}
+	return fmt.Sprintf("type %#x", s.Type), nil
+}
+
+// probes is how often an fsync is tried.
+const probes = 200
+
+// probe measures how long the disk takes to make a block durable.
+func probe(dir string) (Spread, error) {
+	f, err := os.Create(filepath.Join(dir, "probe"))
+	if err != nil {
+		return Spread{}, err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	var took []float64
+	for range probes {
+		begin := time.Now()
+		if _, err := f.Write(make([]byte, 4<<10)); err != nil {
+			return Spread{}, err
+		}
+		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
+			return Spread{}, err
+		}
+		took = append(took, milliseconds(time.Since(begin)))
+	}
+	return spreadOf(took), nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"regent/test/load"
+)
+
+func (b *bench) handover() *contest {
+	swaps := func(create func(id, election string) (candidate, error)) race {
+		return func(ctx context.Context, n int) ([]Sample, error) { return b.handovers(ctx, n, create) }
+	}
+	return &contest{
+		Contest: Contest{
+			ID: "handover", Title: "Takeover when the leader releases", Of: "elections", Kind: Delays,
+			About: fmt.Sprintf("In each election one candidate leads and one waits, for at least %v; the leader releases, and they change places. A sample is from "+
+				"when the release was sent to when the waiting one learns that it leads. Each has a connection of its own.", leastWait),
+			Entrants: []Entrant{
+				{"etcd", "`Resign` and a waiting `Campaign`"},
+				{"Regent", "`:release` and a waiting `:acquire`"},
+			},
+			Pairs: []Pair{{1, 0, Median, Goal{}}, {1, 0, Late, Goal{Size: 1, Most: 50}}},
+		},
+		sizes: b.HandoverSizes, aspects: whole, rounds: b.Rounds, long: true,
+		races: []race{swaps(b.etcd.candidate), swaps(b.regent.candidate)},
+	}
+}
+
+// leastWait is how long a candidate has waited at least. etcd brings a new watcher up to date every
+// 100 ms, and tells it nothing before; most candidates wait for longer than that.
+const leastWait = 150 * time.Millisecond
+
+// candidate wants to lead one election, over a connection of its own.
+type candidate interface {
+	campaign(context.Context) error // returns when it leads
+	resign(context.Context) error
+	close()
+}
+
+// leastHandovers is how often each election changes its leader at least.
+const leastHandovers = 4
+
+// handovers changes the leaders of n elections at once, fewer times if they are many.
+func (b *bench) handovers(ctx context.Context, n int, create func(id, election string) (candidate, error)) ([]Sample, error) {
+	took := make([][]time.Duration, n)
+	begin := time.Now()
+	err := load.Each(n, n, func(i int) error {
+		var two [2]candidate
+		for k, id := range []string{"ann", "bob"} {
+			c, err := create(id, fmt.Sprintf("handover-%d", i))
+			if err != nil {
+				return err
+			}
+			defer c.close()
+			two[k] = c
+		}
+		var err error
+		took[i], err = swap(ctx, two, max(b.Handovers/n, leastHandovers))
+		return err
+	})
+	return []Sample{sampleOf(begin, slices.Concat(took...))}, err
+}
+
+// swap lets two change places.
+func swap(ctx context.Context, two [2]candidate, times int) (took []time.Duration, err error) {
+	leader, next := two[0], two[1]
+	if err := leader.campaign(ctx); err != nil {
+		return nil, err
+	}
+	for range times {
+		told := make(chan time.Time, 1)
+		failed := make(chan error, 1)
+		go func() {
+			if err := next.campaign(ctx); err != nil {
+				failed <- err
+				return
+			}
+			told <- time.Now()
+		}()
+		<-time.After(leastWait)
+		sent := time.Now()
+		if err := leader.resign(ctx); err != nil {
+			return nil, err
+		}
+		select {
+		case at := <-told:
+			took = append(took, at.Sub(sent))
+		case err := <-failed:
+			return nil, err
+		}
+		leader, next = next, leader
+	}
+	return took, leader.resign(ctx)
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"syscall"
+
+	"regent/test/load"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "etcd:", err)
+		os.Exit(1)
+	}
+}
+
+// child runs what this program was started for by itself: etcd, a leader that is to be killed, or a
+// crowd. It reports whether it was.
+func child(ctx context.Context) (is bool, err error) {
+	if dir, is := os.LookupEnv(memberVariable); is {
+		return true, member(ctx, dir)
+	}
+	if spec, is := os.LookupEnv(leaderVariable); is {
+		return true, lead(ctx, spec)
+	}
+	return load.Main(), nil
+}
+
+// options are the flags.
+type options struct {
+	quick, render bool
+	only          string
+	dir, out      string
+	program       string
+}
+
+func parse(args []string) (o options, err error) {
+	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
+	flags.BoolVar(&o.quick, "quick", false, "fewer and shorter rounds")
+	flags.BoolVar(&o.render, "render", false, "measure nothing: write the report again from results.json")
+	flags.StringVar(&o.only, "only", "", "run only the contests whose id matches this `expression`, and write no report")
+	flags.StringVar(&o.dir, "dir", "", "`folder` on the disk to measure (default: the system's folder for temporary files)")
+	flags.StringVar(&o.out, "out", ".", "`folder` of the report")
+	flags.StringVar(&o.program, "regent", "", "measure this `program` instead of building one")
+	return o, flags.Parse(args)
+}
+
+func run(ctx context.Context, args []string) error {
+	if is, err := child(ctx); is {
+		return err
+	}
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if o.render {
+		found, err := readResult(o.out)
+		if err != nil {
+			return err
+		}
+		return found.write(o.out)
+	}
+	if disk, err := fileSystem(cmp.Or(o.dir, os.TempDir())); err != nil || disk == inMemory {
+		return cmp.Or(err, errors.New("the data would be in memory, where nothing is durable; choose a folder on a disk with -dir"))
+	}
+	pick, err := regexp.Compile(o.only)
+	if err != nil {
+		return err
+	}
+	plan := full
+	if o.quick {
+		plan = quick
+	}
+	debug.SetGCPercent(400) // this process is not measured: it should seldom collect garbage
+	found, err := measure(ctx, plan, o, pick)
+	if err != nil {
+		return err
+	}
+	if o.only != "" {
+		return found.print(os.Stdout)
+	}
+	return found.write(o.out)
+}
+
+// build builds the program that is shipped, in the folder, and returns its path.
+func build(ctx context.Context, dir string) (string, error) {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "regent").Output()
+	if err != nil {
+		return "", fmt.Errorf("go list: %w", err)
+	}
+	binary := filepath.Join(dir, "regent")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "./cmd/regent")
+	cmd.Dir, cmd.Stderr = string(root[:len(root)-1]), os.Stderr
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return binary, cmd.Run()
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/client"
+)
+
+// longLease is a lease that does not end while it is measured.
+const longLease = time.Hour
+
+// regent is one `regent serve` with its clients.
+type regent struct {
+	*server
+	agents pool[*agent]
+}
+
+// startRegent starts the program on a new file in the folder.
+func startRegent(ctx context.Context, binary, dir string, flags ...string) (*regent, error) {
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--store", "bolt:" + filepath.Join(dir, "regent.db")}, flags...)
+	s, err := serve(ctx, "regent", exec.Command(binary, args...))
+	return regentAt(s), err
+}
+
+func regentAt(server *server) *regent {
+	s := &regent{server: server}
+	s.agents.create = func(i int) (*agent, error) {
+		return s.newAgent(leadership.CandidateID(fmt.Sprintf("agent-%d", i)), longLease)
+	}
+	return s
+}
+
+// agent is a client of the SDK with a connection of its own, which makes one call at a time.
+type agent struct {
+	*client.Client
+	id     leadership.CandidateID
+	wire   *http.Transport
+	leases []leadership.LeaseRequest // that it holds
+}
+
+// newAgent returns an agent that has not connected yet.
+func (s *regent) newAgent(id leadership.CandidateID, lease time.Duration) (*agent, error) {
+	wire := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
+	c, err := client.New(client.Config{
+		Server: "http://" + s.address, HTTP: &http.Client{Transport: wire},
+		Candidate: client.Candidate{ID: id, LeaseDuration: lease},
+		Log:       slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	return &agent{Client: c, id: id, wire: wire}, err
+}
+
+// rest closes the connections, which the server would close while they are not used.
+func (s *regent) rest() {
+	s.agents.mu.Lock()
+	defer s.agents.mu.Unlock()
+	for _, a := range s.agents.clients {
+		a.wire.CloseIdleConnections()
+	}
+}
+
+// acquire acquires an election, and waits for it so long.
+func (a *agent) acquire(ctx context.Context, e leadership.Election, lease, wait time.Duration) (leadership.LeaseRequest, error) {
+	key := leadership.NewKey()
+	g, err := a.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: a.id, Key: &key, LeaseDuration: lease, Wait: wait})
+	return leadership.LeaseRequest{Election: e, CandidateID: a.id, Key: key, Token: g.Token}, err
+}
+
+// hold makes the i-th agent hold at least n leases.
+func (s *regent) hold(ctx context.Context, i, n int, lease time.Duration) (*agent, error) {
+	a, err := s.agents.at(i)
+	for err == nil && len(a.leases) < n {
+		var l leadership.LeaseRequest
+		l, err = a.acquire(ctx, leadership.Election(fmt.Sprintf("shard-%d-%d", i, len(a.leases))), lease, 0)
+		if err == nil {
+			a.leases = append(a.leases, l)
+		}
+	}
+	return a, err
+}
+
+// cycles acquires and releases an election that no one else wants.
+func (s *regent) cycles(_ context.Context, i int) (operation, error) {
+	a, err := s.agents.at(i)
+	e := leadership.Election(fmt.Sprintf("cycle-%d", i))
+	return func(ctx context.Context) (int, error) {
+		l, err := a.acquire(ctx, e, longLease, 0)
+		if err != nil {
+			return 0, err
+		}
+		_, err = a.Release(ctx, l)
+		return 1, err
+	}, err
+}
+
+// renewals renews one lease.
+func (s *regent) renewals(ctx context.Context, i int) (operation, error) {
+	return s.renewing(ctx, i, 1)
+}
+
+// renewing renews n leases in turn, one in each operation.
+func (s *regent) renewing(ctx context.Context, i, n int) (operation, error) {
+	a, err := s.hold(ctx, i, n, longLease)
+	turn := 0
+	return func(ctx context.Context) (int, error) {
+		turn++
+		_, err := a.Renew(ctx, a.leases[turn%n])
+		return 1, err
+	}, err
+}
+
+// batches renews many leases in one call.
+func (s *regent) batches(ctx context.Context, i int) (operation, error) {
+	a, err := s.hold(ctx, i, batchSize, longLease)
+	return func(ctx context.Context) (int, error) { return renewAll(ctx, a, a.leases[:batchSize]) }, err
+}
+
+// renewAll returns how many were renewed.
+func renewAll(ctx context.Context, a *agent, leases []leadership.LeaseRequest) (int, error) {
+	results, err := a.BatchRenew(ctx, leases)
+	for _, r := range results {
+		err = errors.Join(err, r.Err)
+	}
+	return len(results), err
+}
+
+// reads reads the election that the agent leads.
+func (s *regent) reads(strong bool) prepare {
+	return func(ctx context.Context, i int) (operation, error) {
+		a, err := s.hold(ctx, i, 1, longLease)
+		return func(ctx context.Context) (int, error) {
+			_, err := a.Read(ctx, leadership.ReadRequest{Election: a.leases[0].Election, Strong: strong})
+			return 1, err
+		}, err
+	}
+}
+
+// regentCandidate is an agent that campaigns for one election.
+type regentCandidate struct {
+	*agent
+	election leadership.Election
+	lease    leadership.LeaseRequest
+}
+
+func (s *regent) candidate(id, election string) (candidate, error) {
+	a, err := s.newAgent(leadership.CandidateID(id), 0)
+	return &regentCandidate{agent: a, election: leadership.Election(election)}, err
+}
+
+func (c *regentCandidate) campaign(ctx context.Context) (err error) {
+	c.lease, err = c.acquire(ctx, c.election, longLease, leadership.MaxWait)
+	return err
+}
+
+func (c *regentCandidate) resign(ctx context.Context) error {
+	_, err := c.Release(ctx, c.lease)
+	return err
+}
+
+func (c *regentCandidate) close() { c.wire.CloseIdleConnections() }

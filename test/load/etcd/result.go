@@ -1,0 +1,114 @@
+package main
+
+import "time"
+
+// Result is everything that a run has found.
+type Result struct {
+	Facts    Facts
+	Contests []Contest
+	Growth   []Growth
+}
+
+// Contest is something that both systems do.
+type Contest struct {
+	ID       string
+	Title    string
+	About    string // what is measured, and how
+	Of       string // what a row counts, such as "connections"
+	Kind     Kind
+	Entrants []Entrant
+	Pairs    []Pair
+	Rows     []Row
+}
+
+// Kind says what the samples of a contest have.
+type Kind string
+
+// The kinds.
+const (
+	Rates  Kind = "rates"  // how often something is done, and how long it takes
+	Delays Kind = "delays" // how long something takes that happens now and then
+	Costs  Kind = "costs"  // what something needs that goes on by itself
+)
+
+// Entrant is one way to do it.
+type Entrant struct {
+	Name string
+	What string // what one operation is, and what it leaves on the disk
+}
+
+// Row is a contest at one size.
+type Row struct {
+	Size    int
+	Aspect  string     `json:",omitempty"` // what of a race is measured, if there are several
+	Samples [][]Sample // of each entrant, of each round
+}
+
+// Sample is what one entrant did in one round.
+type Sample struct {
+	Count         float64 // of what was done; parts of operations count as parts
+	Errors        int     `json:",omitempty"`
+	Failure       string  `json:",omitempty"` // the first error
+	Seconds       float64 // that it took
+	P50, P99, Max float64 // of one operation, in milliseconds
+	// seconds of processor time, of the server's process and of the load's
+	CPU, Load float64 `json:",omitempty"`
+	Held      int     `json:",omitempty"` // elections that were held meanwhile
+	// MiB resident in the server's process: before any election was held, and with them
+	Empty, Memory float64 `json:",omitempty"`
+}
+
+// Measure is what of a sample is compared.
+type Measure string
+
+// The measures.
+const (
+	Rate   Measure = "per second"
+	Median Measure = "median, ms"
+	Late   Measure = "p99, ms"
+	Last   Measure = "longest, ms"
+	CPU    Measure = "CPU s per minute and 1,000"
+	Memory Measure = "MiB per 1,000"
+)
+
+// of returns the measure of the sample.
+func (m Measure) of(s Sample) float64 {
+	switch m {
+	case Rate:
+		return s.Count / s.Seconds
+	case Median:
+		return s.P50
+	case Late:
+		return s.P99
+	case Last:
+		return s.Max
+	case CPU:
+		return s.CPU / s.Seconds * time.Minute.Seconds() / float64(s.Held) * 1000
+	case Memory:
+		return (s.Memory - s.Empty) / float64(s.Held) * 1000
+	}
+	panic("no measure: " + m)
+}
+
+// Pair is a comparison of two entrants, by their index.
+type Pair struct {
+	Regent, Etcd int
+	Measure      Measure
+	Goal         Goal
+}
+
+// Goal is what a comparison should come to.
+type Goal struct {
+	Size  int     // in the rows of that size; 0 for nowhere
+	Ratio float64 // Regent's to etcd's: at least for a rate, at most for all else; 0 for none
+	Most  float64 // of Regent's own, in the unit of the measure; 0 for none
+}
+
+// values are the measures of an entrant's samples.
+func (r Row) values(entrant int, m Measure) []float64 {
+	var all []float64
+	for _, s := range r.Samples[entrant] {
+		all = append(all, m.of(s))
+	}
+	return all
+}

@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Conditions are what a Hop does to all its connections. The zero value passes everything on at
+// once.
+type Conditions struct {
+	// added each way, to each piece that is read; a connection keeps its order
+	Latency time.Duration
+	Jitter  time.Duration // 0 to this is added at random
+	Seed    uint64        // of the jitter
+	// by Way: nothing passes that way, not even the end of the connection, and nothing is closed
+	Lost     [2]bool
+	Refuse   bool // new connections are closed at once with RST; open ones stay
+	Rate     int  // bytes a second, each way of each connection; 0 for no limit
+	HalfOpen bool // when one side closes or dies, the other does not learn of it
+}
+
+// String describes the conditions in a few words, for logs.
+func (w Conditions) String() string {
+	var words []string
+	add := func(on bool, format string, args ...any) {
+		if on {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	add(w.Latency > 0 && w.Jitter <= 0, "%v late", w.Latency)
+	add(w.Jitter > 0, "%v to %v late", w.Latency, w.Latency+w.Jitter)
+	add(w.Lost[Request], "requests lost")
+	add(w.Lost[Reply], "replies lost")
+	add(w.Refuse, "refusing")
+	add(w.Rate > 0, "%d bytes/s", w.Rate)
+	add(w.HalfOpen, "half-open")
+	if words == nil {
+		return "clear"
+	}
+	return strings.Join(words, ", ")
+}
+
+// delay is how long the piece of that number is under way.
+func (w Conditions) delay(number uint64) time.Duration {
+	if w.Jitter <= 0 {
+		return w.Latency
+	}
+	chance := rand.New(rand.NewPCG(w.Seed, number))
+	return w.Latency + time.Duration(chance.Int64N(int64(w.Jitter)+1))
+}
+
+// tick is how often a limited rate passes something on, if that is at least a byte.
+const tick = 50 * time.Millisecond
+
+// step is how many of n bytes pass at once.
+func (w Conditions) step(n int) int {
+	if w.Rate <= 0 {
+		return n
+	}
+	return min(n, max(1, w.Rate/int(time.Second/tick)))
+}
+
+// pause is how long n bytes occupy the way at the rate.
+func (w Conditions) pause(n int) time.Duration {
+	if w.Rate <= 0 {
+		return 0
+	}
+	return time.Duration(n) * time.Second / time.Duration(w.Rate)
+}

@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"time"
+)
+
+// direction is one way of a connection: one goroutine reads and one writes.
+type direction struct {
+	conn     *Connection
+	way      Way
+	from, to end
+	queue    *queue
+
+	// Used by the writer alone, until the connection is done.
+	passed, dropped int // bytes
+	last            int // bytes that passed last
+	at              time.Time
+}
+
+// number identifies a piece of a Hop by its connection, way and order.
+func (l *direction) number(order uint32) uint64 {
+	return l.conn.number<<33 | uint64(l.way)<<32 | uint64(order)
+}
+
+// read queues what arrives until the sender has ended it.
+func (l *direction) read() {
+	buffer := make([]byte, maxPiece)
+	for order := uint32(0); ; order++ {
+		n, err := l.from.Read(buffer)
+		if n > 0 {
+			l.queue.put(piece{number: l.number(order), came: time.Now(), data: slices.Clone(buffer[:n])})
+		}
+		if err != nil {
+			l.queue.put(piece{number: l.number(order + 1), came: time.Now(), end: err})
+			return
+		}
+	}
+}
+
+// write passes on what is queued, including the end. Once the connection is over it drops the rest,
+// so that the reader is never held up for good.
+func (l *direction) write() {
+	for {
+		p := l.queue.take()
+		if p.end == nil {
+			l.pass(p)
+			continue
+		}
+		if _, ok := l.conn.await(func(w Conditions) (time.Time, bool) { return l.due(w, p), l.tells(w) }); !ok {
+			return
+		}
+		if errors.Is(p.end, io.EOF) {
+			l.to.CloseWrite()
+		} else {
+			l.conn.hangUp(true)
+		}
+		return
+	}
+}
+
+// pass passes a piece on, in parts if the rate is limited, up to where the connection is to be cut.
+func (l *direction) pass(p piece) {
+	for data := p.data; len(data) > 0; {
+		conditions, ok := l.conn.await(func(w Conditions) (time.Time, bool) { return l.due(w, p), !w.Lost[l.way] })
+		if !ok {
+			l.dropped += len(data)
+			return
+		}
+		n := min(conditions.step(len(data)), l.room())
+		err := l.send(data[:n])
+		data = data[n:]
+		switch {
+		case l.room() == 0:
+			l.dropped += len(data)
+			l.conn.hangUp(l.conn.cut.Reset)
+			return
+		case err != nil:
+			l.bounce()
+		}
+	}
+}
+
+// due is when a piece may pass. What passed before at a higher rate, or without one, counts as one
+// step of this rate.
+func (l *direction) due(w Conditions, p piece) time.Time {
+	due := p.came.Add(w.delay(p.number))
+	if free := l.at.Add(w.pause(w.step(l.last))); free.After(due) {
+		return free
+	}
+	return due
+}
+
+// tells reports whether the other side may learn of an end.
+func (l *direction) tells(w Conditions) bool { return !w.Lost[l.way] && !w.HalfOpen }
+
+// room is how many bytes may pass before the cut.
+func (l *direction) room() int {
+	if cut := l.conn.cut; cut.Way == l.way && cut.After >= 0 {
+		return cut.After - l.passed
+	}
+	return math.MaxInt
+}
+
+// send counts first, so that a receiver of bytes finds them counted.
+func (l *direction) send(data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	l.passed += len(data)
+	_, err := l.to.Write(data)
+	l.last, l.at = len(data), time.Now()
+	return err
+}
+
+// bounce resets the connection because the receiver is gone. The news goes the other way, and must
+// wait for the conditions there.
+func (l *direction) bounce() {
+	back := &l.conn.directions[1-l.way]
+	if _, ok := l.conn.await(func(w Conditions) (time.Time, bool) { return time.Time{}, back.tells(w) }); ok {
+		l.conn.hangUp(true)
+	}
+}

@@ -27,6 +27,18 @@ type live struct {
 	clock    *clock
 	url      string
 	client   *http.Client
+	waiting  entrances
+}
+
+// entrances is a gate that sends the verb of each call that enters to wait.
+type entrances chan wire.Verb
+
+// Enter implements instance.Gate.
+func (e entrances) Enter(_ context.Context, op instance.Op) (func(error), error) {
+	if op.Waits {
+		e <- op.Verb
+	}
+	return nil, nil
 }
 
 // newLive serves an empty store, with the API as c says.
@@ -40,7 +52,8 @@ func newLive(t *testing.T, c httpapi.Config) *live {
 		defer close(ended)
 		inst.Run(ctx)
 	}()
-	c.Service = inst
+	waiting := make(entrances, 1000)
+	c.Service = instance.Guard(inst, waiting)
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = httpapi.Server(httpapi.New(c))
 	server.Listener = small{server.Listener}
@@ -51,7 +64,7 @@ func newLive(t *testing.T, c httpapi.Config) *live {
 		cancel()
 		<-ended
 	})
-	return &live{t, inst, clock, server.URL, &http.Client{Transport: apitest.New(t).Transport(&http.Transport{ReadBufferSize: 512, DialContext: dialSmall})}}
+	return &live{t, inst, clock, server.URL, &http.Client{Transport: apitest.New(t).Transport(&http.Transport{ReadBufferSize: 512, DialContext: dialSmall})}, waiting}
 }
 
 // lead makes the candidate the leader of planner. It returns what names its lease.
@@ -223,7 +236,7 @@ func TestAServiceThatDrainsEndsStreamsAndWaits(t *testing.T) {
 	go func() {
 		waits <- l.open("GET", "/v1/elections/planner?wait=60s", "", "If-None-Match", `"1"`)
 	}()
-	l.untilWaiting()
+	l.untilWaiting(wire.VerbAcquire)
 	l.instance.Drain(t.Context(), wire.Draining)
 	one.want("end", "1", "draining")
 	all.want("end", ready.id, "draining")
@@ -234,9 +247,16 @@ func TestAServiceThatDrainsEndsStreamsAndWaits(t *testing.T) {
 	}
 }
 
-// untilWaiting waits until the requests that were just sent are at the service: a moment in real
-// time, and no harm if it was too short.
-func (l *live) untilWaiting() { time.Sleep(100 * time.Millisecond) }
+// untilWaiting blocks until a call of the verb has entered the service, and for a moment more in
+// which it begins to wait.
+func (l *live) untilWaiting(verb wire.Verb) {
+	for entered := range l.waiting {
+		if entered == verb {
+			break
+		}
+	}
+	time.Sleep(50 * time.Millisecond)
+}
 
 func TestAStreamOfAllElectionsBeginsWithSnapshotsAndContinuesWithEvents(t *testing.T) {
 	t.Parallel()
@@ -339,7 +359,7 @@ func TestALongPollIsAnsweredWithTheChange(t *testing.T) {
 	go func() {
 		answered <- l.open("GET", "/v1/elections/planner?wait=60s", "", "If-None-Match", `"1"`)
 	}()
-	l.untilWaiting()
+	l.untilWaiting(wire.VerbRead)
 	l.release(lease)
 	r := <-answered
 	var w wire.Lease
@@ -378,7 +398,7 @@ func TestACandidateThatWaitsLeadsAfterARelease(t *testing.T) {
 	go func() {
 		answered <- l.open("POST", "/v1/elections/planner:acquire", `{"candidateId":"bob","wait":"60s"}`)
 	}()
-	l.untilWaiting()
+	l.untilWaiting(wire.VerbAcquire)
 	l.clock.Advance(time.Second)
 	l.release(lease)
 	r := <-answered

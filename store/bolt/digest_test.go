@@ -238,11 +238,6 @@ func TestAPageThatIsWhatItWasBeforeGrantsNothing(t *testing.T) {
 	}
 }
 
-func firstOf(tx *bbolt.Tx, bucket string) []byte {
-	key, _ := tx.Bucket([]byte(bucket)).Cursor().First()
-	return slices.Clone(key)
-}
-
 func TestFileOfAnUnknownVersionIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"0", "1", "4", "", "3 "} {

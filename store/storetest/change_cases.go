@@ -265,7 +265,7 @@ func (h *handles) walkToTheLatestEnd() {
 	for _, e := range []leadership.Election{jobs, free} {
 		h.update(h.a, e, acquire("ann", limitedLease))
 	}
-	endsBy := h.update(h.a, jobs, limit(limitedTerm, leadership.EndsEvicted)).Record.EndsBy
+	h.update(h.a, jobs, limit(limitedTerm, leadership.EndsEvicted))
 	left := func(e leadership.Election, want time.Duration, l leadership.Lease, err error) {
 		h.Helper()
 		if err != nil || l.ExpiresIn > want || l.ExpiresIn < want-slack {
@@ -291,7 +291,7 @@ func (h *handles) walkToTheLatestEnd() {
 	left(jobs, 50*time.Second, again.Lease, err)
 
 	h.backing.Advance(h, 50*time.Second)
-	endsBy = h.get(h.a, jobs).Record.EndsBy // a store that cannot move its clock has moved this
+	endsBy := h.get(h.a, jobs).Record.EndsBy // a store that cannot move its clock has moved this
 	for _, s := range services {
 		results, err := s.BatchRenew(h.Context(), []leadership.LeaseRequest{leaseOf(jobs, "ann", 1), leaseOf(free, "ann", 1)})
 		if err != nil || !isAny(results[0].Err, leadership.LeaseLost) || results[1].Err != nil {

@@ -180,7 +180,8 @@ func (x *exodus) check() {
 // awaitAnnounced waits until all who are to hear of what the server has in its history have heard of it, or for long enough.
 func awaitAnnounced(ctx context.Context, tb testing.TB, s *server, recorder *checker.Recorder) (checker.Recording, checker.Report) {
 	tb.Helper()
-	for deadline := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
+	const sweep = 32 * time.Second // until another instance announces what one has left behind
+	for deadline := time.Now().Add(sweep + patience); ; <-time.After(100 * time.Millisecond) {
 		recording := recorder.Recording(wholeHistory(ctx, tb, s))
 		report := checker.EV(recording)
 		if report.Err() == nil || time.Now().After(deadline) {

@@ -40,7 +40,7 @@ func telling() []Mutant {
 			Had:  "subscribers that believe what any publisher can write",
 			File: outbox + "/known.go", Quick: true,
 			Old: `	return after(events, r.sure)`,
-			New: `	return after(events, r.out)`,
+			New: `	return after(events, max(r.sure, r.out))`,
 			By:  []Tests{{outbox, "TestStrayMessageKeepsNothingFromBeingAnnounced"}},
 		},
 		{
@@ -51,8 +51,11 @@ func telling() []Mutant {
 			return false
 		}
 		q.waiting`,
-			New: `		q.waiting`,
-			By:  []Tests{{outbox, "TestOrderHoldsWhileManyInstancesSweepTheSameElections|" + killed}},
+			New: `		if l.busy && q.closed {
+			return false
+		}
+		q.waiting`,
+			By: []Tests{{outbox, "TestOrderHoldsWhileManyInstancesSweepTheSameElections|" + killed}},
 		},
 		{
 			Name: "an event overtakes the one before it, which another instance committed and has not published yet",
@@ -66,10 +69,11 @@ func telling() []Mutant {
 			Name: "after one failure nothing of an election is tried any more",
 			Had:  "Pub/Sub's clients, whose publishers stop at the first error of a key until they are told to go on",
 			File: outbox + "/sweep.go", Quick: true,
-			Old: `	o.left.join(due)
-`,
-			New: ``,
-			By:  []Tests{{outbox, "TestAfterAFailureTheSameInstanceSweepsSoon"}},
+			Old: `	o.found(news...)
+	o.left.join(due)`,
+			New: `	o.found(news...)
+	clear(due)`,
+			By: []Tests{{outbox, "TestAfterAFailureTheSameInstanceSweepsSoon"}},
 		},
 		{
 			Name: "what another instance left behind is left for good",

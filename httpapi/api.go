@@ -11,7 +11,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"regent/leadership"
-	"regent/leadership/notify"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -40,8 +40,8 @@ type Service interface {
 	// reading.
 	Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error)
 	// Watch and Feed are for streams: of one election, which is read too, and of all.
-	Watch(context.Context, leadership.WatchRequest) (leadership.Reading, *notify.Watch, error)
-	Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error)
+	Watch(context.Context, leadership.WatchRequest) (leadership.Reading, *instance.Watch, error)
+	Feed(ctx context.Context, prefix string, after instance.Cursor) (*instance.Feed, error)
 	// Census reads all elections whose names begin with the prefix.
 	Census(ctx context.Context, prefix string) (leadership.Census, error)
 	// Tick does what is left to do: it records the leases that ran out unseen, and announces what was left behind.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"regent/leadership"
-	"regent/leadership/notify"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -70,7 +70,7 @@ func watchRequest(r *http.Request) (leadership.WatchRequest, error) {
 }
 
 // watching is the source of a stream of one election.
-type watching struct{ *notify.Watch }
+type watching struct{ *instance.Watch }
 
 func (w watching) next(ctx context.Context) ([]message, error) {
 	events, err := w.Next(ctx)
@@ -112,7 +112,7 @@ func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
 }
 
 // feedCursor reads what a stream of all elections is to tell of, and from where it goes on.
-func feedCursor(r *http.Request) (prefix string, after notify.Cursor, err error) {
+func feedCursor(r *http.Request) (prefix string, after instance.Cursor, err error) {
 	values, err := query(r, "prefix", "after")
 	if err != nil {
 		return "", after, err
@@ -124,7 +124,7 @@ func feedCursor(r *http.Request) (prefix string, after notify.Cursor, err error)
 		field, id = wire.LastEventIDHeader, last
 	}
 	if id != "" || values.Has("after") {
-		if after, err = notify.ParseCursor(id); err != nil {
+		if after, err = instance.ParseCursor(id); err != nil {
 			return "", after, wrong(field, "%v", err)
 		}
 	}
@@ -132,7 +132,7 @@ func feedCursor(r *http.Request) (prefix string, after notify.Cursor, err error)
 }
 
 // snapshots are all elections as they are. Only the last message has the cursor: a reader that was cut off before it begins anew.
-func (a *api) snapshots(ctx context.Context, prefix string, cursor notify.Cursor) ([]message, error) {
+func (a *api) snapshots(ctx context.Context, prefix string, cursor instance.Cursor) ([]message, error) {
 	census, err := a.service.Census(ctx, prefix)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (a *api) snapshots(ctx context.Context, prefix string, cursor notify.Cursor
 }
 
 // feeding is the source of a stream of all elections.
-type feeding struct{ *notify.Feed }
+type feeding struct{ *instance.Feed }
 
 func (f feeding) next(ctx context.Context) ([]message, error) {
 	items, err := f.Next(ctx)

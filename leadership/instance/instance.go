@@ -11,10 +11,10 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/boottime"
-	"regent/leadership/cache"
-	"regent/leadership/expiry"
-	"regent/leadership/notify"
-	"regent/leadership/queue"
+	"regent/leadership/instance/internal/cache"
+	"regent/leadership/instance/internal/expiry"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/line"
 	"regent/leadership/relay"
 )
 
@@ -50,9 +50,9 @@ func (i *Instance) CacheReads() (hits, misses, shared int64) { return i.cache.Re
 // reads, and nothing happens by itself.
 type Instance struct {
 	service *leadership.Service
-	hub     *notify.Hub
+	hub     *hub.Hub
 	cache   *cache.Cache
-	queue   *queue.Queue
+	queue   *line.Queue
 	expiry  *expiry.Lookout
 	relay   *relay.Relay // nil without a bus
 	bus     Bus
@@ -71,12 +71,12 @@ func New(c Config) (*Instance, error) {
 	}
 	i := &Instance{bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
 	i.service = leadership.New(c.Store, publisher{i})
-	i.hub = notify.New(notify.Config{History: i.service, Live: c.Alone})
+	i.hub = hub.New(hub.Config{History: i.service, Live: c.Alone})
 	var err error
 	if i.cache, err = cache.New(cache.Config{Get: i.service.Get, Expiry: c.CacheExpiry, Now: c.Now}); err != nil {
 		return nil, err
 	}
-	i.queue = queue.New(queue.Config{Acquire: i.acquire, Release: i.Release, Hub: i.hub, Now: c.Now, Jitter: jitter(c.Alone)})
+	i.queue = line.NewQueue(line.Config{Acquire: i.acquire, Release: i.Release, Hub: i.hub, Now: c.Now, Jitter: jitter(c.Alone)})
 	i.expiry = expiry.New(expiry.Config{Expire: i.expire, Now: c.Now, Log: c.Log})
 	if c.Bus != nil {
 		i.deaf.Store(true)

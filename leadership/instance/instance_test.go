@@ -12,7 +12,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/leadership/notify"
 	"regent/store/memory"
 )
 
@@ -368,7 +367,7 @@ func TestALeaseThatRunsOutUnseenIsAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		c.lead(c.a, "ann")
-		feed, err := c.b.Feed(t.Context(), "", notify.Cursor{})
+		feed, err := c.b.Feed(t.Context(), "", instance.Cursor{})
 		if err != nil {
 			t.Fatal(err)
 		}

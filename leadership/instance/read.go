@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/notify"
+	"regent/leadership/instance/internal/hub"
 )
 
 // Get reads an election from the store, strongly; see leadership.Service.
@@ -85,10 +85,10 @@ func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading
 	return leadership.Reading{Lease: l}, err
 }
 
-// Watch returns a watch on the events of one election, to be closed by its owner, and the election as it was a moment ago; see package notify.
+// Watch returns a watch on the events of one election, to be closed by its owner, and the election as it was a moment ago; see package hub.
 // Of one that was never seen, and may come yet, the reading has no revision; a deleted one can be watched too. Errors: RevisionMismatch
 // if the election has not come to the revision to resume from; those of Read.
-func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *notify.Watch, error) {
+func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *hub.Watch, error) {
 	reading, err := i.present(ctx, leadership.ReadRequest{Election: r.Election, Known: r.After})
 	if err != nil {
 		return reading, nil, err
@@ -118,9 +118,9 @@ func (i *Instance) present(ctx context.Context, r leadership.ReadRequest) (leade
 	return reading, nil
 }
 
-// Feed returns a feed of the events of all elections, to be closed by its owner; see package notify. InvalidArgument is for a prefix that no
+// Feed returns a feed of the events of all elections, to be closed by its owner; see package hub. InvalidArgument is for a prefix that no
 // name has, and for a cursor that this store has not come to.
-func (i *Instance) Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error) {
+func (i *Instance) Feed(ctx context.Context, prefix string, after hub.Cursor) (*hub.Feed, error) {
 	if err := leadership.ValidatePrefix(prefix); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (i *Instance) Feed(ctx context.Context, prefix string, after notify.Cursor)
 
 // refuseFuture refuses the cursor of another store, after which nothing would be told until this one has come to it. The store is asked for
 // its time only if the cursor is later than the last time it said.
-func (i *Instance) refuseFuture(ctx context.Context, after notify.Cursor) error {
+func (i *Instance) refuseFuture(ctx context.Context, after hub.Cursor) error {
 	if last := i.storeTime.Load(); last != nil && !after.After(*last) {
 		return nil
 	}

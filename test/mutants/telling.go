@@ -4,8 +4,8 @@ package mutants
 func telling() []Mutant {
 	const (
 		relay  = "leadership/relay"
-		notify = "leadership/notify"
-		cache  = "leadership/cache"
+		notify = "leadership/instance/internal/hub"
+		cache  = "leadership/instance/internal/cache"
 		topic  = notify + "/topic.go"
 		slot   = cache + "/slot.go"
 		killed = "TestEveryChangeIsAnnouncedInOrderWhateverIsKilled"
@@ -221,12 +221,12 @@ func telling() []Mutant {
 		{
 			Name: "a lease that runs out with nobody there is announced by nobody",
 			Had:  "services that expire when somebody asks",
-			File: "leadership/expiry/lookout.go", Quick: true,
+			File: "leadership/instance/internal/expiry/lookout.go", Quick: true,
 			Old: `		l.keep(&term{election: lease.Election, revision: lease.Revision, due: due})
 	}`,
 			New: `		l.keep(&term{election: lease.Election, revision: lease.Revision, due: due + lease.ExpiresIn})
 	}`,
-			By: []Tests{{"leadership/expiry", "TestALeaseThatRunsOutIsLookedAfterOnceAndSoon"}},
+			By: []Tests{{"leadership/instance/internal/expiry", "TestALeaseThatRunsOutIsLookedAfterOnceAndSoon"}},
 		},
 	}
 }

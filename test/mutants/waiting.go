@@ -3,9 +3,9 @@ package mutants
 // waiting are bugs in the line in front of an election.
 func waiting() []Mutant {
 	const (
-		queue   = "leadership/queue"
+		queue   = "leadership/instance/internal/line"
 		runner  = queue + "/runner.go"
-		line    = queue + "/line"
+		line    = queue
 		attempt = line + "/attempt.go"
 	)
 	return []Mutant{
@@ -53,7 +53,7 @@ func waiting() []Mutant {
 		{
 			Name: "whoever joined a call that was under way counts the lease from its own call, which came later",
 			Had:  "whoever lets requests share an answer",
-			File: line + "/caller.go", Quick: true,
+			File: line + "/answer.go", Quick: true,
 			Old: `grant.Lease = aged(grant.Lease, -grant.Waited)`,
 			New: `grant.Lease = aged(grant.Lease, 0)`,
 			By:  []Tests{{queue, "TestACallThatComesDuringTheAttemptCountsTheLeaseFromBefore"}},

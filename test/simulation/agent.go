@@ -8,7 +8,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/fence"
-	"regent/leadership/queue/line"
+	"regent/leadership/instance/instancetest"
 	"regent/test/checker"
 )
 
@@ -412,7 +412,7 @@ type caller struct {
 
 var errGone = unavailable("whoever asked has gone")
 
-// Gone implements line.Client: a crash closes the connection, and who has waited for long enough does.
+// Gone implements instancetest.Client: a crash closes the connection, and who has waited for long enough does.
 func (c *caller) Gone() error {
 	if c.agent.life != c.life || c.agent.hung > c.came {
 		return errGone
@@ -420,8 +420,8 @@ func (c *caller) Gone() error {
 	return nil
 }
 
-// Answered implements line.Client.
-func (c *caller) Answered(a line.Answer) {
+// Answered implements instancetest.Client.
+func (c *caller) Answered(a instancetest.Answer) {
 	c.over, c.granted = true, a.Grant != nil
 	c.queue.stand.leave(c.spot, a.Err, c.queue.i.now())
 	if c.granted {
@@ -468,7 +468,7 @@ func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, ans
 		return
 	}
 	c := &caller{agent: a, life: a.life, came: i.s.w.now, id: id, answer: answer}
-	standing, alive := line.NewCaller(c, i.now()), i.alive()
+	standing, alive := instancetest.NewCaller(c, i.now()), i.alive()
 	i.join(standing, r)
 	i.s.w.after(i.clock.until(r.Wait), func() {
 		if alive() {

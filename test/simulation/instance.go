@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/queue/line"
+	"regent/leadership/instance/instancetest"
 )
 
 // instance is one process of the service: the real Service on the store, and the real lines.
@@ -17,7 +17,7 @@ type instance struct {
 	clock   clock
 	store   *handle
 	service *leadership.Service
-	common  *line.Common
+	common  *instancetest.Lines
 	lines   map[leadership.Election]*queue
 	known   map[leadership.Election]leadership.Event // the newest that was heard
 	looks   map[leadership.Election]time.Duration    // when it looks whether the lease is over
@@ -49,7 +49,7 @@ func (i *instance) begin() {
 	i.service = leadership.New(i.store, publisher{i})
 	i.budgets = make(map[leadership.Election]*budget)
 	i.drawn = make(map[leadership.KeyHash]*caller)
-	i.common = &line.Common{Poll: 5 * time.Second, Jitter: s.w.upTo, Key: i.drawKey}
+	i.common = &instancetest.Lines{Poll: 5 * time.Second, Jitter: s.w.upTo, Key: i.drawKey}
 	i.lines = make(map[leadership.Election]*queue)
 	i.known = make(map[leadership.Election]leadership.Event)
 	i.looks = make(map[leadership.Election]time.Duration)
@@ -194,7 +194,7 @@ func (i *instance) setLive(live bool) {
 type queue struct {
 	i        *instance
 	election leadership.Election
-	line     *line.Line
+	line     *instancetest.Line
 	asking   bool
 	doubt    bool
 	timer    int // the number of the one that counts
@@ -205,7 +205,7 @@ type queue struct {
 }
 
 // join puts a caller in line.
-func (i *instance) join(c *line.Caller, r leadership.AcquireRequest) {
+func (i *instance) join(c *instancetest.Caller, r leadership.AcquireRequest) {
 	q, ok := i.lines[r.Election]
 	if !ok {
 		q = &queue{i: i, election: r.Election}
@@ -218,7 +218,7 @@ func (i *instance) join(c *line.Caller, r leadership.AcquireRequest) {
 		q.expectAttempt()
 		return
 	}
-	q.line = line.New(i.common, q.wake, c, r, i.now())
+	q.line = instancetest.NewLine(i.common, q.wake, c, r, i.now())
 	q.line.Tune(i.known[r.Election].Revision, i.live)
 	i.lines[r.Election] = q
 	q.drive()
@@ -268,10 +268,10 @@ func (q *queue) hangUp(c *caller, err error) {
 }
 
 // attempt asks the store.
-func (q *queue) attempt(ctx context.Context, a *line.Attempt) {
+func (q *queue) attempt(ctx context.Context, a *instancetest.Attempt) {
 	alive := q.i.alive()
 	a.Began = q.i.now()
-	var o line.Outcome
+	var o instancetest.Outcome
 	if gone := a.Caller.Client().Gone(); gone != nil {
 		o.Err = gone
 	} else {

@@ -11,7 +11,7 @@ import (
 	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/leadership"
-	"regent/leadership/notify"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -239,7 +239,7 @@ func (g *Guard) Events(ctx context.Context, r leadership.EventsRequest) ([]leade
 }
 
 // Watch implements httpapi.Service.
-func (g *Guard) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *notify.Watch, error) {
+func (g *Guard) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *instance.Watch, error) {
 	if err := g.permit(ctx, request{call: Watch, election: r.Election}); err != nil {
 		return leadership.Reading{}, nil, err
 	}
@@ -247,7 +247,7 @@ func (g *Guard) Watch(ctx context.Context, r leadership.WatchRequest) (leadershi
 }
 
 // Feed implements httpapi.Service. The caller must be allowed to watch all elections whose names begin with the prefix.
-func (g *Guard) Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error) {
+func (g *Guard) Feed(ctx context.Context, prefix string, after instance.Cursor) (*instance.Feed, error) {
 	if err := g.permit(ctx, request{call: WatchAll, prefix: prefix}); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/leadership"
-	"regent/leadership/notify"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -224,7 +224,7 @@ func (s *Service) Await(ctx context.Context, r leadership.ReadRequest, wait time
 }
 
 // Watch implements httpapi.Service.
-func (s *Service) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *notify.Watch, error) {
+func (s *Service) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *instance.Watch, error) {
 	leave, err := s.watch(ctx)
 	if err != nil {
 		return leadership.Reading{}, nil, err
@@ -244,7 +244,7 @@ func (s *Service) Watch(ctx context.Context, r leadership.WatchRequest) (leaders
 }
 
 // Feed implements httpapi.Service.
-func (s *Service) Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error) {
+func (s *Service) Feed(ctx context.Context, prefix string, after instance.Cursor) (*instance.Feed, error) {
 	leave, err := s.watch(ctx)
 	if err != nil {
 		return nil, err

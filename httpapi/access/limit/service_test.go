@@ -15,7 +15,6 @@ import (
 	"regent/httpapi/access/limit"
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/leadership/notify"
 	"regent/leadership/wire"
 	"regent/store/memory"
 )
@@ -112,7 +111,7 @@ func TestWhoeverAsksTooOftenIsSentAwayUntilThereIsRoom(t *testing.T) {
 			return err
 		},
 		"feed": func(s *limit.Service, ctx context.Context) error {
-			f, err := s.Feed(ctx, "", notify.Cursor{})
+			f, err := s.Feed(ctx, "", instance.Cursor{})
 			if err == nil {
 				f.Close()
 			}
@@ -198,7 +197,7 @@ func TestThereIsRoomForSoManyStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := s.Feed(ann, "", notify.Cursor{})
+		second, err := s.Feed(ann, "", instance.Cursor{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +224,7 @@ func TestACallThatPanicsGivesItsPlaceBack(t *testing.T) {
 	ann := by(t.Context(), "ann")
 	for name, call := range map[string]func(){
 		"watch": func() { s.Watch(ann, leadership.WatchRequest{}) },
-		"feed":  func() { s.Feed(ann, "", notify.Cursor{}) },
+		"feed":  func() { s.Feed(ann, "", instance.Cursor{}) },
 		"wait":  func() { acquire(s, ann, "reports", "ann", time.Second) },
 		"read":  func() { s.Read(ann, leadership.ReadRequest{}) },
 		"renew": func() { s.Renew(ann, leadership.LeaseRequest{}) },

@@ -9,6 +9,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 )
 
 // Get reads an election from the store, strongly; see leadership.Service.
@@ -17,13 +18,13 @@ func (i *Instance) Get(ctx context.Context, e leadership.Election) (leadership.L
 	return reading.Lease, err
 }
 
-// Read reads an election, from the cache if the request allows it; see package cache.
+// Read reads an election, from the cache if the request allows it; see Hub.Read of package hub.
 func (i *Instance) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	if err := r.Election.Validate(); err != nil {
 		_, err := i.service.Get(ctx, r.Election) // which says it in its own words
 		return leadership.Reading{}, err
 	}
-	return i.cache.Read(ctx, r)
+	return i.hub.Read(ctx, r)
 }
 
 // List reads a page of elections from the store; see leadership.Service.
@@ -75,14 +76,20 @@ func (i *Instance) news(ctx context.Context, r leadership.ReadRequest) (leadersh
 	return reading, err == nil && reading.Revision > r.Known, err
 }
 
-// settle records the end of a lease that has run out unseen, so that there is a revision to tell of it.
+// settle records the end of a lease that has run out unseen, so that there is a revision to tell of it,
+// and has the end of one that lasts looked after.
 func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading leadership.Reading) (leadership.Reading, error) {
-	if !reading.Lapsed {
-		i.expiry.Learn(reading.Lease)
-		return reading, nil
+	if reading.Lapsed {
+		asked := i.now()
+		l, err := i.service.Expire(ctx, r.Election)
+		if err != nil {
+			return leadership.Reading{Lease: l}, err
+		}
+		i.hub.Learn(l, view.Read, asked)
+		reading = leadership.Reading{Lease: l}
 	}
-	l, err := i.expire(ctx, r.Election)
-	return leadership.Reading{Lease: l}, err
+	i.hub.Follow(reading.Lease)
+	return reading, nil
 }
 
 // Watch returns a watch on the events of one election, to be closed by its owner, and the election as it was a moment ago; see package hub.

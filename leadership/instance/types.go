@@ -1,9 +1,6 @@
 package instance
 
-import (
-	"regent/leadership/instance/internal/cache"
-	"regent/leadership/instance/internal/hub"
-)
+import "regent/leadership/instance/internal/hub"
 
 type (
 	// Watch gets every event of one election after a revision: once, in order and without a gap.
@@ -24,6 +21,6 @@ func ParseCursor(text string) (Cursor, error) { return hub.ParseCursor(text) }
 
 // How old a cached reading may be; see Config.CacheExpiry.
 const (
-	DefaultCacheExpiry = cache.DefaultExpiry
-	MaxCacheExpiry     = cache.MaxExpiry
+	DefaultCacheExpiry = hub.DefaultExpiry
+	MaxCacheExpiry     = hub.MaxExpiry
 )

@@ -260,10 +260,11 @@ func (a *agent) renew() {
 	c := checker.Call{Verb: checker.Renew, Key: r.Key.Hash(), Token: a.token}
 	a.ask(c, min(max(left/3, 250*time.Millisecond), left), func(i *instance, id string, answer func(reply, func())) {
 		i.call(id, func(ctx context.Context) {
+			asked := i.now()
 			l, err := i.service.Renew(ctx, r)
 			if err == nil && i.ours(ctx) {
 				i.s.truth.answered(l, r.Key.Hash())
-				i.learn(l)
+				i.learn(l, asked)
 			}
 			answer(reply{lease: &l, err: err}, func() { a.renewed(sent, l, err) })
 		})
@@ -323,9 +324,10 @@ func (a *agent) release() {
 	late := a.s.plan.faults.late > 0 && a.s.w.chance(0.1)
 	serve := func(i *instance, id string, answer func(reply, func())) {
 		i.call(id, func(ctx context.Context) {
+			asked := i.now()
 			l, err := i.service.Release(ctx, r)
 			if err == nil && i.ours(ctx) {
-				i.learn(l)
+				i.learn(l, asked)
 			}
 			answer(reply{lease: &l, err: err}, func() {
 				if err == nil || errors.Is(err, leadership.LeaseLost) {
@@ -443,14 +445,15 @@ func (i *instance) giveBack(g leadership.Grant) {
 	r := leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}
 	i.s.w.after(0, func() {
 		i.call("", func(ctx context.Context) {
+			asked := i.now()
 			if l, err := i.service.Release(ctx, r); err == nil && i.ours(ctx) {
-				i.learn(l)
+				i.learn(l, asked)
 			}
 		})
 	})
 }
 
-// acquire serves the call, as package queue does.
+// acquire serves the call, as package line does.
 func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, answer func(leadership.Grant, error)) {
 	q, ok := i.lines[r.Election]
 	if r.Wait == 0 && r.Key == nil {
@@ -458,10 +461,11 @@ func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, ans
 	}
 	if r.Wait == 0 || ok && r.Key != nil && q.line.Leads(r.CandidateID, i.now()) {
 		i.call(id, func(ctx context.Context) {
+			asked := i.now()
 			g, err := i.service.Acquire(ctx, r)
 			if err == nil && i.ours(ctx) {
 				i.s.truth.answered(g.Lease, g.Key.Hash())
-				i.learn(g.Lease)
+				i.learn(g.Lease, asked)
 			}
 			answer(g, err)
 		})

@@ -62,7 +62,7 @@ func (b *bus) deliver(i *instance, e leadership.Event) {
 	}
 	for range times {
 		w.after(b.s.delay(), func() {
-			if alive() && i.live {
+			if alive() && i.view.Live() {
 				i.does(func() { i.hear(e) })
 			}
 		})

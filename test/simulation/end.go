@@ -78,7 +78,7 @@ func (s *simulation) close() {
 			}
 		}
 		for _, i := range s.instances {
-			if heard, last := i.known[e].Revision, s.truth.reign(e).revision; i.life == 1 && heard > last {
+			if heard, last := i.newest[e], s.truth.reign(e).revision; i.life == 1 && heard > last {
 				s.truth.accuse(EV, "%s: instance %d has heard of revision %d, and there are %d", e, i.number, heard, last)
 			}
 		}

@@ -10,18 +10,20 @@ import (
 	"regent/leadership/instance/instancetest"
 )
 
-// instance is one process of the service: the real Service on the store, and the real lines.
+// instance is one process of the service: the real Service on the store, the real view of the elections, and the real
+// lines.
 type instance struct {
 	s       *simulation
 	number  int
 	clock   clock
 	store   *handle
 	service *leadership.Service
+	view    *instancetest.View
 	common  *instancetest.Lines
 	lines   map[leadership.Election]*queue
-	known   map[leadership.Election]leadership.Event // the newest that was heard
-	looks   map[leadership.Election]time.Duration    // when it looks whether the lease is over
-	live    bool                                     // it hears of all events
+	newest  map[leadership.Election]leadership.Revision // that was heard
+	shown   map[leadership.Election]leadership.Revision // the newest that a reader was shown, or that was heard
+	timer   int                                         // the number of the one that counts, for what the view wants
 	budgets map[leadership.Election]*budget
 	drawn   map[leadership.KeyHash]*caller // for whom its lines drew a key
 	joining *caller                        // right now
@@ -44,15 +46,15 @@ func (s *simulation) newInstance(number int) *instance {
 func (i *instance) begin() {
 	s := i.s
 	i.life++
-	i.live = true
 	i.store = &handle{data: s.data, seen: make(map[leadership.Election]int)}
 	i.service = leadership.New(i.store, publisher{i})
 	i.budgets = make(map[leadership.Election]*budget)
 	i.drawn = make(map[leadership.KeyHash]*caller)
-	i.common = &instancetest.Lines{Poll: 5 * time.Second, Jitter: s.w.upTo, Key: i.drawKey}
+	i.view = instancetest.NewView(instancetest.ViewConfig{Expiry: cacheExpiry, Size: 2, Poll: 5 * time.Second, Jitter: s.w.upTo, Live: true})
+	i.common = &instancetest.Lines{Poll: 5 * time.Second, Jitter: s.w.upTo, Key: i.drawKey, View: i.view}
 	i.lines = make(map[leadership.Election]*queue)
-	i.known = make(map[leadership.Election]leadership.Event)
-	i.looks = make(map[leadership.Election]time.Duration)
+	i.newest = make(map[leadership.Election]leadership.Revision)
+	i.shown = make(map[leadership.Election]leadership.Revision)
 	i.listens()
 }
 
@@ -118,73 +120,78 @@ func (i incarnation) Stalled() time.Duration {
 	return max(i.stalled-i.s.w.now, 0)
 }
 
-// learn is told what the store has said.
-func (i *instance) learn(l leadership.Lease) {
-	if q, ok := i.lines[l.Election]; ok {
-		q.line.Learn(l, i.now())
+// learn is told what the store has said, in answer to what was asked at that moment.
+func (i *instance) learn(l leadership.Lease, asked time.Duration) {
+	i.learnt(l.Election, i.view.Learn(l, instancetest.Committed, asked, i.now()))
+}
+
+// learnt lets a line know of news, and looks when the view wants it.
+func (i *instance) learnt(e leadership.Election, news bool) {
+	if q, ok := i.lines[e]; ok && news {
+		q.wake()
 	}
-	if l.State == leadership.Held {
-		i.lookAt(l.Election, i.now()+l.ExpiresIn+100*time.Millisecond)
+	if i.view.Sooner() {
+		i.lookAfter(0)
 	}
 }
 
-// lookAt looks at the end of a lease whether it is over, so that it is announced though nobody wants it.
-func (i *instance) lookAt(e leadership.Election, at time.Duration) {
-	_, planned := i.looks[e]
-	if i.looks[e] = at; planned {
-		return
-	}
-	i.plan(e, at)
+// lookAfter does what the view wants in a while, instead of when it was to.
+func (i *instance) lookAfter(d time.Duration) {
+	i.timer++
+	timer, alive := i.timer, i.alive()
+	i.s.w.after(i.clock.until(d), func() {
+		if alive() && timer == i.timer {
+			i.does(i.look)
+		}
+	})
 }
 
-func (i *instance) plan(e leadership.Election, at time.Duration) {
-	alive, w := i.alive(), i.s.w
-	w.after(i.clock.until(at-i.now()), func() {
-		if !alive() {
+// look does what the view wants, as package hub does: nobody watches, so that it wants but one thing.
+func (i *instance) look() {
+	for {
+		t, at, ok := i.view.Next(i.now())
+		if !ok {
+			i.lookAfter(min(at-i.now(), time.Hour))
 			return
 		}
-		i.does(func() {
-			if at := i.looks[e]; at > i.now() {
-				i.plan(e, at)
+		i.s.figures.Looks++
+		i.call("", func(ctx context.Context) {
+			asked := i.now()
+			l, err := i.service.Expire(ctx, t.Election)
+			if !i.ours(ctx) {
 				return
 			}
-			delete(i.looks, e)
-			i.call("", func(ctx context.Context) {
-				if l, err := i.service.Expire(ctx, e); err == nil {
-					i.learn(l)
-				}
+			i.does(func() {
+				news, _ := i.view.Expired(t, l, err, asked, i.now())
+				i.learnt(t.Election, news)
 			})
 		})
-	})
+	}
 }
 
 // hear takes an event, from itself or another.
 func (i *instance) hear(e leadership.Event) {
 	i.s.truth.heard(e, i.s.data.row(e.Election).events)
 	i.s.record.heard(i.ear, e)
-	if e.Revision <= i.known[e.Election].Revision {
-		return
-	}
-	i.known[e.Election] = e
-	if e.LeaderID == "" {
-		delete(i.looks, e.Election)
-	}
-	if q, ok := i.lines[e.Election]; ok {
+	i.newest[e.Election] = max(i.newest[e.Election], e.Revision)
+	i.shown[e.Election] = max(i.shown[e.Election], e.Revision)
+	if q, ok := i.lines[e.Election]; i.view.Heard(e, i.now()) && ok {
 		q.drive()
 		q.expectAttempt()
 	}
+	i.learnt(e.Election, false)
 }
 
 // setLive says whether the instance hears of all events.
 func (i *instance) setLive(live bool) {
-	if i.live = live; live {
+	i.view.SetLive(live, i.now())
+	if live {
 		i.listens()
 	} else {
 		i.s.record.ends(i.ear)
 	}
 	for _, e := range i.s.names {
 		if q, ok := i.lines[e]; ok {
-			q.doubt = true
 			q.drive()
 		}
 	}
@@ -195,8 +202,8 @@ type queue struct {
 	i        *instance
 	election leadership.Election
 	line     *instancetest.Line
+	view     *instancetest.Election
 	asking   bool
-	doubt    bool
 	timer    int // the number of the one that counts
 
 	stand   stand
@@ -218,8 +225,8 @@ func (i *instance) join(c *instancetest.Caller, r leadership.AcquireRequest) {
 		q.expectAttempt()
 		return
 	}
-	q.line = instancetest.NewLine(i.common, q.wake, c, r, i.now())
-	q.line.Tune(i.known[r.Election].Revision, i.live)
+	q.view = i.view.Wait(r.Election)
+	q.line = instancetest.NewLine(i.common, q.view, q.wake, c, r, i.now())
 	i.lines[r.Election] = q
 	q.drive()
 }
@@ -242,12 +249,11 @@ func (q *queue) drive() {
 	if q.asking || q.i.lines[q.election] != q {
 		return
 	}
-	q.line.Listen(q.i.known[q.election], q.i.live, q.doubt, q.i.now())
-	q.doubt = false
 	a, idle, over := q.line.Turn(q.i.now(), false)
 	switch {
 	case over:
 		delete(q.i.lines, q.election)
+		q.i.view.Unwait(q.view)
 	case a != nil:
 		q.asking = true
 		q.begun++
@@ -281,15 +287,16 @@ func (q *queue) attempt(ctx context.Context, a *instancetest.Attempt) {
 		return
 	}
 	if o.Err == nil {
-		q.i.learn(o.Grant.Lease)
+		q.i.learn(o.Grant.Lease, a.Began)
 	}
 	q.hangUp(a.Caller.Client().(*caller), o.Err)
 	orphan, ok := q.line.Orphan(o.Err)
 	q.expectReleased(o.Err, ok)
 	if ok {
 		q.i.s.figures.Orphans++
+		asked := q.i.now()
 		if l, err := q.i.service.Release(ctx, orphan); err == nil && alive() {
-			q.i.learn(l)
+			q.i.learn(l, asked)
 		}
 	}
 	q.i.does(func() {
@@ -299,5 +306,6 @@ func (q *queue) attempt(ctx context.Context, a *instancetest.Attempt) {
 		}
 		q.line.Finish(a, o, q.i.now())
 		q.drive()
+		q.i.learnt(q.election, false)
 	})
 }

@@ -82,7 +82,7 @@ func newSimulation(c Config) *simulation {
 	s.calm = s.plan.faults.none() && !s.plan.faults.operators
 	w.tell("seed %d: %v", c.Seed, s.plan)
 	s.truth = &truth{
-		w: w, skewed: s.plan.faults.storeLeaps, believers: s.of,
+		w: w, skewed: s.plan.faults.storeLeaps, believers: s.of, replaced: make(map[leadership.EventID]time.Duration),
 		elections: make(map[leadership.Election]*reign), grants: make(map[leadership.KeyHash]leadership.Token),
 		keys: make(map[tokenOf]leadership.KeyHash),
 	}

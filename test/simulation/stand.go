@@ -118,10 +118,10 @@ func (q *queue) expectAttempt() {
 	s.w.after(r.LockFor+r.LockFor/500+promptly, func() {
 		first := q.stand.first()
 		idle := alive() && i.lines[q.election] == q && q.begun == begun && !q.asking && !q.failing && first != nil && first.since <= i.now()-promptly
-		if undisturbed := i.live && i.liveSince <= since && i.stalled <= since; !idle || !undisturbed {
+		if undisturbed := i.view.Live() && i.liveSince <= since && i.stalled <= since; !idle || !undisturbed {
 			return
 		}
-		if now := s.data.row(q.election).record; now.LeaderID == "" && now.Revision == r.Revision && i.known[q.election].Revision == r.Revision {
+		if now := s.data.row(q.election).record; now.LeaderID == "" && now.Revision == r.Revision && i.newest[q.election] == r.Revision {
 			s.truth.accuse(LV, "%s: instance %d knows since %v that it is free, %s stands in line, and nobody asks", q.election, i.number, since, first.candidate)
 		}
 	})

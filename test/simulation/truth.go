@@ -17,6 +17,7 @@ const (
 	FT  Property = "FT: tokens strictly increase"
 	EV  Property = "EV: every change is announced, in order, without a gap, and nothing else is"
 	ID  Property = "ID: the same call again does what once would have done"
+	BS  Property = "BS: what an instance shows was true within its stated age, and never goes back"
 	LV  Property = "LV: without faults somebody who is willing leads before long, and nothing changes hands without need"
 )
 
@@ -37,6 +38,7 @@ type truth struct {
 	slack       time.Duration // by which the clocks of the store's servers differ
 	skewed      bool          // the store's clock leaps: nobody can keep ME-2
 	elections   map[leadership.Election]*reign
+	replaced    map[leadership.EventID]time.Duration    // when each change was made
 	grants      map[leadership.KeyHash]leadership.Token // the newest of each key
 	keys        map[tokenOf]leadership.KeyHash          // to whom each token was told
 	violations  []Violation
@@ -78,6 +80,7 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 	r := t.reign(e)
 	t.numbered(r, now, ch.Events)
 	for _, event := range ch.Events {
+		t.replaced[event.ID()] = t.w.now
 		t.w.note(string(event.Type), int64(event.Revision))
 		t.w.tell("%s: revision %d, %s, leader %q, token %d, at %v", e, event.Revision, event.Type, event.LeaderID, event.Token, at.Sub(epoch))
 		switch event.Type {

@@ -1,5 +1,6 @@
-// Package instancetest names the parts of an instance that tests outside of it drive by themselves:
-// the simulation of package test/simulation, and what measures costs.
+// Package instancetest names the parts of an instance that tests outside of it drive by themselves: what
+// the instance knows of the elections, and the lines of candidates that read it. Neither has a clock, a
+// goroutine, a lock or a store.
 package instancetest
 
 import (
@@ -7,9 +8,21 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/line"
+	"regent/leadership/instance/internal/view"
 )
 
 type (
+	// View is what an instance knows of the elections, and when it has to look again.
+	View = view.View
+	// ViewConfig is how a View is made.
+	ViewConfig = view.Config
+	// Election is what a View knows of one.
+	Election = view.Election
+	// Task is what a View wants done for an election.
+	Task = view.Task
+	// Lease is the store's word on an election.
+	Lease = view.Lease
+
 	// Line is the candidates of one election in order, as an instance has them.
 	Line = line.Line
 	// Lines is what all lines of an instance have in common.
@@ -26,9 +39,18 @@ type (
 	Outcome = line.Outcome
 )
 
+// Where the store's word on an election came from.
+const (
+	Read      = view.Read
+	Committed = view.Committed
+)
+
+// NewView returns a view that knows nothing.
+func NewView(c ViewConfig) *View { return view.New(c) }
+
 // NewLine returns the line that a first caller begins; see package line.
-func NewLine(common *Lines, wake func(), first *Caller, r leadership.AcquireRequest, now time.Duration) *Line {
-	return line.New(common, wake, first, r, now)
+func NewLine(common *Lines, e *Election, wake func(), first *Caller, r leadership.AcquireRequest, now time.Duration) *Line {
+	return line.New(common, e, wake, first, r, now)
 }
 
 // NewCaller returns a call that came at that moment.

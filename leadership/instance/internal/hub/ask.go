@@ -12,12 +12,14 @@ import (
 const (
 	// askTimeout bounds one look into the history.
 	askTimeout = 10 * time.Second
-	// maxAsks is how many looks are under way at the same time: when the hub becomes live, one for each election that is watched is due.
+	// maxAsks is how many looks are under way at the same time: when the hub becomes live, one for each
+	// election that is watched is due.
 	maxAsks = 64
 )
 
-// ask lets read look into the history. Errors: the hub's cause; ctx's; StoreUnavailable if there is no answer in time; and those of read.
-func (h *Hub) ask(ctx context.Context, read func(context.Context) error) error {
+// askHistory lets read look into the history. Errors: the hub's cause; ctx's; StoreUnavailable if there is
+// no answer in time; and those of read.
+func (h *Hub) askHistory(ctx context.Context, read func(context.Context) error) error {
 	select {
 	case h.asks <- struct{}{}:
 		defer func() { <-h.asks }()
@@ -36,15 +38,16 @@ func (h *Hub) ask(ctx context.Context, read func(context.Context) error) error {
 	case h.over(ctx) != nil:
 		return h.over(ctx)
 	case asking.Err() != nil: // which is nothing that ctx's owner knows of
-		return fmt.Errorf("notify: %w: the history was not read within %v", leadership.StoreUnavailable, askTimeout)
+		return fmt.Errorf("hub: %w: the history was not read within %v", leadership.StoreUnavailable, askTimeout)
 	}
 	return err
 }
 
-// over returns why nobody need wait any more: the hub's cause, or ctx's error; nil if there is neither.
+// over returns why a wait is over: the hub's cause, or ctx's error; nil if there is neither.
 func (h *Hub) over(ctx context.Context) error { return cmp.Or(h.Cause(), ctx.Err()) }
 
-// wait waits for c, at most until due unless that is zero. It returns the hub's cause or ctx's error if they come first.
+// wait waits for c, at most until due unless that is zero. It returns the hub's cause or ctx's error if
+// they come first.
 func (h *Hub) wait(ctx context.Context, c <-chan struct{}, due time.Time) error {
 	if err := h.over(ctx); err != nil {
 		return err
@@ -64,12 +67,4 @@ func (h *Hub) wait(ctx context.Context, c <-chan struct{}, due time.Time) error 
 	case <-ctx.Done():
 	}
 	return h.over(ctx)
-}
-
-// signal wakes whoever reads from c, a channel of one.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

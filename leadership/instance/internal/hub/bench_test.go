@@ -12,7 +12,7 @@ import (
 
 // BenchmarkPublishTo10000Watches publishes one event after another to 10,000 watches of one election. An operation ends when the last has it.
 func BenchmarkPublishTo10000Watches(b *testing.B) {
-	h := hub.New(hub.Config{History: nothing{}, Live: true})
+	h := newHub(b, hub.Config{Store: nothing{}, Live: true})
 	bench(b, h, crowd, func(ctx context.Context, got func()) {
 		watch := h.Watch(jobs, 0)
 		defer watch.Close()
@@ -27,7 +27,7 @@ func BenchmarkPublishTo10000Watches(b *testing.B) {
 
 // BenchmarkPublishTo1000Feeds publishes one event after another to 1,000 feeds of all elections.
 func BenchmarkPublishTo1000Feeds(b *testing.B) {
-	h := hub.New(hub.Config{History: nothing{}, Live: true})
+	h := newHub(b, hub.Config{Store: nothing{}, Live: true})
 	bench(b, h, 1000, func(ctx context.Context, got func()) {
 		feed, err := h.Feed(ctx, "", hub.Cursor{})
 		if err != nil {
@@ -68,8 +68,8 @@ func bench(b *testing.B, h *hub.Hub, n int, read func(ctx context.Context, got f
 	readers.Wait()
 }
 
-// nothing is a history in which nothing has happened.
-type nothing struct{}
+// nothing is a store in which nothing has happened.
+type nothing struct{ hub.Store }
 
 func (nothing) Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error) {
 	return nil, nil

@@ -101,34 +101,33 @@ func TestWhenTheHubIsLiveAnewTheStoreIsNotFlooded(t *testing.T) {
 func TestAnElectionThatNobodyListensToIsForgotten(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(true)
-		watch, listener := h.Watch(jobs, 0), h.Listen(jobs)
+		watch, listener := h.Watch(jobs, 0), h.listen(jobs)
 		h.Publish(w.change(jobs, 1)...)
-		for name, last := range map[string]interface{ Close() }{"a listener": h.Listen("one"), "a watch": h.Watch("two", 0)} {
+		for name, last := range map[string]interface{ Close() }{"a listener": h.listen("one"), "a watch": h.Watch("two", 0)} {
 			election := map[string]leadership.Election{"a listener": "one", "a watch": "two"}[name]
 			h.Watch(election, 0).Close()
-			h.Listen(election).Close()
-			if !h.Listened(election) {
+			h.listen(election).Close()
+			if !h.listened(election) {
 				t.Errorf("%s is left, and is forgotten", name)
 			}
 			last.Close()
-			if h.Listened(election) {
+			if h.listened(election) {
 				t.Errorf("%s was the last, and its election is not forgotten", name)
 			}
 		}
 		watch.Close()
 		listener.Close()
-		again := h.Listen(jobs)
+		again := h.listen(jobs)
 		watch.Close()
-		listener.Close()
-		if again.Newest().Revision != 0 || !h.Listened(jobs) {
-			t.Error("who is gone meddles with who came later")
+		if again.newest() != 0 || !h.listened(jobs) {
+			t.Error("a watch that is closed meddles with a line that came later")
 		}
 		again.Close()
 	})
 }
 
 func TestAWatchNeedsLittleMemory(t *testing.T) {
-	h := hub.New(hub.Config{Live: true})
+	h := newHub(t, hub.Config{Store: nothing{}, Live: true})
 	watches := make([]*hub.Watch, crowd)
 	before := inUse()
 	for n := range watches {
@@ -143,9 +142,10 @@ func TestAWatchNeedsLittleMemory(t *testing.T) {
 }
 
 func TestAnElectionsEventsInMemoryAreBounded(t *testing.T) {
-	h := hub.New(hub.Config{Live: true})
-	listener := h.Listen(jobs)
-	defer listener.Close()
+	h := newHub(t, hub.Config{Store: nothing{}, Live: true})
+	watch := h.Watch(jobs, 0)
+	defer watch.Close()
+	watch.Ready(t.Context())
 	before := inUse()
 	for r := range leadership.Revision(100_000) {
 		h.Publish(leadership.Event{Election: jobs, Revision: r + 1})

@@ -69,6 +69,14 @@ func (s script) Since(_ context.Context, at time.Time) (leadership.Recent, error
 	return recent, nil
 }
 
+func (s script) Get(context.Context, leadership.Election) (leadership.Lease, error) {
+	return leadership.Lease{}, leadership.StoreUnavailable
+}
+
+func (s script) Expire(context.Context, leadership.Election) (leadership.Lease, error) {
+	return leadership.Lease{}, leadership.StoreUnavailable
+}
+
 func (s script) Now(context.Context) (time.Time, error) { return time.Now().In(zone), nil }
 
 // skewedHistory has an event every 10 ms from the instant on, for so long, with times that are off by up to 50 ms.

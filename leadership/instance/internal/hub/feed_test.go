@@ -711,7 +711,7 @@ func TestMuchNewsMovesTheMarkOnInTime(t *testing.T) {
 
 func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		h, stuck, still := w.hub(true), w.hub(true), &instance{hub.New(hub.Config{History: w.service}), nil}
+		h, stuck, still := w.hub(true), w.hub(true), &instance{newHub(t, hub.Config{Store: w.service}), nil}
 		draining := errors.New("draining")
 		ended := make(chan error, 10)
 		f := w.follows(h, "", fromNow)
@@ -752,7 +752,7 @@ func TestAFeedEndsWithItsContext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		h := hub.New(hub.Config{History: w.service}) // nobody runs it
+		h := newHub(t, hub.Config{Store: w.service}) // nobody runs it
 		if _, err := h.Feed(ctx, "", fromNow); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 		}

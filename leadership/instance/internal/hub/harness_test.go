@@ -13,6 +13,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 	"regent/store/memory"
 )
 
@@ -90,9 +91,9 @@ type instance struct {
 func (w *world) hub(live bool) *instance { return runs(w.t, leadership.New(w.store), live, poll) }
 
 // runs returns such a hub on any history.
-func runs(t *testing.T, history hub.History, live bool, poll time.Duration) *instance {
-	a := &asked{History: history}
-	i := &instance{hub.New(hub.Config{History: a, Live: live, Poll: poll}), a}
+func runs(t *testing.T, store hub.Store, live bool, poll time.Duration) *instance {
+	a := &asked{Store: store}
+	i := &instance{newHub(t, hub.Config{Store: a, Live: live, Poll: poll}), a}
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	running.Go(func() { i.Run(ctx) })
@@ -103,9 +104,60 @@ func runs(t *testing.T, history hub.History, live bool, poll time.Duration) *ins
 	return i
 }
 
+// newHub returns a hub whose clock is that of the test's bubble, unless it has one.
+func newHub(t testing.TB, c hub.Config) *hub.Hub {
+	t.Helper()
+	start := time.Now()
+	if c.Now == nil {
+		c.Now = func() time.Duration { return time.Since(start) }
+	}
+	h, err := hub.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		h.Close(errTestOver)
+		h.WaitReads()
+	})
+	return h
+}
+
+var errTestOver = errors.New("the test is over")
+
+// listener is what a line is: woken when there is news of an election.
+type listener struct {
+	hub      *instance
+	election *view.Election
+	c        chan struct{}
+}
+
+func (i *instance) listen(e leadership.Election) *listener {
+	l := &listener{hub: i, c: make(chan struct{}, 1)}
+	i.View(func(*view.View, time.Duration) { l.election = i.Wait(e, l.c) })
+	return l
+}
+
+func (l *listener) C() <-chan struct{} { return l.c }
+
+// newest is the newest revision that is known of.
+func (l *listener) newest() (r leadership.Revision) {
+	l.hub.View(func(v *view.View, _ time.Duration) { r = v.Newest(l.election.Name()) })
+	return r
+}
+
+func (l *listener) Close() {
+	l.hub.View(func(*view.View, time.Duration) { l.hub.Unwait(l.election, l.c) })
+}
+
+// listened reports whether the election has a listener or a watch.
+func (i *instance) listened(e leadership.Election) (yes bool) {
+	i.View(func(v *view.View, _ time.Duration) { yes = v.Listened(e) })
+	return yes
+}
+
 // asked is a history that counts how often it is read, and that fails or waits as told.
 type asked struct {
-	hub.History
+	hub.Store
 
 	takes time.Duration // how long the way back of an answer is
 
@@ -120,15 +172,15 @@ type asked struct {
 }
 
 func (a *asked) Events(ctx context.Context, r leadership.EventsRequest) ([]leadership.Event, error) {
-	return answer(ctx, a, &a.events, func() ([]leadership.Event, error) { return a.History.Events(ctx, r) })
+	return answer(ctx, a, &a.events, func() ([]leadership.Event, error) { return a.Store.Events(ctx, r) })
 }
 
 func (a *asked) Since(ctx context.Context, at time.Time) (leadership.Recent, error) {
-	return answer(ctx, a, &a.since, func() (leadership.Recent, error) { return a.History.Since(ctx, at) })
+	return answer(ctx, a, &a.since, func() (leadership.Recent, error) { return a.Store.Since(ctx, at) })
 }
 
 func (a *asked) Now(ctx context.Context) (time.Time, error) {
-	return answer(ctx, a, &a.now, func() (time.Time, error) { return a.History.Now(ctx) })
+	return answer(ctx, a, &a.now, func() (time.Time, error) { return a.Store.Now(ctx) })
 }
 
 func answer[T any](ctx context.Context, a *asked, count *int, read func() (T, error)) (found T, err error) {

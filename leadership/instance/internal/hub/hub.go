@@ -3,56 +3,169 @@ package hub
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/boottime"
+	"regent/leadership/instance/internal/view"
 )
 
-// History is where a Hub reads what it was not told. A *leadership.Service is one. Its calls end with their context.
-type History interface {
+// Store is what a Hub asks. A *leadership.Service is one. Its calls end with their context.
+type Store interface {
+	// Get reads an election, strongly: it sees every change that was reported as done before the call.
+	Get(context.Context, leadership.Election) (leadership.Lease, error)
+	// Expire records that an election's lease has run out, if it has, and returns it as it then is.
+	Expire(context.Context, leadership.Election) (leadership.Lease, error)
+	// Events, Since and Now read the history, and the time that the store's clock shows.
 	Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error)
 	Since(context.Context, time.Time) (leadership.Recent, error)
 	Now(context.Context) (time.Time, error)
 }
 
-// Config is how a Hub is made. History is required.
+// How old a cached reading may be.
+const (
+	DefaultExpiry = 5 * time.Second
+	MaxExpiry     = 10 * time.Second
+)
+
+// DefaultSize is how many elections are kept for readers.
+const DefaultSize = 10_000
+
+// Config is how a Hub is made. Store is required.
 type Config struct {
-	History History
-	// Live says that the hub is told of every event without anybody's help: that nobody but this process changes the store.
+	Store Store
+	// Live says that the hub is told of every event: that no other process changes the store.
 	Live bool
-	// Poll is how often the hub looks into the history by itself, for those who listen, while it is not live: 5 s if it is zero.
+	// Poll is how often the hub looks into the history, for watchers and feeds, while it is not live:
+	// 0 for 5 s.
 	Poll time.Duration
+	// Expiry is how old a cached reading may be, and so how long a read of the store may take: at most
+	// MaxExpiry; 0 for DefaultExpiry.
+	Expiry time.Duration
+	// Size is how many elections are kept for readers at most; 0 for DefaultSize. Those for which there
+	// is no room are read from the store each time.
+	Size int
+	// Now is a clock that never goes back, that cannot be set, and that runs while the machine is
+	// suspended; nil for boottime.Now.
+	Now func() time.Duration
+	// Log is told of leases whose end could not be recorded; nil logs nothing.
+	Log *slog.Logger
 }
 
-// Hub passes the events of one process on. All methods may be called at the same time.
+func (c Config) validate() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("hub: Store is missing")
+	case c.Expiry < 0 || c.Expiry > MaxExpiry:
+		return fmt.Errorf("hub: the cache expiry is from 0s to %v, not %v", MaxExpiry, c.Expiry)
+	case c.Size < 0:
+		return fmt.Errorf("hub: the size of the cache is 0 or more, not %d", c.Size)
+	}
+	return nil
+}
+
+// Hub shares what one process knows of the elections. All methods may be called at the same time.
 type Hub struct {
-	history History
-	asks    chan struct{} // has one for each look into the history that is under way
-	poll    time.Duration
-	journal *journal
+	store  Store
+	now    func() time.Duration
+	log    *slog.Logger
+	poll   time.Duration
+	expiry time.Duration // of cached readings
+
+	asks    chan struct{}   // has one for each look into the history that is under way
+	sooner  chan struct{}   // of one: Run has something to do earlier than it knows
 	life    context.Context // ends when the hub is closed
 	end     context.CancelCauseFunc
+	running sync.WaitGroup // reads and looks that nobody may be waiting for
+	journal *journal
 
-	mu     belfry // guards all below, and the topics
-	live   bool
-	topics map[leadership.Election]*topic // of those elections that somebody listens to
+	hits, misses, shared atomic.Int64 // of reads
+
+	mu        wakeMutex // guards all below
+	view      *view.View
+	audiences map[leadership.Election]*audience
+	landings  map[leadership.Election]*landing
+	looks     map[lookKey]*look
 }
 
-// New returns a hub.
-func New(c Config) *Hub {
-	h := &Hub{
-		history: c.History,
-		asks:    make(chan struct{}, maxAsks),
-		poll:    cmp.Or(c.Poll, 5*time.Second),
-		live:    c.Live,
-		topics:  make(map[leadership.Election]*topic),
+// audience is what to wake when there is news of an election.
+type audience struct {
+	lines   []chan struct{} // of one each
+	watches int
+	news    broadcast // for the watches
+}
+
+// New returns a hub. An error says what is wrong with the Config.
+func New(c Config) (*Hub, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
 	}
+	h := &Hub{
+		store:     c.Store,
+		now:       c.Now,
+		log:       cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
+		poll:      cmp.Or(c.Poll, 5*time.Second),
+		expiry:    cmp.Or(c.Expiry, DefaultExpiry),
+		asks:      make(chan struct{}, maxAsks),
+		sooner:    make(chan struct{}, 1),
+		audiences: make(map[leadership.Election]*audience),
+		landings:  make(map[leadership.Election]*landing),
+		looks:     make(map[lookKey]*look),
+	}
+	if h.now == nil {
+		h.now = boottime.Now
+	}
+	h.view = view.New(view.Config{
+		Expiry: h.expiry, Size: cmp.Or(c.Size, DefaultSize), Poll: h.poll, Live: c.Live, Jitter: rand.N[time.Duration],
+	})
 	h.journal = &journal{hub: h, size: maxEntries, wake: make(chan struct{}, 1)}
 	h.life, h.end = context.WithCancelCause(context.Background())
-	return h
+	return h, nil
 }
 
-// Publish passes events on. It does not block. Events that were heard before, and those that are older, are no news.
+// View calls do with the view, which is locked until do returns, and the time. Do must not block, nor
+// call the hub.
+func (h *Hub) View(do func(v *view.View, now time.Duration)) {
+	h.mu.Lock()
+	defer h.unlock()
+	do(h.view, h.now())
+}
+
+// Now is the hub's clock.
+func (h *Hub) Now() time.Duration { return h.now() }
+
+// unlock unlocks the mutex, and lets Run know if it has something to do sooner.
+func (h *Hub) unlock() {
+	if h.view.Sooner() {
+		signal(h.sooner)
+	}
+	h.mu.Unlock()
+}
+
+// Learn takes what the store has just said of an election, in answer to what was asked at that time.
+// It does not block.
+func (h *Hub) Learn(l leadership.Lease, from view.Source, asked time.Duration) {
+	h.mu.Lock()
+	defer h.unlock()
+	if h.view.Learn(l, from, asked, h.now()) {
+		h.wakeLines(l.Election)
+	}
+}
+
+// Follow has the end of a lease looked after that a reader is about to watch; see view.View. It does not
+// block.
+func (h *Hub) Follow(l leadership.Lease) {
+	h.View(func(v *view.View, now time.Duration) { v.Follow(l, now) })
+}
+
+// Publish passes events on, of this instance or another. It does not block. Events that were heard
+// before, and those that are older, are no news.
 func (h *Hub) Publish(events ...leadership.Event) {
 	h.hear(events)
 	h.journal.hear(events)
@@ -60,51 +173,64 @@ func (h *Hub) Publish(events ...leadership.Event) {
 
 func (h *Hub) hear(events []leadership.Event) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlock()
+	now := h.now()
 	for _, e := range events {
-		if t, ok := h.topics[e.Election]; ok && t.hear(e) {
-			h.wake(t)
+		if h.view.Heard(e, now) {
+			h.wake(e.Election)
 		}
 	}
 }
 
-// Live says whether the hub is told of every event.
+// wake wakes all who listen to an election. The mutex is held, as it is for wakeLines.
+func (h *Hub) wake(e leadership.Election) {
+	h.wakeLines(e)
+	if a, ok := h.audiences[e]; ok {
+		h.mu.wake(&a.news)
+	}
+}
+
+func (h *Hub) wakeLines(e leadership.Election) {
+	if a, ok := h.audiences[e]; ok {
+		for _, c := range a.lines {
+			signal(c)
+		}
+	}
+}
+
+// Live reports whether the hub is told of every event.
 func (h *Hub) Live() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.live
+	return h.view.Live()
 }
 
-// SetLive says whether the hub is told of every event from now on. All who listen are woken, whenever it is called. When it is, the history is
-// looked into, for something may have happened before; when it is not, each Config.Poll.
+// SetLive says whether the hub is told of every event from now on. All who listen are woken, whenever it
+// is called. When it is, the history is looked into, for something may have happened before; when it is
+// not, each Config.Poll.
 func (h *Hub) SetLive(live bool) {
-	h.doubt(live)
+	h.setLive(live)
 	h.journal.doubt()
 }
 
-func (h *Hub) doubt(live bool) {
+func (h *Hub) setLive(live bool) {
+	h.mu.Lock()
+	defer h.unlock()
+	h.view.SetLive(live, h.now())
+	for e := range h.audiences {
+		h.wake(e)
+	}
+}
+
+// Current reports whether it is known without a look that nothing has come after that revision of the
+// election: it is watched, and has come to just that one.
+func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.live = live
-	for _, t := range h.topics {
-		t.doubt(live)
-		h.wake(t)
-	}
+	return h.view.Current(e, r)
 }
 
-// wake wakes all who listen to an election.
-func (h *Hub) wake(t *topic) {
-	for l := range t.listeners {
-		signal(l.c)
-	}
-	h.mu.ring(&t.news)
-}
-
-// Run keeps what the feeds stand on, until ctx ends or the hub is closed. It is called once. Without it feeds come to a halt, and nothing
-// else.
-func (h *Hub) Run(ctx context.Context) { h.journal.run(ctx) }
-
-// Close ends all watches and feeds with the cause, now and later. To do it again changes nothing.
+// Close ends all watches and feeds with the cause, now and later. Idempotent.
 func (h *Hub) Close(cause error) { h.end(cause) }
 
 // Done is closed once the hub is.
@@ -113,36 +239,20 @@ func (h *Hub) Done() <-chan struct{} { return h.life.Done() }
 // Cause is what Close was given; nil before.
 func (h *Hub) Cause() error { return context.Cause(h.life) }
 
-// Current says whether it is known without a look that nothing has come after that revision of the election: somebody watches it, and has
-// come to just that one.
-func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t, ok := h.topics[e]
-	return ok && h.live && t.synced && t.head() == r && t.heard <= r
-}
-
-// topic returns the topic of an election, and begins it if need be. The mutex is held, as it is for tidy and wake.
-func (h *Hub) topic(e leadership.Election) *topic {
-	t, ok := h.topics[e]
+// audience returns the audience of an election, and begins it if need be. The mutex is held, as it is
+// for tidy.
+func (h *Hub) audience(e leadership.Election) *audience {
+	a, ok := h.audiences[e]
 	if !ok {
-		t = newTopic(e)
-		h.topics[e] = t
+		a = new(audience)
+		h.audiences[e] = a
 	}
-	return t
+	return a
 }
 
-// tidy forgets a topic to which nobody listens any more.
-func (h *Hub) tidy(t *topic) {
-	if len(t.listeners) == 0 && len(t.watches) == 0 && h.topics[t.election] == t {
-		delete(h.topics, t.election)
+// tidy forgets an audience that has gone.
+func (h *Hub) tidy(e leadership.Election) {
+	if a := h.audiences[e]; len(a.lines) == 0 && a.watches == 0 {
+		delete(h.audiences, e)
 	}
-}
-
-// Listened says whether anybody listens to the election.
-func (h *Hub) Listened(e leadership.Election) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, ok := h.topics[e]
-	return ok
 }

@@ -14,8 +14,8 @@ type journal struct {
 	size int           // of the windows
 	wake chan struct{} // run
 
-	mu     belfry  // guards all below, the volumes, and where the feeds are
-	volume *volume // nil while there are no feeds
+	mu     wakeMutex // guards all below, the volumes, and where the feeds are
+	volume *volume   // nil while there are no feeds
 }
 
 // join lets a feed hear of what is entered.
@@ -60,7 +60,7 @@ func (j *journal) hear(events []leadership.Event) {
 		entered = v.hear(e) || entered
 	}
 	if entered {
-		j.mu.ring(&v.news)
+		j.mu.wake(&v.news)
 	}
 	signal(j.wake) // a look may be due sooner than it was
 }
@@ -116,7 +116,7 @@ func (j *journal) look(ctx context.Context, v *volume) {
 	default:
 		v.stale, v.pause = true, time.Now().Add(j.hub.poll)
 	}
-	j.mu.ring(&v.news)
+	j.mu.wake(&v.news)
 }
 
 // mark returns the instant to look from; zero if the volume has no window yet.
@@ -137,8 +137,8 @@ func (j *journal) recent(ctx context.Context, mark time.Time) (time.Time, leader
 		recent, err := j.since(ctx, mark)
 		return mark, recent, err
 	}
-	err := j.hub.ask(ctx, func(ctx context.Context) error {
-		now, err := j.hub.history.Now(ctx)
+	err := j.hub.askHistory(ctx, func(ctx context.Context) error {
+		now, err := j.hub.store.Now(ctx)
 		mark = now.Add(-overlap)
 		return err
 	})
@@ -161,8 +161,8 @@ func (j *journal) from(v *volume) time.Time {
 
 // since reads what was committed after the instant in all elections.
 func (j *journal) since(ctx context.Context, at time.Time) (recent leadership.Recent, err error) {
-	err = j.hub.ask(ctx, func(ctx context.Context) error {
-		recent, err = j.hub.history.Since(ctx, at)
+	err = j.hub.askHistory(ctx, func(ctx context.Context) error {
+		recent, err = j.hub.store.Since(ctx, at)
 		return err
 	})
 	return recent, err

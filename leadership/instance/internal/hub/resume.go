@@ -64,7 +64,7 @@ func (f *Feed) recall(ctx context.Context) error {
 		v.compacted, v.compaction = f.cursor.at, err
 	case err == nil && from.Equal(v.window.from): // or entries were dropped that were not there yet when the history was read
 		v.widen(recent, f.cursor.at, began)
-		j.mu.ring(&v.news)
+		j.mu.wake(&v.news)
 	}
 	return err
 }

@@ -1,48 +1,176 @@
 package hub
 
-import "regent/leadership"
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
 
-// run is some events of one election, in order and without a gap, at most maxRun. What stands in it is never changed, so that parts of it may
-// be passed on.
-type run []leadership.Event
+	"regent/leadership"
+	"regent/leadership/instance/internal/view"
+)
 
-// maxRun is how many events of one election are kept in memory while somebody listens to it: as many as a watch may come late, without a look
-// into the history.
-const maxRun = 32
+const (
+	maxTasks    = 16 // that Run carries out at the same time
+	taskTimeout = 10 * time.Second
+	minNap      = 10 * time.Millisecond // moments that lie closer together share a wake-up
+	maxNap      = time.Minute           // a timer stands still while the machine is suspended
+)
 
-// first is the revision of the first event; 0 if there is none.
-func (r run) first() leadership.Revision {
-	if len(r) == 0 {
+// Run does what the view asks for, and keeps what the feeds stand on, until ctx ends; then it waits for
+// what is under way. It is called once. Without it a lease that runs out unseen is not recorded, nobody
+// looks for what was missed unless a watch begins, and feeds come to a halt.
+func (h *Hub) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { h.journal.run(ctx) })
+	free := make(chan struct{}, maxTasks)
+	for {
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		t, err := h.nextTask(ctx)
+		if err != nil {
+			return
+		}
+		all.Go(func() {
+			defer func() { <-free }()
+			h.carryOutTask(ctx, t)
+		})
+	}
+}
+
+// nextTask waits for something to do.
+func (h *Hub) nextTask(ctx context.Context) (view.Task, error) {
+	for {
+		t, nap, ok := h.due()
+		if ok {
+			return t, nil
+		}
+		timer := time.NewTimer(nap)
+		select {
+		case <-h.sooner:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return t, ctx.Err()
+		}
+		timer.Stop()
+	}
+}
+
+func (h *Hub) due() (t view.Task, nap time.Duration, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	t, at, ok := h.view.Next(now)
+	return t, min(max(at-now, minNap), maxNap), ok
+}
+
+func (h *Hub) carryOutTask(ctx context.Context, t view.Task) {
+	switch t.Reason {
+	case view.End, view.Watcher:
+		h.expire(ctx, t)
+	default:
+		h.mu.Lock()
+		var l *look
+		if e, want, ok := h.view.Look(t); ok {
+			l = h.look(e.Name(), want)
+		}
+		h.mu.Unlock()
+		if l != nil {
+			l.wait(ctx, h)
+		}
+	}
+}
+
+// expire has the end of a lease recorded, if the lease has ended.
+func (h *Hub) expire(ctx context.Context, t view.Task) {
+	ctx, cancel := context.WithTimeout(ctx, taskTimeout)
+	defer cancel()
+	asked := h.now()
+	l, err := h.store.Expire(ctx, t.Election)
+	h.mu.Lock()
+	news, gaveUp := h.view.Expired(t, l, err, asked, h.now())
+	if news {
+		h.wakeLines(t.Election)
+	}
+	h.unlock()
+	if gaveUp {
+		h.log.Warn("gave up recording that a lease has ended; the maintenance tick finds it", "election", t.Election, "cause", err)
+	}
+}
+
+// lookKey tells one look into the history from another.
+type lookKey struct {
+	election leadership.Election
+	view.Look
+}
+
+// look is one read of an election's history, for all who want the same at the same time.
+type look struct {
+	done chan struct{} // closed once what follows is set
+
+	events  []leadership.Event
+	err     error
+	failure int // the number of err
+}
+
+// failed returns the number of the failure, if that is what a waiter was told.
+func (l *look) failed(told error) int {
+	if told == nil {
 		return 0
 	}
-	return r[0].Revision
-}
-
-// last is the revision of the last event; 0 if there is none.
-func (r run) last() leadership.Revision {
-	if len(r) == 0 {
+	select {
+	case <-l.done:
+		return l.failure
+	default:
 		return 0
 	}
-	return r[len(r)-1].Revision
 }
 
-func (r run) has(revision leadership.Revision) bool {
-	return len(r) > 0 && r.first() <= revision && revision <= r.last()
-}
-
-// after is what follows on the revision; nothing if it does not follow without a gap.
-func (r run) after(revision leadership.Revision) []leadership.Event {
-	if !r.has(revision + 1) {
-		return nil
+// look returns the look that is under way, or begins one. The mutex is held.
+func (h *Hub) look(e leadership.Election, want view.Look) *look {
+	key := lookKey{e, want}
+	l, ok := h.looks[key]
+	if !ok {
+		l = &look{done: make(chan struct{})}
+		h.looks[key] = l
+		h.running.Go(func() { l.carryOut(h, key) })
 	}
-	return r[revision+1-r.first() : len(r) : len(r)]
+	return l
 }
 
-// add takes an event. If it does not follow on the others it begins a run of its own.
-func (r *run) add(e leadership.Event) {
-	if e.Revision != r.last()+1 {
-		*r = nil
+// carryOut reads the history, and passes on what was found.
+func (l *look) carryOut(h *Hub, key lookKey) {
+	began := h.now()
+	err := h.askHistory(h.life, func(ctx context.Context) (err error) {
+		l.events, err = h.store.Events(ctx, leadership.EventsRequest{Election: key.election, After: key.After, Limit: leadership.MaxPageSize})
+		return err
+	})
+	if errors.Is(err, leadership.NotFound) { // it was never seen, and may come yet
+		err = nil
 	}
-	*r = append(*r, e)
-	*r = (*r)[max(len(*r)-maxRun, 0):]
+	l.err = err
+	h.mu.Lock()
+	defer h.unlock()
+	delete(h.looks, key)
+	if h.view.Looked(key.election, key.Look, l.events, len(l.events) == leadership.MaxPageSize, err, began, h.now()) {
+		h.wake(key.election)
+	}
+	if e, _, ok := h.view.Look(view.Task{Election: key.election}); ok {
+		l.failure = e.Failure().Number
+	}
+	close(l.done)
+}
+
+// wait returns what the look has found. If that is neither events nor an error, there may be something
+// all the same: look again. Errors are the store's, ctx's, and the hub's cause.
+func (l *look) wait(ctx context.Context, h *Hub) ([]leadership.Event, error) {
+	if err := h.wait(ctx, l.done, time.Time{}); err != nil {
+		return nil, err
+	}
+	return l.events, l.err
 }

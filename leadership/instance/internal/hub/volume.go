@@ -11,7 +11,7 @@ type volume struct {
 	ready chan struct{} // closed once window is set, or err without it
 	err   error         // why there is no more
 	feeds map[*Feed]struct{}
-	news  bell // for the feeds
+	news  broadcast // for the feeds
 
 	size     int     // of the window
 	window   *window // nil until the first look has found what it begins with
@@ -29,7 +29,23 @@ type volume struct {
 // gap is before the event, which was heard and does not follow on what is known. What lies between has to be looked for.
 type gap struct {
 	event leadership.Event
-	rumour
+	due   time.Time // when to look for it; it may have been made up
+	tries int       // looks that have not found it
+}
+
+const (
+	settling = 20 * time.Millisecond // between the first two looks for an event; doubled each time
+	maxTries = 10                    // and then it counts as made up
+)
+
+// missed takes a look, begun at that time, that has not found the event, and reports whether to forget it.
+func (g *gap) missed(began time.Time) (forget bool) {
+	if began.Before(g.due) {
+		return false // it may have come too early
+	}
+	g.due = time.Now().Add(settling << g.tries)
+	g.tries++
+	return g.tries >= maxTries
 }
 
 const (
@@ -79,12 +95,12 @@ func (v *volume) miss(e leadership.Event) {
 	g, ok := v.gaps[e.Election]
 	switch {
 	case !ok:
-		v.gaps[e.Election] = &gap{e, newRumour()}
+		v.gaps[e.Election] = &gap{event: e, due: time.Now()}
 	case e.Revision != g.event.Revision:
 		if e.Revision > g.event.Revision {
 			g.event = e
 		}
-		g.rumour = newRumour()
+		g.due, g.tries = time.Now(), 0
 	}
 }
 

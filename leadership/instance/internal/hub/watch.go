@@ -6,28 +6,33 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
-// Watch gets every event of one election after a revision: once, in order and without a gap. It belongs to one goroutine.
+// Watch gets every event of one election after a revision: once, in order and without a gap. It belongs
+// to one goroutine.
 type Watch struct {
-	hub   *Hub
-	topic *topic
-	after leadership.Revision
+	hub      *Hub
+	election *view.Election // nil once it is closed; guarded by the hub's mutex, as is audience
+	audience *audience
+	after    leadership.Revision
+	failure  int // the number of the last that was returned
 
 	closed func()
 }
 
-// Watch returns a watch on what comes after the revision, 0 for all, to be closed by its owner. The election need not exist yet, nor have
-// come to the revision.
+// Watch returns a watch on what comes after the revision, 0 for all, to be closed by its owner. The
+// election need not exist yet, nor have come to the revision.
 func (h *Hub) Watch(e leadership.Election, after leadership.Revision) *Watch {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	w := &Watch{hub: h, topic: h.topic(e), after: after}
-	w.topic.watches[w] = struct{}{}
+	defer h.unlock()
+	w := &Watch{hub: h, election: h.view.Watch(e), audience: h.audience(e), after: after}
+	w.failure = w.election.Failure().Number
+	w.audience.watches++
 	return w
 }
 
-// Close ends the watch. To do it twice is the same as once.
+// Close ends the watch. Idempotent.
 func (w *Watch) Close() {
 	w.leave()
 	if w.closed != nil {
@@ -37,9 +42,14 @@ func (w *Watch) Close() {
 
 func (w *Watch) leave() {
 	w.hub.mu.Lock()
-	defer w.hub.mu.Unlock()
-	delete(w.topic.watches, w)
-	w.hub.tidy(w.topic)
+	defer w.hub.unlock()
+	if w.election == nil {
+		return
+	}
+	w.audience.watches--
+	w.hub.view.Unwatch(w.election)
+	w.hub.tidy(w.election.Name())
+	w.election = nil
 }
 
 // OnClose has do called by Close. There is one for each Watch, and it is set before the Watch is used.
@@ -48,76 +58,68 @@ func (w *Watch) OnClose(do func()) { w.closed = do }
 // After is the revision that the watch has come to: that of the last event which it returned.
 func (w *Watch) After() leadership.Revision { return w.after }
 
-// Ready returns what there is after what was returned before, maybe nothing, without waiting for more than the history. It is otherwise as
-// Next.
+// Ready returns what there is after what was returned before, maybe nothing, without waiting for more than
+// the history. It is otherwise as Next.
 func (w *Watch) Ready(ctx context.Context) ([]leadership.Event, error) {
-	events, again, err := w.ready(ctx)
-	return events, cmp.Or(err, again.err)
+	events, _, failed, err := w.ready(ctx)
+	return events, cmp.Or(err, failed)
 }
 
-// Next waits until there are events after those that were returned before, and returns them, at least one. They are shared, and not to be
-// changed.
+// Next blocks until there are events after those that were returned before, and returns them, at least
+// one. They are shared, and must not be changed.
 //
-// Errors: ctx's; the cause that the Hub was closed with; HistoryCompacted if what follows is no longer kept; those of the store. After an
-// error Next may be called again, and nothing is lost; while the store is away it fails once a second.
+// Errors: ctx's; the cause that the Hub was closed with; HistoryCompacted if what follows is no longer
+// kept; those of the store. After an error Next may be called again, and nothing is lost; while the store
+// is away it fails once a second.
 func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
 	for {
-		events, again, err := w.ready(ctx)
+		events, news, _, err := w.ready(ctx)
 		if len(events) > 0 || err != nil {
 			return events, err
 		}
-		if err := w.hub.wait(ctx, again.news, again.due); err != nil {
+		if err := w.hub.wait(ctx, news, time.Time{}); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// ready returns what there is or, if there is nothing, when to look again.
-func (w *Watch) ready(ctx context.Context) (events []leadership.Event, again recheck, err error) {
+// ready returns what there is or, if there is nothing, what to wait for. failed is why the history cannot
+// be read just now.
+func (w *Watch) ready(ctx context.Context) (events []leadership.Event, news <-chan struct{}, failed, err error) {
 	for len(events) == 0 && err == nil {
 		if err = w.hub.over(ctx); err != nil {
 			break
 		}
 		var l *look
-		if events, again, l = w.glance(); l == nil {
+		if events, news, l, failed, err = w.glance(); l == nil {
 			break
 		}
-		events, err = l.share(ctx, w.hub)
+		events, err = l.wait(ctx, w.hub)
+		w.failure = max(w.failure, l.failed(err))
 		events = later(events, w.after)
 	}
 	if n := len(events); n > 0 {
 		w.after = events[n-1].Revision
 	}
-	return events, again, err
+	return events, news, failed, err
 }
 
-// recheck is when to look again: when there is news, and at the latest when it is due; never, if that is zero. err is why it is not yet due,
-// if it would be.
-type recheck struct {
-	news <-chan struct{}
-	due  time.Time
-	err  error
-}
-
-// glance returns what is in memory or, if that is nothing, when to look again; if that is now, also the look into the history to wait for.
-func (w *Watch) glance() (events []leadership.Event, again recheck, l *look) {
-	h, t := w.hub, w.topic
+// glance returns what is in memory or, if that is nothing, what to wait for: news, or a look into the
+// history. err is a failure that the watch has not returned yet.
+func (w *Watch) glance() (events []leadership.Event, news <-chan struct{}, l *look, failed, err error) {
+	h := w.hub
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if events = t.tail.after(w.after); len(events) > 0 {
-		return events, again, nil
+	defer h.unlock()
+	events, want, failed := w.election.After(w.after, h.now())
+	switch failure := w.election.Failure(); {
+	case len(events) > 0:
+		return events, nil, nil, nil, nil
+	case want != nil:
+		return nil, nil, h.look(w.election.Name(), *want), nil, nil
+	case failure.Number > w.failure && (failed != nil || failure.After >= w.after):
+		w.failure, err = failure.Number, failure.Err
 	}
-	again.news = t.news.wait()
-	from, due := t.next(w.after, h.live, h.poll)
-	again.due = due
-	switch now := time.Now(); {
-	case due.IsZero() || due.After(now):
-	case t.pause.After(now):
-		again.due, again.err = t.pause, t.err
-	default:
-		l = t.look(from)
-	}
-	return nil, again, l
+	return nil, w.audience.news.wait(), nil, failed, err
 }
 
 // later are those of the events that come after the revision.

@@ -31,7 +31,7 @@ func TestEventsInTheWrongOrderArriveInOrderAndOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(true)
 		r := w.watches(h, jobs, 0)
-		listener := h.Listen(jobs)
+		listener := h.listen(jobs)
 		defer listener.Close()
 		synctest.Wait()
 		events := w.change(jobs, 6)
@@ -39,7 +39,7 @@ func TestEventsInTheWrongOrderArriveInOrderAndOnce(t *testing.T) {
 			h.Publish(events[n])
 		}
 		r.wants("in the wrong order", 1, 2, 3, 4, 5, 6)
-		if newest := listener.Newest().Revision; newest != 6 {
+		if newest := listener.newest(); newest != 6 {
 			t.Errorf("the newest event is said to be %d, want 6", newest)
 		}
 		for _, e := range events {
@@ -55,7 +55,7 @@ func TestOldNewsWakesNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(true)
 		w.watches(h, jobs, 0)
-		listener := h.Listen(jobs)
+		listener := h.listen(jobs)
 		defer listener.Close()
 		synctest.Wait()
 		events := w.change(jobs, 3)
@@ -68,7 +68,7 @@ func TestOldNewsWakesNobody(t *testing.T) {
 			t.Error("a listener was woken by old news")
 		default:
 		}
-		if r := listener.Newest().Revision; r != 3 {
+		if r := listener.newest(); r != 3 {
 			t.Errorf("the newest event is said to be %d, want 3", r)
 		}
 	})
@@ -361,13 +361,13 @@ func TestARevisionThatNobodyHasSeenYetKeepsNoListenerFromHearing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(true)
 		w.watches(h, jobs, 1000)
-		listener := h.Listen(jobs)
+		listener := h.listen(jobs)
 		defer listener.Close()
 		synctest.Wait()
 		for range 3 {
 			h.Publish(w.change(jobs, 1)...)
 			<-listener.C()
-			if got, want := listener.Newest().Revision, w.history(jobs, 0); got != want[len(want)-1].Revision {
+			if got, want := listener.newest(), w.history(jobs, 0); got != want[len(want)-1].Revision {
 				t.Errorf("the newest event is said to be %d, want %d", got, len(want))
 			}
 		}
@@ -452,14 +452,14 @@ func TestAStoreThatIsAwayIsAskedOnceInASecondHoweverManyWatch(t *testing.T) {
 	})
 }
 
-func TestWhoeverGivesUpALookLeavesItToTheOthers(t *testing.T) {
+func TestALookGoesOnForTheOthersWhenTheFirstWatchGivesUp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.hub(true)
 		w.change(jobs, 2)
-		h.set(nil, make(chan struct{}))
+		gate := make(chan struct{})
+		h.set(nil, gate)
 		ctx, cancel := context.WithCancel(t.Context())
 		impatient := h.Watch(jobs, 0)
-		defer impatient.Close()
 		gone := make(chan error, 1)
 		go func() {
 			_, err := impatient.Next(ctx)
@@ -468,15 +468,16 @@ func TestWhoeverGivesUpALookLeavesItToTheOthers(t *testing.T) {
 		synctest.Wait()
 		patient := []*reader{w.watches(h, jobs, 0), w.watches(h, jobs, 0)}
 		synctest.Wait()
-		h.set(nil, nil)
 		cancel()
 		if err := <-gone; !errors.Is(err, context.Canceled) {
-			t.Errorf("who gave up got %v, want %v", err, context.Canceled)
+			t.Errorf("the watch that gave up got %v, want %v", err, context.Canceled)
 		}
+		impatient.Close()
+		close(gate)
 		for _, r := range patient {
-			r.wants("who was patient", 1, 2)
+			r.wants("a watch that was patient", 1, 2)
 		}
-		h.wants(t, 2, 0, "a look that was given up, and another")
+		h.wants(t, 1, 0, "one look for all")
 	})
 }
 
@@ -582,7 +583,7 @@ func TestAnEventThatWasMadeUpIsForgotten(t *testing.T) {
 		for range 20 {
 			readers = append(readers, w.watches(h, jobs, 3))
 		}
-		listener := h.Listen(jobs)
+		listener := h.listen(jobs)
 		defer listener.Close()
 		synctest.Wait()
 		h.reads()
@@ -599,8 +600,8 @@ func TestAnEventThatWasMadeUpIsForgotten(t *testing.T) {
 		if events, _, _ := h.reads(); events > 11 {
 			t.Errorf("the history was read %d times, want 10 for the phantom and one for the event that was lost, at most", events)
 		}
-		if e := listener.Newest(); e.Revision != 6 {
-			t.Errorf("the newest event is said to be %d, want 6", e.Revision)
+		if r := listener.newest(); r != 6 {
+			t.Errorf("the newest event is said to be %d, want 6", r)
 		}
 		h.Publish(w.change(jobs, 1)...)
 		for _, r := range readers {
@@ -674,7 +675,7 @@ func TestWhatIsKnownToBeCurrentNeedsNoLook(t *testing.T) {
 		}
 		w.change(jobs, 3)
 		current("while nobody listens", false, 3)
-		listener := h.Listen(jobs)
+		listener := h.listen(jobs)
 		defer listener.Close()
 		current("before anybody has looked", false, 3)
 		current("before anybody has looked", false, 0)
@@ -737,7 +738,7 @@ func TestClosingTheHubEndsAllThatWait(t *testing.T) {
 		if err := h.Cause(); !errors.Is(err, draining) {
 			t.Errorf("the hub's cause is %v, want %v", err, draining)
 		}
-		if h.Listened(jobs) || h.Listened("other") {
+		if h.listened(jobs) || h.listened("other") {
 			t.Error("watches that are closed still listen")
 		}
 	})

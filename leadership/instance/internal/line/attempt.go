@@ -1,13 +1,13 @@
 package line
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"slices"
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
 // firstRetry is how long the head waits after a first attempt that failed, and twice as long after each further one, up to Config.Poll.
@@ -32,6 +32,7 @@ type Outcome struct {
 // Turn says what to do: make an attempt, which Finish ends; or nothing until so much time is over, or the line is woken; or nothing any more, for
 // nobody stands in line. Of a line that is closed no attempt begins. There is one attempt at a time.
 func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Duration, over bool) {
+	l.notice(now)
 	l.forgetForfeit(now, closed)
 	if l.places.Len() == 0 {
 		return nil, 0, true
@@ -43,7 +44,7 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 		l.asking = l.head()
 	}
 	if p := l.asking; p != nil {
-		l.news, l.next = false, never
+		l.next = never
 		return &Attempt{Request: p.request, Caller: p.callers[len(p.callers)-1], place: p}, 0, false
 	}
 	return nil, keep, false
@@ -54,7 +55,7 @@ const never = time.Duration(math.MaxInt64)
 
 // due is when the head asks.
 func (l *Line) due() time.Duration {
-	if l.hearing.live {
+	if l.seen.live {
 		return l.next
 	}
 	return min(l.next, l.poll)
@@ -84,11 +85,12 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 		l.retryLater(now)
 	case o.Err == nil:
 		l.answered(p, now)
-		l.told(o.Grant.Lease, l.common.opens(o.Grant.Lease, now), now)
+		l.common.View.Learn(o.Grant.Lease, view.Read, a.Began, now)
+		l.reschedule(now)
 		l.settle(p, func(c *Caller) { c.granted(o.Grant, a.Began) })
 	case errors.Is(o.Err, leadership.LeaseHeld):
 		l.answered(p, now)
-		l.held(o.Err, now)
+		l.held(a, o.Err, now)
 	case errors.Is(o.Err, leadership.ElectionDeleted), errors.Is(o.Err, leadership.RecordCorrupt):
 		for p := range l.each() {
 			l.settle(p, refuse)
@@ -109,32 +111,32 @@ func (l *Line) answered(p *place, now time.Duration) {
 	l.pollLater(now)
 }
 
-// held takes a refusal: the store says when asking again may help. Before somebody else may lead, the lock delay of a lease that is held
-// passes as well.
-func (l *Line) held(err error, now time.Duration) {
+// held takes a refusal: the store says when asking again may help.
+func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	refusal, ok := errors.AsType[*leadership.Error](err)
-	if !ok || refusal.Lease == nil {
+	if !ok || refusal.Lease == nil || refusal.RetryAfter <= 0 {
 		l.next = now + l.common.Poll
 		return
 	}
-	lease := *refusal.Lease
-	if lease.State == leadership.Held {
-		l.common.guard = max(refusal.RetryAfter-lease.ExpiresIn, 0)
-	}
-	open := now + cmp.Or(refusal.RetryAfter, l.common.Poll)
-	if refusal.Reason != leadership.ReasonLockDelay {
-		open += lease.Config.LockDelay
-	}
-	l.told(lease, open, now)
+	l.common.View.Refused(refusal, a.Began, now)
+	l.reschedule(now)
 }
 
-// told takes the store's word by an attempt. It counts whatever was known before, unless as much was learnt while it was on its way.
-func (l *Line) told(lease leadership.Lease, open, now time.Duration) {
-	if l.news && l.known.compare(lease) <= 0 {
+// reschedule says when the head asks after an answer of the store. An event that counts more than the
+// answer, because it was heard since the store was asked, is noticed at the next Turn.
+func (l *Line) reschedule(now time.Duration) {
+	version, open := l.election.Version(), l.election.Open()
+	switch {
+	case l.election.Event() == nil && open > now:
+		l.next = open + l.common.jitter(timerSpread)
+	case l.election.Event() == nil:
+		l.next = now // it was released meanwhile
+	case version == l.seen.version: // it was heard in the very moment
+		l.next = now + l.common.jitter(soon)
+	default:
 		return
 	}
-	l.known = known{revision: lease.Revision, lease: lease, read: true, at: now, open: open}
-	l.next = open + l.common.jitter(timerSpread)
+	l.seen.version, l.seen.terms = version, l.election.Terms()
 }
 
 // failures is how attempts have failed since the store answered one.
@@ -181,5 +183,5 @@ func (l *Line) Orphan(err error) (leadership.LeaseRequest, bool) {
 	}
 	lease := refusal.Lease
 	key, ok := orphans[lease.LeaderID]
-	return leadership.LeaseRequest{Election: l.election, CandidateID: lease.LeaderID, Key: key, Token: lease.Token}, ok
+	return leadership.LeaseRequest{Election: l.election.Name(), CandidateID: lease.LeaderID, Key: key, Token: lease.Token}, ok
 }

@@ -11,12 +11,14 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/line"
+	"regent/leadership/instance/internal/view"
 	"regent/store/memory"
 )
 
 // crowd is so many who wait for one election, on the machine's clock.
 type crowd struct {
 	service *leadership.Service
+	hub     *hub.Hub
 	queue   *line.Queue
 	grant   leadership.Grant
 	end     context.CancelFunc
@@ -27,8 +29,8 @@ const tenThousand = 10_000
 
 func gather(b testing.TB, n int) *crowd {
 	s := leadership.New(memory.New(memory.Config{}))
-	hub := hub.New(hub.Config{History: s, Live: true})
-	c := &crowd{service: s, queue: line.NewQueue(line.Config{Acquire: s.Acquire, Release: s.Release, Hub: hub})}
+	h := newHub(b, hub.Config{Store: s, Live: true})
+	c := &crowd{service: s, hub: h, queue: line.NewQueue(line.Config{Acquire: s.Acquire, Release: s.Release, Hub: h})}
 	grant, err := s.Acquire(b.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Hour})
 	if err != nil {
 		b.Fatal(err)
@@ -108,7 +110,7 @@ func BenchmarkTakeover(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				c.queue.Learn(l)
+				c.hub.Learn(l, view.Committed, c.hub.Now())
 				leader = <-granted
 			}
 		})
@@ -121,7 +123,7 @@ func BenchmarkLearn(b *testing.B) {
 			c := gather(b, n)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					c.queue.Learn(c.grant.Lease)
+					c.hub.Learn(c.grant.Lease, view.Committed, c.hub.Now())
 				}
 			})
 		})

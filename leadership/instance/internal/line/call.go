@@ -5,20 +5,21 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
-// caller is one call of Acquire that stands in
-type caller struct {
+// call is one call of Acquire that stands in line.
+type call struct {
 	ctx      context.Context
 	runner   *runner
-	standing *Caller // guarded by Queue.mu
+	standing *Caller // guarded by the hub's View
 
 	answered chan struct{} // closed once the answer is set
 	answer   Answer
 }
 
 // Gone is why the call is over for its caller.
-func (c *caller) Gone() error {
+func (c *call) Gone() error {
 	if c.ctx.Err() != nil {
 		return gone(c.ctx)
 	}
@@ -26,13 +27,13 @@ func (c *caller) Gone() error {
 }
 
 // Answered takes the answer.
-func (c *caller) Answered(a Answer) {
+func (c *call) Answered(a Answer) {
 	c.answer = a
 	close(c.answered)
 }
 
 // await waits for the caller's answer, and sees to it that there is one.
-func (q *Queue) await(c *caller, wait time.Duration) (leadership.Grant, error) {
+func (q *Queue) await(c *call, wait time.Duration) (leadership.Grant, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -57,8 +58,6 @@ func (q *Queue) await(c *caller, wait time.Duration) (leadership.Grant, error) {
 }
 
 // leave answers a caller who does not wait any longer. If the store is being asked for its place, that attempt's end is its answer.
-func (q *Queue) leave(c *caller, why error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	c.runner.line.Leave(c.standing, why, q.c.Now())
+func (q *Queue) leave(c *call, why error) {
+	q.c.Hub.View(func(_ *view.View, now time.Duration) { c.runner.line.Leave(c.standing, why, now) })
 }

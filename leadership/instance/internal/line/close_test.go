@@ -135,7 +135,7 @@ func TestALineIsForgottenWhenNobodyStandsInIt(t *testing.T) {
 			t.Errorf("there are %d lines, want the one in which cy has a place", i.queue.Lines())
 		}
 		time.Sleep(11 * time.Second)
-		if synctest.Wait(); i.queue.Lines() != 0 || i.hub.Listened(jobs) || i.hub.Listened("") {
+		if synctest.Wait(); i.queue.Lines() != 0 || i.listened(jobs) || i.listened("") {
 			t.Errorf("there are %d lines, want none", i.queue.Lines())
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/line"
+	"regent/leadership/instance/internal/view"
 	"regent/store/memory"
 )
 
@@ -72,8 +73,27 @@ type instance struct {
 	given atomic.Int64 // leases that the queue gave back
 	how   atomic.Pointer[hook]
 
-	telling atomic.Bool // the queue, of the grants that it brings about
+	telling   atomic.Bool  // the hub, of the grants that the queue brings about
+	suspended atomic.Int64 // for how long the process was
 }
+
+func newHub(t testing.TB, c hub.Config) *hub.Hub {
+	t.Helper()
+	h, err := hub.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// listened reports whether the view still has somebody who wants to hear of the election.
+func (i *instance) listened(e leadership.Election) (yes bool) {
+	i.hub.View(func(v *view.View, _ time.Duration) { yes = v.Listened(e) })
+	return yes
+}
+
+// learns is what the API does with the store's answers.
+func (i *instance) learns(l leadership.Lease) { i.hub.Learn(l, view.Committed, i.hub.Now()) }
 
 type acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 
@@ -100,9 +120,12 @@ func once(h hook) hook {
 // instance starts one more, with what the test wants changed.
 func (w *world) instance(change ...func(*line.Config)) *instance {
 	i := &instance{world: w}
-	i.hub = hub.New(hub.Config{History: leadership.New(w.store), Live: true})
-	i.Service = leadership.New(w.store, i)
 	start := time.Now()
+	i.hub = newHub(w.T, hub.Config{
+		Store: leadership.New(w.store), Live: true,
+		Now: func() time.Duration { return time.Since(start) + time.Duration(i.suspended.Load()) },
+	})
+	i.Service = leadership.New(w.store, i)
 	c := line.Config{
 		Acquire: i.acquire,
 		Release: func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
@@ -110,7 +133,6 @@ func (w *world) instance(change ...func(*line.Config)) *instance {
 			return i.Service.Release(ctx, r)
 		},
 		Hub: i.hub,
-		Now: func() time.Duration { return time.Since(start) },
 	}
 	for _, f := range change {
 		f(&c)
@@ -156,7 +178,7 @@ func (i *instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 func (i *instance) ask(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	g, err := i.Service.Acquire(ctx, r)
 	if err == nil && i.telling.Load() {
-		i.queue.Learn(g.Lease)
+		i.learns(g.Lease)
 	}
 	return g, err
 }
@@ -184,7 +206,7 @@ func (i *instance) leadsFor(c leadership.CandidateID, d time.Duration) leadershi
 	if err != nil {
 		i.Fatal(err)
 	}
-	i.queue.Learn(g.Lease)
+	i.learns(g.Lease)
 	return g
 }
 
@@ -195,7 +217,7 @@ func (i *instance) renews(g leadership.Grant) {
 	if err != nil {
 		i.Fatal(err)
 	}
-	i.queue.Learn(l)
+	i.learns(l)
 }
 
 // releases ends the lease, as the API would do it.
@@ -205,7 +227,7 @@ func (i *instance) releases(g leadership.Grant) {
 	if err != nil {
 		i.Fatal(err)
 	}
-	i.queue.Learn(l)
+	i.learns(l)
 }
 
 // locks sets the election's lock delay.

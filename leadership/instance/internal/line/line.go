@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
 // keep is for how long a place without a caller is kept for the candidate to come back to.
@@ -21,8 +22,8 @@ type Common struct {
 	Jitter func(limit time.Duration) time.Duration
 	// Key draws a key for a candidate that came without one.
 	Key func() leadership.Key
-
-	guard time.Duration // of the store, as far as its refusals have shown it
+	// View is what the instance knows of the elections.
+	View *view.View
 }
 
 func (c *Common) jitter(limit time.Duration) time.Duration {
@@ -35,7 +36,7 @@ func (c *Common) jitter(limit time.Duration) time.Duration {
 // Line is where the candidates for one election stand.
 type Line struct {
 	common   *Common
-	election leadership.Election
+	election *view.Election
 	wake     func()
 
 	places  list.List                                 // of *place, in the order in which they were taken
@@ -45,18 +46,17 @@ type Line struct {
 	asking  *place                                    // the store is being asked for it
 	orphans map[leadership.CandidateID]leadership.Key // told to nobody, and perhaps granted the lease by an attempt that nobody knows the end of
 
-	hearing  hearing
-	known    known
+	seen     seen
 	next     time.Duration // when the head asks
 	poll     time.Duration // when it asks if not all events are heard and it has not asked before
-	news     bool          // something was learnt since the attempt under way began
 	failures failures
 }
 
 // New returns the line that a first caller begins. The store is asked for that caller whatever happens meanwhile. Wake is called when there is
 // something to do sooner than Turn has said; it must not call the line.
-func New(common *Common, wake func(), first *Caller, r leadership.AcquireRequest, now time.Duration) *Line {
-	l := &Line{common: common, election: r.Election, wake: wake, named: make(map[identity]*place)}
+func New(common *Common, e *view.Election, wake func(), first *Caller, r leadership.AcquireRequest, now time.Duration) *Line {
+	l := &Line{common: common, election: e, wake: wake, named: make(map[identity]*place)}
+	l.see()
 	l.add(first, r, now)
 	l.asking = first.place
 	return l
@@ -69,7 +69,9 @@ func (l *Line) Callers() int { return l.callers }
 func (l *Line) Kept() int { return l.kept }
 
 // Leads says whether the candidate leads, as far as is known.
-func (l *Line) Leads(c leadership.CandidateID, now time.Duration) bool { return l.known.leads(c, now) }
+func (l *Line) Leads(c leadership.CandidateID, now time.Duration) bool {
+	return l.election.Leads(c, now)
+}
 
 // place is where a candidate stands.
 type place struct {
@@ -101,6 +103,7 @@ func (l *Line) Leave(c *Caller, why error, now time.Duration) {
 		return
 	}
 	c.leaving, c.why = true, why
+	l.notice(now)
 	if l.asking != c.place {
 		l.dismiss(c, now)
 	}

@@ -12,38 +12,63 @@ const (
 	timerSpread = 100 * time.Millisecond // after an end that all know
 )
 
-// soon is within what time an instance finds out about a lease of which it knows nothing but that it was granted: no lease is over sooner.
+// soon is within what time the head asks about a lease of which nothing is known but that it was
+// granted: no lease is over sooner.
 const soon = leadership.MinLeaseDuration
 
-// Learn takes the store's word that did not come by an attempt of this line.
-func (l *Line) Learn(lease leadership.Lease, now time.Duration) {
-	if !l.known.learn(lease, l.common.opens(lease, now), now) {
-		return
+// seen is what the line has taken from the view.
+type seen struct {
+	version int
+	terms   int
+	epoch   int
+	live    bool
+}
+
+// notice looks at what was learnt and heard since it was last called, and says when the head asks.
+func (l *Line) notice(now time.Duration) {
+	last := l.seen
+	l.see()
+	switch {
+	case l.election.Version() == last.version:
+	case l.election.Event() == nil:
+		l.learnt(now)
+	default:
+		l.heard(*l.election.Event(), l.seen.terms != last.terms, now)
 	}
-	l.news = true
-	l.failures.last = nil
-	l.pollLater(now)
-	if l.known.open > now {
-		l.askAt(l.known.open + l.common.jitter(timerSpread))
-	} else {
-		l.askAt(now) // it was released here, and nobody else has heard of it yet
+	if l.seen.epoch != last.epoch && l.seen.live { // something may have been missed
+		l.askAt(min(l.next, now+l.common.jitter(soon)))
+	}
+	if last.live && !l.seen.live {
+		l.poll = now + l.common.jitter(l.common.Poll)
 	}
 }
 
-// hear takes the word of an event. Those before it may not have been heard: what it says of the lease counts, more than its type.
-func (l *Line) hear(e leadership.Event, now time.Duration) {
-	same := l.known.hear(e, now)
-	switch {
-	case !same && e.LeaderID != "":
-		l.known.open = now + soon
+// see takes note of the view as it is.
+func (l *Line) see() {
+	v := l.common.View
+	l.seen = seen{l.election.Version(), l.election.Terms(), v.Epoch(), v.Live()}
+}
+
+// learnt takes the store's word.
+func (l *Line) learnt(now time.Duration) {
+	l.failures.last = nil
+	l.pollLater(now)
+	if open := l.election.Open(); open > now {
+		l.askAt(open + l.common.jitter(timerSpread))
+	} else {
+		l.askAt(now) // it was released here, and the others have not heard of it yet
+	}
+}
+
+// heard takes the word of an event; changed says that the leader is another, or gone.
+func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
+	switch open := max(l.election.Open(), now); {
+	case changed && e.LeaderID != "":
 		l.askAt(now + soon/2 + l.common.jitter(soon/2))
 	case e.Type == leadership.EventExpired:
-		if !same {
-			l.known.open = now + l.known.lease.Config.LockDelay
-		}
-		l.askAt(min(l.next, l.known.open+l.common.jitter(eventSpread)))
-	case !same, e.Type == leadership.EventDeleted:
-		l.askAt(now + l.common.jitter(eventSpread))
+		l.askAt(min(l.next, open+l.common.jitter(eventSpread)))
+	case changed, e.Type == leadership.EventDeleted:
+		l.askAt(open + l.common.jitter(eventSpread))
 	case e.Type == leadership.EventConfigured: // the lock delay may have become shorter
 		l.askAt(min(l.next, now+l.common.jitter(soon)))
 	}
@@ -54,9 +79,6 @@ func (l *Line) askAt(at time.Duration) {
 	if l.failures.unsettled {
 		at = min(at, l.next)
 	}
-	if at < l.next {
-		l.wake()
-	}
 	l.next = at
 }
 
@@ -64,28 +86,4 @@ func (l *Line) askAt(at time.Duration) {
 func (l *Line) pollLater(now time.Duration) {
 	poll := l.common.Poll
 	l.poll = now + poll + l.common.jitter(poll/4)
-}
-
-// hearing is what was heard of the election when the line listened last.
-type hearing struct {
-	seen leadership.Revision // of the newest event
-	live bool                // whether all events were heard
-}
-
-// Tune sets where hearing begins, before the first Turn: the attempt that follows knows more.
-func (l *Line) Tune(newest leadership.Revision, live bool) { l.hearing = hearing{newest, live} }
-
-// Listen takes the newest event that was heard of the election, and whether all are heard now. With doubt some may have been missed since it was
-// called last: when events come again, the head looks once more.
-func (l *Line) Listen(newest leadership.Event, live, doubt bool, now time.Duration) {
-	if newest.Revision != l.hearing.seen && newest.Revision > l.known.revision {
-		l.hear(newest, now)
-	}
-	if doubt && live {
-		l.askAt(min(l.next, now+l.common.jitter(soon)))
-	}
-	if l.hearing.live && !live {
-		l.poll = now + l.common.jitter(l.common.Poll)
-	}
-	l.hearing = hearing{newest.Revision, live}
 }

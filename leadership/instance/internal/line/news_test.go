@@ -3,13 +3,11 @@ package line_test
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/instance/internal/line"
 )
 
 func TestALeaseGrantedElsewhereIsLookedAtOnceAndBeforeItCanEnd(t *testing.T) {
@@ -66,8 +64,8 @@ func TestOldNewsMovesNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				i.queue.Learn(l)
-				i.queue.Learn(old(l))
+				i.learns(l)
+				i.learns(old(l))
 				bob.after(lease/3+lease+guard, lease/3+lease+guard+100*time.Millisecond)
 				i.wants(2, "as bob joins, and for the takeover")
 			})
@@ -88,8 +86,8 @@ func TestALeaseThatIsOverIsNotHeldAgain(t *testing.T) {
 		if err != nil || !l.Lapsed {
 			t.Fatalf("got %+v, %v; want a lease that has run out unseen", l, err)
 		}
-		i.queue.Learn(l)
-		i.queue.Learn(leader.Lease)
+		i.learns(l)
+		i.learns(leader.Lease)
 		if _, err := i.Expire(t.Context(), jobs); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +107,7 @@ func TestTheFasterOfTwoAnswersCounts(t *testing.T) {
 			if err != nil {
 				i.Fatal(err)
 			}
-			i.queue.Learn(l)
+			i.learns(l)
 		},
 		"the event of the end": func(i *instance, l leadership.Lease) {
 			time.Sleep(l.ExpiresIn + guard - time.Second)
@@ -151,7 +149,7 @@ func TestWhatIsLearntDuringAnAttemptCountsMoreThanItsOldAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i.queue.Learn(l)
+		i.learns(l)
 		release()
 		bob.after(time.Second, time.Second)
 		bob.leads()
@@ -186,7 +184,7 @@ func TestWhatTheStoreSaysAfterAnEventCountsMore(t *testing.T) {
 				t.Fatal(err)
 			}
 			bob.waiting("before the API has told of the release")
-			i.queue.Learn(l)
+			i.learns(l)
 			bob.after(0, 0)
 			bob.leads()
 		})
@@ -206,7 +204,7 @@ func TestWhatTheStoreSaysAfterAnEventCountsMore(t *testing.T) {
 			}
 			i.called()
 			bob := i.waits(ask)
-			i.queue.Learn(g.Lease)
+			i.learns(g.Lease)
 			bob.after(lease+guard, lease+guard+100*time.Millisecond)
 			i.wants(1, "for the takeover")
 		})
@@ -222,7 +220,7 @@ func TestNewsThatComesWithoutAnEventWakesTheHead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i.queue.Learn(l)
+		i.learns(l)
 		bob.after(0, 0)
 		bob.leads()
 	})
@@ -310,15 +308,11 @@ func TestAnUpdateOfAnUnknownLeaseIsLookedAt(t *testing.T) {
 
 func TestAfterASuspensionTheHeadAsksSoon(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		var suspended atomic.Int64
-		i := w.instance(func(c *line.Config) {
-			now := c.Now
-			c.Now = func() time.Duration { return now() + time.Duration(suspended.Load()) }
-		})
+		i := w.instance()
 		i.leadsFor("ann", time.Hour)
 		i.waits(request("bob"))
 		i.called()
-		suspended.Store(int64(2 * time.Hour))
+		i.suspended.Store(int64(2 * time.Hour))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		i.wants(1, "though timers stood still")
@@ -397,7 +391,7 @@ func TestADeletedElectionAnswersAllWhoWaitWithOneCall(t *testing.T) {
 				l := i.deletes()
 				if here {
 					synctest.Wait()
-					i.queue.Learn(l)
+					i.learns(l)
 				}
 				for _, c := range line {
 					c.refused(leadership.ElectionDeleted)

@@ -6,25 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/boottime"
 	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 )
 
 // Config is how a Queue is made. Acquire, Release and Hub are required.
 type Config struct {
-	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has ended. It may tell Learn of the answer, as
-	// may Release.
+	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has ended.
+	// It may tell the hub of the answer.
 	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 	// Release gives back a lease that nobody can use: leadership.Service.Release.
 	Release func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
-	// Hub tells of events, and says whether it is told of all. When it is closed, those who wait are answered with its cause.
+	// Hub has the view that the lines read, and the clock. When it is closed, those who wait are answered
+	// with its cause.
 	Hub *hub.Hub
-	// Now is a clock that never goes back, that cannot be set, and that runs while the machine is suspended; nil for boottime.Now.
-	Now func() time.Duration
 	// Poll is how long after the store's last word the head asks by itself while the hub is not live, and the longest pause between two
 	// attempts that fail: 5 s if it is zero.
 	Poll time.Duration
@@ -40,7 +38,7 @@ type Queue struct {
 	closing chan struct{}
 	ended   chan struct{} // closed once the queue is closing and there is no line left
 
-	mu     sync.Mutex // guards all below, the lines, and all who stand in them
+	// The hub's View guards all below, the lines, and all who stand in them.
 	common Common
 	lines  map[leadership.Election]*runner
 	cause  error // once closing is closed
@@ -50,19 +48,18 @@ type Queue struct {
 func NewQueue(c Config) *Queue {
 	c.Poll = cmp.Or(c.Poll, 5*time.Second)
 	c.Attempt = cmp.Or(c.Attempt, 10*time.Second)
-	if c.Now == nil {
-		c.Now = boottime.Now
-	}
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration]
 	}
-	return &Queue{
+	q := &Queue{
 		c:       c,
 		closing: make(chan struct{}),
 		ended:   make(chan struct{}),
 		common:  Common{Poll: c.Poll, Jitter: c.Jitter, Key: leadership.NewKey},
 		lines:   make(map[leadership.Election]*runner),
 	}
+	c.Hub.View(func(v *view.View, _ time.Duration) { q.common.View = v })
+	return q
 }
 
 // Acquire asks for the lease and, if r.Wait is positive and somebody else leads, stands in line for it. It blocks for r.Wait and, if the store
@@ -79,8 +76,8 @@ func (q *Queue) Acquire(ctx context.Context, r leadership.AcquireRequest) (leade
 	if r.Wait == 0 {
 		return q.ask(ctx, r)
 	}
-	c := &caller{ctx: ctx, answered: make(chan struct{})}
-	c.standing = NewCaller(c, q.c.Now())
+	c := &call{ctx: ctx, answered: make(chan struct{})}
+	c.standing = NewCaller(c, q.c.Hub.Now())
 	if err := r.Validate(); err != nil {
 		return leadership.Grant{}, err
 	}
@@ -100,70 +97,65 @@ func (q *Queue) Acquire(ctx context.Context, r leadership.AcquireRequest) (leade
 	return grant, err
 }
 
-// join puts the caller in  Whoever is the first begins a
-func (q *Queue) join(c *caller, r leadership.AcquireRequest) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if cause := q.closed(); cause != nil {
-		return cause
-	}
-	found, ok := q.lines[r.Election]
-	if ok {
-		c.runner = found
-		found.line.Join(c.standing, r, q.c.Now())
-		return nil
-	}
-	c.runner = q.begin(c.standing, r)
-	go c.runner.run()
-	return nil
+// join puts the caller in line. The first one begins a line.
+func (q *Queue) join(c *call, r leadership.AcquireRequest) (err error) {
+	q.c.Hub.View(func(_ *view.View, now time.Duration) {
+		if err = q.closed(); err != nil {
+			return
+		}
+		found, ok := q.lines[r.Election]
+		if ok {
+			c.runner = found
+			found.line.Join(c.standing, r, now)
+			return
+		}
+		c.runner = q.begin(c.standing, r, now)
+		go c.runner.run()
+	})
+	return err
 }
 
-// begin makes a
-func (q *Queue) begin(first *Caller, request leadership.AcquireRequest) *runner {
-	r := &runner{q: q, election: request.Election, wake: make(chan struct{}, 1)}
-	r.line = New(&q.common, func() { signal(r.wake) }, first, request, q.c.Now())
-	q.lines[r.election] = r
+// begin makes a line.
+func (q *Queue) begin(first *Caller, request leadership.AcquireRequest, now time.Duration) *runner {
+	r := &runner{q: q, wake: make(chan struct{}, 1)}
+	r.election = q.c.Hub.Wait(request.Election, r.wake)
+	r.line = New(&q.common, r.election, func() { signal(r.wake) }, first, request, now)
+	q.lines[request.Election] = r
 	return r
 }
 
-// ask asks the store without a place in
+// ask asks the store without a place in line.
 func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	asked := q.c.Hub.Now()
 	grant, err := q.c.Acquire(ctx, r)
 	if err == nil {
-		q.Learn(grant.Lease)
+		q.c.Hub.Learn(grant.Lease, view.Read, asked)
 	} else if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil {
-		q.Learn(*refusal.Lease)
+		q.c.Hub.Learn(*refusal.Lease, view.Read, asked)
 	}
 	return grant, err
 }
 
-// leads says whether the request may be that of the present leader, who has lost a reply and must not wait for a lease that is its own.
-func (q *Queue) leads(r leadership.AcquireRequest) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	found, ok := q.lines[r.Election]
-	return ok && r.Key != nil && found.line.Leads(r.CandidateID, q.c.Now())
+// leads reports whether the request may be that of the present leader, who has lost a reply and must not
+// wait for a lease that is its own.
+func (q *Queue) leads(r leadership.AcquireRequest) (leads bool) {
+	q.c.Hub.View(func(_ *view.View, now time.Duration) {
+		found, ok := q.lines[r.Election]
+		leads = ok && r.Key != nil && found.line.Leads(r.CandidateID, now)
+	})
+	return leads
 }
 
-// giveBackTimeout bounds a release that nobody waits for but the
+// giveBackTimeout bounds a release that nobody waits for but the line.
 const giveBackTimeout = 2 * time.Second
 
 // giveBack releases a lease whose key was told to nobody. If that fails, it runs out.
 func (q *Queue) giveBack(ctx context.Context, r leadership.LeaseRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(q.c.Attempt, giveBackTimeout))
 	defer cancel()
+	asked := q.c.Hub.Now()
 	if lease, err := q.c.Release(ctx, r); err == nil {
-		q.Learn(lease)
-	}
-}
-
-// Learn tells what this instance has just learnt from the store about an election: by a renewal, a release, a read. What is left of the
-// lease counts from now. What is older than what is known already is no news. It costs next to nothing where nobody stands in
-func (q *Queue) Learn(lease leadership.Lease) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if found, ok := q.lines[lease.Election]; ok {
-		found.line.Learn(lease, q.c.Now())
+		q.c.Hub.Learn(lease, view.Read, asked)
 	}
 }
 
@@ -171,16 +163,17 @@ func (q *Queue) Learn(lease leadership.Lease) {
 // asked, whose attempts are finished. It returns when all are answered, or with ctx's error when ctx ends. A second call waits like the
 // first, and its cause is not used.
 func (q *Queue) Close(ctx context.Context, cause error) error {
-	q.mu.Lock()
-	if q.cause == nil {
+	q.c.Hub.View(func(*view.View, time.Duration) {
+		if q.cause != nil {
+			return
+		}
 		q.cause = cause
 		close(q.closing)
 		for _, r := range q.lines {
 			signal(r.wake)
 		}
 		q.end()
-	}
-	q.mu.Unlock()
+	})
 	select {
 	case <-q.ended:
 		return nil
@@ -210,7 +203,7 @@ func (q *Queue) closed() error {
 
 // gone is the error of a call whose context has ended.
 func gone(ctx context.Context) error {
-	return fmt.Errorf("queue: %w: whoever asked has gone: %w", leadership.StoreUnavailable, ctx.Err())
+	return fmt.Errorf("queue: %w: caller cancelled: %w", leadership.StoreUnavailable, ctx.Err())
 }
 
 func signal(c chan struct{}) {

@@ -23,23 +23,24 @@ func (l *Line) parting(c *Caller, now time.Duration) error {
 
 // refusal tells a candidate whose wait is over what is known of the lease, and how to go on.
 func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
-	lease := aged(l.known.lease, now-l.known.at)
-	e := &leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonHeld, RetryAfter: max(l.known.open-now, 0)}
-	if lease.State != "" {
-		e.Lease = &lease
+	e := &leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonHeld, RetryAfter: max(l.election.Open()-now, 0)}
+	if known := l.election.Lease(); known != nil {
+		e.Lease = new(aged(known.Lease, now-known.Learnt))
 	}
+	leader := l.election.Leader()
 	var what string
+	name := l.election.Name()
 	switch {
-	case lease.State == leadership.Held && lease.LeaderID == p.request.CandidateID:
+	case leader == p.request.CandidateID:
 		e.Reason = leadership.ReasonIncarnation
-		what = fmt.Sprintf("%q leads election %q, with another key", lease.LeaderID, l.election)
-	case lease.State == leadership.Held:
-		what = fmt.Sprintf("%q leads election %q", lease.LeaderID, l.election)
+		what = fmt.Sprintf("%q leads election %q, with another key", leader, name)
+	case leader != "":
+		what = fmt.Sprintf("%q leads election %q", leader, name)
 	case e.RetryAfter > 0:
 		e.Reason = leadership.ReasonLockDelay
-		what = fmt.Sprintf("nobody may lead election %q for another %v", l.election, e.RetryAfter.Round(time.Millisecond))
+		what = fmt.Sprintf("nobody may lead election %q for another %v", name, e.RetryAfter.Round(time.Millisecond))
 	default:
-		what = fmt.Sprintf("others who stand in line for election %q come first", l.election)
+		what = fmt.Sprintf("others who stand in line for election %q come first", name)
 	}
 	e.Detail = what + "; the wait is over: ask again within " + keep.String() + " to keep the place in line"
 	if p.drawn {

@@ -1,4 +1,4 @@
-package cache_test
+package hub_test
 
 import (
 	"context"
@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/instance/internal/cache"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 )
 
 // moment is what is true of an election from an instant on, until the next moment. A lease that is held is so until its end.
@@ -112,7 +113,7 @@ func (h *truth) lasts(r leadership.Reading, now time.Duration) bool {
 
 // node is a cache, and what it must not go back behind.
 type node struct {
-	*cache.Cache
+	*hub.Hub
 	shown map[leadership.Election]*atomic.Int64 // the newest revision that a call which has returned showed, or was told
 	gets  atomic.Int64
 }
@@ -127,12 +128,12 @@ func (n *node) saw(e leadership.Election, r leadership.Revision) {
 }
 
 func (n *node) learn(l leadership.Lease, asked time.Duration) {
-	n.Learn(l, asked)
+	n.Hub.Learn(l, view.Committed, asked)
 	n.saw(l.Election, l.Revision)
 }
 
 func (n *node) hear(l leadership.Lease) {
-	n.Heard(leadership.Event{Election: l.Election, Revision: l.Revision})
+	n.Publish(leadership.Event{Election: l.Election, Revision: l.Revision})
 	n.saw(l.Election, l.Revision)
 }
 
@@ -175,16 +176,12 @@ func (c *course) newNode(start time.Time) *node {
 		truths[h.name] = h
 	}
 	size := []int{0, 3}[c.seed%2] // sometimes there is not room for all
-	var err error
-	n.Cache, err = cache.New(cache.Config{
+	n.Hub = newHub(c.t, hub.Config{
 		Size: size, Expiry: 3 * time.Second, Now: func() time.Duration { return time.Since(start) },
-		Get: func(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+		Store: stub{get: func(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
 			return get(ctx, truths[e], rand.New(rand.NewPCG(c.seed, uint64(n.gets.Add(1)))))
-		},
+		}},
 	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	return n
 }
 
@@ -290,7 +287,7 @@ func (c *course) run() {
 	all.Wait()
 	time.Sleep(time.Minute) // for what is late
 	for _, n := range c.nodes {
-		n.Wait()
+		n.WaitReads()
 	}
 }
 

@@ -1,9 +1,8 @@
-package expiry_test
+package hub_test
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -16,7 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
-	"regent/leadership/instance/internal/expiry"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 )
 
 const (
@@ -25,9 +25,9 @@ const (
 	nap    = 10 * time.Millisecond // ends this close together share a wake-up
 )
 
-// world is a lookout that runs, and a store that remembers when it was asked.
-type world struct {
-	*expiry.Lookout
+// lookout is a hub that runs, and a store that remembers when it was asked.
+type lookout struct {
+	*hub.Hub
 	t     *testing.T
 	start time.Time
 	ticks atomic.Int64 // how often the clock was looked at
@@ -39,37 +39,43 @@ type world struct {
 	answer func(context.Context) (leadership.Lease, error) // nil: the end is recorded
 }
 
-// inWorld runs the test in a bubble, with a lookout that runs.
-func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
+// withLookout runs the test in a bubble, with a lookout that runs.
+func withLookout(t *testing.T, test func(t *testing.T, w *lookout)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, start: time.Now()}
-		w.Lookout = expiry.New(expiry.Config{Expire: w.expire, Now: w.now, Log: slog.New(slog.NewTextHandler(&w.log, nil))})
+		w := &lookout{t: t, start: time.Now()}
+		w.Hub = newHub(t, hub.Config{Store: stub{expire: w.expire}, Now: w.now, Log: slog.New(slog.NewTextHandler(&w.log, nil))})
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- w.Run(ctx) }()
+		var running sync.WaitGroup
+		running.Go(func() { w.Run(ctx) })
 		test(t, w)
 		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("Run returned %v, want %v", err, context.Canceled)
-		}
+		running.Wait()
 	})
 }
 
-func (w *world) now() time.Duration {
+// Learn is what the instance does with a lease that it has granted or renewed, or that was released.
+func (w *lookout) Learn(l leadership.Lease) {
+	w.mu.Lock()
+	asked := time.Since(w.start) + w.ahead
+	w.mu.Unlock()
+	w.Hub.Learn(l, view.Committed, asked)
+}
+
+func (w *lookout) now() time.Duration {
 	w.ticks.Add(1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Since(w.start) + w.ahead
 }
 
-func (w *world) leap(d time.Duration) {
+func (w *lookout) leap(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ahead += d
 }
 
-func (w *world) expire(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+func (w *lookout) expire(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
 	w.mu.Lock()
 	w.looks = append(w.looks, time.Since(w.start))
 	answer := w.answer
@@ -80,14 +86,14 @@ func (w *world) expire(ctx context.Context, e leadership.Election) (leadership.L
 	return leadership.Lease{Election: e, State: leadership.Vacant, Revision: 1000}, nil
 }
 
-func (w *world) answers(answer func(context.Context) (leadership.Lease, error)) {
+func (w *lookout) answers(answer func(context.Context) (leadership.Lease, error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answer = answer
 }
 
 // after lets time pass, and returns when the store was asked since the start.
-func (w *world) after(d time.Duration) []time.Duration {
+func (w *lookout) after(d time.Duration) []time.Duration {
 	time.Sleep(d)
 	synctest.Wait()
 	w.mu.Lock()
@@ -96,7 +102,7 @@ func (w *world) after(d time.Duration) []time.Duration {
 }
 
 // wantLooks checks that there was a look soon after each of the ends, and no other.
-func (w *world) wantLooks(ends ...time.Duration) {
+func (w *lookout) wantLooks(ends ...time.Duration) {
 	w.t.Helper()
 	looks := w.after(0)
 	if len(looks) != len(ends) {
@@ -110,18 +116,18 @@ func (w *world) wantLooks(ends ...time.Duration) {
 }
 
 // wantNothingKept checks that nothing is kept in mind.
-func (w *world) wantNothingKept() {
+func (w *lookout) wantNothingKept() {
 	w.t.Helper()
-	if terms, line := w.Kept(); terms != 0 || line != 0 {
-		w.t.Errorf("%d leases are kept in mind, with %d places in the line; want none", terms, line)
+	if n := remembered(w.Hub); n != 0 {
+		w.t.Errorf("%d elections are remembered, want none", n)
 	}
 }
 
-func held(r leadership.Revision, left time.Duration) leadership.Lease {
+func leaseOf(r leadership.Revision, left time.Duration) leadership.Lease {
 	return leadership.Lease{Election: "jobs", State: leadership.Held, LeaderID: "ann", Revision: r, ExpiresIn: left}
 }
 
-func vacant(r leadership.Revision) leadership.Lease {
+func overSince(r leadership.Revision) leadership.Lease {
 	return leadership.Lease{Election: "jobs", State: leadership.Vacant, Revision: r}
 }
 
@@ -134,8 +140,8 @@ func TestALeaseThatRunsOutIsLookedAfterOnceAndSoon(t *testing.T) {
 	for _, lease := range []time.Duration{time.Second, 30 * time.Second, 24 * time.Hour} {
 		t.Run(lease.String(), func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(_ *testing.T, w *world) {
-				w.Learn(held(1, lease))
+			withLookout(t, func(_ *testing.T, w *lookout) {
+				w.Learn(leaseOf(1, lease))
 				w.after(2 * lease)
 				w.wantLooks(lease)
 				w.wantNothingKept()
@@ -146,8 +152,8 @@ func TestALeaseThatRunsOutIsLookedAfterOnceAndSoon(t *testing.T) {
 
 func TestAClockThatRunsFastByTheAllowedDriftDoesNotLookTooEarly(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.Learn(held(1, 24*time.Hour))
+	withLookout(t, func(t *testing.T, w *lookout) {
+		w.Learn(leaseOf(1, 24*time.Hour))
 		w.leap(86 * time.Second) // 0.1 % of a day
 		if looks := w.after(24 * time.Hour); len(looks) > 0 {
 			t.Errorf("looked at %v, when the lease had not ended yet", looks)
@@ -159,9 +165,9 @@ func TestAClockThatRunsFastByTheAllowedDriftDoesNotLookTooEarly(t *testing.T) {
 
 func TestInstancesDoNotAllLookAtTheSameTime(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withLookout(t, func(t *testing.T, w *lookout) {
 		for i := range 20 {
-			lease := held(1, time.Second)
+			lease := leaseOf(1, time.Second)
 			lease.Election = leadership.Election(fmt.Sprint("jobs-", i))
 			w.Learn(lease)
 		}
@@ -177,14 +183,14 @@ func TestInstancesDoNotAllLookAtTheSameTime(t *testing.T) {
 
 func TestARenewedLeaseIsLookedAfterAtItsNewEnd(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.Learn(held(1, 30*time.Second))
+	withLookout(t, func(t *testing.T, w *lookout) {
+		w.Learn(leaseOf(1, 30*time.Second))
 		for range 100 {
 			time.Sleep(10 * time.Second)
-			w.Learn(held(1, 30*time.Second))
+			w.Learn(leaseOf(1, 30*time.Second))
 		}
-		if terms, line := w.Kept(); terms != 1 || line != 1 {
-			t.Errorf("%d leases are kept in mind, with %d places in the line; want 1 and 1", terms, line)
+		if n := remembered(w.Hub); n != 1 {
+			t.Errorf("%d elections are remembered, want 1", n)
 		}
 		w.after(time.Hour)
 		w.wantLooks(1000*time.Second + 30*time.Second)
@@ -193,19 +199,19 @@ func TestARenewedLeaseIsLookedAfterAtItsNewEnd(t *testing.T) {
 
 func TestALeaseThatIsDoneWithIsNotLookedAfter(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*world){
-		"released here":      func(w *world) { w.Learn(vacant(2)) },
-		"released elsewhere": func(w *world) { w.Heard(event(2, leadership.EventReleased, "")) },
-		"found expired":      func(w *world) { w.Heard(event(2, leadership.EventExpired, "")) },
-		"deleted":            func(w *world) { w.Heard(event(2, leadership.EventDeleted, "")) },
-		"led by another, who asked elsewhere": func(w *world) {
-			w.Heard(event(3, leadership.EventAcquired, "bob"))
+	for name, end := range map[string]func(*lookout){
+		"released here":      func(w *lookout) { w.Learn(overSince(2)) },
+		"released elsewhere": func(w *lookout) { w.Publish(event(2, leadership.EventReleased, "")) },
+		"found expired":      func(w *lookout) { w.Publish(event(2, leadership.EventExpired, "")) },
+		"deleted":            func(w *lookout) { w.Publish(event(2, leadership.EventDeleted, "")) },
+		"led by another, who asked elsewhere": func(w *lookout) {
+			w.Publish(event(3, leadership.EventAcquired, "bob"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(_ *testing.T, w *world) {
-				w.Learn(held(1, 30*time.Second))
+			withLookout(t, func(_ *testing.T, w *lookout) {
+				w.Learn(leaseOf(1, 30*time.Second))
 				time.Sleep(time.Second)
 				end(w)
 				w.wantNothingKept()
@@ -218,19 +224,19 @@ func TestALeaseThatIsDoneWithIsNotLookedAfter(t *testing.T) {
 
 func TestALeaseThatGoesOnIsLookedAfter(t *testing.T) {
 	t.Parallel()
-	for name, happens := range map[string]func(*world){
-		"configured":                      func(w *world) { w.Heard(event(6, leadership.EventConfigured, "ann")) },
-		"updated":                         func(w *world) { w.Heard(event(6, leadership.EventUpdated, "ann")) },
-		"its own grant is heard":          func(w *world) { w.Heard(event(5, leadership.EventAcquired, "ann")) },
-		"the end before it is heard late": func(w *world) { w.Heard(event(4, leadership.EventReleased, "")) },
-		"the reply to an older call":      func(w *world) { w.Learn(held(4, time.Hour)) },
-		"a release before it":             func(w *world) { w.Learn(vacant(4)) },
-		"another election":                func(w *world) { w.Heard(leadership.Event{Election: "other", Revision: 9}) },
+	for name, happens := range map[string]func(*lookout){
+		"configured":                      func(w *lookout) { w.Publish(event(6, leadership.EventConfigured, "ann")) },
+		"updated":                         func(w *lookout) { w.Publish(event(6, leadership.EventUpdated, "ann")) },
+		"its own grant is heard":          func(w *lookout) { w.Publish(event(5, leadership.EventAcquired, "ann")) },
+		"the end before it is heard late": func(w *lookout) { w.Publish(event(4, leadership.EventReleased, "")) },
+		"the reply to an older call":      func(w *lookout) { w.Learn(leaseOf(4, time.Hour)) },
+		"a release before it":             func(w *lookout) { w.Learn(overSince(4)) },
+		"another election":                func(w *lookout) { w.Publish(leadership.Event{Election: "other", Revision: 9}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(_ *testing.T, w *world) {
-				w.Learn(held(5, 30*time.Second))
+			withLookout(t, func(_ *testing.T, w *lookout) {
+				w.Learn(leaseOf(5, 30*time.Second))
 				happens(w)
 				w.after(2 * time.Hour)
 				w.wantLooks(30 * time.Second)
@@ -241,11 +247,11 @@ func TestALeaseThatGoesOnIsLookedAfter(t *testing.T) {
 
 func TestALeaseThatWasSeenToBeOverIsLookedAfterWhileNobodyHasRecordedIt(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(_ *testing.T, w *world) {
-		w.Learn(held(5, 30*time.Second))
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		w.Learn(leaseOf(5, 30*time.Second))
 		time.Sleep(30 * time.Second)
 		for range 20 {
-			w.Learn(vacant(5))
+			w.Learn(overSince(5))
 			time.Sleep(100 * time.Millisecond)
 		}
 		w.wantLooks(30 * time.Second)
@@ -254,11 +260,11 @@ func TestALeaseThatWasSeenToBeOverIsLookedAfterWhileNobodyHasRecordedIt(t *testi
 
 func TestALateReplyDoesNotBringTheEndNearer(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(_ *testing.T, w *world) {
-		w.Learn(held(5, 30*time.Second))
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		w.Learn(leaseOf(5, 30*time.Second))
 		time.Sleep(10 * time.Second)
-		w.Learn(held(5, 30*time.Second))
-		w.Learn(held(5, 25*time.Second))
+		w.Learn(leaseOf(5, 30*time.Second))
+		w.Learn(leaseOf(5, 25*time.Second))
 		w.after(time.Hour)
 		w.wantLooks(40 * time.Second)
 	})
@@ -266,16 +272,16 @@ func TestALateReplyDoesNotBringTheEndNearer(t *testing.T) {
 
 func TestEndsThatLieCloseTogetherShareAWakeUp(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withLookout(t, func(t *testing.T, w *lookout) {
 		for range 2 { // all are renewed after 20 s
 			for i := range 1000 {
-				lease := held(1, 30*time.Second)
+				lease := leaseOf(1, 30*time.Second)
 				lease.Election = leadership.Election(fmt.Sprint("jobs-", i))
 				w.Learn(lease)
 			}
 			w.after(20 * time.Second)
 		}
-		if terms, _ := w.Kept(); terms != 1000 || len(w.looks) > 0 {
+		if terms := remembered(w.Hub); terms != 1000 || len(w.looks) > 0 {
 			t.Fatalf("%d leases are kept in mind, looks at %v; want all, and none", terms, w.looks)
 		}
 		if wakes := w.ticks.Load() - 2000; wakes > 100 {
@@ -286,9 +292,9 @@ func TestEndsThatLieCloseTogetherShareAWakeUp(t *testing.T) {
 
 func TestANewTermHasAnEndOfItsOwn(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(_ *testing.T, w *world) {
-		w.Learn(held(1, time.Hour))
-		w.Learn(held(3, 5*time.Second)) // the end of the first was not heard yet
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		w.Learn(leaseOf(1, time.Hour))
+		w.Learn(leaseOf(3, 5*time.Second)) // the end of the first was not heard yet
 		w.after(2 * time.Hour)
 		w.wantLooks(5 * time.Second)
 		w.wantNothingKept()
@@ -297,12 +303,12 @@ func TestANewTermHasAnEndOfItsOwn(t *testing.T) {
 
 func TestAnEarlierEndWakesTheLookout(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(_ *testing.T, w *world) {
-		other := held(1, time.Hour)
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		other := leaseOf(1, time.Hour)
 		other.Election = "other"
 		w.Learn(other)
 		w.after(time.Second)
-		w.Learn(held(1, time.Second))
+		w.Learn(leaseOf(1, time.Second))
 		w.after(30 * time.Second)
 		w.wantLooks(2 * time.Second)
 	})
@@ -310,9 +316,9 @@ func TestAnEarlierEndWakesTheLookout(t *testing.T) {
 
 func TestALeaseThatWasRenewedElsewhereIsLeftToWhoeverRenewedIt(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(_ *testing.T, w *world) {
-		w.answers(func(context.Context) (leadership.Lease, error) { return held(1, 20*time.Second), nil })
-		w.Learn(held(1, 30*time.Second))
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		w.answers(func(context.Context) (leadership.Lease, error) { return leaseOf(1, 20*time.Second), nil })
+		w.Learn(leaseOf(1, 30*time.Second))
 		w.after(time.Hour)
 		w.wantLooks(30 * time.Second)
 		w.wantNothingKept()
@@ -321,13 +327,13 @@ func TestALeaseThatWasRenewedElsewhereIsLeftToWhoeverRenewedIt(t *testing.T) {
 
 func TestARenewalDuringALookIsLookedAfterInItsTurn(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(_ *testing.T, w *world) {
+	withLookout(t, func(_ *testing.T, w *lookout) {
 		w.answers(func(context.Context) (leadership.Lease, error) {
 			w.answers(nil)
-			w.Learn(held(1, 30*time.Second))
-			return vacant(2), nil
+			w.Learn(leaseOf(1, 30*time.Second))
+			return overSince(2), nil
 		})
-		w.Learn(held(1, 30*time.Second))
+		w.Learn(leaseOf(1, 30*time.Second))
 		first := w.after(time.Minute)[0]
 		w.after(time.Hour)
 		w.wantLooks(30*time.Second, first+30*time.Second)
@@ -336,12 +342,12 @@ func TestARenewalDuringALookIsLookedAfterInItsTurn(t *testing.T) {
 
 func TestALeaseThatEndsDuringALookIsForgotten(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(_ *testing.T, w *world) {
+	withLookout(t, func(_ *testing.T, w *lookout) {
 		w.answers(func(context.Context) (leadership.Lease, error) {
-			w.Heard(event(2, leadership.EventExpired, ""))
+			w.Publish(event(2, leadership.EventExpired, ""))
 			return leadership.Lease{}, leadership.OutcomeUnknown
 		})
-		w.Learn(held(1, 30*time.Second))
+		w.Learn(leaseOf(1, 30*time.Second))
 		w.after(time.Hour)
 		w.wantLooks(30 * time.Second)
 		w.wantNothingKept()
@@ -356,19 +362,19 @@ func TestAStoreThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 	}{
 		"unavailable":                   {err: fmt.Errorf("test: %w", leadership.StoreUnavailable)},
 		"unknown":                       {err: fmt.Errorf("test: %w", leadership.OutcomeUnknown)},
-		"over, and not yet to be taken": {lease: vacant(1)},
+		"over, and not yet to be taken": {lease: overSince(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
+			withLookout(t, func(t *testing.T, w *lookout) {
 				failures := 3
 				w.answers(func(context.Context) (leadership.Lease, error) {
 					if failures--; failures < 0 {
-						return vacant(2), nil
+						return overSince(2), nil
 					}
 					return answer.lease, answer.err
 				})
-				w.Learn(held(1, 30*time.Second))
+				w.Learn(leaseOf(1, 30*time.Second))
 				looks := w.after(time.Hour)
 				if len(looks) != 4 {
 					t.Fatalf("the store was asked at %v, want 4 looks", looks)
@@ -392,11 +398,11 @@ func TestAStoreThatGoesOnNotAnsweringIsGivenUpAndTheLogSaysSo(t *testing.T) {
 	for err, want := range map[error]int{leadership.StoreUnavailable: 8, leadership.OutcomeUnknown: 8, leadership.RecordCorrupt: 1} {
 		t.Run(err.Error(), func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
+			withLookout(t, func(t *testing.T, w *lookout) {
 				w.answers(func(context.Context) (leadership.Lease, error) {
 					return leadership.Lease{}, fmt.Errorf("test: %w", err)
 				})
-				w.Learn(held(1, 30*time.Second))
+				w.Learn(leaseOf(1, 30*time.Second))
 				if looks := w.after(24 * time.Hour); len(looks) != want {
 					t.Errorf("the store was asked at %v, want %d looks", looks, want)
 				} else if span := looks[want-1] - looks[0]; want > 1 && span < time.Minute {
@@ -413,13 +419,13 @@ func TestAStoreThatGoesOnNotAnsweringIsGivenUpAndTheLogSaysSo(t *testing.T) {
 
 func TestARenewalStartsTheCountOfFailedLooksAnew(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withLookout(t, func(t *testing.T, w *lookout) {
 		w.answers(func(context.Context) (leadership.Lease, error) {
 			return leadership.Lease{}, leadership.StoreUnavailable
 		})
-		w.Learn(held(1, time.Second))
+		w.Learn(leaseOf(1, time.Second))
 		before := len(w.after(20 * time.Second))
-		w.Learn(held(1, time.Second))
+		w.Learn(leaseOf(1, time.Second))
 		if again := len(w.after(time.Hour)) - before; before < 4 || again != 8 {
 			t.Errorf("%d looks before the renewal and %d after it, want some and 8", before, again)
 		}
@@ -428,7 +434,7 @@ func TestARenewalStartsTheCountOfFailedLooksAnew(t *testing.T) {
 
 func TestFewLooksAreUnderWayAtOnce(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withLookout(t, func(t *testing.T, w *lookout) {
 		const leases = 100
 		var mu sync.Mutex
 		var busy, most, done int
@@ -442,10 +448,10 @@ func TestFewLooksAreUnderWayAtOnce(t *testing.T) {
 			defer mu.Unlock()
 			busy--
 			done++
-			return vacant(2), nil
+			return overSince(2), nil
 		})
 		for i := range leases {
-			lease := held(1, 30*time.Second)
+			lease := leaseOf(1, 30*time.Second)
 			lease.Election = leadership.Election(fmt.Sprint("jobs-", i))
 			w.Learn(lease)
 		}
@@ -464,31 +470,31 @@ func TestRunWaitsForTheLooksThatAreUnderWay(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var ended bool
-		l := expiry.New(expiry.Config{
+		l := newHub(t, hub.Config{
 			Now: func() time.Duration { return time.Since(start) },
-			Expire: func(ctx context.Context, _ leadership.Election) (leadership.Lease, error) {
+			Store: stub{expire: func(ctx context.Context, _ leadership.Election) (leadership.Lease, error) {
 				<-ctx.Done()
 				time.Sleep(time.Second)
 				ended = true
 				return leadership.Lease{}, leadership.OutcomeUnknown
-			},
+			}},
 		})
-		l.Learn(held(1, 59*time.Second))
-		if err := l.Run(ctx); !errors.Is(err, context.DeadlineExceeded) || !ended {
-			t.Errorf("Run returned %v, the look ended: %v; want the context's error, and true", err, ended)
+		l.Learn(leaseOf(1, 59*time.Second), view.Committed, 0)
+		if l.Run(ctx); !ended {
+			t.Error("Run returned before the look had ended")
 		}
 	})
 }
 
 func TestALookThatTakesTooLongIsEnded(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withLookout(t, func(t *testing.T, w *lookout) {
 		w.answers(func(ctx context.Context) (leadership.Lease, error) {
 			<-ctx.Done()
 			w.answers(nil)
 			return leadership.Lease{}, fmt.Errorf("test: %w: %w", leadership.OutcomeUnknown, ctx.Err())
 		})
-		w.Learn(held(1, 30*time.Second))
+		w.Learn(leaseOf(1, 30*time.Second))
 		if looks := w.after(time.Hour); len(looks) != 2 || looks[1]-looks[0] < 10*time.Second || looks[1]-looks[0] > 12*time.Second {
 			t.Errorf("the store was asked at %v, want a second look when the first had taken 10s", looks)
 		}
@@ -497,8 +503,8 @@ func TestALookThatTakesTooLongIsEnded(t *testing.T) {
 
 func TestAfterASuspensionTheLeasesThatEndedMeanwhileAreLookedAfter(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.Learn(held(1, time.Hour))
+	withLookout(t, func(t *testing.T, w *lookout) {
+		w.Learn(leaseOf(1, time.Hour))
 		w.after(time.Second)
 		w.leap(2 * time.Hour) // the timers of the process have stood still
 		if looks := w.after(time.Minute); len(looks) != 1 {

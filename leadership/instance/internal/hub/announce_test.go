@@ -1,4 +1,4 @@
-package expiry_test
+package hub_test
 
 import (
 	"context"
@@ -10,37 +10,38 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/instance/internal/expiry"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 	"regent/store/memory"
 )
 
-// instance is a service with its lookout. Events that it publishes are heard by all instances, or not, or late.
-type instance struct {
+// server is a service with its hub. Events that it publishes are heard by all instances, or not, or late.
+type server struct {
 	*leadership.Service
-	lookout *expiry.Lookout
+	hub *hub.Hub
 }
 
 // fleet is instances on one store.
-type fleet []*instance
+type fleet []*server
 
-func newFleet(size int, random *rand.Rand) fleet {
+func newFleet(t *testing.T, size int, random *rand.Rand) fleet {
 	var mu sync.Mutex // guards random
 	store, start := memory.New(memory.Config{}), time.Now()
 	all := make(fleet, size)
 	for i := range all {
-		in := new(instance)
+		in := new(server)
 		in.Service = leadership.New(store.Open(), publisher(func(e leadership.Event) {
-			in.lookout.Heard(e)
+			in.hub.Publish(e)
 			for _, other := range all {
 				mu.Lock()
 				lost, late := random.IntN(3) == 0, time.Duration(random.IntN(20_000))*time.Millisecond
 				mu.Unlock()
 				if other != in && !lost {
-					time.AfterFunc(late, func() { other.lookout.Heard(e) })
+					time.AfterFunc(late, func() { other.hub.Publish(e) })
 				}
 			}
 		}))
-		in.lookout = expiry.New(expiry.Config{Expire: in.Expire, Now: func() time.Duration { return time.Since(start) }})
+		in.hub = newHub(t, hub.Config{Store: in.Service, Now: func() time.Duration { return time.Since(start) }})
 		all[i] = in
 	}
 	return all
@@ -57,14 +58,14 @@ func (p publisher) Publish(events ...leadership.Event) {
 
 // lead leads an election for a while, through instances that change, and then releases it or just goes.
 func (f fleet) lead(t *testing.T, e leadership.Election, random *rand.Rand) (end time.Time, released bool) {
-	some := func() *instance { return f[random.IntN(len(f))] }
+	some := func() *server { return f[random.IntN(len(f))] }
 	in := some()
 	g, err := in.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", LeaseDuration: time.Duration(1+random.IntN(10)) * time.Second})
 	if err != nil {
 		t.Error(err)
 		return end, true
 	}
-	in.lookout.Learn(g.Lease)
+	in.hub.Learn(g.Lease, view.Committed, in.hub.Now())
 	lease := leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: g.Key, Token: g.Token}
 	for range random.IntN(5) {
 		time.Sleep(g.LeaseDuration / 3)
@@ -73,7 +74,7 @@ func (f fleet) lead(t *testing.T, e leadership.Election, random *rand.Rand) (end
 		if err != nil {
 			t.Error(err)
 		}
-		in.lookout.Learn(l)
+		in.hub.Learn(l, view.Committed, in.hub.Now())
 	}
 	end = time.Now().Add(g.LeaseDuration)
 	if random.IntN(2) == 0 {
@@ -84,7 +85,7 @@ func (f fleet) lead(t *testing.T, e leadership.Election, random *rand.Rand) (end
 	if err != nil {
 		t.Error(err)
 	}
-	in.lookout.Learn(l)
+	in.hub.Learn(l, view.Committed, in.hub.Now())
 	return end, true
 }
 
@@ -94,11 +95,11 @@ func TestEachLeaseThatRunsOutIsAnnouncedSoonWhateverWasHeard(t *testing.T) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(3, rand.New(rand.NewPCG(seed, 0)))
+				f := newFleet(t, 3, rand.New(rand.NewPCG(seed, 0)))
 				ctx, cancel := context.WithCancel(t.Context())
 				var running, leaders sync.WaitGroup
 				for _, in := range f {
-					running.Go(func() { in.lookout.Run(ctx) })
+					running.Go(func() { in.hub.Run(ctx) })
 				}
 				for i := range uint64(20) {
 					leaders.Go(func() { f.terms(t, leadership.Election(fmt.Sprint("jobs-", i)), rand.New(rand.NewPCG(seed, i+1))) })
@@ -106,8 +107,8 @@ func TestEachLeaseThatRunsOutIsAnnouncedSoonWhateverWasHeard(t *testing.T) {
 				leaders.Wait()
 				time.Sleep(time.Minute)
 				for i, in := range f {
-					if terms, line := in.lookout.Kept(); terms+line > 0 {
-						t.Errorf("instance %d still keeps %d leases in mind, with %d places in the line", i, terms, line)
+					if n := remembered(in.hub); n > 0 {
+						t.Errorf("instance %d still remembers %d elections", i, n)
 					}
 				}
 				cancel()

@@ -1,4 +1,4 @@
-package cache_test
+package hub_test
 
 import (
 	"context"
@@ -8,7 +8,8 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/boottime"
-	"regent/leadership/instance/internal/cache"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 )
 
 // names are as many elections.
@@ -20,16 +21,12 @@ func names(n int) []leadership.Election {
 	return all
 }
 
-func benched(b *testing.B) *cache.Cache {
+func benched(b *testing.B) *hub.Hub {
 	b.Helper()
-	c, err := cache.New(cache.Config{Expiry: cache.MaxExpiry, Get: func(_ context.Context, e leadership.Election) (leadership.Lease, error) {
+	h := newHub(b, hub.Config{Expiry: hub.MaxExpiry, Now: boottime.Now, Store: stub{get: func(_ context.Context, e leadership.Election) (leadership.Lease, error) {
 		return leadership.Lease{Election: e, State: leadership.Held, Revision: 1, Token: 1, ExpiresIn: time.Hour}, nil
-	}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(c.Wait)
-	return c
+	}}})
+	return h
 }
 
 // BenchmarkHit is reads of what is kept, by all at once: of the same election, and of many.
@@ -49,8 +46,8 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// BenchmarkLearn is renewals of elections that nobody reads, and of those that are kept.
-func BenchmarkLearn(b *testing.B) {
+// BenchmarkLearnForReaders is renewals of elections that nobody reads, and of those that are kept.
+func BenchmarkLearnForReaders(b *testing.B) {
 	for _, kept := range []bool{false, true} {
 		b.Run(fmt.Sprintf("kept=%v", kept), func(b *testing.B) {
 			c, all := benched(b), names(1000)
@@ -66,7 +63,7 @@ func BenchmarkLearn(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for i := 0; pb.Next(); i++ {
-					c.Learn(leadership.Lease{Election: all[i%len(all)], State: leadership.Held, Revision: 1, ExpiresIn: time.Hour}, asked)
+					c.Learn(leadership.Lease{Election: all[i%len(all)], State: leadership.Held, Revision: 1, ExpiresIn: time.Hour}, view.Read, asked)
 				}
 			})
 		})

@@ -1,4 +1,4 @@
-package expiry_test
+package hub_test
 
 import (
 	"context"
@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/instance/internal/expiry"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 )
 
 // busy is a lookout that runs and keeps the leases of as many elections in mind.
-func busy(b *testing.B, leases int) (*expiry.Lookout, []leadership.Lease) {
+func busy(b *testing.B, leases int) (*hub.Hub, []leadership.Lease) {
 	b.Helper()
-	l := expiry.New(expiry.Config{Expire: func(context.Context, leadership.Election) (leadership.Lease, error) {
+	l := newHub(b, hub.Config{Store: stub{expire: func(context.Context, leadership.Election) (leadership.Lease, error) {
 		return leadership.Lease{}, nil
-	}})
+	}}})
 	all := make([]leadership.Lease, leases)
 	for i := range all {
 		all[i] = leadership.Lease{Election: leadership.Election(fmt.Sprintf("team-%d.jobs", i)), State: leadership.Held, Revision: 1, ExpiresIn: 30 * time.Second}
@@ -35,12 +36,12 @@ func busy(b *testing.B, leases int) (*expiry.Lookout, []leadership.Lease) {
 func BenchmarkLearn(b *testing.B) {
 	l, all := busy(b, 100_000)
 	for _, lease := range all {
-		l.Learn(lease)
+		l.Learn(lease, view.Committed, 0)
 	}
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
-			l.Learn(all[i%len(all)])
+			l.Learn(all[i%len(all)], view.Committed, 0)
 		}
 	})
 }
@@ -56,15 +57,15 @@ func BenchmarkGrant(b *testing.B) {
 	}
 	before := heap()
 	for _, lease := range all {
-		l.Learn(lease)
+		l.Learn(lease, view.Committed, 0)
 	}
 	size := float64(heap()-before) / float64(len(all))
 	for i := 0; b.Loop(); i++ {
 		lease := all[i%len(all)]
 		lease.State, lease.Revision = leadership.Vacant, leadership.Revision(2*i+2)
-		l.Learn(lease)
+		l.Learn(lease, view.Committed, 0)
 		lease.State, lease.Revision = leadership.Held, leadership.Revision(2*i+3)
-		l.Learn(lease)
+		l.Learn(lease, view.Committed, 0)
 	}
 	b.ReportMetric(size, "B/lease")
 }

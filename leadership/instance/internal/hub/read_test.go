@@ -1,4 +1,4 @@
-package cache_test
+package hub_test
 
 import (
 	"context"
@@ -12,14 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
-	"regent/leadership/instance/internal/cache"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 )
 
-const election = leadership.Election("jobs")
-
-// world is a cache, and a store with one answer.
-type world struct {
-	*cache.Cache
+// cached is a hub, and a store with one answer.
+type cached struct {
+	*hub.Hub
 	t     *testing.T
 	start time.Time
 
@@ -33,36 +32,56 @@ type world struct {
 	gets   int
 }
 
-// inWorld runs the test in a bubble. The store has a lease of an hour, with revision 7.
-func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
+// withCache runs the test in a bubble. The store has a lease of an hour, with revision 7.
+func withCache(t *testing.T, test func(t *testing.T, w *cached)) {
 	t.Helper()
-	inWorldOf(t, cache.Config{}, test)
+	withCacheOf(t, hub.Config{}, test)
 }
 
-func inWorldOf(t *testing.T, c cache.Config, test func(t *testing.T, w *world)) {
+func withCacheOf(t *testing.T, c hub.Config, test func(t *testing.T, w *cached)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, start: time.Now()}
-		w.stores(held(7, time.Hour))
-		c.Get, c.Now = w.get, w.now
-		var err error
-		if w.Cache, err = cache.New(c); err != nil {
-			t.Fatal(err)
-		}
+		w := &cached{t: t, start: time.Now()}
+		w.stores(heldAt(7, time.Hour))
+		c.Store, c.Now = stub{get: w.get}, w.now
+		w.Hub = newHub(t, c)
 		test(t, w)
-		w.Wait()
+		w.WaitReads()
 	})
 }
 
-func held(r leadership.Revision, left time.Duration) leadership.Lease {
-	return leadership.Lease{Election: election, State: leadership.Held, LeaderID: "ann", Token: 1, Revision: r, ExpiresIn: left, RenewIn: left / 3}
+func heldAt(r leadership.Revision, left time.Duration) leadership.Lease {
+	return leadership.Lease{Election: jobs, State: leadership.Held, LeaderID: "ann", Token: 1, Revision: r, ExpiresIn: left, RenewIn: left / 3}
 }
 
-func vacant(r leadership.Revision, locked time.Duration) leadership.Lease {
-	return leadership.Lease{Election: election, State: leadership.Vacant, Token: 1, Revision: r, LockedFor: locked}
+func vacantAt(r leadership.Revision, locked time.Duration) leadership.Lease {
+	return leadership.Lease{Election: jobs, State: leadership.Vacant, Token: 1, Revision: r, LockedFor: locked}
 }
 
-func (w *world) now() time.Duration {
+// stub is a store of which only some calls are made.
+type stub struct {
+	hub.Store
+	get, expire func(context.Context, leadership.Election) (leadership.Lease, error)
+}
+
+func (s stub) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	return s.get(ctx, e)
+}
+
+func (s stub) Expire(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	return s.expire(ctx, e)
+}
+
+// Learn is what the instance does with an answer to a question that was asked at that time.
+func (w *cached) Learn(l leadership.Lease, asked time.Duration) { w.Hub.Learn(l, view.Read, asked) }
+
+// remembered is how many elections a hub remembers.
+func remembered(h *hub.Hub) (n int) {
+	h.View(func(v *view.View, _ time.Duration) { n = v.Elections() })
+	return n
+}
+
+func (w *cached) now() time.Duration {
 	w.mu.Lock()
 	now, ticked := time.Since(w.start)+w.ahead, w.ticked
 	w.ticked = nil
@@ -74,33 +93,33 @@ func (w *world) now() time.Duration {
 }
 
 // meanwhile has something happen while the next call looks at the clock.
-func (w *world) meanwhile(happens func()) {
+func (w *cached) meanwhile(happens func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ticked = happens
 }
 
-func (w *world) leap(d time.Duration) {
+func (w *cached) leap(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ahead += d
 }
 
 // stores sets what the store has.
-func (w *world) stores(l leadership.Lease) {
+func (w *cached) stores(l leadership.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lease, w.err = l, nil
 }
 
-func (w *world) fails(err error) {
+func (w *cached) fails(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.err = err
 }
 
 // takes sets how long the store takes before and after it has looked.
-func (w *world) takes(before, after time.Duration) {
+func (w *cached) takes(before, after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.before, w.after = sleeper(before), sleeper(after)
@@ -115,7 +134,7 @@ func sleeper(d time.Duration) func(context.Context) {
 	}
 }
 
-func (w *world) get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+func (w *cached) get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
 	w.mu.Lock()
 	w.gets++
 	before, after := w.before, w.after
@@ -137,9 +156,9 @@ func (w *world) get(ctx context.Context, e leadership.Election) (leadership.Leas
 }
 
 // read reads, and fails the test if that fails.
-func (w *world) read(known leadership.Revision) leadership.Reading {
+func (w *cached) read(known leadership.Revision) leadership.Reading {
 	w.t.Helper()
-	reading, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: election, Known: known})
+	reading, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Known: known})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -147,12 +166,12 @@ func (w *world) read(known leadership.Revision) leadership.Reading {
 }
 
 // background begins a read, and returns its outcome once it has ended.
-func (w *world) background(known leadership.Revision) (outcome func() (leadership.Reading, error)) {
+func (w *cached) background(known leadership.Revision) (outcome func() (leadership.Reading, error)) {
 	var mu sync.Mutex
 	var reading leadership.Reading
 	err := errors.New("the read has not ended")
 	go func() {
-		r, e := w.Read(w.t.Context(), leadership.ReadRequest{Election: election, Known: known})
+		r, e := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Known: known})
 		mu.Lock()
 		defer mu.Unlock()
 		reading, err = r, e
@@ -166,7 +185,7 @@ func (w *world) background(known leadership.Revision) (outcome func() (leadershi
 	}
 }
 
-func (w *world) wantGets(want int) {
+func (w *cached) wantGets(want int) {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,14 +195,14 @@ func (w *world) wantGets(want int) {
 }
 
 // wantSlots checks how many elections take up memory.
-func (w *world) wantSlots(want int) {
+func (w *cached) wantSlots(want int) {
 	w.t.Helper()
-	if got := w.Slots(); got != want {
+	if got := remembered(w.Hub); got != want {
 		w.t.Errorf("%d elections take up memory, want %d", got, want)
 	}
 }
 
-func (w *world) wantRevision(got leadership.Reading, want leadership.Revision) {
+func (w *cached) wantRevision(got leadership.Reading, want leadership.Revision) {
 	w.t.Helper()
 	if got.Revision != want {
 		w.t.Errorf("got revision %d, want %d", got.Revision, want)
@@ -192,18 +211,18 @@ func (w *world) wantRevision(got leadership.Reading, want leadership.Revision) {
 
 func TestTheStoreIsAskedOnceWithinTheExpiry(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(time.Second, time.Second)
 		asked := time.Now()
 		for _, pause := range []time.Duration{0, time.Second, 2*time.Second - 1} {
 			time.Sleep(pause)
 			got := w.read(0)
 			age := time.Since(asked)
-			want := held(7, time.Hour)
+			want := heldAt(7, time.Hour)
 			want.ExpiresIn -= age
 			want.RenewIn -= age
 			want.ReadAt = asked.Add(time.Second)
-			if diff := cmp.Diff(leadership.Reading{Lease: want, Age: age, Bound: cache.DefaultExpiry}, got); diff != "" {
+			if diff := cmp.Diff(leadership.Reading{Lease: want, Age: age, Bound: hub.DefaultExpiry}, got); diff != "" {
 				t.Errorf("after %v (-want +got):\n%s", age, diff)
 			}
 		}
@@ -218,13 +237,13 @@ func TestTheStoreIsAskedOnceWithinTheExpiry(t *testing.T) {
 
 func TestWhatIsLeftIsNeverNegative(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(0, 2*time.Second)
-		w.stores(held(7, time.Second))
+		w.stores(heldAt(7, time.Second))
 		if got := w.read(0); got.State != leadership.Held || got.ExpiresIn != 0 || got.RenewIn != 0 {
 			t.Errorf("a reply took longer than the lease had: got %s, %v and %v left; want what the store said, and nothing left", got.State, got.ExpiresIn, got.RenewIn)
 		}
-		w.stores(vacant(8, time.Second))
+		w.stores(vacantAt(8, time.Second))
 		if got := w.read(0); got.Revision != 8 || got.LockedFor != 0 {
 			t.Errorf("got revision %d locked for %v, want 8 and nothing left", got.Revision, got.LockedFor)
 		}
@@ -234,12 +253,12 @@ func TestWhatIsLeftIsNeverNegative(t *testing.T) {
 func TestAnEntryIsOverWhenItsLeaseMayHaveEnded(t *testing.T) {
 	t.Parallel()
 	for name, lease := range map[string]leadership.Lease{
-		"lease":      held(7, 3*time.Second),
-		"lock delay": vacant(7, 3*time.Second),
+		"lease":      heldAt(7, 3*time.Second),
+		"lock delay": vacantAt(7, 3*time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
+			withCache(t, func(t *testing.T, w *cached) {
 				w.takes(0, time.Second)
 				w.stores(lease)
 				w.read(0)
@@ -249,7 +268,7 @@ func TestAnEntryIsOverWhenItsLeaseMayHaveEnded(t *testing.T) {
 				}
 				w.wantGets(1)
 				time.Sleep(time.Nanosecond)
-				w.stores(held(7, time.Hour)) // renewed through another instance, say
+				w.stores(heldAt(7, time.Hour)) // renewed through another instance, say
 				if got := w.read(0); got.State != leadership.Held {
 					t.Errorf("got %s, want what the store has", got.State)
 				}
@@ -261,10 +280,10 @@ func TestAnEntryIsOverWhenItsLeaseMayHaveEnded(t *testing.T) {
 
 func TestAMachineThatWasSuspendedTakesNoOldEntryForAFreshOne(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		w.leap(time.Hour)
-		w.stores(held(8, time.Hour))
+		w.stores(heldAt(8, time.Hour))
 		w.wantRevision(w.read(0), 8)
 
 		w.leap(time.Hour)
@@ -280,13 +299,13 @@ func TestAMachineThatWasSuspendedTakesNoOldEntryForAFreshOne(t *testing.T) {
 
 func TestConcurrentMissesShareOneRead(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(time.Second, time.Second)
 		var readers sync.WaitGroup
 		for i := range 1000 {
 			readers.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
-				if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: election}); err != nil || got.Revision != 7 || got.Age != 2*time.Second {
+				if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs}); err != nil || got.Revision != 7 || got.Age != 2*time.Second {
 					t.Errorf("got revision %d of age %v, error %v; want 7 of 2s", got.Revision, got.Age, err)
 				}
 			})
@@ -298,10 +317,10 @@ func TestConcurrentMissesShareOneRead(t *testing.T) {
 
 func TestAMissThatFindsAnAnswerAfterAllDoesNotAskAgain(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(_ *testing.T, w *world) {
+	withCache(t, func(_ *testing.T, w *cached) {
 		w.read(0)
 		time.Sleep(time.Minute)
-		w.stores(held(8, time.Hour))
+		w.stores(heldAt(8, time.Hour))
 		w.meanwhile(func() { w.read(0) })
 		w.wantRevision(w.read(0), 8)
 		w.wantGets(2)
@@ -310,7 +329,7 @@ func TestAMissThatFindsAnAnswerAfterAllDoesNotAskAgain(t *testing.T) {
 
 func TestWhatAReadBroughtIsKnownBeforeAnybodyIsShownIt(t *testing.T) {
 	t.Parallel()
-	inWorldOf(t, cache.Config{Size: 1}, func(t *testing.T, w *world) {
+	withCacheOf(t, hub.Config{Size: 1}, func(t *testing.T, w *cached) {
 		if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: "other"}); err != nil { // so that the clock is looked at for room
 			t.Fatal(err)
 		}
@@ -331,13 +350,13 @@ func TestWhatAReadBroughtIsKnownBeforeAnybodyIsShownIt(t *testing.T) {
 
 func TestEachWaitsForItselfAndTheReadGoesOnForTheOthers(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(time.Second, time.Second)
 		first, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var readers sync.WaitGroup
 		readers.Go(func() {
-			_, err := w.Read(first, leadership.ReadRequest{Election: election})
+			_, err := w.Read(first, leadership.ReadRequest{Election: jobs})
 			if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) || w.now() != time.Second {
 				t.Errorf("the first, who has one second: got %v after %v; want %s, with the cause", err, w.now(), leadership.StoreUnavailable)
 			}
@@ -351,21 +370,21 @@ func TestEachWaitsForItselfAndTheReadGoesOnForTheOthers(t *testing.T) {
 
 func TestAReadMayTakeAsLongAsAReadingMayBeOld(t *testing.T) {
 	t.Parallel()
-	inWorldOf(t, cache.Config{Expiry: 2 * time.Second}, func(t *testing.T, w *world) {
+	withCacheOf(t, hub.Config{Expiry: 2 * time.Second}, func(t *testing.T, w *cached) {
 		w.takes(time.Second, time.Second-1)
 		w.read(0)
 		time.Sleep(time.Minute)
 
 		w.takes(time.Second, time.Hour)
 		before := w.now()
-		_, err := w.Read(t.Context(), leadership.ReadRequest{Election: election})
+		_, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs})
 		if took := w.now() - before; !errors.Is(err, leadership.StoreUnavailable) || took != 2*time.Second {
 			t.Errorf("a store that does not answer: got %v after %v, want %s after 2s", err, took, leadership.StoreUnavailable)
 		}
 
 		w.before = func(context.Context) { time.Sleep(3 * time.Second) } // does not heed its ctx
 		w.after = nil
-		if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: election}); !errors.Is(err, leadership.StoreUnavailable) {
+		if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs}); !errors.Is(err, leadership.StoreUnavailable) {
 			t.Errorf("a store that answers too late: got %+v and %v, want %s", got, err, leadership.StoreUnavailable)
 		}
 	})
@@ -373,14 +392,14 @@ func TestAReadMayTakeAsLongAsAReadingMayBeOld(t *testing.T) {
 
 func TestPastTheBoundAFailingStoreIsAnErrorAndNeverOldData(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		down := fmt.Errorf("test: %w", leadership.StoreUnavailable)
 		w.fails(down)
-		time.Sleep(cache.DefaultExpiry - 1)
+		time.Sleep(hub.DefaultExpiry - 1)
 		w.wantRevision(w.read(0), 7)
 		time.Sleep(time.Nanosecond)
-		if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: election}); !errors.Is(err, down) || got != (leadership.Reading{}) {
+		if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs}); !errors.Is(err, down) || got != (leadership.Reading{}) {
 			t.Errorf("got %+v and %v, want only the store's error", got, err)
 		}
 	})
@@ -391,7 +410,7 @@ func TestErrorsAreSharedAndNotKept(t *testing.T) {
 	for _, code := range []leadership.Code{leadership.NotFound, leadership.StoreUnavailable, leadership.RecordCorrupt} {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
+			withCache(t, func(t *testing.T, w *cached) {
 				w.takes(time.Second, 0)
 				w.fails(&leadership.Error{Code: code})
 				first, second := w.background(0), w.background(0)
@@ -402,7 +421,7 @@ func TestErrorsAreSharedAndNotKept(t *testing.T) {
 					}
 				}
 				w.wantGets(1)
-				w.stores(held(8, time.Hour))
+				w.stores(heldAt(8, time.Hour))
 				w.wantRevision(w.read(0), 8)
 			})
 		})
@@ -411,7 +430,7 @@ func TestErrorsAreSharedAndNotKept(t *testing.T) {
 
 func TestAPanicIsThatOfAllWhoWait(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.before = func(context.Context) { time.Sleep(time.Second); panic("boom") }
 		var readers sync.WaitGroup
 		for range 3 {
@@ -441,14 +460,14 @@ func TestWhatIsLearntReplacesWhatIsOlder(t *testing.T) {
 		want  leadership.Revision
 		left  time.Duration // an hour: as it was
 	}{
-		"a change":           {func() leadership.Lease { return at(held(8, time.Minute), 1) }, 8, time.Minute},
-		"a renewal":          {func() leadership.Lease { return at(held(7, time.Minute), 1) }, 7, time.Minute},
-		"an older change":    {func() leadership.Lease { return at(held(6, time.Minute), 1) }, 7, time.Hour},
-		"an earlier renewal": {func() leadership.Lease { return at(held(7, time.Minute), -1) }, 7, time.Hour},
+		"a change":           {func() leadership.Lease { return at(heldAt(8, time.Minute), 1) }, 8, time.Minute},
+		"a renewal":          {func() leadership.Lease { return at(heldAt(7, time.Minute), 1) }, 7, time.Minute},
+		"an older change":    {func() leadership.Lease { return at(heldAt(6, time.Minute), 1) }, 7, time.Hour},
+		"an earlier renewal": {func() leadership.Lease { return at(heldAt(7, time.Minute), -1) }, 7, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
+			withCache(t, func(t *testing.T, w *cached) {
 				w.read(0)
 				w.Learn(c.learn(), w.now())
 				time.Sleep(time.Second)
@@ -463,11 +482,11 @@ func TestWhatIsLearntReplacesWhatIsOlder(t *testing.T) {
 
 func TestTheAgeOfWhatIsLearntCountsFromWhenTheStoreWasAsked(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		asked := w.now()
 		time.Sleep(2 * time.Second)
-		learnt := held(8, time.Hour)
+		learnt := heldAt(8, time.Hour)
 		learnt.ReadAt = time.Now()
 		w.Learn(learnt, asked)
 		if got := w.read(0); got.Revision != 8 || got.Age != 2*time.Second {
@@ -481,8 +500,8 @@ func TestTheAgeOfWhatIsLearntCountsFromWhenTheStoreWasAsked(t *testing.T) {
 
 func TestWhatNobodyReadsIsNotKept(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(_ *testing.T, w *world) {
-		w.Learn(held(7, time.Hour), w.now())
+	withCache(t, func(_ *testing.T, w *cached) {
+		w.Learn(heldAt(7, time.Hour), w.now())
 		w.read(0)
 		w.wantGets(1)
 	})
@@ -490,29 +509,29 @@ func TestWhatNobodyReadsIsNotKept(t *testing.T) {
 
 func TestADeletedElectionIsNotShown(t *testing.T) {
 	t.Parallel()
-	deleted := vacant(8, 0)
+	deleted := vacantAt(8, 0)
 	deleted.Deleted = true
 	refusal := &leadership.Error{Code: leadership.NotFound, Lease: &deleted}
-	for name, happens := range map[string]func(*world){
-		"deleted here": func(w *world) { w.Learn(deleted, w.now()) },
-		"deleted elsewhere, which a strong read finds": func(w *world) {
-			if _, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: election, Strong: true}); !errors.Is(err, leadership.NotFound) {
+	for name, happens := range map[string]func(*cached){
+		"deleted here": func(w *cached) { w.Learn(deleted, w.now()) },
+		"deleted elsewhere, which a strong read finds": func(w *cached) {
+			if _, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Strong: true}); !errors.Is(err, leadership.NotFound) {
 				w.t.Errorf("got %v, want %s", err, leadership.NotFound)
 			}
 		},
-		"deleted elsewhere, which one who knows more finds": func(w *world) {
-			if _, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: election, Known: 8}); !errors.Is(err, leadership.NotFound) {
+		"deleted elsewhere, which one who knows more finds": func(w *cached) {
+			if _, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Known: 8}); !errors.Is(err, leadership.NotFound) {
 				w.t.Errorf("got %v, want %s", err, leadership.NotFound)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
+			withCache(t, func(t *testing.T, w *cached) {
 				w.read(0)
 				w.fails(refusal)
 				happens(w)
-				if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: election}); !errors.Is(err, leadership.NotFound) {
+				if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs}); !errors.Is(err, leadership.NotFound) {
 					t.Errorf("got %+v and %v, want %s", got, err, leadership.NotFound)
 				}
 			})
@@ -525,10 +544,10 @@ func TestAnEventEmptiesWhatIsOlder(t *testing.T) {
 	for revision, want := range map[leadership.Revision]int{6: 1, 7: 1, 8: 2} {
 		t.Run(fmt.Sprint(revision), func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(_ *testing.T, w *world) {
+			withCache(t, func(_ *testing.T, w *cached) {
 				w.read(0)
-				w.stores(held(max(7, revision), time.Hour))
-				w.Heard(leadership.Event{Election: election, Revision: revision})
+				w.stores(heldAt(max(7, revision), time.Hour))
+				w.Publish(leadership.Event{Election: jobs, Revision: revision})
 				w.wantRevision(w.read(0), max(7, revision))
 				w.wantGets(want)
 			})
@@ -537,9 +556,9 @@ func TestAnEventEmptiesWhatIsOlder(t *testing.T) {
 }
 
 // news is what makes a cache know that the store has come to revision 8.
-var news = map[string]func(*world){
-	"an event is heard":       func(w *world) { w.Heard(leadership.Event{Election: election, Revision: 8}) },
-	"a change here is learnt": func(w *world) { w.Learn(held(8, time.Hour), w.now()) },
+var news = map[string]func(*cached){
+	"an event is heard":       func(w *cached) { w.Publish(leadership.Event{Election: jobs, Revision: 8}) },
+	"a change here is learnt": func(w *cached) { w.Learn(heldAt(8, time.Hour), w.now()) },
 }
 
 func TestNobodyJoinsAReadThatMayHaveBegunBeforeTheNews(t *testing.T) {
@@ -547,11 +566,11 @@ func TestNobodyJoinsAReadThatMayHaveBegunBeforeTheNews(t *testing.T) {
 	for name, happens := range news {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
+			withCache(t, func(t *testing.T, w *cached) {
 				w.takes(0, 3*time.Second)
 				early := w.background(0) // sees 7
 				time.Sleep(time.Second)
-				w.stores(held(8, time.Hour))
+				w.stores(heldAt(8, time.Hour))
 				happens(w)
 				late := w.background(0) // must see 8
 				time.Sleep(2 * time.Second)
@@ -577,10 +596,10 @@ func TestAReadThatBeganBeforeTheNewsAndHasItIsKept(t *testing.T) {
 	for name, happens := range news {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
+			withCache(t, func(t *testing.T, w *cached) {
 				w.takes(2*time.Second, 0)
 				outcome := w.background(0)
-				w.stores(held(8, time.Hour))
+				w.stores(heldAt(8, time.Hour))
 				happens(w)
 				time.Sleep(2 * time.Second)
 				if got, err := outcome(); err != nil || got.Revision != 8 {
@@ -595,11 +614,11 @@ func TestAReadThatBeganBeforeTheNewsAndHasItIsKept(t *testing.T) {
 
 func TestAReadThatHasTheNewsSparesThoseWhoComeAfterTheWaitForTheNext(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(2*time.Second, 0)
 		w.background(0)
-		w.stores(held(8, time.Hour))
-		w.Heard(leadership.Event{Election: election, Revision: 8})
+		w.stores(heldAt(8, time.Hour))
+		w.Publish(leadership.Event{Election: jobs, Revision: 8})
 		time.Sleep(time.Second)
 		w.background(0) // is answered a second later than the first
 		time.Sleep(time.Second)
@@ -612,13 +631,13 @@ func TestAReadThatHasTheNewsSparesThoseWhoComeAfterTheWaitForTheNext(t *testing.
 
 func TestLateNewsThatIsOlderThanWhatWasHeardIsNotShown(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
-		w.stores(held(9, time.Hour))
-		w.Heard(leadership.Event{Election: election, Revision: 9})
+		w.stores(heldAt(9, time.Hour))
+		w.Publish(leadership.Event{Election: jobs, Revision: 9})
 		w.takes(time.Second, 0)
 		outcome := w.background(0)
-		w.Learn(held(8, time.Hour), w.now()) // a change that was made here before, and whose goroutine was slow
+		w.Learn(heldAt(8, time.Hour), w.now()) // a change that was made here before, and whose goroutine was slow
 		second := w.background(0)
 		time.Sleep(time.Second)
 		for _, outcome := range []func() (leadership.Reading, error){outcome, second} {
@@ -631,13 +650,13 @@ func TestLateNewsThatIsOlderThanWhatWasHeardIsNotShown(t *testing.T) {
 
 func TestWhatASlowReadBroughtIsNotTakenBackByOneThatBeganLater(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(2*time.Second, 0)
 		slow := w.background(0)
-		w.Heard(leadership.Event{Election: election, Revision: 7})
+		w.Publish(leadership.Event{Election: jobs, Revision: 7})
 		w.takes(0, 3*time.Second)
 		quick := w.background(0) // looks at once, and is slow to come back with 7
-		w.stores(held(8, 2*time.Second))
+		w.stores(heldAt(8, 2*time.Second))
 		time.Sleep(2 * time.Second)
 		if got, err := slow(); err != nil || got.Revision != 8 {
 			t.Errorf("got revision %d, %v; want 8", got.Revision, err)
@@ -655,11 +674,11 @@ func TestWhatASlowReadBroughtIsNotTakenBackByOneThatBeganLater(t *testing.T) {
 
 func TestAReaderIsShownNothingOlderThanItKnows(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		w.wantRevision(w.read(7), 7)
 		w.wantGets(1)
-		w.stores(held(8, time.Hour))
+		w.stores(heldAt(8, time.Hour))
 		w.wantRevision(w.read(8), 8)
 		w.wantGets(2)
 		w.wantRevision(w.read(0), 8)
@@ -672,9 +691,9 @@ func TestAReaderWhoKnowsMoreThanTheStoreIsTold(t *testing.T) {
 	for _, strong := range []bool{false, true} {
 		t.Run(fmt.Sprintf("strong=%v", strong), func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
+			withCache(t, func(t *testing.T, w *cached) {
 				w.read(0)
-				reading, err := w.Read(t.Context(), leadership.ReadRequest{Election: election, Known: 9, Strong: strong})
+				reading, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs, Known: 9, Strong: strong})
 				refusal, ok := errors.AsType[*leadership.Error](err)
 				if !ok || refusal.Code != leadership.RevisionMismatch || refusal.Lease == nil || refusal.Lease.Revision != 7 || reading != (leadership.Reading{}) {
 					t.Errorf("got %+v and %v, want only %s with the lease as it is", reading, err, leadership.RevisionMismatch)
@@ -701,11 +720,11 @@ func TestAReaderWhoKnowsMoreThanAReadUnderWayIsAnsweredByTheNext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
+			withCache(t, func(t *testing.T, w *cached) {
 				w.takes(0, 2*time.Second)
 				w.fails(c.before)
 				w.background(0)
-				w.stores(held(c.after, time.Hour))
+				w.stores(heldAt(c.after, time.Hour))
 				var outcomes []func() (leadership.Reading, error)
 				for range 10 {
 					outcomes = append(outcomes, w.background(8))
@@ -726,12 +745,12 @@ func TestAReaderWhoKnowsMoreThanAReadUnderWayIsAnsweredByTheNext(t *testing.T) {
 
 func TestAStrongReadAsksTheStoreAndIsLearnt(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		w.takes(time.Second, time.Second)
-		stored := held(8, time.Hour)
+		stored := heldAt(8, time.Hour)
 		w.stores(stored)
-		got, err := w.Read(t.Context(), leadership.ReadRequest{Election: election, Strong: true})
+		got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs, Strong: true})
 		stored.ReadAt = w.start.Add(time.Second)
 		if diff := cmp.Diff(leadership.Reading{Lease: stored}, got); err != nil || diff != "" {
 			t.Errorf("error %v (-want +got):\n%s", err, diff)
@@ -745,11 +764,11 @@ func TestAStrongReadAsksTheStoreAndIsLearnt(t *testing.T) {
 
 func TestAStrongReadJoinsNoReadThatBeganBefore(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(0, time.Second)
 		w.background(0) // sees 7
-		w.stores(held(8, time.Hour))
-		got, err := w.Read(t.Context(), leadership.ReadRequest{Election: election, Strong: true})
+		w.stores(heldAt(8, time.Hour))
+		got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs, Strong: true})
 		if err != nil || got.Revision != 8 {
 			t.Errorf("got revision %d, %v; want 8", got.Revision, err)
 		}
@@ -758,11 +777,11 @@ func TestAStrongReadJoinsNoReadThatBeganBefore(t *testing.T) {
 
 func TestAStrongReadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(time.Hour, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := w.Read(ctx, leadership.ReadRequest{Election: election, Strong: true})
+		_, err := w.Read(ctx, leadership.ReadRequest{Election: jobs, Strong: true})
 		if !errors.Is(err, leadership.StoreUnavailable) || w.now() != time.Minute {
 			t.Errorf("got %v after %v, want %s after 1m", err, w.now(), leadership.StoreUnavailable)
 		}
@@ -771,7 +790,7 @@ func TestAStrongReadEndsWithItsContext(t *testing.T) {
 
 func TestAFullCacheDropsWhatIsOverAndKeepsTheRest(t *testing.T) {
 	t.Parallel()
-	inWorldOf(t, cache.Config{Size: 2}, func(t *testing.T, w *world) {
+	withCacheOf(t, hub.Config{Size: 2}, func(t *testing.T, w *cached) {
 		read := func(e leadership.Election, want int) {
 			t.Helper()
 			if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: e}); err != nil {
@@ -792,7 +811,7 @@ func TestAFullCacheDropsWhatIsOverAndKeepsTheRest(t *testing.T) {
 		read("b", 5)
 		read("a", 6) // there is no room
 		read("a", 7)
-		w.Heard(leadership.Event{Election: "b", Revision: 8})
+		w.Publish(leadership.Event{Election: "b", Revision: 8})
 		read("a", 8)
 		read("a", 8)
 		w.Learn(leadership.Lease{Election: "a", Revision: 8, State: leadership.Held, ExpiresIn: time.Hour}, w.now())
@@ -803,10 +822,10 @@ func TestAFullCacheDropsWhatIsOverAndKeepsTheRest(t *testing.T) {
 
 func TestAFullCacheLooksForRoomOnlyFromTimeToTime(t *testing.T) {
 	t.Parallel()
-	inWorldOf(t, cache.Config{Size: 1}, func(t *testing.T, w *world) {
+	withCacheOf(t, hub.Config{Size: 1}, func(t *testing.T, w *cached) {
 		read := func(e leadership.Election, left time.Duration, want int) {
 			t.Helper()
-			w.stores(held(7, left))
+			w.stores(heldAt(7, left))
 			if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: e}); err != nil {
 				t.Error(err)
 			}
@@ -826,21 +845,21 @@ func TestAFullCacheLooksForRoomOnlyFromTimeToTime(t *testing.T) {
 
 func TestAnElectionThatIsNotKeptTakesUpNoMemory(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
+	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		w.wantSlots(1)
-		w.Heard(leadership.Event{Election: election, Revision: 8})
+		w.Publish(leadership.Event{Election: jobs, Revision: 8})
 		w.wantSlots(0)
 
 		w.fails(leadership.NotFound)
-		if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: election}); !errors.Is(err, leadership.NotFound) {
+		if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs}); !errors.Is(err, leadership.NotFound) {
 			t.Error(err)
 		}
 		w.wantSlots(0)
 
 		w.takes(time.Second, 0)
 		w.background(0)
-		w.Heard(leadership.Event{Election: election, Revision: 8})
+		w.Publish(leadership.Event{Election: jobs, Revision: 8})
 		w.background(0)
 		w.wantSlots(1)
 		time.Sleep(2 * time.Second)
@@ -850,16 +869,16 @@ func TestAnElectionThatIsNotKeptTakesUpNoMemory(t *testing.T) {
 
 func TestWhatIsWrongWithAConfigIsSaid(t *testing.T) {
 	t.Parallel()
-	get := func(context.Context, leadership.Election) (leadership.Lease, error) { return leadership.Lease{}, nil }
-	for name, c := range map[string]cache.Config{
-		"no Get":           {},
-		"too long":         {Get: get, Expiry: cache.MaxExpiry + 1},
-		"negative":         {Get: get, Expiry: -1},
-		"a negative size":  {Get: get, Size: -1},
-		"a proper one":     {Get: get},
-		"the longest ever": {Get: get, Expiry: cache.MaxExpiry},
+	var some stub
+	for name, c := range map[string]hub.Config{
+		"no store":         {},
+		"too long":         {Store: some, Expiry: hub.MaxExpiry + 1},
+		"negative":         {Store: some, Expiry: -1},
+		"a negative size":  {Store: some, Size: -1},
+		"a proper one":     {Store: some},
+		"the longest ever": {Store: some, Expiry: hub.MaxExpiry},
 	} {
-		_, err := cache.New(c)
+		_, err := hub.New(c)
 		if proper := name == "a proper one" || name == "the longest ever"; (err == nil) != proper {
 			t.Errorf("%s: got %v", name, err)
 		}

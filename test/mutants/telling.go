@@ -4,10 +4,8 @@ package mutants
 func telling() []Mutant {
 	const (
 		relay  = "leadership/relay"
-		notify = "leadership/instance/internal/hub"
-		cache  = "leadership/instance/internal/cache"
-		topic  = notify + "/topic.go"
-		slot   = cache + "/slot.go"
+		hub    = "leadership/instance/internal/hub"
+		view   = "leadership/instance/internal/view"
 		killed = "TestEveryChangeIsAnnouncedInOrderWhateverIsKilled"
 	)
 	return []Mutant{
@@ -98,135 +96,134 @@ func telling() []Mutant {
 		{
 			Name: "the hub does not empty the cache: an instance hears of a new leader and shows the old one",
 			Had:  "whoever invalidates what they write, and not what they hear of",
-			File: "leadership/instance/instance.go",
-			Old: `		i.cache.Heard(e)
-		i.expiry.Heard(e)`,
-			New: `		i.expiry.Heard(e)`,
-			By:  []Tests{{"leadership/instance", "TestWhatOneInstanceChangesTheOtherShowsAtOnce"}},
+			File: view + "/read.go",
+			Old:  `e.lease == nil || e.event != nil ||`,
+			New:  `e.lease == nil ||`,
+			By:   []Tests{{"leadership/instance", "TestWhatOneInstanceChangesTheOtherShowsAtOnce"}},
 		},
 		{
 			Name: "a cached reading has no age: it does not say how long ago the store was asked",
 			Had:  "Consul's stale reads, before they told (consul#2644)",
-			File: slot, Quick: true,
-			Old: `return c.aged(en.lease, now-en.asked), true`,
-			New: `return c.aged(en.lease, 0), true`,
-			By:  []Tests{{cache, "TestEveryReadingWasTrueWithinItsAgeAndNeverGoesBack"}, {cache, "TestTheStoreIsAskedOnceWithinTheExpiry"}},
+			File: hub + "/read.go", Quick: true,
+			Old: `return h.aged(l, now-l.Asked), true`,
+			New: `return h.aged(l, 0), true`,
+			By:  []Tests{{hub, "TestEveryReadingWasTrueWithinItsAgeAndNeverGoesBack"}, {hub, "TestTheStoreIsAskedOnceWithinTheExpiry"}},
 		},
 		{
 			Name: "a cached reading has no bound: past it old data are shown while the store is away",
 			Had:  "caches that are kind to their readers",
-			File: slot, Quick: true,
-			Old: `	if now >= en.until {
+			File: hub + "/read.go", Quick: true,
+			Old: `	if now >= l.Over(h.expiry) {
 		return reading, false
 	}`,
-			New: `	if now >= en.until && c.expiry == 0 {
+			New: `	if now >= l.Over(h.expiry) && h.expiry == 0 {
 		return reading, false
 	}`,
 			By: []Tests{
-				{cache, "TestPastTheBoundAFailingStoreIsAnErrorAndNeverOldData"},
-				{cache, "TestEveryReadingWasTrueWithinItsAgeAndNeverGoesBack"},
+				{hub, "TestPastTheBoundAFailingStoreIsAnErrorAndNeverOldData"},
+				{hub, "TestEveryReadingWasTrueWithinItsAgeAndNeverGoesBack"},
 			},
 		},
 		{
 			Name: "the age of a reading counts from the reply, and not from when the store was asked",
 			Had:  "client-go, which notes the time after the reply",
-			File: slot,
-			Old:  `return &entry{lease: l, asked: asked, until: asked + left}`,
-			New: `asked = c.now()
-	return &entry{lease: l, asked: asked, until: asked + left}`,
+			File: view + "/lease.go",
+			Old:  `e.newest, e.changed, e.open = &Lease{l, asked, now}, nil,`,
+			New:  `e.newest, e.changed, e.open = &Lease{l, now, now}, nil,`,
 			By: []Tests{
-				{cache, "TestTheAgeOfWhatIsLearntCountsFromWhenTheStoreWasAsked"},
-				{cache, "TestEveryReadingWasTrueWithinItsAgeAndNeverGoesBack"},
+				{hub, "TestTheAgeOfWhatIsLearntCountsFromWhenTheStoreWasAsked"},
+				{hub, "TestEveryReadingWasTrueWithinItsAgeAndNeverGoesBack"},
 			},
 		},
 		{
 			Name: "a read that began before an event fills the cache again with what was before it",
 			Had:  "look-aside caches; Facebook's memcache has leases of its own against it",
-			File: slot, Quick: true,
-			Old: `if en.lease.Revision == s.floor && !older {`,
-			New: `if !older {`,
+			File: view + "/lease.go", Quick: true,
+			Old: `	case order < 0 && !later:
+		return false`,
+			New: `	case order < 0 && asked < 0:
+		return false`,
 			By: []Tests{
-				{cache, "TestNobodyJoinsAReadThatMayHaveBegunBeforeTheNews"},
+				{hub, "TestNobodyJoinsAReadThatMayHaveBegunBeforeTheNews"},
 			},
 		},
 		{
 			Name: "a reader that has seen more is shown less",
 			Had:  "ZooKeeper's clients that reconnect to a server which is behind",
-			File: slot, Quick: true,
-			Old: `if en == nil || en.lease.Revision < known {`,
-			New: `if en == nil {`,
-			By:  []Tests{{cache, "TestAReaderIsShownNothingOlderThanItKnows"}, {cache, "TestEveryReadingWasTrueWithinItsAgeAndNeverGoesBack"}},
+			File: view + "/read.go", Quick: true,
+			Old: `e.lease.Deleted || e.lease.Revision < known {`,
+			New: `e.lease.Deleted {`,
+			By:  []Tests{{hub, "TestAReaderIsShownNothingOlderThanItKnows"}, {hub, "TestEveryReadingWasTrueWithinItsAgeAndNeverGoesBack"}},
 		},
 		{
 			Name: "a lease is shown as held after its end, because the cached reading lasts longer",
 			Had:  "TTLs that know nothing of what they hold",
-			File: slot, Quick: true,
+			File: view + "/read.go", Quick: true,
 			Old: `		left = min(left, l.ExpiresIn)
 `,
 			New: `		left = max(left, min(left, l.ExpiresIn))
 `,
-			By: []Tests{{cache, "TestAnEntryIsOverWhenItsLeaseMayHaveEnded"}},
+			By: []Tests{{hub, "TestAnEntryIsOverWhenItsLeaseMayHaveEnded"}},
 		},
 		{
 			Name: "a watcher that is behind is told what is in memory, whatever is missing before it",
 			Had:  "at-least-once topics, by their nature",
-			File: notify + "/run.go", Quick: true,
-			Old: `	if !r.has(revision + 1) {`,
-			New: `	if r.first() > revision+1 {
-		return r
+			File: view + "/tail.go", Quick: true,
+			Old: `	if !t.has(revision + 1) {`,
+			New: `	if t.first() > revision+1 {
+		return t
 	}
-	if !r.has(revision + 1) {`,
-			By: []Tests{{notify, "TestNoWatchMissesAnything"}},
+	if !t.has(revision + 1) {`,
+			By: []Tests{{hub, "TestNoWatchMissesAnything"}},
 		},
 		{
 			Name: "events come to a feed out of order: what is heard is passed on, whatever is missing before it",
 			Had:  "at-least-once topics, by their nature",
-			File: notify + "/window.go", Quick: true,
+			File: hub + "/window.go", Quick: true,
 			Old: `if e.Revision != w.known[e.Election]+1 {`,
 			New: `if e.Revision < w.known[e.Election]+1 {`,
 			By: []Tests{
-				{notify, "TestWhatAFeedWasNotToldIsFound|TestAnElectionThatTheFeedHasNotHeardOfIsLookedUpOnce"},
-				{notify, "TestNoFeedMissesAnythingThatTheHubHears"},
+				{hub, "TestWhatAFeedWasNotToldIsFound|TestAnElectionThatTheFeedHasNotHeardOfIsLookedUpOnce"},
+				{hub, "TestNoFeedMissesAnythingThatTheHubHears"},
 			},
 		},
 		{
 			Name: "what was missed while nothing was heard is not looked for when events come again",
 			Had:  "subscribers that take a new connection for an unbroken one",
-			File: topic, Quick: true,
-			Old: `	t.synced = false
-	clear(t.looks)`,
-			New: `	clear(t.looks)`,
-			By:  []Tests{{notify, "TestALostEventArrivesWhenTheHubIsLiveAnew"}},
+			File: view + "/history.go", Quick: true,
+			Old: `	h.synced = false
+	h.generation++`,
+			New: `	h.generation++`,
+			By:  []Tests{{hub, "TestALostEventArrivesWhenTheHubIsLiveAnew"}},
 		},
 		{
 			Name: "a look into the history that began before the hub was live counts as one that came after",
 			Had:  "list-then-watch without a version between the two",
-			File: topic, Quick: true,
-			Old: `	clear(t.looks) // they may`,
-			New: `	// they may`,
-			By:  []Tests{{notify, "TestALookThatBeganBeforeTheHubWasLiveIsNotShared"}},
+			File: view + "/history.go", Quick: true,
+			Old: `	h.synced = false
+	h.generation++`,
+			New: `	h.synced = false`,
+			By:  []Tests{{hub, "TestALookThatBeganBeforeTheHubWasLiveIsNotShared"}},
 		},
 		{
 			Name: "a feed that is read too slowly goes on with what is in memory, and says nothing of the gap",
 			Had:  "every ring buffer without a reader's place",
-			File: notify + "/feed.go",
+			File: hub + "/feed.go",
 			Old: `	case f.next < w.first:
 		return nil, nil, ErrSlow
 	}`,
 			New: `	case f.next < w.first:
 		f.next = w.first
 	}`,
-			By: []Tests{{notify, "TestASlowFeedIsEndedAndDisturbsNobody"}},
+			By: []Tests{{hub, "TestASlowFeedIsEndedAndDisturbsNobody"}},
 		},
 		{
 			Name: "a lease that runs out with nobody there is announced by nobody",
 			Had:  "services that expire when somebody asks",
-			File: "leadership/instance/internal/expiry/lookout.go", Quick: true,
-			Old: `		l.keep(&term{election: lease.Election, revision: lease.Revision, due: due})
-	}`,
-			New: `		l.keep(&term{election: lease.Election, revision: lease.Revision, due: due + lease.ExpiresIn})
-	}`,
-			By: []Tests{{"leadership/instance/internal/expiry", "TestALeaseThatRunsOutIsLookedAfterOnceAndSoon"}},
+			File: view + "/end.go", Quick: true,
+			Old: `return now + left + left/driftPart +`,
+			New: `return now + 2*left +`,
+			By:  []Tests{{hub, "TestALeaseThatRunsOutIsLookedAfterOnceAndSoon"}},
 		},
 	}
 }

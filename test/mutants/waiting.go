@@ -41,9 +41,9 @@ func waiting() []Mutant {
 			Name: "an attempt whose outcome is unknown is not repeated with its own key",
 			Had:  "jetcd (Jepsen 2024), which sent again what must not be done twice",
 			File: attempt, Quick: true,
-			Old: `		l.news, l.next = false, never
+			Old: `		l.next = never
 `,
-			New: `		l.news, l.next = false, never
+			New: `		l.next = never
 		if p.unknown != nil {
 			p.request.Key = new(l.common.Key())
 		}
@@ -70,7 +70,7 @@ func waiting() []Mutant {
 			Name: "a release that is heard of does not wake the head",
 			Had:  "whoever waits for the end of a lease that has been given back (opentelemetry-operator#3058)",
 			File: line + "/news.go", Quick: true,
-			Old: `	case !same, e.Type == leadership.EventDeleted:`,
+			Old: `	case changed, e.Type == leadership.EventDeleted:`,
 			New: `	case e.Type == leadership.EventDeleted:`,
 			By:  []Tests{{queue, "TestAfterAReleaseElsewhereTheNextLeadsWithinMilliseconds"}},
 		},

@@ -146,7 +146,7 @@ func (l *listener) newest() (r leadership.Revision) {
 }
 
 func (l *listener) Close() {
-	l.hub.View(func(*view.View, time.Duration) { l.hub.Unwait(l.election, l.c) })
+	l.hub.View(func(*view.View, time.Duration) { l.hub.Unwait(l.election) })
 }
 
 // listened reports whether the election has a listener or a watch.

@@ -83,7 +83,7 @@ type Hub struct {
 	life    context.Context // ends when the hub is closed
 	end     context.CancelCauseFunc
 	running sync.WaitGroup // reads and looks that nobody may be waiting for
-	journal *journal
+	feeds   feeds
 
 	hits, misses, shared atomic.Int64 // of reads
 
@@ -96,9 +96,8 @@ type Hub struct {
 
 // audience is what to wake when there is news of an election.
 type audience struct {
-	lines   []chan struct{} // of one each
-	watches int
-	news    broadcast // for the watches
+	line chan struct{} // of one; nil if no line waits
+	news broadcast     // for the watches
 }
 
 // New returns a hub. An error says what is wrong with the Config.
@@ -124,7 +123,7 @@ func New(c Config) (*Hub, error) {
 	h.view = view.New(view.Config{
 		Expiry: h.expiry, Size: cmp.Or(c.Size, DefaultSize), Poll: h.poll, Live: c.Live, Jitter: rand.N[time.Duration],
 	})
-	h.journal = &journal{hub: h, size: maxEntries, wake: make(chan struct{}, 1)}
+	h.feeds = feeds{hub: h, size: maxEntries, wake: make(chan struct{}, 1)}
 	h.life, h.end = context.WithCancelCause(context.Background())
 	return h, nil
 }
@@ -151,11 +150,11 @@ func (h *Hub) unlock() {
 // Learn takes what the store has just said of an election, in answer to what was asked at that time.
 // It does not block.
 func (h *Hub) Learn(l leadership.Lease, from view.Source, asked time.Duration) {
-	h.mu.Lock()
-	defer h.unlock()
-	if h.view.Learn(l, from, asked, h.now()) {
-		h.wakeLines(l.Election)
-	}
+	h.View(func(v *view.View, now time.Duration) {
+		if v.Learn(l, from, asked, now) {
+			h.wakeLine(l.Election)
+		}
+	})
 }
 
 // Follow has the end of a lease looked after that a reader is about to watch; see view.View. It does not
@@ -167,35 +166,27 @@ func (h *Hub) Follow(l leadership.Lease) {
 // Publish passes events on, of this instance or another. It does not block. Events that were heard
 // before, and those that are older, are no news.
 func (h *Hub) Publish(events ...leadership.Event) {
-	h.hear(events)
-	h.journal.hear(events)
-}
-
-func (h *Hub) hear(events []leadership.Event) {
-	h.mu.Lock()
-	defer h.unlock()
-	now := h.now()
-	for _, e := range events {
-		if h.view.Heard(e, now) {
-			h.wake(e.Election)
+	h.View(func(v *view.View, now time.Duration) {
+		for _, e := range events {
+			if v.Heard(e, now) {
+				h.wake(e.Election)
+			}
 		}
-	}
+	})
+	h.feeds.hear(events)
 }
 
-// wake wakes all who listen to an election. The mutex is held, as it is for wakeLines.
-func (h *Hub) wake(e leadership.Election) {
-	h.wakeLines(e)
-	if a, ok := h.audiences[e]; ok {
-		h.mu.wake(&a.news)
-	}
-}
-
-func (h *Hub) wakeLines(e leadership.Election) {
-	if a, ok := h.audiences[e]; ok {
-		for _, c := range a.lines {
-			signal(c)
+// SetLive says whether the hub is told of every event from now on. All who listen are woken, whenever it
+// is called. When it is, the history is looked into, for something may have happened before; when it is
+// not, each Config.Poll.
+func (h *Hub) SetLive(live bool) {
+	h.View(func(v *view.View, now time.Duration) {
+		v.SetLive(live, now)
+		for e := range h.audiences {
+			h.wake(e)
 		}
-	}
+	})
+	h.feeds.doubt()
 }
 
 // Live reports whether the hub is told of every event.
@@ -203,23 +194,6 @@ func (h *Hub) Live() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.view.Live()
-}
-
-// SetLive says whether the hub is told of every event from now on. All who listen are woken, whenever it
-// is called. When it is, the history is looked into, for something may have happened before; when it is
-// not, each Config.Poll.
-func (h *Hub) SetLive(live bool) {
-	h.setLive(live)
-	h.journal.doubt()
-}
-
-func (h *Hub) setLive(live bool) {
-	h.mu.Lock()
-	defer h.unlock()
-	h.view.SetLive(live, h.now())
-	for e := range h.audiences {
-		h.wake(e)
-	}
 }
 
 // Current reports whether it is known without a look that nothing has come after that revision of the
@@ -230,17 +204,35 @@ func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
 	return h.view.Current(e, r)
 }
 
-// Close ends all watches and feeds with the cause, now and later. Idempotent.
-func (h *Hub) Close(cause error) { h.end(cause) }
+// Wait lets a line of candidates listen to an election, the only one in this hub: wake, a channel of one, is
+// sent to when there is news, and whenever SetLive is called. Call it, and Unwait, from within View.
+func (h *Hub) Wait(e leadership.Election, wake chan struct{}) *view.Election {
+	h.audience(e).line = wake
+	return h.view.Wait(e)
+}
 
-// Done is closed once the hub is.
-func (h *Hub) Done() <-chan struct{} { return h.life.Done() }
+// Unwait ends the listening.
+func (h *Hub) Unwait(e *view.Election) {
+	h.audiences[e.Name()].line = nil
+	h.view.Unwait(e)
+	h.tidy(e.Name())
+}
 
-// Cause is what Close was given; nil before.
-func (h *Hub) Cause() error { return context.Cause(h.life) }
+// wake wakes all who listen to an election. The mutex is held, as it is for all below.
+func (h *Hub) wake(e leadership.Election) {
+	if a, ok := h.audiences[e]; ok {
+		signal(a.line)
+		h.mu.wake(&a.news)
+	}
+}
 
-// audience returns the audience of an election, and begins it if need be. The mutex is held, as it is
-// for tidy.
+func (h *Hub) wakeLine(e leadership.Election) {
+	if a, ok := h.audiences[e]; ok {
+		signal(a.line)
+	}
+}
+
+// audience returns the audience of an election, and begins it if need be.
 func (h *Hub) audience(e leadership.Election) *audience {
 	a, ok := h.audiences[e]
 	if !ok {
@@ -252,7 +244,16 @@ func (h *Hub) audience(e leadership.Election) *audience {
 
 // tidy forgets an audience that has gone.
 func (h *Hub) tidy(e leadership.Election) {
-	if a := h.audiences[e]; len(a.lines) == 0 && a.watches == 0 {
+	if !h.view.Listened(e) {
 		delete(h.audiences, e)
 	}
 }
+
+// Close ends all watches and feeds with the cause, now and later. Idempotent.
+func (h *Hub) Close(cause error) { h.end(cause) }
+
+// Done is closed once the hub is.
+func (h *Hub) Done() <-chan struct{} { return h.life.Done() }
+
+// Cause is what Close was given; nil before.
+func (h *Hub) Cause() error { return context.Cause(h.life) }

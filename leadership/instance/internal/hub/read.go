@@ -173,14 +173,14 @@ func (h *Hub) carryOut(ctx context.Context, l *landing) {
 
 // land keeps what a read brought, unless something newer is known.
 func (h *Hub) land(l *landing, brought *leadership.Lease) {
-	h.mu.Lock()
-	defer h.unlock()
-	if h.landings[l.election] == l {
-		delete(h.landings, l.election)
-	}
-	if h.view.Landed(l.election, brought, l.asked, h.now()) {
-		h.wakeLines(l.election)
-	}
+	h.View(func(v *view.View, now time.Duration) {
+		if h.landings[l.election] == l {
+			delete(h.landings, l.election)
+		}
+		if v.Landed(l.election, brought, l.asked, now) {
+			h.wakeLine(l.election)
+		}
+	})
 }
 
 // await waits for a read. A panic of the store becomes that of all who wait.

@@ -23,7 +23,7 @@ const (
 func (h *Hub) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	all.Go(func() { h.journal.run(ctx) })
+	all.Go(func() { h.feeds.run(ctx) })
 	free := make(chan struct{}, maxTasks)
 	for {
 		select {
@@ -92,12 +92,13 @@ func (h *Hub) expire(ctx context.Context, t view.Task) {
 	defer cancel()
 	asked := h.now()
 	l, err := h.store.Expire(ctx, t.Election)
-	h.mu.Lock()
-	news, gaveUp := h.view.Expired(t, l, err, asked, h.now())
-	if news {
-		h.wakeLines(t.Election)
-	}
-	h.unlock()
+	var gaveUp bool
+	h.View(func(v *view.View, now time.Duration) {
+		var news bool
+		if news, gaveUp = v.Expired(t, l, err, asked, now); news {
+			h.wakeLine(t.Election)
+		}
+	})
 	if gaveUp {
 		h.log.Warn("gave up recording that a lease has ended; the maintenance tick finds it", "election", t.Election, "cause", err)
 	}

@@ -24,32 +24,26 @@ type Watch struct {
 // Watch returns a watch on what comes after the revision, 0 for all, to be closed by its owner. The
 // election need not exist yet, nor have come to the revision.
 func (h *Hub) Watch(e leadership.Election, after leadership.Revision) *Watch {
-	h.mu.Lock()
-	defer h.unlock()
-	w := &Watch{hub: h, election: h.view.Watch(e), audience: h.audience(e), after: after}
-	w.failure = w.election.Failure().Number
-	w.audience.watches++
+	w := &Watch{hub: h, after: after}
+	h.View(func(v *view.View, _ time.Duration) {
+		w.election, w.audience = v.Watch(e), h.audience(e)
+		w.failure = w.election.Failure().Number
+	})
 	return w
 }
 
 // Close ends the watch. Idempotent.
 func (w *Watch) Close() {
-	w.leave()
+	w.hub.View(func(v *view.View, _ time.Duration) {
+		if w.election != nil {
+			v.Unwatch(w.election)
+			w.hub.tidy(w.election.Name())
+			w.election = nil
+		}
+	})
 	if w.closed != nil {
 		w.closed()
 	}
-}
-
-func (w *Watch) leave() {
-	w.hub.mu.Lock()
-	defer w.hub.unlock()
-	if w.election == nil {
-		return
-	}
-	w.audience.watches--
-	w.hub.view.Unwatch(w.election)
-	w.hub.tidy(w.election.Name())
-	w.election = nil
 }
 
 // OnClose has do called by Close. There is one for each Watch, and it is set before the Watch is used.

@@ -37,7 +37,7 @@ func (r *runner) turn() (a *Attempt, idle time.Duration, over bool) {
 		a, idle, over = r.line.Turn(now, r.q.closed() != nil)
 		if over {
 			delete(r.q.lines, r.election.Name())
-			r.q.c.Hub.Unwait(r.election, r.wake)
+			r.q.c.Hub.Unwait(r.election)
 			r.q.end()
 		}
 	})

@@ -13,8 +13,8 @@ func waiting() []Mutant {
 			Name: "a waiter is not looked at again: it is asked for, and granted the lease, after it has gone",
 			Had:  "etcd, which told a waiter that it had the lock without another look at its lease (etcd#11456)",
 			File: runner, Quick: true,
-			Old: `bounded, cancel := context.WithTimeout(ctx, r.q.c.Attempt)`,
-			New: `bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.q.c.Attempt)`,
+			Old: `bounded, cancel := context.WithTimeout(ctx, attemptTimeout)`,
+			New: `bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptTimeout)`,
 			By:  []Tests{{queue, "TestWhoeverGoesDuringItsAttemptIsNotGrantedAndTheNextIsAskedForAtOnce"}},
 		},
 		{

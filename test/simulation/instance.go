@@ -50,8 +50,8 @@ func (i *instance) begin() {
 	i.service = leadership.New(i.store, publisher{i})
 	i.budgets = make(map[leadership.Election]*budget)
 	i.drawn = make(map[leadership.KeyHash]*caller)
-	i.view = instancetest.NewView(instancetest.ViewConfig{Expiry: cacheExpiry, Size: 2, Poll: 5 * time.Second, Jitter: s.w.upTo, Live: true})
-	i.common = &instancetest.Lines{Poll: 5 * time.Second, Jitter: s.w.upTo, Key: i.drawKey, View: i.view}
+	i.view = instancetest.NewView(instancetest.ViewConfig{Expiry: cacheExpiry, Size: 2, Jitter: s.w.upTo, Live: true})
+	i.common = &instancetest.Lines{Jitter: s.w.upTo, Key: i.drawKey, View: i.view}
 	i.lines = make(map[leadership.Election]*queue)
 	i.newest = make(map[leadership.Election]leadership.Revision)
 	i.shown = make(map[leadership.Election]leadership.Revision)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/instancetest"
 )
 
 // stand is a line as the page of package queue describes it, in few words: first come, first served, and a place is kept for 5 s.
@@ -87,7 +88,7 @@ func (q *queue) inTurn(c *caller) {
 	if first := q.stand.first(); first != c.spot {
 		s.truth.accuse(LV, "%s: instance %d asks for %s, and %s came first", q.election, q.i.number, c.spot.candidate, first.candidate)
 	}
-	if !q.i.budget(q.election).spend(s.w.now, min(s.plan.shortest(), q.i.common.Poll), s.truth.reign(q.election).revision) {
+	if !q.i.budget(q.election).spend(s.w.now, min(s.plan.shortest(), instancetest.Poll), s.truth.reign(q.election).revision) {
 		s.truth.accuse(LV, "%s: instance %d asks the store too often", q.election, q.i.number)
 	}
 }

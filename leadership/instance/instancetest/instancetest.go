@@ -45,6 +45,9 @@ const (
 	Committed = view.Committed
 )
 
+// Poll is how often an instance looks by itself while not all events are heard.
+const Poll = view.Poll
+
 // NewView returns a view that knows nothing.
 func NewView(c ViewConfig) *View { return view.New(c) }
 

@@ -22,8 +22,8 @@
 //	an event follows on what is known    none
 //	it does not                          one read; if it is not in the history, 10 at most, less and less often, and it is forgotten
 //	the hub becomes live                 one read for each election that is watched, and one of all if there are feeds
-//	the hub is not live                  the same, each Config.Poll
-//	the store fails                      one read a second for each election that is watched, and one of all each Config.Poll
+//	the hub is not live                  the same, each view.Poll
+//	the store fails                      one read a second for each election that is watched, and one of all each view.Poll
 //	feeds begin                          one read of all; one more if the cursor lies further back than what is in memory
 //	an election is heard of, with feeds  one read of all for its first event, unless that is its first ever
 //	feeds, and there was news            one read of all within a minute

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
 // feeds is what the feeds of a hub share.
@@ -144,7 +145,7 @@ func (s *feeds) due() (j *journal, due time.Time) {
 	if s.journal == nil {
 		return nil, due
 	}
-	return s.journal, s.journal.due(live, s.hub.poll)
+	return s.journal, s.journal.due(live)
 }
 
 // look enters what the history has since the mark. With the first look the journal's window begins.
@@ -174,7 +175,7 @@ func (s *feeds) look(ctx context.Context, j *journal) {
 		}
 		s.drop(j)
 	default:
-		j.stale, j.pause = true, time.Now().Add(s.hub.poll)
+		j.stale, j.pause = true, time.Now().Add(view.Poll)
 	}
 	s.mu.wake(&j.news)
 }
@@ -249,13 +250,13 @@ func (j *journal) settle(began time.Time) {
 }
 
 // due says when to look into the history.
-func (j *journal) due(live bool, poll time.Duration) time.Time {
+func (j *journal) due(live bool) time.Time {
 	if j.window == nil || j.stale {
 		return j.pause
 	}
 	due := j.looked.Add(quiet)
 	if !live {
-		due = earliest(due, j.looked.Add(poll))
+		due = earliest(due, j.looked.Add(view.Poll))
 	}
 	if !j.unmarked.IsZero() {
 		due = earliest(due, j.unmarked.Add(markEvery))

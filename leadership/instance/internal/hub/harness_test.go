@@ -19,7 +19,7 @@ import (
 
 const (
 	jobs leadership.Election = "jobs"
-	poll                     = 5 * time.Second
+	poll                     = view.Poll
 )
 
 var errStore = errors.New("a planted fault")
@@ -88,12 +88,12 @@ type instance struct {
 }
 
 // hub returns a hub that runs until the test ends.
-func (w *world) hub(live bool) *instance { return runs(w.t, leadership.New(w.store), live, poll) }
+func (w *world) hub(live bool) *instance { return runs(w.t, leadership.New(w.store), live) }
 
 // runs returns such a hub on any history.
-func runs(t *testing.T, store hub.Store, live bool, poll time.Duration) *instance {
+func runs(t *testing.T, store hub.Store, live bool) *instance {
 	a := &asked{Store: store}
-	i := &instance{newHub(t, hub.Config{Store: a, Live: live, Poll: poll}), a}
+	i := &instance{newHub(t, hub.Config{Store: a, Live: live}), a}
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	running.Go(func() { i.Run(ctx) })

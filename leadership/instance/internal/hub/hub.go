@@ -42,9 +42,6 @@ type Config struct {
 	Store Store
 	// Live says that the hub is told of every event: that no other process changes the store.
 	Live bool
-	// Poll is how often the hub looks into the history, for watchers and feeds, while it is not live:
-	// 0 for 5 s.
-	Poll time.Duration
 	// Expiry is how old a cached reading may be, and so how long a read of the store may take: at most
 	// MaxExpiry; 0 for DefaultExpiry.
 	Expiry time.Duration
@@ -75,7 +72,6 @@ type Hub struct {
 	store  Store
 	now    func() time.Duration
 	log    *slog.Logger
-	poll   time.Duration
 	expiry time.Duration // of cached readings
 
 	asks    chan struct{}   // has one for each look into the history that is under way
@@ -109,7 +105,6 @@ func New(c Config) (*Hub, error) {
 		store:     c.Store,
 		now:       c.Now,
 		log:       cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
-		poll:      cmp.Or(c.Poll, 5*time.Second),
 		expiry:    cmp.Or(c.Expiry, DefaultExpiry),
 		asks:      make(chan struct{}, maxAsks),
 		sooner:    make(chan struct{}, 1),
@@ -121,7 +116,7 @@ func New(c Config) (*Hub, error) {
 		h.now = boottime.Now
 	}
 	h.view = view.New(view.Config{
-		Expiry: h.expiry, Size: cmp.Or(c.Size, DefaultSize), Poll: h.poll, Live: c.Live, Jitter: rand.N[time.Duration],
+		Expiry: h.expiry, Size: cmp.Or(c.Size, DefaultSize), Live: c.Live, Jitter: rand.N[time.Duration],
 	})
 	h.feeds = feeds{hub: h, size: maxEntries, wake: make(chan struct{}, 1)}
 	h.life, h.end = context.WithCancelCause(context.Background())
@@ -178,7 +173,7 @@ func (h *Hub) Publish(events ...leadership.Event) {
 
 // SetLive says whether the hub is told of every event from now on. All who listen are woken, whenever it
 // is called. When it is, the history is looked into, for something may have happened before; when it is
-// not, each Config.Poll.
+// not, each view.Poll.
 func (h *Hub) SetLive(live bool) {
 	h.View(func(v *view.View, now time.Duration) {
 		v.SetLive(live, now)

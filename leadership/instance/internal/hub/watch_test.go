@@ -230,13 +230,13 @@ func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyWatch(t *testing.T) {
 
 func TestAHubThatIsNotLiveGoesOnPollingWhileAnEventIsLookedFor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		h := runs(t, w.service, false, time.Second)
+		h := runs(t, w.service, false)
 		r := w.watches(h, jobs, 0)
 		synctest.Wait()
 		h.Publish(leadership.Event{Election: jobs, Revision: 99})
-		time.Sleep(6 * time.Second) // it is looked for less and less often
+		time.Sleep(11 * time.Second) // it is looked for less and less often
 		w.change(jobs, 1)
-		time.Sleep(time.Second)
+		time.Sleep(poll)
 		r.wants("within a poll", 1)
 	})
 }

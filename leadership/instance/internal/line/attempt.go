@@ -10,7 +10,7 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// firstRetry is how long the head waits after a first attempt that failed, and twice as long after each further one, up to Config.Poll.
+// firstRetry is how long the head waits after a first attempt that failed, and twice as long after each further one, up to view.Poll.
 const firstRetry = 200 * time.Millisecond
 
 // Attempt asks the store for a place, in the name of its newest caller. Whoever makes it sets Began.
@@ -115,7 +115,7 @@ func (l *Line) answered(p *place, now time.Duration) {
 func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	refusal, ok := errors.AsType[*leadership.Error](err)
 	if !ok || refusal.Lease == nil || refusal.RetryAfter <= 0 {
-		l.next = now + l.common.Poll
+		l.next = now + view.Poll
 		return
 	}
 	l.common.View.Refused(refusal, a.Began, now)
@@ -163,7 +163,7 @@ func (l *Line) failed(a *Attempt, err error, now time.Duration) {
 
 // retryLater lets the head ask again after a while.
 func (l *Line) retryLater(now time.Duration) {
-	pause := min(firstRetry<<min(l.failures.count, 16), l.common.Poll)
+	pause := min(firstRetry<<min(l.failures.count, 16), view.Poll)
 	l.failures.count++
 	l.next = now + pause/2 + l.common.jitter(pause/2)
 	l.poll = l.next

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/instance/internal/line"
 )
 
 var (
@@ -58,7 +57,7 @@ func TestAnAttemptWhoseOutcomeIsUnknownIsRepeatedWithTheSameKey(t *testing.T) {
 				i.hooks(fails(errLost))
 				time.Sleep(time.Second)
 				i.releases(leader)
-				bob.after(1100*time.Millisecond, 1200*time.Millisecond)
+				bob.after(10100*time.Millisecond, 10200*time.Millisecond)
 				g := bob.leads()
 				if g.Token != 2 || c.ask.Key != nil && g.Key != *c.ask.Key || g.Waited != bob.ended.Sub(bob.began) {
 					t.Errorf("got %+v, want the lease of the first attempt, counted from the second", g)
@@ -276,13 +275,13 @@ func TestAPanicIsTheCallersAndTheLineGoesOn(t *testing.T) {
 
 func TestAnAttemptIsBounded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		i := w.instance(func(c *line.Config) { c.Attempt = time.Second })
+		i := w.instance()
 		i.hooks(once(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
 			<-ctx.Done()
 			return leadership.Grant{}, errDown
 		}))
 		bob := i.waits(request("bob"))
-		bob.after(1100*time.Millisecond, 1200*time.Millisecond)
+		bob.after(10100*time.Millisecond, 10200*time.Millisecond)
 		bob.leads()
 	})
 }

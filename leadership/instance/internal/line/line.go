@@ -15,9 +15,6 @@ const keep = 5 * time.Second
 
 // Common is what all lines of an instance have in common.
 type Common struct {
-	// Poll is how long after the store's last word the head asks by itself while not all events are heard, and the longest pause between two
-	// attempts that fail.
-	Poll time.Duration
 	// Jitter draws a duration from 0 up to the limit, which is positive.
 	Jitter func(limit time.Duration) time.Duration
 	// Key draws a key for a candidate that came without one.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
 // How the heads of different instances keep out of each other's way.
@@ -39,7 +40,7 @@ func (l *Line) notice(now time.Duration) {
 		l.askAt(min(l.next, now+l.common.jitter(soon)))
 	}
 	if last.live && !l.seen.live {
-		l.poll = now + l.common.jitter(l.common.Poll)
+		l.poll = now + l.common.jitter(view.Poll)
 	}
 }
 
@@ -84,6 +85,5 @@ func (l *Line) askAt(at time.Duration) {
 
 // pollLater counts the time until the next poll anew.
 func (l *Line) pollLater(now time.Duration) {
-	poll := l.common.Poll
-	l.poll = now + poll + l.common.jitter(poll/4)
+	l.poll = now + view.Poll + l.common.jitter(view.Poll/4)
 }

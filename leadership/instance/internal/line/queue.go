@@ -1,7 +1,6 @@
 package line
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +22,6 @@ type Config struct {
 	// Hub has the view that the lines read, and the clock. When it is closed, those who wait are answered
 	// with its cause.
 	Hub *hub.Hub
-	// Poll is how long after the store's last word the head asks by itself while the hub is not live, and the longest pause between two
-	// attempts that fail: 5 s if it is zero.
-	Poll time.Duration
-	// Attempt bounds one attempt at the store: 10 s if it is zero.
-	Attempt time.Duration
 	// Jitter draws a duration from 0 up to the limit, which is positive; nil draws them evenly.
 	Jitter func(limit time.Duration) time.Duration
 }
@@ -46,8 +40,6 @@ type Queue struct {
 
 // NewQueue returns a queue in which nobody stands.
 func NewQueue(c Config) *Queue {
-	c.Poll = cmp.Or(c.Poll, 5*time.Second)
-	c.Attempt = cmp.Or(c.Attempt, 10*time.Second)
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration]
 	}
@@ -55,7 +47,7 @@ func NewQueue(c Config) *Queue {
 		c:       c,
 		closing: make(chan struct{}),
 		ended:   make(chan struct{}),
-		common:  Common{Poll: c.Poll, Jitter: c.Jitter, Key: leadership.NewKey},
+		common:  Common{Jitter: c.Jitter, Key: leadership.NewKey},
 		lines:   make(map[leadership.Election]*runner),
 	}
 	c.Hub.View(func(v *view.View, _ time.Duration) { q.common.View = v })
@@ -146,12 +138,16 @@ func (q *Queue) leads(r leadership.AcquireRequest) (leads bool) {
 	return leads
 }
 
-// giveBackTimeout bounds a release that nobody waits for but the line.
-const giveBackTimeout = 2 * time.Second
+const (
+	// attemptTimeout bounds one attempt at the store.
+	attemptTimeout = 10 * time.Second
+	// giveBackTimeout bounds a release that only the line waits for.
+	giveBackTimeout = 2 * time.Second
+)
 
 // giveBack releases a lease whose key was told to nobody. If that fails, it runs out.
 func (q *Queue) giveBack(ctx context.Context, r leadership.LeaseRequest) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(q.c.Attempt, giveBackTimeout))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 	defer cancel()
 	asked := q.c.Hub.Now()
 	if lease, err := q.c.Release(ctx, r); err == nil {

@@ -62,7 +62,7 @@ func (r *runner) ask(ctx context.Context, request leadership.AcquireRequest) (o 
 			o = Outcome{Panic: v}
 		}
 	}()
-	bounded, cancel := context.WithTimeout(ctx, r.q.c.Attempt)
+	bounded, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	o.Grant, o.Err = r.q.c.Acquire(bounded, request)
 	if orphan, ok := r.orphan(o.Err); ok {

@@ -32,7 +32,7 @@
 //	          run out                                                  was renewed, up to 6 min
 //	Missing   an event was heard, and what comes before it was not     Look; 10 times at most, less and
 //	                                                                   less often
-//	Silence   events cannot be heard, and the election is watched      Look, each Config.Poll
+//	Silence   events cannot be heard, and the election is watched      Look, each Poll
 //	Failed    the last look has failed                                 Look, a second later
 //
 // A candidate that waits looks at Open, by an attempt of its own, which records the end as well.

@@ -17,6 +17,11 @@ type end struct {
 }
 
 const (
+	// delay is how long after its end a lease is looked after at the earliest, so that a candidate that
+	// waits comes first: longer than the store's guard. A part of spread comes on top, at random, so that
+	// of several instances mostly one looks.
+	delay  = 250 * time.Millisecond
+	spread = 500 * time.Millisecond
 	// driftPart is the part of a duration by which the clocks of this machine and of the store may
 	// differ: 0.1 %.
 	driftPart = 1000
@@ -33,7 +38,7 @@ const (
 
 // dueAfter is when to look after a lease that lasts so long from now.
 func (v *View) dueAfter(left, now time.Duration) time.Duration {
-	return now + left + left/driftPart + v.c.Delay + v.c.Jitter(v.c.Spread)
+	return now + left + left/driftPart + delay + v.c.Jitter(spread)
 }
 
 // learnEnd notes the end of a lease, and forgets one that was recorded as ended.

@@ -117,7 +117,7 @@ func (h *history) head() leadership.Revision { return max(h.end, h.tail.last()) 
 
 // next is when to look for what comes after the head though no watcher asks for it. A first look, and
 // the first after events were missed, is a watcher's.
-func (h *history) next(live bool, poll time.Duration) (time.Duration, Reason) {
+func (h *history) next(live bool) (time.Duration, Reason) {
 	if h.pause > 0 {
 		return h.pause, Failed
 	}
@@ -126,7 +126,7 @@ func (h *history) next(live bool, poll time.Duration) (time.Duration, Reason) {
 		return due, reason
 	}
 	if !live {
-		due, reason = h.looked+poll, Silence
+		due, reason = h.looked+Poll, Silence
 	}
 	if h.heard > h.head() && h.due < due {
 		due, reason = h.due, Missing
@@ -153,7 +153,7 @@ func (e *Election) After(after leadership.Revision, now time.Duration) (events [
 	case !h.hasLooked || after < from:
 		from = after
 	case h.synced:
-		if at, why := h.next(e.view.live, e.view.c.Poll); why == 0 || at > now {
+		if at, why := h.next(e.view.live); why == 0 || at > now {
 			return nil, nil, nil
 		}
 	}

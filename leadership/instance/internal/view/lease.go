@@ -14,7 +14,8 @@ const (
 	Read Source = iota
 	// Committed is a call of this instance that changed or renewed it. This instance looks after the
 	// end of a lease that it has granted or renewed.
-	Committed)
+	Committed
+)
 
 // Lease is the store's word on an election. It is never changed.
 type Lease struct {

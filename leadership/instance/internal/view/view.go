@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"container/heap"
 	"math"
 	"time"
@@ -15,17 +14,15 @@ type Config struct {
 	Expiry time.Duration
 	// Size is how many elections are kept at most for those who read them.
 	Size int
-	// Poll is between two looks into the history of a watched election while not all events are heard.
-	Poll time.Duration
-	// Delay is how long after its end a lease is looked after at the earliest, so that a candidate
-	// that waits comes first: longer than the store's guard; 0 for 250 ms. Jitter is called with
-	// Spread, 0 for 500 ms, for what comes on top, so that of several instances mostly one looks.
-	Delay, Spread time.Duration
 	// Jitter draws a duration from 0 up to the limit, which is positive.
 	Jitter func(limit time.Duration) time.Duration
 	// Live says that all events are heard to begin with.
 	Live bool
 }
+
+// Poll is how often an instance looks by itself, for those who watch or wait, while not all events are
+// heard.
+const Poll = 5 * time.Second
 
 // View is what an instance knows. Its methods must not be called at the same time. Now is a reading
 // of one clock that never goes back, the driver's, and asked one from before the store was asked.
@@ -43,8 +40,6 @@ type View struct {
 
 // New returns a view that knows nothing.
 func New(c Config) *View {
-	c.Delay = cmp.Or(c.Delay, 250*time.Millisecond)
-	c.Spread = cmp.Or(c.Spread, 500*time.Millisecond)
 	return &View{c: c, live: c.Live, elections: make(map[leadership.Election]*Election), kept: make(map[*Election]struct{})}
 }
 
@@ -185,11 +180,6 @@ const (
 	Failed
 )
 
-// String is the reason in a word.
-func (r Reason) String() string {
-	return [...]string{"none", "end", "watcher", "missing", "silence", "failed"}[r]
-}
-
 // Task is what to do for an election. For End and Watcher: record that its lease has run out, if it
 // has, and tell Expired. For the others: read its history after that revision, and tell Looked.
 type Task struct {
@@ -235,7 +225,7 @@ func (e *Election) next() (time.Duration, Reason) {
 		}
 	}
 	if e.watchers > 0 && !e.history.looking {
-		if due, why := e.history.next(e.view.live, e.view.c.Poll); due < at {
+		if due, why := e.history.next(e.view.live); due < at {
 			return due, why
 		}
 	}

@@ -20,7 +20,7 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // newView returns a view whose jitter is always none.
 func newView(live bool) *view.View {
 	return view.New(view.Config{
-		Expiry: 5 * time.Second, Size: 10, Poll: 5 * time.Second, Live: live,
+		Expiry: 5 * time.Second, Size: 10, Live: live,
 		Jitter: func(time.Duration) time.Duration { return 0 },
 	})
 }
@@ -38,12 +38,12 @@ func event(r leadership.Revision, t leadership.EventType, leader leadership.Cand
 }
 
 // due returns what there is to do up to a moment, and when; done answers each.
-func due(v *view.View, until time.Duration, done func(t view.Task, now time.Duration)) (at []time.Duration, why []string) {
+func due(v *view.View, until time.Duration, done func(t view.Task, now time.Duration)) (at []time.Duration, why []view.Reason) {
 	for now := start; ; {
 		t, next, ok := v.Next(now)
 		switch {
 		case ok:
-			at, why = append(at, now), append(why, t.Reason.String())
+			at, why = append(at, now), append(why, t.Reason)
 			done(t, now)
 		case next > until:
 			return at, why
@@ -67,8 +67,8 @@ func TestAWatcherOfALeaseThatIsRenewedElsewhereCostsSixteenReadsAnHour(t *testin
 		if len(at)+beginning > 16 {
 			t.Errorf("a lease of %v: looked at %d times in an hour, want 14 at most: %v", lease, len(at), at)
 		}
-		if first := at[0] - start; first < lease || first > lease+time.Second || why[0] != "watcher" {
-			t.Errorf("a lease of %v: the first look is a %s's after %v, want a watcher's at the end", lease, why[0], first)
+		if first := at[0] - start; first < lease || first > lease+time.Second || why[0] != view.Watcher {
+			t.Errorf("a lease of %v: the first look has the reason %d after %v, want a watcher at the end", lease, why[0], first)
 		}
 		v.Unwatch(e)
 		if due(v, start+2*time.Hour, func(task view.Task, now time.Duration) { v.Expired(task, held(1, now, lease), nil, now, now) }); v.Elections() > 0 {
@@ -203,7 +203,7 @@ func TestEachReasonHasItsMoment(t *testing.T) {
 	if diff := cmp.Diff([]time.Duration{5 * time.Second, 6 * time.Second, 11 * time.Second, 16 * time.Second}, at); diff != "" {
 		t.Errorf("looks (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"silence", "failed", "silence", "silence"}, why); diff != "" {
+	if diff := cmp.Diff([]view.Reason{view.Silence, view.Failed, view.Silence, view.Silence}, why); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
 }

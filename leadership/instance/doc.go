@@ -1,4 +1,5 @@
-// Package instance is one serving process of Regent: the protocol, and what lets thousands of agents share it.
+// Package instance is one serving process of Regent: the protocol, and what lets thousands of
+// agents share it.
 //
 //	            agents
 //	               |
@@ -14,8 +15,9 @@
 //	|   run out unseen) ------+          what others committed      |
 //	+---------------------------------------------------------------+
 //
-// The store decides, and nothing else: what an instance keeps in memory saves questions, and says when to ask one. Several instances on one
-// store know nothing of each other but the events that they hear.
+// The store decides, and nothing else: what an instance keeps in memory saves questions, and says
+// when to ask one. Several instances on one store know nothing of each other but the events that
+// they hear.
 //
 // # What an instance costs the store
 //

@@ -31,24 +31,25 @@ type Config struct {
 	Name string
 	// Bus is how instances hear of each other; nil for not at all.
 	Bus Bus
-	// Alone says that no other process changes the store, so that nothing is missed without a Bus. Otherwise, without one, an instance looks
-	// for itself from time to time.
+	// Alone says that no other process changes the store, so that nothing is missed without a Bus.
+	// Otherwise, without one, an instance looks for itself from time to time.
 	Alone bool
-	// CacheExpiry is how old a cached read may be: MaxCacheExpiry at most, 0 for DefaultCacheExpiry.
+	// CacheExpiry is how old a cached read may be: MaxCacheExpiry at most, 0 for
+	// DefaultCacheExpiry.
 	CacheExpiry time.Duration
-	// Now is a clock that never goes back, that cannot be set, and that runs while the machine is suspended;
-	// nil for boottime.Now.
+	// Now is a clock that never goes back, that cannot be set, and that runs while the machine is
+	// suspended; nil for boottime.Now.
 	Now func() time.Duration
 	// Log is told of what goes wrong in the background. Nil logs nothing.
 	Log *slog.Logger
 }
 
-// CacheReads counts the reads that were no strong ones: answered from memory, by asking the store, and by
-// waiting with another that asked.
+// CacheReads counts the reads that were no strong ones: answered from memory, by asking the store,
+// and by waiting with another that asked.
 func (i *Instance) CacheReads() (hits, misses, shared int64) { return i.hub.Reads() }
 
-// Instance serves. It has the methods of leadership.Service, and more; all may be called at the same time.
-// Without Run it decides and reads, and nothing happens by itself.
+// Instance serves. It has the methods of leadership.Service, and more; all may be called at the
+// same time. Without Run it decides and reads, and nothing happens by itself.
 type Instance struct {
 	service *leadership.Service
 	hub     *hub.Hub
@@ -63,8 +64,8 @@ type Instance struct {
 	now       func() time.Duration
 }
 
-// New returns an instance. The store stays the caller's to close, once Run has returned. The error says
-// what is wrong with the Config.
+// New returns an instance. The store stays the caller's to close, once Run has returned. The error
+// says what is wrong with the Config.
 func New(c Config) (*Instance, error) {
 	if c.Now == nil {
 		c.Now = boottime.Now
@@ -100,8 +101,9 @@ var errStopped = fmt.Errorf("instance: %w: it has stopped", leadership.StoreUnav
 // grace is how long what was begun may take once Run is to end.
 const grace = 2 * time.Second
 
-// Run does what has to be done though nobody asks for it, until ctx ends; then it finishes what it has begun, for two seconds at most. Call
-// Drain first, to say to those who wait why they have to go.
+// Run does what has to be done though nobody asks for it, until ctx ends; then it finishes what it
+// has begun, for two seconds at most. Call Drain first, to say to those who wait why they have to
+// go.
 func (i *Instance) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { i.hub.Run(ctx) })
@@ -126,8 +128,8 @@ func (i *Instance) note(err error) {
 	}
 }
 
-// Drain lets nobody stand in line, wait or watch any more: those who do are answered with the cause, except for who is just being granted a
-// lease. It returns once they are, or with ctx.
+// Drain lets nobody stand in line, wait or watch any more: those who do are answered with the
+// cause, except for who is just being granted a lease. It returns once they are, or with ctx.
 func (i *Instance) Drain(ctx context.Context, cause error) {
 	i.hub.Close(cause)
 	i.queue.Close(ctx, cause)
@@ -169,8 +171,8 @@ func (i *Instance) heard(e leadership.Event) {
 	i.hub.Publish(e)
 }
 
-// outbox is the store as the relay sees it: what a look finds there is heard, so that watchers and lines
-// learn of it though it cannot be announced.
+// outbox is the store as the relay sees it: what a look finds there is heard, so that watchers and
+// lines learn of it though it cannot be announced.
 type outbox struct {
 	relay.Store
 	hear func(...leadership.Event)
@@ -183,7 +185,8 @@ func (o outbox) Unannounced(ctx context.Context, e leadership.Election, limit in
 	return left, err
 }
 
-// learn remembers what a call of this instance has just been answered, if it was, and when it asked.
+// learn remembers what a call of this instance has just been answered, if it was, and when it
+// asked.
 func (i *Instance) learn(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
 	if err == nil {
 		i.hub.Learn(l, view.Committed, asked)

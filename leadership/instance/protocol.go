@@ -6,7 +6,8 @@ import (
 	"regent/leadership"
 )
 
-// Acquire asks for the lease; see leadership.Service. With r.Wait it stands in line while another candidate leads; see package line.
+// Acquire asks for the lease; see leadership.Service. With r.Wait it stands in line while another
+// candidate leads; see package line.
 func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	return i.queue.Acquire(ctx, r)
 }

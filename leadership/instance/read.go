@@ -42,8 +42,9 @@ func (i *Instance) Events(ctx context.Context, r leadership.EventsRequest) ([]le
 	return i.service.Events(ctx, r)
 }
 
-// Await waits for so long at most until the election is not as the reader knows it any more, and reads it. news is false if the time is over
-// first and nothing has come, as far as a Read could tell. Errors are those of Read, and the cause of Drain.
+// Await waits for so long at most until the election is not as the reader knows it any more, and
+// reads it. news is false if the time is over first and nothing has come, as far as a Read could
+// tell. Errors are those of Read, and the cause of Drain.
 func (i *Instance) Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error) {
 	if r.Strong || !i.hub.Current(r.Election, r.Known) {
 		if reading, news, err = i.news(ctx, r); err != nil || news {
@@ -76,8 +77,8 @@ func (i *Instance) news(ctx context.Context, r leadership.ReadRequest) (leadersh
 	return reading, err == nil && reading.Revision > r.Known, err
 }
 
-// settle records the end of a lease that has run out unseen, so that there is a revision to tell of it,
-// and has the end of one that lasts looked after.
+// settle records the end of a lease that has run out unseen, so that there is a revision to tell of
+// it, and has the end of one that lasts looked after.
 func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading leadership.Reading) (leadership.Reading, error) {
 	if reading.Lapsed {
 		asked := i.now()
@@ -92,9 +93,10 @@ func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading
 	return reading, nil
 }
 
-// Watch returns a watch on the events of one election, to be closed by its owner, and the election as it was a moment ago; see package hub.
-// Of one that was never seen, and may come yet, the reading has no revision; a deleted one can be watched too. Errors: RevisionMismatch
-// if the election has not come to the revision to resume from; those of Read.
+// Watch returns a watch on the events of one election, to be closed by its owner, and the election
+// as it was a moment ago; see package hub. Of one that was never seen, and may come yet, the
+// reading has no revision; a deleted one can be watched too. Errors: RevisionMismatch if the
+// election has not come to the revision to resume from; those of Read.
 func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *hub.Watch, error) {
 	reading, err := i.present(ctx, leadership.ReadRequest{Election: r.Election, Known: r.After})
 	if err != nil {
@@ -125,8 +127,9 @@ func (i *Instance) present(ctx context.Context, r leadership.ReadRequest) (leade
 	return reading, nil
 }
 
-// Feed returns a feed of the events of all elections, to be closed by its owner; see package hub. InvalidArgument is for a prefix that no
-// name has, and for a cursor that this store has not come to.
+// Feed returns a feed of the events of all elections, to be closed by its owner; see package hub.
+// InvalidArgument is for a prefix that no name has, and for a cursor that this store has not come
+// to.
 func (i *Instance) Feed(ctx context.Context, prefix string, after hub.Cursor) (*hub.Feed, error) {
 	if err := leadership.ValidatePrefix(prefix); err != nil {
 		return nil, err
@@ -137,8 +140,9 @@ func (i *Instance) Feed(ctx context.Context, prefix string, after hub.Cursor) (*
 	return i.hub.Feed(ctx, prefix, after)
 }
 
-// refuseFuture refuses the cursor of another store, after which nothing would be told until this one has come to it. The store is asked for
-// its time only if the cursor is later than the last time it said.
+// refuseFuture refuses the cursor of another store, after which nothing would be told until this
+// one has come to it. The store is asked for its time only if the cursor is later than the last
+// time it said.
 func (i *Instance) refuseFuture(ctx context.Context, after hub.Cursor) error {
 	if last := i.storeTime.Load(); last != nil && !after.After(*last) {
 		return nil
@@ -155,8 +159,8 @@ func (i *Instance) refuseFuture(ctx context.Context, after hub.Cursor) error {
 	return nil
 }
 
-// Tick records each lease that ran out unseen, and announces what was left behind: as much of it as can be done. The error is of what could
-// not; StoreUnavailable if it was the announcing.
+// Tick records each lease that ran out unseen, and announces what was left behind: as much of it as
+// can be done. The error is of what could not; StoreUnavailable if it was the announcing.
 func (i *Instance) Tick(ctx context.Context) (expired, announced int, err error) {
 	expired, err = i.service.ExpireAll(ctx)
 	if i.relay == nil {

@@ -12,7 +12,8 @@ import (
 	"regent/test/checker"
 )
 
-// agent wants to lead, as package client does it: what it believes is decided by the real leadership.Belief.
+// agent wants to lead, as package client does it: what it believes is decided by the real
+// leadership.Belief.
 type agent struct {
 	s        *simulation
 	name     leadership.CandidateID
@@ -49,7 +50,8 @@ func (a *agent) hasty() bool { return a.clock.rate > exact+exact/leadership.Drif
 
 func (a *agent) now() time.Duration { return a.clock.at(a.s.w.now) }
 
-// left is for how long it believes that it leads, on its own clock: what it would say if it were asked now.
+// left is for how long it believes that it leads, on its own clock: what it would say if it were
+// asked now.
 func (a *agent) left() time.Duration {
 	if !a.leading {
 		return 0
@@ -71,7 +73,8 @@ func (a *agent) does(do func()) {
 	})
 }
 
-// after lets it do something later, by its own clock, unless it has been doing something else since.
+// after lets it do something later, by its own clock, unless it has been doing something else
+// since.
 func (a *agent) after(d time.Duration, do func()) {
 	a.call++
 	call, life := a.call, a.life
@@ -96,7 +99,8 @@ type reply struct {
 // serving is what an instance does for a call; what it answers, the agent hears.
 type serving func(i *instance, id string, answer func(r reply, heard func()))
 
-// ask makes a call of any instance. What answers is heard once, at most so long after; then lost is done.
+// ask makes a call of any instance. What answers is heard once, at most so long after; then lost is
+// done.
 func (a *agent) ask(c checker.Call, timeout time.Duration, serve serving, lost func()) *instance {
 	if a.owed != c.Verb {
 		a.owed, a.asked = c.Verb, a.s.w.now
@@ -414,7 +418,8 @@ type caller struct {
 
 var errGone = unavailable("whoever asked has gone")
 
-// Gone implements instancetest.Client: a crash closes the connection, and who has waited for long enough does.
+// Gone implements instancetest.Client: a crash closes the connection, and who has waited for long
+// enough does.
 func (c *caller) Gone() error {
 	if c.agent.life != c.life || c.agent.hung > c.came {
 		return errGone

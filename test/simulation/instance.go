@@ -10,8 +10,8 @@ import (
 	"regent/leadership/instance/instancetest"
 )
 
-// instance is one process of the service: the real Service on the store, the real view of the elections, and the real
-// lines.
+// instance is one process of the service: the real Service on the store, the real view of the
+// elections, and the real lines.
 type instance struct {
 	s       *simulation
 	number  int
@@ -146,7 +146,8 @@ func (i *instance) lookAfter(d time.Duration) {
 	})
 }
 
-// look does what the view wants, as package hub does: nobody watches, so that it wants but one thing.
+// look does what the view wants, as package hub does: nobody watches, so that it wants but one
+// thing.
 func (i *instance) look() {
 	for {
 		t, at, ok := i.view.Next(i.now())
@@ -265,7 +266,8 @@ func (q *queue) drive() {
 	}
 }
 
-// hangUp lets a caller go at the worst moments: when nobody knows whether it was granted the lease, and when it was.
+// hangUp lets a caller go at the worst moments: when nobody knows whether it was granted the lease,
+// and when it was.
 func (q *queue) hangUp(c *caller, err error) {
 	f := &q.i.s.plan.faults
 	if errors.Is(err, leadership.OutcomeUnknown) && q.i.s.w.chance(0.3) || err == nil && q.i.s.w.chance(f.cut/10) {

@@ -12,7 +12,8 @@ import (
 // cacheExpiry is how old a cached reading may be.
 const cacheExpiry = 5 * time.Second
 
-// observe reads an election through any instance: now and then from the store, otherwise as that likes.
+// observe reads an election through any instance: now and then from the store, otherwise as that
+// likes.
 func (s *simulation) observe(e leadership.Election) {
 	i, asked, strong := s.any(), s.w.now, s.w.chance(0.3)
 	recorded := -1
@@ -42,8 +43,8 @@ func (s *simulation) observe(e leadership.Election) {
 	})
 }
 
-// read reads an election, as package hub does but for reads that wait for one another: what the view shows
-// is held to what is true.
+// read reads an election, as package hub does but for reads that wait for one another: what the
+// view shows is held to what is true.
 func (i *instance) read(ctx context.Context, e leadership.Election, strong bool) (leadership.Reading, error) {
 	least, asked, alive := i.shown[e], i.now(), i.alive()
 	if l := i.view.Fresh(e, 0); !strong && l != nil && asked < l.Over(cacheExpiry) {
@@ -71,8 +72,8 @@ func (i *instance) read(ctx context.Context, e leadership.Election, strong bool)
 	return i.shows(reading, least), nil
 }
 
-// shows holds what a reader is shown to BS: it was true within its age, and is no older than what was shown
-// or heard before the reader asked.
+// shows holds what a reader is shown to BS: it was true within its age, and is no older than what
+// was shown or heard before the reader asked.
 func (i *instance) shows(r leadership.Reading, least leadership.Revision) leadership.Reading {
 	t, now := i.s.truth, i.s.w.now
 	if r.Revision < least {
@@ -91,7 +92,8 @@ func (i *instance) shows(r leadership.Reading, least leadership.Revision) leader
 	return r
 }
 
-// drift is by how much what is left of a lease may be wrong because the instance's clock has counted it.
+// drift is by how much what is left of a lease may be wrong because the instance's clock has
+// counted it.
 func drift(r leadership.Reading) time.Duration { return (r.Age+r.ExpiresIn)/500 + time.Microsecond }
 
 // next is the event that makes a reading one of the past.
@@ -128,14 +130,16 @@ func (r *record) committed(ch leadership.Change, end, at time.Time) {
 	r.recording.Heartbeats = append(r.recording.Heartbeats, beat)
 }
 
-// ear is what an instance hears, in order, while it hears all: what comes too soon waits for what is missing, as in its hub.
+// ear is what an instance hears, in order, while it hears all: what comes too soon waits for what
+// is missing, as in its hub.
 type ear struct {
 	consumer checker.Consumer
 	next     map[leadership.Election]leadership.Revision // of the first that is missing
 	early    map[leadership.EventID]leadership.Event
 }
 
-// listens begins a consumer that hears of all that is committed from now on, instead of the one before.
+// listens begins a consumer that hears of all that is committed from now on, instead of the one
+// before.
 func (r *record) listens(before *ear, name string, d *data) *ear {
 	if r == nil {
 		return nil

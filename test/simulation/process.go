@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// process is code that takes time, such as a call of the service: it runs as if it blocked, and the world goes on meanwhile. It is a coroutine: one
-// of them, or the world, runs at a time. One that has ended is used again.
+// process is code that takes time, such as a call of the service: it runs as if it blocked, and the
+// world goes on meanwhile. It is a coroutine: one of them, or the world, runs at a time. One that
+// has ended is used again.
 type process struct {
 	w     *world
 	ctx   context.Context              // has the process

@@ -34,11 +34,13 @@ type Config struct {
 	Seed   uint64
 	Leases int       // how many leases, one after the other, the run is long: at least as long as it takes to settle at the end
 	Log    io.Writer // what happens is written there, a line each, unless it is nil
-	// Record asks for the Recording. Such a run has no doubled requests: whatever was done twice under one name could not be told apart.
+	// Record asks for the Recording. Such a run has no doubled requests: whatever was done twice
+	// under one name could not be told apart.
 	Record bool
 }
 
-// Run lets the elections that the seed draws go on, with all that it draws besides; the last minutes without faults.
+// Run lets the elections that the seed draws go on, with all that it draws besides; the last
+// minutes without faults.
 func Run(c Config) Result {
 	s := newSimulation(c)
 	drawn := s.plan.String()

@@ -9,7 +9,8 @@ import (
 	"regent/leadership/instance/instancetest"
 )
 
-// stand is a line as the page of package queue describes it, in few words: first come, first served, and a place is kept for 5 s.
+// stand is a line as the page of package queue describes it, in few words: first come, first
+// served, and a place is kept for 5 s.
 type stand struct{ spots []*spot }
 
 // spot is a candidate's place.
@@ -59,8 +60,9 @@ func (s *stand) first() *spot {
 	return nil
 }
 
-// budget is how often an instance may ask the store for the lines of an election: a few times for each change, each attempt that failed and each
-// line that begins, and a few times in the shortest lease or the pause between two looks.
+// budget is how often an instance may ask the store for the lines of an election: a few times for
+// each change, each attempt that failed and each line that begins, and a few times in the shortest
+// lease or the pause between two looks.
 type budget struct {
 	left     float64
 	at       time.Duration
@@ -105,7 +107,8 @@ func (i *instance) budget(e leadership.Election) *budget {
 // promptly is within what time a line asks for an election that its instance knows to be free.
 const promptly = time.Second
 
-// expectAttempt looks in a moment whether the line has asked, if it should have: somebody stands there, and the election is free.
+// expectAttempt looks in a moment whether the line has asked, if it should have: somebody stands
+// there, and the election is free.
 func (q *queue) expectAttempt() {
 	i, s := q.i, q.i.s
 	if s.plan.faults.late > 0 || s.truth.skewed { // an answer that is late makes the line late by as much
@@ -128,7 +131,8 @@ func (q *queue) expectAttempt() {
 	})
 }
 
-// expectReleased holds to it that who is refused for a lease whose key was told to nobody gives it back.
+// expectReleased holds to it that who is refused for a lease whose key was told to nobody gives it
+// back.
 func (q *queue) expectReleased(err error, given bool) {
 	refusal, ok := errors.AsType[*leadership.Error](err)
 	if !ok || refusal.Code != leadership.LeaseHeld || refusal.Lease == nil || given {

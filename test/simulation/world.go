@@ -25,7 +25,8 @@ func newWorld(seed uint64, log io.Writer) *world {
 	return &world{random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), log: log}
 }
 
-// event is something that is going to happen. Of two at the same moment the one that was planned first comes first.
+// event is something that is going to happen. Of two at the same moment the one that was planned
+// first comes first.
 type event struct {
 	at    time.Duration
 	order uint64
@@ -89,7 +90,8 @@ func (w *world) run(until time.Duration) {
 	w.now = until
 }
 
-// note takes down what has happened, in the digest: two runs that differ in anything end with another.
+// note takes down what has happened, in the digest: two runs that differ in anything end with
+// another.
 func (w *world) note(what string, number int64) {
 	for _, v := range [...]uint64{uint64(w.now), uint64(number)} {
 		w.digest = bits.RotateLeft64((w.digest^v)*0x9e3779b97f4a7c15, 29)

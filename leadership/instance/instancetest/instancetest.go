@@ -1,6 +1,6 @@
-// Package instancetest names the parts of an instance that tests outside of it drive by themselves: what
-// the instance knows of the elections, and the lines of candidates that read it. Neither has a clock, a
-// goroutine, a lock or a store.
+// Package instancetest names the parts of an instance that tests outside of it drive by themselves:
+// what the instance knows of the elections, and the lines of candidates that read it. Neither has a
+// clock, a goroutine, a lock or a store.
 package instancetest
 
 import (

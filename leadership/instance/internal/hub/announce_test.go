@@ -15,7 +15,8 @@ import (
 	"regent/store/memory"
 )
 
-// server is a service with its hub. Events that it publishes are heard by all instances, or not, or late.
+// server is a service with its hub. Events that it publishes are heard by all instances, or not, or
+// late.
 type server struct {
 	*leadership.Service
 	hub *hub.Hub
@@ -56,7 +57,8 @@ func (p publisher) Publish(events ...leadership.Event) {
 	}
 }
 
-// lead leads an election for a while, through instances that change, and then releases it or just goes.
+// lead leads an election for a while, through instances that change, and then releases it or just
+// goes.
 func (f fleet) lead(t *testing.T, e leadership.Election, random *rand.Rand) (end time.Time, released bool) {
 	some := func() *server { return f[random.IntN(len(f))] }
 	in := some()

@@ -10,7 +10,8 @@ import (
 	"regent/leadership/instance/internal/hub"
 )
 
-// BenchmarkPublishTo10000Watches publishes one event after another to 10,000 watches of one election. An operation ends when the last has it.
+// BenchmarkPublishTo10000Watches publishes one event after another to 10,000 watches of one
+// election. An operation ends when the last has it.
 func BenchmarkPublishTo10000Watches(b *testing.B) {
 	h := newHub(b, hub.Config{Store: nothing{}, Live: true})
 	bench(b, h, crowd, func(ctx context.Context, got func()) {

@@ -16,7 +16,8 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// moment is what is true of an election from an instant on, until the next moment. A lease that is held is so until its end.
+// moment is what is true of an election from an instant on, until the next moment. A lease that is
+// held is so until its end.
 type moment struct {
 	from     time.Duration
 	revision leadership.Revision
@@ -34,7 +35,8 @@ type truth struct {
 
 func (h *truth) now() time.Duration { return time.Since(h.start) }
 
-// write makes a change: a lease of that duration, or none with 0. It returns the lease as it then is.
+// write makes a change: a lease of that duration, or none with 0. It returns the lease as it then
+// is.
 func (h *truth) write(lease time.Duration) leadership.Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,7 +139,8 @@ func (n *node) hear(l leadership.Lease) {
 	n.saw(l.Election, l.Revision)
 }
 
-// course is one run of several caches on one store, where everything that can go wrong does, at random.
+// course is one run of several caches on one store, where everything that can go wrong does, at
+// random.
 type course struct {
 	t         *testing.T
 	seed      uint64
@@ -197,7 +200,8 @@ func get(ctx context.Context, h *truth, random *rand.Rand) (leadership.Lease, er
 	return l, nil
 }
 
-// write changes and renews an election, through one of the nodes or elsewhere. Each node hears of a change at once, late, or never.
+// write changes and renews an election, through one of the nodes or elsewhere. Each node hears of a
+// change at once, late, or never.
 func (c *course) write(h *truth, random *rand.Rand) {
 	for h.now() < c.end {
 		time.Sleep(some(random, 40))

@@ -38,7 +38,8 @@ const (
 	elections = 6
 )
 
-// inChaos runs a test a few times: begin before the storm, and check when it has been over for a while.
+// inChaos runs a test a few times: begin before the storm, and check when it has been over for a
+// while.
 func inChaos[T any](t *testing.T, lossless bool, begin func(*chaos) T, check func(*chaos, T)) {
 	t.Parallel()
 	for round := range rounds {
@@ -114,7 +115,8 @@ func (c *chaos) commit() {
 	}
 }
 
-// announce lets a hub hear of an event: at once, later, twice, or not at all; and now and then of one that nobody has committed.
+// announce lets a hub hear of an event: at once, later, twice, or not at all; and now and then of
+// one that nobody has committed.
 func (c *chaos) announce(n int, event leadership.Event) {
 	times := rand.N(3)
 	if c.lossless {
@@ -134,7 +136,8 @@ func (c *chaos) announce(n int, event leadership.Event) {
 	}
 }
 
-// calm ends the storm, and lets all that was under way arrive. If something was lost, the hubs are told so.
+// calm ends the storm, and lets all that was under way arrive. If something was lost, the hubs are
+// told so.
 func (c *chaos) calm() {
 	c.over.Store(true)
 	c.faults.Wait()
@@ -155,7 +158,8 @@ func election() leadership.Election {
 	return leadership.Election(fmt.Sprintf("%c-%d", "ab"[rand.N(2)], rand.N(elections/2)))
 }
 
-// use calls do again and again, each time for a while; for long, if nothing is lost, so that each has to hear of everything where it is.
+// use calls do again and again, each time for a while; for long, if nothing is lost, so that each
+// has to hear of everything where it is.
 func (c *chaos) use(do func(context.Context)) {
 	while := 20 * time.Second
 	if c.lossless {
@@ -224,7 +228,8 @@ func watchInChaos(t *testing.T, lossless bool) {
 	})
 }
 
-// witness follows all elections of a prefix, on one hub after another, and sometimes goes back to where it has been.
+// witness follows all elections of a prefix, on one hub after another, and sometimes goes back to
+// where it has been.
 type witness struct {
 	*chaos
 	prefix string
@@ -293,7 +298,8 @@ func (w *witness) follow(ctx context.Context) {
 	}
 }
 
-// check takes an event that a feed told of: nothing may be missing before it, and no feed tells of an event twice.
+// check takes an event that a feed told of: nothing may be missing before it, and no feed tells of
+// an event twice.
 func (w *witness) check(e leadership.Event, seen, told sight) {
 	if before, ok := told[e.Election]; ok && e.Revision != before+1 {
 		w.t.Errorf("a feed told of revision %d of %s after %d", e.Revision, e.Election, before)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Cursor is how far a feed has come: every event that was committed up to that instant of the store's clock was passed on. The zero Cursor is
-// for whoever has seen nothing.
+// Cursor is how far a feed has come: every event that was committed up to that instant of the
+// store's clock was passed on. The zero Cursor is for whoever has seen nothing.
 type Cursor struct{ at time.Time }
 
 // newCursor returns the cursor of an instant as it comes back once it has travelled.

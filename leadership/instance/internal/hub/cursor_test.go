@@ -79,7 +79,8 @@ func (s script) Expire(context.Context, leadership.Election) (leadership.Lease, 
 
 func (s script) Now(context.Context) (time.Time, error) { return time.Now().In(zone), nil }
 
-// skewedHistory has an event every 10 ms from the instant on, for so long, with times that are off by up to 50 ms.
+// skewedHistory has an event every 10 ms from the instant on, for so long, with times that are off
+// by up to 50 ms.
 func skewedHistory(from time.Time, long time.Duration) script {
 	var s script
 	for n := range int(long / (10 * time.Millisecond)) {
@@ -90,8 +91,8 @@ func skewedHistory(from time.Time, long time.Duration) script {
 	return s
 }
 
-// The clocks of a store's servers differ, so that the times of events need not be in the order of their revisions. A cursor can lie anywhere
-// among them.
+// The clocks of a store's servers differ, so that the times of events need not be in the order of
+// their revisions. A cursor can lie anywhere among them.
 func TestAFeedIsInOrderWhateverTheTimesSay(t *testing.T) {
 	t.Parallel()
 	for name, age := range map[string]time.Duration{"where the journal begins": 10 * time.Second, "further back": time.Hour} {
@@ -125,7 +126,8 @@ func parsed(t *testing.T, c hub.Cursor) time.Time {
 	return at
 }
 
-// complete says what is wrong with the items: they have to be in order and without a gap, and to have all events after the instant.
+// complete says what is wrong with the items: they have to be in order and without a gap, and to
+// have all events after the instant.
 func complete(history script, items []hub.Item, after time.Time) error {
 	told := make(map[leadership.Revision]bool)
 	for n, i := range items {

@@ -1,11 +1,13 @@
-// Package notify passes events on to whoever listens in one process: watchers, streams, and the queues of candidates.
+// Package notify passes events on to whoever listens in one process: watchers, streams, and the
+// queues of candidates.
 //
 // # Who is authoritative for what
 //
-// The store's history is the truth; what a Hub hears is a hint that there is more of it. Events reach a Hub from the commits of its own
-// process and from those of others, over Pub/Sub: at least once, of one election mostly in order, and sometimes not at all. A Watch
-// nevertheless gets every event of its election once, in order and without a gap: what follows on what it has is passed on from
-// memory, and what does not makes it read the history. A Feed does so for all elections.
+// The store's history is the truth; what a Hub hears is a hint that there is more of it. Events
+// reach a Hub from the commits of its own process and from those of others, over Pub/Sub: at least
+// once, of one election mostly in order, and sometimes not at all. A Watch nevertheless gets every
+// event of its election once, in order and without a gap: what follows on what it has is passed on
+// from memory, and what does not makes it read the history. A Feed does so for all elections.
 //
 //	own commits ------+           +--> Listener   woken: something may have happened
 //	                  +--> Hub ---+--> Watch      every event of one election
@@ -29,19 +31,21 @@
 //	feeds, and there was news            one read of all within a minute
 //	feeds, and there was none            one read of all each half hour
 //
-// Who publishes is believed if what they say follows: a Hub passes on what was made up if it has just the next revision. Everything else is
-// looked up.
+// Who publishes is believed if what they say follows: a Hub passes on what was made up if it has
+// just the next revision. Everything else is looked up.
 //
 // # Cursors
 //
-// The events of one election have an order, and a Watch resumes from a revision. Those of different elections have none that anybody could
-// tell at the time. A Feed therefore resumes from an instant of the store's clock, its cursor: every event that was committed up to then was
-// passed on. Some that were committed later may have been passed on as well, and come again: whoever resumes drops what is not
-// newer than what it has seen of an election.
+// The events of one election have an order, and a Watch resumes from a revision. Those of different
+// elections have none that anybody could tell at the time. A Feed therefore resumes from an instant
+// of the store's clock, its cursor: every event that was committed up to then was passed on. Some
+// that were committed later may have been passed on as well, and come again: whoever resumes drops
+// what is not newer than what it has seen of an election.
 //
-// What lets a Feed say so is the mark of the journal that all feeds read. A look into the history at the store's time N finds everything that
-// was committed before N, but for the difference between the clocks of the store's servers. So the mark moves on to N-5s, and stands beside
-// each event that is entered from then on.
+// What lets a Feed say so is the mark of the journal that all feeds read. A look into the history
+// at the store's time N finds everything that was committed before N, but for the difference
+// between the clocks of the store's servers. So the mark moves on to N-5s, and stands beside each
+// event that is entered from then on.
 //
 //	            from                     mark       N
 //	------------|------------------------|----------|----> the store's time
@@ -50,12 +54,14 @@
 //
 // # Slow listeners
 //
-// Nobody waits for anybody: a wake-up does not block, and whoever comes late finds all that happened since in the shared memory of the
-// election or, if that has moved on, in the history. A Feed that is so late that the journal has moved on ends.
+// Nobody waits for anybody: a wake-up does not block, and whoever comes late finds all that
+// happened since in the shared memory of the election or, if that has moved on, in the history. A
+// Feed that is so late that the journal has moved on ends.
 //
 // # When events do not come
 //
-// A Hub that may be missing events (SetLive) says so: its watchers and feeds then look into the history from time to time. When events
-// come again, all look once more. While a Hub is live and an event is lost all the same, a Watch finds it with the next event of its
-// election, and a Feed in half an hour at the latest.
+// A Hub that may be missing events (SetLive) says so: its watchers and feeds then look into the
+// history from time to time. When events come again, all look once more. While a Hub is live and an
+// event is lost all the same, a Watch finds it with the next event of its election, and a Feed in
+// half an hour at the latest.
 package hub

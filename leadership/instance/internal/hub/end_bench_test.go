@@ -46,7 +46,8 @@ func BenchmarkLearn(b *testing.B) {
 	})
 }
 
-// BenchmarkGrant is a grant and its release, and reports what a lease that is kept in mind takes of memory, without its name.
+// BenchmarkGrant is a grant and its release, and reports what a lease that is kept in mind takes of
+// memory, without its name.
 func BenchmarkGrant(b *testing.B) {
 	l, all := busy(b, 100_000)
 	heap := func() uint64 {

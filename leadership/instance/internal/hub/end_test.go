@@ -54,7 +54,8 @@ func withLookout(t *testing.T, test func(t *testing.T, w *lookout)) {
 	})
 }
 
-// Learn is what the instance does with a lease that it has granted or renewed, or that was released.
+// Learn is what the instance does with a lease that it has granted or renewed, or that was
+// released.
 func (w *lookout) Learn(l leadership.Lease) {
 	w.mu.Lock()
 	asked := time.Since(w.start) + w.ahead

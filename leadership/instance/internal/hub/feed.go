@@ -9,8 +9,8 @@ import (
 	"regent/leadership"
 )
 
-// ErrSlow ends a feed that is read too slowly: what it should have returned next is no longer in memory.
-// Another feed goes on from its cursor, if that does not lie too far back by then.
+// ErrSlow ends a feed that is read too slowly: what it should have returned next is no longer in
+// memory. Another feed goes on from its cursor, if that does not lie too far back by then.
 var ErrSlow = errors.New("the feed was read too slowly")
 
 // Item is one event of a feed, and the cursor to resume from once it was passed on.
@@ -19,9 +19,9 @@ type Item struct {
 	Cursor Cursor
 }
 
-// Feed gets every event of all elections whose names begin with a prefix; those of one election once, in
-// order and without a gap. What was passed on before its cursor was taken may be among the first. It belongs
-// to one goroutine.
+// Feed gets every event of all elections whose names begin with a prefix; those of one election
+// once, in order and without a gap. What was passed on before its cursor was taken may be among the
+// first. It belongs to one goroutine.
 type Feed struct {
 	hub     *Hub
 	journal *journal
@@ -31,10 +31,10 @@ type Feed struct {
 	closed  func()
 }
 
-// Feed returns a feed of what comes after the cursor or, with the zero Cursor, of all that is committed once
-// it has returned, to be closed by its owner. It blocks until the store has answered, and needs Run. Errors:
-// HistoryCompacted if the cursor lies too far back, and then it helps to begin with how things are; the
-// store's; ctx's; the cause that the Hub was closed with.
+// Feed returns a feed of what comes after the cursor or, with the zero Cursor, of all that is
+// committed once it has returned, to be closed by its owner. It blocks until the store has
+// answered, and needs Run. Errors: HistoryCompacted if the cursor lies too far back, and then it
+// helps to begin with how things are; the store's; ctx's; the cause that the Hub was closed with.
 func (h *Hub) Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error) {
 	f := &Feed{hub: h, prefix: prefix, cursor: after}
 	h.feeds.join(f)
@@ -45,7 +45,8 @@ func (h *Hub) Feed(ctx context.Context, prefix string, after Cursor) (*Feed, err
 	return f, nil
 }
 
-// start finds the place where the feed begins. If that lies before the window, the window is widened first.
+// start finds the place where the feed begins. If that lies before the window, the window is
+// widened first.
 func (f *Feed) start(ctx context.Context) error {
 	if err := f.hub.wait(ctx, f.journal.ready, time.Time{}); err != nil {
 		return err
@@ -80,8 +81,8 @@ func (f *Feed) place() (placed bool, err error) {
 	return true, nil
 }
 
-// recall has the history asked for what came after the cursor. One feed at a time does so, for the others may
-// then find what they want.
+// recall has the history asked for what came after the cursor. One feed at a time does so, for the
+// others may then find what they want.
 func (f *Feed) recall(ctx context.Context) error {
 	s, j := &f.hub.feeds, f.journal
 	select {
@@ -119,9 +120,10 @@ func (f *Feed) recall(ctx context.Context) error {
 	return err
 }
 
-// Next blocks until there is something new, and returns it, or the first part of much. Errors: ctx's; the
-// cause that the Hub was closed with; ErrSlow; HistoryCompacted if so much has happened at once that not all
-// of it can be told. But for ctx's, no other call helps: resume with another feed.
+// Next blocks until there is something new, and returns it, or the first part of much. Errors:
+// ctx's; the cause that the Hub was closed with; ErrSlow; HistoryCompacted if so much has happened
+// at once that not all of it can be told. But for ctx's, no other call helps: resume with another
+// feed.
 func (f *Feed) Next(ctx context.Context) ([]Item, error) {
 	for {
 		if err := f.hub.over(ctx); err != nil {
@@ -140,8 +142,8 @@ func (f *Feed) Next(ctx context.Context) ([]Item, error) {
 // maxItems is how many items a feed returns at once.
 const maxItems = 256
 
-// page returns what is for this feed among the next entries; if there is nothing, more is closed when that
-// may have changed.
+// page returns what is for this feed among the next entries; if there is nothing, more is closed
+// when that may have changed.
 func (f *Feed) page() (items []Item, more <-chan struct{}, err error) {
 	f.hub.feeds.mu.Lock()
 	defer f.hub.feeds.mu.Unlock()
@@ -183,5 +185,6 @@ func (f *Feed) Close() {
 	}
 }
 
-// OnClose has do called by Close. There is one for each Feed, and it is set before the Feed is used.
+// OnClose has do called by Close. There is one for each Feed, and it is set before the Feed is
+// used.
 func (f *Feed) OnClose(do func()) { f.closed = do }

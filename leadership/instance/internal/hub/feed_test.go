@@ -178,7 +178,8 @@ func TestAFeedResumesOnAnotherHub(t *testing.T) {
 	})
 }
 
-// resumes checks that a feed from the cursor tells all that is not among what was seen before, and then what comes.
+// resumes checks that a feed from the cursor tells all that is not among what was seen before, and
+// then what comes.
 func (w *world) resumes(h *instance, from hub.Cursor, seen []hub.Item) {
 	w.t.Helper()
 	f := w.follows(h, "", from)

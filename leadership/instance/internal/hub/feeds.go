@@ -19,7 +19,8 @@ type feeds struct {
 	journal *journal  // nil while there are no feeds
 }
 
-// journal is what happened lately in all elections, from the first feed that joins until the last has left.
+// journal is what happened lately in all elections, from the first feed that joins until the last
+// has left.
 type journal struct {
 	ready chan struct{} // closed once window is set, or err without it
 	err   error         // why there is no more
@@ -38,8 +39,8 @@ type journal struct {
 	compaction error         // as a look has said
 }
 
-// gap is before an event that was heard and does not follow on what is known: what lies between is looked
-// for, until it counts as made up.
+// gap is before an event that was heard and does not follow on what is known: what lies between is
+// looked for, until it counts as made up.
 type gap struct {
 	event leadership.Event
 	due   time.Time // when to look
@@ -50,17 +51,18 @@ const (
 	settling = 20 * time.Millisecond // between the first two looks into a gap; doubled each time
 	maxTries = 10                    // looks into a gap
 
-	// overlap is by how much a mark lies before the store's time of the look that it stands on. It is far
-	// above the store's guard.
+	// overlap is by how much a mark lies before the store's time of the look that it stands on. It
+	// is far above the store's guard.
 	overlap = 5 * time.Second
-	// markEvery is how often the mark moves on while there is news: what is told twice to a feed that
-	// resumes is what happened within it.
+	// markEvery is how often the mark moves on while there is news: what is told twice to a feed
+	// that resumes is what happened within it.
 	markEvery = time.Minute
-	// maxFresh is how much news there may be before the mark moves on sooner, and it does so markSoon after
-	// the last time, so that no look comes near to leadership.MaxRecent.
+	// maxFresh is how much news there may be before the mark moves on sooner, and it does so
+	// markSoon after the last time, so that no look comes near to leadership.MaxRecent.
 	maxFresh = leadership.MaxRecent / 4
 	markSoon = time.Second
-	// quiet is how often the mark moves on without news, lest the cursors grow older than the history.
+	// quiet is how often the mark moves on without news, lest the cursors grow older than the
+	// history.
 	quiet = leadership.MinHistory / 2
 	// gapEvery is how soon after another look a gap is looked into.
 	gapEvery = 100 * time.Millisecond
@@ -180,8 +182,9 @@ func (s *feeds) look(ctx context.Context, j *journal) {
 	s.mu.wake(&j.news)
 }
 
-// recent reads what was committed after the mark. Without a mark it chooses one, and reads some of what was
-// before it, so that nothing is missing between events whose times are not in the order of their revisions.
+// recent reads what was committed after the mark. Without a mark it chooses one, and reads some of
+// what was before it, so that nothing is missing between events whose times are not in the order of
+// their revisions.
 func (s *feeds) recent(ctx context.Context, mark time.Time) (time.Time, leadership.Recent, error) {
 	if !mark.IsZero() {
 		recent, err := s.since(ctx, mark)
@@ -226,7 +229,8 @@ func (j *journal) hear(e leadership.Event) (entered bool) {
 	return entered
 }
 
-// missed takes a look, begun at that time, that has not found the event, and reports whether to forget it.
+// missed takes a look, begun at that time, that has not found the event, and reports whether to
+// forget it.
 func (g *gap) missed(began time.Time) (forget bool) {
 	if began.Before(g.due) {
 		return false // it may have come too early

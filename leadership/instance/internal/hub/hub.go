@@ -18,7 +18,8 @@ import (
 
 // Store is what a Hub asks. A *leadership.Service is one. Its calls end with their context.
 type Store interface {
-	// Get reads an election, strongly: it sees every change that was reported as done before the call.
+	// Get reads an election, strongly: it sees every change that was reported as done before the
+	// call.
 	Get(context.Context, leadership.Election) (leadership.Lease, error)
 	// Expire records that an election's lease has run out, if it has, and returns it as it then is.
 	Expire(context.Context, leadership.Election) (leadership.Lease, error)
@@ -42,11 +43,11 @@ type Config struct {
 	Store Store
 	// Live says that the hub is told of every event: that no other process changes the store.
 	Live bool
-	// Expiry is how old a cached reading may be, and so how long a read of the store may take: at most
-	// MaxExpiry; 0 for DefaultExpiry.
+	// Expiry is how old a cached reading may be, and so how long a read of the store may take: at
+	// most MaxExpiry; 0 for DefaultExpiry.
 	Expiry time.Duration
-	// Size is how many elections are kept for readers at most; 0 for DefaultSize. Those for which there
-	// is no room are read from the store each time.
+	// Size is how many elections are kept for readers at most; 0 for DefaultSize. Those for which
+	// there is no room are read from the store each time.
 	Size int
 	// Now is a clock that never goes back, that cannot be set, and that runs while the machine is
 	// suspended; nil for boottime.Now.
@@ -123,8 +124,8 @@ func New(c Config) (*Hub, error) {
 	return h, nil
 }
 
-// View calls do with the view, which is locked until do returns, and the time. Do must not block, nor
-// call the hub.
+// View calls do with the view, which is locked until do returns, and the time. Do must not block,
+// nor call the hub.
 func (h *Hub) View(do func(v *view.View, now time.Duration)) {
 	h.mu.Lock()
 	defer h.unlock()
@@ -142,8 +143,8 @@ func (h *Hub) unlock() {
 	h.mu.Unlock()
 }
 
-// Learn takes what the store has just said of an election, in answer to what was asked at that time.
-// It does not block.
+// Learn takes what the store has just said of an election, in answer to what was asked at that
+// time. It does not block.
 func (h *Hub) Learn(l leadership.Lease, from view.Source, asked time.Duration) {
 	h.View(func(v *view.View, now time.Duration) {
 		if v.Learn(l, from, asked, now) {
@@ -152,8 +153,8 @@ func (h *Hub) Learn(l leadership.Lease, from view.Source, asked time.Duration) {
 	})
 }
 
-// Follow has the end of a lease looked after that a reader is about to watch; see view.View. It does not
-// block.
+// Follow has the end of a lease looked after that a reader is about to watch; see view.View. It
+// does not block.
 func (h *Hub) Follow(l leadership.Lease) {
 	h.View(func(v *view.View, now time.Duration) { v.Follow(l, now) })
 }
@@ -171,9 +172,9 @@ func (h *Hub) Publish(events ...leadership.Event) {
 	h.feeds.hear(events)
 }
 
-// SetLive says whether the hub is told of every event from now on. All who listen are woken, whenever it
-// is called. When it is, the history is looked into, for something may have happened before; when it is
-// not, each view.Poll.
+// SetLive says whether the hub is told of every event from now on. All who listen are woken,
+// whenever it is called. When it is, the history is looked into, for something may have happened
+// before; when it is not, each view.Poll.
 func (h *Hub) SetLive(live bool) {
 	h.View(func(v *view.View, now time.Duration) {
 		v.SetLive(live, now)
@@ -191,16 +192,17 @@ func (h *Hub) Live() bool {
 	return h.view.Live()
 }
 
-// Current reports whether it is known without a look that nothing has come after that revision of the
-// election: it is watched, and has come to just that one.
+// Current reports whether it is known without a look that nothing has come after that revision of
+// the election: it is watched, and has come to just that one.
 func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.view.Current(e, r)
 }
 
-// Wait lets a line of candidates listen to an election, the only one in this hub: wake, a channel of one, is
-// sent to when there is news, and whenever SetLive is called. Call it, and Unwait, from within View.
+// Wait lets a line of candidates listen to an election, the only one in this hub: wake, a channel
+// of one, is sent to when there is news, and whenever SetLive is called. Call it, and Unwait, from
+// within View.
 func (h *Hub) Wait(e leadership.Election, wake chan struct{}) *view.Election {
 	h.audience(e).line = wake
 	return h.view.Wait(e)

@@ -10,25 +10,26 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// Reads counts the reads that were no strong ones: answered from memory, by asking the store, and by
-// waiting with another that asked.
+// Reads counts the reads that were no strong ones: answered from memory, by asking the store, and
+// by waiting with another that asked.
 func (h *Hub) Reads() (hits, misses, shared int64) {
 	return h.hits.Load(), h.misses.Load(), h.shared.Load()
 }
 
-// WaitReads waits for the reads of the store that go on although those who waited for them have gone; that
-// takes the cache's expiry at most. Call it when Read will not be called any more.
+// WaitReads waits for the reads of the store that go on although those who waited for them have
+// gone; that takes the cache's expiry at most. Call it when Read will not be called any more.
 func (h *Hub) WaitReads() { h.running.Wait() }
 
-// Read answers from memory or, if that has nothing or the request is Strong, from the store. It blocks
-// until the store has answered or ctx has ended.
+// Read answers from memory or, if that has nothing or the request is Strong, from the store. It
+// blocks until the store has answered or ctx has ended.
 //
-// ExpiresIn, RenewIn and LockedFor of an answer with an Age hold at the moment when Read returns; ReadAt
-// is when the store was read, by its own clock. An answer that was not asked for as Strong has an Age
-// even if the store was asked for it.
+// ExpiresIn, RenewIn and LockedFor of an answer with an Age hold at the moment when Read returns;
+// ReadAt is when the store was read, by its own clock. An answer that was not asked for as Strong
+// has an Age even if the store was asked for it.
 //
-// Errors: those of the store, which are not kept; RevisionMismatch, with the election as it is, if the
-// store has less than Known; StoreUnavailable if ctx ended, or if the store took longer than the expiry.
+// Errors: those of the store, which are not kept; RevisionMismatch, with the election as it is, if
+// the store has less than Known; StoreUnavailable if ctx ended, or if the store took longer than
+// the expiry.
 func (h *Hub) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	if !r.Strong {
 		if reading, ok := h.fresh(r); ok {
@@ -78,8 +79,8 @@ func (h *Hub) miss(ctx context.Context, r leadership.ReadRequest) (leadership.Re
 			h.count(own)
 		}
 		reading, err := h.await(ctx, l)
-		// A read that others began before this call may have missed what its reader has seen. The next
-		// one has not.
+		// A read that others began before this call may have missed what its reader has seen. The
+		// next one has not.
 		if own || again || !behind(r.Known, reading, err) {
 			return reading, err
 		}

@@ -17,9 +17,9 @@ const (
 	maxNap      = time.Minute           // a timer stands still while the machine is suspended
 )
 
-// Run does what the view asks for, and keeps what the feeds stand on, until ctx ends; then it waits for
-// what is under way. It is called once. Without it a lease that runs out unseen is not recorded, nobody
-// looks for what was missed unless a watch begins, and feeds come to a halt.
+// Run does what the view asks for, and keeps what the feeds stand on, until ctx ends; then it waits
+// for what is under way. It is called once. Without it a lease that runs out unseen is not
+// recorded, nobody looks for what was missed unless a watch begins, and feeds come to a halt.
 func (h *Hub) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -167,8 +167,8 @@ func (l *look) carryOut(h *Hub, key lookKey) {
 	close(l.done)
 }
 
-// wait returns what the look has found. If that is neither events nor an error, there may be something
-// all the same: look again. Errors are the store's, ctx's, and the hub's cause.
+// wait returns what the look has found. If that is neither events nor an error, there may be
+// something all the same: look again. Errors are the store's, ctx's, and the hub's cause.
 func (l *look) wait(ctx context.Context, h *Hub) ([]leadership.Event, error) {
 	if err := h.wait(ctx, l.done, time.Time{}); err != nil {
 		return nil, err

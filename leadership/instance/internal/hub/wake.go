@@ -5,8 +5,8 @@ import "sync"
 // broadcast wakes all who wait for it, at once. Its zero value is ready.
 type broadcast struct{ c chan struct{} }
 
-// wait returns a channel that is closed at the next broadcast. Call with the mutex held: what happens
-// after the check cannot be missed.
+// wait returns a channel that is closed at the next broadcast. Call with the mutex held: what
+// happens after the check cannot be missed.
 func (b *broadcast) wait() <-chan struct{} {
 	if b.c == nil {
 		b.c = make(chan struct{})
@@ -14,8 +14,8 @@ func (b *broadcast) wait() <-chan struct{} {
 	return b.c
 }
 
-// wakeMutex is a mutex whose holder wakes others. They wake when it is unlocked, so that they need not
-// wait for it.
+// wakeMutex is a mutex whose holder wakes others. They wake when it is unlocked, so that they need
+// not wait for it.
 type wakeMutex struct {
 	sync.Mutex
 	waking []chan struct{}

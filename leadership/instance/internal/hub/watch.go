@@ -9,8 +9,8 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// Watch gets every event of one election after a revision: once, in order and without a gap. It belongs
-// to one goroutine.
+// Watch gets every event of one election after a revision: once, in order and without a gap. It
+// belongs to one goroutine.
 type Watch struct {
 	hub      *Hub
 	election *view.Election // nil once it is closed; guarded by the hub's mutex, as is audience
@@ -46,25 +46,26 @@ func (w *Watch) Close() {
 	}
 }
 
-// OnClose has do called by Close. There is one for each Watch, and it is set before the Watch is used.
+// OnClose has do called by Close. There is one for each Watch, and it is set before the Watch is
+// used.
 func (w *Watch) OnClose(do func()) { w.closed = do }
 
 // After is the revision that the watch has come to: that of the last event which it returned.
 func (w *Watch) After() leadership.Revision { return w.after }
 
-// Ready returns what there is after what was returned before, maybe nothing, without waiting for more than
-// the history. It is otherwise as Next.
+// Ready returns what there is after what was returned before, maybe nothing, without waiting for
+// more than the history. It is otherwise as Next.
 func (w *Watch) Ready(ctx context.Context) ([]leadership.Event, error) {
 	events, _, failed, err := w.ready(ctx)
 	return events, cmp.Or(err, failed)
 }
 
-// Next blocks until there are events after those that were returned before, and returns them, at least
-// one. They are shared, and must not be changed.
+// Next blocks until there are events after those that were returned before, and returns them, at
+// least one. They are shared, and must not be changed.
 //
-// Errors: ctx's; the cause that the Hub was closed with; HistoryCompacted if what follows is no longer
-// kept; those of the store. After an error Next may be called again, and nothing is lost; while the store
-// is away it fails once a second.
+// Errors: ctx's; the cause that the Hub was closed with; HistoryCompacted if what follows is no
+// longer kept; those of the store. After an error Next may be called again, and nothing is lost;
+// while the store is away it fails once a second.
 func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
 	for {
 		events, news, _, err := w.ready(ctx)
@@ -77,8 +78,8 @@ func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
 	}
 }
 
-// ready returns what there is or, if there is nothing, what to wait for. failed is why the history cannot
-// be read just now.
+// ready returns what there is or, if there is nothing, what to wait for. failed is why the history
+// cannot be read just now.
 func (w *Watch) ready(ctx context.Context) (events []leadership.Event, news <-chan struct{}, failed, err error) {
 	for len(events) == 0 && err == nil {
 		if err = w.hub.over(ctx); err != nil {
@@ -98,8 +99,8 @@ func (w *Watch) ready(ctx context.Context) (events []leadership.Event, news <-ch
 	return events, news, failed, err
 }
 
-// glance returns what is in memory or, if that is nothing, what to wait for: news, or a look into the
-// history. err is a failure that the watch has not returned yet.
+// glance returns what is in memory or, if that is nothing, what to wait for: news, or a look into
+// the history. err is a failure that the watch has not returned yet.
 func (w *Watch) glance() (events []leadership.Event, news <-chan struct{}, l *look, failed, err error) {
 	h := w.hub
 	h.mu.Lock()

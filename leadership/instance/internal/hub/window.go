@@ -7,10 +7,11 @@ import (
 	"regent/leadership"
 )
 
-// window is the part of the history of all elections that is in memory. The journal's mutex guards it.
+// window is the part of the history of all elections that is in memory. The journal's mutex guards
+// it.
 //
-// The entries of one election stand in it in order and without a gap. Those of different elections stand in no order; but of all events that
-// were committed after from,
+// The entries of one election stand in it in order and without a gap. Those of different elections
+// stand in no order; but of all events that were committed after from,
 //
 //   - those up to mark are among the entries;
 //   - those up to the cursor of an entry stand no later than it.
@@ -25,8 +26,8 @@ type window struct {
 	size    int                                         // how many entries there are at most, but for those that widen adds
 }
 
-// maxEntries is how many events of all elections are kept in memory. It is well above leadership.MaxRecent, so that whoever resumes from as
-// far back as possible has time to read.
+// maxEntries is how many events of all elections are kept in memory. It is well above
+// leadership.MaxRecent, so that whoever resumes from as far back as possible has time to read.
 const maxEntries = 16 << 10
 
 // newWindow returns a window of that size on what is committed after the instant.
@@ -34,7 +35,8 @@ func newWindow(began time.Time, size int) *window {
 	return &window{began: began, from: began, mark: began, known: make(map[leadership.Election]leadership.Revision), size: size}
 }
 
-// hear enters the event if it is the next of its election, or the first ever. If it is news and neither, something may be missing before it.
+// hear enters the event if it is the next of its election, or the first ever. If it is news and
+// neither, something may be missing before it.
 func (w *window) hear(e leadership.Event) (entered, missing bool) {
 	if !w.news(e) {
 		return false, false
@@ -63,8 +65,8 @@ func (w *window) enter(e leadership.Event) {
 	}
 }
 
-// take enters what is new among events from the history: all that were committed after the mark, or after an earlier instant. They tell
-// everything that was committed up to the new mark.
+// take enters what is new among events from the history: all that were committed after the mark, or
+// after an earlier instant. They tell everything that was committed up to the new mark.
 func (w *window) take(events []leadership.Event, mark time.Time) {
 	order(events)
 	for _, e := range events {
@@ -81,8 +83,9 @@ func (w *window) take(events []leadership.Event, mark time.Time) {
 	}
 }
 
-// widen lets the window reach back to an instant before its own. It takes all events that were committed after that, and some from before. It
-// returns by how much the numbers of those entries have risen that were there already.
+// widen lets the window reach back to an instant before its own. It takes all events that were
+// committed after that, and some from before. It returns by how much the numbers of those entries
+// have risen that were there already.
 func (w *window) widen(events []leadership.Event, from, mark time.Time) (risen int) {
 	w.take(events, mark)
 	older := w.older(events)
@@ -99,7 +102,8 @@ func (w *window) widen(events []leadership.Event, from, mark time.Time) (risen i
 	return len(older)
 }
 
-// older returns those of the events that come before the entries of their election, as far as nothing is missing between.
+// older returns those of the events that come before the entries of their election, as far as
+// nothing is missing between.
 func (w *window) older(events []leadership.Event) []Item {
 	oldest := make(map[leadership.Election]leadership.Revision)
 	for _, i := range slices.Backward(w.entries) {
@@ -117,13 +121,16 @@ func (w *window) older(events []leadership.Event) []Item {
 	return older
 }
 
-// justBefore is the last instant before the event's. Other events may have been committed at the same.
+// justBefore is the last instant before the event's. Other events may have been committed at the
+// same.
 func justBefore(e leadership.Event) time.Time { return e.At.Add(-time.Nanosecond) }
 
-// reaches says whether all that was committed after the instant is in memory, as far as it was heard.
+// reaches says whether all that was committed after the instant is in memory, as far as it was
+// heard.
 func (w *window) reaches(at time.Time) bool { return !at.Before(w.from) }
 
-// place returns the number of the entry with which those begin that were committed after the instant.
+// place returns the number of the entry with which those begin that were committed after the
+// instant.
 func (w *window) place(at time.Time) int {
 	later := func(i Item) bool { return i.Event.At.After(at) }
 	if n := slices.IndexFunc(w.entries, later); n >= 0 {
@@ -135,8 +142,9 @@ func (w *window) place(at time.Time) int {
 // end is the number that the next entry will have.
 func (w *window) end() int { return w.first + len(w.entries) }
 
-// order puts the events of each election in the order of their revisions, in the places that they have together: they come in the order of
-// their times, and the clocks of a store's servers may differ.
+// order puts the events of each election in the order of their revisions, in the places that they
+// have together: they come in the order of their times, and the clocks of a store's servers may
+// differ.
 func order(events []leadership.Event) {
 	newest := make(map[leadership.Election]leadership.Revision)
 	for n, e := range events {

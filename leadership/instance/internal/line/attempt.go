@@ -10,10 +10,12 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// firstRetry is how long the head waits after a first attempt that failed, and twice as long after each further one, up to view.Poll.
+// firstRetry is how long the head waits after a first attempt that failed, and twice as long after
+// each further one, up to view.Poll.
 const firstRetry = 200 * time.Millisecond
 
-// Attempt asks the store for a place, in the name of its newest caller. Whoever makes it sets Began.
+// Attempt asks the store for a place, in the name of its newest caller. Whoever makes it sets
+// Began.
 type Attempt struct {
 	Request leadership.AcquireRequest
 	Caller  *Caller
@@ -29,8 +31,9 @@ type Outcome struct {
 	Panic any // instead of either
 }
 
-// Turn says what to do: make an attempt, which Finish ends; or nothing until so much time is over, or the line is woken; or nothing any more, for
-// nobody stands in line. Of a line that is closed no attempt begins. There is one attempt at a time.
+// Turn says what to do: make an attempt, which Finish ends; or nothing until so much time is over,
+// or the line is woken; or nothing any more, for nobody stands in line. Of a line that is closed no
+// attempt begins. There is one attempt at a time.
 func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Duration, over bool) {
 	l.notice(now)
 	l.forgetForfeit(now, closed)
@@ -50,7 +53,8 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 	return nil, keep, false
 }
 
-// never is when the head asks while an attempt is under way and nothing was learnt that says better.
+// never is when the head asks while an attempt is under way and nothing was learnt that says
+// better.
 const never = time.Duration(math.MaxInt64)
 
 // due is when the head asks.
@@ -61,7 +65,8 @@ func (l *Line) due() time.Duration {
 	return min(l.next, l.poll)
 }
 
-// Finish takes how an attempt has ended, and answers those whom that answers, and those who have waited for its end only.
+// Finish takes how an attempt has ended, and answers those whom that answers, and those who have
+// waited for its end only.
 func (l *Line) Finish(a *Attempt, o Outcome, now time.Duration) {
 	l.asking = nil
 	l.finish(a, o, now)
@@ -122,8 +127,8 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	l.reschedule(now)
 }
 
-// reschedule says when the head asks after an answer of the store. An event that counts more than the
-// answer, because it was heard since the store was asked, is noticed at the next Turn.
+// reschedule says when the head asks after an answer of the store. An event that counts more than
+// the answer, because it was heard since the store was asked, is noticed at the next Turn.
 func (l *Line) reschedule(now time.Duration) {
 	version, open := l.election.Version(), l.election.Open()
 	switch {
@@ -146,8 +151,8 @@ type failures struct {
 	unsettled bool  // what became of one of them is not known
 }
 
-// failed takes an attempt that is to be repeated, by the same head unless its caller has gone. Then the attempt may have failed for that
-// alone, and the next in line is asked for at once.
+// failed takes an attempt that is to be repeated, by the same head unless its caller has gone. Then
+// the attempt may have failed for that alone, and the next in line is asked for at once.
 func (l *Line) failed(a *Attempt, err error, now time.Duration) {
 	if errors.Is(err, leadership.OutcomeUnknown) {
 		a.place.unknown = err
@@ -169,8 +174,9 @@ func (l *Line) retryLater(now time.Duration) {
 	l.poll = l.next
 }
 
-// Orphan returns the lease that the end of an attempt shows to be held by a key that nobody was told, for its maker to release before Finish. After
-// an answer no key can be granted any more by an attempt before it.
+// Orphan returns the lease that the end of an attempt shows to be held by a key that nobody was
+// told, for its maker to release before Finish. After an answer no key can be granted any more by
+// an attempt before it.
 func (l *Line) Orphan(err error) (leadership.LeaseRequest, bool) {
 	if err != nil && !errors.Is(err, leadership.LeaseHeld) {
 		return leadership.LeaseRequest{}, false

@@ -1,37 +1,43 @@
-// Package queue lets candidates stand in line for an election, so that ten thousand of them cost the store one attempt at a change of leader,
-// and nothing while they wait.
+// Package queue lets candidates stand in line for an election, so that ten thousand of them cost
+// the store one attempt at a change of leader, and nothing while they wait.
 //
 // # The line
 //
-// There is one line for each election in which anybody waits, in each instance. A candidate joins at the end; only the head asks the store.
+// There is one line for each election in which anybody waits, in each instance. A candidate joins
+// at the end; only the head asks the store.
 //
 //	joins --> [ dee ] [ cy ] [     ] [ bob ] --> asks the store --> leads
 //	            end            |       head
 //	                           a place without a caller, kept for 5 s: skipped
 //
-// First come, first served, within an instance. Between instances the store decides: their heads ask at about the same time, and one of
-// them is first.
+// First come, first served, within an instance. Between instances the store decides: their heads
+// ask at about the same time, and one of them is first.
 //
-// A place belongs to a candidate and its key. Who asks again with the same key, because a wait is over or a connection was cut, finds its
-// old place if it comes within 5 s; two calls that wait at the same time stand in one place and get one answer. A call without a
-// key has no place to come back to. Nobody is granted a lease whose caller has gone.
+// A place belongs to a candidate and its key. Who asks again with the same key, because a wait is
+// over or a connection was cut, finds its old place if it comes within 5 s; two calls that wait at
+// the same time stand in one place and get one answer. A call without a key has no place to come
+// back to. Nobody is granted a lease whose caller has gone.
 //
-// The candidate that is known to lead does not stand in line for its own lease: its call goes to the store directly.
+// The candidate that is known to lead does not stand in line for its own lease: its call goes to
+// the store directly.
 //
 // # Who is authoritative for what
 //
-// The store decides who leads. The queue decides nothing but when to ask, and in whose name; when it asks too early it is refused, and
-// when it asks too late the election stands vacant for as long. What it knows of an election it has from answers to its own attempts, from
-// what the instance has learnt otherwise (Learn), and from events. An answer counts more than an event, and of two answers the newer one:
-// that of the higher revision or, within one, the one whose lease ends later.
+// The store decides who leads. The queue decides nothing but when to ask, and in whose name; when
+// it asks too early it is refused, and when it asks too late the election stands vacant for as
+// long. What it knows of an election it has from answers to its own attempts, from what the
+// instance has learnt otherwise (Learn), and from events. An answer counts more than an event, and
+// of two answers the newer one: that of the higher revision or, within one, the one whose lease
+// ends later.
 //
-// All times are counted on the instance's own clock, from the moment when an answer has arrived: too late by the time that it took, and
-// never too early.
+// All times are counted on the instance's own clock, from the moment when an answer has arrived:
+// too late by the time that it took, and never too early.
 //
 // # The runner
 //
-// A line has one goroutine, its runner. It begins with the first who joins and ends with the last place. What the line does is decided by package
-// line, which has no goroutine and no clock; the runner is what drives it here.
+// A line has one goroutine, its runner. It begins with the first who joins and ends with the last
+// place. What the line does is decided by package line, which has no goroutine and no clock; the
+// runner is what drives it here.
 //
 //	first joins                              a grant: the head leaves the line
 //	     |                                   a refusal: it stays
@@ -48,20 +54,22 @@
 //	             the hub is not live          5 s after the store was last heard of
 //	             the hub is live (anew)       + 0 to 1 s, for something may have been missed
 //
-// What is added keeps the heads of different instances apart. A lease that is renewed through this instance moves the moment with every
-// renewal (Learn), so that the store hears nothing from the line. One that is renewed through another is looked at when it would have
-// ended: once in a lease.
+// What is added keeps the heads of different instances apart. A lease that is renewed through this
+// instance moves the moment with every renewal (Learn), so that the store hears nothing from the
+// line. One that is renewed through another is looked at when it would have ended: once in a lease.
 //
 // # What becomes of an attempt
 //
-// An attempt that has begun is finished, and its end is its caller's answer, also if the caller's wait is over meanwhile. Attempts for one
-// place use one key, so that one whose outcome is unknown is repeated without harm; until that is settled it is not put off.
+// An attempt that has begun is finished, and its end is its caller's answer, also if the caller's
+// wait is over meanwhile. Attempts for one place use one key, so that one whose outcome is unknown
+// is repeated without harm; until that is settled it is not put off.
 //
-// A candidate that came without a key gets one from the queue, and learns it with the grant. If it goes before it could be told, the queue
-// is the only one to know the key, and releases the lease: at once or, if nobody knew whether there was one, when the next in line
-// is refused for it. A lease with a key of the candidate's own is never released by the queue: the candidate may be asking for it
-// again right now, and a key is spent once its release was sent.
+// A candidate that came without a key gets one from the queue, and learns it with the grant. If it
+// goes before it could be told, the queue is the only one to know the key, and releases the lease:
+// at once or, if nobody knew whether there was one, when the next in line is refused for it. A
+// lease with a key of the candidate's own is never released by the queue: the candidate may be
+// asking for it again right now, and a key is spent once its release was sent.
 //
-// A lease counts from its commit, and a leader counts it from its call. Grant.Waited closes the gap: the attempt was sent so much later than
-// the call came.
+// A lease counts from its commit, and a leader counts it from its call. Grant.Waited closes the
+// gap: the attempt was sent so much later than the call came.
 package line

@@ -16,8 +16,8 @@ var (
 	errLost = fmt.Errorf("%w: the reply was lost", leadership.OutcomeUnknown)
 )
 
-// fails is a hook by which attempts end with these errors, one after the other, and then as they would. Those whose outcome is unknown
-// are done all the same.
+// fails is a hook by which attempts end with these errors, one after the other, and then as they
+// would. Those whose outcome is unknown are done all the same.
 func fails(errs ...error) hook {
 	return func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
 		if len(errs) == 0 {
@@ -57,7 +57,7 @@ func TestAnAttemptWhoseOutcomeIsUnknownIsRepeatedWithTheSameKey(t *testing.T) {
 				i.hooks(fails(errLost))
 				time.Sleep(time.Second)
 				i.releases(leader)
-				bob.after(10100*time.Millisecond, 10200*time.Millisecond)
+				bob.after(1100*time.Millisecond, 1200*time.Millisecond)
 				g := bob.leads()
 				if g.Token != 2 || c.ask.Key != nil && g.Key != *c.ask.Key || g.Waited != bob.ended.Sub(bob.began) {
 					t.Errorf("got %+v, want the lease of the first attempt, counted from the second", g)

@@ -186,7 +186,8 @@ func (i *instance) ask(ctx context.Context, r leadership.AcquireRequest) (leader
 // called returns how often the queue has asked the store since it was asked last.
 func (i *instance) called() int64 { return i.calls.Swap(0) }
 
-// wants fails the test if the queue has asked the store more or less often than so since it was asked last.
+// wants fails the test if the queue has asked the store more or less often than so since it was
+// asked last.
 func (i *instance) wants(calls int64, when string) {
 	i.Helper()
 	if got := i.called(); got != calls {
@@ -347,7 +348,8 @@ func (w *waiter) after(least, most time.Duration) {
 	}
 }
 
-// slowly is a hook by which the answers that the store gave are kept on their way until release is called. sent is sent to by each.
+// slowly is a hook by which the answers that the store gave are kept on their way until release is
+// called. sent is sent to by each.
 func slowly() (h hook, sent chan struct{}, release func()) {
 	sent = make(chan struct{}, 100)
 	gate := make(chan struct{})
@@ -359,7 +361,8 @@ func slowly() (h hook, sent chan struct{}, release func()) {
 	}, sent, sync.OnceFunc(func() { close(gate) })
 }
 
-// held returns a hook that keeps attempts under way until release is called, and lets them go on then. begun is sent to by each.
+// held returns a hook that keeps attempts under way until release is called, and lets them go on
+// then. begun is sent to by each.
 func held() (h hook, begun chan struct{}, release func()) {
 	begun = make(chan struct{}, 100)
 	gate := make(chan struct{})

@@ -49,8 +49,9 @@ type Line struct {
 	failures failures
 }
 
-// New returns the line that a first caller begins. The store is asked for that caller whatever happens meanwhile. Wake is called when there is
-// something to do sooner than Turn has said; it must not call the line.
+// New returns the line that a first caller begins. The store is asked for that caller whatever
+// happens meanwhile. Wake is called when there is something to do sooner than Turn has said; it
+// must not call the line.
 func New(common *Common, e *view.Election, wake func(), first *Caller, r leadership.AcquireRequest, now time.Duration) *Line {
 	l := &Line{common: common, election: e, wake: wake, named: make(map[identity]*place)}
 	l.see()
@@ -93,8 +94,9 @@ func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
 	}
 }
 
-// Leave answers a caller who does not wait any longer, with why or, if that is nil, because its wait is over. If the store is being asked for its
-// place, that attempt's end is its answer. One who is answered already has left.
+// Leave answers a caller who does not wait any longer, with why or, if that is nil, because its
+// wait is over. If the store is being asked for its place, that attempt's end is its answer. One
+// who is answered already has left.
 func (l *Line) Leave(c *Caller, why error, now time.Duration) {
 	if c.place == nil {
 		return
@@ -156,7 +158,8 @@ func (l *Line) forget(p *place) {
 	l.remove(p)
 }
 
-// forgetForfeit removes the places to which nobody has come back in time; all without a caller if the queue is closed.
+// forgetForfeit removes the places to which nobody has come back in time; all without a caller if
+// the queue is closed.
 func (l *Line) forgetForfeit(now time.Duration, closed bool) {
 	if l.kept == 0 {
 		return

@@ -409,7 +409,8 @@ func TestWhenTheNewestCallOfAPlaceGoesDuringTheAttemptTheOtherIsAskedForAtOnce(t
 	})
 }
 
-// The client counts its deadline from when it sent the call. A lease that was granted before that has less left.
+// The client counts its deadline from when it sent the call. A lease that was granted before that
+// has less left.
 func TestACallThatComesDuringTheAttemptCountsTheLeaseFromBefore(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		i := w.instance()

@@ -14,19 +14,20 @@ import (
 
 // Config is how a Queue is made. Acquire, Release and Hub are required.
 type Config struct {
-	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has ended.
-	// It may tell the hub of the answer.
+	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has
+	// ended. It may tell the hub of the answer.
 	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 	// Release gives back a lease that nobody can use: leadership.Service.Release.
 	Release func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
-	// Hub has the view that the lines read, and the clock. When it is closed, those who wait are answered
-	// with its cause.
+	// Hub has the view that the lines read, and the clock. When it is closed, those who wait are
+	// answered with its cause.
 	Hub *hub.Hub
 	// Jitter draws a duration from 0 up to the limit, which is positive; nil draws them evenly.
 	Jitter func(limit time.Duration) time.Duration
 }
 
-// Queue lets candidates stand in line, in one line for each election. All methods may be called at the same time.
+// Queue lets candidates stand in line, in one line for each election. All methods may be called at
+// the same time.
 type Queue struct {
 	c       Config // with the defaults filled in
 	closing chan struct{}
@@ -54,16 +55,19 @@ func NewQueue(c Config) *Queue {
 	return q
 }
 
-// Acquire asks for the lease and, if r.Wait is positive and somebody else leads, stands in line for it. It blocks for r.Wait and, if the store
-// is being asked for this candidate just then, until that attempt has ended. Grant.Waited is the time from this call to the moment
-// before the attempt that was granted.
+// Acquire asks for the lease and, if r.Wait is positive and somebody else leads, stands in line for
+// it. It blocks for r.Wait and, if the store is being asked for this candidate just then, until
+// that attempt has ended. Grant.Waited is the time from this call to the moment before the attempt
+// that was granted.
 //
-// Without a key it is given one, which is told in the Grant alone. If ctx ends before such a grant could be returned, the lease is
-// released; one with a key of the caller's own is left to run out, because the caller may be asking for it again right now.
+// Without a key it is given one, which is told in the Grant alone. If ctx ends before such a grant
+// could be returned, the lease is released; one with a key of the caller's own is left to run out,
+// because the caller may be asking for it again right now.
 //
-// Errors: those of Config.Acquire; LeaseHeld, with what was last known, when the wait is over; StoreUnavailable or OutcomeUnknown if the
-// store could then not be asked, or had not said what became of an attempt; StoreUnavailable and ctx's if ctx ended; the
-// cause that the queue, or the hub, was closed with. A panic of Config.Acquire becomes the caller's.
+// Errors: those of Config.Acquire; LeaseHeld, with what was last known, when the wait is over;
+// StoreUnavailable or OutcomeUnknown if the store could then not be asked, or had not said what
+// became of an attempt; StoreUnavailable and ctx's if ctx ended; the cause that the queue, or the
+// hub, was closed with. A panic of Config.Acquire becomes the caller's.
 func (q *Queue) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	if r.Wait == 0 {
 		return q.ask(ctx, r)
@@ -128,8 +132,8 @@ func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadershi
 	return grant, err
 }
 
-// leads reports whether the request may be that of the present leader, who has lost a reply and must not
-// wait for a lease that is its own.
+// leads reports whether the request may be that of the present leader, who has lost a reply and
+// must not wait for a lease that is its own.
 func (q *Queue) leads(r leadership.AcquireRequest) (leads bool) {
 	q.c.Hub.View(func(_ *view.View, now time.Duration) {
 		found, ok := q.lines[r.Election]
@@ -155,9 +159,10 @@ func (q *Queue) giveBack(ctx context.Context, r leadership.LeaseRequest) {
 	}
 }
 
-// Close takes no heads any more, now and later: whoever waits is answered with the cause at once, but for those for whom the store is being
-// asked, whose attempts are finished. It returns when all are answered, or with ctx's error when ctx ends. A second call waits like the
-// first, and its cause is not used.
+// Close takes no heads any more, now and later: whoever waits is answered with the cause at once,
+// but for those for whom the store is being asked, whose attempts are finished. It returns when all
+// are answered, or with ctx's error when ctx ends. A second call waits like the first, and its
+// cause is not used.
 func (q *Queue) Close(ctx context.Context, cause error) error {
 	q.c.Hub.View(func(*view.View, time.Duration) {
 		if q.cause != nil {

@@ -51,8 +51,8 @@ func (r *runner) carryOut(a *Attempt) {
 	r.q.c.Hub.View(func(_ *view.View, now time.Duration) { r.line.Finish(a, o, now) })
 }
 
-// ask makes the call. If the answer is that a lease is held whose key the queue alone knows, it ends that
-// lease.
+// ask makes the call. If the answer is that a lease is held whose key the queue alone knows, it
+// ends that lease.
 func (r *runner) ask(ctx context.Context, request leadership.AcquireRequest) (o Outcome) {
 	if ctx.Err() != nil {
 		return Outcome{Err: gone(ctx)}

@@ -1,8 +1,8 @@
 // Package view is what one instance knows of the elections, and when it has to look again.
 //
-// A View takes what the instance learns, and says what to do about it. It has no goroutine, no lock,
-// no clock and no store: package hub drives it in a process that serves, and a simulation drives the
-// very same.
+// A View takes what the instance learns, and says what to do about it. It has no goroutine, no
+// lock, no clock and no store: package hub drives it in a process that serves, and a simulation
+// drives the very same.
 //
 //	Learn      the store's word: a read, a grant, a renewal   \                 / Fresh    cached reads
 //	Refused    the same, to a candidate that may not lead yet  \   +--------+  /  After    watches

@@ -17,9 +17,9 @@ type end struct {
 }
 
 const (
-	// delay is how long after its end a lease is looked after at the earliest, so that a candidate that
-	// waits comes first: longer than the store's guard. A part of spread comes on top, at random, so that
-	// of several instances mostly one looks.
+	// delay is how long after its end a lease is looked after at the earliest, so that a candidate
+	// that waits comes first: longer than the store's guard. A part of spread comes on top, at
+	// random, so that of several instances mostly one looks.
 	delay  = 250 * time.Millisecond
 	spread = 500 * time.Millisecond
 	// driftPart is the part of a duration by which the clocks of this machine and of the store may
@@ -61,8 +61,8 @@ func (e *Election) learnEnd(l leadership.Lease, from Source, now time.Duration) 
 	}
 }
 
-// Follow looks after the end of a lease for a watcher, unless it is looked after already: whoever has
-// granted it may go. What is left of the lease counts from now.
+// Follow looks after the end of a lease for a watcher, unless it is looked after already: whoever
+// has granted it may go. What is left of the lease counts from now.
 func (v *View) Follow(l leadership.Lease, now time.Duration) {
 	if l.State != leadership.Held {
 		return
@@ -99,8 +99,8 @@ func (v *View) Expired(t Task, l leadership.Lease, err error, asked, now time.Du
 	return wake, gaveUp
 }
 
-// conclude says what a look has come to: the lease is done with, or looked after again; ok is false if
-// it is given up.
+// conclude says what a look has come to: the lease is done with, or looked after again; ok is false
+// if it is given up.
 func (e *Election) conclude(l leadership.Lease, err error, now time.Duration) (ok bool) {
 	t := &e.end
 	unanswered := errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown)

@@ -65,8 +65,8 @@ func (h *history) expect(r leadership.Revision, now time.Duration) {
 	h.heard, h.due, h.tries = max(h.heard, r), now, 0
 }
 
-// missed takes a look, begun at that time, that has not found what was heard. On an emulator it may be
-// there a moment later; if somebody has made it up, it never is.
+// missed takes a look, begun at that time, that has not found what was heard. On an emulator it may
+// be there a moment later; if somebody has made it up, it never is.
 func (h *history) missed(began, now time.Duration) {
 	if began < h.due {
 		return // it may have come too early
@@ -115,8 +115,8 @@ func (h *history) doubt(live bool, now time.Duration) {
 // head is the revision to which the election has come, as far as is known.
 func (h *history) head() leadership.Revision { return max(h.end, h.tail.last()) }
 
-// next is when to look for what comes after the head though no watcher asks for it. A first look, and
-// the first after events were missed, is a watcher's.
+// next is when to look for what comes after the head though no watcher asks for it. A first look,
+// and the first after events were missed, is a watcher's.
 func (h *history) next(live bool) (time.Duration, Reason) {
 	if h.pause > 0 {
 		return h.pause, Failed
@@ -134,15 +134,15 @@ func (h *history) next(live bool) (time.Duration, Reason) {
 	return due, reason
 }
 
-// Look is what a watcher has to know beyond the tail: what comes after a revision in the history. Two
-// with the same fields are one.
+// Look is what a watcher has to know beyond the tail: what comes after a revision in the history.
+// Two with the same fields are one.
 type Look struct {
 	After      leadership.Revision
 	generation int
 }
 
-// After returns the events after the revision, if they are in memory. If not, and the history has to be
-// read now, look says from where; a paused look is not wanted, and failed says why.
+// After returns the events after the revision, if they are in memory. If not, and the history has
+// to be read now, look says from where; a paused look is not wanted, and failed says why.
 func (e *Election) After(after leadership.Revision, now time.Duration) (events []leadership.Event, look *Look, failed error) {
 	h := e.history
 	if events = h.tail.after(after); len(events) > 0 {
@@ -175,8 +175,8 @@ func (v *View) Look(t Task) (e *Election, look Look, ok bool) {
 // Failure is the last look's that has failed.
 func (e *Election) Failure() Failure { return e.history.failure }
 
-// Current reports whether it is known without a look that nothing has come after that revision of the
-// election: it is watched, and has come to just that one.
+// Current reports whether it is known without a look that nothing has come after that revision of
+// the election: it is watched, and has come to just that one.
 func (v *View) Current(name leadership.Election, r leadership.Revision) bool {
 	e, ok := v.elections[name]
 	if !ok || e.history == nil {
@@ -186,8 +186,8 @@ func (v *View) Current(name leadership.Election, r leadership.Revision) bool {
 	return v.live && h.synced && h.head() == r && h.heard <= r
 }
 
-// Looked takes what a look has found, in order and without a gap, or why it has failed. more says that
-// there may be more. It reports whether anything is news, or has failed.
+// Looked takes what a look has found, in order and without a gap, or why it has failed. more says
+// that there may be more. It reports whether anything is news, or has failed.
 func (v *View) Looked(name leadership.Election, look Look, events []leadership.Event, more bool, err error, began, now time.Duration) (wake bool) {
 	e, ok := v.elections[name]
 	if !ok || e.history == nil {

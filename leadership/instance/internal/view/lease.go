@@ -12,8 +12,8 @@ type Source int
 const (
 	// Read is a read, or a refusal: nothing was changed.
 	Read Source = iota
-	// Committed is a call of this instance that changed or renewed it. This instance looks after the
-	// end of a lease that it has granted or renewed.
+	// Committed is a call of this instance that changed or renewed it. This instance looks after
+	// the end of a lease that it has granted or renewed.
 	Committed
 )
 
@@ -91,7 +91,8 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 	case order < 0 && !later:
 		return false
 	case order == 0:
-		// Of two answers that show the same end, the one that took less time is nearer to the truth.
+		// Of two answers that show the same end, the one that took less time is nearer to the
+		// truth.
 		if open < e.open || exact && later {
 			e.open = open
 			e.version++
@@ -125,8 +126,8 @@ func (e *Election) compare(l leadership.Lease) int {
 	return 1
 }
 
-// soon is within what time an instance finds out about a lease of which it knows nothing but that it
-// was granted: no lease is over sooner.
+// soon is within what time an instance finds out about a lease of which it knows nothing but that
+// it was granted: no lease is over sooner.
 const soon = leadership.MinLeaseDuration
 
 // Heard takes an event. It reports whether that is news to anybody who listens to the election.
@@ -146,8 +147,8 @@ func (v *View) Heard(event leadership.Event, now time.Duration) (news bool) {
 	return news
 }
 
-// hear takes an event that is newer than what is known. Those before it may not have been heard: what
-// it says of the leader counts, more than its type.
+// hear takes an event that is newer than what is known. Those before it may not have been heard:
+// what it says of the leader counts, more than its type.
 func (e *Election) hear(event leadership.Event, now time.Duration) {
 	leader, token, known := e.leads()
 	same := known && event.LeaderID == leader && event.Token == token
@@ -216,8 +217,8 @@ func (e *Election) Leader() leadership.CandidateID {
 	return leader
 }
 
-// Leads reports whether the candidate leads, as far as is known. Once its lease may be over, it is a
-// candidate like the others.
+// Leads reports whether the candidate leads, as far as is known. Once its lease may be over, it is
+// a candidate like the others.
 func (e *Election) Leads(c leadership.CandidateID, now time.Duration) bool {
 	return e.Leader() == c && now < e.open
 }

@@ -16,8 +16,8 @@ func (v *View) Fresh(name leadership.Election, known leadership.Revision) *Lease
 	return e.lease
 }
 
-// Over is when the lease must not be shown any more: at the expiry, at the end of the lease and at the
-// end of the lock delay, whichever comes first.
+// Over is when the lease must not be shown any more: at the expiry, at the end of the lease and at
+// the end of the lock delay, whichever comes first.
 func (l *Lease) Over(expiry time.Duration) time.Duration {
 	left := expiry
 	if l.State == leadership.Held {
@@ -29,8 +29,8 @@ func (l *Lease) Over(expiry time.Duration) time.Duration {
 	return l.Asked + left
 }
 
-// Newest is the newest revision that is known of. A read of the store that began when it was another
-// may miss what is known now.
+// Newest is the newest revision that is known of. A read of the store that began when it was
+// another may miss what is known now.
 func (v *View) Newest(name leadership.Election) leadership.Revision {
 	if e, ok := v.elections[name]; ok {
 		return e.newest

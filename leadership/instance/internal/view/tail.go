@@ -2,8 +2,8 @@ package view
 
 import "regent/leadership"
 
-// tail is some events of one election, in order and without a gap, at most maxTail. What stands in it
-// is never changed, so that parts of it may be passed on.
+// tail is some events of one election, in order and without a gap, at most maxTail. What stands in
+// it is never changed, so that parts of it may be passed on.
 type tail []leadership.Event
 
 // maxTail is how many events of one election are kept while it is watched: as many as a watch may

@@ -20,8 +20,8 @@ type Config struct {
 	Live bool
 }
 
-// Poll is how often an instance looks by itself, for those who watch or wait, while not all events are
-// heard.
+// Poll is how often an instance looks by itself, for those who watch or wait, while not all events
+// are heard.
 const Poll = 5 * time.Second
 
 // View is what an instance knows. Its methods must not be called at the same time. Now is a reading
@@ -190,8 +190,8 @@ type Task struct {
 	revision leadership.Revision // of the lease that may have run out
 }
 
-// Next returns what is to be done now, once for each call; ok is false if that is nothing, until the
-// moment at. With a task, others may be due.
+// Next returns what is to be done now, once for each call; ok is false if that is nothing, until
+// the moment at. With a task, others may be due.
 func (v *View) Next(now time.Duration) (t Task, at time.Duration, ok bool) {
 	v.sooner = false
 	for len(v.schedule) > 0 {

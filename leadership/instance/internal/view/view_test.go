@@ -53,8 +53,8 @@ func due(v *view.View, until time.Duration, done func(t view.Task, now time.Dura
 	}
 }
 
-// A lease that is renewed through another instance is looked at for those who watch it, less and less often:
-// the instance that renews it is the one to record its end.
+// A lease that is renewed through another instance is looked at for those who watch it, less and
+// less often: the instance that renews it is the one to record its end.
 func TestAWatcherOfALeaseThatIsRenewedElsewhereCostsSixteenReadsAnHour(t *testing.T) {
 	for _, lease := range []time.Duration{time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second, 5 * time.Minute} {
 		v := newView(true)
@@ -153,7 +153,8 @@ func TestAnEventThatWasMadeUpHarmsForOneQuestion(t *testing.T) {
 	}
 }
 
-// What was found in the outbox is heard like anything else: what is missing before it is looked for at once.
+// What was found in the outbox is heard like anything else: what is missing before it is looked for
+// at once.
 func TestAnEventThatDoesNotFollowIsLookedForAtOnce(t *testing.T) {
 	v := newView(true)
 	e := v.Watch(jobs)

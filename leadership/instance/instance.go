@@ -20,7 +20,7 @@ import (
 // Bus carries events between the instances on one store. A *pubsub.Bus is one.
 type Bus interface {
 	relay.Topic
-	// Run hears what was announced until ctx ends, and says whether it hears all of it.
+	// Run hears what was announced until ctx ends, and reports whether it hears all of it.
 	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
 }
 
@@ -101,7 +101,7 @@ var errStopped = fmt.Errorf("instance: %w: it has stopped", leadership.StoreUnav
 // grace is how long what was begun may take once Run is to end.
 const grace = 2 * time.Second
 
-// Run does what has to be done though nobody asks for it, until ctx ends; then it finishes what it
+// Run does what has to be done without a call, until ctx ends; then it finishes what it
 // has begun, for two seconds at most. Call Drain first, to say to those who wait why they have to
 // go.
 func (i *Instance) Run(ctx context.Context) {
@@ -128,7 +128,7 @@ func (i *Instance) note(err error) {
 	}
 }
 
-// Drain lets nobody stand in line, wait or watch any more: those who do are answered with the
+// Drain ends all waits, lines and watches, now and later: their callers are answered with the
 // cause, except for who is just being granted a lease. It returns once they are, or with ctx.
 func (i *Instance) Drain(ctx context.Context, cause error) {
 	i.hub.Close(cause)
@@ -146,7 +146,7 @@ func (i *Instance) Degraded() string {
 	return "events of other instances do not arrive: changes that they make are seen later, within the bound that cached reads state"
 }
 
-// setLive says whether the bus tells of everything. Who is alone has nothing to hear from others.
+// setLive says whether the bus tells of everything. An instance that is alone misses nothing.
 func (i *Instance) setLive(live bool) {
 	i.deaf.Store(!live)
 	if !i.alone {

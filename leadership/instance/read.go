@@ -65,10 +65,10 @@ func (i *Instance) Await(ctx context.Context, r leadership.ReadRequest, wait tim
 	case !r.Strong && i.hub.Current(r.Election, r.Known):
 		return leadership.Reading{}, false, nil
 	}
-	return i.news(ctx, r) // nobody here knows that nothing has come
+	return i.news(ctx, r) // it is not known here that nothing has come
 }
 
-// news reads an election, and says whether it is another than the reader knows.
+// news reads an election, and reports whether it is another than the reader knows.
 func (i *Instance) news(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, bool, error) {
 	reading, err := i.Read(ctx, r)
 	if err == nil {

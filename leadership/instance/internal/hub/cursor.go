@@ -6,7 +6,7 @@ import (
 )
 
 // Cursor is how far a feed has come: every event that was committed up to that instant of the
-// store's clock was passed on. The zero Cursor is for whoever has seen nothing.
+// store's clock was passed on. The zero Cursor is for a reader that has seen nothing.
 type Cursor struct{ at time.Time }
 
 // newCursor returns the cursor of an instant as it comes back once it has travelled.
@@ -15,7 +15,7 @@ func newCursor(at time.Time) Cursor { return Cursor{at.UTC().Round(0)} }
 // String is the cursor as it travels; ParseCursor reads it.
 func (c Cursor) String() string { return c.at.Format(time.RFC3339Nano) }
 
-// IsZero says whether the cursor is the zero Cursor.
+// IsZero reports whether the cursor is the zero Cursor.
 func (c Cursor) IsZero() bool { return c.at.IsZero() }
 
 // ParseCursor reads what String wrote. The error says what is wrong, in a sentence.
@@ -28,7 +28,7 @@ func ParseCursor(text string) (Cursor, error) {
 		"a cursor is what a stream of all elections gave as the id of an event; leave it out to begin with how things are")
 }
 
-// After says whether the cursor lies after the instant.
+// After reports whether the cursor lies after the instant.
 func (c Cursor) After(at time.Time) bool { return c.at.After(at) }
 
 // later is the later of two cursors.

@@ -79,7 +79,7 @@ type Hub struct {
 	sooner  chan struct{}   // of one: Run has something to do earlier than it knows
 	life    context.Context // ends when the hub is closed
 	end     context.CancelCauseFunc
-	running sync.WaitGroup // reads and looks that nobody may be waiting for
+	running sync.WaitGroup // reads and looks, which go on when those who waited have gone
 	feeds   feeds
 
 	hits, misses, shared atomic.Int64 // of reads

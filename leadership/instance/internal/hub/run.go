@@ -19,7 +19,8 @@ const (
 
 // Run does what the view asks for, and keeps what the feeds stand on, until ctx ends; then it waits
 // for what is under way. It is called once. Without it a lease that runs out unseen is not
-// recorded, nobody looks for what was missed unless a watch begins, and feeds come to a halt.
+// recorded, the history is not read for what was missed unless a watch begins, and feeds come to a
+// halt.
 func (h *Hub) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -27,7 +27,8 @@ type window struct {
 }
 
 // maxEntries is how many events of all elections are kept in memory. It is well above
-// leadership.MaxRecent, so that whoever resumes from as far back as possible has time to read.
+// leadership.MaxRecent, so that a reader that resumes from as far back as possible has time to
+// read.
 const maxEntries = 16 << 10
 
 // newWindow returns a window of that size on what is committed after the instant.
@@ -48,7 +49,7 @@ func (w *window) hear(e leadership.Event) (entered, missing bool) {
 	return true, false
 }
 
-// news says whether the event is newer than what is known.
+// news reports whether the event is newer than what is known.
 func (w *window) news(e leadership.Event) bool {
 	known := w.known[e.Election]
 	return e.Revision > known && (known > 0 || e.At.After(w.began))
@@ -125,7 +126,7 @@ func (w *window) older(events []leadership.Event) []Item {
 // same.
 func justBefore(e leadership.Event) time.Time { return e.At.Add(-time.Nanosecond) }
 
-// reaches says whether all that was committed after the instant is in memory, as far as it was
+// reaches reports whether all that was committed after the instant is in memory, as far as it was
 // heard.
 func (w *window) reaches(at time.Time) bool { return !at.Before(w.from) }
 

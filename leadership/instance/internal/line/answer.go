@@ -18,7 +18,7 @@ type Caller struct {
 
 // Client is who called.
 type Client interface {
-	// Gone is why nobody waits for the answer any more; nil while somebody does.
+	// Gone is why the client has gone; nil while it waits for the answer.
 	Gone() error
 	// Answered tells the answer: once, and perhaps in the middle of a call of the line, which it
 	// must not call.
@@ -38,9 +38,9 @@ func NewCaller(c Client, called time.Duration) *Caller { return &Caller{client: 
 // Client is who called.
 func (c *Caller) Client() Client { return c.client }
 
-// granted answers with the lease of an attempt that began at the given moment. Whoever joined after
-// it must not count the lease from its own call, for the lease may be older: so much less is left
-// of it.
+// granted answers with the lease of an attempt that began at the given moment. A caller that joined
+// after it must not count the lease from its own call, for the lease may be older: so much less is
+// left of it.
 func (c *Caller) granted(grant leadership.Grant, began time.Duration) {
 	grant.Waited = began - c.called
 	if grant.Waited < 0 {

@@ -14,8 +14,8 @@ import (
 // each further one, up to view.Poll.
 const firstRetry = 200 * time.Millisecond
 
-// Attempt asks the store for a place, in the name of its newest caller. Whoever makes it sets
-// Began.
+// Attempt asks the store for a place, in the name of its newest caller. The driver that makes it
+// sets Began.
 type Attempt struct {
 	Request leadership.AcquireRequest
 	Caller  *Caller
@@ -32,7 +32,7 @@ type Outcome struct {
 }
 
 // Turn says what to do: make an attempt, which Finish ends; or nothing until so much time is over,
-// or the line is woken; or nothing any more, for nobody stands in line. Of a line that is closed no
+// or the line is woken; or nothing any more, for the line is empty. Of a line that is closed no
 // attempt begins. There is one attempt at a time.
 func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Duration, over bool) {
 	l.notice(now)
@@ -100,7 +100,7 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 		for p := range l.each() {
 			l.settle(p, refuse)
 		}
-		l.next = now // if somebody joins before the line is over
+		l.next = now // if a caller joins before the line is over
 	case errors.Is(o.Err, leadership.StoreUnavailable), errors.Is(o.Err, leadership.OutcomeUnknown):
 		l.failed(a, o.Err, now)
 	default:
@@ -109,7 +109,7 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 	}
 }
 
-// answered notes that the store has said what is so.
+// answered notes that the store has answered.
 func (l *Line) answered(p *place, now time.Duration) {
 	p.unknown = nil
 	l.failures = failures{}
@@ -174,7 +174,7 @@ func (l *Line) retryLater(now time.Duration) {
 	l.poll = l.next
 }
 
-// Orphan returns the lease that the end of an attempt shows to be held by a key that nobody was
+// Orphan returns the lease that the end of an attempt shows to be held by a key that no caller was
 // told, for its maker to release before Finish. After an answer no key can be granted any more by
 // an attempt before it.
 func (l *Line) Orphan(err error) (leadership.LeaseRequest, bool) {

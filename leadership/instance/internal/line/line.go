@@ -41,7 +41,7 @@ type Line struct {
 	callers int                                       // in all places
 	kept    int                                       // places without a caller
 	asking  *place                                    // the store is being asked for it
-	orphans map[leadership.CandidateID]leadership.Key // told to nobody, and perhaps granted the lease by an attempt that nobody knows the end of
+	orphans map[leadership.CandidateID]leadership.Key // never told, and perhaps granted the lease by an attempt whose outcome is unknown
 
 	seen     seen
 	next     time.Duration // when the head asks
@@ -66,7 +66,7 @@ func (l *Line) Callers() int { return l.callers }
 // Kept is how many places without a caller there are.
 func (l *Line) Kept() int { return l.kept }
 
-// Leads says whether the candidate leads, as far as is known.
+// Leads reports whether the candidate leads, as far as is known.
 func (l *Line) Leads(c leadership.CandidateID, now time.Duration) bool {
 	return l.election.Leads(c, now)
 }
@@ -78,7 +78,7 @@ type place struct {
 	drawn   bool          // the key is known to the queue alone
 	callers []*Caller     // several if a client has asked again while its first call was waiting
 	left    time.Duration // when the last caller went
-	unknown error         // of the last attempt, if nobody knows what it did
+	unknown error         // of the last attempt, if its outcome is unknown
 }
 
 // identity is what a place is found by.
@@ -149,7 +149,7 @@ func (l *Line) remove(p *place) {
 	}
 }
 
-// forfeit says whether nobody has come back to the place in time.
+// forfeit reports whether no caller has come back to the place in time.
 func (p *place) forfeit(now time.Duration) bool { return len(p.callers) == 0 && now-p.left > keep }
 
 // forget removes a place without a caller.
@@ -158,8 +158,8 @@ func (l *Line) forget(p *place) {
 	l.remove(p)
 }
 
-// forgetForfeit removes the places to which nobody has come back in time; all without a caller if
-// the queue is closed.
+// forgetForfeit removes the places to which no caller has come back in time; all without a caller
+// if the queue is closed.
 func (l *Line) forgetForfeit(now time.Duration, closed bool) {
 	if l.kept == 0 {
 		return
@@ -207,7 +207,7 @@ func (l *Line) dismiss(c *Caller, now time.Duration) {
 	}
 }
 
-// abandon keeps a place without a caller, if anybody can come back to it.
+// abandon keeps a place without a caller, if its candidate can come back to it.
 func (l *Line) abandon(p *place, now time.Duration) {
 	if !p.drawn {
 		p.left = now

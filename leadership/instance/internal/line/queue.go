@@ -17,7 +17,7 @@ type Config struct {
 	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has
 	// ended. It may tell the hub of the answer.
 	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
-	// Release gives back a lease that nobody can use: leadership.Service.Release.
+	// Release gives back a lease that no caller can use: leadership.Service.Release.
 	Release func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
 	// Hub has the view that the lines read, and the clock. When it is closed, those who wait are
 	// answered with its cause.
@@ -39,7 +39,7 @@ type Queue struct {
 	cause  error // once closing is closed
 }
 
-// NewQueue returns a queue in which nobody stands.
+// NewQueue returns an empty queue.
 func NewQueue(c Config) *Queue {
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration]
@@ -55,8 +55,8 @@ func NewQueue(c Config) *Queue {
 	return q
 }
 
-// Acquire asks for the lease and, if r.Wait is positive and somebody else leads, stands in line for
-// it. It blocks for r.Wait and, if the store is being asked for this candidate just then, until
+// Acquire asks for the lease and, if r.Wait is positive and another candidate leads, stands in line
+// for it. It blocks for r.Wait and, if the store is being asked for this candidate just then, until
 // that attempt has ended. Grant.Waited is the time from this call to the moment before the attempt
 // that was granted.
 //
@@ -149,7 +149,7 @@ const (
 	giveBackTimeout = 2 * time.Second
 )
 
-// giveBack releases a lease whose key was told to nobody. If that fails, it runs out.
+// giveBack releases a lease whose key was never told. If that fails, it runs out.
 func (q *Queue) giveBack(ctx context.Context, r leadership.LeaseRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 	defer cancel()
@@ -159,7 +159,7 @@ func (q *Queue) giveBack(ctx context.Context, r leadership.LeaseRequest) {
 	}
 }
 
-// Close takes no heads any more, now and later: whoever waits is answered with the cause at once,
+// Close takes no heads any more, now and later: all who wait are answered with the cause at once,
 // but for those for whom the store is being asked, whose attempts are finished. It returns when all
 // are answered, or with ctx's error when ctx ends. A second call waits like the first, and its
 // cause is not used.

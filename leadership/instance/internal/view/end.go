@@ -31,7 +31,7 @@ const (
 	firstPause = 500 * time.Millisecond
 	maxPause   = 30 * time.Second
 	// longest is the longest pause between two looks at a lease that is renewed elsewhere, and that
-	// nobody waits for: with four times the pause before, that makes 16 looks in an hour at most.
+	// no candidate waits for: with four times the pause before, that makes 14 looks in an hour.
 	longest = 6 * time.Minute
 	growth  = 4
 )
@@ -50,7 +50,7 @@ func (e *Election) learnEnd(l leadership.Lease, from Source, now time.Duration) 
 		if from == Committed {
 			t.elsewhere = 0
 		}
-	case l.Revision == t.revision: // it is over, and nobody has recorded it yet
+	case l.Revision == t.revision: // it is over, and its end is not recorded yet
 	case l.State == leadership.Held && (from == Committed || t.revision > 0):
 		*t = end{revision: l.Revision, due: e.view.dueAfter(l.ExpiresIn, now), elsewhere: t.elsewhere}
 		if from == Committed {
@@ -81,8 +81,8 @@ func (e *Election) hearEnd(event leadership.Event) {
 }
 
 // Expired takes what became of a task to record the end of a lease: the election as it then is, or
-// why nobody knows. It reports whether that is news to a line, and whether the lease was given up
-// without an answer.
+// why that is unknown. It reports whether that is news to a line, and whether the lease was given
+// up without an answer.
 func (v *View) Expired(t Task, l leadership.Lease, err error, asked, now time.Duration) (wake, gaveUp bool) {
 	e, ok := v.elections[t.Election]
 	if !ok {
@@ -119,8 +119,8 @@ func (e *Election) conclude(l leadership.Lease, err error, now time.Duration) (o
 	return true
 }
 
-// follow looks again after a lease that was renewed elsewhere: whoever looks after it there may go.
-// For watchers it looks less and less often.
+// follow looks again after a lease that was renewed elsewhere: the instance that looks after it
+// there may stop. For watchers it looks less and less often.
 func (e *Election) follow(l leadership.Lease, now time.Duration) {
 	left := l.ExpiresIn
 	if e.waiters == 0 {

@@ -213,7 +213,7 @@ func (v *View) Looked(name leadership.Election, look Look, events []leadership.E
 	return wake || err != nil
 }
 
-// fail puts off the next look. That the history is not kept is an answer, to whoever has asked.
+// fail puts off the next look. That the history is not kept is an answer.
 func (h *history) fail(look Look, err error, now time.Duration) {
 	h.failure = Failure{h.failure.Number + 1, look.After, err}
 	h.looked, h.due = now, max(h.due, now+retry)

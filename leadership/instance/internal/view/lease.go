@@ -130,7 +130,7 @@ func (e *Election) compare(l leadership.Lease) int {
 // it was granted: no lease is over sooner.
 const soon = leadership.MinLeaseDuration
 
-// Heard takes an event. It reports whether that is news to anybody who listens to the election.
+// Heard takes an event. It reports whether that is news to a line or a watch.
 func (v *View) Heard(event leadership.Event, now time.Duration) (news bool) {
 	e, ok := v.elections[event.Election]
 	if !ok {
@@ -188,7 +188,7 @@ func (e *Election) forget(now time.Duration) {
 	e.version++
 }
 
-// leads returns who leads, as far as is known; nobody if that is "".
+// leads returns the leader, as far as is known; "" if the election is vacant.
 func (e *Election) leads() (leader leadership.CandidateID, token leadership.Token, known bool) {
 	switch {
 	case e.event != nil:
@@ -211,7 +211,7 @@ func (e *Election) Terms() int { return e.terms }
 // early, as far as is known.
 func (e *Election) Open() time.Duration { return e.open }
 
-// Leader is who leads, as far as is known; "" for nobody.
+// Leader is the leader, as far as is known; "" if the election is vacant.
 func (e *Election) Leader() leadership.CandidateID {
 	leader, _, _ := e.leads()
 	return leader

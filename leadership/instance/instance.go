@@ -116,9 +116,9 @@ func (i *Instance) Run(ctx context.Context) {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		i.Drain(late, errStopped)
-		i.hub.WaitReads()
 	})
 	all.Wait()
+	i.hub.WaitReads()
 }
 
 // note logs what could not be finished at the end.

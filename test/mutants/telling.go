@@ -97,7 +97,7 @@ func telling() []Mutant {
 			Name: "the hub does not empty the cache: an instance hears of a new leader and shows the old one",
 			Had:  "whoever invalidates what they write, and not what they hear of",
 			File: view + "/read.go",
-			Old:  `e.lease == nil || e.event != nil ||`,
+			Old:  `!e.isKept() || e.event != nil ||`,
 			New:  `e.lease == nil ||`,
 			By:   []Tests{{"leadership/instance", "TestWhatOneInstanceChangesTheOtherShowsAtOnce"}},
 		},
@@ -128,8 +128,10 @@ func telling() []Mutant {
 			Name: "the age of a reading counts from the reply, and not from when the store was asked",
 			Had:  "client-go, which notes the time after the reply",
 			File: view + "/lease.go",
-			Old:  `e.newest, e.changed, e.open = &Lease{l, asked, now}, nil,`,
-			New:  `e.newest, e.changed, e.open = &Lease{l, now, now}, nil,`,
+			Old: `e.reads > 0 {
+			e.lease = &Lease{l, asked, now}`,
+			New: `e.reads > 0 {
+			e.lease = &Lease{l, now, now}`,
 			By: []Tests{
 				{hub, "TestTheAgeOfWhatIsLearntCountsFromWhenTheStoreWasAsked"},
 				{hub, "TestEveryReadingWasTrueWithinItsAgeAndNeverGoesBack"},

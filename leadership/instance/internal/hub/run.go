@@ -77,8 +77,8 @@ func (h *Hub) carryOutTask(ctx context.Context, t view.Task) {
 	default:
 		h.mu.Lock()
 		var l *look
-		if e, want, ok := h.view.Look(t); ok {
-			l = h.look(e.Name(), want)
+		if want, ok := h.view.Look(t); ok {
+			l = h.look(t.Election, want)
 		}
 		h.mu.Unlock()
 		if l != nil {
@@ -162,9 +162,7 @@ func (l *look) carryOut(h *Hub, key lookKey) {
 	if h.view.Looked(key.election, key.Look, l.events, len(l.events) == leadership.MaxPageSize, err, began, h.now()) {
 		h.wake(key.election)
 	}
-	if e, _, ok := h.view.Look(view.Task{Election: key.election}); ok {
-		l.failure = e.Failure().Number
-	}
+	l.failure = h.view.Failure(key.election).Number
 	close(l.done)
 }
 

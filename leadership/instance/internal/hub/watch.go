@@ -27,7 +27,7 @@ func (h *Hub) Watch(e leadership.Election, after leadership.Revision) *Watch {
 	w := &Watch{hub: h, after: after}
 	h.View(func(v *view.View, _ time.Duration) {
 		w.election, w.audience = v.Watch(e), h.audience(e)
-		w.failure = w.election.Failure().Number
+		w.failure = v.Failure(e).Number
 	})
 	return w
 }
@@ -106,7 +106,7 @@ func (w *Watch) glance() (events []leadership.Event, news <-chan struct{}, l *lo
 	h.mu.Lock()
 	defer h.unlock()
 	events, want, failed := w.election.After(w.after, h.now())
-	switch failure := w.election.Failure(); {
+	switch failure := h.view.Failure(w.election.Name()); {
 	case len(events) > 0:
 		return events, nil, nil, nil, nil
 	case want != nil:

@@ -163,17 +163,23 @@ func (e *Election) After(after leadership.Revision, now time.Duration) (events [
 	return nil, &Look{from, h.generation}, nil
 }
 
-// Look is the one that a task of Next asks for; not ok if the election is not watched any more.
-func (v *View) Look(t Task) (e *Election, look Look, ok bool) {
-	e, ok = v.elections[t.Election]
-	if !ok || e.history == nil {
-		return nil, look, false
+// Look is the one that a task of Next asks for; not ok if another has come back meanwhile, or the
+// election is not watched any more.
+func (v *View) Look(t Task) (look Look, ok bool) {
+	e, ok := v.elections[t.Election]
+	if !ok || e.history == nil || !e.history.looking {
+		return look, false
 	}
-	return e, Look{t.After, e.history.generation}, true
+	return Look{t.After, e.history.generation}, true
 }
 
-// Failure is the last look's that has failed.
-func (e *Election) Failure() Failure { return e.history.failure }
+// Failure is that of the last look that has failed.
+func (v *View) Failure(name leadership.Election) Failure {
+	if e, ok := v.elections[name]; ok && e.history != nil {
+		return e.history.failure
+	}
+	return Failure{}
+}
 
 // Current reports whether it is known without a look that nothing has come after that revision of
 // the election: it is watched, and has come to just that one.

@@ -101,8 +101,10 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 			e.lease = &Lease{l, asked, now}
 		}
 	default:
-		e.lease, e.event, e.newest, e.changed, e.open = &Lease{l, asked, now}, nil, l.Revision, now, open
-		e.version++
+		e.lease, e.event, e.newest, e.changed, e.open = nil, nil, l.Revision, now, open
+		if e.version++; e.wanted() || e.reads > 0 {
+			e.lease = &Lease{l, asked, now}
+		}
 		if l.Deleted {
 			delete(e.view.kept, e)
 		}

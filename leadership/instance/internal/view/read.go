@@ -7,10 +7,11 @@ import (
 )
 
 // Fresh returns what may be shown to a reader who has seen the revision, as long as it is not Over;
-// nil if the store has to be asked.
+// nil if the store has to be asked. Only what a read has brought is shown: of an election that was not
+// remembered something newer may have been heard than a call of this instance has been answered.
 func (v *View) Fresh(name leadership.Election, known leadership.Revision) *Lease {
 	e, ok := v.elections[name]
-	if !ok || e.lease == nil || e.event != nil || e.lease.Deleted || e.lease.Revision < known {
+	if !ok || !e.isKept() || e.event != nil || e.lease.Deleted || e.lease.Revision < known {
 		return nil
 	}
 	return e.lease
@@ -46,14 +47,14 @@ func (v *View) Reading(name leadership.Election) { v.election(name).reads++ }
 // news to a line.
 func (v *View) Landed(name leadership.Election, l *leadership.Lease, asked, now time.Duration) (wake bool) {
 	e := v.elections[name]
-	e.reads--
 	if l != nil {
 		e.learnEnd(*l, Read, now)
 		wake = e.learn(*l, asked, now, v.opens(*l, now), false)
-		if _, kept := v.kept[e]; !kept && e.lease != nil && e.event == nil && v.room(now) {
+		if !e.isKept() && e.lease != nil && e.event == nil && v.room(now) {
 			v.kept[e] = struct{}{}
 		}
 	}
+	e.reads--
 	v.settle(e)
 	return wake
 }

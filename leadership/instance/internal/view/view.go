@@ -129,6 +129,14 @@ func (e *Election) listened() bool { return e.waiters+e.watchers > 0 }
 // Name is the election's.
 func (e *Election) Name() leadership.Election { return e.name }
 
+// wanted reports whether the lease is remembered, for readers or for waiters.
+func (e *Election) wanted() bool { return e.waiters > 0 || e.isKept() }
+
+func (e *Election) isKept() bool {
+	_, kept := e.view.kept[e]
+	return kept
+}
+
 func (v *View) election(name leadership.Election) *Election {
 	e, ok := v.elections[name]
 	if !ok {
@@ -143,7 +151,7 @@ func (v *View) settle(e *Election) {
 	if !e.listened() {
 		e.history = nil
 	}
-	if _, kept := v.kept[e]; !kept && e.waiters == 0 {
+	if !e.wanted() {
 		e.lease = nil
 	}
 	if e.lease == nil && e.reads == 0 && !e.listened() && e.end.revision == 0 {

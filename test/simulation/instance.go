@@ -198,7 +198,7 @@ func (i *instance) setLive(live bool) {
 	}
 }
 
-// queue drives a line, as package queue does.
+// queue drives a line, as Queue of package line does.
 type queue struct {
 	i        *instance
 	election leadership.Election

@@ -9,7 +9,7 @@ import (
 	"regent/leadership/instance/instancetest"
 )
 
-// stand is a line as the page of package queue describes it, in few words: first come, first
+// stand is a line as the page of package line describes it, in few words: first come, first
 // served, and a place is kept for 5 s.
 type stand struct{ spots []*spot }
 

@@ -29,7 +29,7 @@ type instance struct {
 	joining *caller                        // right now
 
 	liveSince time.Duration
-	ear       *ear // what it hears is taken down there
+	hearing   *hearing // what it hears is taken down there
 
 	life    int           // the number of the present incarnation
 	stalled time.Duration // until when nothing happens in it
@@ -61,7 +61,7 @@ func (i *instance) begin() {
 // listens begins to hear of all events that are committed from now on.
 func (i *instance) listens() {
 	i.liveSince = i.s.w.now
-	i.ear = i.s.record.listens(i.ear, fmt.Sprintf("instance %d since %v", i.number, i.s.w.now), i.s.data)
+	i.hearing = i.s.record.listens(i.hearing, fmt.Sprintf("instance %d since %v", i.number, i.s.w.now), i.s.data)
 }
 
 // drawKey is for who joins a line without one.
@@ -173,7 +173,7 @@ func (i *instance) look() {
 // hear takes an event, from itself or another.
 func (i *instance) hear(e leadership.Event) {
 	i.s.truth.heard(e, i.s.data.row(e.Election).events)
-	i.s.record.heard(i.ear, e)
+	i.s.record.heard(i.hearing, e)
 	i.newest[e.Election] = max(i.newest[e.Election], e.Revision)
 	i.shown[e.Election] = max(i.shown[e.Election], e.Revision)
 	if q, ok := i.lines[e.Election]; i.view.Heard(e, i.now()) && ok {
@@ -189,7 +189,7 @@ func (i *instance) setLive(live bool) {
 	if live {
 		i.listens()
 	} else {
-		i.s.record.ends(i.ear)
+		i.s.record.ends(i.hearing)
 	}
 	for _, e := range i.s.names {
 		if q, ok := i.lines[e]; ok {

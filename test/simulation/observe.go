@@ -130,9 +130,9 @@ func (r *record) committed(ch leadership.Change, end, at time.Time) {
 	r.recording.Heartbeats = append(r.recording.Heartbeats, beat)
 }
 
-// ear is what an instance hears, in order, while it hears all: what comes too soon waits for what
+// hearing is what an instance hears, in order, while it hears all: what comes too soon waits for what
 // is missing, as in its hub.
-type ear struct {
+type hearing struct {
 	consumer checker.Consumer
 	next     map[leadership.Election]leadership.Revision // of the first that is missing
 	early    map[leadership.EventID]leadership.Event
@@ -140,29 +140,29 @@ type ear struct {
 
 // listens begins a consumer that hears of all that is committed from now on, instead of the one
 // before.
-func (r *record) listens(before *ear, name string, d *data) *ear {
+func (r *record) listens(before *hearing, name string, d *data) *hearing {
 	if r == nil {
 		return nil
 	}
 	r.ends(before)
-	c := checker.Consumer{Name: fmt.Sprintf("%s (%d)", name, len(r.ears)), After: make(map[leadership.Election]leadership.Revision)}
-	e := &ear{c, make(map[leadership.Election]leadership.Revision), make(map[leadership.EventID]leadership.Event)}
+	c := checker.Consumer{Name: fmt.Sprintf("%s (%d)", name, len(r.hearings)), After: make(map[leadership.Election]leadership.Revision)}
+	e := &hearing{c, make(map[leadership.Election]leadership.Revision), make(map[leadership.EventID]leadership.Event)}
 	for name, row := range d.elections {
 		c.After[name], e.next[name] = row.record.Revision, row.record.Revision+1
 	}
-	r.ears = append(r.ears, e)
+	r.hearings = append(r.hearings, e)
 	return e
 }
 
 // ends says that it may not hear of anything any more.
-func (r *record) ends(e *ear) {
+func (r *record) ends(e *hearing) {
 	if r != nil && e != nil {
 		e.consumer.Partial = true
 	}
 }
 
 // heard takes down what an instance hears.
-func (r *record) heard(e *ear, event leadership.Event) {
+func (r *record) heard(e *hearing, event leadership.Event) {
 	if r == nil {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 
 // simulation is a run.
 type simulation struct {
-	w         *world
+	w         *timeline
 	plan      plan
 	data      *data
 	truth     *truth
@@ -75,7 +75,7 @@ func Run(c Config) Result {
 }
 
 func newSimulation(c Config) *simulation {
-	w := newWorld(c.Seed, c.Log)
+	w := newTimeline(c.Seed, c.Log)
 	s := &simulation{w: w, plan: w.draw(), places: make(map[leadership.Election]*place)}
 	if c.Record {
 		s.record = &record{w: w, wait: s.plan.wait, skewed: s.plan.faults.storeLeaps, bus: checker.Consumer{Name: "the topic"}}

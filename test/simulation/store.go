@@ -21,7 +21,7 @@ const attempts = 5
 
 // data is what is stored, and the clock of whatever stores it.
 type data struct {
-	w         *world
+	w         *timeline
 	kind      kind
 	faults    *faults
 	figures   *Figures

@@ -34,7 +34,7 @@ func (v Violation) String() string { return fmt.Sprintf("%s; %v: %s", v.Property
 // truth is what is known of all elections by who sees every commit. It has its own idea of what the
 // rules must not do, in few words, and asks none of them.
 type truth struct {
-	w           *world
+	w           *timeline
 	slack       time.Duration // by which the clocks of the store's servers differ
 	skewed      bool          // the store's clock leaps: nobody can keep ME-2
 	elections   map[leadership.Election]*reign

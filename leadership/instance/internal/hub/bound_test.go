@@ -139,9 +139,9 @@ func (n *node) hear(l leadership.Lease) {
 	n.saw(l.Election, l.Revision)
 }
 
-// course is one run of several caches on one store, where everything that can go wrong does, at
+// trial is one run of several caches on one store, where everything that can go wrong does, at
 // random.
-type course struct {
+type trial struct {
 	t         *testing.T
 	seed      uint64
 	nodes     []*node
@@ -157,8 +157,8 @@ func some(random *rand.Rand, ticks int) time.Duration {
 	return time.Duration(random.IntN(ticks)) * tick
 }
 
-func newCourse(t *testing.T, seed uint64) *course {
-	c := &course{t: t, seed: seed, end: 2 * time.Minute}
+func newTrial(t *testing.T, seed uint64) *trial {
+	c := &trial{t: t, seed: seed, end: 2 * time.Minute}
 	start := time.Now()
 	for i := range 4 {
 		h := &truth{name: leadership.Election(fmt.Sprint("jobs-", i)), start: start}
@@ -171,7 +171,7 @@ func newCourse(t *testing.T, seed uint64) *course {
 	return c
 }
 
-func (c *course) newNode(start time.Time) *node {
+func (c *trial) newNode(start time.Time) *node {
 	n := &node{shown: make(map[leadership.Election]*atomic.Int64)}
 	truths := make(map[leadership.Election]*truth)
 	for _, h := range c.elections {
@@ -202,7 +202,7 @@ func get(ctx context.Context, h *truth, random *rand.Rand) (leadership.Lease, er
 
 // write changes and renews an election, through one of the nodes or elsewhere. Each node hears of a
 // change at once, late, or never.
-func (c *course) write(h *truth, random *rand.Rand) {
+func (c *trial) write(h *truth, random *rand.Rand) {
 	for h.now() < c.end {
 		time.Sleep(some(random, 40))
 		n, asked, lease := c.nodes[random.IntN(len(c.nodes))], h.now(), some(random, 200)*time.Duration(random.IntN(2))
@@ -222,7 +222,7 @@ func (c *course) write(h *truth, random *rand.Rand) {
 	}
 }
 
-func (c *course) announce(l leadership.Lease, random *rand.Rand) {
+func (c *trial) announce(l leadership.Lease, random *rand.Rand) {
 	for _, n := range c.nodes {
 		switch random.IntN(3) {
 		case 0:
@@ -234,7 +234,7 @@ func (c *course) announce(l leadership.Lease, random *rand.Rand) {
 }
 
 // read reads an election through one node after the other, and checks what each says.
-func (c *course) read(h *truth, random *rand.Rand) {
+func (c *trial) read(h *truth, random *rand.Rand) {
 	r := leadership.ReadRequest{Election: h.name}
 	for h.now() < c.end {
 		time.Sleep(some(random, 20))
@@ -262,7 +262,7 @@ func (c *course) read(h *truth, random *rand.Rand) {
 	}
 }
 
-func (c *course) check(h *truth, r leadership.ReadRequest, got leadership.Reading, begun time.Duration, least leadership.Revision) {
+func (c *trial) check(h *truth, r leadership.ReadRequest, got leadership.Reading, begun time.Duration, least leadership.Revision) {
 	now := h.now()
 	from, bound := now-got.Age, 3*time.Second
 	if r.Strong {
@@ -280,7 +280,7 @@ func (c *course) check(h *truth, r leadership.ReadRequest, got leadership.Readin
 	}
 }
 
-func (c *course) run() {
+func (c *trial) run() {
 	var all sync.WaitGroup
 	for i, h := range c.elections {
 		all.Go(func() { c.write(h, rand.New(rand.NewPCG(c.seed, uint64(1000+i)))) })
@@ -298,12 +298,12 @@ func (c *course) run() {
 func TestEveryReadingWasTrueWithinItsAgeAndNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	var reads, gets atomic.Int64
-	t.Run("courses", func(t *testing.T) {
+	t.Run("trials", func(t *testing.T) {
 		for seed := range uint64(20) {
 			t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					c := newCourse(t, seed)
+					c := newTrial(t, seed)
 					c.run()
 					reads.Add(c.reads.Load())
 					for _, n := range c.nodes {

@@ -21,7 +21,7 @@ import (
 
 // chaos is a store and some hubs, where for a while everything goes wrong that may.
 type chaos struct {
-	*world
+	*cluster
 	lossless bool        // every hub hears of every event, at some time, and stays
 	over     atomic.Bool // nothing goes wrong any more
 
@@ -46,7 +46,7 @@ func inChaos[T any](t *testing.T, lossless bool, begin func(*chaos) T, check fun
 		t.Run(fmt.Sprint("round ", round), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				c := &chaos{world: newWorld(t, memory.Config{Now: skewed}), lossless: lossless, ctx: ctx}
+				c := &chaos{cluster: newCluster(t, memory.Config{Now: skewed}), lossless: lossless, ctx: ctx}
 				for n := range c.hubs {
 					c.crash(n)
 				}
@@ -318,7 +318,7 @@ func (w *witness) check(e leadership.Event, seen, told sight) {
 }
 
 // present is what somebody has seen who sees everything as it is now.
-func (w *world) present() sight {
+func (w *cluster) present() sight {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := sight{}

@@ -13,7 +13,7 @@ import (
 const crowd = 10_000
 
 func TestTenThousandWatchesCostOneRead(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.takes = 10 * time.Millisecond
 		w.change(jobs, 5)
@@ -40,7 +40,7 @@ func TestTenThousandWatchesCostOneRead(t *testing.T) {
 }
 
 func TestWatchesThatAreBehindShareReads(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		const pages = 3
 		h := w.hub(true)
 		h.takes = 10 * time.Millisecond
@@ -71,7 +71,7 @@ func TestWatchesThatAreBehindShareReads(t *testing.T) {
 }
 
 func TestWhenTheHubIsLiveAnewTheStoreIsNotFlooded(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		const elections = 1000
 		h := w.hub(true)
 		h.takes = 10 * time.Millisecond
@@ -99,7 +99,7 @@ func TestWhenTheHubIsLiveAnewTheStoreIsNotFlooded(t *testing.T) {
 }
 
 func TestAnElectionThatNobodyListensToIsForgotten(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		watch, listener := h.Watch(jobs, 0), h.listen(jobs)
 		h.Publish(w.change(jobs, 1)...)

@@ -100,7 +100,7 @@ func TestAFeedIsInOrderWhateverTheTimesSay(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				oldest := time.Now().Add(-age)
 				history := skewedHistory(oldest.Add(-6*time.Second), 16*time.Second)
-				w := newWorld(t, memory.Config{})
+				w := newCluster(t, memory.Config{})
 				h := runs(t, history, true)
 				for n := range 20 {
 					at := oldest.Add(5*time.Second - time.Duration(n)*263*time.Millisecond)

@@ -16,7 +16,7 @@ import (
 var fromNow hub.Cursor
 
 func TestAFeedTellsWhatIsCommittedOnceItIsThere(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.Publish(w.change(jobs, 2)...)
 		f := w.follows(h, "", fromNow)
@@ -31,7 +31,7 @@ func TestAFeedTellsWhatIsCommittedOnceItIsThere(t *testing.T) {
 }
 
 func TestAnElectionThatTheFeedHasNotHeardOfIsLookedUpOnce(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 2)
 		time.Sleep(time.Hour)
@@ -48,7 +48,7 @@ func TestAnElectionThatTheFeedHasNotHeardOfIsLookedUpOnce(t *testing.T) {
 }
 
 func TestElectionsThatAreHeardOfTogetherAreLookedUpTogether(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		elections := make([]leadership.Election, 1000)
 		for n := range elections {
@@ -73,16 +73,16 @@ func TestElectionsThatAreHeardOfTogetherAreLookedUpTogether(t *testing.T) {
 }
 
 func TestWhatAFeedWasNotToldIsFound(t *testing.T) {
-	for name, find := range map[string]func(*world, *instance){
-		"with the next event of that election": func(w *world, h *instance) { h.Publish(w.change(jobs, 1)...) },
-		"when the hub is live anew":            func(_ *world, h *instance) { h.SetLive(true) },
-		"when the mark moves on":               func(w *world, h *instance) { h.Publish(w.change("other", 1)...); time.Sleep(time.Minute) },
-		"by a poll":                            func(_ *world, h *instance) { h.SetLive(false); time.Sleep(poll) },
-		"within half an hour":                  func(*world, *instance) { time.Sleep(30 * time.Minute) },
-		"when another feed looks further back": func(w *world, h *instance) { w.follows(h, "", cursorOf(w.t, time.Now().Add(-time.Hour))) },
+	for name, find := range map[string]func(*cluster, *instance){
+		"with the next event of that election": func(w *cluster, h *instance) { h.Publish(w.change(jobs, 1)...) },
+		"when the hub is live anew":            func(_ *cluster, h *instance) { h.SetLive(true) },
+		"when the mark moves on":               func(w *cluster, h *instance) { h.Publish(w.change("other", 1)...); time.Sleep(time.Minute) },
+		"by a poll":                            func(_ *cluster, h *instance) { h.SetLive(false); time.Sleep(poll) },
+		"within half an hour":                  func(*cluster, *instance) { time.Sleep(30 * time.Minute) },
+		"when another feed looks further back": func(w *cluster, h *instance) { w.follows(h, "", cursorOf(w.t, time.Now().Add(-time.Hour))) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
+			inCluster(t, func(t *testing.T, w *cluster) {
 				h := w.hub(true)
 				f := w.follows(h, "jobs", fromNow)
 				h.Publish(w.change(jobs, 1)...)
@@ -99,7 +99,7 @@ func TestWhatAFeedWasNotToldIsFound(t *testing.T) {
 }
 
 func TestALookThatFailsIsMadeAgain(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		f := w.follows(h, "", fromNow)
 		w.change(jobs, 1)
@@ -117,7 +117,7 @@ func TestALookThatFailsIsMadeAgain(t *testing.T) {
 }
 
 func TestAFeedTellsOfThePrefixOnly(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		f := w.follows(h, "team-a.", fromNow)
 		before := f.feed.Cursor()
@@ -135,7 +135,7 @@ func TestAFeedTellsOfThePrefixOnly(t *testing.T) {
 func later(a, b hub.Cursor) bool { return a.String() > b.String() }
 
 func TestAFeedResumesFromMemoryWithoutALook(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		f := w.follows(h, "", fromNow)
 		for range 10 {
@@ -158,7 +158,7 @@ func TestAFeedResumesFromMemoryWithoutALook(t *testing.T) {
 }
 
 func TestAFeedResumesOnAnotherHub(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 1)
 		time.Sleep(time.Minute)
@@ -180,7 +180,7 @@ func TestAFeedResumesOnAnotherHub(t *testing.T) {
 
 // resumes checks that a feed from the cursor tells all that is not among what was seen before, and
 // then what comes.
-func (w *world) resumes(h *instance, from hub.Cursor, seen []hub.Item) {
+func (w *cluster) resumes(h *instance, from hub.Cursor, seen []hub.Item) {
 	w.t.Helper()
 	f := w.follows(h, "", from)
 	s := newSight()
@@ -219,7 +219,7 @@ func (s sight) see(e leadership.Event) error {
 }
 
 func TestAFeedThatLooksFurtherBackComesForward(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		start := w.follows(w.hub(true), "", fromNow).feed.Cursor()
 		for range 10 {
 			w.change(jobs, 1)
@@ -247,7 +247,7 @@ func TestAFeedThatLooksFurtherBackComesForward(t *testing.T) {
 }
 
 func TestFeedsThatResumeTogetherShareALook(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		old := w.hub(true)
 		f := w.follows(old, "", fromNow)
 		for range 100 {
@@ -291,7 +291,7 @@ func TestFeedsThatResumeTogetherShareALook(t *testing.T) {
 func TestACursorThatIsTooOldIsToldAsSuch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, memory.Config{History: leadership.MinHistory})
+		w := newCluster(t, memory.Config{History: leadership.MinHistory})
 		f := w.follows(w.hub(true), "", fromNow)
 		old := f.feed.Cursor()
 		time.Sleep(leadership.MinHistory)
@@ -312,7 +312,7 @@ func TestACursorThatIsTooOldIsToldAsSuch(t *testing.T) {
 }
 
 func TestASnapshotAndAFeedTogetherMissNothing(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.takes = 10 * time.Millisecond
 		go func() {
@@ -337,7 +337,7 @@ func TestASnapshotAndAFeedTogetherMissNothing(t *testing.T) {
 }
 
 func TestASlowFeedIsEndedAndDisturbsNobody(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.Shrink(50)
 		slow, err := h.Feed(t.Context(), "", fromNow)
@@ -370,7 +370,7 @@ func TestASlowFeedIsEndedAndDisturbsNobody(t *testing.T) {
 }
 
 func TestAFeedThatReadsWhileAnotherLooksFurtherBackMissesNothing(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		old := w.hub(true)
 		f := w.follows(old, "", fromNow)
 		start := f.feed.Cursor()
@@ -406,7 +406,7 @@ func TestAFeedThatReadsWhileAnotherLooksFurtherBackMissesNothing(t *testing.T) {
 }
 
 func TestWhatComesWhileAFeedLooksFurtherBackIsNotMissed(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		start := cursorOf(t, time.Now())
 		time.Sleep(time.Minute)
 		w.change(jobs, 5)
@@ -432,7 +432,7 @@ func TestWhatComesWhileAFeedLooksFurtherBackIsNotMissed(t *testing.T) {
 }
 
 func TestACursorDoesNotGoBack(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		ahead, behind := w.hub(true), w.hub(true)
 		a := w.follows(ahead, "", fromNow)
 		w.follows(behind, "", fromNow)
@@ -452,7 +452,7 @@ func TestACursorDoesNotGoBack(t *testing.T) {
 }
 
 func TestAFeedReturnsAPartOfMuch(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		feed, err := h.Feed(t.Context(), "", fromNow)
 		if err != nil {
@@ -469,7 +469,7 @@ func TestAFeedReturnsAPartOfMuch(t *testing.T) {
 }
 
 func TestTheJournalBeginsAnewWhenSomebodyReadsAgain(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		for range 3 {
 			first, err := h.Feed(t.Context(), "", fromNow)
@@ -492,7 +492,7 @@ func TestTheJournalBeginsAnewWhenSomebodyReadsAgain(t *testing.T) {
 }
 
 func TestAJournalThatNobodyReadsCostsNothing(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(false)
 		f := w.follows(h, "", fromNow)
 		if _, err := h.Feed(t.Context(), "", cursorOf(t, time.Unix(0, 0))); !errors.Is(err, leadership.HistoryCompacted) {
@@ -508,7 +508,7 @@ func TestAJournalThatNobodyReadsCostsNothing(t *testing.T) {
 }
 
 func TestAFeedWithoutNewsCostsALookInHalfAnHour(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		for range 100 {
 			w.follows(h, "", fromNow)
@@ -525,7 +525,7 @@ func TestAFeedWithoutNewsCostsALookInHalfAnHour(t *testing.T) {
 }
 
 func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyFeeds(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(false)
 		for range 100 {
 			w.follows(h, "", fromNow)
@@ -538,7 +538,7 @@ func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyFeeds(t *testing.T) {
 }
 
 func TestAnEventOfAFeedThatWasMadeUpIsForgotten(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		f := w.follows(h, "", fromNow)
 		h.Publish(w.change(jobs, 1)...)
@@ -571,7 +571,7 @@ func TestAnEventOfAFeedThatWasMadeUpIsForgotten(t *testing.T) {
 }
 
 func TestEventsThatAreInTheHistoryOnlyLaterComeToAFeed(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		f := w.follows(h, "", fromNow)
 		h.Publish(w.change(jobs, 1)...)
@@ -590,7 +590,7 @@ func TestEventsThatAreInTheHistoryOnlyLaterComeToAFeed(t *testing.T) {
 }
 
 func TestEventsThatAreTooOldAreNoNews(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		events := w.change(jobs, 3)
 		time.Sleep(time.Minute)
@@ -607,7 +607,7 @@ func TestEventsThatAreTooOldAreNoNews(t *testing.T) {
 }
 
 func TestAFeedNeedsAnAnswerOfTheStore(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.set(away, nil)
 		for range 3 {
@@ -631,7 +631,7 @@ func TestAFeedNeedsAnAnswerOfTheStore(t *testing.T) {
 }
 
 func TestWhoeverGivesUpResumingLeavesTheLookToTheOthers(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		cursor := w.follows(w.hub(true), "", fromNow).feed.Cursor()
 		w.change(jobs, 2)
 		time.Sleep(time.Minute)
@@ -662,7 +662,7 @@ func TestWhoeverGivesUpResumingLeavesTheLookToTheOthers(t *testing.T) {
 }
 
 func TestTooMuchAtOnceEndsFeedsAndNewOnesBegin(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		f := w.follows(h, "", fromNow)
 		for range leadership.MaxRecent + 1 {
@@ -688,7 +688,7 @@ func TestTooMuchAtOnceEndsFeedsAndNewOnesBegin(t *testing.T) {
 }
 
 func TestMuchNewsMovesTheMarkOnInTime(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		const rate, seconds = 250, 70
 		h := w.hub(true)
 		f := w.follows(h, "", fromNow)
@@ -711,7 +711,7 @@ func TestMuchNewsMovesTheMarkOnInTime(t *testing.T) {
 }
 
 func TestClosingTheHubEndsAllFeeds(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h, stuck, still := w.hub(true), w.hub(true), &instance{newHub(t, hub.Config{Store: w.service}), nil}
 		draining := errors.New("draining")
 		ended := make(chan error, 10)
@@ -750,7 +750,7 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 }
 
 func TestAFeedEndsWithItsContext(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		h := newHub(t, hub.Config{Store: w.service}) // nobody runs it

@@ -24,8 +24,8 @@ const (
 
 var errStore = errors.New("a planted fault")
 
-// world is a store that several hubs stand on. Nothing is published but by the test.
-type world struct {
+// cluster is a store that several hubs stand on. Nothing is published but by the test.
+type cluster struct {
 	t       *testing.T
 	store   *memory.Store
 	service *leadership.Service
@@ -35,23 +35,23 @@ type world struct {
 	log map[leadership.Election][]leadership.Event // all that was committed
 }
 
-// inWorld runs a test in a bubble.
-func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
+// inCluster runs a test in a bubble.
+func inCluster(t *testing.T, test func(t *testing.T, w *cluster)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		test(t, newWorld(t, memory.Config{}))
+		test(t, newCluster(t, memory.Config{}))
 	})
 }
 
-func newWorld(t *testing.T, c memory.Config) *world {
-	w := &world{t: t, store: memory.New(c), log: make(map[leadership.Election][]leadership.Event)}
+func newCluster(t *testing.T, c memory.Config) *cluster {
+	w := &cluster{t: t, store: memory.New(c), log: make(map[leadership.Election][]leadership.Event)}
 	w.service = leadership.New(w.store, w)
 	return w
 }
 
 // Publish implements leadership.Publisher: it remembers what was committed.
-func (w *world) Publish(events ...leadership.Event) {
+func (w *cluster) Publish(events ...leadership.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range events {
@@ -60,7 +60,7 @@ func (w *world) Publish(events ...leadership.Event) {
 }
 
 // change makes n changes to the election, and returns their events.
-func (w *world) change(e leadership.Election, n int) []leadership.Event {
+func (w *cluster) change(e leadership.Election, n int) []leadership.Event {
 	w.t.Helper()
 	for range n {
 		w.changes++
@@ -75,7 +75,7 @@ func (w *world) change(e leadership.Election, n int) []leadership.Event {
 }
 
 // history is what was committed after a revision.
-func (w *world) history(e leadership.Election, after leadership.Revision) []leadership.Event {
+func (w *cluster) history(e leadership.Election, after leadership.Revision) []leadership.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.log[e][after:]
@@ -88,7 +88,7 @@ type instance struct {
 }
 
 // hub returns a hub that runs until the test ends.
-func (w *world) hub(live bool) *instance { return runs(w.t, leadership.New(w.store), live) }
+func (w *cluster) hub(live bool) *instance { return runs(w.t, leadership.New(w.store), live) }
 
 // runs returns such a hub on any history.
 func runs(t *testing.T, store hub.Store, live bool) *instance {
@@ -253,11 +253,11 @@ type reader struct {
 }
 
 // watches lets a reader watch the election from a revision on. Errors it remembers, and reads on.
-func (w *world) watches(h *instance, e leadership.Election, after leadership.Revision) *reader {
+func (w *cluster) watches(h *instance, e leadership.Election, after leadership.Revision) *reader {
 	return w.reads(h, e, after, nil)
 }
 
-func (w *world) reads(h *instance, e leadership.Election, after leadership.Revision, pause func() time.Duration) *reader {
+func (w *cluster) reads(h *instance, e leadership.Election, after leadership.Revision, pause func() time.Duration) *reader {
 	r := &reader{t: w.t, watch: h.Watch(e, after), election: e, from: after, pause: pause}
 	var reading sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
@@ -334,7 +334,7 @@ type follower struct {
 }
 
 // follows lets a follower read a feed from a cursor on.
-func (w *world) follows(h *instance, prefix string, after hub.Cursor) *follower {
+func (w *cluster) follows(h *instance, prefix string, after hub.Cursor) *follower {
 	w.t.Helper()
 	feed, err := h.Feed(context.Background(), prefix, after)
 	if err != nil {

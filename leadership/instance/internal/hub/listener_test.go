@@ -9,7 +9,7 @@ import (
 )
 
 func TestAListenerIsWokenOnceForAllThatHappened(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		l := h.listen(jobs)
 		defer l.Close()
@@ -56,7 +56,7 @@ func TestAListenerIsWokenOnceForAllThatHappened(t *testing.T) {
 }
 
 func TestAListenerHearsMoreAfterAnEventThatWasMadeUp(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		l := h.listen(jobs)
 		defer l.Close()
@@ -80,7 +80,7 @@ func TestAListenerHearsMoreAfterAnEventThatWasMadeUp(t *testing.T) {
 }
 
 func TestAListenerLearnsWhatAWatchHasRead(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		l := h.listen(jobs)
 		defer l.Close()

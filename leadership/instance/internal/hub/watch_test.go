@@ -14,7 +14,7 @@ import (
 )
 
 func TestAnEventThatFollowsIsPassedOnFromMemory(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 3)
 		r := w.watches(h, jobs, 3)
@@ -28,7 +28,7 @@ func TestAnEventThatFollowsIsPassedOnFromMemory(t *testing.T) {
 }
 
 func TestEventsInTheWrongOrderArriveInOrderAndOnce(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		r := w.watches(h, jobs, 0)
 		listener := h.listen(jobs)
@@ -52,7 +52,7 @@ func TestEventsInTheWrongOrderArriveInOrderAndOnce(t *testing.T) {
 }
 
 func TestOldNewsWakesNobody(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.watches(h, jobs, 0)
 		listener := h.listen(jobs)
@@ -75,7 +75,7 @@ func TestOldNewsWakesNobody(t *testing.T) {
 }
 
 func TestWhatIsHeardDuringALookNeedsNoOther(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 5)
 		gate := make(chan struct{})
@@ -91,7 +91,7 @@ func TestWhatIsHeardDuringALookNeedsNoOther(t *testing.T) {
 }
 
 func TestWhatIsInMemoryNeedsNoStore(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		watch := h.Watch(jobs, 0)
 		defer watch.Close()
@@ -110,7 +110,7 @@ func TestWhatIsInMemoryNeedsNoStore(t *testing.T) {
 }
 
 func TestWhatWasHeardArrivesHoweverItWasOrdered(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		r := w.watches(h, jobs, 0)
 		synctest.Wait()
@@ -121,7 +121,7 @@ func TestWhatWasHeardArrivesHoweverItWasOrdered(t *testing.T) {
 }
 
 func TestALostEventArrivesWithTheNext(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		r := w.watches(h, jobs, 0)
 		synctest.Wait()
@@ -139,7 +139,7 @@ func TestALostEventArrivesWithTheNext(t *testing.T) {
 }
 
 func TestALostEventArrivesWhenTheHubIsLiveAnew(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		for _, before := range []bool{true, false} {
 			h := w.hub(before)
 			r := w.watches(h, jobs, 0)
@@ -155,7 +155,7 @@ func TestALostEventArrivesWhenTheHubIsLiveAnew(t *testing.T) {
 }
 
 func TestALookThatBeganBeforeTheHubWasLiveDoesNotCount(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(false)
 		early := make(chan struct{})
 		h.set(nil, early)
@@ -171,7 +171,7 @@ func TestALookThatBeganBeforeTheHubWasLiveDoesNotCount(t *testing.T) {
 }
 
 func TestALookThatBeganBeforeTheHubWasLiveIsNotShared(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(false)
 		early, late := make(chan struct{}), make(chan struct{})
 		h.set(nil, early)
@@ -195,7 +195,7 @@ func TestALookThatBeganBeforeTheHubWasLiveIsNotShared(t *testing.T) {
 }
 
 func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyWatch(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(false)
 		h.takes = 500 * time.Millisecond
 		w.change(jobs, 7)
@@ -229,7 +229,7 @@ func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyWatch(t *testing.T) {
 }
 
 func TestAHubThatIsNotLiveGoesOnPollingWhileAnEventIsLookedFor(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := runs(t, w.service, false)
 		r := w.watches(h, jobs, 0)
 		synctest.Wait()
@@ -242,7 +242,7 @@ func TestAHubThatIsNotLiveGoesOnPollingWhileAnEventIsLookedFor(t *testing.T) {
 }
 
 func TestWhatOneWatchMakesOfItsEventsIsNothingToAnother(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		watch := h.Watch(jobs, 0)
 		defer watch.Close()
@@ -259,7 +259,7 @@ func TestWhatOneWatchMakesOfItsEventsIsNothingToAnother(t *testing.T) {
 }
 
 func TestAWatchBeginsAnywhere(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		const n = 2*leadership.MaxPageSize + 500
 		h := w.hub(true)
 		w.change(jobs, n)
@@ -278,7 +278,7 @@ func TestAWatchBeginsAnywhere(t *testing.T) {
 }
 
 func TestAnElectionNobodyHasSeenCanBeWatched(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		r := w.watches(h, jobs, 0)
 		h.wants(t, 1, 0, "an election that is not there")
@@ -289,7 +289,7 @@ func TestAnElectionNobodyHasSeenCanBeWatched(t *testing.T) {
 }
 
 func TestADeletedElectionCanBeWatched(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 1)
 		if _, err := w.service.Delete(t.Context(), leadership.DeleteRequest{Election: jobs}); err != nil {
@@ -310,7 +310,7 @@ func TestARevisionThatNobodyHasSeenYetDisturbsNobody(t *testing.T) {
 		"it is alone":    {madeUp},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
+			inCluster(t, func(t *testing.T, w *cluster) {
 				h := w.hub(true)
 				w.change(jobs, 3)
 				var readers []*reader
@@ -337,7 +337,7 @@ func TestARevisionThatNobodyHasSeenYetDisturbsNobody(t *testing.T) {
 }
 
 func TestARevisionThatNobodyHasSeenYetMayBeLookedUpLast(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 3)
 		first, second := make(chan struct{}), make(chan struct{})
@@ -358,7 +358,7 @@ func TestARevisionThatNobodyHasSeenYetMayBeLookedUpLast(t *testing.T) {
 }
 
 func TestARevisionThatNobodyHasSeenYetKeepsNoListenerFromHearing(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.watches(h, jobs, 1000)
 		listener := h.listen(jobs)
@@ -377,7 +377,7 @@ func TestARevisionThatNobodyHasSeenYetKeepsNoListenerFromHearing(t *testing.T) {
 func TestHistoryThatIsNotKeptIsToldAsSuch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, memory.Config{History: leadership.MinHistory})
+		w := newCluster(t, memory.Config{History: leadership.MinHistory})
 		h := w.hub(true)
 		w.change(jobs, 5)
 		time.Sleep(2 * leadership.MinHistory)
@@ -396,7 +396,7 @@ func TestHistoryThatIsNotKeptIsToldAsSuch(t *testing.T) {
 }
 
 func TestAnErrorOfTheStoreIsPassedOnAndNothingIsLost(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 2)
 		h.set(away, nil)
@@ -415,7 +415,7 @@ func TestAnErrorOfTheStoreIsPassedOnAndNothingIsLost(t *testing.T) {
 }
 
 func TestAStoreThatIsAwayIsAskedOnceInASecondHoweverManyWatch(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.set(away, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -453,7 +453,7 @@ func TestAStoreThatIsAwayIsAskedOnceInASecondHoweverManyWatch(t *testing.T) {
 }
 
 func TestALookGoesOnForTheOthersWhenTheFirstWatchGivesUp(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 2)
 		gate := make(chan struct{})
@@ -482,7 +482,7 @@ func TestALookGoesOnForTheOthersWhenTheFirstWatchGivesUp(t *testing.T) {
 }
 
 func TestAStoreThatDoesNotAnswerIsNotWaitedForForEver(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.set(nil, make(chan struct{}))
 		watch := h.Watch(jobs, 0)
@@ -495,7 +495,7 @@ func TestAStoreThatDoesNotAnswerIsNotWaitedForForEver(t *testing.T) {
 }
 
 func TestReadyDoesNotWaitForNews(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		watch := h.Watch(jobs, 0)
 		defer watch.Close()
@@ -522,7 +522,7 @@ func TestReadyDoesNotWaitForNews(t *testing.T) {
 }
 
 func TestAnEventThatIsHeardWhileOthersLookIsNotForgotten(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 50)
 		gate := make(chan struct{})
@@ -544,7 +544,7 @@ func TestAnEventThatIsHeardWhileOthersLookIsNotForgotten(t *testing.T) {
 }
 
 func TestEventsThatAreHeardDuringALookAndMoreThanFitInMemoryArrive(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		r := w.watches(h, jobs, 0)
 		synctest.Wait()
@@ -563,7 +563,7 @@ func TestEventsThatAreHeardDuringALookAndMoreThanFitInMemoryArrive(t *testing.T)
 }
 
 func TestAnEventThatIsInTheHistoryOnlyLaterArrives(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		r := w.watches(h, jobs, 0)
 		synctest.Wait()
@@ -576,7 +576,7 @@ func TestAnEventThatIsInTheHistoryOnlyLaterArrives(t *testing.T) {
 }
 
 func TestAnEventThatWasMadeUpIsForgotten(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 3)
 		var readers []*reader
@@ -612,7 +612,7 @@ func TestAnEventThatWasMadeUpIsForgotten(t *testing.T) {
 }
 
 func TestARunOfEventsThatWereMadeUpIsForgotten(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 3)
 		watch := h.Watch(jobs, 3)
@@ -640,7 +640,7 @@ func TestARunOfEventsThatWereMadeUpIsForgotten(t *testing.T) {
 }
 
 func TestASlowWatchMissesNothing(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		minute := func() time.Duration { return time.Minute }
 		slow := []*reader{w.reads(h, jobs, 0, minute), w.reads(h, jobs, 0, minute)}
@@ -665,7 +665,7 @@ func TestASlowWatchMissesNothing(t *testing.T) {
 }
 
 func TestWhatIsKnownToBeCurrentNeedsNoLook(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		current := func(when string, want bool, r leadership.Revision) {
 			t.Helper()
@@ -698,7 +698,7 @@ func TestWhatIsKnownToBeCurrentNeedsNoLook(t *testing.T) {
 }
 
 func TestClosingTheHubEndsAllThatWait(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
+	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		draining := errors.New("draining")
 		ended := make(chan error, 100)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestALineThatIsClosedAnswersAllAndFinishesTheAttemptUnderWay(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		hold, begun, release := held()
 		i.hooks(hold)
@@ -48,7 +48,7 @@ func TestALineThatIsClosedAnswersAllAndFinishesTheAttemptUnderWay(t *testing.T) 
 }
 
 func TestAClosedLineAnswersAnAttemptThatWasRefusedWithTheCause(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leads("ann")
 		hold, begun, release := held()
@@ -65,7 +65,7 @@ func TestAClosedLineAnswersAnAttemptThatWasRefusedWithTheCause(t *testing.T) {
 }
 
 func TestClosedLinesAreGoneAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))
@@ -90,7 +90,7 @@ func TestClosedLinesAreGoneAtOnce(t *testing.T) {
 }
 
 func TestCloseWaitsNoLongerThanItIsTold(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		hold, begun, release := held()
 		i.hooks(hold)
@@ -106,7 +106,7 @@ func TestCloseWaitsNoLongerThanItIsTold(t *testing.T) {
 }
 
 func TestAHubThatIsClosedAnswersAllWithItsCause(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(keyed(request("cy")))
@@ -124,7 +124,7 @@ func TestAHubThatIsClosedAnswersAllWithItsCause(t *testing.T) {
 }
 
 func TestALineIsForgottenWhenNobodyStandsInIt(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(keyed(request("cy")))

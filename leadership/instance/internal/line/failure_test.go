@@ -48,7 +48,7 @@ func TestAnAttemptWhoseOutcomeIsUnknownIsRepeatedWithTheSameKey(t *testing.T) {
 		"drawn, and the queue hears of it": {request("bob"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *cluster) {
 				i := w.instance()
 				i.telling.Store(c.telling)
 				leader := i.leads("ann")
@@ -71,7 +71,7 @@ func TestAnAttemptWhoseOutcomeIsUnknownIsRepeatedWithTheSameKey(t *testing.T) {
 }
 
 func TestARefusalOfWhichTheQueueHasHeardMoreMeanwhileIsNotRepeatedAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		i.hooks(fails(errLost))
@@ -88,7 +88,7 @@ func TestARefusalOfWhichTheQueueHasHeardMoreMeanwhileIsNotRepeatedAtOnce(t *test
 }
 
 func TestWhatBecameOfAnAttemptIsFoundOutThoughSomebodyElseLeads(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))
@@ -106,7 +106,7 @@ func TestWhatBecameOfAnAttemptIsFoundOutThoughSomebodyElseLeads(t *testing.T) {
 }
 
 func TestAWaitThatIsOverWithoutKnowingWhatWasDoneSaysSo(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.hooks(fails(errLost, errDown, errDown, errDown, errDown, errDown))
 		ask := keyed(request("bob"))
@@ -123,7 +123,7 @@ func TestAWaitThatIsOverWithoutKnowingWhatWasDoneSaysSo(t *testing.T) {
 }
 
 func TestAnUnknownOutcomeThatIsSettledIsForgotten(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leads("ann")
 		i.hooks(fails(errLost))
@@ -147,7 +147,7 @@ func TestALeaseOfAnUnknownAttemptIsReleasedIfNobodyWasToldItsKey(t *testing.T) {
 		"of its own, and the wait was over": {briefly(keyed(request("bob"))), []error{errLost, errDown, errDown}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *cluster) {
 				i := w.instance()
 				i.hooks(fails(c.errs...))
 				bob, cy := i.waits(c.ask), i.waits(request("cy"))
@@ -170,7 +170,7 @@ func TestALeaseOfAnUnknownAttemptIsReleasedIfNobodyWasToldItsKey(t *testing.T) {
 }
 
 func TestAKeyThatWasNotGrantedIsForgottenWithTheNextAnswer(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.hooks(once(func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {
 			return leadership.Grant{}, errLost // and nothing was done
@@ -201,7 +201,7 @@ func briefly(r leadership.AcquireRequest) leadership.AcquireRequest {
 }
 
 func TestWhileTheStoreIsDownOneHeadAsksAgainAndAgainAtLongerIntervals(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance(latest)
 		leader := i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
@@ -223,7 +223,7 @@ func TestWhileTheStoreIsDownOneHeadAsksAgainAndAgainAtLongerIntervals(t *testing
 }
 
 func TestAWaitThatIsOverWhileTheStoreIsDownSaysSo(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.hub.SetLive(false)
 		leader := i.leads("ann")
@@ -244,7 +244,7 @@ func TestAWaitThatIsOverWhileTheStoreIsDownSaysSo(t *testing.T) {
 }
 
 func TestAnErrorOfTheCandidatesOwnIsItsAlone(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
@@ -257,7 +257,7 @@ func TestAnErrorOfTheCandidatesOwnIsItsAlone(t *testing.T) {
 }
 
 func TestAPanicIsTheCallersAndTheLineGoesOn(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
@@ -274,7 +274,7 @@ func TestAPanicIsTheCallersAndTheLineGoesOn(t *testing.T) {
 }
 
 func TestAnAttemptIsBounded(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.hooks(once(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
 			<-ctx.Done()
@@ -292,7 +292,7 @@ func TestARefusalThatSaysNothingIsNotRepeatedAtOnce(t *testing.T) {
 		"no time":  &leadership.Error{Code: leadership.LeaseHeld, Lease: &leadership.Lease{Election: jobs, State: leadership.Held}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *cluster) {
 				i := w.instance()
 				i.hooks(always(err))
 				i.waits(request("bob"))
@@ -306,7 +306,7 @@ func TestARefusalThatSaysNothingIsNotRepeatedAtOnce(t *testing.T) {
 }
 
 func TestWhileEventsMayBeMissedTheHeadAsksFromTimeToTime(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		silent := leadership.New(w.store) // nobody hears of what it does
 		leader, err := silent.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Minute})
@@ -332,7 +332,7 @@ func TestWhileEventsMayBeMissedTheHeadAsksFromTimeToTime(t *testing.T) {
 }
 
 func TestHeadsThatBeginToMissEventsDoNotAllAskAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance(latest)
 		i.leadsFor("ann", time.Minute)
 		i.waits(request("bob"))
@@ -348,7 +348,7 @@ func TestHeadsThatBeginToMissEventsDoNotAllAskAtOnce(t *testing.T) {
 }
 
 func TestWhileEventsMayBeMissedARenewalHereSavesTheQuestion(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.hub.SetLive(false)
 		leader := i.leads("ann")
@@ -365,7 +365,7 @@ func TestWhileEventsMayBeMissedARenewalHereSavesTheQuestion(t *testing.T) {
 func TestWhenEventsComeAgainTheHeadLooksOnceMore(t *testing.T) {
 	for name, before := range map[string]bool{"begins": false, "begins anew": true} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *cluster) {
 				i := w.instance()
 				silent := leadership.New(w.store)
 				leader := i.leads("ann")
@@ -384,7 +384,7 @@ func TestWhenEventsComeAgainTheHeadLooksOnceMore(t *testing.T) {
 }
 
 func TestWhenEventsComeAgainTheHeadLooksOnlyOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leadsFor("ann", time.Minute)
 		i.waits(request("bob"))

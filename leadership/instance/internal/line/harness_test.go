@@ -44,8 +44,8 @@ func (s guarded) Get(ctx context.Context, e leadership.Election) (leadership.Sna
 	return snap, err
 }
 
-// world is one store and the instances on it.
-type world struct {
+// cluster is one store and the instances on it.
+type cluster struct {
 	*testing.T
 	store     leadership.Store
 	delay     time.Duration // of events from one instance to another
@@ -56,16 +56,16 @@ type world struct {
 }
 
 // in runs a test in a bubble whose clock is the store's and everybody's.
-func in(t *testing.T, test func(*testing.T, *world)) {
+func in(t *testing.T, test func(*testing.T, *cluster)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &world{T: t, store: guarded{memory.New(memory.Config{Now: time.Now})}, delay: 5 * time.Millisecond})
+		test(t, &cluster{T: t, store: guarded{memory.New(memory.Config{Now: time.Now})}, delay: 5 * time.Millisecond})
 	})
 }
 
 // instance is one process that serves.
 type instance struct {
-	*world
+	*cluster
 	*leadership.Service
 	hub   *hub.Hub
 	queue *line.Queue
@@ -118,8 +118,8 @@ func once(h hook) hook {
 }
 
 // instance starts one more, with what the test wants changed.
-func (w *world) instance(change ...func(*line.Config)) *instance {
-	i := &instance{world: w}
+func (w *cluster) instance(change ...func(*line.Config)) *instance {
+	i := &instance{cluster: w}
 	start := time.Now()
 	i.hub = newHub(w.T, hub.Config{
 		Store: leadership.New(w.store), Live: true,

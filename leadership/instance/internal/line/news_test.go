@@ -11,7 +11,7 @@ import (
 )
 
 func TestALeaseGrantedElsewhereIsLookedAtOnceAndBeforeItCanEnd(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance()
 		leader := other.leads("ann")
 		bob := i.waits(request("bob"))
@@ -25,7 +25,7 @@ func TestALeaseGrantedElsewhereIsLookedAtOnceAndBeforeItCanEnd(t *testing.T) {
 }
 
 func TestALeaderThatRenewsElsewhereIsLookedAtOnceInALease(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance()
 		leader := other.leads("ann")
 		i.waits(request("bob"))
@@ -55,7 +55,7 @@ func TestOldNewsMovesNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *cluster) {
 				i := w.instance()
 				leader := i.leads("ann")
 				bob := i.waits(request("bob"))
@@ -74,7 +74,7 @@ func TestOldNewsMovesNothing(t *testing.T) {
 }
 
 func TestALeaseThatIsOverIsNotHeldAgain(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		const delay = 5 * time.Second
 		i.locks(delay)
@@ -117,7 +117,7 @@ func TestTheFasterOfTwoAnswersCounts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *cluster) {
 				i := w.instance()
 				leader := i.leads("ann")
 				hold, sent, release := slowly()
@@ -137,7 +137,7 @@ func TestTheFasterOfTwoAnswersCounts(t *testing.T) {
 }
 
 func TestWhatIsLearntDuringAnAttemptCountsMoreThanItsOldAnswer(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		hold, sent, release := slowly()
@@ -157,7 +157,7 @@ func TestWhatIsLearntDuringAnAttemptCountsMoreThanItsOldAnswer(t *testing.T) {
 }
 
 func TestWhatIsLearntDuringAnAttemptCountsLessThanItsNewAnswer(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		hold, begun, release := held()
@@ -175,7 +175,7 @@ func TestWhatIsLearntDuringAnAttemptCountsLessThanItsNewAnswer(t *testing.T) {
 
 func TestWhatTheStoreSaysAfterAnEventCountsMore(t *testing.T) {
 	t.Run("it was released", func(t *testing.T) {
-		in(t, func(t *testing.T, w *world) {
+		in(t, func(t *testing.T, w *cluster) {
 			i := w.instance(latest)
 			leader := i.leads("ann")
 			bob := i.waits(request("bob"))
@@ -190,7 +190,7 @@ func TestWhatTheStoreSaysAfterAnEventCountsMore(t *testing.T) {
 		})
 	})
 	t.Run("it was granted", func(t *testing.T) {
-		in(t, func(t *testing.T, w *world) {
+		in(t, func(t *testing.T, w *cluster) {
 			i := w.instance()
 			leader := i.leads("ann")
 			i.waits(request("bob")).cancel()
@@ -212,7 +212,7 @@ func TestWhatTheStoreSaysAfterAnEventCountsMore(t *testing.T) {
 }
 
 func TestNewsThatComesWithoutAnEventWakesTheHead(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))
@@ -228,7 +228,7 @@ func TestNewsThatComesWithoutAnEventWakesTheHead(t *testing.T) {
 
 func TestHeadsOfDifferentInstancesKeepApart(t *testing.T) {
 	const most = 100*time.Millisecond - 1
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance(latest)
 		leader := i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
@@ -253,7 +253,7 @@ func TestWhatPutsOffTheHeadDoesNotPutOffAReleaseThatWasHeard(t *testing.T) {
 		"the hub beginning anew": func(i *instance) { i.instances[0].hub.SetLive(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *cluster) {
 				i, other := w.instance(latest), w.instance()
 				leader := other.leads("ann")
 				bob := i.waits(request("bob"))
@@ -268,7 +268,7 @@ func TestWhatPutsOffTheHeadDoesNotPutOffAReleaseThatWasHeard(t *testing.T) {
 }
 
 func TestAReleaseOfWhichOnlyALaterEventTellsIsAReleaseAllTheSame(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance()
 		leader := other.leads("ann")
 		bob := i.waits(request("bob"))
@@ -282,7 +282,7 @@ func TestAReleaseOfWhichOnlyALaterEventTellsIsAReleaseAllTheSame(t *testing.T) {
 }
 
 func TestAnUpdateOfAnUnknownLeaseIsLookedAt(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance()
 		leader := i.leads("ann")
 		i.waits(request("bob"))
@@ -307,7 +307,7 @@ func TestAnUpdateOfAnUnknownLeaseIsLookedAt(t *testing.T) {
 }
 
 func TestAfterASuspensionTheHeadAsksSoon(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leadsFor("ann", time.Hour)
 		i.waits(request("bob"))
@@ -320,7 +320,7 @@ func TestAfterASuspensionTheHeadAsksSoon(t *testing.T) {
 }
 
 func TestEventsThatComeAgainAreNoNews(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.releases(i.leads("zed"))
 		i.leads("ann")
@@ -339,7 +339,7 @@ func TestEventsThatComeAgainAreNoNews(t *testing.T) {
 }
 
 func TestAnEventThatCannotBeDoesNoHarm(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))
@@ -354,7 +354,7 @@ func TestAnEventThatCannotBeDoesNoHarm(t *testing.T) {
 }
 
 func TestAnUpdateMovesNothingAndAConfigurationIsLookedAt(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance()
 		leader := other.leads("ann")
 		i.waits(request("bob"))
@@ -380,7 +380,7 @@ func TestAnUpdateMovesNothingAndAConfigurationIsLookedAt(t *testing.T) {
 func TestADeletedElectionAnswersAllWhoWaitWithOneCall(t *testing.T) {
 	for name, here := range map[string]bool{"here": true, "elsewhere": false} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *world) {
+			in(t, func(t *testing.T, w *cluster) {
 				i := w.instance()
 				i.leads("ann")
 				var line []*waiter
@@ -404,7 +404,7 @@ func TestADeletedElectionAnswersAllWhoWaitWithOneCall(t *testing.T) {
 }
 
 func TestAVacantElectionThatIsDeletedAnswersAllWhoWait(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.locks(time.Hour)
 		i.leads("ann")
@@ -421,7 +421,7 @@ func TestAVacantElectionThatIsDeletedAnswersAllWhoWait(t *testing.T) {
 }
 
 func TestAnElectionThatWasRecreatedIsAskedForAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		i.waits(request("bob"))
@@ -440,7 +440,7 @@ func TestAnElectionThatWasRecreatedIsAskedForAtOnce(t *testing.T) {
 }
 
 func TestARecordThatCannotBeTrustedAnswersAllWhoWaitWithOneCall(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		first := keyed(request("bob"))

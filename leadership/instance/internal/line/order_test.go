@@ -12,7 +12,7 @@ import (
 )
 
 func TestAVacantElectionIsGrantedAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		g := i.waits(request("ann")).leads()
 		if g.Waited != 0 || g.Token != 1 || g.Key == (leadership.Key{}) {
@@ -23,7 +23,7 @@ func TestAVacantElectionIsGrantedAtOnce(t *testing.T) {
 }
 
 func TestWithoutAWaitTheStoreIsAskedAtOnceAndTheLineLearnsTheAnswer(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		g := i.leads("ann")
 		i.waits(request("bob"))
@@ -46,7 +46,7 @@ func TestWithoutAWaitTheStoreIsAskedAtOnceAndTheLineLearnsTheAnswer(t *testing.T
 }
 
 func TestARequestThatCannotBeIsRefusedAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leads("ann")
 		i.waits(request("bob"))
@@ -61,7 +61,7 @@ func TestARequestThatCannotBeIsRefusedAtOnce(t *testing.T) {
 }
 
 func TestTheFirstToComeIsTheFirstToLead(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		const n = 20
@@ -83,7 +83,7 @@ func TestTheFirstToComeIsTheFirstToLead(t *testing.T) {
 }
 
 func TestTenThousandWhoWaitCostOneAttemptForEachTakeover(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		const n = 10_000
@@ -134,7 +134,7 @@ func leading(t *testing.T, line []*waiter) (leader leadership.Grant) {
 }
 
 func TestAfterAReleaseHereTheNextLeadsAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))
@@ -148,7 +148,7 @@ func TestAfterAReleaseHereTheNextLeadsAtOnce(t *testing.T) {
 }
 
 func TestAfterAReleaseElsewhereTheNextLeadsWithinMilliseconds(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance()
 		leader := other.leads("ann")
 		bob := i.waits(request("bob"))
@@ -160,7 +160,7 @@ func TestAfterAReleaseElsewhereTheNextLeadsWithinMilliseconds(t *testing.T) {
 }
 
 func TestAfterADeathTheNextLeadsAtTheEndAndNotBefore(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))
@@ -174,7 +174,7 @@ func TestAfterADeathTheNextLeadsAtTheEndAndNotBefore(t *testing.T) {
 }
 
 func TestALeaseThatIsGrantedAfterTheFirstRefusalIsWaitedForWithTheGuard(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
@@ -186,7 +186,7 @@ func TestALeaseThatIsGrantedAfterTheFirstRefusalIsWaitedForWithTheGuard(t *testi
 }
 
 func TestALockDelayIsWaitedForWithoutAsking(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		const delay = 9 * time.Second
 		i.locks(delay)
@@ -206,7 +206,7 @@ func TestALockDelayIsWaitedForWithoutAsking(t *testing.T) {
 }
 
 func TestALockDelayThatRunsAlreadyIsWaitedFor(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		const delay = 9 * time.Second
 		i.locks(delay)
@@ -220,7 +220,7 @@ func TestALockDelayThatRunsAlreadyIsWaitedFor(t *testing.T) {
 }
 
 func TestTwoInstancesAskOnceEachForEachTakeoverAndOneWins(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		a, b := w.instance(), w.instance()
 		leader := a.leads("ann")
 		line := []*waiter{a.waits(request("a-1")), b.waits(request("b-1")), a.waits(request("a-2")), b.waits(request("b-2"))}
@@ -249,7 +249,7 @@ func TestTwoInstancesAskOnceEachForEachTakeoverAndOneWins(t *testing.T) {
 }
 
 func TestTheLeaderWhoCallsAgainDoesNotWaitForItsOwnLease(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		ask := keyed(request("ann"))
 		g := i.waits(ask).leads()
@@ -268,7 +268,7 @@ func TestTheLeaderWhoCallsAgainDoesNotWaitForItsOwnLease(t *testing.T) {
 }
 
 func TestTheLeaderElsewhereWhoCallsHereDoesNotWaitForItsOwnLease(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(latest), w.instance()
 		leader := other.leads("ann")
 		i.waits(request("bob"))
@@ -290,7 +290,7 @@ func TestTheLeaderElsewhereWhoCallsHereDoesNotWaitForItsOwnLease(t *testing.T) {
 }
 
 func TestAnotherIncarnationOfTheLeaderWaitsLikeEveryoneElse(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))
@@ -307,7 +307,7 @@ func TestAnotherIncarnationOfTheLeaderWaitsLikeEveryoneElse(t *testing.T) {
 }
 
 func TestACandidateWhoseLeaseIsOverDoesNotJumpTheLine(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance(func(c *line.Config) { c.Jitter = func(limit time.Duration) time.Duration { return limit - 1 } })
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAWaiterWhoHasGoneIsNeverGranted(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob, cy, dee := i.waits(keyed(request("bob"))), i.waits(request("cy")), i.waits(request("dee"))
@@ -32,7 +32,7 @@ func TestAWaiterWhoHasGoneIsNeverGranted(t *testing.T) {
 }
 
 func TestAWaiterWhoGoesAsItsTurnComesIsNeverGranted(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
@@ -49,7 +49,7 @@ func TestAWaiterWhoGoesAsItsTurnComesIsNeverGranted(t *testing.T) {
 }
 
 func TestWhoeverGoesDuringItsAttemptIsNotGrantedAndTheNextIsAskedForAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		hold, begun, release := held()
 		i.hooks(hold)
@@ -75,7 +75,7 @@ func tooLate(h hook) hook {
 }
 
 func TestALeaseThatNobodyWasToldTheKeyOfIsReleasedAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		hold, begun, release := held()
 		i.hooks(tooLate(hold))
@@ -93,7 +93,7 @@ func TestALeaseThatNobodyWasToldTheKeyOfIsReleasedAtOnce(t *testing.T) {
 }
 
 func TestALeaseWithAKeyOfTheCallersOwnIsNotReleasedThoughItHasGone(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		hold, begun, release := held()
 		i.hooks(tooLate(hold))
@@ -115,7 +115,7 @@ func TestALeaseWithAKeyOfTheCallersOwnIsNotReleasedThoughItHasGone(t *testing.T)
 }
 
 func TestAWaitThatIsOverIsAnsweredWithWhatIsKnown(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leads("ann")
 		i.waits(request("cy"))
@@ -141,7 +141,7 @@ func TestAWaitThatIsOverIsAnsweredWithWhatIsKnown(t *testing.T) {
 }
 
 func TestAWaitThatIsOverAfterAReleaseDoesNotNameTheOldLeader(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(latest), w.instance()
 		leader := other.leads("ann")
 		i.waits(request("cy"))
@@ -158,7 +158,7 @@ func TestAWaitThatIsOverAfterAReleaseDoesNotNameTheOldLeader(t *testing.T) {
 }
 
 func TestAWaitThatIsOverAfterALeaseElsewhereNamesTheNewLeader(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(latest), w.instance()
 		leader := other.leads("ann")
 		i.waits(request("cy"))
@@ -178,7 +178,7 @@ func TestAWaitThatIsOverAfterALeaseElsewhereNamesTheNewLeader(t *testing.T) {
 }
 
 func TestAWaitThatIsOverDuringALockDelaySaysSo(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leads("ann")
 		_, err := i.Delete(t.Context(), leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: true}})
@@ -199,7 +199,7 @@ func TestAWaitThatIsOverDuringALockDelaySaysSo(t *testing.T) {
 }
 
 func TestAWaitThatIsOverDuringTheAttemptIsAnsweredByIt(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		hold, begun, release := held()
 		i.hooks(hold)
@@ -232,7 +232,7 @@ func TestWhoeverAsksAgainInTimeFindsItsOldPlace(t *testing.T) {
 			"after its connection is cut": func(w *waiter) { w.cancel() },
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
-				in(t, func(t *testing.T, w *world) {
+				in(t, func(t *testing.T, w *cluster) {
 					i := w.instance()
 					leader := i.leads("ann")
 					ask := keyed(request("bob"))
@@ -260,7 +260,7 @@ func TestWhoeverAsksAgainInTimeFindsItsOldPlace(t *testing.T) {
 }
 
 func TestAPlaceWithoutACallerIsSkipped(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		ask := keyed(request("bob"))
@@ -278,7 +278,7 @@ func TestAPlaceWithoutACallerIsSkipped(t *testing.T) {
 }
 
 func TestARequestWithoutAKeyHasNoPlaceToComeBackTo(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		r := request("bob")
@@ -295,7 +295,7 @@ func TestARequestWithoutAKeyHasNoPlaceToComeBackTo(t *testing.T) {
 }
 
 func TestALineToWhichSomebodyComesBackNeedNotAsk(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		ask := keyed(request("bob"))
@@ -317,7 +317,7 @@ func TestALineToWhichSomebodyComesBackNeedNotAsk(t *testing.T) {
 }
 
 func TestAPlaceThatIsTakenAgainIsNoLongerKept(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leads("ann")
 		ask := keyed(request("bob"))
@@ -337,7 +337,7 @@ func TestAPlaceThatIsTakenAgainIsNoLongerKept(t *testing.T) {
 }
 
 func TestTwoCallsOfOneCandidateStandInOnePlace(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		ask := keyed(request("bob"))
@@ -358,7 +358,7 @@ func TestTwoCallsOfOneCandidateStandInOnePlace(t *testing.T) {
 }
 
 func TestTheNewerOfTwoCallsSaysWhatIsAskedFor(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		ask := keyed(request("bob"))
@@ -373,7 +373,7 @@ func TestTheNewerOfTwoCallsSaysWhatIsAskedFor(t *testing.T) {
 }
 
 func TestOfTwoCallsInOnePlaceOneMayGo(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		ask := keyed(request("bob"))
@@ -392,7 +392,7 @@ func TestOfTwoCallsInOnePlaceOneMayGo(t *testing.T) {
 }
 
 func TestWhenTheNewestCallOfAPlaceGoesDuringTheAttemptTheOtherIsAskedForAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
 		ask := keyed(request("bob"))
@@ -412,7 +412,7 @@ func TestWhenTheNewestCallOfAPlaceGoesDuringTheAttemptTheOtherIsAskedForAtOnce(t
 // The client counts its deadline from when it sent the call. A lease that was granted before that
 // has less left.
 func TestACallThatComesDuringTheAttemptCountsTheLeaseFromBefore(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.hooks(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
 			g, err := ask(ctx, r)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// world is time, chance, and what is going to happen.
-type world struct {
+// timeline is time, chance, and what is going to happen.
+type timeline struct {
 	now    time.Duration // since the run began
 	random *rand.Rand
 	agenda agenda
@@ -21,8 +21,8 @@ type world struct {
 	log    io.Writer // nil: nobody reads along
 }
 
-func newWorld(seed uint64, log io.Writer) *world {
-	return &world{random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), log: log}
+func newTimeline(seed uint64, log io.Writer) *timeline {
+	return &timeline{random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), log: log}
 }
 
 // event is something that is going to happen. Of two at the same moment the one that was planned
@@ -74,13 +74,13 @@ func (a *agenda) take() event {
 }
 
 // at plans something.
-func (w *world) at(when time.Duration, do func()) { w.agenda.add(max(when, w.now), do) }
+func (w *timeline) at(when time.Duration, do func()) { w.agenda.add(max(when, w.now), do) }
 
 // after plans something for later.
-func (w *world) after(d time.Duration, do func()) { w.at(w.now+max(d, 0), do) }
+func (w *timeline) after(d time.Duration, do func()) { w.at(w.now+max(d, 0), do) }
 
 // run lets happen what is planned up to a moment.
-func (w *world) run(until time.Duration) {
+func (w *timeline) run(until time.Duration) {
 	for len(w.agenda.events) > 0 && w.agenda.events[0].at <= until {
 		e := w.agenda.take()
 		w.now = e.at
@@ -92,7 +92,7 @@ func (w *world) run(until time.Duration) {
 
 // note takes down what has happened, in the digest: two runs that differ in anything end with
 // another.
-func (w *world) note(what string, number int64) {
+func (w *timeline) note(what string, number int64) {
 	for _, v := range [...]uint64{uint64(w.now), uint64(number)} {
 		w.digest = bits.RotateLeft64((w.digest^v)*0x9e3779b97f4a7c15, 29)
 	}
@@ -102,17 +102,17 @@ func (w *world) note(what string, number int64) {
 }
 
 // tell writes a line for whoever reads along.
-func (w *world) tell(format string, args ...any) {
+func (w *timeline) tell(format string, args ...any) {
 	if w.log != nil {
 		fmt.Fprintf(w.log, "%15.6f s  %s\n", w.now.Seconds(), fmt.Sprintf(format, args...))
 	}
 }
 
 // chance says yes with that probability.
-func (w *world) chance(p float64) bool { return p > 0 && w.random.Float64() < p }
+func (w *timeline) chance(p float64) bool { return p > 0 && w.random.Float64() < p }
 
 // upTo draws a duration from 0 up to a limit; 0 for a limit that is not positive.
-func (w *world) upTo(limit time.Duration) time.Duration {
+func (w *timeline) upTo(limit time.Duration) time.Duration {
 	if limit <= 0 {
 		return 0
 	}
@@ -120,10 +120,12 @@ func (w *world) upTo(limit time.Duration) time.Duration {
 }
 
 // between draws a duration.
-func (w *world) between(least, most time.Duration) time.Duration { return least + w.upTo(most-least) }
+func (w *timeline) between(least, most time.Duration) time.Duration {
+	return least + w.upTo(most-least)
+}
 
 // about draws the time until something that happens once in so long on average.
-func (w *world) about(mean time.Duration) time.Duration {
+func (w *timeline) about(mean time.Duration) time.Duration {
 	return time.Duration(w.random.ExpFloat64() * float64(mean))
 }
 

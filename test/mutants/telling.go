@@ -96,9 +96,10 @@ func telling() []Mutant {
 		{
 			Name: "the hub does not empty the cache: an instance hears of a new leader and shows the old one",
 			Had:  "whoever invalidates what they write, and not what they hear of",
-			File: view + "/read.go",
-			Old:  `!e.isKept() || e.event != nil ||`,
-			New:  `e.lease == nil ||`,
+			File: "leadership/instance/instance.go",
+			Old: `	i.hub.Publish(e)
+}`,
+			New: `}`,
 			By:   []Tests{{"leadership/instance", "TestWhatOneInstanceChangesTheOtherShowsAtOnce"}},
 		},
 		{

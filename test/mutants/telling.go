@@ -97,9 +97,9 @@ func telling() []Mutant {
 			Name: "the hub does not empty the cache: an instance hears of a new leader and shows the old one",
 			Had:  "whoever invalidates what they write, and not what they hear of",
 			File: "leadership/instance/instance.go",
-			Old: `	i.hub.Publish(e)`,
-			New: `	i.hub.Publish()`,
-			By:  []Tests{{"leadership/instance", "TestWhatOneInstanceChangesTheOtherShowsAtOnce"}},
+			Old:  `	i.hub.Publish(e)`,
+			New:  `	i.hub.Publish()`,
+			By:   []Tests{{"leadership/instance", "TestWhatOneInstanceChangesTheOtherShowsAtOnce"}},
 		},
 		{
 			Name: "a cached reading has no age: it does not say how long ago the store was asked",

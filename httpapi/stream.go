@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/notify"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -177,7 +177,7 @@ func stopReason(ctx context.Context, err error) wire.StopReason {
 		return wire.StopLimit
 	case errors.Is(err, wire.Draining), errors.Is(context.Cause(ctx), wire.Draining):
 		return wire.StopDraining
-	case errors.Is(err, notify.ErrSlow):
+	case errors.Is(err, instance.ErrSlow):
 		return wire.StopSlow
 	case errors.Is(err, leadership.HistoryCompacted):
 		return wire.StopCompacted

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"regent/leadership"
-	"regent/leadership/notify"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -71,7 +71,7 @@ func watchRequest(r *http.Request) (leadership.WatchRequest, error) {
 }
 
 // watching is the source of a stream of one election.
-type watching struct{ *notify.Watch }
+type watching struct{ *instance.Watch }
 
 func (w watching) next(ctx context.Context) ([]message, error) {
 	events, err := w.Next(ctx)
@@ -114,7 +114,7 @@ func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
 }
 
 // feedCursor reads the prefix and the cursor of a stream of all elections.
-func feedCursor(r *http.Request) (prefix string, after notify.Cursor, err error) {
+func feedCursor(r *http.Request) (prefix string, after instance.Cursor, err error) {
 	values, err := query(r, "prefix", "after")
 	if err != nil {
 		return "", after, err
@@ -126,7 +126,7 @@ func feedCursor(r *http.Request) (prefix string, after notify.Cursor, err error)
 		field, id = wire.LastEventIDHeader, last
 	}
 	if id != "" || values.Has("after") {
-		if after, err = notify.ParseCursor(id); err != nil {
+		if after, err = instance.ParseCursor(id); err != nil {
 			return "", after, wrong(field, "%v", err)
 		}
 	}
@@ -135,7 +135,7 @@ func feedCursor(r *http.Request) (prefix string, after notify.Cursor, err error)
 
 // snapshots returns the present elections. Only the last message has the cursor: a reader that was
 // disconnected before it starts again.
-func (a *api) snapshots(ctx context.Context, prefix string, cursor notify.Cursor) ([]message, error) {
+func (a *api) snapshots(ctx context.Context, prefix string, cursor instance.Cursor) ([]message, error) {
 	census, err := a.service.Census(ctx, prefix)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (a *api) snapshots(ctx context.Context, prefix string, cursor notify.Cursor
 }
 
 // feeding is the source of a stream of all elections.
-type feeding struct{ *notify.Feed }
+type feeding struct{ *instance.Feed }
 
 func (f feeding) next(ctx context.Context) ([]message, error) {
 	items, err := f.Next(ctx)

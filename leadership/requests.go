@@ -17,7 +17,7 @@ type AcquireRequest struct {
 	LeaseDuration time.Duration // 1 s to 24 h in whole milliseconds; 0: as the election is configured
 	Metadata      []byte        // see ParseMetadata
 	// Wait is how long to stand in line while another candidate leads: 0 to MaxWait. A Service
-	// alone has no line and answers at once; see package queue.
+	// alone has no line and answers at once; an Instance has one.
 	Wait time.Duration
 }
 

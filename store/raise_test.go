@@ -13,7 +13,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/leadership/notify"
 )
 
 func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.T) {
@@ -94,7 +93,7 @@ func oldCursorsAreTold(t *testing.T, s leadership.Store, seen map[leadership.Ele
 		}
 		watch.Close()
 	}
-	cursor, err := notify.ParseCursor(until.UTC().Format(time.RFC3339Nano))
+	cursor, err := instance.ParseCursor(until.UTC().Format(time.RFC3339Nano))
 	if err != nil {
 		t.Fatal(err)
 	}

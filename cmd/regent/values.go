@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/cache"
+	"regent/leadership/instance"
 )
 
 // value is a flag that is validated while the command line is read, so that the error names the
@@ -136,8 +136,8 @@ func parseHistory(text string) (time.Duration, error) {
 
 func parseCacheExpiry(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 || d > cache.MaxExpiry {
-		return 0, fmt.Errorf("must be a duration above 0s, and %v at most", cache.MaxExpiry)
+	if err != nil || d <= 0 || d > instance.MaxCacheExpiry {
+		return 0, fmt.Errorf("must be a duration above 0s, and %v at most", instance.MaxCacheExpiry)
 	}
 	return d, nil
 }

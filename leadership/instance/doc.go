@@ -1,27 +1,42 @@
-// Package instance is one serving process of Regent: the protocol, and what lets thousands of agents share it.
+// Package instance is one serving process of Regent: the protocol, and what lets thousands of
+// agents share it.
 //
-//	            agents
-//	               |
-//	+--------------v------------------------------------------------+
-//	| Instance                                                      |
-//	|   acquire, and wait --> queue --+                             |
-//	|   renew, release, ... ----------+--> leadership.Service --> store
-//	|   read -------------> cache ----+         |                   |
-//	|                         ^                 | what it committed |
-//	|   watch <--- hub <------+---- hear <------+-----> outbox -----+--> topic
-//	|                         |      ^                              |      |
-//	|   expiry (leases that   |      +------------------------------+------+
-//	|   run out unseen) ------+          what others committed      |
-//	+---------------------------------------------------------------+
+//	                 agents
+//	                   |
+//	+------------------v-----------------------------------------------+
+//	| Instance                                                         |
+//	|   acquire, with a wait ----> line ---+                           |
+//	|   renew, release, ... ---------------+---> leadership.Service ---+---> store
+//	|                               |      ^          |                |
+//	|                         reads |      | looks    | what it said,  |
+//	|                               v      |          | and committed  |
+//	|   read, watch, feed -------> hub and view <-----+                |
+//	|                                   ^             |                |
+//	|                   what others     |             v                |
+//	|                   committed       +---------- outbox ------------+---> topic
+//	|                                   |                              |      |
+//	|                                   +------------------------------+------+
+//	+------------------------------------------------------------------+
 //
-// The store decides, and nothing else: what an instance keeps in memory saves questions, and says when to ask one. Several instances on one
-// store know nothing of each other but the events that they hear.
+// # Who is authoritative for what
+//
+//	store     everything. What an instance keeps in memory saves questions, and says when to ask one
+//	view      what this instance knows of each election, how old that is, and when to look again
+//	hub       locks the view, wakes those who wait, and does the looks that it asks for
+//	line      in what order the candidates of this instance are asked for
+//	outbox    what was committed and not announced yet
+//	topic     nothing: what it tells is a hint that the store has more
+//
+// Several instances on one store know nothing of each other but the events that they hear.
 //
 // # What an instance costs the store
 //
-//	a grant, a renewal, a release      what it costs without an instance
-//	readers of one election            one read in each expiry of the cache, while anybody reads
-//	watchers                           nothing while events come; to begin with, three reads at most for all who come together
-//	candidates that wait               one attempt for each instance and change of leader; and one look in a lease, while the leader renews elsewhere
-//	a held election that is idle       nothing
+//	a grant, a renewal, a release   what it costs without an instance
+//	readers of one election         one read in each cache expiry, while it is read
+//	watchers                        to begin with, three reads at most for all who come together; then
+//	                                nothing while events come, but up to 14 looks in an hour at a
+//	                                lease that is renewed through another instance
+//	candidates that wait            one attempt for each instance and change of leader; and one look
+//	                                in a lease while the leader renews through another instance
+//	a held election that is idle    nothing
 package instance

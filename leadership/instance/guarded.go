@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/notify"
 	"regent/leadership/wire"
 )
 
@@ -40,8 +39,8 @@ type Service interface {
 	// false, and there is no reading, if the time is over first.
 	Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error)
 	// Watch reads an election and opens a stream of its events; Feed opens one of all elections.
-	Watch(context.Context, leadership.WatchRequest) (leadership.Reading, *notify.Watch, error)
-	Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error)
+	Watch(context.Context, leadership.WatchRequest) (leadership.Reading, *Watch, error)
+	Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error)
 	// Census reads all elections whose names begin with the prefix.
 	Census(ctx context.Context, prefix string) (leadership.Census, error)
 	// Tick records leases that ran out unseen, and announces events that were left behind.
@@ -298,8 +297,8 @@ func (g *Guarded) Events(ctx context.Context, r leadership.EventsRequest) ([]lea
 }
 
 // Watch implements Service.
-func (g *Guarded) Watch(ctx context.Context, r leadership.WatchRequest) (reading leadership.Reading, watch *notify.Watch, err error) {
-	watch, err = opened(ctx, g, wire.VerbWatch, Op{Election: r.Election}, func() (watch *notify.Watch, err error) {
+func (g *Guarded) Watch(ctx context.Context, r leadership.WatchRequest) (reading leadership.Reading, watch *Watch, err error) {
+	watch, err = opened(ctx, g, wire.VerbWatch, Op{Election: r.Election}, func() (watch *Watch, err error) {
 		reading, watch, err = g.service.Watch(ctx, r)
 		return watch, err
 	})
@@ -308,8 +307,8 @@ func (g *Guarded) Watch(ctx context.Context, r leadership.WatchRequest) (reading
 
 // Feed implements Service. The caller must be allowed to watch all elections whose names begin with
 // the prefix.
-func (g *Guarded) Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error) {
-	return opened(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix}, func() (*notify.Feed, error) {
+func (g *Guarded) Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error) {
+	return opened(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix}, func() (*Feed, error) {
 		return g.service.Feed(ctx, prefix, after)
 	})
 }

@@ -13,7 +13,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/leadership/notify"
 	"regent/leadership/wire"
 	"regent/store/memory"
 )
@@ -94,7 +93,7 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.List(ctx, leadership.ListRequest{}) }, instance.Op{N: 1}, wire.VerbList},
 		{func() { s.Events(ctx, leadership.EventsRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbEvents},
 		{func() { s.Watch(ctx, leadership.WatchRequest{Election: "e"}) }, instance.Op{Election: "e", Waits: true, N: 1}, wire.VerbWatch},
-		{func() { s.Feed(ctx, "p", notify.Cursor{}) }, instance.Op{Prefix: "p", Waits: true, N: 1}, wire.VerbWatchAll},
+		{func() { s.Feed(ctx, "p", instance.Cursor{}) }, instance.Op{Prefix: "p", Waits: true, N: 1}, wire.VerbWatchAll},
 		{func() { s.Census(ctx, "p") }, instance.Op{Prefix: "p", N: 1}, wire.VerbWatchAll},
 		{func() { s.Configure(ctx, leadership.ConfigureRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbConfigure},
 		{func() { s.Delete(ctx, leadership.DeleteRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbDelete},

@@ -11,17 +11,16 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/boottime"
-	"regent/leadership/cache"
-	"regent/leadership/expiry"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/line"
 	"regent/leadership/instance/internal/outbox"
-	"regent/leadership/notify"
-	"regent/leadership/queue"
+	"regent/leadership/instance/internal/view"
 )
 
 // Bus carries events between the instances on one store. A *pubsub.Bus is one.
 type Bus interface {
 	outbox.Topic
-	// Run hears what was announced until ctx ends, and says whether it hears all of it.
+	// Run hears what was announced until ctx ends, and reports whether it hears all of it.
 	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
 }
 
@@ -32,28 +31,29 @@ type Config struct {
 	Name string
 	// Bus is how instances hear of each other; nil for not at all.
 	Bus Bus
-	// Alone says that no other process changes the store, so that nothing is missed without a Bus. Otherwise, without one, an instance looks
-	// for itself from time to time.
+	// Alone says that no other process changes the store, so that nothing is missed without a Bus.
+	// Otherwise, without one, an instance looks for itself from time to time.
 	Alone bool
-	// CacheExpiry is how old a cached read may be: cache.MaxExpiry at most, 0 for cache.DefaultExpiry.
+	// CacheExpiry is how old a cached read may be: MaxCacheExpiry at most, 0 for
+	// DefaultCacheExpiry.
 	CacheExpiry time.Duration
-	// Now is a clock that never goes back, that nobody can set, and that runs while the machine is suspended; nil for boottime.Now.
+	// Now is a clock that never goes back, that cannot be set, and that runs while the machine is
+	// suspended; nil for boottime.Now.
 	Now func() time.Duration
 	// Log is told of what goes wrong in the background. Nil logs nothing.
 	Log *slog.Logger
 }
 
-// CacheReads counts the reads that were no strong ones; see cache.Cache.
-func (i *Instance) CacheReads() (hits, misses, shared int64) { return i.cache.Reads() }
+// CacheReads counts the reads that were no strong ones: answered from memory, by asking the store,
+// and by waiting with another that asked.
+func (i *Instance) CacheReads() (hits, misses, shared int64) { return i.hub.Reads() }
 
-// Instance serves. It has the methods of leadership.Service, and more; all may be called at the same time. Without Run it decides and
-// reads, and nothing happens by itself.
+// Instance serves. It has the methods of leadership.Service, and more; all may be called at the
+// same time. Without Run it decides and reads, and nothing happens by itself.
 type Instance struct {
 	service *leadership.Service
-	hub     *notify.Hub
-	cache   *cache.Cache
-	queue   *queue.Queue
-	expiry  *expiry.Lookout
+	hub     *hub.Hub
+	queue   *line.Queue
 	outbox  *outbox.Outbox // nil without a bus
 	bus     Bus
 	alone   bool
@@ -64,28 +64,28 @@ type Instance struct {
 	now       func() time.Duration
 }
 
-// New returns an instance. The store stays the caller's to close, once Run has returned. The error says what is wrong with the Config.
+// New returns an instance. The store stays the caller's to close, once Run has returned. The error
+// says what is wrong with the Config.
 func New(c Config) (*Instance, error) {
 	if c.Now == nil {
 		c.Now = boottime.Now
 	}
 	i := &Instance{bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
 	i.service = leadership.New(c.Store, publisher{i})
-	i.hub = notify.New(notify.Config{History: i.service, Live: c.Alone})
 	var err error
-	if i.cache, err = cache.New(cache.Config{Get: i.service.Get, Expiry: c.CacheExpiry, Now: c.Now}); err != nil {
+	i.hub, err = hub.New(hub.Config{Store: i.service, Live: c.Alone, Expiry: c.CacheExpiry, Now: c.Now, Log: c.Log})
+	if err != nil {
 		return nil, err
 	}
-	i.queue = queue.New(queue.Config{Acquire: i.acquire, Release: i.Release, Hub: i.hub, Now: c.Now, Jitter: jitter(c.Alone)})
-	i.expiry = expiry.New(expiry.Config{Expire: i.expire, Now: c.Now, Log: c.Log})
+	i.queue = line.NewQueue(line.Config{Acquire: i.acquire, Release: i.Release, Hub: i.hub, Jitter: jitter(c.Alone)})
 	if c.Bus != nil {
 		i.deaf.Store(true)
-		i.outbox = outbox.New(outbox.Config{Store: c.Store, Topic: c.Bus, Found: i.hear, Clock: c.Now, Log: c.Log})
+		i.outbox = outbox.New(outbox.Config{Store: c.Store, Topic: c.Bus, Found: i.hub.Publish, Clock: c.Now, Log: c.Log})
 	}
 	return i, nil
 }
 
-// jitter keeps the heads of different instances apart: no matter where there is but one.
+// jitter keeps the heads of different instances apart. One that is alone needs none.
 func jitter(alone bool) func(time.Duration) time.Duration {
 	if alone {
 		return func(time.Duration) time.Duration { return 0 }
@@ -99,12 +99,12 @@ var errStopped = fmt.Errorf("instance: %w: it has stopped", leadership.StoreUnav
 // grace is how long what was begun may take once Run is to end.
 const grace = 2 * time.Second
 
-// Run does what has to be done though nobody asks for it, until ctx ends; then it finishes what it has begun, for two seconds at most. Call
-// Drain first, to say to those who wait why they have to go.
+// Run does what has to be done without a call, until ctx ends; then it finishes what it
+// has begun, for two seconds at most. Call Drain first, to say to those who wait why they have to
+// go.
 func (i *Instance) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { i.hub.Run(ctx) })
-	all.Go(func() { i.expiry.Run(ctx) })
 	if i.bus != nil {
 		all.Go(func() { i.note(i.outbox.Run(ctx)) })
 		all.Go(func() { i.note(i.bus.Run(ctx, i.heard, i.setLive)) })
@@ -114,9 +114,9 @@ func (i *Instance) Run(ctx context.Context) {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		i.Drain(late, errStopped)
-		i.cache.Wait()
 	})
 	all.Wait()
+	i.hub.WaitReads()
 }
 
 // note logs what could not be finished at the end.
@@ -126,8 +126,8 @@ func (i *Instance) note(err error) {
 	}
 }
 
-// Drain lets nobody stand in line, wait or watch any more: those who do are answered with the cause, except for who is just being granted a
-// lease. It returns once they are, or with ctx.
+// Drain ends all waits, lines and watches, now and later: their callers are answered with the
+// cause, except for who is just being granted a lease. It returns once they are, or with ctx.
 func (i *Instance) Drain(ctx context.Context, cause error) {
 	i.hub.Close(cause)
 	i.queue.Close(ctx, cause)
@@ -146,7 +146,7 @@ func (i *Instance) Degraded() string {
 	return "events of other instances do not arrive: changes that they make are seen later, within the bound that cached reads state"
 }
 
-// setLive says whether the bus tells of everything. Who is alone has nothing to hear from others.
+// setLive says whether the bus tells of everything. An instance that is alone misses nothing.
 func (i *Instance) setLive(live bool) {
 	i.deaf.Store(!live)
 	if !i.alone {
@@ -159,7 +159,7 @@ type publisher struct{ *Instance }
 
 // Publish implements leadership.Publisher.
 func (p publisher) Publish(events ...leadership.Event) {
-	p.hear(events...)
+	p.hub.Publish(events...)
 	if p.outbox != nil {
 		p.outbox.Publish(events...)
 	}
@@ -168,44 +168,14 @@ func (p publisher) Publish(events ...leadership.Event) {
 // heard takes an event that was announced, by this instance or another.
 func (i *Instance) heard(e leadership.Event) {
 	i.outbox.Heard(e)
-	i.hear(e)
+	i.hub.Publish(e)
 }
 
-// hear tells all who remember something of the elections, and then those who will ask them.
-func (i *Instance) hear(events ...leadership.Event) {
-	for _, e := range events {
-		i.cache.Heard(e)
-		i.expiry.Heard(e)
-	}
-	i.hub.Publish(events...)
-}
-
-// learn remembers what the store has just said in answer to what was asked at that time.
-func (i *Instance) learn(l leadership.Lease, asked time.Duration) {
-	i.cache.Learn(l, asked)
-	i.expiry.Learn(l)
-	i.queue.Learn(l)
-}
-
-// learned is learn for a call that may have failed.
-func (i *Instance) learned(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
+// learn remembers what a call of this instance has just been answered, if it was, and when it
+// asked.
+func (i *Instance) learn(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
 	if err == nil {
-		i.learn(l, asked)
-	}
-	return l, err
-}
-
-// expire records that a lease has run out, if it has. One that was renewed elsewhere is followed for as long as somebody here listens:
-// whoever looks after it there may go.
-func (i *Instance) expire(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
-	asked := i.now()
-	l, err := i.service.Expire(ctx, e)
-	if err == nil {
-		i.cache.Learn(l, asked)
-		i.queue.Learn(l)
-		if i.hub.Listened(e) {
-			i.expiry.Learn(l)
-		}
+		i.hub.Learn(l, view.Committed, asked)
 	}
 	return l, err
 }

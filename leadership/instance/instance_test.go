@@ -12,7 +12,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/leadership/notify"
 	"regent/store/memory"
 )
 
@@ -56,6 +55,7 @@ func (c *counted) take() string {
 type bus struct {
 	mu   sync.Mutex // guards all below
 	cut  bool
+	mute bool // nothing can be published, and nobody notices that nothing is heard
 	ears map[*ear]struct{}
 }
 
@@ -69,7 +69,7 @@ var errCut = errors.New("the bus is cut")
 func (b *bus) Publish(_ context.Context, events []leadership.Event) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.cut {
+	if b.cut || b.mute {
 		return 0, errCut
 	}
 	for e := range b.ears {
@@ -369,7 +369,7 @@ func TestALeaseThatRunsOutUnseenIsAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		c.lead(c.a, "ann")
-		feed, err := c.b.Feed(t.Context(), "", notify.Cursor{})
+		feed, err := c.b.Feed(t.Context(), "", instance.Cursor{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -406,6 +406,56 @@ func TestALeaseThatIsWatchedIsFollowedFromInstanceToInstance(t *testing.T) {
 		events, err := w.Next(t.Context())
 		if err != nil || len(events) != 1 || events[0].Type != leadership.EventExpired {
 			t.Errorf("%v, %v", events, err)
+		}
+	})
+}
+
+func TestAWatcherOfALeaseThatIsRenewedElsewhereAsksTheStoreSixteenTimesAnHourAtMost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		lease := c.lead(c.a, "ann")
+		c.take()
+		_, w, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		if _, err := w.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.renew(c.a, lease, time.Hour)
+		if n := c.cb.reads.Load() + c.cb.updates.Load() + c.cb.histories.Load(); n < 3 || n > 16 {
+			t.Errorf("an hour of a watcher cost %d calls of the store: %s", n, c.cb.take())
+		}
+		c.release(c.a, lease)
+		if events, err := w.Next(t.Context()); err != nil || len(events) != 1 || events[0].Type != leadership.EventReleased {
+			t.Errorf("%v, %v", events, err)
+		}
+	})
+}
+
+func TestWhatCannotBePublishedIsHeardFromTheOutbox(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		lease := c.lead(c.a, "ann")
+		_, w, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		if _, err := w.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.bus.mu.Lock()
+		c.bus.mute = true
+		c.bus.mu.Unlock()
+		c.release(c.a, lease)
+		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if events, err := w.Next(soon); err != nil || len(events) != 1 || events[0].Type != leadership.EventReleased {
+			t.Errorf("%v, %v; want the release within a minute, though nothing can be published", events, err)
 		}
 	})
 }

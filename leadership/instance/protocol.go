@@ -6,7 +6,8 @@ import (
 	"regent/leadership"
 )
 
-// Acquire asks for the lease; see leadership.Service. With r.Wait it stands in line while somebody else leads; see package queue.
+// Acquire asks for the lease; see leadership.Service. With r.Wait it stands in line while another
+// candidate leads; see package line.
 func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	return i.queue.Acquire(ctx, r)
 }
@@ -15,9 +16,7 @@ func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (le
 func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	asked := i.now()
 	g, err := i.service.Acquire(ctx, r)
-	if err == nil {
-		i.learn(g.Lease, asked)
-	}
+	i.learn(g.Lease, err, asked)
 	return g, err
 }
 
@@ -25,7 +24,7 @@ func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	asked := i.now()
 	l, err := i.service.Renew(ctx, r)
-	return i.learned(l, err, asked)
+	return i.learn(l, err, asked)
 }
 
 // BatchRenew keeps many leases; see leadership.Service.
@@ -33,7 +32,7 @@ func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseReque
 	asked := i.now()
 	results, err := i.service.BatchRenew(ctx, batch)
 	for _, r := range results {
-		i.learned(r.Lease, r.Err, asked)
+		i.learn(r.Lease, r.Err, asked)
 	}
 	return results, err
 }
@@ -42,7 +41,7 @@ func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseReque
 func (i *Instance) Release(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	asked := i.now()
 	l, err := i.service.Release(ctx, r)
-	return i.learned(l, err, asked)
+	return i.learn(l, err, asked)
 }
 
 // CheckToken asks the store whether a token is the present leader's; see leadership.Service.
@@ -59,11 +58,10 @@ func (i *Instance) BatchCheckTokens(ctx context.Context, batch []leadership.Toke
 func (i *Instance) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
 	asked := i.now()
 	l, err := i.service.Configure(ctx, r)
-	return i.learned(l, err, asked)
+	return i.learn(l, err, asked)
 }
 
 // Delete deletes an election; see leadership.Service.
 func (i *Instance) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
-	l, err := i.service.Delete(ctx, r)
-	return l, err // a deleted election is not read: the event has emptied what was remembered
+	return i.service.Delete(ctx, r) // its event says so to all who remember the election
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/notify"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 )
 
 // Get reads an election from the store, strongly; see leadership.Service.
@@ -17,13 +18,13 @@ func (i *Instance) Get(ctx context.Context, e leadership.Election) (leadership.L
 	return reading.Lease, err
 }
 
-// Read reads an election, from the cache if the request allows it; see package cache.
+// Read reads an election, from the cache if the request allows it; see Hub.Read of package hub.
 func (i *Instance) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	if err := r.Election.Validate(); err != nil {
 		_, err := i.service.Get(ctx, r.Election) // which says it in its own words
 		return leadership.Reading{}, err
 	}
-	return i.cache.Read(ctx, r)
+	return i.hub.Read(ctx, r)
 }
 
 // List reads a page of elections from the store; see leadership.Service.
@@ -41,8 +42,9 @@ func (i *Instance) Events(ctx context.Context, r leadership.EventsRequest) ([]le
 	return i.service.Events(ctx, r)
 }
 
-// Await waits for so long at most until the election is not as the reader knows it any more, and reads it. news is false if the time is over
-// first and nothing has come, as far as a Read could tell. Errors are those of Read, and the cause of Drain.
+// Await waits for so long at most until the election is not as the reader knows it any more, and
+// reads it. news is false if the time is over first and nothing has come, as far as a Read could
+// tell. Errors are those of Read, and the cause of Drain.
 func (i *Instance) Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error) {
 	if r.Strong || !i.hub.Current(r.Election, r.Known) {
 		if reading, news, err = i.news(ctx, r); err != nil || news {
@@ -63,10 +65,10 @@ func (i *Instance) Await(ctx context.Context, r leadership.ReadRequest, wait tim
 	case !r.Strong && i.hub.Current(r.Election, r.Known):
 		return leadership.Reading{}, false, nil
 	}
-	return i.news(ctx, r) // nobody here knows that nothing has come
+	return i.news(ctx, r) // it is not known here that nothing has come
 }
 
-// news reads an election, and says whether it is another than the reader knows.
+// news reads an election, and reports whether it is another than the reader knows.
 func (i *Instance) news(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, bool, error) {
 	reading, err := i.Read(ctx, r)
 	if err == nil {
@@ -75,20 +77,27 @@ func (i *Instance) news(ctx context.Context, r leadership.ReadRequest) (leadersh
 	return reading, err == nil && reading.Revision > r.Known, err
 }
 
-// settle records the end of a lease that has run out unseen, so that there is a revision to tell of it.
+// settle records the end of a lease that has run out unseen, so that there is a revision to tell of
+// it, and has the end of one that lasts looked after.
 func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading leadership.Reading) (leadership.Reading, error) {
-	if !reading.Lapsed {
-		i.expiry.Learn(reading.Lease)
-		return reading, nil
+	if reading.Lapsed {
+		asked := i.now()
+		l, err := i.service.Expire(ctx, r.Election)
+		if err != nil {
+			return leadership.Reading{Lease: l}, err
+		}
+		i.hub.Learn(l, view.Read, asked)
+		reading = leadership.Reading{Lease: l}
 	}
-	l, err := i.expire(ctx, r.Election)
-	return leadership.Reading{Lease: l}, err
+	i.hub.Follow(reading.Lease)
+	return reading, nil
 }
 
-// Watch returns a watch on the events of one election, to be closed by its owner, and the election as it was a moment ago; see package notify.
-// Of one that was never seen, and may come yet, the reading has no revision; a deleted one can be watched too. Errors: RevisionMismatch
-// if the election has not come to the revision to resume from; those of Read.
-func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *notify.Watch, error) {
+// Watch returns a watch on the events of one election, to be closed by its owner, and the election
+// as it was a moment ago; see package hub. Of one that was never seen, and may come yet, the
+// reading has no revision; a deleted one can be watched too. Errors: RevisionMismatch if the
+// election has not come to the revision to resume from; those of Read.
+func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *hub.Watch, error) {
 	reading, err := i.present(ctx, leadership.ReadRequest{Election: r.Election, Known: r.After})
 	if err != nil {
 		return reading, nil, err
@@ -118,9 +127,10 @@ func (i *Instance) present(ctx context.Context, r leadership.ReadRequest) (leade
 	return reading, nil
 }
 
-// Feed returns a feed of the events of all elections, to be closed by its owner; see package notify. InvalidArgument is for a prefix that no
-// name has, and for a cursor that this store has not come to.
-func (i *Instance) Feed(ctx context.Context, prefix string, after notify.Cursor) (*notify.Feed, error) {
+// Feed returns a feed of the events of all elections, to be closed by its owner; see package hub.
+// InvalidArgument is for a prefix that no name has, and for a cursor that this store has not come
+// to.
+func (i *Instance) Feed(ctx context.Context, prefix string, after hub.Cursor) (*hub.Feed, error) {
 	if err := leadership.ValidatePrefix(prefix); err != nil {
 		return nil, err
 	}
@@ -130,9 +140,10 @@ func (i *Instance) Feed(ctx context.Context, prefix string, after notify.Cursor)
 	return i.hub.Feed(ctx, prefix, after)
 }
 
-// refuseFuture refuses the cursor of another store, after which nothing would be told until this one has come to it. The store is asked for
-// its time only if the cursor is later than the last time it said.
-func (i *Instance) refuseFuture(ctx context.Context, after notify.Cursor) error {
+// refuseFuture refuses the cursor of another store, after which nothing would be told until this
+// one has come to it. The store is asked for its time only if the cursor is later than the last
+// time it said.
+func (i *Instance) refuseFuture(ctx context.Context, after hub.Cursor) error {
 	if last := i.storeTime.Load(); last != nil && !after.After(*last) {
 		return nil
 	}
@@ -148,8 +159,8 @@ func (i *Instance) refuseFuture(ctx context.Context, after notify.Cursor) error 
 	return nil
 }
 
-// Tick records each lease that ran out unseen, and announces what was left behind: as much of it as can be done. The error is of what could
-// not; StoreUnavailable if it was the announcing.
+// Tick records each lease that ran out unseen, and announces what was left behind: as much of it as
+// can be done. The error is of what could not; StoreUnavailable if it was the announcing.
 func (i *Instance) Tick(ctx context.Context) (expired, announced int, err error) {
 	expired, err = i.service.ExpireAll(ctx)
 	if i.outbox == nil {

@@ -3,9 +3,9 @@ package mutants
 // waiting are bugs in the line in front of an election.
 func waiting() []Mutant {
 	const (
-		queue   = "leadership/queue"
+		queue   = "leadership/instance/internal/line"
 		runner  = queue + "/runner.go"
-		line    = queue + "/line"
+		line    = queue
 		attempt = line + "/attempt.go"
 	)
 	return []Mutant{
@@ -13,8 +13,8 @@ func waiting() []Mutant {
 			Name: "a waiter is not looked at again: it is asked for, and granted the lease, after it has gone",
 			Had:  "etcd, which told a waiter that it had the lock without another look at its lease (etcd#11456)",
 			File: runner, Quick: true,
-			Old: `bounded, cancel := context.WithTimeout(ctx, r.q.c.Attempt)`,
-			New: `bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.q.c.Attempt)`,
+			Old: `bounded, cancel := context.WithTimeout(ctx, attemptTimeout)`,
+			New: `bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptTimeout)`,
 			By:  []Tests{{queue, "TestWhoeverGoesDuringItsAttemptIsNotGrantedAndTheNextIsAskedForAtOnce"}},
 		},
 		{
@@ -41,9 +41,9 @@ func waiting() []Mutant {
 			Name: "an attempt whose outcome is unknown is not repeated with its own key",
 			Had:  "jetcd (Jepsen 2024), which sent again what must not be done twice",
 			File: attempt, Quick: true,
-			Old: `		l.news, l.next = false, never
+			Old: `		l.next = never
 `,
-			New: `		l.news, l.next = false, never
+			New: `		l.next = never
 		if p.unknown != nil {
 			p.request.Key = new(l.common.Key())
 		}
@@ -53,7 +53,7 @@ func waiting() []Mutant {
 		{
 			Name: "whoever joined a call that was under way counts the lease from its own call, which came later",
 			Had:  "whoever lets requests share an answer",
-			File: line + "/caller.go", Quick: true,
+			File: line + "/answer.go", Quick: true,
 			Old: `grant.Lease = aged(grant.Lease, -grant.Waited)`,
 			New: `grant.Lease = aged(grant.Lease, 0)`,
 			By:  []Tests{{queue, "TestACallThatComesDuringTheAttemptCountsTheLeaseFromBefore"}},
@@ -70,7 +70,7 @@ func waiting() []Mutant {
 			Name: "a release that is heard of does not wake the head",
 			Had:  "whoever waits for the end of a lease that has been given back (opentelemetry-operator#3058)",
 			File: line + "/news.go", Quick: true,
-			Old: `	case !same, e.Type == leadership.EventDeleted:`,
+			Old: `	case changed, e.Type == leadership.EventDeleted:`,
 			New: `	case e.Type == leadership.EventDeleted:`,
 			By:  []Tests{{queue, "TestAfterAReleaseElsewhereTheNextLeadsWithinMilliseconds"}},
 		},

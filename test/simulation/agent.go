@@ -8,11 +8,12 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/fence"
-	"regent/leadership/queue/line"
+	"regent/leadership/instance/instancetest"
 	"regent/test/checker"
 )
 
-// agent wants to lead, as package client does it: what it believes is decided by the real leadership.Belief.
+// agent wants to lead, as package client does it: what it believes is decided by the real
+// leadership.Belief.
 type agent struct {
 	s        *simulation
 	name     leadership.CandidateID
@@ -49,7 +50,8 @@ func (a *agent) hasty() bool { return a.clock.rate > exact+exact/leadership.Drif
 
 func (a *agent) now() time.Duration { return a.clock.at(a.s.w.now) }
 
-// left is for how long it believes that it leads, on its own clock: what it would say if it were asked now.
+// left is for how long it believes that it leads, on its own clock: what it would say if it were
+// asked now.
 func (a *agent) left() time.Duration {
 	if !a.leading {
 		return 0
@@ -71,7 +73,8 @@ func (a *agent) does(do func()) {
 	})
 }
 
-// after lets it do something later, by its own clock, unless it has been doing something else since.
+// after lets it do something later, by its own clock, unless it has been doing something else
+// since.
 func (a *agent) after(d time.Duration, do func()) {
 	a.call++
 	call, life := a.call, a.life
@@ -96,7 +99,8 @@ type reply struct {
 // serving is what an instance does for a call; what it answers, the agent hears.
 type serving func(i *instance, id string, answer func(r reply, heard func()))
 
-// ask makes a call of any instance. What answers is heard once, at most so long after; then lost is done.
+// ask makes a call of any instance. What answers is heard once, at most so long after; then lost is
+// done.
 func (a *agent) ask(c checker.Call, timeout time.Duration, serve serving, lost func()) *instance {
 	if a.owed != c.Verb {
 		a.owed, a.asked = c.Verb, a.s.w.now
@@ -260,10 +264,11 @@ func (a *agent) renew() {
 	c := checker.Call{Verb: checker.Renew, Key: r.Key.Hash(), Token: a.token}
 	a.ask(c, min(max(left/3, 250*time.Millisecond), left), func(i *instance, id string, answer func(reply, func())) {
 		i.call(id, func(ctx context.Context) {
+			asked := i.now()
 			l, err := i.service.Renew(ctx, r)
 			if err == nil && i.ours(ctx) {
 				i.s.truth.answered(l, r.Key.Hash())
-				i.learn(l)
+				i.learn(l, asked)
 			}
 			answer(reply{lease: &l, err: err}, func() { a.renewed(sent, l, err) })
 		})
@@ -323,9 +328,10 @@ func (a *agent) release() {
 	late := a.s.plan.faults.late > 0 && a.s.w.chance(0.1)
 	serve := func(i *instance, id string, answer func(reply, func())) {
 		i.call(id, func(ctx context.Context) {
+			asked := i.now()
 			l, err := i.service.Release(ctx, r)
 			if err == nil && i.ours(ctx) {
-				i.learn(l)
+				i.learn(l, asked)
 			}
 			answer(reply{lease: &l, err: err}, func() {
 				if err == nil || errors.Is(err, leadership.LeaseLost) {
@@ -412,7 +418,8 @@ type caller struct {
 
 var errGone = unavailable("whoever asked has gone")
 
-// Gone implements line.Client: a crash closes the connection, and who has waited for long enough does.
+// Gone implements instancetest.Client: a crash closes the connection, and who has waited for long
+// enough does.
 func (c *caller) Gone() error {
 	if c.agent.life != c.life || c.agent.hung > c.came {
 		return errGone
@@ -420,8 +427,8 @@ func (c *caller) Gone() error {
 	return nil
 }
 
-// Answered implements line.Client.
-func (c *caller) Answered(a line.Answer) {
+// Answered implements instancetest.Client.
+func (c *caller) Answered(a instancetest.Answer) {
 	c.over, c.granted = true, a.Grant != nil
 	c.queue.stand.leave(c.spot, a.Err, c.queue.i.now())
 	if c.granted {
@@ -443,14 +450,15 @@ func (i *instance) giveBack(g leadership.Grant) {
 	r := leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}
 	i.s.w.after(0, func() {
 		i.call("", func(ctx context.Context) {
+			asked := i.now()
 			if l, err := i.service.Release(ctx, r); err == nil && i.ours(ctx) {
-				i.learn(l)
+				i.learn(l, asked)
 			}
 		})
 	})
 }
 
-// acquire serves the call, as package queue does.
+// acquire serves the call, as package line does.
 func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, answer func(leadership.Grant, error)) {
 	q, ok := i.lines[r.Election]
 	if r.Wait == 0 && r.Key == nil {
@@ -458,17 +466,18 @@ func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, ans
 	}
 	if r.Wait == 0 || ok && r.Key != nil && q.line.Leads(r.CandidateID, i.now()) {
 		i.call(id, func(ctx context.Context) {
+			asked := i.now()
 			g, err := i.service.Acquire(ctx, r)
 			if err == nil && i.ours(ctx) {
 				i.s.truth.answered(g.Lease, g.Key.Hash())
-				i.learn(g.Lease)
+				i.learn(g.Lease, asked)
 			}
 			answer(g, err)
 		})
 		return
 	}
 	c := &caller{agent: a, life: a.life, came: i.s.w.now, id: id, answer: answer}
-	standing, alive := line.NewCaller(c, i.now()), i.alive()
+	standing, alive := instancetest.NewCaller(c, i.now()), i.alive()
 	i.join(standing, r)
 	i.s.w.after(i.clock.until(r.Wait), func() {
 		if alive() {

@@ -10,7 +10,8 @@ import (
 // publisher is told of what an instance has committed.
 type publisher struct{ *instance }
 
-// Publish implements leadership.Publisher: the instance itself hears at once, the others over the topic, if it gets there.
+// Publish implements leadership.Publisher: the instance itself hears at once, the others over the
+// topic, if it gets there.
 func (p publisher) Publish(events ...leadership.Event) {
 	for _, e := range events {
 		p.hear(e)
@@ -30,15 +31,16 @@ func (p publisher) Publish(events ...leadership.Event) {
 	})
 }
 
-// bus is the topic, and the relay that publishes what was left behind. It hears of every event at least once.
+// bus is the topic, and the relay that publishes what was left behind. It hears of every event at
+// least once.
 type bus struct {
 	s         *simulation
 	published map[leadership.Election]leadership.Revision // the first of each was in order up to this one
 	early     int                                         // publications after a gap, which a topic with ordering keys holds back
 }
 
-// publish puts an event on the topic. With an ordering key nothing of an election arrives before what comes before it: what is early waits for
-// the relay.
+// publish puts an event on the topic. With an ordering key nothing of an election arrives before
+// what comes before it: what is early waits for the relay.
 func (b *bus) publish(e leadership.Event) {
 	b.s.truth.heard(e, b.s.data.row(e.Election).events)
 	switch next := b.published[e.Election] + 1; {
@@ -62,7 +64,7 @@ func (b *bus) deliver(i *instance, e leadership.Event) {
 	}
 	for range times {
 		w.after(b.s.delay(), func() {
-			if alive() && i.live {
+			if alive() && i.view.Live() {
 				i.does(func() { i.hear(e) })
 			}
 		})

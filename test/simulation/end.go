@@ -11,8 +11,8 @@ import (
 // settling is for how long after the last fault something may still arrive that was sent before.
 func (s *simulation) settling() time.Duration { return 10*time.Minute + s.patience() }
 
-// patience is within what time somebody leads, if somebody wants to: the lease that has to run out, its lock delay, and a second; who does not stand
-// in line looks for itself from time to time.
+// patience is within what time somebody leads, if somebody wants to: the lease that has to run out,
+// its lock delay, and a second; who does not stand in line looks for itself from time to time.
 func (s *simulation) patience() time.Duration {
 	d := s.plan.lease + s.plan.lockDelay + s.data.guard() + time.Second
 	if s.plan.wait == 0 {
@@ -51,8 +51,8 @@ func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 	s.w.after(s.plan.lease/10, func() { s.watchOver(e, led) })
 }
 
-// held holds to it that who asks is answered. Who stands in line is answered when its wait is over; if its clock is not so fast that it asks again
-// before.
+// held holds to it that who asks is answered. Who stands in line is answered when its wait is over;
+// if its clock is not so fast that it asks again before.
 func (s *simulation) held(a *agent) {
 	since := max(a.asked, a.frozen)
 	bound := 15 * time.Second
@@ -78,7 +78,7 @@ func (s *simulation) close() {
 			}
 		}
 		for _, i := range s.instances {
-			if heard, last := i.known[e].Revision, s.truth.reign(e).revision; i.life == 1 && heard > last {
+			if heard, last := i.newest[e], s.truth.reign(e).revision; i.life == 1 && heard > last {
 				s.truth.accuse(EV, "%s: instance %d has heard of revision %d, and there are %d", e, i.number, heard, last)
 			}
 		}

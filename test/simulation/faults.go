@@ -79,7 +79,7 @@ func (s *simulation) deafen(i *instance) {
 	alive := i.alive()
 	i.setLive(false)
 	s.w.after(s.w.about(s.plan.lease), func() {
-		if alive() && !i.live {
+		if alive() && !i.view.Live() {
 			i.setLive(true)
 		}
 	})
@@ -110,12 +110,13 @@ func (s *simulation) configure(e leadership.Election, lockDelay time.Duration) {
 	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay}
 	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Configure, Election: e, Config: c})
 	i.call(s.record.id(at), func(ctx context.Context) {
+		asked := i.now()
 		l, err := i.service.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
 		s.record.answered(at, reply{lease: &l, err: err})
 		if err != nil {
 			s.w.after(time.Second, func() { s.configure(e, lockDelay) })
 		} else if i.ours(ctx) {
-			i.learn(l)
+			i.learn(l, asked)
 		}
 	})
 }
@@ -153,7 +154,7 @@ func (s *simulation) heal() {
 	}
 	for _, i := range s.instances {
 		i.stalled = min(i.stalled, s.w.now)
-		if !i.live {
+		if !i.view.Live() {
 			i.setLive(true)
 		}
 	}

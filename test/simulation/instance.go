@@ -7,27 +7,29 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/queue/line"
+	"regent/leadership/instance/instancetest"
 )
 
-// instance is one process of the service: the real Service on the store, and the real lines.
+// instance is one process of the service: the real Service on the store, the real view of the
+// elections, and the real lines.
 type instance struct {
 	s       *simulation
 	number  int
 	clock   clock
 	store   *handle
 	service *leadership.Service
-	common  *line.Common
+	view    *instancetest.View
+	common  *instancetest.Lines
 	lines   map[leadership.Election]*queue
-	known   map[leadership.Election]leadership.Event // the newest that was heard
-	looks   map[leadership.Election]time.Duration    // when it looks whether the lease is over
-	live    bool                                     // it hears of all events
+	newest  map[leadership.Election]leadership.Revision // that was heard
+	shown   map[leadership.Election]leadership.Revision // the newest that a reader was shown, or that was heard
+	timer   int                                         // the number of the one that counts, for what the view wants
 	budgets map[leadership.Election]*budget
 	drawn   map[leadership.KeyHash]*caller // for whom its lines drew a key
 	joining *caller                        // right now
 
 	liveSince time.Duration
-	ear       *ear // what it hears is taken down there
+	hearing   *hearing // what it hears is taken down there
 
 	life    int           // the number of the present incarnation
 	stalled time.Duration // until when nothing happens in it
@@ -44,22 +46,22 @@ func (s *simulation) newInstance(number int) *instance {
 func (i *instance) begin() {
 	s := i.s
 	i.life++
-	i.live = true
 	i.store = &handle{data: s.data, seen: make(map[leadership.Election]int)}
 	i.service = leadership.New(i.store, publisher{i})
 	i.budgets = make(map[leadership.Election]*budget)
 	i.drawn = make(map[leadership.KeyHash]*caller)
-	i.common = &line.Common{Poll: 5 * time.Second, Jitter: s.w.upTo, Key: i.drawKey}
+	i.view = instancetest.NewView(instancetest.ViewConfig{Expiry: cacheExpiry, Size: 2, Jitter: s.w.upTo, Live: true})
+	i.common = &instancetest.Lines{Jitter: s.w.upTo, Key: i.drawKey, View: i.view}
 	i.lines = make(map[leadership.Election]*queue)
-	i.known = make(map[leadership.Election]leadership.Event)
-	i.looks = make(map[leadership.Election]time.Duration)
+	i.newest = make(map[leadership.Election]leadership.Revision)
+	i.shown = make(map[leadership.Election]leadership.Revision)
 	i.listens()
 }
 
 // listens begins to hear of all events that are committed from now on.
 func (i *instance) listens() {
 	i.liveSince = i.s.w.now
-	i.ear = i.s.record.listens(i.ear, fmt.Sprintf("instance %d since %v", i.number, i.s.w.now), i.s.data)
+	i.hearing = i.s.record.listens(i.hearing, fmt.Sprintf("instance %d since %v", i.number, i.s.w.now), i.s.data)
 }
 
 // drawKey is for who joins a line without one.
@@ -118,85 +120,91 @@ func (i incarnation) Stalled() time.Duration {
 	return max(i.stalled-i.s.w.now, 0)
 }
 
-// learn is told what the store has said.
-func (i *instance) learn(l leadership.Lease) {
-	if q, ok := i.lines[l.Election]; ok {
-		q.line.Learn(l, i.now())
+// learn is told what the store has said, in answer to what was asked at that moment.
+func (i *instance) learn(l leadership.Lease, asked time.Duration) {
+	i.learnt(l.Election, i.view.Learn(l, instancetest.Committed, asked, i.now()))
+}
+
+// learnt lets a line know of news, and looks when the view wants it.
+func (i *instance) learnt(e leadership.Election, news bool) {
+	if q, ok := i.lines[e]; ok && news {
+		q.wake()
 	}
-	if l.State == leadership.Held {
-		i.lookAt(l.Election, i.now()+l.ExpiresIn+100*time.Millisecond)
+	if i.view.Sooner() {
+		i.lookAfter(0)
 	}
 }
 
-// lookAt looks at the end of a lease whether it is over, so that it is announced though nobody wants it.
-func (i *instance) lookAt(e leadership.Election, at time.Duration) {
-	_, planned := i.looks[e]
-	if i.looks[e] = at; planned {
-		return
-	}
-	i.plan(e, at)
+// lookAfter does what the view wants in a while, instead of when it was to.
+func (i *instance) lookAfter(d time.Duration) {
+	i.timer++
+	timer, alive := i.timer, i.alive()
+	i.s.w.after(i.clock.until(d), func() {
+		if alive() && timer == i.timer {
+			i.does(i.look)
+		}
+	})
 }
 
-func (i *instance) plan(e leadership.Election, at time.Duration) {
-	alive, w := i.alive(), i.s.w
-	w.after(i.clock.until(at-i.now()), func() {
-		if !alive() {
+// look does what the view wants, as package hub does: nobody watches, so that it wants but one
+// thing.
+func (i *instance) look() {
+	for {
+		t, at, ok := i.view.Next(i.now())
+		if !ok {
+			i.lookAfter(min(at-i.now(), time.Hour))
 			return
 		}
-		i.does(func() {
-			if at := i.looks[e]; at > i.now() {
-				i.plan(e, at)
+		i.s.figures.Looks++
+		i.call("", func(ctx context.Context) {
+			asked := i.now()
+			l, err := i.service.Expire(ctx, t.Election)
+			if !i.ours(ctx) {
 				return
 			}
-			delete(i.looks, e)
-			i.call("", func(ctx context.Context) {
-				if l, err := i.service.Expire(ctx, e); err == nil {
-					i.learn(l)
-				}
+			i.does(func() {
+				news, _ := i.view.Expired(t, l, err, asked, i.now())
+				i.learnt(t.Election, news)
 			})
 		})
-	})
+	}
 }
 
 // hear takes an event, from itself or another.
 func (i *instance) hear(e leadership.Event) {
 	i.s.truth.heard(e, i.s.data.row(e.Election).events)
-	i.s.record.heard(i.ear, e)
-	if e.Revision <= i.known[e.Election].Revision {
-		return
-	}
-	i.known[e.Election] = e
-	if e.LeaderID == "" {
-		delete(i.looks, e.Election)
-	}
-	if q, ok := i.lines[e.Election]; ok {
+	i.s.record.heard(i.hearing, e)
+	i.newest[e.Election] = max(i.newest[e.Election], e.Revision)
+	i.shown[e.Election] = max(i.shown[e.Election], e.Revision)
+	if q, ok := i.lines[e.Election]; i.view.Heard(e, i.now()) && ok {
 		q.drive()
 		q.expectAttempt()
 	}
+	i.learnt(e.Election, false)
 }
 
 // setLive says whether the instance hears of all events.
 func (i *instance) setLive(live bool) {
-	if i.live = live; live {
+	i.view.SetLive(live, i.now())
+	if live {
 		i.listens()
 	} else {
-		i.s.record.ends(i.ear)
+		i.s.record.ends(i.hearing)
 	}
 	for _, e := range i.s.names {
 		if q, ok := i.lines[e]; ok {
-			q.doubt = true
 			q.drive()
 		}
 	}
 }
 
-// queue drives a line, as package queue does.
+// queue drives a line, as Queue of package line does.
 type queue struct {
 	i        *instance
 	election leadership.Election
-	line     *line.Line
+	line     *instancetest.Line
+	view     *instancetest.Election
 	asking   bool
-	doubt    bool
 	timer    int // the number of the one that counts
 
 	stand   stand
@@ -205,7 +213,7 @@ type queue struct {
 }
 
 // join puts a caller in line.
-func (i *instance) join(c *line.Caller, r leadership.AcquireRequest) {
+func (i *instance) join(c *instancetest.Caller, r leadership.AcquireRequest) {
 	q, ok := i.lines[r.Election]
 	if !ok {
 		q = &queue{i: i, election: r.Election}
@@ -218,8 +226,8 @@ func (i *instance) join(c *line.Caller, r leadership.AcquireRequest) {
 		q.expectAttempt()
 		return
 	}
-	q.line = line.New(i.common, q.wake, c, r, i.now())
-	q.line.Tune(i.known[r.Election].Revision, i.live)
+	q.view = i.view.Wait(r.Election)
+	q.line = instancetest.NewLine(i.common, q.view, q.wake, c, r, i.now())
 	i.lines[r.Election] = q
 	q.drive()
 }
@@ -242,12 +250,11 @@ func (q *queue) drive() {
 	if q.asking || q.i.lines[q.election] != q {
 		return
 	}
-	q.line.Listen(q.i.known[q.election], q.i.live, q.doubt, q.i.now())
-	q.doubt = false
 	a, idle, over := q.line.Turn(q.i.now(), false)
 	switch {
 	case over:
 		delete(q.i.lines, q.election)
+		q.i.view.Unwait(q.view)
 	case a != nil:
 		q.asking = true
 		q.begun++
@@ -259,7 +266,8 @@ func (q *queue) drive() {
 	}
 }
 
-// hangUp lets a caller go at the worst moments: when nobody knows whether it was granted the lease, and when it was.
+// hangUp lets a caller go at the worst moments: when nobody knows whether it was granted the lease,
+// and when it was.
 func (q *queue) hangUp(c *caller, err error) {
 	f := &q.i.s.plan.faults
 	if errors.Is(err, leadership.OutcomeUnknown) && q.i.s.w.chance(0.3) || err == nil && q.i.s.w.chance(f.cut/10) {
@@ -268,10 +276,10 @@ func (q *queue) hangUp(c *caller, err error) {
 }
 
 // attempt asks the store.
-func (q *queue) attempt(ctx context.Context, a *line.Attempt) {
+func (q *queue) attempt(ctx context.Context, a *instancetest.Attempt) {
 	alive := q.i.alive()
 	a.Began = q.i.now()
-	var o line.Outcome
+	var o instancetest.Outcome
 	if gone := a.Caller.Client().Gone(); gone != nil {
 		o.Err = gone
 	} else {
@@ -281,15 +289,16 @@ func (q *queue) attempt(ctx context.Context, a *line.Attempt) {
 		return
 	}
 	if o.Err == nil {
-		q.i.learn(o.Grant.Lease)
+		q.i.learn(o.Grant.Lease, a.Began)
 	}
 	q.hangUp(a.Caller.Client().(*caller), o.Err)
 	orphan, ok := q.line.Orphan(o.Err)
 	q.expectReleased(o.Err, ok)
 	if ok {
 		q.i.s.figures.Orphans++
+		asked := q.i.now()
 		if l, err := q.i.service.Release(ctx, orphan); err == nil && alive() {
-			q.i.learn(l)
+			q.i.learn(l, asked)
 		}
 	}
 	q.i.does(func() {
@@ -299,5 +308,6 @@ func (q *queue) attempt(ctx context.Context, a *line.Attempt) {
 		}
 		q.line.Finish(a, o, q.i.now())
 		q.drive()
+		q.i.learnt(q.election, false)
 	})
 }

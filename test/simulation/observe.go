@@ -9,10 +9,17 @@ import (
 	"regent/test/checker"
 )
 
-// observe reads an election from the store, through any instance.
+// cacheExpiry is how old a cached reading may be.
+const cacheExpiry = 5 * time.Second
+
+// observe reads an election through any instance: now and then from the store, otherwise as that
+// likes.
 func (s *simulation) observe(e leadership.Election) {
-	i, asked := s.any(), s.w.now
-	recorded := s.record.called(checker.Call{Caller: "observer", Verb: checker.Get, Election: e})
+	i, asked, strong := s.any(), s.w.now, s.w.chance(0.3)
+	recorded := -1
+	if strong {
+		recorded = s.record.called(checker.Call{Caller: "observer", Verb: checker.Get, Election: e})
+	}
 	alive := i.alive()
 	s.send(func() {
 		if !alive() {
@@ -20,23 +27,83 @@ func (s *simulation) observe(e leadership.Election) {
 		}
 		i.does(func() {
 			i.call("", func(ctx context.Context) {
-				l, err := i.service.Get(ctx, e)
+				reading, err := i.read(ctx, e, strong)
 				if !i.ours(ctx) {
 					return
 				}
 				s.send(func() {
 					s.figures.Reads++
-					s.record.answered(recorded, reply{lease: &l, err: err})
-					s.record.read(l, err, asked)
+					if recorded >= 0 {
+						s.record.answered(recorded, reply{lease: &reading.Lease, err: err})
+					}
+					s.record.read(reading, err, asked)
 				})
 			})
 		})
 	})
 }
 
+// read reads an election, as package hub does but for reads that wait for one another: what the
+// view shows is held to what is true.
+func (i *instance) read(ctx context.Context, e leadership.Election, strong bool) (leadership.Reading, error) {
+	least, asked, alive := i.shown[e], i.now(), i.alive()
+	if l := i.view.Fresh(e, 0); !strong && l != nil && asked < l.Over(cacheExpiry) {
+		i.s.figures.Cached++
+		age := asked - l.Asked
+		return i.shows(leadership.Reading{Lease: l.Aged(age), Age: age, Bound: cacheExpiry}, least), nil
+	}
+	i.view.Reading(e)
+	l, err := i.service.Get(ctx, e)
+	if !alive() {
+		return leadership.Reading{}, err
+	}
+	brought := &l
+	if err != nil {
+		brought = nil
+	}
+	i.learnt(e, i.view.Landed(e, brought, asked, i.now()))
+	if err != nil {
+		return leadership.Reading{}, err
+	}
+	reading := leadership.Reading{Lease: l}
+	if !strong {
+		reading.Age, reading.Bound = i.now()-asked, cacheExpiry
+	}
+	return i.shows(reading, least), nil
+}
+
+// shows holds what a reader is shown to BS: it was true within its age, and is no older than what
+// was shown or heard before the reader asked.
+func (i *instance) shows(r leadership.Reading, least leadership.Revision) leadership.Reading {
+	t, now := i.s.truth, i.s.w.now
+	if r.Revision < least {
+		t.accuse(BS, "%s: instance %d shows revision %d after %d", r.Election, i.number, r.Revision, least)
+	}
+	since := now - i.clock.until(r.Age+time.Microsecond)
+	if at, ok := t.replaced[next(r.Lease)]; r.Bound > 0 && ok && at < since {
+		t.accuse(BS, "%s: instance %d shows revision %d as %v old, and it was replaced %v ago", r.Election, i.number, r.Revision, r.Age, now-at)
+	}
+	if truth := t.reign(r.Election); r.Bound > 0 && !t.skewed && r.State == leadership.Held && r.Token == truth.token && truth.late.IsZero() {
+		if end := truth.end.Sub(epoch) + t.slack; now+i.clock.until(r.ExpiresIn)-i.clock.until(drift(r)) > end {
+			t.accuse(BS, "%s: instance %d shows a lease as lasting another %v, and it ends at %v", r.Election, i.number, r.ExpiresIn, end)
+		}
+	}
+	i.shown[r.Election] = max(i.shown[r.Election], r.Revision)
+	return r
+}
+
+// drift is by how much what is left of a lease may be wrong because the instance's clock has
+// counted it.
+func drift(r leadership.Reading) time.Duration { return (r.Age+r.ExpiresIn)/500 + time.Microsecond }
+
+// next is the event that makes a reading one of the past.
+func next(l leadership.Lease) leadership.EventID {
+	return leadership.EventID{Election: l.Election, Revision: l.Revision + 1}
+}
+
 // read takes down what an observer was shown.
-func (r *record) read(l leadership.Lease, err error, asked time.Duration) {
-	if r != nil && err == nil {
+func (r *record) read(l leadership.Reading, err error, asked time.Duration) {
+	if r != nil && err == nil && l.Bound == 0 {
 		r.recording.Readings = append(r.recording.Readings, checker.Reading{
 			Reader: "observer", Election: l.Election, Revision: l.Revision, State: l.State, Leader: l.LeaderID, Token: l.Token,
 			Asked: asked, Answered: r.w.now, Strong: true,
@@ -63,37 +130,39 @@ func (r *record) committed(ch leadership.Change, end, at time.Time) {
 	r.recording.Heartbeats = append(r.recording.Heartbeats, beat)
 }
 
-// ear is what an instance hears, in order, while it hears all: what comes too soon waits for what is missing, as in its hub.
-type ear struct {
+// hearing is what an instance hears, in order, while it hears all: what comes too soon waits for what
+// is missing, as in its hub.
+type hearing struct {
 	consumer checker.Consumer
 	next     map[leadership.Election]leadership.Revision // of the first that is missing
 	early    map[leadership.EventID]leadership.Event
 }
 
-// listens begins a consumer that hears of all that is committed from now on, instead of the one before.
-func (r *record) listens(before *ear, name string, d *data) *ear {
+// listens begins a consumer that hears of all that is committed from now on, instead of the one
+// before.
+func (r *record) listens(before *hearing, name string, d *data) *hearing {
 	if r == nil {
 		return nil
 	}
 	r.ends(before)
-	c := checker.Consumer{Name: fmt.Sprintf("%s (%d)", name, len(r.ears)), After: make(map[leadership.Election]leadership.Revision)}
-	e := &ear{c, make(map[leadership.Election]leadership.Revision), make(map[leadership.EventID]leadership.Event)}
+	c := checker.Consumer{Name: fmt.Sprintf("%s (%d)", name, len(r.hearings)), After: make(map[leadership.Election]leadership.Revision)}
+	e := &hearing{c, make(map[leadership.Election]leadership.Revision), make(map[leadership.EventID]leadership.Event)}
 	for name, row := range d.elections {
 		c.After[name], e.next[name] = row.record.Revision, row.record.Revision+1
 	}
-	r.ears = append(r.ears, e)
+	r.hearings = append(r.hearings, e)
 	return e
 }
 
 // ends says that it may not hear of anything any more.
-func (r *record) ends(e *ear) {
+func (r *record) ends(e *hearing) {
 	if r != nil && e != nil {
 		e.consumer.Partial = true
 	}
 }
 
 // heard takes down what an instance hears.
-func (r *record) heard(e *ear, event leadership.Event) {
+func (r *record) heard(e *hearing, event leadership.Event) {
 	if r == nil {
 		return
 	}

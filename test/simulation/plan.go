@@ -59,7 +59,7 @@ var leases = [...]time.Duration{
 }
 
 // draw draws a plan.
-func (w *world) draw() plan {
+func (w *timeline) draw() plan {
 	p := plan{
 		elections: 1 + w.random.IntN(3),
 		agents:    2 + w.random.IntN(5),
@@ -90,7 +90,7 @@ func (w *world) draw() plan {
 	return p
 }
 
-func (w *world) drawFaults() faults {
+func (w *timeline) drawFaults() faults {
 	if w.chance(0.05) {
 		return faults{operators: w.chance(0.5)}
 	}

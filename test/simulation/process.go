@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// process is code that takes time, such as a call of the service: it runs as if it blocked, and the world goes on meanwhile. It is a coroutine: one
-// of them, or the world, runs at a time. One that has ended is used again.
+// process is code that takes time, such as a call of the service: it runs as if it blocked, and the
+// world goes on meanwhile. It is a coroutine: one of them, or the world, runs at a time. One that
+// has ended is used again.
 type process struct {
-	w     *world
+	w     *timeline
 	ctx   context.Context              // has the process
 	next  func() (time.Duration, bool) // goes on until it waits again
 	pass  func(time.Duration) bool     // lets time go by; called from within
@@ -27,14 +28,14 @@ type owner interface {
 }
 
 // start runs code that may call the store. It begins at once.
-func (w *world) start(o owner, do func(context.Context)) {
+func (w *timeline) start(o owner, do func(context.Context)) {
 	p := w.idle()
 	p.owner, p.do = o, do
 	p.step()
 }
 
 // idle is a process with nothing to do.
-func (w *world) idle() *process {
+func (w *timeline) idle() *process {
 	if last := len(w.processes) - 1; last >= 0 {
 		p := w.processes[last]
 		w.processes = w.processes[:last]

@@ -12,11 +12,11 @@ import (
 
 // record takes a Recording down. A nil one takes down nothing.
 type record struct {
-	w         *world
+	w         *timeline
 	wait      time.Duration // of whoever wants to lead
 	skewed    bool          // the store's clock leaps: nothing is said of how long leases last
 	recording checker.Recording
-	ears      []*ear
+	hearings  []*hearing
 	bus       checker.Consumer
 }
 
@@ -115,8 +115,8 @@ func (r *record) finish(d *data, names []leadership.Election) checker.Recording 
 		r.recording.History = append(r.recording.History, d.row(e).events...)
 	}
 	r.recording.Consumers = append(r.recording.Consumers, r.bus)
-	for _, ear := range r.ears {
-		r.recording.Consumers = append(r.recording.Consumers, ear.consumer)
+	for _, hearing := range r.hearings {
+		r.recording.Consumers = append(r.recording.Consumers, hearing.consumer)
 	}
 	return r.recording
 }

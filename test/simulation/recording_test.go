@@ -34,8 +34,8 @@ func TestWhatWasRecordedPassesEveryChecker(t *testing.T) {
 	}
 }
 
-// gather adds what a checker needs something of: of the calls the strong reads that were answered, of the consumers those that have heard of something,
-// and to the end.
+// gather adds what a checker needs something of: of the calls the strong reads that were answered,
+// of the consumers those that have heard of something, and to the end.
 func gather(all *checker.Recording, r checker.Recording) {
 	for _, c := range r.Calls {
 		if c.Verb == checker.Get && c.Answer != nil && c.Code == "" {

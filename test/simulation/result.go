@@ -34,6 +34,8 @@ type Figures struct {
 	Twice       int // campaigns of which there were two at a time
 	Keyless     int // grants with a key that the service chose
 	Reads       int // of observers, that were answered
+	Cached      int // of those, from what an instance knew
+	Looks       int // of instances, whether a lease is over
 	Refused     int // writes of leaders of the past, refused where they arrived
 	Writes      int // that were let in
 }
@@ -65,6 +67,8 @@ func (f Figures) Plus(g Figures) Figures {
 	f.Twice += g.Twice
 	f.Keyless += g.Keyless
 	f.Reads += g.Reads
+	f.Cached += g.Cached
+	f.Looks += g.Looks
 	f.Refused += g.Refused
 	f.Writes += g.Writes
 	return f

@@ -13,7 +13,7 @@ import (
 
 // simulation is a run.
 type simulation struct {
-	w         *world
+	w         *timeline
 	plan      plan
 	data      *data
 	truth     *truth
@@ -34,11 +34,13 @@ type Config struct {
 	Seed   uint64
 	Leases int       // how many leases, one after the other, the run is long: at least as long as it takes to settle at the end
 	Log    io.Writer // what happens is written there, a line each, unless it is nil
-	// Record asks for the Recording. Such a run has no doubled requests: whatever was done twice under one name could not be told apart.
+	// Record asks for the Recording. Such a run has no doubled requests: whatever was done twice
+	// under one name could not be told apart.
 	Record bool
 }
 
-// Run lets the elections that the seed draws go on, with all that it draws besides; the last minutes without faults.
+// Run lets the elections that the seed draws go on, with all that it draws besides; the last
+// minutes without faults.
 func Run(c Config) Result {
 	s := newSimulation(c)
 	drawn := s.plan.String()
@@ -73,7 +75,7 @@ func Run(c Config) Result {
 }
 
 func newSimulation(c Config) *simulation {
-	w := newWorld(c.Seed, c.Log)
+	w := newTimeline(c.Seed, c.Log)
 	s := &simulation{w: w, plan: w.draw(), places: make(map[leadership.Election]*place)}
 	if c.Record {
 		s.record = &record{w: w, wait: s.plan.wait, skewed: s.plan.faults.storeLeaps, bus: checker.Consumer{Name: "the topic"}}
@@ -82,7 +84,7 @@ func newSimulation(c Config) *simulation {
 	s.calm = s.plan.faults.none() && !s.plan.faults.operators
 	w.tell("seed %d: %v", c.Seed, s.plan)
 	s.truth = &truth{
-		w: w, skewed: s.plan.faults.storeLeaps, believers: s.of,
+		w: w, skewed: s.plan.faults.storeLeaps, believers: s.of, replaced: make(map[leadership.EventID]time.Duration),
 		elections: make(map[leadership.Election]*reign), grants: make(map[leadership.KeyHash]leadership.Token),
 		keys: make(map[tokenOf]leadership.KeyHash),
 	}

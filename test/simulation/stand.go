@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/instancetest"
 )
 
-// stand is a line as the page of package queue describes it, in few words: first come, first served, and a place is kept for 5 s.
+// stand is a line as the page of package line describes it, in few words: first come, first
+// served, and a place is kept for 5 s.
 type stand struct{ spots []*spot }
 
 // spot is a candidate's place.
@@ -58,8 +60,9 @@ func (s *stand) first() *spot {
 	return nil
 }
 
-// budget is how often an instance may ask the store for the lines of an election: a few times for each change, each attempt that failed and each
-// line that begins, and a few times in the shortest lease or the pause between two looks.
+// budget is how often an instance may ask the store for the lines of an election: a few times for
+// each change, each attempt that failed and each line that begins, and a few times in the shortest
+// lease or the pause between two looks.
 type budget struct {
 	left     float64
 	at       time.Duration
@@ -87,7 +90,7 @@ func (q *queue) inTurn(c *caller) {
 	if first := q.stand.first(); first != c.spot {
 		s.truth.accuse(LV, "%s: instance %d asks for %s, and %s came first", q.election, q.i.number, c.spot.candidate, first.candidate)
 	}
-	if !q.i.budget(q.election).spend(s.w.now, min(s.plan.shortest(), q.i.common.Poll), s.truth.reign(q.election).revision) {
+	if !q.i.budget(q.election).spend(s.w.now, min(s.plan.shortest(), instancetest.Poll), s.truth.reign(q.election).revision) {
 		s.truth.accuse(LV, "%s: instance %d asks the store too often", q.election, q.i.number)
 	}
 }
@@ -104,7 +107,8 @@ func (i *instance) budget(e leadership.Election) *budget {
 // promptly is within what time a line asks for an election that its instance knows to be free.
 const promptly = time.Second
 
-// expectAttempt looks in a moment whether the line has asked, if it should have: somebody stands there, and the election is free.
+// expectAttempt looks in a moment whether the line has asked, if it should have: somebody stands
+// there, and the election is free.
 func (q *queue) expectAttempt() {
 	i, s := q.i, q.i.s
 	if s.plan.faults.late > 0 || s.truth.skewed { // an answer that is late makes the line late by as much
@@ -118,16 +122,17 @@ func (q *queue) expectAttempt() {
 	s.w.after(r.LockFor+r.LockFor/500+promptly, func() {
 		first := q.stand.first()
 		idle := alive() && i.lines[q.election] == q && q.begun == begun && !q.asking && !q.failing && first != nil && first.since <= i.now()-promptly
-		if undisturbed := i.live && i.liveSince <= since && i.stalled <= since; !idle || !undisturbed {
+		if undisturbed := i.view.Live() && i.liveSince <= since && i.stalled <= since; !idle || !undisturbed {
 			return
 		}
-		if now := s.data.row(q.election).record; now.LeaderID == "" && now.Revision == r.Revision && i.known[q.election].Revision == r.Revision {
+		if now := s.data.row(q.election).record; now.LeaderID == "" && now.Revision == r.Revision && i.newest[q.election] == r.Revision {
 			s.truth.accuse(LV, "%s: instance %d knows since %v that it is free, %s stands in line, and nobody asks", q.election, i.number, since, first.candidate)
 		}
 	})
 }
 
-// expectReleased holds to it that who is refused for a lease whose key was told to nobody gives it back.
+// expectReleased holds to it that who is refused for a lease whose key was told to nobody gives it
+// back.
 func (q *queue) expectReleased(err error, given bool) {
 	refusal, ok := errors.AsType[*leadership.Error](err)
 	if !ok || refusal.Code != leadership.LeaseHeld || refusal.Lease == nil || given {

@@ -21,7 +21,7 @@ const attempts = 5
 
 // data is what is stored, and the clock of whatever stores it.
 type data struct {
-	w         *world
+	w         *timeline
 	kind      kind
 	faults    *faults
 	figures   *Figures
@@ -71,8 +71,9 @@ func (d *data) snapshot(e leadership.Election) leadership.Snapshot {
 	return leadership.Snapshot{Record: d.row(e).record, Now: d.clock(), Guard: d.guard()}
 }
 
-// write commits a change that was decided at that time. The commits of one election, and what was read for them, are in the order of their times in
-// every store; only who reads may be shown an earlier time.
+// write commits a change that was decided at that time. The commits of one election, and what was
+// read for them, are in the order of their times in every store; only who reads may be shown an
+// earlier time.
 func (d *data) write(e leadership.Election, ch leadership.Change, decided time.Time) leadership.Snapshot {
 	r := d.row(e)
 	at := latest(d.clock(), decided, r.last.Add(1))
@@ -89,7 +90,8 @@ func (d *data) write(e leadership.Election, ch leadership.Change, decided time.T
 	return leadership.Snapshot{Record: ch.Record, Now: at, Guard: d.guard()}
 }
 
-// isLate says whether a heartbeat that is committed at that time comes after the end of the lease that it was to renew.
+// isLate says whether a heartbeat that is committed at that time comes after the end of the lease
+// that it was to renew.
 func isLate(ch leadership.Change, at time.Time) bool {
 	return ch.Heartbeat && !ch.Before.IsZero() && !at.Before(ch.Before)
 }
@@ -154,7 +156,8 @@ func (h *handle) try(p *process, e leadership.Election, decide func(leadership.S
 	return h.commit(p, e, ch, version, snap.Now)
 }
 
-// commit writes if nobody has come between. Its end may be unknown, either way; who has died meanwhile is not told, nor does it do more.
+// commit writes if nobody has come between. Its end may be unknown, either way; who has died
+// meanwhile is not told, nor does it do more.
 func (h *handle) commit(p *process, e leadership.Election, ch leadership.Change, version int, decided time.Time) (leadership.Snapshot, error) {
 	unknown := h.w.chance(h.faults.unknown)
 	if unknown {
@@ -234,7 +237,8 @@ func (h *handle) renew(ctx context.Context, c leadership.Renewal) (a leadership.
 	return a
 }
 
-// blindly renews by a write that does not read, if this instance has seen the newest version; what time it was, it learns afterwards.
+// blindly renews by a write that does not read, if this instance has seen the newest version; what
+// time it was, it learns afterwards.
 func (h *handle) blindly(ctx context.Context, c leadership.Renewal) (a leadership.Renewed) {
 	p, r := processOf(ctx), h.row(c.Election)
 	version, record := r.version, r.record

@@ -17,6 +17,7 @@ const (
 	FT  Property = "FT: tokens strictly increase"
 	EV  Property = "EV: every change is announced, in order, without a gap, and nothing else is"
 	ID  Property = "ID: the same call again does what once would have done"
+	BS  Property = "BS: what an instance shows was true within its stated age, and never goes back"
 	LV  Property = "LV: without faults somebody who is willing leads before long, and nothing changes hands without need"
 )
 
@@ -30,13 +31,14 @@ type Violation struct {
 // String is what, when and how.
 func (v Violation) String() string { return fmt.Sprintf("%s; %v: %s", v.Property, v.At, v.Detail) }
 
-// truth is what is known of all elections by who sees every commit. It has its own idea of what the rules must not do, in few words, and asks none
-// of them.
+// truth is what is known of all elections by who sees every commit. It has its own idea of what the
+// rules must not do, in few words, and asks none of them.
 type truth struct {
-	w           *world
+	w           *timeline
 	slack       time.Duration // by which the clocks of the store's servers differ
 	skewed      bool          // the store's clock leaps: nobody can keep ME-2
 	elections   map[leadership.Election]*reign
+	replaced    map[leadership.EventID]time.Duration    // when each change was made
 	grants      map[leadership.KeyHash]leadership.Token // the newest of each key
 	keys        map[tokenOf]leadership.KeyHash          // to whom each token was told
 	violations  []Violation
@@ -72,12 +74,14 @@ func (t *truth) accuse(p Property, format string, args ...any) {
 	t.w.tell("VIOLATION %v", v)
 }
 
-// committed looks at a change that has just been committed at that time of the store's, and was decided at an earlier one.
+// committed looks at a change that has just been committed at that time of the store's, and was
+// decided at an earlier one.
 func (t *truth) committed(before leadership.Record, ch leadership.Change, decided, at time.Time) {
 	e, now := before.Election, ch.Record
 	r := t.reign(e)
 	t.numbered(r, now, ch.Events)
 	for _, event := range ch.Events {
+		t.replaced[event.ID()] = t.w.now
 		t.w.note(string(event.Type), int64(event.Revision))
 		t.w.tell("%s: revision %d, %s, leader %q, token %d, at %v", e, event.Revision, event.Type, event.LeaderID, event.Token, at.Sub(epoch))
 		switch event.Type {
@@ -122,7 +126,8 @@ func (t *truth) renewed(r *reign, now leadership.Record, at, end time.Time) {
 	}
 }
 
-// released holds to it that only a lease which lasts can be released: one that has run out has a lock delay.
+// released holds to it that only a lease which lasts can be released: one that has run out has a
+// lock delay.
 func (t *truth) released(r *reign, now leadership.Record, decided time.Time) {
 	r.free = true
 	if !decided.Before(r.end) {
@@ -130,7 +135,8 @@ func (t *truth) released(r *reign, now leadership.Record, decided time.Time) {
 	}
 }
 
-// expired holds to it that a lease ends when it does. A heartbeat that came too late may be taken back.
+// expired holds to it that a lease ends when it does. A heartbeat that came too late may be taken
+// back.
 func (t *truth) expired(r *reign, before, now leadership.Record) {
 	r.free, r.lock = false, before.Policy.LockDelay
 	if !r.late.IsZero() && now.EndedAt.Equal(r.late) {
@@ -198,8 +204,8 @@ func (t *truth) heard(e leadership.Event, committed []leadership.Event) {
 	}
 }
 
-// answered holds what the service is about to answer to what it knows: no heartbeat stands that came after the end of its lease, and no two
-// keys have the same token.
+// answered holds what the service is about to answer to what it knows: no heartbeat stands that
+// came after the end of its lease, and no two keys have the same token.
 func (t *truth) answered(l leadership.Lease, key leadership.KeyHash) {
 	r := t.reign(l.Election)
 	if l.State != leadership.Held || l.Token == r.token && !r.late.IsZero() && r.end.Equal(l.LeaseExpiration) {
@@ -217,7 +223,8 @@ type tokenOf struct {
 	token    leadership.Token
 }
 
-// believes holds what an agent now believes to what the store knows: the end of its lease, if nobody renews it.
+// believes holds what an agent now believes to what the store knows: the end of its lease, if
+// nobody renews it.
 func (t *truth) believes(a *agent) {
 	r := t.reign(a.election)
 	if t.skewed || a.left() == 0 {

@@ -14,7 +14,6 @@ import (
 	"regent/httpapi/access/limit"
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/leadership/notify"
 	"regent/leadership/wire"
 	"regent/store/memory"
 )
@@ -111,7 +110,7 @@ func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 			return err
 		},
 		"feed": func(s *instance.Guarded, ctx context.Context) error {
-			f, err := s.Feed(ctx, "", notify.Cursor{})
+			f, err := s.Feed(ctx, "", instance.Cursor{})
 			if err == nil {
 				f.Close()
 			}
@@ -197,7 +196,7 @@ func TestStreamsAndLongPollsAreLimited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := s.Feed(ann, "", notify.Cursor{})
+		second, err := s.Feed(ann, "", instance.Cursor{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +223,7 @@ func TestACallThatPanicsGivesItsPlaceBack(t *testing.T) {
 	ann := by(t.Context(), "ann")
 	for name, call := range map[string]func(){
 		"watch": func() { s.Watch(ann, leadership.WatchRequest{}) },
-		"feed":  func() { s.Feed(ann, "", notify.Cursor{}) },
+		"feed":  func() { s.Feed(ann, "", instance.Cursor{}) },
 		"wait":  func() { acquire(s, ann, "reports", "ann", time.Second) },
 		"read":  func() { s.Read(ann, leadership.ReadRequest{}) },
 		"renew": func() { s.Renew(ann, leadership.LeaseRequest{}) },

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/cache"
 	"regent/leadership/instance"
 )
 
@@ -41,4 +40,4 @@ func Readers(ctx context.Context, p Place, readers int, lasting time.Duration) (
 }
 
 // readsAnHour is how often an instance reads one election for its cache at most.
-const readsAnHour = int(time.Hour / cache.DefaultExpiry)
+const readsAnHour = int(time.Hour / instance.DefaultCacheExpiry)

@@ -1,0 +1,70 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+)
+
+const (
+	// askTimeout bounds one look into the history.
+	askTimeout = 10 * time.Second
+	// maxAsks is how many looks are under way at the same time: when the hub becomes live, one for
+	// each election that is watched is due.
+	maxAsks = 64
+)
+
+// askHistory lets read look into the history. Errors: the hub's cause; ctx's; StoreUnavailable if
+// there is no answer in time; and those of read.
+func (h *Hub) askHistory(ctx context.Context, read func(context.Context) error) error {
+	select {
+	case h.asks <- struct{}{}:
+		defer func() { <-h.asks }()
+	case <-h.life.Done():
+		return h.Cause()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	defer context.AfterFunc(h.life, cancel)()
+	err := read(asking)
+	switch {
+	case err == nil:
+		return nil
+	case h.over(ctx) != nil:
+		return h.over(ctx)
+	case asking.Err() != nil: // which is nothing that ctx's owner knows of
+		return fmt.Errorf("hub: %w: the history was not read within %v", leadership.StoreUnavailable, askTimeout)
+	}
+	return err
+}
+
+// over returns why a wait is over: the hub's cause, or ctx's error; nil if there is neither.
+func (h *Hub) over(ctx context.Context) error { return cmp.Or(h.Cause(), ctx.Err()) }
+
+// wait waits for c, at most until due unless that is zero. It returns the hub's cause or ctx's
+// error if they come first.
+func (h *Hub) wait(ctx context.Context, c <-chan struct{}, due time.Time) error {
+	if err := h.over(ctx); err != nil {
+		return err
+	}
+	var timeout <-chan time.Time
+	if !due.IsZero() {
+		timer := time.NewTimer(time.Until(due))
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-c:
+		return nil
+	case <-timeout:
+		return nil
+	case <-h.life.Done():
+	case <-ctx.Done():
+	}
+	return h.over(ctx)
+}

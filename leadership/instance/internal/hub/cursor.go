@@ -1,0 +1,49 @@
+package hub
+
+import (
+	"errors"
+	"time"
+)
+
+// Cursor is how far a feed has come: every event that was committed up to that instant of the
+// store's clock was passed on. The zero Cursor is for a reader that has seen nothing.
+type Cursor struct{ at time.Time }
+
+// newCursor returns the cursor of an instant as it comes back once it has travelled.
+func newCursor(at time.Time) Cursor { return Cursor{at.UTC().Round(0)} }
+
+// String is the cursor as it travels; ParseCursor reads it.
+func (c Cursor) String() string { return c.at.Format(time.RFC3339Nano) }
+
+// IsZero reports whether the cursor is the zero Cursor.
+func (c Cursor) IsZero() bool { return c.at.IsZero() }
+
+// ParseCursor reads what String wrote. The error says what is wrong, in a sentence.
+func ParseCursor(text string) (Cursor, error) {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if c := newCursor(at); err == nil && !c.IsZero() && c.String() == text {
+		return c, nil
+	}
+	return Cursor{}, errors.New(
+		"a cursor is what a stream of all elections gave as the id of an event; leave it out to begin with how things are")
+}
+
+// After reports whether the cursor lies after the instant.
+func (c Cursor) After(at time.Time) bool { return c.at.After(at) }
+
+// later is the later of two cursors.
+func (c Cursor) later(other Cursor) Cursor { return Cursor{latest(c.at, other.at)} }
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,93 @@
+// Package hub shares what one process knows of the elections: cached reads, watches, long polls,
+// feeds, and the ends of leases that run out unseen. What is known, and when to look again, is
+// decided by package view; the hub locks it, wakes those who wait, and does what the view asks for.
+//
+// # Who is authoritative for what
+//
+// The store and its history are the truth; what a Hub is told is a hint that there is more of it.
+// Events reach a Hub from the commits of its own process, from those of others over Pub/Sub, and
+// from looks into the outbox: at least once, of one election mostly in order, and sometimes not at
+// all. A Watch nevertheless gets every event of its election once, in order and without a gap: what
+// follows on what it has is passed on from memory, and what does not has the history read. A Feed
+// does so for all elections.
+//
+//	own commits ------+           +--> Read      a cached lease
+//	                  |           +--> Watch     every event of one election
+//	other instances --+--> Hub ---+--> Feed      every event of all elections
+//	                  |     |     +--> Wait      wakes a line of candidates
+//	outbox -----------+     |
+//	                        +--------> Store     reads, the history, and ends to record
+//
+// # What a reading promises
+//
+//   - It was true at some moment within its Age, and Age is at most Bound. Past the bound there is an
+//     error, never old data.
+//   - It never goes back. A read that begins after another has ended, after an event was heard, or
+//     after a change by this instance was learnt, shows no older revision; one that names what its
+//     reader has seen elsewhere (Known) shows nothing older than that.
+//   - It does not guess what time may have changed. When the lease that is kept would end, or the lock
+//     delay, the store is asked: another instance may have renewed it, and of that there is no event.
+//
+// A reading is a hint all the same: only the fencing token protects. Age is counted from before the
+// store was asked, on a clock that runs while the machine is suspended; what is left of a lease is
+// brought down by as much. While a read is under way, those who want the same wait for it; but once
+// anything newer is known no reader joins it any more, for it may have begun before that.
+//
+// # Ends
+//
+// A lease that ends without a release leaves no trace by itself. The instance that granted or last
+// renewed it therefore has its end recorded, with the event "expired", shortly after a candidate in
+// line would have come. What no instance has in mind, because the one that had was stopped, is
+// found by the tick of a scheduler (leadership.Service.ExpireAll). Nothing depends on a look being
+// in time: whether a lease is over is the store's to say.
+//
+// # When the history is read
+//
+// Reads are shared: those who want the same at the same time make one.
+//
+//	a watch begins           one read for each revision that watches begin with; none if another has
+//	                         read on to the end, and the hub was live since
+//	an event follows         none
+//	it does not              one read; if it is not in the history, 10 at most
+//	the hub becomes live     one read for each watched election, and one of all if there are feeds
+//	the hub is not live      the same, each view.Poll
+//	the store fails          one read a second for each watched election, and one of all each Poll
+//	feeds begin              one read of all; one more for a cursor further back than memory
+//	an election is new       one read of all for its first event, unless that is its first ever
+//	feeds, and news          one read of all within a minute
+//	feeds, and no news       one read of all each half hour
+//
+// An event is believed if it follows: a Hub passes on what was made up if it has just the next
+// revision. Everything else is looked up.
+//
+// # Cursors
+//
+// The events of one election have an order, and a Watch resumes from a revision. Those of different
+// elections have none. A Feed therefore resumes from an instant
+// of the store's clock, its cursor: every event that was committed up to then was passed on. Some
+// that were committed later may have been passed on as well, and come again: a reader that resumes
+// drops what is not newer than what it has seen of an election.
+//
+// What lets a Feed say so is the mark of the journal that all feeds read. A look into the history
+// at the store's time N finds everything that was committed before N, but for the difference
+// between the clocks of the store's servers. So the mark moves on to N-5s, and stands beside each
+// event that is entered from then on.
+//
+//	            from                     mark       N
+//	------------|------------------------|----------|----> the store's time
+//	 only       | all of it is in memory | most of it is: what was heard, and what was found
+//	 in history |                        |
+//
+// # Slow readers
+//
+// A wake-up does not block. A watch that comes late finds all that happened since in the shared
+// memory of the election or, if that has moved on, in the history. A Feed that is so late that the
+// journal has moved on ends with ErrSlow.
+//
+// # When events do not come
+//
+// While a Hub may be missing events (SetLive) its watches and feeds have the history read from time
+// to time. When events come again, all look once more. If a Hub is live and an event is lost all
+// the same, a Watch gets it with the next event of its election, and a Feed in half an hour at the
+// latest.
+package hub

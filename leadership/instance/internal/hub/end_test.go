@@ -1,0 +1,515 @@
+package hub_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
+)
+
+const (
+	delay  = 250 * time.Millisecond
+	jitter = 500 * time.Millisecond
+	nap    = 10 * time.Millisecond // ends this close together share a wake-up
+)
+
+// lookout is a hub that runs, and a store that remembers when it was asked.
+type lookout struct {
+	*hub.Hub
+	t     *testing.T
+	start time.Time
+	ticks atomic.Int64 // how often the clock was looked at
+	log   bytes.Buffer
+
+	mu     sync.Mutex
+	ahead  time.Duration // what the clock has leapt by
+	looks  []time.Duration
+	answer func(context.Context) (leadership.Lease, error) // nil: the end is recorded
+}
+
+// withLookout runs the test in a bubble, with a lookout that runs.
+func withLookout(t *testing.T, test func(t *testing.T, w *lookout)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &lookout{t: t, start: time.Now()}
+		w.Hub = newHub(t, hub.Config{Store: stub{expire: w.expire}, Now: w.now, Log: slog.New(slog.NewTextHandler(&w.log, nil))})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { w.Run(ctx) })
+		test(t, w)
+		cancel()
+		running.Wait()
+	})
+}
+
+// Learn is what the instance does with a lease that it has granted or renewed, or that was
+// released.
+func (w *lookout) Learn(l leadership.Lease) {
+	w.mu.Lock()
+	asked := time.Since(w.start) + w.ahead
+	w.mu.Unlock()
+	w.Hub.Learn(l, view.Committed, asked)
+}
+
+func (w *lookout) now() time.Duration {
+	w.ticks.Add(1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.start) + w.ahead
+}
+
+func (w *lookout) leap(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ahead += d
+}
+
+func (w *lookout) expire(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	w.mu.Lock()
+	w.looks = append(w.looks, time.Since(w.start))
+	answer := w.answer
+	w.mu.Unlock()
+	if answer != nil {
+		return answer(ctx)
+	}
+	return leadership.Lease{Election: e, State: leadership.Vacant, Revision: 1000}, nil
+}
+
+func (w *lookout) answers(answer func(context.Context) (leadership.Lease, error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answer = answer
+}
+
+// after lets time pass, and returns when the store was asked since the start.
+func (w *lookout) after(d time.Duration) []time.Duration {
+	time.Sleep(d)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]time.Duration(nil), w.looks...)
+}
+
+// wantLooks checks that there was a look soon after each of the ends, and no other.
+func (w *lookout) wantLooks(ends ...time.Duration) {
+	w.t.Helper()
+	looks := w.after(0)
+	if len(looks) != len(ends) {
+		w.t.Fatalf("the store was asked at %v, want it asked soon after %v", looks, ends)
+	}
+	for i, end := range ends {
+		if soonest, latest := end+delay, end+end/1000+delay+jitter+nap; looks[i] < soonest || looks[i] > latest {
+			w.t.Errorf("the store was asked at %v, want from %v to %v", looks[i], soonest, latest)
+		}
+	}
+}
+
+// wantNothingKept checks that nothing is kept in mind.
+func (w *lookout) wantNothingKept() {
+	w.t.Helper()
+	if n := remembered(w.Hub); n != 0 {
+		w.t.Errorf("%d elections are remembered, want none", n)
+	}
+}
+
+func leaseOf(r leadership.Revision, left time.Duration) leadership.Lease {
+	return leadership.Lease{Election: "jobs", State: leadership.Held, LeaderID: "ann", Revision: r, ExpiresIn: left}
+}
+
+func overSince(r leadership.Revision) leadership.Lease {
+	return leadership.Lease{Election: "jobs", State: leadership.Vacant, Revision: r}
+}
+
+func event(r leadership.Revision, t leadership.EventType, leader leadership.CandidateID) leadership.Event {
+	return leadership.Event{Election: "jobs", Revision: r, Type: t, LeaderID: leader}
+}
+
+func TestALeaseThatRunsOutIsLookedAfterOnceAndSoon(t *testing.T) {
+	t.Parallel()
+	for _, lease := range []time.Duration{time.Second, 30 * time.Second, 24 * time.Hour} {
+		t.Run(lease.String(), func(t *testing.T) {
+			t.Parallel()
+			withLookout(t, func(_ *testing.T, w *lookout) {
+				w.Learn(leaseOf(1, lease))
+				w.after(2 * lease)
+				w.wantLooks(lease)
+				w.wantNothingKept()
+			})
+		})
+	}
+}
+
+func TestAClockThatRunsFastByTheAllowedDriftDoesNotLookTooEarly(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(t *testing.T, w *lookout) {
+		w.Learn(leaseOf(1, 24*time.Hour))
+		w.leap(86 * time.Second) // 0.1 % of a day
+		if looks := w.after(24 * time.Hour); len(looks) > 0 {
+			t.Errorf("looked at %v, when the lease had not ended yet", looks)
+		}
+		w.after(time.Minute)
+		w.wantLooks(24 * time.Hour)
+	})
+}
+
+func TestInstancesDoNotAllLookAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(t *testing.T, w *lookout) {
+		for i := range 20 {
+			lease := leaseOf(1, time.Second)
+			lease.Election = leadership.Election(fmt.Sprint("jobs-", i))
+			w.Learn(lease)
+		}
+		looks := w.after(time.Minute)
+		if len(looks) != 20 {
+			t.Fatalf("looked at %v, want 20 looks", looks)
+		}
+		if spread := looks[19] - looks[0]; spread < jitter/4 {
+			t.Errorf("all looked within %v", spread)
+		}
+	})
+}
+
+func TestARenewedLeaseIsLookedAfterAtItsNewEnd(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(t *testing.T, w *lookout) {
+		w.Learn(leaseOf(1, 30*time.Second))
+		for range 100 {
+			time.Sleep(10 * time.Second)
+			w.Learn(leaseOf(1, 30*time.Second))
+		}
+		if n := remembered(w.Hub); n != 1 {
+			t.Errorf("%d elections are remembered, want 1", n)
+		}
+		w.after(time.Hour)
+		w.wantLooks(1000*time.Second + 30*time.Second)
+	})
+}
+
+func TestALeaseThatIsDoneWithIsNotLookedAfter(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*lookout){
+		"released here":      func(w *lookout) { w.Learn(overSince(2)) },
+		"released elsewhere": func(w *lookout) { w.Publish(event(2, leadership.EventReleased, "")) },
+		"found expired":      func(w *lookout) { w.Publish(event(2, leadership.EventExpired, "")) },
+		"deleted":            func(w *lookout) { w.Publish(event(2, leadership.EventDeleted, "")) },
+		"led by another, who asked elsewhere": func(w *lookout) {
+			w.Publish(event(3, leadership.EventAcquired, "bob"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withLookout(t, func(_ *testing.T, w *lookout) {
+				w.Learn(leaseOf(1, 30*time.Second))
+				time.Sleep(time.Second)
+				end(w)
+				w.wantNothingKept()
+				w.after(time.Hour)
+				w.wantLooks()
+			})
+		})
+	}
+}
+
+func TestALeaseThatGoesOnIsLookedAfter(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(*lookout){
+		"configured":                      func(w *lookout) { w.Publish(event(6, leadership.EventConfigured, "ann")) },
+		"updated":                         func(w *lookout) { w.Publish(event(6, leadership.EventUpdated, "ann")) },
+		"its own grant is heard":          func(w *lookout) { w.Publish(event(5, leadership.EventAcquired, "ann")) },
+		"the end before it is heard late": func(w *lookout) { w.Publish(event(4, leadership.EventReleased, "")) },
+		"the reply to an older call":      func(w *lookout) { w.Learn(leaseOf(4, time.Hour)) },
+		"a release before it":             func(w *lookout) { w.Learn(overSince(4)) },
+		"another election":                func(w *lookout) { w.Publish(leadership.Event{Election: "other", Revision: 9}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withLookout(t, func(_ *testing.T, w *lookout) {
+				w.Learn(leaseOf(5, 30*time.Second))
+				happens(w)
+				w.after(2 * time.Hour)
+				w.wantLooks(30 * time.Second)
+			})
+		})
+	}
+}
+
+func TestALeaseThatWasSeenToBeOverIsLookedAfterWhileNobodyHasRecordedIt(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		w.Learn(leaseOf(5, 30*time.Second))
+		time.Sleep(30 * time.Second)
+		for range 20 {
+			w.Learn(overSince(5))
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.wantLooks(30 * time.Second)
+	})
+}
+
+func TestALateReplyDoesNotBringTheEndNearer(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		w.Learn(leaseOf(5, 30*time.Second))
+		time.Sleep(10 * time.Second)
+		w.Learn(leaseOf(5, 30*time.Second))
+		w.Learn(leaseOf(5, 25*time.Second))
+		w.after(time.Hour)
+		w.wantLooks(40 * time.Second)
+	})
+}
+
+func TestEndsThatLieCloseTogetherShareAWakeUp(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(t *testing.T, w *lookout) {
+		for range 2 { // all are renewed after 20 s
+			for i := range 1000 {
+				lease := leaseOf(1, 30*time.Second)
+				lease.Election = leadership.Election(fmt.Sprint("jobs-", i))
+				w.Learn(lease)
+			}
+			w.after(20 * time.Second)
+		}
+		if terms := remembered(w.Hub); terms != 1000 || len(w.looks) > 0 {
+			t.Fatalf("%d leases are kept in mind, looks at %v; want all, and none", terms, w.looks)
+		}
+		if wakes := w.ticks.Load() - 2000; wakes > 100 {
+			t.Errorf("woken %d times for 1000 leases that would have ended within %v, want at most once in %v", wakes, jitter, nap)
+		}
+	})
+}
+
+func TestANewTermHasAnEndOfItsOwn(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		w.Learn(leaseOf(1, time.Hour))
+		w.Learn(leaseOf(3, 5*time.Second)) // the end of the first was not heard yet
+		w.after(2 * time.Hour)
+		w.wantLooks(5 * time.Second)
+		w.wantNothingKept()
+	})
+}
+
+func TestAnEarlierEndWakesTheLookout(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		other := leaseOf(1, time.Hour)
+		other.Election = "other"
+		w.Learn(other)
+		w.after(time.Second)
+		w.Learn(leaseOf(1, time.Second))
+		w.after(30 * time.Second)
+		w.wantLooks(2 * time.Second)
+	})
+}
+
+func TestALeaseThatWasRenewedElsewhereIsLeftToWhoeverRenewedIt(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		w.answers(func(context.Context) (leadership.Lease, error) { return leaseOf(1, 20*time.Second), nil })
+		w.Learn(leaseOf(1, 30*time.Second))
+		w.after(time.Hour)
+		w.wantLooks(30 * time.Second)
+		w.wantNothingKept()
+	})
+}
+
+func TestARenewalDuringALookIsLookedAfterInItsTurn(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		w.answers(func(context.Context) (leadership.Lease, error) {
+			w.answers(nil)
+			w.Learn(leaseOf(1, 30*time.Second))
+			return overSince(2), nil
+		})
+		w.Learn(leaseOf(1, 30*time.Second))
+		first := w.after(time.Minute)[0]
+		w.after(time.Hour)
+		w.wantLooks(30*time.Second, first+30*time.Second)
+	})
+}
+
+func TestALeaseThatEndsDuringALookIsForgotten(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(_ *testing.T, w *lookout) {
+		w.answers(func(context.Context) (leadership.Lease, error) {
+			w.Publish(event(2, leadership.EventExpired, ""))
+			return leadership.Lease{}, leadership.OutcomeUnknown
+		})
+		w.Learn(leaseOf(1, 30*time.Second))
+		w.after(time.Hour)
+		w.wantLooks(30 * time.Second)
+		w.wantNothingKept()
+	})
+}
+
+func TestAStoreThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]struct {
+		lease leadership.Lease
+		err   error
+	}{
+		"unavailable":                   {err: fmt.Errorf("test: %w", leadership.StoreUnavailable)},
+		"unknown":                       {err: fmt.Errorf("test: %w", leadership.OutcomeUnknown)},
+		"over, and not yet to be taken": {lease: overSince(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withLookout(t, func(t *testing.T, w *lookout) {
+				failures := 3
+				w.answers(func(context.Context) (leadership.Lease, error) {
+					if failures--; failures < 0 {
+						return overSince(2), nil
+					}
+					return answer.lease, answer.err
+				})
+				w.Learn(leaseOf(1, 30*time.Second))
+				looks := w.after(time.Hour)
+				if len(looks) != 4 {
+					t.Fatalf("the store was asked at %v, want 4 looks", looks)
+				}
+				for i, pause := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+					if got := looks[i+1] - looks[i]; got < pause || got > pause+nap {
+						t.Errorf("pause %d was %v, want %v", i, got, pause)
+					}
+				}
+				w.wantNothingKept()
+				if w.log.Len() > 0 {
+					t.Errorf("logged %s", w.log.String())
+				}
+			})
+		})
+	}
+}
+
+func TestAStoreThatGoesOnNotAnsweringIsGivenUpAndTheLogSaysSo(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]int{leadership.StoreUnavailable: 8, leadership.OutcomeUnknown: 8, leadership.RecordCorrupt: 1} {
+		t.Run(err.Error(), func(t *testing.T) {
+			t.Parallel()
+			withLookout(t, func(t *testing.T, w *lookout) {
+				w.answers(func(context.Context) (leadership.Lease, error) {
+					return leadership.Lease{}, fmt.Errorf("test: %w", err)
+				})
+				w.Learn(leaseOf(1, 30*time.Second))
+				if looks := w.after(24 * time.Hour); len(looks) != want {
+					t.Errorf("the store was asked at %v, want %d looks", looks, want)
+				} else if span := looks[want-1] - looks[0]; want > 1 && span < time.Minute {
+					t.Errorf("given up after %v, want more than a minute", span)
+				}
+				w.wantNothingKept()
+				if lines := strings.Split(strings.TrimSpace(w.log.String()), "\n"); len(lines) != 1 || !strings.Contains(lines[0], "election=jobs") || !strings.Contains(lines[0], err.Error()) {
+					t.Errorf("logged %q, want one line that names the election and the cause", lines)
+				}
+			})
+		})
+	}
+}
+
+func TestARenewalStartsTheCountOfFailedLooksAnew(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(t *testing.T, w *lookout) {
+		w.answers(func(context.Context) (leadership.Lease, error) {
+			return leadership.Lease{}, leadership.StoreUnavailable
+		})
+		w.Learn(leaseOf(1, time.Second))
+		before := len(w.after(20 * time.Second))
+		w.Learn(leaseOf(1, time.Second))
+		if again := len(w.after(time.Hour)) - before; before < 4 || again != 8 {
+			t.Errorf("%d looks before the renewal and %d after it, want some and 8", before, again)
+		}
+	})
+}
+
+func TestFewLooksAreUnderWayAtOnce(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(t *testing.T, w *lookout) {
+		const leases = 100
+		var mu sync.Mutex
+		var busy, most, done int
+		w.answers(func(context.Context) (leadership.Lease, error) {
+			mu.Lock()
+			busy++
+			most = max(most, busy)
+			mu.Unlock()
+			time.Sleep(2 * time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			busy--
+			done++
+			return overSince(2), nil
+		})
+		for i := range leases {
+			lease := leaseOf(1, 30*time.Second)
+			lease.Election = leadership.Election(fmt.Sprint("jobs-", i))
+			w.Learn(lease)
+		}
+		w.after(time.Minute)
+		if diff := cmp.Diff([]int{leases, 16}, []int{done, most}); diff != "" {
+			t.Errorf("looks done, and most at once (-want +got):\n%s", diff)
+		}
+		w.wantNothingKept()
+	})
+}
+
+func TestRunWaitsForTheLooksThatAreUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var ended bool
+		l := newHub(t, hub.Config{
+			Now: func() time.Duration { return time.Since(start) },
+			Store: stub{expire: func(ctx context.Context, _ leadership.Election) (leadership.Lease, error) {
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				ended = true
+				return leadership.Lease{}, leadership.OutcomeUnknown
+			}},
+		})
+		l.Learn(leaseOf(1, 59*time.Second), view.Committed, 0)
+		if l.Run(ctx); !ended {
+			t.Error("Run returned before the look had ended")
+		}
+	})
+}
+
+func TestALookThatTakesTooLongIsEnded(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(t *testing.T, w *lookout) {
+		w.answers(func(ctx context.Context) (leadership.Lease, error) {
+			<-ctx.Done()
+			w.answers(nil)
+			return leadership.Lease{}, fmt.Errorf("test: %w: %w", leadership.OutcomeUnknown, ctx.Err())
+		})
+		w.Learn(leaseOf(1, 30*time.Second))
+		if looks := w.after(time.Hour); len(looks) != 2 || looks[1]-looks[0] < 10*time.Second || looks[1]-looks[0] > 12*time.Second {
+			t.Errorf("the store was asked at %v, want a second look when the first had taken 10s", looks)
+		}
+	})
+}
+
+func TestAfterASuspensionTheLeasesThatEndedMeanwhileAreLookedAfter(t *testing.T) {
+	t.Parallel()
+	withLookout(t, func(t *testing.T, w *lookout) {
+		w.Learn(leaseOf(1, time.Hour))
+		w.after(time.Second)
+		w.leap(2 * time.Hour) // the timers of the process have stood still
+		if looks := w.after(time.Minute); len(looks) != 1 {
+			t.Errorf("the store was asked at %v, want one look within a minute", looks)
+		}
+	})
+}

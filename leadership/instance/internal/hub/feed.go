@@ -1,0 +1,190 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"regent/leadership"
+)
+
+// ErrSlow ends a feed that is read too slowly: what it should have returned next is no longer in
+// memory. Another feed goes on from its cursor, if that does not lie too far back by then.
+var ErrSlow = errors.New("the feed was read too slowly")
+
+// Item is one event of a feed, and the cursor to resume from once it was passed on.
+type Item struct {
+	Event  leadership.Event
+	Cursor Cursor
+}
+
+// Feed gets every event of all elections whose names begin with a prefix; those of one election
+// once, in order and without a gap. What was passed on before its cursor was taken may be among the
+// first. It belongs to one goroutine.
+type Feed struct {
+	hub     *Hub
+	journal *journal
+	prefix  string
+	cursor  Cursor
+	next    int // the number of the entry to go on with; guarded by the mutex of the hub's feeds
+	closed  func()
+}
+
+// Feed returns a feed of what comes after the cursor or, with the zero Cursor, of all that is
+// committed once it has returned, to be closed by its owner. It blocks until the store has
+// answered, and needs Run. Errors: HistoryCompacted if the cursor lies too far back, and then it
+// helps to begin with how things are; the store's; ctx's; the cause that the Hub was closed with.
+func (h *Hub) Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error) {
+	f := &Feed{hub: h, prefix: prefix, cursor: after}
+	h.feeds.join(f)
+	if err := f.start(ctx); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// start finds the place where the feed begins. If that lies before the window, the window is
+// widened first.
+func (f *Feed) start(ctx context.Context) error {
+	if err := f.hub.wait(ctx, f.journal.ready, time.Time{}); err != nil {
+		return err
+	}
+	for {
+		if placed, err := f.place(); placed || err != nil {
+			return err
+		}
+		if err := f.recall(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// place lets the feed begin after its cursor, if the window reaches back that far.
+func (f *Feed) place() (placed bool, err error) {
+	f.hub.feeds.mu.Lock()
+	defer f.hub.feeds.mu.Unlock()
+	j, w := f.journal, f.journal.window
+	switch {
+	case j.err != nil:
+		return false, j.err
+	case f.cursor.IsZero():
+		f.cursor, f.next = newCursor(w.mark), w.end()
+	case w.reaches(f.cursor.at):
+		f.next = w.place(f.cursor.at)
+	case !f.cursor.at.After(j.compacted):
+		return false, j.compaction
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// recall has the history asked for what came after the cursor. One feed at a time does so, for the
+// others may then find what they want.
+func (f *Feed) recall(ctx context.Context) error {
+	s, j := &f.hub.feeds, f.journal
+	select {
+	case j.recalls <- struct{}{}:
+		defer func() { <-j.recalls }()
+	case <-f.hub.life.Done():
+		return f.hub.Cause()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if placed, err := f.place(); placed || err != nil {
+		return err
+	}
+	s.mu.Lock()
+	began, from := time.Now(), j.window.from
+	s.mu.Unlock()
+	recent, err := s.since(ctx, f.cursor.at.Add(-overlap))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case j.err != nil:
+		return j.err
+	case errors.Is(err, leadership.HistoryCompacted):
+		j.compacted, j.compaction = f.cursor.at, err
+	case err == nil && from.Equal(j.window.from): // or entries were dropped that were not there yet when the history was read
+		risen := j.window.widen(recent.Events, f.cursor.at, recent.Now.Add(-overlap))
+		for other := range j.feeds {
+			if other.next >= j.window.first { // it is not too slow already
+				other.next += risen
+			}
+		}
+		j.settle(began)
+		s.mu.wake(&j.news)
+	}
+	return err
+}
+
+// Next blocks until there is something new, and returns it, or the first part of much. Errors:
+// ctx's; the cause that the Hub was closed with; ErrSlow; HistoryCompacted if so much has happened
+// at once that not all of it can be told. But for ctx's, no other call helps: resume with another
+// feed.
+func (f *Feed) Next(ctx context.Context) ([]Item, error) {
+	for {
+		if err := f.hub.over(ctx); err != nil {
+			return nil, err
+		}
+		items, more, err := f.page()
+		if len(items) > 0 || err != nil {
+			return items, err
+		}
+		if err := f.hub.wait(ctx, more, time.Time{}); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// maxItems is how many items a feed returns at once.
+const maxItems = 256
+
+// page returns what is for this feed among the next entries; if there is nothing, more is closed
+// when that may have changed.
+func (f *Feed) page() (items []Item, more <-chan struct{}, err error) {
+	f.hub.feeds.mu.Lock()
+	defer f.hub.feeds.mu.Unlock()
+	j, w := f.journal, f.journal.window
+	switch {
+	case j.err != nil:
+		return nil, nil, j.err
+	case f.next < w.first:
+		return nil, nil, ErrSlow
+	}
+	for _, i := range w.entries[f.next-w.first:] {
+		if len(items) == maxItems {
+			break
+		}
+		f.next++
+		f.cursor = f.cursor.later(i.Cursor)
+		if strings.HasPrefix(string(i.Event.Election), f.prefix) {
+			items = append(items, Item{i.Event, f.cursor})
+		}
+	}
+	return items, j.news.wait(), nil
+}
+
+// Cursor is what to resume from instead of this feed, as far as Next has returned.
+func (f *Feed) Cursor() Cursor {
+	f.hub.feeds.mu.Lock()
+	defer f.hub.feeds.mu.Unlock()
+	if w := f.journal.window; f.next == w.end() {
+		return f.cursor.later(newCursor(w.mark))
+	}
+	return f.cursor
+}
+
+// Close ends the feed. Idempotent.
+func (f *Feed) Close() {
+	f.hub.feeds.leave(f)
+	if f.closed != nil {
+		f.closed()
+	}
+}
+
+// OnClose has do called by Close. There is one for each Feed, and it is set before the Feed is
+// used.
+func (f *Feed) OnClose(do func()) { f.closed = do }

@@ -1,0 +1,769 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/hub"
+	"regent/store/memory"
+)
+
+var fromNow hub.Cursor
+
+func TestAFeedTellsWhatIsCommittedOnceItIsThere(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		h.Publish(w.change(jobs, 2)...)
+		f := w.follows(h, "", fromNow)
+		h.reads()
+		f.wants("at first")
+		h.Publish(w.change(jobs, 1)...)
+		h.Publish(w.change("other", 1)...)
+		h.Publish(w.change(jobs, 1)...)
+		f.wants("as they come", "jobs 3", "other 1", "jobs 4")
+		h.wants(t, 0, 0, "events of elections that are known, and of a new one")
+	})
+}
+
+func TestAnElectionThatTheFeedHasNotHeardOfIsLookedUpOnce(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		w.change(jobs, 2)
+		time.Sleep(time.Hour)
+		f := w.follows(h, "", fromNow)
+		h.reads()
+		time.Sleep(time.Second)
+		h.Publish(w.change(jobs, 1)...)
+		f.wants("the first that is heard", "jobs 3")
+		h.Publish(w.change(jobs, 1)...)
+		f.wants("and the next", "jobs 3", "jobs 4")
+		time.Sleep(30 * time.Second)
+		h.wants(t, 0, 1, "two events of one election")
+	})
+}
+
+func TestElectionsThatAreHeardOfTogetherAreLookedUpTogether(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		elections := make([]leadership.Election, 1000)
+		for n := range elections {
+			elections[n] = leadership.Election(fmt.Sprint("election-", n))
+			w.change(elections[n], 1)
+		}
+		time.Sleep(time.Hour)
+		f := w.follows(h, "", fromNow)
+		h.reads()
+		for _, e := range elections {
+			h.Publish(w.change(e, 1)...)
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		if got := f.items(); len(got) != 1000 {
+			t.Errorf("got %d events, want 1000", len(got))
+		}
+		if _, since, _ := h.reads(); since > 12 {
+			t.Errorf("the history was read %d times within a second", since)
+		}
+	})
+}
+
+func TestWhatAFeedWasNotToldIsFound(t *testing.T) {
+	for name, find := range map[string]func(*cluster, *instance){
+		"with the next event of that election": func(w *cluster, h *instance) { h.Publish(w.change(jobs, 1)...) },
+		"when the hub is live anew":            func(_ *cluster, h *instance) { h.SetLive(true) },
+		"when the mark moves on":               func(w *cluster, h *instance) { h.Publish(w.change("other", 1)...); time.Sleep(time.Minute) },
+		"by a poll":                            func(_ *cluster, h *instance) { h.SetLive(false); time.Sleep(poll) },
+		"within half an hour":                  func(*cluster, *instance) { time.Sleep(30 * time.Minute) },
+		"when another feed looks further back": func(w *cluster, h *instance) { w.follows(h, "", cursorOf(w.t, time.Now().Add(-time.Hour))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, w *cluster) {
+				h := w.hub(true)
+				f := w.follows(h, "jobs", fromNow)
+				h.Publish(w.change(jobs, 1)...)
+				time.Sleep(2 * time.Minute)
+				w.change(jobs, 1)
+				f.wants("while nobody has said so", "jobs 1")
+				find(w, h)
+				if got := f.items(); len(got) < 2 || got[1].Event.Revision != 2 {
+					t.Errorf("got %v, want the lost event", got)
+				}
+			})
+		})
+	}
+}
+
+func TestALookThatFailsIsMadeAgain(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		f := w.follows(h, "", fromNow)
+		w.change(jobs, 1)
+		h.set(away, nil)
+		h.SetLive(true)
+		time.Sleep(3 * poll)
+		f.wants("while the store is away")
+		if _, since, _ := h.reads(); since > 5 {
+			t.Errorf("the store was asked %d times in three polls", since)
+		}
+		h.set(nil, nil)
+		time.Sleep(poll)
+		f.wants("once it is there", "jobs 1")
+	})
+}
+
+func TestAFeedTellsOfThePrefixOnly(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		f := w.follows(h, "team-a.", fromNow)
+		before := f.feed.Cursor()
+		for _, e := range []leadership.Election{"team-a.jobs", "team-b.jobs", "team-a.mail", "team-a"} {
+			h.Publish(w.change(e, 1)...)
+		}
+		f.wants("of four", "team-a.jobs 1", "team-a.mail 1")
+		time.Sleep(2 * time.Minute)
+		if after := f.feed.Cursor(); !later(after, before) {
+			t.Errorf("the cursor %v has not moved on from %v though all was told", after, before)
+		}
+	})
+}
+
+func later(a, b hub.Cursor) bool { return a.String() > b.String() }
+
+func TestAFeedResumesFromMemoryWithoutALook(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		f := w.follows(h, "", fromNow)
+		for range 10 {
+			h.Publish(w.change(jobs, 1)...)
+			h.Publish(w.change("other", 1)...)
+			time.Sleep(20 * time.Second)
+		}
+		items := f.items()
+		h.wants(t, 0, 1+3, "to begin with, and three minutes of news")
+		for n, i := range items {
+			w.resumes(h, i.Cursor, items[:n+1])
+		}
+		h.wants(t, 0, 0, "resuming")
+		w.resumes(h, f.feed.Cursor(), items)
+		time.Sleep(2 * time.Minute)
+		h.reads()
+		w.follows(h, "", f.feed.Cursor()).wants("from where nothing has come since")
+		h.wants(t, 0, 0, "resuming")
+	})
+}
+
+func TestAFeedResumesOnAnotherHub(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		w.change(jobs, 1)
+		time.Sleep(time.Minute)
+		f := w.follows(h, "", fromNow)
+		for range 10 {
+			h.Publish(w.change(jobs, 1)...)
+			h.Publish(w.change("other", 1)...)
+			time.Sleep(20 * time.Second)
+		}
+		time.Sleep(10 * time.Minute)
+		items := f.items()
+		h.Close(errors.New("gone"))
+		for n, i := range items {
+			w.resumes(w.hub(true), i.Cursor, items[:n+1])
+		}
+		w.resumes(w.hub(true), f.feed.Cursor(), items)
+	})
+}
+
+// resumes checks that a feed from the cursor tells all that is not among what was seen before, and
+// then what comes.
+func (w *cluster) resumes(h *instance, from hub.Cursor, seen []hub.Item) {
+	w.t.Helper()
+	f := w.follows(h, "", from)
+	s := newSight()
+	for _, i := range seen {
+		s.see(i.Event)
+	}
+	got := f.items()
+	for _, i := range got {
+		if err := s.see(i.Event); err != nil {
+			w.t.Errorf("resuming from %v: %v", from, err)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for e, events := range w.log {
+		if last := events[len(events)-1].Revision; s[e] != last {
+			w.t.Errorf("resuming from %v: got to revision %d of %s, want %d: %v", from, s[e], e, last, got)
+		}
+	}
+	f.feed.Close()
+}
+
+// sight is what somebody has seen of each election.
+type sight map[leadership.Election]leadership.Revision
+
+func newSight() sight { return sight{} }
+
+// see takes what is new. The error says that something is missing before it.
+func (s sight) see(e leadership.Event) error {
+	seen, ok := s[e.Election]
+	if ok && e.Revision > seen+1 {
+		return fmt.Errorf("revision %d of %s came after %d", e.Revision, e.Election, seen)
+	}
+	s[e.Election] = max(seen, e.Revision)
+	return nil
+}
+
+func TestAFeedThatLooksFurtherBackComesForward(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		start := w.follows(w.hub(true), "", fromNow).feed.Cursor()
+		for range 10 {
+			w.change(jobs, 1)
+			time.Sleep(time.Minute)
+		}
+		h := w.hub(true)
+		f := w.follows(h, "", start)
+		items := f.items()
+		if len(items) != 10 {
+			t.Fatalf("got %v, want ten events", items)
+		}
+		for n, i := range items[:9] {
+			again := w.follows(h, "", i.Cursor).items()
+			if len(again) != 9-n || again[0] != items[n+1] {
+				t.Errorf("from the cursor of revision %d on came %v", n+1, again)
+			}
+		}
+		h.reads()
+		h.Publish(w.change(jobs, 1)...)
+		if got := f.items(); len(got) != 11 {
+			t.Errorf("got %d events, want the next one too", len(got))
+		}
+		h.wants(t, 0, 0, "the next event")
+	})
+}
+
+func TestFeedsThatResumeTogetherShareALook(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		old := w.hub(true)
+		f := w.follows(old, "", fromNow)
+		for range 100 {
+			old.Publish(w.change(jobs, 1)...)
+			time.Sleep(time.Minute)
+		}
+		items := f.items()
+		h := w.hub(true)
+		h.takes = 20 * time.Millisecond
+		resume := func(from hub.Cursor) {
+			feed, err := h.Feed(t.Context(), "", from)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(feed.Close)
+			if got, err := feed.Next(t.Context()); err != nil || len(got) == 0 {
+				t.Errorf("got %v, %v; want what came after the cursor", got, err)
+			}
+		}
+		for range 1000 {
+			go resume(items[50].Cursor)
+		}
+		time.Sleep(time.Second)
+		h.wants(t, 0, 2, "to begin with, and 1,000 feeds from one cursor")
+		for n := range 1000 {
+			go resume(items[n%50].Cursor)
+		}
+		time.Sleep(2 * time.Second)
+		if _, since, _ := h.reads(); since > 15 {
+			t.Errorf("1,000 feeds from 50 cursors looked %d times", since)
+		}
+		for n := range 1000 {
+			go resume(items[n%99].Cursor)
+		}
+		time.Sleep(time.Second)
+		h.wants(t, 0, 0, "1,000 feeds from 99 cursors that were all looked up")
+	})
+}
+
+func TestACursorThatIsTooOldIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newCluster(t, memory.Config{History: leadership.MinHistory})
+		f := w.follows(w.hub(true), "", fromNow)
+		old := f.feed.Cursor()
+		time.Sleep(leadership.MinHistory)
+		young := f.feed.Cursor()
+		w.change(jobs, 1)
+		time.Sleep(leadership.MinHistory / 3)
+		h := w.hub(true)
+		w.follows(h, "", fromNow)
+		h.reads()
+		for range 10 {
+			if _, err := h.Feed(t.Context(), "", old); !errors.Is(err, leadership.HistoryCompacted) {
+				t.Errorf("got %v, want %s", err, leadership.HistoryCompacted)
+			}
+		}
+		h.wants(t, 0, 1, "ten times a cursor that is too old")
+		w.follows(h, "", young).wants("from a cursor that is not", "jobs 1")
+	})
+}
+
+func TestASnapshotAndAFeedTogetherMissNothing(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		h.takes = 10 * time.Millisecond
+		go func() {
+			for range 100 {
+				h.Publish(w.change(jobs, 1)...)
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		time.Sleep(30 * time.Millisecond)
+		f := w.follows(h, "", fromNow)
+		s := sight{jobs: leadership.Revision(len(w.history(jobs, 0)))} // what a census would show
+		time.Sleep(time.Second)
+		for _, i := range f.items() {
+			if err := s.see(i.Event); err != nil {
+				t.Error(err)
+			}
+		}
+		if s[jobs] != 100 {
+			t.Errorf("got to revision %d, want 100", s[jobs])
+		}
+	})
+}
+
+func TestASlowFeedIsEndedAndDisturbsNobody(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		h.Shrink(50)
+		slow, err := h.Feed(t.Context(), "", fromNow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer slow.Close()
+		quick := w.follows(h, "", fromNow)
+		before := slow.Cursor()
+		for range 60 {
+			h.Publish(w.change(jobs, 1)...)
+			synctest.Wait()
+		}
+		if got := quick.items(); len(got) != 60 {
+			t.Errorf("the quick one got %d events, want 60", len(got))
+		}
+		if _, err := h.Feed(t.Context(), "", before); err != nil { // puts what was dropped before what is there
+			t.Fatal(err)
+		}
+		for range 2 {
+			if items, err := slow.Next(t.Context()); !errors.Is(err, hub.ErrSlow) {
+				t.Errorf("the slow one got %d events and %v, want %v", len(items), err, hub.ErrSlow)
+			}
+		}
+		if got := slow.Cursor(); got != before {
+			t.Errorf("the slow one resumes from %v, want %v", got, before)
+		}
+		w.resumes(h, slow.Cursor(), nil)
+	})
+}
+
+func TestAFeedThatReadsWhileAnotherLooksFurtherBackMissesNothing(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		old := w.hub(true)
+		f := w.follows(old, "", fromNow)
+		start := f.feed.Cursor()
+		old.Publish(w.change(jobs, 10)...)
+		old.Publish(w.change("other", 10)...)
+		time.Sleep(time.Hour)
+		h := w.hub(true)
+		late, err := h.Feed(t.Context(), "", f.feed.Cursor())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer late.Close()
+		h.Publish(w.change(jobs, 1)...)
+		if items, err := late.Next(t.Context()); err != nil || len(items) != 1 || items[0].Event.Revision != 11 {
+			t.Fatalf("got %v, %v; want revision 11", items, err)
+		}
+		h.Publish(w.change(jobs, 1)...)
+		w.resumes(h, start, nil)
+		h.Publish(w.change(jobs, 1)...)
+		for want := leadership.Revision(12); want < 14; {
+			items, err := late.Next(t.Context())
+			for _, i := range items {
+				if i.Event.Election != jobs || i.Event.Revision != want {
+					t.Errorf("got %v, want revision %d", i.Event, want)
+				}
+				want++
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestWhatComesWhileAFeedLooksFurtherBackIsNotMissed(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		start := cursorOf(t, time.Now())
+		time.Sleep(time.Minute)
+		w.change(jobs, 5)
+		time.Sleep(time.Minute)
+		h := w.hub(true)
+		h.Shrink(10)
+		f := w.follows(h, "", fromNow)
+		gate := make(chan struct{})
+		h.set(nil, gate)
+		got := make(chan *follower)
+		go func() { got <- w.follows(h, "", start) }()
+		synctest.Wait()
+		for range 30 { // more than there is room for
+			h.Publish(w.change("other", 1)...)
+			synctest.Wait()
+		}
+		h.set(nil, nil)
+		close(gate)
+		if late, quick := (<-got).items(), f.items(); len(late) != 35 || len(quick) != 30 {
+			t.Errorf("got %d events, and who was there before %d, want 35 and 30", len(late), len(quick))
+		}
+	})
+}
+
+func TestACursorDoesNotGoBack(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		ahead, behind := w.hub(true), w.hub(true)
+		a := w.follows(ahead, "", fromNow)
+		w.follows(behind, "", fromNow)
+		ahead.Publish(w.change(jobs, 1)...)
+		time.Sleep(2 * time.Minute)
+		from := a.feed.Cursor()
+		b := w.follows(behind, "", from)
+		behind.Publish(w.history(jobs, 0)...)
+		behind.Publish(w.change(jobs, 1)...)
+		for _, i := range b.items() {
+			if later(from, i.Cursor) {
+				t.Errorf("from %v on came %v", from, i.Cursor)
+			}
+		}
+		b.wants("what was told of elsewhere may come again", "jobs 1", "jobs 2")
+	})
+}
+
+func TestAFeedReturnsAPartOfMuch(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		feed, err := h.Feed(t.Context(), "", fromNow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer feed.Close()
+		h.Publish(w.change(jobs, 600)...)
+		for _, want := range []int{256, 256, 88} {
+			if items, err := feed.Next(t.Context()); len(items) != want || err != nil {
+				t.Errorf("got %d items and %v, want %d", len(items), err, want)
+			}
+		}
+	})
+}
+
+func TestTheJournalBeginsAnewWhenSomebodyReadsAgain(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		for range 3 {
+			first, err := h.Feed(t.Context(), "", fromNow)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Publish(w.change(jobs, 10)...)
+			first.Close()
+			first.Close()
+			cursor := first.Cursor()
+			h.Publish(w.change(jobs, 1)...) // nobody reads, and it is not remembered
+			f := w.follows(h, "", fromNow)
+			event := w.change(jobs, 1)
+			h.Publish(event...)
+			f.wants("what comes now", fmt.Sprint("jobs ", event[0].Revision))
+			f.feed.Close()
+			w.resumes(h, cursor, nil)
+		}
+	})
+}
+
+func TestAJournalThatNobodyReadsCostsNothing(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(false)
+		f := w.follows(h, "", fromNow)
+		if _, err := h.Feed(t.Context(), "", cursorOf(t, time.Unix(0, 0))); !errors.Is(err, leadership.HistoryCompacted) {
+			t.Errorf("got %v, want %s", err, leadership.HistoryCompacted)
+		}
+		f.feed.Close()
+		synctest.Wait()
+		h.reads()
+		h.Publish(w.change(jobs, 5)...)
+		time.Sleep(24 * time.Hour)
+		h.wants(t, 0, 0, "a day without feeds")
+	})
+}
+
+func TestAFeedWithoutNewsCostsALookInHalfAnHour(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		for range 100 {
+			w.follows(h, "", fromNow)
+		}
+		h.wants(t, 0, 1, "100 feeds")
+		time.Sleep(29 * time.Minute)
+		h.wants(t, 0, 0, "29 minutes without news")
+		time.Sleep(24 * time.Hour)
+		h.wants(t, 0, 48, "a day")
+		h.Publish(w.change(jobs, 1)...)
+		time.Sleep(29 * time.Minute)
+		h.wants(t, 0, 1, "one event")
+	})
+}
+
+func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyFeeds(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(false)
+		for range 100 {
+			w.follows(h, "", fromNow)
+		}
+		h.wants(t, 0, 1, "100 feeds")
+		h.Publish(w.change(jobs, 1)...)
+		time.Sleep(10 * poll)
+		h.wants(t, 0, 10, "ten polls")
+	})
+}
+
+func TestAnEventOfAFeedThatWasMadeUpIsForgotten(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		f := w.follows(h, "", fromNow)
+		h.Publish(w.change(jobs, 1)...)
+		time.Sleep(time.Second)
+		h.reads()
+		phantom := leadership.Event{Election: "phantom", Revision: 7, At: time.Now()}
+		h.Publish(phantom)
+		h.Publish(phantom, leadership.Event{Election: jobs, Revision: 1 << 40, At: time.Now()})
+		h.Publish(w.change(jobs, 1)...)
+		w.change(jobs, 1)
+		h.Publish(w.change(jobs, 1)...)
+		time.Sleep(100 * time.Millisecond)
+		f.wants("meanwhile", "jobs 1", "jobs 2", "jobs 3", "jobs 4")
+		h.Publish(phantom)
+		time.Sleep(5500 * time.Millisecond) // it is looked for less and less often
+		w.change(jobs, 1)
+		h.Publish(w.change(jobs, 1)...)
+		f.wants("at once", "jobs 1", "jobs 2", "jobs 3", "jobs 4", "jobs 5", "jobs 6")
+		time.Sleep(30 * time.Second)
+		if _, since, _ := h.reads(); since > 21 {
+			t.Errorf("the history was read %d times, want 10 for each of two phantoms, and for an event that was lost", since)
+		}
+		time.Sleep(20 * time.Minute)
+		if _, since, _ := h.reads(); since > 2 {
+			t.Errorf("the history was read %d times, want once or twice for the mark", since)
+		}
+		h.Publish(w.change(jobs, 1)...)
+		f.wants("afterwards", "jobs 1", "jobs 2", "jobs 3", "jobs 4", "jobs 5", "jobs 6", "jobs 7")
+	})
+}
+
+func TestEventsThatAreInTheHistoryOnlyLaterComeToAFeed(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		f := w.follows(h, "", fromNow)
+		h.Publish(w.change(jobs, 1)...)
+		for _, r := range []leadership.Revision{4, 3} {
+			h.Publish(leadership.Event{Election: jobs, Revision: r, At: time.Now()})
+		}
+		time.Sleep(time.Second)
+		f.wants("while they are not there", "jobs 1")
+		w.change(jobs, 2) // and they are not published
+		time.Sleep(2 * time.Second)
+		f.wants("when two are", "jobs 1", "jobs 2", "jobs 3")
+		w.change(jobs, 1)
+		time.Sleep(5 * time.Second)
+		f.wants("when all are", "jobs 1", "jobs 2", "jobs 3", "jobs 4")
+	})
+}
+
+func TestEventsThatAreTooOldAreNoNews(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		events := w.change(jobs, 3)
+		time.Sleep(time.Minute)
+		f := w.follows(h, "", fromNow)
+		h.reads()
+		time.Sleep(time.Second)
+		for _, e := range events {
+			h.Publish(e)
+		}
+		h.wants(t, 0, 0, "events from before the feed")
+		h.Publish(w.change(jobs, 1)...)
+		f.wants("then", "jobs 4")
+	})
+}
+
+func TestAFeedNeedsAnAnswerOfTheStore(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		h.set(away, nil)
+		for range 3 {
+			if _, err := h.Feed(t.Context(), "", fromNow); !errors.Is(err, errStore) {
+				t.Errorf("got %v, want the store's error", err)
+			}
+		}
+		h.set(nil, nil)
+		cursor := w.follows(h, "", fromNow).feed.Cursor()
+		w.change(jobs, 1)
+		time.Sleep(time.Minute)
+		other := w.hub(true)
+		w.follows(other, "", fromNow)
+		other.set(away, nil)
+		if _, err := other.Feed(t.Context(), "", cursor); !errors.Is(err, errStore) {
+			t.Errorf("got %v, want the store's error", err)
+		}
+		other.set(nil, nil)
+		w.resumes(other, cursor, nil)
+	})
+}
+
+func TestWhoeverGivesUpResumingLeavesTheLookToTheOthers(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		cursor := w.follows(w.hub(true), "", fromNow).feed.Cursor()
+		w.change(jobs, 2)
+		time.Sleep(time.Minute)
+		h := w.hub(true)
+		w.follows(h, "", fromNow)
+		h.set(nil, make(chan struct{}))
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		go func() {
+			_, err := h.Feed(ctx, "", cursor)
+			gone <- err
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := h.Feed(ctx, "", cursor)
+			gone <- err
+		}()
+		synctest.Wait()
+		h.set(nil, nil)
+		cancel()
+		for range 2 {
+			if err := <-gone; !errors.Is(err, context.Canceled) {
+				t.Errorf("who gave up got %v, want %v", err, context.Canceled)
+			}
+		}
+		w.follows(h, "", cursor).wants("who came after", "jobs 1", "jobs 2")
+	})
+}
+
+func TestTooMuchAtOnceEndsFeedsAndNewOnesBegin(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		f := w.follows(h, "", fromNow)
+		for range leadership.MaxRecent + 1 {
+			w.change(jobs, 1)
+		}
+		h.SetLive(true)
+		if err := f.ended(); !errors.Is(err, leadership.HistoryCompacted) {
+			t.Errorf("the feed ended with %v, want %s", err, leadership.HistoryCompacted)
+		}
+		if cursor := f.feed.Cursor(); cursor.IsZero() {
+			t.Error("a feed that has ended has no cursor")
+		}
+		if _, err := h.Feed(t.Context(), "", f.feed.Cursor()); !errors.Is(err, leadership.HistoryCompacted) {
+			t.Errorf("its cursor gives %v, want %s", err, leadership.HistoryCompacted)
+		}
+		time.Sleep(time.Minute)
+		again := w.follows(h, "", fromNow)
+		f.feed.Close()
+		time.Sleep(time.Second)
+		h.Publish(w.change(jobs, 1)...)
+		again.wants("who begins anew", fmt.Sprint("jobs ", leadership.MaxRecent+2))
+	})
+}
+
+func TestMuchNewsMovesTheMarkOnInTime(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		const rate, seconds = 250, 70
+		h := w.hub(true)
+		f := w.follows(h, "", fromNow)
+		elections := make([]leadership.Election, 100)
+		for n := range elections {
+			elections[n] = leadership.Election(fmt.Sprint("election-", n))
+		}
+		for n := range rate * seconds {
+			h.Publish(w.change(elections[n%100], 1)...)
+			time.Sleep(time.Second / rate)
+		}
+		if got, err := f.items(), f.ended(); len(got) != rate*seconds || err != nil {
+			t.Errorf("the feed got %d events and %v, want all %d", len(got), err, rate*seconds)
+		}
+		if _, since, _ := h.reads(); since > seconds/2 {
+			t.Errorf("the history was read %d times", since)
+		}
+		w.resumes(w.hub(true), f.feed.Cursor(), f.items())
+	})
+}
+
+func TestClosingTheHubEndsAllFeeds(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h, stuck, still := w.hub(true), w.hub(true), &instance{newHub(t, hub.Config{Store: w.service}), nil}
+		draining := errors.New("draining")
+		ended := make(chan error, 10)
+		f := w.follows(h, "", fromNow)
+		late, err := h.Feed(t.Context(), "", fromNow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Publish(w.change(jobs, 1)...)
+		f.wants("before", "jobs 1")
+		stuck.set(nil, make(chan struct{}))
+		for _, i := range []*instance{stuck, stuck, still} { // waiting for the store, and for Run
+			go func() {
+				_, err := i.Feed(context.Background(), "", fromNow)
+				ended <- err
+			}()
+		}
+		synctest.Wait()
+		for _, i := range []*instance{h, stuck, still} {
+			i.Close(draining)
+		}
+		_, err = h.Feed(t.Context(), "", fromNow)
+		ended <- err
+		_, err = late.Next(t.Context()) // though there is an event for it
+		ended <- err
+		ended <- f.ended()
+		for range 6 {
+			if err := <-ended; !errors.Is(err, draining) {
+				t.Errorf("got %v, want %v", err, draining)
+			}
+		}
+		if f.feed.Cursor().IsZero() {
+			t.Error("a feed that was ended has no cursor")
+		}
+	})
+}
+
+func TestAFeedEndsWithItsContext(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		h := newHub(t, hub.Config{Store: w.service}) // nobody runs it
+		if _, err := h.Feed(ctx, "", fromNow); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+		}
+		f, err := w.hub(true).Feed(t.Context(), "", fromNow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+		}
+	})
+}

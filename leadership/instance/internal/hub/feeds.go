@@ -1,0 +1,275 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/view"
+)
+
+// feeds is what the feeds of a hub share.
+type feeds struct {
+	hub  *Hub
+	size int           // of the windows
+	wake chan struct{} // of one: run has something to do earlier than it knows
+
+	mu      wakeMutex // guards all below, the journals but for their channels, and where the feeds are
+	journal *journal  // nil while there are no feeds
+}
+
+// journal is what happened lately in all elections, from the first feed that joins until the last
+// has left.
+type journal struct {
+	ready chan struct{} // closed once window is set, or err without it
+	err   error         // why there is no more
+	feeds map[*Feed]struct{}
+	news  broadcast // for the feeds
+
+	window   *window // nil until the first look has found what it begins with
+	gaps     map[leadership.Election]*gap
+	stale    bool      // events may have been missed
+	looked   time.Time // when the last look began
+	pause    time.Time // and no look before that, for the last one has failed
+	unmarked time.Time // since when there are entries that were committed after the window's mark; zero for none
+
+	recalls    chan struct{} // of one: held while a feed looks further back than the window reaches
+	compacted  time.Time     // the history does not reach as far back as that
+	compaction error         // as a look has said
+}
+
+// gap is before an event that was heard and does not follow on what is known: what lies between is
+// looked for, until it counts as made up.
+type gap struct {
+	event leadership.Event
+	due   time.Time // when to look
+	tries int       // looks that have not found it
+}
+
+const (
+	settling = 20 * time.Millisecond // between the first two looks into a gap; doubled each time
+	maxTries = 10                    // looks into a gap
+
+	// overlap is by how much a mark lies before the store's time of the look that it stands on. It
+	// is far above the store's guard.
+	overlap = 5 * time.Second
+	// markEvery is how often the mark moves on while there is news: what is told twice to a feed
+	// that resumes is what happened within it.
+	markEvery = time.Minute
+	// maxFresh is how much news there may be before the mark moves on sooner, and it does so
+	// markSoon after the last time, so that no look comes near to leadership.MaxRecent.
+	maxFresh = leadership.MaxRecent / 4
+	markSoon = time.Second
+	// quiet is how often the mark moves on without news, lest the cursors grow older than the
+	// history.
+	quiet = leadership.MinHistory / 2
+	// gapEvery is how soon after another look a gap is looked into.
+	gapEvery = 100 * time.Millisecond
+)
+
+// join lets a feed read what is entered.
+func (s *feeds) join(f *Feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal == nil {
+		s.journal = &journal{
+			ready: make(chan struct{}), feeds: make(map[*Feed]struct{}),
+			gaps: make(map[leadership.Election]*gap), recalls: make(chan struct{}, 1),
+		}
+		signal(s.wake)
+	}
+	f.journal = s.journal
+	f.journal.feeds[f] = struct{}{}
+}
+
+func (s *feeds) leave(f *Feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(f.journal.feeds, f); len(f.journal.feeds) == 0 {
+		s.drop(f.journal)
+	}
+}
+
+// drop forgets the journal. The next feed begins another.
+func (s *feeds) drop(j *journal) {
+	if s.journal == j {
+		s.journal = nil
+		signal(s.wake)
+	}
+}
+
+// hear takes events.
+func (s *feeds) hear(events []leadership.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.journal
+	if j == nil {
+		return
+	}
+	for _, e := range events {
+		if j.hear(e) {
+			s.mu.wake(&j.news)
+		}
+	}
+	signal(s.wake)
+}
+
+// doubt says that events may have been missed.
+func (s *feeds) doubt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal != nil {
+		s.journal.stale = true
+		signal(s.wake)
+	}
+}
+
+// run looks into the history whenever that is due, until ctx ends or the hub is closed.
+func (s *feeds) run(ctx context.Context) {
+	for {
+		j, due := s.due()
+		if j != nil && !due.After(time.Now()) {
+			s.look(ctx, j)
+			_, due = s.due()
+		}
+		if err := s.hub.wait(ctx, s.wake, due); err != nil {
+			return
+		}
+	}
+}
+
+// due returns the journal, nil if there are no feeds, and when to look into the history for it.
+func (s *feeds) due() (j *journal, due time.Time) {
+	live := s.hub.Live()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal == nil {
+		return nil, due
+	}
+	return s.journal, s.journal.due(live)
+}
+
+// look enters what the history has since the mark. With the first look the journal's window begins.
+func (s *feeds) look(ctx context.Context, j *journal) {
+	began := time.Now()
+	s.mu.Lock()
+	var mark time.Time // zero if there is no window yet
+	if j.stale = false; j.window != nil {
+		mark = j.window.mark
+	}
+	s.mu.Unlock()
+	mark, recent, err := s.recent(ctx, mark)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		if j.window == nil {
+			j.window = newWindow(mark, s.size)
+			close(j.ready)
+		}
+		j.window.take(recent.Events, recent.Now.Add(-overlap))
+		j.settle(began)
+	case ctx.Err() != nil: // and so run ends
+	case j.window == nil, errors.Is(err, leadership.HistoryCompacted):
+		if j.err = err; j.window == nil {
+			close(j.ready)
+		}
+		s.drop(j)
+	default:
+		j.stale, j.pause = true, time.Now().Add(view.Poll)
+	}
+	s.mu.wake(&j.news)
+}
+
+// recent reads what was committed after the mark. Without a mark it chooses one, and reads some of
+// what was before it, so that nothing is missing between events whose times are not in the order of
+// their revisions.
+func (s *feeds) recent(ctx context.Context, mark time.Time) (time.Time, leadership.Recent, error) {
+	if !mark.IsZero() {
+		recent, err := s.since(ctx, mark)
+		return mark, recent, err
+	}
+	err := s.hub.askHistory(ctx, func(ctx context.Context) error {
+		now, err := s.hub.store.Now(ctx)
+		mark = now.Add(-overlap)
+		return err
+	})
+	if err != nil {
+		return mark, leadership.Recent{}, err
+	}
+	recent, err := s.since(ctx, mark.Add(-overlap))
+	return mark, recent, err
+}
+
+// since reads what was committed after the instant in all elections.
+func (s *feeds) since(ctx context.Context, at time.Time) (recent leadership.Recent, err error) {
+	err = s.hub.askHistory(ctx, func(ctx context.Context) error {
+		recent, err = s.hub.store.Since(ctx, at)
+		return err
+	})
+	return recent, err
+}
+
+// hear takes an event. It reports whether that was entered.
+func (j *journal) hear(e leadership.Event) (entered bool) {
+	missing := true
+	if j.window != nil {
+		entered, missing = j.window.hear(e)
+	}
+	if entered && j.unmarked.IsZero() {
+		j.unmarked = time.Now()
+	}
+	if g, ok := j.gaps[e.Election]; missing && (!ok || e.Revision != g.event.Revision) {
+		if ok && e.Revision < g.event.Revision {
+			e = g.event
+		}
+		j.gaps[e.Election] = &gap{event: e, due: time.Now()}
+	}
+	return entered
+}
+
+// missed takes a look, begun at that time, that has not found the event, and reports whether to
+// forget it.
+func (g *gap) missed(began time.Time) (forget bool) {
+	if began.Before(g.due) {
+		return false // it may have come too early
+	}
+	g.due = time.Now().Add(settling << g.tries)
+	g.tries++
+	return g.tries >= maxTries
+}
+
+// settle draws the conclusions from a look that began at that time.
+func (j *journal) settle(began time.Time) {
+	j.looked = began
+	if j.unmarked = began; j.window.fresh == 0 {
+		j.unmarked = time.Time{}
+	}
+	for e, g := range j.gaps {
+		if !j.window.news(g.event) || g.missed(began) {
+			delete(j.gaps, e)
+		}
+	}
+}
+
+// due says when to look into the history.
+func (j *journal) due(live bool) time.Time {
+	if j.window == nil || j.stale {
+		return j.pause
+	}
+	due := j.looked.Add(quiet)
+	if !live {
+		due = earliest(due, j.looked.Add(view.Poll))
+	}
+	if !j.unmarked.IsZero() {
+		due = earliest(due, j.unmarked.Add(markEvery))
+	}
+	if j.window.fresh > maxFresh {
+		due = earliest(due, j.looked.Add(markSoon))
+	}
+	for _, g := range j.gaps {
+		due = earliest(due, latest(g.due, j.looked.Add(gapEvery)))
+	}
+	return due
+}

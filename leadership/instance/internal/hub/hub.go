@@ -1,0 +1,256 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/boottime"
+	"regent/leadership/instance/internal/view"
+)
+
+// Store is what a Hub asks. A *leadership.Service is one. Its calls end with their context.
+type Store interface {
+	// Get reads an election, strongly: it sees every change that was reported as done before the
+	// call.
+	Get(context.Context, leadership.Election) (leadership.Lease, error)
+	// Expire records that an election's lease has run out, if it has, and returns it as it then is.
+	Expire(context.Context, leadership.Election) (leadership.Lease, error)
+	// Events, Since and Now read the history, and the time that the store's clock shows.
+	Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error)
+	Since(context.Context, time.Time) (leadership.Recent, error)
+	Now(context.Context) (time.Time, error)
+}
+
+// How old a cached reading may be.
+const (
+	DefaultExpiry = 5 * time.Second
+	MaxExpiry     = 10 * time.Second
+)
+
+// DefaultSize is how many elections are kept for readers.
+const DefaultSize = 10_000
+
+// Config is how a Hub is made. Store is required.
+type Config struct {
+	Store Store
+	// Live says that the hub is told of every event: that no other process changes the store.
+	Live bool
+	// Expiry is how old a cached reading may be, and so how long a read of the store may take: at
+	// most MaxExpiry; 0 for DefaultExpiry.
+	Expiry time.Duration
+	// Size is how many elections are kept for readers at most; 0 for DefaultSize. Those for which
+	// there is no room are read from the store each time.
+	Size int
+	// Now is a clock that never goes back, that cannot be set, and that runs while the machine is
+	// suspended; nil for boottime.Now.
+	Now func() time.Duration
+	// Log is told of leases whose end could not be recorded; nil logs nothing.
+	Log *slog.Logger
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("hub: Store is missing")
+	case c.Expiry < 0 || c.Expiry > MaxExpiry:
+		return fmt.Errorf("hub: the cache expiry is from 0s to %v, not %v", MaxExpiry, c.Expiry)
+	case c.Size < 0:
+		return fmt.Errorf("hub: the size of the cache is 0 or more, not %d", c.Size)
+	}
+	return nil
+}
+
+// Hub shares what one process knows of the elections. All methods may be called at the same time.
+type Hub struct {
+	store  Store
+	now    func() time.Duration
+	log    *slog.Logger
+	expiry time.Duration // of cached readings
+
+	asks    chan struct{}   // has one for each look into the history that is under way
+	sooner  chan struct{}   // of one: Run has something to do earlier than it knows
+	life    context.Context // ends when the hub is closed
+	end     context.CancelCauseFunc
+	running sync.WaitGroup // reads and looks, which go on when those who waited have gone
+	feeds   feeds
+
+	hits, misses, shared atomic.Int64 // of reads
+
+	mu        wakeMutex // guards all below
+	view      *view.View
+	audiences map[leadership.Election]*audience
+	landings  map[leadership.Election]*landing
+	looks     map[lookKey]*look
+}
+
+// audience is what to wake when there is news of an election.
+type audience struct {
+	line chan struct{} // of one; nil if no line waits
+	news broadcast     // for the watches
+}
+
+// New returns a hub. An error says what is wrong with the Config.
+func New(c Config) (*Hub, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	h := &Hub{
+		store:     c.Store,
+		now:       c.Now,
+		log:       cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
+		expiry:    cmp.Or(c.Expiry, DefaultExpiry),
+		asks:      make(chan struct{}, maxAsks),
+		sooner:    make(chan struct{}, 1),
+		audiences: make(map[leadership.Election]*audience),
+		landings:  make(map[leadership.Election]*landing),
+		looks:     make(map[lookKey]*look),
+	}
+	if h.now == nil {
+		h.now = boottime.Now
+	}
+	h.view = view.New(view.Config{
+		Expiry: h.expiry, Size: cmp.Or(c.Size, DefaultSize), Live: c.Live, Jitter: rand.N[time.Duration],
+	})
+	h.feeds = feeds{hub: h, size: maxEntries, wake: make(chan struct{}, 1)}
+	h.life, h.end = context.WithCancelCause(context.Background())
+	return h, nil
+}
+
+// View calls do with the view, which is locked until do returns, and the time. Do must not block,
+// nor call the hub.
+func (h *Hub) View(do func(v *view.View, now time.Duration)) {
+	h.mu.Lock()
+	defer h.unlock()
+	do(h.view, h.now())
+}
+
+// Now is the hub's clock.
+func (h *Hub) Now() time.Duration { return h.now() }
+
+// unlock unlocks the mutex, and lets Run know if it has something to do sooner.
+func (h *Hub) unlock() {
+	if h.view.Sooner() {
+		signal(h.sooner)
+	}
+	h.mu.Unlock()
+}
+
+// Learn takes what the store has just said of an election, in answer to what was asked at that
+// time. It does not block.
+func (h *Hub) Learn(l leadership.Lease, from view.Source, asked time.Duration) {
+	h.View(func(v *view.View, now time.Duration) {
+		if v.Learn(l, from, asked, now) {
+			h.wakeLine(l.Election)
+		}
+	})
+}
+
+// Follow has the end of a lease looked after that a reader is about to watch; see view.View. It
+// does not block.
+func (h *Hub) Follow(l leadership.Lease) {
+	h.View(func(v *view.View, now time.Duration) { v.Follow(l, now) })
+}
+
+// Publish passes events on, of this instance or another. It does not block. Events that were heard
+// before, and those that are older, are no news.
+func (h *Hub) Publish(events ...leadership.Event) {
+	h.View(func(v *view.View, now time.Duration) {
+		for _, e := range events {
+			if v.Heard(e, now) {
+				h.wake(e.Election)
+			}
+		}
+	})
+	h.feeds.hear(events)
+}
+
+// SetLive says whether the hub is told of every event from now on. All who listen are woken,
+// whenever it is called. When it is, the history is looked into, for something may have happened
+// before; when it is not, each view.Poll.
+func (h *Hub) SetLive(live bool) {
+	h.View(func(v *view.View, now time.Duration) {
+		v.SetLive(live, now)
+		for e := range h.audiences {
+			h.wake(e)
+		}
+	})
+	h.feeds.doubt()
+}
+
+// Live reports whether the hub is told of every event.
+func (h *Hub) Live() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.view.Live()
+}
+
+// Current reports whether it is known without a look that nothing has come after that revision of
+// the election: it is watched, and has come to just that one.
+func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.view.Current(e, r)
+}
+
+// Wait lets a line of candidates listen to an election, the only one in this hub: wake, a channel
+// of one, is sent to when there is news, and whenever SetLive is called. Call it, and Unwait, from
+// within View.
+func (h *Hub) Wait(e leadership.Election, wake chan struct{}) *view.Election {
+	h.audience(e).line = wake
+	return h.view.Wait(e)
+}
+
+// Unwait ends the listening.
+func (h *Hub) Unwait(e *view.Election) {
+	h.audiences[e.Name()].line = nil
+	h.view.Unwait(e)
+	h.tidy(e.Name())
+}
+
+// wake wakes all who listen to an election. The mutex is held, as it is for all below.
+func (h *Hub) wake(e leadership.Election) {
+	if a, ok := h.audiences[e]; ok {
+		signal(a.line)
+		h.mu.wake(&a.news)
+	}
+}
+
+func (h *Hub) wakeLine(e leadership.Election) {
+	if a, ok := h.audiences[e]; ok {
+		signal(a.line)
+	}
+}
+
+// audience returns the audience of an election, and begins it if need be.
+func (h *Hub) audience(e leadership.Election) *audience {
+	a, ok := h.audiences[e]
+	if !ok {
+		a = new(audience)
+		h.audiences[e] = a
+	}
+	return a
+}
+
+// tidy forgets an audience that has gone.
+func (h *Hub) tidy(e leadership.Election) {
+	if !h.view.Listened(e) {
+		delete(h.audiences, e)
+	}
+}
+
+// Close ends all watches and feeds with the cause, now and later. Idempotent.
+func (h *Hub) Close(cause error) { h.end(cause) }
+
+// Done is closed once the hub is.
+func (h *Hub) Done() <-chan struct{} { return h.life.Done() }
+
+// Cause is what Close was given; nil before.
+func (h *Hub) Cause() error { return context.Cause(h.life) }

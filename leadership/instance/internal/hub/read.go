@@ -1,0 +1,204 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/view"
+)
+
+// Reads counts the reads that were no strong ones: answered from memory, by asking the store, and
+// by waiting with another that asked.
+func (h *Hub) Reads() (hits, misses, shared int64) {
+	return h.hits.Load(), h.misses.Load(), h.shared.Load()
+}
+
+// WaitReads waits for the reads of the store that go on although those who waited for them have
+// gone; that takes the cache's expiry at most. Call it when Read will not be called any more.
+func (h *Hub) WaitReads() { h.running.Wait() }
+
+// Read answers from memory or, if that has nothing or the request is Strong, from the store. It
+// blocks until the store has answered or ctx has ended.
+//
+// ExpiresIn, RenewIn and LockedFor of an answer with an Age hold at the moment when Read returns;
+// ReadAt is when the store was read, by its own clock. An answer that was not asked for as Strong
+// has an Age even if the store was asked for it.
+//
+// Errors: those of the store, which are not kept; RevisionMismatch, with the election as it is, if
+// the store has less than Known; StoreUnavailable if ctx ended, or if the store took longer than
+// the expiry.
+func (h *Hub) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
+	if !r.Strong {
+		if reading, ok := h.fresh(r); ok {
+			h.hits.Add(1)
+			return reading, nil
+		}
+	}
+	reading, err := h.miss(ctx, r)
+	if err == nil && reading.Revision < r.Known {
+		return leadership.Reading{}, refuseBehind(r.Known, reading.Lease)
+	}
+	return reading, err
+}
+
+// fresh answers from memory, if it may.
+func (h *Hub) fresh(r leadership.ReadRequest) (reading leadership.Reading, ok bool) {
+	h.mu.Lock()
+	l := h.view.Fresh(r.Election, r.Known)
+	h.mu.Unlock()
+	if l == nil {
+		return reading, false
+	}
+	now := h.now() // after the lease was found, or its age would be too low
+	if now >= l.Over(h.expiry) {
+		return reading, false
+	}
+	return h.aged(l, now-l.Asked), true
+}
+
+func (h *Hub) aged(l *view.Lease, age time.Duration) leadership.Reading {
+	return leadership.Reading{Lease: l.Aged(age), Age: age, Bound: h.expiry}
+}
+
+// miss asks the store, or waits with others who have asked.
+func (h *Hub) miss(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
+	if r.Strong {
+		asked := h.now()
+		l, err := h.ask(ctx, r.Election, asked)
+		if err == nil {
+			h.Learn(l, view.Read, asked)
+		}
+		return leadership.Reading{Lease: l}, err
+	}
+	for again := false; ; again = true {
+		l, own := h.join(ctx, r)
+		if !again {
+			h.count(own)
+		}
+		reading, err := h.await(ctx, l)
+		// A read that others began before this call may have missed what its reader has seen. The
+		// next one has not.
+		if own || again || !behind(r.Known, reading, err) {
+			return reading, err
+		}
+	}
+}
+
+// count counts a read that was not answered from memory.
+func (h *Hub) count(own bool) {
+	if own {
+		h.misses.Add(1)
+	} else {
+		h.shared.Add(1)
+	}
+}
+
+// behind reports whether the store's answer is older than what a reader has seen.
+func behind(known leadership.Revision, reading leadership.Reading, err error) bool {
+	if err != nil {
+		return known > 0 && errors.Is(err, leadership.NotFound)
+	}
+	return reading.Revision < known
+}
+
+func refuseBehind(known leadership.Revision, l leadership.Lease) error {
+	return &leadership.Error{Code: leadership.RevisionMismatch, Lease: &l, Detail: fmt.Sprintf(
+		"revision %d of election %q, which you have seen, is not in this store, where the newest is %d: it is another store, or one that was set back; forget what you have seen, and read again",
+		known, l.Election, l.Revision)}
+}
+
+// ask reads the store. What a refusal tells of the election is learnt.
+func (h *Hub) ask(ctx context.Context, e leadership.Election, asked time.Duration) (leadership.Lease, error) {
+	l, err := h.store.Get(ctx, e)
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil {
+		h.Learn(*refusal.Lease, view.Read, asked)
+	}
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	return l, nil
+}
+
+// landing is a read of the store that is under way, for all who wait for it.
+type landing struct {
+	election leadership.Election
+	asked    time.Duration       // before the store was asked
+	known    leadership.Revision // what was known when it began: it may miss what is newer
+	done     chan struct{}       // closed once all below is set
+
+	lease    *view.Lease // nil if there is none, and err or panicked say why
+	err      error
+	panicked any
+}
+
+// join returns the read to wait for, and whether it is the caller's own: begun by this call, or not
+// needed because another has just ended.
+func (h *Hub) join(ctx context.Context, r leadership.ReadRequest) (l *landing, own bool) {
+	h.mu.Lock()
+	defer h.unlock()
+	now := h.now()
+	if fresh := h.view.Fresh(r.Election, r.Known); fresh != nil && now < fresh.Over(h.expiry) {
+		l = &landing{asked: fresh.Asked, lease: fresh, done: make(chan struct{})}
+		close(l.done)
+		return l, true
+	}
+	known := h.view.Newest(r.Election)
+	if l, ok := h.landings[r.Election]; ok && l.known == known {
+		return l, false
+	}
+	l = &landing{election: r.Election, asked: now, known: known, done: make(chan struct{})}
+	h.landings[r.Election] = l
+	h.view.Reading(r.Election)
+	h.running.Go(func() { h.carryOut(context.WithoutCancel(ctx), l) })
+	return l, true
+}
+
+// carryOut reads the store and lets all know who wait.
+func (h *Hub) carryOut(ctx context.Context, l *landing) {
+	ctx, cancel := context.WithTimeout(ctx, h.expiry)
+	defer cancel()
+	var brought *leadership.Lease
+	defer func() {
+		l.panicked = recover()
+		h.land(l, brought)
+		close(l.done)
+	}()
+	var lease leadership.Lease
+	if lease, l.err = h.ask(ctx, l.election, l.asked); l.err == nil {
+		brought, l.lease = &lease, &view.Lease{Lease: lease, Asked: l.asked}
+	}
+}
+
+// land keeps what a read brought, unless something newer is known.
+func (h *Hub) land(l *landing, brought *leadership.Lease) {
+	h.View(func(v *view.View, now time.Duration) {
+		if h.landings[l.election] == l {
+			delete(h.landings, l.election)
+		}
+		if v.Landed(l.election, brought, l.asked, now) {
+			h.wakeLine(l.election)
+		}
+	})
+}
+
+// await waits for a read. A panic of the store becomes that of all who wait.
+func (h *Hub) await(ctx context.Context, l *landing) (leadership.Reading, error) {
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return leadership.Reading{}, fmt.Errorf("cache: %w: %w", leadership.StoreUnavailable, ctx.Err())
+	}
+	switch age := h.now() - l.asked; {
+	case l.panicked != nil:
+		panic(l.panicked)
+	case l.err != nil:
+		return leadership.Reading{}, l.err
+	case age > h.expiry:
+		return leadership.Reading{}, fmt.Errorf("cache: %w: the store took %v to answer, and a reading may be %v old", leadership.StoreUnavailable, age, h.expiry)
+	default:
+		return h.aged(l.lease, age), nil
+	}
+}

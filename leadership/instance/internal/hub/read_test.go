@@ -1,0 +1,886 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
+)
+
+// cached is a hub, and a store with one answer.
+type cached struct {
+	*hub.Hub
+	t     *testing.T
+	start time.Time
+
+	mu     sync.Mutex
+	ahead  time.Duration // what the clock has leapt by
+	ticked func()        // runs, once, when the clock is looked at next
+	lease  leadership.Lease
+	err    error
+	before func(context.Context) // runs in a read of the store before it looks
+	after  func(context.Context) // runs in a read of the store after it has looked
+	gets   int
+}
+
+// withCache runs the test in a bubble. The store has a lease of an hour, with revision 7.
+func withCache(t *testing.T, test func(t *testing.T, w *cached)) {
+	t.Helper()
+	withCacheOf(t, hub.Config{}, test)
+}
+
+func withCacheOf(t *testing.T, c hub.Config, test func(t *testing.T, w *cached)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &cached{t: t, start: time.Now()}
+		w.stores(heldAt(7, time.Hour))
+		c.Store, c.Now = stub{get: w.get}, w.now
+		w.Hub = newHub(t, c)
+		test(t, w)
+		w.WaitReads()
+	})
+}
+
+func heldAt(r leadership.Revision, left time.Duration) leadership.Lease {
+	return leadership.Lease{Election: jobs, State: leadership.Held, LeaderID: "ann", Token: 1, Revision: r, ExpiresIn: left, RenewIn: left / 3}
+}
+
+func vacantAt(r leadership.Revision, locked time.Duration) leadership.Lease {
+	return leadership.Lease{Election: jobs, State: leadership.Vacant, Token: 1, Revision: r, LockedFor: locked}
+}
+
+// stub is a store of which only some calls are made.
+type stub struct {
+	hub.Store
+	get, expire func(context.Context, leadership.Election) (leadership.Lease, error)
+}
+
+func (s stub) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	return s.get(ctx, e)
+}
+
+func (s stub) Expire(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	return s.expire(ctx, e)
+}
+
+// Learn is what the instance does with an answer to a question that was asked at that time.
+func (w *cached) Learn(l leadership.Lease, asked time.Duration) { w.Hub.Learn(l, view.Read, asked) }
+
+// remembered is how many elections a hub remembers.
+func remembered(h *hub.Hub) (n int) {
+	h.View(func(v *view.View, _ time.Duration) { n = v.Elections() })
+	return n
+}
+
+func (w *cached) now() time.Duration {
+	w.mu.Lock()
+	now, ticked := time.Since(w.start)+w.ahead, w.ticked
+	w.ticked = nil
+	w.mu.Unlock()
+	if ticked != nil {
+		ticked()
+	}
+	return now
+}
+
+// meanwhile has something happen while the next call looks at the clock.
+func (w *cached) meanwhile(happens func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ticked = happens
+}
+
+func (w *cached) leap(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ahead += d
+}
+
+// stores sets what the store has.
+func (w *cached) stores(l leadership.Lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lease, w.err = l, nil
+}
+
+func (w *cached) fails(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+}
+
+// takes sets how long the store takes before and after it has looked.
+func (w *cached) takes(before, after time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.before, w.after = sleeper(before), sleeper(after)
+}
+
+func sleeper(d time.Duration) func(context.Context) {
+	return func(ctx context.Context) {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (w *cached) get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	w.mu.Lock()
+	w.gets++
+	before, after := w.before, w.after
+	w.mu.Unlock()
+	if before != nil {
+		before(ctx)
+	}
+	w.mu.Lock()
+	l, err := w.lease, w.err
+	w.mu.Unlock()
+	l.Election, l.ReadAt = e, time.Now()
+	if after != nil {
+		after(ctx)
+	}
+	if ctx.Err() != nil {
+		return leadership.Lease{}, fmt.Errorf("test: %w: %w", leadership.StoreUnavailable, ctx.Err())
+	}
+	return l, err
+}
+
+// read reads, and fails the test if that fails.
+func (w *cached) read(known leadership.Revision) leadership.Reading {
+	w.t.Helper()
+	reading, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Known: known})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return reading
+}
+
+// background begins a read, and returns its outcome once it has ended.
+func (w *cached) background(known leadership.Revision) (outcome func() (leadership.Reading, error)) {
+	var mu sync.Mutex
+	var reading leadership.Reading
+	err := errors.New("the read has not ended")
+	go func() {
+		r, e := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Known: known})
+		mu.Lock()
+		defer mu.Unlock()
+		reading, err = r, e
+	}()
+	synctest.Wait()
+	return func() (leadership.Reading, error) {
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		return reading, err
+	}
+}
+
+func (w *cached) wantGets(want int) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gets != want {
+		w.t.Errorf("the store was asked %d times, want %d", w.gets, want)
+	}
+}
+
+// wantSlots checks how many elections take up memory.
+func (w *cached) wantSlots(want int) {
+	w.t.Helper()
+	if got := remembered(w.Hub); got != want {
+		w.t.Errorf("%d elections take up memory, want %d", got, want)
+	}
+}
+
+func (w *cached) wantRevision(got leadership.Reading, want leadership.Revision) {
+	w.t.Helper()
+	if got.Revision != want {
+		w.t.Errorf("got revision %d, want %d", got.Revision, want)
+	}
+}
+
+func TestTheStoreIsAskedOnceWithinTheExpiry(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.takes(time.Second, time.Second)
+		asked := time.Now()
+		for _, pause := range []time.Duration{0, time.Second, 2*time.Second - 1} {
+			time.Sleep(pause)
+			got := w.read(0)
+			age := time.Since(asked)
+			want := heldAt(7, time.Hour)
+			want.ExpiresIn -= age
+			want.RenewIn -= age
+			want.ReadAt = asked.Add(time.Second)
+			if diff := cmp.Diff(leadership.Reading{Lease: want, Age: age, Bound: hub.DefaultExpiry}, got); diff != "" {
+				t.Errorf("after %v (-want +got):\n%s", age, diff)
+			}
+		}
+		w.wantGets(1)
+		time.Sleep(time.Nanosecond)
+		if got := w.read(0); got.Age != 2*time.Second {
+			t.Errorf("past the expiry the age is %v, want that of another read, 2s", got.Age)
+		}
+		w.wantGets(2)
+	})
+}
+
+func TestWhatIsLeftIsNeverNegative(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.takes(0, 2*time.Second)
+		w.stores(heldAt(7, time.Second))
+		if got := w.read(0); got.State != leadership.Held || got.ExpiresIn != 0 || got.RenewIn != 0 {
+			t.Errorf("a reply took longer than the lease had: got %s, %v and %v left; want what the store said, and nothing left", got.State, got.ExpiresIn, got.RenewIn)
+		}
+		w.stores(vacantAt(8, time.Second))
+		if got := w.read(0); got.Revision != 8 || got.LockedFor != 0 {
+			t.Errorf("got revision %d locked for %v, want 8 and nothing left", got.Revision, got.LockedFor)
+		}
+	})
+}
+
+func TestAnEntryIsOverWhenItsLeaseMayHaveEnded(t *testing.T) {
+	t.Parallel()
+	for name, lease := range map[string]leadership.Lease{
+		"lease":      heldAt(7, 3*time.Second),
+		"lock delay": vacantAt(7, 3*time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withCache(t, func(t *testing.T, w *cached) {
+				w.takes(0, time.Second)
+				w.stores(lease)
+				w.read(0)
+				time.Sleep(2*time.Second - 1)
+				if got := w.read(0); got.ExpiresIn+got.LockedFor != 1 {
+					t.Errorf("got %v left of the lease and %v of the delay, want 1ns of one", got.ExpiresIn, got.LockedFor)
+				}
+				w.wantGets(1)
+				time.Sleep(time.Nanosecond)
+				w.stores(heldAt(7, time.Hour)) // renewed through another instance, say
+				if got := w.read(0); got.State != leadership.Held {
+					t.Errorf("got %s, want what the store has", got.State)
+				}
+				w.wantGets(2)
+			})
+		})
+	}
+}
+
+func TestAMachineThatWasSuspendedTakesNoOldEntryForAFreshOne(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.read(0)
+		w.leap(time.Hour)
+		w.stores(heldAt(8, time.Hour))
+		w.wantRevision(w.read(0), 8)
+
+		w.leap(time.Hour)
+		w.takes(0, time.Second)
+		late := w.background(0)
+		w.leap(time.Hour)
+		time.Sleep(time.Second)
+		if _, err := late(); !errors.Is(err, leadership.StoreUnavailable) {
+			t.Errorf("a read that was under way meanwhile: got %v, want %s", err, leadership.StoreUnavailable)
+		}
+	})
+}
+
+func TestConcurrentMissesShareOneRead(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.takes(time.Second, time.Second)
+		var readers sync.WaitGroup
+		for i := range 1000 {
+			readers.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs}); err != nil || got.Revision != 7 || got.Age != 2*time.Second {
+					t.Errorf("got revision %d of age %v, error %v; want 7 of 2s", got.Revision, got.Age, err)
+				}
+			})
+		}
+		readers.Wait()
+		w.wantGets(1)
+	})
+}
+
+func TestAMissThatFindsAnAnswerAfterAllDoesNotAskAgain(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(_ *testing.T, w *cached) {
+		w.read(0)
+		time.Sleep(time.Minute)
+		w.stores(heldAt(8, time.Hour))
+		w.meanwhile(func() { w.read(0) })
+		w.wantRevision(w.read(0), 8)
+		w.wantGets(2)
+	})
+}
+
+func TestWhatAReadBroughtIsKnownBeforeAnybodyIsShownIt(t *testing.T) {
+	t.Parallel()
+	withCacheOf(t, hub.Config{Size: 1}, func(t *testing.T, w *cached) {
+		if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: "other"}); err != nil { // so that the clock is looked at for room
+			t.Fatal(err)
+		}
+		w.takes(time.Second, 0)
+		outcome := w.background(0)
+		w.meanwhile(func() {
+			time.Sleep(time.Second)
+			if _, err := outcome(); err == nil {
+				t.Error("the reader has been answered")
+			}
+		})
+		time.Sleep(3 * time.Second)
+		if _, err := outcome(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestEachWaitsForItselfAndTheReadGoesOnForTheOthers(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.takes(time.Second, time.Second)
+		first, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var readers sync.WaitGroup
+		readers.Go(func() {
+			_, err := w.Read(first, leadership.ReadRequest{Election: jobs})
+			if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) || w.now() != time.Second {
+				t.Errorf("the first, who has one second: got %v after %v; want %s, with the cause", err, w.now(), leadership.StoreUnavailable)
+			}
+		})
+		synctest.Wait()
+		readers.Go(func() { w.wantRevision(w.read(0), 7) })
+		readers.Wait()
+		w.wantGets(1)
+	})
+}
+
+func TestAReadMayTakeAsLongAsAReadingMayBeOld(t *testing.T) {
+	t.Parallel()
+	withCacheOf(t, hub.Config{Expiry: 2 * time.Second}, func(t *testing.T, w *cached) {
+		w.takes(time.Second, time.Second-1)
+		w.read(0)
+		time.Sleep(time.Minute)
+
+		w.takes(time.Second, time.Hour)
+		before := w.now()
+		_, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs})
+		if took := w.now() - before; !errors.Is(err, leadership.StoreUnavailable) || took != 2*time.Second {
+			t.Errorf("a store that does not answer: got %v after %v, want %s after 2s", err, took, leadership.StoreUnavailable)
+		}
+
+		w.before = func(context.Context) { time.Sleep(3 * time.Second) } // does not heed its ctx
+		w.after = nil
+		if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs}); !errors.Is(err, leadership.StoreUnavailable) {
+			t.Errorf("a store that answers too late: got %+v and %v, want %s", got, err, leadership.StoreUnavailable)
+		}
+	})
+}
+
+func TestPastTheBoundAFailingStoreIsAnErrorAndNeverOldData(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.read(0)
+		down := fmt.Errorf("test: %w", leadership.StoreUnavailable)
+		w.fails(down)
+		time.Sleep(hub.DefaultExpiry - 1)
+		w.wantRevision(w.read(0), 7)
+		time.Sleep(time.Nanosecond)
+		if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs}); !errors.Is(err, down) || got != (leadership.Reading{}) {
+			t.Errorf("got %+v and %v, want only the store's error", got, err)
+		}
+	})
+}
+
+func TestErrorsAreSharedAndNotKept(t *testing.T) {
+	t.Parallel()
+	for _, code := range []leadership.Code{leadership.NotFound, leadership.StoreUnavailable, leadership.RecordCorrupt} {
+		t.Run(string(code), func(t *testing.T) {
+			t.Parallel()
+			withCache(t, func(t *testing.T, w *cached) {
+				w.takes(time.Second, 0)
+				w.fails(&leadership.Error{Code: code})
+				first, second := w.background(0), w.background(0)
+				time.Sleep(time.Second)
+				for _, outcome := range []func() (leadership.Reading, error){first, second} {
+					if _, err := outcome(); !errors.Is(err, code) {
+						t.Errorf("got %v, want %s", err, code)
+					}
+				}
+				w.wantGets(1)
+				w.stores(heldAt(8, time.Hour))
+				w.wantRevision(w.read(0), 8)
+			})
+		})
+	}
+}
+
+func TestAPanicIsThatOfAllWhoWait(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.before = func(context.Context) { time.Sleep(time.Second); panic("boom") }
+		var readers sync.WaitGroup
+		for range 3 {
+			readers.Go(func() {
+				defer func() {
+					if v := recover(); v != "boom" {
+						t.Errorf("recovered %v, want the panic of Get", v)
+					}
+				}()
+				w.read(0)
+			})
+		}
+		readers.Wait()
+		w.before = nil
+		w.wantRevision(w.read(0), 7)
+	})
+}
+
+func TestWhatIsLearntReplacesWhatIsOlder(t *testing.T) {
+	t.Parallel()
+	at := func(l leadership.Lease, after time.Duration) leadership.Lease { // after the first read
+		l.ReadAt = time.Now().Add(after)
+		return l
+	}
+	for name, c := range map[string]struct {
+		learn func() leadership.Lease
+		want  leadership.Revision
+		left  time.Duration // an hour: as it was
+	}{
+		"a change":           {func() leadership.Lease { return at(heldAt(8, time.Minute), 1) }, 8, time.Minute},
+		"a renewal":          {func() leadership.Lease { return at(heldAt(7, time.Minute), 1) }, 7, time.Minute},
+		"an older change":    {func() leadership.Lease { return at(heldAt(6, time.Minute), 1) }, 7, time.Hour},
+		"an earlier renewal": {func() leadership.Lease { return at(heldAt(7, time.Minute), -1) }, 7, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withCache(t, func(t *testing.T, w *cached) {
+				w.read(0)
+				w.Learn(c.learn(), w.now())
+				time.Sleep(time.Second)
+				if got := w.read(0); got.Revision != c.want || got.ExpiresIn != c.left-time.Second || got.Age != time.Second {
+					t.Errorf("got revision %d with %v left, of age %v; want %d with %v less 1s, of age 1s", got.Revision, got.ExpiresIn, got.Age, c.want, c.left)
+				}
+				w.wantGets(1)
+			})
+		})
+	}
+}
+
+func TestTheAgeOfWhatIsLearntCountsFromWhenTheStoreWasAsked(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.read(0)
+		asked := w.now()
+		time.Sleep(2 * time.Second)
+		learnt := heldAt(8, time.Hour)
+		learnt.ReadAt = time.Now()
+		w.Learn(learnt, asked)
+		if got := w.read(0); got.Revision != 8 || got.Age != 2*time.Second {
+			t.Errorf("got revision %d of age %v, want 8 of 2s", got.Revision, got.Age)
+		}
+		time.Sleep(3 * time.Second)
+		w.read(0)
+		w.wantGets(2)
+	})
+}
+
+func TestWhatNobodyReadsIsNotKept(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(_ *testing.T, w *cached) {
+		w.Learn(heldAt(7, time.Hour), w.now())
+		w.read(0)
+		w.wantGets(1)
+	})
+}
+
+func TestADeletedElectionIsNotShown(t *testing.T) {
+	t.Parallel()
+	deleted := vacantAt(8, 0)
+	deleted.Deleted = true
+	refusal := &leadership.Error{Code: leadership.NotFound, Lease: &deleted}
+	for name, happens := range map[string]func(*cached){
+		"deleted here": func(w *cached) { w.Learn(deleted, w.now()) },
+		"deleted elsewhere, which a strong read finds": func(w *cached) {
+			if _, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Strong: true}); !errors.Is(err, leadership.NotFound) {
+				w.t.Errorf("got %v, want %s", err, leadership.NotFound)
+			}
+		},
+		"deleted elsewhere, which one who knows more finds": func(w *cached) {
+			if _, err := w.Read(w.t.Context(), leadership.ReadRequest{Election: jobs, Known: 8}); !errors.Is(err, leadership.NotFound) {
+				w.t.Errorf("got %v, want %s", err, leadership.NotFound)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withCache(t, func(t *testing.T, w *cached) {
+				w.read(0)
+				w.fails(refusal)
+				happens(w)
+				if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs}); !errors.Is(err, leadership.NotFound) {
+					t.Errorf("got %+v and %v, want %s", got, err, leadership.NotFound)
+				}
+			})
+		})
+	}
+}
+
+func TestAnEventEmptiesWhatIsOlder(t *testing.T) {
+	t.Parallel()
+	for revision, want := range map[leadership.Revision]int{6: 1, 7: 1, 8: 2} {
+		t.Run(fmt.Sprint(revision), func(t *testing.T) {
+			t.Parallel()
+			withCache(t, func(_ *testing.T, w *cached) {
+				w.read(0)
+				w.stores(heldAt(max(7, revision), time.Hour))
+				w.Publish(leadership.Event{Election: jobs, Revision: revision})
+				w.wantRevision(w.read(0), max(7, revision))
+				w.wantGets(want)
+			})
+		})
+	}
+}
+
+// news is what makes a cache know that the store has come to revision 8.
+var news = map[string]func(*cached){
+	"an event is heard":       func(w *cached) { w.Publish(leadership.Event{Election: jobs, Revision: 8}) },
+	"a change here is learnt": func(w *cached) { w.Learn(heldAt(8, time.Hour), w.now()) },
+}
+
+func TestNobodyJoinsAReadThatMayHaveBegunBeforeTheNews(t *testing.T) {
+	t.Parallel()
+	for name, happens := range news {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withCache(t, func(t *testing.T, w *cached) {
+				w.takes(0, 3*time.Second)
+				early := w.background(0) // sees 7
+				time.Sleep(time.Second)
+				w.stores(heldAt(8, time.Hour))
+				happens(w)
+				late := w.background(0) // must see 8
+				time.Sleep(2 * time.Second)
+				if got, err := early(); err != nil || got.Revision != 7 {
+					t.Errorf("who asked before the news: got revision %d, %v; want 7", got.Revision, err)
+				}
+				between := w.background(0) // must see 8, though 7 has come back
+				time.Sleep(time.Second)
+				for _, outcome := range []func() (leadership.Reading, error){late, between} {
+					if got, err := outcome(); err != nil || got.Revision != 8 {
+						t.Errorf("who asked after the news: got revision %d, %v; want 8", got.Revision, err)
+					}
+				}
+				w.wantRevision(w.read(0), 8)
+				w.wantGets(2)
+			})
+		})
+	}
+}
+
+func TestAReadThatBeganBeforeTheNewsAndHasItIsKept(t *testing.T) {
+	t.Parallel()
+	for name, happens := range news {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withCache(t, func(t *testing.T, w *cached) {
+				w.takes(2*time.Second, 0)
+				outcome := w.background(0)
+				w.stores(heldAt(8, time.Hour))
+				happens(w)
+				time.Sleep(2 * time.Second)
+				if got, err := outcome(); err != nil || got.Revision != 8 {
+					t.Errorf("got revision %d, %v; want 8", got.Revision, err)
+				}
+				w.wantRevision(w.read(0), 8)
+				w.wantGets(1)
+			})
+		})
+	}
+}
+
+func TestAReadThatHasTheNewsSparesThoseWhoComeAfterTheWaitForTheNext(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.takes(2*time.Second, 0)
+		w.background(0)
+		w.stores(heldAt(8, time.Hour))
+		w.Publish(leadership.Event{Election: jobs, Revision: 8})
+		time.Sleep(time.Second)
+		w.background(0) // is answered a second later than the first
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got, err := w.background(0)(); err != nil || got.Revision != 8 || got.Age != 2*time.Second {
+			t.Errorf("got revision %d of age %v, %v; want at once what the first read had", got.Revision, got.Age, err)
+		}
+	})
+}
+
+func TestLateNewsThatIsOlderThanWhatWasHeardIsNotShown(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.read(0)
+		w.stores(heldAt(9, time.Hour))
+		w.Publish(leadership.Event{Election: jobs, Revision: 9})
+		w.takes(time.Second, 0)
+		outcome := w.background(0)
+		w.Learn(heldAt(8, time.Hour), w.now()) // a change that was made here before, and whose goroutine was slow
+		second := w.background(0)
+		time.Sleep(time.Second)
+		for _, outcome := range []func() (leadership.Reading, error){outcome, second} {
+			if got, err := outcome(); err != nil || got.Revision != 9 {
+				t.Errorf("got revision %d, %v; want 9", got.Revision, err)
+			}
+		}
+	})
+}
+
+func TestWhatASlowReadBroughtIsNotTakenBackByOneThatBeganLater(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.takes(2*time.Second, 0)
+		slow := w.background(0)
+		w.Publish(leadership.Event{Election: jobs, Revision: 7})
+		w.takes(0, 3*time.Second)
+		quick := w.background(0) // looks at once, and is slow to come back with 7
+		w.stores(heldAt(8, 2*time.Second))
+		time.Sleep(2 * time.Second)
+		if got, err := slow(); err != nil || got.Revision != 8 {
+			t.Errorf("got revision %d, %v; want 8", got.Revision, err)
+		}
+		next := w.background(0) // who may have been shown 8
+		time.Sleep(3 * time.Second)
+		if got, err := quick(); err != nil || got.Revision != 7 {
+			t.Errorf("who asked before: got revision %d, %v; want 7", got.Revision, err)
+		}
+		if got, err := next(); err != nil || got.Revision != 8 {
+			t.Errorf("who asked after 8 was shown: got revision %d, %v; want 8", got.Revision, err)
+		}
+	})
+}
+
+func TestAReaderIsShownNothingOlderThanItKnows(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.read(0)
+		w.wantRevision(w.read(7), 7)
+		w.wantGets(1)
+		w.stores(heldAt(8, time.Hour))
+		w.wantRevision(w.read(8), 8)
+		w.wantGets(2)
+		w.wantRevision(w.read(0), 8)
+		w.wantGets(2)
+	})
+}
+
+func TestAReaderWhoKnowsMoreThanTheStoreIsTold(t *testing.T) {
+	t.Parallel()
+	for _, strong := range []bool{false, true} {
+		t.Run(fmt.Sprintf("strong=%v", strong), func(t *testing.T) {
+			t.Parallel()
+			withCache(t, func(t *testing.T, w *cached) {
+				w.read(0)
+				reading, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs, Known: 9, Strong: strong})
+				refusal, ok := errors.AsType[*leadership.Error](err)
+				if !ok || refusal.Code != leadership.RevisionMismatch || refusal.Lease == nil || refusal.Lease.Revision != 7 || reading != (leadership.Reading{}) {
+					t.Errorf("got %+v and %v, want only %s with the lease as it is", reading, err, leadership.RevisionMismatch)
+				}
+				w.wantGets(2)
+				w.read(0) // others still find what is kept
+				w.wantGets(2)
+			})
+		})
+	}
+}
+
+func TestAReaderWhoKnowsMoreThanAReadUnderWayIsAnsweredByTheNext(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before error
+		after  leadership.Revision
+		want   error
+	}{
+		"there is more":               {after: 8},
+		"there is not":                {after: 7, want: leadership.RevisionMismatch},
+		"it was not there yet":        {before: &leadership.Error{Code: leadership.NotFound}, after: 8},
+		"the store failed: no second": {before: &leadership.Error{Code: leadership.StoreUnavailable}, after: 8, want: leadership.StoreUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withCache(t, func(t *testing.T, w *cached) {
+				w.takes(0, 2*time.Second)
+				w.fails(c.before)
+				w.background(0)
+				w.stores(heldAt(c.after, time.Hour))
+				var outcomes []func() (leadership.Reading, error)
+				for range 10 {
+					outcomes = append(outcomes, w.background(8))
+				}
+				time.Sleep(4 * time.Second)
+				for _, outcome := range outcomes {
+					if got, err := outcome(); !errors.Is(err, c.want) || err == nil && got.Revision != 8 {
+						t.Errorf("got revision %d, %v; want 8, or %v", got.Revision, err, c.want)
+					}
+				}
+				if c.want != leadership.StoreUnavailable {
+					w.wantGets(2)
+				}
+			})
+		})
+	}
+}
+
+func TestAStrongReadAsksTheStoreAndIsLearnt(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.read(0)
+		w.takes(time.Second, time.Second)
+		stored := heldAt(8, time.Hour)
+		w.stores(stored)
+		got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs, Strong: true})
+		stored.ReadAt = w.start.Add(time.Second)
+		if diff := cmp.Diff(leadership.Reading{Lease: stored}, got); err != nil || diff != "" {
+			t.Errorf("error %v (-want +got):\n%s", err, diff)
+		}
+		if got := w.read(0); got.Revision != 8 || got.Age != 2*time.Second {
+			t.Errorf("then the cache has revision %d of age %v, want 8 of 2s", got.Revision, got.Age)
+		}
+		w.wantGets(2)
+	})
+}
+
+func TestAStrongReadJoinsNoReadThatBeganBefore(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.takes(0, time.Second)
+		w.background(0) // sees 7
+		w.stores(heldAt(8, time.Hour))
+		got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs, Strong: true})
+		if err != nil || got.Revision != 8 {
+			t.Errorf("got revision %d, %v; want 8", got.Revision, err)
+		}
+	})
+}
+
+func TestAStrongReadEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.takes(time.Hour, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := w.Read(ctx, leadership.ReadRequest{Election: jobs, Strong: true})
+		if !errors.Is(err, leadership.StoreUnavailable) || w.now() != time.Minute {
+			t.Errorf("got %v after %v, want %s after 1m", err, w.now(), leadership.StoreUnavailable)
+		}
+	})
+}
+
+func TestAFullCacheDropsWhatIsOverAndKeepsTheRest(t *testing.T) {
+	t.Parallel()
+	withCacheOf(t, hub.Config{Size: 2}, func(t *testing.T, w *cached) {
+		read := func(e leadership.Election, want int) {
+			t.Helper()
+			if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: e}); err != nil {
+				t.Error(err)
+			}
+			w.wantGets(want)
+		}
+		read("a", 1)
+		time.Sleep(time.Second)
+		read("b", 2)
+		read("c", 3) // there is no room
+		read("a", 3)
+		read("b", 3)
+		read("c", 4)
+		time.Sleep(4 * time.Second) // a is over
+		read("c", 5)
+		read("c", 5)
+		read("b", 5)
+		read("a", 6) // there is no room
+		read("a", 7)
+		w.Publish(leadership.Event{Election: "b", Revision: 8})
+		read("a", 8)
+		read("a", 8)
+		w.Learn(leadership.Lease{Election: "a", Revision: 8, State: leadership.Held, ExpiresIn: time.Hour}, w.now())
+		read("a", 8)
+		read("c", 8)
+	})
+}
+
+func TestAFullCacheLooksForRoomOnlyFromTimeToTime(t *testing.T) {
+	t.Parallel()
+	withCacheOf(t, hub.Config{Size: 1}, func(t *testing.T, w *cached) {
+		read := func(e leadership.Election, left time.Duration, want int) {
+			t.Helper()
+			w.stores(heldAt(7, left))
+			if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: e}); err != nil {
+				t.Error(err)
+			}
+			w.wantGets(want)
+		}
+		read("a", 200*time.Millisecond, 1)
+		time.Sleep(100 * time.Millisecond)
+		read("b", time.Hour, 2) // looks for room
+		time.Sleep(100 * time.Millisecond)
+		read("b", time.Hour, 3) // there would be room, but it has just looked
+		read("b", time.Hour, 4)
+		time.Sleep(400 * time.Millisecond)
+		read("b", time.Hour, 5)
+		read("b", time.Hour, 5)
+	})
+}
+
+func TestAnElectionThatIsNotKeptTakesUpNoMemory(t *testing.T) {
+	t.Parallel()
+	withCache(t, func(t *testing.T, w *cached) {
+		w.read(0)
+		w.wantSlots(1)
+		w.Publish(leadership.Event{Election: jobs, Revision: 8})
+		w.wantSlots(0)
+
+		w.fails(leadership.NotFound)
+		if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs}); !errors.Is(err, leadership.NotFound) {
+			t.Error(err)
+		}
+		w.wantSlots(0)
+
+		w.takes(time.Second, 0)
+		w.background(0)
+		w.Publish(leadership.Event{Election: jobs, Revision: 8})
+		w.background(0)
+		w.wantSlots(1)
+		time.Sleep(2 * time.Second)
+		w.wantSlots(0)
+	})
+}
+
+func TestWhatIsWrongWithAConfigIsSaid(t *testing.T) {
+	t.Parallel()
+	var some stub
+	for name, c := range map[string]hub.Config{
+		"no store":         {},
+		"too long":         {Store: some, Expiry: hub.MaxExpiry + 1},
+		"negative":         {Store: some, Expiry: -1},
+		"a negative size":  {Store: some, Size: -1},
+		"a proper one":     {Store: some},
+		"the longest ever": {Store: some, Expiry: hub.MaxExpiry},
+	} {
+		_, err := hub.New(c)
+		if proper := name == "a proper one" || name == "the longest ever"; (err == nil) != proper {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

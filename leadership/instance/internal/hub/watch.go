@@ -1,0 +1,126 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/view"
+)
+
+// Watch gets every event of one election after a revision: once, in order and without a gap. It
+// belongs to one goroutine.
+type Watch struct {
+	hub      *Hub
+	election *view.Election // nil once it is closed; guarded by the hub's mutex, as is audience
+	audience *audience
+	after    leadership.Revision
+	failure  int // the number of the last that was returned
+
+	closed func()
+}
+
+// Watch returns a watch on what comes after the revision, 0 for all, to be closed by its owner. The
+// election need not exist yet, nor have come to the revision.
+func (h *Hub) Watch(e leadership.Election, after leadership.Revision) *Watch {
+	w := &Watch{hub: h, after: after}
+	h.View(func(v *view.View, _ time.Duration) {
+		w.election, w.audience = v.Watch(e), h.audience(e)
+		w.failure = v.Failure(e).Number
+	})
+	return w
+}
+
+// Close ends the watch. Idempotent.
+func (w *Watch) Close() {
+	w.hub.View(func(v *view.View, _ time.Duration) {
+		if w.election != nil {
+			v.Unwatch(w.election)
+			w.hub.tidy(w.election.Name())
+			w.election = nil
+		}
+	})
+	if w.closed != nil {
+		w.closed()
+	}
+}
+
+// OnClose has do called by Close. There is one for each Watch, and it is set before the Watch is
+// used.
+func (w *Watch) OnClose(do func()) { w.closed = do }
+
+// After is the revision that the watch has come to: that of the last event which it returned.
+func (w *Watch) After() leadership.Revision { return w.after }
+
+// Ready returns what there is after what was returned before, maybe nothing, without waiting for
+// more than the history. It is otherwise as Next.
+func (w *Watch) Ready(ctx context.Context) ([]leadership.Event, error) {
+	events, _, failed, err := w.ready(ctx)
+	return events, cmp.Or(err, failed)
+}
+
+// Next blocks until there are events after those that were returned before, and returns them, at
+// least one. They are shared, and must not be changed.
+//
+// Errors: ctx's; the cause that the Hub was closed with; HistoryCompacted if what follows is no
+// longer kept; those of the store. After an error Next may be called again, and nothing is lost;
+// while the store is away it fails once a second.
+func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
+	for {
+		events, news, _, err := w.ready(ctx)
+		if len(events) > 0 || err != nil {
+			return events, err
+		}
+		if err := w.hub.wait(ctx, news, time.Time{}); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ready returns what there is or, if there is nothing, what to wait for. failed is why the history
+// cannot be read just now.
+func (w *Watch) ready(ctx context.Context) (events []leadership.Event, news <-chan struct{}, failed, err error) {
+	for len(events) == 0 && err == nil {
+		if err = w.hub.over(ctx); err != nil {
+			break
+		}
+		var l *look
+		if events, news, l, failed, err = w.glance(); l == nil {
+			break
+		}
+		events, err = l.wait(ctx, w.hub)
+		w.failure = max(w.failure, l.failed(err))
+		events = later(events, w.after)
+	}
+	if n := len(events); n > 0 {
+		w.after = events[n-1].Revision
+	}
+	return events, news, failed, err
+}
+
+// glance returns what is in memory or, if that is nothing, what to wait for: news, or a look into
+// the history. err is a failure that the watch has not returned yet.
+func (w *Watch) glance() (events []leadership.Event, news <-chan struct{}, l *look, failed, err error) {
+	h := w.hub
+	h.mu.Lock()
+	defer h.unlock()
+	events, want, failed := w.election.After(w.after, h.now())
+	switch failure := h.view.Failure(w.election.Name()); {
+	case len(events) > 0:
+		return events, nil, nil, nil, nil
+	case want != nil:
+		return nil, nil, h.look(w.election.Name(), *want), nil, nil
+	case failure.Number > w.failure && (failed != nil || failure.After >= w.after):
+		w.failure, err = failure.Number, failure.Err
+	}
+	return nil, w.audience.news.wait(), nil, failed, err
+}
+
+// later are those of the events that come after the revision.
+func later(events []leadership.Event, after leadership.Revision) []leadership.Event {
+	for len(events) > 0 && events[0].Revision <= after {
+		events = events[1:]
+	}
+	return events
+}

@@ -1,0 +1,168 @@
+package hub
+
+import (
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// window is the part of the history of all elections that is in memory. The journal's mutex guards
+// it.
+//
+// The entries of one election stand in it in order and without a gap. Those of different elections
+// stand in no order; but of all events that were committed after from,
+//
+//   - those up to mark are among the entries;
+//   - those up to the cursor of an entry stand no later than it.
+type window struct {
+	began   time.Time // what was committed up to this instant is no news
+	from    time.Time
+	mark    time.Time
+	entries []Item
+	first   int                                         // the number of entries[0]; it only rises
+	known   map[leadership.Election]leadership.Revision // of the last entry of each election
+	fresh   int                                         // how many entries were committed after mark
+	size    int                                         // how many entries there are at most, but for those that widen adds
+}
+
+// maxEntries is how many events of all elections are kept in memory. It is well above
+// leadership.MaxRecent, so that a reader that resumes from as far back as possible has time to
+// read.
+const maxEntries = 16 << 10
+
+// newWindow returns a window of that size on what is committed after the instant.
+func newWindow(began time.Time, size int) *window {
+	return &window{began: began, from: began, mark: began, known: make(map[leadership.Election]leadership.Revision), size: size}
+}
+
+// hear enters the event if it is the next of its election, or the first ever. If it is news and
+// neither, something may be missing before it.
+func (w *window) hear(e leadership.Event) (entered, missing bool) {
+	if !w.news(e) {
+		return false, false
+	}
+	if e.Revision != w.known[e.Election]+1 {
+		return false, true
+	}
+	w.enter(e)
+	return true, false
+}
+
+// news reports whether the event is newer than what is known.
+func (w *window) news(e leadership.Event) bool {
+	known := w.known[e.Election]
+	return e.Revision > known && (known > 0 || e.At.After(w.began))
+}
+
+func (w *window) enter(e leadership.Event) {
+	w.entries = append(w.entries, Item{e, newCursor(w.mark)})
+	w.known[e.Election] = e.Revision
+	w.fresh++
+	if len(w.entries) > w.size {
+		w.from = latest(w.from, w.entries[0].Event.At)
+		w.entries = w.entries[1:]
+		w.first++
+	}
+}
+
+// take enters what is new among events from the history: all that were committed after the mark, or
+// after an earlier instant. They tell everything that was committed up to the new mark.
+func (w *window) take(events []leadership.Event, mark time.Time) {
+	order(events)
+	for _, e := range events {
+		if w.news(e) {
+			w.enter(e)
+		}
+	}
+	w.mark = latest(w.mark, mark)
+	w.fresh = 0
+	for _, i := range w.entries {
+		if i.Event.At.After(w.mark) {
+			w.fresh++
+		}
+	}
+}
+
+// widen lets the window reach back to an instant before its own. It takes all events that were
+// committed after that, and some from before. It returns by how much the numbers of those entries
+// have risen that were there already.
+func (w *window) widen(events []leadership.Event, from, mark time.Time) (risen int) {
+	w.take(events, mark)
+	older := w.older(events)
+	rest := w.mark // what stands later than an entry was committed after this instant
+	for _, i := range w.entries {
+		rest = earliest(rest, justBefore(i.Event))
+	}
+	for n := range slices.Backward(older) {
+		older[n].Cursor = newCursor(rest)
+		rest = earliest(rest, justBefore(older[n].Event))
+	}
+	w.entries = append(older, w.entries...)
+	w.from = from
+	return len(older)
+}
+
+// older returns those of the events that come before the entries of their election, as far as
+// nothing is missing between.
+func (w *window) older(events []leadership.Event) []Item {
+	oldest := make(map[leadership.Election]leadership.Revision)
+	for _, i := range slices.Backward(w.entries) {
+		oldest[i.Event.Election] = i.Event.Revision
+	}
+	var older []Item
+	for _, e := range slices.Backward(events) {
+		if first, ok := oldest[e.Election]; !ok || e.Revision == first-1 {
+			older = append(older, Item{Event: e})
+			oldest[e.Election] = e.Revision
+			w.known[e.Election] = max(w.known[e.Election], e.Revision)
+		}
+	}
+	slices.Reverse(older)
+	return older
+}
+
+// justBefore is the last instant before the event's. Other events may have been committed at the
+// same.
+func justBefore(e leadership.Event) time.Time { return e.At.Add(-time.Nanosecond) }
+
+// reaches reports whether all that was committed after the instant is in memory, as far as it was
+// heard.
+func (w *window) reaches(at time.Time) bool { return !at.Before(w.from) }
+
+// place returns the number of the entry with which those begin that were committed after the
+// instant.
+func (w *window) place(at time.Time) int {
+	later := func(i Item) bool { return i.Event.At.After(at) }
+	if n := slices.IndexFunc(w.entries, later); n >= 0 {
+		return w.first + n
+	}
+	return w.end()
+}
+
+// end is the number that the next entry will have.
+func (w *window) end() int { return w.first + len(w.entries) }
+
+// order puts the events of each election in the order of their revisions, in the places that they
+// have together: they come in the order of their times, and the clocks of a store's servers may
+// differ.
+func order(events []leadership.Event) {
+	newest := make(map[leadership.Election]leadership.Revision)
+	for n, e := range events {
+		if e.Revision < newest[e.Election] {
+			sink(events[:n+1])
+		}
+		newest[e.Election] = max(newest[e.Election], e.Revision)
+	}
+}
+
+// sink brings the last event down to its place among those of its election.
+func sink(events []leadership.Event) {
+	at := len(events) - 1
+	for n, e := range slices.Backward(events[:at]) {
+		if e.Election == events[at].Election && e.Revision > events[at].Revision {
+			events[n], events[at] = events[at], e
+			at = n
+		}
+	}
+}

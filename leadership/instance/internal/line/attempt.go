@@ -1,0 +1,193 @@
+package line
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/view"
+)
+
+// firstRetry is how long the head waits after a first attempt that failed, and twice as long after
+// each further one, up to view.Poll.
+const firstRetry = 200 * time.Millisecond
+
+// Attempt asks the store for a place, in the name of its newest caller. The driver that makes it
+// sets Began.
+type Attempt struct {
+	Request leadership.AcquireRequest
+	Caller  *Caller
+	Began   time.Duration // right before the store is asked
+
+	place *place
+}
+
+// Outcome is how an attempt ended.
+type Outcome struct {
+	Grant leadership.Grant
+	Err   error
+	Panic any // instead of either
+}
+
+// Turn says what to do: make an attempt, which Finish ends; or nothing until so much time is over,
+// or the line is woken; or nothing any more, for the line is empty. Of a line that is closed no
+// attempt begins. There is one attempt at a time.
+func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Duration, over bool) {
+	l.notice(now)
+	l.forgetForfeit(now, closed)
+	if l.places.Len() == 0 {
+		return nil, 0, true
+	}
+	if l.asking == nil && l.callers > 0 && !closed {
+		if idle = l.due() - now; idle > 0 {
+			return nil, min(idle, keep), false // and look again: timers stand still while the machine is suspended
+		}
+		l.asking = l.head()
+	}
+	if p := l.asking; p != nil {
+		l.next = never
+		return &Attempt{Request: p.request, Caller: p.callers[len(p.callers)-1], place: p}, 0, false
+	}
+	return nil, keep, false
+}
+
+// never is when the head asks while an attempt is under way and nothing was learnt that says
+// better.
+const never = time.Duration(math.MaxInt64)
+
+// due is when the head asks.
+func (l *Line) due() time.Duration {
+	if l.seen.live {
+		return l.next
+	}
+	return min(l.next, l.poll)
+}
+
+// Finish takes how an attempt has ended, and answers those whom that answers, and those who have
+// waited for its end only.
+func (l *Line) Finish(a *Attempt, o Outcome, now time.Duration) {
+	l.asking = nil
+	l.finish(a, o, now)
+	for _, c := range slices.Clone(a.place.callers) {
+		if why := c.client.Gone(); why != nil {
+			c.leaving, c.why = true, why
+		}
+		if c.leaving {
+			l.dismiss(c, now)
+		}
+	}
+}
+
+// finish draws the conclusions from an attempt, and answers those whom it answers for good.
+func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
+	p := a.place
+	refuse := func(c *Caller) { c.refused(o.Err) }
+	switch {
+	case o.Panic != nil:
+		l.settle(p, func(c *Caller) { c.answered(Answer{Panic: o.Panic}) })
+		l.retryLater(now)
+	case o.Err == nil:
+		l.answered(p, now)
+		l.common.View.Learn(o.Grant.Lease, view.Read, a.Began, now)
+		l.reschedule(now)
+		l.settle(p, func(c *Caller) { c.granted(o.Grant, a.Began) })
+	case errors.Is(o.Err, leadership.LeaseHeld):
+		l.answered(p, now)
+		l.held(a, o.Err, now)
+	case errors.Is(o.Err, leadership.ElectionDeleted), errors.Is(o.Err, leadership.RecordCorrupt):
+		for p := range l.each() {
+			l.settle(p, refuse)
+		}
+		l.next = now // if a caller joins before the line is over
+	case errors.Is(o.Err, leadership.StoreUnavailable), errors.Is(o.Err, leadership.OutcomeUnknown):
+		l.failed(a, o.Err, now)
+	default:
+		l.settle(p, refuse)
+		l.retryLater(now)
+	}
+}
+
+// answered notes that the store has answered.
+func (l *Line) answered(p *place, now time.Duration) {
+	p.unknown = nil
+	l.failures = failures{}
+	l.pollLater(now)
+}
+
+// held takes a refusal: the store says when asking again may help.
+func (l *Line) held(a *Attempt, err error, now time.Duration) {
+	refusal, ok := errors.AsType[*leadership.Error](err)
+	if !ok || refusal.Lease == nil || refusal.RetryAfter <= 0 {
+		l.next = now + view.Poll
+		return
+	}
+	l.common.View.Refused(refusal, a.Began, now)
+	l.reschedule(now)
+}
+
+// reschedule says when the head asks after an answer of the store. An event that counts more than
+// the answer, because it was heard since the store was asked, is noticed at the next Turn.
+func (l *Line) reschedule(now time.Duration) {
+	version, open := l.election.Version(), l.election.Open()
+	switch {
+	case l.election.Event() == nil && open > now:
+		l.next = open + l.common.jitter(timerSpread)
+	case l.election.Event() == nil:
+		l.next = now // it was released meanwhile
+	case version == l.seen.version: // it was heard in the very moment
+		l.next = now + l.common.jitter(soon)
+	default:
+		return
+	}
+	l.seen.version, l.seen.terms = version, l.election.Terms()
+}
+
+// failures is how attempts have failed since the store answered one.
+type failures struct {
+	count     int
+	last      error // nil if the store was heard of since
+	unsettled bool  // what became of one of them is not known
+}
+
+// failed takes an attempt that is to be repeated, by the same head unless its caller has gone. Then
+// the attempt may have failed for that alone, and the next in line is asked for at once.
+func (l *Line) failed(a *Attempt, err error, now time.Duration) {
+	if errors.Is(err, leadership.OutcomeUnknown) {
+		a.place.unknown = err
+		l.failures.unsettled = true
+	}
+	if a.Caller.client.Gone() != nil {
+		l.next = now
+		return
+	}
+	l.failures.last = err
+	l.retryLater(now)
+}
+
+// retryLater lets the head ask again after a while.
+func (l *Line) retryLater(now time.Duration) {
+	pause := min(firstRetry<<min(l.failures.count, 16), view.Poll)
+	l.failures.count++
+	l.next = now + pause/2 + l.common.jitter(pause/2)
+	l.poll = l.next
+}
+
+// Orphan returns the lease that the end of an attempt shows to be held by a key that no caller was
+// told, for its maker to release before Finish. After an answer no key can be granted any more by
+// an attempt before it.
+func (l *Line) Orphan(err error) (leadership.LeaseRequest, bool) {
+	if err != nil && !errors.Is(err, leadership.LeaseHeld) {
+		return leadership.LeaseRequest{}, false
+	}
+	orphans := l.orphans
+	l.orphans = nil
+	refusal, ok := errors.AsType[*leadership.Error](err)
+	if !ok || refusal.Lease == nil {
+		return leadership.LeaseRequest{}, false
+	}
+	lease := refusal.Lease
+	key, ok := orphans[lease.LeaderID]
+	return leadership.LeaseRequest{Election: l.election.Name(), CandidateID: lease.LeaderID, Key: key, Token: lease.Token}, ok
+}

@@ -1,0 +1,64 @@
+package line
+
+import (
+	"context"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/view"
+)
+
+// call is one call of Acquire that stands in line.
+type call struct {
+	ctx      context.Context
+	runner   *runner
+	standing *Caller // guarded by the hub's View
+
+	answered chan struct{} // closed once the answer is set
+	answer   Answer
+}
+
+// Gone is why the call is over for its caller.
+func (c *call) Gone() error {
+	if c.ctx.Err() != nil {
+		return gone(c.ctx)
+	}
+	return nil
+}
+
+// Answered takes the answer.
+func (c *call) Answered(a Answer) {
+	c.answer = a
+	close(c.answered)
+}
+
+// await waits for the caller's answer, and sees to it that there is one.
+func (q *Queue) await(c *call, wait time.Duration) (leadership.Grant, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-c.answered:
+	case <-timer.C:
+		q.leave(c, nil)
+	case <-c.ctx.Done():
+		q.leave(c, gone(c.ctx))
+	case <-q.closing:
+		q.leave(c, q.closed())
+	case <-q.c.Hub.Done():
+		q.leave(c, q.closed())
+	}
+	<-c.answered
+	switch {
+	case c.answer.Panic != nil:
+		panic(c.answer.Panic)
+	case c.answer.Grant == nil:
+		return leadership.Grant{}, c.answer.Err
+	}
+	return *c.answer.Grant, nil
+}
+
+// leave answers a caller who does not wait any longer. If the store is being asked for its place,
+// that attempt's end is its answer.
+func (q *Queue) leave(c *call, why error) {
+	q.c.Hub.View(func(_ *view.View, now time.Duration) { c.runner.line.Leave(c.standing, why, now) })
+}

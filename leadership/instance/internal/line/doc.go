@@ -1,0 +1,73 @@
+// Package line lets candidates stand in line for an election, so that ten thousand of them cost
+// the store one attempt at a change of leader, and nothing while they wait.
+//
+// # The line
+//
+// In each instance there is one line for each election that candidates wait for. A candidate joins
+// at the end; only the head asks the store.
+//
+//	joins --> [ dee ] [ cy ] [     ] [ bob ] --> asks the store --> leads
+//	            end            |       head
+//	                           a place without a caller, kept for 5 s: skipped
+//
+// First come, first served, within an instance. Between instances the store decides: their heads
+// ask at about the same time, and one of them is first.
+//
+// A place belongs to a candidate and its key. A candidate that asks again with the same key,
+// because a wait is over or a connection was cut, finds its old place if it comes within 5 s; two
+// calls that wait at the same time stand in one place and get one answer. A call without a key has
+// no place to come back to. A call whose client has disconnected is never granted a lease.
+//
+// The candidate that is known to lead does not stand in line for its own lease: its call goes to
+// the store directly.
+//
+// # Who is authoritative for what
+//
+// The store decides who leads. A line decides nothing but when to ask, and in whose name; when it
+// asks too early it is refused, and when it asks too late the election stands vacant for as long.
+// What is known of the election it reads from the instance's view (package view), which says when
+// asking may help. A candidate whose wait is over is told the lease as the store described it; if
+// only an event has told of a change since, it is told the leader's name and no lease.
+//
+// All times are counted on the instance's own clock, from the moment when an answer has arrived:
+// too late by the time that it took, and never too early.
+//
+// # The runner
+//
+// A Line has no goroutine and no clock. Its runner drives it, one goroutine that begins with the
+// first caller and ends with the last place; a simulation drives the very same Line.
+//
+//	a first caller                           a grant: the head leaves the line
+//	     |                                   a refusal: it stays
+//	     v                                   no answer: it asks again in 0.2 s, 0.4 s, ... 5 s
+//	+--------+ ------------------------------------------------> +---------+
+//	| asking |                                                   | waiting | --> over: the line is empty
+//	+--------+ <------------------------------------------------ +---------+
+//	             the lease should be over     + 0 to 100 ms
+//	             the leader has gone          + 0 to 10 ms; nothing if the store said so here
+//	             the same, but expired        + the lock delay, and 0 to 10 ms
+//	             deleted                      + 0 to 10 ms
+//	             another leads                + 0.5 to 1 s, to learn the end: no lease is shorter
+//	             configured                   + 0 to 1 s
+//	             the hub is not live          5 s after the store was last heard of
+//	             the hub is live (anew)       + 0 to 1 s, for something may have been missed
+//
+// What is added keeps the heads of different instances apart. A lease that is renewed through this
+// instance moves the moment with every renewal, so that the store hears nothing from the
+// line. One that is renewed through another is looked at when it would have ended: once in a lease.
+//
+// # What becomes of an attempt
+//
+// An attempt that has begun is finished, and its end is its caller's answer, also if the caller's
+// wait is over meanwhile. Attempts for one place use one key, so that one whose outcome is unknown
+// is repeated without harm; until that is settled it is not put off.
+//
+// A candidate that came without a key gets one from the queue, and learns it with the grant. If it
+// goes before it could be told, the queue is the only one to know the key, and releases the lease:
+// at once or, if it was unknown whether there was one, when the next in line is refused for it. A
+// lease with a key of the candidate's own is never released by the queue: the candidate may be
+// asking for it again right now, and a key is spent once its release was sent.
+//
+// A lease counts from its commit, and a leader counts it from its call. Grant.Waited closes the
+// gap: the attempt was sent so much later than the call came.
+package line

@@ -1,0 +1,30 @@
+package line
+
+import (
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/view"
+)
+
+// Lines is how many lines there are.
+func (q *Queue) Lines() (n int) {
+	q.c.Hub.View(func(*view.View, time.Duration) { n = len(q.lines) })
+	return n
+}
+
+// Callers is how many calls wait for the election.
+func (q *Queue) Callers(e leadership.Election) (n int) {
+	q.c.Hub.View(func(*view.View, time.Duration) {
+		if r, ok := q.lines[e]; ok {
+			n = r.line.Callers()
+		}
+	})
+	return n
+}
+
+// Kept is how many places without a caller there are in the line.
+func (q *Queue) Kept(e leadership.Election) (n int) {
+	q.c.Hub.View(func(*view.View, time.Duration) { n = q.lines[e].line.Kept() })
+	return n
+}

@@ -1,0 +1,396 @@
+package line_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+)
+
+var (
+	errDown = fmt.Errorf("%w: no route", leadership.StoreUnavailable)
+	errLost = fmt.Errorf("%w: the reply was lost", leadership.OutcomeUnknown)
+)
+
+// fails is a hook by which attempts end with these errors, one after the other, and then as they
+// would. Those whose outcome is unknown are done all the same.
+func fails(errs ...error) hook {
+	return func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+		if len(errs) == 0 {
+			return ask(ctx, r)
+		}
+		err := errs[0]
+		errs = errs[1:]
+		if errors.Is(err, leadership.OutcomeUnknown) {
+			ask(ctx, r)
+		}
+		return leadership.Grant{}, err
+	}
+}
+
+func always(err error) hook {
+	return func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {
+		return leadership.Grant{}, err
+	}
+}
+
+func TestAnAttemptWhoseOutcomeIsUnknownIsRepeatedWithTheSameKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask     leadership.AcquireRequest
+		telling bool
+	}{
+		"of its own":                       {keyed(request("bob")), false},
+		"drawn":                            {request("bob"), false},
+		"drawn, and the queue hears of it": {request("bob"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				i := w.instance()
+				i.telling.Store(c.telling)
+				leader := i.leads("ann")
+				bob, cy := i.waits(c.ask), i.waits(request("cy"))
+				i.called()
+				i.hooks(fails(errLost))
+				time.Sleep(time.Second)
+				i.releases(leader)
+				bob.after(1100*time.Millisecond, 1200*time.Millisecond)
+				g := bob.leads()
+				if g.Token != 2 || c.ask.Key != nil && g.Key != *c.ask.Key || g.Waited != bob.ended.Sub(bob.began) {
+					t.Errorf("got %+v, want the lease of the first attempt, counted from the second", g)
+				}
+				cy.waiting("though bob leads")
+				time.Sleep(2 * time.Second)
+				i.wants(2, "for two attempts")
+			})
+		})
+	}
+}
+
+func TestARefusalOfWhichTheQueueHasHeardMoreMeanwhileIsNotRepeatedAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		i.hooks(fails(errLost))
+		i.waits(request("bob"))
+		hold, sent, release := slowly()
+		i.hooks(hold)
+		<-sent
+		time.Sleep(time.Second)
+		i.renews(leader)
+		release()
+		time.Sleep(time.Second)
+		i.wants(2, "for two attempts")
+	})
+}
+
+func TestWhatBecameOfAnAttemptIsFoundOutThoughSomebodyElseLeads(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		bob := i.waits(request("bob"))
+		i.hooks(once(func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {
+			return leadership.Grant{}, errLost
+		}))
+		i.releases(leader)
+		bob.waiting("after the attempt whose outcome is unknown")
+		i.leads("cy")
+		i.called()
+		time.Sleep(200 * time.Millisecond)
+		i.wants(1, "to find out")
+		bob.waiting("while cy leads")
+	})
+}
+
+func TestAWaitThatIsOverWithoutKnowingWhatWasDoneSaysSo(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.hooks(fails(errLost, errDown, errDown, errDown, errDown, errDown))
+		ask := keyed(request("bob"))
+		ask.Wait = time.Second
+		i.waits(ask).refused(leadership.OutcomeUnknown)
+		i.hooks(always(errDown))
+		i.waits(ask).refused(leadership.OutcomeUnknown)
+		i.hooks(nil)
+		ask.Wait = leadership.MaxWait
+		if g := i.waits(ask).leads(); g.Token != 1 {
+			t.Errorf("got %+v, want the lease of the first attempt", g)
+		}
+	})
+}
+
+func TestAnUnknownOutcomeThatIsSettledIsForgotten(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.leads("ann")
+		i.hooks(fails(errLost))
+		r := request("bob")
+		r.Wait = time.Second
+		i.waits(r).refused(leadership.LeaseHeld)
+		i.wants(2, "until it was known that ann leads")
+	})
+}
+
+func TestALeaseOfAnUnknownAttemptIsReleasedIfNobodyWasToldItsKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask  leadership.AcquireRequest
+		errs []error
+		free bool
+	}{
+		"drawn":                             {request("bob"), []error{errLost}, true},
+		"drawn, and the store was down":     {request("bob"), []error{errLost, errDown, errDown}, true},
+		"a key of the candidate's own":      {keyed(request("bob")), []error{errLost}, false},
+		"drawn, and the wait was over":      {briefly(request("bob")), []error{errLost, errDown, errDown}, true},
+		"of its own, and the wait was over": {briefly(keyed(request("bob"))), []error{errLost, errDown, errDown}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				i := w.instance()
+				i.hooks(fails(c.errs...))
+				bob, cy := i.waits(c.ask), i.waits(request("cy"))
+				if c.ask.Wait == leadership.MaxWait {
+					bob.cancel()
+				}
+				bob.refused(leadership.OutcomeUnknown)
+				time.Sleep(2 * time.Second)
+				if !c.free {
+					cy.waiting("while bob may ask again")
+					return
+				}
+				cy.after(0, 2*time.Second)
+				if g := cy.leads(); g.Token != 2 {
+					t.Errorf("got %+v, want token 2, after that of bob", g)
+				}
+			})
+		})
+	}
+}
+
+func TestAKeyThatWasNotGrantedIsForgottenWithTheNextAnswer(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.hooks(once(func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {
+			return leadership.Grant{}, errLost // and nothing was done
+		}))
+		bob, cy, again := i.waits(request("bob")), i.waits(request("cy")), i.waits(request("bob"))
+		i.waits(request("dee"))
+		bob.cancel()
+		bob.refused(leadership.OutcomeUnknown)
+		i.releases(cy.leads())
+		leader := again.leads()
+		time.Sleep(lease - time.Second)
+		if _, err := leadership.New(w.store).Renew(t.Context(), of(leader)); err != nil { // elsewhere, so that dee asks and is refused
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if n := i.given.Load(); n != 0 {
+			t.Errorf("%d leases were given back, want none", n)
+		}
+	})
+}
+
+const brief = 50 * time.Millisecond
+
+// briefly is the request with a wait that is over before an attempt is repeated.
+func briefly(r leadership.AcquireRequest) leadership.AcquireRequest {
+	r.Wait = brief
+	return r
+}
+
+func TestWhileTheStoreIsDownOneHeadAsksAgainAndAgainAtLongerIntervals(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance(latest)
+		leader := i.leads("ann")
+		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
+		i.called()
+		i.hooks(always(errDown))
+		i.releases(leader)
+		synctest.Wait()
+		i.wants(1, "at the release")
+		for _, pause := range []time.Duration{200, 400, 800, 1600, 3200, 5000, 5000} {
+			time.Sleep(pause * time.Millisecond)
+			i.wants(1, "after a longer pause")
+		}
+		i.hooks(nil)
+		time.Sleep(5 * time.Second)
+		bob.leads()
+		cy.waiting("though bob leads")
+		i.wants(1, "once the store was up again")
+	})
+}
+
+func TestAWaitThatIsOverWhileTheStoreIsDownSaysSo(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.hub.SetLive(false)
+		leader := i.leads("ann")
+		i.waits(request("bob"))
+		i.hooks(always(errDown))
+		r := request("cy")
+		r.Wait = 8 * time.Second
+		cy := i.waits(r)
+		r.CandidateID = "dee"
+		r.Wait = 9 * time.Second
+		dee := i.waits(r)
+		cy.refused(leadership.StoreUnavailable)
+		i.renews(leader) // it is up again
+		if refusal := dee.refused(leadership.LeaseHeld); refusal.RetryAfter != lease-time.Second+guard {
+			t.Errorf("got %+v, want what is left of the lease", refusal)
+		}
+	})
+}
+
+func TestAnErrorOfTheCandidatesOwnIsItsAlone(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
+		i.hooks(fails(&leadership.Error{Code: leadership.InvalidArgument}))
+		i.releases(leader)
+		bob.refused(leadership.InvalidArgument)
+		cy.after(100*time.Millisecond, 200*time.Millisecond)
+		cy.leads()
+	})
+}
+
+func TestAPanicIsTheCallersAndTheLineGoesOn(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
+		i.hooks(once(func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {
+			panic("moths")
+		}))
+		i.releases(leader)
+		if <-bob.done; bob.panicked != "moths" {
+			t.Errorf("bob got %v, want the panic", bob.panicked)
+		}
+		cy.after(100*time.Millisecond, 200*time.Millisecond)
+		cy.leads()
+	})
+}
+
+func TestAnAttemptIsBounded(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.hooks(once(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+			<-ctx.Done()
+			return leadership.Grant{}, errDown
+		}))
+		bob := i.waits(request("bob"))
+		bob.after(10100*time.Millisecond, 10200*time.Millisecond)
+		bob.leads()
+	})
+}
+
+func TestARefusalThatSaysNothingIsNotRepeatedAtOnce(t *testing.T) {
+	for name, err := range map[string]error{
+		"no lease": leadership.LeaseHeld,
+		"no time":  &leadership.Error{Code: leadership.LeaseHeld, Lease: &leadership.Lease{Election: jobs, State: leadership.Held}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				i := w.instance()
+				i.hooks(always(err))
+				i.waits(request("bob"))
+				time.Sleep(20 * time.Second)
+				if n := i.called(); n > 100 {
+					t.Errorf("the store was asked %d times in 20 s", n)
+				}
+			})
+		})
+	}
+}
+
+func TestWhileEventsMayBeMissedTheHeadAsksFromTimeToTime(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		silent := leadership.New(w.store) // nobody hears of what it does
+		leader, err := silent.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bob := i.waits(request("bob"))
+		i.waits(request("cy"))
+		i.called()
+		time.Sleep(20 * time.Second)
+		i.wants(0, "while the hub is live")
+		i.hub.SetLive(false)
+		time.Sleep(20 * time.Second)
+		if n := i.called(); n < 3 || n > 4 {
+			t.Errorf("the store was asked %d times in 20 s, want once in 5 s", n)
+		}
+		if _, err := silent.Release(t.Context(), of(leader)); err != nil {
+			t.Fatal(err)
+		}
+		bob.after(40*time.Second, 40*time.Second+5*time.Second*5/4)
+		bob.leads()
+	})
+}
+
+func TestHeadsThatBeginToMissEventsDoNotAllAskAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance(latest)
+		i.leadsFor("ann", time.Minute)
+		i.waits(request("bob"))
+		i.called()
+		time.Sleep(30 * time.Second)
+		i.hub.SetLive(false)
+		time.Sleep(5*time.Second - 2)
+		i.wants(0, "as the head is the last to ask")
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		i.wants(1, "after the time between two questions")
+	})
+}
+
+func TestWhileEventsMayBeMissedARenewalHereSavesTheQuestion(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.hub.SetLive(false)
+		leader := i.leads("ann")
+		i.waits(request("bob"))
+		i.called()
+		for range 10 {
+			time.Sleep(4 * time.Second)
+			i.renews(leader)
+		}
+		i.wants(0, "while the leader renews here")
+	})
+}
+
+func TestWhenEventsComeAgainTheHeadLooksOnceMore(t *testing.T) {
+	for name, before := range map[string]bool{"begins": false, "begins anew": true} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				i := w.instance()
+				silent := leadership.New(w.store)
+				leader := i.leads("ann")
+				bob := i.waits(request("bob"))
+				i.hub.SetLive(before)
+				time.Sleep(time.Millisecond)
+				if _, err := silent.Release(t.Context(), of(leader)); err != nil {
+					t.Fatal(err)
+				}
+				i.hub.SetLive(true)
+				bob.after(0, time.Second+time.Millisecond)
+				bob.leads()
+			})
+		})
+	}
+}
+
+func TestWhenEventsComeAgainTheHeadLooksOnlyOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.leadsFor("ann", time.Minute)
+		i.waits(request("bob"))
+		i.called()
+		i.hub.SetLive(true)
+		time.Sleep(20 * time.Second)
+		i.wants(1, "after the hub began anew")
+	})
+}

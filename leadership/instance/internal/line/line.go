@@ -1,0 +1,238 @@
+package line
+
+import (
+	"container/list"
+	"iter"
+	"slices"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/view"
+)
+
+// keep is for how long a place without a caller is kept for the candidate to come back to.
+const keep = 5 * time.Second
+
+// Common is what all lines of an instance have in common.
+type Common struct {
+	// Jitter draws a duration from 0 up to the limit, which is positive.
+	Jitter func(limit time.Duration) time.Duration
+	// Key draws a key for a candidate that came without one.
+	Key func() leadership.Key
+	// View is what the instance knows of the elections.
+	View *view.View
+}
+
+func (c *Common) jitter(limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return c.Jitter(limit)
+}
+
+// Line is where the candidates for one election stand.
+type Line struct {
+	common   *Common
+	election *view.Election
+	wake     func()
+
+	places  list.List                                 // of *place, in the order in which they were taken
+	named   map[identity]*place                       // those with a key of the candidate's own
+	callers int                                       // in all places
+	kept    int                                       // places without a caller
+	asking  *place                                    // the store is being asked for it
+	orphans map[leadership.CandidateID]leadership.Key // never told, and perhaps granted the lease by an attempt whose outcome is unknown
+
+	seen     seen
+	next     time.Duration // when the head asks
+	poll     time.Duration // when it asks if not all events are heard and it has not asked before
+	failures failures
+}
+
+// New returns the line that a first caller begins. The store is asked for that caller whatever
+// happens meanwhile. Wake is called when there is something to do sooner than Turn has said; it
+// must not call the line.
+func New(common *Common, e *view.Election, wake func(), first *Caller, r leadership.AcquireRequest, now time.Duration) *Line {
+	l := &Line{common: common, election: e, wake: wake, named: make(map[identity]*place)}
+	l.see()
+	l.add(first, r, now)
+	l.asking = first.place
+	return l
+}
+
+// Callers is how many calls stand in line.
+func (l *Line) Callers() int { return l.callers }
+
+// Kept is how many places without a caller there are.
+func (l *Line) Kept() int { return l.kept }
+
+// Leads reports whether the candidate leads, as far as is known.
+func (l *Line) Leads(c leadership.CandidateID, now time.Duration) bool {
+	return l.election.Leads(c, now)
+}
+
+// place is where a candidate stands.
+type place struct {
+	at      *list.Element
+	request leadership.AcquireRequest
+	drawn   bool          // the key is known to the queue alone
+	callers []*Caller     // several if a client has asked again while its first call was waiting
+	left    time.Duration // when the last caller went
+	unknown error         // of the last attempt, if its outcome is unknown
+}
+
+// identity is what a place is found by.
+type identity struct {
+	candidate leadership.CandidateID
+	key       leadership.Key
+}
+
+// Join puts a caller in line.
+func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
+	if l.add(c, r, now); l.callers == 1 {
+		l.wake()
+	}
+}
+
+// Leave answers a caller who does not wait any longer, with why or, if that is nil, because its
+// wait is over. If the store is being asked for its place, that attempt's end is its answer. One
+// who is answered already has left.
+func (l *Line) Leave(c *Caller, why error, now time.Duration) {
+	if c.place == nil {
+		return
+	}
+	c.leaving, c.why = true, why
+	l.notice(now)
+	if l.asking != c.place {
+		l.dismiss(c, now)
+	}
+}
+
+func (l *Line) add(c *Caller, r leadership.AcquireRequest, now time.Duration) {
+	c.place = l.place(r, now)
+	c.place.callers = append(c.place.callers, c)
+	l.callers++
+}
+
+// place finds the candidate's place, or gives it one at the end.
+func (l *Line) place(r leadership.AcquireRequest, now time.Duration) *place {
+	if r.Key == nil {
+		r.Key = new(l.common.Key())
+		return l.push(&place{request: r, drawn: true})
+	}
+	id := identity{r.CandidateID, *r.Key}
+	p, ok := l.named[id]
+	if ok && p.forfeit(now) {
+		l.forget(p)
+		ok = false
+	}
+	if !ok {
+		p = l.push(&place{})
+		l.named[id] = p
+	} else if len(p.callers) == 0 {
+		l.kept--
+	}
+	p.request = r
+	return p
+}
+
+func (l *Line) push(p *place) *place {
+	p.at = l.places.PushBack(p)
+	return p
+}
+
+// remove takes a place out of the line.
+func (l *Line) remove(p *place) {
+	l.places.Remove(p.at)
+	if !p.drawn {
+		delete(l.named, identity{p.request.CandidateID, *p.request.Key})
+	}
+}
+
+// forfeit reports whether no caller has come back to the place in time.
+func (p *place) forfeit(now time.Duration) bool { return len(p.callers) == 0 && now-p.left > keep }
+
+// forget removes a place without a caller.
+func (l *Line) forget(p *place) {
+	l.kept--
+	l.remove(p)
+}
+
+// forgetForfeit removes the places to which no caller has come back in time; all without a caller
+// if the queue is closed.
+func (l *Line) forgetForfeit(now time.Duration, closed bool) {
+	if l.kept == 0 {
+		return
+	}
+	for p := range l.each() {
+		if p.forfeit(now) || closed && len(p.callers) == 0 {
+			l.forget(p)
+		}
+	}
+}
+
+// each yields the places in order. The one that was yielded last may be removed.
+func (l *Line) each() iter.Seq[*place] {
+	return func(yield func(*place) bool) {
+		for at := l.places.Front(); at != nil; {
+			p := at.Value.(*place)
+			at = at.Next()
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// head is the first place with a caller; nil if there is none.
+func (l *Line) head() *place {
+	for p := range l.each() {
+		if len(p.callers) > 0 {
+			return p
+		}
+	}
+	return nil
+}
+
+// dismiss answers a caller who leaves.
+func (l *Line) dismiss(c *Caller, now time.Duration) {
+	p := c.place
+	c.refused(l.parting(c, now))
+	p.callers = slices.DeleteFunc(p.callers, func(other *Caller) bool { return other == c })
+	if l.callers--; l.callers == 0 {
+		l.wake()
+	}
+	if len(p.callers) == 0 {
+		l.abandon(p, now)
+	}
+}
+
+// abandon keeps a place without a caller, if its candidate can come back to it.
+func (l *Line) abandon(p *place, now time.Duration) {
+	if !p.drawn {
+		p.left = now
+		l.kept++
+		return
+	}
+	l.remove(p)
+	if p.unknown == nil {
+		return
+	}
+	if l.orphans == nil {
+		l.orphans = make(map[leadership.CandidateID]leadership.Key)
+	}
+	l.orphans[p.request.CandidateID] = *p.request.Key
+}
+
+// settle answers all callers of a place, and removes it.
+func (l *Line) settle(p *place, answer func(*Caller)) {
+	if len(p.callers) == 0 {
+		l.kept--
+	}
+	for _, c := range p.callers {
+		answer(c)
+	}
+	l.callers -= len(p.callers)
+	p.callers = nil
+	l.remove(p)
+}

@@ -1,0 +1,89 @@
+package line
+
+import (
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/view"
+)
+
+// How the heads of different instances keep out of each other's way.
+const (
+	eventSpread = 10 * time.Millisecond  // after an event that all hear at about the same time
+	timerSpread = 100 * time.Millisecond // after an end that all know
+)
+
+// soon is within what time the head asks about a lease of which nothing is known but that it was
+// granted: no lease is over sooner.
+const soon = leadership.MinLeaseDuration
+
+// seen is what the line has taken from the view.
+type seen struct {
+	version int
+	terms   int
+	epoch   int
+	live    bool
+}
+
+// notice looks at what was learnt and heard since it was last called, and says when the head asks.
+func (l *Line) notice(now time.Duration) {
+	last := l.seen
+	l.see()
+	switch {
+	case l.election.Version() == last.version:
+	case l.election.Event() == nil:
+		l.learnt(now)
+	default:
+		l.heard(*l.election.Event(), l.seen.terms != last.terms, now)
+	}
+	if l.seen.epoch != last.epoch && l.seen.live { // something may have been missed
+		l.askAt(min(l.next, now+l.common.jitter(soon)))
+	}
+	if last.live && !l.seen.live {
+		l.poll = now + l.common.jitter(view.Poll)
+	}
+}
+
+// see takes note of the view as it is.
+func (l *Line) see() {
+	v := l.common.View
+	l.seen = seen{l.election.Version(), l.election.Terms(), v.Epoch(), v.Live()}
+}
+
+// learnt takes the store's word.
+func (l *Line) learnt(now time.Duration) {
+	l.failures.last = nil
+	l.pollLater(now)
+	if open := l.election.Open(); open > now {
+		l.askAt(open + l.common.jitter(timerSpread))
+	} else {
+		l.askAt(now) // it was released here, and the others have not heard of it yet
+	}
+}
+
+// heard takes the word of an event; changed says that the leader is another, or gone.
+func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
+	switch open := max(l.election.Open(), now); {
+	case changed && e.LeaderID != "":
+		l.askAt(now + soon/2 + l.common.jitter(soon/2))
+	case e.Type == leadership.EventExpired:
+		l.askAt(min(l.next, open+l.common.jitter(eventSpread)))
+	case changed, e.Type == leadership.EventDeleted:
+		l.askAt(open + l.common.jitter(eventSpread))
+	case e.Type == leadership.EventConfigured: // the lock delay may have become shorter
+		l.askAt(min(l.next, now+l.common.jitter(soon)))
+	}
+}
+
+// askAt says when the head asks. What became of an attempt is found out without delay.
+func (l *Line) askAt(at time.Duration) {
+	if l.failures.unsettled {
+		at = min(at, l.next)
+	}
+	l.next = at
+}
+
+// pollLater counts the time until the next poll anew.
+func (l *Line) pollLater(now time.Duration) {
+	l.poll = now + view.Poll + l.common.jitter(view.Poll/4)
+}

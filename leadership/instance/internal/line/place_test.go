@@ -1,0 +1,447 @@
+package line_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/line"
+	"regent/store/memory"
+)
+
+func TestAWaiterWhoHasGoneIsNeverGranted(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		bob, cy, dee := i.waits(keyed(request("bob"))), i.waits(request("cy")), i.waits(request("dee"))
+		i.called()
+		bob.cancel()
+		cy.cancel()
+		for _, c := range []*waiter{bob, cy} {
+			c.refused(leadership.StoreUnavailable)
+			c.refused(context.Canceled)
+		}
+		i.releases(leader)
+		dee.leads()
+		i.wants(1, "for the one who is there")
+	})
+}
+
+func TestAWaiterWhoGoesAsItsTurnComesIsNeverGranted(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
+		i.called()
+		bob.cancel() // and at once, before its goroutine has noticed:
+		i.releases(leader)
+		bob.refused(leadership.StoreUnavailable)
+		if g := cy.leads(); g.Token != leader.Token+1 {
+			t.Errorf("cy has token %d, want %d: bob was granted the lease", g.Token, leader.Token+1)
+		}
+		cy.after(0, 0)
+		i.wants(1, "for the one who is there")
+	})
+}
+
+func TestWhoeverGoesDuringItsAttemptIsNotGrantedAndTheNextIsAskedForAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		hold, begun, release := held()
+		i.hooks(hold)
+		bob := i.waits(request("bob"))
+		<-begun
+		cy := i.waits(request("cy"))
+		bob.cancel()
+		bob.waiting("before its attempt has ended")
+		release()
+		bob.refused(leadership.StoreUnavailable)
+		if g := cy.leads(); g.Token != 1 {
+			t.Errorf("cy has token %d, want 1", g.Token)
+		}
+		cy.after(0, 0)
+	})
+}
+
+// tooLate goes on after the caller has gone, as a commit does that was on its way.
+func tooLate(h hook) hook {
+	return func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+		return h(context.WithoutCancel(ctx), r, ask)
+	}
+}
+
+func TestALeaseThatNobodyWasToldTheKeyOfIsReleasedAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		hold, begun, release := held()
+		i.hooks(tooLate(hold))
+		bob := i.waits(request("bob"))
+		<-begun
+		cy := i.waits(request("cy"))
+		bob.cancel()
+		release()
+		bob.refused(leadership.StoreUnavailable)
+		if g := cy.leads(); g.Token != 2 {
+			t.Errorf("cy has token %d, want 2, after that of bob", g.Token)
+		}
+		cy.after(0, 0)
+	})
+}
+
+func TestALeaseWithAKeyOfTheCallersOwnIsNotReleasedThoughItHasGone(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		hold, begun, release := held()
+		i.hooks(tooLate(hold))
+		ask := keyed(request("bob"))
+		bob := i.waits(ask)
+		<-begun
+		cy := i.waits(request("cy"))
+		bob.cancel()
+		release()
+		<-bob.done
+		cy.waiting("while bob may ask again")
+		again := i.waits(ask)
+		again.after(0, 0)
+		if g := again.leads(); g.Token != 1 {
+			t.Errorf("bob has token %d, want 1", g.Token)
+		}
+		cy.waiting("while bob leads")
+	})
+}
+
+func TestAWaitThatIsOverIsAnsweredWithWhatIsKnown(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.leads("ann")
+		i.waits(request("cy"))
+		time.Sleep(2 * time.Second)
+		r := request("bob")
+		r.Wait = 3 * time.Second
+		bob := i.waits(r)
+		refusal := bob.refused(leadership.LeaseHeld)
+		bob.after(3*time.Second, 3*time.Second)
+		got := refusal.Lease
+		const left = lease - 5*time.Second
+		if refusal.Reason != leadership.ReasonHeld || got.LeaderID != "ann" || got.ExpiresIn != left || refusal.RetryAfter != left+guard {
+			t.Errorf("got %+v with %+v, want %v of ann's lease", refusal, got, left)
+		}
+		if got.RenewIn != 0 || !got.ReadAt.Equal(time.Now()) {
+			t.Errorf("got %+v, want it as of now", got)
+		}
+		r.CandidateID = "ann"
+		if refusal := i.waits(r).refused(leadership.LeaseHeld); refusal.Reason != leadership.ReasonIncarnation {
+			t.Errorf("got %+v, want %s", refusal, leadership.ReasonIncarnation)
+		}
+	})
+}
+
+func TestAWaitThatIsOverAfterAReleaseDoesNotNameTheOldLeader(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, other := w.instance(latest), w.instance()
+		leader := other.leads("ann")
+		i.waits(request("cy"))
+		r := request("bob")
+		r.Wait = time.Second
+		bob := i.waits(r)
+		time.Sleep(r.Wait - w.delay - 1)
+		other.releases(leader)
+		got := bob.refused(leadership.LeaseHeld)
+		if got.Lease != nil || strings.Contains(got.Detail, "ann") || got.RetryAfter != 0 {
+			t.Errorf("got %+v with %+v, want it vacant, and others first", got, got.Lease)
+		}
+	})
+}
+
+func TestAWaitThatIsOverAfterALeaseElsewhereNamesTheNewLeader(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, other := w.instance(latest), w.instance()
+		leader := other.leads("ann")
+		i.waits(request("cy"))
+		r := request("bob")
+		r.Wait = time.Second
+		bob := i.waits(r)
+		time.Sleep(r.Wait - w.delay - 1)
+		if _, err := leadership.New(w.store).Release(t.Context(), of(leader)); err != nil { // of which i does not hear
+			t.Fatal(err)
+		}
+		other.leads("dee")
+		got := bob.refused(leadership.LeaseHeld)
+		if got.Lease != nil || !strings.Contains(got.Detail, `"dee" leads election "jobs"`) {
+			t.Errorf("got %+v with %+v, want the new leader's name, and no lease: only an event has told of it", got, got.Lease)
+		}
+	})
+}
+
+func TestAWaitThatIsOverDuringALockDelaySaysSo(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.leads("ann")
+		_, err := i.Delete(t.Context(), leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: true}})
+		if err == nil {
+			_, err = i.Configure(t.Context(), leadership.ConfigureRequest{Election: jobs})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := request("bob")
+		r.Wait = 2 * time.Second
+		refusal := i.waits(r).refused(leadership.LeaseHeld)
+		left := lease + guard - r.Wait
+		if refusal.Reason != leadership.ReasonLockDelay || refusal.RetryAfter != left || refusal.Lease.LockedFor != left {
+			t.Errorf("got %+v with %+v, want a lock of %v", refusal, refusal.Lease, left)
+		}
+	})
+}
+
+func TestAWaitThatIsOverDuringTheAttemptIsAnsweredByIt(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		hold, begun, release := held()
+		i.hooks(hold)
+		r := request("bob")
+		r.Wait = time.Second
+		bob := i.waits(r)
+		<-begun
+		r.CandidateID = "cy"
+		cy := i.waits(r)
+		time.Sleep(2 * time.Second)
+		if refusal := cy.refused(leadership.LeaseHeld); refusal.Lease != nil || refusal.Detail == "" {
+			t.Errorf("got %+v, want that others come first, for nothing else is known", refusal)
+		}
+		bob.waiting("before its attempt has ended")
+		release()
+		bob.leads()
+	})
+}
+
+func TestWhoeverAsksAgainInTimeFindsItsOldPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		again time.Duration
+		first leadership.CandidateID
+	}{
+		"in time":  {5 * time.Second, "bob"},
+		"too late": {5*time.Second + 1, "cy"},
+	} {
+		for how, leave := range map[string]func(*waiter){
+			"after its wait":              func(*waiter) {},
+			"after its connection is cut": func(w *waiter) { w.cancel() },
+		} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				in(t, func(t *testing.T, w *cluster) {
+					i := w.instance()
+					leader := i.leads("ann")
+					ask := keyed(request("bob"))
+					ask.Wait = time.Second
+					bob := i.waits(ask)
+					cy := i.waits(request("cy"))
+					leave(bob)
+					<-bob.done
+					time.Sleep(c.again)
+					ask.Wait = leadership.MaxWait
+					bob = i.waits(ask)
+					i.called()
+					i.releases(leader)
+					line := map[leadership.CandidateID]*waiter{"bob": bob, "cy": cy}
+					line[c.first].leads()
+					delete(line, c.first)
+					for _, other := range line {
+						other.waiting("though it comes second")
+					}
+					i.wants(1, "for the takeover")
+				})
+			})
+		}
+	}
+}
+
+func TestAPlaceWithoutACallerIsSkipped(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		ask := keyed(request("bob"))
+		bob := i.waits(ask)
+		cy, dee := i.waits(request("cy")), i.waits(request("dee"))
+		bob.cancel()
+		<-bob.done
+		i.releases(leader)
+		leader = cy.leads()
+		bob = i.waits(ask)
+		i.releases(leader)
+		bob.leads()
+		dee.waiting("though bob has come back")
+	})
+}
+
+func TestARequestWithoutAKeyHasNoPlaceToComeBackTo(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		r := request("bob")
+		r.Wait = time.Second
+		bob := i.waits(r)
+		cy := i.waits(request("cy"))
+		bob.refused(leadership.LeaseHeld)
+		r.Wait = leadership.MaxWait
+		bob = i.waits(r)
+		i.releases(leader)
+		cy.leads()
+		bob.waiting("though cy came before it")
+	})
+}
+
+func TestALineToWhichSomebodyComesBackNeedNotAsk(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		ask := keyed(request("bob"))
+		ask.Wait = 3 * time.Second
+		for range 5 {
+			bob := i.waits(ask)
+			bob.refused(leadership.LeaseHeld)
+			time.Sleep(time.Second)
+			i.renews(leader)
+		}
+		i.wants(1, "by the first call")
+		i.releases(leader)
+		time.Sleep(time.Second)
+		i.wants(0, "while nobody is there")
+		bob := i.waits(ask)
+		bob.after(0, 0)
+		bob.leads()
+	})
+}
+
+func TestAPlaceThatIsTakenAgainIsNoLongerKept(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.leads("ann")
+		ask := keyed(request("bob"))
+		for range 3 {
+			bob := i.waits(ask)
+			bob.cancel()
+			<-bob.done
+			if n := i.queue.Kept(jobs); n != 1 {
+				t.Fatalf("%d places are kept, want 1", n)
+			}
+		}
+		i.waits(ask)
+		if n := i.queue.Kept(jobs); n != 0 {
+			t.Errorf("%d places are kept, want none", n)
+		}
+	})
+}
+
+func TestTwoCallsOfOneCandidateStandInOnePlace(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		ask := keyed(request("bob"))
+		first := i.waits(ask)
+		cy := i.waits(request("cy"))
+		time.Sleep(3 * time.Second)
+		second := i.waits(ask)
+		time.Sleep(time.Second)
+		i.called()
+		i.releases(leader)
+		a, b := first.leads(), second.leads()
+		if a.Token != b.Token || a.Key != b.Key || a.Waited != 4*time.Second || b.Waited != time.Second {
+			t.Errorf("got %+v and %+v, want one lease after 4 s and 1 s", a, b)
+		}
+		cy.waiting("though bob leads")
+		i.wants(1, "for both calls")
+	})
+}
+
+func TestTheNewerOfTwoCallsSaysWhatIsAskedFor(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		ask := keyed(request("bob"))
+		i.waits(ask)
+		ask.Metadata = []byte(`{"at":"home"}`)
+		bob := i.waits(ask)
+		i.releases(leader)
+		if g := bob.leads(); g.Metadata != `{"at":"home"}` {
+			t.Errorf("got the metadata %q, want that of the second call", g.Metadata)
+		}
+	})
+}
+
+func TestOfTwoCallsInOnePlaceOneMayGo(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		ask := keyed(request("bob"))
+		for _, gone := range []int{0, 1} {
+			calls := []*waiter{i.waits(ask), i.waits(ask)}
+			calls[gone].cancel()
+			calls[gone].refused(context.Canceled)
+			calls[1-gone].waiting("though only the other has gone")
+			i.releases(leader)
+			leader = calls[1-gone].leads()
+			i.releases(leader)
+			ask = keyed(request("bob"))
+			leader = i.leads("ann")
+		}
+	})
+}
+
+func TestWhenTheNewestCallOfAPlaceGoesDuringTheAttemptTheOtherIsAskedForAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		ask := keyed(request("bob"))
+		first, second := i.waits(ask), i.waits(ask)
+		hold, begun, release := held()
+		i.hooks(hold)
+		i.releases(leader)
+		<-begun
+		second.cancel()
+		release()
+		second.refused(leadership.StoreUnavailable)
+		first.after(0, 0)
+		first.leads()
+	})
+}
+
+// The client counts its deadline from when it sent the call. A lease that was granted before that
+// has less left.
+func TestACallThatComesDuringTheAttemptCountsTheLeaseFromBefore(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.hooks(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+			g, err := ask(ctx, r)
+			time.Sleep(3 * time.Second) // the reply's way
+			return g, err
+		})
+		ask := keyed(request("bob"))
+		first := i.waits(ask)
+		time.Sleep(2 * time.Second)
+		second := i.waits(ask)
+		a, b := first.leads(), second.leads()
+		if a.Waited != 0 || a.ExpiresIn != lease {
+			t.Errorf("the first got %+v, want all of the lease", a)
+		}
+		if b.Waited != 0 || b.ExpiresIn != lease-2*time.Second || b.RenewIn != lease/3-2*time.Second {
+			t.Errorf("the second got %+v, want 2 s less", b)
+		}
+	})
+}
+
+func TestTheFirstOfALineIsAskedForHoweverShortItsWait(t *testing.T) {
+	t.Parallel()
+	s := leadership.New(memory.New(memory.Config{}))
+	q := line.NewQueue(line.Config{Acquire: s.Acquire, Release: s.Release, Hub: newHub(t, hub.Config{Store: s})})
+	for e := range 500 {
+		r := request("ann")
+		r.Election, r.Wait = leadership.Election(fmt.Sprint("e-", e)), 1
+		if _, err := q.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
+)
+
+// Config is how a Queue is made. Acquire, Release and Hub are required.
+type Config struct {
+	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has
+	// ended. It may tell the hub of the answer.
+	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
+	// Release gives back a lease that no caller can use: leadership.Service.Release.
+	Release func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
+	// Hub has the view that the lines read, and the clock. When it is closed, those who wait are
+	// answered with its cause.
+	Hub *hub.Hub
+	// Jitter draws a duration from 0 up to the limit, which is positive; nil draws them evenly.
+	Jitter func(limit time.Duration) time.Duration
+}
+
+// Queue lets candidates stand in line, in one line for each election. All methods may be called at
+// the same time.
+type Queue struct {
+	c       Config // with the defaults filled in
+	closing chan struct{}
+	ended   chan struct{} // closed once the queue is closing and there is no line left
+
+	// The hub's View guards all below, the lines, and all who stand in them.
+	common Common
+	lines  map[leadership.Election]*runner
+	cause  error // once closing is closed
+}
+
+// NewQueue returns an empty queue.
+func NewQueue(c Config) *Queue {
+	if c.Jitter == nil {
+		c.Jitter = rand.N[time.Duration]
+	}
+	q := &Queue{
+		c:       c,
+		closing: make(chan struct{}),
+		ended:   make(chan struct{}),
+		common:  Common{Jitter: c.Jitter, Key: leadership.NewKey},
+		lines:   make(map[leadership.Election]*runner),
+	}
+	c.Hub.View(func(v *view.View, _ time.Duration) { q.common.View = v })
+	return q
+}
+
+// Acquire asks for the lease and, if r.Wait is positive and another candidate leads, stands in line
+// for it. It blocks for r.Wait and, if the store is being asked for this candidate just then, until
+// that attempt has ended. Grant.Waited is the time from this call to the moment before the attempt
+// that was granted.
+//
+// Without a key it is given one, which is told in the Grant alone. If ctx ends before such a grant
+// could be returned, the lease is released; one with a key of the caller's own is left to run out,
+// because the caller may be asking for it again right now.
+//
+// Errors: those of Config.Acquire; LeaseHeld, with what was last known, when the wait is over;
+// StoreUnavailable or OutcomeUnknown if the store could then not be asked, or had not said what
+// became of an attempt; StoreUnavailable and ctx's if ctx ended; the cause that the queue, or the
+// hub, was closed with. A panic of Config.Acquire becomes the caller's.
+func (q *Queue) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	if r.Wait == 0 {
+		return q.ask(ctx, r)
+	}
+	c := &call{ctx: ctx, answered: make(chan struct{})}
+	c.standing = NewCaller(c, q.c.Hub.Now())
+	if err := r.Validate(); err != nil {
+		return leadership.Grant{}, err
+	}
+	if q.leads(r) {
+		if grant, err := q.ask(ctx, r); !errors.Is(err, leadership.LeaseHeld) {
+			return grant, err
+		}
+	}
+	if err := q.join(c, r); err != nil {
+		return leadership.Grant{}, err
+	}
+	grant, err := q.await(c, r.Wait)
+	if err == nil && r.Key == nil && ctx.Err() != nil {
+		q.giveBack(ctx, leadership.LeaseRequest{Election: r.Election, CandidateID: r.CandidateID, Key: grant.Key, Token: grant.Token})
+		return leadership.Grant{}, gone(ctx)
+	}
+	return grant, err
+}
+
+// join puts the caller in line. The first one begins a line.
+func (q *Queue) join(c *call, r leadership.AcquireRequest) (err error) {
+	q.c.Hub.View(func(_ *view.View, now time.Duration) {
+		if err = q.closed(); err != nil {
+			return
+		}
+		found, ok := q.lines[r.Election]
+		if ok {
+			c.runner = found
+			found.line.Join(c.standing, r, now)
+			return
+		}
+		c.runner = q.begin(c.standing, r, now)
+		go c.runner.run()
+	})
+	return err
+}
+
+// begin makes a line.
+func (q *Queue) begin(first *Caller, request leadership.AcquireRequest, now time.Duration) *runner {
+	r := &runner{q: q, wake: make(chan struct{}, 1)}
+	r.election = q.c.Hub.Wait(request.Election, r.wake)
+	r.line = New(&q.common, r.election, func() { signal(r.wake) }, first, request, now)
+	q.lines[request.Election] = r
+	return r
+}
+
+// ask asks the store without a place in line.
+func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	asked := q.c.Hub.Now()
+	grant, err := q.c.Acquire(ctx, r)
+	if err == nil {
+		q.c.Hub.Learn(grant.Lease, view.Read, asked)
+	} else if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil {
+		q.c.Hub.Learn(*refusal.Lease, view.Read, asked)
+	}
+	return grant, err
+}
+
+// leads reports whether the request may be that of the present leader, who has lost a reply and
+// must not wait for a lease that is its own.
+func (q *Queue) leads(r leadership.AcquireRequest) (leads bool) {
+	q.c.Hub.View(func(_ *view.View, now time.Duration) {
+		found, ok := q.lines[r.Election]
+		leads = ok && r.Key != nil && found.line.Leads(r.CandidateID, now)
+	})
+	return leads
+}
+
+const (
+	// attemptTimeout bounds one attempt at the store.
+	attemptTimeout = 10 * time.Second
+	// giveBackTimeout bounds a release that only the line waits for.
+	giveBackTimeout = 2 * time.Second
+)
+
+// giveBack releases a lease whose key was never told. If that fails, it runs out.
+func (q *Queue) giveBack(ctx context.Context, r leadership.LeaseRequest) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	defer cancel()
+	asked := q.c.Hub.Now()
+	if lease, err := q.c.Release(ctx, r); err == nil {
+		q.c.Hub.Learn(lease, view.Read, asked)
+	}
+}
+
+// Close takes no heads any more, now and later: all who wait are answered with the cause at once,
+// but for those for whom the store is being asked, whose attempts are finished. It returns when all
+// are answered, or with ctx's error when ctx ends. A second call waits like the first, and its
+// cause is not used.
+func (q *Queue) Close(ctx context.Context, cause error) error {
+	q.c.Hub.View(func(*view.View, time.Duration) {
+		if q.cause != nil {
+			return
+		}
+		q.cause = cause
+		close(q.closing)
+		for _, r := range q.lines {
+			signal(r.wake)
+		}
+		q.end()
+	})
+	select {
+	case <-q.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// end notices that a closing queue has no lines left.
+func (q *Queue) end() {
+	if q.cause != nil && len(q.lines) == 0 {
+		close(q.ended)
+	}
+}
+
+// closed returns why no attempt may begin any more; nil if one may.
+func (q *Queue) closed() error {
+	select {
+	case <-q.closing:
+		return q.cause
+	case <-q.c.Hub.Done():
+		return q.c.Hub.Cause()
+	default:
+		return nil
+	}
+}
+
+// gone is the error of a call whose context has ended.
+func gone(ctx context.Context) error {
+	return fmt.Errorf("queue: %w: caller cancelled: %w", leadership.StoreUnavailable, ctx.Err())
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,87 @@
+package line
+
+import (
+	"context"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/view"
+)
+
+// runner asks the store in the name of a line.
+type runner struct {
+	q        *Queue
+	election *view.Election
+	line     *Line         // guarded by the hub's View
+	wake     chan struct{} // of one: there is something to do sooner than it knows
+}
+
+// run asks the store for one head after the other, until the line is empty.
+func (r *runner) run() {
+	for {
+		a, idle, over := r.turn()
+		switch {
+		case over:
+			return
+		case a != nil:
+			r.carryOut(a)
+		default:
+			r.sleep(idle)
+		}
+	}
+}
+
+// turn asks the line what to do. A line that is over is forgotten.
+func (r *runner) turn() (a *Attempt, idle time.Duration, over bool) {
+	r.q.c.Hub.View(func(_ *view.View, now time.Duration) {
+		a, idle, over = r.line.Turn(now, r.q.closed() != nil)
+		if over {
+			delete(r.q.lines, r.election.Name())
+			r.q.c.Hub.Unwait(r.election)
+			r.q.end()
+		}
+	})
+	return a, idle, over
+}
+
+// carryOut makes an attempt.
+func (r *runner) carryOut(a *Attempt) {
+	a.Began = r.q.c.Hub.Now()
+	o := r.ask(a.Caller.Client().(*call).ctx, a.Request)
+	r.q.c.Hub.View(func(_ *view.View, now time.Duration) { r.line.Finish(a, o, now) })
+}
+
+// ask makes the call. If the answer is that a lease is held whose key the queue alone knows, it
+// ends that lease.
+func (r *runner) ask(ctx context.Context, request leadership.AcquireRequest) (o Outcome) {
+	if ctx.Err() != nil {
+		return Outcome{Err: gone(ctx)}
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			o = Outcome{Panic: v}
+		}
+	}()
+	bounded, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	o.Grant, o.Err = r.q.c.Acquire(bounded, request)
+	if orphan, ok := r.orphan(o.Err); ok {
+		r.q.giveBack(ctx, orphan)
+	}
+	return o
+}
+
+func (r *runner) orphan(err error) (orphan leadership.LeaseRequest, ok bool) {
+	r.q.c.Hub.View(func(*view.View, time.Duration) { orphan, ok = r.line.Orphan(err) })
+	return orphan, ok
+}
+
+// sleep waits until something has happened, at most so long.
+func (r *runner) sleep(idle time.Duration) {
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.wake:
+	}
+}

@@ -1,0 +1,134 @@
+package view
+
+import (
+	"errors"
+	"time"
+
+	"regent/leadership"
+)
+
+// end is the end of a lease that this instance looks after.
+type end struct {
+	revision  leadership.Revision // of the lease; 0 if there is none to look after
+	due       time.Duration       // when to look
+	looking   bool
+	failed    int // looks in a row without an answer
+	elsewhere int // looks in a row that found it renewed through another instance
+}
+
+const (
+	// delay is how long after its end a lease is looked after at the earliest, so that a candidate
+	// that waits comes first: longer than the store's guard. A part of spread comes on top, at
+	// random, so that of several instances mostly one looks.
+	delay  = 250 * time.Millisecond
+	spread = 500 * time.Millisecond
+	// driftPart is the part of a duration by which the clocks of this machine and of the store may
+	// differ: 0.1 %.
+	driftPart = 1000
+	// maxFailed is how many looks after one lease may fail until it is given up; with the pauses
+	// between them this takes more than a minute.
+	maxFailed  = 8
+	firstPause = 500 * time.Millisecond
+	maxPause   = 30 * time.Second
+	// longest is the longest pause between two looks at a lease that is renewed elsewhere, and that
+	// no candidate waits for: with four times the pause before, that makes 14 looks in an hour.
+	longest = 6 * time.Minute
+	growth  = 4
+)
+
+// dueAfter is when to look after a lease that lasts so long from now.
+func (v *View) dueAfter(left, now time.Duration) time.Duration {
+	return now + left + left/driftPart + delay + v.c.Jitter(spread)
+}
+
+// learnEnd notes the end of a lease, and forgets one that was recorded as ended.
+func (e *Election) learnEnd(l leadership.Lease, from Source, now time.Duration) {
+	switch t := &e.end; {
+	case l.Revision < t.revision: // a later reply was faster
+	case l.Revision == t.revision && l.State == leadership.Held:
+		t.due, t.failed = max(t.due, e.view.dueAfter(l.ExpiresIn, now)), 0
+		if from == Committed {
+			t.elsewhere = 0
+		}
+	case l.Revision == t.revision: // it is over, and its end is not recorded yet
+	case l.State == leadership.Held && (from == Committed || t.revision > 0):
+		*t = end{revision: l.Revision, due: e.view.dueAfter(l.ExpiresIn, now), elsewhere: t.elsewhere}
+		if from == Committed {
+			t.elsewhere = 0
+		}
+	default:
+		*t = end{}
+	}
+}
+
+// Follow looks after the end of a lease for a watcher, unless it is looked after already: whoever
+// has granted it may go. What is left of the lease counts from now.
+func (v *View) Follow(l leadership.Lease, now time.Duration) {
+	if l.State != leadership.Held {
+		return
+	}
+	if e := v.election(l.Election); l.Revision > e.end.revision {
+		e.end = end{revision: l.Revision, due: v.dueAfter(l.ExpiresIn, now), elsewhere: 1}
+		v.settle(e)
+	}
+}
+
+// hearEnd forgets a lease if the event says that its term has ended or that another has begun.
+func (e *Election) hearEnd(event leadership.Event) {
+	if event.Revision > e.end.revision && (event.LeaderID == "" || event.Type == leadership.EventAcquired) {
+		e.end = end{}
+	}
+}
+
+// Expired takes what became of a task to record the end of a lease: the election as it then is, or
+// why that is unknown. It reports whether that is news to a line, and whether the lease was given
+// up without an answer.
+func (v *View) Expired(t Task, l leadership.Lease, err error, asked, now time.Duration) (wake, gaveUp bool) {
+	e, ok := v.elections[t.Election]
+	if !ok {
+		return false, false
+	}
+	if e.end.looking && e.end.revision == t.revision { // else it was forgotten meanwhile
+		e.end.looking = false
+		gaveUp = !e.conclude(l, err, now)
+	}
+	if err == nil {
+		wake = e.learn(l, asked, now, v.opens(l, now), false)
+	}
+	v.settle(e)
+	return wake, gaveUp
+}
+
+// conclude says what a look has come to: the lease is done with, or looked after again; ok is false
+// if it is given up.
+func (e *Election) conclude(l leadership.Lease, err error, now time.Duration) (ok bool) {
+	t := &e.end
+	unanswered := errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown)
+	early := err == nil && l.State == leadership.Vacant && l.Revision == t.revision // but for the store's guard
+	switch {
+	case t.due > now: // it was renewed meanwhile
+	case (unanswered || early) && t.failed+1 < maxFailed:
+		t.due = now + min(firstPause<<t.failed, maxPause)
+		t.failed++
+	case err == nil && l.State == leadership.Held && e.listened():
+		e.follow(l, now)
+	default: // if it was renewed through another instance, that one looks after it
+		*t = end{}
+		return err == nil
+	}
+	return true
+}
+
+// follow looks again after a lease that was renewed elsewhere: the instance that looks after it
+// there may stop. For watchers it looks less and less often.
+func (e *Election) follow(l leadership.Lease, now time.Duration) {
+	left := l.ExpiresIn
+	if e.waiters == 0 {
+		pause := min(l.LeaseDuration, longest)
+		for range e.end.elsewhere {
+			pause = min(pause*growth, longest)
+		}
+		left = max(left, pause)
+	}
+	e.end = end{revision: l.Revision, due: e.view.dueAfter(left, now), elsewhere: e.end.elsewhere + 1}
+}

@@ -1,0 +1,260 @@
+package view
+
+import (
+	"errors"
+	"time"
+
+	"regent/leadership"
+)
+
+// history is what is known of the events of an election that is watched.
+type history struct {
+	tail  tail                // the last events
+	ahead tail                // what was heard last and does not follow on them
+	heard leadership.Revision // the last of all that were heard and do not follow; 0 for none
+	due   time.Duration       // when to look for it; it may have been made up
+	tries int                 // looks that have not found it
+
+	// The history had nothing after revision end at the last look; synced says that what came since
+	// would have been heard, if all events are. The election need not have come to that revision: a
+	// reader can claim to have seen any.
+	end        leadership.Revision
+	looked     time.Duration // when that look began, if there was one
+	hasLooked  bool
+	synced     bool
+	looking    bool // Next has asked for a look that has not come back
+	generation int  // of looks; those of an earlier one may have begun too early
+
+	disproved bool // the last look has shown that what was heard is made up
+
+	failure Failure
+	pause   time.Duration       // no look before that, for the last one has failed; 0 if it has not
+	retry   leadership.Revision // after which that one was to read
+}
+
+// Failure is why a look for what comes after a revision has failed; each has a higher Number.
+type Failure struct {
+	Number int
+	After  leadership.Revision
+	Err    error
+}
+
+const (
+	settling = 20 * time.Millisecond // between the first two looks for an event; doubled each time
+	maxTries = 10                    // and then it counts as made up
+	retry    = time.Second           // until the next look after one that failed
+)
+
+// hear takes an event, and reports whether it is news.
+func (h *history) hear(e leadership.Event, now time.Duration) bool {
+	switch {
+	case e.Revision <= h.tail.last(), h.ahead.has(e.Revision):
+		return false
+	case h.follows(e.Revision):
+		h.tail.add(e)
+		h.join()
+	default:
+		h.ahead.add(e)
+		h.expect(e.Revision, now)
+	}
+	return true
+}
+
+// expect has an event looked for that was heard.
+func (h *history) expect(r leadership.Revision, now time.Duration) {
+	h.heard, h.due, h.tries = max(h.heard, r), now, 0
+}
+
+// missed takes a look, begun at that time, that has not found what was heard. On an emulator it may
+// be there a moment later; if somebody has made it up, it never is.
+func (h *history) missed(began, now time.Duration) {
+	if began < h.due {
+		return // it may have come too early
+	}
+	h.due = now + settling<<h.tries
+	if h.tries++; h.tries >= maxTries {
+		h.forget()
+		h.disproved = true
+	}
+}
+
+// forget does not wait any longer for what was heard and does not follow.
+func (h *history) forget() { h.ahead, h.heard = nil, 0 }
+
+// follows reports whether nothing can be missing before the revision.
+func (h *history) follows(r leadership.Revision) bool {
+	if len(h.tail) > 0 {
+		return r == h.tail.last()+1
+	}
+	return h.synced && r == h.end+1
+}
+
+// join adds what was heard ahead to the tail, as soon as nothing is missing between.
+func (h *history) join() {
+	for _, e := range h.ahead {
+		if h.follows(e.Revision) {
+			h.tail.add(e)
+		}
+	}
+	if h.heard <= h.tail.last() {
+		h.forget()
+	}
+}
+
+// doubt says that events may have been missed, and whether all are heard from now on. If they are
+// not, the next poll finds them.
+func (h *history) doubt(live bool, now time.Duration) {
+	if !live && h.synced {
+		h.looked = now
+		return
+	}
+	h.synced = false
+	h.generation++
+}
+
+// head is the revision to which the election has come, as far as is known.
+func (h *history) head() leadership.Revision { return max(h.end, h.tail.last()) }
+
+// next is when to look for what comes after the head though no watcher asks for it. A first look,
+// and the first after events were missed, is a watcher's.
+func (h *history) next(live bool) (time.Duration, Reason) {
+	if h.pause > 0 {
+		return h.pause, Failed
+	}
+	due, reason := never, Reason(0)
+	if !h.synced {
+		return due, reason
+	}
+	if !live {
+		due, reason = h.looked+Poll, Silence
+	}
+	if h.heard > h.head() && h.due < due {
+		due, reason = h.due, Missing
+	}
+	return due, reason
+}
+
+// Look is what a watcher has to know beyond the tail: what comes after a revision in the history.
+// Two with the same fields are one.
+type Look struct {
+	After      leadership.Revision
+	generation int
+}
+
+// After returns the events after the revision, if they are in memory. If not, and the history has
+// to be read now, look says from where; a paused look is not wanted, and failed says why.
+func (e *Election) After(after leadership.Revision, now time.Duration) (events []leadership.Event, look *Look, failed error) {
+	h := e.history
+	if events = h.tail.after(after); len(events) > 0 {
+		return events, nil, nil
+	}
+	from := h.head()
+	switch {
+	case !h.hasLooked || after < from:
+		from = after
+	case h.synced:
+		if at, why := h.next(e.view.live); why == 0 || at > now {
+			return nil, nil, nil
+		}
+	}
+	if h.pause > now {
+		return nil, nil, h.failure.Err
+	}
+	return nil, &Look{from, h.generation}, nil
+}
+
+// Look is the one that a task of Next asks for; not ok if another has come back meanwhile, or the
+// election is not watched any more.
+func (v *View) Look(t Task) (look Look, ok bool) {
+	e, ok := v.elections[t.Election]
+	if !ok || e.history == nil || !e.history.looking {
+		return look, false
+	}
+	return Look{t.After, e.history.generation}, true
+}
+
+// Failure is that of the last look that has failed.
+func (v *View) Failure(name leadership.Election) Failure {
+	if e, ok := v.elections[name]; ok && e.history != nil {
+		return e.history.failure
+	}
+	return Failure{}
+}
+
+// Current reports whether it is known without a look that nothing has come after that revision of
+// the election: it is watched, and has come to just that one.
+func (v *View) Current(name leadership.Election, r leadership.Revision) bool {
+	e, ok := v.elections[name]
+	if !ok || e.history == nil {
+		return false
+	}
+	h := e.history
+	return v.live && h.synced && h.head() == r && h.heard <= r
+}
+
+// Looked takes what a look has found, in order and without a gap, or why it has failed. more says
+// that there may be more. It reports whether anything is news, or has failed.
+func (v *View) Looked(name leadership.Election, look Look, events []leadership.Event, more bool, err error, began, now time.Duration) (wake bool) {
+	e, ok := v.elections[name]
+	if !ok || e.history == nil {
+		return false
+	}
+	h := e.history
+	h.looking = false
+	if err != nil {
+		h.fail(look, err, now)
+	} else {
+		news := h.learn(look, events, !more && look.generation == h.generation, began, now)
+		wake, h.pause = news || h.pause > 0, 0
+	}
+	if h.disproved {
+		h.disproved = false
+		e.forget(now)
+	}
+	if n := len(events); n > 0 && events[n-1].Revision > e.newest {
+		e.hearEnd(events[n-1])
+		e.hear(events[n-1], now)
+	}
+	v.settle(e)
+	return wake || err != nil
+}
+
+// fail puts off the next look. That the history is not kept is an answer.
+func (h *history) fail(look Look, err error, now time.Duration) {
+	h.failure = Failure{h.failure.Number + 1, look.After, err}
+	h.looked, h.due = now, max(h.due, now+retry)
+	if !errors.Is(err, leadership.HistoryCompacted) {
+		h.pause, h.retry = now+retry, look.After
+	}
+}
+
+// learn takes what a look that began at that time has found; all says that there was no more. It
+// reports whether anything was news.
+func (h *history) learn(look Look, events []leadership.Event, all bool, began, now time.Duration) bool {
+	last := h.tail.last()
+	for _, e := range events {
+		if e.Revision > h.tail.last() {
+			h.tail.add(e)
+		}
+	}
+	if all {
+		h.sync(max(look.After, tail(events).last()), began, now)
+	}
+	h.join()
+	return h.tail.last() > last
+}
+
+// sync takes the word of a look that the history has nothing after the revision.
+func (h *history) sync(end leadership.Revision, began, now time.Duration) {
+	if h.synced && end > h.end && end > h.tail.last() {
+		return // a reader has made up where it is
+	}
+	h.end, h.looked, h.hasLooked, h.synced = end, began, true, true
+	if h.tail.first() > end+1 { // and so it may be made up
+		h.expect(h.tail.last(), now)
+		h.ahead, h.tail = h.tail, nil
+	}
+	if h.heard > end {
+		h.missed(began, now)
+	}
+}

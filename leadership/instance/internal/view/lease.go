@@ -1,0 +1,243 @@
+package view
+
+import (
+	"time"
+
+	"regent/leadership"
+)
+
+// Source is where the store's word on an election came from.
+type Source int
+
+const (
+	// Read is a read, or a refusal: nothing was changed.
+	Read Source = iota
+	// Committed is a call of this instance that changed or renewed it. This instance looks after
+	// the end of a lease that it has granted or renewed.
+	Committed
+)
+
+// Lease is the store's word on an election. It is never changed.
+type Lease struct {
+	leadership.Lease
+	Asked  time.Duration // before the store was asked: the age counts from it
+	Learnt time.Duration // when the answer was there: what is left counts from it for those who wait
+}
+
+// Aged is the lease after some time.
+func (l *Lease) Aged(by time.Duration) leadership.Lease {
+	aged := l.Lease
+	aged.ExpiresIn = max(aged.ExpiresIn-by, 0)
+	aged.RenewIn = max(aged.RenewIn-by, 0)
+	aged.LockedFor = max(aged.LockedFor-by, 0)
+	return aged
+}
+
+// Learn takes the store's word on an election. What is left of the lease counts from now, for those
+// who wait and for its end. It reports whether that is news to a line.
+func (v *View) Learn(l leadership.Lease, from Source, asked, now time.Duration) (wake bool) {
+	e, ok := v.elections[l.Election]
+	if !ok {
+		if from != Committed || l.State != leadership.Held {
+			return false
+		}
+		e = v.election(l.Election)
+	}
+	e.learnEnd(l, from, now)
+	wake = e.learn(l, asked, now, v.opens(l, now), false)
+	v.settle(e)
+	return wake
+}
+
+// Refused takes the refusal of an attempt to lead. It says when asking again may help, which counts
+// more than what a reader of the same lease could know.
+func (v *View) Refused(refusal *leadership.Error, asked, now time.Duration) {
+	l := *refusal.Lease
+	e, ok := v.elections[l.Election]
+	if !ok {
+		return
+	}
+	if l.State == leadership.Held {
+		v.guard = max(refusal.RetryAfter-l.ExpiresIn, 0)
+	}
+	open := v.opens(l, now)
+	if refusal.RetryAfter > 0 {
+		open = now + refusal.RetryAfter
+		if refusal.Reason != leadership.ReasonLockDelay { // before another leads, the delay passes as well
+			open += l.Config.LockDelay
+		}
+	}
+	e.learnEnd(l, Read, now)
+	e.learn(l, asked, now, open, true)
+	v.settle(e)
+}
+
+// opens is when asking for the lease may help those who do not have it. That an election is deleted
+// they are told at once.
+func (v *View) opens(l leadership.Lease, now time.Duration) time.Duration {
+	switch {
+	case l.Deleted:
+		return now
+	case l.State == leadership.Held:
+		return now + l.ExpiresIn + v.guard + l.Config.LockDelay
+	}
+	return now + l.LockedFor
+}
+
+// learn takes the store's word if it counts. exact says that open is the store's word as well.
+func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exact bool) (wake bool) {
+	version := e.version
+	switch order, later := e.compare(l), asked > e.changed; {
+	case order < 0 && !later:
+		return false
+	case order == 0:
+		// Of two answers that show the same end, the one that took less time is nearer to the
+		// truth.
+		if open < e.open || exact && later {
+			e.open = open
+			e.version++
+		}
+		if l.ReadAt.After(e.lease.ReadAt) {
+			e.lease = &Lease{l, asked, now}
+		}
+	default:
+		e.lease, e.event, e.newest, e.changed, e.open = nil, nil, l.Revision, now, open
+		if e.version++; e.wanted() || e.reads > 0 {
+			e.lease = &Lease{l, asked, now}
+		}
+		if l.Deleted {
+			delete(e.view.kept, e)
+		}
+	}
+	return e.version != version
+}
+
+// compare says whether the store's word is newer (1) or older (-1) than what is known, or shows the
+// same (0).
+func (e *Election) compare(l leadership.Lease) int {
+	switch {
+	case l.Revision < e.newest:
+		return -1
+	case l.Revision > e.newest || e.lease == nil || e.event != nil:
+		return 1
+	case l.State == e.lease.State:
+		return l.LeaseExpiration.Compare(e.lease.LeaseExpiration)
+	case l.State == leadership.Held:
+		return -1
+	}
+	return 1
+}
+
+// soon is within what time an instance finds out about a lease of which it knows nothing but that
+// it was granted: no lease is over sooner.
+const soon = leadership.MinLeaseDuration
+
+// Heard takes an event. It reports whether that is news to a line or a watch.
+func (v *View) Heard(event leadership.Event, now time.Duration) (news bool) {
+	e, ok := v.elections[event.Election]
+	if !ok {
+		return false
+	}
+	e.hearEnd(event)
+	if news = event.Revision > e.newest; news {
+		e.hear(event, now)
+	}
+	if e.history != nil {
+		news = e.history.hear(event, now) || news
+	}
+	v.settle(e)
+	return news
+}
+
+// hear takes an event that is newer than what is known. Those before it may not have been heard:
+// what it says of the leader counts, more than its type.
+func (e *Election) hear(event leadership.Event, now time.Duration) {
+	leader, token, known := e.leads()
+	same := known && event.LeaderID == leader && event.Token == token
+	switch {
+	case event.Type == leadership.EventDeleted:
+		e.open = now
+	case same:
+	case event.LeaderID != "":
+		e.open = now + soon
+	case event.Type == leadership.EventExpired && e.lease != nil:
+		e.open = now + e.lease.Config.LockDelay
+	default:
+		e.open = now
+	}
+	if !same {
+		e.terms++
+	}
+	e.event, e.newest, e.changed = &event, event.Revision, now
+	e.version++
+	delete(e.view.kept, e)
+}
+
+// forget forgets an event that was made up.
+func (e *Election) forget(now time.Duration) {
+	if e.event == nil || e.event.Revision <= e.history.head() {
+		return
+	}
+	e.event, e.newest = nil, e.history.head()
+	if e.lease != nil && e.lease.Revision < e.newest { // of what came since the event, the end is known, and no more
+		e.lease = nil
+		delete(e.view.kept, e)
+	}
+	if e.lease != nil {
+		e.newest = e.lease.Revision
+	}
+	e.changed = now
+	e.version++
+}
+
+// leads returns the leader, as far as is known; "" if the election is vacant.
+func (e *Election) leads() (leader leadership.CandidateID, token leadership.Token, known bool) {
+	switch {
+	case e.event != nil:
+		return e.event.LeaderID, e.event.Token, true
+	case e.lease != nil && e.lease.State == leadership.Held:
+		return e.lease.LeaderID, e.lease.Token, true
+	case e.lease != nil:
+		return "", e.lease.Token, true
+	}
+	return "", 0, false
+}
+
+// Version changes whenever something changes that a line has to look at.
+func (e *Election) Version() int { return e.version }
+
+// Terms changes whenever an event tells of another leader, or of none.
+func (e *Election) Terms() int { return e.terms }
+
+// Open is when asking for the lease may help, unless the leader renews or releases before: not too
+// early, as far as is known.
+func (e *Election) Open() time.Duration { return e.open }
+
+// Leader is the leader, as far as is known; "" if the election is vacant.
+func (e *Election) Leader() leadership.CandidateID {
+	leader, _, _ := e.leads()
+	return leader
+}
+
+// Leads reports whether the candidate leads, as far as is known. Once its lease may be over, it is
+// a candidate like the others.
+func (e *Election) Leads(c leadership.CandidateID, now time.Duration) bool {
+	return e.Leader() == c && now < e.open
+}
+
+// Event is the newest that was heard, if the store has not been asked since; otherwise nil.
+func (e *Election) Event() *leadership.Event { return e.event }
+
+// Lease is the store's last word, unless an event says that the lease is not what it was; otherwise
+// nil.
+func (e *Election) Lease() *Lease {
+	if e.lease == nil || e.event == nil {
+		return e.lease
+	}
+	held := e.lease.State == leadership.Held && e.event.LeaderID == e.lease.LeaderID
+	vacant := e.lease.State == leadership.Vacant && e.event.LeaderID == ""
+	if e.event.Token == e.lease.Token && (held || vacant) {
+		return e.lease
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package view
+
+import (
+	"time"
+
+	"regent/leadership"
+)
+
+// Fresh returns what may be shown to a reader who has seen the revision, as long as it is not Over;
+// nil if the store has to be asked. Only what a read has brought is shown: of an election that was not
+// remembered something newer may have been heard than a call of this instance has been answered.
+func (v *View) Fresh(name leadership.Election, known leadership.Revision) *Lease {
+	e, ok := v.elections[name]
+	if !ok || !e.isKept() || e.event != nil || e.lease.Deleted || e.lease.Revision < known {
+		return nil
+	}
+	return e.lease
+}
+
+// Over is when the lease must not be shown any more: at the expiry, at the end of the lease and at
+// the end of the lock delay, whichever comes first.
+func (l *Lease) Over(expiry time.Duration) time.Duration {
+	left := expiry
+	if l.State == leadership.Held {
+		left = min(left, l.ExpiresIn)
+	}
+	if l.LockedFor > 0 {
+		left = min(left, l.LockedFor)
+	}
+	return l.Asked + left
+}
+
+// Newest is the newest revision that is known of. A read of the store that began when it was
+// another may miss what is known now.
+func (v *View) Newest(name leadership.Election) leadership.Revision {
+	if e, ok := v.elections[name]; ok {
+		return e.newest
+	}
+	return 0
+}
+
+// Reading says that a reader has the store asked. The election is remembered until Landed.
+func (v *View) Reading(name leadership.Election) { v.election(name).reads++ }
+
+// Landed takes what a reader's question to the store has brought: nil for nothing. It is kept for
+// other readers if there is room, unless something newer is known. It reports whether that is
+// news to a line.
+func (v *View) Landed(name leadership.Election, l *leadership.Lease, asked, now time.Duration) (wake bool) {
+	e := v.elections[name]
+	if l != nil {
+		e.learnEnd(*l, Read, now)
+		wake = e.learn(*l, asked, now, v.opens(*l, now), false)
+		if !e.isKept() && e.lease != nil && e.event == nil && v.room(now) {
+			v.kept[e] = struct{}{}
+		}
+	}
+	e.reads--
+	v.settle(e)
+	return wake
+}
+
+// sweepsPerExpiry bounds what it costs that there is no room.
+const sweepsPerExpiry = 10
+
+// room reports whether another lease can be kept for readers. If there is none, those that are over
+// are dropped, unless that was just done.
+func (v *View) room(now time.Duration) bool {
+	if len(v.kept) < v.c.Size {
+		return true
+	}
+	if now < v.sweepAt {
+		return false
+	}
+	v.sweepAt = now + v.c.Expiry/sweepsPerExpiry
+	for e := range v.kept {
+		if now >= e.lease.Over(v.c.Expiry) {
+			delete(v.kept, e)
+			v.settle(e)
+		}
+	}
+	return len(v.kept) < v.c.Size
+}

@@ -1,0 +1,282 @@
+package view
+
+import (
+	"container/heap"
+	"math"
+	"time"
+
+	"regent/leadership"
+)
+
+// Config is how a View is made. The zero Config is complete but for Jitter.
+type Config struct {
+	// Expiry is how old a cached reading may be.
+	Expiry time.Duration
+	// Size is how many elections are kept at most for those who read them.
+	Size int
+	// Jitter draws a duration from 0 up to the limit, which is positive.
+	Jitter func(limit time.Duration) time.Duration
+	// Live says that all events are heard to begin with.
+	Live bool
+}
+
+// Poll is how often an instance looks by itself, for those who watch or wait, while not all events
+// are heard.
+const Poll = 5 * time.Second
+
+// View is what an instance knows. Its methods must not be called at the same time. Now is a reading
+// of one clock that never goes back, the driver's, and asked one from before the store was asked.
+type View struct {
+	c         Config
+	live      bool
+	epoch     int           // how often SetLive was called
+	guard     time.Duration // of the store, as far as its refusals have shown it
+	elections map[leadership.Election]*Election
+	kept      map[*Election]struct{} // those whose lease is kept for readers
+	sweepAt   time.Duration          // no sweep before that
+	schedule  schedule
+	sooner    bool
+}
+
+// New returns a view that knows nothing.
+func New(c Config) *View {
+	return &View{c: c, live: c.Live, elections: make(map[leadership.Election]*Election), kept: make(map[*Election]struct{})}
+}
+
+// Election is what the view knows of one. It is there while anything is to be remembered of it.
+type Election struct {
+	view *View
+	name leadership.Election
+
+	reads    int // of the store that are under way
+	waiters  int
+	watchers int
+
+	lease   *Lease              // the store's last word, if it is kept for readers or waiters
+	event   *leadership.Event   // the newest that was heard, if that was after the store's last word
+	newest  leadership.Revision // that was learnt or heard
+	changed time.Duration       // when any of these changed
+	open    time.Duration
+	version int // counts what has changed for a line
+	terms   int // counts the changes of leader that were heard of
+
+	end     end
+	history *history // while there are watchers
+
+	at    time.Duration // its place in the schedule: never after its next moment
+	index int           // in the schedule; -1 if it is not there
+}
+
+// Elections is how many elections are remembered.
+func (v *View) Elections() int { return len(v.elections) }
+
+// Live reports whether all events are heard.
+func (v *View) Live() bool { return v.live }
+
+// Epoch counts the calls of SetLive.
+func (v *View) Epoch() int { return v.epoch }
+
+// SetLive says whether all events are heard from now on. If they are, watchers have to look once
+// more, for some may have been missed before.
+func (v *View) SetLive(live bool, now time.Duration) {
+	v.live = live
+	v.epoch++
+	for _, e := range v.elections {
+		if e.history != nil {
+			e.history.doubt(live, now)
+			v.settle(e)
+		}
+	}
+}
+
+// Wait adds a line of candidates to the election. Its Election is there until Unwait.
+func (v *View) Wait(name leadership.Election) *Election {
+	e := v.election(name)
+	e.waiters++
+	return e
+}
+
+// Unwait removes a line.
+func (v *View) Unwait(e *Election) {
+	e.waiters--
+	v.settle(e)
+}
+
+// Watch adds a watcher to the election. Its Election is there until Unwatch.
+func (v *View) Watch(name leadership.Election) *Election {
+	e := v.election(name)
+	if e.watchers++; e.history == nil {
+		e.history = new(history)
+	}
+	v.settle(e)
+	return e
+}
+
+// Unwatch removes a watcher.
+func (v *View) Unwatch(e *Election) {
+	e.watchers--
+	v.settle(e)
+}
+
+// Listened reports whether the election has watchers or waiters.
+func (v *View) Listened(name leadership.Election) bool {
+	e, ok := v.elections[name]
+	return ok && e.listened()
+}
+
+func (e *Election) listened() bool { return e.waiters+e.watchers > 0 }
+
+// Name is the election's.
+func (e *Election) Name() leadership.Election { return e.name }
+
+// wanted reports whether the lease is remembered, for readers or for waiters.
+func (e *Election) wanted() bool { return e.waiters > 0 || e.isKept() }
+
+func (e *Election) isKept() bool {
+	_, kept := e.view.kept[e]
+	return kept
+}
+
+func (v *View) election(name leadership.Election) *Election {
+	e, ok := v.elections[name]
+	if !ok {
+		e = &Election{view: v, name: name, index: -1}
+		v.elections[name] = e
+	}
+	return e
+}
+
+// settle drops what is not needed any more, and gives the election its place in the schedule.
+func (v *View) settle(e *Election) {
+	if !e.listened() {
+		e.history = nil
+	}
+	if !e.wanted() {
+		e.lease = nil
+	}
+	if e.lease == nil && e.reads == 0 && !e.listened() && e.end.revision == 0 {
+		delete(v.elections, e.name)
+	}
+	next, _ := e.next()
+	switch {
+	case e.index < 0 && next < never:
+		e.at = next
+		heap.Push(&v.schedule, e)
+	case e.index >= 0 && next == never:
+		heap.Remove(&v.schedule, e.index)
+	case e.index >= 0 && next < e.at:
+		e.at = next
+		heap.Fix(&v.schedule, e.index)
+	default: // a place that is too early costs nothing: renewals leave it as it is
+		return
+	}
+	v.sooner = v.sooner || e.index == 0
+}
+
+// never is the next moment of an election that need not be looked at.
+const never = time.Duration(math.MaxInt64)
+
+// Reason is why an election is to be looked at.
+type Reason int
+
+// The reasons, as the package's page lists them.
+const (
+	End Reason = iota + 1
+	Watcher
+	Missing
+	Silence
+	Failed
+)
+
+// Task is what to do for an election. For End and Watcher: record that its lease has run out, if it
+// has, and tell Expired. For the others: read its history after that revision, and tell Looked.
+type Task struct {
+	Election leadership.Election
+	Reason   Reason
+	After    leadership.Revision
+
+	revision leadership.Revision // of the lease that may have run out
+}
+
+// Next returns what is to be done now, once for each call; ok is false if that is nothing, until
+// the moment at. With a task, others may be due.
+func (v *View) Next(now time.Duration) (t Task, at time.Duration, ok bool) {
+	v.sooner = false
+	for len(v.schedule) > 0 {
+		e := v.schedule[0]
+		next, reason := e.next()
+		switch {
+		case e.at > now:
+			return t, e.at, false
+		case next > now:
+			e.at = next
+			heap.Fix(&v.schedule, 0)
+		default:
+			t = e.begin(reason)
+			v.settle(e)
+			return t, now, true
+		}
+	}
+	return t, never, false
+}
+
+// Sooner reports whether something is to be done sooner than the last call of Next has said.
+func (v *View) Sooner() bool { return v.sooner }
+
+// next is the next moment to look at the election, and why.
+func (e *Election) next() (time.Duration, Reason) {
+	at, reason := never, Reason(0)
+	if e.end.revision > 0 && !e.end.looking {
+		at, reason = e.end.due, End
+		if e.end.elsewhere > 0 {
+			reason = Watcher
+		}
+	}
+	if e.watchers > 0 && !e.history.looking {
+		if due, why := e.history.next(e.view.live); due < at {
+			return due, why
+		}
+	}
+	return at, reason
+}
+
+// begin notes that the election is being looked at.
+func (e *Election) begin(why Reason) Task {
+	if why == End || why == Watcher {
+		e.end.looking = true
+		return Task{Election: e.name, Reason: why, revision: e.end.revision}
+	}
+	e.history.looking = true
+	t := Task{Election: e.name, Reason: why, After: e.history.head()}
+	if why == Failed {
+		t.After = e.history.retry
+	}
+	return t
+}
+
+// schedule is a heap of elections by their places.
+type schedule []*Election
+
+func (s schedule) Len() int           { return len(s) }
+func (s schedule) Less(i, j int) bool { return s[i].at < s[j].at }
+
+func (s schedule) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].index, s[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (s *schedule) Push(e any) {
+	e.(*Election).index = len(*s)
+	*s = append(*s, e.(*Election))
+}
+
+// Pop implements heap.Interface.
+func (s *schedule) Pop() any {
+	old := *s
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	e.index = -1
+	return e
+}

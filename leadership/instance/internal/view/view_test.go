@@ -1,0 +1,228 @@
+package view_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/view"
+)
+
+const jobs = leadership.Election("jobs")
+
+// start is the moment at which the tests begin, by the clock of the driver and by the store's.
+const start = time.Hour
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// newView returns a view whose jitter is always none.
+func newView(live bool) *view.View {
+	return view.New(view.Config{
+		Expiry: 5 * time.Second, Size: 10, Live: live,
+		Jitter: func(time.Duration) time.Duration { return 0 },
+	})
+}
+
+// held is a lease of ann's with so much left at that moment.
+func held(r leadership.Revision, at, left time.Duration) leadership.Lease {
+	return leadership.Lease{
+		Election: jobs, State: leadership.Held, LeaderID: "ann", Token: 1, Revision: r, LeaseDuration: left,
+		ExpiresIn: left, ReadAt: epoch.Add(at), LeaseExpiration: epoch.Add(at + left),
+	}
+}
+
+func event(r leadership.Revision, t leadership.EventType, leader leadership.CandidateID, token leadership.Token) leadership.Event {
+	return leadership.Event{Election: jobs, Revision: r, Type: t, LeaderID: leader, Token: token}
+}
+
+// due returns what there is to do up to a moment, and when; done answers each.
+func due(v *view.View, until time.Duration, done func(t view.Task, now time.Duration)) (at []time.Duration, why []view.Reason) {
+	for now := start; ; {
+		t, next, ok := v.Next(now)
+		switch {
+		case ok:
+			at, why = append(at, now), append(why, t.Reason)
+			done(t, now)
+		case next > until:
+			return at, why
+		default:
+			now = next
+		}
+	}
+}
+
+// A lease that is renewed through another instance is looked at for those who watch it, less and
+// less often: the instance that renews it is the one to record its end.
+func TestAWatcherOfALeaseThatIsRenewedElsewhereCostsSixteenReadsAnHour(t *testing.T) {
+	for _, lease := range []time.Duration{time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second, 5 * time.Minute} {
+		v := newView(true)
+		e := v.Watch(jobs)
+		v.Follow(held(1, start, lease), start)
+		at, why := due(v, start+time.Hour, func(task view.Task, now time.Duration) {
+			v.Expired(task, held(1, now, lease), nil, now, now)
+		})
+		const beginning = 2 // the read and the history that the watch began with
+		if len(at)+beginning > 16 {
+			t.Errorf("a lease of %v: looked at %d times in an hour, want 14 at most: %v", lease, len(at), at)
+		}
+		if first := at[0] - start; first < lease || first > lease+time.Second || why[0] != view.Watcher {
+			t.Errorf("a lease of %v: the first look has the reason %d after %v, want a watcher at the end", lease, why[0], first)
+		}
+		v.Unwatch(e)
+		if due(v, start+2*time.Hour, func(task view.Task, now time.Duration) { v.Expired(task, held(1, now, lease), nil, now, now) }); v.Elections() > 0 {
+			t.Errorf("a lease of %v: %d elections are remembered once the watcher has gone", lease, v.Elections())
+		}
+	}
+}
+
+func TestAWaiterHasEachEndLookedAt(t *testing.T) {
+	const lease = 30 * time.Second
+	v := newView(true)
+	v.Watch(jobs)
+	v.Wait(jobs)
+	v.Follow(held(1, start, lease), start)
+	at, _ := due(v, start+10*time.Minute, func(task view.Task, now time.Duration) {
+		v.Expired(task, held(1, now, lease), nil, now, now)
+	})
+	if len(at) < 19 {
+		t.Errorf("looked %d times in 10 minutes at a lease of %v that somebody waits for, want each time", len(at), lease)
+	}
+}
+
+func TestARenewalThatIsLearntPutsOffTheLook(t *testing.T) {
+	v := newView(true)
+	v.Learn(held(1, start, 30*time.Second), view.Committed, start, start)
+	for now := start; now < start+time.Hour; now += 10 * time.Second {
+		if _, _, ok := v.Next(now); ok {
+			t.Fatalf("looked %v after the start at a lease that is renewed", now-start)
+		}
+		v.Learn(held(1, now, 30*time.Second), view.Committed, now, now)
+	}
+}
+
+// Of an event nobody knows how long the lease lasts: none is made up.
+func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
+	for name, c := range map[string]struct {
+		event  leadership.Event
+		leader leadership.CandidateID
+		lease  bool // the store's last word still describes it
+		open   time.Duration
+	}{
+		"released":           {event(2, leadership.EventReleased, "", 1), "", false, 0},
+		"acquired elsewhere": {event(3, leadership.EventAcquired, "bob", 2), "bob", false, leadership.MinLeaseDuration},
+		"updated":            {event(2, leadership.EventUpdated, "ann", 1), "ann", true, time.Minute},
+		"configured":         {event(2, leadership.EventConfigured, "ann", 1), "ann", true, time.Minute},
+		"deleted":            {event(2, leadership.EventDeleted, "", 1), "", false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newView(true)
+			e := v.Wait(jobs)
+			v.Learn(held(1, start, time.Minute), view.Read, start, start)
+			if !v.Heard(c.event, start+1) {
+				t.Error("an event that was not heard before is no news")
+			}
+			l := e.Lease()
+			if open := e.Open() - start; e.Leader() != c.leader || (l != nil) != c.lease || open < c.open || open > c.open+1 {
+				t.Errorf("leader %q, lease %v, opens after %v; want %q, %t and %v", e.Leader(), l, open, c.leader, c.lease, c.open)
+			}
+			if l != nil && (l.Revision != 1 || l.ExpiresIn != time.Minute) {
+				t.Errorf("got %+v, want the lease as the store gave it", l)
+			}
+			if v.Fresh(jobs, 0) != nil {
+				t.Error("a reader is shown what is older than the event")
+			}
+		})
+	}
+}
+
+// An answer to a question that was asked after an event was heard counts more than the event.
+func TestAnEventThatWasMadeUpHarmsForOneQuestion(t *testing.T) {
+	v := newView(true)
+	e := v.Wait(jobs)
+	v.Learn(held(5, start, time.Minute), view.Read, start, start)
+	v.Heard(event(1<<40, leadership.EventReleased, "", 9), start+1)
+	v.Learn(held(5, start, time.Minute), view.Read, start, start+2) // asked before
+	if e.Lease() != nil || e.Leader() != "" {
+		t.Errorf("an answer to an earlier question counts: %q leads", e.Leader())
+	}
+	v.Learn(held(5, start+2, time.Minute), view.Read, start+2, start+3)
+	if e.Lease() == nil || e.Leader() != "ann" {
+		t.Errorf("an answer to a later question does not count: %q leads", e.Leader())
+	}
+}
+
+// A call of this instance may be answered late. What a reader was shown, or was heard, while the election was
+// not remembered may be newer.
+func TestAReaderIsShownWhatAReadHasBroughtAndNothingElse(t *testing.T) {
+	v := newView(true)
+	v.Heard(event(9, leadership.EventReleased, "", 9), start) // of an election that is not remembered
+	v.Wait(jobs)
+	v.Learn(held(8, start, time.Minute), view.Committed, start-1, start+1)
+	if l := v.Fresh(jobs, 0); l != nil {
+		t.Errorf("shown revision %d, and 9 was heard before", l.Revision)
+	}
+	v.Reading(jobs)
+	brought := held(10, start+2, time.Minute)
+	v.Landed(jobs, &brought, start+2, start+3)
+	if l := v.Fresh(jobs, 0); l == nil || l.Revision != 10 || l.Asked != start+2 {
+		t.Errorf("got %+v, want what the read has brought", l)
+	}
+}
+
+// What was found in the outbox is heard like anything else: what is missing before it is looked for
+// at once.
+func TestAnEventThatDoesNotFollowIsLookedForAtOnce(t *testing.T) {
+	v := newView(true)
+	e := v.Watch(jobs)
+	_, look, err := e.After(1, start)
+	if look == nil || err != nil {
+		t.Fatalf("got %v, %v; want a first look", look, err)
+	}
+	v.Looked(jobs, *look, nil, false, nil, start, start)
+	if _, _, ok := v.Next(start); ok {
+		t.Error("looks though there is nothing to look for")
+	}
+	v.Heard(event(3, leadership.EventAcquired, "bob", 2), start)
+	task, _, ok := v.Next(start)
+	if want := (view.Task{Election: jobs, Reason: view.Missing, After: 1}); !ok || task != want {
+		t.Errorf("got %+v, %v; want %+v", task, ok, want)
+	}
+	missing, _ := v.Look(task)
+	events := []leadership.Event{event(2, leadership.EventReleased, "", 1), event(3, leadership.EventAcquired, "bob", 2)}
+	if !v.Looked(jobs, missing, events, false, nil, start, start) {
+		t.Error("what was found is no news")
+	}
+	got, look, err := e.After(1, start)
+	if diff := cmp.Diff(events, got); look != nil || err != nil || diff != "" {
+		t.Errorf("%v, %v (-want +got):\n%s", look, err, diff)
+	}
+}
+
+func TestEachReasonHasItsMoment(t *testing.T) {
+	v := newView(false)
+	v.Learn(held(1, start, time.Minute), view.Committed, start, start)
+	e := v.Watch(jobs)
+	_, look, _ := e.After(1, start)
+	v.Looked(jobs, *look, nil, false, nil, start, start)
+	failing := true
+	at, why := due(v, start+20*time.Second, func(task view.Task, now time.Duration) {
+		look, _ := v.Look(task)
+		var err error
+		if failing {
+			err = leadership.StoreUnavailable
+		}
+		failing = false
+		v.Looked(jobs, look, nil, false, err, now, now)
+	})
+	for i := range at {
+		at[i] -= start
+	}
+	if diff := cmp.Diff([]time.Duration{5 * time.Second, 6 * time.Second, 11 * time.Second, 16 * time.Second}, at); diff != "" {
+		t.Errorf("looks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]view.Reason{view.Silence, view.Failed, view.Silence, view.Silence}, why); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}

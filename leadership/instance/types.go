@@ -1,0 +1,26 @@
+package instance
+
+import "regent/leadership/instance/internal/hub"
+
+type (
+	// Watch gets every event of one election after a revision: once, in order and without a gap.
+	Watch = hub.Watch
+	// Feed gets every event of all elections whose names begin with a prefix.
+	Feed = hub.Feed
+	// Item is one event of a Feed, and the cursor to resume from.
+	Item = hub.Item
+	// Cursor is how far a Feed has come.
+	Cursor = hub.Cursor
+)
+
+// ErrSlow ends a Feed that is read too slowly.
+var ErrSlow = hub.ErrSlow
+
+// ParseCursor reads what Cursor.String wrote. The error says what is wrong, in a sentence.
+func ParseCursor(text string) (Cursor, error) { return hub.ParseCursor(text) }
+
+// How old a cached reading may be; see Config.CacheExpiry.
+const (
+	DefaultCacheExpiry = hub.DefaultExpiry
+	MaxCacheExpiry     = hub.MaxExpiry
+)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -106,20 +108,21 @@ func crashes(ctx context.Context, seed uint64) (tally, error) {
 	}, nil
 }
 
-// chosen are the bugs that are planted.
-func chosen(c config) (all []mutants.Mutant) {
-	if c.night {
-		return mutants.All()
+// bugs returns the bugs that are planted.
+func bugs(c config) (chosen []mutants.Mutant, err error) {
+	all, err := mutants.All()
+	if c.night || err != nil {
+		return all, err
 	}
-	quick := slices.DeleteFunc(mutants.All(), func(m mutants.Mutant) bool { return !m.Quick })
+	quick := slices.DeleteFunc(all, func(m mutants.Mutant) bool { return !m.Quick })
 	for n := 0; n < len(quick); n += c.share {
-		all = append(all, quick[n])
+		chosen = append(chosen, quick[n])
 	}
-	return all
+	return chosen, nil
 }
 
-// neighbours are bugs by the folder of their first tests, which are built and tried without a bug only once for all that are planted together.
-func neighbours(all []mutants.Mutant) (groups [][]mutants.Mutant) {
+// byFolder groups bugs by the folder of their first tests, which are built and run without a bug once for a group.
+func byFolder(all []mutants.Mutant) (groups [][]mutants.Mutant) {
 	at := map[string]int{}
 	for _, m := range all {
 		n, known := at[m.By[0].Dir]
@@ -132,11 +135,17 @@ func neighbours(all []mutants.Mutant) (groups [][]mutants.Mutant) {
 	return groups
 }
 
-// plants returns the step that plants the bugs of that number.
+// plants returns the step that plants the bugs of that number. All verdicts go to a file of the report's folder.
 func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (tally, error) {
 	return func(ctx context.Context, k uint64) (tally, error) {
 		bugs := groups[k-1]
-		verdicts, err := mutants.Run(ctx, mutants.Config{Mutants: bugs, Quick: !c.night, Emulators: c.night})
+		kept, err := os.OpenFile(filepath.Join(c.dir, "mutants.txt"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		defer kept.Close()
+		heard := func(v mutants.Verdict) { fmt.Fprintln(kept, v) }
+		verdicts, err := mutants.Run(ctx, mutants.Config{Mutants: bugs, Quick: !c.night, Emulators: c.night, Heard: heard})
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +154,7 @@ func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (
 		for _, v := range verdicts {
 			t[string(v.Outcome)]++
 			if v.Failed() {
-				failed = append(failed, fmt.Errorf("%s: %s by %v: %s", v.Mutant.Name, v.Outcome, v.Tests, v.Said))
+				failed = append(failed, errors.New(v.String()))
 			}
 		}
 		if failed != nil {

@@ -107,7 +107,11 @@ func run(args []string) error {
 	debug.SetGCPercent(800)      // the simulation makes much garbage, and little else
 	began := time.Now()
 	rigs := &rigs{dir: c.dir}
-	p, err := newProof(c, parts(c, rigs))
+	all, err := parts(c, rigs)
+	if err != nil {
+		return err
+	}
+	p, err := newProof(c, all)
 	if err != nil {
 		return err
 	}

@@ -395,13 +395,17 @@ func TestEveryBugIsPlantedByOneStep(t *testing.T) {
 	t.Parallel()
 	for _, c := range []config{{night: true, share: 1}, {share: 1}, {share: 8}, {share: 10_000}} {
 		names := map[string]int{}
-		for _, group := range neighbours(chosen(c)) {
+		planted, err := bugs(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range byFolder(planted) {
 			for _, m := range group {
 				names[m.Name]++
 			}
 		}
-		if len(names) != len(chosen(c)) || len(names) == 0 {
-			t.Errorf("%+v: %d of %d", c, len(names), len(chosen(c)))
+		if len(names) != len(planted) || len(names) == 0 {
+			t.Errorf("%+v: %d of %d", c, len(names), len(planted))
 		}
 	}
 }

@@ -18,10 +18,7 @@ import (
 // line moves, the cut comes and the candidate returns, it is granted one lease.
 func TestACandidateThatIsCutOffInLineAndComesBackIsGrantedOnce(t *testing.T) {
 	t.Parallel()
-	rounds := 200
-	if testing.Short() {
-		rounds = 20
-	}
+	rounds := size(20, 200)
 	l := newCutLine(t)
 	for _, o := range []struct {
 		name string

@@ -20,6 +20,7 @@ import (
 // An instance is told to stop while hundreds wait and watch there. Each who waits is answered, each stream ends with a cursor, and the instance
 // is gone in time. At another instance those who watch go on from their cursors and have missed nothing, and those who wait lead in the end.
 func TestAnInstanceThatStopsLosesNobody(t *testing.T) {
+	besideOthers(t)
 	size := few
 	if *crowded > few {
 		size = 1000

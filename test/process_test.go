@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"os"
@@ -49,6 +50,10 @@ func TestMain(m *testing.M) {
 	if crowd.Main() || lockset.Main() {
 		return
 	}
+	flag.Parse()
+	if testing.Short() {
+		flag.Set("test.parallel", "8") // these tests wait for processes far more than they compute
+	}
 	done := turn.Take()
 	code := m.Run()
 	done()
@@ -56,6 +61,22 @@ func TestMain(m *testing.M) {
 		os.RemoveAll(dir)
 	}
 	os.Exit(code)
+}
+
+// size returns how much a test does: the first with -short, which is what make test runs, else the second, which
+// make prove runs.
+func size[T any](short, long T) T {
+	if testing.Short() {
+		return short
+	}
+	return long
+}
+
+// besideOthers lets a test run in parallel in its short form. In its long form it measures, and runs alone.
+func besideOthers(t *testing.T) {
+	if testing.Short() {
+		t.Parallel()
+	}
 }
 
 // invoke returns a command of a program that is built for it, with the environment of a program that is tried.

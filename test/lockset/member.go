@@ -44,9 +44,11 @@ type Config struct {
 	Think     time.Duration // at most
 }
 
-// Update is one that was acknowledged: the element is in the set, for ever.
+// Update is an element that was acknowledged: it is in the set, for ever. With element 0 it says that the member has
+// read the set, and thinks before it writes.
 type Update struct {
 	Election leadership.Election
+	Member   int64 // its number
 	Element  int64
 }
 
@@ -123,6 +125,9 @@ func (m *member) turn(ctx context.Context, l *client.Lease) error {
 	if err != nil {
 		return err
 	}
+	if err := m.tell(l, 0); err != nil {
+		return err
+	}
 	time.Sleep(rand.N(m.Think))
 	if m.Manner == Asking && !l.Valid() {
 		return context.Cause(l.Context())
@@ -131,9 +136,13 @@ func (m *member) turn(ctx context.Context, l *client.Lease) error {
 	if err := m.write(ctx, l, append(elements, element)); err != nil {
 		return err // whether it was written or not, nobody was told that it was
 	}
+	return m.tell(l, element)
+}
+
+func (m *member) tell(l *client.Lease, element int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.out.Encode(Update{l.Election(), element})
+	return m.out.Encode(Update{l.Election(), m.Number, element})
 }
 
 // read reads the set. A leader that is fenced raises the mark first: from then on nothing that an earlier one writes can be missed.

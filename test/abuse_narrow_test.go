@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"regent/leadership/client"
+	"regent/test/machine"
 )
 
 // narrow is how many files the server may have open where it is given few.
@@ -19,7 +20,7 @@ const narrow = 256
 // Somebody opens far more connections than the server may have files, and says nothing on them, or one thing and no more. Who renews loses nothing,
 // and who comes anew is answered in time for a lease.
 func TestMoreConnectionsThanThereIsRoomForTakeNobodysPlace(t *testing.T) {
-	besideOthers(t)
+	machine.Share(t)
 	a := serveNarrow(t, tenants)
 	v := a.newVictim()
 	n := newNoise(a, 1)

@@ -15,6 +15,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/test/machine"
 )
 
 // abuse is how much noise there is, and for how long: 1 leaves a small machine some time for others.
@@ -34,12 +35,12 @@ const (
 )
 
 // quietLease is long enough in the short form that a machine which is busy otherwise renews it in time.
-func quietLease() time.Duration { return size(6*time.Second, 2*time.Second) }
+func quietLease() time.Duration { return machine.Size(6*time.Second, 2*time.Second) }
 
 // One tenant does what it can to be in the way: connections that say nothing, bodies that drip, headers and bodies without end, readers that do not
 // read, and as many calls as it gets out. Another one renews short leases meanwhile, and loses none.
 func TestANoisyTenantCostsNobodyElseALease(t *testing.T) {
-	besideOthers(t)
+	machine.Share(t)
 	a := serveAsking(t, tenants)
 	v := a.newVictim()
 	v.watch.after(t.Context(), 3*quietLease()/2)

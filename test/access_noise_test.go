@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"regent/leadership/wire"
+	"regent/test/machine"
 )
 
 // noise is a tenant that does what it can to be in the way.
@@ -47,7 +48,7 @@ func newNoise(a *asking, loud int) *noise {
 }
 
 // some is how many of a kind there are: a quarter in the short form.
-func (n *noise) some(count int) int { return count * n.loud / size(4, 1) }
+func (n *noise) some(count int) int { return count * n.loud / machine.Size(4, 1) }
 
 // floodRate is how many calls a second the noise makes at most, of all kinds.
 const floodRate = 2000

@@ -22,6 +22,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/wire"
+	"regent/test/machine"
 )
 
 // roles is a policy that gives each role to a principal of its name, over elections that begin with "own".
@@ -180,9 +181,7 @@ func TestThePolicyMayChangeWhileItIsInForce(t *testing.T) {
 // An issuer's new key is looked for no more than once a minute, whoever asks for it.
 func TestAnIssuerMayChangeItsKey(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
+	machine.LongOnly(t, "it takes a minute")
 	a := serveAsking(t, roles)
 	before := a.token("observer@test")
 	a.await(http.StatusOK, before, "GET", "/v1/elections", "")

@@ -19,6 +19,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/wire"
 	"regent/test/checker"
+	"regent/test/machine"
 )
 
 // While clients make changes, the servers under them are killed at every point between a commit and the mark that it was announced, and at
@@ -27,7 +28,7 @@ import (
 // The short form leaves out one server on each cloud store: bolt dies at every point, and two servers take over from
 // each other there.
 func TestEveryChangeIsAnnouncedWhateverIsKilled(t *testing.T) {
-	besideOthers(t)
+	machine.Share(t)
 	for _, c := range []struct {
 		name    string
 		in      func(testing.TB) place
@@ -36,11 +37,11 @@ func TestEveryChangeIsAnnouncedWhateverIsKilled(t *testing.T) {
 		rounds  int
 		long    bool // not in the short form
 	}{
-		{"bolt", inBolt, 1, size(400, 800), size(1, 2), false},
+		{"bolt", inBolt, 1, machine.Size(400, 800), machine.Size(1, 2), false},
 		{"firestore", inFirestore, 1, 400, 1, true},
-		{"firestore, two servers", inFirestore, 2, size(150, 300), 1, false},
+		{"firestore, two servers", inFirestore, 2, machine.Size(150, 300), 1, false},
 		{"spanner", inSpanner, 1, 300, 1, true},
-		{"spanner, two servers", inSpanner, 2, size(100, 200), 1, false},
+		{"spanner, two servers", inSpanner, 2, machine.Size(100, 200), 1, false},
 	} {
 		if c.long && testing.Short() {
 			continue

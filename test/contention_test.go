@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/test/machine"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 // Two processes on one store (one where a store takes no more), 32 candidates, 20 elections (5 in the short form): in every round each election has one
 // winner, everybody else hears LEASE_HELD and nothing else, and the tokens of an election rise by one from round to round.
 func TestManyCandidatesAtTwoServersElectOneLeaderEach(t *testing.T) {
-	besideOthers(t)
+	machine.Share(t)
 	t.Run("bolt", func(t *testing.T) { contend(t, inBolt(t).serve(t)) })
 	t.Run("firestore", func(t *testing.T) {
 		in := inFirestore(t)
@@ -32,7 +33,7 @@ func TestManyCandidatesAtTwoServersElectOneLeaderEach(t *testing.T) {
 }
 
 func contend(t *testing.T, servers ...*server) {
-	ctx, rounds, elections := within(t, 5*time.Minute), size(2, 3), size(5, elections)
+	ctx, rounds, elections := within(t, 5*time.Minute), machine.Size(2, 3), machine.Size(5, elections)
 	keys := make([]leadership.Key, contenders)
 	for i := range keys {
 		keys[i] = leadership.NewKey()

@@ -10,6 +10,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/boottime"
 	"regent/test/crowd"
+	"regent/test/machine"
 	"regent/test/proxy"
 )
 
@@ -21,9 +22,9 @@ const few = 300
 // Many wait to lead, and as many watch. While nothing happens the store is asked nothing; a change of leader costs a transaction for each
 // instance, and everybody hears of it.
 func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
-	besideOthers(t)
+	machine.Share(t)
 	show := func(t *testing.T, begin func(testing.TB) stage) {
-		idle, releases, deaths := 2*time.Second, size(2, 5), size(1, 2)
+		idle, releases, deaths := 2*time.Second, machine.Size(2, 5), machine.Size(1, 2)
 		if *crowded == few {
 			t.Parallel()
 		} else {
@@ -45,7 +46,7 @@ func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
 // While a leader keeps its lease, many who wait and watch cost nothing: the store is called for the renewals alone. A relay looks four times a
 // minute for what was left behind.
 func TestAnIdleElectionCostsItsRenewalsAlone(t *testing.T) {
-	besideOthers(t)
+	machine.Share(t)
 	for _, c := range []struct {
 		name    string
 		begin   func(testing.TB) stage
@@ -56,7 +57,7 @@ func TestAnIdleElectionCostsItsRenewalsAlone(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			size, beats, lease := few, size(3, 6), 6*time.Second
+			size, beats, lease := few, machine.Size(3, 6), 6*time.Second
 			if *crowded > few {
 				size, lease = 1000, 30*time.Second // a minute of a lease as it is by itself
 			}

@@ -11,6 +11,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	ram "regent/store/memory"
+	"regent/test/machine"
 	"regent/test/proxy"
 )
 
@@ -18,7 +19,7 @@ import (
 // line moves, the cut comes and the candidate returns, it is granted one lease.
 func TestACandidateThatIsCutOffInLineAndComesBackIsGrantedOnce(t *testing.T) {
 	t.Parallel()
-	rounds := size(20, 200)
+	rounds := machine.Size(20, 200)
 	l := newCutLine(t)
 	for _, o := range []struct {
 		name string

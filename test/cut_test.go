@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"regent/test/machine"
 	"regent/test/proxy"
 )
 
@@ -26,7 +27,7 @@ func TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain(t *testing.T) {
 			{"closed in its second call", false, true, 7},
 			{"reset in its second call", true, true, 7},
 		} {
-			end.stride = size(19, end.stride)
+			end.stride = machine.Size(19, end.stride)
 			t.Run(m.name+"; "+end.name, func(t *testing.T) {
 				t.Parallel()
 				s := sweepInMemory(t, m)
@@ -39,7 +40,7 @@ func TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain(t *testing.T) {
 				for n := start; n < request; n += end.stride {
 					s.trial(proxy.Cut{Way: proxy.Request, After: n, Reset: end.reset})
 				}
-				for range size(5, races) {
+				for range machine.Size(5, races) {
 					s.race(request, end.reset)
 				}
 				for n := start; n < reply; n += end.stride {

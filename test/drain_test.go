@@ -15,12 +15,13 @@ import (
 	"regent/leadership"
 	"regent/leadership/wire"
 	"regent/test/checker"
+	"regent/test/machine"
 )
 
 // An instance is told to stop while hundreds wait and watch there. Each who waits is answered, each stream ends with a cursor, and the instance
 // is gone in time. At another instance those who watch go on from their cursors and have missed nothing, and those who wait lead in the end.
 func TestAnInstanceThatStopsLosesNobody(t *testing.T) {
-	besideOthers(t)
+	machine.Share(t)
 	size := few
 	if *crowded > few {
 		size = 1000

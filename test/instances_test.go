@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership/wire"
+	"regent/test/machine"
 	"regent/test/proxy"
 )
 
@@ -14,8 +15,8 @@ const sane = 5 * time.Second // for what should take milliseconds, on a machine 
 // What is changed at one instance is seen at the other: by who reads, by who watches, and by who waits to lead. How long that takes is
 // reported.
 func TestAChangeAtOneInstanceIsSeenAtTheOther(t *testing.T) {
-	besideOthers(t)
-	rounds := size(10, 50)
+	machine.Share(t)
+	rounds := machine.Size(10, 50)
 	for _, c := range []struct {
 		name  string
 		begin func(*testing.T) (a, b *server)
@@ -44,7 +45,7 @@ func TestAChangeAtOneInstanceIsSeenAtTheOther(t *testing.T) {
 			}
 			p.check()
 			t.Log(took)
-			if took.worst() > size(patience, sane) {
+			if took.worst() > machine.Size(patience, sane) {
 				t.Errorf("the longest delay is %v", took.worst())
 			}
 		})
@@ -78,7 +79,7 @@ func awaitHealth(t testing.TB, s *server, want wire.HealthStatus) (detail string
 // Two instances, and the line from one of them to Pub/Sub is cut or stalls. It goes on: readers are shown nothing that is older than they are told,
 // watchers get everything, later, and whoever asks is told that something is wrong, until it is over.
 func TestWithoutEventsReadsStayWithinTheirBoundAndStreamsGetEverything(t *testing.T) {
-	besideOthers(t)
+	machine.Share(t)
 	for _, c := range []struct {
 		name string
 		harm func(*proxy.Line)
@@ -118,7 +119,7 @@ func TestWithoutEventsReadsStayWithinTheirBoundAndStreamsGetEverything(t *testin
 			p.rounds(5, ann, bob, after)
 			p.check()
 			t.Logf("before: %v\nwithout events: %v\nafter: %v", before, without, after)
-			if after.worst() > size(patience, sane) {
+			if after.worst() > machine.Size(patience, sane) {
 				t.Errorf("the longest delay after all was healed is %v", after.worst())
 			}
 		})

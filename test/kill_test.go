@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/test/machine"
 )
 
 const (
@@ -19,8 +20,8 @@ const (
 // A server on a local file is killed again and again while clients acquire and release. After each start everything that was ever acknowledged
 // must be there: no grant lost, no release undone, no token given to two.
 func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
-	besideOthers(t)
-	n := size(40, 500)
+	machine.Share(t)
+	n := machine.Size(40, 500)
 	in := inBolt(t)
 	book := &ledger{granted: make(map[grantID]leadership.CandidateID), released: make(map[leadership.Election]leadership.Token)}
 	clients := make([]*churner, killers)

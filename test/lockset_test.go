@@ -17,6 +17,7 @@ import (
 	"regent/emulators"
 	"regent/leadership"
 	"regent/test/lockset"
+	"regent/test/machine"
 )
 
 // updates is how many the lock test makes with a fencing token, and half of it in each manner without one.
@@ -27,7 +28,7 @@ var updates = flag.Int("updates", 0, "how many updates the lock test makes; 0 fo
 // to a leader that does not look, and next to nothing to one that does.
 func TestNoUpdateIsLostThatAFencingTokenGuards(t *testing.T) {
 	t.Parallel()
-	updates := cmp.Or(*updates, size(400, 800))
+	updates := cmp.Or(*updates, machine.Size(400, 800))
 	for _, c := range []struct {
 		manner lockset.Manner
 		target int
@@ -36,7 +37,7 @@ func TestNoUpdateIsLostThatAFencingTokenGuards(t *testing.T) {
 			continue // which promises nothing, and proves nothing of the others
 		}
 		t.Run(string(c.manner), func(t *testing.T) {
-			besideOthers(t)
+			machine.Share(t)
 			acknowledged, lost, pauses := playLockset(t, c.manner, c.target)
 			t.Logf("%s: %d of %d updates lost (%.1f %%) in %d pauses", c.manner, lost, acknowledged, 100*float64(lost)/float64(acknowledged), pauses)
 			switch {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"flag"
 	"io"
 	"net/http"
 	"os"
@@ -21,7 +20,7 @@ import (
 	"regent/leadership/client"
 	"regent/test/crowd"
 	"regent/test/lockset"
-	"regent/test/turn"
+	"regent/test/machine"
 )
 
 // What is built, each once for all tests of this package.
@@ -50,33 +49,11 @@ func TestMain(m *testing.M) {
 	if crowd.Main() || lockset.Main() {
 		return
 	}
-	flag.Parse()
-	if testing.Short() {
-		flag.Set("test.parallel", "8") // these tests wait for processes far more than they compute
-	}
-	done := turn.Take()
-	code := m.Run()
-	done()
-	if dir, err := binaries(); err == nil {
-		os.RemoveAll(dir)
-	}
-	os.Exit(code)
-}
-
-// size returns how much a test does: the first with -short, which is what make test runs, else the second, which
-// make prove runs.
-func size[T any](short, long T) T {
-	if testing.Short() {
-		return short
-	}
-	return long
-}
-
-// besideOthers lets a test run in parallel in its short form. In its long form it measures, and runs alone.
-func besideOthers(t *testing.T) {
-	if testing.Short() {
-		t.Parallel()
-	}
+	machine.Main(m, func() {
+		if dir, err := binaries(); err == nil {
+			os.RemoveAll(dir)
+		}
+	})
 }
 
 // invoke returns a command of a program that is built for it, with the environment of a program that is tried.

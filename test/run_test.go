@@ -17,6 +17,7 @@ import (
 
 	"regent/emulators"
 	"regent/leadership"
+	"regent/test/machine"
 	"regent/test/proxy"
 )
 
@@ -34,9 +35,9 @@ const (
 //
 // In the short form leases are longer than the shortest that there are, so that a busy machine still runs a guard in time.
 func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
-	besideOthers(t)
-	in, trials := inBolt(t), cmp.Or(*trials, size(64, 128))
-	a := newArena(t, in.serve(t), size(3*time.Second, time.Second), contests)
+	machine.Share(t)
+	in, trials := inBolt(t), cmp.Or(*trials, machine.Size(64, 128))
+	a := newArena(t, in.serve(t), machine.Size(3*time.Second, time.Second), contests)
 	for round := range max(trials/contests, 4) {
 		switch round % 4 {
 		case 2:
@@ -60,8 +61,8 @@ func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 }
 
 func TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway(t *testing.T) {
-	besideOthers(t)
-	line, trials := proxy.NewLine(t, emulators.Firestore(t)), cmp.Or(*trials, size(64, 128))
+	machine.Share(t)
+	line, trials := proxy.NewLine(t, emulators.Firestore(t)), cmp.Or(*trials, machine.Size(64, 128))
 	a := newArena(t, atFirestore(t, line.Addr()).serve(t), storeLease, storeContests)
 	for round := range max(trials/16/storeContests, 2) {
 		name, harm := "store stopped", line.Stall

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -164,22 +165,68 @@ func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (
 	}
 }
 
-// tests returns the step that runs the project's own tests of those names, for longer than it does otherwise: so much of a unit, each time.
-func tests(n int64, unit, names string, args ...string) func(context.Context, uint64) (tally, error) {
-	return func(ctx context.Context, _ uint64) (tally, error) {
-		command := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-timeout", "2h", "-run", names, "./test"}, args...)...)
-		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) } // what it runs would outlive it
-		command.WaitDelay = time.Second
-		output, err := command.CombinedOutput()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return tested(tally{unit: n}, output, err)
+// longTests are the tests of real processes that have a long form, which only this command runs: make test runs the
+// short one. Those of a group run in one go test. The fault runs on each store are parts of their own.
+func longTests() []goTest {
+	return []goTest{
+		{"./test", "TestACommandIsGoneBeforeItsLeaseEnds|TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway"},
+		{"./test", "TestEveryChangeIsAnnouncedWhateverIsKilled"},
+		{"./test", "TestNoUpdateIsLostThatAFencingTokenGuards|TestNothingAcknowledgedIsLostWhenTheServerIsKilled"},
+		{"./test", "TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain|TestACandidateThatIsCutOffInLineAndComesBackIsGrantedOnce|" +
+			"TestManyCandidatesAtTwoServersElectOneLeaderEach|TestAnInstanceThatStopsLosesNobody"},
+		{"./test", "TestACrowdCostsTheStoreNothingWhileItWaits|TestAnIdleElectionCostsItsRenewalsAlone|" +
+			"TestAChangeAtOneInstanceIsSeenAtTheOther|TestWithoutEventsReadsStayWithinTheirBoundAndStreamsGetEverything"},
+		{"./test", "TestMoreConnectionsThanThereIsRoomForTakeNobodysPlace|TestANoisyTenantCostsNobodyElseALease|" +
+			"TestAnIssuerMayChangeItsKey|TestTheBinaryIsTheSameWhereverItIsBuilt"},
+		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound"},
 	}
 }
 
-// tested is what a step has brought that ran tests. Something was found only if a test says so: they may not have been built, or not be there.
+// goTest is some tests of a package.
+type goTest struct{ dir, names string }
+
+func (g goTest) count() int64 { return int64(strings.Count(g.names, "|") + 1) }
+
+// longSteps returns the groups of long tests that the set wants.
+func longSteps(c config) (chosen []goTest) {
+	all := longTests()
+	for n := 0; n < len(all); n += c.share {
+		chosen = append(chosen, all[n])
+	}
+	return chosen
+}
+
+// runs returns the step that runs the group of that number.
+func runs(groups []goTest) func(context.Context, uint64) (tally, error) {
+	return func(ctx context.Context, k uint64) (tally, error) {
+		g := groups[k-1]
+		return g.run(ctx, tally{"tests": g.count()})
+	}
+}
+
+// tests returns the step that runs tests of the package ./test for longer than they do otherwise: so much of a unit,
+// each time.
+func tests(n int64, unit, names string, args ...string) func(context.Context, uint64) (tally, error) {
+	return func(ctx context.Context, _ uint64) (tally, error) {
+		return goTest{"./test", names}.run(ctx, tally{unit: n}, args...)
+	}
+}
+
+// run runs the tests, in their long form. It returns the tally if they pass.
+func (g goTest) run(ctx context.Context, t tally, args ...string) (tally, error) {
+	command := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-timeout", "2h", "-run", "^(" + g.names + ")$", g.dir}, args...)...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) } // the tests would outlive go test
+	command.WaitDelay = time.Second
+	output, err := command.CombinedOutput()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return tested(t, output, err)
+}
+
+// tested returns what a step that ran tests has brought. It is a finding only if a test failed: the tests may not have
+// been built, or not be there.
 func tested(t tally, output []byte, err error) (tally, error) {
 	switch {
 	case err == nil && bytes.Contains(output, []byte("no tests to run")):

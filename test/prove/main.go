@@ -41,6 +41,9 @@ func main() {
 	}
 }
 
+// memoryLimit is how much memory this process takes, in bytes, unless what is in use is more.
+const memoryLimit = 2 << 30
+
 // usage is the error of flags that make no sense.
 type usage string
 
@@ -104,7 +107,10 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
-	debug.SetGCPercent(800)      // the simulation makes much garbage, and little else
+	// The simulation makes much garbage and keeps little, so that garbage may grow to many times what is kept: but not
+	// where a checker keeps a gigabyte for some seconds.
+	debug.SetGCPercent(800)
+	debug.SetMemoryLimit(memoryLimit)
 	began := time.Now()
 	rigs := &rigs{dir: c.dir}
 	all, err := parts(c, rigs)

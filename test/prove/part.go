@@ -65,7 +65,11 @@ func (t tally) add(more tally) {
 // parts are all of them, in the order in which the report has them.
 func parts(c config, rigs *rigs) ([]part, error) {
 	planted, err := bugs(c)
-	models, groups := models(c), byFolder(planted)
+	models, groups, long := models(c), byFolder(planted), longSteps(c)
+	tested := 0
+	for _, g := range long {
+		tested += int(g.count())
+	}
 	return []part{
 		whole(part{name: "states", unit: "models", side: computes, things: len(models), step: searches(models)}, len(models)),
 		{name: "simulation", unit: "election-hours", quick: 10 * hoursAYear, night: 100 * hoursAYear, side: computes, step: simulate},
@@ -74,9 +78,10 @@ func parts(c config, rigs *rigs) ([]part, error) {
 		{name: "bolt", unit: "runs", quick: 30, night: 1_200, each: 1, side: waits, step: rigs.breaks("bolt")},
 		{name: "firestore", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: rigs.breaks("firestore")},
 		{name: "spanner", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: rigs.breaks("spanner")},
-		{name: "lock", unit: "updates", night: 100_000, each: 5_000, side: waits, step: tests(5_000, "updates", "NoUpdateIsLost", "-updates", "5000")},
-		{name: "command", unit: "trials", night: 1_000, each: 500, side: waits, step: tests(500, "trials", "ACommandIsGone", "-trials", "500")},
-		{name: "announcing", unit: "rounds", night: 100, each: 1, side: waits, step: tests(1, "rounds", "EveryChangeIsAnnounced")},
+		whole(part{name: "tests", unit: "tests", side: waits, things: len(long), step: runs(long)}, tested),
+		{name: "lock", unit: "updates", night: 100_000, each: 5_000, side: waits, step: tests(5_000, "updates", "TestNoUpdateIsLostThatAFencingTokenGuards", "-updates", "5000")},
+		{name: "command", unit: "trials", night: 1_000, each: 500, side: waits, step: tests(500, "trials", "TestACommandIsGone.*", "-trials", "500")},
+		{name: "announcing", unit: "rounds", night: 100, each: 1, side: waits, step: tests(1, "rounds", "TestEveryChangeIsAnnouncedWhateverIsKilled")},
 	}, err
 }
 

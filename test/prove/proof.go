@@ -133,7 +133,7 @@ func (p *proof) do(ctx context.Context, c *course) error {
 // workers is how many steps of a part are made side by side.
 func (p *proof) workers(part part) int {
 	switch {
-	case part.side == computes:
+	case part.side == computes || part.name == "tests": // which take turns by themselves
 		return 1
 	case part.unit == "runs" && part.name != "bolt":
 		return min(p.together, 2) // an emulator has a machine's processors to itself, or takes its time

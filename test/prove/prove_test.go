@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -407,5 +408,40 @@ func TestEveryBugIsPlantedByOneStep(t *testing.T) {
 		if len(names) != len(planted) || len(names) == 0 {
 			t.Errorf("%+v: %d of %d", c, len(names), len(planted))
 		}
+	}
+}
+
+// A test of real processes that does less with -short must be in the table of long tests, or be a part of its own.
+func TestEveryTestWithAShortFormHasItsLongForm(t *testing.T) {
+	t.Parallel()
+	own := []string{"TestNoFaultBreaksAPromiseOnBolt", "TestNoFaultBreaksAPromiseOnFirestore", "TestNoFaultBreaksAPromiseOnSpanner"}
+	known := map[string]bool{}
+	for _, g := range longTests() {
+		for name := range strings.SplitSeq(g.names, "|") {
+			known[g.dir+" "+name] = true
+		}
+	}
+	for _, dir := range []string{"./test", "./test/faults"} {
+		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has no tests: %v", dir, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range strings.Split(string(text), "\nfunc ")[1:] {
+				name, _, _ := strings.Cut(f, "(")
+				short := regexp.MustCompile(`machine\.(Share|Size|LongOnly)\(`).MatchString(f)
+				if strings.HasPrefix(name, "Test") && !slices.Contains(own, name) && short != known[dir+" "+name] {
+					t.Errorf("%s: %s: has a short form: %t, is among the long tests: %t", file, name, short, known[dir+" "+name])
+				}
+				delete(known, dir+" "+name)
+			}
+		}
+	}
+	for name := range known {
+		t.Errorf("there is no test %s", name)
 	}
 }

@@ -48,7 +48,7 @@ func TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain(t *testing.T) {
 				}
 				s.trial(proxy.Cut{Way: proxy.Reply, After: reply, Reset: end.reset})
 				s.unreached()
-				s.report(request, reply, all)
+				s.report(request, reply, end.reset, all)
 			})
 		}
 	}
@@ -77,7 +77,7 @@ func TestACallToAProcessThatWasCutIsDoneOnceByTheSameCallAgain(t *testing.T) {
 				}
 			}
 			s.unreached()
-			s.report(request, reply, all)
+			s.report(request, reply, false, all)
 		})
 	}
 }

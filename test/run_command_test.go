@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/test/processes"
 )
 
 // session is a `regent run` of a script in sh, which may use $dir, a folder of its own. Its output is in the files out and err there.
@@ -316,7 +317,7 @@ func TestTheCommandHasWhatItNeedsAndTheKeyIsNowhere(t *testing.T) {
 	path := strings.TrimSpace(r.text("path"))
 	places := map[string]string{"the environment": r.text("env"), "the file": r.text("deadline"), "its folder": listing(t, filepath.Dir(path))}
 	pids := []int{r.cmd.Process.Pid}
-	for pid := range children(r.cmd.Process.Pid) { // the guard and the command
+	for pid := range processes.Children(r.cmd.Process.Pid) { // the guard and the command
 		pids = append(pids, pid)
 	}
 	if len(pids) != 3 {

@@ -18,6 +18,7 @@ import (
 	"regent/emulators"
 	"regent/leadership"
 	"regent/test/machine"
+	"regent/test/processes"
 	"regent/test/proxy"
 )
 
@@ -54,7 +55,7 @@ func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 				a.server.cmd.Process.Signal(syscall.SIGCONT)
 			})
 		default:
-			a.each(func(i int, c *contest) error { return c.harm(harms[(round/4*2+round%4+i/3)%len(harms)]) }) // i%3 is the kind of heart
+			a.each(func(i int, c *contest) error { return c.harm(harms[(round/4*2+round%4+i/3)%len(harms)]) }) // i%3 is the kind of command
 		}
 	}
 	a.judge()
@@ -232,7 +233,7 @@ func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, anothe
 		return func() {}, err
 	}
 	end = func() {
-		if isGuard(guard) {
+		if processes.IsGuard(guard) {
 			syscall.Kill(guard, syscall.SIGKILL)
 		}
 	}
@@ -247,14 +248,14 @@ func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, anothe
 	return end, nil
 }
 
-// judge holds all hearts that ever beat to the leases, and reports the margins.
+// judge holds all commands that ever ran to the leases, and reports the margins.
 func (a *arena) judge() {
 	a.t.Helper()
 	margins := map[string][]time.Duration{}
 	for _, c := range a.contests {
-		pulses := c.pulses(all)
-		c.neverTwo(pulses)
-		for token, last := range lastBeats(pulses) {
+		lifespans := c.lifespans()
+		c.neverTwo(lifespans)
+		for token, last := range lastMoments(lifespans) {
 			end, given := a.tap.endOf(grantOf{c.election, token})
 			margin, name := end-last, c.harmed[token]
 			if margin <= 0 {
@@ -276,25 +277,25 @@ func (a *arena) judge() {
 	}
 }
 
-// neverTwo checks that no heart began before all of earlier tokens had stopped.
-func (c *contest) neverTwo(pulses []pulse) {
-	slices.SortFunc(pulses, func(x, y pulse) int { return int(x.token - y.token) })
-	var before pulse // whose end is the last so far
-	for _, l := range pulses {
-		if before.token != 0 && l.token != before.token && l.first <= before.last {
-			c.t.Errorf("%s: token %d (%s) lived for %v beside token %d", c.election, before.token, c.harmed[before.token], before.last-l.first, l.token)
+// neverTwo checks that no command began before all of earlier tokens had stopped.
+func (c *contest) neverTwo(lifespans []processes.Lifespan) {
+	slices.SortFunc(lifespans, func(x, y processes.Lifespan) int { return int(x.Token - y.Token) })
+	var before processes.Lifespan // whose end is the last so far
+	for _, l := range lifespans {
+		if before.Token != 0 && l.Token != before.Token && l.First <= before.Last {
+			c.t.Errorf("%s: token %d (%s) lived for %v beside token %d", c.election, before.Token, c.harmed[before.Token], before.Last-l.First, l.Token)
 		}
-		if l.last > before.last {
+		if l.Last > before.Last {
 			before = l
 		}
 	}
 }
 
-// lastBeats are the moments of which each token's hearts beat last.
-func lastBeats(pulses []pulse) map[leadership.Token]time.Duration {
+// lastMoments returns when each token's commands ran last.
+func lastMoments(lifespans []processes.Lifespan) map[leadership.Token]time.Duration {
 	last := map[leadership.Token]time.Duration{}
-	for _, l := range pulses {
-		last[l.token] = max(last[l.token], l.last)
+	for _, l := range lifespans {
+		last[l.Token] = max(last[l.Token], l.Last)
 	}
 	return last
 }

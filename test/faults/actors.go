@@ -2,7 +2,6 @@ package faults
 
 import (
 	"bufio"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,10 +11,10 @@ import (
 	"syscall"
 	"time"
 
-	"regent/leadership"
 	"regent/test/checker"
 	"regent/test/faults/cast"
 	"regent/test/faults/tap"
+	"regent/test/processes"
 )
 
 // troupe is an agent process, over all its lives.
@@ -130,9 +129,9 @@ func (b *book) listen(out io.ReadCloser) {
 // wrapper is a `regent run`, over all its lives. Its command writes down when it lived.
 type wrapper struct {
 	Wrapper
-	stage  *stage
-	tap    *tap.Tap
-	hearts string // folder
+	stage     *stage
+	tap       *tap.Tap
+	lifespans string // folder
 
 	mu      sync.Mutex // guards process
 	process *process
@@ -141,7 +140,7 @@ type wrapper struct {
 func (w *wrapper) start() error {
 	args := []string{
 		"run", string(w.Election), "--server", w.tap.URL(), "--timeout", "2s", "--candidate", w.Name, "--lease", w.stage.plan.Lease.String(), "--restart",
-		"--", filepath.Join(w.stage.rig.dir, heart), w.hearts,
+		"--", filepath.Join(w.stage.rig.dir, lifespan), w.lifespans,
 	}
 	if w.Manner != "" {
 		args = append(args, w.Manner)
@@ -161,17 +160,10 @@ func (w *wrapper) now() *process {
 
 // beliefs are those of its commands: each believed for as long as it lived.
 func (w *wrapper) beliefs() (all []checker.Belief) {
-	entries, _ := os.ReadDir(w.hearts)
-	for _, entry := range entries {
-		var token leadership.Token
-		var parent, pid int
-		moments, err := os.ReadFile(filepath.Join(w.hearts, entry.Name()))
-		if n, _ := fmt.Sscanf(entry.Name(), "%d.%d.%d", &token, &parent, &pid); n != 3 || err != nil || len(moments) != 16 {
-			continue
-		}
+	found, _ := processes.Lifespans(w.lifespans)
+	for _, l := range found {
 		all = append(all, checker.Belief{
-			Who: fmt.Sprintf("%s/%d", w.Name, pid), Election: w.Election, Token: token,
-			From: time.Duration(binary.NativeEndian.Uint64(moments)), Until: time.Duration(binary.NativeEndian.Uint64(moments[8:])),
+			Who: fmt.Sprintf("%s/%d", w.Name, l.PID), Election: w.Election, Token: l.Token, From: l.First, Until: l.Last,
 		})
 	}
 	return all
@@ -179,9 +171,8 @@ func (w *wrapper) beliefs() (all []checker.Belief) {
 
 // guard is the process that guards its command, if there is one that does; else 0.
 func (w *wrapper) guard() int {
-	run := w.now().pid()
-	for _, pid := range allProcesses() {
-		if parentOf(pid) == run && isGuard(pid) {
+	for pid := range processes.Children(w.now().pid()) {
+		if processes.IsGuard(pid) {
 			return pid
 		}
 	}

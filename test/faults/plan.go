@@ -47,7 +47,7 @@ type Wrapper struct {
 	Name     string
 	Election leadership.Election
 	Server   int
-	Manner   string // of its heart: "", "stubborn" or "family"
+	Manner   string // of its command, lifespan: "", "stubborn" or "family"
 }
 
 // NewPlan draws a plan. The abilities are those of the machine: a plan asks for nothing that it cannot do.
@@ -199,7 +199,7 @@ func (p Plan) String() string {
 		}
 	}
 	for _, w := range p.Wrappers {
-		fmt.Fprintf(&b, "\n%s: %s at %d, heart %q", w.Name, w.Election, w.Server, w.Manner)
+		fmt.Fprintf(&b, "\n%s: %s at %d, command %q", w.Name, w.Election, w.Server, w.Manner)
 	}
 	for _, f := range p.Faults {
 		fmt.Fprintf(&b, "\n%v", f)

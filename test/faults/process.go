@@ -8,10 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"regent/test/processes"
 )
 
 // starter starts processes from one thread that lives as long as it does: they are to die with this process, and Linux takes the end of the thread
@@ -131,7 +132,7 @@ func (s *stage) mustBeGone() error {
 		}
 		v := &Violation{}
 		for _, pid := range pids {
-			v.What = append(v.What, fmt.Sprintf("process %d is left behind: %q", pid, argsOf(pid)))
+			v.What = append(v.What, fmt.Sprintf("process %d is left behind: %q", pid, processes.Args(pid)))
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 		return v
@@ -140,36 +141,13 @@ func (s *stage) mustBeGone() error {
 
 // left are the processes of this run that are still there.
 func (s *stage) left() (pids []int) {
-	for _, pid := range allProcesses() {
+	for _, pid := range processes.All() {
 		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if bytes.Contains(environ, []byte(s.mark()+"\x00")) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
-}
-
-func allProcesses() (pids []int) {
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// parentOf is the parent of a process; 0 if it is gone.
-func parentOf(pid int) (parent int) {
-	var state string
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent)
-	return parent
-}
-
-func argsOf(pid int) []byte {
-	args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return args
 }
 
 func sleep(ctx context.Context, d time.Duration) {

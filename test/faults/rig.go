@@ -37,7 +37,7 @@ func NewRig(ctx context.Context, c RigConfig) (*Rig, error) {
 	}
 	r := (&Rig{dir: dir, Can: abilities(), starter: newStarter()}).With(c)
 	for _, args := range [][]string{
-		{"-o", dir, "regent/cmd/regent", "regent/test/faults/agent", "regent/test/heart"},
+		{"-o", dir, "regent/cmd/regent", "regent/test/faults/agent", "regent/test/processes/lifespan"},
 		{"-o", filepath.Join(dir, mortal), "-tags", "failpoints", "regent/cmd/regent"},
 	} {
 		if err := build(ctx, append([]string{"-overlay", c.Overlay}, args...)); err != nil {
@@ -69,10 +69,10 @@ func (r *Rig) With(c RigConfig) *Rig {
 
 // The programs.
 const (
-	regent = "regent"
-	mortal = "mortal" // regent with failpoints
-	agent  = "agent"
-	heart  = "heart"
+	regent   = "regent"
+	mortal   = "mortal" // regent with failpoints
+	agent    = "agent"
+	lifespan = "lifespan"
 )
 
 func build(ctx context.Context, args []string) error {

@@ -165,12 +165,12 @@ func (s *stage) enterWrapper(p Wrapper) error {
 	if err != nil {
 		return err
 	}
-	w := &wrapper{Wrapper: p, stage: s, hearts: filepath.Join(s.dir, p.Name+".hearts")}
+	w := &wrapper{Wrapper: p, stage: s, lifespans: filepath.Join(s.dir, p.Name+".lifespans")}
 	if w.tap, err = tap.New(p.Name, h.Addr(), s.diary); err != nil {
 		return err
 	}
 	s.closing = append(s.closing, w.tap.Close)
-	if err := os.Mkdir(w.hearts, 0o700); err != nil {
+	if err := os.Mkdir(w.lifespans, 0o700); err != nil {
 		return err
 	}
 	s.wrappers = append(s.wrappers, w)

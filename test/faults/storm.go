@@ -10,6 +10,7 @@ import (
 
 	"regent/test/checker"
 	"regent/test/faults/cast"
+	"regent/test/processes"
 	"regent/test/proxy"
 )
 
@@ -102,7 +103,7 @@ func (s *stage) harmGuard(ctx context.Context, f Fault) error {
 		return err
 	}
 	sleep(ctx, f.For)
-	if isGuard(pid) { // it may have been replaced
+	if processes.IsGuard(pid) { // it may have been replaced
 		return syscall.Kill(pid, syscall.SIGCONT)
 	}
 	return nil

@@ -57,7 +57,7 @@ func TestMoreConnectionsThanThereIsRoomForTakeNobodysPlace(t *testing.T) {
 }
 
 // fresh is the victim's client with connections of its own.
-func (a *asking) fresh() *client.Client {
+func (a *authServer) fresh() *client.Client {
 	c, err := client.New(client.Config{Server: a.URL, Token: func(context.Context) (string, error) { return a.token("victim@test"), nil }})
 	if err != nil {
 		a.t.Fatal(err)
@@ -66,9 +66,9 @@ func (a *asking) fresh() *client.Client {
 }
 
 // serveNarrow is serveAsking with few files.
-func serveNarrow(t *testing.T, policy string) *asking {
+func serveNarrow(t *testing.T, policy string) *authServer {
 	t.Helper()
-	a := &asking{t: t, issuer: newIssuer(t), policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
+	a := &authServer{t: t, issuer: newIssuer(t), policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
 	a.write(policy)
 	path, err := regent()
 	if err != nil {

@@ -66,7 +66,7 @@ type victim struct {
 	leases []*client.Lease
 }
 
-func (a *asking) newVictim() *victim {
+func (a *authServer) newVictim() *victim {
 	a.t.Helper()
 	v := &victim{t: a.t, watch: &stopwatch{next: &http.Transport{MaxIdleConnsPerHost: quietLeases}}}
 	var err error
@@ -154,7 +154,7 @@ type usage struct {
 
 func (u usage) String() string { return fmt.Sprintf("%d files and %d MiB", u.files, u.resident>>20) }
 
-func (a *asking) usage() usage {
+func (a *authServer) usage() usage {
 	a.t.Helper()
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", a.cmd.Process.Pid))
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *asking) usage() usage {
 }
 
 // settle waits until the server holds no more files than before, give or take what the victim has opened anew.
-func (a *asking) settle(before usage) usage {
+func (a *authServer) settle(before usage) usage {
 	a.t.Helper()
 	for end := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
 		now := a.usage()

@@ -21,7 +21,7 @@ import (
 
 // noise is a tenant that does what it can to be in the way.
 type noise struct {
-	a       *asking
+	a       *authServer
 	loud    int
 	address string
 	token   string
@@ -36,7 +36,7 @@ type noise struct {
 	watching []int // how many were, at each change; guarded by mu
 }
 
-func newNoise(a *asking, loud int) *noise {
+func newNoise(a *authServer, loud int) *noise {
 	n := &noise{a: a, loud: loud, address: strings.TrimPrefix(a.URL, "http://"), token: a.token("noisy@test"), forged: a.forge("victim@test")}
 	n.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n.some(64)}}
 	n.pace = rate.NewLimiter(rate.Limit(n.some(floodRate)), floodRate/10)

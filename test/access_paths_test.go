@@ -14,7 +14,7 @@ import (
 )
 
 // raw sends text over a connection of its own, and returns all that comes back.
-func (a *asking) raw(text string) string {
+func (a *authServer) raw(text string) string {
 	a.t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(a.URL, "http://"))
 	if err != nil {
@@ -56,7 +56,7 @@ var doors = []string{
 const leader leadership.CandidateID = "ann-of-the-jewels"
 
 // guarded is a server with an election about which only a candidate of its own may know.
-func (a *asking) guarded() *asking {
+func (a *authServer) guarded() *authServer {
 	a.t.Helper()
 	r := a.ask(a.token("candidate@test"), "POST", "/v1/elections/jewels:acquire", fmt.Sprintf(`{"candidateId":%q,"leaseDuration":"1h"}`, leader))
 	if r.status != http.StatusOK {
@@ -90,7 +90,7 @@ func TestNoPathLeadsAroundTheQuestionWhoCalls(t *testing.T) {
 }
 
 // closed checks that a request which has no token is answered, if at all, with no success and nothing of who leads.
-func (a *asking) closed(request string) {
+func (a *authServer) closed(request string) {
 	a.t.Helper()
 	got := a.raw(request)
 	if strings.Contains(got, string(leader)) || strings.HasPrefix(got, "HTTP/1.1 2") || strings.HasPrefix(got, "HTTP/1.0 2") {

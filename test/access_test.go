@@ -258,7 +258,7 @@ func TestTheSDKLeadsWithAToken(t *testing.T) {
 }
 
 // command runs the command line, on the line to the server.
-func (a *asking) command(args ...string) (stdout, stderr string, code int) {
+func (a *authServer) command(args ...string) (stdout, stderr string, code int) {
 	a.t.Helper()
 	cmd := invoke(a.t, regent, []string{"REGENT_SERVER=" + a.line}, args...)
 	var out, said bytes.Buffer

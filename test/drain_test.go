@@ -34,7 +34,7 @@ const goneWithin = 8 * time.Second
 
 func leave(tb testing.TB, size int) {
 	in := inFirestore(tb).announcing(newTopic(tb))
-	x := &exodus{tb: tb, a: live(tb, in.serve(tb)), b: live(tb, in.serve(tb)), led: make(chan leadership.CandidateID, size)}
+	x := &departure{tb: tb, a: live(tb, in.serve(tb)), b: live(tb, in.serve(tb)), led: make(chan leadership.CandidateID, size)}
 	x.ctx = within(tb, 2*time.Minute)
 	key := leadership.NewKey()
 	g, err := x.a.client.Acquire(x.ctx, leadership.AcquireRequest{Election: planner, CandidateID: "ann", Key: &key, LeaseDuration: time.Hour})
@@ -67,8 +67,8 @@ func leave(tb testing.TB, size int) {
 	}
 }
 
-// exodus is many who go from an instance to another.
-type exodus struct {
+// departure is many who go from an instance to another.
+type departure struct {
 	tb                testing.TB
 	ctx               context.Context // ends when all is over
 	a, b              *server
@@ -80,7 +80,7 @@ type exodus struct {
 }
 
 // gather lets as many wait at a, and as many watch, one in ten of them all elections.
-func (x *exodus) gather(size int) {
+func (x *departure) gather(size int) {
 	ctx, cancel := context.WithCancel(x.ctx)
 	var all sync.WaitGroup
 	x.tb.Cleanup(func() { cancel(); all.Wait() })
@@ -98,7 +98,7 @@ func (x *exodus) gather(size int) {
 	<-time.After(time.Second) // those who wait stand in line
 }
 
-func (x *exodus) watch(ctx context.Context, name, path string) {
+func (x *departure) watch(ctx context.Context, name, path string) {
 	f := listener(name, path, &x.recorder)
 	expect := f.ready
 	f.ready = func() { expect(); x.there.Done() }
@@ -113,7 +113,7 @@ func (x *exodus) watch(ctx context.Context, name, path string) {
 	}
 }
 
-func (x *exodus) wait(ctx context.Context, who leadership.CandidateID) {
+func (x *departure) wait(ctx context.Context, who leadership.CandidateID) {
 	ask := leadership.AcquireRequest{Election: planner, CandidateID: who, Key: new(leadership.NewKey()), LeaseDuration: time.Hour, Wait: leadership.MaxWait}
 	_, err := x.a.client.Acquire(ctx, ask)
 	if errors.Is(err, wire.Draining) {
@@ -135,7 +135,7 @@ func (x *exodus) wait(ctx context.Context, who leadership.CandidateID) {
 }
 
 // change makes changes.
-func (x *exodus) change(at *server, n int) {
+func (x *departure) change(at *server, n int) {
 	x.tb.Helper()
 	for range n {
 		x.changes++
@@ -146,7 +146,7 @@ func (x *exodus) change(at *server, n int) {
 }
 
 // stop tells a to stop, and makes changes at b while it does.
-func (x *exodus) stop() (took time.Duration) {
+func (x *departure) stop() (took time.Duration) {
 	x.tb.Helper()
 	begin := time.Now()
 	if err := x.a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -166,7 +166,7 @@ func (x *exodus) stop() (took time.Duration) {
 }
 
 // check waits until all who watch have heard of everything. The stream of one election tells it once.
-func (x *exodus) check() {
+func (x *departure) check() {
 	x.tb.Helper()
 	recording, report := awaitAnnounced(x.ctx, x.tb, x.b, &x.recorder)
 	if err := report.Err(); err != nil {

@@ -21,7 +21,7 @@ var lifespan = built("lifespan", "regent/test/processes/lifespan")
 // contest is two runs that want to lead the same election.
 type contest struct {
 	t        testing.TB
-	tap      *tap
+	proxy    *leaseProxy
 	election leadership.Election
 	lease    time.Duration
 	dir      string // where the commands write
@@ -37,7 +37,7 @@ type wrapper struct {
 	gone chan struct{}
 }
 
-func newContest(t testing.TB, p *tap, lease time.Duration, i int) *contest {
+func newContest(t testing.TB, p *leaseProxy, lease time.Duration, i int) *contest {
 	t.Helper()
 	program, err := lifespan()
 	if err != nil {
@@ -48,7 +48,7 @@ func newContest(t testing.TB, p *tap, lease time.Duration, i int) *contest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &contest{t: t, tap: p, election: electionName(i), lease: lease, dir: filepath.Join(dir, "lifespans"), log: log, harmed: map[leadership.Token]string{}}
+	c := &contest{t: t, proxy: p, election: electionName(i), lease: lease, dir: filepath.Join(dir, "lifespans"), log: log, harmed: map[leadership.Token]string{}}
 	if err := os.Mkdir(c.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func newContest(t testing.TB, p *tap, lease time.Duration, i int) *contest {
 // start starts one of the two.
 func (c *contest) start(i int) {
 	args := append([]string{"run", string(c.election), "--candidate", fmt.Sprintf("agent-%d", i), "--lease", c.lease.String(), "--restart", "--"}, c.command...)
-	w := &wrapper{cmd: invoke(c.t, regent, []string{"REGENT_SERVER=" + c.tap.URL}, args...), gone: make(chan struct{})}
+	w := &wrapper{cmd: invoke(c.t, regent, []string{"REGENT_SERVER=" + c.proxy.URL}, args...), gone: make(chan struct{})}
 	w.cmd.Stdout, w.cmd.Stderr = c.log, c.log
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // else the end of whoever started these tests may wake up who is stopped
 	if err := w.cmd.Start(); err != nil {
@@ -149,7 +149,7 @@ func (c *contest) describe(lifespans []processes.Lifespan) string {
 		fmt.Fprintf(&b, "run %d is process %d in state %s; ", i, w.pid(), state)
 	}
 	for _, p := range lifespans {
-		end, given := c.tap.endOf(grantOf{c.election, p.Token})
+		end, given := c.proxy.endOf(grantOf{c.election, p.Token})
 		fmt.Fprintf(&b, "token %d runs in %d under %d, last %v ago, its lease ends in %v, given back at %v; ", p.Token, p.PID, p.Parent, boottime.Now()-p.Last, end-boottime.Now(), given)
 	}
 	return b.String()

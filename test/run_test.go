@@ -38,7 +38,7 @@ const (
 func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 	machine.Share(t)
 	in, trials := inBolt(t), cmp.Or(*trials, machine.Size(64, 128))
-	a := newArena(t, in.serve(t), machine.Size(3*time.Second, time.Second), contests)
+	a := newContests(t, in.serve(t), machine.Size(3*time.Second, time.Second), contests)
 	for round := range max(trials/contests, 4) {
 		switch round % 4 {
 		case 2:
@@ -46,7 +46,7 @@ func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 				a.server.kill()
 				a.outlast()
 				a.server = in.serve(t)
-				a.tap.leadTo(a.server.URL)
+				a.proxy.leadTo(a.server.URL)
 			})
 		case 3:
 			a.harmTheServer("server stopped", func() {
@@ -64,7 +64,7 @@ func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 func TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway(t *testing.T) {
 	machine.Share(t)
 	line, trials := proxy.NewLine(t, emulators.Firestore(t)), cmp.Or(*trials, machine.Size(64, 128))
-	a := newArena(t, atFirestore(t, line.Addr()).serve(t), storeLease, storeContests)
+	a := newContests(t, atFirestore(t, line.Addr()).serve(t), storeLease, storeContests)
 	for round := range max(trials/16/storeContests, 2) {
 		name, harm := "store stopped", line.Stall
 		if round%2 == 1 {
@@ -79,29 +79,29 @@ func TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway(t *testing.T) {
 	a.judge()
 }
 
-// arena is where contests are held.
-type arena struct {
+// contestGroup is where contests are held.
+type contestGroup struct {
 	t        *testing.T
 	lease    time.Duration
 	server   *server
-	tap      *tap
+	proxy    *leaseProxy
 	contests []*contest
 }
 
-func newArena(t *testing.T, s *server, lease time.Duration, n int) *arena {
+func newContests(t *testing.T, s *server, lease time.Duration, n int) *contestGroup {
 	t.Helper()
-	a := &arena{t: t, lease: lease, server: s, tap: newTap(t, s.URL)}
+	a := &contestGroup{t: t, lease: lease, server: s, proxy: newLeaseProxy(t, s.URL)}
 	for i := range n {
-		a.contests = append(a.contests, newContest(t, a.tap, lease, i))
+		a.contests = append(a.contests, newContest(t, a.proxy, lease, i))
 	}
 	return a
 }
 
 // outlast waits until all leases that there are have run out.
-func (a *arena) outlast() { <-time.After(a.lease * 3 / 2) }
+func (a *contestGroup) outlast() { <-time.After(a.lease * 3 / 2) }
 
 // each does something with all contests at once.
-func (a *arena) each(do func(int, *contest) error) {
+func (a *contestGroup) each(do func(int, *contest) error) {
 	a.t.Helper()
 	errs := make([]error, len(a.contests))
 	var wg sync.WaitGroup
@@ -120,7 +120,7 @@ func (a *arena) each(do func(int, *contest) error) {
 }
 
 // harmTheServer harms all leaders at once.
-func (a *arena) harmTheServer(name string, harm func()) {
+func (a *contestGroup) harmTheServer(name string, harm func()) {
 	a.t.Helper()
 	tokens := make([]leadership.Token, len(a.contests))
 	leads := func(i int, c *contest) (err error) {
@@ -146,7 +146,7 @@ type harm struct {
 var harms = []harm{
 	{"wrapper killed", func(_ context.Context, c *contest, i int) (func(), error) { return c.kill(i), nil }},
 	{"wrapper stopped", func(_ context.Context, c *contest, i int) (func(), error) { return c.pause(i), nil }},
-	{"server silent", func(_ context.Context, c *contest, i int) (func(), error) { return c.tap.silence(c.election), nil }},
+	{"server silent", func(_ context.Context, c *contest, i int) (func(), error) { return c.proxy.silence(c.election), nil }},
 	{"guard killed, then wrapper stopped", func(ctx context.Context, c *contest, i int) (func(), error) {
 		_, err := c.harmGuard(ctx, i, syscall.SIGKILL, true)
 		return c.pause(i), err
@@ -156,12 +156,12 @@ var harms = []harm{
 		return both(c.kill(i), end), err
 	}},
 	{"guard stopped, and server silent", func(ctx context.Context, c *contest, i int) (func(), error) {
-		heal := c.tap.silence(c.election)
+		heal := c.proxy.silence(c.election)
 		end, err := c.harmGuard(ctx, i, syscall.SIGSTOP, false)
 		return both(heal, end), err
 	}},
 	{"guard killed, and server silent", func(ctx context.Context, c *contest, i int) (func(), error) {
-		heal := c.tap.silence(c.election)
+		heal := c.proxy.silence(c.election)
 		_, err := c.harmGuard(ctx, i, syscall.SIGKILL, false)
 		return heal, err
 	}},
@@ -249,14 +249,14 @@ func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, anothe
 }
 
 // judge holds all commands that ever ran to the leases, and reports the margins.
-func (a *arena) judge() {
+func (a *contestGroup) judge() {
 	a.t.Helper()
 	margins := map[string][]time.Duration{}
 	for _, c := range a.contests {
 		lifespans := c.lifespans()
 		c.neverTwo(lifespans)
 		for token, last := range lastMoments(lifespans) {
-			end, given := a.tap.endOf(grantOf{c.election, token})
+			end, given := a.proxy.endOf(grantOf{c.election, token})
 			margin, name := end-last, c.harmed[token]
 			if margin <= 0 {
 				a.t.Errorf("%s: token %d (%s) lived for %v after its lease", c.election, token, name, -margin)

@@ -12,17 +12,16 @@ import (
 	"time"
 
 	"regent/test/checker"
-	"regent/test/faults/cast"
-	"regent/test/faults/tap"
+	"regent/test/faults/record"
 	"regent/test/processes"
 )
 
-// troupe is an agent process, over all its lives.
-type troupe struct {
-	Troupe
-	stage  *stage
-	config cast.Config
-	link   *link // nil if it is not isolated
+// group is an agent process, over all its lives.
+type group struct {
+	Group
+	session *session
+	config  record.Config
+	link    *link // nil if it is not isolated
 
 	mu      sync.Mutex // guards all below
 	process *process
@@ -31,7 +30,7 @@ type troupe struct {
 }
 
 // start starts the next life of it.
-func (t *troupe) start() error {
+func (t *group) start() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.config.Life++
@@ -39,7 +38,7 @@ func (t *troupe) start() error {
 	if err != nil {
 		return err
 	}
-	cmd := t.stage.rig.command(agent, []string{cast.Variable + "=" + string(spec)})
+	cmd := t.session.setup.command(agent, []string{record.Variable + "=" + string(spec)})
 	if t.Offset != 0 {
 		cmd = shifted(cmd, int64(t.Offset/time.Second))
 	}
@@ -54,62 +53,62 @@ func (t *troupe) start() error {
 	if t.word, err = cmd.StdinPipe(); err != nil {
 		return err
 	}
-	t.process, err = t.stage.launch(t.Name, cmd)
+	t.process, err = t.session.launch(t.Name, cmd)
 	in.Close()
 	if err != nil {
 		return err
 	}
-	t.stage.waiting.Go(func() { t.stage.book.listen(out) })
+	t.session.waiting.Go(func() { t.session.notes.listen(out) })
 	if t.link != nil {
 		if err := t.link.lead(t.process.pid()); err != nil {
 			return err
 		}
 	}
-	t.since = t.stage.diary.Now()
-	_, err = fmt.Fprintln(t.word, cast.Begin)
+	t.since = t.session.recorder.Now()
+	_, err = fmt.Fprintln(t.word, record.Begin)
 	return err
 }
 
-func (t *troupe) now() *process {
+func (t *group) now() *process {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.process
 }
 
 // life is the name of a member in the present life of the process.
-func (t *troupe) life(m cast.Member) string {
+func (t *group) life(m record.Member) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return fmt.Sprintf("%s.%d", m.Name, t.config.Life)
 }
 
 // quiet has its members come to an end, but for those who watch.
-func (t *troupe) quiet() {
+func (t *group) quiet() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stage.book.want(t.willing())
-	fmt.Fprintln(t.word, cast.Quiet)
+	t.session.notes.want(t.willing())
+	fmt.Fprintln(t.word, record.Quiet)
 }
 
 // willing are the times in this life during which members wanted to lead without a break. The mutex is held.
-func (t *troupe) willing() (all []checker.Willing) {
+func (t *group) willing() (all []checker.Willing) {
 	for _, m := range t.Members {
-		if m.Role == cast.Steady {
-			all = append(all, checker.Willing{Who: m.Name, Election: m.Election, From: t.since, Until: t.stage.diary.Now()})
+		if m.Role == record.Steady {
+			all = append(all, checker.Willing{Who: m.Name, Election: m.Election, From: t.since, Until: t.session.recorder.Now()})
 		}
 	}
 	return all
 }
 
 // givesUp takes down who wanted to lead until now.
-func (t *troupe) givesUp() {
+func (t *group) givesUp() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stage.book.want(t.willing())
+	t.session.notes.want(t.willing())
 }
 
 // listen takes down what an agent process tells until it is gone.
-func (b *book) listen(out io.ReadCloser) {
+func (b *notes) listen(out io.ReadCloser) {
 	defer out.Close()
 	lines := bufio.NewReader(out)
 	for {
@@ -117,7 +116,7 @@ func (b *book) listen(out io.ReadCloser) {
 		if err != nil {
 			return // what a process was killed over is not whole
 		}
-		var l cast.Line
+		var l record.Line
 		if err := json.Unmarshal(text, &l); err != nil {
 			b.fail("an agent tells %.200q: %v", text, err)
 			continue
@@ -129,8 +128,8 @@ func (b *book) listen(out io.ReadCloser) {
 // wrapper is a `regent run`, over all its lives. Its command writes down when it lived.
 type wrapper struct {
 	Wrapper
-	stage     *stage
-	tap       *tap.Tap
+	session   *session
+	proxy     *record.Proxy
 	lifespans string // folder
 
 	mu      sync.Mutex // guards process
@@ -139,13 +138,13 @@ type wrapper struct {
 
 func (w *wrapper) start() error {
 	args := []string{
-		"run", string(w.Election), "--server", w.tap.URL(), "--timeout", "2s", "--candidate", w.Name, "--lease", w.stage.plan.Lease.String(), "--restart",
-		"--", filepath.Join(w.stage.rig.dir, lifespan), w.lifespans,
+		"run", string(w.Election), "--server", w.proxy.URL(), "--timeout", "2s", "--candidate", w.Name, "--lease", w.session.plan.Lease.String(), "--restart",
+		"--", filepath.Join(w.session.setup.dir, lifespan), w.lifespans,
 	}
-	if w.Manner != "" {
-		args = append(args, w.Manner)
+	if w.Mode != "" {
+		args = append(args, w.Mode)
 	}
-	p, err := w.stage.launch(w.Name, w.stage.rig.command(regent, nil, args...))
+	p, err := w.session.launch(w.Name, w.session.setup.command(regent, nil, args...))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.process = p

@@ -27,9 +27,9 @@ var (
 
 // programs builds what all runs use, once; built says whether it has.
 var (
-	programs = sync.OnceValues(func() (*faults.Rig, error) {
+	programs = sync.OnceValues(func() (*faults.Setup, error) {
 		built = true
-		return faults.NewRig(context.Background(), faults.RigConfig{})
+		return faults.NewSetup(context.Background(), faults.SetupConfig{})
 	})
 	built bool
 )
@@ -39,19 +39,19 @@ func TestMain(m *testing.M) {
 		if !built {
 			return
 		}
-		if rig, err := programs(); err == nil {
-			rig.Close()
+		if setup, err := programs(); err == nil {
+			setup.Close()
 		}
 	})
 }
 
-func rigOf(t *testing.T, c faults.RigConfig) *faults.Rig {
+func setupOf(t *testing.T, c faults.SetupConfig) *faults.Setup {
 	t.Helper()
-	rig, err := programs()
+	setup, err := programs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rig.With(c)
+	r := setup.With(c)
 	for _, what := range r.LeftOut() {
 		t.Log("left out: ", what)
 	}
@@ -59,24 +59,24 @@ func rigOf(t *testing.T, c faults.RigConfig) *faults.Rig {
 }
 
 func TestNoFaultBreaksAPromiseOnBolt(t *testing.T) {
-	play(t, faults.Bolt, faults.RigConfig{}, cmp.Or(*runs, machine.Size(1, 2)))
+	play(t, faults.Bolt, faults.SetupConfig{}, cmp.Or(*runs, machine.Size(1, 2)))
 }
 
 func TestNoFaultBreaksAPromiseOnFirestore(t *testing.T) {
-	play(t, faults.Firestore, faults.RigConfig{Firestore: emulators.Firestore(t), PubSub: emulators.PubSub(t)}, max(*runs, 1))
+	play(t, faults.Firestore, faults.SetupConfig{Firestore: emulators.Firestore(t), PubSub: emulators.PubSub(t)}, max(*runs, 1))
 }
 
 func TestNoFaultBreaksAPromiseOnSpanner(t *testing.T) {
-	play(t, faults.Spanner, faults.RigConfig{Spanner: emulators.Spanner(t), PubSub: emulators.PubSub(t)}, max(*runs, 1))
+	play(t, faults.Spanner, faults.SetupConfig{Spanner: emulators.Spanner(t), PubSub: emulators.PubSub(t)}, max(*runs, 1))
 }
 
-func play(t *testing.T, store faults.Store, c faults.RigConfig, n int) {
+func play(t *testing.T, store faults.Store, c faults.SetupConfig, n int) {
 	machine.Share(t)
-	r := rigOf(t, c)
+	r := setupOf(t, c)
 	for i := range n {
 		s := *seed + uint64(i)
 		t.Run(fmt.Sprintf("seed %d", s), func(t *testing.T) {
-			result, err := run(t, faults.Config{Store: store, Seed: s, Rig: r})
+			result, err := run(t, faults.Config{Store: store, Seed: s, Setup: r})
 			if err != nil {
 				t.Error(err)
 			}
@@ -91,7 +91,7 @@ func run(t *testing.T, c faults.Config) (result faults.Result, err error) {
 	t.Helper()
 	const later = 1_000_000 // seeds
 	for range 3 {
-		t.Log(faults.NewPlan(c.Store, c.Seed, c.Rig.Can))
+		t.Log(faults.NewPlan(c.Store, c.Seed, c.Setup.Can))
 		if result, err = faults.Run(t.Context(), c); !errors.Is(err, faults.ErrInvalid) {
 			break
 		}
@@ -114,7 +114,7 @@ func TestALieIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			machine.Share(t)
 			dir := t.TempDir()
-			_, err := run(t, faults.Config{Store: faults.Bolt, Seed: *seed, Dir: dir, Rig: rigOf(t, faults.RigConfig{}), Lie: c.lie})
+			_, err := run(t, faults.Config{Store: faults.Bolt, Seed: *seed, Dir: dir, Setup: setupOf(t, faults.SetupConfig{}), Lie: c.lie})
 			requireFound(t, err, c.found)
 			kept, _ := os.ReadDir(dir)
 			if !slices.ContainsFunc(kept, func(e os.DirEntry) bool { return strings.Contains(err.Error(), e.Name()) }) {
@@ -129,12 +129,12 @@ func TestABugOfTheServerIsFound(t *testing.T) {
 	machine.LongOnly(t, "it builds everything once more")
 	const rule = "if left := end.Add(s.Guard).Sub(s.Now); left > "
 	overlay := plant(t, "../../leadership/record.go", rule+"0 {", rule+"900*time.Millisecond {")
-	r, err := faults.NewRig(t.Context(), faults.RigConfig{Overlay: overlay})
+	r, err := faults.NewSetup(t.Context(), faults.SetupConfig{Overlay: overlay})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
-	_, err = run(t, faults.Config{Store: faults.Bolt, Seed: *seed, Dir: t.TempDir(), Rig: r})
+	_, err = run(t, faults.Config{Store: faults.Bolt, Seed: *seed, Dir: t.TempDir(), Setup: r})
 	requireFound(t, err, "ME2: two leaders", "Linear: illegal")
 }
 

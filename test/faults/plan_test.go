@@ -57,9 +57,9 @@ func TestAPlanAsksForNothingThatTheMachineCannotDo(t *testing.T) {
 				t.Errorf("seed %d: %v", seed, f)
 			}
 		}
-		for _, troupe := range p.Troupes {
-			if troupe.Offset != 0 || troupe.Isolated {
-				t.Errorf("seed %d: %+v", seed, troupe)
+		for _, group := range p.Groups {
+			if group.Offset != 0 || group.Isolated {
+				t.Errorf("seed %d: %+v", seed, group)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ const probeEvery = 20 * time.Millisecond
 func (p Plan) slow() time.Duration { return p.Lease / 5 }
 
 // probe looks for it until the run is over.
-func (s *stage) probe(ctx context.Context) error {
+func (s *session) probe(ctx context.Context) error {
 	touch, done, err := s.toucher(ctx)
 	if err != nil {
 		return err
@@ -37,12 +37,12 @@ func (s *stage) probe(ctx context.Context) error {
 }
 
 // time does something over and over that should not take much longer than usual, and takes down when it does.
-func (s *stage) time(ctx context.Context, what string, usual time.Duration, do func()) {
+func (s *session) time(ctx context.Context, what string, usual time.Duration, do func()) {
 	for ; ctx.Err() == nil; sleep(ctx, probeEvery) {
-		begun := s.diary.Now()
+		begun := s.recorder.Now()
 		do()
-		if ended := s.diary.Now(); ended-begun > usual+s.plan.slow() && ctx.Err() == nil {
-			s.book.late(checker.Fault{Name: fmt.Sprintf("%s is late", what), From: begun, Until: ended})
+		if ended := s.recorder.Now(); ended-begun > usual+s.plan.slow() && ctx.Err() == nil {
+			s.notes.late(checker.Fault{Name: fmt.Sprintf("%s is late", what), From: begun, Until: ended})
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (p Plan) lateRenewals(r checker.Recording) (late []checker.Fault) {
 }
 
 // toucher returns what uses the store without Regent: one small write to a disk, or one read of an emulator.
-func (s *stage) toucher(ctx context.Context) (touch func(context.Context), done func() error, err error) {
+func (s *session) toucher(ctx context.Context) (touch func(context.Context), done func() error, err error) {
 	if s.plan.Store == Bolt {
 		file, err := os.Create(s.path("probe"))
 		if err != nil {
@@ -71,7 +71,7 @@ func (s *stage) toucher(ctx context.Context) (touch func(context.Context), done 
 		return func(context.Context) {
 			_, err := file.WriteAt(make([]byte, 4096), 0)
 			if err := errors.Join(err, file.Sync()); err != nil {
-				s.book.fail("the disk: %v", err)
+				s.notes.fail("the disk: %v", err)
 			}
 		}, file.Close, nil
 	}

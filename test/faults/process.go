@@ -58,7 +58,7 @@ type process struct {
 }
 
 // launch starts a command, whose standard error goes to the log of that name. Somebody who ends without being expected to has failed.
-func (s *stage) launch(name string, cmd *exec.Cmd) (*process, error) {
+func (s *session) launch(name string, cmd *exec.Cmd) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(s.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -70,14 +70,14 @@ func (s *stage) launch(name string, cmd *exec.Cmd) (*process, error) {
 	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	cmd.Stderr = log
 	cmd.Env = append(cmd.Env, s.mark())
-	if err := s.rig.starter.start(cmd); err != nil {
+	if err := s.setup.starter.start(cmd); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	p := &process{cmd: cmd, gone: make(chan struct{})}
 	s.waiting.Go(func() {
 		err := cmd.Wait()
 		if !p.expected.Load() {
-			s.book.fail("%s has ended by itself: %v", name, err)
+			s.notes.fail("%s has ended by itself: %v", name, err)
 		}
 		close(p.gone)
 	})
@@ -118,16 +118,16 @@ func (p *process) pause(ctx context.Context, d time.Duration) {
 // variable is in the environment of each process of a run, and of all that they start.
 const variable = "FAULTS_RUN"
 
-func (s *stage) mark() string { return variable + "=" + s.id }
+func (s *session) mark() string { return variable + "=" + s.id }
 
 // mustBeGone waits until no process of this run is left, and ends those that are there all the same.
-func (s *stage) mustBeGone() error {
-	for end := s.diary.Now() + 2*time.Second; ; time.Sleep(20 * time.Millisecond) {
+func (s *session) mustBeGone() error {
+	for end := s.recorder.Now() + 2*time.Second; ; time.Sleep(20 * time.Millisecond) {
 		pids := s.left()
 		if len(pids) == 0 {
 			return nil
 		}
-		if s.diary.Now() < end {
+		if s.recorder.Now() < end {
 			continue
 		}
 		v := &Violation{}
@@ -140,7 +140,7 @@ func (s *stage) mustBeGone() error {
 }
 
 // left are the processes of this run that are still there.
-func (s *stage) left() (pids []int) {
+func (s *session) left() (pids []int) {
 	for _, pid := range processes.All() {
 		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if bytes.Contains(environ, []byte(s.mark()+"\x00")) {

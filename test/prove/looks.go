@@ -241,39 +241,39 @@ func tested(t tally, output []byte, err error) (tally, error) {
 	return nil, err
 }
 
-// rigs is what fault runs have in common, built when the first needs it.
-type rigs struct {
+// faultRuns is what fault runs have in common, built when the first needs it.
+type faultRuns struct {
 	dir   string
 	once  sync.Once
-	rig   *faults.Rig
+	setup *faults.Setup
 	err   error
 	built atomic.Bool
 }
 
-func (g *rigs) get(ctx context.Context) (*faults.Rig, error) {
+func (g *faultRuns) get(ctx context.Context) (*faults.Setup, error) {
 	g.once.Do(func() {
-		g.rig, g.err = faults.NewRig(ctx, faults.RigConfig{})
+		g.setup, g.err = faults.NewSetup(ctx, faults.SetupConfig{})
 		g.built.Store(g.err == nil)
 	})
-	return g.rig, g.err
+	return g.setup, g.err
 }
 
 // close removes what was built.
-func (g *rigs) close() error {
+func (g *faultRuns) close() error {
 	if !g.built.Load() {
 		return nil
 	}
-	return g.rig.Close()
+	return g.setup.Close()
 }
 
 // breaks returns the step that plays a fault run on a store.
-func (g *rigs) breaks(store faults.Store) func(context.Context, uint64) (tally, error) {
+func (g *faultRuns) breaks(store faults.Store) func(context.Context, uint64) (tally, error) {
 	return func(ctx context.Context, seed uint64) (tally, error) {
-		rig, err := g.get(ctx)
+		setup, err := g.get(ctx)
 		if err != nil {
 			return nil, err
 		}
-		r, err := faults.Run(ctx, faults.Config{Store: store, Seed: seed, Dir: g.dir, Rig: rig})
+		r, err := faults.Run(ctx, faults.Config{Store: store, Seed: seed, Dir: g.dir, Setup: setup})
 		var violation *faults.Violation
 		switch {
 		case errors.As(err, &violation):

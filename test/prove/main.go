@@ -112,8 +112,8 @@ func run(args []string) error {
 	debug.SetGCPercent(800)
 	debug.SetMemoryLimit(memoryLimit)
 	began := time.Now()
-	rigs := &rigs{dir: c.dir}
-	all, err := parts(c, rigs)
+	faultRuns := &faultRuns{dir: c.dir}
+	all, err := parts(c, faultRuns)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(p.run(ctx), rigs.close())
+	err = errors.Join(p.run(ctx), faultRuns.close())
 	fmt.Print(p.report())
 	if err == nil {
 		fmt.Printf("ok  \tregent/test/prove\t%.3fs\n", time.Since(began).Seconds())

@@ -63,7 +63,7 @@ func (t tally) add(more tally) {
 }
 
 // parts are all of them, in the order in which the report has them.
-func parts(c config, rigs *rigs) ([]part, error) {
+func parts(c config, faultRuns *faultRuns) ([]part, error) {
 	planted, err := bugs(c)
 	models, groups, long := models(c), byFolder(planted), longSteps(c)
 	tested := 0
@@ -75,9 +75,9 @@ func parts(c config, rigs *rigs) ([]part, error) {
 		{name: "simulation", unit: "election-hours", quick: 10 * hoursAYear, night: 100 * hoursAYear, side: computes, step: simulate},
 		{name: "crash", unit: "images", quick: 1_000, night: 100_000, side: computes, step: crashes},
 		whole(part{name: "mutants", unit: "bugs", side: computes, things: len(groups), step: plants(c, groups)}, len(planted)),
-		{name: "bolt", unit: "runs", quick: 30, night: 1_200, each: 1, side: waits, step: rigs.breaks("bolt")},
-		{name: "firestore", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: rigs.breaks("firestore")},
-		{name: "spanner", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: rigs.breaks("spanner")},
+		{name: "bolt", unit: "runs", quick: 30, night: 1_200, each: 1, side: waits, step: faultRuns.breaks("bolt")},
+		{name: "firestore", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: faultRuns.breaks("firestore")},
+		{name: "spanner", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: faultRuns.breaks("spanner")},
 		whole(part{name: "tests", unit: "tests", side: waits, things: len(long), step: runs(long)}, tested),
 		{name: "lock", unit: "updates", night: 100_000, each: 5_000, side: waits, step: tests(5_000, "updates", "TestNoUpdateIsLostThatAFencingTokenGuards", "-updates", "5000")},
 		{name: "command", unit: "trials", night: 1_000, each: 500, side: waits, step: tests(500, "trials", "TestACommandIsGone.*", "-trials", "500")},

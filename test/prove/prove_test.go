@@ -93,17 +93,17 @@ func TestAStepThatWasUnderWayWhenANightWasKilledIsMadeAgain(t *testing.T) {
 	other := fake(part{name: "other", night: 6, each: 1}, nil)
 
 	killed := proofOf(t, args, long.part, other.part)
-	begun := func(c *course, want uint64) {
+	begun := func(c *progress, want uint64) {
 		if n, more := killed.next(c); !more || n != want {
 			t.Fatalf("step %d, %t; want %d", n, more, want)
 		}
 	}
-	ended := func(c *course, n uint64) {
+	ended := func(c *progress, n uint64) {
 		if err := killed.take(t.Context(), c, n, tally{"things": 1}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a, b := killed.courses[0], killed.courses[1]
+	a, b := killed.progress[0], killed.progress[1]
 	begun(a, 1)
 	begun(b, 1)
 	begun(b, 2)
@@ -132,7 +132,7 @@ func TestAStepThatWasUnderWayWhenANightWasKilledIsMadeAgain(t *testing.T) {
 func TestNoMoreStepsAreUnderWayThanAreWanted(t *testing.T) {
 	t.Parallel()
 	p := proofOf(t, []string{"-dir", t.TempDir()}, part{name: "runs", unit: "runs", quick: 2, each: 1})
-	c := p.courses[0]
+	c := p.progress[0]
 	for n := range uint64(2) {
 		if got, more := p.next(c); !more || got != n+1 {
 			t.Fatalf("%d, %t", got, more)

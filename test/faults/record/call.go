@@ -1,4 +1,4 @@
-package tap
+package record
 
 import (
 	"encoding/json"

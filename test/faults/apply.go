@@ -9,23 +9,23 @@ import (
 	"time"
 
 	"regent/test/checker"
-	"regent/test/faults/cast"
+	"regent/test/faults/record"
 	"regent/test/processes"
 	"regent/test/proxy"
 )
 
-// storm lets all faults happen, each at its time, and returns when all is in order again. The error is for what did not happen.
-func (s *stage) storm(ctx context.Context) error {
+// applyFaults lets all faults happen, each at its time, and returns when all is in order again. The error is for what did not happen.
+func (s *session) applyFaults(ctx context.Context) error {
 	errs := make([]error, len(s.plan.Faults))
 	var all sync.WaitGroup
 	for i, f := range s.plan.Faults {
 		all.Go(func() {
 			sleep(ctx, f.At)
-			from := s.diary.Now()
+			from := s.recorder.Now()
 			if err := s.do(ctx, f); err != nil {
 				errs[i] = fmt.Errorf("%v: %w", f, err)
 			}
-			s.book.fault(checker.Fault{Name: f.what(), From: from, Until: s.diary.Now()})
+			s.notes.fault(checker.Fault{Name: f.what(), From: from, Until: s.recorder.Now()})
 		})
 	}
 	all.Wait()
@@ -33,14 +33,14 @@ func (s *stage) storm(ctx context.Context) error {
 }
 
 // do breaks something, and mends it.
-func (s *stage) do(ctx context.Context, f Fault) error {
+func (s *session) do(ctx context.Context, f Fault) error {
 	switch f.Kind {
 	case Bad, Reset, Cut:
 		return s.disturb(ctx, f)
 	case KillGuard, StopGuard:
 		return s.harmGuard(ctx, f)
 	case Partition:
-		l := s.troupe(f.Target).link
+		l := s.group(f.Target).link
 		if err := l.cut(); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (s *stage) do(ctx context.Context, f Fault) error {
 }
 
 // disturb does something to a hop.
-func (s *stage) disturb(ctx context.Context, f Fault) error {
+func (s *session) disturb(ctx context.Context, f Fault) error {
 	h := s.hops[f.Target]
 	if h == nil {
 		return fmt.Errorf("there is no hop %q", f.Target)
@@ -73,11 +73,11 @@ func (s *stage) disturb(ctx context.Context, f Fault) error {
 		return nil
 	}
 	defer h.Cut(proxy.Request, -1, false)
-	for end := s.diary.Now() + f.For; s.diary.Now() < end && ctx.Err() == nil; {
+	for end := s.recorder.Now() + f.For; s.recorder.Now() < end && ctx.Err() == nil; {
 		if f.Kind == Cut {
 			h.Cut(f.Way, f.After, f.RST)
 		}
-		if f.Kind == Reset || s.diary.Now()+f.For-end < 2*turn {
+		if f.Kind == Reset || s.recorder.Now()+f.For-end < 2*turn {
 			h.Reset()
 		}
 		sleep(ctx, turn)
@@ -89,7 +89,7 @@ func (s *stage) disturb(ctx context.Context, f Fault) error {
 const turn = 50 * time.Millisecond
 
 // harmGuard kills or stops the guard of a `regent run` that leads.
-func (s *stage) harmGuard(ctx context.Context, f Fault) error {
+func (s *session) harmGuard(ctx context.Context, f Fault) error {
 	within, cancel := context.WithTimeout(ctx, guardTimeout)
 	defer cancel()
 	pid, err := s.anyGuard(within, f.Target)
@@ -113,7 +113,7 @@ func (s *stage) harmGuard(ctx context.Context, f Fault) error {
 const guardTimeout = 6 * time.Second
 
 // anyGuard is the guard of the `regent run`, or of another one of the same election that leads in its place.
-func (s *stage) anyGuard(ctx context.Context, name string) (int, error) {
+func (s *session) anyGuard(ctx context.Context, name string) (int, error) {
 	of := s.wrapper(name).Election
 	for {
 		for _, w := range s.wrappers {
@@ -130,14 +130,14 @@ func (s *stage) anyGuard(ctx context.Context, name string) (int, error) {
 }
 
 // replace ends a part, and starts it anew.
-func (s *stage) replace(ctx context.Context, f Fault) error {
-	if t := s.troupe(f.Target); t != nil {
-		s.endTroupe(t, f.Kind)
+func (s *session) replace(ctx context.Context, f Fault) error {
+	if t := s.group(f.Target); t != nil {
+		s.endGroup(t, f.Kind)
 		sleep(ctx, f.For)
 		return t.start()
 	}
 	if w := s.wrapper(f.Target); w != nil {
-		if f.Kind == End && w.Manner == "" {
+		if f.Kind == End && w.Mode == "" {
 			s.mustEnd(w.Name, w.now())
 		} else { // a stubborn command is told of SIGTERM, and ignores it
 			w.now().kill()
@@ -148,10 +148,10 @@ func (s *stage) replace(ctx context.Context, f Fault) error {
 	return s.replaceServer(ctx, s.server(f.Target), f)
 }
 
-func (s *stage) endTroupe(t *troupe, k Kind) {
+func (s *session) endGroup(t *group, k Kind) {
 	for _, m := range t.Members {
-		if m.Role == cast.Watcher {
-			s.book.stopped(t.life(m))
+		if m.Role == record.Watcher {
+			s.notes.stopped(t.life(m))
 		}
 	}
 	t.givesUp()
@@ -162,7 +162,7 @@ func (s *stage) endTroupe(t *troupe, k Kind) {
 	}
 }
 
-func (s *stage) replaceServer(ctx context.Context, v *server, f Fault) error {
+func (s *session) replaceServer(ctx context.Context, v *server, f Fault) error {
 	again := life{}
 	switch f.Kind {
 	case End:
@@ -194,7 +194,7 @@ func (v *server) dies(ctx context.Context) error {
 		case <-v.now().gone:
 			return nil
 		case <-time.After(turn):
-			v.configure(ctx, v.stage.plan.Elections[0], n%2*time.Millisecond)
+			v.configure(ctx, v.session.plan.Elections[0], n%2*time.Millisecond)
 		}
 	}
 	v.now().kill()
@@ -205,17 +205,17 @@ func (v *server) dies(ctx context.Context) error {
 const endTimeout = 10 * time.Second
 
 // mustEnd tells a part to end.
-func (s *stage) mustEnd(name string, p *process) {
-	if begun := s.diary.Now(); !p.end(endTimeout) {
-		s.book.fail("%s is not gone %v after SIGTERM", name, s.diary.Now()-begun)
+func (s *session) mustEnd(name string, p *process) {
+	if begun := s.recorder.Now(); !p.end(endTimeout) {
+		s.notes.fail("%s is not gone %v after SIGTERM", name, s.recorder.Now()-begun)
 	}
 }
 
 // endServer tells a server to end, which it does without complaint, whatever is broken around it.
-func (s *stage) endServer(v *server) {
+func (s *session) endServer(v *server) {
 	p := v.now()
 	s.mustEnd(v.name, p)
 	if code := p.cmd.ProcessState.ExitCode(); code > 0 {
-		s.book.fail("%s ends with exit code %d", v.name, code)
+		s.notes.fail("%s ends with exit code %d", v.name, code)
 	}
 }

@@ -25,9 +25,9 @@ type grantOf struct {
 	token    leadership.Token
 }
 
-// tap is a line of HTTP to a server that learns when leases end. It counts on the safe side: a lease that a reply grants or renews began when the
+// leaseProxy is a line of HTTP to a server that learns when leases end. It counts on the safe side: a lease that a reply grants or renews began when the
 // request had come here, or later. What is given back is over when the request comes here.
-type tap struct {
+type leaseProxy struct {
 	*httptest.Server
 
 	mu     sync.Mutex // guards all below
@@ -37,9 +37,9 @@ type tap struct {
 	silent map[leadership.Election]chan struct{} // closed when it is heard again
 }
 
-func newTap(t testing.TB, target string) *tap {
+func newLeaseProxy(t testing.TB, target string) *leaseProxy {
 	t.Helper()
-	p := &tap{target: target, ends: map[grantOf]time.Duration{}, given: map[grantOf]time.Duration{}, silent: map[leadership.Election]chan struct{}{}}
+	p := &leaseProxy{target: target, ends: map[grantOf]time.Duration{}, given: map[grantOf]time.Duration{}, silent: map[leadership.Election]chan struct{}{}}
 	p.Server = httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		ModifyResponse: p.learn,
@@ -56,7 +56,7 @@ func newTap(t testing.TB, target string) *tap {
 type heardAt struct{}
 
 // hearing notes when a request came, what it gives back, and lets those wait that nobody is to hear.
-func (p *tap) hearing(next http.Handler) http.Handler {
+func (p *leaseProxy) hearing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := boottime.Now()
 		election, verb := electionOf(r.URL.Path)
@@ -88,7 +88,7 @@ func electionOf(path string) (leadership.Election, string) {
 	return leadership.Election(name), verb
 }
 
-func (p *tap) rewrite(r *httputil.ProxyRequest) {
+func (p *leaseProxy) rewrite(r *httputil.ProxyRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if target, err := url.Parse(p.target); err == nil {
@@ -97,7 +97,7 @@ func (p *tap) rewrite(r *httputil.ProxyRequest) {
 }
 
 // learn reads a lease from a reply.
-func (p *tap) learn(r *http.Response) error {
+func (p *leaseProxy) learn(r *http.Response) error {
 	election, verb := electionOf(r.Request.URL.Path)
 	if r.StatusCode != http.StatusOK || verb != "acquire" && verb != "renew" {
 		return nil
@@ -116,13 +116,13 @@ func (p *tap) learn(r *http.Response) error {
 	return nil
 }
 
-func (p *tap) extend(g grantOf, end time.Duration) {
+func (p *leaseProxy) extend(g grantOf, end time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ends[g] = max(p.ends[g], end)
 }
 
-func (p *tap) giveBack(g grantOf, at time.Duration) {
+func (p *leaseProxy) giveBack(g grantOf, at time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, again := p.given[g]; !again {
@@ -131,21 +131,21 @@ func (p *tap) giveBack(g grantOf, at time.Duration) {
 }
 
 // endOf is when a lease has run out, at the earliest, and when it was given back; 0 if it was not.
-func (p *tap) endOf(g grantOf) (end, given time.Duration) {
+func (p *leaseProxy) endOf(g grantOf) (end, given time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ends[g], p.given[g]
 }
 
 // leadTo lets the line end elsewhere.
-func (p *tap) leadTo(target string) {
+func (p *leaseProxy) leadTo(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.target = target
 }
 
 // silence lets all that is asked about an election go unanswered, until heal is called.
-func (p *tap) silence(e leadership.Election) (heal func()) {
+func (p *leaseProxy) silence(e leadership.Election) (heal func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silent[e] = make(chan struct{})
@@ -157,7 +157,7 @@ func (p *tap) silence(e leadership.Election) (heal func()) {
 	}
 }
 
-func (p *tap) silenceOf(e leadership.Election) <-chan struct{} {
+func (p *leaseProxy) silenceOf(e leadership.Election) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.silent[e]

@@ -1,4 +1,4 @@
-package cast
+package record
 
 import (
 	"encoding/json"
@@ -30,16 +30,18 @@ type Delivery struct {
 	Event    wire.Event `json:"event"`
 }
 
-// Diary is where lines are written. All methods may be called at the same time.
-type Diary struct {
+// Recorder is where lines are written. All methods may be called at the same time.
+type Recorder struct {
 	offset time.Duration
 
 	mu  sync.Mutex // guards all below
 	put func(Line)
 }
 
-// NewDiary returns a diary of a process whose clock is shifted by the offset. A line is given to put before the call that wrote it returns.
-func NewDiary(offset time.Duration, put func(Line)) *Diary { return &Diary{offset: offset, put: put} }
+// NewRecorder returns a recorder of a process whose clock is shifted by the offset. A line is given to put before the call that wrote it returns.
+func NewRecorder(offset time.Duration, put func(Line)) *Recorder {
+	return &Recorder{offset: offset, put: put}
+}
 
 // LinesTo writes lines as JSON. That it cannot is no error: nobody reads any more.
 func LinesTo(w io.Writer) func(Line) {
@@ -47,29 +49,29 @@ func LinesTo(w io.Writer) func(Line) {
 	return func(l Line) { out.Encode(l) }
 }
 
-// Now is the time on the clock of all diaries.
-func (d *Diary) Now() time.Duration { return boottime.Now() - d.offset }
+// Now is the time on the clock of all recorders.
+func (d *Recorder) Now() time.Duration { return boottime.Now() - d.offset }
 
 // Call writes down a call.
-func (d *Diary) Call(c checker.Call) { d.write(Line{Call: &c}) }
+func (d *Recorder) Call(c checker.Call) { d.write(Line{Call: &c}) }
 
 // Read writes down what a reader was shown.
-func (d *Diary) Read(r checker.Reading) { d.write(Line{Reading: &r}) }
+func (d *Recorder) Read(r checker.Reading) { d.write(Line{Reading: &r}) }
 
 // Expect names who is going to be told of changes.
-func (d *Diary) Expect(c checker.Consumer) { d.write(Line{Consumer: &c}) }
+func (d *Recorder) Expect(c checker.Consumer) { d.write(Line{Consumer: &c}) }
 
 // Deliver writes down an event that a consumer got.
-func (d *Diary) Deliver(consumer string, e leadership.Event) {
+func (d *Recorder) Deliver(consumer string, e leadership.Event) {
 	d.write(Line{Delivery: &Delivery{consumer, wire.NewEvent(e)}})
 }
 
 // Fail writes down what should not happen.
-func (d *Diary) Fail(format string, args ...any) {
+func (d *Recorder) Fail(format string, args ...any) {
 	d.write(Line{Failure: fmt.Sprintf(format, args...)})
 }
 
-func (d *Diary) write(l Line) {
+func (d *Recorder) write(l Line) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.put(l)
@@ -80,7 +82,7 @@ const beliefs = 20 * time.Millisecond
 
 // Believe asks again and again whether somebody still believes that they lead, every few milliseconds, until they do not, and writes down since
 // when and up to when they did. The clock is read before they are asked: what is written down they did believe.
-func (d *Diary) Believe(b checker.Belief, asks time.Duration, valid func() bool) {
+func (d *Recorder) Believe(b checker.Belief, asks time.Duration, valid func() bool) {
 	b.From = d.Now()
 	b.Until = b.From
 	written := time.Duration(-1)

@@ -9,11 +9,11 @@ import (
 
 	"regent/leadership"
 	"regent/test/checker"
-	"regent/test/faults/cast"
+	"regent/test/faults/record"
 )
 
-// book is what everybody has told, so far. Its zero value is ready.
-type book struct {
+// notes is what everybody has told, so far. Its zero value is ready.
+type notes struct {
 	mu        sync.Mutex // guards all below
 	calls     []checker.Call
 	readings  []checker.Reading
@@ -33,7 +33,7 @@ type beliefID struct {
 }
 
 // add takes a line down.
-func (b *book) add(l cast.Line) {
+func (b *notes) add(l record.Line) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -56,7 +56,7 @@ func (b *book) add(l cast.Line) {
 	}
 }
 
-func (b *book) believe(one checker.Belief) {
+func (b *notes) believe(one checker.Belief) {
 	if b.beliefs == nil {
 		b.beliefs = map[beliefID]checker.Belief{}
 	}
@@ -67,7 +67,7 @@ func (b *book) believe(one checker.Belief) {
 	b.beliefs[id] = one
 }
 
-func (b *book) consumer(name string) *checker.Consumer {
+func (b *notes) consumer(name string) *checker.Consumer {
 	if b.consumers == nil {
 		b.consumers = map[string]*checker.Consumer{}
 	}
@@ -80,14 +80,14 @@ func (b *book) consumer(name string) *checker.Consumer {
 }
 
 // expects says whether the consumer has been told from where on it is to hear of everything.
-func (b *book) expects(name string) bool {
+func (b *notes) expects(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.consumers[name] != nil
 }
 
 // stopped takes down that a consumer hears no more.
-func (b *book) stopped(name string) {
+func (b *notes) stopped(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.consumers[name]; c != nil {
@@ -95,38 +95,38 @@ func (b *book) stopped(name string) {
 	}
 }
 
-func (b *book) write(w checker.Write) {
+func (b *notes) write(w checker.Write) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.writes = append(b.writes, w)
 }
 
-func (b *book) fault(f checker.Fault) {
+func (b *notes) fault(f checker.Fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.faults = append(b.faults, f)
 }
 
-func (b *book) fail(format string, args ...any) {
-	b.add(cast.Line{Failure: fmt.Sprintf(format, args...)})
+func (b *notes) fail(format string, args ...any) {
+	b.add(record.Line{Failure: fmt.Sprintf(format, args...)})
 }
 
 // late takes down a fault that nobody had planned.
-func (b *book) late(f checker.Fault) {
+func (b *notes) late(f checker.Fault) {
 	b.fault(f)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lates++
 }
 
-func (b *book) want(all []checker.Willing) {
+func (b *notes) want(all []checker.Willing) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.willing = append(b.willing, all...)
 }
 
 // recording is all of it, with the store's history.
-func (b *book) recording(history []leadership.Event) checker.Recording {
+func (b *notes) recording(history []leadership.Event) checker.Recording {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := checker.Recording{

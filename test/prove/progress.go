@@ -14,8 +14,8 @@ const (
 	mostInVain   = 10 // steps in a row that prove nothing
 )
 
-// course is a part that is being gone through. The mutex of the proof guards it.
-type course struct {
+// progress is a part that is being gone through. The mutex of the proof guards it.
+type progress struct {
 	part
 	*done         // what is kept, and only that survives this process
 	wanted int64  // of the unit
@@ -37,17 +37,17 @@ type done struct {
 }
 
 // enough says whether as much was looked at as is wanted.
-func (c *course) enough() bool { return c.Figures[c.unit] >= c.wanted }
+func (c *progress) enough() bool { return c.Figures[c.unit] >= c.wanted }
 
 // over says that no more steps are to be made, whether that is enough or not.
-func (c *course) over() bool {
+func (c *progress) over() bool {
 	found := len(c.Findings)
 	return c.enough() || c.leftOut != "" || c.err != nil || found > 0 && !c.goesOn || found >= mostFindings || c.inVain >= mostInVain
 }
 
 // next begins the lowest step that has no verdict and is not under way, if there is to be one. There is none while what is under way
 // may be enough: whoever makes that asks again.
-func (c *course) next() (n uint64, more bool) {
+func (c *progress) next() (n uint64, more bool) {
 	if c.over() || c.Figures[c.unit]+c.each*int64(len(c.underWay)) >= c.wanted {
 		return 0, false
 	}
@@ -62,7 +62,7 @@ func (c *course) next() (n uint64, more bool) {
 }
 
 // seed is what a step is given.
-func (c *course) seed(n uint64) uint64 {
+func (c *progress) seed(n uint64) uint64 {
 	if c.things > 0 {
 		return n
 	}
@@ -70,7 +70,7 @@ func (c *course) seed(n uint64) uint64 {
 }
 
 // take takes down what a step has brought, and says what is to be told of it. A step without a verdict is made again, by this process or the next.
-func (c *course) take(ctx context.Context, n uint64, t tally, err error) (told string) {
+func (c *progress) take(ctx context.Context, n uint64, t tally, err error) (told string) {
 	delete(c.underWay, n)
 	found, isFinding := errors.AsType[*finding](err)
 	switch {
@@ -102,7 +102,7 @@ func (c *course) take(ctx context.Context, n uint64, t tally, err error) (told s
 }
 
 // validate says what is impossible in what was read of a part.
-func (c *course) validate() error {
+func (c *progress) validate() error {
 	for _, n := range c.Figures {
 		if n < 0 {
 			return errors.New("figures below 0")

@@ -23,9 +23,9 @@ import (
 	"regent/leadership/wire"
 )
 
-// asking is a server that asks who calls, and the issuer whose tokens it takes. When the test is over its whole log is searched for the tokens
+// authServer is a server that asks who calls, and the issuer whose tokens it takes. When the test is over its whole log is searched for the tokens
 // and keys that it was ever sent.
-type asking struct {
+type authServer struct {
 	*server
 	t      *testing.T
 	issuer *issuertest.Issuer
@@ -53,16 +53,16 @@ func newIssuer(t *testing.T) *issuertest.Issuer {
 }
 
 // serveAsking starts a server on a file of its own, and an issuer for it.
-func serveAsking(t *testing.T, policy string) *asking {
+func serveAsking(t *testing.T, policy string) *authServer {
 	t.Helper()
 	issuer := newIssuer(t)
 	return serveTo(t, issuer, nil, policy, "--auth", "oidc", "--auth-issuer", issuer.URL())
 }
 
 // serveTo is serveAsking with an issuer that is there, and with how to ask.
-func serveTo(t *testing.T, issuer *issuertest.Issuer, env []string, policy string, how ...string) *asking {
+func serveTo(t *testing.T, issuer *issuertest.Issuer, env []string, policy string, how ...string) *authServer {
 	t.Helper()
-	a := &asking{t: t, issuer: issuer, policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
+	a := &authServer{t: t, issuer: issuer, policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
 	a.write(policy)
 	a.server = inBolt(t).withEnv(env...).with("--auth-audience", forRegent, "--policy", a.policy).with(how...).serve(t)
 	a.line, a.heard = overhear(t, a.URL)
@@ -71,7 +71,7 @@ func serveTo(t *testing.T, issuer *issuertest.Issuer, env []string, policy strin
 }
 
 // write puts another policy in the place of the one that is there.
-func (a *asking) write(policy string) {
+func (a *authServer) write(policy string) {
 	a.t.Helper()
 	next := a.policy + ".next"
 	if err := os.WriteFile(next, []byte(policy), 0o600); err != nil {
@@ -83,7 +83,7 @@ func (a *asking) write(policy string) {
 }
 
 // token is a good one, the same each time.
-func (a *asking) token(email string) string {
+func (a *authServer) token(email string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.tokens[email] == "" {
@@ -93,14 +93,14 @@ func (a *asking) token(email string) string {
 }
 
 // forge makes a token that looks like the issuer's, and is signed with another key.
-func (a *asking) forge(email string) string {
+func (a *authServer) forge(email string) string {
 	a.t.Helper()
 	key := issuertest.Key{ID: a.issuer.Key().ID, Private: issuertest.NewKey(a.t)}
 	return a.secret(issuertest.SignWith(key, a.issuer.Claims(forRegent, email)))
 }
 
 // secret remembers what must not be in the log.
-func (a *asking) secret(text string) string {
+func (a *authServer) secret(text string) string {
 	a.heard.add(text)
 	return text
 }
@@ -112,7 +112,7 @@ func (s *secrets) add(text string) {
 }
 
 // as is a client that brings the token of a principal, and campaigns as a candidate.
-func (a *asking) as(email string, candidate client.Candidate) *client.Client {
+func (a *authServer) as(email string, candidate client.Candidate) *client.Client {
 	a.t.Helper()
 	c, err := client.New(client.Config{
 		Server: a.line, Candidate: candidate, Log: slog.New(slog.DiscardHandler),
@@ -140,7 +140,7 @@ func (r answer) code() leadership.Code {
 }
 
 // ask makes a request. Without a token it says nothing of who asks; headers are names and values in turn.
-func (a *asking) ask(token, method, path, body string, headers ...string) answer {
+func (a *authServer) ask(token, method, path, body string, headers ...string) answer {
 	a.t.Helper()
 	request, err := http.NewRequestWithContext(a.t.Context(), method, a.line+path, strings.NewReader(body))
 	if err != nil {
@@ -169,7 +169,7 @@ func (a *asking) ask(token, method, path, body string, headers ...string) answer
 }
 
 // await asks until the status is another than it was.
-func (a *asking) await(want int, token, method, path, body string) {
+func (a *authServer) await(want int, token, method, path, body string) {
 	a.t.Helper()
 	for end := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
 		got := a.ask(token, method, path, body)
@@ -183,7 +183,7 @@ func (a *asking) await(want int, token, method, path, body string) {
 }
 
 // search ends the server and searches what it has logged.
-func (a *asking) search() {
+func (a *authServer) search() {
 	a.kill()
 	for line := range strings.Lines(a.log.String()) {
 		if !json.Valid([]byte(line)) {
@@ -220,7 +220,7 @@ type entry struct {
 }
 
 // audit ends the server, and returns the lines of its audit by the ids of their requests.
-func (a *asking) audit() map[string][]entry {
+func (a *authServer) audit() map[string][]entry {
 	a.t.Helper()
 	a.kill()
 	all := map[string][]entry{}

@@ -12,25 +12,24 @@ import (
 	"sync"
 	"time"
 
-	"regent/test/faults/cast"
-	"regent/test/faults/tap"
+	"regent/test/faults/record"
 	"regent/test/proxy"
 )
 
-// stage is a run under way.
-type stage struct {
-	rig   *Rig
-	plan  Plan
-	lie   Lie
-	id    string // of the run: the name of its project, too
-	dir   string // where its processes write
-	book  book
-	diary *cast.Diary
+// session is a run under way.
+type session struct {
+	setup    *Setup
+	plan     Plan
+	lie      Lie
+	id       string // of the run: the name of its project, too
+	dir      string // where its processes write
+	notes    notes
+	recorder *record.Recorder
 
 	hops      map[string]*proxy.Hop
 	emulators map[string]int // processes that may be stopped
 	servers   []*server
-	troupes   []*troupe
+	groups    []*group
 	wrappers  []*wrapper
 	ledger    *ledger
 	topic     *topic
@@ -39,19 +38,19 @@ type stage struct {
 	closing []func()       // in reverse
 }
 
-func newStage(r *Rig, p Plan, dir string, lie Lie) *stage {
-	s := &stage{rig: r, plan: p, lie: lie, dir: dir, id: "faults-" + strings.ToLower(rand.Text()[:12]), hops: map[string]*proxy.Hop{}}
-	s.diary = cast.NewDiary(0, s.book.add)
+func newSession(r *Setup, p Plan, dir string, lie Lie) *session {
+	s := &session{setup: r, plan: p, lie: lie, dir: dir, id: "faults-" + strings.ToLower(rand.Text()[:12]), hops: map[string]*proxy.Hop{}}
+	s.recorder = record.NewRecorder(0, s.notes.add)
 	return s
 }
 
-// set builds everything, and starts the servers.
-func (s *stage) set(ctx context.Context) error {
+// setUp builds everything, and starts the servers.
+func (s *session) setUp(ctx context.Context) error {
 	env, args, err := s.place(ctx)
 	if err != nil {
 		return err
 	}
-	if s.ledger, err = newLedger(&s.book, s.diary); err != nil {
+	if s.ledger, err = newLedger(&s.notes, s.recorder); err != nil {
 		return err
 	}
 	s.closing = append(s.closing, s.ledger.close)
@@ -67,7 +66,7 @@ func (s *stage) set(ctx context.Context) error {
 			return err
 		}
 		s.servers = append(s.servers, v)
-		s.closing = append(s.closing, v.tap.Close)
+		s.closing = append(s.closing, v.proxy.Close)
 		starting.Go(func() { errs[i] = v.start(ctx, life{}) })
 	}
 	starting.Wait()
@@ -75,7 +74,7 @@ func (s *stage) set(ctx context.Context) error {
 }
 
 // configure makes the elections, so that there is something to watch.
-func (s *stage) configure(ctx context.Context) error {
+func (s *session) configure(ctx context.Context) error {
 	for _, e := range s.plan.Elections {
 		if err := s.servers[0].configure(ctx, e, 0); err != nil {
 			return err
@@ -85,7 +84,7 @@ func (s *stage) configure(ctx context.Context) error {
 }
 
 // linked is the environment with each emulator behind a hop of the server's own.
-func (s *stage) linked(name string, env map[string]string) (own []string, err error) {
+func (s *session) linked(name string, env map[string]string) (own []string, err error) {
 	for variable, host := range env {
 		what := "store"
 		if strings.HasPrefix(variable, "PUBSUB") {
@@ -100,7 +99,7 @@ func (s *stage) linked(name string, env map[string]string) (own []string, err er
 	return own, nil
 }
 
-func (s *stage) hop(name, target string) (*proxy.Hop, error) {
+func (s *session) hop(name, target string) (*proxy.Hop, error) {
 	h, err := proxy.NewHop(target)
 	if err != nil {
 		return nil, err
@@ -110,31 +109,31 @@ func (s *stage) hop(name, target string) (*proxy.Hop, error) {
 	return h, nil
 }
 
-// enter lets everybody in, and returns when all who watch have been told how things are.
-func (s *stage) enter(ctx context.Context) error {
-	for i, p := range s.plan.Troupes {
-		t := &troupe{Troupe: p, stage: s, config: cast.Config{
+// startAgents starts all agents, and returns when all who watch have been told how things are.
+func (s *session) startAgents(ctx context.Context) error {
+	for i, p := range s.plan.Groups {
+		t := &group{Group: p, session: s, config: record.Config{
 			Name: p.Name, Elections: s.plan.Elections, Lease: s.plan.Lease, Pace: s.plan.Pace, Offset: p.Offset, Seed: s.plan.Seed + uint64(i)<<32,
 			Members: p.Members, Lie: s.lie.Belief, Deaf: s.lie.Deaf,
 		}}
 		if err := s.connect(t); err != nil {
 			return err
 		}
-		s.troupes = append(s.troupes, t)
+		s.groups = append(s.groups, t)
 		if err := t.start(); err != nil {
 			return err
 		}
 	}
 	for _, p := range s.plan.Wrappers {
-		if err := s.enterWrapper(p); err != nil {
+		if err := s.startWrapper(p); err != nil {
 			return err
 		}
 	}
 	return s.awaitWatchers(ctx)
 }
 
-// connect leads a troupe to all servers and to the ledger.
-func (s *stage) connect(t *troupe) (err error) {
+// connect leads a group to all servers and to the ledger.
+func (s *session) connect(t *group) (err error) {
 	if t.Isolated {
 		if t.link, err = newLink(); err != nil {
 			return err
@@ -159,17 +158,17 @@ func (s *stage) connect(t *troupe) (err error) {
 	return err
 }
 
-func (s *stage) enterWrapper(p Wrapper) error {
+func (s *session) startWrapper(p Wrapper) error {
 	v := s.servers[p.Server]
 	h, err := s.hop(hopName(p.Name, v.name), v.address)
 	if err != nil {
 		return err
 	}
-	w := &wrapper{Wrapper: p, stage: s, lifespans: filepath.Join(s.dir, p.Name+".lifespans")}
-	if w.tap, err = tap.New(p.Name, h.Addr(), s.diary); err != nil {
+	w := &wrapper{Wrapper: p, session: s, lifespans: filepath.Join(s.dir, p.Name+".lifespans")}
+	if w.proxy, err = record.NewProxy(p.Name, h.Addr(), s.recorder); err != nil {
 		return err
 	}
-	s.closing = append(s.closing, w.tap.Close)
+	s.closing = append(s.closing, w.proxy.Close)
 	if err := os.Mkdir(w.lifespans, 0o700); err != nil {
 		return err
 	}
@@ -178,7 +177,7 @@ func (s *stage) enterWrapper(p Wrapper) error {
 }
 
 // awaitWatchers waits until all who watch have been told how things are.
-func (s *stage) awaitWatchers(ctx context.Context) error {
+func (s *session) awaitWatchers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
@@ -195,10 +194,10 @@ func (s *stage) awaitWatchers(ctx context.Context) error {
 }
 
 // unaware are those who watch and have not been told anything yet.
-func (s *stage) unaware() (names []string) {
-	for _, t := range s.troupes {
+func (s *session) unaware() (names []string) {
+	for _, t := range s.groups {
 		for _, m := range t.Members {
-			if name := t.life(m); m.Role == cast.Watcher && !s.book.expects(name) {
+			if name := t.life(m); m.Role == record.Watcher && !s.notes.expects(name) {
 				names = append(names, name)
 			}
 		}
@@ -209,8 +208,8 @@ func (s *stage) unaware() (names []string) {
 // part is something that is a process.
 type part interface{ now() *process }
 
-func (s *stage) part(name string) part {
-	if t := s.troupe(name); t != nil {
+func (s *session) part(name string) part {
+	if t := s.group(name); t != nil {
 		return t
 	}
 	if w := s.wrapper(name); w != nil {
@@ -219,15 +218,15 @@ func (s *stage) part(name string) part {
 	return s.server(name)
 }
 
-func (s *stage) troupe(name string) *troupe {
-	i := slices.IndexFunc(s.troupes, func(t *troupe) bool { return t.Name == name })
+func (s *session) group(name string) *group {
+	i := slices.IndexFunc(s.groups, func(t *group) bool { return t.Name == name })
 	if i < 0 {
 		return nil
 	}
-	return s.troupes[i]
+	return s.groups[i]
 }
 
-func (s *stage) wrapper(name string) *wrapper {
+func (s *session) wrapper(name string) *wrapper {
 	i := slices.IndexFunc(s.wrappers, func(w *wrapper) bool { return w.Name == name })
 	if i < 0 {
 		return nil
@@ -235,13 +234,13 @@ func (s *stage) wrapper(name string) *wrapper {
 	return s.wrappers[i]
 }
 
-func (s *stage) server(name string) *server {
+func (s *session) server(name string) *server {
 	return s.servers[slices.IndexFunc(s.servers, func(v *server) bool { return v.name == name })]
 }
 
-// strike ends everything that is still there, whatever became of the run. Twice is the same as once.
-func (s *stage) strike() {
-	for _, t := range s.troupes {
+// endAll ends everything that is still there, whatever became of the run. Twice is the same as once.
+func (s *session) endAll() {
+	for _, t := range s.groups {
 		if p := t.now(); p != nil {
 			p.kill()
 		}

@@ -1,4 +1,4 @@
-package tap_test
+package record_test
 
 import (
 	"encoding/json"
@@ -13,12 +13,11 @@ import (
 	"regent/leadership/client"
 	"regent/leadership/wire"
 	"regent/test/checker"
-	"regent/test/faults/cast"
-	"regent/test/faults/tap"
+	"regent/test/faults/record"
 )
 
 // through makes an acquire through a tap to a server, nil for one that is gone, and returns what was written down, and the caller's error.
-func through(t *testing.T, handler http.HandlerFunc) ([]cast.Line, error) {
+func through(t *testing.T, handler http.HandlerFunc) ([]record.Line, error) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	target := strings.TrimPrefix(server.URL, "http://")
@@ -27,8 +26,8 @@ func through(t *testing.T, handler http.HandlerFunc) ([]cast.Line, error) {
 	} else {
 		t.Cleanup(server.Close)
 	}
-	var lines []cast.Line
-	line, err := tap.New("ann", target, cast.NewDiary(0, func(l cast.Line) { lines = append(lines, l) }))
+	var lines []record.Line
+	line, err := record.NewProxy("ann", target, record.NewRecorder(0, func(l record.Line) { lines = append(lines, l) }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,13 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/test/checker"
-	"regent/test/faults/cast"
+	"regent/test/faults/record"
 )
 
-// player is a member at work. It belongs to one goroutine.
-type player struct {
-	*troupe
-	cast.Member
+// agent is a member at work. It belongs to one goroutine.
+type agent struct {
+	*group
+	record.Member
 	name    string // with the life of its process
 	clients []*client.Client
 	rand    *rand.Rand
@@ -32,38 +32,38 @@ func newRand(seed, life, member uint64) *rand.Rand {
 
 func candidate(name string) leadership.CandidateID { return leadership.CandidateID(name) }
 
-func (p *player) play(ctx context.Context) {
+func (p *agent) act(ctx context.Context) {
 	switch p.Role {
-	case cast.Campaigner, cast.Steady:
+	case record.Campaigner, record.Steady:
 		p.campaign(ctx)
-	case cast.Caller:
+	case record.Caller:
 		newCaller(p).work(ctx)
-	case cast.Watcher:
+	case record.Watcher:
 		p.watch(ctx)
-	case cast.Reader:
+	case record.Reader:
 		p.read(ctx)
-	case cast.Operator:
+	case record.Operator:
 		p.operate(ctx)
 	}
 }
 
 // server is the next to call.
-func (p *player) server() *client.Client {
-	if p.Server != cast.Any {
+func (p *agent) server() *client.Client {
+	if p.Server != record.Any {
 		return p.clients[p.Server]
 	}
 	return p.clients[p.rand.IntN(len(p.clients))]
 }
 
 // within is a context for one call, whose changes can be told by their request id.
-func (p *player) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+func (p *agent) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	p.calls++
 	ctx = leadership.WithRequestID(ctx, fmt.Sprintf("%s:%d", p.name, p.calls))
 	return context.WithTimeout(ctx, d)
 }
 
 // rest is the time between two calls.
-func (p *player) rest(ctx context.Context, pace time.Duration) {
+func (p *agent) rest(ctx context.Context, pace time.Duration) {
 	sleep(ctx, pace/2+time.Duration(p.rand.Int64N(int64(pace))))
 }
 
@@ -83,7 +83,7 @@ const (
 
 // lead believes for as long as valid says so, and writes to the ledger meanwhile, and a little longer: each write begins while it believes, and
 // arrives when it does. It returns once it believes no more.
-func (p *player) lead(e leadership.Election, token leadership.Token, valid func() bool) {
+func (p *agent) lead(e leadership.Election, token leadership.Token, valid func() bool) {
 	p.terms++
 	who := fmt.Sprintf("%s#%d", p.name, p.terms)
 	over := make(chan struct{})
@@ -95,24 +95,24 @@ func (p *player) lead(e leadership.Election, token leadership.Token, valid func(
 			default:
 			}
 			if valid() {
-				p.write(cast.Ledger{Who: who, Election: e, Token: token})
+				p.write(record.Ledger{Who: who, Election: e, Token: token})
 			}
 			time.Sleep(writes)
 		}
 	}()
 	defer close(over)
 	b := checker.Belief{Who: who, Election: e, Token: token}
-	p.diary.Believe(b, asks, valid)
+	p.recorder.Believe(b, asks, valid)
 	if p.Lie > 0 {
-		until := p.diary.Now() + p.Lie
-		go p.diary.Believe(b, asks, func() bool { return p.diary.Now() < until })
+		until := p.recorder.Now() + p.Lie
+		go p.recorder.Believe(b, asks, func() bool { return p.recorder.Now() < until })
 	}
 }
 
 var ledger = &http.Client{Timeout: 10 * time.Second}
 
 // write writes to the ledger, which says itself what it has let in.
-func (p *player) write(entry cast.Ledger) {
+func (p *agent) write(entry record.Ledger) {
 	body, err := json.Marshal(entry)
 	if err != nil {
 		panic(err)

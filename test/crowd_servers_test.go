@@ -25,8 +25,8 @@ import (
 	"regent/test/proxy"
 )
 
-// stage is the instances that a crowd comes to.
-type stage struct {
+// crowdServers is the instances that a crowd comes to.
+type crowdServers struct {
 	servers []string           // host:port
 	clients []*client.Client   // of each
 	calls   func() proxy.Calls // of the store, since the last time, if anybody counts them
@@ -53,8 +53,8 @@ func (m memory) per(n int) string {
 	return strings.Join(parts, ", ")
 }
 
-// stageInProcess is one instance on a file, in this process, where its calls of the store and its memory can be looked at.
-func stageInProcess(t testing.TB) stage {
+// serveInProcess is one instance on a file, in this process, where its calls of the store and its memory can be looked at.
+func serveInProcess(t testing.TB) crowdServers {
 	t.Helper()
 	in := inBolt(t)
 	leases, err := store.Open(t.Context(), in.args[len(in.args)-1], store.Config{})
@@ -83,7 +83,7 @@ func stageInProcess(t testing.TB) stage {
 		leases.Close()
 	})
 	address := listener.Addr().String()
-	return stage{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: counted.take, memory: collected}
+	return crowdServers{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: counted.take, memory: collected}
 }
 
 func clientOf(t testing.TB, address string) *client.Client {
@@ -105,10 +105,10 @@ func collected() memory {
 	return memory{"of heap": int64(m.HeapAlloc), "of stacks": int64(m.StackInuse)}
 }
 
-// stageOf is instances that are processes.
-func stageOf(t testing.TB, in place, n int) stage {
+// serveProcesses is instances that are processes.
+func serveProcesses(t testing.TB, in place, n int) crowdServers {
 	t.Helper()
-	s := stage{calls: func() proxy.Calls { return nil }}
+	s := crowdServers{calls: func() proxy.Calls { return nil }}
 	var processes []*server
 	for range n {
 		p := live(t, in.with("--stream-limit", "1h").serve(t))
@@ -126,18 +126,18 @@ func stageOf(t testing.TB, in place, n int) stage {
 	return s
 }
 
-// stageInFirestore is several instances on the emulators, whose calls of the store are counted on the way.
-func stageInFirestore(t testing.TB, n int) stage {
+// serveInFirestore is several instances on the emulators, whose calls of the store are counted on the way.
+func serveInFirestore(t testing.TB, n int) crowdServers {
 	t.Helper()
 	counter := proxy.NewCounter(t, emulators.Firestore(t))
-	s := stageOf(t, atFirestore(t, counter.Addr()).announcing(newTopic(t)), n)
+	s := serveProcesses(t, atFirestore(t, counter.Addr()).announcing(newTopic(t)), n)
 	s.calls = counter.Take
 	return s
 }
 
-func oneInFirestore(t testing.TB) stage { return stageInFirestore(t, 1) }
-func twoInFirestore(t testing.TB) stage { return stageInFirestore(t, 2) }
-func oneInBolt(t testing.TB) stage      { return stageOf(t, inBolt(t), 1) }
+func oneInFirestore(t testing.TB) crowdServers { return serveInFirestore(t, 1) }
+func twoInFirestore(t testing.TB) crowdServers { return serveInFirestore(t, 2) }
+func oneInBolt(t testing.TB) crowdServers      { return serveProcesses(t, inBolt(t), 1) }
 
 // resident is the memory of a process, in bytes.
 func resident(t testing.TB, pid int) int64 {

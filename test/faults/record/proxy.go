@@ -1,4 +1,4 @@
-package tap
+package record
 
 import (
 	"bytes"
@@ -17,15 +17,14 @@ import (
 
 	"regent/leadership/wire"
 	"regent/test/checker"
-	"regent/test/faults/cast"
 )
 
-// Tap passes HTTP on to a server.
-type Tap struct {
-	caller string
-	target string
-	diary  *cast.Diary
-	drawn  atomic.Int64 // ids of requests
+// Proxy passes HTTP on to a server.
+type Proxy struct {
+	caller   string
+	target   string
+	recorder *Recorder
+	drawn    atomic.Int64 // ids of requests
 
 	listener net.Listener
 	server   *http.Server
@@ -33,38 +32,38 @@ type Tap struct {
 	lines    sync.Map // by the connection of whoever calls: the transport with the one that belongs to it
 }
 
-// New returns a tap to the server at host:port, which listens on a loopback port of its own until Close. The calls are written down as those of
-// the caller; those without an id get one that begins with the caller's name, which no other tap may have.
-func New(caller, target string, diary *cast.Diary) (*Tap, error) {
+// NewProxy returns a proxy to the server at host:port, which listens on a loopback port of its own until Close. The calls are written down as those of
+// the caller; those without an id get one that begins with the caller's name, which no other proxy may have.
+func NewProxy(caller, target string, recorder *Recorder) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("tap: %w", err)
+		return nil, fmt.Errorf("record: %w", err)
 	}
-	t := &Tap{caller: caller, target: target, diary: diary, listener: listener}
+	t := &Proxy{caller: caller, target: target, recorder: recorder, listener: listener}
 	t.server = &http.Server{Handler: t, ConnContext: t.connect, ConnState: t.disconnect}
 	t.serving.Go(func() { t.server.Serve(listener) })
 	return t, nil
 }
 
-// URL is where the tap begins.
-func (t *Tap) URL() string { return "http://" + t.listener.Addr().String() }
+// URL is where the proxy begins.
+func (t *Proxy) URL() string { return "http://" + t.listener.Addr().String() }
 
 // Close ends all calls.
-func (t *Tap) Close() {
+func (t *Proxy) Close() {
 	t.server.Close()
 	t.serving.Wait()
 }
 
 type lineKey struct{}
 
-func (t *Tap) connect(ctx context.Context, c net.Conn) context.Context {
+func (t *Proxy) connect(ctx context.Context, c net.Conn) context.Context {
 	dial := (&net.Dialer{Timeout: 5 * time.Second}).DialContext
 	line := &http.Transport{DisableCompression: true, MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DialContext: dial}
 	t.lines.Store(c, line)
 	return context.WithValue(ctx, lineKey{}, line)
 }
 
-func (t *Tap) disconnect(c net.Conn, state http.ConnState) {
+func (t *Proxy) disconnect(c net.Conn, state http.ConnState) {
 	if state != http.StateClosed && state != http.StateHijacked {
 		return
 	}
@@ -74,7 +73,7 @@ func (t *Tap) disconnect(c net.Conn, state http.ConnState) {
 }
 
 // ServeHTTP makes the call.
-func (t *Tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (t *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -83,7 +82,7 @@ func (t *Tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(wire.RequestIDHeader, fmt.Sprintf("%s-%d", t.caller, t.drawn.Add(1)))
 	}
 	call, recorded := callOf(r, body)
-	call.Caller, call.Asked = t.caller, t.diary.Now()
+	call.Caller, call.Asked = t.caller, t.recorder.Now()
 	response, sent, err := t.send(r, body)
 	switch {
 	case err == nil && isStream(response):
@@ -102,19 +101,19 @@ func (t *Tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).Flush()
 		t.lost(call, recorded)
 	}
-	call.Answered = t.diary.Now()
+	call.Answered = t.recorder.Now()
 	if recorded {
 		if err := read(&call, response.StatusCode, answer); err != nil {
-			t.diary.Fail("%s: %s of %s: %v: %.200q", t.caller, call.Verb, call.Election, err, answer)
+			t.recorder.Fail("%s: %s of %s: %v: %.200q", t.caller, call.Verb, call.Election, err, answer)
 		}
-		t.diary.Call(call)
+		t.recorder.Call(call)
 	}
 	copyHeader(w, response)
 	w.Write(answer)
 }
 
 // send asks the server. sent says whether any of it may have left.
-func (t *Tap) send(r *http.Request, body []byte) (response *http.Response, sent bool, err error) {
+func (t *Proxy) send(r *http.Request, body []byte) (response *http.Response, sent bool, err error) {
 	var connected atomic.Bool
 	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	request, err := http.NewRequestWithContext(ctx, r.Method, "http://"+t.target+r.URL.RequestURI(), bytes.NewReader(body))
@@ -128,10 +127,10 @@ func (t *Tap) send(r *http.Request, body []byte) (response *http.Response, sent 
 }
 
 // lost ends a call whose answer did not come.
-func (t *Tap) lost(call checker.Call, recorded bool) {
+func (t *Proxy) lost(call checker.Call, recorded bool) {
 	if recorded {
 		call.Answered, call.Code = checker.Forever, unknown
-		t.diary.Call(call)
+		t.recorder.Call(call)
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -14,28 +14,28 @@ import (
 	"regent/emulators"
 )
 
-// RigConfig says where the emulators are: host:port, or "" for what the environment says.
-type RigConfig struct {
+// SetupConfig says where the emulators are: host:port, or "" for what the environment says.
+type SetupConfig struct {
 	Firestore, Spanner, PubSub string
 	// Overlay is a file for go build -overlay, to try a server that has a bug; "" for none.
 	Overlay string
 }
 
-// Rig is what runs have in common: programs that were built, and emulators. Several runs may use it at the same time.
-type Rig struct {
-	RigConfig
+// Setup is what runs have in common: programs that were built, and emulators. Several runs may use it at the same time.
+type Setup struct {
+	SetupConfig
 	Can     Abilities
 	dir     string
 	starter *starter
 }
 
-// NewRig builds the programs, which takes a minute where nothing is built yet. Close removes them.
-func NewRig(ctx context.Context, c RigConfig) (*Rig, error) {
+// NewSetup builds the programs, which takes a minute where nothing is built yet. Close removes them.
+func NewSetup(ctx context.Context, c SetupConfig) (*Setup, error) {
 	dir, err := os.MkdirTemp("", "regent-faults-*")
 	if err != nil {
 		return nil, err
 	}
-	r := (&Rig{dir: dir, Can: abilities(), starter: newStarter()}).With(c)
+	r := (&Setup{dir: dir, Can: abilities(), starter: newStarter()}).With(c)
 	for _, args := range [][]string{
 		{"-o", dir, "regent/cmd/regent", "regent/test/faults/agent", "regent/test/processes/lifespan"},
 		{"-o", filepath.Join(dir, mortal), "-tags", "failpoints", "regent/cmd/regent"},
@@ -48,10 +48,10 @@ func NewRig(ctx context.Context, c RigConfig) (*Rig, error) {
 	return r, nil
 }
 
-// With returns the same rig with other emulators. It is the first that is to be closed.
-func (r *Rig) With(c RigConfig) *Rig {
+// With returns the same setup with other emulators. It is the first that is to be closed.
+func (r *Setup) With(c SetupConfig) *Setup {
 	other := *r
-	other.RigConfig = RigConfig{
+	other.SetupConfig = SetupConfig{
 		Overlay:   c.Overlay,
 		Firestore: cmp.Or(c.Firestore, os.Getenv(emulators.KindFirestore.Variable())),
 		Spanner:   cmp.Or(c.Spanner, os.Getenv(emulators.KindSpanner.Variable())),
@@ -86,16 +86,16 @@ func build(ctx context.Context, args []string) error {
 }
 
 // Close removes what was built. All runs must have ended.
-func (r *Rig) Close() error {
+func (r *Setup) Close() error {
 	r.starter.close()
 	return os.RemoveAll(r.dir)
 }
 
 // LeftOut says, a sentence each, which faults are not tried on this machine.
-func (r *Rig) LeftOut() []string { return r.Can.leftOut() }
+func (r *Setup) LeftOut() []string { return r.Can.leftOut() }
 
 // frozen is the process of an emulator, if this process has started it and may stop it; else 0.
-func (r *Rig) frozen(address string) int {
+func (r *Setup) frozen(address string) int {
 	if pid := listenerAt(address); pid > 0 && owned(pid) {
 		return pid
 	}
@@ -103,7 +103,7 @@ func (r *Rig) frozen(address string) int {
 }
 
 // command is a command of a program that was built, with the environment of a program that is tried.
-func (r *Rig) command(program string, env []string, args ...string) *exec.Cmd {
+func (r *Setup) command(program string, env []string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(r.dir, program), args...)
 	cmd.Env = append(environ(), env...)
 	return cmd

@@ -90,8 +90,9 @@ func play(t *testing.T, store faults.Store, c faults.SetupConfig, n int) {
 func run(t *testing.T, c faults.Config) (result faults.Result, err error) {
 	t.Helper()
 	const later = 1_000_000 // seeds
+	c.Lease = machine.Size(3*time.Second, 0)
 	for range 3 {
-		t.Log(faults.NewPlan(c.Store, c.Seed, c.Setup.Can))
+		t.Log(faults.NewPlan(c.Store, c.Seed, c.Setup.Can, c.Lease))
 		if result, err = faults.Run(t.Context(), c); !errors.Is(err, faults.ErrInvalid) {
 			break
 		}
@@ -108,7 +109,7 @@ func TestALieIsFound(t *testing.T) {
 		lie   faults.Lie
 		found string
 	}{
-		"leaders that believe for a second too long":   {faults.Lie{Belief: time.Second}, "ME2: "},
+		"leaders that believe for too long":            {faults.Lie{Belief: machine.Size(3*time.Second, time.Second)}, "ME2: "},
 		"observers that do not tell of all they heard": {faults.Lie{Deaf: true}, "EV: lost"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 // ledger is where leaders write, each with its token.
 type ledger struct {
-	notes     *notes
+	notes    *notes
 	recorder *record.Recorder
 	listener net.Listener
 	server   http.Server

@@ -50,8 +50,9 @@ type Wrapper struct {
 	Mode     string // of its command, lifespan: "", "stubborn" or "family"
 }
 
-// NewPlan draws a plan. The abilities are those of the machine: a plan asks for nothing that it cannot do.
-func NewPlan(store Store, seed uint64, can Abilities) Plan {
+// NewPlan draws a plan. The abilities are those of the machine: a plan asks for nothing that it cannot do. Leases are the
+// shortest that the store bears, or of that length if it is longer.
+func NewPlan(store Store, seed uint64, can Abilities, lease time.Duration) Plan {
 	d := &drawer{rand: rand.New(rand.NewPCG(seed, uint64(len(store)))), can: can}
 	d.plan = Plan{Store: store, Seed: seed, Lease: time.Second, Pace: 30 * time.Millisecond, Servers: 2}
 	switch store {
@@ -62,6 +63,7 @@ func NewPlan(store Store, seed uint64, can Abilities) Plan {
 	case Spanner: // whose emulator takes one transaction after the other
 		d.plan.Lease, d.plan.Pace = 2*time.Second, 80*time.Millisecond
 	}
+	d.plan.Lease = max(d.plan.Lease, lease)
 	for i := range 1 + d.rand.IntN(4) {
 		d.plan.Elections = append(d.plan.Elections, leadership.Election(fmt.Sprintf("e%d", i)))
 	}

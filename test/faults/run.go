@@ -14,9 +14,10 @@ import (
 type Config struct {
 	Store Store
 	Seed  uint64
-	Dir   string // where a run that failed is kept, in a folder of its own; "" for where temporary files are
-	Setup *Setup // nil for one of the run's own, with what the environment says
-	Lie   Lie    // what somebody does wrong on purpose, to see it found
+	Lease time.Duration // at least; longer ones bear a machine that is busy otherwise
+	Dir   string        // where a run that failed is kept, in a folder of its own; "" for where temporary files are
+	Setup *Setup        // nil for one of the run's own, with what the environment says
+	Lie   Lie           // what somebody does wrong on purpose, to see it found
 }
 
 // Lie is what agents do wrong. The zero Lie is the truth.
@@ -52,7 +53,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		return Result{}, err
 	}
 	begun := time.Now()
-	s := newSession(c.Setup, NewPlan(c.Store, c.Seed, c.Setup.Can), dir, c.Lie)
+	s := newSession(c.Setup, NewPlan(c.Store, c.Seed, c.Setup.Can, c.Lease), dir, c.Lie)
 	found, err := s.run(ctx)
 	found.result.Took = time.Since(begun)
 	if err == nil {

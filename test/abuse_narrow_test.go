@@ -17,9 +17,10 @@ import (
 // narrow is how many files the server may have open where it is given few.
 const narrow = 256
 
-// Somebody opens far more connections than the server may have files, and says nothing on them, or one thing and no more. Who renews loses nothing,
-// and who comes anew is answered in time for a lease.
-func TestMoreConnectionsThanThereIsRoomForTakeNobodysPlace(t *testing.T) {
+// Somebody opens far more connections than the server may have files, and says nothing on them, or
+// one thing and no more. Who renews loses nothing, and who comes anew is answered in time for a
+// lease.
+func TestTooManyConnectionsCostNoLease(t *testing.T) {
 	machine.Share(t)
 	a := serveNarrow(t, tenants)
 	v := a.newVictim()

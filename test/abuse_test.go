@@ -18,7 +18,8 @@ import (
 	"regent/test/machine"
 )
 
-// abuse is how much noise there is, and for how long: 1 leaves a small machine some time for others.
+// abuse is how much noise there is, and for how long: 1 leaves a small machine some time for
+// others.
 var abuse = flag.Int("abuse", 1, "how many times as much noise, and for how many times as long, in the test of a noisy tenant")
 
 // tenants are one who leads and one who makes noise.
@@ -34,12 +35,14 @@ const (
 	quietLeases = 50
 )
 
-// quietLease is long enough in the short form that a machine which is busy otherwise renews it in time.
+// quietLease is long enough in the short form that a machine which is busy otherwise renews it in
+// time.
 func quietLease() time.Duration { return machine.Size(6*time.Second, 2*time.Second) }
 
-// One tenant does what it can to be in the way: connections that say nothing, bodies that drip, headers and bodies without end, readers that do not
-// read, and as many calls as it gets out. Another one renews short leases meanwhile, and loses none.
-func TestANoisyTenantCostsNobodyElseALease(t *testing.T) {
+// One tenant does what it can to be in the way: connections that say nothing, bodies that drip,
+// headers and bodies without end, readers that do not read, and as many calls as it gets out.
+// Another one renews short leases meanwhile, and loses none.
+func TestANoisyTenantCostsNoOtherTenantALease(t *testing.T) {
 	machine.Share(t)
 	a := serveAsking(t, tenants)
 	v := a.newVictim()
@@ -89,7 +92,8 @@ func (a *authServer) newVictim() *victim {
 	return v
 }
 
-// check holds that no lease was lost, at any moment until now: one that was over once is never valid again, and its token is never current again.
+// check holds that no lease was lost, at any moment until now: one that was over once is never
+// valid again, and its token is never current again.
 func (v *victim) check() {
 	v.t.Helper()
 	for _, l := range v.leases {
@@ -163,7 +167,8 @@ func (a *authServer) usage() usage {
 	return usage{len(open), resident(a.t, a.cmd.Process.Pid)}
 }
 
-// settle waits until the server holds no more files than before, give or take what the victim has opened anew.
+// settle waits until the server holds no more files than before, give or take what the victim has
+// opened anew.
 func (a *authServer) settle(before usage) usage {
 	a.t.Helper()
 	for end := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {

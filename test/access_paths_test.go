@@ -67,8 +67,9 @@ func (a *authServer) guarded() *authServer {
 
 const jewels = `grants: [{principals: [candidate@test], roles: [candidate, observer], elections: ["*"], candidates: ["*"]}]`
 
-// Whatever a path looks like, and whatever a header says, without a token nobody sees who leads, and nobody changes it.
-func TestNoPathLeadsAroundTheQuestionWhoCalls(t *testing.T) {
+// Whatever a path looks like, and whatever a header says, without a token nobody sees who leads,
+// and nobody changes it.
+func TestEveryPathIsAuthenticated(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, jewels).guarded()
 	authorization := "Authorization: Bearer " + a.token("candidate@test")
@@ -89,7 +90,8 @@ func TestNoPathLeadsAroundTheQuestionWhoCalls(t *testing.T) {
 	}
 }
 
-// closed checks that a request which has no token is answered, if at all, with no success and nothing of who leads.
+// closed checks that a request which has no token is answered, if at all, with no success and
+// nothing of who leads.
 func (a *authServer) closed(request string) {
 	a.t.Helper()
 	got := a.raw(request)
@@ -98,7 +100,7 @@ func (a *authServer) closed(request string) {
 	}
 }
 
-func TestNoHeaderLeadsAroundTheQuestionWhoCalls(t *testing.T) {
+func TestNoHeaderAvoidsAuthentication(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, jewels).guarded()
 	good := a.token("candidate@test")

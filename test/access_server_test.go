@@ -23,8 +23,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// authServer is a server that asks who calls, and the issuer whose tokens it takes. When the test is over its whole log is searched for the tokens
-// and keys that it was ever sent.
+// authServer is a server that asks who calls, and the issuer whose tokens it takes. When the test
+// is over its whole log is searched for the tokens and keys that it was ever sent.
 type authServer struct {
 	*server
 	t      *testing.T
@@ -139,7 +139,8 @@ func (r answer) code() leadership.Code {
 	return ""
 }
 
-// ask makes a request. Without a token it says nothing of who asks; headers are names and values in turn.
+// ask makes a request. Without a token it says nothing of who asks; headers are names and values in
+// turn.
 func (a *authServer) ask(token, method, path, body string, headers ...string) answer {
 	a.t.Helper()
 	request, err := http.NewRequestWithContext(a.t.Context(), method, a.line+path, strings.NewReader(body))

@@ -25,7 +25,8 @@ import (
 	"regent/test/machine"
 )
 
-// roles is a policy that gives each role to a principal of its name, over elections that begin with "own".
+// roles is a policy that gives each role to a principal of its name, over elections that begin with
+// "own".
 const roles = `
 grants:
   - {principals: [candidate@test], roles: [candidate], elections: ["own*"], candidates: ["ann*"]}
@@ -59,8 +60,9 @@ func TestAPartOfASecretIsFound(t *testing.T) {
 	}
 }
 
-// All bad tokens there are stand in package identity; here are one of each kind, and that the process has them checked.
-func TestWhoBringsNoGoodTokenIsToldSo(t *testing.T) {
+// All bad tokens there are stand in package identity; here are one of each kind, and that the
+// process has them checked.
+func TestBadTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
 	claims := func(change string, to any) string {
@@ -102,8 +104,9 @@ func TestWhoBringsNoGoodTokenIsToldSo(t *testing.T) {
 	}
 }
 
-// The whole table stands in package rights; here are some calls of each role, and that the process asks the policy.
-func TestARoleMayDoWhatItMay(t *testing.T) {
+// The whole table stands in package rights; here are some calls of each role, and that the process
+// asks the policy.
+func TestEachRoleMayDoWhatItsTableSays(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
 	for _, c := range []struct{ method, path, body, who string }{
@@ -131,7 +134,7 @@ func TestARoleMayDoWhatItMay(t *testing.T) {
 	}
 }
 
-func TestAStrangerCannotTellWhatIsThere(t *testing.T) {
+func TestStrangersCannotTellWhichElectionsExist(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
 	if r := a.ask(a.token("admin@test"), "PUT", "/v1/elections/foreign", "{}"); r.status != http.StatusOK {
@@ -302,7 +305,8 @@ func TestTheCommandLineLeadsWithATokenInAFile(t *testing.T) {
 	}
 }
 
-// One line for each refusal, and for each call that needs an operator or an admin; none for what is everyday.
+// One line for each refusal, and for each call that needs an operator or an admin; none for what is
+// everyday.
 func TestTheAuditHasALineForWhatMustBeKnownLater(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)

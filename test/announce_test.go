@@ -22,11 +22,12 @@ import (
 	"regent/test/machine"
 )
 
-// While clients make changes, the servers under them are killed at every point between a commit and the mark that it was announced, and at
-// random moments. In the end a subscriber of the topic has heard of every change, in order, and of nothing else.
+// While clients make changes, the servers under them are killed at every point between a commit and
+// the mark that it was announced, and at random moments. In the end a subscriber of the topic has
+// heard of every change, in order, and of nothing else.
 //
-// The short form leaves out one server on each cloud store: bolt dies at every point, and two servers take over from
-// each other there.
+// The short form leaves out one server on each cloud store: bolt dies at every point, and two
+// servers take over from each other there.
 func TestEveryChangeIsAnnouncedWhateverIsKilled(t *testing.T) {
 	machine.Share(t)
 	for _, c := range []struct {
@@ -62,8 +63,9 @@ type life struct {
 	burst  int    // so many changes of one election were left behind before
 }
 
-// lives are the deaths of so many rounds: every failpoint, at several counts. Who is killed while it relays keeps the others from relaying for
-// the 30 s of its lease, in which only the tick does their work, so that this comes once.
+// lives are the deaths of so many rounds: every failpoint, at several counts. Who is killed while
+// it relays keeps the others from relaying for the 30 s of its lease, in which only the tick does
+// their work, so that this comes once.
 func lives(rounds int) (all []life) {
 	for round := range rounds {
 		few, more, leading := 1+round, 7+5*round, life{}
@@ -180,7 +182,8 @@ func (m *killRun) live(ctx context.Context, l life) {
 	m.bury(l, s)
 }
 
-// spend lets the agents take some steps while the server lives, and then more of them, slowly, for as long as patience lasts.
+// spend lets the agents take some steps while the server lives, and then more of them, slowly, for
+// as long as patience lasts.
 func (m *killRun) spend(s *server, steps int, patience time.Duration) {
 	const pace = 4 * time.Millisecond
 	for range steps {
@@ -281,7 +284,8 @@ func (m *killRun) any(ctx context.Context) *server {
 	return nil
 }
 
-// close has the server announce what is left, and compares what the subscriber has heard with the history.
+// close has the server announce what is left, and compares what the subscriber has heard with the
+// history.
 func (m *killRun) close(ctx context.Context, s *server) {
 	if err := tick(ctx, s); err != nil {
 		m.t.Errorf("the last tick: %v", err)
@@ -329,7 +333,8 @@ func keep(t testing.TB, r checker.Recording) string {
 	return fmt.Sprintf("what happened is in %s (%v)", f.Name(), errors.Join(r.Write(f), f.Close()))
 }
 
-// changer is an agent that makes changes. A call that is not answered is made again, at whatever server there is, until it is.
+// changer is an agent that makes changes. A call that is not answered is made again, at whatever
+// server there is, until it is.
 type changer struct {
 	id    leadership.CandidateID
 	key   leadership.Key
@@ -364,7 +369,8 @@ func (a *changer) work(ctx context.Context) {
 	}
 }
 
-// term is an election that the agent leads and may make changes in; its token is 0 if there is none.
+// term is an election that the agent leads and may make changes in; its token is 0 if there is
+// none.
 func (a *changer) term() (leadership.Election, leadership.Token) {
 	for i := range int(a.run.active.Load()) {
 		if token, ok := a.terms[electionName(i)]; ok {

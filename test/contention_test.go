@@ -17,8 +17,9 @@ const (
 	elections  = 20
 )
 
-// Two processes on one store (one where a store takes no more), 32 candidates, 20 elections (5 in the short form): in every round each election has one
-// winner, everybody else hears LEASE_HELD and nothing else, and the tokens of an election rise by one from round to round.
+// Two processes on one store (one where a store takes no more), 32 candidates, 20 elections (5 in
+// the short form): in every round each election has one winner, everybody else hears LEASE_HELD and
+// nothing else, and the tokens of an election rise by one from round to round.
 func TestManyCandidatesAtTwoServersElectOneLeaderEach(t *testing.T) {
 	machine.Share(t)
 	t.Run("bolt", func(t *testing.T) { contend(t, inBolt(t).serve(t)) })
@@ -71,7 +72,8 @@ func candidate(i int) leadership.CandidateID {
 	return leadership.CandidateID(fmt.Sprintf("agent-%02d", i))
 }
 
-// campaign lets every candidate ask once for each of so many elections, each beginning at another one.
+// campaign lets every candidate ask once for each of so many elections, each beginning at another
+// one.
 func campaign(ctx context.Context, t *testing.T, servers []*server, keys []leadership.Key, elections int) map[leadership.Election][]winner {
 	t.Helper()
 	var mu sync.Mutex

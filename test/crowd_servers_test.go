@@ -53,7 +53,8 @@ func (m memory) per(n int) string {
 	return strings.Join(parts, ", ")
 }
 
-// serveInProcess is one instance on a file, in this process, where its calls of the store and its memory can be looked at.
+// serveInProcess is one instance on a file, in this process, where its calls of the store and its
+// memory can be looked at.
 func serveInProcess(t testing.TB) crowdServers {
 	t.Helper()
 	in := inBolt(t)
@@ -126,7 +127,8 @@ func serveProcesses(t testing.TB, in place, n int) crowdServers {
 	return s
 }
 
-// serveInFirestore is several instances on the emulators, whose calls of the store are counted on the way.
+// serveInFirestore is several instances on the emulators, whose calls of the store are counted on
+// the way.
 func serveInFirestore(t testing.TB, n int) crowdServers {
 	t.Helper()
 	counter := proxy.NewCounter(t, emulators.Firestore(t))

@@ -14,13 +14,14 @@ import (
 	"regent/test/proxy"
 )
 
-// crowded is how many candidates wait, and how many watch, in the tests of crowds. With more than it is by itself they last longer, too.
+// crowded is how many candidates wait, and how many watch, in the tests of crowds. With more than
+// it is by itself they last longer, too.
 var crowded = flag.Int("crowd", few, "how many agents wait, and how many watch, in the tests of crowds")
 
 const few = 300
 
-// Many wait to lead, and as many watch. While nothing happens the store is asked nothing; a change of leader costs a transaction for each
-// instance, and everybody hears of it.
+// Many wait to lead, and as many watch. While nothing happens the store is asked nothing; a change
+// of leader costs a transaction for each instance, and everybody hears of it.
 func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
 	machine.Share(t)
 	show := func(t *testing.T, begin func(testing.TB) crowdServers) {
@@ -43,8 +44,8 @@ func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
 	}
 }
 
-// While a leader keeps its lease, many who wait and watch cost nothing: the store is called for the renewals alone. A relay looks four times a
-// minute for what was left behind.
+// While a leader keeps its lease, many who wait and watch cost nothing: the store is called for the
+// renewals alone. A relay looks four times a minute for what was left behind.
 func TestAnIdleElectionCostsItsRenewalsAlone(t *testing.T) {
 	machine.Share(t)
 	for _, c := range []struct {
@@ -83,7 +84,8 @@ type crowdRun struct {
 	text              strings.Builder
 }
 
-// newCrowdRun lets ann lead, and the crowd come: that many of each, or as many as there can be connections here.
+// newCrowdRun lets ann lead, and the crowd come: that many of each, or as many as there can be
+// connections here.
 func newCrowdRun(tb testing.TB, on crowdServers, lease time.Duration, size int) *crowdRun {
 	tb.Helper()
 	const others = 200 // files that are not connections of the crowd
@@ -159,7 +161,8 @@ func (p *crowdRun) await(c *crowd.Crowd, want func(crowd.Report) bool) crowd.Rep
 	}
 }
 
-// settle waits until the store was told all that it is told after a change, and returns its calls since the last time.
+// settle waits until the store was told all that it is told after a change, and returns its calls
+// since the last time.
 func (p *crowdRun) settle() (all proxy.Calls) {
 	for {
 		<-time.After(500 * time.Millisecond)
@@ -183,8 +186,10 @@ func (p *crowdRun) idle(d time.Duration) {
 	}
 }
 
-// allow says what so many takeovers may cost: the leader's own transaction if it releases, and one for each instance. In Firestore a transaction is a
-// read and a commit, and if two instances meet the second reads once more. Once a look at a lease that has run out may come before those who wait.
+// allow says what so many takeovers may cost: the leader's own transaction if it releases, and one
+// for each instance. In Firestore a transaction is a read and a commit, and if two instances meet
+// the second reads once more. Once a look at a lease that has run out may come before those who
+// wait.
 func (p *crowdRun) allow(n, own int, calls proxy.Calls) {
 	p.tb.Helper()
 	instances := len(p.servers)

@@ -90,7 +90,8 @@ func acquiresFor(who leadership.CandidateID, d time.Duration) step {
 	return asks(leadership.AcquireRequest{CandidateID: who, LeaseDuration: d})
 }
 
-// acquiresWide is with so much metadata that a reply about several elections is sent in chunks, with no length in front.
+// acquiresWide is with so much metadata that a reply about several elections is sent in chunks,
+// with no length in front.
 func acquiresWide(who leadership.CandidateID) step {
 	const some = 350
 	return asks(leadership.AcquireRequest{CandidateID: who, LeaseDuration: time.Hour, Metadata: fmt.Appendf(nil, `{"note": "%0*d"}`, some, 0)})

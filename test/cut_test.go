@@ -11,10 +11,10 @@ import (
 // races is how often the same call again meets the first one, all of which has arrived, at work.
 const races = 25
 
-// Every mutation, with its request and its reply cut after every byte, and then the same call again: how the election stands, what its history
-// says, and what the caller hears are what one call would have left. Half a request does nothing, and no caller is told more
-// than it can know.
-func TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain(t *testing.T) {
+// Every mutation, with its request and its reply cut after every byte, and then the same call
+// again: how the election stands, what its history says, and what the caller hears are what one
+// call would have left. Half a request does nothing, and no caller is told more than it can know.
+func TestACallCutAnywhereAndRepeatedIsDoneOnce(t *testing.T) {
 	all := newTotal(t)
 	for _, m := range mutations {
 		for _, end := range []struct {
@@ -55,7 +55,7 @@ func TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain(t *testing.T) {
 }
 
 // The same with a process and its file, at some bytes.
-func TestACallToAProcessThatWasCutIsDoneOnceByTheSameCallAgain(t *testing.T) {
+func TestACallToAProcessCutAndRepeatedIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	all := newTotal(t)
 	server := inBolt(t).serve(t)

@@ -18,9 +18,10 @@ import (
 	"regent/test/machine"
 )
 
-// An instance is told to stop while hundreds wait and watch there. Each who waits is answered, each stream ends with a cursor, and the instance
-// is gone in time. At another instance those who watch go on from their cursors and have missed nothing, and those who wait lead in the end.
-func TestAnInstanceThatStopsLosesNobody(t *testing.T) {
+// An instance is told to stop while hundreds wait and watch there. Each who waits is answered, each
+// stream ends with a cursor, and the instance is gone in time. At another instance those who watch
+// go on from their cursors and have missed nothing, and those who wait lead in the end.
+func TestAnInstanceThatStopsLosesNoWaiterOrWatcher(t *testing.T) {
 	machine.Share(t)
 	size := few
 	if *crowded > few {
@@ -165,7 +166,8 @@ func (x *departure) stop() (took time.Duration) {
 	return took
 }
 
-// check waits until all who watch have heard of everything. The stream of one election tells it once.
+// check waits until all who watch have heard of everything. The stream of one election tells it
+// once.
 func (x *departure) check() {
 	x.tb.Helper()
 	recording, report := awaitAnnounced(x.ctx, x.tb, x.b, &x.recorder)
@@ -179,7 +181,8 @@ func (x *departure) check() {
 	x.tb.Logf("%d changes, %d deliveries due, %d more", len(recording.History), report.Checked, report.Duplicates)
 }
 
-// awaitAnnounced waits until all who are to hear of what the server has in its history have heard of it, or for long enough.
+// awaitAnnounced waits until all who are to hear of what the server has in its history have heard
+// of it, or for long enough.
 func awaitAnnounced(ctx context.Context, tb testing.TB, s *server, recorder *checker.Recorder) (checker.Recording, checker.Report) {
 	tb.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {

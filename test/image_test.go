@@ -103,7 +103,8 @@ func TestKoBuildsWhatTheDockerfileBuilds(t *testing.T) {
 	}
 }
 
-// The same commit gives the same bytes: built twice, in two folders, the second time with nothing kept from the first.
+// The same commit gives the same bytes: built twice, in two folders, the second time with nothing
+// kept from the first.
 func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 	machine.LongOnly(t, "a build of everything takes a minute")
 	t.Parallel()

@@ -17,8 +17,9 @@ const (
 	contested = 6 // elections that they contend for
 )
 
-// A server on a local file is killed again and again while clients acquire and release. After each start everything that was ever acknowledged
-// must be there: no grant lost, no release undone, no token given to two.
+// A server on a local file is killed again and again while clients acquire and release. After each
+// start everything that was ever acknowledged must be there: no grant lost, no release undone, no
+// token given to two.
 func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
 	machine.Share(t)
 	n := machine.Size(40, 500)
@@ -48,8 +49,8 @@ func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
 	}
 }
 
-// churn lets all clients work until so many more grants were acknowledged, and a moment longer, kills the server under
-// them, and waits for them.
+// churn lets all clients work until so many more grants were acknowledged, and a moment longer,
+// kills the server under them, and waits for them.
 func churn(t *testing.T, s *server, clients []*churner, grants int, longer time.Duration) {
 	t.Helper()
 	book := clients[0].book

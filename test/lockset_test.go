@@ -20,13 +20,15 @@ import (
 	"regent/test/machine"
 )
 
-// updates is how many the lock test makes with a fencing token, and half of it in each manner without one.
+// updates is how many the lock test makes with a fencing token, and half of it in each manner
+// without one.
 var updates = flag.Int("updates", 0, "how many updates the lock test makes; 0 for 800, or 400 with -short")
 
-// Five processes take turns by leases of two seconds to change sets, and one after the other is stopped for three or more. With the token
-// compared in the transaction of each write nothing that was acknowledged is ever lost. How much is without it is what it is: a lease alone promises nothing
-// to a leader that does not look, and next to nothing to one that does.
-func TestNoUpdateIsLostThatAFencingTokenGuards(t *testing.T) {
+// Five processes take turns by leases of two seconds to change sets, and one after the other is
+// stopped for three or more. With the token compared in the transaction of each write nothing that
+// was acknowledged is ever lost. How much is without it is what it is: a lease alone promises
+// nothing to a leader that does not look, and next to nothing to one that does.
+func TestNoFencedUpdateIsLost(t *testing.T) {
 	t.Parallel()
 	updates := cmp.Or(*updates, machine.Size(400, 800))
 	for _, c := range []struct {
@@ -59,8 +61,8 @@ const (
 	locks         = 120             // elections, side by side
 )
 
-// pausing stops one member at a time, the one that thinks about most sets, and lets it go on once others have changed
-// some of these.
+// pausing stops one member at a time, the one that thinks about most sets, and lets it go on once
+// others have changed some of these.
 type pausing struct {
 	t        *testing.T
 	members  []*lockset.Member
@@ -90,7 +92,8 @@ func (p *pausing) begin() bool {
 	return true
 }
 
-// heard takes down what a member tells, and ends the pause if it was long enough and others have overtaken its member.
+// heard takes down what a member tells, and ends the pause if it was long enough and others have
+// overtaken its member.
 func (p *pausing) heard(u lockset.Update) (ended bool) {
 	const enough = 3 // sets; it may have been about to tell that it has written one
 	if u.Element == 0 {
@@ -113,8 +116,8 @@ func (p *pausing) heard(u lockset.Update) (ended bool) {
 	return true
 }
 
-// playLockset makes that many updates or more, until two pauses are over, and returns how many were acknowledged and
-// how many of these are in no set.
+// playLockset makes that many updates or more, until two pauses are over, and returns how many were
+// acknowledged and how many of these are in no set.
 func playLockset(t *testing.T, manner lockset.Manner, target int) (acknowledged, lost, pauses int) {
 	host, project := emulators.Firestore(t), emulators.Name(t)
 	server, p := inBolt(t).serve(t), &pausing{t: t}

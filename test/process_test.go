@@ -56,7 +56,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// invoke returns a command of a program that is built for it, with the environment of a program that is tried.
+// invoke returns a command of a program that is built for it, with the environment of a program
+// that is tried.
 func invoke(t testing.TB, program func() (string, error), env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := program()
@@ -83,7 +84,8 @@ func serve(t testing.TB, env []string, args ...string) *server {
 	return start(t, invoke(t, regent, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
 }
 
-// environ is the environment of a program that is tried: ours, without what would change its behaviour, and with extra.
+// environ is the environment of a program that is tried: ours, without what would change its
+// behaviour, and with extra.
 func environ(extra ...string) []string {
 	ours := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -7,15 +7,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"regent/leadership"
+	"regent/test/mutants"
 )
 
-// The README's sessions are run as they stand, but for where the server is. What a command prints must be what the page shows, where "…"
-// stands for anything.
+// The README's sessions are run as they stand, but for where the server is. What a command prints
+// must be what the page shows, where "…" stands for anything.
 func TestTheReadmeSessionsWorkAsPrinted(t *testing.T) {
 	dir := t.TempDir() // for what is built; once before the session, whose leases do not wait
 	build := exec.CommandContext(within(t, 10*time.Minute), "make", "-C", "..", "build", "BUILD="+dir)
@@ -133,5 +135,44 @@ func TestMakeRunServes(t *testing.T) {
 	s := start(t, cmd)
 	if _, err := s.client.List(t.Context(), leadership.ListRequest{}); err != nil {
 		t.Errorf("list: %v", err)
+	}
+}
+
+// The table of promises in README.md names tests and planted bugs that exist.
+func TestThePromisesRestOnTestsThatExist(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests []string
+	for _, pattern := range []string{"*_test.go", "faults/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)`).FindAllStringSubmatch(string(text), -1) {
+				tests = append(tests, found[1])
+			}
+		}
+	}
+	named := regexp.MustCompile("`(Test\\w+)(…?)`").FindAllStringSubmatch(string(page), -1)
+	if len(named) < 20 {
+		t.Errorf("the page names %d tests", len(named))
+	}
+	for _, name := range named {
+		if !slices.ContainsFunc(tests, func(test string) bool { return test == name[1] || name[2] != "" && strings.HasPrefix(test, name[1]) }) {
+			t.Errorf("there is no %s%s", name[1], name[2])
+		}
+	}
+	for _, p := range mutants.Properties() {
+		if !strings.Contains(string(page), fmt.Sprintf("%q", p)) {
+			t.Errorf("no promise rests on the planted bugs of %q", p)
+		}
 	}
 }

@@ -23,7 +23,8 @@ import (
 	"regent/test/processes"
 )
 
-// session is a `regent run` of a script in sh, which may use $dir, a folder of its own. Its output is in the files out and err there.
+// session is a `regent run` of a script in sh, which may use $dir, a folder of its own. Its output
+// is in the files out and err there.
 type session struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -122,7 +123,7 @@ func TestARunEndsAsItsCommandDoes(t *testing.T) {
 	}
 }
 
-func TestInputAndOutputAreTheCommands(t *testing.T) {
+func TestInputAndOutputArePassedThrough(t *testing.T) {
 	t.Parallel()
 	s := inBolt(t).serve(t)
 	cmd := invoke(t, regent, []string{"REGENT_SERVER=" + s.URL}, "run", "e", "--", "sh", "-c", "tr a-z A-Z; echo to stderr >&2")
@@ -178,7 +179,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 	runScript(t, s.URL, "e --no-wait", "true").end(0)
 }
 
-func TestSignalsReachTheCommandAndItIsNotLeftAlone(t *testing.T) {
+func TestSignalsReachTheCommand(t *testing.T) {
 	t.Parallel()
 	s := inBolt(t).serve(t)
 	r := runScript(t, s.URL, "e", `
@@ -198,7 +199,7 @@ func TestSignalsReachTheCommandAndItIsNotLeftAlone(t *testing.T) {
 	r.end(9)
 }
 
-func TestACommandWhoseLeadershipIsTakenAwayIsStopped(t *testing.T) {
+func TestACommandIsStoppedWhenItsLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	s := inBolt(t).serve(t)
 	for script, want := range map[string]string{
@@ -301,7 +302,7 @@ func overhear(t *testing.T, target string) (string, *secrets) {
 	return line.URL, heard
 }
 
-func TestTheCommandHasWhatItNeedsAndTheKeyIsNowhere(t *testing.T) {
+func TestTheCommandSeesItsTokenAndNeverTheKey(t *testing.T) {
 	t.Parallel()
 	s := inBolt(t).serve(t)
 	address, heard := overhear(t, s.URL)

@@ -117,8 +117,8 @@ func (c *contest) newest() (found []processes.Lifespan) {
 	return found
 }
 
-// leader waits until a leader's command runs whose token is above that, with all its family, and returns the token and
-// which of the two it is.
+// leader waits until a leader's command runs whose token is above that, with all its family, and
+// returns the token and which of the two it is.
 func (c *contest) leader(ctx context.Context, above leadership.Token) (leadership.Token, int, error) {
 	family := 1
 	if len(c.command) > 2 && c.command[2] == "family" {
@@ -155,7 +155,8 @@ func (c *contest) describe(lifespans []processes.Lifespan) string {
 	return b.String()
 }
 
-// guardOf waits until a run has a guard that is not the given one and that watches, and returns its process.
+// guardOf waits until a run has a guard that is not the given one and that watches, and returns its
+// process.
 func guardOf(ctx context.Context, w *wrapper, not int) (int, error) {
 	for {
 		for pid, stat := range processes.Children(w.pid()) {

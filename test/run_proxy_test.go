@@ -25,8 +25,9 @@ type grantOf struct {
 	token    leadership.Token
 }
 
-// leaseProxy is a line of HTTP to a server that learns when leases end. It counts on the safe side: a lease that a reply grants or renews began when the
-// request had come here, or later. What is given back is over when the request comes here.
+// leaseProxy is a line of HTTP to a server that learns when leases end. It counts on the safe side:
+// a lease that a reply grants or renews began when the request had come here, or later. What is
+// given back is over when the request comes here.
 type leaseProxy struct {
 	*httptest.Server
 
@@ -55,7 +56,8 @@ func newLeaseProxy(t testing.TB, target string) *leaseProxy {
 
 type heardAt struct{}
 
-// hearing notes when a request came, what it gives back, and lets those wait that nobody is to hear.
+// hearing notes when a request came, what it gives back, and lets those wait that nobody is to
+// hear.
 func (p *leaseProxy) hearing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := boottime.Now()

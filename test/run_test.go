@@ -31,10 +31,12 @@ const (
 	runPatience   = 30 * time.Second
 )
 
-// Two runs contend for each of many elections, and what they need is killed or stopped in turn. Each time the command must be gone, with all that it
-// started, before its lease ends, and before the next one begins.
+// Two runs contend for each of many elections, and what they need is killed or stopped in turn.
+// Each time the command must be gone, with all that it started, before its lease ends, and before
+// the next one begins.
 //
-// In the short form leases are longer than the shortest that there are, so that a busy machine still runs a guard in time.
+// In the short form leases are longer than the shortest that there are, so that a busy machine
+// still runs a guard in time.
 func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 	machine.Share(t)
 	in, trials := inBolt(t), cmp.Or(*trials, machine.Size(64, 128))
@@ -137,7 +139,8 @@ func (a *contestGroup) harmTheServer(name string, harm func()) {
 	a.each(leads)
 }
 
-// harm is something that happens to a leader. It returns what ends the harm, once another one leads.
+// harm is something that happens to a leader. It returns what ends the harm, once another one
+// leads.
 type harm struct {
 	name string
 	do   func(context.Context, *contest, int) (heal func(), err error)
@@ -226,7 +229,8 @@ func (c *contest) pause(i int) (heal func()) {
 	return func() { c.runs[i].signal(syscall.SIGCONT) }
 }
 
-// harmGuard signals the guard of a run and, if it should, waits until another one is there. It returns what ends a guard that is left stopped.
+// harmGuard signals the guard of a run and, if it should, waits until another one is there. It
+// returns what ends a guard that is left stopped.
 func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, another bool) (end func(), err error) {
 	guard, err := guardOf(ctx, c.runs[i], 0)
 	if err != nil {

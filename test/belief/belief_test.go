@@ -21,7 +21,7 @@ const (
 	half    = time.Second / 2
 )
 
-func TestNobodyBelievesInALeaseThatHasEndedWhateverHappens(t *testing.T) {
+func TestEveryPropertyHoldsInEveryState(t *testing.T) {
 	t.Parallel()
 	visited := searched(t, belief.Quick())
 	if visited < 1_000_000 {
@@ -54,7 +54,7 @@ func searched(t *testing.T, models []belief.Model) (states int) {
 	return states
 }
 
-func TestEachBugIsFoundWithAShortestWayToIt(t *testing.T) {
+func TestEachBugIsFoundByAShortestTrace(t *testing.T) {
 	t.Parallel()
 	line := belief.Model{Lease: 2, Wait: 1}
 	delay := belief.Model{Lease: 2, Delay: 1}
@@ -99,9 +99,10 @@ func TestEachBugIsFoundWithAShortestWayToIt(t *testing.T) {
 	}
 }
 
-// The stores let nobody see a late heartbeat as a lease that lasts, though the contract of leadership.Store would let them until it is taken
-// back. It would be no danger: the lease is then one that ends later, and nobody else was told otherwise.
-func TestALateHeartbeatThatCountsUntilItIsTakenBackMakesNoSecondLeader(t *testing.T) {
+// The stores let nobody see a late heartbeat as a lease that lasts, though the contract of
+// leadership.Store would let them until it is taken back. It would be no danger: the lease is then
+// one that ends later, and nobody else was told otherwise.
+func TestALateHeartbeatMakesNoSecondLeader(t *testing.T) {
 	t.Parallel()
 	for _, p := range []belief.Property{belief.NeverTwo, belief.NoneAfterEnd, belief.NoSecondYes, belief.TokensRise, belief.OneLeaseATime} {
 		m := belief.Model{Clocks: clocks(slowest, slowest), Lease: 2, Commits: true, Bug: belief.LateUntilTaken, Only: p}
@@ -146,7 +147,8 @@ func TestAClockSlowerThanTheDriftMayMakeTwoLeadersAndAFasterOneNeverDoes(t *test
 	}
 }
 
-// The time in line is the server's word, by its own clock, which may be as fast as the leader's is slow.
+// The time in line is the server's word, by its own clock, which may be as fast as the leader's is
+// slow.
 func TestTheServersClockMayBeAsWrongAsTheLeadersWhereTheLeaderStoodInLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -13,8 +13,8 @@ const second = time.Second
 // most is how many candidates a model can have.
 const most = 4
 
-// Model is what is searched. Clocks and Lease are needed; each of the other fields adds something that may happen. Lease, Wait and Delay are 15 s
-// together at most.
+// Model is what is searched. Clocks and Lease are needed; each of the other fields adds something
+// that may happen. Lease, Wait and Delay are 15 s together at most.
 type Model struct {
 	Name   string          // what it is, in a few words, for reports
 	Clocks []time.Duration // what each candidate's clock shows in a second; one for each candidate, four at most. Equal ones stand side by side
@@ -22,9 +22,11 @@ type Model struct {
 	Wait   int             // seconds that an acquire may stand in line; none with Commits
 	Line   time.Duration   // what the server's clock, by which it stands there, shows in a second; 0 for a second
 	Delay  int             // seconds of the lock delay
-	// Operator says that somebody deletes the election, by force or not, and brings it back, at any time and as often as they like.
+	// Operator says that somebody deletes the election, by force or not, and brings it back, at any
+	// time and as often as they like.
 	Operator bool
-	// Commits says that a transaction reads first and commits later, or never, or is aborted and reads again.
+	// Commits says that a transaction reads first and commits later, or never, or is aborted and
+	// reads again.
 	Commits bool
 	Bug     Bug
 	// Only is the one property to look at; "" for all.
@@ -34,8 +36,9 @@ type Model struct {
 // Property is what must hold in every state and at every step.
 type Property string
 
-// The properties. The first is what all is for; the second is ME-2, and the first follows from it and from ME-1. A lease that an operator
-// has ended lasts, in these words, until it would have ended by itself.
+// The properties. The first is what all is for; the second is ME-2, and the first follows from it
+// and from ME-1. A lease that an operator has ended lasts, in these words, until it would have
+// ended by itself.
 const (
 	NeverTwo      Property = "no two candidates believe that they lead"
 	NoneAfterEnd  Property = "no candidate believes that it leads after its lease has ended"
@@ -124,7 +127,8 @@ type candidate struct {
 	asked, askedFormerly bool // an acquire with its present key, with an earlier one, was sent, and may arrive again
 }
 
-// state is the store and the candidates. All that a candidate does not need in its phase is zero, so that what is the same looks the same.
+// state is the store and the candidates. All that a candidate does not need in its phase is zero,
+// so that what is the same looks the same.
 type state struct {
 	lease
 	renewed, released bool // a renew, a release of the newest lease was sent, and may arrive again
@@ -159,7 +163,8 @@ func (m *Model) broken(s *state) Property {
 // minds says whether the property is looked at.
 func (m *Model) minds(p Property) bool { return m.Only == "" || m.Only == p }
 
-// tooOld is the age from which on an answer is not believed in whatever it says: longer than the lease and all waiting.
+// tooOld is the age from which on an answer is not believed in whatever it says: longer than the
+// lease and all waiting.
 func (m *Model) tooOld() uint8 {
 	if m.Bug == WaitedTwice {
 		return uint8(m.Lease + 2*m.Wait + 1)
@@ -167,7 +172,8 @@ func (m *Model) tooOld() uint8 {
 	return uint8(m.Lease + m.Wait + 1)
 }
 
-// belief is for how many seconds from now the candidate believes in what it was granted by the call that it has made.
+// belief is for how many seconds from now the candidate believes in what it was granted by the call
+// that it has made.
 func (m *Model) belief(who int, c candidate) uint8 {
 	clock := m.Clocks[who]
 	sent, now := time.Duration(0), clock*time.Duration(c.age)

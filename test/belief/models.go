@@ -14,7 +14,8 @@ const (
 	twice   = 2 * second
 )
 
-// Quick is what is searched with every test: 3.4 million states, which take a quarter of a minute on one core.
+// Quick is what is searched with every test: 3.4 million states, which take a quarter of a minute
+// on one core.
 func Quick() []Model {
 	return []Model{
 		{Name: "two in line", Clocks: all(2, slowest), Lease: 3, Wait: 2},
@@ -26,8 +27,8 @@ func Quick() []Model {
 	}
 }
 
-// Night is what is searched where there is more time: longer leases, and four candidates with all that may happen. It has 27 million states,
-// which take some minutes on one core, and up to 0.7 GB.
+// Night is what is searched where there is more time: longer leases, and four candidates with all
+// that may happen. It has 27 million states, which take some minutes on one core, and up to 0.7 GB.
 func Night() []Model {
 	return []Model{
 		{Name: "two in a long line", Clocks: all(2, slowest), Lease: 6, Wait: 4},

@@ -76,7 +76,8 @@ func (m *Model) start() *search {
 	return x
 }
 
-// look takes all steps from the state of that number. It returns how many there are, and the states that nobody had come to before.
+// look takes all steps from the state of that number. It returns how many there are, and the states
+// that nobody had come to before.
 func (x *search) look(at int, here state) (steps int, found []visit) {
 	known := len(x.visited.all)
 	x.ways = x.ways[:0]

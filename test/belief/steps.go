@@ -70,8 +70,8 @@ func (x *search) tick(s state) state {
 	return s
 }
 
-// atAnyTime is what may happen whatever the candidates do: the store looks after the lease, operators are at work, and what was sent before
-// arrives. Nobody hears the answer.
+// atAnyTime is what may happen whatever the candidates do: the store looks after the lease,
+// operators are at work, and what was sent before arrives. Nobody hears the answer.
 func (x *search) atAnyTime(s state, visit func(step, state)) {
 	holder := s.recorded() - 1
 	send := func(a act, r request) {
@@ -199,7 +199,8 @@ func (x *search) apply(s *state, r request) decision {
 	return d
 }
 
-// overtake aborts the transactions that have read the record before it was changed: their commits are guarded by what they read.
+// overtake aborts the transactions that have read the record before it was changed: their commits
+// are guarded by what they read.
 func (x *search) overtake(s *state) {
 	s.releasing = false
 	for i := range s.candidates {
@@ -295,5 +296,6 @@ func (s *state) newKey(who int8) {
 	}
 }
 
-// newestOf says whether the lease in the candidate's hand is the newest, and not known to have ended.
+// newestOf says whether the lease in the candidate's hand is the newest, and not known to have
+// ended.
 func (s *state) newestOf(who int8) bool { return s.recorded() == who+1 && !s.candidates[who].behind }

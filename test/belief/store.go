@@ -7,7 +7,8 @@ import (
 	"regent/leadership"
 )
 
-// lease is what the store knows of the election, but for the token, which is only known to be the newest.
+// lease is what the store knows of the election, but for the token, which is only known to be the
+// newest.
 type lease struct {
 	leader  int8  // a candidate's number, from 1; 0 for none
 	former  bool  // it was granted to a key that the candidate no longer has
@@ -21,7 +22,8 @@ type lease struct {
 	owed uint8 // for how many seconds nobody may lead since the last lease was not given back, if it is recorded that it has ended
 }
 
-// heldBy says whether the candidate leads by its present key, or would if no operator had ended its lease.
+// heldBy says whether the candidate leads by its present key, or would if no operator had ended its
+// lease.
 func (l lease) heldBy(who int8, duration int) bool {
 	return l.leader == who+1 && !l.former && int(l.age) < duration
 }
@@ -105,8 +107,9 @@ func (m *Model) decide(l lease, r request) decision {
 	return d
 }
 
-// snapshot is the election as the transaction has read it: now or, if it has read before, when the lease still lasted. It makes no difference
-// how long before, for the rules ask no more of that moment.
+// snapshot is the election as the transaction has read it: now or, if it has read before, when the
+// lease still lasted. It makes no difference how long before, for the rules ask no more of that
+// moment.
 func (m *Model) snapshot(l lease, r request) leadership.Snapshot {
 	if m.Bug == Unguarded && r.verb == acquire && r.read == readFree {
 		l = lease{}
@@ -123,9 +126,10 @@ func (m *Model) snapshot(l lease, r request) leadership.Snapshot {
 	return s
 }
 
-// commit puts the instant of the commit in its place, as the stores do. A heartbeat that comes too late leaves the end where it was: see
-// leadership.Change, and startOf in the stores for Firestore and Spanner. None is late that was decided at this very instant: there the rule
-// stands without that net.
+// commit puts the instant of the commit in its place, as the stores do. A heartbeat that comes too
+// late leaves the end where it was: see leadership.Change, and startOf in the stores for Firestore
+// and Spanner. None is late that was decided at this very instant: there the rule stands without
+// that net.
 func (m *Model) commit(c *leadership.Change, r request) (late bool) {
 	if !c.Heartbeat {
 		return false

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// trace tells how the property was broken, by a step from the visited state with that number. It goes the way once more: a packed state does not
-// say who is who, and who was ann in one may stand in another's place in the next.
+// trace tells how the property was broken, by a step from the visited state with that number. It
+// goes the way once more: a packed state does not say who is who, and who was ann in one may stand
+// in another's place in the next.
 func (x *search) trace(last uint32, p Property) []string {
 	way := []uint32{last}
 	for at := last; at != 0; {

@@ -90,7 +90,8 @@ func (t *group) quiet() {
 	fmt.Fprintln(t.word, record.Quiet)
 }
 
-// willing are the times in this life during which members wanted to lead without a break. The mutex is held.
+// willing are the times in this life during which members wanted to lead without a break. The mutex
+// is held.
 func (t *group) willing() (all []checker.Willing) {
 	for _, m := range t.Members {
 		if m.Role == record.Steady {

@@ -14,7 +14,8 @@ import (
 	"regent/test/proxy"
 )
 
-// applyFaults lets all faults happen, each at its time, and returns when all is in order again. The error is for what did not happen.
+// applyFaults lets all faults happen, each at its time, and returns when all is in order again. The
+// error is for what did not happen.
 func (s *session) applyFaults(ctx context.Context) error {
 	errs := make([]error, len(s.plan.Faults))
 	var all sync.WaitGroup
@@ -112,7 +113,8 @@ func (s *session) harmGuard(ctx context.Context, f Fault) error {
 // guardTimeout is how long it may take until some `regent run` leads.
 const guardTimeout = 6 * time.Second
 
-// anyGuard is the guard of the `regent run`, or of another one of the same election that leads in its place.
+// anyGuard is the guard of the `regent run`, or of another one of the same election that leads in
+// its place.
 func (s *session) anyGuard(ctx context.Context, name string) (int, error) {
 	of := s.wrapper(name).Election
 	for {
@@ -185,7 +187,8 @@ func (s *session) replaceServer(ctx context.Context, v *server, f Fault) error {
 	return v.start(ctx, again)
 }
 
-// dies waits until the server has died at its failpoint, and gives it something to announce meanwhile. One that does not die is killed.
+// dies waits until the server has died at its failpoint, and gives it something to announce
+// meanwhile. One that does not die is killed.
 func (v *server) dies(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, guardTimeout)
 	defer cancel()

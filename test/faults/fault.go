@@ -93,8 +93,9 @@ func (d *drawer) prepare(f Fault) {
 	}
 }
 
-// slot is what a fault has for itself. There is one for everything that happens to runs and their guards: if both are stopped nobody is left who
-// could end the command, which is out of their reach.
+// slot is what a fault has for itself. There is one for everything that happens to runs and their
+// guards: if both are stopped nobody is left who could end the command, which is out of their
+// reach.
 func (d *drawer) slot(f Fault) string {
 	if f.Kind == KillGuard || f.Kind == StopGuard || slices.ContainsFunc(d.plan.Wrappers, func(w Wrapper) bool { return w.Name == f.Target }) {
 		return "runs"

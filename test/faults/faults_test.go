@@ -85,8 +85,8 @@ func play(t *testing.T, store faults.Store, c faults.SetupConfig, n int) {
 	}
 }
 
-// run plays a run, and another one with a later seed in the place of one that proves nothing, as on a machine that is
-// busy otherwise; three at most.
+// run plays a run, and another one with a later seed in the place of one that proves nothing, as on
+// a machine that is busy otherwise; three at most.
 func run(t *testing.T, c faults.Config) (result faults.Result, err error) {
 	t.Helper()
 	const later = 1_000_000 // seeds
@@ -125,7 +125,8 @@ func TestALieIsFound(t *testing.T) {
 	}
 }
 
-// A server that takes a lease for over while a part of it is left elects two leaders, and is found out.
+// A server that takes a lease for over while a part of it is left elects two leaders, and is found
+// out.
 func TestABugOfTheServerIsFound(t *testing.T) {
 	machine.LongOnly(t, "it builds everything once more")
 	const rule = "if left := end.Add(s.Guard).Sub(s.Now); left > "

@@ -173,8 +173,8 @@ type incarnation struct {
 	key       leadership.KeyHash
 }
 
-// heartbeats are the grants and renewals that were asked for and not refused. One whose answer was lost may have been for any token that its key
-// ever got.
+// heartbeats are the grants and renewals that were asked for and not refused. One whose answer was
+// lost may have been for any token that its key ever got.
 func heartbeats(r checker.Recording) (all []checker.Heartbeat) {
 	tokens, leases := grants(r)
 	for _, c := range r.Calls {
@@ -198,7 +198,8 @@ func heartbeats(r checker.Recording) (all []checker.Heartbeat) {
 	return all
 }
 
-// grants are the tokens of each incarnation, as far as an answer or the history tells, and its lease.
+// grants are the tokens of each incarnation, as far as an answer or the history tells, and its
+// lease.
 func grants(r checker.Recording) (tokens map[incarnation]map[leadership.Token]bool, leases map[incarnation]time.Duration) {
 	tokens, leases = map[incarnation]map[leadership.Token]bool{}, map[incarnation]time.Duration{}
 	granted := map[string]leadership.Token{}

@@ -18,8 +18,8 @@ import (
 	"regent/store/spanner"
 )
 
-// place makes room in the store and, where there are two servers, a topic. It returns the emulators that the servers need, by their variables,
-// and their arguments.
+// place makes room in the store and, where there are two servers, a topic. It returns the emulators
+// that the servers need, by their variables, and their arguments.
 func (s *session) place(ctx context.Context) (env map[string]string, args []string, err error) {
 	env, args = map[string]string{}, []string{"--store", s.spec()}
 	s.emulators = map[string]int{}

@@ -50,8 +50,8 @@ type Wrapper struct {
 	Mode     string // of its command, lifespan: "", "stubborn" or "family"
 }
 
-// NewPlan draws a plan. The abilities are those of the machine: a plan asks for nothing that it cannot do. Leases are the
-// shortest that the store bears, or of that length if it is longer.
+// NewPlan draws a plan. The abilities are those of the machine: a plan asks for nothing that it
+// cannot do. Leases are the shortest that the store bears, or of that length if it is longer.
 func NewPlan(store Store, seed uint64, can Abilities, lease time.Duration) Plan {
 	d := &drawer{rand: rand.New(rand.NewPCG(seed, uint64(len(store)))), can: can}
 	d.plan = Plan{Store: store, Seed: seed, Lease: time.Second, Pace: 30 * time.Millisecond, Servers: 2}
@@ -96,7 +96,8 @@ const (
 	maxCandidates = 32
 )
 
-// agents draws who takes part. In the first election leaders come and go; each other has one who leads until something goes wrong.
+// agents draws who takes part. In the first election leaders come and go; each other has one who
+// leads until something goes wrong.
 func (d *drawer) agents() {
 	n := minCandidates + int(float64(maxCandidates-minCandidates+1)*d.rand.Float64()*d.rand.Float64())
 	d.wrappers()
@@ -122,7 +123,8 @@ func (d *drawer) agents() {
 	d.join(d.rand.IntN(groups), record.Member{Name: "operator", Role: record.Operator, Server: record.Any})
 }
 
-// wrappers draws one to three `regent run`s. They lead for as long as they can, and are not in the first election.
+// wrappers draws one to three `regent run`s. They lead for as long as they can, and are not in the
+// first election.
 func (d *drawer) wrappers() {
 	others := d.plan.Elections[1:]
 	if len(others) == 0 {

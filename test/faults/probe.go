@@ -11,8 +11,9 @@ import (
 	"regent/test/checker"
 )
 
-// A machine that has other things to do is a fault, too, and nobody has planned it. It is taken down as one, so that Regent is not blamed for it: a
-// sleep that lasts too long, and a store that takes too long to answer without Regent's doing.
+// A machine that has other things to do is a fault, too, and nobody has planned it. It is taken
+// down as one, so that Regent is not blamed for it: a sleep that lasts too long, and a store that
+// takes too long to answer without Regent's doing.
 const probeEvery = 20 * time.Millisecond
 
 // slow is how much longer than usual something may take without hurting anybody who has a lease.
@@ -36,7 +37,8 @@ func (s *session) probe(ctx context.Context) error {
 	return nil
 }
 
-// time does something over and over that should not take much longer than usual, and takes down when it does.
+// time does something over and over that should not take much longer than usual, and takes down
+// when it does.
 func (s *session) time(ctx context.Context, what string, usual time.Duration, do func()) {
 	for ; ctx.Err() == nil; sleep(ctx, probeEvery) {
 		begun := s.recorder.Now()
@@ -47,8 +49,9 @@ func (s *session) time(ctx context.Context, what string, usual time.Duration, do
 	}
 }
 
-// lateRenewals are the times after renewals that an emulator took too long for. Spanner's lets one transaction in at a time, and what a busy
-// machine makes of that says nothing of Spanner, or of Regent: a leader whose renewals are not answered does well to stop.
+// lateRenewals are the times after renewals that an emulator took too long for. Spanner's lets one
+// transaction in at a time, and what a busy machine makes of that says nothing of Spanner, or of
+// Regent: a leader whose renewals are not answered does well to stop.
 func (p Plan) lateRenewals(r checker.Recording) (late []checker.Fault) {
 	if p.Store == Bolt {
 		return nil
@@ -61,7 +64,8 @@ func (p Plan) lateRenewals(r checker.Recording) (late []checker.Fault) {
 	return late
 }
 
-// toucher returns what uses the store without Regent: one small write to a disk, or one read of an emulator.
+// toucher returns what uses the store without Regent: one small write to a disk, or one read of an
+// emulator.
 func (s *session) toucher(ctx context.Context) (touch func(context.Context), done func() error, err error) {
 	if s.plan.Store == Bolt {
 		file, err := os.Create(s.path("probe"))

@@ -15,8 +15,8 @@ import (
 	"regent/test/processes"
 )
 
-// starter starts processes from one thread that lives as long as it does: they are to die with this process, and Linux takes the end of the thread
-// that started them for that.
+// starter starts processes from one thread that lives as long as it does: they are to die with this
+// process, and Linux takes the end of the thread that started them for that.
 type starter struct {
 	jobs chan func()
 	done chan struct{}
@@ -57,7 +57,8 @@ type process struct {
 	expected atomic.Bool
 }
 
-// launch starts a command, whose standard error goes to the log of that name. Somebody who ends without being expected to has failed.
+// launch starts a command, whose standard error goes to the log of that name. Somebody who ends
+// without being expected to has failed.
 func (s *session) launch(name string, cmd *exec.Cmd) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(s.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -120,7 +121,8 @@ const variable = "FAULTS_RUN"
 
 func (s *session) mark() string { return variable + "=" + s.id }
 
-// mustBeGone waits until no process of this run is left, and ends those that are there all the same.
+// mustBeGone waits until no process of this run is left, and ends those that are there all the
+// same.
 func (s *session) mustBeGone() error {
 	for end := s.recorder.Now() + 2*time.Second; ; time.Sleep(20 * time.Millisecond) {
 		pids := s.left()

@@ -26,7 +26,8 @@ type Lie struct {
 	Deaf   bool          // who watches does not tell of one event in ten
 }
 
-// ErrInvalid says that a run proves nothing: too little was done, nobody lost a lease, or a fault did not happen.
+// ErrInvalid says that a run proves nothing: too little was done, nobody lost a lease, or a fault
+// did not happen.
 var ErrInvalid = errors.New("the run proves nothing")
 
 // Phases of a run, beside the storm.
@@ -35,10 +36,12 @@ const (
 	calm   = 1500 * time.Millisecond // and a lease
 )
 
-// Run plays what the seed has planned, in 10 to 30 s, and checks it. All processes have ended when it returns.
+// Run plays what the seed has planned, in 10 to 30 s, and checks it. All processes have ended when
+// it returns.
 //
-// The error is ErrInvalid for a run that proves nothing; a *Violation for one in which something happened that must not; anything else if it could
-// not be played. On each of these what there is of the run is kept, in a folder that the error names. A run that succeeded leaves nothing.
+// The error is ErrInvalid for a run that proves nothing; a *Violation for one in which something
+// happened that must not; anything else if it could not be played. On each of these what there is
+// of the run is kept, in a folder that the error names. A run that succeeded leaves nothing.
 func Run(ctx context.Context, c Config) (Result, error) {
 	if c.Setup == nil {
 		setup, err := NewSetup(ctx, SetupConfig{})

@@ -238,7 +238,8 @@ func (s *session) server(name string) *server {
 	return s.servers[slices.IndexFunc(s.servers, func(v *server) bool { return v.name == name })]
 }
 
-// endAll ends everything that is still there, whatever became of the run. Twice is the same as once.
+// endAll ends everything that is still there, whatever became of the run. Twice is the same as
+// once.
 func (s *session) endAll() {
 	for _, t := range s.groups {
 		if p := t.now(); p != nil {

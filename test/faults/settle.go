@@ -11,8 +11,9 @@ import (
 	"regent/test/checker"
 )
 
-// quiet has everybody who contends come to an end, and waits until nobody leads and all who are to hear of it have heard of everything, or for long
-// enough: what is missing then will be found missing.
+// quiet has everybody who contends come to an end, and waits until nobody leads and all who are to
+// hear of it have heard of everything, or for long enough: what is missing then will be found
+// missing.
 func (s *session) quiet(ctx context.Context) {
 	for _, t := range s.groups {
 		t.quiet()

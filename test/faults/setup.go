@@ -21,7 +21,8 @@ type SetupConfig struct {
 	Overlay string
 }
 
-// Setup is what runs have in common: programs that were built, and emulators. Several runs may use it at the same time.
+// Setup is what runs have in common: programs that were built, and emulators. Several runs may use
+// it at the same time.
 type Setup struct {
 	SetupConfig
 	Can     Abilities
@@ -29,7 +30,8 @@ type Setup struct {
 	starter *starter
 }
 
-// NewSetup builds the programs, which takes a minute where nothing is built yet. Close removes them.
+// NewSetup builds the programs, which takes a minute where nothing is built yet. Close removes
+// them.
 func NewSetup(ctx context.Context, c SetupConfig) (*Setup, error) {
 	dir, err := os.MkdirTemp("", "regent-faults-*")
 	if err != nil {
@@ -102,7 +104,8 @@ func (r *Setup) frozen(address string) int {
 	return 0
 }
 
-// command is a command of a program that was built, with the environment of a program that is tried.
+// command is a command of a program that was built, with the environment of a program that is
+// tried.
 func (r *Setup) command(program string, env []string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(r.dir, program), args...)
 	cmd.Env = append(environ(), env...)

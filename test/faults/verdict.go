@@ -47,7 +47,8 @@ type findings struct {
 }
 
 const (
-	// slack is by how much the clock of a store on this machine may differ from ours while a lease lasts.
+	// slack is by how much the clock of a store on this machine may differ from ours while a lease
+	// lasts.
 	slack = 100 * time.Millisecond
 	// cloudGuard is how long a cloud store waits after the end of a lease.
 	cloudGuard = 50 * time.Millisecond
@@ -90,7 +91,8 @@ func (s *session) examine(t truth) (f findings) {
 	return f
 }
 
-// otherBoot says whether a file's leases counted as just renewed at some moment, of which the order of calls knows nothing.
+// otherBoot says whether a file's leases counted as just renewed at some moment, of which the order
+// of calls knows nothing.
 func (s *session) otherBoot() bool {
 	return s.plan.Store == Bolt && slices.ContainsFunc(s.plan.Faults, func(f Fault) bool { return f.Kind == OtherBoot })
 }

@@ -44,8 +44,8 @@ type Config struct {
 	Think     time.Duration // at most
 }
 
-// Update is an element that was acknowledged: it is in the set, for ever. With element 0 it says that the member has
-// read the set, and thinks before it writes.
+// Update is an element that was acknowledged: it is in the set, for ever. With element 0 it says
+// that the member has read the set, and thinks before it writes.
 type Update struct {
 	Election leadership.Election
 	Member   int64 // its number
@@ -55,7 +55,8 @@ type Update struct {
 // variable is where a member finds its Config.
 const variable = "REGENT_TEST_LOCKSET"
 
-// Main is a member, if the environment asks for one, until its standard input ends. is says whether that was so.
+// Main is a member, if the environment asks for one, until its standard input ends. is says whether
+// that was so.
 func Main() (is bool) {
 	spec, is := os.LookupEnv(variable)
 	if !is {
@@ -145,7 +146,8 @@ func (m *member) tell(l *client.Lease, element int64) error {
 	return m.out.Encode(Update{l.Election(), m.Number, element})
 }
 
-// read reads the set. A leader that is fenced raises the mark first: from then on nothing that an earlier one writes can be missed.
+// read reads the set. A leader that is fenced raises the mark first: from then on nothing that an
+// earlier one writes can be missed.
 func (m *member) read(ctx context.Context, l *client.Lease) (elements []int64, err error) {
 	if m.Manner != Fenced {
 		snap, err := Doc(m.sets, l.Election()).Get(ctx)

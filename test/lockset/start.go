@@ -18,7 +18,8 @@ type Member struct {
 	updates chan Update
 }
 
-// Start starts a member: this program once more, with env on top of the environment. It is gone when the test ends.
+// Start starts a member: this program once more, with env on top of the environment. It is gone
+// when the test ends.
 func Start(t testing.TB, c Config, env ...string) *Member {
 	t.Helper()
 	spec, err := json.Marshal(c)

@@ -1,8 +1,9 @@
-// Package machine shares a machine among tests that start many processes and count on it for their leases.
+// Package machine shares a machine among tests that start many processes and count on it for their
+// leases.
 //
-// Such tests have two forms. The short one, with -short, is what make test runs: fewer rounds, side by side, and with
-// no bound on time but that of the promise itself, so that a machine which is busy otherwise does not fail it. The long
-// one measures, and is what make prove runs.
+// Such tests have two forms. The short one, with -short, is what make test runs: fewer rounds, side
+// by side, and with no bound on time but that of the promise itself, so that a machine which is
+// busy otherwise does not fail it. The long one measures, and is what make prove runs.
 package machine
 
 import (
@@ -13,11 +14,13 @@ import (
 	"testing"
 )
 
-// together is how many tests of the short form run side by side: they wait for processes far more than they compute.
+// together is how many tests of the short form run side by side: they wait for processes far more
+// than they compute.
 const together = "8"
 
-// Main runs the tests of a package that wants the machine for itself: go test runs as many packages at a time as there
-// are processors, and of these packages one after the other. It ends the process, after cleanUp.
+// Main runs the tests of a package that wants the machine for itself: go test runs as many packages
+// at a time as there are processors, and of these packages one after the other. It ends the
+// process, after cleanUp.
 func Main(m *testing.M, cleanUp func()) {
 	flag.Parse()
 	if testing.Short() {
@@ -30,8 +33,8 @@ func Main(m *testing.M, cleanUp func()) {
 	os.Exit(code)
 }
 
-// lock blocks until no other process has the lock, and holds it until unlock is called or the process ends. Where no
-// lock can be made it does nothing.
+// lock blocks until no other process has the lock, and holds it until unlock is called or the
+// process ends. Where no lock can be made it does nothing.
 func lock() (unlock func()) {
 	file, err := os.OpenFile(filepath.Join(os.TempDir(), "regent-tests.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -57,7 +60,8 @@ func Share(t *testing.T) {
 	}
 }
 
-// LongOnly skips a test in the short form, where something else stands for it or it would take a minute.
+// LongOnly skips a test in the short form, where something else stands for it or it would take a
+// minute.
 func LongOnly(t *testing.T, why string) {
 	t.Helper()
 	if testing.Short() {

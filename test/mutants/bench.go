@@ -137,7 +137,8 @@ func (b *bench) build(ctx context.Context, dir, file, overlay string) error {
 	return nil
 }
 
-// environ is that of this process, but for the overlay, which also holds for what tests build by themselves.
+// environ is that of this process, but for the overlay, which also holds for what tests build by
+// themselves.
 func environ(overlay string, emulators bool) []string {
 	env := os.Environ()
 	if overlay != "" {
@@ -149,8 +150,9 @@ func environ(overlay string, emulators bool) []string {
 	return env
 }
 
-// run runs tests that were built. It returns the first failure, "" if there is none, and the tests that passed. The
-// error is for tests that say nothing: there are none, or they ended neither well nor with a failure.
+// run runs tests that were built. It returns the first failure, "" if there is none, and the tests
+// that passed. The error is for tests that say nothing: there are none, or they ended neither well
+// nor with a failure.
 func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emulators bool) (failed string, passed []string, err error) {
 	output, err := os.Create(filepath.Join(b.dir, "output")) // a pipe would be kept open by processes that the tests leave behind
 	if err != nil {
@@ -183,8 +185,8 @@ func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emul
 // errSkipped is the error of tests that this machine cannot run.
 var errSkipped = errors.New("the tests are skipped")
 
-// results reads what verbose tests have printed: the first failure, which is the name of the test and the last line
-// that it had logged, and the tests that passed, without their subtests.
+// results reads what verbose tests have printed: the first failure, which is the name of the test
+// and the last line that it had logged, and the tests that passed, without their subtests.
 func results(output string) (failed string, passed []string) {
 	logged := map[string]string{} // the last line of each test
 	running := ""

@@ -18,7 +18,8 @@ type Mutant struct {
 
 	// By are the tests that must catch it: each of them by itself. The first are the cheapest.
 	By []Tests
-	// Quick says that it belongs to the quick set: the first of By is tried, and takes a second or two after its build.
+	// Quick says that it belongs to the quick set: the first of By is tried, and takes a second or
+	// two after its build.
 	Quick bool
 	// Emulators says that its tests need the emulators.
 	Emulators bool
@@ -88,8 +89,9 @@ func All() ([]Mutant, error) {
 	return all, nil
 }
 
-// Parse reads a patch file: a line that says what is wrong, an empty line, members as "Name: value" (Property, Like,
-// Caught-by as often as needed, and "Set: quick" or "Set: emulators"), and a unified diff of one file.
+// Parse reads a patch file: a line that says what is wrong, an empty line, members as "Name: value"
+// (Property, Like, Caught-by as often as needed, and "Set: quick" or "Set: emulators"), and a
+// unified diff of one file.
 func Parse(name, text string) (Mutant, error) {
 	m := Mutant{Name: name}
 	head, diff, _ := strings.Cut(text, "\n--- ")

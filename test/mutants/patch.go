@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// patch is a unified diff of one file. A hunk is found by its lines and not by its line numbers, so that a patch
-// outlives changes elsewhere in the file.
+// patch is a unified diff of one file. A hunk is found by its lines and not by its line numbers, so
+// that a patch outlives changes elsewhere in the file.
 type patch struct {
 	file  string // from the root of the module
 	hunks []hunk
@@ -67,8 +67,8 @@ func (h hunk) without(mark byte) (lines []string) {
 	return lines
 }
 
-// core returns the hunk from its first changed line to its last, with up to so many lines of context before and
-// after them.
+// core returns the hunk from its first changed line to its last, with up to so many lines of
+// context before and after them.
 func (h hunk) core(before, after int) hunk {
 	changed := func(line string) bool { return line[0] != ' ' }
 	first := slices.IndexFunc(h, changed)
@@ -108,8 +108,8 @@ func find(lines, block []string) (at []int) {
 	return at
 }
 
-// fresh returns the patch of the source with present line numbers, and with as much context around each hunk as is
-// needed to find it. The patch must apply.
+// fresh returns the patch of the source with present line numbers, and with as much context around
+// each hunk as is needed to find it. The patch must apply.
 func (p patch) fresh(source string) (patch, string) {
 	lines, text, shift := strings.Split(source, "\n"), &strings.Builder{}, 0
 	fmt.Fprintf(text, "--- a/%s\n+++ b/%s\n", p.file, p.file)
@@ -127,8 +127,9 @@ func (p patch) fresh(source string) (patch, string) {
 	return now, text.String()
 }
 
-// surrounded returns a hunk whose first changed line belongs at that place with context around it, one line or
-// more, so that it stands there only once before and after it is applied; and where it then begins.
+// surrounded returns a hunk whose first changed line belongs at that place with context around it,
+// one line or more, so that it stands there only once before and after it is applied; and where it
+// then begins.
 func surrounded(core hunk, lines []string, at int) (hunk, int) {
 	end := at + len(core.before())
 	for n := 1; ; n++ {

@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// Refresh rewrites the patches in a folder so that they apply to the module at root. A patch that does not apply is
-// tried with less context, and then on the other files of the product, where the lines that it changes must stand
-// exactly once; so one whose context was reworded, or whose code was moved, is found again. It tells of each patch
-// that it has rewritten with other lines than before, and its error names those that must be mended by hand.
+// Refresh rewrites the patches in a folder so that they apply to the module at root. A patch that
+// does not apply is tried with less context, and then on the other files of the product, where the
+// lines that it changes must stand exactly once; so one whose context was reworded, or whose code
+// was moved, is found again. It tells of each patch that it has rewritten with other lines than
+// before, and its error names those that must be mended by hand.
 func Refresh(root, dir string, tell func(string)) error {
 	files, err := productFiles(root)
 	if err != nil {
@@ -35,7 +36,8 @@ func Refresh(root, dir string, tell func(string)) error {
 	return errors.Join(stuck...)
 }
 
-// productFiles returns the text of the Go files that bugs may be planted in, by their names from root.
+// productFiles returns the text of the Go files that bugs may be planted in, by their names from
+// root.
 func productFiles(root string) (map[string]string, error) {
 	files := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

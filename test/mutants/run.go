@@ -14,7 +14,8 @@ type Config struct {
 	Mutants   []Mutant
 	Quick     bool // only the quick ones, each with the first of its tests
 	Emulators bool // also those that need emulators, which the environment then has to name or be able to start
-	// Limit is how long the tests of one bug may run: a minute if it is zero. Tests that hang have failed.
+	// Limit is how long the tests of one bug may run: a minute if it is zero. Tests that hang have
+	// failed.
 	Limit time.Duration
 	// Heard, unless it is nil, is called with each verdict as soon as there is one.
 	Heard func(Verdict)
@@ -48,9 +49,10 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("%-9s %5.1fs  %s: %s\n\t%s: %s", v.Outcome, v.Took.Seconds(), v.Mutant.Name, v.Mutant.Wrong, v.Tests, v.Why)
 }
 
-// Run plants the bugs one after the other, and returns a verdict for each of them and each of its tests, in their
-// order. The same tests must pass without a bug, where they are run once. The error is for what keeps everything
-// from being tried, the end of ctx among it; Run then returns the verdicts that it has.
+// Run plants the bugs one after the other, and returns a verdict for each of them and each of its
+// tests, in their order. The same tests must pass without a bug, where they are run once. The error
+// is for what keeps everything from being tried, the end of ctx among it; Run then returns the
+// verdicts that it has.
 func Run(ctx context.Context, c Config) (verdicts []Verdict, err error) {
 	b, err := newBench(ctx, c.Root, cmp.Or(c.Limit, time.Minute))
 	if err != nil {

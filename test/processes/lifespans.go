@@ -10,7 +10,8 @@ import (
 	"regent/leadership"
 )
 
-// Lifespan is when a process of the command lifespan lived, as it has recorded it on CLOCK_BOOTTIME.
+// Lifespan is when a process of the command lifespan lived, as it has recorded it on
+// CLOCK_BOOTTIME.
 type Lifespan struct {
 	Token       leadership.Token
 	Parent, PID int
@@ -32,7 +33,8 @@ func (l Lifespan) Write(f *os.File) error {
 	return err
 }
 
-// Lifespans reads what the processes of a folder have recorded, but for those that have recorded nothing yet.
+// Lifespans reads what the processes of a folder have recorded, but for those that have recorded
+// nothing yet.
 func Lifespans(dir string) (all []Lifespan, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {

@@ -1,4 +1,5 @@
-// Package processes looks at the processes of this machine, for tests that kill, stop and count them.
+// Package processes looks at the processes of this machine, for tests that kill, stop and count
+// them.
 package processes
 
 import (
@@ -45,8 +46,9 @@ func Args(pid int) []byte {
 	return args
 }
 
-// IsGuard reports whether a process is the guard of a `regent run`, and has taken hold of its command. One that was
-// only just started does nothing yet; to stop the run at that moment is to stop both.
+// IsGuard reports whether a process is the guard of a `regent run`, and has taken hold of its
+// command. One that was only just started does nothing yet; to stop the run at that moment is to
+// stop both.
 func IsGuard(pid int) bool {
 	if !bytes.Contains(Args(pid), []byte("\x00run-guard\x00")) {
 		return false

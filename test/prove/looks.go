@@ -122,7 +122,8 @@ func bugs(c config) (chosen []mutants.Mutant, err error) {
 	return chosen, nil
 }
 
-// byFolder groups bugs by the folder of their first tests, which are built and run without a bug once for a group.
+// byFolder groups bugs by the folder of their first tests, which are built and run without a bug
+// once for a group.
 func byFolder(all []mutants.Mutant) (groups [][]mutants.Mutant) {
 	at := map[string]int{}
 	for _, m := range all {
@@ -136,7 +137,8 @@ func byFolder(all []mutants.Mutant) (groups [][]mutants.Mutant) {
 	return groups
 }
 
-// plants returns the step that plants the bugs of that number. All verdicts go to a file of the report's folder.
+// plants returns the step that plants the bugs of that number. All verdicts go to a file of the
+// report's folder.
 func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (tally, error) {
 	return func(ctx context.Context, k uint64) (tally, error) {
 		bugs := groups[k-1]
@@ -165,18 +167,19 @@ func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (
 	}
 }
 
-// longTests are the tests of real processes that have a long form, which only this command runs: make test runs the
-// short one. Those of a group run in one go test. The fault runs on each store are parts of their own.
+// longTests are the tests of real processes that have a long form, which only this command runs:
+// make test runs the short one. Those of a group run in one go test. The fault runs on each store
+// are parts of their own.
 func longTests() []goTest {
 	return []goTest{
 		{"./test", "TestACommandIsGoneBeforeItsLeaseEnds|TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway"},
 		{"./test", "TestEveryChangeIsAnnouncedWhateverIsKilled"},
-		{"./test", "TestNoUpdateIsLostThatAFencingTokenGuards|TestNothingAcknowledgedIsLostWhenTheServerIsKilled"},
-		{"./test", "TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain|TestACandidateThatIsCutOffInLineAndComesBackIsGrantedOnce|" +
-			"TestManyCandidatesAtTwoServersElectOneLeaderEach|TestAnInstanceThatStopsLosesNobody"},
+		{"./test", "TestNoFencedUpdateIsLost|TestNothingAcknowledgedIsLostWhenTheServerIsKilled"},
+		{"./test", "TestACallCutAnywhereAndRepeatedIsDoneOnce|TestAWaiterThatIsCutOffAndComesBackIsGrantedOnce|" +
+			"TestManyCandidatesAtTwoServersElectOneLeaderEach|TestAnInstanceThatStopsLosesNoWaiterOrWatcher"},
 		{"./test", "TestACrowdCostsTheStoreNothingWhileItWaits|TestAnIdleElectionCostsItsRenewalsAlone|" +
 			"TestAChangeAtOneInstanceIsSeenAtTheOther|TestWithoutEventsReadsStayWithinTheirBoundAndStreamsGetEverything"},
-		{"./test", "TestMoreConnectionsThanThereIsRoomForTakeNobodysPlace|TestANoisyTenantCostsNobodyElseALease|" +
+		{"./test", "TestTooManyConnectionsCostNoLease|TestANoisyTenantCostsNoOtherTenantALease|" +
 			"TestAnIssuerMayChangeItsKey|TestTheBinaryIsTheSameWhereverItIsBuilt"},
 		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound"},
 	}
@@ -204,8 +207,8 @@ func runs(groups []goTest) func(context.Context, uint64) (tally, error) {
 	}
 }
 
-// tests returns the step that runs tests of the package ./test for longer than they do otherwise: so much of a unit,
-// each time.
+// tests returns the step that runs tests of the package ./test for longer than they do otherwise:
+// so much of a unit, each time.
 func tests(n int64, unit, names string, args ...string) func(context.Context, uint64) (tally, error) {
 	return func(ctx context.Context, _ uint64) (tally, error) {
 		return goTest{"./test", names}.run(ctx, tally{unit: n}, args...)
@@ -225,8 +228,8 @@ func (g goTest) run(ctx context.Context, t tally, args ...string) (tally, error)
 	return tested(t, output, err)
 }
 
-// tested returns what a step that ran tests has brought. It is a finding only if a test failed: the tests may not have
-// been built, or not be there.
+// tested returns what a step that ran tests has brought. It is a finding only if a test failed: the
+// tests may not have been built, or not be there.
 func tested(t tally, output []byte, err error) (tally, error) {
 	switch {
 	case err == nil && bytes.Contains(output, []byte("no tests to run")):

@@ -14,13 +14,16 @@ type part struct {
 	quick, night int64
 	// each is how much of that figure a step brings; 0 if only the step can tell.
 	each int64
-	// side says on which side of the machine it works: parts of one side follow each other, both sides work at the same time.
+	// side says on which side of the machine it works: parts of one side follow each other, both
+	// sides work at the same time.
 	side side
-	// things is for a part that cannot be done in part: there are so many steps, and step k looks at thing k. 0 for a part whose steps have seeds.
+	// things is for a part that cannot be done in part: there are so many steps, and step k looks
+	// at thing k. 0 for a part whose steps have seeds.
 	things int
-	// step looks once, at the thing of that number or with that seed. Its tally has the unit among its figures. The error of something that was found
-	// is a *finding; errNothing is for a step that has proved nothing; errors.ErrUnsupported for what this machine cannot do; any other means that
-	// the step could not be made, and that the next could not be either.
+	// step looks once, at the thing of that number or with that seed. Its tally has the unit among
+	// its figures. The error of something that was found is a *finding; errNothing is for a step
+	// that has proved nothing; errors.ErrUnsupported for what this machine cannot do; any other
+	// means that the step could not be made, and that the next could not be either.
 	step func(ctx context.Context, seed uint64) (tally, error)
 }
 
@@ -79,7 +82,7 @@ func parts(c config, faultRuns *faultRuns) ([]part, error) {
 		{name: "firestore", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: faultRuns.breaks("firestore")},
 		{name: "spanner", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: faultRuns.breaks("spanner")},
 		whole(part{name: "tests", unit: "tests", side: waits, things: len(long), step: runs(long)}, tested),
-		{name: "lock", unit: "updates", night: 100_000, each: 5_000, side: waits, step: tests(5_000, "updates", "TestNoUpdateIsLostThatAFencingTokenGuards", "-updates", "5000")},
+		{name: "lock", unit: "updates", night: 100_000, each: 5_000, side: waits, step: tests(5_000, "updates", "TestNoFencedUpdateIsLost", "-updates", "5000")},
 		{name: "command", unit: "trials", night: 1_000, each: 500, side: waits, step: tests(500, "trials", "TestACommandIsGone.*", "-trials", "500")},
 		{name: "announcing", unit: "rounds", night: 100, each: 1, side: waits, step: tests(1, "rounds", "TestEveryChangeIsAnnouncedWhateverIsKilled")},
 	}, err

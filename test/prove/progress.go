@@ -45,8 +45,8 @@ func (c *progress) over() bool {
 	return c.enough() || c.leftOut != "" || c.err != nil || found > 0 && !c.goesOn || found >= mostFindings || c.inVain >= mostInVain
 }
 
-// next begins the lowest step that has no verdict and is not under way, if there is to be one. There is none while what is under way
-// may be enough: whoever makes that asks again.
+// next begins the lowest step that has no verdict and is not under way, if there is to be one.
+// There is none while what is under way may be enough: whoever makes that asks again.
 func (c *progress) next() (n uint64, more bool) {
 	if c.over() || c.Figures[c.unit]+c.each*int64(len(c.underWay)) >= c.wanted {
 		return 0, false
@@ -69,7 +69,8 @@ func (c *progress) seed(n uint64) uint64 {
 	return c.first + n - 1
 }
 
-// take takes down what a step has brought, and says what is to be told of it. A step without a verdict is made again, by this process or the next.
+// take takes down what a step has brought, and says what is to be told of it. A step without a
+// verdict is made again, by this process or the next.
 func (c *progress) take(ctx context.Context, n uint64, t tally, err error) (told string) {
 	delete(c.underWay, n)
 	found, isFinding := errors.AsType[*finding](err)

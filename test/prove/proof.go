@@ -56,7 +56,8 @@ func newProof(c config, all []part) (*proof, error) {
 	return p, nil
 }
 
-// impossible is the error of a state that nobody can have saved, or of another version of the parts.
+// impossible is the error of a state that nobody can have saved, or of another version of the
+// parts.
 func (p *proof) impossible(part string, why error) error {
 	return fmt.Errorf("%s cannot be gone on from; remove it to begin a new night: %s: %w", p.file("state.json"), part, why)
 }
@@ -91,7 +92,8 @@ func (c config) wanted(part part) int64 {
 	return max(part.quick/int64(c.share), 1)
 }
 
-// run does all parts, those of each side one after the other. Its error says what was found, and what was not looked at enough.
+// run does all parts, those of each side one after the other. Its error says what was found, and
+// what was not looked at enough.
 func (p *proof) run(ctx context.Context) error {
 	errs := make([]error, 2)
 	var sides sync.WaitGroup
@@ -156,7 +158,8 @@ func (p *proof) take(ctx context.Context, c *progress, n uint64, t tally, err er
 	return p.save()
 }
 
-// failed is the error of what was found, of what could not be done, and of what was not looked at enough. The mutex is held.
+// failed is the error of what was found, of what could not be done, and of what was not looked at
+// enough. The mutex is held.
 func (p *proof) failed(ctx context.Context) error {
 	var what []string
 	for _, c := range p.progress {

@@ -411,7 +411,8 @@ func TestEveryBugIsPlantedByOneStep(t *testing.T) {
 	}
 }
 
-// A test of real processes that does less with -short must be in the table of long tests, or be a part of its own.
+// A test of real processes that does less with -short must be in the table of long tests, or be a
+// part of its own.
 func TestEveryTestWithAShortFormHasItsLongForm(t *testing.T) {
 	t.Parallel()
 	own := []string{"TestNoFaultBreaksAPromiseOnBolt", "TestNoFaultBreaksAPromiseOnFirestore", "TestNoFaultBreaksAPromiseOnSpanner"}

@@ -81,8 +81,9 @@ const (
 	writes = 40 * time.Millisecond // between two writes of a leader
 )
 
-// lead believes for as long as valid says so, and writes to the ledger meanwhile, and a little longer: each write begins while it believes, and
-// arrives when it does. It returns once it believes no more.
+// lead believes for as long as valid says so, and writes to the ledger meanwhile, and a little
+// longer: each write begins while it believes, and arrives when it does. It returns once it
+// believes no more.
 func (p *agent) lead(e leadership.Election, token leadership.Token, valid func() bool) {
 	p.terms++
 	who := fmt.Sprintf("%s#%d", p.name, p.terms)

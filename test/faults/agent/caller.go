@@ -13,8 +13,8 @@ import (
 // maxWait is the longest that a caller stands in line.
 const maxWait = 500 * time.Millisecond
 
-// caller is a candidate that makes each call by itself. A key is its own until a release with it was sent, and a reply that was lost is asked for
-// again with it.
+// caller is a candidate that makes each call by itself. A key is its own until a release with it
+// was sent, and a reply that was lost is asked for again with it.
 type caller struct {
 	*agent
 	key   leadership.Key
@@ -93,7 +93,8 @@ func (c *caller) renew(ctx context.Context) {
 	}
 }
 
-// release gives the lease back. From the moment that it was sent the key is spent, and the release is repeated until it is answered.
+// release gives the lease back. From the moment that it was sent the key is spent, and the release
+// is repeated until it is answered.
 func (c *caller) release(ctx context.Context) {
 	c.disbelieve()
 	c.spent = true
@@ -157,7 +158,8 @@ func (c *caller) disbelieve() {
 	}
 }
 
-// read reads the cache, and now and then the store. A reader of one server never says what it has seen; one of all of them does.
+// read reads the cache, and now and then the store. A reader of one server never says what it has
+// seen; one of all of them does.
 func (p *agent) read(ctx context.Context) {
 	known := map[leadership.Election]leadership.Revision{}
 	for ctx.Err() == nil {

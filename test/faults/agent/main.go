@@ -1,5 +1,6 @@
-// Agent is a process of a fault run, with several agents in it: those that lead and contend, those that watch, and those that read. See package
-// cast for what it is told and what it tells.
+// Agent is a process of a fault run, with several agents in it: those that lead and contend, those
+// that watch, and those that read. See package
+// record for what it is told and what it tells.
 package main
 
 import (

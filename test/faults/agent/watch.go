@@ -10,7 +10,8 @@ import (
 	"regent/test/checker"
 )
 
-// watch reads the stream until ctx ends, and is a consumer from when it has been told how things are.
+// watch reads the stream until ctx ends, and is a consumer from when it has been told how things
+// are.
 func (p *agent) watch(ctx context.Context) {
 	w := &watcher{agent: p, consumer: checker.Consumer{Name: p.name, Elections: p.Elections, After: map[leadership.Election]leadership.Revision{}}}
 	if p.Election != "" {

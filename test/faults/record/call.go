@@ -14,7 +14,8 @@ import (
 
 const unknown = leadership.OutcomeUnknown
 
-// callOf is what a request asks for. ok is false for one that is not written down: a stream, a page, a read from the cache.
+// callOf is what a request asks for. ok is false for one that is not written down: a stream, a
+// page, a read from the cache.
 func callOf(r *http.Request, body []byte) (call checker.Call, ok bool) {
 	rest, ok := strings.CutPrefix(r.URL.Path, wire.PathElections+"/")
 	if !ok {

@@ -32,8 +32,9 @@ type Proxy struct {
 	lines    sync.Map // by the connection of whoever calls: the transport with the one that belongs to it
 }
 
-// NewProxy returns a proxy to the server at host:port, which listens on a loopback port of its own until Close. The calls are written down as those of
-// the caller; those without an id get one that begins with the caller's name, which no other proxy may have.
+// NewProxy returns a proxy to the server at host:port, which listens on a loopback port of its own
+// until Close. The calls are written down as those of the caller; those without an id get one that
+// begins with the caller's name, which no other proxy may have.
 func NewProxy(caller, target string, recorder *Recorder) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

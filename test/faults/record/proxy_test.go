@@ -16,7 +16,8 @@ import (
 	"regent/test/faults/record"
 )
 
-// through makes an acquire through a tap to a server, nil for one that is gone, and returns what was written down, and the caller's error.
+// through makes an acquire through a tap to a server, nil for one that is gone, and returns what
+// was written down, and the caller's error.
 func through(t *testing.T, handler http.HandlerFunc) ([]record.Line, error) {
 	t.Helper()
 	server := httptest.NewServer(handler)

@@ -38,7 +38,8 @@ type Recorder struct {
 	put func(Line)
 }
 
-// NewRecorder returns a recorder of a process whose clock is shifted by the offset. A line is given to put before the call that wrote it returns.
+// NewRecorder returns a recorder of a process whose clock is shifted by the offset. A line is given
+// to put before the call that wrote it returns.
 func NewRecorder(offset time.Duration, put func(Line)) *Recorder {
 	return &Recorder{offset: offset, put: put}
 }
@@ -80,8 +81,9 @@ func (d *Recorder) write(l Line) {
 // beliefs are written down no more often than this.
 const beliefs = 20 * time.Millisecond
 
-// Believe asks again and again whether somebody still believes that they lead, every few milliseconds, until they do not, and writes down since
-// when and up to when they did. The clock is read before they are asked: what is written down they did believe.
+// Believe asks again and again whether somebody still believes that they lead, every few
+// milliseconds, until they do not, and writes down since when and up to when they did. The clock is
+// read before they are asked: what is written down they did believe.
 func (d *Recorder) Believe(b checker.Belief, asks time.Duration, valid func() bool) {
 	b.From = d.Now()
 	b.Until = b.From

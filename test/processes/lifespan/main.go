@@ -1,5 +1,6 @@
-// Lifespan is a command that records when it lived: each of its processes writes the first and the last moment that it
-// ran to a file DIR/TOKEN.PARENT.PID. Tests run it under `regent run`, and hold what it wrote to the lease.
+// Lifespan is a command that records when it lived: each of its processes writes the first and the
+// last moment that it ran to a file DIR/TOKEN.PARENT.PID. Tests run it under `regent run`, and hold
+// what it wrote to the lease.
 //
 //	lifespan DIR            runs, and ends at SIGTERM
 //	lifespan DIR stubborn   ignores SIGTERM

@@ -29,6 +29,7 @@ type contest struct {
 	log      *os.File
 	runs     [2]*wrapper
 	harmed   map[leadership.Token]string
+	missed   int // leaders that had ended when they were to be harmed
 }
 
 // wrapper is a running `regent run`.

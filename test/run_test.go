@@ -193,6 +193,7 @@ func (c *contest) harm(h harm) error {
 	heal, err := h.do(ctx, c, i)
 	if errors.Is(err, errMissed) {
 		delete(c.harmed, token)
+		c.missed++
 		heal()
 		_, _, err := c.leader(ctx, token)
 		return err
@@ -232,9 +233,11 @@ func (c *contest) pause(i int) (heal func()) {
 // harmGuard signals the guard of a run and, if it should, waits until another one is there. It
 // returns what ends a guard that is left stopped.
 func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, another bool) (end func(), err error) {
-	guard, err := guardOf(ctx, c.runs[i], 0)
+	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	guard, err := guardOf(soon, c.runs[i], 0)
 	if err != nil {
-		return func() {}, err
+		return func() {}, errMissed
 	}
 	end = func() {
 		if processes.IsGuard(guard) {
@@ -244,9 +247,9 @@ func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, anothe
 	if err := syscall.Kill(guard, s); err != nil || !another {
 		return end, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	soon, cancel = context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if _, err = guardOf(ctx, c.runs[i], guard); err != nil {
+	if _, err = guardOf(soon, c.runs[i], guard); err != nil {
 		return end, errMissed
 	}
 	return end, nil
@@ -256,7 +259,9 @@ func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, anothe
 func (a *contestGroup) judge() {
 	a.t.Helper()
 	margins := map[string][]time.Duration{}
+	harmed, missed := 0, 0
 	for _, c := range a.contests {
+		harmed, missed = harmed+len(c.harmed), missed+c.missed
 		lifespans := c.lifespans()
 		c.neverTwo(lifespans)
 		for token, last := range lastMoments(lifespans) {
@@ -272,6 +277,9 @@ func (a *contestGroup) judge() {
 				margins[name] = append(margins[name], margin)
 			}
 		}
+	}
+	if missed > harmed {
+		a.t.Errorf("%d leaders were harmed, and %d had no guard or no command any more when they were to be", harmed, missed)
 	}
 	for _, name := range slices.Sorted(maps.Keys(margins)) {
 		m := margins[name]

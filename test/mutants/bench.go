@@ -207,7 +207,10 @@ func results(output string) (failed string, passed []string) {
 		case (strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ")) && failed == "":
 			failed = running + ": " + text
 		case sourceLine.MatchString(text):
-			logged[running] = text[:min(len(text), longestLine)]
+			text = text[:min(len(text), longestLine)]
+			if logged[running] = text; failed != "" && !strings.Contains(failed, ": ") {
+				failed += ": " + text // a test in parallel says it afterwards
+			}
 		}
 	}
 	return failed, passed

@@ -146,6 +146,10 @@ func TestAVerdictNamesTheTestThatFailedAndWhatItSaid(t *testing.T) {
 	if failed != "TestB/one (0.00s): b_test.go:14: 3 leaders, want 1" || !slices.Equal(passed, []string{"TestA (0.10s)"}) {
 		t.Errorf("failed %q, passed %q", failed, passed)
 	}
+	const late = "=== RUN   TestD\n--- FAIL: TestD (0.00s)\n    d_test.go:3: too late\n    d_test.go:4: more\n"
+	if failed, _ := results(late); failed != "TestD (0.00s): d_test.go:3: too late" {
+		t.Errorf("a failure that is explained afterwards: %q", failed)
+	}
 	if failed, _ := results("=== RUN   TestC\npanic: oh\n"); failed != "TestC: panic: oh" {
 		t.Errorf("a panic: %q", failed)
 	}

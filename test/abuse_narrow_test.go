@@ -17,9 +17,9 @@ import (
 // narrow is how many files the server may have open where it is given few.
 const narrow = 256
 
-// Somebody opens far more connections than the server may have files, and says nothing on them, or
-// one thing and no more. Who renews loses nothing, and who comes anew is answered in time for a
-// lease.
+// A client opens far more connections than the server may have files, and says nothing on them, or
+// one thing and no more. A leader that renews loses nothing, and a new caller is answered in time
+// for a lease.
 func TestTooManyConnectionsCostNoLease(t *testing.T) {
 	machine.Share(t)
 	a := serveNarrow(t, tenants)

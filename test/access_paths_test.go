@@ -37,7 +37,7 @@ func head(method, target string, headers ...string) string {
 	return method + " " + target + " HTTP/1.1\r\nHost: regent.test\r\n" + strings.Join(append(headers, "Connection: close", "", ""), "\r\n")
 }
 
-// doors are targets that somebody may try who has no token.
+// doors are targets that a caller without a token may try.
 var doors = []string{
 	"/v1/elections", "/v1/elections/", "/v1/elections/jewels", "/v1/elections/jewels/events", "/v1/events", "/v1", "/v1/",
 	"//v1/elections", "///v1/elections", "/v1//elections", "//v1/elections/jewels", "//v1/events",
@@ -52,7 +52,7 @@ var doors = []string{
 	"//x/v1/elections", "x/v1/elections", "*",
 }
 
-// leader leads where nobody may look who has no token.
+// leader leads where no caller without a token may look.
 const leader leadership.CandidateID = "ann-of-the-jewels"
 
 // guarded is a server with an election about which only a candidate of its own may know.
@@ -67,8 +67,8 @@ func (a *authServer) guarded() *authServer {
 
 const jewels = `grants: [{principals: [candidate@test], roles: [candidate, observer], elections: ["*"], candidates: ["*"]}]`
 
-// Whatever a path looks like, and whatever a header says, without a token nobody sees who leads,
-// and nobody changes it.
+// Whatever a path looks like, and whatever a header says, without a token no caller sees
+// who leads, and none changes it.
 func TestEveryPathIsAuthenticated(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, jewels).guarded()
@@ -123,7 +123,7 @@ func TestNoHeaderAvoidsAuthentication(t *testing.T) {
 	}
 }
 
-// A connection is nobody's: each request on it says for itself who asks.
+// A connection has no principal: each request on it brings its own token.
 func TestATokenCountsForItsOwnRequestAlone(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, jewels).guarded()

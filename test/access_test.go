@@ -181,7 +181,7 @@ func TestThePolicyMayChangeWhileItIsInForce(t *testing.T) {
 	a.await(http.StatusForbidden, ann, "GET", "/v1/elections", "")
 }
 
-// An issuer's new key is looked for no more than once a minute, whoever asks for it.
+// An issuer's new key is looked for no more than once a minute.
 func TestAnIssuerMayChangeItsKey(t *testing.T) {
 	t.Parallel()
 	machine.LongOnly(t, "it takes a minute")

@@ -226,7 +226,7 @@ func (m *killRun) bury(l life, s *server) {
 // quiet is an election that no agent contends for.
 const quiet leadership.Election = "quiet"
 
-// leaveBehind makes changes that nobody announces: in each election, or many in one.
+// leaveBehind makes changes that no server announces: in each election, or many in one.
 func (m *killRun) leaveBehind(ctx context.Context, burst int) {
 	s := m.silent.serve(m.t)
 	defer s.kill()

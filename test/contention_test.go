@@ -18,8 +18,8 @@ const (
 )
 
 // Two processes on one store (one where a store takes no more), 32 candidates, 20 elections (5 in
-// the short form): in every round each election has one winner, everybody else hears LEASE_HELD and
-// nothing else, and the tokens of an election rise by one from round to round.
+// the short form): in every round each election has one winner, every other candidate hears
+// LEASE_HELD and nothing else, and the tokens of an election rise by one from round to round.
 func TestManyCandidatesAtTwoServersElectOneLeaderEach(t *testing.T) {
 	machine.Share(t)
 	t.Run("bolt", func(t *testing.T) { contend(t, inBolt(t).serve(t)) })

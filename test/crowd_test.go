@@ -21,7 +21,7 @@ var crowded = flag.Int("crowd", few, "how many agents wait, and how many watch, 
 const few = 300
 
 // Many wait to lead, and as many watch. While nothing happens the store is asked nothing; a change
-// of leader costs a transaction for each instance, and everybody hears of it.
+// of leader costs a transaction for each instance, and every watcher hears of it.
 func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
 	machine.Share(t)
 	show := func(t *testing.T, begin func(testing.TB) crowdServers) {

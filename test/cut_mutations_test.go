@@ -16,7 +16,7 @@ type mutation struct {
 	elections int    // that the call is about; 0 is one
 	before    []step // done before it
 	later     bool   // time has to pass before it
-	meanwhile step   // what somebody else does while it is made; nil for nothing
+	meanwhile step   // what another client does while it is made; nil for nothing
 	call      step
 	history   string // that one call leaves: each event and its token
 }

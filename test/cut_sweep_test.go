@@ -279,7 +279,7 @@ func (s *sweep) race(request int, reset bool) {
 // unreached makes the call where no line can be made at all.
 func (s *sweep) unreached() {
 	s.t.Helper()
-	conn, err := net.Dial("tcp", s.server) // nobody listens at its own end, nor will as long as it is open
+	conn, err := net.Dial("tcp", s.server) // nothing listens at its own end, nor will as long as it is open
 	if err != nil {
 		s.t.Fatal(err)
 	}

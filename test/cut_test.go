@@ -35,7 +35,7 @@ func TestACallCutAnywhereAndRepeatedIsDoneOnce(t *testing.T) {
 				request, reply := s.measure()
 				start := 0
 				if end.kept {
-					start = 1 // after none the line would be cut while nobody calls
+					start = 1 // after none the line would be cut while no call is made
 				}
 				for n := start; n < request; n += end.stride {
 					s.trial(proxy.Cut{Way: proxy.Request, After: n, Reset: end.reset})
@@ -61,7 +61,7 @@ func TestACallToAProcessCutAndRepeatedIsDoneOnce(t *testing.T) {
 	server := inBolt(t).serve(t)
 	for _, m := range mutations {
 		if m.later {
-			continue // nobody moves its clock
+			continue // its clock cannot be moved
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()

@@ -137,7 +137,7 @@ func (p *pair) rounds(n int, ann, bob *agent, took delays) {
 	}
 }
 
-// handOver makes changes at a, from ann to bob and back, and waits for nobody.
+// handOver makes changes at a, from ann to bob and back, and does not wait.
 func (p *pair) handOver(ann, bob *agent) {
 	p.t.Helper()
 	for _, who := range [][2]*agent{{ann, bob}, {bob, ann}} {

@@ -168,7 +168,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131} {
 		r := runScript(t, s.URL, "e", "echo ran")
 		r.await("err", "waiting for leadership")
-		r.signal(syscall.SIGUSR1) // nobody is there to hear it
+		r.signal(syscall.SIGUSR1) // no server hears it
 		r.signal(signal)
 		if r.end(want); r.text("out") != "" {
 			t.Errorf("%v: the command ran", signal)

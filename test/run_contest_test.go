@@ -66,7 +66,7 @@ func (c *contest) start(i int) {
 	args := append([]string{"run", string(c.election), "--candidate", fmt.Sprintf("agent-%d", i), "--lease", c.lease.String(), "--restart", "--"}, c.command...)
 	w := &wrapper{cmd: invoke(c.t, regent, []string{"REGENT_SERVER=" + c.proxy.URL}, args...), gone: make(chan struct{})}
 	w.cmd.Stdout, w.cmd.Stderr = c.log, c.log
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // else the end of whoever started these tests may wake up who is stopped
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // else the end of the process that started these tests may resume a stopped one
 	if err := w.cmd.Start(); err != nil {
 		c.t.Error(err)
 		close(w.gone)

@@ -56,8 +56,8 @@ func newLeaseProxy(t testing.TB, target string) *leaseProxy {
 
 type heardAt struct{}
 
-// hearing notes when a request came, what it gives back, and lets those wait that nobody is to
-// hear.
+// hearing notes when a request came and what it gives back, and holds the requests of an election
+// that is silenced.
 func (p *leaseProxy) hearing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := boottime.Now()

@@ -201,7 +201,7 @@ func (c *contest) harm(h harm) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.name, err)
 	}
-	if h.silent() { // nobody else can lead either
+	if h.silent() { // no other candidate can lead either
 		<-time.After(c.lease * 3 / 2)
 		heal()
 		heal = func() {}

@@ -99,9 +99,9 @@ func TestEachBugIsFoundByAShortestTrace(t *testing.T) {
 	}
 }
 
-// The stores let nobody see a late heartbeat as a lease that lasts, though the contract of
+// The stores show no caller a late heartbeat as a lease that lasts, though the contract of
 // leadership.Store would let them until it is taken back. It would be no danger: the lease is then
-// one that ends later, and nobody else was told otherwise.
+// one that ends later, and no other caller was told otherwise.
 func TestALateHeartbeatMakesNoSecondLeader(t *testing.T) {
 	t.Parallel()
 	for _, p := range []belief.Property{belief.NeverTwo, belief.NoneAfterEnd, belief.NoSecondYes, belief.TokensRise, belief.OneLeaseATime} {

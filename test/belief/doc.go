@@ -8,23 +8,29 @@
 // Time goes by in seconds of the store's clock; each of two to four candidates has a clock of its
 // own, which shows more or less in each. Between two seconds anything happens in any order:
 //
-//   - A candidate reads its clock and sends a call. It hears the answer, whenever that is, or gives up. It does nothing for as long as it
-//     likes, which is what a process that was stopped, or a machine that was suspended, looks like from outside.
-//   - A call arrives at once, later, or never; and whatever was ever sent may arrive again, as often as it likes, long after its sender
-//     has given up. An answer is heard at once, later, or never.
-//   - A leader stops its work and gives the lease back, or is killed, and may campaign again with another key.
-//   - Somebody looks after a lease that is over, and records its end.
+//   - A candidate reads its clock and sends a call. It hears the answer, whenever that is, or gives
+//     up. It does nothing for as long as it likes, which is what a process that was stopped, or a
+//     machine that was suspended, looks like from outside.
+//   - A call arrives at once, later, or never; and whatever was ever sent may arrive again, as
+//     often as it likes, long after its sender has given up. An answer is heard at once, later, or
+//     never.
+//   - A leader stops its work and gives the lease back, or is killed, and may campaign again with
+//     another key.
+//   - The store looks after a lease that is over, and records its end.
 //
 // A model may have more, each for itself, so that models stay small:
 //
-//   - Wait: an acquire that is refused stands in line, and is tried again at any time. The line's time counts as leadership.Grant.Waited.
+//   - Wait: an acquire that is refused stands in line, and is tried again at any time. The line's
+//     time counts as leadership.Grant.Waited.
 //   - Delay: the election has a lock delay. It never changes.
-//   - Operator: somebody deletes the election, by force or unless it is held, and brings it back, at any time and as often as they like. A leader
-//     may believe in a lease that was ended by force until it would have ended by itself; nobody else is granted one until then.
-//   - Commits: a transaction reads the record, and commits later, or never; or it is aborted, as it is when another has changed the record
-//     since, and reads again. Nobody need wait for it any longer, and its reply may be lost. A heartbeat may so be committed after the end of
-//     the lease. It then leaves the end where it was, as the stores for Firestore and Spanner have it (startOf), and the service
-//     takes it back, at any time or never.
+//   - Operator: an operator deletes the election, by force or unless it is held, and brings it back,
+//     at any time and as often as they like. A leader may believe in a lease that was ended by force
+//     until it would have ended by itself; no other candidate is granted one until then.
+//   - Commits: a transaction reads the record, and commits later, or never; or it is aborted, as it
+//     is when another has changed the record since, and reads again. Its caller may have stopped waiting for it any
+//     longer, and its reply may be lost. A heartbeat may so be committed after the end of the lease.
+//     It then leaves the end where it was, as the stores for Firestore and Spanner have it
+//     (startOf), and the service takes it back, at any time or never.
 //
 // With Commits a call that arrives again is decided and committed at one instant, but for a
 // release. That leaves nothing out: a transaction commits only if the record is as it has read it,

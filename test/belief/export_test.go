@@ -1,6 +1,6 @@
 package belief
 
-// Orbits visits all that can be reached in a model where everybody's clock is another one, and says
+// Orbits visits all that can be reached in a model where all clocks differ, and says
 // how many states there are, and how many if those are one that are packed alike in the other
 // model.
 func Orbits(each, one *Model) (states, orbits int) {

@@ -22,8 +22,8 @@ type Model struct {
 	Wait   int             // seconds that an acquire may stand in line; none with Commits
 	Line   time.Duration   // what the server's clock, by which it stands there, shows in a second; 0 for a second
 	Delay  int             // seconds of the lock delay
-	// Operator says that somebody deletes the election, by force or not, and brings it back, at any
-	// time and as often as they like.
+	// Operator says that an operator deletes the election, by force or not, and brings it back, at
+	// any time and as often as they like.
 	Operator bool
 	// Commits says that a transaction reads first and commits later, or never, or is aborted and
 	// reads again.
@@ -88,7 +88,7 @@ const (
 type verb uint8
 
 const (
-	silence verb = iota // nobody's: the store looks whether the lease is over
+	silence verb = iota // no candidate's: the store looks whether the lease is over
 	acquire
 	renew
 	release
@@ -132,7 +132,7 @@ type candidate struct {
 type state struct {
 	lease
 	renewed, released bool // a renew, a release of the newest lease was sent, and may arrive again
-	releasing         bool // a transaction has read the newest lease while it lasted, and is to commit its release, whoever waits for it
+	releasing         bool // a transaction has read the newest lease while it lasted, and is to commit its release, also if its caller is gone
 	candidates        [most]candidate
 }
 

@@ -32,7 +32,7 @@ const (
 	againKeep                // a renew does
 	againBack                // a release does
 	readBack                 // a release does, and its transaction reads
-	commitBack               // a release whose transaction has read is committed, whoever waits for it
+	commitBack               // a release whose transaction has read is committed, also if its caller is gone
 	undo                     // the service takes a late heartbeat back
 	deleteByForce            // an operator deletes the election by force
 	deleteIdle               // they delete it unless it is held
@@ -71,7 +71,7 @@ func (x *search) tick(s state) state {
 }
 
 // atAnyTime is what may happen whatever the candidates do: the store looks after the lease,
-// operators are at work, and what was sent before arrives. Nobody hears the answer.
+// operators are at work, and what was sent before arrives. No candidate hears the answer.
 func (x *search) atAnyTime(s state, visit func(step, state)) {
 	holder := s.recorded() - 1
 	send := func(a act, r request) {

@@ -15,11 +15,11 @@ type lease struct {
 	age     uint8 // of the last heartbeat in seconds, up to the lease's and the lock delay
 	late    bool  // a heartbeat was committed after the end, and may be taken back
 	deleted bool
-	lock    uint8 // for how many seconds nobody may lead, as the vacant record has it
+	lock    uint8 // for how many seconds no candidate may lead, as the vacant record has it
 
 	// What the store need not know. The rules are not told.
 	cut  bool  // an operator has ended the lease, and its leader, if it has not heard of that, believes in it until its end
-	owed uint8 // for how many seconds nobody may lead since the last lease was not given back, if it is recorded that it has ended
+	owed uint8 // for how many seconds no candidate may lead since the last lease was not given back, if it is recorded that it has ended
 }
 
 // heldBy says whether the candidate leads by its present key, or would if no operator had ended its

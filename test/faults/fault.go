@@ -87,14 +87,14 @@ func (d *drawer) prepare(f Fault) {
 		t.Isolated = t.Isolated || f.Kind == Partition && f.Target == t.Name
 		for j := range t.Members {
 			if (f.Kind == KillGuard || f.Kind == StopGuard) && t.Members[j].Role == record.Steady {
-				t.Members[j].Role = record.Caller // somebody who stays would keep a run from ever having a guard
+				t.Members[j].Role = record.Caller // an agent that keeps the lease would keep a run from ever having a guard
 			}
 		}
 	}
 }
 
 // slot is what a fault has for itself. There is one for everything that happens to runs and their
-// guards: if both are stopped nobody is left who could end the command, which is out of their
+// guards: if both are stopped no process is left that could end the command, which is out of their
 // reach.
 func (d *drawer) slot(f Fault) string {
 	if f.Kind == KillGuard || f.Kind == StopGuard || slices.ContainsFunc(d.plan.Wrappers, func(w Wrapper) bool { return w.Name == f.Target }) {

@@ -12,7 +12,7 @@ import (
 	"regent/test/faults/record"
 )
 
-// notes is what everybody has told, so far. Its zero value is ready.
+// notes is what all processes have told so far. Its zero value is ready.
 type notes struct {
 	mu        sync.Mutex // guards all below
 	calls     []checker.Call
@@ -22,7 +22,7 @@ type notes struct {
 	writes    []checker.Write
 	faults    []checker.Fault
 	willing   []checker.Willing
-	lates     int // faults that nobody had planned
+	lates     int // faults that were not in the plan
 	failures  []string
 }
 
@@ -111,7 +111,7 @@ func (b *notes) fail(format string, args ...any) {
 	b.add(record.Line{Failure: fmt.Sprintf(format, args...)})
 }
 
-// late takes down a fault that nobody had planned.
+// late notes a fault that was not in the plan.
 func (b *notes) late(f checker.Fault) {
 	b.fault(f)
 	b.mu.Lock()

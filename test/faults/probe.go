@@ -11,7 +11,7 @@ import (
 	"regent/test/checker"
 )
 
-// A machine that has other things to do is a fault, too, and nobody has planned it. It is taken
+// A machine that has other things to do is a fault, too, and not a planned one. It is taken
 // down as one, so that Regent is not blamed for it: a sleep that lasts too long, and a store that
 // takes too long to answer without Regent's doing.
 const probeEvery = 20 * time.Millisecond

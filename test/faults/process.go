@@ -57,7 +57,7 @@ type process struct {
 	expected atomic.Bool
 }
 
-// launch starts a command, whose standard error goes to the log of that name. Somebody who ends
+// launch starts a command, whose standard error goes to the log of that name. A process that ends
 // without being expected to has failed.
 func (s *session) launch(name string, cmd *exec.Cmd) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(s.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -17,7 +17,7 @@ type Config struct {
 	Lease time.Duration // at least; longer ones bear a machine that is busy otherwise
 	Dir   string        // where a run that failed is kept, in a folder of its own; "" for where temporary files are
 	Setup *Setup        // nil for one of the run's own, with what the environment says
-	Lie   Lie           // what somebody does wrong on purpose, to see it found
+	Lie   Lie           // what agents do wrong on purpose, to see it found
 }
 
 // Lie is what agents do wrong. The zero Lie is the truth.
@@ -26,7 +26,7 @@ type Lie struct {
 	Deaf   bool          // who watches does not tell of one event in ten
 }
 
-// ErrInvalid says that a run proves nothing: too little was done, nobody lost a lease, or a fault
+// ErrInvalid says that a run proves nothing: too little was done, no lease was lost, or a fault
 // did not happen.
 var ErrInvalid = errors.New("the run proves nothing")
 

@@ -11,9 +11,9 @@ import (
 	"regent/test/checker"
 )
 
-// quiet has everybody who contends come to an end, and waits until nobody leads and all who are to
-// hear of it have heard of everything, or for long enough: what is missing then will be found
-// missing.
+// quiet ends all contending agents, and waits until no election has a leader and all watchers that
+// are to hear of it have heard of everything, or for long enough: what is missing then will be
+// found missing.
 func (s *session) quiet(ctx context.Context) {
 	for _, t := range s.groups {
 		t.quiet()
@@ -78,7 +78,7 @@ func (s *session) history(ctx context.Context) (all []leadership.Event, err erro
 	return all, nil
 }
 
-// vacant says whether nobody leads, as far as it is recorded.
+// vacant reports whether the record has no leader.
 func vacant(history []leadership.Event) bool {
 	last := map[leadership.Election]leadership.CandidateID{}
 	for _, e := range history {

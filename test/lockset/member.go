@@ -135,7 +135,7 @@ func (m *member) turn(ctx context.Context, l *client.Lease) error {
 	}
 	element := m.Number<<40 + m.drawn.Add(1)
 	if err := m.write(ctx, l, append(elements, element)); err != nil {
-		return err // whether it was written or not, nobody was told that it was
+		return err // written or not, it was not acknowledged
 	}
 	return m.tell(l, element)
 }

@@ -1,19 +1,19 @@
-// Command prove searches for bugs of Regent in every way that there is, and reports in figures how far
-// it has searched:
+// Command prove searches for bugs of Regent in every way that there is, and reports in figures how
+// far it has searched:
 //
 //	states       all states of a model of the protocol                  (package belief)
 //	simulation   years of elections, from seeds                        (package simulation)
 //	crash        the local file, as crashes and bad disks leave it      (package crash)
 //	mutants      planted bugs, which the tests must catch               (package mutants)
 //	bolt, firestore, spanner   real processes, with faults              (package faults)
-//	tests        the long forms of the tests of real processes          (packages test, test/faults)
-//	lock, command, announcing  some of these for much longer            (package test; night set only)
+//	tests        the long forms of the tests of real processes    (packages test, test/faults)
+//	lock, command, announcing  some of these for much longer            (night set only)
 //
-// The quick set, without flags, takes about a quarter of an hour and at most 4 GiB of memory. The night
-// set (-night) goes on until its figures are reached; it may be stopped at any time, and continues from
-// there when it is started again. Its folder has a report at all times, and what each violation has
-// left behind. The exit code is 1 if a bug was found or less was searched than is wanted, and 2 for
-// flags that make no sense.
+// The quick set, without flags, takes about a quarter of an hour and at most 4 GiB of memory. The
+// night set (-night) goes on until its figures are reached; it may be stopped at any time, and
+// continues from there when it is started again. Its folder has a report at all times, and what
+// each violation has left behind. The exit code is 1 if a bug was found or less was searched than
+// is wanted, and 2 for flags that make no sense.
 package main
 
 import (

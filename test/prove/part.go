@@ -37,7 +37,7 @@ const (
 // errNothing is the error of a step that has proved nothing; another one is made in its place.
 var errNothing = errors.New("the step has proved nothing")
 
-// finding is what nobody wants to find.
+// finding is the error of a bug that was found.
 type finding struct {
 	part string
 	seed uint64 // 0 where the error says which thing it is

@@ -46,7 +46,7 @@ func (c *progress) over() bool {
 }
 
 // next begins the lowest step that has no verdict and is not under way, if there is to be one.
-// There is none while what is under way may be enough: whoever makes that asks again.
+// There is none while what is under way may be enough: its worker asks again.
 func (c *progress) next() (n uint64, more bool) {
 	if c.over() || c.Figures[c.unit]+c.each*int64(len(c.underWay)) >= c.wanted {
 		return 0, false

@@ -56,7 +56,7 @@ func newProof(c config, all []part) (*proof, error) {
 	return p, nil
 }
 
-// impossible is the error of a state that nobody can have saved, or of another version of the
+// impossible is the error of a state that cannot have been saved, or of another version of the
 // parts.
 func (p *proof) impossible(part string, why error) error {
 	return fmt.Errorf("%s cannot be gone on from; remove it to begin a new night: %s: %w", p.file("state.json"), part, why)

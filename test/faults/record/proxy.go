@@ -29,7 +29,7 @@ type Proxy struct {
 	listener net.Listener
 	server   *http.Server
 	serving  sync.WaitGroup
-	lines    sync.Map // by the connection of whoever calls: the transport with the one that belongs to it
+	lines    sync.Map // by the connection of the caller: the transport with the one that belongs to it
 }
 
 // NewProxy returns a proxy to the server at host:port, which listens on a loopback port of its own

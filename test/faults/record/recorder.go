@@ -13,7 +13,7 @@ import (
 	"regent/test/checker"
 )
 
-// Line is one thing that somebody did or saw: exactly one of its members.
+// Line is one thing that an agent did or saw: exactly one of its members.
 type Line struct {
 	Call     *checker.Call     `json:"call,omitempty"`
 	Belief   *checker.Belief   `json:"belief,omitempty"` // all with one Who, Election and Token are one, from the first to the last
@@ -44,7 +44,7 @@ func NewRecorder(offset time.Duration, put func(Line)) *Recorder {
 	return &Recorder{offset: offset, put: put}
 }
 
-// LinesTo writes lines as JSON. That it cannot is no error: nobody reads any more.
+// LinesTo writes lines as JSON. A failure to write is no error: the reader is gone.
 func LinesTo(w io.Writer) func(Line) {
 	out := json.NewEncoder(w)
 	return func(l Line) { out.Encode(l) }
@@ -81,7 +81,7 @@ func (d *Recorder) write(l Line) {
 // beliefs are written down no more often than this.
 const beliefs = 20 * time.Millisecond
 
-// Believe asks again and again whether somebody still believes that they lead, every few
+// Believe asks again and again whether an agent still believes that it leads, every few
 // milliseconds, until they do not, and writes down since when and up to when they did. The clock is
 // read before they are asked: what is written down they did believe.
 func (d *Recorder) Believe(b checker.Belief, asks time.Duration, valid func() bool) {

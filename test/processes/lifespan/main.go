@@ -4,7 +4,7 @@
 //
 //	lifespan DIR            runs, and ends at SIGTERM
 //	lifespan DIR stubborn   ignores SIGTERM
-//	lifespan DIR family     is stubborn, and starts two more: one in its process group, and one that leaves it
+//	lifespan DIR family     is stubborn, and starts one more in its process group, and one outside
 package main
 
 import (

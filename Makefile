@@ -26,7 +26,7 @@ IMAGE    ?= regent
 
 .PHONY: help run build image ko test check prove prove-night race bench compare load fuzz emulators generate
 
-help: ## list the targets
+help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## serve on 127.0.0.1:8080 with a local file (ARGS="..." adds flags)

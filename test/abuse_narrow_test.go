@@ -40,14 +40,18 @@ func TestTooManyConnectionsCostNoLease(t *testing.T) {
 	for ctx.Err() == nil {
 		v.watch.after(ctx, 500*time.Millisecond)
 		begin := time.Now()
-		_, err := a.fresh().Get(within(t, patience), "quiet-1")
+		err := a.readAnew()
+		// A busy machine may send the request so late that its connection has made room for another.
+		for testing.Short() && err != nil && time.Since(begin) < quietLease() {
+			err = a.readAnew()
+		}
 		if took := time.Since(begin); err != nil || took > quietLease() {
-			t.Errorf("who comes anew is answered after %v: %v", took, err)
+			t.Errorf("a new caller is answered after %v: %v", took, err)
 		}
 		answered++
 	}
 	all.Wait()
-	t.Logf("%d who came anew; %v; %v", answered, v.watch.take(), &n.fates)
+	t.Logf("%d new callers; %v; %v", answered, v.watch.take(), &n.fates)
 	v.check()
 	if held := n.fates.counts["silent: cut off"]; held < narrow {
 		t.Errorf("only %d connections had to make room", held)
@@ -55,6 +59,12 @@ func TestTooManyConnectionsCostNoLease(t *testing.T) {
 	if strings.Contains(a.log.String(), "too many open files") {
 		t.Error("the server has run out of files")
 	}
+}
+
+// readAnew reads an election as the victim, over a connection of its own.
+func (a *authServer) readAnew() error {
+	_, err := a.fresh().Get(within(a.t, patience), "quiet-1")
+	return err
 }
 
 // fresh is the victim's client with connections of its own.

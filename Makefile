@@ -6,15 +6,15 @@ SHELL := bash
 BUILD   := .build
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TOOL    := go tool -modfile=test/tools.mod
-# The emulators are started once for a whole run, and are gone after it.
+# Starts the emulators once for a whole run, and ends them after it.
 WITH_EMULATORS := go run ./cmd/emulators --
 
-# One build of everything, static and without paths of this machine, for tests as for what is shipped; the race detector needs C.
+# Tests and the shipped binary are built alike: static, without paths of this machine. The race detector needs C.
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 race: export CGO_ENABLED := 1
 
-# Tests that need heavy modules have a module of their own each, so that nobody else needs them. They are run and checked with all the rest.
+# Tests that need heavy dependencies have modules of their own. They are run and checked with all the rest.
 MODULES := test/sqlite test/terraform test/load/etcd
 EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module:";
 
@@ -29,25 +29,25 @@ IMAGE    ?= regent
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## serve on 127.0.0.1:8080 from one local file (ARGS="..." for other flags)
+run: build ## serve on 127.0.0.1:8080 with a local file (ARGS="..." adds flags)
 	@$(BUILD)/regent serve $(ARGS)
 
-build: ## build the one binary, static, to .build/regent
+build: ## build the static binary .build/regent
 	go build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BUILD)/regent ./cmd/regent
 
 image: ## build the container image with Docker, as IMAGE (regent)
 	docker build -f cmd/regent/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMAGE) .
 
-ko: ## build the same image with ko, and push it to KO_DOCKER_REPO
+ko: ## build the same image with ko and push it to KO_DOCKER_REPO
 	VERSION=$(VERSION) ko build --bare ./cmd/regent
 
-test: ## run all tests, with the Firestore, Spanner and Pub/Sub emulators where they can be had (PKG=./store/...)
-	$(WITH_EMULATORS) go test -shuffle=on -timeout 20m $(PKG)
+test: ## run all tests in their short form, with the emulators if they are installed (PKG=./store/...)
+	$(WITH_EMULATORS) go test -short -shuffle=on -timeout 20m $(PKG)
 ifeq ($(PKG),./...)
-	@$(EACH) go test -shuffle=on -timeout 10m ./...; done
+	@$(EACH) go test -short -shuffle=on -timeout 10m ./...; done
 endif
 
-check: ## format, vet, staticcheck, dead code, tidy, generated files
+check: ## check format, vet, staticcheck, dead code, modules, generated files, imports
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "not formatted; run: $(TOOL) gofumpt -w ."; $(TOOL) gofumpt -l .; exit 1; }
 	go vet ./...
 	go fix -diff ./...
@@ -57,30 +57,30 @@ check: ## format, vet, staticcheck, dead code, tidy, generated files
 	@$(EACH) go vet ./...; go fix -diff ./...; go tool -modfile=$(CURDIR)/test/tools.mod staticcheck ./...; go mod tidy -diff; done
 	go test -run 'Imports|SDK|Shipped|Clock' ./test
 
-prove: ## look for what is wrong in every way there is, ten minutes, and say in figures how far (ARGS="-only simulation")
+prove: ## search for bugs in every way there is, a quarter of an hour, and report how far (ARGS="-only simulation")
 	@$(WITH_EMULATORS) go run ./test/prove $(ARGS)
 
-prove-night: ## the same for a night, with a report in NIGHT (.build/night); goes on where it was stopped
+prove-night: ## the same for a night, with a report in NIGHT (.build/night); continues where it was stopped
 	@$(WITH_EMULATORS) go run ./test/prove -night -dir $(NIGHT) $(ARGS)
 
-race: ## run all tests under the race detector
-	$(WITH_EMULATORS) go test -race -shuffle=on -timeout 30m $(PKG)
+race: ## run all tests in their short form under the race detector
+	$(WITH_EMULATORS) go test -race -short -shuffle=on -timeout 30m $(PKG)
 
-bench: ## measure every store: grant+release and renewals at 1, 64 and 512 callers
+bench: ## measure every store: grant and release, and renewals, at 1, 64 and 512 callers
 	$(WITH_EMULATORS) go test -run '^$$' -bench . -timeout 30m ./store/...
 
-compare: ## measure Regent beside etcd, and write test/load/etcd/README.md anew (ARGS="-quick")
+compare: ## measure Regent beside etcd, and rewrite test/load/etcd/README.md (ARGS="-quick")
 	$(WITH_EMULATORS) go run ./test/load/counts test/load/etcd/cost.md
 	cd test/load/etcd && go run . $(ARGS)
 
-load: ## ten thousand who wait and as many who watch: what it costs, and how long it takes (CROWD=10000)
+load: ## measure cost and delay with 10,000 waiters and 10,000 watchers (CROWD=10000)
 	$(WITH_EMULATORS) go test -v -timeout 30m -run 'ACrowd|AnIdle|AnInstance|AChange' ./test -crowd $(CROWD)
 
-fuzz: ## run every fuzz target for FUZZTIME (30s)
+fuzz: ## run each fuzz target for FUZZTIME (30s)
 	@test/fuzz.sh $(FUZZTIME)
 
-emulators: ## start the emulators, print their variables, and stay until interrupted
+emulators: ## start the emulators, print their variables, and run until interrupted
 	@go run ./cmd/emulators
 
-generate: ## make anew what is computed from the code
+generate: ## rewrite the tables of httpapi/README.md that are computed from the code
 	go test ./httpapi -run Readme -update

@@ -11,14 +11,17 @@ import (
 	"time"
 
 	"regent/leadership/client"
+	"regent/test/machine"
 )
 
 // narrow is how many files the server may have open where it is given few.
 const narrow = 256
 
-// Somebody opens far more connections than the server may have files, and says nothing on them, or one thing and no more. Who renews loses nothing,
-// and who comes anew is answered in time for a lease.
-func TestMoreConnectionsThanThereIsRoomForTakeNobodysPlace(t *testing.T) {
+// A client opens far more connections than the server may have files, and says nothing on them, or
+// one thing and no more. A leader that renews loses nothing, and a new caller is answered in time
+// for a lease.
+func TestTooManyConnectionsCostNoLease(t *testing.T) {
+	machine.Share(t)
 	a := serveNarrow(t, tenants)
 	v := a.newVictim()
 	n := newNoise(a, 1)
@@ -37,14 +40,18 @@ func TestMoreConnectionsThanThereIsRoomForTakeNobodysPlace(t *testing.T) {
 	for ctx.Err() == nil {
 		v.watch.after(ctx, 500*time.Millisecond)
 		begin := time.Now()
-		_, err := a.fresh().Get(within(t, patience), "quiet-1")
-		if took := time.Since(begin); err != nil || took > quietLease {
-			t.Errorf("who comes anew is answered after %v: %v", took, err)
+		err := a.readAnew()
+		// A busy machine may send the request so late that its connection has made room for another.
+		for testing.Short() && err != nil && time.Since(begin) < quietLease() {
+			err = a.readAnew()
+		}
+		if took := time.Since(begin); err != nil || took > quietLease() {
+			t.Errorf("a new caller is answered after %v: %v", took, err)
 		}
 		answered++
 	}
 	all.Wait()
-	t.Logf("%d who came anew; %v; %v", answered, v.watch.take(), &n.fates)
+	t.Logf("%d new callers; %v; %v", answered, v.watch.take(), &n.fates)
 	v.check()
 	if held := n.fates.counts["silent: cut off"]; held < narrow {
 		t.Errorf("only %d connections had to make room", held)
@@ -54,8 +61,14 @@ func TestMoreConnectionsThanThereIsRoomForTakeNobodysPlace(t *testing.T) {
 	}
 }
 
+// readAnew reads an election as the victim, over a connection of its own.
+func (a *authServer) readAnew() error {
+	_, err := a.fresh().Get(within(a.t, patience), "quiet-1")
+	return err
+}
+
 // fresh is the victim's client with connections of its own.
-func (a *asking) fresh() *client.Client {
+func (a *authServer) fresh() *client.Client {
 	c, err := client.New(client.Config{Server: a.URL, Token: func(context.Context) (string, error) { return a.token("victim@test"), nil }})
 	if err != nil {
 		a.t.Fatal(err)
@@ -64,9 +77,9 @@ func (a *asking) fresh() *client.Client {
 }
 
 // serveNarrow is serveAsking with few files.
-func serveNarrow(t *testing.T, policy string) *asking {
+func serveNarrow(t *testing.T, policy string) *authServer {
 	t.Helper()
-	a := &asking{t: t, issuer: newIssuer(t), policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
+	a := &authServer{t: t, issuer: newIssuer(t), policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
 	a.write(policy)
 	path, err := regent()
 	if err != nil {

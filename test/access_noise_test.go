@@ -16,11 +16,12 @@ import (
 	"golang.org/x/time/rate"
 
 	"regent/leadership/wire"
+	"regent/test/machine"
 )
 
 // noise is a tenant that does what it can to be in the way.
 type noise struct {
-	a       *asking
+	a       *authServer
 	loud    int
 	address string
 	token   string
@@ -35,16 +36,19 @@ type noise struct {
 	watching []int // how many were, at each change; guarded by mu
 }
 
-func newNoise(a *asking, loud int) *noise {
+func newNoise(a *authServer, loud int) *noise {
 	n := &noise{a: a, loud: loud, address: strings.TrimPrefix(a.URL, "http://"), token: a.token("noisy@test"), forged: a.forge("victim@test")}
-	n.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64 * loud}}
-	n.pace = rate.NewLimiter(rate.Limit(floodRate*loud), floodRate/10)
+	n.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n.some(64)}}
+	n.pace = rate.NewLimiter(rate.Limit(n.some(floodRate)), floodRate/10)
 	n.watching = []int{0}
 	if r := a.ask(n.token, "POST", "/v1/elections/noise-0:acquire", `{"candidateId":"noise","leaseDuration":"24h"}`); r.status != http.StatusOK {
 		a.t.Fatal(r)
 	}
 	return n
 }
+
+// some is how many of a kind there are: a quarter in the short form.
+func (n *noise) some(count int) int { return count * n.loud / machine.Size(4, 1) }
 
 // floodRate is how many calls a second the noise makes at most, of all kinds.
 const floodRate = 2000
@@ -54,7 +58,7 @@ func (n *noise) make(ctx context.Context) {
 	defer n.client.CloseIdleConnections()
 	var all sync.WaitGroup
 	defer all.Wait()
-	some := func(count int, one func(context.Context, int)) {
+	each := func(count int, one func(context.Context, int)) {
 		for i := range count {
 			all.Go(func() {
 				for ctx.Err() == nil {
@@ -63,14 +67,14 @@ func (n *noise) make(ctx context.Context) {
 			})
 		}
 	}
-	some(min(2000*n.loud, files(n.a.t)/8), n.silent)
-	some(100*n.loud, n.dripping)
-	some(2*n.loud, n.headers)
-	some(2*n.loud, n.body)
-	some(16*n.loud, n.flood)
-	some(30, n.waiting)
-	some(30, n.watch)
-	some(20, n.deaf)
+	each(min(n.some(2000), files(n.a.t)/8), n.silent)
+	each(n.some(100), n.dripping)
+	each(2*n.loud, n.headers)
+	each(2*n.loud, n.body)
+	each(n.some(16), n.flood)
+	each(30, n.waiting)
+	each(30, n.watch)
+	each(20, n.deaf)
 	for ctx.Err() == nil {
 		now := n.a.usage()
 		n.peak = usage{max(n.peak.files, now.files), max(n.peak.resident, now.resident)}

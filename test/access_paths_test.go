@@ -14,7 +14,7 @@ import (
 )
 
 // raw sends text over a connection of its own, and returns all that comes back.
-func (a *asking) raw(text string) string {
+func (a *authServer) raw(text string) string {
 	a.t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(a.URL, "http://"))
 	if err != nil {
@@ -37,7 +37,7 @@ func head(method, target string, headers ...string) string {
 	return method + " " + target + " HTTP/1.1\r\nHost: regent.test\r\n" + strings.Join(append(headers, "Connection: close", "", ""), "\r\n")
 }
 
-// doors are targets that somebody may try who has no token.
+// doors are targets that a caller without a token may try.
 var doors = []string{
 	"/v1/elections", "/v1/elections/", "/v1/elections/jewels", "/v1/elections/jewels/events", "/v1/events", "/v1", "/v1/",
 	"//v1/elections", "///v1/elections", "/v1//elections", "//v1/elections/jewels", "//v1/events",
@@ -52,11 +52,11 @@ var doors = []string{
 	"//x/v1/elections", "x/v1/elections", "*",
 }
 
-// leader leads where nobody may look who has no token.
+// leader leads where no caller without a token may look.
 const leader leadership.CandidateID = "ann-of-the-jewels"
 
 // guarded is a server with an election about which only a candidate of its own may know.
-func (a *asking) guarded() *asking {
+func (a *authServer) guarded() *authServer {
 	a.t.Helper()
 	r := a.ask(a.token("candidate@test"), "POST", "/v1/elections/jewels:acquire", fmt.Sprintf(`{"candidateId":%q,"leaseDuration":"1h"}`, leader))
 	if r.status != http.StatusOK {
@@ -67,8 +67,9 @@ func (a *asking) guarded() *asking {
 
 const jewels = `grants: [{principals: [candidate@test], roles: [candidate, observer], elections: ["*"], candidates: ["*"]}]`
 
-// Whatever a path looks like, and whatever a header says, without a token nobody sees who leads, and nobody changes it.
-func TestNoPathLeadsAroundTheQuestionWhoCalls(t *testing.T) {
+// Whatever a path looks like, and whatever a header says, without a token no caller sees
+// who leads, and none changes it.
+func TestEveryPathIsAuthenticated(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, jewels).guarded()
 	authorization := "Authorization: Bearer " + a.token("candidate@test")
@@ -89,8 +90,9 @@ func TestNoPathLeadsAroundTheQuestionWhoCalls(t *testing.T) {
 	}
 }
 
-// closed checks that a request which has no token is answered, if at all, with no success and nothing of who leads.
-func (a *asking) closed(request string) {
+// closed checks that a request which has no token is answered, if at all, with no success and
+// nothing of who leads.
+func (a *authServer) closed(request string) {
 	a.t.Helper()
 	got := a.raw(request)
 	if strings.Contains(got, string(leader)) || strings.HasPrefix(got, "HTTP/1.1 2") || strings.HasPrefix(got, "HTTP/1.0 2") {
@@ -98,7 +100,7 @@ func (a *asking) closed(request string) {
 	}
 }
 
-func TestNoHeaderLeadsAroundTheQuestionWhoCalls(t *testing.T) {
+func TestNoHeaderAvoidsAuthentication(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, jewels).guarded()
 	good := a.token("candidate@test")
@@ -121,7 +123,7 @@ func TestNoHeaderLeadsAroundTheQuestionWhoCalls(t *testing.T) {
 	}
 }
 
-// A connection is nobody's: each request on it says for itself who asks.
+// A connection has no principal: each request on it brings its own token.
 func TestATokenCountsForItsOwnRequestAlone(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, jewels).guarded()

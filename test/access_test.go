@@ -22,9 +22,11 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/wire"
+	"regent/test/machine"
 )
 
-// roles is a policy that gives each role to a principal of its name, over elections that begin with "own".
+// roles is a policy that gives each role to a principal of its name, over elections that begin with
+// "own".
 const roles = `
 grants:
   - {principals: [candidate@test], roles: [candidate], elections: ["own*"], candidates: ["ann*"]}
@@ -65,8 +67,9 @@ func TestAPartOfASecretIsFound(t *testing.T) {
 	}
 }
 
-// All bad tokens there are stand in package identity; here are one of each kind, and that the process has them checked.
-func TestWhoBringsNoGoodTokenIsToldSo(t *testing.T) {
+// All bad tokens there are stand in package identity; here are one of each kind, and that the
+// process has them checked.
+func TestBadTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
 	claims := func(change string, to any) string {
@@ -108,8 +111,9 @@ func TestWhoBringsNoGoodTokenIsToldSo(t *testing.T) {
 	}
 }
 
-// The whole table stands in package rights; here are some calls of each role, and that the process asks the policy.
-func TestARoleMayDoWhatItMay(t *testing.T) {
+// The whole table stands in package rights; here are some calls of each role, and that the process
+// asks the policy.
+func TestEachRoleMayDoWhatItsTableSays(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
 	for _, c := range []struct{ method, path, body, who string }{
@@ -137,7 +141,7 @@ func TestARoleMayDoWhatItMay(t *testing.T) {
 	}
 }
 
-func TestAStrangerCannotTellWhatIsThere(t *testing.T) {
+func TestStrangersCannotTellWhichElectionsExist(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
 	if r := a.ask(a.token("admin@test"), "PUT", "/v1/elections/foreign", "{}"); r.status != http.StatusOK {
@@ -184,12 +188,10 @@ func TestThePolicyMayChangeWhileItIsInForce(t *testing.T) {
 	a.await(http.StatusForbidden, ann, "GET", "/v1/elections", "")
 }
 
-// An issuer's new key is looked for no more than once a minute, whoever asks for it.
+// An issuer's new key is looked for no more than once a minute.
 func TestAnIssuerMayChangeItsKey(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
+	machine.LongOnly(t, "it takes a minute")
 	a := serveAsking(t, roles)
 	before := a.token("observer@test")
 	a.await(http.StatusOK, before, "GET", "/v1/elections", "")
@@ -266,7 +268,7 @@ func TestTheSDKLeadsWithAToken(t *testing.T) {
 }
 
 // command runs the command line, on the line to the server.
-func (a *asking) command(args ...string) (stdout, stderr string, code int) {
+func (a *authServer) command(args ...string) (stdout, stderr string, code int) {
 	a.t.Helper()
 	cmd := invoke(a.t, regent, []string{"REGENT_SERVER=" + a.line}, args...)
 	var out, said bytes.Buffer
@@ -310,7 +312,8 @@ func TestTheCommandLineLeadsWithATokenInAFile(t *testing.T) {
 	}
 }
 
-// One line for each refusal, and for each call that needs an operator or an admin; none for what is everyday.
+// One line for each refusal, and for each call that needs an operator or an admin; none for what is
+// everyday.
 func TestTheAuditHasALineForWhatMustBeKnownLater(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)

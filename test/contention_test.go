@@ -9,17 +9,19 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/test/machine"
 )
 
 const (
 	contenders = 32
 	elections  = 20
-	rounds     = 3
 )
 
-// Two processes on one store (one where a store takes no more), 32 candidates, 20 elections: in every round each election has one
-// winner, everybody else hears LEASE_HELD and nothing else, and the tokens of an election rise by one from round to round.
+// Two processes on one store (one where a store takes no more), 32 candidates, 20 elections (5 in
+// the short form): in every round each election has one winner, every other candidate hears
+// LEASE_HELD and nothing else, and the tokens of an election rise by one from round to round.
 func TestManyCandidatesAtTwoServersElectOneLeaderEach(t *testing.T) {
+	machine.Share(t)
 	t.Run("bolt", func(t *testing.T) { contend(t, inBolt(t).serve(t)) })
 	t.Run("firestore", func(t *testing.T) {
 		in := inFirestore(t)
@@ -32,13 +34,13 @@ func TestManyCandidatesAtTwoServersElectOneLeaderEach(t *testing.T) {
 }
 
 func contend(t *testing.T, servers ...*server) {
-	ctx := within(t, 5*time.Minute)
+	ctx, rounds, elections := within(t, 5*time.Minute), machine.Size(2, 3), machine.Size(5, elections)
 	keys := make([]leadership.Key, contenders)
 	for i := range keys {
 		keys[i] = leadership.NewKey()
 	}
 	for round := range rounds {
-		winners := campaign(ctx, t, servers, keys)
+		winners := campaign(ctx, t, servers, keys, elections)
 		for e, who := range winners {
 			if len(who) != 1 {
 				t.Fatalf("round %d, %s: %d winners: %+v", round, e, len(who), who)
@@ -70,8 +72,9 @@ func candidate(i int) leadership.CandidateID {
 	return leadership.CandidateID(fmt.Sprintf("agent-%02d", i))
 }
 
-// campaign lets every candidate ask once for every election, each beginning at another one.
-func campaign(ctx context.Context, t *testing.T, servers []*server, keys []leadership.Key) map[leadership.Election][]winner {
+// campaign lets every candidate ask once for each of so many elections, each beginning at another
+// one.
+func campaign(ctx context.Context, t *testing.T, servers []*server, keys []leadership.Key, elections int) map[leadership.Election][]winner {
 	t.Helper()
 	var mu sync.Mutex
 	winners := make(map[leadership.Election][]winner)

@@ -10,55 +10,59 @@ import (
 	"regent/leadership"
 	"regent/leadership/boottime"
 	"regent/test/load"
+	"regent/test/machine"
 	"regent/test/proxy"
 )
 
-// crowded is how many candidates wait, and how many watch, in the tests of crowds. With more than it is by itself they last longer, too.
+// crowded is how many candidates wait, and how many watch, in the tests of crowds. With more than
+// it is by itself they last longer, too.
 var crowded = flag.Int("crowd", few, "how many agents wait, and how many watch, in the tests of crowds")
 
 const few = 300
 
-// Many wait to lead, and as many watch. While nothing happens the store is asked nothing; a change of leader costs a transaction for each
-// instance, and everybody hears of it.
+// Many wait to lead, and as many watch. While nothing happens the store is asked nothing; a change
+// of leader costs a transaction for each instance, and every watcher hears of it.
 func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
-	show := func(t *testing.T, begin func(testing.TB) stage) {
-		idle, releases, deaths := 2*time.Second, 5, 2
+	machine.Share(t)
+	show := func(t *testing.T, begin func(testing.TB) crowdServers) {
+		idle, releases, deaths := 2*time.Second, machine.Size(2, 5), machine.Size(1, 2)
 		if *crowded == few {
 			t.Parallel()
 		} else {
 			idle, releases, deaths = 65*time.Second, 20, 5 // in the first all have to ask again
 		}
-		p := newPlay(t, begin(t), time.Hour, *crowded)
+		p := newCrowdRun(t, begin(t), time.Hour, *crowded)
 		p.idle(idle)
 		p.releases(releases)
 		p.deaths(deaths)
 		t.Log(p)
 	}
-	t.Run("bolt", func(t *testing.T) { show(t, stageInProcess) })
+	t.Run("bolt", func(t *testing.T) { show(t, serveInProcess) })
 	t.Run("firestore, two servers", func(t *testing.T) { show(t, twoInFirestore) })
 	if *crowded > few {
 		t.Run("bolt, a process", func(t *testing.T) { show(t, oneInBolt) }) // whose memory is that of the real thing
 	}
 }
 
-// While a leader keeps its lease, many who wait and watch cost nothing: the store is called for the renewals alone. A relay looks four times a
-// minute for what was left behind.
+// While a leader keeps its lease, many who wait and watch cost nothing: the store is called for the
+// renewals alone. A relay looks four times a minute for what was left behind.
 func TestAnIdleElectionCostsItsRenewalsAlone(t *testing.T) {
+	machine.Share(t)
 	for _, c := range []struct {
 		name    string
-		begin   func(testing.TB) stage
+		begin   func(testing.TB) crowdServers
 		renewal string // what one is called
 	}{
-		{"bolt", stageInProcess, "Renew"},
+		{"bolt", serveInProcess, "Renew"},
 		{"firestore", oneInFirestore, "Commit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			size, beats, lease := few, 6, 6*time.Second
+			size, beats, lease := few, machine.Size(3, 6), 6*time.Second
 			if *crowded > few {
 				size, lease = 1000, 30*time.Second // a minute of a lease as it is by itself
 			}
-			p := newPlay(t, c.begin(t), lease, size)
+			p := newCrowdRun(t, c.begin(t), lease, size)
 			calls := p.keep(beats, lease/3)
 			t.Log(p)
 			looks := calls["RunQuery"]
@@ -70,9 +74,9 @@ func TestAnIdleElectionCostsItsRenewalsAlone(t *testing.T) {
 	}
 }
 
-// play is a crowd at work on a stage, and what was found.
-type play struct {
-	stage
+// crowdRun is a crowd that waits and watches, and what was found.
+type crowdRun struct {
+	crowdServers
 	tb                testing.TB
 	waiters, watchers *load.Crowd
 	size              map[load.Kind]int
@@ -80,13 +84,14 @@ type play struct {
 	text              strings.Builder
 }
 
-// newPlay lets ann lead, and the crowd come: that many of each, or as many as there can be connections here.
-func newPlay(tb testing.TB, on stage, lease time.Duration, size int) *play {
+// newCrowdRun lets ann lead, and the crowd come: that many of each, or as many as there can be
+// connections here.
+func newCrowdRun(tb testing.TB, on crowdServers, lease time.Duration, size int) *crowdRun {
 	tb.Helper()
 	const others = 200 // files that are not connections of the crowd
 	waiters := min(size, files(tb)-others)
 	watchers := min(size, len(on.servers)*(files(tb)-others)-waiters, waiters)
-	p := &play{stage: on, tb: tb, size: map[load.Kind]int{load.Waiters: waiters, load.Watchers: watchers}}
+	p := &crowdRun{crowdServers: on, tb: tb, size: map[load.Kind]int{load.Waiters: waiters, load.Watchers: watchers}}
 	key := leadership.NewKey()
 	g, err := p.clients[0].Acquire(tb.Context(), leadership.AcquireRequest{Election: planner, CandidateID: "ann", Key: &key, LeaseDuration: lease})
 	if err != nil {
@@ -101,7 +106,7 @@ func newPlay(tb testing.TB, on stage, lease time.Duration, size int) *play {
 	return p
 }
 
-func (p *play) renew() {
+func (p *crowdRun) renew() {
 	p.tb.Helper()
 	if _, err := p.clients[0].Renew(p.tb.Context(), p.leader); err != nil {
 		p.tb.Fatal(err)
@@ -109,7 +114,7 @@ func (p *play) renew() {
 }
 
 // keep renews n times, and nothing else happens.
-func (p *play) keep(n int, every time.Duration) proxy.Calls {
+func (p *crowdRun) keep(n int, every time.Duration) proxy.Calls {
 	p.tb.Helper()
 	for range n {
 		<-time.After(every)
@@ -120,13 +125,13 @@ func (p *play) keep(n int, every time.Duration) proxy.Calls {
 	return calls
 }
 
-func (p *play) note(format string, args ...any) { fmt.Fprintf(&p.text, "\n"+format, args...) }
+func (p *crowdRun) note(format string, args ...any) { fmt.Fprintf(&p.text, "\n"+format, args...) }
 
 // String is all that was found.
-func (p *play) String() string { return p.text.String() }
+func (p *crowdRun) String() string { return p.text.String() }
 
 // gather lets one half of the crowd come.
-func (p *play) gather(kind load.Kind, from string) *load.Crowd {
+func (p *crowdRun) gather(kind load.Kind, from string) *load.Crowd {
 	p.tb.Helper()
 	before, begin, n := p.memory(), time.Now(), p.size[kind]
 	c, err := load.Start(load.Config{Kind: kind, Size: n, Servers: p.servers, Election: planner, From: from})
@@ -142,7 +147,7 @@ func (p *play) gather(kind load.Kind, from string) *load.Crowd {
 }
 
 // await reads reports until one is as wanted.
-func (p *play) await(c *load.Crowd, want func(load.Report) bool) load.Report {
+func (p *crowdRun) await(c *load.Crowd, want func(load.Report) bool) load.Report {
 	p.tb.Helper()
 	deadline := time.After(2 * time.Minute)
 	for {
@@ -160,8 +165,9 @@ func (p *play) await(c *load.Crowd, want func(load.Report) bool) load.Report {
 	}
 }
 
-// settle waits until the store was told all that it is told after a change, and returns its calls since the last time.
-func (p *play) settle() (all proxy.Calls) {
+// settle waits until the store was told all that it is told after a change, and returns its calls
+// since the last time.
+func (p *crowdRun) settle() (all proxy.Calls) {
 	for {
 		<-time.After(500 * time.Millisecond)
 		calls := p.calls()
@@ -173,7 +179,7 @@ func (p *play) settle() (all proxy.Calls) {
 }
 
 // idle waits.
-func (p *play) idle(d time.Duration) {
+func (p *crowdRun) idle(d time.Duration) {
 	p.tb.Helper()
 	<-time.After(d)
 	calls := p.calls()
@@ -184,9 +190,11 @@ func (p *play) idle(d time.Duration) {
 	}
 }
 
-// allow says what so many takeovers may cost: the leader's own transaction if it releases, and one for each instance. In Firestore a transaction is a
-// read and a commit, and if two instances meet the second reads once more. Once a look at a lease that has run out may come before those who wait.
-func (p *play) allow(n, own int, calls proxy.Calls) {
+// allow says what so many takeovers may cost: the leader's own transaction if it releases, and one
+// for each instance. In Firestore a transaction is a read and a commit, and if two instances meet
+// the second reads once more. Once a look at a lease that has run out may come before those who
+// wait.
+func (p *crowdRun) allow(n, own int, calls proxy.Calls) {
 	p.tb.Helper()
 	instances := len(p.servers)
 	if max(calls["Update"], calls["Commit"]) > n*(own+instances)+1 || calls["BatchGetDocuments"] > n*(own+2*instances)+1 {
@@ -195,7 +203,7 @@ func (p *play) allow(n, own int, calls proxy.Calls) {
 }
 
 // releases lets the leader release, so many times.
-func (p *play) releases(n int) {
+func (p *crowdRun) releases(n int) {
 	p.tb.Helper()
 	took := delays{}
 	var calls proxy.Calls
@@ -216,7 +224,7 @@ func (p *play) releases(n int) {
 }
 
 // deaths lets the leader die, so many times.
-func (p *play) deaths(n int) {
+func (p *crowdRun) deaths(n int) {
 	p.tb.Helper()
 	const lease = 3 * time.Second
 	_, err := p.clients[0].Configure(p.tb.Context(), leadership.ConfigureRequest{Election: planner, ConfigureCommand: leadership.ConfigureCommand{
@@ -244,7 +252,7 @@ func (p *play) deaths(n int) {
 }
 
 // takeover waits until another leads, and all have heard of it.
-func (p *play) takeover() (*load.Grant, *load.Heard) {
+func (p *crowdRun) takeover() (*load.Grant, *load.Heard) {
 	p.tb.Helper()
 	grant := p.await(p.waiters, func(r load.Report) bool { return r.Grant != nil }).Grant
 	heard := p.await(p.watchers, func(r load.Report) bool { return r.Heard != nil && r.Heard.Revision == grant.Revision }).Heard

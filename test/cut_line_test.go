@@ -11,17 +11,16 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	ram "regent/store/memory"
+	"regent/test/machine"
 	"regent/test/proxy"
 )
 
-// A candidate stands in line when its connection is cut, and asks again with the same key before the server has noticed. In whatever order the
-// line moves, the cut comes and the candidate returns, it is granted one lease.
-func TestACandidateThatIsCutOffInLineAndComesBackIsGrantedOnce(t *testing.T) {
+// A candidate stands in line when its connection is cut, and asks again with the same key before
+// the server has noticed. In whatever order the line moves, the cut comes and the candidate
+// returns, it is granted one lease.
+func TestAWaiterThatIsCutOffAndComesBackIsGrantedOnce(t *testing.T) {
 	t.Parallel()
-	rounds := 200
-	if testing.Short() {
-		rounds = 20
-	}
+	rounds := machine.Size(20, 200)
 	l := newCutLine(t)
 	for _, o := range []struct {
 		name string
@@ -89,7 +88,8 @@ func newCutLine(t *testing.T) *cutLine {
 	return l
 }
 
-// round lets ann stand in line after bob, be cut off, and come back, and says whether her first call was answered all the same.
+// round lets ann stand in line after bob, be cut off, and come back, and says whether her first
+// call was answered all the same.
 func (l *cutLine) round(e leadership.Election, meet func(cut, release, again func())) (answered bool) {
 	l.t.Helper()
 	l.line.Heal()

@@ -16,7 +16,7 @@ type mutation struct {
 	elections int    // that the call is about; 0 is one
 	before    []step // done before it
 	later     bool   // time has to pass before it
-	meanwhile step   // what somebody else does while it is made; nil for nothing
+	meanwhile step   // what another client does while it is made; nil for nothing
 	call      step
 	history   string // that one call leaves: each event and its token
 }
@@ -90,7 +90,8 @@ func acquiresFor(who leadership.CandidateID, d time.Duration) step {
 	return asks(leadership.AcquireRequest{CandidateID: who, LeaseDuration: d})
 }
 
-// acquiresWide is with so much metadata that a reply about several elections is sent in chunks, with no length in front.
+// acquiresWide is with so much metadata that a reply about several elections is sent in chunks,
+// with no length in front.
 func acquiresWide(who leadership.CandidateID) step {
 	const some = 350
 	return asks(leadership.AcquireRequest{CandidateID: who, LeaseDuration: time.Hour, Metadata: fmt.Appendf(nil, `{"note": "%0*d"}`, some, 0)})

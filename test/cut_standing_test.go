@@ -50,7 +50,8 @@ func (s *sweep) plain(l leadership.Lease) leadership.Lease {
 	return l
 }
 
-// since is an instant as it would be if the trial had begun at the beginning of time; with another clock than ours all instants are one.
+// since is an instant as it would be if the trial had begun at the beginning of time; with another
+// clock than ours all instants are one.
 func (s *sweep) since(at time.Time) time.Time {
 	if at.IsZero() || s.clock == nil {
 		return time.Time{}

@@ -56,7 +56,8 @@ func (c *handClock) now() time.Time {
 }
 func (c *handClock) advance(d time.Duration) { c.elapsed.Add(int64(d)) }
 
-// sweepInMemory is a sweep at an instance in this process, on a store whose clock stands during a call.
+// sweepInMemory is a sweep at an instance in this process, on a store whose clock stands during a
+// call.
 func sweepInMemory(t testing.TB, m mutation) *sweep {
 	t.Helper()
 	clock := &handClock{}
@@ -129,8 +130,9 @@ func (s *sweep) pass(d time.Duration) {
 	}
 }
 
-// over makes the call over a new line, or one that has carried another, while others do what they do. It goes no further on that line. kept is
-// false if the transport did not keep the line that it was to keep, as it may, and then the trial is void.
+// over makes the call over a new line, or one that has carried another, while others do what they
+// do. It goes no further on that line. kept is false if the transport did not keep the line that it
+// was to keep, as it may, and then the trial is void.
 func (s *sweep) over(cut proxy.Cut, elections []leadership.Election) (passage *proxy.Connection, leases []leadership.Lease, kept bool, err error) {
 	s.t.Helper()
 	if cut.After >= 0 {
@@ -172,7 +174,8 @@ func (s *sweep) others(elections []leadership.Election) {
 	}
 }
 
-// make makes the call. What it is told is as it was when the store was asked: in line, the attempt of one call can serve the next.
+// make makes the call. What it is told is as it was when the store was asked: in line, the attempt
+// of one call can serve the next.
 func (s *sweep) make(ctx context.Context, c *client.Client, elections []leadership.Election) ([]leadership.Lease, error) {
 	leases, err := s.call(ctx, c, elections)
 	for i := range leases {
@@ -184,7 +187,8 @@ func (s *sweep) make(ctx context.Context, c *client.Client, elections []leadersh
 	return leases, err
 }
 
-// measure sees what the call does when nothing is cut, and what is left when it is not made, and returns how many bytes it is.
+// measure sees what the call does when nothing is cut, and what is left when it is not made, and
+// returns how many bytes it is.
 func (s *sweep) measure() (request, reply int) {
 	s.t.Helper()
 	s.carry()
@@ -230,7 +234,8 @@ func (s *sweep) carry() {
 	s.carried = [2]int{passage.Passed(proxy.Request), passage.Passed(proxy.Reply)}
 }
 
-// trial makes the call over a line that is cut, looks, makes it again over another, and looks again.
+// trial makes the call over a line that is cut, looks, makes it again over another, and looks
+// again.
 func (s *sweep) trial(cut proxy.Cut) {
 	s.t.Helper()
 	elections := s.prepare()
@@ -255,7 +260,8 @@ func (s *sweep) trial(cut proxy.Cut) {
 	}
 }
 
-// race cuts the line as soon as all of the request has passed, and makes the call again while the first may be under way.
+// race cuts the line as soon as all of the request has passed, and makes the call again while the
+// first may be under way.
 func (s *sweep) race(request int, reset bool) {
 	s.t.Helper()
 	cut := proxy.Cut{Way: proxy.Request, After: request, Reset: reset}
@@ -273,7 +279,7 @@ func (s *sweep) race(request int, reset bool) {
 // unreached makes the call where no line can be made at all.
 func (s *sweep) unreached() {
 	s.t.Helper()
-	conn, err := net.Dial("tcp", s.server) // nobody listens at its own end, nor will as long as it is open
+	conn, err := net.Dial("tcp", s.server) // nothing listens at its own end, nor will as long as it is open
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -304,7 +310,8 @@ func (s *sweep) between(cut proxy.Cut, elections []leadership.Election) (done in
 	return done
 }
 
-// again makes the same call once more. What it is told, and what is left, are what one call would have been told and left.
+// again makes the same call once more. What it is told, and what is left, are what one call would
+// have been told and left.
 func (s *sweep) again(cut proxy.Cut, elections []leadership.Election) {
 	s.t.Helper()
 	leases, err := s.make(s.t.Context(), s.healthy, elections)
@@ -320,7 +327,8 @@ func (s *sweep) again(cut proxy.Cut, elections []leadership.Election) {
 	}
 }
 
-// judge counts what the caller of the cut call was told: a success only if it had all of the reply, and never a refusal.
+// judge counts what the caller of the cut call was told: a success only if it had all of the reply,
+// and never a refusal.
 func (s *sweep) judge(cut proxy.Cut, passage *proxy.Connection, err error) {
 	s.t.Helper()
 	lost := passage.Dropped(proxy.Request) + passage.Dropped(proxy.Reply)

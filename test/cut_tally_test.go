@@ -14,12 +14,14 @@ func (c tally) String() string {
 	return fmt.Sprintf("%d cuts: %d unknown, %d nothing done, %d answered (%d void)", told, c.unknown, c.undone, c.answered, c.void)
 }
 
-// report says what was cut, and adds it to what was cut elsewhere.
-func (s *sweep) report(request, reply int, all *total) {
+// report says what was cut, and adds it to what was cut elsewhere. Each outcome must have come up;
+// but where lines are only ever reset, the reset may overtake a whole reply, so that no call need
+// be answered.
+func (s *sweep) report(request, reply int, onlyReset bool, all *total) {
 	s.t.Helper()
 	s.t.Logf("request %d bytes, reply %d: %v", request, reply, s.tally)
-	if s.unknown == 0 || s.undone == 0 || s.answered == 0 {
-		s.t.Error("not everything that can happen did")
+	if s.unknown == 0 || s.undone == 0 || s.answered == 0 && !onlyReset {
+		s.t.Error("an outcome did not come up")
 	}
 	all.add(s.tally)
 }

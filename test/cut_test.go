@@ -4,16 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"regent/test/machine"
 	"regent/test/proxy"
 )
 
 // races is how often the same call again meets the first one, all of which has arrived, at work.
 const races = 25
 
-// Every mutation, with its request and its reply cut after every byte, and then the same call again: how the election stands, what its history
-// says, and what the caller hears are what one call would have left. Half a request does nothing, and no caller is told more
-// than it can know.
-func TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain(t *testing.T) {
+// Every mutation, with its request and its reply cut after every byte, and then the same call
+// again: how the election stands, what its history says, and what the caller hears are what one
+// call would have left. Half a request does nothing, and no caller is told more than it can know.
+func TestACallCutAnywhereAndRepeatedIsDoneOnce(t *testing.T) {
 	all := newTotal(t)
 	for _, m := range mutations {
 		for _, end := range []struct {
@@ -26,9 +27,7 @@ func TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain(t *testing.T) {
 			{"closed in its second call", false, true, 7},
 			{"reset in its second call", true, true, 7},
 		} {
-			if testing.Short() {
-				end.stride = 19
-			}
+			end.stride = machine.Size(19, end.stride)
 			t.Run(m.name+"; "+end.name, func(t *testing.T) {
 				t.Parallel()
 				s := sweepInMemory(t, m)
@@ -36,12 +35,12 @@ func TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain(t *testing.T) {
 				request, reply := s.measure()
 				start := 0
 				if end.kept {
-					start = 1 // after none the line would be cut while nobody calls
+					start = 1 // after none the line would be cut while no call is made
 				}
 				for n := start; n < request; n += end.stride {
 					s.trial(proxy.Cut{Way: proxy.Request, After: n, Reset: end.reset})
 				}
-				for range races {
+				for range machine.Size(5, races) {
 					s.race(request, end.reset)
 				}
 				for n := start; n < reply; n += end.stride {
@@ -49,20 +48,20 @@ func TestACallThatWasCutAnywhereIsDoneOnceByTheSameCallAgain(t *testing.T) {
 				}
 				s.trial(proxy.Cut{Way: proxy.Reply, After: reply, Reset: end.reset})
 				s.unreached()
-				s.report(request, reply, all)
+				s.report(request, reply, end.reset, all)
 			})
 		}
 	}
 }
 
 // The same with a process and its file, at some bytes.
-func TestACallToAProcessThatWasCutIsDoneOnceByTheSameCallAgain(t *testing.T) {
+func TestACallToAProcessCutAndRepeatedIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	all := newTotal(t)
 	server := inBolt(t).serve(t)
 	for _, m := range mutations {
 		if m.later {
-			continue // nobody moves its clock
+			continue // its clock cannot be moved
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
@@ -78,7 +77,7 @@ func TestACallToAProcessThatWasCutIsDoneOnceByTheSameCallAgain(t *testing.T) {
 				}
 			}
 			s.unreached()
-			s.report(request, reply, all)
+			s.report(request, reply, false, all)
 		})
 	}
 }

@@ -18,10 +18,12 @@ import (
 	"regent/test/checker"
 )
 
-// slack is by how much the clock of a store on this machine may differ from ours while a lease lasts, its guard included.
+// slack is by how much the clock of a store on this machine may differ from ours while a lease
+// lasts, its guard included.
 const slack = 100 * time.Millisecond
 
-// pair is two instances on one store, or one that plays both parts: changes are made at one, and watched at the other.
+// pair is two instances on one store, or one that plays both parts: changes are made at one, and
+// watched at the other.
 type pair struct {
 	t        *testing.T
 	a, b     *server
@@ -199,7 +201,8 @@ func (p *pair) change(r leadership.Revision, asked time.Duration) change {
 	return c
 }
 
-// round is ann, who leads by a, handing over to bob, who waits at b, and bob to ann. It adds to how long it took.
+// round is ann, who leads by a, handing over to bob, who waits at b, and bob to ann. It adds to how
+// long it took.
 func (p *pair) round(ann, bob *agent, took delays) error {
 	type answer struct {
 		change
@@ -261,7 +264,8 @@ func (p *pair) check() {
 	p.t.Logf("%d changes, %d readings", len(history), readings.Checked)
 }
 
-// delays are, for each who hears of a change, how long it took: from before the call, and from its answer. The latter may be negative.
+// delays are, for each who hears of a change, how long it took: from before the call, and from its
+// answer. The latter may be negative.
 type delays map[string]*delay
 
 type delay struct{ call, answer []time.Duration }

@@ -15,8 +15,9 @@ import (
 	"testing"
 )
 
-// arrows says what each package may import, besides the standard library and itself. A pattern that ends in "/..." takes all below it. A
-// package that stands nowhere here is refused: whoever adds one has to say where it belongs.
+// arrows says what each package may import, besides the standard library and itself. A pattern that
+// ends in "/..." takes all below it. A package that stands nowhere here is refused: whoever adds
+// one has to say where it belongs.
 var arrows = []arrow{
 	{"regent/leadership", nil, "the domain stands on nothing"},
 	{"regent/leadership/wire", []string{"regent/leadership", "github.com/go-json-experiment/json/..."}, "the JSON forms that server and SDK share must burden neither"},
@@ -69,7 +70,8 @@ type arrow struct {
 	reason  string
 }
 
-// onlyTests may be imported by tests, by each other and by the named command, and by nothing that is shipped.
+// onlyTests may be imported by tests, by each other and by the named command, and by nothing that
+// is shipped.
 var onlyTests = map[string]string{
 	"regent/store/storetest": "",
 	"regent/httpapi/apitest": "",

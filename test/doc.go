@@ -1,3 +1,3 @@
-// Package test holds what is true of the whole of Regent and not of one package: the arrows between packages, the README, and several
-// real processes on one store.
+// Package test checks Regent as a whole: the imports between packages, the README, and real
+// processes on one store. See README.md for how Regent is tested.
 package test

@@ -15,11 +15,14 @@ import (
 	"regent/leadership"
 	"regent/leadership/wire"
 	"regent/test/checker"
+	"regent/test/machine"
 )
 
-// An instance is told to stop while hundreds wait and watch there. Each who waits is answered, each stream ends with a cursor, and the instance
-// is gone in time. At another instance those who watch go on from their cursors and have missed nothing, and those who wait lead in the end.
-func TestAnInstanceThatStopsLosesNobody(t *testing.T) {
+// An instance is told to stop while hundreds wait and watch there. Each who waits is answered, each
+// stream ends with a cursor, and the instance is gone in time. At another instance those who watch
+// go on from their cursors and have missed nothing, and those who wait lead in the end.
+func TestAnInstanceThatStopsLosesNoWaiterOrWatcher(t *testing.T) {
+	machine.Share(t)
 	size := few
 	if *crowded > few {
 		size = 1000
@@ -32,7 +35,7 @@ const goneWithin = 8 * time.Second
 
 func leave(tb testing.TB, size int) {
 	in := inFirestore(tb).announcing(newTopic(tb))
-	x := &exodus{tb: tb, a: live(tb, in.serve(tb)), b: live(tb, in.serve(tb)), led: make(chan leadership.CandidateID, size)}
+	x := &departure{tb: tb, a: live(tb, in.serve(tb)), b: live(tb, in.serve(tb)), led: make(chan leadership.CandidateID, size)}
 	x.ctx = within(tb, 2*time.Minute)
 	key := leadership.NewKey()
 	g, err := x.a.client.Acquire(x.ctx, leadership.AcquireRequest{Election: planner, CandidateID: "ann", Key: &key, LeaseDuration: time.Hour})
@@ -65,8 +68,8 @@ func leave(tb testing.TB, size int) {
 	}
 }
 
-// exodus is many who go from an instance to another.
-type exodus struct {
+// departure is many who go from an instance to another.
+type departure struct {
 	tb                testing.TB
 	ctx               context.Context // ends when all is over
 	a, b              *server
@@ -78,7 +81,7 @@ type exodus struct {
 }
 
 // gather lets as many wait at a, and as many watch, one in ten of them all elections.
-func (x *exodus) gather(size int) {
+func (x *departure) gather(size int) {
 	ctx, cancel := context.WithCancel(x.ctx)
 	var all sync.WaitGroup
 	x.tb.Cleanup(func() { cancel(); all.Wait() })
@@ -96,7 +99,7 @@ func (x *exodus) gather(size int) {
 	<-time.After(time.Second) // those who wait stand in line
 }
 
-func (x *exodus) watch(ctx context.Context, name, path string) {
+func (x *departure) watch(ctx context.Context, name, path string) {
 	f := listener(name, path, &x.recorder)
 	expect := f.ready
 	f.ready = func() { expect(); x.there.Done() }
@@ -111,7 +114,7 @@ func (x *exodus) watch(ctx context.Context, name, path string) {
 	}
 }
 
-func (x *exodus) wait(ctx context.Context, who leadership.CandidateID) {
+func (x *departure) wait(ctx context.Context, who leadership.CandidateID) {
 	ask := leadership.AcquireRequest{Election: planner, CandidateID: who, Key: new(leadership.NewKey()), LeaseDuration: time.Hour, Wait: leadership.MaxWait}
 	_, err := x.a.client.Acquire(ctx, ask)
 	if errors.Is(err, wire.Draining) {
@@ -133,7 +136,7 @@ func (x *exodus) wait(ctx context.Context, who leadership.CandidateID) {
 }
 
 // change makes changes.
-func (x *exodus) change(at *server, n int) {
+func (x *departure) change(at *server, n int) {
 	x.tb.Helper()
 	for range n {
 		x.changes++
@@ -144,7 +147,7 @@ func (x *exodus) change(at *server, n int) {
 }
 
 // stop tells a to stop, and makes changes at b while it does.
-func (x *exodus) stop() (took time.Duration) {
+func (x *departure) stop() (took time.Duration) {
 	x.tb.Helper()
 	begin := time.Now()
 	if err := x.a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -163,8 +166,9 @@ func (x *exodus) stop() (took time.Duration) {
 	return took
 }
 
-// check waits until all who watch have heard of everything. The stream of one election tells it once.
-func (x *exodus) check() {
+// check waits until all who watch have heard of everything. The stream of one election tells it
+// once.
+func (x *departure) check() {
 	x.tb.Helper()
 	recording, report := awaitAnnounced(x.ctx, x.tb, x.b, &x.recorder)
 	if err := report.Err(); err != nil {
@@ -177,7 +181,8 @@ func (x *exodus) check() {
 	x.tb.Logf("%d changes, %d deliveries due, %d more", len(recording.History), report.Checked, report.Duplicates)
 }
 
-// awaitAnnounced waits until all who are to hear of what the server has in its history have heard of it, or for long enough.
+// awaitAnnounced waits until all who are to hear of what the server has in its history have heard
+// of it, or for long enough.
 func awaitAnnounced(ctx context.Context, tb testing.TB, s *server, recorder *checker.Recorder) (checker.Recording, checker.Report) {
 	tb.Helper()
 	const sweep = 32 * time.Second // until another instance announces what one has left behind

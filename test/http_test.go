@@ -40,7 +40,8 @@ func get(ctx context.Context, url string, answer any) error {
 	return err
 }
 
-// exchange sends a request and reads the answer, whose header it returns. A problem is an error with its code.
+// exchange sends a request and reads the answer, whose header it returns. A problem is an error
+// with its code.
 func exchange(client *http.Client, request *http.Request, answer any) (http.Header, error) {
 	response, err := client.Do(request)
 	if err != nil {

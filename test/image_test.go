@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"regent/test/machine"
 )
 
 // dockerfile is the lines of the image's Dockerfile, each with what it goes on with.
@@ -101,11 +103,10 @@ func TestKoBuildsWhatTheDockerfileBuilds(t *testing.T) {
 	}
 }
 
-// The same commit gives the same bytes: built twice, in two folders, the second time with nothing kept from the first.
+// The same commit gives the same bytes: built twice, in two folders, the second time with nothing
+// kept from the first.
 func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a build of everything takes a minute")
-	}
+	machine.LongOnly(t, "a build of everything takes a minute")
 	t.Parallel()
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	if err := os.CopyFS(elsewhere, os.DirFS("..")); err != nil {

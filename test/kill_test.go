@@ -9,21 +9,20 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/test/machine"
 )
 
 const (
-	kills     = 500
 	killers   = 4 // clients that acquire and release all the time
 	contested = 6 // elections that they contend for
 )
 
-// A server on a local file is killed 500 times while clients acquire and release. After each start everything that was ever acknowledged
-// must be there: no grant lost, no release undone, no token given to two.
+// A server on a local file is killed again and again while clients acquire and release. After each
+// start everything that was ever acknowledged must be there: no grant lost, no release undone, no
+// token given to two.
 func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
-	n := kills
-	if testing.Short() {
-		n = 25
-	}
+	machine.Share(t)
+	n := machine.Size(40, 500)
 	in := inBolt(t)
 	book := &ledger{granted: make(map[grantID]leadership.CandidateID), released: make(map[leadership.Election]leadership.Token)}
 	clients := make([]*churner, killers)
@@ -37,7 +36,7 @@ func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("after %d kills; the server says:\n%s", kill, s.log)
 		}
-		churn(t, s, clients, time.Duration(1+random.IntN(25))*time.Millisecond)
+		churn(t, s, clients, random.IntN(8), time.Duration(random.IntN(5))*time.Millisecond)
 	}
 	s := in.serve(t)
 	book.check(t, s)
@@ -50,16 +49,22 @@ func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
 	}
 }
 
-// churn lets all clients work for a while, kills the server under them, and waits for them.
-func churn(t *testing.T, s *server, clients []*churner, work time.Duration) {
+// churn lets all clients work until so many more grants were acknowledged, and a moment longer,
+// kills the server under them, and waits for them.
+func churn(t *testing.T, s *server, clients []*churner, grants int, longer time.Duration) {
 	t.Helper()
+	book := clients[0].book
+	before := book.grants()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, c := range clients {
 		wg.Go(func() { c.work(ctx, t, s) })
 	}
-	<-time.After(work)
+	for end := time.Now().Add(patience); book.grants() < before+grants && time.Now().Before(end); {
+		<-time.After(time.Millisecond)
+	}
+	<-time.After(longer)
 	s.kill()
 	cancel()
 	wg.Wait()
@@ -75,6 +80,12 @@ type ledger struct {
 	mu       sync.Mutex
 	granted  map[grantID]leadership.CandidateID
 	released map[leadership.Election]leadership.Token // the newest token whose release was acknowledged
+}
+
+func (b *ledger) grants() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.granted)
 }
 
 func (b *ledger) grant(t *testing.T, e leadership.Election, token leadership.Token, who leadership.CandidateID) {

@@ -20,7 +20,7 @@ import (
 	"regent/leadership/client"
 	"regent/test/load"
 	"regent/test/lockset"
-	"regent/test/turn"
+	"regent/test/machine"
 )
 
 // What is built, each once for all tests of this package.
@@ -49,16 +49,15 @@ func TestMain(m *testing.M) {
 	if load.Main() || lockset.Main() {
 		return
 	}
-	done := turn.Take()
-	code := m.Run()
-	done()
-	if dir, err := binaries(); err == nil {
-		os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	machine.Main(m, func() {
+		if dir, err := binaries(); err == nil {
+			os.RemoveAll(dir)
+		}
+	})
 }
 
-// invoke returns a command of a program that is built for it, with the environment of a program that is tried.
+// invoke returns a command of a program that is built for it, with the environment of a program
+// that is tried.
 func invoke(t testing.TB, program func() (string, error), env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := program()
@@ -85,7 +84,8 @@ func serve(t testing.TB, env []string, args ...string) *server {
 	return start(t, invoke(t, regent, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
 }
 
-// environ is the environment of a program that is tried: ours, without what would change its behaviour, and with extra.
+// environ is the environment of a program that is tried: ours, without what would change its
+// behaviour, and with extra.
 func environ(extra ...string) []string {
 	ours := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/test/mutants"
 )
 
 // readmePages are the pages with sessions, programs or policies. Each page has a server of its own.
@@ -24,8 +25,8 @@ var readmePages = []string{
 	"leadership/fence/README.md", "store/README.md", "test/README.md",
 }
 
-// testedElsewhere have tests of their own: test/terraform, and test/bench, which writes its page.
-var testedElsewhere = []string{"terraform/README.md", "test/bench/README.md", "test/terraform/provider/README.md"}
+// testedElsewhere have tests of their own: test/terraform, and test/load/etcd, which writes its page.
+var testedElsewhere = []string{"terraform/README.md", "test/load/etcd/README.md", "test/terraform/provider/README.md"}
 
 func TestEveryReadmeIsTested(t *testing.T) {
 	t.Parallel()
@@ -182,5 +183,44 @@ func TestMakeRunServes(t *testing.T) {
 	s := start(t, cmd)
 	if _, err := s.client.List(t.Context(), leadership.ListRequest{}); err != nil {
 		t.Errorf("list: %v", err)
+	}
+}
+
+// The table of promises in README.md names tests and planted bugs that exist.
+func TestThePromisesRestOnTestsThatExist(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests []string
+	for _, pattern := range []string{"*_test.go", "faults/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)`).FindAllStringSubmatch(string(text), -1) {
+				tests = append(tests, found[1])
+			}
+		}
+	}
+	named := regexp.MustCompile("`(Test\\w+)(…?)`").FindAllStringSubmatch(string(page), -1)
+	if len(named) < 20 {
+		t.Errorf("the page names %d tests", len(named))
+	}
+	for _, name := range named {
+		if !slices.ContainsFunc(tests, func(test string) bool { return test == name[1] || name[2] != "" && strings.HasPrefix(test, name[1]) }) {
+			t.Errorf("there is no %s%s", name[1], name[2])
+		}
+	}
+	for _, p := range mutants.Properties() {
+		if !strings.Contains(string(page), fmt.Sprintf("%q", p)) {
+			t.Errorf("no promise rests on the planted bugs of %q", p)
+		}
 	}
 }

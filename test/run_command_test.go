@@ -20,9 +20,11 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/test/processes"
 )
 
-// session is a `regent run` of a script in sh, which may use $dir, a folder of its own. Its output is in the files out and err there.
+// session is a `regent run` of a script in sh, which may use $dir, a folder of its own. Its output
+// is in the files out and err there.
 type session struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -121,7 +123,7 @@ func TestARunEndsAsItsCommandDoes(t *testing.T) {
 	}
 }
 
-func TestInputAndOutputAreTheCommands(t *testing.T) {
+func TestInputAndOutputArePassedThrough(t *testing.T) {
 	t.Parallel()
 	s := inBolt(t).serve(t)
 	cmd := invoke(t, regent, []string{"REGENT_SERVER=" + s.URL}, "run", "e", "--", "sh", "-c", "tr a-z A-Z; echo to stderr >&2")
@@ -166,7 +168,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131} {
 		r := runScript(t, s.URL, "e", "echo ran")
 		r.await("err", "waiting for leadership")
-		r.signal(syscall.SIGUSR1) // nobody is there to hear it
+		r.signal(syscall.SIGUSR1) // no server hears it
 		r.signal(signal)
 		if r.end(want); r.text("out") != "" {
 			t.Errorf("%v: the command ran", signal)
@@ -177,7 +179,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 	runScript(t, s.URL, "e --no-wait", "true").end(0)
 }
 
-func TestSignalsReachTheCommandAndItIsNotLeftAlone(t *testing.T) {
+func TestSignalsReachTheCommand(t *testing.T) {
 	t.Parallel()
 	s := inBolt(t).serve(t)
 	r := runScript(t, s.URL, "e", `
@@ -197,7 +199,7 @@ func TestSignalsReachTheCommandAndItIsNotLeftAlone(t *testing.T) {
 	r.end(9)
 }
 
-func TestACommandWhoseLeadershipIsTakenAwayIsStopped(t *testing.T) {
+func TestACommandIsStoppedWhenItsLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	s := inBolt(t).serve(t)
 	for script, want := range map[string]string{
@@ -300,7 +302,7 @@ func overhear(t *testing.T, target string) (string, *secrets) {
 	return line.URL, heard
 }
 
-func TestTheCommandHasWhatItNeedsAndTheKeyIsNowhere(t *testing.T) {
+func TestTheCommandSeesItsTokenAndNeverTheKey(t *testing.T) {
 	t.Parallel()
 	s := inBolt(t).serve(t)
 	address, heard := overhear(t, s.URL)
@@ -316,7 +318,7 @@ func TestTheCommandHasWhatItNeedsAndTheKeyIsNowhere(t *testing.T) {
 	path := strings.TrimSpace(r.text("path"))
 	places := map[string]string{"the environment": r.text("env"), "the file": r.text("deadline"), "its folder": listing(t, filepath.Dir(path))}
 	pids := []int{r.cmd.Process.Pid}
-	for pid := range children(r.cmd.Process.Pid) { // the guard and the command
+	for pid := range processes.Children(r.cmd.Process.Pid) { // the guard and the command
 		pids = append(pids, pid)
 	}
 	if len(pids) != 3 {

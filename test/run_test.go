@@ -1,6 +1,7 @@
 package test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -16,32 +17,38 @@ import (
 
 	"regent/emulators"
 	"regent/leadership"
+	"regent/test/machine"
+	"regent/test/processes"
 	"regent/test/proxy"
 )
 
-var trials = flag.Int("trials", 128, "how often a run is harmed")
+var trials = flag.Int("trials", 0, "how often a regent run is harmed; 0 for 128, or 64 with -short")
 
 const (
 	contests      = 16
-	shortestLease = time.Second
 	storeContests = 8
 	storeLease    = 3 * time.Second // with less a server in Firestore warns
 	runPatience   = 30 * time.Second
 )
 
-// Two runs contend for each of many elections, and what they need is killed or stopped in turn. Each time the command must be gone, with all that it
-// started, before its lease ends, and before the next one begins.
+// Two runs contend for each of many elections, and what they need is killed or stopped in turn.
+// Each time the command must be gone, with all that it started, before its lease ends, and before
+// the next one begins.
+//
+// In the short form leases are longer than the shortest that there are, so that a busy machine
+// still runs a guard in time.
 func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
-	in := inBolt(t)
-	a := newArena(t, in.serve(t), shortestLease, contests)
-	for round := range max(*trials/contests, 4) {
+	machine.Share(t)
+	in, trials := inBolt(t), cmp.Or(*trials, machine.Size(64, 128))
+	a := newContests(t, in.serve(t), machine.Size(3*time.Second, time.Second), contests)
+	for round := range max(trials/contests, 4) {
 		switch round % 4 {
 		case 2:
 			a.harmTheServer("server killed", func() {
 				a.server.kill()
 				a.outlast()
 				a.server = in.serve(t)
-				a.tap.leadTo(a.server.URL)
+				a.proxy.leadTo(a.server.URL)
 			})
 		case 3:
 			a.harmTheServer("server stopped", func() {
@@ -50,16 +57,17 @@ func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 				a.server.cmd.Process.Signal(syscall.SIGCONT)
 			})
 		default:
-			a.each(func(i int, c *contest) error { return c.harm(harms[(round/4*2+round%4+i/3)%len(harms)]) }) // i%3 is the kind of heart
+			a.each(func(i int, c *contest) error { return c.harm(harms[(round/4*2+round%4+i/3)%len(harms)]) }) // i%3 is the kind of command
 		}
 	}
 	a.judge()
 }
 
 func TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway(t *testing.T) {
-	line := proxy.NewLine(t, emulators.Firestore(t))
-	a := newArena(t, atFirestore(t, line.Addr()).serve(t), storeLease, storeContests)
-	for round := range max(*trials/16/storeContests, 2) {
+	machine.Share(t)
+	line, trials := proxy.NewLine(t, emulators.Firestore(t)), cmp.Or(*trials, machine.Size(64, 128))
+	a := newContests(t, atFirestore(t, line.Addr()).serve(t), storeLease, storeContests)
+	for round := range max(trials/16/storeContests, 2) {
 		name, harm := "store stopped", line.Stall
 		if round%2 == 1 {
 			name, harm = "store killed", line.Cut
@@ -73,29 +81,29 @@ func TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway(t *testing.T) {
 	a.judge()
 }
 
-// arena is where contests are held.
-type arena struct {
+// contestGroup is where contests are held.
+type contestGroup struct {
 	t        *testing.T
 	lease    time.Duration
 	server   *server
-	tap      *tap
+	proxy    *leaseProxy
 	contests []*contest
 }
 
-func newArena(t *testing.T, s *server, lease time.Duration, n int) *arena {
+func newContests(t *testing.T, s *server, lease time.Duration, n int) *contestGroup {
 	t.Helper()
-	a := &arena{t: t, lease: lease, server: s, tap: newTap(t, s.URL)}
+	a := &contestGroup{t: t, lease: lease, server: s, proxy: newLeaseProxy(t, s.URL)}
 	for i := range n {
-		a.contests = append(a.contests, newContest(t, a.tap, lease, i))
+		a.contests = append(a.contests, newContest(t, a.proxy, lease, i))
 	}
 	return a
 }
 
 // outlast waits until all leases that there are have run out.
-func (a *arena) outlast() { <-time.After(a.lease * 3 / 2) }
+func (a *contestGroup) outlast() { <-time.After(a.lease * 3 / 2) }
 
 // each does something with all contests at once.
-func (a *arena) each(do func(int, *contest) error) {
+func (a *contestGroup) each(do func(int, *contest) error) {
 	a.t.Helper()
 	errs := make([]error, len(a.contests))
 	var wg sync.WaitGroup
@@ -114,7 +122,7 @@ func (a *arena) each(do func(int, *contest) error) {
 }
 
 // harmTheServer harms all leaders at once.
-func (a *arena) harmTheServer(name string, harm func()) {
+func (a *contestGroup) harmTheServer(name string, harm func()) {
 	a.t.Helper()
 	tokens := make([]leadership.Token, len(a.contests))
 	leads := func(i int, c *contest) (err error) {
@@ -131,7 +139,8 @@ func (a *arena) harmTheServer(name string, harm func()) {
 	a.each(leads)
 }
 
-// harm is something that happens to a leader. It returns what ends the harm, once another one leads.
+// harm is something that happens to a leader. It returns what ends the harm, once another one
+// leads.
 type harm struct {
 	name string
 	do   func(context.Context, *contest, int) (heal func(), err error)
@@ -140,7 +149,7 @@ type harm struct {
 var harms = []harm{
 	{"wrapper killed", func(_ context.Context, c *contest, i int) (func(), error) { return c.kill(i), nil }},
 	{"wrapper stopped", func(_ context.Context, c *contest, i int) (func(), error) { return c.pause(i), nil }},
-	{"server silent", func(_ context.Context, c *contest, i int) (func(), error) { return c.tap.silence(c.election), nil }},
+	{"server silent", func(_ context.Context, c *contest, i int) (func(), error) { return c.proxy.silence(c.election), nil }},
 	{"guard killed, then wrapper stopped", func(ctx context.Context, c *contest, i int) (func(), error) {
 		_, err := c.harmGuard(ctx, i, syscall.SIGKILL, true)
 		return c.pause(i), err
@@ -150,12 +159,12 @@ var harms = []harm{
 		return both(c.kill(i), end), err
 	}},
 	{"guard stopped, and server silent", func(ctx context.Context, c *contest, i int) (func(), error) {
-		heal := c.tap.silence(c.election)
+		heal := c.proxy.silence(c.election)
 		end, err := c.harmGuard(ctx, i, syscall.SIGSTOP, false)
 		return both(heal, end), err
 	}},
 	{"guard killed, and server silent", func(ctx context.Context, c *contest, i int) (func(), error) {
-		heal := c.tap.silence(c.election)
+		heal := c.proxy.silence(c.election)
 		_, err := c.harmGuard(ctx, i, syscall.SIGKILL, false)
 		return heal, err
 	}},
@@ -184,6 +193,7 @@ func (c *contest) harm(h harm) error {
 	heal, err := h.do(ctx, c, i)
 	if errors.Is(err, errMissed) {
 		delete(c.harmed, token)
+		c.missed++
 		heal()
 		_, _, err := c.leader(ctx, token)
 		return err
@@ -191,7 +201,7 @@ func (c *contest) harm(h harm) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.name, err)
 	}
-	if h.silent() { // nobody else can lead either
+	if h.silent() { // no other candidate can lead either
 		<-time.After(c.lease * 3 / 2)
 		heal()
 		heal = func() {}
@@ -220,37 +230,42 @@ func (c *contest) pause(i int) (heal func()) {
 	return func() { c.runs[i].signal(syscall.SIGCONT) }
 }
 
-// harmGuard signals the guard of a run and, if it should, waits until another one is there. It returns what ends a guard that is left stopped.
+// harmGuard signals the guard of a run and, if it should, waits until another one is there. It
+// returns what ends a guard that is left stopped.
 func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, another bool) (end func(), err error) {
-	guard, err := guardOf(ctx, c.runs[i], 0)
+	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	guard, err := guardOf(soon, c.runs[i], 0)
 	if err != nil {
-		return func() {}, err
+		return func() {}, errMissed
 	}
 	end = func() {
-		if isGuard(guard) {
+		if processes.IsGuard(guard) {
 			syscall.Kill(guard, syscall.SIGKILL)
 		}
 	}
 	if err := syscall.Kill(guard, s); err != nil || !another {
 		return end, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	soon, cancel = context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if _, err = guardOf(ctx, c.runs[i], guard); err != nil {
+	if _, err = guardOf(soon, c.runs[i], guard); err != nil {
 		return end, errMissed
 	}
 	return end, nil
 }
 
-// judge holds all hearts that ever beat to the leases, and reports the margins.
-func (a *arena) judge() {
+// judge holds all commands that ever ran to the leases, and reports the margins.
+func (a *contestGroup) judge() {
 	a.t.Helper()
 	margins := map[string][]time.Duration{}
+	harmed, missed := 0, 0
 	for _, c := range a.contests {
-		pulses := c.pulses(all)
-		c.neverTwo(pulses)
-		for token, last := range lastBeats(pulses) {
-			end, given := a.tap.endOf(grantOf{c.election, token})
+		harmed, missed = harmed+len(c.harmed), missed+c.missed
+		lifespans := c.lifespans()
+		c.neverTwo(lifespans)
+		for token, last := range lastMoments(lifespans) {
+			end, given := a.proxy.endOf(grantOf{c.election, token})
 			margin, name := end-last, c.harmed[token]
 			if margin <= 0 {
 				a.t.Errorf("%s: token %d (%s) lived for %v after its lease", c.election, token, name, -margin)
@@ -263,6 +278,9 @@ func (a *arena) judge() {
 			}
 		}
 	}
+	if missed > harmed {
+		a.t.Errorf("%d leaders were harmed, and %d had no guard or no command any more when they were to be", harmed, missed)
+	}
 	for _, name := range slices.Sorted(maps.Keys(margins)) {
 		m := margins[name]
 		slices.Sort(m)
@@ -271,25 +289,25 @@ func (a *arena) judge() {
 	}
 }
 
-// neverTwo checks that no heart began before all of earlier tokens had stopped.
-func (c *contest) neverTwo(pulses []pulse) {
-	slices.SortFunc(pulses, func(x, y pulse) int { return int(x.token - y.token) })
-	var before pulse // whose end is the last so far
-	for _, l := range pulses {
-		if before.token != 0 && l.token != before.token && l.first <= before.last {
-			c.t.Errorf("%s: token %d (%s) lived for %v beside token %d", c.election, before.token, c.harmed[before.token], before.last-l.first, l.token)
+// neverTwo checks that no command began before all of earlier tokens had stopped.
+func (c *contest) neverTwo(lifespans []processes.Lifespan) {
+	slices.SortFunc(lifespans, func(x, y processes.Lifespan) int { return int(x.Token - y.Token) })
+	var before processes.Lifespan // whose end is the last so far
+	for _, l := range lifespans {
+		if before.Token != 0 && l.Token != before.Token && l.First <= before.Last {
+			c.t.Errorf("%s: token %d (%s) lived for %v beside token %d", c.election, before.Token, c.harmed[before.Token], before.Last-l.First, l.Token)
 		}
-		if l.last > before.last {
+		if l.Last > before.Last {
 			before = l
 		}
 	}
 }
 
-// lastBeats are the moments of which each token's hearts beat last.
-func lastBeats(pulses []pulse) map[leadership.Token]time.Duration {
+// lastMoments returns when each token's commands ran last.
+func lastMoments(lifespans []processes.Lifespan) map[leadership.Token]time.Duration {
 	last := map[leadership.Token]time.Duration{}
-	for _, l := range pulses {
-		last[l.token] = max(last[l.token], l.last)
+	for _, l := range lifespans {
+		last[l.Token] = max(last[l.Token], l.Last)
 	}
 	return last
 }

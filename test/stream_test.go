@@ -64,7 +64,8 @@ type follower struct {
 // streamOf is the path of an election's stream.
 func streamOf(e leadership.Election) string { return wire.Path(e, wire.Events) }
 
-// follow reads a stream until it ends, and remembers from where to go on. The error is for one that breaks off.
+// follow reads a stream until it ends, and remembers from where to go on. The error is for one that
+// breaks off.
 func (f *follower) follow(ctx context.Context, s *server) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+f.path, nil)
 	if err != nil {

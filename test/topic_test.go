@@ -39,7 +39,8 @@ func newTopic(t testing.TB) topic {
 	return topic{name, project, host, conn}
 }
 
-// consume gives each event that is announced from now on to got, in the order in which the topic delivers them, until the test ends.
+// consume gives each event that is announced from now on to got, in the order in which the topic
+// delivers them, until the test ends.
 func (on topic) consume(t testing.TB, got func(leadership.Event)) {
 	t.Helper()
 	client := pubsubpb.NewSubscriberClient(on.conn)

@@ -10,7 +10,7 @@ type Result struct {
 	States    int // that can be reached; those that differ by who is who count as one where clocks are alike
 	Steps     int // between them
 	Depth     int // how many steps the farthest state is away
-	Believing int // in how many states somebody believes that it leads
+	Believing int // in how many states a candidate believes that it leads
 	Bytes     int // of memory, in the end, for what was visited
 	// Broken is a property that does not hold everywhere; "" if all do.
 	Broken Property
@@ -66,7 +66,7 @@ func (m *Model) SearchContext(ctx context.Context) (Result, error) {
 	return r, nil
 }
 
-// start is at the state in which nobody has done anything.
+// start is at the state before the first step.
 func (m *Model) start() *search {
 	if m.Commits && m.Wait > 0 {
 		panic("belief: the time in line is not counted while a transaction is under way")
@@ -76,7 +76,8 @@ func (m *Model) start() *search {
 	return x
 }
 
-// look takes all steps from the state of that number. It returns how many there are, and the states that nobody had come to before.
+// look takes all steps from the state of that number. It returns how many there are, and the states
+// that are new.
 func (x *search) look(at int, here state) (steps int, found []visit) {
 	known := len(x.visited.all)
 	x.ways = x.ways[:0]

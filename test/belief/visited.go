@@ -5,11 +5,13 @@ import (
 	"unsafe"
 )
 
-// visited is the states that were come to, in the order in which they were. It has room for four thousand million.
+// visited is the states that were come to, in the order in which they were. It has room for four
+// thousand million.
 type visited struct {
 	all []visit
-	// table finds them. The number of a state, from 1, stands in the place that its hash says or, if others were there first, in the next
-	// one that was free. The table's size is a power of two, and half of it is free at least.
+	// table finds them. The number of a state, from 1, stands in the place that its hash says or,
+	// if others were there first, in the next one that was free. The table's size is a power of
+	// two, and half of it is free at least.
 	table []uint32
 }
 
@@ -26,8 +28,9 @@ type way struct {
 	found uint32 // where the table says first
 }
 
-// add remembers what is new among where the ways lead to from the state of that number. Nearly all time goes by in waiting for memory; so
-// that it is waited for once and not for each way, whatever the ways need is asked for in loops that need nothing of each other.
+// add remembers what is new among where the ways lead to from the state of that number. Nearly all
+// time goes by in waiting for memory; so that it is waited for once and not for each way, whatever
+// the ways need is asked for in loops that need nothing of each other.
 func (v *visited) add(ways []way, from uint32) {
 	for 2*(len(v.all)+len(ways)) > len(v.table) {
 		v.grow()

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"regent/test/processes"
 )
 
 // Abilities is what this machine can do beyond signals and proxies.
@@ -48,7 +50,7 @@ func owned(pid int) bool {
 		if pid == os.Getpid() {
 			return true
 		}
-		pid = parentOf(pid)
+		pid, _ = processes.Stat(pid)
 	}
 	return false
 }

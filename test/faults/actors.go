@@ -2,7 +2,6 @@ package faults
 
 import (
 	"bufio"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,18 +11,17 @@ import (
 	"syscall"
 	"time"
 
-	"regent/leadership"
 	"regent/test/checker"
-	"regent/test/faults/cast"
-	"regent/test/faults/tap"
+	"regent/test/faults/record"
+	"regent/test/processes"
 )
 
-// troupe is an agent process, over all its lives.
-type troupe struct {
-	Troupe
-	stage  *stage
-	config cast.Config
-	link   *link // nil if it is not isolated
+// group is an agent process, over all its lives.
+type group struct {
+	Group
+	session *session
+	config  record.Config
+	link    *link // nil if it is not isolated
 
 	mu      sync.Mutex // guards all below
 	process *process
@@ -32,7 +30,7 @@ type troupe struct {
 }
 
 // start starts the next life of it.
-func (t *troupe) start() error {
+func (t *group) start() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.config.Life++
@@ -40,7 +38,7 @@ func (t *troupe) start() error {
 	if err != nil {
 		return err
 	}
-	cmd := t.stage.rig.command(agent, []string{cast.Variable + "=" + string(spec)})
+	cmd := t.session.setup.command(agent, []string{record.Variable + "=" + string(spec)})
 	if t.Offset != 0 {
 		cmd = shifted(cmd, int64(t.Offset/time.Second))
 	}
@@ -55,62 +53,63 @@ func (t *troupe) start() error {
 	if t.word, err = cmd.StdinPipe(); err != nil {
 		return err
 	}
-	t.process, err = t.stage.launch(t.Name, cmd)
+	t.process, err = t.session.launch(t.Name, cmd)
 	in.Close()
 	if err != nil {
 		return err
 	}
-	t.stage.waiting.Go(func() { t.stage.book.listen(out) })
+	t.session.waiting.Go(func() { t.session.notes.listen(out) })
 	if t.link != nil {
 		if err := t.link.lead(t.process.pid()); err != nil {
 			return err
 		}
 	}
-	t.since = t.stage.diary.Now()
-	_, err = fmt.Fprintln(t.word, cast.Begin)
+	t.since = t.session.recorder.Now()
+	_, err = fmt.Fprintln(t.word, record.Begin)
 	return err
 }
 
-func (t *troupe) now() *process {
+func (t *group) now() *process {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.process
 }
 
 // life is the name of a member in the present life of the process.
-func (t *troupe) life(m cast.Member) string {
+func (t *group) life(m record.Member) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return fmt.Sprintf("%s.%d", m.Name, t.config.Life)
 }
 
 // quiet has its members come to an end, but for those who watch.
-func (t *troupe) quiet() {
+func (t *group) quiet() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stage.book.want(t.willing())
-	fmt.Fprintln(t.word, cast.Quiet)
+	t.session.notes.want(t.willing())
+	fmt.Fprintln(t.word, record.Quiet)
 }
 
-// willing are the times in this life during which members wanted to lead without a break. The mutex is held.
-func (t *troupe) willing() (all []checker.Willing) {
+// willing are the times in this life during which members wanted to lead without a break. The mutex
+// is held.
+func (t *group) willing() (all []checker.Willing) {
 	for _, m := range t.Members {
-		if m.Role == cast.Steady {
-			all = append(all, checker.Willing{Who: m.Name, Election: m.Election, From: t.since, Until: t.stage.diary.Now()})
+		if m.Role == record.Steady {
+			all = append(all, checker.Willing{Who: m.Name, Election: m.Election, From: t.since, Until: t.session.recorder.Now()})
 		}
 	}
 	return all
 }
 
 // givesUp takes down who wanted to lead until now.
-func (t *troupe) givesUp() {
+func (t *group) givesUp() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stage.book.want(t.willing())
+	t.session.notes.want(t.willing())
 }
 
 // listen takes down what an agent process tells until it is gone.
-func (b *book) listen(out io.ReadCloser) {
+func (b *notes) listen(out io.ReadCloser) {
 	defer out.Close()
 	lines := bufio.NewReader(out)
 	for {
@@ -118,7 +117,7 @@ func (b *book) listen(out io.ReadCloser) {
 		if err != nil {
 			return // what a process was killed over is not whole
 		}
-		var l cast.Line
+		var l record.Line
 		if err := json.Unmarshal(text, &l); err != nil {
 			b.fail("an agent tells %.200q: %v", text, err)
 			continue
@@ -130,9 +129,9 @@ func (b *book) listen(out io.ReadCloser) {
 // wrapper is a `regent run`, over all its lives. Its command writes down when it lived.
 type wrapper struct {
 	Wrapper
-	stage  *stage
-	tap    *tap.Tap
-	hearts string // folder
+	session   *session
+	proxy     *record.Proxy
+	lifespans string // folder
 
 	mu      sync.Mutex // guards process
 	process *process
@@ -140,13 +139,13 @@ type wrapper struct {
 
 func (w *wrapper) start() error {
 	args := []string{
-		"run", string(w.Election), "--server", w.tap.URL(), "--timeout", "2s", "--candidate", w.Name, "--lease", w.stage.plan.Lease.String(), "--restart",
-		"--", filepath.Join(w.stage.rig.dir, heart), w.hearts,
+		"run", string(w.Election), "--server", w.proxy.URL(), "--timeout", "2s", "--candidate", w.Name, "--lease", w.session.plan.Lease.String(), "--restart",
+		"--", filepath.Join(w.session.setup.dir, lifespan), w.lifespans,
 	}
-	if w.Manner != "" {
-		args = append(args, w.Manner)
+	if w.Mode != "" {
+		args = append(args, w.Mode)
 	}
-	p, err := w.stage.launch(w.Name, w.stage.rig.command(regent, nil, args...))
+	p, err := w.session.launch(w.Name, w.session.setup.command(regent, nil, args...))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.process = p
@@ -161,17 +160,10 @@ func (w *wrapper) now() *process {
 
 // beliefs are those of its commands: each believed for as long as it lived.
 func (w *wrapper) beliefs() (all []checker.Belief) {
-	entries, _ := os.ReadDir(w.hearts)
-	for _, entry := range entries {
-		var token leadership.Token
-		var parent, pid int
-		moments, err := os.ReadFile(filepath.Join(w.hearts, entry.Name()))
-		if n, _ := fmt.Sscanf(entry.Name(), "%d.%d.%d", &token, &parent, &pid); n != 3 || err != nil || len(moments) != 16 {
-			continue
-		}
+	found, _ := processes.Lifespans(w.lifespans)
+	for _, l := range found {
 		all = append(all, checker.Belief{
-			Who: fmt.Sprintf("%s/%d", w.Name, pid), Election: w.Election, Token: token,
-			From: time.Duration(binary.NativeEndian.Uint64(moments)), Until: time.Duration(binary.NativeEndian.Uint64(moments[8:])),
+			Who: fmt.Sprintf("%s/%d", w.Name, l.PID), Election: w.Election, Token: l.Token, From: l.First, Until: l.Last,
 		})
 	}
 	return all
@@ -179,9 +171,8 @@ func (w *wrapper) beliefs() (all []checker.Belief) {
 
 // guard is the process that guards its command, if there is one that does; else 0.
 func (w *wrapper) guard() int {
-	run := w.now().pid()
-	for _, pid := range allProcesses() {
-		if parentOf(pid) == run && isGuard(pid) {
+	for pid := range processes.Children(w.now().pid()) {
+		if processes.IsGuard(pid) {
 			return pid
 		}
 	}

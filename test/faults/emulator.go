@@ -1,12 +1,13 @@
 package faults
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"regent/test/processes"
 )
 
 // listenerAt is the process that listens at host:port on this machine; 0 if it is not to be found.
@@ -27,7 +28,7 @@ func listenerAt(address string) int {
 			}
 		}
 	}
-	for _, pid := range allProcesses() {
+	for _, pid := range processes.All() {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 		for _, file := range files {
 			if what, _ := os.Readlink(file); inodes[what] {
@@ -36,19 +37,4 @@ func listenerAt(address string) int {
 		}
 	}
 	return 0
-}
-
-// isGuard says whether a process is the guard of a `regent run` that has taken hold of its command. One that was only just started does nothing
-// yet, and to stop its run in that moment is to stop both.
-func isGuard(pid int) bool {
-	if !bytes.Contains(argsOf(pid), []byte("\x00run-guard\x00")) {
-		return false
-	}
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	for _, file := range files {
-		if what, _ := os.Readlink(file); strings.Contains(what, "[pidfd]") {
-			return true
-		}
-	}
-	return false
 }

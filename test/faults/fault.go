@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"regent/test/faults/cast"
+	"regent/test/faults/record"
 	"regent/test/proxy"
 )
 
@@ -24,7 +24,7 @@ const (
 	Cut       Kind = "cut"        // connections of a hop at a byte, one after the other
 	Point     Kind = "failpoint"  // a server dies at a point of its code, and is started anew
 	OtherBoot Kind = "other boot" // a server is killed, and comes back with another boot clock
-	Partition Kind = "partition"  // a troupe's network is away
+	Partition Kind = "partition"  // a group's network is away
 	Frozen    Kind = "frozen"     // an emulator is stopped
 )
 
@@ -82,19 +82,20 @@ func (d *drawer) faults() {
 
 // prepare makes what the fault needs part of the plan.
 func (d *drawer) prepare(f Fault) {
-	for i := range d.plan.Troupes {
-		t := &d.plan.Troupes[i]
+	for i := range d.plan.Groups {
+		t := &d.plan.Groups[i]
 		t.Isolated = t.Isolated || f.Kind == Partition && f.Target == t.Name
 		for j := range t.Members {
-			if (f.Kind == KillGuard || f.Kind == StopGuard) && t.Members[j].Role == cast.Steady {
-				t.Members[j].Role = cast.Caller // somebody who stays would keep a run from ever having a guard
+			if (f.Kind == KillGuard || f.Kind == StopGuard) && t.Members[j].Role == record.Steady {
+				t.Members[j].Role = record.Caller // an agent that keeps the lease would keep a run from ever having a guard
 			}
 		}
 	}
 }
 
-// slot is what a fault has for itself. There is one for everything that happens to runs and their guards: if both are stopped nobody is left who
-// could end the command, which is out of their reach.
+// slot is what a fault has for itself. There is one for everything that happens to runs and their
+// guards: if both are stopped no process is left that could end the command, which is out of their
+// reach.
 func (d *drawer) slot(f Fault) string {
 	if f.Kind == KillGuard || f.Kind == StopGuard || slices.ContainsFunc(d.plan.Wrappers, func(w Wrapper) bool { return w.Name == f.Target }) {
 		return "runs"
@@ -155,25 +156,25 @@ func (d *drawer) machineFault(f Fault) (Fault, bool) {
 		}
 		return f, d.plan.Store != Bolt && slices.Contains(d.can.Freezable, what)
 	}
-	f.Kind, f.Target = Partition, d.troupe()
+	f.Kind, f.Target = Partition, d.group()
 	return f, d.can.NetworkNamespaces
 }
 
-// part is a server, a troupe or a `regent run`.
+// part is a server, a group or a `regent run`.
 func (d *drawer) part() string {
 	switch d.rand.IntN(3) {
 	case 0:
 		return fmt.Sprintf("server-%d", d.server())
 	case 1:
-		return d.troupe()
+		return d.group()
 	}
 	if len(d.plan.Wrappers) == 0 {
-		return d.troupe()
+		return d.group()
 	}
 	return d.plan.Wrappers[d.rand.IntN(len(d.plan.Wrappers))].Name
 }
 
-func (d *drawer) troupe() string { return d.plan.Troupes[d.rand.IntN(len(d.plan.Troupes))].Name }
+func (d *drawer) group() string { return d.plan.Groups[d.rand.IntN(len(d.plan.Groups))].Name }
 
 // hop is a way from one part to another.
 func (d *drawer) hop() string {
@@ -181,14 +182,14 @@ func (d *drawer) hop() string {
 	n := d.rand.IntN(6)
 	switch {
 	case n == 0:
-		return hopName(d.troupe(), ledgerName)
+		return hopName(d.group(), ledgerName)
 	case n == 1 && len(d.plan.Wrappers) > 0:
 		w := d.plan.Wrappers[d.rand.IntN(len(d.plan.Wrappers))]
 		return hopName(w.Name, serverName(w.Server))
 	case (n == 2 || n == 3) && d.plan.Store != Bolt:
 		return hopName(serverName(server), []string{"store", "topic"}[n-2])
 	}
-	return hopName(d.troupe(), serverName(server))
+	return hopName(d.group(), serverName(server))
 }
 
 func serverName(i int) string        { return fmt.Sprintf("server-%d", i) }

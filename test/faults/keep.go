@@ -10,9 +10,9 @@ import (
 	"regent/test/checker"
 )
 
-// keep writes what there is of a run beside the logs of its processes: the plan, the verdict, the recording, what the store has, and a picture of
-// each election.
-func (s *stage) keep(f findings, why error) error {
+// keep writes what there is of a run beside the logs of its processes: the plan, the verdict, the
+// recording, what the store has, and a picture of each election.
+func (s *session) keep(f findings, why error) error {
 	guard := s.plan.guard()
 	errs := []error{
 		s.write("plan.txt", func(w io.Writer) error { _, err := fmt.Fprintln(w, s.plan); return err }),
@@ -26,7 +26,7 @@ func (s *stage) keep(f findings, why error) error {
 	return errors.Join(errs...)
 }
 
-func (s *stage) write(name string, how func(io.Writer) error) error {
+func (s *session) write(name string, how func(io.Writer) error) error {
 	file, err := os.Create(s.path(name))
 	if err != nil {
 		return err

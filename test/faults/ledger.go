@@ -8,13 +8,13 @@ import (
 
 	"regent/leadership/fence"
 	"regent/test/checker"
-	"regent/test/faults/cast"
+	"regent/test/faults/record"
 )
 
 // ledger is where leaders write, each with its token.
 type ledger struct {
-	book     *book
-	diary    *cast.Diary
+	notes    *notes
+	recorder *record.Recorder
 	listener net.Listener
 	server   http.Server
 	serving  sync.WaitGroup
@@ -23,12 +23,12 @@ type ledger struct {
 	guard fence.Guard
 }
 
-func newLedger(b *book, d *cast.Diary) (*ledger, error) {
+func newLedger(b *notes, d *record.Recorder) (*ledger, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	l := &ledger{book: b, diary: d, listener: listener}
+	l := &ledger{notes: b, recorder: d, listener: listener}
 	l.server.Handler = l
 	l.serving.Go(func() { l.server.Serve(listener) })
 	return l, nil
@@ -41,7 +41,7 @@ func (l *ledger) close() {
 
 // ServeHTTP lets a write in, or not.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var entry cast.Ledger
+	var entry record.Ledger
 	if err := json.NewDecoder(r.Body).Decode(&entry); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -51,13 +51,13 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (l *ledger) admit(entry cast.Ledger) bool {
+func (l *ledger) admit(entry record.Ledger) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	resource := string(entry.Election)
-	write := checker.Write{Who: entry.Who, Election: entry.Election, Token: entry.Token, Newest: l.guard.Mark(resource).Token, At: l.diary.Now()}
+	write := checker.Write{Who: entry.Who, Election: entry.Election, Token: entry.Token, Newest: l.guard.Mark(resource).Token, At: l.recorder.Now()}
 	err := l.guard.Do(resource, fence.Mark{Election: entry.Election, Token: entry.Token}, func() error { return nil })
 	write.Admitted = err == nil
-	l.book.write(write)
+	l.notes.write(write)
 	return write.Admitted
 }

@@ -18,38 +18,38 @@ import (
 	"regent/store/spanner"
 )
 
-// place makes room in the store and, where there are two servers, a topic. It returns the emulators that the servers need, by their variables,
-// and their arguments.
-func (s *stage) place(ctx context.Context) (env map[string]string, args []string, err error) {
+// place makes room in the store and, where there are two servers, a topic. It returns the emulators
+// that the servers need, by their variables, and their arguments.
+func (s *session) place(ctx context.Context) (env map[string]string, args []string, err error) {
 	env, args = map[string]string{}, []string{"--store", s.spec()}
 	s.emulators = map[string]int{}
 	switch s.plan.Store {
 	case Bolt:
 		return env, args, nil
 	case Firestore:
-		env["FIRESTORE_EMULATOR_HOST"] = s.rig.Firestore
-		s.emulators["store"] = s.rig.frozen(s.rig.Firestore)
+		env["FIRESTORE_EMULATOR_HOST"] = s.setup.Firestore
+		s.emulators["store"] = s.setup.frozen(s.setup.Firestore)
 	case Spanner:
-		env["SPANNER_EMULATOR_HOST"] = s.rig.Spanner
-		s.emulators["store"] = s.rig.frozen(s.rig.Spanner)
-		migrate := s.rig.command(regent, []string{"SPANNER_EMULATOR_HOST=" + s.rig.Spanner}, "migrate", "--store", s.spec())
+		env["SPANNER_EMULATOR_HOST"] = s.setup.Spanner
+		s.emulators["store"] = s.setup.frozen(s.setup.Spanner)
+		migrate := s.setup.command(regent, []string{"SPANNER_EMULATOR_HOST=" + s.setup.Spanner}, "migrate", "--store", s.spec())
 		if out, err := migrate.CombinedOutput(); err != nil {
 			return nil, nil, fmt.Errorf("migrate: %w: %s", err, out)
 		}
 	}
-	env["PUBSUB_EMULATOR_HOST"] = s.rig.PubSub
-	s.emulators["topic"] = s.rig.frozen(s.rig.PubSub)
+	env["PUBSUB_EMULATOR_HOST"] = s.setup.PubSub
+	s.emulators["topic"] = s.setup.frozen(s.setup.PubSub)
 	return env, append(args, "--events", "projects/"+s.id+"/topics/leadership"), s.announce(ctx)
 }
 
 // announce makes the topic, and listens to it until the run is over.
-func (s *stage) announce(ctx context.Context) (err error) {
-	if s.topic, err = newTopic(ctx, s.rig.PubSub, s.id); err != nil {
+func (s *session) announce(ctx context.Context) (err error) {
+	if s.topic, err = newTopic(ctx, s.setup.PubSub, s.id); err != nil {
 		return err
 	}
 	listening, stop := context.WithCancel(ctx)
 	var listener sync.WaitGroup
-	listener.Go(func() { s.topic.consume(listening, &s.book, s.plan.Elections) })
+	listener.Go(func() { s.topic.consume(listening, &s.notes, s.plan.Elections) })
 	s.closing = append(s.closing, func() {
 		stop()
 		listener.Wait()
@@ -58,7 +58,7 @@ func (s *stage) announce(ctx context.Context) (err error) {
 	return nil
 }
 
-func (s *stage) spec() string {
+func (s *session) spec() string {
 	switch s.plan.Store {
 	case Firestore:
 		return "firestore:" + s.id
@@ -68,28 +68,28 @@ func (s *stage) spec() string {
 	return "bolt:" + filepath.Join(s.dir, "regent.db")
 }
 
-func (s *stage) database() string {
+func (s *session) database() string {
 	return "projects/" + s.id + "/instances/test/databases/regent"
 }
 
 // open opens the store, past all servers and hops. The file must have been left by its server.
-func (s *stage) open(ctx context.Context) (leadership.Store, error) {
+func (s *session) open(ctx context.Context) (leadership.Store, error) {
 	switch s.plan.Store {
 	case Firestore:
-		return firestore.Open(ctx, firestore.Config{Project: s.id, Emulator: s.rig.Firestore})
+		return firestore.Open(ctx, firestore.Config{Project: s.id, Emulator: s.setup.Firestore})
 	case Spanner:
-		return spanner.Open(ctx, spanner.Config{Database: s.database(), EmulatorHost: s.rig.Spanner})
+		return spanner.Open(ctx, spanner.Config{Database: s.database(), EmulatorHost: s.setup.Spanner})
 	}
 	return store.OpenExisting(ctx, s.spec(), store.Config{})
 }
 
 // discard takes out of an emulator, which keeps all in memory, what is there of this run.
-func (s *stage) discard(ctx context.Context) error {
+func (s *session) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	switch s.plan.Store {
 	case Firestore:
-		all := fmt.Sprintf("http://%s/emulator/v1/projects/%s/databases/(default)/documents", s.rig.Firestore, s.id)
+		all := fmt.Sprintf("http://%s/emulator/v1/projects/%s/databases/(default)/documents", s.setup.Firestore, s.id)
 		request, err := http.NewRequestWithContext(ctx, http.MethodDelete, all, nil)
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ func (s *stage) discard(ctx context.Context) error {
 		}
 		return response.Body.Close()
 	case Spanner:
-		conn, err := grpc.NewClient("passthrough:///"+s.rig.Spanner, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient("passthrough:///"+s.setup.Spanner, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ type truth struct {
 }
 
 // read reads all of it.
-func (s *stage) read(ctx context.Context) (t truth, err error) {
+func (s *session) read(ctx context.Context) (t truth, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	leases, err := s.open(ctx)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/test/faults/cast"
+	"regent/test/faults/record"
 )
 
 // Store is what keeps the leases.
@@ -29,15 +29,15 @@ type Plan struct {
 	Pace      time.Duration // between two calls of an agent, on average
 	Servers   int
 	Elections []leadership.Election
-	Troupes   []Troupe
+	Groups    []Group
 	Wrappers  []Wrapper
 	Faults    []Fault
 }
 
-// Troupe is one process with several agents.
-type Troupe struct {
+// Group is one process with several agents.
+type Group struct {
 	Name     string
-	Members  []cast.Member
+	Members  []record.Member
 	Offset   time.Duration // of its time namespace; 0 for none of its own
 	Isolated bool          // in a network namespace of its own, from which one link leads to everything else
 }
@@ -47,11 +47,12 @@ type Wrapper struct {
 	Name     string
 	Election leadership.Election
 	Server   int
-	Manner   string // of its heart: "", "stubborn" or "family"
+	Mode     string // of its command, lifespan: "", "stubborn" or "family"
 }
 
-// NewPlan draws a plan. The abilities are those of the machine: a plan asks for nothing that it cannot do.
-func NewPlan(store Store, seed uint64, can Abilities) Plan {
+// NewPlan draws a plan. The abilities are those of the machine: a plan asks for nothing that it
+// cannot do. Leases are the shortest that the store bears, or of that length if it is longer.
+func NewPlan(store Store, seed uint64, can Abilities, lease time.Duration) Plan {
 	d := &drawer{rand: rand.New(rand.NewPCG(seed, uint64(len(store)))), can: can}
 	d.plan = Plan{Store: store, Seed: seed, Lease: time.Second, Pace: 30 * time.Millisecond, Servers: 2}
 	switch store {
@@ -62,10 +63,11 @@ func NewPlan(store Store, seed uint64, can Abilities) Plan {
 	case Spanner: // whose emulator takes one transaction after the other
 		d.plan.Lease, d.plan.Pace = 2*time.Second, 80*time.Millisecond
 	}
+	d.plan.Lease = max(d.plan.Lease, lease)
 	for i := range 1 + d.rand.IntN(4) {
 		d.plan.Elections = append(d.plan.Elections, leadership.Election(fmt.Sprintf("e%d", i)))
 	}
-	d.cast()
+	d.agents()
 	d.faults()
 	return d.plan
 }
@@ -94,33 +96,35 @@ const (
 	maxCandidates = 32
 )
 
-// cast draws who takes part. In the first election leaders come and go; each other has one who leads until something goes wrong.
-func (d *drawer) cast() {
+// agents draws who takes part. In the first election leaders come and go; each other has one who
+// leads until something goes wrong.
+func (d *drawer) agents() {
 	n := minCandidates + int(float64(maxCandidates-minCandidates+1)*d.rand.Float64()*d.rand.Float64())
 	d.wrappers()
-	troupes := 2 + d.rand.IntN(3)
-	for i := range troupes {
-		t := Troupe{Name: fmt.Sprintf("agents-%d", i)}
+	groups := 2 + d.rand.IntN(3)
+	for i := range groups {
+		t := Group{Name: fmt.Sprintf("agents-%d", i)}
 		if d.can.TimeNamespaces && d.rand.IntN(5) == 0 {
 			t.Offset = time.Duration(1+d.rand.IntN(2_000_000)) * time.Second
 		}
-		d.plan.Troupes = append(d.plan.Troupes, t)
+		d.plan.Groups = append(d.plan.Groups, t)
 	}
 	for i := range n - len(d.plan.Wrappers) {
-		d.join(i%troupes, d.candidate(i))
+		d.join(i%groups, d.candidate(i))
 	}
-	for i := range troupes {
-		watch := cast.Member{Name: fmt.Sprintf("observer-%d", i), Role: cast.Watcher, Server: d.server()}
+	for i := range groups {
+		watch := record.Member{Name: fmt.Sprintf("observer-%d", i), Role: record.Watcher, Server: d.server()}
 		if d.rand.IntN(2) == 0 {
 			watch.Election = d.election()
 		}
 		d.join(i, watch)
-		d.join(i, cast.Member{Name: fmt.Sprintf("reader-%d", i), Role: cast.Reader, Server: d.serverOrAny()})
+		d.join(i, record.Member{Name: fmt.Sprintf("reader-%d", i), Role: record.Reader, Server: d.serverOrAny()})
 	}
-	d.join(d.rand.IntN(troupes), cast.Member{Name: "operator", Role: cast.Operator, Server: cast.Any})
+	d.join(d.rand.IntN(groups), record.Member{Name: "operator", Role: record.Operator, Server: record.Any})
 }
 
-// wrappers draws one to three `regent run`s. They lead for as long as they can, and are not in the first election.
+// wrappers draws one to three `regent run`s. They lead for as long as they can, and are not in the
+// first election.
 func (d *drawer) wrappers() {
 	others := d.plan.Elections[1:]
 	if len(others) == 0 {
@@ -129,43 +133,43 @@ func (d *drawer) wrappers() {
 	for i := range 1 + d.rand.IntN(3) {
 		d.plan.Wrappers = append(d.plan.Wrappers, Wrapper{
 			Name: fmt.Sprintf("run-%d", i), Election: others[d.rand.IntN(len(others))], Server: d.server(),
-			Manner: []string{"", "stubborn", "family"}[d.rand.IntN(3)],
+			Mode: []string{"", "stubborn", "family"}[d.rand.IntN(3)],
 		})
 	}
 }
 
 // candidate draws the i-th of those who lead by themselves.
-func (d *drawer) candidate(i int) cast.Member {
-	m := cast.Member{Name: fmt.Sprintf("ann-%d", i), Role: cast.Campaigner, Election: d.election(), Server: d.server()}
+func (d *drawer) candidate(i int) record.Member {
+	m := record.Member{Name: fmt.Sprintf("ann-%d", i), Role: record.Campaigner, Election: d.election(), Server: d.server()}
 	switch others := d.plan.Elections[1:]; {
 	case i < 2:
 		m.Election = d.plan.Elections[0]
 	case i-2 < len(others):
-		m.Role, m.Election = cast.Steady, others[i-2]
+		m.Role, m.Election = record.Steady, others[i-2]
 	case d.rand.IntN(2) == 0:
-		m.Role, m.Server = cast.Caller, d.serverOrAny()
+		m.Role, m.Server = record.Caller, d.serverOrAny()
 	}
 	return m
 }
 
 func (d *drawer) serverOrAny() int {
 	if d.rand.IntN(2) == 0 {
-		return cast.Any
+		return record.Any
 	}
 	return d.server()
 }
 
-func (d *drawer) join(troupe int, m cast.Member) {
-	t := &d.plan.Troupes[troupe]
+func (d *drawer) join(group int, m record.Member) {
+	t := &d.plan.Groups[group]
 	t.Members = append(t.Members, m)
 }
 
 // Candidates is how many want to lead.
 func (p Plan) Candidates() int {
 	n := len(p.Wrappers)
-	for _, t := range p.Troupes {
+	for _, t := range p.Groups {
 		for _, m := range t.Members {
-			if slices.Contains([]cast.Role{cast.Campaigner, cast.Steady, cast.Caller}, m.Role) {
+			if slices.Contains([]record.Role{record.Campaigner, record.Steady, record.Caller}, m.Role) {
 				n++
 			}
 		}
@@ -173,8 +177,8 @@ func (p Plan) Candidates() int {
 	return n
 }
 
-// storm is how long it takes until all faults are over.
-func (p Plan) storm() (until time.Duration) {
+// faultsEnd is how long it takes until all faults are over.
+func (p Plan) faultsEnd() (until time.Duration) {
 	for _, f := range p.Faults {
 		until = max(until, f.At+f.For)
 	}
@@ -186,7 +190,7 @@ func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, seed %d: %d servers, %d elections, %d candidates, %d of them regent run, leases of %v",
 		p.Store, p.Seed, p.Servers, len(p.Elections), p.Candidates(), len(p.Wrappers), p.Lease)
-	for _, t := range p.Troupes {
+	for _, t := range p.Groups {
 		fmt.Fprintf(&b, "\n%s:", t.Name)
 		if t.Offset != 0 {
 			fmt.Fprintf(&b, " clock shifted by %v;", t.Offset)
@@ -199,7 +203,7 @@ func (p Plan) String() string {
 		}
 	}
 	for _, w := range p.Wrappers {
-		fmt.Fprintf(&b, "\n%s: %s at %d, heart %q", w.Name, w.Election, w.Server, w.Manner)
+		fmt.Fprintf(&b, "\n%s: %s at %d, command %q", w.Name, w.Election, w.Server, w.Mode)
 	}
 	for _, f := range p.Faults {
 		fmt.Fprintf(&b, "\n%v", f)

@@ -14,7 +14,7 @@ var able = faults.Abilities{TimeNamespaces: true, NetworkNamespaces: true, Freez
 func TestTheSameSeedMakesTheSamePlan(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
-		a, b := faults.NewPlan(faults.Spanner, seed, able), faults.NewPlan(faults.Spanner, seed, able)
+		a, b := faults.NewPlan(faults.Spanner, seed, able, 0), faults.NewPlan(faults.Spanner, seed, able, 0)
 		if diff := cmp.Diff(a, b); diff != "" {
 			t.Fatalf("seed %d makes two plans:\n%s", seed, diff)
 		}
@@ -29,7 +29,7 @@ func TestPlansTryEverythingThatCanGoWrong(t *testing.T) {
 	}
 	drawn := map[faults.Kind]int{}
 	for seed := range uint64(1000) {
-		p := faults.NewPlan(faults.Firestore, seed, able)
+		p := faults.NewPlan(faults.Firestore, seed, able, 0)
 		if n := p.Candidates(); n < 5 || n > 32 {
 			t.Errorf("seed %d has %d candidates", seed, n)
 		}
@@ -50,16 +50,16 @@ func TestPlansTryEverythingThatCanGoWrong(t *testing.T) {
 func TestAPlanAsksForNothingThatTheMachineCannotDo(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1000) {
-		p := faults.NewPlan(faults.Bolt, seed, faults.Abilities{})
+		p := faults.NewPlan(faults.Bolt, seed, faults.Abilities{}, 0)
 		for _, f := range p.Faults {
 			switch f.Kind {
 			case faults.Point, faults.OtherBoot, faults.Partition, faults.Frozen:
 				t.Errorf("seed %d: %v", seed, f)
 			}
 		}
-		for _, troupe := range p.Troupes {
-			if troupe.Offset != 0 || troupe.Isolated {
-				t.Errorf("seed %d: %+v", seed, troupe)
+		for _, group := range p.Groups {
+			if group.Offset != 0 || group.Isolated {
+				t.Errorf("seed %d: %+v", seed, group)
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func TestAPlanAsksForNothingThatTheMachineCannotDo(t *testing.T) {
 func TestNoPlanHarmsARunAndAGuardTogether(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1000) {
-		p := faults.NewPlan(faults.Bolt, seed, able)
+		p := faults.NewPlan(faults.Bolt, seed, able, 0)
 		runs := map[string]bool{}
 		for _, w := range p.Wrappers {
 			runs[w.Name] = true

@@ -11,15 +11,16 @@ import (
 	"regent/test/checker"
 )
 
-// A machine that has other things to do is a fault, too, and nobody has planned it. It is taken down as one, so that Regent is not blamed for it: a
-// sleep that lasts too long, and a store that takes too long to answer without Regent's doing.
+// A machine that has other things to do is a fault, too, and not a planned one. It is taken
+// down as one, so that Regent is not blamed for it: a sleep that lasts too long, and a store that
+// takes too long to answer without Regent's doing.
 const probeEvery = 20 * time.Millisecond
 
 // slow is how much longer than usual something may take without hurting anybody who has a lease.
 func (p Plan) slow() time.Duration { return p.Lease / 5 }
 
 // probe looks for it until the run is over.
-func (s *stage) probe(ctx context.Context) error {
+func (s *session) probe(ctx context.Context) error {
 	touch, done, err := s.toucher(ctx)
 	if err != nil {
 		return err
@@ -36,19 +37,21 @@ func (s *stage) probe(ctx context.Context) error {
 	return nil
 }
 
-// time does something over and over that should not take much longer than usual, and takes down when it does.
-func (s *stage) time(ctx context.Context, what string, usual time.Duration, do func()) {
+// time does something over and over that should not take much longer than usual, and takes down
+// when it does.
+func (s *session) time(ctx context.Context, what string, usual time.Duration, do func()) {
 	for ; ctx.Err() == nil; sleep(ctx, probeEvery) {
-		begun := s.diary.Now()
+		begun := s.recorder.Now()
 		do()
-		if ended := s.diary.Now(); ended-begun > usual+s.plan.slow() && ctx.Err() == nil {
-			s.book.late(checker.Fault{Name: fmt.Sprintf("%s is late", what), From: begun, Until: ended})
+		if ended := s.recorder.Now(); ended-begun > usual+s.plan.slow() && ctx.Err() == nil {
+			s.notes.late(checker.Fault{Name: fmt.Sprintf("%s is late", what), From: begun, Until: ended})
 		}
 	}
 }
 
-// lateRenewals are the times after renewals that an emulator took too long for. Spanner's lets one transaction in at a time, and what a busy
-// machine makes of that says nothing of Spanner, or of Regent: a leader whose renewals are not answered does well to stop.
+// lateRenewals are the times after renewals that an emulator took too long for. Spanner's lets one
+// transaction in at a time, and what a busy machine makes of that says nothing of Spanner, or of
+// Regent: a leader whose renewals are not answered does well to stop.
 func (p Plan) lateRenewals(r checker.Recording) (late []checker.Fault) {
 	if p.Store == Bolt {
 		return nil
@@ -61,8 +64,9 @@ func (p Plan) lateRenewals(r checker.Recording) (late []checker.Fault) {
 	return late
 }
 
-// toucher returns what uses the store without Regent: one small write to a disk, or one read of an emulator.
-func (s *stage) toucher(ctx context.Context) (touch func(context.Context), done func() error, err error) {
+// toucher returns what uses the store without Regent: one small write to a disk, or one read of an
+// emulator.
+func (s *session) toucher(ctx context.Context) (touch func(context.Context), done func() error, err error) {
 	if s.plan.Store == Bolt {
 		file, err := os.Create(s.path("probe"))
 		if err != nil {
@@ -71,7 +75,7 @@ func (s *stage) toucher(ctx context.Context) (touch func(context.Context), done 
 		return func(context.Context) {
 			_, err := file.WriteAt(make([]byte, 4096), 0)
 			if err := errors.Join(err, file.Sync()); err != nil {
-				s.book.fail("the disk: %v", err)
+				s.notes.fail("the disk: %v", err)
 			}
 		}, file.Close, nil
 	}

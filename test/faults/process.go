@@ -8,14 +8,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"regent/test/processes"
 )
 
-// starter starts processes from one thread that lives as long as it does: they are to die with this process, and Linux takes the end of the thread
-// that started them for that.
+// starter starts processes from one thread that lives as long as it does: they are to die with this
+// process, and Linux takes the end of the thread that started them for that.
 type starter struct {
 	jobs chan func()
 	done chan struct{}
@@ -56,8 +57,9 @@ type process struct {
 	expected atomic.Bool
 }
 
-// launch starts a command, whose standard error goes to the log of that name. Somebody who ends without being expected to has failed.
-func (s *stage) launch(name string, cmd *exec.Cmd) (*process, error) {
+// launch starts a command, whose standard error goes to the log of that name. A process that ends
+// without being expected to has failed.
+func (s *session) launch(name string, cmd *exec.Cmd) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(s.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -69,14 +71,14 @@ func (s *stage) launch(name string, cmd *exec.Cmd) (*process, error) {
 	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	cmd.Stderr = log
 	cmd.Env = append(cmd.Env, s.mark())
-	if err := s.rig.starter.start(cmd); err != nil {
+	if err := s.setup.starter.start(cmd); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	p := &process{cmd: cmd, gone: make(chan struct{})}
 	s.waiting.Go(func() {
 		err := cmd.Wait()
 		if !p.expected.Load() {
-			s.book.fail("%s has ended by itself: %v", name, err)
+			s.notes.fail("%s has ended by itself: %v", name, err)
 		}
 		close(p.gone)
 	})
@@ -117,21 +119,22 @@ func (p *process) pause(ctx context.Context, d time.Duration) {
 // variable is in the environment of each process of a run, and of all that they start.
 const variable = "FAULTS_RUN"
 
-func (s *stage) mark() string { return variable + "=" + s.id }
+func (s *session) mark() string { return variable + "=" + s.id }
 
-// mustBeGone waits until no process of this run is left, and ends those that are there all the same.
-func (s *stage) mustBeGone() error {
-	for end := s.diary.Now() + 2*time.Second; ; time.Sleep(20 * time.Millisecond) {
+// mustBeGone waits until no process of this run is left, and ends those that are there all the
+// same.
+func (s *session) mustBeGone() error {
+	for end := s.recorder.Now() + 2*time.Second; ; time.Sleep(20 * time.Millisecond) {
 		pids := s.left()
 		if len(pids) == 0 {
 			return nil
 		}
-		if s.diary.Now() < end {
+		if s.recorder.Now() < end {
 			continue
 		}
 		v := &Violation{}
 		for _, pid := range pids {
-			v.What = append(v.What, fmt.Sprintf("process %d is left behind: %q", pid, argsOf(pid)))
+			v.What = append(v.What, fmt.Sprintf("process %d is left behind: %q", pid, processes.Args(pid)))
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 		return v
@@ -139,37 +142,14 @@ func (s *stage) mustBeGone() error {
 }
 
 // left are the processes of this run that are still there.
-func (s *stage) left() (pids []int) {
-	for _, pid := range allProcesses() {
+func (s *session) left() (pids []int) {
+	for _, pid := range processes.All() {
 		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if bytes.Contains(environ, []byte(s.mark()+"\x00")) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
-}
-
-func allProcesses() (pids []int) {
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// parentOf is the parent of a process; 0 if it is gone.
-func parentOf(pid int) (parent int) {
-	var state string
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent)
-	return parent
-}
-
-func argsOf(pid int) []byte {
-	args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return args
 }
 
 func sleep(ctx context.Context, d time.Duration) {

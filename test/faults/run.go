@@ -14,9 +14,10 @@ import (
 type Config struct {
 	Store Store
 	Seed  uint64
-	Dir   string // where a run that failed is kept, in a folder of its own; "" for where temporary files are
-	Rig   *Rig   // nil for one of the run's own, with what the environment says
-	Lie   Lie    // what somebody does wrong on purpose, to see it found
+	Lease time.Duration // at least; longer ones bear a machine that is busy otherwise
+	Dir   string        // where a run that failed is kept, in a folder of its own; "" for where temporary files are
+	Setup *Setup        // nil for one of the run's own, with what the environment says
+	Lie   Lie           // what agents do wrong on purpose, to see it found
 }
 
 // Lie is what agents do wrong. The zero Lie is the truth.
@@ -25,7 +26,8 @@ type Lie struct {
 	Deaf   bool          // who watches does not tell of one event in ten
 }
 
-// ErrInvalid says that a run proves nothing: too little was done, nobody lost a lease, or a fault did not happen.
+// ErrInvalid says that a run proves nothing: too little was done, no lease was lost, or a fault
+// did not happen.
 var ErrInvalid = errors.New("the run proves nothing")
 
 // Phases of a run, beside the storm.
@@ -34,25 +36,27 @@ const (
 	calm   = 1500 * time.Millisecond // and a lease
 )
 
-// Run plays what the seed has planned, in 10 to 30 s, and checks it. All processes have ended when it returns.
+// Run plays what the seed has planned, in 10 to 30 s, and checks it. All processes have ended when
+// it returns.
 //
-// The error is ErrInvalid for a run that proves nothing; a *Violation for one in which something happened that must not; anything else if it could
-// not be played. On each of these what there is of the run is kept, in a folder that the error names. A run that succeeded leaves nothing.
+// The error is ErrInvalid for a run that proves nothing; a *Violation for one in which something
+// happened that must not; anything else if it could not be played. On each of these what there is
+// of the run is kept, in a folder that the error names. A run that succeeded leaves nothing.
 func Run(ctx context.Context, c Config) (Result, error) {
-	if c.Rig == nil {
-		rig, err := NewRig(ctx, RigConfig{})
+	if c.Setup == nil {
+		setup, err := NewSetup(ctx, SetupConfig{})
 		if err != nil {
 			return Result{}, err
 		}
-		defer rig.Close()
-		c.Rig = rig
+		defer setup.Close()
+		c.Setup = setup
 	}
 	dir, err := os.MkdirTemp(c.Dir, fmt.Sprintf("faults-%s-%d-*", c.Store, c.Seed))
 	if err != nil {
 		return Result{}, err
 	}
 	begun := time.Now()
-	s := newStage(c.Rig, NewPlan(c.Store, c.Seed, c.Rig.Can), dir, c.Lie)
+	s := newSession(c.Setup, NewPlan(c.Store, c.Seed, c.Setup.Can, c.Lease), dir, c.Lie)
 	found, err := s.run(ctx)
 	found.result.Took = time.Since(begun)
 	if err == nil {
@@ -62,34 +66,34 @@ func Run(ctx context.Context, c Config) (Result, error) {
 }
 
 // run plays and checks.
-func (s *stage) run(ctx context.Context) (f findings, err error) {
+func (s *session) run(ctx context.Context) (f findings, err error) {
 	defer func() {
-		s.strike()
+		s.endAll()
 		err = errors.Join(err, s.mustBeGone(), s.discard(context.WithoutCancel(ctx)))
 	}()
 	played := s.play(ctx)
-	s.strike() // so that the file is free, and all has been said
+	s.endAll() // so that the file is free, and all has been said
 	t, err := s.read(ctx)
 	if err != nil && (played == nil || errors.Is(played, ErrInvalid)) {
-		s.book.fail("the store: %v", err)
+		s.notes.fail("the store: %v", err)
 	}
 	f = s.examine(t)
 	return f, cmp.Or(f.violation(), played, f.valid(s.plan))
 }
 
 // play goes through the phases.
-func (s *stage) play(ctx context.Context) error {
-	if err := s.set(ctx); err != nil {
+func (s *session) play(ctx context.Context) error {
+	if err := s.setUp(ctx); err != nil {
 		return err
 	}
 	if err := s.probe(ctx); err != nil {
 		return err
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.startAgents(ctx); err != nil {
 		return err
 	}
 	sleep(ctx, warmUp)
-	missed := s.storm(ctx)
+	missed := s.applyFaults(ctx)
 	sleep(ctx, calm+s.plan.Lease)
 	s.quiet(ctx)
 	s.leave()
@@ -100,4 +104,4 @@ func (s *stage) play(ctx context.Context) error {
 }
 
 // path is a file of the run.
-func (s *stage) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *session) path(name string) string { return filepath.Join(s.dir, name) }

@@ -10,18 +10,18 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
-	"regent/test/faults/tap"
+	"regent/test/faults/record"
 )
 
 // server is a `regent serve`, over all its lives.
 type server struct {
-	stage   *stage
+	session *session
 	name    string
 	address string
 	env     []string
 	args    []string
 	client  *client.Client // of this process, past all hops; its calls are written down
-	tap     *tap.Tap
+	proxy   *record.Proxy
 
 	mu      sync.Mutex // guards process
 	process *process
@@ -34,19 +34,19 @@ type life struct {
 }
 
 // newServer returns a server that is not started yet, on a port that was free a moment ago.
-func (s *stage) newServer(i int, env, args []string) (*server, error) {
+func (s *session) newServer(i int, env, args []string) (*server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	v := &server{stage: s, name: serverName(i), address: address, env: env}
+	v := &server{session: s, name: serverName(i), address: address, env: env}
 	v.args = append([]string{"serve", "--dev", "--listen", address}, args...)
-	if v.tap, err = tap.New("director-"+v.name, address, s.diary); err != nil {
+	if v.proxy, err = record.NewProxy("director-"+v.name, address, s.recorder); err != nil {
 		return nil, err
 	}
-	v.client, err = client.New(client.Config{Server: v.tap.URL(), HTTP: &http.Client{Timeout: callTimeout}})
+	v.client, err = client.New(client.Config{Server: v.proxy.URL(), HTTP: &http.Client{Timeout: callTimeout}})
 	return v, err
 }
 
@@ -61,11 +61,11 @@ func (v *server) start(ctx context.Context, l life) error {
 	if l.point != "" {
 		program, env = mortal, append(env[:len(env):len(env)], "REGENT_FAILPOINT="+l.point)
 	}
-	cmd := v.stage.rig.command(program, env, v.args...)
+	cmd := v.session.setup.command(program, env, v.args...)
 	if l.offset != 0 {
 		cmd = shifted(cmd, int64(l.offset/time.Second))
 	}
-	p, err := v.stage.launch(v.name, cmd)
+	p, err := v.session.launch(v.name, cmd)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (v *server) ready(ctx context.Context, p *process) error {
 // configure configures an election there.
 func (v *server) configure(ctx context.Context, e leadership.Election, lockDelay time.Duration) error {
 	r := leadership.ConfigureRequest{Election: e}
-	r.Config = leadership.Config{LeaseDuration: v.stage.plan.Lease, LockDelay: lockDelay}
+	r.Config = leadership.Config{LeaseDuration: v.session.plan.Lease, LockDelay: lockDelay}
 	_, err := v.client.Configure(ctx, r)
 	return err
 }

@@ -11,16 +11,17 @@ import (
 	"regent/test/checker"
 )
 
-// quiet has everybody who contends come to an end, and waits until nobody leads and all who are to hear of it have heard of everything, or for long
-// enough: what is missing then will be found missing.
-func (s *stage) quiet(ctx context.Context) {
-	for _, t := range s.troupes {
+// quiet ends all contending agents, and waits until no election has a leader and all watchers that
+// are to hear of it have heard of everything, or for long enough: what is missing then will be
+// found missing.
+func (s *session) quiet(ctx context.Context) {
+	for _, t := range s.groups {
 		t.quiet()
 	}
 	var ending sync.WaitGroup
 	for _, w := range s.wrappers {
 		ending.Go(func() {
-			if w.Manner == "" {
+			if w.Mode == "" {
 				s.mustEnd(w.Name, w.now())
 			} else {
 				w.now().kill()
@@ -35,7 +36,7 @@ func (s *stage) quiet(ctx context.Context) {
 			s.tick(ctx, s.servers[n%len(s.servers)])
 		}
 		before, err := s.history(ctx)
-		if err == nil && vacant(before) && len(s.unaware()) == 0 && checker.EV(s.book.recording(before)).Err() == nil {
+		if err == nil && vacant(before) && len(s.unaware()) == 0 && checker.EV(s.notes.recording(before)).Err() == nil {
 			sleep(ctx, 2*settleStep)
 			if after, err := s.history(ctx); err == nil && len(after) == len(before) {
 				return
@@ -51,7 +52,7 @@ const (
 )
 
 // tick asks a server to do what is left to do.
-func (s *stage) tick(ctx context.Context, v *server) {
+func (s *session) tick(ctx context.Context, v *server) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+v.address+wire.PathTick, nil)
@@ -64,7 +65,7 @@ func (s *stage) tick(ctx context.Context, v *server) {
 }
 
 // history is what a server has of the elections.
-func (s *stage) history(ctx context.Context) (all []leadership.Event, err error) {
+func (s *session) history(ctx context.Context) (all []leadership.Event, err error) {
 	for _, e := range s.plan.Elections {
 		events, err := allEvents(func(after leadership.Revision) ([]leadership.Event, error) {
 			return s.servers[0].client.Events(ctx, leadership.EventsRequest{Election: e, After: after, Limit: leadership.MaxPageSize})
@@ -77,7 +78,7 @@ func (s *stage) history(ctx context.Context) (all []leadership.Event, err error)
 	return all, nil
 }
 
-// vacant says whether nobody leads, as far as it is recorded.
+// vacant reports whether the record has no leader.
 func vacant(history []leadership.Event) bool {
 	last := map[leadership.Election]leadership.CandidateID{}
 	for _, e := range history {
@@ -92,24 +93,24 @@ func vacant(history []leadership.Event) bool {
 }
 
 // leave ends all processes in good order.
-func (s *stage) leave() {
-	for _, t := range s.troupes {
+func (s *session) leave() {
+	for _, t := range s.groups {
 		t.mu.Lock()
 		t.process.expected.Store(true)
 		t.word.Close()
 		t.mu.Unlock()
 	}
-	for _, t := range s.troupes {
+	for _, t := range s.groups {
 		select {
 		case <-t.now().gone:
 		case <-time.After(endTimeout):
-			s.book.fail("%s does not end", t.Name)
+			s.notes.fail("%s does not end", t.Name)
 		}
 	}
 	for _, v := range s.servers {
 		s.endServer(v)
 	}
 	for _, name := range s.unaware() {
-		s.book.fail("%s was never told how things are", name)
+		s.notes.fail("%s was never told how things are", name)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/wire"
 	"regent/test/checker"
-	"regent/test/faults/cast"
+	"regent/test/faults/record"
 )
 
 // topic is a Pub/Sub topic of the run's own, with a subscriber whom nothing is done to.
@@ -42,9 +42,10 @@ func newTopic(ctx context.Context, host, project string) (*topic, error) {
 	return t, err
 }
 
-// consume takes down what the topic delivers of the elections, until ctx ends. A pull that fails is made again.
-func (t *topic) consume(ctx context.Context, b *book, elections []leadership.Election) {
-	b.add(cast.Line{Consumer: &checker.Consumer{Name: subscriber, Elections: elections}})
+// consume takes down what the topic delivers of the elections, until ctx ends. A pull that fails is
+// made again.
+func (t *topic) consume(ctx context.Context, b *notes, elections []leadership.Election) {
+	b.add(record.Line{Consumer: &checker.Consumer{Name: subscriber, Elections: elections}})
 	client := pubsubpb.NewSubscriberClient(t.conn)
 	for ctx.Err() == nil {
 		if err := t.pull(ctx, client, b, elections); err != nil {
@@ -53,7 +54,7 @@ func (t *topic) consume(ctx context.Context, b *book, elections []leadership.Ele
 	}
 }
 
-func (t *topic) pull(ctx context.Context, client pubsubpb.SubscriberClient, b *book, elections []leadership.Election) error {
+func (t *topic) pull(ctx context.Context, client pubsubpb.SubscriberClient, b *notes, elections []leadership.Election) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	answer, err := client.Pull(ctx, &pubsubpb.PullRequest{Subscription: t.subscription, MaxMessages: 1000})
@@ -64,7 +65,7 @@ func (t *topic) pull(ctx context.Context, client pubsubpb.SubscriberClient, b *b
 		case err != nil || m.GetMessage().GetOrderingKey() != string(e.Election):
 			b.fail("the topic delivers what is no event: %v: %v", m, err)
 		case slices.Contains(elections, e.Election):
-			b.add(cast.Line{Delivery: &cast.Delivery{Consumer: subscriber, Event: e}})
+			b.add(record.Line{Delivery: &record.Delivery{Consumer: subscriber, Event: e}})
 		}
 		ids = append(ids, m.GetAckId())
 	}

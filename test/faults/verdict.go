@@ -8,7 +8,7 @@ import (
 
 	"regent/leadership"
 	"regent/test/checker"
-	"regent/test/faults/cast"
+	"regent/test/faults/record"
 )
 
 // Result is what a run that proves something had.
@@ -47,7 +47,8 @@ type findings struct {
 }
 
 const (
-	// slack is by how much the clock of a store on this machine may differ from ours while a lease lasts.
+	// slack is by how much the clock of a store on this machine may differ from ours while a lease
+	// lasts.
 	slack = 100 * time.Millisecond
 	// cloudGuard is how long a cloud store waits after the end of a lease.
 	cloudGuard = 50 * time.Millisecond
@@ -67,13 +68,13 @@ func (p Plan) check(r checker.Recording) checker.Findings {
 }
 
 // examine checks what was recorded against the store's truth.
-func (s *stage) examine(t truth) (f findings) {
+func (s *session) examine(t truth) (f findings) {
 	for _, w := range s.wrappers {
 		for _, b := range w.beliefs() {
-			s.book.add(cast.Line{Belief: &b})
+			s.notes.add(record.Line{Belief: &b})
 		}
 	}
-	f.truth, f.recording, f.failures = t, s.book.recording(t.History), s.book.failures
+	f.truth, f.recording, f.failures = t, s.notes.recording(t.History), s.notes.failures
 	if s.otherBoot() {
 		f.recording.Heartbeats = append(f.recording.Heartbeats, s.renewals(f.recording)...)
 	}
@@ -83,20 +84,21 @@ func (s *stage) examine(t truth) (f findings) {
 		return n.Name == "Linear" && s.otherBoot()
 	})
 	f.result = resultOf(s.plan, f.recording)
-	f.result.Late = s.book.lates + len(late)
+	f.result.Late = s.notes.lates + len(late)
 	for _, n := range f.verdict {
 		f.result.Duplicates += n.Duplicates
 	}
 	return f
 }
 
-// otherBoot says whether a file's leases counted as just renewed at some moment, of which the order of calls knows nothing.
-func (s *stage) otherBoot() bool {
+// otherBoot says whether a file's leases counted as just renewed at some moment, of which the order
+// of calls knows nothing.
+func (s *session) otherBoot() bool {
 	return s.plan.Store == Bolt && slices.ContainsFunc(s.plan.Faults, func(f Fault) bool { return f.Kind == OtherBoot })
 }
 
 // renewals are those: of any token, at some time before the server was there again.
-func (s *stage) renewals(r checker.Recording) (all []checker.Heartbeat) {
+func (s *session) renewals(r checker.Recording) (all []checker.Heartbeat) {
 	for _, f := range s.plan.Faults {
 		i := slices.IndexFunc(r.Faults, func(done checker.Fault) bool { return f.Kind == OtherBoot && done.Name == f.what() })
 		for _, e := range r.History {
@@ -124,7 +126,7 @@ func (f findings) violation() error {
 
 // valid says why the run proves nothing, or nil.
 func (f findings) valid(p Plan) error {
-	seconds := (warmUp + p.storm() + calm + p.Lease).Seconds()
+	seconds := (warmUp + p.faultsEnd() + calm + p.Lease).Seconds()
 	least := int(seconds * p.leastRate())
 	switch {
 	case f.result.Operations < least:

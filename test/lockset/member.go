@@ -22,7 +22,7 @@ import (
 	"regent/leadership/fence/firestorefence"
 )
 
-// Manner is how a leader makes sure that it still leads when it writes.
+// Manner is how a leader takes care that it still leads when it writes.
 type Manner string
 
 // The manners.
@@ -32,29 +32,31 @@ const (
 	Fenced   Manner = "fenced"   // its token is compared in the transaction of the write
 )
 
-// Config says what a member does.
+// Config is what a member is told.
 type Config struct {
 	Manner    Manner
 	Server    string // of Regent
 	Project   string // of Firestore
-	Elections int    // at the same time, each with a set of its own
+	Elections int    // side by side, each with a set of its own
 	Candidate leadership.CandidateID
 	Number    int64         // of the member, 1 or more
 	Lease     time.Duration // of each election
 	Think     time.Duration // at most
 }
 
-// Update is an acknowledged one: the element is in the set, for ever.
+// Update is an element that was acknowledged: it is in the set, for ever. With element 0 it says
+// that the member has read the set, and thinks before it writes.
 type Update struct {
 	Election leadership.Election
+	Member   int64 // its number
 	Element  int64
 }
 
-// variable is the environment variable with a member's Config.
+// variable is where a member finds its Config.
 const variable = "REGENT_TEST_LOCKSET"
 
-// Main runs a member if the environment asks for one, until its standard input ends. It reports
-// whether it did; the caller must then exit.
+// Main is a member, if the environment asks for one, until its standard input ends. is says whether
+// that was so.
 func Main() (is bool) {
 	spec, is := os.LookupEnv(variable)
 	if !is {
@@ -96,7 +98,7 @@ func run(spec []byte) error {
 	return nil
 }
 
-// Election is the name of the i-th election.
+// Election is the name of one.
 func Election(i int) leadership.Election { return leadership.Election(fmt.Sprintf("set-%d", i)) }
 
 type member struct {
@@ -124,21 +126,28 @@ func (m *member) turn(ctx context.Context, l *client.Lease) error {
 	if err != nil {
 		return err
 	}
+	if err := m.tell(l, 0); err != nil {
+		return err
+	}
 	time.Sleep(rand.N(m.Think))
 	if m.Manner == Asking && !l.Valid() {
 		return context.Cause(l.Context())
 	}
 	element := m.Number<<40 + m.drawn.Add(1)
 	if err := m.write(ctx, l, append(elements, element)); err != nil {
-		return err // whether it was written or not, it was not acknowledged
+		return err // written or not, it was not acknowledged
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.out.Encode(Update{l.Election(), element})
+	return m.tell(l, element)
 }
 
-// read reads the set. A fenced leader raises the mark first: from then on nothing that an earlier
-// leader writes can be missed.
+func (m *member) tell(l *client.Lease, element int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.out.Encode(Update{l.Election(), m.Number, element})
+}
+
+// read reads the set. A leader that is fenced raises the mark first: from then on nothing that an
+// earlier one writes can be missed.
 func (m *member) read(ctx context.Context, l *client.Lease) (elements []int64, err error) {
 	if m.Manner != Fenced {
 		snap, err := Doc(m.sets, l.Election()).Get(ctx)
@@ -161,14 +170,14 @@ func (m *member) write(ctx context.Context, l *client.Lease, elements []int64) e
 	return m.sets.RunTransaction(ctx, m.fenced(l, func(_ context.Context, tx *firestore.Transaction) error { return tx.Set(doc, data) }))
 }
 
-// fenced wraps what a leader does in a transaction that only a leader may commit.
+// fenced is what a leader does in a transaction that only a leader may commit.
 func (m *member) fenced(l *client.Lease, f func(context.Context, *firestore.Transaction) error) func(context.Context, *firestore.Transaction) error {
 	return firestorefence.Fenced(firestorefence.Doc(m.sets, string(l.Election())), fence.Of(l), f)
 }
 
 const field = "elements"
 
-// Doc is the document of an election's set.
+// Doc is where an election's set is.
 func Doc(c *firestore.Client, e leadership.Election) *firestore.DocumentRef {
 	return c.Collection("sets").Doc(string(e))
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Member is a member that was started.
+// Member is one that was started.
 type Member struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
@@ -18,8 +18,8 @@ type Member struct {
 	updates chan Update
 }
 
-// Start starts a member: this program again, with env added to the environment. It ends with the
-// test.
+// Start starts a member: this program once more, with env on top of the environment. It is gone
+// when the test ends.
 func Start(t testing.TB, c Config, env ...string) *Member {
 	t.Helper()
 	spec, err := json.Marshal(c)
@@ -48,7 +48,7 @@ func Start(t testing.TB, c Config, env ...string) *Member {
 	return m
 }
 
-// listen passes updates on until the process has ended.
+// listen tells what is written until the process is gone.
 func (m *Member) listen(stdout io.Reader) {
 	defer close(m.updates)
 	defer m.cmd.Wait()
@@ -61,10 +61,10 @@ func (m *Member) listen(stdout io.Reader) {
 	}
 }
 
-// Updates are those that were acknowledged. The channel is closed when the member has ended.
+// Updates are those that were acknowledged. It is closed once the member is gone.
 func (m *Member) Updates() <-chan Update { return m.updates }
 
-// Pause stops the process, and Resume continues it.
+// Pause stops the process in its tracks, and Resume lets it go on.
 func (m *Member) Pause() error { return m.cmd.Process.Signal(syscall.SIGSTOP) }
 
 // Resume ends a Pause.
@@ -73,5 +73,5 @@ func (m *Member) Resume() error { return m.cmd.Process.Signal(syscall.SIGCONT) }
 // End asks the member to finish its turns.
 func (m *Member) End() { m.stdin.Close() }
 
-// Stderr is the member's standard error, once it has ended.
+// Stderr is what it said, once it is gone.
 func (m *Member) Stderr() string { return m.stderr.String() }

@@ -1,7 +1,6 @@
 package mutants
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,17 +9,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
 
-// bench is where bugs are planted and tests are run.
+// bench builds tests with and without a bug, and runs them.
 type bench struct {
 	root  string
-	dir   string // of what is built, gone with close
+	dir   string // of what is built; removed by close
 	limit time.Duration
-	sound map[string]binary // the tests of each folder on the sound code
-	pass  map[Tests]error   // why tests prove nothing, nil if they pass on the sound code; an entry for each that was run
+	sound map[string]binary // the tests of each folder without a bug
+	pass  map[Tests]error   // why tests prove nothing, nil if they pass without a bug; for each that was run
 }
 
 // binary is what go test has built of a package, or why it could not.
@@ -54,7 +54,7 @@ func (b *bench) close() { os.RemoveAll(b.dir) }
 func (b *bench) try(ctx context.Context, m Mutant, tests Tests, emulators bool) Verdict {
 	v := Verdict{Mutant: m, Tests: tests}
 	if m.Emulators && !emulators {
-		v.Outcome = NotTried
+		v.Outcome, v.Why = NotTried, "its tests need the emulators"
 		return v
 	}
 	overlay, err := b.plant(m)
@@ -63,14 +63,14 @@ func (b *bench) try(ctx context.Context, m Mutant, tests Tests, emulators bool) 
 	}
 	switch {
 	case errors.Is(err, errSkipped):
-		v.Outcome, v.Said = NotTried, err.Error()
+		v.Outcome, v.Why = NotTried, err.Error()
 		return v
 	case err != nil:
-		v.Outcome, v.Said = Broken, err.Error()
+		v.Outcome, v.Why = Broken, err.Error()
 		return v
 	}
 	began := time.Now()
-	v.Outcome, v.Said = b.ask(ctx, tests, overlay, m.Emulators)
+	v.Outcome, v.Why = b.ask(ctx, tests, overlay, m.Emulators)
 	v.Took = time.Since(began)
 	return v
 }
@@ -82,24 +82,24 @@ func (b *bench) plant(m Mutant) (overlay string, err error) {
 		return "", err
 	}
 	changed, overlay := filepath.Join(b.dir, "changed.go"), filepath.Join(b.dir, "overlay.json")
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(b.root, m.File): changed}})
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(b.root, m.patch.file): changed}})
 	if err != nil {
 		return "", err
 	}
 	return overlay, errors.Join(os.WriteFile(changed, source, 0o600), os.WriteFile(overlay, text, 0o600))
 }
 
-// ask builds the tests with the bug, and runs them.
+// ask builds the tests with the bug, and runs them. It returns the outcome, and why.
 func (b *bench) ask(ctx context.Context, tests Tests, overlay string, emulators bool) (Outcome, string) {
 	file := filepath.Join(b.dir, "mutant.test")
 	if err := b.build(ctx, tests.Dir, file, overlay); err != nil {
 		return Broken, err.Error()
 	}
-	switch failed, err := b.run(ctx, tests, file, overlay, emulators); {
+	switch failed, passed, err := b.run(ctx, tests, file, overlay, emulators); {
 	case err != nil:
 		return Broken, err.Error()
 	case failed == "":
-		return Survived, ""
+		return Survived, "passed though the bug was there: " + strings.Join(passed, ", ")
 	default:
 		return Caught, failed
 	}
@@ -119,7 +119,7 @@ func (b *bench) passes(ctx context.Context, tests Tests, emulators bool) error {
 	}
 	if err = built.err; err == nil {
 		var failed string
-		if failed, err = b.run(ctx, tests, built.file, "", emulators); failed != "" {
+		if failed, _, err = b.run(ctx, tests, built.file, "", emulators); failed != "" {
 			err = fmt.Errorf("without the bug its tests fail too: %s", failed)
 		}
 	}
@@ -137,7 +137,8 @@ func (b *bench) build(ctx context.Context, dir, file, overlay string) error {
 	return nil
 }
 
-// environ is that of this process, but for the overlay, which also holds for what tests build by themselves.
+// environ is that of this process, but for the overlay, which also holds for what tests build by
+// themselves.
 func environ(overlay string, emulators bool) []string {
 	env := os.Environ()
 	if overlay != "" {
@@ -149,12 +150,13 @@ func environ(overlay string, emulators bool) []string {
 	return env
 }
 
-// run runs tests that were built, and returns which failed first; "" if none did. The error is for tests that say nothing: there are none, or they
-// ended neither well nor with a failure.
-func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emulators bool) (failed string, err error) {
-	output, err := os.Create(filepath.Join(b.dir, "output")) // no pipe, which whoever the tests leave behind would keep open
+// run runs tests that were built. It returns the first failure, "" if there is none, and the tests
+// that passed. The error is for tests that say nothing: there are none, or they ended neither well
+// nor with a failure.
+func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emulators bool) (failed string, passed []string, err error) {
+	output, err := os.Create(filepath.Join(b.dir, "output")) // a pipe would be kept open by processes that the tests leave behind
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer output.Close()
 	cmd := exec.CommandContext(ctx, file, "-test.run="+tests.pattern(), "-test.v", "-test.failfast", "-test.timeout="+b.limit.String())
@@ -162,35 +164,59 @@ func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emul
 	cmd.Stdout, cmd.Stderr = output, output
 	ended := cmd.Run()
 	said, err := os.ReadFile(output.Name())
+	if err != nil {
+		return "", nil, err
+	}
+	failed, passed = results(string(said))
+	if ended == nil {
+		failed = "" // what looks like a failure was only printed
+	}
 	switch {
-	case err != nil:
-		return "", err
 	case bytes.Contains(said, []byte("testing: warning: no tests to run")):
-		return "", fmt.Errorf("there are no such tests in %s", tests.Dir)
-	case ended == nil && !bytes.Contains(said, []byte("\n--- PASS: ")):
-		return "", fmt.Errorf("%w in %s", errSkipped, tests.Dir)
-	case ended == nil:
-		return "", nil
+		return "", nil, fmt.Errorf("there are no such tests in %s", tests.Dir)
+	case ended == nil && passed == nil:
+		return "", nil, fmt.Errorf("%w: %s", errSkipped, tests)
+	case ended != nil && failed == "":
+		return "", nil, fmt.Errorf("the tests of %s ended without a word: %w", tests, ended)
 	}
-	if failed = failure(said); failed == "" {
-		err = fmt.Errorf("the tests ended without a word: %w", ended)
-	}
-	return failed, err
+	return failed, passed, nil
 }
 
 // errSkipped is the error of tests that this machine cannot run.
 var errSkipped = errors.New("the tests are skipped")
 
-// failure is the first line of a test's output that tells of a failure.
-func failure(output []byte) string {
-	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
-		line := strings.TrimSpace(lines.Text())
-		if name, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
-			return name
-		}
-		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-			return line
+// results reads what verbose tests have printed: the first failure, which is the name of the test
+// and the last line that it had logged, and the tests that passed, without their subtests.
+func results(output string) (failed string, passed []string) {
+	logged := map[string]string{} // the last line of each test
+	running := ""
+	for line := range strings.Lines(output) {
+		line = strings.TrimRight(line, "\n")
+		text := strings.TrimSpace(line)
+		fields := strings.Fields(text)
+		switch {
+		case len(fields) == 3 && fields[0] == "===":
+			running = fields[2]
+		case strings.HasPrefix(line, "--- PASS: "):
+			passed = append(passed, strings.TrimPrefix(line, "--- PASS: "))
+		case strings.HasPrefix(text, "--- FAIL: ") && failed == "":
+			failed = strings.TrimPrefix(text, "--- FAIL: ")
+			if said := logged[fields[2]]; said != "" {
+				failed += ": " + said
+			}
+		case (strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ")) && failed == "":
+			failed = running + ": " + text
+		case sourceLine.MatchString(text):
+			text = text[:min(len(text), longestLine)]
+			if logged[running] = text; failed != "" && !strings.Contains(failed, ": ") {
+				failed += ": " + text // a test in parallel says it afterwards
+			}
 		}
 	}
-	return ""
+	return failed, passed
 }
+
+// sourceLine is how a line of a test's log begins.
+var sourceLine = regexp.MustCompile(`^\S+\.go:\d+: `)
+
+const longestLine = 300 // bytes of it that a verdict has

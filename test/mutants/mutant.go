@@ -1,27 +1,57 @@
 package mutants
 
 import (
-	"bytes"
+	"embed"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Mutant is one planted bug.
 type Mutant struct {
-	Name string // what is wrong now, in a sentence; no other's
-	Had  string // who has had it, as far as it is known; or what it stands for
-	File string // of the product, from the root of the module
-	Old  string // stands in the file exactly once
-	New  string // is put in its place, and then stands there exactly once
+	Name     string   // of its patch, without the folder and ".patch"
+	Wrong    string   // what is wrong with it, in a sentence
+	Property Property // that it breaks
+	Like     string   // who has had the bug; "" if that is not known
 
-	// By are the tests that are to catch it: each of them has to, by itself. The first are the cheapest.
+	// By are the tests that must catch it: each of them by itself. The first are the cheapest.
 	By []Tests
-	// Quick says that it belongs to the quick set: the first of By is tried, and takes a second or two besides the build.
+	// Quick says that it belongs to the quick set: the first of By is tried, and takes a second or
+	// two after its build.
 	Quick bool
 	// Emulators says that its tests need the emulators.
 	Emulators bool
+
+	patch patch
+}
+
+// Property is a promise of Regent, or a part of one, that planted bugs break.
+type Property string
+
+// Properties returns all of them. Each has a planted bug.
+func Properties() []Property {
+	return []Property{
+		"one lease at a time",
+		"tokens only rise",
+		"only the key owns the lease",
+		"a late renewal counts for nothing",
+		"a leader stops in time",
+		"the lock delay is kept",
+		"the fence holds",
+		"asking again is safe",
+		"unknown is said",
+		"what was acknowledged stays",
+		"a damaged record grants nothing",
+		"every change is on record",
+		"every change is announced",
+		"a stream has no gaps",
+		"a cached read is bounded",
+		"a disconnected waiter is never granted",
+		"the line moves on",
+		"waiting costs nothing",
+	}
 }
 
 // Tests are some tests of one package.
@@ -35,23 +65,92 @@ func (t Tests) pattern() string { return "^(" + t.Names + ")$" }
 
 func (t Tests) String() string { return t.Dir + " " + t.Names }
 
-// All returns every planted bug.
-func All() []Mutant {
-	return slices.Concat(rules(), service(), stores(), leaders(), waiting(), telling(), cloud())
+//go:embed patches/*.patch
+var patches embed.FS
+
+// All returns every planted bug, in the order of the names.
+func All() ([]Mutant, error) {
+	entries, err := patches.ReadDir("patches")
+	if err != nil {
+		return nil, err
+	}
+	var all []Mutant
+	for _, e := range entries {
+		text, err := patches.ReadFile("patches/" + e.Name())
+		if err != nil {
+			return nil, err
+		}
+		m, err := Parse(strings.TrimSuffix(e.Name(), ".patch"), string(text))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// Parse reads a patch file: a line that says what is wrong, an empty line, members as "Name: value"
+// (Property, Like, Caught-by as often as needed, and "Set: quick" or "Set: emulators"), and a
+// unified diff of one file.
+func Parse(name, text string) (Mutant, error) {
+	m := Mutant{Name: name}
+	head, diff, _ := strings.Cut(text, "\n--- ")
+	lines := strings.Split(head, "\n")
+	m.Wrong = lines[0]
+	for _, line := range lines[1:] {
+		if line == "" {
+			continue
+		}
+		if err := m.member(line); err != nil {
+			return m, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	var err error
+	if m.patch, err = parsePatch("--- " + diff); err != nil {
+		return m, fmt.Errorf("%s: %w", name, err)
+	}
+	if m.Wrong == "" || m.Property == "" || len(m.By) == 0 {
+		return m, fmt.Errorf("%s: the first line, Property or Caught-by is missing", name)
+	}
+	return m, nil
+}
+
+func (m *Mutant) member(line string) error {
+	key, value, _ := strings.Cut(line, ": ")
+	switch key {
+	case "Property":
+		m.Property = Property(value)
+		if !slices.Contains(Properties(), m.Property) {
+			return fmt.Errorf("there is no property %q", value)
+		}
+	case "Like":
+		m.Like = value
+	case "Caught-by":
+		dir, names, both := strings.Cut(value, " ")
+		if !both {
+			return fmt.Errorf("%q must be a folder and the names of tests", value)
+		}
+		m.By = append(m.By, Tests{dir, names})
+	case "Set":
+		m.Quick, m.Emulators = value == "quick", value == "emulators"
+		if !m.Quick && !m.Emulators {
+			return fmt.Errorf("there is no set %q", value)
+		}
+	default:
+		return fmt.Errorf("%q is no member of a patch's head", line)
+	}
+	return nil
 }
 
 // apply returns the file with the bug in it.
 func (m Mutant) apply(root string) ([]byte, error) {
-	source, err := os.ReadFile(filepath.Join(root, m.File))
+	source, err := os.ReadFile(filepath.Join(root, m.patch.file))
 	if err != nil {
 		return nil, err
 	}
-	if n := bytes.Count(source, []byte(m.Old)); n != 1 {
-		return nil, fmt.Errorf("the text that it changes stands %d times in %s, and not once; the code has moved on", n, m.File)
+	changed, err := m.patch.apply(string(source))
+	if err != nil {
+		return nil, fmt.Errorf("%w; see go run ./test/mutants/refresh", err)
 	}
-	source = bytes.Replace(source, []byte(m.Old), []byte(m.New), 1)
-	if n := bytes.Count(source, []byte(m.New)); n != 1 {
-		return nil, fmt.Errorf("the text that it brings stands %d times in %s, and not once", n, m.File)
-	}
-	return source, nil
+	return []byte(changed), nil
 }

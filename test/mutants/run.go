@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// Config says what is tried; its zero value tries all that needs no emulators, in the module of the working directory.
+// Config says what is tried.
 type Config struct {
-	Root      string   // of the module; "" for that of the working directory
-	Mutants   []Mutant // nil for All
-	Quick     bool     // only the quick ones, each with the first of its tests
-	Emulators bool     // also those that need emulators, which the environment then has to name or be able to start
-	// Limit is how long the tests of one bug may run: a minute if it is zero. Tests that hang have failed.
+	Root      string // of the module; "" for that of the working directory
+	Mutants   []Mutant
+	Quick     bool // only the quick ones, each with the first of its tests
+	Emulators bool // also those that need emulators, which the environment then has to name or be able to start
+	// Limit is how long the tests of one bug may run: a minute if it is zero. Tests that hang have
+	// failed.
 	Limit time.Duration
-	// Heard is told of each verdict as soon as there is one; nil for nobody.
+	// Heard, unless it is nil, is called with each verdict as soon as there is one.
 	Heard func(Verdict)
 }
 
@@ -36,16 +37,22 @@ type Verdict struct {
 	Mutant  Mutant
 	Tests   Tests
 	Outcome Outcome
-	Said    string        // the test that failed first, or why it proves nothing
+	Why     string        // the test that failed first and its line, the tests that passed, or why it proves nothing
 	Took    time.Duration // to build and to run the tests, without their run on the sound code
 }
 
-// Failed says that a bug was not caught.
+// Failed reports whether the bug was tried and not caught.
 func (v Verdict) Failed() bool { return v.Outcome == Survived || v.Outcome == Broken }
 
-// Run plants the bugs one after the other, and returns a verdict for each of them and each of its tests, in the order of All. The same tests have to
-// pass on the sound code, where they are run once. The error is for what keeps anything from being tried, ctx's end among it; the verdicts
-// are then those that there are.
+// String says everything of a verdict in two lines.
+func (v Verdict) String() string {
+	return fmt.Sprintf("%-9s %5.1fs  %s: %s\n\t%s: %s", v.Outcome, v.Took.Seconds(), v.Mutant.Name, v.Mutant.Wrong, v.Tests, v.Why)
+}
+
+// Run plants the bugs one after the other, and returns a verdict for each of them and each of its
+// tests, in their order. The same tests must pass without a bug, where they are run once. The error
+// is for what keeps everything from being tried, the end of ctx among it; Run then returns the
+// verdicts that it has.
 func Run(ctx context.Context, c Config) (verdicts []Verdict, err error) {
 	b, err := newBench(ctx, c.Root, cmp.Or(c.Limit, time.Minute))
 	if err != nil {
@@ -67,12 +74,8 @@ func Run(ctx context.Context, c Config) (verdicts []Verdict, err error) {
 
 // trials yields each bug with each of its tests that is asked for.
 func (c Config) trials() iter.Seq2[Mutant, Tests] {
-	mutants := c.Mutants
-	if mutants == nil {
-		mutants = All()
-	}
 	return func(yield func(Mutant, Tests) bool) {
-		for _, m := range mutants {
+		for _, m := range c.Mutants {
 			for _, tests := range c.asked(m) {
 				if !yield(m, tests) {
 					return

@@ -9,7 +9,7 @@ import (
 	"regent/test/mutants"
 )
 
-// small is a module with something in it to be broken.
+// small is a module to plant bugs in.
 var small = map[string]string{
 	"go.mod": "module small\n\ngo 1.26\n",
 	"sum/sum.go": `package sum
@@ -37,7 +37,7 @@ func TestThatHangs(t *testing.T) {
 `,
 }
 
-func TestOnlyABugThatItsTestsFailForIsCaught(t *testing.T) {
+func TestABugIsCaughtOnlyIfItsTestsFailBecauseOfIt(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for name, text := range small {
@@ -49,10 +49,17 @@ func TestOnlyABugThatItsTestsFailForIsCaught(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	plant := func(name, old, now, tests string) mutants.Mutant {
-		return mutants.Mutant{Name: name, File: "sum/sum.go", Old: old, New: now, By: []mutants.Tests{{Dir: "sum", Names: tests}}}
+	plant := func(name, line, removed, added, tests string) mutants.Mutant {
+		line = "func " + line + " { "
+		m, err := mutants.Parse(name, "Wrong.\n\nProperty: tokens only rise\nCaught-by: sum "+tests+
+			"\n--- a/sum/sum.go\n+++ b/sum/sum.go\n@@ -1,1 +1,1 @@\n-"+line+removed+" }\n+"+line+added+" }\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
 	}
-	elsewhere := plant("one that needs emulators", "a + b", "a - b", "TestOf")
+	const of, twice = "Of(a, b int) int", "Twice(a int) int"
+	elsewhere := plant("one that needs emulators", of, "return a + b", "return a - b", "TestOf")
 	elsewhere.Emulators = true
 	want := map[string]mutants.Outcome{
 		"one that is seen":                     mutants.Caught,
@@ -60,20 +67,18 @@ func TestOnlyABugThatItsTestsFailForIsCaught(t *testing.T) {
 		"one that is not seen":                 mutants.Survived,
 		"one that does not build":              mutants.Broken,
 		"one whose text is gone":               mutants.Broken,
-		"one whose text stands there twice":    mutants.Broken,
 		"one whose tests are gone":             mutants.Broken,
 		"one whose tests fail without it, too": mutants.Broken,
 		elsewhere.Name:                         mutants.NotTried,
 	}
 	verdicts, err := mutants.Run(t.Context(), mutants.Config{Root: root, Limit: 3 * time.Second, Mutants: []mutants.Mutant{
-		plant("one that is seen", "a + b", "a - b", "TestOf"),
-		plant("one that lets its tests hang", "a + b", "a - b", "TestThatHangs"),
-		plant("one that is not seen", "a + a", "a - a", "TestOf"),
-		plant("one that does not build", "a + b", "a + c", "TestOf"),
-		plant("one whose text is gone", "a * b", "a - b", "TestOf"),
-		plant("one whose text stands there twice", "return a", "return -a", "TestOf"),
-		plant("one whose tests are gone", "a + b", "a - b", "TestNothing"),
-		plant("one whose tests fail without it, too", "a + b", "a - b", "TestThatFails"),
+		plant("one that is seen", of, "return a + b", "return a - b", "TestOf"),
+		plant("one that lets its tests hang", of, "return a + b", "return a - b", "TestThatHangs"),
+		plant("one that is not seen", twice, "return a + a", "return a - a", "TestOf"),
+		plant("one that does not build", of, "return a + b", "return a + c", "TestOf"),
+		plant("one whose text is gone", of, "return a * b", "return a - b", "TestOf"),
+		plant("one whose tests are gone", of, "return a + b", "return a - b", "TestNothing"),
+		plant("one whose tests fail without it, too", of, "return a + b", "return a - b", "TestThatFails"),
 		elsewhere,
 	}})
 	if err != nil || len(verdicts) != len(want) {
@@ -81,7 +86,10 @@ func TestOnlyABugThatItsTestsFailForIsCaught(t *testing.T) {
 	}
 	for _, v := range verdicts {
 		if v.Outcome != want[v.Mutant.Name] {
-			t.Errorf("%s is %s (%s), want %s", v.Mutant.Name, v.Outcome, v.Said, want[v.Mutant.Name])
+			t.Errorf("%s is %s (%s), want %s", v.Mutant.Name, v.Outcome, v.Why, want[v.Mutant.Name])
+		}
+		if v.Why == "" {
+			t.Errorf("%s is %s, and nothing says why", v.Mutant.Name, v.Outcome)
 		}
 	}
 	for name, text := range small {

@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -106,20 +109,22 @@ func crashes(ctx context.Context, seed uint64) (tally, error) {
 	}, nil
 }
 
-// chosen are the bugs that are planted.
-func chosen(c config) (all []mutants.Mutant) {
-	if c.night {
-		return mutants.All()
+// bugs returns the bugs that are planted.
+func bugs(c config) (chosen []mutants.Mutant, err error) {
+	all, err := mutants.All()
+	if c.night || err != nil {
+		return all, err
 	}
-	quick := slices.DeleteFunc(mutants.All(), func(m mutants.Mutant) bool { return !m.Quick })
+	quick := slices.DeleteFunc(all, func(m mutants.Mutant) bool { return !m.Quick })
 	for n := 0; n < len(quick); n += c.share {
-		all = append(all, quick[n])
+		chosen = append(chosen, quick[n])
 	}
-	return all
+	return chosen, nil
 }
 
-// neighbours are bugs by the folder of their first tests, which are built and tried without a bug only once for all that are planted together.
-func neighbours(all []mutants.Mutant) (groups [][]mutants.Mutant) {
+// byFolder groups bugs by the folder of their first tests, which are built and run without a bug
+// once for a group.
+func byFolder(all []mutants.Mutant) (groups [][]mutants.Mutant) {
 	at := map[string]int{}
 	for _, m := range all {
 		n, known := at[m.By[0].Dir]
@@ -132,11 +137,18 @@ func neighbours(all []mutants.Mutant) (groups [][]mutants.Mutant) {
 	return groups
 }
 
-// plants returns the step that plants the bugs of that number.
+// plants returns the step that plants the bugs of that number. All verdicts go to a file of the
+// report's folder.
 func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (tally, error) {
 	return func(ctx context.Context, k uint64) (tally, error) {
 		bugs := groups[k-1]
-		verdicts, err := mutants.Run(ctx, mutants.Config{Mutants: bugs, Quick: !c.night, Emulators: c.night})
+		kept, err := os.OpenFile(filepath.Join(c.dir, "mutants.txt"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		defer kept.Close()
+		heard := func(v mutants.Verdict) { fmt.Fprintln(kept, v) }
+		verdicts, err := mutants.Run(ctx, mutants.Config{Mutants: bugs, Quick: !c.night, Emulators: c.night, Heard: heard})
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +157,7 @@ func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (
 		for _, v := range verdicts {
 			t[string(v.Outcome)]++
 			if v.Failed() {
-				failed = append(failed, fmt.Errorf("%s: %s by %v: %s", v.Mutant.Name, v.Outcome, v.Tests, v.Said))
+				failed = append(failed, errors.New(v.String()))
 			}
 		}
 		if failed != nil {
@@ -155,22 +167,69 @@ func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (
 	}
 }
 
-// tests returns the step that runs the project's own tests of those names, for longer than it does otherwise: so much of a unit, each time.
-func tests(n int64, unit, names string, args ...string) func(context.Context, uint64) (tally, error) {
-	return func(ctx context.Context, _ uint64) (tally, error) {
-		command := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-timeout", "2h", "-run", names, "./test"}, args...)...)
-		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) } // what it runs would outlive it
-		command.WaitDelay = time.Second
-		output, err := command.CombinedOutput()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return tested(tally{unit: n}, output, err)
+// longTests are the tests of real processes that have a long form, which only this command runs:
+// make test runs the short one. Those of a group run in one go test. The fault runs on each store
+// are parts of their own.
+func longTests() []goTest {
+	return []goTest{
+		{"./test", "TestACommandIsGoneBeforeItsLeaseEnds|TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway"},
+		{"./test", "TestEveryChangeIsAnnouncedWhateverIsKilled"},
+		{"./test", "TestNoFencedUpdateIsLost|TestNothingAcknowledgedIsLostWhenTheServerIsKilled"},
+		{"./test", "TestACallCutAnywhereAndRepeatedIsDoneOnce|TestAWaiterThatIsCutOffAndComesBackIsGrantedOnce|" +
+			"TestManyCandidatesAtTwoServersElectOneLeaderEach|TestAnInstanceThatStopsLosesNoWaiterOrWatcher"},
+		{"./test", "TestACrowdCostsTheStoreNothingWhileItWaits|TestAnIdleElectionCostsItsRenewalsAlone|" +
+			"TestAChangeAtOneInstanceIsSeenAtTheOther|TestWithoutEventsReadsStayWithinTheirBoundAndStreamsGetEverything"},
+		{"./test", "TestTooManyConnectionsCostNoLease|TestANoisyTenantCostsNoOtherTenantALease|" +
+			"TestAnIssuerMayChangeItsKey|TestTheBinaryIsTheSameWhereverItIsBuilt"},
+		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound"},
 	}
 }
 
-// tested is what a step has brought that ran tests. Something was found only if a test says so: they may not have been built, or not be there.
+// goTest is some tests of a package.
+type goTest struct{ dir, names string }
+
+func (g goTest) count() int64 { return int64(strings.Count(g.names, "|") + 1) }
+
+// longSteps returns the groups of long tests that the set wants.
+func longSteps(c config) (chosen []goTest) {
+	all := longTests()
+	for n := 0; n < len(all); n += c.share {
+		chosen = append(chosen, all[n])
+	}
+	return chosen
+}
+
+// runs returns the step that runs the group of that number.
+func runs(groups []goTest) func(context.Context, uint64) (tally, error) {
+	return func(ctx context.Context, k uint64) (tally, error) {
+		g := groups[k-1]
+		return g.run(ctx, tally{"tests": g.count()})
+	}
+}
+
+// tests returns the step that runs tests of the package ./test for longer than they do otherwise:
+// so much of a unit, each time.
+func tests(n int64, unit, names string, args ...string) func(context.Context, uint64) (tally, error) {
+	return func(ctx context.Context, _ uint64) (tally, error) {
+		return goTest{"./test", names}.run(ctx, tally{unit: n}, args...)
+	}
+}
+
+// run runs the tests, in their long form. It returns the tally if they pass.
+func (g goTest) run(ctx context.Context, t tally, args ...string) (tally, error) {
+	command := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-timeout", "2h", "-run", "^(" + g.names + ")$", g.dir}, args...)...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) } // the tests would outlive go test
+	command.WaitDelay = time.Second
+	output, err := command.CombinedOutput()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return tested(t, output, err)
+}
+
+// tested returns what a step that ran tests has brought. It is a finding only if a test failed: the
+// tests may not have been built, or not be there.
 func tested(t tally, output []byte, err error) (tally, error) {
 	switch {
 	case err == nil && bytes.Contains(output, []byte("no tests to run")):
@@ -185,39 +244,39 @@ func tested(t tally, output []byte, err error) (tally, error) {
 	return nil, err
 }
 
-// rigs is what fault runs have in common, built when the first needs it.
-type rigs struct {
+// faultRuns is what fault runs have in common, built when the first needs it.
+type faultRuns struct {
 	dir   string
 	once  sync.Once
-	rig   *faults.Rig
+	setup *faults.Setup
 	err   error
 	built atomic.Bool
 }
 
-func (g *rigs) get(ctx context.Context) (*faults.Rig, error) {
+func (g *faultRuns) get(ctx context.Context) (*faults.Setup, error) {
 	g.once.Do(func() {
-		g.rig, g.err = faults.NewRig(ctx, faults.RigConfig{})
+		g.setup, g.err = faults.NewSetup(ctx, faults.SetupConfig{})
 		g.built.Store(g.err == nil)
 	})
-	return g.rig, g.err
+	return g.setup, g.err
 }
 
 // close removes what was built.
-func (g *rigs) close() error {
+func (g *faultRuns) close() error {
 	if !g.built.Load() {
 		return nil
 	}
-	return g.rig.Close()
+	return g.setup.Close()
 }
 
 // breaks returns the step that plays a fault run on a store.
-func (g *rigs) breaks(store faults.Store) func(context.Context, uint64) (tally, error) {
+func (g *faultRuns) breaks(store faults.Store) func(context.Context, uint64) (tally, error) {
 	return func(ctx context.Context, seed uint64) (tally, error) {
-		rig, err := g.get(ctx)
+		setup, err := g.get(ctx)
 		if err != nil {
 			return nil, err
 		}
-		r, err := faults.Run(ctx, faults.Config{Store: store, Seed: seed, Dir: g.dir, Rig: rig})
+		r, err := faults.Run(ctx, faults.Config{Store: store, Seed: seed, Dir: g.dir, Setup: setup})
 		var violation *faults.Violation
 		switch {
 		case errors.As(err, &violation):

@@ -1,15 +1,19 @@
-// Command prove looks for what is wrong with Regent, in every way that there is, and says in figures how far it has looked:
+// Command prove searches for bugs of Regent in every way that there is, and reports in figures how
+// far it has searched:
 //
-//	states       all states of a model of the protocol, searched to their end         (package belief)
-//	simulation   years of elections, from seeds                                      (package simulation)
-//	crash        images of the embedded store's file, as crashes and bad disks leave  (package crash)
-//	bolt, firestore, spanner   real processes, broken in every way that can be        (package faults)
-//	lock, command, announcing  tests of the project that are worth a night            (package test; in the night set alone)
-//	mutants      bugs that are planted, to see that all of this would find them       (package mutants)
+//	states       all states of a model of the protocol                  (package belief)
+//	simulation   years of elections, from seeds                        (package simulation)
+//	crash        the local file, as crashes and bad disks leave it      (package crash)
+//	mutants      planted bugs, which the tests must catch               (package mutants)
+//	bolt, firestore, spanner   real processes, with faults              (package faults)
+//	tests        the long forms of the tests of real processes    (packages test, test/faults)
+//	lock, command, announcing  some of these for much longer            (night set only)
 //
-// The quick set, without flags, takes some ten minutes. The night set (-night) goes on until its figures are reached, is stopped whenever one likes
-// and goes on from there when it is begun anew; its folder has a report all the time, and whatever a violation has left behind. The exit code is 1 if
-// anything was found, or less was looked at than is wanted; it is 2 for flags that make no sense.
+// The quick set, without flags, takes about a quarter of an hour and at most 4 GiB of memory. The
+// night set (-night) goes on until its figures are reached; it may be stopped at any time, and
+// continues from there when it is started again. Its folder has a report at all times, and what
+// each violation has left behind. The exit code is 1 if a bug was found or less was searched than
+// is wanted, and 2 for flags that make no sense.
 package main
 
 import (
@@ -41,7 +45,10 @@ func main() {
 	}
 }
 
-// usage is the error of flags that make no sense.
+// memoryLimit is how much memory this process takes, in bytes, unless what is in use is more.
+const memoryLimit = 2 << 30
+
+// usage is the error for flags that make no sense.
 type usage string
 
 func (u usage) Error() string { return string(u) + "; see -help" }
@@ -58,13 +65,13 @@ type config struct {
 
 func parse(args []string) (c config, err error) {
 	flags := flag.NewFlagSet("prove", flag.ContinueOnError)
-	flags.BoolVar(&c.night, "night", false, "look for as long as a night, and go on where an earlier one has stopped")
-	flags.StringVar(&c.dir, "dir", ".build/prove", "where the report is, and what was found")
-	only := flags.String("only", "", "the parts to do, with commas between them; all if it is empty")
-	flags.IntVar(&c.share, "share", 1, "do only one in so many of the steps of the quick set")
+	flags.BoolVar(&c.night, "night", false, "search for a night, and continue where an earlier one has stopped")
+	flags.StringVar(&c.dir, "dir", ".build/prove", "the folder of the report and of what was found")
+	only := flags.String("only", "", "the parts to do, separated by commas; all if empty")
+	flags.IntVar(&c.share, "share", 1, "do only one in so many steps of the quick set")
 	flags.Uint64Var(&c.seed, "seed", 1, "the first seed of each part")
-	flags.IntVar(&c.together, "together", 3, "how many fault runs are played side by side")
-	flags.SetOutput(io.Discard) // who gets it wrong is told once
+	flags.IntVar(&c.together, "together", 3, "how many fault runs run side by side")
+	flags.SetOutput(io.Discard) // run's error says it once
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(os.Stdout)
 		flags.Usage()
@@ -86,9 +93,9 @@ func (c config) validate() error {
 	case c.share < 1, c.together < 1, c.seed < 1:
 		return usage("-share, -together and -seed are 1 or more")
 	case c.night && c.share > 1:
-		return usage("-share is for the quick set; a night is stopped whenever one likes")
+		return usage("-share is for the quick set; stop a night whenever you like")
 	case c.dir == "":
-		return usage("-dir has to be a folder")
+		return usage("-dir must be a folder")
 	}
 	return nil
 }
@@ -104,14 +111,21 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
-	debug.SetGCPercent(800)      // the simulation makes much garbage, and little else
+	// The simulation makes much garbage and keeps little, so that garbage may grow to many times
+	// what is kept: but not where a checker keeps a gigabyte for some seconds.
+	debug.SetGCPercent(800)
+	debug.SetMemoryLimit(memoryLimit)
 	began := time.Now()
-	rigs := &rigs{dir: c.dir}
-	p, err := newProof(c, parts(c, rigs))
+	faultRuns := &faultRuns{dir: c.dir}
+	all, err := parts(c, faultRuns)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(p.run(ctx), rigs.close())
+	p, err := newProof(c, all)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(p.run(ctx), faultRuns.close())
 	fmt.Print(p.report())
 	if err == nil {
 		fmt.Printf("ok  \tregent/test/prove\t%.3fs\n", time.Since(began).Seconds())

@@ -14,13 +14,16 @@ type part struct {
 	quick, night int64
 	// each is how much of that figure a step brings; 0 if only the step can tell.
 	each int64
-	// side says on which side of the machine it works: parts of one side follow each other, both sides work at the same time.
+	// side says on which side of the machine it works: parts of one side follow each other, both
+	// sides work at the same time.
 	side side
-	// things is for a part that cannot be done in part: there are so many steps, and step k looks at thing k. 0 for a part whose steps have seeds.
+	// things is for a part that cannot be done in part: there are so many steps, and step k looks
+	// at thing k. 0 for a part whose steps have seeds.
 	things int
-	// step looks once, at the thing of that number or with that seed. Its tally has the unit among its figures. The error of something that was found
-	// is a *finding; errNothing is for a step that has proved nothing; errors.ErrUnsupported for what this machine cannot do; any other means that
-	// the step could not be made, and that the next could not be either.
+	// step looks once, at the thing of that number or with that seed. Its tally has the unit among
+	// its figures. The error of something that was found is a *finding; errNothing is for a step
+	// that has proved nothing; errors.ErrUnsupported for what this machine cannot do; any other
+	// means that the step could not be made, and that the next could not be either.
 	step func(ctx context.Context, seed uint64) (tally, error)
 }
 
@@ -34,7 +37,7 @@ const (
 // errNothing is the error of a step that has proved nothing; another one is made in its place.
 var errNothing = errors.New("the step has proved nothing")
 
-// finding is what nobody wants to find.
+// finding is the error of a bug that was found.
 type finding struct {
 	part string
 	seed uint64 // 0 where the error says which thing it is
@@ -63,20 +66,26 @@ func (t tally) add(more tally) {
 }
 
 // parts are all of them, in the order in which the report has them.
-func parts(c config, rigs *rigs) []part {
-	models, bugs := models(c), chosen(c)
+func parts(c config, faultRuns *faultRuns) ([]part, error) {
+	planted, err := bugs(c)
+	models, groups, long := models(c), byFolder(planted), longSteps(c)
+	tested := 0
+	for _, g := range long {
+		tested += int(g.count())
+	}
 	return []part{
 		whole(part{name: "states", unit: "models", side: computes, things: len(models), step: searches(models)}, len(models)),
 		{name: "simulation", unit: "election-hours", quick: 10 * hoursAYear, night: 100 * hoursAYear, side: computes, step: simulate},
 		{name: "crash", unit: "images", quick: 1_000, night: 100_000, side: computes, step: crashes},
-		whole(part{name: "mutants", unit: "bugs", side: computes, things: len(neighbours(bugs)), step: plants(c, neighbours(bugs))}, len(bugs)),
-		{name: "bolt", unit: "runs", quick: 30, night: 1_200, each: 1, side: waits, step: rigs.breaks("bolt")},
-		{name: "firestore", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: rigs.breaks("firestore")},
-		{name: "spanner", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: rigs.breaks("spanner")},
-		{name: "lock", unit: "updates", night: 100_000, each: 5_000, side: waits, step: tests(5_000, "updates", "NoUpdateIsLost", "-updates", "5000")},
-		{name: "command", unit: "trials", night: 1_000, each: 500, side: waits, step: tests(500, "trials", "ACommandIsGone", "-trials", "500")},
-		{name: "announcing", unit: "rounds", night: 100, each: 1, side: waits, step: tests(1, "rounds", "EveryChangeIsAnnounced")},
-	}
+		whole(part{name: "mutants", unit: "bugs", side: computes, things: len(groups), step: plants(c, groups)}, len(planted)),
+		{name: "bolt", unit: "runs", quick: 30, night: 1_200, each: 1, side: waits, step: faultRuns.breaks("bolt")},
+		{name: "firestore", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: faultRuns.breaks("firestore")},
+		{name: "spanner", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: faultRuns.breaks("spanner")},
+		whole(part{name: "tests", unit: "tests", side: waits, things: len(long), step: runs(long)}, tested),
+		{name: "lock", unit: "updates", night: 100_000, each: 5_000, side: waits, step: tests(5_000, "updates", "TestNoFencedUpdateIsLost", "-updates", "5000")},
+		{name: "command", unit: "trials", night: 1_000, each: 500, side: waits, step: tests(500, "trials", "TestACommandIsGone.*", "-trials", "500")},
+		{name: "announcing", unit: "rounds", night: 100, each: 1, side: waits, step: tests(1, "rounds", "TestEveryChangeIsAnnouncedWhateverIsKilled")},
+	}, err
 }
 
 // whole is a part of which each set wants all.

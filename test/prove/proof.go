@@ -17,9 +17,9 @@ type proof struct {
 	began  time.Time
 	before time.Duration // what the night took in earlier processes
 
-	mu      sync.Mutex // guards the following, and the files
-	courses []*course
-	state   state
+	mu       sync.Mutex // guards the following, and the files
+	progress []*progress
+	state    state
 }
 
 // newProof chooses among all parts. A night goes on where an earlier one has stopped.
@@ -44,19 +44,20 @@ func newProof(c config, all []part) (*proof, error) {
 		}
 	}
 	for _, part := range chosen {
-		course := &course{
+		c := &progress{
 			part: part, done: p.state.of(part.name), wanted: c.wanted(part), first: c.seed, goesOn: c.night || part.things > 0,
 			underWay: map[uint64]bool{},
 		}
-		if err := course.validate(); err != nil {
+		if err := c.validate(); err != nil {
 			return nil, p.impossible(part.name, err)
 		}
-		p.courses = append(p.courses, course)
+		p.progress = append(p.progress, c)
 	}
 	return p, nil
 }
 
-// impossible is the error of a state that nobody can have saved, or of another version of the parts.
+// impossible is the error of a state that cannot have been saved, or of another version of the
+// parts.
 func (p *proof) impossible(part string, why error) error {
 	return fmt.Errorf("%s cannot be gone on from; remove it to begin a new night: %s: %w", p.file("state.json"), part, why)
 }
@@ -91,13 +92,14 @@ func (c config) wanted(part part) int64 {
 	return max(part.quick/int64(c.share), 1)
 }
 
-// run does all parts, those of each side one after the other. Its error says what was found, and what was not looked at enough.
+// run does all parts, those of each side one after the other. Its error says what was found, and
+// what was not looked at enough.
 func (p *proof) run(ctx context.Context) error {
 	errs := make([]error, 2)
 	var sides sync.WaitGroup
 	for _, s := range []side{waits, computes} {
 		sides.Go(func() {
-			for _, c := range p.courses {
+			for _, c := range p.progress {
 				if c.side == s {
 					errs[s] = errors.Join(errs[s], p.do(ctx, c))
 				}
@@ -111,7 +113,7 @@ func (p *proof) run(ctx context.Context) error {
 }
 
 // do makes steps until they are enough. Its error is for what could not be written.
-func (p *proof) do(ctx context.Context, c *course) error {
+func (p *proof) do(ctx context.Context, c *progress) error {
 	errs := make([]error, p.workers(c.part))
 	var all sync.WaitGroup
 	for w := range errs {
@@ -133,7 +135,7 @@ func (p *proof) do(ctx context.Context, c *course) error {
 // workers is how many steps of a part are made side by side.
 func (p *proof) workers(part part) int {
 	switch {
-	case part.side == computes:
+	case part.side == computes || part.name == "tests": // which take turns by themselves
 		return 1
 	case part.unit == "runs" && part.name != "bolt":
 		return min(p.together, 2) // an emulator has a machine's processors to itself, or takes its time
@@ -141,13 +143,13 @@ func (p *proof) workers(part part) int {
 	return p.together
 }
 
-func (p *proof) next(c *course) (n uint64, more bool) {
+func (p *proof) next(c *progress) (n uint64, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return c.next()
 }
 
-func (p *proof) take(ctx context.Context, c *course, n uint64, t tally, err error) error {
+func (p *proof) take(ctx context.Context, c *progress, n uint64, t tally, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if told := c.take(ctx, n, t, err); told != "" {
@@ -156,10 +158,11 @@ func (p *proof) take(ctx context.Context, c *course, n uint64, t tally, err erro
 	return p.save()
 }
 
-// failed is the error of what was found, of what could not be done, and of what was not looked at enough. The mutex is held.
+// failed is the error of what was found, of what could not be done, and of what was not looked at
+// enough. The mutex is held.
 func (p *proof) failed(ctx context.Context) error {
 	var what []string
-	for _, c := range p.courses {
+	for _, c := range p.progress {
 		what = append(what, c.Findings...)
 		switch {
 		case c.err != nil:
@@ -168,7 +171,7 @@ func (p *proof) failed(ctx context.Context) error {
 			what = append(what, fmt.Sprintf("%s: %d %s, and %d are wanted", c.name, c.Figures[c.unit], c.unit, c.wanted))
 		}
 	}
-	if ctx.Err() != nil && slices.ContainsFunc(p.courses, func(c *course) bool { return !c.over() }) {
+	if ctx.Err() != nil && slices.ContainsFunc(p.progress, func(c *progress) bool { return !c.over() }) {
 		what = append(what, "stopped before the end")
 	}
 	if what == nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -92,17 +93,17 @@ func TestAStepThatWasUnderWayWhenANightWasKilledIsMadeAgain(t *testing.T) {
 	other := fake(part{name: "other", night: 6, each: 1}, nil)
 
 	killed := proofOf(t, args, long.part, other.part)
-	begun := func(c *course, want uint64) {
+	begun := func(c *progress, want uint64) {
 		if n, more := killed.next(c); !more || n != want {
 			t.Fatalf("step %d, %t; want %d", n, more, want)
 		}
 	}
-	ended := func(c *course, n uint64) {
+	ended := func(c *progress, n uint64) {
 		if err := killed.take(t.Context(), c, n, tally{"things": 1}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a, b := killed.courses[0], killed.courses[1]
+	a, b := killed.progress[0], killed.progress[1]
 	begun(a, 1)
 	begun(b, 1)
 	begun(b, 2)
@@ -131,7 +132,7 @@ func TestAStepThatWasUnderWayWhenANightWasKilledIsMadeAgain(t *testing.T) {
 func TestNoMoreStepsAreUnderWayThanAreWanted(t *testing.T) {
 	t.Parallel()
 	p := proofOf(t, []string{"-dir", t.TempDir()}, part{name: "runs", unit: "runs", quick: 2, each: 1})
-	c := p.courses[0]
+	c := p.progress[0]
 	for n := range uint64(2) {
 		if got, more := p.next(c); !more || got != n+1 {
 			t.Fatalf("%d, %t", got, more)
@@ -395,13 +396,53 @@ func TestEveryBugIsPlantedByOneStep(t *testing.T) {
 	t.Parallel()
 	for _, c := range []config{{night: true, share: 1}, {share: 1}, {share: 8}, {share: 10_000}} {
 		names := map[string]int{}
-		for _, group := range neighbours(chosen(c)) {
+		planted, err := bugs(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range byFolder(planted) {
 			for _, m := range group {
 				names[m.Name]++
 			}
 		}
-		if len(names) != len(chosen(c)) || len(names) == 0 {
-			t.Errorf("%+v: %d of %d", c, len(names), len(chosen(c)))
+		if len(names) != len(planted) || len(names) == 0 {
+			t.Errorf("%+v: %d of %d", c, len(names), len(planted))
 		}
+	}
+}
+
+// A test of real processes that does less with -short must be in the table of long tests, or be a
+// part of its own.
+func TestEveryTestWithAShortFormHasItsLongForm(t *testing.T) {
+	t.Parallel()
+	own := []string{"TestNoFaultBreaksAPromiseOnBolt", "TestNoFaultBreaksAPromiseOnFirestore", "TestNoFaultBreaksAPromiseOnSpanner"}
+	known := map[string]bool{}
+	for _, g := range longTests() {
+		for name := range strings.SplitSeq(g.names, "|") {
+			known[g.dir+" "+name] = true
+		}
+	}
+	for _, dir := range []string{"./test", "./test/faults"} {
+		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has no tests: %v", dir, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range strings.Split(string(text), "\nfunc ")[1:] {
+				name, _, _ := strings.Cut(f, "(")
+				short := regexp.MustCompile(`machine\.(Share|Size|LongOnly)\(`).MatchString(f)
+				if strings.HasPrefix(name, "Test") && !slices.Contains(own, name) && short != known[dir+" "+name] {
+					t.Errorf("%s: %s: has a short form: %t, is among the long tests: %t", file, name, short, known[dir+" "+name])
+				}
+				delete(known, dir+" "+name)
+			}
+		}
+	}
+	for name := range known {
+		t.Errorf("there is no test %s", name)
 	}
 }

@@ -25,10 +25,10 @@ func (p *proof) table() string {
 		set = fmt.Sprintf("One in %d of the quick set", p.share)
 	}
 	fmt.Fprintf(&b, "%s, seeds from %d, in %v\n\n| part | looked at | found |\n|---|---|---|\n", set, p.state.Seed, p.state.Took.Round(time.Second))
-	for _, c := range p.courses {
+	for _, c := range p.progress {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.name, c.looked(), c.found())
 	}
-	for _, c := range p.courses {
+	for _, c := range p.progress {
 		for _, finding := range c.Findings {
 			fmt.Fprintf(&b, "\n- %s\n", finding)
 		}
@@ -37,7 +37,7 @@ func (p *proof) table() string {
 }
 
 // looked is a part's figures, the one that counts first.
-func (c *course) looked() string {
+func (c *progress) looked() string {
 	if c.leftOut != "" {
 		return "not tried: " + c.leftOut
 	}
@@ -53,7 +53,7 @@ func (c *course) looked() string {
 	return strings.Join(words, ", ")
 }
 
-func (c *course) found() string {
+func (c *progress) found() string {
 	if len(c.Findings) == 0 {
 		return "nothing"
 	}

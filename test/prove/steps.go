@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// steps is a set of the numbers of steps. They are made nearly in order, so that few stand beyond the first gap.
+// steps is a set of the numbers of steps. They are made nearly in order, so that few stand beyond
+// the first gap.
 type steps struct {
 	Through uint64   `json:"through"`          // all from 1 to this one are in it
 	Beyond  []uint64 `json:"beyond,omitempty"` // and these, which ascend; the next after Through is not among them

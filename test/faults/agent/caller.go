@@ -13,10 +13,10 @@ import (
 // maxWait is the longest that a caller stands in line.
 const maxWait = 500 * time.Millisecond
 
-// caller is a candidate that makes each call by itself. A key is its own until a release with it was sent, and a reply that was lost is asked for
-// again with it.
+// caller is a candidate that makes each call by itself. A key is its own until a release with it
+// was sent, and a reply that was lost is asked for again with it.
 type caller struct {
-	*player
+	*agent
 	key   leadership.Key
 	token leadership.Token // of what it leads or has led; 0 for none under this key
 	spent bool             // a release was sent
@@ -26,11 +26,11 @@ type caller struct {
 
 // term is what a caller believes that it leads, counted by hand and without a margin.
 type term struct {
-	until atomic.Int64 // on the diary's clock
+	until atomic.Int64 // on the recorder's clock
 	over  chan struct{}
 }
 
-func newCaller(p *player) *caller { return &caller{player: p, key: leadership.NewKey()} }
+func newCaller(p *agent) *caller { return &caller{agent: p, key: leadership.NewKey()} }
 
 func (c *caller) work(ctx context.Context) {
 	defer func() {
@@ -64,7 +64,7 @@ func (c *caller) acquire(ctx context.Context) {
 	wait := time.Duration(c.rand.Int64N(int64(maxWait/time.Millisecond))) * time.Millisecond * time.Duration(c.rand.IntN(2))
 	ctx, cancel := c.within(ctx, wait+c.patience())
 	defer cancel()
-	sent := c.diary.Now()
+	sent := c.recorder.Now()
 	grant, err := c.server().Acquire(ctx, leadership.AcquireRequest{
 		Election: c.Election, CandidateID: candidate(c.Name), Key: &c.key, LeaseDuration: c.Lease, Wait: wait,
 	})
@@ -74,7 +74,7 @@ func (c *caller) acquire(ctx context.Context) {
 			c.disbelieve()
 		}
 		c.token, c.last = grant.Token, grant.Token
-		c.believe(leadership.Deadline(sent, min(grant.Waited, c.diary.Now()-sent), grant.ExpiresIn, 0))
+		c.believe(leadership.Deadline(sent, min(grant.Waited, c.recorder.Now()-sent), grant.ExpiresIn, 0))
 	case errors.Is(err, leadership.LeaseHeld):
 		c.lose()
 	}
@@ -83,7 +83,7 @@ func (c *caller) acquire(ctx context.Context) {
 func (c *caller) renew(ctx context.Context) {
 	ctx, cancel := c.within(ctx, c.patience())
 	defer cancel()
-	sent := c.diary.Now()
+	sent := c.recorder.Now()
 	lease, err := c.server().Renew(ctx, c.request())
 	switch {
 	case err == nil:
@@ -93,7 +93,8 @@ func (c *caller) renew(ctx context.Context) {
 	}
 }
 
-// release gives the lease back. From the moment that it was sent the key is spent, and the release is repeated until it is answered.
+// release gives the lease back. From the moment that it was sent the key is spent, and the release
+// is repeated until it is answered.
 func (c *caller) release(ctx context.Context) {
 	c.disbelieve()
 	c.spent = true
@@ -144,7 +145,7 @@ func (c *caller) believe(until time.Duration) {
 	token := c.token
 	go func() {
 		defer close(t.over)
-		c.lead(c.Election, token, func() bool { return c.diary.Now() < time.Duration(t.until.Load()) })
+		c.lead(c.Election, token, func() bool { return c.recorder.Now() < time.Duration(t.until.Load()) })
 	}()
 }
 
@@ -157,8 +158,9 @@ func (c *caller) disbelieve() {
 	}
 }
 
-// read reads the cache, and now and then the store. A reader of one server never says what it has seen; one of all of them does.
-func (p *player) read(ctx context.Context) {
+// read reads the cache, and now and then the store. A reader of one server never says what it has
+// seen; one of all of them does.
+func (p *agent) read(ctx context.Context) {
 	known := map[leadership.Election]leadership.Revision{}
 	for ctx.Err() == nil {
 		e := p.Elections[p.rand.IntN(len(p.Elections))]
@@ -171,25 +173,25 @@ func (p *player) read(ctx context.Context) {
 	}
 }
 
-func (p *player) readOnce(ctx context.Context, r leadership.ReadRequest, known map[leadership.Election]leadership.Revision) {
+func (p *agent) readOnce(ctx context.Context, r leadership.ReadRequest, known map[leadership.Election]leadership.Revision) {
 	ctx, cancel := p.within(ctx, p.patience())
 	defer cancel()
-	x := checker.Reading{Reader: p.name, Election: r.Election, Strong: r.Strong, Known: r.Known, Asked: p.diary.Now()}
+	x := checker.Reading{Reader: p.name, Election: r.Election, Strong: r.Strong, Known: r.Known, Asked: p.recorder.Now()}
 	reading, err := p.server().Read(ctx, r)
-	x.Answered = p.diary.Now()
+	x.Answered = p.recorder.Now()
 	switch {
 	case err == nil:
 		x.Revision, x.State, x.Leader, x.Token = reading.Revision, reading.State, reading.LeaderID, reading.Token
 		x.Age, x.Bound = reading.Age, reading.Bound
 		known[r.Election] = max(known[r.Election], x.Revision)
-		p.diary.Read(x)
+		p.recorder.Read(x)
 	case errors.Is(err, leadership.RevisionMismatch), errors.Is(err, leadership.RecordCorrupt):
-		p.diary.Fail("%s reads %s, of which it knows revision %d: %v", p.name, r.Election, r.Known, err)
+		p.recorder.Fail("%s reads %s, of which it knows revision %d: %v", p.name, r.Election, r.Known, err)
 	}
 }
 
 // operate changes the configuration now and then, and asks again until it is answered.
-func (p *player) operate(ctx context.Context) {
+func (p *agent) operate(ctx context.Context) {
 	for ctx.Err() == nil {
 		e := p.Elections[p.rand.IntN(len(p.Elections))]
 		c := leadership.Config{LeaseDuration: p.Lease, LockDelay: time.Duration(p.rand.IntN(4)) * 50 * time.Millisecond}
@@ -201,7 +203,7 @@ func (p *player) operate(ctx context.Context) {
 	}
 }
 
-func (p *player) configure(ctx context.Context, e leadership.Election, c leadership.Config) error {
+func (p *agent) configure(ctx context.Context, e leadership.Election, c leadership.Config) error {
 	ctx, cancel := p.within(ctx, p.patience())
 	defer cancel()
 	_, err := p.server().Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}})

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"regent/leadership/client"
-	"regent/test/faults/cast"
+	"regent/test/faults/record"
 )
 
 // campaign leads over and over: half of the times by Run, half by Campaign and Resign.
-func (p *player) campaign(ctx context.Context) {
+func (p *agent) campaign(ctx context.Context) {
 	for ctx.Err() == nil {
 		if p.rand.IntN(2) == 0 {
 			_ = p.server().Run(ctx, p.Election, func(_ context.Context, l *client.Lease) error {
@@ -25,21 +25,21 @@ func (p *player) campaign(ctx context.Context) {
 }
 
 // term leads for a while, or until the lease is over.
-func (p *player) term(ctx context.Context, l *client.Lease) {
+func (p *agent) term(ctx context.Context, l *client.Lease) {
 	ctx, enough := context.WithTimeout(ctx, p.patienceInOffice())
 	defer enough()
 	p.lead(p.Election, l.Token(), func() bool { return ctx.Err() == nil && l.Valid() })
 }
 
 // patienceInOffice is how long a leader leads if nothing happens.
-func (p *player) patienceInOffice() time.Duration {
-	if p.Role == cast.Steady {
+func (p *agent) patienceInOffice() time.Duration {
+	if p.Role == record.Steady {
 		return time.Hour
 	}
 	return p.Lease/4 + time.Duration(p.rand.Int64N(int64(p.Lease)*3/2))
 }
 
-func (p *player) resign(ctx context.Context, l *client.Lease) {
+func (p *agent) resign(ctx context.Context, l *client.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*p.Lease)
 	defer cancel()
 	_ = l.Resign(ctx) // what is not given back runs out

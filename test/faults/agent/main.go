@@ -1,5 +1,6 @@
-// Agent is a process of a fault run, with several agents in it: those that lead and contend, those that watch, and those that read. See package
-// cast for what it is told and what it tells.
+// Agent is a process of a fault run, with several agents in it: those that lead and contend, those
+// that watch, and those that read. See package
+// record for what it is told and what it tells.
 package main
 
 import (
@@ -18,29 +19,28 @@ import (
 	"time"
 
 	"regent/leadership/client"
-	"regent/test/faults/cast"
-	"regent/test/faults/tap"
+	"regent/test/faults/record"
 )
 
 func main() {
-	if err := run(os.Getenv(cast.Variable), os.Stdin, os.Stdout); err != nil {
+	if err := run(os.Getenv(record.Variable), os.Stdin, os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// troupe is the agents of this process.
-type troupe struct {
-	cast.Config
-	diary *cast.Diary
-	log   *slog.Logger
+// group is the agents of this process.
+type group struct {
+	record.Config
+	recorder *record.Recorder
+	log      *slog.Logger
 }
 
 func run(spec string, in io.Reader, out io.Writer) error {
-	t := &troupe{log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	t := &group{log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	if err := json.Unmarshal([]byte(spec), &t.Config); err != nil {
-		return fmt.Errorf("%s: %w", cast.Variable, err)
+		return fmt.Errorf("%s: %w", record.Variable, err)
 	}
-	t.diary = cast.NewDiary(t.Offset, cast.LinesTo(out))
+	t.recorder = record.NewRecorder(t.Offset, record.LinesTo(out))
 	all, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	contending, quiet := context.WithCancel(all)
@@ -50,15 +50,15 @@ func run(spec string, in io.Reader, out io.Writer) error {
 	go obey(lines, quiet, stop)
 	var playing sync.WaitGroup
 	for i, m := range t.Members {
-		p, err := t.player(i, m)
+		p, err := t.agent(i, m)
 		if err != nil {
 			return err
 		}
 		ctx := contending
-		if m.Role == cast.Watcher {
+		if m.Role == record.Watcher {
 			ctx = all
 		}
-		playing.Go(func() { p.play(ctx) })
+		playing.Go(func() { p.act(ctx) })
 	}
 	playing.Wait()
 	return nil
@@ -67,7 +67,7 @@ func run(spec string, in io.Reader, out io.Writer) error {
 // obey reads what is asked of this process.
 func obey(lines *bufio.Scanner, quiet, stop func()) {
 	for lines.Scan() {
-		if lines.Text() == cast.Quiet {
+		if lines.Text() == record.Quiet {
 			quiet()
 		}
 	}
@@ -75,14 +75,14 @@ func obey(lines *bufio.Scanner, quiet, stop func()) {
 }
 
 // patience is how long one call that is made by hand may take, beside its wait.
-func (t *troupe) patience() time.Duration { return t.Lease }
+func (t *group) patience() time.Duration { return t.Lease }
 
-// player plays the part of a member.
-func (t *troupe) player(i int, m cast.Member) (*player, error) {
-	p := &player{troupe: t, Member: m, name: fmt.Sprintf("%s.%d", m.Name, t.Life)}
+// agent plays the part of a member.
+func (t *group) agent(i int, m record.Member) (*agent, error) {
+	p := &agent{group: t, Member: m, name: fmt.Sprintf("%s.%d", m.Name, t.Life)}
 	p.rand = newRand(t.Seed, uint64(t.Life), uint64(i))
 	for s, server := range t.Servers {
-		line, err := tap.New(fmt.Sprintf("%s:%d", p.name, s), server, t.diary)
+		line, err := record.NewProxy(fmt.Sprintf("%s:%d", p.name, s), server, t.recorder)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func (t *troupe) player(i int, m cast.Member) (*player, error) {
 			Server: line.URL(), Log: t.log.With("server", s), Silence: 3 * time.Second,
 			Candidate: client.Candidate{ID: candidate(m.Name), LeaseDuration: t.Lease},
 		}
-		if m.Role != cast.Campaigner && m.Role != cast.Steady {
+		if m.Role != record.Campaigner && m.Role != record.Steady {
 			c.HTTP = &http.Client{Timeout: t.patience() + maxWait}
 		}
 		made, err := client.New(c)

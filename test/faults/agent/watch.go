@@ -10,16 +10,17 @@ import (
 	"regent/test/checker"
 )
 
-// watch reads the stream until ctx ends, and is a consumer from when it has been told how things are.
-func (p *player) watch(ctx context.Context) {
-	w := &watcher{player: p, consumer: checker.Consumer{Name: p.name, Elections: p.Elections, After: map[leadership.Election]leadership.Revision{}}}
+// watch reads the stream until ctx ends, and is a consumer from when it has been told how things
+// are.
+func (p *agent) watch(ctx context.Context) {
+	w := &watcher{agent: p, consumer: checker.Consumer{Name: p.name, Elections: p.Elections, After: map[leadership.Election]leadership.Revision{}}}
 	if p.Election != "" {
 		w.consumer.Elections = []leadership.Election{p.Election}
 	}
 	for news, err := range p.server().Watch(ctx, client.WatchRequest{Election: p.Election}) {
 		if err != nil {
 			if ctx.Err() == nil {
-				p.diary.Fail("%s watches no more: %v", p.name, err)
+				p.recorder.Fail("%s watches no more: %v", p.name, err)
 			}
 			return
 		}
@@ -29,7 +30,7 @@ func (p *player) watch(ctx context.Context) {
 
 // watcher is a consumer.
 type watcher struct {
-	*player
+	*agent
 	consumer checker.Consumer
 	expected bool
 	heard    int
@@ -40,7 +41,7 @@ func (w *watcher) hear(n client.News) {
 	case n.Lease != nil && !slices.Contains(w.Elections, n.Lease.Election), n.Event != nil && !slices.Contains(w.Elections, n.Event.Election):
 		// of Regent's own
 	case n.Lease != nil && w.expected:
-		w.diary.Fail("%s is told once more how %s is, as if its watch had begun anew", w.name, n.Lease.Election)
+		w.recorder.Fail("%s is told once more how %s is, as if its watch had begun anew", w.name, n.Lease.Election)
 	case n.Lease != nil:
 		w.consumer.After[n.Lease.Election] = n.Lease.Revision
 		if w.Election != "" {
@@ -51,7 +52,7 @@ func (w *watcher) hear(n client.News) {
 	case n.Event != nil:
 		w.expect()
 		if w.heard++; !w.Deaf || w.heard%10 != 0 {
-			w.diary.Deliver(w.name, *n.Event)
+			w.recorder.Deliver(w.name, *n.Event)
 		}
 	}
 }
@@ -62,6 +63,6 @@ func (w *watcher) expect() {
 		w.expected = true
 		c := w.consumer
 		c.After = maps.Clone(c.After)
-		w.diary.Expect(c)
+		w.recorder.Expect(c)
 	}
 }

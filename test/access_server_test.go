@@ -1,0 +1,238 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"regent/httpapi/access/authn/issuertest"
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/wire"
+)
+
+// authServer is a server that asks who calls, and the issuer whose tokens it takes. When the test
+// is over its whole log is searched for the tokens and keys that it was ever sent.
+type authServer struct {
+	*server
+	t      *testing.T
+	issuer *issuertest.Issuer
+	policy string   // the file
+	line   string   // the address of a line to the server on which keys are heard
+	heard  *secrets // these, and tokens
+
+	mu     sync.Mutex
+	tokens map[string]string // by e-mail; guarded by mu
+}
+
+// forRegent is the audience of good tokens.
+const forRegent = "https://regent.test"
+
+// issuersKey is made once, for it takes its time.
+var issuersKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
+func newIssuer(t *testing.T) *issuertest.Issuer {
+	t.Helper()
+	key, err := issuersKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return issuertest.Start(t, key)
+}
+
+// serveAsking starts a server on a file of its own, and an issuer for it.
+func serveAsking(t *testing.T, policy string) *authServer {
+	t.Helper()
+	issuer := newIssuer(t)
+	return serveTo(t, issuer, nil, policy, "--auth", "oidc", "--auth-issuer", issuer.URL())
+}
+
+// serveTo is serveAsking with an issuer that is there, and with how to ask.
+func serveTo(t *testing.T, issuer *issuertest.Issuer, env []string, policy string, how ...string) *authServer {
+	t.Helper()
+	a := &authServer{t: t, issuer: issuer, policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
+	a.write(policy)
+	a.server = inBolt(t).withEnv(env...).with("--auth-audience", forRegent, "--policy", a.policy).with(how...).serve(t)
+	a.line, a.heard = overhear(t, a.URL)
+	t.Cleanup(a.search)
+	return a
+}
+
+// write puts another policy in the place of the one that is there.
+func (a *authServer) write(policy string) {
+	a.t.Helper()
+	next := a.policy + ".next"
+	if err := os.WriteFile(next, []byte(policy), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.Rename(next, a.policy); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// token is a good one, the same each time.
+func (a *authServer) token(email string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.tokens[email] == "" {
+		a.tokens[email] = a.secret(a.issuer.Token(forRegent, email))
+	}
+	return a.tokens[email]
+}
+
+// forge makes a token that looks like the issuer's, and is signed with another key.
+func (a *authServer) forge(email string) string {
+	a.t.Helper()
+	key := issuertest.Key{ID: a.issuer.Key().ID, Private: issuertest.NewKey(a.t)}
+	return a.secret(issuertest.SignWith(key, a.issuer.Claims(forRegent, email)))
+}
+
+// secret remembers what must not be in the log.
+func (a *authServer) secret(text string) string {
+	a.heard.add(text)
+	return text
+}
+
+func (s *secrets) add(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys[text] = true
+}
+
+// as is a client that brings the token of a principal, and campaigns as a candidate.
+func (a *authServer) as(email string, candidate client.Candidate) *client.Client {
+	a.t.Helper()
+	c, err := client.New(client.Config{
+		Server: a.line, Candidate: candidate, Log: slog.New(slog.DiscardHandler),
+		Token: func(context.Context) (string, error) { return a.token(email), nil },
+	})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return c
+}
+
+// answer is what came of a request.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// code is that of a problem; "" if it is none.
+func (r answer) code() leadership.Code {
+	if p, err := wire.DecodeProblem([]byte(r.body)); err == nil && r.header.Get("Content-Type") == wire.ProblemType {
+		return p.Code
+	}
+	return ""
+}
+
+// ask makes a request. Without a token it says nothing of who asks; headers are names and values in
+// turn.
+func (a *authServer) ask(token, method, path, body string, headers ...string) answer {
+	a.t.Helper()
+	request, err := http.NewRequestWithContext(a.t.Context(), method, a.line+path, strings.NewReader(body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", wire.ContentType)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Add(headers[i], headers[i+1])
+	}
+	response, err := plain.Do(request)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.heard.find(text)
+	return answer{response.StatusCode, response.Header, string(text)}
+}
+
+// await asks until the status is another than it was.
+func (a *authServer) await(want int, token, method, path, body string) {
+	a.t.Helper()
+	for end := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
+		got := a.ask(token, method, path, body)
+		if got.status == want {
+			return
+		}
+		if time.Now().After(end) {
+			a.t.Fatalf("%s %s: %d %s; want %d in the end", method, path, got.status, got.body, want)
+		}
+	}
+}
+
+// search ends the server and searches what it has logged.
+func (a *authServer) search() {
+	a.kill()
+	for line := range strings.Lines(a.log.String()) {
+		if !json.Valid([]byte(line)) {
+			a.t.Errorf("this line of the log is no JSON: %s", line)
+		}
+	}
+	if leak := leaks(a.log.String(), a.heard.all()); leak != "" {
+		a.t.Errorf("a token or a key is in the log: …%s…", leak)
+	}
+}
+
+// window is so many characters of a secret as may be nowhere.
+const window = 20
+
+// leaks returns the first window of a secret in the text, "" if there is none.
+func leaks(text string, secrets []string) string {
+	parts := map[string]bool{}
+	for _, s := range secrets {
+		for i := range len(s) - window + 1 {
+			parts[s[i:i+window]] = true
+		}
+	}
+	for i := range len(text) - window + 1 {
+		if part := text[i : i+window]; parts[part] {
+			return part
+		}
+	}
+	return ""
+}
+
+// entry is a line of the audit.
+type entry struct {
+	Message, Severity, Principal, Call, Outcome, RequestID, Election, Candidate, Reason string
+}
+
+// audit ends the server, and returns the lines of its audit by the ids of their requests.
+func (a *authServer) audit() map[string][]entry {
+	a.t.Helper()
+	a.kill()
+	all := map[string][]entry{}
+	for lines := bufio.NewScanner(bytes.NewReader([]byte(a.log.String()))); lines.Scan(); {
+		var e entry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			a.t.Fatal(err)
+		}
+		if e.Message == "audit" {
+			all[e.RequestID] = append(all[e.RequestID], e)
+		}
+	}
+	return all
+}

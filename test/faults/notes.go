@@ -1,0 +1,228 @@
+package faults
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/test/checker"
+	"regent/test/faults/record"
+)
+
+// notes is what all processes have told so far. Its zero value is ready.
+type notes struct {
+	mu        sync.Mutex // guards all below
+	calls     []checker.Call
+	readings  []checker.Reading
+	beliefs   map[beliefID]checker.Belief
+	consumers map[string]*checker.Consumer
+	writes    []checker.Write
+	faults    []checker.Fault
+	willing   []checker.Willing
+	lates     int // faults that were not in the plan
+	failures  []string
+}
+
+type beliefID struct {
+	who      string
+	election leadership.Election
+	token    leadership.Token
+}
+
+// add takes a line down.
+func (b *notes) add(l record.Line) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case l.Call != nil:
+		b.calls = append(b.calls, *l.Call)
+	case l.Belief != nil:
+		b.believe(*l.Belief)
+	case l.Reading != nil:
+		b.readings = append(b.readings, *l.Reading)
+	case l.Consumer != nil:
+		c := b.consumer(l.Consumer.Name)
+		got := c.Got
+		*c = *l.Consumer
+		c.Got = got
+	case l.Delivery != nil:
+		c := b.consumer(l.Delivery.Consumer)
+		c.Got = append(c.Got, l.Delivery.Event.Leadership())
+	case l.Failure != "":
+		b.failures = append(b.failures, l.Failure)
+	}
+}
+
+func (b *notes) believe(one checker.Belief) {
+	if b.beliefs == nil {
+		b.beliefs = map[beliefID]checker.Belief{}
+	}
+	id := beliefID{one.Who, one.Election, one.Token}
+	if known, ok := b.beliefs[id]; ok {
+		one.From, one.Until = min(one.From, known.From), max(one.Until, known.Until)
+	}
+	b.beliefs[id] = one
+}
+
+func (b *notes) consumer(name string) *checker.Consumer {
+	if b.consumers == nil {
+		b.consumers = map[string]*checker.Consumer{}
+	}
+	c, ok := b.consumers[name]
+	if !ok {
+		c = &checker.Consumer{Name: name}
+		b.consumers[name] = c
+	}
+	return c
+}
+
+// expects says whether the consumer has been told from where on it is to hear of everything.
+func (b *notes) expects(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.consumers[name] != nil
+}
+
+// stopped takes down that a consumer hears no more.
+func (b *notes) stopped(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.consumers[name]; c != nil {
+		c.Partial = true
+	}
+}
+
+func (b *notes) write(w checker.Write) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.writes = append(b.writes, w)
+}
+
+func (b *notes) fault(f checker.Fault) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults = append(b.faults, f)
+}
+
+func (b *notes) fail(format string, args ...any) {
+	b.add(record.Line{Failure: fmt.Sprintf(format, args...)})
+}
+
+// late notes a fault that was not in the plan.
+func (b *notes) late(f checker.Fault) {
+	b.fault(f)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lates++
+}
+
+func (b *notes) want(all []checker.Willing) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.willing = append(b.willing, all...)
+}
+
+// recording is all of it, with the store's history.
+func (b *notes) recording(history []leadership.Event) checker.Recording {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := checker.Recording{
+		History: history, Calls: slices.Clone(b.calls), Readings: slices.Clone(b.readings), Writes: slices.Clone(b.writes), Faults: slices.Clone(b.faults),
+		Willing: slices.Clone(b.willing),
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.consumers)) {
+		c := *b.consumers[name]
+		c.Got = slices.Clone(c.Got)
+		r.Consumers = append(r.Consumers, c)
+	}
+	for _, one := range b.beliefs {
+		r.Beliefs = append(r.Beliefs, one)
+	}
+	slices.SortFunc(r.Calls, func(x, y checker.Call) int { return int(x.Asked - y.Asked) })
+	slices.SortFunc(r.Beliefs, func(x, y checker.Belief) int { return int(x.From - y.From) })
+	r.Changes, r.Heartbeats = changes(r), heartbeats(r)
+	return r
+}
+
+// changes says of each revision that a call has made when it was committed.
+func changes(r checker.Recording) (all []checker.Change) {
+	calls := map[string]checker.Call{}
+	for _, c := range r.Calls {
+		calls[c.Request] = c
+	}
+	for _, e := range r.History {
+		c, ok := calls[e.RequestID]
+		if !ok || e.RequestID == "" {
+			continue
+		}
+		answered := c.Answered
+		if c.Code == leadership.OutcomeUnknown {
+			answered = checker.Forever
+		}
+		all = append(all, checker.Change{Election: e.Election, Revision: e.Revision, Asked: c.Asked, Answered: answered})
+	}
+	return all
+}
+
+type incarnation struct {
+	election  leadership.Election
+	candidate leadership.CandidateID
+	key       leadership.KeyHash
+}
+
+// heartbeats are the grants and renewals that were asked for and not refused. One whose answer was
+// lost may have been for any token that its key ever got.
+func heartbeats(r checker.Recording) (all []checker.Heartbeat) {
+	tokens, leases := grants(r)
+	for _, c := range r.Calls {
+		id := incarnation{c.Election, c.Candidate, c.Key}
+		h := checker.Heartbeat{Election: c.Election, Asked: c.Asked, Answered: c.Answered, Lease: leases[id]}
+		lost := c.Code == leadership.OutcomeUnknown
+		switch {
+		case c.Verb != checker.Acquire && c.Verb != checker.Renew || c.Code != "" && !lost:
+			continue
+		case lost:
+			h.Answered = checker.Forever
+			for token := range tokens[id] {
+				h.Token = token
+				all = append(all, h)
+			}
+		default:
+			h.Token, h.Lease = c.Answer.Token, c.Answer.LeaseDuration
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// grants are the tokens of each incarnation, as far as an answer or the history tells, and its
+// lease.
+func grants(r checker.Recording) (tokens map[incarnation]map[leadership.Token]bool, leases map[incarnation]time.Duration) {
+	tokens, leases = map[incarnation]map[leadership.Token]bool{}, map[incarnation]time.Duration{}
+	granted := map[string]leadership.Token{}
+	for _, e := range r.History {
+		if e.Type == leadership.EventAcquired {
+			granted[e.RequestID] = e.Token
+		}
+	}
+	for _, c := range r.Calls {
+		if c.Verb != checker.Acquire {
+			continue
+		}
+		id := incarnation{c.Election, c.Candidate, c.Key}
+		if tokens[id] == nil {
+			tokens[id] = map[leadership.Token]bool{}
+		}
+		leases[id] = c.Lease
+		if token, ok := granted[c.Request]; ok {
+			tokens[id][token] = true
+		}
+		if c.Code == "" {
+			tokens[id][c.Answer.Token] = true
+		}
+	}
+	return tokens, leases
+}

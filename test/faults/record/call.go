@@ -1,0 +1,102 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+	"regent/test/checker"
+)
+
+const unknown = leadership.OutcomeUnknown
+
+// callOf is what a request asks for. ok is false for one that is not written down: a stream, a
+// page, a read from the cache.
+func callOf(r *http.Request, body []byte) (call checker.Call, ok bool) {
+	rest, ok := strings.CutPrefix(r.URL.Path, wire.PathElections+"/")
+	if !ok {
+		return call, false
+	}
+	name, verb, _ := strings.Cut(rest, ":")
+	call = checker.Call{Request: r.Header.Get(wire.RequestIDHeader), Election: leadership.Election(name), Verb: checker.Verb(verb)}
+	if strings.Contains(name, "/") {
+		return call, false
+	}
+	switch {
+	case r.Method == http.MethodGet:
+		call.Verb = checker.Get
+		return call, r.URL.Query().Get("consistency") == "strong"
+	case r.Method == http.MethodPut:
+		call.Verb = checker.Configure
+		var w wire.ConfigureRequest
+		err := json.Unmarshal(body, &w)
+		call.Config, _ = w.Leadership()
+		return call, err == nil
+	case r.Method == http.MethodDelete:
+		call.Verb, call.Force = checker.Delete, r.URL.Query().Get("force") == "true"
+		return call, true
+	}
+	return call, readBody(&call, body) == nil
+}
+
+// readBody reads what a candidate asks.
+func readBody(call *checker.Call, body []byte) error {
+	switch call.Verb {
+	case checker.Acquire:
+		var w wire.AcquireRequest
+		if err := json.Unmarshal(body, &w); err != nil {
+			return err
+		}
+		r, err := w.Leadership(call.Election)
+		if err != nil || r.Key == nil {
+			return fmt.Errorf("an acquire without a key: %w", err)
+		}
+		call.Candidate, call.Key, call.Lease, call.Waited = r.CandidateID, r.Key.Hash(), r.LeaseDuration, r.Wait
+	case checker.Renew, checker.Release:
+		var w wire.LeaseRequest
+		if err := json.Unmarshal(body, &w); err != nil {
+			return err
+		}
+		r, err := w.Leadership(call.Election)
+		if err != nil {
+			return err
+		}
+		call.Candidate, call.Key, call.Token = r.CandidateID, r.Key.Hash(), r.Token
+	case checker.Check:
+		var w wire.TokenCheck
+		err := json.Unmarshal(body, &w)
+		call.Token = w.FencingToken
+		return err
+	default:
+		return fmt.Errorf("no call that is known: %s", call.Verb)
+	}
+	return nil
+}
+
+// read takes an answer down: done, or refused and why.
+func read(call *checker.Call, status int, answer []byte) error {
+	if status != http.StatusOK {
+		p, err := wire.DecodeProblem(answer)
+		if err != nil {
+			call.Code = unknown
+			return fmt.Errorf("status %d: %w", status, err)
+		}
+		refusal := p.Leadership()
+		call.Code, call.Answer = refusal.Code, refusal.Lease
+		return nil
+	}
+	var grant wire.Grant
+	if err := json.Unmarshal(answer, &grant); err != nil {
+		return err
+	}
+	lease, err := grant.Leadership()
+	if err != nil {
+		return err
+	}
+	call.Answer, call.Waited = &lease, time.Duration(grant.WaitedMs)*time.Millisecond
+	return nil
+}

@@ -1,0 +1,66 @@
+package record
+
+import (
+	"time"
+
+	"regent/leadership"
+)
+
+// Variable is where an agent process finds its Config, as JSON.
+const Variable = "FAULTS_AGENT"
+
+// What an agent process is told on its standard input, a line each. It waits for Begin. At Quiet
+// those who contend and those who read come to an end, while those who watch go on. At the end of
+// the input all do.
+const (
+	Begin = "begin"
+	Quiet = "quiet"
+)
+
+// Config is one agent process.
+type Config struct {
+	Name      string
+	Life      int      // how manieth process of that name it is, from 1
+	Servers   []string // host:port of each
+	Ledger    string   // host:port of where leaders write
+	Elections []leadership.Election
+	Lease     time.Duration
+	Pace      time.Duration // between two calls of one member, on average
+	Offset    time.Duration // by which the time namespace of the process shifts its clock
+	Seed      uint64
+	Members   []Member
+
+	Lie  time.Duration // for how long leaders believe on when their lease has told them that it is over
+	Deaf bool          // watchers do not tell of one event in ten
+}
+
+// Role is what a member does.
+type Role string
+
+// The roles.
+const (
+	Campaigner Role = "campaigner" // leads through the SDK, over and over, for a while or until the lease is lost
+	Steady     Role = "steady"     // is a campaigner that leads until the lease is lost
+	Caller     Role = "caller"     // makes each call by itself, and keeps its key to ask again after a reply was lost
+	Watcher    Role = "watcher"    // reads the stream of events
+	Reader     Role = "reader"     // reads the cache
+	Operator   Role = "operator"   // configures
+)
+
+// Member is one agent.
+type Member struct {
+	Name     string
+	Role     Role
+	Election leadership.Election // "" for all: of watchers only
+	Server   int                 // which; Any for one after the other
+}
+
+// Any is no particular server.
+const Any = -1
+
+// Ledger is the body of a write to the ledger.
+type Ledger struct {
+	Who      string              `json:"who"`
+	Election leadership.Election `json:"election"`
+	Token    leadership.Token    `json:"token"`
+}

@@ -1,0 +1,101 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/boottime"
+	"regent/leadership/wire"
+	"regent/test/checker"
+)
+
+// Line is one thing that an agent did or saw: exactly one of its members.
+type Line struct {
+	Call     *checker.Call     `json:"call,omitempty"`
+	Belief   *checker.Belief   `json:"belief,omitempty"` // all with one Who, Election and Token are one, from the first to the last
+	Reading  *checker.Reading  `json:"reading,omitempty"`
+	Consumer *checker.Consumer `json:"consumer,omitempty"`
+	Delivery *Delivery         `json:"delivery,omitempty"`
+	// Failure is what should never happen to an agent, whatever is broken around it.
+	Failure string `json:"failure,omitempty"`
+}
+
+// Delivery is an event that a consumer got.
+type Delivery struct {
+	Consumer string     `json:"consumer"`
+	Event    wire.Event `json:"event"`
+}
+
+// Recorder is where lines are written. All methods may be called at the same time.
+type Recorder struct {
+	offset time.Duration
+
+	mu  sync.Mutex // guards all below
+	put func(Line)
+}
+
+// NewRecorder returns a recorder of a process whose clock is shifted by the offset. A line is given
+// to put before the call that wrote it returns.
+func NewRecorder(offset time.Duration, put func(Line)) *Recorder {
+	return &Recorder{offset: offset, put: put}
+}
+
+// LinesTo writes lines as JSON. A failure to write is no error: the reader is gone.
+func LinesTo(w io.Writer) func(Line) {
+	out := json.NewEncoder(w)
+	return func(l Line) { out.Encode(l) }
+}
+
+// Now is the time on the clock of all recorders.
+func (d *Recorder) Now() time.Duration { return boottime.Now() - d.offset }
+
+// Call writes down a call.
+func (d *Recorder) Call(c checker.Call) { d.write(Line{Call: &c}) }
+
+// Read writes down what a reader was shown.
+func (d *Recorder) Read(r checker.Reading) { d.write(Line{Reading: &r}) }
+
+// Expect names who is going to be told of changes.
+func (d *Recorder) Expect(c checker.Consumer) { d.write(Line{Consumer: &c}) }
+
+// Deliver writes down an event that a consumer got.
+func (d *Recorder) Deliver(consumer string, e leadership.Event) {
+	d.write(Line{Delivery: &Delivery{consumer, wire.NewEvent(e)}})
+}
+
+// Fail writes down what should not happen.
+func (d *Recorder) Fail(format string, args ...any) {
+	d.write(Line{Failure: fmt.Sprintf(format, args...)})
+}
+
+func (d *Recorder) write(l Line) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.put(l)
+}
+
+// beliefs are written down no more often than this.
+const beliefs = 20 * time.Millisecond
+
+// Believe asks again and again whether an agent still believes that it leads, every few
+// milliseconds, until they do not, and writes down since when and up to when they did. The clock is
+// read before they are asked: what is written down they did believe.
+func (d *Recorder) Believe(b checker.Belief, asks time.Duration, valid func() bool) {
+	b.From = d.Now()
+	b.Until = b.From
+	written := time.Duration(-1)
+	for at := b.From; valid(); at = d.Now() {
+		if b.Until = at; at-written >= beliefs {
+			d.write(Line{Belief: &b})
+			written = at
+		}
+		time.Sleep(asks)
+	}
+	if written >= 0 {
+		d.write(Line{Belief: &b})
+	}
+}

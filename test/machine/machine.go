@@ -1,0 +1,70 @@
+// Package machine shares a machine among tests that start many processes and count on it for their
+// leases.
+//
+// Such tests have two forms. The short one, with -short, is what make test runs: fewer rounds, side
+// by side, and with no bound on time but that of the promise itself, so that a machine which is
+// busy otherwise does not fail it. The long one measures, and is what make prove runs.
+package machine
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// together is how many tests of the short form run side by side: they wait for processes far more
+// than they compute.
+const together = "8"
+
+// Main runs the tests of a package that wants the machine for itself: go test runs as many packages
+// at a time as there are processors, and of these packages one after the other. It ends the
+// process, after cleanUp.
+func Main(m *testing.M, cleanUp func()) {
+	flag.Parse()
+	if testing.Short() {
+		flag.Set("test.parallel", together)
+	}
+	unlock := lock()
+	code := m.Run()
+	unlock()
+	cleanUp()
+	os.Exit(code)
+}
+
+// lock blocks until no other process has the lock, and holds it until unlock is called or the
+// process ends. Where no lock can be made it does nothing.
+func lock() (unlock func()) {
+	file, err := os.OpenFile(filepath.Join(os.TempDir(), "regent-tests.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return func() {}
+	}
+	for syscall.Flock(int(file.Fd()), syscall.LOCK_EX) == syscall.EINTR {
+	}
+	return func() { file.Close() }
+}
+
+// Size returns how much a test does: in its short form, or in its long one.
+func Size[T any](short, long T) T {
+	if testing.Short() {
+		return short
+	}
+	return long
+}
+
+// Share lets a test run beside others in its short form. In its long form it runs alone.
+func Share(t *testing.T) {
+	if testing.Short() {
+		t.Parallel()
+	}
+}
+
+// LongOnly skips a test in the short form, where something else stands for it or it would take a
+// minute.
+func LongOnly(t *testing.T, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("%s; make prove runs it", why)
+	}
+}

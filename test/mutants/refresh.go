@@ -1,0 +1,113 @@
+package mutants
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Refresh rewrites the patches in a folder so that they apply to the module at root. A patch that
+// does not apply is tried with less context, and then on the other files of the product, where the
+// lines that it changes must stand exactly once; so one whose context was reworded, or whose code
+// was moved, is found again. It tells of each patch that it has rewritten with other lines than
+// before, and its error names those that must be mended by hand.
+func Refresh(root, dir string, tell func(string)) error {
+	files, err := productFiles(root)
+	if err != nil {
+		return err
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "*.patch"))
+	if err != nil {
+		return err
+	}
+	var stuck []error
+	for _, name := range names {
+		told, err := refresh(name, files)
+		if err != nil {
+			stuck = append(stuck, fmt.Errorf("%s: %w", name, err))
+		} else if told != "" {
+			tell(fmt.Sprintf("%s: %s", name, told))
+		}
+	}
+	return errors.Join(stuck...)
+}
+
+// productFiles returns the text of the Go files that bugs may be planted in, by their names from
+// root.
+func productFiles(root string) (map[string]string, error) {
+	files := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(root, path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == "test" || name != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		files[filepath.ToSlash(name)] = string(text)
+		return err
+	})
+	return files, err
+}
+
+// refresh rewrites one patch if need be. It says how it has changed, beyond its line numbers.
+func refresh(name string, files map[string]string) (told string, err error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return "", err
+	}
+	m, err := Parse(strings.TrimSuffix(filepath.Base(name), ".patch"), string(text))
+	if err != nil {
+		return "", err
+	}
+	found, err := m.patch.locate(files)
+	if err != nil {
+		return "", err
+	}
+	now, diff := found.fresh(files[found.file])
+	head, _, _ := strings.Cut(string(text), "\n--- ")
+	switch {
+	case now.file != m.patch.file:
+		told = fmt.Sprintf("now in %s, no longer in %s", now.file, m.patch.file)
+	case !slices.EqualFunc(now.hunks, m.patch.hunks, slices.Equal):
+		told = "other context"
+	}
+	if fresh := head + "\n" + diff; fresh != string(text) {
+		err = os.WriteFile(name, []byte(fresh), 0o644)
+	}
+	return told, err
+}
+
+// locate returns the patch with so much of its context, and for that file, that it applies.
+func (p patch) locate(files map[string]string) (patch, error) {
+	const whole = 1 << 10 // lines of context
+	var places []string
+	for _, keep := range [][2]int{{whole, whole}, {1, 1}, {1, 0}, {0, 1}, {0, 0}} {
+		less := patch{file: p.file}
+		for _, h := range p.hunks {
+			less.hunks = append(less.hunks, h.core(keep[0], keep[1]))
+		}
+		if _, err := less.apply(files[p.file]); err == nil {
+			return less, nil
+		}
+		places = nil
+		for file, text := range files {
+			if _, err := less.apply(text); err == nil {
+				places = append(places, file)
+			}
+		}
+		if len(places) == 1 {
+			less.file = places[0]
+			return less, nil
+		}
+	}
+	slices.Sort(places)
+	return patch{}, fmt.Errorf("the lines that it changes are in no file or in several %v", places)
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"regent/emulators"
+)
+
+// Where a part ends that does not get on.
+const (
+	mostFindings = 20 // more of them tell nothing new
+	mostInVain   = 10 // steps in a row that prove nothing
+)
+
+// progress is a part that is being gone through. The mutex of the proof guards it.
+type progress struct {
+	part
+	*done         // what is kept, and only that survives this process
+	wanted int64  // of the unit
+	first  uint64 // the seed of step 1
+	goesOn bool   // after something was found
+
+	underWay map[uint64]bool // steps that have no verdict yet
+	inVain   int             // steps that proved nothing, since one that did
+	leftOut  string          // why it cannot be done here
+	err      error           // of a step that could not be made
+}
+
+// done is how far a part has come.
+type done struct {
+	Steps    steps    `json:"steps"`   // that have a verdict, and are never made again
+	Nothing  int      `json:"nothing"` // of them, proved nothing
+	Figures  tally    `json:"figures"`
+	Findings []string `json:"findings,omitempty"`
+}
+
+// enough says whether as much was looked at as is wanted.
+func (c *progress) enough() bool { return c.Figures[c.unit] >= c.wanted }
+
+// over says that no more steps are to be made, whether that is enough or not.
+func (c *progress) over() bool {
+	found := len(c.Findings)
+	return c.enough() || c.leftOut != "" || c.err != nil || found > 0 && !c.goesOn || found >= mostFindings || c.inVain >= mostInVain
+}
+
+// next begins the lowest step that has no verdict and is not under way, if there is to be one.
+// There is none while what is under way may be enough: its worker asks again.
+func (c *progress) next() (n uint64, more bool) {
+	if c.over() || c.Figures[c.unit]+c.each*int64(len(c.underWay)) >= c.wanted {
+		return 0, false
+	}
+	for n = c.Steps.Through + 1; c.Steps.has(n) || c.underWay[n]; {
+		n++
+	}
+	if c.things > 0 && n > uint64(c.things) {
+		return 0, false
+	}
+	c.underWay[n] = true
+	return n, true
+}
+
+// seed is what a step is given.
+func (c *progress) seed(n uint64) uint64 {
+	if c.things > 0 {
+		return n
+	}
+	return c.first + n - 1
+}
+
+// take takes down what a step has brought, and says what is to be told of it. A step without a
+// verdict is made again, by this process or the next.
+func (c *progress) take(ctx context.Context, n uint64, t tally, err error) (told string) {
+	delete(c.underWay, n)
+	found, isFinding := errors.AsType[*finding](err)
+	switch {
+	case err == nil:
+		c.inVain = 0
+	case isFinding:
+		found.part = c.name
+		if c.things == 0 && found.seed == 0 {
+			found.seed = c.seed(n)
+		}
+		c.Findings = append(c.Findings, found.Error())
+		told = fmt.Sprintf("FOUND in %v", found)
+	case ctx.Err() != nil:
+		return ""
+	case errors.Is(err, errNothing):
+		c.Nothing++
+		c.inVain++
+		told = fmt.Sprintf("%s, seed %d: %v", c.name, c.seed(n), err)
+	case errors.Is(err, errors.ErrUnsupported) && !emulators.Required():
+		c.leftOut = err.Error()
+		return ""
+	default:
+		c.err = errors.Join(c.err, fmt.Errorf("%s: %w", c.name, err))
+		return ""
+	}
+	c.Figures.add(t)
+	c.Steps.add(n)
+	return told
+}
+
+// validate says what is impossible in what was read of a part.
+func (c *progress) validate() error {
+	for _, n := range c.Figures {
+		if n < 0 {
+			return errors.New("figures below 0")
+		}
+	}
+	if err := c.Steps.validate(); err != nil {
+		return err
+	}
+	made, looked := c.Steps.count(), uint64(c.Figures[c.unit])
+	switch {
+	case c.Nothing < 0 || uint64(c.Nothing)+uint64(len(c.Findings)) > made:
+		return errors.New("more verdicts than steps")
+	case uint64(c.Nothing)+uint64(len(c.Findings))+looked < made:
+		return errors.New("steps that have brought nothing")
+	case made == 0 && looked > 0 || c.each > 0 && looked > made*uint64(c.each):
+		return fmt.Errorf("more %s than its steps have brought", c.unit)
+	case c.things > 0 && (c.Steps.last() > uint64(c.things) || made == uint64(c.things) && int64(looked) != c.wanted):
+		return fmt.Errorf("other %s than there are", c.unit)
+	}
+	return nil
+}

@@ -25,6 +25,7 @@ func TestEachCodeHasAnExitCode(t *testing.T) {
 		leadership.TokenStale:       exitHeld,
 		leadership.LeaseLost:        exitLost,
 		leadership.StoreUnavailable: exitUnreachable,
+		leadership.RecordTooNew:     exitUnreachable,
 		leadership.OutcomeUnknown:   exitUnreachable,
 		wire.Draining:               exitUnreachable,
 		wire.RequestTimeout:         exitUnreachable,

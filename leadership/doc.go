@@ -11,9 +11,9 @@
 //   - The store alone knows which candidate leads. Its clock alone decides whether a lease has
 //     ended: no process's wall clock is ever compared with anything.
 //   - The rules in this package alone decide: Acquire, Renew, Release, Expire, Lapse, Check,
-//     Configure, Delete, Carry and Raise. They are pure: a Snapshot and a command go in, a Change or
-//     an error comes out. A Store runs them inside one transaction. Simulators, checkers and fuzzers
-//     run the very same functions.
+//     Configure, Delete, Carry and Raise. They are pure: a Snapshot and a command go in, a Change
+//     or an error comes out. A Store runs them inside one transaction. Simulators, checkers and
+//     fuzzers run the very same functions.
 //   - The leader decides when it stops: at its own deadline, which lies before the end that the
 //     store knows.
 //
@@ -22,7 +22,7 @@
 //	             acquire: token+1, "acquired"
 //	+--------+ --------------------------------> +------+ --+ renew; acquire with the same key:
 //	| vacant |                                   | held |   | same token, and no new revision
-//	+--------+ <-------------------------------- +------+ <-+ unless the lease itself changed ("updated")
+//	+--------+ <-------------------------------- +------+ <-+ unless the lease changed ("updated")
 //	  |    ^     release: "released"                |
 //	  |    |     the lease ran out: "expired"       |
 //	  |    |                                        |
@@ -58,8 +58,8 @@
 // clock):
 //
 //	H                a lease starts when its heartbeat commits, not when it was asked for
-//	E = min(H+D, B)  its end. A renewal counts if its own commit came before the end. A late one never
-//	                 revives a lease, even if the lease was not granted again
+//	E = min(H+D, B)  its end. A renewal counts if its own commit came before the end. A late one
+//	                 never revives a lease, even if the lease was not granted again
 //	S >= E+G         it has ended, and the next one may be granted
 //	S >= E+L+G       so, too, if it ended without a release
 //

@@ -20,9 +20,9 @@
 //
 // # File
 //
-//	meta        schema, boot, anchor (the instant of boot), now (of the last commit), pruned (time of
-//	            the newest event that was deleted), digest (of all that is in the file but itself,
-//	            and the transaction that left it so)
+//	meta        schema, boot, anchor (the instant of boot), now (of the last commit), pruned
+//	            (time of the newest event that was deleted), digest (of all that is in the file
+//	            but itself, and the transaction that left it so)
 //	leadership  election              -> record, without its last heartbeat
 //	heartbeats  election              -> instant of the last heartbeat
 //	events      election 0 revision   -> event

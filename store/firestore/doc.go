@@ -3,9 +3,12 @@
 //
 // # Documents
 //
-//	leadership/{election}                    the record: leaderId, fencingToken, …; see recordSchema for how it may evolve
-//	leadership/{election}/events/{revision}  one event, its revision with 20 digits so that names sort as revisions do
-//	leadership/{election}/history/newest     revision and token of the newest event: what the record is checked against
+//	leadership/{election}                    the record: leaderId, fencingToken, …; see
+//	                                         recordSchema for how it may evolve
+//	leadership/{election}/events/{revision}  one event, its revision with 20 digits, so that
+//	                                         names sort as revisions do
+//	leadership/{election}/history/newest     revision and token of the newest event, with which
+//	                                         the record is compared
 //
 // Nothing is ever deleted but events, by the database itself; see History. To edit the first
 // document by hand extends its lease, since its update_time moves. A field that this package does

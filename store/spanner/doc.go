@@ -5,13 +5,16 @@
 //
 // schema.sql has the tables; `regent migrate` creates them from it, and so can Terraform.
 //
-//	LeadershipSchema   one row: the schema version. Migrate writes it last, and Open asks for it first
-//	Leadership         a row for each election, by its name, for ever. policy and standing are texts that only
-//	                   leadership.Codec looks into; a new member of theirs is no new column
+//	LeadershipSchema   one row: the schema version. Migrate writes it last, Open reads it first
+//	Leadership         a row for each election, by its name, for ever. policy and standing are
+//	                   texts that only leadership.Codec looks into; a new member of theirs is
+//	                   no new column
 //	LeadershipEvents   a row for each event, by election and revision, interleaved in Leadership
-//	                   pending is set until the event is announced: with an index that leaves out NULLs, the outbox
+//	                   pending is set until the event is announced: with an index that
+//	                   leaves out NULLs, the outbox
 //	                   shard and committed_at have an index, for Since
-//	                   delete_after is set once there is a later event: by it Spanner deletes what is too old
+//	                   delete_after is set once there is a later event: by it Spanner deletes
+//	                   what is too old
 //
 // A change and its events lie next to each other, so that they commit in one place, and Spanner
 // itself refuses to delete an election that has a history. Names come first in both keys, and a

@@ -111,7 +111,7 @@ func TestBadTokensAreRefused(t *testing.T) {
 	}
 }
 
-// The whole table stands in package rights; here are some calls of each role, and that the process
+// The whole table stands in package authz; here are some calls of each role, and that the process
 // asks the policy.
 func TestEachRoleMayDoWhatItsTableSays(t *testing.T) {
 	t.Parallel()
@@ -179,7 +179,7 @@ func TestThePolicyMayChangeWhileItIsInForce(t *testing.T) {
 	a.await(http.StatusOK, bob, "GET", "/v1/elections", "")
 	a.await(http.StatusForbidden, ann, "GET", "/v1/elections", "")
 	a.write("grants: [{principals: ['*'], roles: [admin], elections: ['*']}\n") // the bracket is missing
-	for end := time.Now().Add(patience); !strings.Contains(a.log.String(), "the policy before it holds"); <-time.After(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); !strings.Contains(a.log.String(), "the policy before it stays in force"); <-time.After(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("nobody is told that the policy cannot be used:\n%s", a.log)
 		}

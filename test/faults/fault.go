@@ -36,12 +36,12 @@ type Fault struct {
 	For    time.Duration
 
 	Weather proxy.Conditions // Bad
-	Way     proxy.Way     // Cut
-	After   int           // Cut: bytes
-	RST     bool          // Cut: with RST instead of FIN
-	Point   string        // Point
-	Hit     int           // Point: at the how manieth time
-	Offset  time.Duration // OtherBoot
+	Way     proxy.Way        // Cut
+	After   int              // Cut: bytes
+	RST     bool             // Cut: with RST instead of FIN
+	Point   string           // Point
+	Hit     int              // Point: at the how manieth time
+	Offset  time.Duration    // OtherBoot
 }
 
 // String says what goes wrong, without when.

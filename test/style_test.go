@@ -1,0 +1,88 @@
+package test
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Widths of what a person reads. Tables, code and long links in Markdown may be wider.
+const (
+	commentWidth = 100
+	proseWidth   = 120
+	tabWidth     = 4
+)
+
+func TestCommentsFitInWidth(t *testing.T) {
+	for _, name := range tracked(t, "*.go") {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, "../"+name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := readLines(t, name)
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				line := fset.Position(comment.Pos()).Line
+				if directive(comment.Text) || !strings.HasPrefix(strings.TrimSpace(text[line-1]), "//") {
+					continue
+				}
+				if width := width(text[line-1]); width > commentWidth {
+					t.Errorf("%s:%d: a comment of %d columns; wrap it at %d", name, line, width, commentWidth)
+				}
+			}
+		}
+	}
+}
+
+func TestProseFitsInWidth(t *testing.T) {
+	fence := regexp.MustCompile("^\\s*(```|~~~)")
+	for _, name := range tracked(t, "*.md") {
+		code := false
+		for i, line := range readLines(t, name) {
+			if fence.MatchString(line) {
+				code = !code
+			}
+			wide := code || strings.HasPrefix(strings.TrimSpace(line), "|") || strings.Contains(line, "](")
+			if !wide && width(line) > proseWidth {
+				t.Errorf("%s:%d: a line of %d columns; wrap it at %d", name, i+1, width(line), proseWidth)
+			}
+		}
+	}
+}
+
+// directive reports whether a comment speaks to a tool, which reads one line.
+func directive(comment string) bool {
+	return regexp.MustCompile(`^//[a-z]+:[^ ]`).MatchString(comment)
+}
+
+// width is the number of columns that a line takes.
+func width(line string) int {
+	return utf8.RuneCountInString(strings.ReplaceAll(line, "\t", strings.Repeat(" ", tabWidth)))
+}
+
+// tracked returns the files of the repository that match the pattern, named from its top.
+func tracked(t *testing.T, pattern string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "--", pattern)
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil || len(out) == 0 {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	return strings.Fields(string(out))
+}
+
+func readLines(t *testing.T, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(text), "\n")
+}

@@ -12,10 +12,9 @@ import (
 // cacheExpiry is how old a cached reading may be.
 const cacheExpiry = 5 * time.Second
 
-// observe reads an election through any instance: now and then from the store, otherwise as that
-// likes.
-func (s *simulation) observe(e leadership.Election) {
-	i, asked, strong := s.any(), s.w.now, s.w.chance(0.3)
+// observe reads an election through any instance: from the store, or from what the instance knows.
+func (s *simulation) observe(e leadership.Election, strong bool) {
+	i, asked := s.any(), s.w.now
 	recorded := -1
 	if strong {
 		recorded = s.record.called(checker.Call{Caller: "observer", Verb: checker.Get, Election: e})

@@ -62,7 +62,7 @@ func Run(c Config) Result {
 	if s.record != nil {
 		s.w.run(s.w.now + s.patience() + relayTime) // until all has been announced
 		for _, e := range s.names {
-			s.observe(e)
+			s.observe(e, true)
 		}
 		s.w.run(s.w.now + time.Second)
 	}

@@ -58,17 +58,6 @@ type field interface {
 	decode(json.RawMessage) error
 }
 
-// policyMembers are the members of a policy, bound to the fields of p.
-func policyMembers(p *Policy) []member {
-	return []member{
-		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
-		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
-	}
-}
-
-// standingMembers are the members of a standing. This version has none.
-func standingMembers(*Standing) []member { return nil }
-
 // Program is the version of the program that the codec is of.
 func (c Codec) Program() Version { return cmp.Or(c.Version, ProgramVersion) }
 

@@ -19,7 +19,7 @@ type Config struct {
 }
 
 // Policy is the configuration of an election as its record has it. A new member is a field of
-// Config, a line in its validate, and a row in policyMembers.
+// Config, a check in its validate, and a row in policyMembers.
 type Policy struct {
 	Config
 	// Unknown has the members that a newer program has set, as one canonical JSON object; "" if
@@ -32,6 +32,20 @@ type Policy struct {
 type Standing struct {
 	Unknown string // as in Policy
 }
+
+// policyMembers are the members of a policy, bound to the fields of p.
+func policyMembers(p *Policy) []member {
+	return []member{
+		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
+		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
+	}
+}
+
+// standingMembers are the members of a standing. This version has none.
+func standingMembers(*Standing) []member { return nil }
+
+// vacated is what outlives a lease.
+func (s Standing) vacated() Standing { return s }
 
 func (c Config) leaseDuration() time.Duration {
 	return cmp.Or(c.LeaseDuration, DefaultLeaseDuration)

@@ -86,6 +86,7 @@ func (r Record) vacated(endedAt time.Time, lockFor time.Duration) Record {
 	r.LeaderID, r.KeyHash, r.LeaseDuration, r.Metadata = "", KeyHash{}, 0, ""
 	r.AcquiredAt, r.HeartbeatAt = time.Time{}, time.Time{}
 	r.EndsBy, r.EndsBecause = time.Time{}, ""
+	r.Standing = r.Standing.vacated()
 	return r
 }
 

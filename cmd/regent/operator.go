@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,17 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 )
+
+// setting is a flag of configure. Without it the election keeps what it has.
+type setting struct {
+	flag string
+	keep func(wanted *leadership.Config, now leadership.Config)
+}
+
+var settings = []setting{
+	{"lease", func(wanted *leadership.Config, now leadership.Config) { wanted.LeaseDuration = now.LeaseDuration }},
+	{"lock-delay", func(wanted *leadership.Config, now leadership.Config) { wanted.LockDelay = now.LockDelay }},
+}
 
 func (c *cli) configureCommand() *cobra.Command {
 	var wanted leadership.ConfigureRequest
@@ -20,9 +32,9 @@ func (c *cli) configureCommand() *cobra.Command {
 present lease keeps its duration; the next one gets the new duration.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted.Election = leadership.Election(args[0])
-			keepLease, keepDelay := !cmd.Flags().Changed("lease"), !cmd.Flags().Changed("lock-delay")
+			kept := slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return cmd.Flags().Changed(s.flag) })
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
-				return configure(ctx, server, wanted, keepLease, keepDelay)
+				return configure(ctx, server, wanted, kept)
 			})
 		},
 	}
@@ -34,8 +46,8 @@ present lease keeps its duration; the next one gets the new duration.`,
 
 // configure keeps the settings that were not given. It reads them first, and writes only if the
 // election has not changed since.
-func configure(ctx context.Context, server *client.Client, wanted leadership.ConfigureRequest, keepLease, keepDelay bool) (leadership.Lease, error) {
-	if !keepLease && !keepDelay {
+func configure(ctx context.Context, server *client.Client, wanted leadership.ConfigureRequest, kept []setting) (leadership.Lease, error) {
+	if len(kept) == 0 {
 		return server.Configure(ctx, wanted)
 	}
 	now, err := server.Get(ctx, wanted.Election)
@@ -45,11 +57,8 @@ func configure(ctx context.Context, server *client.Client, wanted leadership.Con
 	if err != nil {
 		return leadership.Lease{}, err
 	}
-	if keepLease {
-		wanted.Config.LeaseDuration = now.Config.LeaseDuration
-	}
-	if keepDelay {
-		wanted.Config.LockDelay = now.Config.LockDelay
+	for _, s := range kept {
+		s.keep(&wanted.Config, now.Config)
 	}
 	if wanted.IfRevision == 0 {
 		wanted.IfRevision = now.Revision

@@ -38,12 +38,6 @@ type Lease struct {
 	MaxStalenessMs int64 `json:"maxStalenessMs,omitzero"`
 }
 
-// Configuration is what an operator has set, with the defaults filled in.
-type Configuration struct {
-	LeaseDuration Duration `json:"leaseDuration"`
-	LockDelay     Duration `json:"lockDelay"`
-}
-
 // NewLease writes a lease.
 func NewLease(l leadership.Lease) Lease {
 	w := Lease{
@@ -62,7 +56,7 @@ func NewLease(l leadership.Lease) Lease {
 		EndsBecause:     l.EndsBecause,
 		EndsInMs:        millisDown(l.EndsIn),
 		Metadata:        rawObject([]byte(l.Metadata)),
-		Configuration:   Configuration{Duration(l.Config.LeaseDuration), Duration(l.Config.LockDelay)},
+		Configuration:   newConfiguration(l.Config),
 		Deleted:         l.Deleted,
 	}
 	if l.State == leadership.Held {
@@ -113,11 +107,8 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		EndsBy:          w.EndsBy,
 		EndsBecause:     w.EndsBecause,
 		EndsIn:          fromMillis(w.EndsInMs),
-		Config: leadership.Config{
-			LeaseDuration: time.Duration(w.Configuration.LeaseDuration),
-			LockDelay:     time.Duration(w.Configuration.LockDelay),
-		},
-		Deleted: w.Deleted,
+		Config:          w.Configuration.leadership(),
+		Deleted:         w.Deleted,
 	}, nil
 }
 

@@ -85,24 +85,6 @@ type TokenCheck struct {
 	FencingToken leadership.Token `json:"fencingToken"`
 }
 
-// ConfigureRequest is the body of a configuration. A field that is left out is reset to its
-// default.
-type ConfigureRequest struct {
-	LeaseDuration *Duration `json:"leaseDuration,omitzero"`
-	LockDelay     Duration  `json:"lockDelay,omitzero"`
-}
-
-// NewConfigureRequest writes a request.
-func NewConfigureRequest(c leadership.Config) ConfigureRequest {
-	return ConfigureRequest{LeaseDuration: optionalDuration(c.LeaseDuration), LockDelay: Duration(c.LockDelay)}
-}
-
-// Leadership reads a configuration.
-func (w ConfigureRequest) Leadership() (leadership.Config, error) {
-	d, err := leaseDuration(w.LeaseDuration)
-	return leadership.Config{LeaseDuration: d, LockDelay: time.Duration(w.LockDelay)}, err
-}
-
 func optionalDuration(d time.Duration) *Duration {
 	if d == 0 {
 		return nil

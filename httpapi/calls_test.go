@@ -270,6 +270,25 @@ func TestAHistoryIsReadOnFromARevision(t *testing.T) {
 	}
 }
 
+func TestDescriptionIsShownByReadsAndLists(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.do("PUT", "/v1/elections/planner", `{"description":"the weekly report"}`).lease(t)
+	if l := w.do("GET", "/v1/elections/planner", "").lease(t); l.Configuration.Description != "the weekly report" {
+		t.Errorf("read: %+v", l.Configuration)
+	}
+	if list := w.do("GET", "/v1/elections", ""); !strings.Contains(string(list.body), `"description":"the weekly report"`) {
+		t.Errorf("listed: %s", list.body)
+	}
+	p := w.do("PUT", "/v1/elections/planner", `{"description":"`+strings.Repeat("a", 257)+`"}`).problem(t)
+	if p.Code != leadership.InvalidArgument || !strings.Contains(p.Detail, "at most 256 bytes, not 257") {
+		t.Errorf("too long: %+v", p)
+	}
+	if l := w.do("PUT", "/v1/elections/planner", `{}`).lease(t); l.Configuration.Description != "" {
+		t.Errorf("left out: %+v", l.Configuration)
+	}
+}
+
 func TestAnOperatorConfiguresDeletesAndRestores(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -264,5 +265,44 @@ func (m *milliseconds) decode(value json.RawMessage) error {
 		return fmt.Errorf("%d ms is out of range", ms)
 	}
 	*m = milliseconds(time.Duration(ms) * time.Millisecond)
+	return nil
+}
+
+// text is a string of at most maxTextBytes, for a person.
+type text string
+
+func (t *text) encode() json.RawMessage {
+	if *t == "" {
+		return nil
+	}
+	value, _ := encodeJSON(string(*t)) // a string always has a JSON form
+	return value
+}
+
+func (t *text) decode(value json.RawMessage) error {
+	var s string
+	if err := json.Unmarshal(value, &s); err != nil || slices.Equal(value, []byte("null")) {
+		return fmt.Errorf("%s is not a string", shown(string(value)))
+	}
+	if err := validateText(s); err != nil {
+		return err
+	}
+	*t = text(s)
+	return nil
+}
+
+// maxTextBytes bounds a text that a person writes for others.
+const maxTextBytes = 256
+
+// validateText accepts one line of text.
+func validateText(s string) error {
+	switch {
+	case len(s) > maxTextBytes:
+		return fmt.Errorf("a text of at most %d bytes, not %d", maxTextBytes, len(s))
+	case !utf8.ValidString(s):
+		return errors.New("a text in UTF-8")
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return errors.New("one line of text, without control characters")
+	}
 	return nil
 }

@@ -16,6 +16,8 @@ type Config struct {
 	// in whole milliseconds. It gives a leader that was cut off time to notice, at the price of a
 	// slower takeover.
 	LockDelay time.Duration
+	// Description tells people what the election is for: one line of at most 256 bytes.
+	Description string
 }
 
 // Policy is the configuration of an election as its record has it. A new member is a field of
@@ -38,6 +40,7 @@ func policyMembers(p *Policy) []member {
 	return []member{
 		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
 		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
+		{name: "description", field: (*text)(&p.Description)},
 	}
 }
 
@@ -72,6 +75,9 @@ func (c Config) validate() (field string, err error) {
 	}
 	if c.LockDelay%time.Millisecond != 0 {
 		return "lockDelay", fmt.Errorf("lockDelay is in whole milliseconds, not %v", c.LockDelay)
+	}
+	if err := validateText(c.Description); err != nil {
+		return "description", fmt.Errorf("description is %w", err)
 	}
 	return "", nil
 }

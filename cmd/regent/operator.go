@@ -21,12 +21,13 @@ type setting struct {
 var settings = []setting{
 	{"lease", func(wanted *leadership.Config, now leadership.Config) { wanted.LeaseDuration = now.LeaseDuration }},
 	{"lock-delay", func(wanted *leadership.Config, now leadership.Config) { wanted.LockDelay = now.LockDelay }},
+	{"description", func(wanted *leadership.Config, now leadership.Config) { wanted.Description = now.Description }},
 }
 
 func (c *cli) configureCommand() *cobra.Command {
 	var wanted leadership.ConfigureRequest
 	cmd := &cobra.Command{
-		Use:   "configure ELECTION [--lease DURATION] [--lock-delay DURATION]",
+		Use:   "configure ELECTION [--lease DURATION] [--lock-delay DURATION] [--description TEXT]",
 		Short: "Create an election, or change its configuration",
 		Long: `Create an election, change its configuration, or restore a deleted one. Settings that are not given stay as they are. The
 present lease keeps its duration; the next one gets the new duration.`,
@@ -40,6 +41,7 @@ present lease keeps its duration; the next one gets the new duration.`,
 	}
 	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LeaseDuration, "", "DURATION", parseLease}, "lease", "how long a lease lasts unless its candidate asks for another duration, from 1s to 24h (default for a new election: 30s)")
 	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LockDelay, "", "DURATION", parseLockDelay}, "lock-delay", "how long the election stays vacant after a lease that ended without a release, up to 24h (default for a new election: 0s)")
+	cmd.Flags().StringVar(&wanted.Config.Description, "description", "", "what the election is for, in at most 256 bytes; an empty text removes it")
 	addCondition(cmd, &wanted.IfRevision)
 	return c.remote(cmd)
 }

@@ -82,12 +82,15 @@ func TestAnOperatorConfiguresAndDeletes(t *testing.T) {
 		{"configure e --lock-delay 0s --if-revision 3", wire.Configuration{LeaseDuration: 60 * second}},
 		{"configure e --lease 2s --lock-delay 1s", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second}},
 		{"status e", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second}},
+		{"configure e --description weekly", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second, Description: "weekly"}},
+		{"configure e --lease 3s", wire.Configuration{LeaseDuration: 3 * second, LockDelay: second, Description: "weekly"}},
+		{"configure e --description=", wire.Configuration{LeaseDuration: 3 * second, LockDelay: second}},
 	} {
 		if diff := cmp.Diff(step.want, configuration(step.args)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", step.args, diff)
 		}
 	}
-	regent(t, env, "configure e --lease 3s --if-revision 1").want(t, exitOther)
+	regent(t, env, "configure e --lease 4s --if-revision 1").want(t, exitOther)
 	regent(t, env, "acquire e --candidate a").want(t, exitDone)
 	if r := regent(t, env, "delete e").want(t, exitHeld); !strings.Contains(r.err, "--force") {
 		t.Errorf("%q does not say how to delete it all the same", r.err)

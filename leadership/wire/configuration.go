@@ -10,16 +10,18 @@ import (
 type Configuration struct {
 	LeaseDuration Duration `json:"leaseDuration"`
 	LockDelay     Duration `json:"lockDelay"`
+	Description   string   `json:"description,omitzero"`
 }
 
 func newConfiguration(c leadership.Config) Configuration {
-	return Configuration{LeaseDuration: Duration(c.LeaseDuration), LockDelay: Duration(c.LockDelay)}
+	return Configuration{LeaseDuration: Duration(c.LeaseDuration), LockDelay: Duration(c.LockDelay), Description: c.Description}
 }
 
 func (w Configuration) leadership() leadership.Config {
 	return leadership.Config{
 		LeaseDuration: time.Duration(w.LeaseDuration),
 		LockDelay:     time.Duration(w.LockDelay),
+		Description:   w.Description,
 	}
 }
 
@@ -28,15 +30,16 @@ func (w Configuration) leadership() leadership.Config {
 type ConfigureRequest struct {
 	LeaseDuration *Duration `json:"leaseDuration,omitzero"`
 	LockDelay     Duration  `json:"lockDelay,omitzero"`
+	Description   string    `json:"description,omitzero"`
 }
 
 // NewConfigureRequest writes a request.
 func NewConfigureRequest(c leadership.Config) ConfigureRequest {
-	return ConfigureRequest{LeaseDuration: optionalDuration(c.LeaseDuration), LockDelay: Duration(c.LockDelay)}
+	return ConfigureRequest{LeaseDuration: optionalDuration(c.LeaseDuration), LockDelay: Duration(c.LockDelay), Description: c.Description}
 }
 
 // Leadership reads a configuration.
 func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 	d, err := leaseDuration(w.LeaseDuration)
-	return leadership.Config{LeaseDuration: d, LockDelay: time.Duration(w.LockDelay)}, err
+	return leadership.Config{LeaseDuration: d, LockDelay: time.Duration(w.LockDelay), Description: w.Description}, err
 }

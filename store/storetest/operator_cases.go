@@ -11,9 +11,9 @@ import (
 
 var operatorCases = []protocolCase{
 	{"a configuration creates the election and is the default of its leases", func(w *world) {
-		l := w.configure(leadership.Config{LeaseDuration: time.Minute, LockDelay: 2 * time.Second})
+		l := w.configure(leadership.Config{LeaseDuration: time.Minute, LockDelay: 2 * time.Second, Description: "the weekly report"})
 		w.vacant(l, 0)
-		if want := (leadership.Config{LeaseDuration: time.Minute, LockDelay: 2 * time.Second}); l.Config != want || l.Revision != 1 {
+		if want := (leadership.Config{LeaseDuration: time.Minute, LockDelay: 2 * time.Second, Description: "the weekly report"}); l.Config != want || l.Revision != 1 {
 			w.Errorf("got %+v at revision %d, want %+v at 1", l.Config, l.Revision, want)
 		}
 		w.about("expiresIn", w.acquire("ann").ExpiresIn, time.Minute)

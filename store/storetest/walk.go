@@ -148,7 +148,7 @@ func (w *walker) direct(decide func(leadership.Snapshot) (leadership.Change, err
 }
 
 func (w *walker) configuration(ctx context.Context) (string, command) {
-	c := leadership.Config{LeaseDuration: gridHalf, LockDelay: time.Duration(w.rand.IntN(2)) * 2 * gridHalf}
+	c := leadership.Config{LeaseDuration: gridHalf, LockDelay: time.Duration(w.rand.IntN(2)) * 2 * gridHalf, Description: []string{"", "für alle <&>"}[w.rand.IntN(2)]}
 	return fmt.Sprintf("configure %+v", c), func(s leadership.Store) (leadership.Lease, error) {
 		return leadership.New(s).Configure(ctx, leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
 	}

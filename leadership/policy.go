@@ -47,7 +47,13 @@ func policyMembers(p *Policy) []member {
 // standingMembers are the members of a standing. This version has none.
 func standingMembers(*Standing) []member { return nil }
 
-// vacated is what outlives a lease.
+// granted is s after a grant.
+func (s Standing) granted(AcquireCommand) Standing { return s }
+
+// reacquired is s after the leader has acquired again. A change of it is an event.
+func (s Standing) reacquired(AcquireCommand) Standing { return s }
+
+// vacated is s once the lease has ended.
 func (s Standing) vacated() Standing { return s }
 
 func (c Config) leaseDuration() time.Duration {

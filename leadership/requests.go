@@ -21,6 +21,14 @@ type AcquireRequest struct {
 	Wait time.Duration
 }
 
+// AcquireCommand is an AcquireRequest as the rule Acquire takes it.
+type AcquireCommand struct {
+	CandidateID   CandidateID
+	KeyHash       KeyHash
+	LeaseDuration time.Duration // 0: as the election is configured
+	Metadata      Metadata      // "": none or, for a leader that acquires again, as before
+}
+
 // MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To
 // wait for longer, ask again.
 const MaxWait = time.Minute

@@ -33,14 +33,6 @@ func (c *Change) expire(guard time.Duration) {
 	c.vacate(EventExpired, c.Record.LeaseEnd(), c.Record.Policy.LockDelay+guard)
 }
 
-// AcquireCommand asks to lead.
-type AcquireCommand struct {
-	CandidateID   CandidateID
-	KeyHash       KeyHash
-	LeaseDuration time.Duration // 0: as the election is configured
-	Metadata      Metadata      // "": none or, for a leader that acquires again, as before
-}
-
 // Acquire grants the lease, with the next token, if the election has no leader and no lock delay
 // runs.
 //
@@ -76,6 +68,7 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 	r := &c.Record
 	r.Token++
 	r.LeaderID, r.KeyHash, r.Metadata = cmd.CandidateID, cmd.KeyHash, cmd.Metadata
+	r.Standing = r.Standing.granted(cmd)
 	r.LeaseDuration = cmd.LeaseDuration
 	if r.LeaseDuration == 0 {
 		r.LeaseDuration = r.Policy.leaseDuration()
@@ -97,6 +90,9 @@ func reacquire(s Snapshot, cmd AcquireCommand) Change {
 	if other {
 		r.Metadata = cmd.Metadata
 	}
+	standing := r.Standing.reacquired(cmd)
+	other = other || standing != r.Standing
+	r.Standing = standing
 	if longer || other {
 		ch.announce(EventUpdated, "")
 	}

@@ -270,6 +270,34 @@ func TestAHistoryIsReadOnFromARevision(t *testing.T) {
 	}
 }
 
+func TestNoteIsShownWhileTheLeaseLasts(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	acquire := func(note string) wire.Lease {
+		return w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","key":"`+key+`","note":"`+note+`"}`).lease(t)
+	}
+	if l := acquire("page 1"); l.Note != "page 1" || l.Revision != 1 {
+		t.Errorf("granted: %+v", l)
+	}
+	if l := acquire(""); l.Note != "page 1" || l.Revision != 1 {
+		t.Errorf("acquired again without a note: %+v", l)
+	}
+	if l := acquire("page 2"); l.Note != "page 2" || l.Revision != 2 || l.FencingToken != 1 {
+		t.Errorf("acquired again with another note: %+v", l)
+	}
+	if l := w.do("POST", "/v1/elections/planner:renew", asLeader).lease(t); l.Note != "page 2" {
+		t.Errorf("renewed: %+v", l)
+	}
+	w.do("POST", "/v1/elections/planner:release", asLeader)
+	if l := w.do("GET", "/v1/elections/planner", "").lease(t); l.Note != "" {
+		t.Errorf("released: %+v", l)
+	}
+	p := w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","note":"two\nlines"}`).problem(t)
+	if p.Code != leadership.InvalidArgument || !strings.Contains(p.Detail, "note is one line of text") {
+		t.Errorf("two lines: %+v", p)
+	}
+}
+
 func TestDescriptionIsShownByReadsAndLists(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

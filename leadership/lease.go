@@ -20,6 +20,7 @@ type Lease struct {
 	Revision      Revision
 	LeaseDuration time.Duration // of the lease or, if vacant, what the next one gets unless it asks for another
 	Metadata      Metadata      // of the leader
+	Note          string        // of the leader's acquire
 
 	// ExpiresIn is what is left of the lease, counted from ReadAt; zero if vacant.
 	ExpiresIn time.Duration
@@ -75,6 +76,7 @@ func (s Snapshot) Lease() Lease {
 func (l *Lease) hold(s Snapshot) {
 	r := s.Record
 	l.State, l.LeaderID, l.LeaseDuration, l.Metadata = Held, r.LeaderID, r.LeaseDuration, r.Metadata
+	l.Note = r.Standing.Note
 	l.AcquiredAt, l.LastHeartbeat, l.LeaseExpiration = r.AcquiredAt, r.HeartbeatAt, r.LeaseEnd()
 	l.ExpiresIn = l.LeaseExpiration.Sub(s.Now)
 	l.RenewIn = max(r.HeartbeatAt.Add(r.renewEvery()).Sub(s.Now), 0)

@@ -29,9 +29,10 @@ type Policy struct {
 	Unknown string
 }
 
-// Standing is what is going on in an election beside the lease. This version has no members of its
-// own; those of newer programs are carried along.
+// Standing is what is going on in an election beside the lease. A new member is a field, a row in
+// standingMembers, and a line in each function that sets or clears it.
 type Standing struct {
+	Note    string // of the leader's acquire, while the lease lasts
 	Unknown string // as in Policy
 }
 
@@ -44,17 +45,30 @@ func policyMembers(p *Policy) []member {
 	}
 }
 
-// standingMembers are the members of a standing. This version has none.
-func standingMembers(*Standing) []member { return nil }
+// standingMembers are the members of a standing, bound to the fields of s.
+func standingMembers(s *Standing) []member {
+	return []member{
+		{name: "note", field: (*text)(&s.Note)},
+	}
+}
 
 // granted is s after a grant.
-func (s Standing) granted(AcquireCommand) Standing { return s }
+func (s Standing) granted(c AcquireCommand) Standing {
+	s.Note = c.Note
+	return s
+}
 
 // reacquired is s after the leader has acquired again. A change of it is an event.
-func (s Standing) reacquired(AcquireCommand) Standing { return s }
+func (s Standing) reacquired(c AcquireCommand) Standing {
+	s.Note = cmp.Or(c.Note, s.Note)
+	return s
+}
 
 // vacated is s once the lease has ended.
-func (s Standing) vacated() Standing { return s }
+func (s Standing) vacated() Standing {
+	s.Note = ""
+	return s
+}
 
 func (c Config) leaseDuration() time.Duration {
 	return cmp.Or(c.LeaseDuration, DefaultLeaseDuration)

@@ -16,6 +16,7 @@ type AcquireRequest struct {
 	Key           *Key
 	LeaseDuration time.Duration // 1 s to 24 h in whole milliseconds; 0: as the election is configured
 	Metadata      []byte        // see ParseMetadata
+	Note          string        // for people, while the lease lasts: one line of at most 256 bytes
 	// Wait is how long to stand in line while another candidate leads: 0 to MaxWait. A Service
 	// alone has no line and answers at once; an Instance has one.
 	Wait time.Duration
@@ -27,6 +28,7 @@ type AcquireCommand struct {
 	KeyHash       KeyHash
 	LeaseDuration time.Duration // 0: as the election is configured
 	Metadata      Metadata      // "": none or, for a leader that acquires again, as before
+	Note          string        // so, too
 }
 
 // MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To
@@ -54,6 +56,9 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 	if err != nil {
 		return AcquireCommand{}, none, invalid("metadata", err)
 	}
+	if err := validateText(r.Note); err != nil {
+		return AcquireCommand{}, none, invalid("note", fmt.Errorf("note is %w", err))
+	}
 	key := NewKey()
 	if r.Key != nil {
 		key = *r.Key
@@ -66,6 +71,7 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 		KeyHash:       key.Hash(),
 		LeaseDuration: r.LeaseDuration,
 		Metadata:      metadata,
+		Note:          r.Note,
 	}, key, nil
 }
 

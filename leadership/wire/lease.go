@@ -30,6 +30,7 @@ type Lease struct {
 	EndsBecause     leadership.EndReason   `json:"endsBecause,omitzero"`
 	EndsInMs        int64                  `json:"endsInMs,omitzero"` // rounded down; with endsBy
 	Metadata        jsontext.Value         `json:"metadata,omitzero"` // an object
+	Note            string                 `json:"note,omitzero"`
 	Configuration   Configuration          `json:"configuration"`
 	Deleted         bool                   `json:"deleted,omitzero"`
 	// MaxStalenessMs marks a lease that was read from a cache: it was true at some moment within
@@ -56,6 +57,7 @@ func NewLease(l leadership.Lease) Lease {
 		EndsBecause:     l.EndsBecause,
 		EndsInMs:        millisDown(l.EndsIn),
 		Metadata:        rawObject([]byte(l.Metadata)),
+		Note:            l.Note,
 		Configuration:   newConfiguration(l.Config),
 		Deleted:         l.Deleted,
 	}
@@ -97,6 +99,7 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		Revision:        w.Revision,
 		LeaseDuration:   time.Duration(w.LeaseDuration),
 		Metadata:        metadata,
+		Note:            w.Note,
 		ExpiresIn:       optionalMillis(w.ExpiresInMs),
 		RenewIn:         optionalMillis(w.RenewInMs),
 		LockedFor:       fromMillis(w.LockedForMs),

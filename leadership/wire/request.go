@@ -16,6 +16,7 @@ type AcquireRequest struct {
 	Key           *string                `json:"key,omitzero"`
 	LeaseDuration *Duration              `json:"leaseDuration,omitzero"`
 	Metadata      jsontext.Value         `json:"metadata,omitzero"` // see leadership.ParseMetadata
+	Note          string                 `json:"note,omitzero"`
 	Wait          Duration               `json:"wait,omitzero"`
 }
 
@@ -25,6 +26,7 @@ func NewAcquireRequest(r leadership.AcquireRequest) AcquireRequest {
 		CandidateID:   r.CandidateID,
 		LeaseDuration: optionalDuration(r.LeaseDuration),
 		Metadata:      rawObject(r.Metadata),
+		Note:          r.Note,
 		Wait:          Duration(r.Wait),
 	}
 	if r.Key != nil {
@@ -39,6 +41,7 @@ func (w AcquireRequest) Leadership(e leadership.Election) (leadership.AcquireReq
 		Election:    e,
 		CandidateID: w.CandidateID,
 		Metadata:    []byte(w.Metadata),
+		Note:        w.Note,
 		Wait:        time.Duration(w.Wait),
 	}
 	var err error

@@ -102,6 +102,7 @@ func (w *walker) command() (string, command) {
 		ask := leadership.AcquireRequest{Election: jobs, CandidateID: leadership.CandidateID(who), Key: &key}
 		ask.LeaseDuration = time.Duration(1+2*w.rand.IntN(2)) * gridHalf
 		ask.Metadata = fmt.Appendf(nil, `{"n":%d}`, w.rand.IntN(2))
+		ask.Note = []string{"", "page 1", "page 2"}[w.rand.IntN(3)]
 		return fmt.Sprintf("acquire by %s for %v", who, ask.LeaseDuration), func(s leadership.Store) (leadership.Lease, error) {
 			g, err := leadership.New(s).Acquire(ctx, ask)
 			return g.Lease, err

@@ -25,6 +25,7 @@ func (c *cli) acquireCommand() *cobra.Command {
 	var who candidateFlags
 	var lease, wait time.Duration
 	var metadata []byte
+	var note string
 	cmd := &cobra.Command{
 		Use:   "acquire ELECTION --candidate ID",
 		Short: "Ask to lead an election",
@@ -47,12 +48,14 @@ cannot be reached. If it does not lead when the time is over, the exit code is 6
 				Key:           key,
 				LeaseDuration: lease,
 				Metadata:      metadata,
+				Note:          note,
 			}, wait)
 		},
 	}
 	who.add(c, cmd)
 	cmd.Flags().Var(&value[time.Duration]{&lease, "", "DURATION", parseLease}, "lease", "how long the lease lasts, from 1s to 24h (default: as the election is configured)")
 	cmd.Flags().Var(&value[[]byte]{&metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
+	cmd.Flags().StringVar(&note, "note", "", "what the candidate will do with the lease, in at most 256 bytes; readers see it while the lease lasts")
 	cmd.Flags().Var(&value[time.Duration]{&wait, "0s", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever; --timeout is added")
 	c.complete(cmd, "wait", "30s", "5m", "forever")
 	return c.remote(cmd)

@@ -111,6 +111,9 @@ func leaseRows(l leadership.Lease) [][]string {
 	if l.LockedFor > 0 {
 		row("locked for", remaining(l.LockedFor))
 	}
+	if l.Note != "" {
+		row("note", printable(l.Note))
+	}
 	if l.Metadata != "" {
 		row("metadata", printable(string(l.Metadata)))
 	}

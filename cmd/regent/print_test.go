@@ -33,7 +33,7 @@ func TestOutputAsTableAndAsJSON(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	env := append(startServer(t, c), "REGENT_CANDIDATE=agent-1", "REGENT_KEY="+testKey(1))
-	regent(t, env, `acquire reports --metadata {"address":"10.0.0.7:80"}`).want(t, exitDone)
+	regent(t, env, `acquire reports --note monthly --metadata {"address":"10.0.0.7:80"}`).want(t, exitDone)
 	wantOutput(t, env, "status reports", `
 election       reports
 state          held
@@ -45,6 +45,7 @@ lock delay     0s
 expires in     30s
 renew in       10s
 acquired       2026-03-01T12:00:00Z
+note           monthly
 metadata       {"address":"10.0.0.7:80"}
 `)
 	c.advance(2500 * time.Millisecond)
@@ -62,7 +63,7 @@ backups   vacant  -        0      -           1
 reports   held    agent-1  1      27.5s       1
 `)
 	wantOutput(t, env, "list --prefix rep --output json", `
-{"election":"reports","state":"held","leaderId":"agent-1","fencingToken":1,"revision":1,"leaseDuration":"30s","expiresInMs":27500,"renewInMs":7500,"acquiredAt":"2026-03-01T12:00:00Z","lastHeartbeat":"2026-03-01T12:00:00Z","leaseExpiration":"2026-03-01T12:00:30Z","readAt":"2026-03-01T12:00:02.5Z","metadata":{"address":"10.0.0.7:80"},"configuration":{"leaseDuration":"30s","lockDelay":"0s"}}
+{"election":"reports","state":"held","leaderId":"agent-1","fencingToken":1,"revision":1,"leaseDuration":"30s","expiresInMs":27500,"renewInMs":7500,"acquiredAt":"2026-03-01T12:00:00Z","lastHeartbeat":"2026-03-01T12:00:00Z","leaseExpiration":"2026-03-01T12:00:30Z","readAt":"2026-03-01T12:00:02.5Z","metadata":{"address":"10.0.0.7:80"},"note":"monthly","configuration":{"leaseDuration":"30s","lockDelay":"0s"}}
 `)
 	regent(t, env, "release reports --token 1").want(t, exitDone)
 	wantOutput(t, env, "history reports", `

@@ -17,6 +17,23 @@
 //   - The leader decides when it stops: at its own deadline, which lies before the end that the
 //     store knows.
 //
+// # Where it stands
+//
+// Imports run as the arrows do, and no others; a test holds them.
+//
+//	cmd/regent          one binary: serves, and is typed by agents and operators
+//	  |     |
+//	  |     v
+//	  |   httpapi       a door: REST, and who may do what
+//	  |     |
+//	  v     v
+//	leadership          this package: types and rules, from the standard library alone
+//	  ^  ^              leadership/instance: one serving process, with the guarded service
+//	  |  |              leadership/client, leadership/fence: the agents' side
+//	  |  +- all of them import leadership and leadership/wire
+//	  |
+//	store               memory, bolt, firestore, spanner: a Store each
+//
 // # States
 //
 //	             acquire: token+1, "acquired"

@@ -115,6 +115,28 @@ func TestImportsFollowTheArrows(t *testing.T) {
 // own, and becomes a set of aliases where Go has encoding/json/v2.
 var sdkNeeds = []string{"golang.org/x/sys/...", "github.com/go-json-experiment/json/..."}
 
+// above are the trees that a tree must not import, in what is shipped. leadership/doc.go draws it.
+var above = map[string][]string{
+	"regent/leadership/...": {"regent/httpapi/...", "regent/store/...", "regent/cmd/..."},
+	"regent/store/...":      {"regent/httpapi/...", "regent/cmd/..."},
+	"regent/httpapi/...":    {"regent/store/...", "regent/cmd/..."},
+}
+
+func TestImportsOfTheTreesRunDownwards(t *testing.T) {
+	for _, p := range list(t, "regent/...") {
+		if _, forTests := onlyTests[p.ImportPath]; forTests {
+			continue
+		}
+		for tree, refused := range above {
+			for _, imported := range p.Imports {
+				if matches(tree, p.ImportPath) && slices.ContainsFunc(refused, func(pattern string) bool { return matches(pattern, imported) }) {
+					t.Errorf("%s imports %s, which stands above it", p.ImportPath, imported)
+				}
+			}
+		}
+	}
+}
+
 func TestTheSDKBringsItsUsersNothing(t *testing.T) {
 	for _, p := range list(t, "regent/leadership/client") {
 		for _, dep := range p.Deps {

@@ -10,8 +10,9 @@ import (
 )
 
 // Require passes on the requests whose caller the authenticator knows, with the principal in the
-// request's context. It answers all others with a problem document: 401 with a challenge (RFC
-// 6750), or 503.
+// request's context. Their changes are recorded with the principal as their actor, unless it is
+// anonymous. It answers all others with a problem document: 401 with a challenge (RFC 6750), or
+// 503.
 //
 // refused, if it is not nil, is called before each refusal. Its request has the id of the problem
 // (leadership.RequestID). It must not pass on any header of the request: the token is among them.
@@ -20,7 +21,11 @@ func Require(a Authenticator, refused func(*http.Request, error)) func(http.Hand
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			p, err := a.Authenticate(r)
 			if err == nil {
-				next.ServeHTTP(w, r.WithContext(With(r.Context(), p)))
+				ctx := With(r.Context(), p)
+				if p != (Principal{}) {
+					ctx = leadership.WithActor(ctx, p.String())
+				}
+				next.ServeHTTP(w, r.WithContext(ctx))
 				return
 			}
 			r = r.WithContext(leadership.WithRequestID(r.Context(), requestID(r)))

@@ -3,7 +3,6 @@ package authn
 import (
 	"crypto/rand"
 	"net/http"
-	"strconv"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -49,24 +48,13 @@ func requestID(r *http.Request) string {
 func answer(w http.ResponseWriter, r *http.Request, err error) {
 	p := wire.NewProblem(err)
 	p.RequestID = leadership.RequestID(r.Context())
-	body, err := wire.Marshal(p)
-	if err != nil {
-		panic(err) // it has only strings and integers
-	}
 	h := w.Header()
 	if p.Code == wire.Unauthenticated {
 		h.Set("WWW-Authenticate", challenge(r.Header))
 	}
-	if p.RetryAfterMs > 0 {
-		const second = 1000
-		h.Set("Retry-After", strconv.FormatInt((p.RetryAfterMs+second-1)/second, 10))
-	}
 	h.Set(wire.RequestIDHeader, p.RequestID)
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Type", wire.ProblemType)
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(p.Status)
-	w.Write(append(body, '\n')) // an error means that the caller is gone
+	p.Write(w, p)
 }
 
 // challenge returns the header that asks for a token. It says that the token was wrong only if

@@ -96,10 +96,8 @@ func pause(ctx context.Context, attempt int) error {
 		return nil
 	}
 	doublings := min(attempt-1, 10) // more would overflow one day, and change nothing
-	timer := time.NewTimer(rand.N(min(firstPause<<doublings, lastPause)))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(rand.N(min(firstPause<<doublings, lastPause))):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -30,10 +30,10 @@ func (s *Store) Update(
 	ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {
 	operation := fmt.Sprintf("update %q", e)
-	if err := s.calls.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return leadership.Snapshot{}, unavailable(ctx, operation, err)
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	var refused refusal
 	for attempt := range attempts {
 		if err := pause(ctx, attempt); err != nil {

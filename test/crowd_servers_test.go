@@ -2,24 +2,17 @@ package test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"regent/emulators"
-	"regent/httpapi"
 	"regent/leadership/client"
-	"regent/leadership/instance"
-	"regent/leadership/wire"
 	"regent/store"
 	"regent/store/storetest"
 	"regent/test/proxy"
@@ -62,28 +55,9 @@ func serveInProcess(t testing.TB) crowdServers {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { leases.Close() })
 	var counter storetest.Counter
-	inst, err := instance.New(instance.Config{Store: &storetest.Fake{Store: leases, Around: counter.Count}, Name: "regent-test", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httpapi.Server(httpapi.New(httpapi.Config{Service: inst, StreamLimit: time.Hour}))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() { inst.Run(ctx) })
-	running.Go(func() { server.Serve(listener) })
-	t.Cleanup(func() {
-		inst.Drain(ctx, wire.Draining)
-		server.Close()
-		cancel()
-		running.Wait()
-		leases.Close()
-	})
-	address := listener.Addr().String()
+	_, address := host(t, &storetest.Fake{Store: leases, Around: counter.Count})
 	return crowdServers{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: func() proxy.Calls { return counter.Take() }, memory: collected}
 }
 

@@ -72,12 +72,10 @@ func (g *guard) follow(cmd *exec.Cmd, output *os.File) {
 // ctx ends first, or if one is left after ten seconds.
 func (g *guard) stop(ctx context.Context) error {
 	g.hangUp()
-	late := time.NewTimer(stopLimit)
-	defer late.Stop()
 	select {
 	case <-g.ended:
 		return nil
-	case <-late.C:
+	case <-time.After(stopLimit):
 		return fmt.Errorf("its processes are still running after %v", stopLimit)
 	case <-ctx.Done():
 		return fmt.Errorf("wait for its processes to end: %w", ctx.Err())

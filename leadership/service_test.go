@@ -17,11 +17,23 @@ type slowStore struct {
 	snap             leadership.Snapshot
 	commit           time.Duration // how long the next commit takes
 	events           []leadership.Event
-	interfere        func() // runs between a commit and its reply
+	reading          func()               // runs while the store reads, if set
+	aborted          *leadership.Snapshot // on which the next decision is made first, in vain
+	interfere        func()               // runs between a commit and its reply
+	lost             error                // takes the place of the reply
 }
 
 func (s *slowStore) Update(_ context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	s.snap.Record.Election = e
+	if s.reading != nil {
+		s.reading()
+	}
+	if s.aborted != nil {
+		if _, err := decide(*s.aborted); err != nil {
+			return leadership.Snapshot{}, err
+		}
+		s.aborted = nil
+	}
 	ch, err := decide(s.snap)
 	if err != nil || ch.Empty() {
 		return s.snap, err
@@ -34,7 +46,7 @@ func (s *slowStore) Update(_ context.Context, e leadership.Election, decide func
 	if s.interfere != nil {
 		s.interfere()
 	}
-	return done, nil
+	return done, s.lost
 }
 
 func (s *slowStore) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
@@ -121,19 +133,6 @@ func TestALateRenewalThatWasFollowedByAnotherIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// decision is what a Service gives a store to decide by.
-type decision func(leadership.Snapshot) (leadership.Change, error)
-
-// scripted is a store whose Update does as told.
-type scripted struct {
-	leadership.Store // the calls that these tests do not make
-	update           func(decision) (leadership.Snapshot, error)
-}
-
-func (s scripted) Update(_ context.Context, _ leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	return s.update(decide)
-}
-
 // told is a publisher that remembers what it was told.
 type told []leadership.Event
 
@@ -148,17 +147,13 @@ var annsAgain = leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", 
 func TestNobodyIsToldOfAChangeThatWasNotCommittedOrMayNotHaveBeen(t *testing.T) {
 	for _, code := range []leadership.Code{leadership.StoreUnavailable, leadership.OutcomeUnknown} {
 		var heard told
-		s := leadership.New(scripted{update: func(decide decision) (leadership.Snapshot, error) {
-			if ch, err := decide(unseen); err != nil || len(ch.Events) != 1 {
-				t.Errorf("decided on %+v, %v; want one event", ch, err)
-			}
-			return leadership.Snapshot{}, code
-		}}, &heard)
+		store := &slowStore{snap: unseen, lost: code}
+		s := leadership.New(store, &heard)
 		if _, err := s.Acquire(t.Context(), annsAgain); !errors.Is(err, code) {
 			t.Errorf("got %v, want %s", err, code)
 		}
-		if len(heard) > 0 {
-			t.Errorf("%s, and %v was told", code, heard)
+		if len(store.events) != 1 || len(heard) > 0 {
+			t.Errorf("%s: of %+v %v was told, want that nothing is told of one event", code, store.events, heard)
 		}
 	}
 }
@@ -175,13 +170,7 @@ func TestOnlyTheRunThatIsCommittedCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var heard told
-			s := leadership.New(scripted{update: func(decide decision) (leadership.Snapshot, error) {
-				if _, err := decide(c.first); err != nil { // and aborted
-					t.Error(err)
-				}
-				ch, err := decide(c.last)
-				return apply(c.last, ch), err
-			}}, &heard)
+			s := leadership.New(&slowStore{snap: c.last, aborted: &c.first}, &heard)
 			g, err := s.Acquire(t.Context(), annsAgain)
 			if err != nil || g.Token != c.token || g.ExpiresIn != leadership.DefaultLeaseDuration {
 				t.Errorf("got token %d with %v left, %v; want a full lease of token %d", g.Token, g.ExpiresIn, err, c.token)
@@ -202,15 +191,11 @@ func TestOnlyTheRunThatIsCommittedCounts(t *testing.T) {
 
 func TestNothingIsGrantedToACallerWhoHasGone(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
-	s := leadership.New(scripted{update: func(decide decision) (leadership.Snapshot, error) {
-		leave() // while the store reads
-		ch, err := decide(unseen)
-		if !ch.Empty() {
-			t.Errorf("decided to write %+v", ch)
-		}
-		return apply(unseen, ch), err
-	}})
-	_, err := s.Acquire(ctx, annsAgain)
+	store := &slowStore{snap: unseen, reading: leave}
+	_, err := leadership.New(store).Acquire(ctx, annsAgain)
+	if store.snap != unseen {
+		t.Errorf("wrote %+v", store.snap)
+	}
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %s because of %v", err, leadership.StoreUnavailable, context.Canceled)
 	}

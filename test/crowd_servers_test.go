@@ -2,26 +2,19 @@ package test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"regent/emulators"
-	"regent/httpapi"
-	"regent/leadership"
 	"regent/leadership/client"
-	"regent/leadership/instance"
-	"regent/leadership/wire"
 	"regent/store"
+	"regent/store/storetest"
 	"regent/test/proxy"
 )
 
@@ -62,29 +55,10 @@ func serveInProcess(t testing.TB) crowdServers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted := &countedStore{Store: leases, calls: proxy.Calls{}}
-	inst, err := instance.New(instance.Config{Store: counted, Name: "regent-test", Alone: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httpapi.Server(httpapi.New(httpapi.Config{Service: inst, StreamLimit: time.Hour}))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() { inst.Run(ctx) })
-	running.Go(func() { server.Serve(listener) })
-	t.Cleanup(func() {
-		inst.Drain(ctx, wire.Draining)
-		server.Close()
-		cancel()
-		running.Wait()
-		leases.Close()
-	})
-	address := listener.Addr().String()
-	return crowdServers{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: counted.take, memory: collected}
+	t.Cleanup(func() { leases.Close() })
+	var counter storetest.Counter
+	_, address := host(t, &storetest.Fake{Store: leases, Around: counter.Count})
+	return crowdServers{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: func() proxy.Calls { return counter.Take() }, memory: collected}
 }
 
 func clientOf(t testing.TB, address string) *client.Client {
@@ -167,66 +141,4 @@ func files(t testing.TB) int {
 		t.Fatal(err)
 	}
 	return int(limit.Max)
-}
-
-// countedStore counts the calls of a store.
-type countedStore struct {
-	leadership.Store
-
-	mu    sync.Mutex // guards calls
-	calls proxy.Calls
-}
-
-func (s *countedStore) count(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls[name]++
-}
-
-func (s *countedStore) take() proxy.Calls {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	taken := s.calls
-	s.calls = proxy.Calls{}
-	return taken
-}
-
-func (s *countedStore) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	s.count("Update")
-	return s.Store.Update(ctx, e, decide)
-}
-
-func (s *countedStore) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	s.count("Get")
-	return s.Store.Get(ctx, e)
-}
-
-func (s *countedStore) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
-	s.count("List")
-	return s.Store.List(ctx, prefix, after, limit)
-}
-
-func (s *countedStore) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	s.count("Renew")
-	return s.Store.Renew(ctx, leases)
-}
-
-func (s *countedStore) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
-	s.count("Events")
-	return s.Store.Events(ctx, e, after, limit)
-}
-
-func (s *countedStore) Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error) {
-	s.count("Since")
-	return s.Store.Since(ctx, after, limit)
-}
-
-func (s *countedStore) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
-	s.count("Unannounced")
-	return s.Store.Unannounced(ctx, e, limit)
-}
-
-func (s *countedStore) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
-	s.count("MarkAnnounced")
-	return s.Store.MarkAnnounced(ctx, ids)
 }

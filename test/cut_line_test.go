@@ -11,6 +11,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	ram "regent/store/memory"
+	"regent/store/storetest"
 	"regent/test/machine"
 	"regent/test/proxy"
 )
@@ -53,30 +54,21 @@ func sideBySide(all ...func()) {
 // cutLine is a server, and a way to it that can be cut.
 type cutLine struct {
 	t       *testing.T
-	store   *overheard
+	decided chan leadership.Election // of which a decision was made
 	direct  *client.Client
 	through *client.Client
 	line    *proxy.Line
 }
 
-// overheard tells of what its store was asked to decide.
-type overheard struct {
-	leadership.Store
-	decided chan leadership.Election
-}
-
-// Update implements leadership.Store.
-func (s *overheard) Update(
-	ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
-) (leadership.Snapshot, error) {
-	defer func() { s.decided <- e }()
-	return s.Store.Update(ctx, e, decide)
-}
-
 func newCutLine(t *testing.T) *cutLine {
 	t.Helper()
-	l := &cutLine{t: t, store: &overheard{Store: ram.New(ram.Config{}), decided: make(chan leadership.Election, 64)}}
-	_, address := host(t, l.store)
+	l := &cutLine{t: t, decided: make(chan leadership.Election, 64)}
+	_, address := host(t, &storetest.Fake{Store: ram.New(ram.Config{}), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		if c.Method == "Update" {
+			defer func() { l.decided <- c.Election }()
+		}
+		return next(ctx)
+	}})
 	l.direct, l.line = clientOf(t, address), proxy.NewLine(t, address)
 	var err error
 	l.through, err = client.New(client.Config{
@@ -117,7 +109,7 @@ func (l *cutLine) round(e leadership.Election, meet func(cut, release, again fun
 
 // await waits for a decision about the election.
 func (l *cutLine) await(e leadership.Election) {
-	for e != <-l.store.decided {
+	for e != <-l.decided {
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/export"
 	"regent/store/memory"
+	"regent/store/storetest"
 )
 
 func listen(t *testing.T) net.Listener {
@@ -51,24 +52,20 @@ func TestCallsThatTakeTooLongAreCutOff(t *testing.T) {
 	}
 }
 
-// hanging is a store whose writes block until their context ends.
-type hanging struct {
-	leadership.Store
-	entered chan struct{}
-}
-
-func (h hanging) Update(ctx context.Context, _ leadership.Election, _ func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	close(h.entered)
-	<-ctx.Done()
-	return leadership.Snapshot{}, fmt.Errorf("hanging: %w: %w", leadership.OutcomeUnknown, ctx.Err())
-}
-
 func TestCallsThatHangInTheStoreAreAnsweredBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	listener, entered := listen(t), make(chan struct{})
 	var log strings.Builder
 	logger := newLog(&log)
-	api := httpapi.New(httpapi.Config{Service: newTestInstance(t, instance.Config{Store: hanging{memory.New(memory.Config{}), entered}}), Log: logger, RequestTimeout: time.Hour})
+	hanging := &storetest.Fake{Store: memory.New(memory.Config{}), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		if c.Method != "Update" {
+			return next(ctx)
+		}
+		close(entered)
+		<-ctx.Done()
+		return fmt.Errorf("hanging: %w: %w", leadership.OutcomeUnknown, ctx.Err())
+	}}
+	api := httpapi.New(httpapi.Config{Service: newTestInstance(t, instance.Config{Store: hanging}), Log: logger, RequestTimeout: time.Hour})
 	server, hurry := newServer(api, logger)
 	go server.Serve(listener)
 	answer := make(chan error, 1)

@@ -20,6 +20,7 @@ import (
 	"regent/leadership/client"
 	"regent/leadership/instance"
 	"regent/store/memory"
+	"regent/store/storetest"
 )
 
 const contested leadership.Election = "reports"
@@ -43,8 +44,9 @@ type testbed struct {
 
 func newWorld(t *testing.T) *testbed {
 	w := &testbed{t: t, start: time.Now(), over: make(chan struct{})}
-	w.store = &endRecorder{Store: memory.New(memory.Config{}), ends: map[leadership.Token]time.Time{}}
-	service, err := instance.New(instance.Config{Store: w.store, Name: "server", Alone: true, Now: w.now})
+	w.store = &endRecorder{leases: memory.New(memory.Config{}), ends: map[leadership.Token]time.Time{}}
+	store := &storetest.Fake{Store: w.store.leases, Around: w.store.around}
+	service, err := instance.New(instance.Config{Store: store, Name: "server", Alone: true, Now: w.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,34 +70,26 @@ func (w *testbed) tell(format string, args ...any) {
 	w.transcript = append(w.transcript, fmt.Sprintf("%12v  ", w.now())+fmt.Sprintf(format, args...))
 }
 
-// endRecorder is a store that records when each lease ends.
+// endRecorder records when each lease of the contested election ends.
 type endRecorder struct {
-	leadership.Store
+	leases leadership.Store
 
 	mu   sync.Mutex
 	ends map[leadership.Token]time.Time // guarded by mu
 }
 
-// Update implements leadership.Store.
-func (l *endRecorder) Update(
-	ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
-) (leadership.Snapshot, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	snap, err := l.Store.Update(ctx, e, decide)
-	l.note(snap)
-	return snap, err
-}
-
-// Renew implements leadership.Store.
-func (l *endRecorder) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	answers := l.Store.Renew(ctx, leases)
-	for _, a := range answers {
-		l.note(a.Snapshot)
+// around is a storetest.Fake's.
+func (l *endRecorder) around(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+	if !c.Writes() {
+		return next(ctx)
 	}
-	return answers
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := next(ctx)
+	if snap, err := l.leases.Get(context.WithoutCancel(ctx), contested); err == nil {
+		l.note(snap)
+	}
+	return err
 }
 
 func (l *endRecorder) note(s leadership.Snapshot) {

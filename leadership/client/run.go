@@ -94,12 +94,10 @@ func (l *Lease) watch(returned <-chan struct{}) {
 	case <-l.ctx.Done():
 	}
 	for left := l.end() - l.client.clock(); left > 0; left = l.end() - l.client.clock() {
-		timer := time.NewTimer(min(left, maxSleep))
 		select {
 		case <-returned:
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(min(left, maxSleep)):
 		}
 	}
 	l.client.logOf(l).Error("the lease is over but the leader's function has not returned; waiting for it")

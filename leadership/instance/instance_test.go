@@ -13,42 +13,13 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/store/memory"
+	"regent/store/storetest"
 )
 
-// counted is a store that counts its calls.
-type counted struct {
-	leadership.Store
-	reads, updates, renewals, histories, outbox atomic.Int64
-}
-
-func (c *counted) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	c.reads.Add(1)
-	return c.Store.Get(ctx, e)
-}
-
-func (c *counted) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	c.updates.Add(1)
-	return c.Store.Update(ctx, e, decide)
-}
-
-func (c *counted) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	c.renewals.Add(1)
-	return c.Store.Renew(ctx, leases)
-}
-
-func (c *counted) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
-	c.histories.Add(1)
-	return c.Store.Events(ctx, e, after, limit)
-}
-
-func (c *counted) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
-	c.outbox.Add(1)
-	return c.Store.Unannounced(ctx, e, limit)
-}
-
-// take returns what was counted since the last call, without the looks into the outbox.
-func (c *counted) take() string {
-	return fmt.Sprintf("%d reads, %d updates, %d renewals, %d histories", c.reads.Swap(0), c.updates.Swap(0), c.renewals.Swap(0), c.histories.Swap(0))
+// took returns what was counted since the last call, without the looks into the outbox.
+func took(c *storetest.Counter) string {
+	n := c.Take()
+	return fmt.Sprintf("%d reads, %d updates, %d renewals, %d histories", n["Get"], n["Update"], n["Renew"], n["Events"])
 }
 
 // bus carries events between instances in one process, until it is cut.
@@ -107,16 +78,17 @@ type cluster struct {
 	*testing.T
 	bus    *bus
 	a, b   *instance.Instance
-	ca, cb *counted
+	ca, cb storetest.Counter
+	store  leadership.Store // not counted
 	keys   map[leadership.CandidateID]leadership.Key
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	store := memory.New(memory.Config{})
-	c := &cluster{T: t, bus: &bus{ears: make(map[*ear]struct{})}, keys: make(map[leadership.CandidateID]leadership.Key)}
-	c.ca, c.cb = &counted{Store: store}, &counted{Store: store.Open()}
-	c.a, c.b = c.start("a", c.ca), c.start("b", c.cb)
+	c := &cluster{T: t, bus: &bus{ears: make(map[*ear]struct{})}, keys: make(map[leadership.CandidateID]leadership.Key), store: store}
+	c.a = c.start("a", &storetest.Fake{Store: store, Around: c.ca.Count})
+	c.b = c.start("b", &storetest.Fake{Store: store.Open(), Around: c.cb.Count})
 	synctest.Wait()
 	return c
 }
@@ -144,8 +116,8 @@ func (c *cluster) start(name string, store leadership.Store) *instance.Instance 
 // take forgets what was counted so far.
 func (c *cluster) take() {
 	synctest.Wait()
-	c.ca.take()
-	c.cb.take()
+	c.ca.Take()
+	c.cb.Take()
 }
 
 func (c *cluster) ask(candidate leadership.CandidateID, wait time.Duration) leadership.AcquireRequest {
@@ -201,7 +173,7 @@ func TestWhatOneInstanceChangesTheOtherShowsAtOnce(t *testing.T) {
 		for range 100 {
 			c.read(c.b)
 		}
-		if got := c.cb.take(); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
+		if got := took(&c.cb); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
 			t.Errorf("100 cached reads: %s", got)
 		}
 		c.release(c.a, lease)
@@ -227,10 +199,10 @@ func TestAnIdleElectionCostsItsLeadersRenewalsAndNothingElse(t *testing.T) {
 		synctest.Wait()
 		c.take()
 		c.renew(c.a, lease, 2*time.Minute)
-		if got := c.ca.take(); got != "0 reads, 0 updates, 12 renewals, 0 histories" {
+		if got := took(&c.ca); got != "0 reads, 0 updates, 12 renewals, 0 histories" {
 			t.Errorf("two minutes of 100 candidates, watchers and long polls: %s", got)
 		}
-		if got := c.cb.take(); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
+		if got := took(&c.cb); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
 			t.Errorf("two minutes of an instance that nobody uses: %s", got)
 		}
 		cancel()
@@ -296,11 +268,11 @@ func TestATakeoverCostsOneAttemptPerInstance(t *testing.T) {
 				end(c, lease)
 				time.Sleep(time.Second)
 				synctest.Wait()
-				released := int64(0)
+				released := 0
 				if name == "after a release" {
 					released = 1
 				}
-				if a, b := c.ca.updates.Load()-released, c.cb.updates.Load(); a > 1 || b > 1 || a+b == 0 {
+				if a, b := c.ca.Take()["Update"]-released, c.cb.Take()["Update"]; a > 1 || b > 1 || a+b == 0 {
 					t.Errorf("the store was asked %d and %d times", a, b)
 				}
 				if len(granted) != 1 || (<-granted).Token != 2 {
@@ -358,7 +330,7 @@ func TestWhatWasLeftBehindIsAnnouncedOnceTheBusIsBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.bus.setCut(false)
 		time.Sleep(2 * time.Minute)
-		if left, err := c.ca.Unannounced(t.Context(), "", 100); err != nil || len(left) > 0 {
+		if left, err := c.store.Unannounced(t.Context(), "", 100); err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v, %v", left, err)
 		}
 	})
@@ -425,8 +397,9 @@ func TestAWatcherOfALeaseThatIsRenewedElsewhereAsksTheStoreSixteenTimesAnHourAtM
 			t.Fatal(err)
 		}
 		c.renew(c.a, lease, time.Hour)
-		if n := c.cb.reads.Load() + c.cb.updates.Load() + c.cb.histories.Load(); n < 3 || n > 16 {
-			t.Errorf("an hour of a watcher cost %d calls of the store: %s", n, c.cb.take())
+		calls := c.cb.Take()
+		if n := calls["Get"] + calls["Update"] + calls["Events"]; n < 3 || n > 16 {
+			t.Errorf("an hour of a watcher cost %d calls of the store: %v", n, calls)
 		}
 		c.release(c.a, lease)
 		if events, err := w.Next(t.Context()); err != nil || len(events) != 1 || events[0].Type != leadership.EventReleased {
@@ -493,25 +466,16 @@ func TestDrainAnswersWhoWaits(t *testing.T) {
 	})
 }
 
-// failing is a store in which some calls fail.
-type failing struct {
-	leadership.Store
-	events func() error                    // what becomes of a read of the history
-	update func(leadership.Election) error // and of a change
-}
-
-func (f failing) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
-	if f.events != nil {
-		return nil, f.events()
-	}
-	return f.Store.Events(ctx, e, after, limit)
-}
-
-func (f failing) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	if f.update != nil && f.update(e) != nil {
-		return leadership.Snapshot{}, f.update(e)
-	}
-	return f.Store.Update(ctx, e, decide)
+// failing is a store whose calls of that method are answered by fail, unless it returns nil.
+func failing(store leadership.Store, method string, fail func(leadership.Election) error) leadership.Store {
+	return &storetest.Fake{Store: store, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		if c.Method == method {
+			if err := fail(c.Election); err != nil {
+				return err
+			}
+		}
+		return next(ctx)
+	}}
 }
 
 // alone returns the only instance on a store, which does not run.
@@ -527,7 +491,7 @@ func alone(t *testing.T, store leadership.Store, bus instance.Bus) *instance.Ins
 func TestALongPollThatCannotKnowDoesNotSayThatNothingCame(t *testing.T) {
 	t.Parallel()
 	away := fmt.Errorf("the history: %w: %w", leadership.StoreUnavailable, context.DeadlineExceeded)
-	i := alone(t, failing{Store: memory.New(memory.Config{}), events: func() error { return away }}, nil)
+	i := alone(t, failing(memory.New(memory.Config{}), "Events", func(leadership.Election) error { return away }), nil)
 	if _, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"}); err != nil {
 		t.Fatal(err)
 	}
@@ -541,7 +505,7 @@ func TestALongPollShowsWhatThisInstanceHasDoneThoughTheHistoryHangs(t *testing.T
 	t.Parallel()
 	hang := make(chan struct{})
 	defer close(hang)
-	i := alone(t, failing{Store: memory.New(memory.Config{}), events: func() error { <-hang; return leadership.StoreUnavailable }}, nil)
+	i := alone(t, failing(memory.New(memory.Config{}), "Events", func(leadership.Election) error { <-hang; return leadership.StoreUnavailable }), nil)
 	g, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
 	if err != nil {
 		t.Fatal(err)
@@ -594,12 +558,12 @@ func TestATickGoesOnPastWhatFails(t *testing.T) {
 		}
 	}
 	now.Add(3600)
-	i := alone(t, failing{Store: store, update: func(e leadership.Election) error {
+	i := alone(t, failing(store, "Update", func(e leadership.Election) error {
 		if e == "b" {
 			return leadership.RecordCorrupt
 		}
 		return nil
-	}}, &bus{cut: true})
+	}), &bus{cut: true})
 	expired, _, err := i.Tick(t.Context())
 	if expired != 2 || !errors.Is(err, leadership.RecordCorrupt) {
 		t.Errorf("%d expired, %v; want the other two, and the first failure", expired, err)

@@ -18,6 +18,7 @@ import (
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/telemetrytest"
 	"regent/store/memory"
+	"regent/store/storetest"
 )
 
 // story plays in fake time.
@@ -180,8 +181,13 @@ func TestAReleasedElectionWithoutCandidatesIsNotLeaderless(t *testing.T) { story
 func TestACandidateThatWaitsAgainHasWaitedThroughout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &away{Store: memory.New(memory.Config{})}
-		w := telemetrytest.On(t, store)
+		var away atomic.Bool // the store
+		w := telemetrytest.On(t, &storetest.Fake{Store: memory.New(memory.Config{}), Around: func(ctx context.Context, _ storetest.Call, next func(context.Context) error) error {
+			if away.Load() {
+				return leadership.StoreUnavailable
+			}
+			return next(ctx)
+		}})
 		lease := w.Lead("jobs", "ann")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -192,38 +198,18 @@ func TestACandidateThatWaitsAgainHasWaitedThroughout(t *testing.T) {
 			}
 		}()
 		w.Keep(lease, 30*time.Second)
-		store.gone.Store(true) // no candidate can lead from 30 s after the last renewal on
+		away.Store(true) // no candidate can lead from 30 s after the last renewal on
 		w.Settle(30*time.Second + 150*time.Second)
 		if s := w.Read()["regent.elections.leaderless"]; s != 150 {
 			t.Errorf("leaderless for %v s, want 150", s)
 		}
-		store.gone.Store(false)
+		away.Store(false)
 		cancel()
 		w.Settle(time.Minute)
 		if s := w.Read()["regent.elections.leaderless"]; s > 60 {
 			t.Errorf("leaderless for %v s after the store has come back", s)
 		}
 	})
-}
-
-// away is a store that can go away.
-type away struct {
-	leadership.Store
-	gone atomic.Bool
-}
-
-func (a *away) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	if a.gone.Load() {
-		return leadership.Snapshot{}, leadership.StoreUnavailable
-	}
-	return a.Store.Get(ctx, e)
-}
-
-func (a *away) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	if a.gone.Load() {
-		return leadership.Snapshot{}, leadership.StoreUnavailable
-	}
-	return a.Store.Update(ctx, e, decide)
 }
 
 func TestALateGrantIsNoTransitionIfNoCandidateWaited(t *testing.T) {

@@ -66,38 +66,33 @@ func TestAMeasuredStoreReportsThatTheStoreIsBroken(t *testing.T) {
 	<-b.Broken()
 }
 
-// troubled is a store in which things happen.
-type troubled struct {
-	leadership.Store
-	update func() error
-	twice  bool // each decision is made once more
-}
-
-func (s *troubled) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	if s.update != nil {
-		return leadership.Snapshot{}, s.update()
-	}
-	return s.Store.Update(ctx, e, func(snap leadership.Snapshot) (leadership.Change, error) {
-		if s.twice {
-			decide(snap)
-		}
-		return decide(snap)
-	})
-}
-
 func TestCallsOfTheStoreAreCountedByOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &troubled{Store: memory.New(memory.Config{})}
-		w := telemetrytest.On(t, s)
+		var fault error // of updates
+		twice := false  // each decision is made once more
+		w := telemetrytest.On(t, &storetest.Fake{Store: memory.New(memory.Config{}), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+			if c.Method != "Update" {
+				return next(ctx)
+			}
+			if fault != nil {
+				return fault
+			}
+			if decide := *c.Decide; twice {
+				*c.Decide = func(s leadership.Snapshot) (leadership.Change, error) {
+					decide(s)
+					return decide(s)
+				}
+			}
+			return next(ctx)
+		}})
 		ann := w.Lead("jobs", "ann")
 		w.Acquire("jobs", "bob", 0)
 		w.Service.BatchRenew(t.Context(), []leadership.LeaseRequest{ann, {Election: "other", CandidateID: "ann", Key: ann.Key, Token: 1}})
-		for _, err := range []error{leadership.StoreUnavailable, leadership.OutcomeUnknown} {
-			s.update = func() error { return err }
+		for _, fault = range []error{leadership.StoreUnavailable, leadership.OutcomeUnknown} {
 			w.Acquire("jobs", "bob", 0)
 		}
-		s.update, s.twice = nil, true
+		fault, twice = nil, true
 		w.Release(ann)
 		got := w.Read()
 		for series, want := range map[string]float64{

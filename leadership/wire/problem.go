@@ -4,6 +4,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,6 +108,23 @@ func (p Problem) Leadership() *leadership.Error {
 		}
 	}
 	return e
+}
+
+// Write answers with the problem. document is p, or has it embedded beside other fields.
+func (p Problem) Write(w http.ResponseWriter, document any) {
+	body, err := Marshal(document)
+	if err != nil {
+		panic(err) // a problem can always be encoded
+	}
+	h := w.Header()
+	if p.RetryAfterMs > 0 {
+		const second = 1000
+		h.Set("Retry-After", strconv.FormatInt((p.RetryAfterMs+second-1)/second, 10))
+	}
+	h.Set("Content-Type", ProblemType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(p.Status)
+	w.Write(append(body, '\n')) // an error means that the caller is gone
 }
 
 // IsProblem reports whether the body of a reply with this header is a problem document.

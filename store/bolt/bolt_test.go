@@ -114,6 +114,22 @@ func edit(from, to string) func(record, heartbeat []byte) ([]byte, []byte) {
 	}
 }
 
+func TestRecordThatDoesNotSayWhatItNeedsIsCorrupt(t *testing.T) {
+	t.Parallel()
+	for _, needs := range []string{`"needs":0`, `"needs":-1`} {
+		s, service := open(t, filepath.Join(t.TempDir(), "regent.db"), bolt.Clock{})
+		if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Spoil("jobs", edit(`"needs":1`, needs)); err != nil {
+			t.Fatal(err)
+		}
+		if snap, err := s.Get(t.Context(), "jobs"); !errors.Is(err, leadership.RecordCorrupt) {
+			t.Errorf("%s: got %+v, %v; want %s", needs, snap.Record, err, leadership.RecordCorrupt)
+		}
+	}
+}
+
 func open(t testing.TB, path string, clock bolt.Clock) (*bolt.Store, *leadership.Service) {
 	t.Helper()
 	s, err := bolt.Open(path, bolt.Config{Clock: clock})

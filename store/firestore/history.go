@@ -16,10 +16,10 @@ import (
 // Events reads a part of an election's history: one RunQuery.
 func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
 	operation := fmt.Sprintf("read the events of %q", e)
-	if err := s.calls.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return nil, unavailable(ctx, operation, err)
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	if limit < 1 {
 		return nil, nil
 	}
@@ -61,10 +61,10 @@ func corruptHistory(operation string, e leadership.Election, why error) error {
 // else.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	const operation = "read unannounced events"
-	if err := s.calls.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return nil, unavailable(ctx, operation, err)
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	q := s.unannounced(e)
 	var left outbox
 	for len(left.events) < limit {
@@ -131,10 +131,10 @@ func (o *outbox) add(d database, found []reading) (after string) {
 // MarkAnnounced removes the mark of what is to be announced: one BatchWrite.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	const operation = "mark events as announced"
-	if err := s.calls.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return unavailable(ctx, operation, err)
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	results, err := s.batchWrite(ctx, s.marks(ids))
 	if err != nil {
 		return unwritten(ctx, operation, err)

@@ -12,10 +12,10 @@ import (
 // whether it agrees with its history is checked by Get and Update.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
 	operation := fmt.Sprintf("list %q", prefix)
-	if err := s.calls.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return leadership.Listing{}, unavailable(ctx, operation, err)
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	end := leadership.Election(prefix + lastRune)
 	if limit < 1 || after >= end {
 		return leadership.Listing{}, nil

@@ -17,10 +17,10 @@ import (
 // Get reads one election, strongly: one BatchGetDocuments.
 func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
 	operation := fmt.Sprintf("get %q", e)
-	if err := s.calls.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return leadership.Snapshot{}, unavailable(ctx, operation, err)
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	seen, err := s.look(ctx, operation, e)
 	if err != nil {
 		return leadership.Snapshot{}, err

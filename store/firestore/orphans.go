@@ -13,10 +13,10 @@ import (
 // for each election, and whether there is another, so use it only where none may be missed.
 func (s *Store) Orphans(ctx context.Context) ([]leadership.Election, error) {
 	const operation = "look for histories without a record"
-	if err := s.calls.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return nil, unavailable(ctx, operation, err)
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	q := query{
 		parent:     s.database.documents(),
 		collection: historyCollection,

@@ -20,13 +20,13 @@ import (
 // What is not remembered as named, or has changed since, is ErrNotRenewed.
 func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
 	answers := make([]leadership.Renewed, len(leases))
-	if err := s.calls.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		for i := range answers {
 			answers[i].Err = unavailable(ctx, fmt.Sprintf("renew %q", leases[i].Election), err)
 		}
 		return answers
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	var beats []heartbeat
 	for i, c := range leases {
 		answers[i].Err = leadership.ErrNotRenewed

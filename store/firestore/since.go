@@ -17,10 +17,10 @@ const sincePage = 1000
 // history.Slack. It is one RunQuery for each sincePage of documents; Now is when the first began.
 func (s *Store) Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error) {
 	const operation = "read recent events"
-	if err := s.calls.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return leadership.Recent{}, unavailable(ctx, operation, err)
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	q := s.requestedSince(after.Add(-history.Slack))
 	window := window{after: after}
 	for {

@@ -3,17 +3,16 @@ package firestore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	apiv1 "cloud.google.com/go/firestore/apiv1"
 	"google.golang.org/grpc"
 
 	"regent/leadership"
+	"regent/store/internal/calls"
 	"regent/store/internal/history"
 )
 
@@ -67,7 +66,7 @@ type Store struct {
 	history  history.Span
 	codec    leadership.Codec
 	memory   *memory
-	calls    calls
+	calls    calls.Gate
 }
 
 var _ leadership.Store = (*Store)(nil)
@@ -93,7 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // Close waits for the calls under way and closes the connection. Later calls get StoreUnavailable.
 func (s *Store) Close() error {
-	if !s.calls.close() {
+	if !s.calls.Close() {
 		return nil
 	}
 	if err := s.client.Close(); err != nil {
@@ -102,39 +101,10 @@ func (s *Store) Close() error {
 	return nil
 }
 
-var errClosed = errors.New("the store is closed")
-
-// calls counts those under way. To close a connection beneath a commit would leave its outcome
-// unknown for no reason.
-type calls struct {
-	mu       sync.Mutex // guards closed, and that none is added once it is set
-	closed   bool
-	underWay sync.WaitGroup
-}
-
-// enter begins a call, unless its context has ended or the store is closed; leave ends it.
-func (c *calls) enter(ctx context.Context) error {
+// begin begins a call, unless its context has ended or the store is closed.
+func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return errClosed
-	}
-	c.underWay.Add(1)
-	return nil
-}
-
-func (c *calls) leave() { c.underWay.Done() }
-
-// close lets no more calls in and waits for those under way. It reports whether it was the first to
-// do so.
-func (c *calls) close() bool {
-	c.mu.Lock()
-	first := !c.closed
-	c.closed = true
-	c.mu.Unlock()
-	c.underWay.Wait()
-	return first
+	return s.calls.Enter()
 }

@@ -30,10 +30,10 @@ func (s *Store) Update(
 	ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {
 	operation := fmt.Sprintf("update %q", e)
-	if err := s.calls.enter(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return leadership.Snapshot{}, unavailable(ctx, operation, err)
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	var refused refusal
 	for attempt := range attempts {
 		if err := pause(ctx, attempt); err != nil {
@@ -96,10 +96,8 @@ func pause(ctx context.Context, attempt int) error {
 		return nil
 	}
 	doublings := min(attempt-1, 10) // more would overflow one day, and change nothing
-	timer := time.NewTimer(rand.N(min(firstPause<<doublings, lastPause)))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(rand.N(min(firstPause<<doublings, lastPause))):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

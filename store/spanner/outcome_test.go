@@ -322,8 +322,8 @@ func TestCloseWaitsForTheCallsUnderWay(t *testing.T) {
 		t.Errorf("a call that cannot wait: %v", err)
 	}
 	go func() { s.Close(); close(closed) }()
-	for s.calls.enter() { // until Close has been called
-		s.calls.leave()
+	for s.calls.Enter() == nil { // until Close has been called
+		s.calls.Leave()
 	}
 	select {
 	case <-closed:

@@ -1,7 +1,9 @@
 package spanner
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -52,6 +54,37 @@ func TestARecordThatCannotBeTrustedIsNotRenewedAndTheOthersAre(t *testing.T) {
 				t.Errorf("a decision on it: %v, want %s", err, leadership.RecordCorrupt)
 			}
 		})
+	}
+}
+
+// TestRenewSQLPassesOverRecordsOfNewerPrograms looks at the statement alone: what it returns is
+// looked at once more before the Commit.
+func TestRenewSQLPassesOverRecordsOfNewerPrograms(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	s, foreign := opened(t, cfg), client(t, cfg)
+	statement := s.renewal(granted(t, s, 1))
+	for _, c := range []struct {
+		set  string
+		rows int
+	}{
+		{fmt.Sprint("needs = ", leadership.ProgramVersion), 1},
+		{fmt.Sprint("needs = ", leadership.ProgramVersion+1), 0},
+		{"schema_version = 999", 0},
+		{fmt.Sprint("needs = NULL, schema_version = ", schemaBefore), 1},
+	} {
+		execute(t, foreign, "UPDATE Leadership SET "+c.set+" WHERE TRUE", nil)
+		rows, undo := 0, errors.New("roll back")
+		_, err := foreign.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+			rows = 0
+			if err := tx.Query(ctx, statement).Do(func(*spanner.Row) error { rows++; return nil }); err != nil {
+				return err
+			}
+			return undo
+		})
+		if !errors.Is(err, undo) || rows != c.rows {
+			t.Errorf("%s: %d rows are renewed, %v; want %d", c.set, rows, err, c.rows)
+		}
 	}
 }
 

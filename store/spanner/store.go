@@ -3,7 +3,6 @@ package spanner
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"cloud.google.com/go/spanner"
@@ -11,6 +10,7 @@ import (
 	"github.com/googleapis/gax-go/v2"
 
 	"regent/leadership"
+	"regent/store/internal/calls"
 	"regent/store/internal/history"
 )
 
@@ -27,7 +27,7 @@ type Store struct {
 	history history.Span
 	codec   leadership.Codec
 	turns   turns
-	calls   calls
+	calls   calls.Gate
 }
 
 var _ leadership.Store = (*Store)(nil)
@@ -78,7 +78,7 @@ func (c Config) dial(ctx context.Context) (*spanner.Client, error) {
 // Close waits for the calls under way, each of which ends within its timeout, and releases the
 // connections. Later calls fail with StoreUnavailable.
 func (s *Store) Close() error {
-	if s.calls.close() {
+	if s.calls.Close() {
 		s.client.Close()
 	}
 	return nil
@@ -86,37 +86,9 @@ func (s *Store) Close() error {
 
 // begin starts a call; done ends it. The error carries StoreUnavailable.
 func (s *Store) begin(ctx context.Context) (_ context.Context, done func(), _ error) {
-	if !s.calls.enter() {
-		return nil, nil, fmt.Errorf("spanner: the store is closed: %w", leadership.StoreUnavailable)
+	if err := s.calls.Enter(); err != nil {
+		return nil, nil, fmt.Errorf("spanner: %w: %w", leadership.StoreUnavailable, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	return ctx, func() { cancel(); s.calls.leave() }, nil
-}
-
-// calls counts the calls under way and, once closed, lets no more in.
-type calls struct {
-	mu      sync.Mutex // guards closed, and that none enters after it was set
-	closed  bool
-	running sync.WaitGroup
-}
-
-func (c *calls) enter() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.running.Add(1)
-	}
-	return !c.closed
-}
-
-func (c *calls) leave() { c.running.Done() }
-
-// close waits until all calls have left, and reports whether it was the first to close.
-func (c *calls) close() bool {
-	c.mu.Lock()
-	first := !c.closed
-	c.closed = true
-	c.mu.Unlock()
-	c.running.Wait()
-	return first
+	return ctx, func() { cancel(); s.calls.Leave() }, nil
 }

@@ -23,6 +23,9 @@ type Call struct {
 	Method   string              // such as "Update"
 	Election leadership.Election // if the call is about one
 	Leases   []leadership.Renewal
+	Marked   []leadership.EventID
+	// Decide is what an Update decides by. Around may replace it before it calls next.
+	Decide *func(leadership.Snapshot) (leadership.Change, error)
 }
 
 // Writes reports whether the call can change something.
@@ -46,7 +49,7 @@ func around[T any](ctx context.Context, f *Fake, c Call, do func(context.Context
 func (f *Fake) Update(
 	ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {
-	return around(ctx, f, Call{Method: "Update", Election: e}, func(ctx context.Context) (leadership.Snapshot, error) {
+	return around(ctx, f, Call{Method: "Update", Election: e, Decide: &decide}, func(ctx context.Context) (leadership.Snapshot, error) {
 		return f.Store.Update(ctx, e, decide)
 	})
 }
@@ -99,7 +102,7 @@ func (f *Fake) Unannounced(ctx context.Context, e leadership.Election, limit int
 
 // MarkAnnounced implements leadership.Store.
 func (f *Fake) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
-	_, err := around(ctx, f, Call{Method: "MarkAnnounced"}, func(ctx context.Context) (struct{}, error) {
+	_, err := around(ctx, f, Call{Method: "MarkAnnounced", Marked: ids}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, f.Store.MarkAnnounced(ctx, ids)
 	})
 	return err

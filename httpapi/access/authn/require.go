@@ -3,15 +3,15 @@ package authn
 import (
 	"crypto/rand"
 	"net/http"
-	"strconv"
 
 	"regent/leadership"
 	"regent/leadership/wire"
 )
 
 // Require passes on the requests whose caller the authenticator knows, with the principal in the
-// request's context. It answers all others with a problem document: 401 with a challenge (RFC
-// 6750), or 503.
+// request's context. Their changes are recorded with the principal as their actor, unless it is
+// anonymous. It answers all others with a problem document: 401 with a challenge (RFC 6750), or
+// 503.
 //
 // refused, if it is not nil, is called before each refusal. Its request has the id of the problem
 // (leadership.RequestID). It must not pass on any header of the request: the token is among them.
@@ -20,7 +20,11 @@ func Require(a Authenticator, refused func(*http.Request, error)) func(http.Hand
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			p, err := a.Authenticate(r)
 			if err == nil {
-				next.ServeHTTP(w, r.WithContext(With(r.Context(), p)))
+				ctx := With(r.Context(), p)
+				if p != (Principal{}) {
+					ctx = leadership.WithActor(ctx, p.String())
+				}
+				next.ServeHTTP(w, r.WithContext(ctx))
 				return
 			}
 			r = r.WithContext(leadership.WithRequestID(r.Context(), requestID(r)))
@@ -44,24 +48,13 @@ func requestID(r *http.Request) string {
 func answer(w http.ResponseWriter, r *http.Request, err error) {
 	p := wire.NewProblem(err)
 	p.RequestID = leadership.RequestID(r.Context())
-	body, err := wire.Marshal(p)
-	if err != nil {
-		panic(err) // it has only strings and integers
-	}
 	h := w.Header()
 	if p.Code == wire.Unauthenticated {
 		h.Set("WWW-Authenticate", challenge(r.Header))
 	}
-	if p.RetryAfterMs > 0 {
-		const second = 1000
-		h.Set("Retry-After", strconv.FormatInt((p.RetryAfterMs+second-1)/second, 10))
-	}
 	h.Set(wire.RequestIDHeader, p.RequestID)
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Type", wire.ProblemType)
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(p.Status)
-	w.Write(append(body, '\n')) // an error means that the caller is gone
+	p.Write(w, p)
 }
 
 // challenge returns the header that asks for a token. It says that the token was wrong only if

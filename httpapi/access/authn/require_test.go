@@ -5,14 +5,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
+	"regent/store/memory"
 )
 
 // knows is an authenticator that always says the same.
@@ -45,6 +49,52 @@ func TestKnownCallerPassesWithItsPrincipal(t *testing.T) {
 		if !called || w.Code != http.StatusTeapot {
 			t.Errorf("called %t, status %d", called, w.Code)
 		}
+	}
+}
+
+func TestChangesAreRecordedWithTheirAuthenticatedCaller(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		gate  func(http.Handler) http.Handler
+		actor string
+	}{
+		{"with an e-mail", authn.Require(knows{Principal: authn.Principal{Issuer: "i", Subject: "s", Email: ann}}, nil), ann},
+		{"without one", authn.Require(knows{Principal: authn.Principal{Issuer: "i", Subject: "s"}}, nil), "i|s"},
+		{"anonymous", authn.Require(authn.None{}, nil), ""},
+		{"not authenticated", func(h http.Handler) http.Handler { return h }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inst := must(instance.New(instance.Config{Store: memory.New(memory.Config{}), Alone: true}))
+			handler := c.gate(httpapi.New(httpapi.Config{Service: inst}))
+			call := func(method, path, body string) []byte {
+				t.Helper()
+				r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+				r.Header.Set("Content-Type", wire.ContentType)
+				w := httptest.NewRecorder()
+				if handler.ServeHTTP(w, r); w.Code != http.StatusOK {
+					t.Fatalf("%s: status %d: %s", path, w.Code, w.Body)
+				}
+				return w.Body.Bytes()
+			}
+			call(http.MethodPut, "/v1/elections/planner", `{"leaseDuration":"1m"}`)
+			call(http.MethodPost, "/v1/elections/planner:acquire", `{"candidateId":"worker-1"}`)
+			var history struct {
+				Events []wire.Event `json:"events"`
+			}
+			if err := json.Unmarshal(call(http.MethodGet, "/v1/elections/planner/events", ""), &history); err != nil {
+				t.Fatal(err)
+			}
+			if len(history.Events) != 2 {
+				t.Errorf("%d events, want 2", len(history.Events))
+			}
+			for _, e := range history.Events {
+				if e.Actor != c.actor {
+					t.Errorf("%s by %q, want %q", e.Type, e.Actor, c.actor)
+				}
+			}
+		})
 	}
 }
 

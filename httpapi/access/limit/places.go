@@ -29,12 +29,10 @@ func (p *places) take(ctx context.Context, g *Gate) (leave func(error), err erro
 		return p.leave, nil
 	default:
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case p.taken <- struct{}{}:
 		return p.leave, nil
-	case <-timer.C:
+	case <-time.After(patience):
 		return nil, g.refuse(ctx, false, patience, "this instance has as many calls under way as it can bear; come again")
 	case <-ctx.Done():
 		return nil, fmt.Errorf("limit: %w: %w", leadership.StoreUnavailable, ctx.Err())

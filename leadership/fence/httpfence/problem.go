@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
-	"time"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -23,19 +21,7 @@ type problem struct {
 // answer writes why a request was refused.
 func answer(w http.ResponseWriter, err error) {
 	p := newProblem(presentable(err))
-	body, err := wire.Marshal(p)
-	if err != nil {
-		panic(err) // only strings and integers: cannot fail
-	}
-	h := w.Header()
-	if p.RetryAfterMs > 0 {
-		const second = int64(time.Second / time.Millisecond)
-		h.Set("Retry-After", strconv.FormatInt((p.RetryAfterMs+second-1)/second, 10))
-	}
-	h.Set("Content-Type", wire.ProblemType)
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(p.Status)
-	w.Write(append(body, '\n')) // fails only if the caller is gone
+	p.Write(w, p)
 }
 
 // presentable returns the error that the caller may see. A cause that is not about the request

@@ -116,10 +116,8 @@ func (p *backoff) pause(ctx context.Context, err error) error {
 	if p.attempts <= 0 {
 		return fmt.Errorf("after %d attempts: %w", p.failures+1, err)
 	}
-	timer := time.NewTimer(p.after(err))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(p.after(err)):
 		return nil
 	case <-ctx.Done():
 		return &lostError{fmt.Errorf("%w, after: %w", ctx.Err(), err)}

@@ -1,16 +1,15 @@
 package pubsub
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // documentVersion is the version of document. Readers ignore fields that they do not know, so a
@@ -19,20 +18,10 @@ import (
 // version before the first one writes it.
 const documentVersion = 1
 
-// document is the data of a message.
+// document is the data of a message: the event as the API shows it.
 type document struct {
-	Version          int                    `json:"v"`
-	Election         leadership.Election    `json:"election"`
-	Revision         leadership.Revision    `json:"revision"`
-	Type             leadership.EventType   `json:"type"`
-	At               time.Time              `json:"at"`
-	LeaderID         leadership.CandidateID `json:"leaderId,omitempty"`
-	PreviousLeaderID leadership.CandidateID `json:"previousLeaderId,omitempty"`
-	FencingToken     leadership.Token       `json:"fencingToken"`
-	RequestID        string                 `json:"requestId,omitempty"`
-	Actor            string                 `json:"actor,omitempty"`
-	Reason           string                 `json:"reason,omitempty"`
-	Detail           json.RawMessage        `json:"detail,omitempty"` // a JSON object
+	Version int `json:"v"`
+	wire.Event
 }
 
 // maxData is how many bytes of data a message may have to be decoded. An event has less than 5 KiB.
@@ -40,20 +29,7 @@ const maxData = 64 << 10
 
 // encode returns the message of an event.
 func encode(e leadership.Event) (*pubsubpb.PubsubMessage, error) {
-	data, err := json.Marshal(document{
-		Version:          documentVersion,
-		Election:         e.Election,
-		Revision:         e.Revision,
-		Type:             e.Type,
-		At:               e.At.UTC(),
-		LeaderID:         e.LeaderID,
-		PreviousLeaderID: e.PreviousLeaderID,
-		FencingToken:     e.Token,
-		RequestID:        e.RequestID,
-		Actor:            e.Actor,
-		Reason:           e.Reason,
-		Detail:           json.RawMessage(e.Detail),
-	})
+	data, err := wire.Marshal(document{documentVersion, wire.NewEvent(e)})
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +61,14 @@ func decode(m *pubsubpb.PubsubMessage) (leadership.Event, error) {
 		return none, fmt.Errorf("it has %d bytes, and an event has at most %d", len(data), maxData)
 	}
 	var d document
-	if err := json.Unmarshal(data, &d); err != nil {
+	if err := wire.Unmarshal(data, &d); err != nil {
 		return none, fmt.Errorf("its data is no event: %w", err)
 	}
 	if d.Version != documentVersion {
 		return none, fmt.Errorf("it is of version %d, and this instance reads %d", d.Version, documentVersion)
 	}
-	e := d.event()
+	e := d.Leadership()
+	e.At = e.At.UTC()
 	if err := validate(e); err != nil {
 		return none, err
 	}
@@ -104,22 +81,6 @@ func decode(m *pubsubpb.PubsubMessage) (leadership.Event, error) {
 		}
 	}
 	return e, nil
-}
-
-func (d document) event() leadership.Event {
-	return leadership.Event{
-		Election:         d.Election,
-		Revision:         d.Revision,
-		Type:             d.Type,
-		At:               d.At.UTC(),
-		LeaderID:         d.LeaderID,
-		PreviousLeaderID: d.PreviousLeaderID,
-		Token:            d.FencingToken,
-		RequestID:        d.RequestID,
-		Actor:            d.Actor,
-		Reason:           d.Reason,
-		Detail:           string(d.Detail),
-	}
 }
 
 // isType allows types that a later version may add: they wake readers like any other.

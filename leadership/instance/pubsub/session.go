@@ -168,10 +168,8 @@ func (s *session) watch(ctx context.Context) error {
 	if err := s.look(ctx, s.client); err != nil {
 		return why(ctx, err)
 	}
-	begin := time.NewTimer(settle)
-	defer begin.Stop()
 	select {
-	case <-begin.C:
+	case <-time.After(settle):
 		s.live(ctx)
 	case <-ctx.Done():
 		return context.Cause(ctx)

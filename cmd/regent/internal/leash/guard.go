@@ -31,14 +31,12 @@ func startGuard(g *group, deadline, limit time.Duration) (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	timer := time.NewTimer(limit - boottime.Now())
-	defer timer.Stop()
 	select {
 	case <-w.answer:
 		return w, nil
 	case <-w.gone:
 		err = errors.New("the guard died at once")
-	case <-timer.C:
+	case <-time.After(limit - boottime.Now()):
 		err = errors.New("the guard does not answer")
 	}
 	w.kill()

@@ -28,10 +28,8 @@ func Jitter(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }
 
 // Sleep waits for d, or until ctx ends; then it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

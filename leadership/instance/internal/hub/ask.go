@@ -54,9 +54,7 @@ func (h *Hub) wait(ctx context.Context, c <-chan struct{}, due time.Time) error 
 	}
 	var timeout <-chan time.Time
 	if !due.IsZero() {
-		timer := time.NewTimer(time.Until(due))
-		defer timer.Stop()
-		timeout = timer.C
+		timeout = time.After(time.Until(due))
 	}
 	select {
 	case <-c:

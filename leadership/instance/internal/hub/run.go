@@ -50,15 +50,12 @@ func (h *Hub) nextTask(ctx context.Context) (view.Task, error) {
 		if ok {
 			return t, nil
 		}
-		timer := time.NewTimer(nap)
 		select {
 		case <-h.sooner:
-		case <-timer.C:
+		case <-time.After(nap):
 		case <-ctx.Done():
-			timer.Stop()
 			return t, ctx.Err()
 		}
-		timer.Stop()
 	}
 }
 

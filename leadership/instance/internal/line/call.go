@@ -34,11 +34,9 @@ func (c *call) Answered(a Answer) {
 
 // await waits for the caller's answer, and sees to it that there is one.
 func (q *Queue) await(c *call, wait time.Duration) (leadership.Grant, error) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
 	case <-c.answered:
-	case <-timer.C:
+	case <-time.After(wait):
 		q.leave(c, nil)
 	case <-c.ctx.Done():
 		q.leave(c, gone(c.ctx))

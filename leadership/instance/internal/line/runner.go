@@ -78,10 +78,8 @@ func (r *runner) orphan(err error) (orphan leadership.LeaseRequest, ok bool) {
 
 // sleep waits until something has happened, at most so long.
 func (r *runner) sleep(idle time.Duration) {
-	timer := time.NewTimer(idle)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(idle):
 	case <-r.wake:
 	}
 }

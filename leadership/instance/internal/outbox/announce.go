@@ -107,8 +107,7 @@ func (o *Outbox) keepMarking(ctx context.Context) {
 
 // gather adds what else is to be marked within the delay, until it fills a call.
 func (o *Outbox) gather(ctx context.Context, batch []leadership.EventID) []leadership.EventID {
-	timer := time.NewTimer(markDelay)
-	defer timer.Stop()
+	due := time.After(markDelay)
 	for len(batch) < leadership.MaxBatch {
 		select {
 		case more, ok := <-o.marks:
@@ -116,7 +115,7 @@ func (o *Outbox) gather(ctx context.Context, batch []leadership.EventID) []leade
 				return batch
 			}
 			batch = append(batch, more...)
-		case <-timer.C:
+		case <-due:
 			return batch
 		case <-ctx.Done():
 			return batch

@@ -18,6 +18,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance/internal/outbox"
 	"regent/store/memory"
+	"regent/store/storetest"
 )
 
 // What the package promises.
@@ -100,11 +101,11 @@ func (l *log) has(text string) bool {
 	return bytes.Contains(l.all.Bytes(), []byte(text))
 }
 
-// instance is one process. It is its own store and topic, which fail as its fields say.
+// instance is one process. Its store and its topic fail as its fields say.
 type instance struct {
-	leadership.Store
 	*outbox.Outbox
 	fleet   *fleet
+	store   *storetest.Fake
 	service *leadership.Service
 
 	// Set these before the instance runs; nil is for no fault.
@@ -123,10 +124,11 @@ type instance struct {
 
 // instance returns one that does not run. It hears nothing unless the test arranges that.
 func (f *fleet) instance(name string) *instance {
-	i := &instance{Store: f.store, fleet: f, calls: make(map[string]int), publishing: make(map[leadership.Election]bool)}
-	i.service = leadership.New(i, publisher{i})
+	i := &instance{fleet: f, calls: make(map[string]int), publishing: make(map[leadership.Election]bool)}
+	i.store = &storetest.Fake{Store: f.store, Around: i.around}
+	i.service = leadership.New(i.store, publisher{i})
 	i.Outbox = outbox.New(outbox.Config{
-		Store: i, Topic: topicOf{i}, Found: i.note, Clock: f.clock,
+		Store: i.store, Topic: topicOf{i}, Found: i.note, Clock: f.clock,
 		Log: slog.New(slog.NewTextHandler(f.log, nil)).With("instance", name),
 	})
 	return i
@@ -189,13 +191,6 @@ func (i *instance) enter(ctx context.Context, call string) error {
 	return i.before(ctx, call)
 }
 
-func (i *instance) leave(ctx context.Context, call string) error {
-	if i.after == nil {
-		return nil
-	}
-	return i.after(ctx, call)
-}
-
 // count returns how many calls of that name there were.
 func (i *instance) count(call string) int {
 	i.mu.Lock()
@@ -203,37 +198,32 @@ func (i *instance) count(call string) int {
 	return i.calls[call]
 }
 
-func (i *instance) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	if err := i.enter(ctx, "update"); err != nil {
-		return leadership.Snapshot{}, err
-	}
-	snap, err := i.Store.Update(context.WithoutCancel(ctx), e, decide)
-	if lost := i.leave(ctx, "update"); lost != nil {
-		return leadership.Snapshot{}, lost
-	}
-	return snap, err
-}
-
-// Unannounced is a look, or with an election a read.
-func (i *instance) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
-	call := "read"
-	if e == "" {
+// around names a call as the tests do, counts it, lets it fail, and checks what is marked. A look is
+// a read of the outbox without an election.
+func (i *instance) around(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+	call := map[string]string{"Update": "update", "Unannounced": "read", "MarkAnnounced": "mark"}[c.Method]
+	if call == "read" && c.Election == "" {
 		call = "look"
 	}
+	if call == "" {
+		return next(ctx)
+	}
 	if err := i.enter(ctx, call); err != nil {
-		return nil, err
-	}
-	events, err := i.Store.Unannounced(context.WithoutCancel(ctx), e, limit)
-	if lost := i.leave(ctx, call); lost != nil {
-		return nil, lost
-	}
-	return events, err
-}
-
-func (i *instance) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
-	if err := i.enter(ctx, "mark"); err != nil {
 		return err
 	}
+	if call == "mark" {
+		i.checkMark(c.Marked)
+	}
+	err := next(context.WithoutCancel(ctx))
+	if i.after != nil {
+		if lost := i.after(ctx, call); lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
+func (i *instance) checkMark(ids []leadership.EventID) {
 	if n := len(ids); n == 0 || n > leadership.MaxBatch {
 		i.fleet.t.Errorf("%d events are marked in one call", n)
 	}
@@ -242,11 +232,6 @@ func (i *instance) MarkAnnounced(ctx context.Context, ids []leadership.EventID) 
 			i.fleet.t.Errorf("%s is marked and was not announced", name(id))
 		}
 	}
-	err := i.Store.MarkAnnounced(context.WithoutCancel(ctx), ids)
-	if lost := i.leave(ctx, "mark"); lost != nil {
-		return lost
-	}
-	return err
 }
 
 // topicOf is the topic as one instance reaches it.

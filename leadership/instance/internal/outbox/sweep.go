@@ -52,10 +52,8 @@ func (o *Outbox) keepSweeping(ctx, late context.Context) {
 
 // rest waits for d, or for a moment once this process has left something behind.
 func (o *Outbox) rest(ctx context.Context, d time.Duration, delay *backoff.Backoff) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	case <-o.left.wake:
 		backoff.Sleep(ctx, delay.Next())

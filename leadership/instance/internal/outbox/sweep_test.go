@@ -252,7 +252,7 @@ func TestGreatBacklogIsAnnounced(t *testing.T) {
 func TestSweepGoesOnAlthoughOneElectionIsCorrupt(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		a := f.instance("a")
-		a.Store = damagedStore{f.store}
+		a.store.Store = damagedStore{f.store}
 		a.run()
 		synctest.Wait()
 		dead := f.instance("dead")

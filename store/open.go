@@ -26,10 +26,10 @@ type Config struct {
 
 // Open opens the store that spec names:
 //
-//	memory:                                      this process's memory; gone with it
-//	bolt:PATH                                    one local file, for one process; created if it is not there
-//	firestore:PROJECT[/DATABASE]                 Firestore; the database is "(default)" unless it is named
-//	spanner:projects/P/instances/I/databases/D   Spanner; Migrate has to have prepared the database
+//	memory:                                      this process's memory; lost when it ends
+//	bolt:PATH                                    one local file, for one process; created if absent
+//	firestore:PROJECT[/DATABASE]                 Firestore; the default database is "(default)"
+//	spanner:projects/P/instances/I/databases/D   Spanner; prepare the database with Migrate
 //
 // The store is the caller's to close. A spec that names no store, and a Config that cannot be, give
 // an error with the code InvalidArgument that says how a right one looks; any other error is the

@@ -41,7 +41,8 @@ func TestTooManyConnectionsCostNoLease(t *testing.T) {
 		v.watch.after(ctx, 500*time.Millisecond)
 		begin := time.Now()
 		err := a.readAnew()
-		// A busy machine may send the request so late that its connection has made room for another.
+		// A busy machine may send the request so late that its connection has made room for
+		// another.
 		for testing.Short() && err != nil && time.Since(begin) < quietLease() {
 			err = a.readAnew()
 		}

@@ -110,9 +110,9 @@ func TestImportsFollowTheArrows(t *testing.T) {
 	}
 }
 
-// sdkNeeds are the modules that the SDK brings its users. go-json-experiment/json is encoding/json/v2
-// before it is in the standard library, and needs no other module. It replaces a JSON decoder of our
-// own, and becomes a set of aliases where Go has encoding/json/v2.
+// sdkNeeds are the modules that the SDK brings its users. go-json-experiment/json is
+// encoding/json/v2 before it is in the standard library, and needs no other module. It replaces a
+// JSON decoder of our own, and becomes a set of aliases where Go has encoding/json/v2.
 var sdkNeeds = []string{"golang.org/x/sys/...", "github.com/go-json-experiment/json/..."}
 
 func TestTheSDKBringsItsUsersNothing(t *testing.T) {

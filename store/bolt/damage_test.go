@@ -283,9 +283,9 @@ func TestALockBehindALeaseWhoseEndNobodyRecordedStartsAnewAfterAnotherBoot(t *te
 	}
 }
 
-// A clock that went back within one boot starts every lease anew, and time goes on from there. A store
-// that believes the clock shows no earlier time either: its time stands still until the clock has
-// caught up, and so does the lease.
+// A clock that went back within one boot starts every lease anew, and time goes on from there. A
+// store that believes the clock shows no earlier time either: its time stands still until the clock
+// has caught up, and so does the lease.
 func TestAClockThatWentBackWithinABootCountsAsAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "regent.db")
 	uptime := time.Hour

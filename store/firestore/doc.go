@@ -92,7 +92,7 @@
 // Collections come into being with their first document. What Firestore does not do by itself, all
 // for the collection group events:
 //
-//	unannounced   a single-field index, ascending, of scope collection group beside that of scope collection
+//	unannounced   single-field indexes, ascending, of the scopes collection group and collection
 //	requestedAt   a single-field index, ascending, of scope collection group
 //	deleteAfter   a TTL policy, and no index
 //

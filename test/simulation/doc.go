@@ -18,9 +18,9 @@
 //	one step     a transaction reads and commits in one instant, as bolt's do; there is one clock
 //	stamped      the same, but the commit has a later instant than the read, by clocks that differ
 //	             by up to the guard, as in Spanner
-//	optimistic   a transaction reads, decides, and commits if no other came between, else it begins
-//	             anew; a renewal is one guarded write, which learns afterwards when it was; clocks
-//	             differ by up to the guard, as in Firestore
+//	optimistic   a transaction reads, decides, and commits if no other came between, else it
+//	             begins anew; a renewal is one guarded write, which learns its commit time
+//	             afterwards; clocks differ by up to the guard, as in Firestore
 //
 // # What goes wrong
 //

@@ -129,8 +129,8 @@ func (r *record) committed(ch leadership.Change, end, at time.Time) {
 	r.recording.Heartbeats = append(r.recording.Heartbeats, beat)
 }
 
-// hearing is what an instance hears, in order, while it hears all: what comes too soon waits for what
-// is missing, as in its hub.
+// hearing is what an instance hears, in order, while it hears all: what comes too soon waits for
+// what is missing, as in its hub.
 type hearing struct {
 	consumer checker.Consumer
 	next     map[leadership.Election]leadership.Revision // of the first that is missing

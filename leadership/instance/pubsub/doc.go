@@ -90,7 +90,7 @@
 //
 //	n events of one election   ⌈n/100⌉ Publish
 //	hearing them               at most one Acknowledge for each answer of the stream
-//	an instance at rest        one GetSubscription every 8 s, one UpdateSubscription every half hour
+//	an instance at rest        one GetSubscription every 8 s, one UpdateSubscription in 30 min
 //
 // # Rights
 //

@@ -20,13 +20,14 @@
 //
 // # What a reading promises
 //
-//   - It was true at some moment within its Age, and Age is at most Bound. Past the bound there is an
-//     error, never old data.
+//   - It was true at some moment within its Age, and Age is at most Bound. Past the bound there is
+//     an error, never old data.
 //   - It never goes back. A read that begins after another has ended, after an event was heard, or
 //     after a change by this instance was learnt, shows no older revision; one that names what its
 //     reader has seen elsewhere (Known) shows nothing older than that.
-//   - It does not guess what time may have changed. When the lease that is kept would end, or the lock
-//     delay, the store is asked: another instance may have renewed it, and of that there is no event.
+//   - It does not guess what time may have changed. When the lease that is kept would end, or the
+//     lock delay, the store is asked: another instance may have renewed it, and of that there is no
+//     event.
 //
 // A reading is a hint all the same: only the fencing token protects. Age is counted from before the
 // store was asked, on a clock that runs while the machine is suspended; what is left of a lease is
@@ -45,8 +46,8 @@
 //
 // Reads are shared: those who want the same at the same time make one.
 //
-//	a watch begins           one read for each revision that watches begin with; none if another has
-//	                         read on to the end, and the hub was live since
+//	a watch begins           one read for each revision that watches begin with; none if another
+//	                         has read on to the end, and the hub was live since
 //	an event follows         none
 //	it does not              one read; if it is not in the history, 10 at most
 //	the hub becomes live     one read for each watched election, and one of all if there are feeds

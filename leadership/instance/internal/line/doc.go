@@ -41,7 +41,7 @@
 //	     |                                   a refusal: it stays
 //	     v                                   no answer: it asks again in 0.2 s, 0.4 s, ... 5 s
 //	+--------+ ------------------------------------------------> +---------+
-//	| asking |                                                   | waiting | --> over: the line is empty
+//	| asking |                                                   | waiting | --> over (line empty)
 //	+--------+ <------------------------------------------------ +---------+
 //	             the lease should be over     + 0 to 100 ms
 //	             the leader has gone          + 0 to 10 ms; nothing if the store said so here

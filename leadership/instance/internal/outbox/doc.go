@@ -96,7 +96,7 @@
 //	outbox:published       the announcer has the topic's acknowledgement; nothing is marked
 //	outbox:marked          the announcer's events are marked
 //	outbox:left            a sweep found events that were left behind, and has published none
-//	outbox:left-published  events of one election that were left behind are acknowledged, not marked
+//	outbox:left-published  such events of one election are acknowledged, not marked
 //	outbox:left-marked     they are marked; of other elections not all is published
 //	outbox:mid-batch       100 events of one election are published and marked, the next not sent
 package outbox

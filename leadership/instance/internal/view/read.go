@@ -7,8 +7,9 @@ import (
 )
 
 // Fresh returns what may be shown to a reader who has seen the revision, as long as it is not Over;
-// nil if the store has to be asked. Only what a read has brought is shown: of an election that was not
-// remembered something newer may have been heard than a call of this instance has been answered.
+// nil if the store has to be asked. Only what a read has brought is shown: of an election that was
+// not remembered something newer may have been heard than a call of this instance has been
+// answered.
 func (v *View) Fresh(name leadership.Election, known leadership.Revision) *Lease {
 	e, ok := v.elections[name]
 	if !ok || !e.isKept() || e.event != nil || e.lease.Deleted || e.lease.Revision < known {

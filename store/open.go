@@ -27,7 +27,7 @@ type Config struct {
 // Open opens the store that spec names:
 //
 //	memory:                                      this process's memory; lost when it ends
-//	bolt:PATH                                    one local file, for one process; created if absent
+//	bolt:PATH                                    a local file, for one process; created if absent
 //	firestore:PROJECT[/DATABASE]                 Firestore; the default database is "(default)"
 //	spanner:projects/P/instances/I/databases/D   Spanner; prepare the database with Migrate
 //

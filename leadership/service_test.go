@@ -139,7 +139,7 @@ type told []leadership.Event
 
 func (p *told) Publish(events ...leadership.Event) { *p = append(*p, events...) }
 
-// unseen is jobs before anybody has asked for it.
+// unseen is jobs before the first call for it.
 var unseen = leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
 
 // annsAgain is ann, with the key of held.

@@ -297,7 +297,7 @@ func FuzzTransfer(f *testing.F) {
 	})
 }
 
-// play takes some steps, and returns what is left of the program.
+// play takes some steps, and returns the rest of the program.
 func (m *machine) play(program []byte, steps int) []byte {
 	for ; steps > 0 && len(program) >= 3; steps-- {
 		m.step(program[0], program[1], program[2])

@@ -9,7 +9,7 @@ import (
 	"regent/leadership"
 )
 
-// Raising is what is to be raised, and how far.
+// Raising says which elections to raise, and how far.
 type Raising struct {
 	// Prefix begins the names of the elections of the store that are raised; "" is all.
 	Prefix string

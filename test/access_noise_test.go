@@ -245,7 +245,7 @@ func answered(r *http.Response) string {
 	return fmt.Sprint(r.StatusCode)
 }
 
-// waiting stands in line for what is never free.
+// waiting waits in line for an election that never becomes free.
 func (n *noise) waiting(ctx context.Context, i int) {
 	c, done := n.dial(ctx, "waiting")
 	if c == nil {

@@ -109,7 +109,7 @@ func killServers(t *testing.T, in place, servers, changes int, deaths []life) {
 	m.close(ctx, last)
 	for _, l := range deaths {
 		if servers == 1 && l.point != "" && m.killed[l.point] == 0 {
-			t.Errorf("nobody was killed at %s", l.point)
+			t.Errorf("no process was killed at %s", l.point)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func configure(ctx context.Context, s *server, e leadership.Election, lockDelay 
 	return err
 }
 
-// tick asks the server to do what is left to do.
+// tick asks the server to record ends and announce events that are due.
 func tick(ctx context.Context, s *server) error {
 	return post(ctx, s.URL+wire.PathTick, nil, new(wire.Tick))
 }
@@ -282,8 +282,8 @@ func (m *killRun) any(ctx context.Context) *server {
 	return nil
 }
 
-// close has the server announce what is left, and compares what the subscriber has heard with the
-// history.
+// close has the server announce the remaining events, and compares the events that the subscriber
+// heard with the history.
 func (m *killRun) close(ctx context.Context, s *server) {
 	if err := tick(ctx, s); err != nil {
 		m.t.Errorf("the last tick: %v", err)

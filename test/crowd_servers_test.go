@@ -29,7 +29,7 @@ import (
 type crowdServers struct {
 	servers []string           // host:port
 	clients []*client.Client   // of each
-	calls   func() proxy.Calls // of the store, since the last time, if anybody counts them
+	calls   func() proxy.Calls // of the store, since the last time; nil if they are not counted
 	memory  func() memory      // of all instances together
 }
 

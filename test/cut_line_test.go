@@ -105,7 +105,7 @@ func (l *cutLine) round(e leadership.Election, meet func(cut, release, again fun
 			answered = true
 			l.granted(leases[0])
 		case !errors.Is(err, leadership.OutcomeUnknown):
-			l.t.Errorf("%s: who was cut off was told: %v", e, err)
+			l.t.Errorf("%s: the caller that was cut off was told: %v", e, err)
 		}
 	})
 	l.await(e) // she is first in line, and was refused

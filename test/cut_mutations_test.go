@@ -27,7 +27,7 @@ type step func(context.Context, instance.Protocol, []leadership.Election) ([]lea
 // mutations are all that there are. Each finds its elections so that it has something to do.
 var mutations = []mutation{
 	{name: "acquire", call: acquires("ann"), history: "acquired 1"},
-	{name: "acquire, waiting for nobody", call: waits("ann"), history: "acquired 1"},
+	{name: "acquire, with a wait, of a free election", call: waits("ann"), history: "acquired 1"},
 	{
 		name: "acquire, waiting in line", before: []step{acquires("bob")}, meanwhile: releases("bob"), call: waits("ann"),
 		history: "acquired 1, released 1, acquired 2",

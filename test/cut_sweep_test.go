@@ -187,8 +187,8 @@ func (s *sweep) make(ctx context.Context, c *client.Client, elections []leadersh
 	return leases, err
 }
 
-// measure sees what the call does when nothing is cut, and what is left when it is not made, and
-// returns how many bytes it is.
+// measure learns the outcome of the call when nothing is cut, and the state when it is not made,
+// and returns its number of bytes.
 func (s *sweep) measure() (request, reply int) {
 	s.t.Helper()
 	s.carry()
@@ -287,11 +287,11 @@ func (s *sweep) unreached() {
 	elections := s.prepare()
 	s.others(elections)
 	if _, err = s.make(s.t.Context(), clientOf(s.t, conn.LocalAddr().String()), elections); !errors.Is(err, leadership.StoreUnavailable) {
-		s.t.Errorf("where nobody listens: %v", err)
+		s.t.Errorf("without a server: %v", err)
 	}
 	s.undone++
 	if done := s.between(proxy.Cut{}, elections); done > 0 {
-		s.t.Errorf("where nobody listens it was done for %d", done)
+		s.t.Errorf("without a server it was done for %d", done)
 	}
 	s.again(proxy.Cut{}, elections)
 }
@@ -310,8 +310,8 @@ func (s *sweep) between(cut proxy.Cut, elections []leadership.Election) (done in
 	return done
 }
 
-// again makes the same call once more. What it is told, and what is left, are what one call would
-// have been told and left.
+// again makes the same call once more. Its answer, and the state after it, must be those of a
+// single call.
 func (s *sweep) again(cut proxy.Cut, elections []leadership.Election) {
 	s.t.Helper()
 	leases, err := s.make(s.t.Context(), s.healthy, elections)
@@ -323,7 +323,7 @@ func (s *sweep) again(cut proxy.Cut, elections []leadership.Election) {
 		s.t.Errorf("%+v: the same call again is told (-once +again):\n%s", cut, cmp.Diff(s.told, leases))
 	}
 	if left := s.look(elections); !reflect.DeepEqual(left, s.once) {
-		s.t.Errorf("%+v: what is left (-once +again):\n%s", cut, cmp.Diff(s.once, left))
+		s.t.Errorf("%+v: the state (-once +again):\n%s", cut, cmp.Diff(s.once, left))
 	}
 }
 

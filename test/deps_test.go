@@ -16,8 +16,8 @@ import (
 )
 
 // arrows says what each package may import, besides the standard library and itself. A pattern that
-// ends in "/..." takes all below it. A package that stands nowhere here is refused: whoever adds
-// one has to say where it belongs.
+// ends in "/..." takes all below it. A package that is not listed here is refused: a new one must
+// be given its place.
 var arrows = []arrow{
 	{"regent/leadership", nil, "the domain stands on nothing"},
 	{"regent/leadership/wire", []string{"regent/leadership", "github.com/go-json-experiment/json/..."}, "the JSON forms that server and SDK share must burden neither"},

@@ -53,7 +53,7 @@ func leave(tb testing.TB, size int) {
 	select {
 	case <-x.led:
 	case <-time.After(patience):
-		tb.Errorf("nobody leads at the other instance\n%s", x.b.log)
+		tb.Errorf("no candidate leads at the other instance\n%s", x.b.log)
 	}
 	x.change(x.b, 5)
 	x.check()

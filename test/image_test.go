@@ -46,12 +46,12 @@ func TestTheImageIsPinnedAndHasNoShellAndNoRoot(t *testing.T) {
 			}
 		}
 		if regexp.MustCompile(`^(ADD|MAINTAINER|ONBUILD|SHELL|HEALTHCHECK) `).MatchString(line) || strings.Contains(line, "curl") || strings.Contains(line, "apt") {
-			t.Errorf("%s: what is not from this repository or its modules has no place here", line)
+			t.Errorf("%s: the image may have only files from this repository and its modules", line)
 		}
 	}
 	shipped := lines[last:]
 	if !strings.Contains(shipped[0], "distroless/static") || !strings.Contains(shipped[0], ":nonroot@") {
-		t.Errorf("%s: what is shipped has no shell, and a user that is not root", shipped[0])
+		t.Errorf("%s: the shipped image must have no shell, and a user that is not root", shipped[0])
 	}
 	for _, want := range []string{"USER 65532:65532", `ENTRYPOINT ["/regent"]`, `CMD ["serve"]`, "COPY --from=build /regent /regent"} {
 		if !slices.Contains(shipped, want) {

@@ -182,7 +182,7 @@ func playLockset(t *testing.T, manner lockset.Manner, target int) (acknowledged,
 	}
 }
 
-// missing counts what is in no set.
+// missing counts the elements that are in no set.
 func missing(t *testing.T, host, project string, all map[leadership.Election][]int64) (lost int) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+host, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -23,7 +23,7 @@ import (
 	"regent/test/machine"
 )
 
-// What is built, each once for all tests of this package.
+// Programs, each built once for all tests of this package.
 var (
 	regent = built("regent", "regent/cmd/regent")
 	mortal = built("mortal", "-tags", "failpoints", "regent/cmd/regent") // regent with failpoints

@@ -137,7 +137,7 @@ func (c *contest) leader(ctx context.Context, above leadership.Token) (leadershi
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return 0, 0, fmt.Errorf("%s: nobody leads with a token above %d: %s", c.election, above, c.describe(lifespans))
+			return 0, 0, fmt.Errorf("%s: no leader with a token above %d: %s", c.election, above, c.describe(lifespans))
 		}
 	}
 }

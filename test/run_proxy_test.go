@@ -25,9 +25,9 @@ type grantOf struct {
 	token    leadership.Token
 }
 
-// leaseProxy is a line of HTTP to a server that learns when leases end. It counts on the safe side:
-// a lease that a reply grants or renews began when the request had come here, or later. What is
-// given back is over when the request comes here.
+// leaseProxy passes HTTP on to a server, and learns when leases end. It counts on the safe side: a
+// lease that a reply grants or renews began when the request arrived here, or later. A released
+// lease is over when the request arrives here.
 type leaseProxy struct {
 	*httptest.Server
 

@@ -55,7 +55,7 @@ func (c *counted) take() string {
 type bus struct {
 	mu   sync.Mutex // guards all below
 	cut  bool
-	mute bool // nothing can be published, and nobody notices that nothing is heard
+	mute bool // nothing can be published, and the instance does not notice that it hears nothing
 	ears map[*ear]struct{}
 }
 
@@ -231,7 +231,7 @@ func TestAnIdleElectionCostsItsLeadersRenewalsAndNothingElse(t *testing.T) {
 			t.Errorf("two minutes of 100 candidates, watchers and long polls: %s", got)
 		}
 		if got := c.cb.take(); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
-			t.Errorf("two minutes of an instance that nobody uses: %s", got)
+			t.Errorf("two minutes of an unused instance: %s", got)
 		}
 		cancel()
 		all.Wait()

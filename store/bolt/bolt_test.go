@@ -158,7 +158,7 @@ func TestAfterAnotherBootNobodyIsGrantedALeaseBeforeAFullLeaseHasPassed(t *testi
 			}
 			s.Close()
 
-			uptime = c.then // the machine was off, nobody knows for how long
+			uptime = c.then // the machine was off for an unknown time
 			_, service = open(t, path, clock(c.boots[1]))
 			after, err := service.Get(t.Context(), "jobs")
 			if err != nil {

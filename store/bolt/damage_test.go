@@ -238,7 +238,7 @@ func TestWhatEndedBeforeABootIsNotRevivedByIt(t *testing.T) {
 	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
 		t.Fatal(err)
 	}
-	uptime += time.Minute // ann's lease is over, which nobody has recorded
+	uptime += time.Minute // ann's lease is over, and its end is not recorded
 	other := ask("ann")
 	other.Election = "other"
 	if _, err := service.Acquire(t.Context(), other); err != nil {
@@ -315,7 +315,7 @@ func TestAFileThatWasRemovedIsServedNoLonger(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	open(t, path, bolt.Clock{}) // by somebody else
+	open(t, path, bolt.Clock{}) // by another program
 	if _, err := service.Acquire(t.Context(), ask("ann")); !errors.Is(err, leadership.OutcomeUnknown) {
 		t.Errorf("got %v, want %s", err, leadership.OutcomeUnknown)
 	}

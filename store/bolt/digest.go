@@ -13,8 +13,8 @@ import (
 // price of what changes, and does not depend on how bbolt has laid them out.
 //
 // It is stored with the number of the transaction that left it, in that transaction. So it also
-// tells when all of what is found is of an earlier transaction, though the meta page says that
-// there was a later one.
+// reveals a file whose contents are all of an earlier transaction though its meta page is of a
+// later one.
 type digest [sha256.Size / 8]uint64
 
 func (d *digest) add(bucket, key, sealed []byte) {

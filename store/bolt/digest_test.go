@@ -27,7 +27,7 @@ func read(t testing.TB, path string) []byte {
 	return content
 }
 
-// meddle changes a file that nobody has open, without a trace in the digest but for the number of
+// meddle changes a file that is not open, and leaves the digest as it is except for the number of
 // the transaction.
 func meddle(t testing.TB, path string, change func(tx *bbolt.Tx) error) {
 	t.Helper()

@@ -23,8 +23,8 @@ func (h *horizon) move(id int) {
 	h.moved = make(chan struct{})
 }
 
-// look returns whether the transaction is durable and, if it is not, what is closed when there is
-// news.
+// look reports whether the transaction is durable. If it is not, moved is closed at the next
+// change.
 func (h *horizon) look(id int) (durable bool, moved <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// What follows is bbolt's file format, version 2, as far as it takes to see that a file is whole.
-// Numbers are in the machine's byte order.
+// This file knows bbolt's file format, version 2, as far as is needed to check that a file is
+// whole. Numbers are in the machine's byte order.
 //
 // A page begins with a header: its number (8 bytes), its kind (2), how many elements it has (2),
 // and over how many further pages it goes (4). The first two pages are meta pages, of which the one

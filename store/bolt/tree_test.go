@@ -14,8 +14,8 @@ import (
 	"regent/store/bolt"
 )
 
-// What bbolt would make a panic of, perhaps in a goroutine that nobody can stop, has to be refused
-// before bbolt sees it.
+// A page at which bbolt would panic, perhaps in a goroutine that cannot be stopped, has to be
+// refused before bbolt sees it.
 func TestAPageThatBboltWouldDieOfIsRefusedBeforehand(t *testing.T) {
 	t.Parallel()
 	whole := inUse(used(t))

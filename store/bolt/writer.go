@@ -45,7 +45,7 @@ type writer struct {
 	moments moments
 	history history.Span
 	codec   leadership.Codec
-	digest  digest                                    // of what is committed; the goroutine's own
+	digest  digest                                    // of the committed contents; the goroutine's own
 	cache   map[leadership.Election]leadership.Record // the goroutine's own
 	durable horizon
 

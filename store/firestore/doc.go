@@ -58,10 +58,10 @@
 //
 // # Renewals without a read
 //
-// A Store remembers the leases that it last read or wrote, with their update_time. A renewal that
-// fits what is remembered is sent with that update_time for a guard; should the guard fail, or
-// nothing be remembered, the answer is ErrNotRenewed, and the caller's Update looks. An agent
-// should therefore stay with one process as long as it can; to change costs one read.
+// A Store remembers the leases that it last read or wrote, with their update_time. A renewal of a
+// remembered lease is sent with that update_time as its guard. If the guard fails, or the lease is
+// not remembered, the answer is ErrNotRenewed, and the caller's Update reads. An agent should
+// therefore stay with one process as long as it can; a change costs one read.
 //
 // # Costs
 //

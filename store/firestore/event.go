@@ -25,8 +25,8 @@ const (
 	requestedField = "requestedAt"
 	// deleteAfter is for the database's policy: from then on the event need not be kept.
 	deleteField = "deleteAfter"
-	// unannounced is true until the event is marked as announced, and then removed, so that the
-	// index over it holds only what is left to do.
+	// unannounced is true until the event is marked as announced, and then removed, so that its
+	// index holds only events that are still to be announced.
 	unannouncedField = "unannounced"
 )
 

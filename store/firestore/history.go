@@ -55,10 +55,9 @@ func corruptHistory(operation string, e leadership.Election, why error) error {
 	return fmt.Errorf("firestore: %s: %w", operation, leadership.Corrupt(e, why))
 }
 
-// Unannounced reads what is left to announce: one RunQuery over the events of all elections, or of
-// one. An event that cannot be read stands in the way of the later ones of its election, which must
-// not overtake it, but not of other elections; of it RecordCorrupt tells once there is nothing
-// else.
+// Unannounced reads the events that are still to be announced: one RunQuery over all elections, or
+// over one. An event that cannot be read holds up the later ones of its election, which must not
+// overtake it, but not other elections; it is reported as RecordCorrupt once there is nothing else.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	const operation = "read unannounced events"
 	if err := s.calls.enter(ctx); err != nil {
@@ -128,7 +127,7 @@ func (o *outbox) add(d database, found []reading) (after string) {
 	return after
 }
 
-// MarkAnnounced removes the mark of what is to be announced: one BatchWrite.
+// MarkAnnounced removes the field unannounced from the events: one BatchWrite.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	const operation = "mark events as announced"
 	if err := s.calls.enter(ctx); err != nil {

@@ -13,9 +13,9 @@ import (
 // KiB; a lease that was forgotten costs its next renewal one read.
 const memorySize = 10_000
 
-// memory is what a handle knows of the leases that it last read or wrote. It lets a renewal be one
-// write without a read. It decides what is worth a try; the guard on update_time, in the store,
-// decides whether it counts.
+// memory has the leases that a handle last read or wrote, so that a renewal is one write without a
+// read. It only decides whether to try; the guard on update_time, in the store, decides whether the
+// renewal counts.
 type memory struct {
 	mu     sync.Mutex // guards all below
 	leases *simplelru.LRU[leadership.Election, document]
@@ -50,8 +50,8 @@ func (m *memory) remember(doc document, now time.Time) {
 	}
 }
 
-// heartbeat returns what the renewal would write, by the rule and what is remembered; ok is false
-// if only a read of the store can tell.
+// heartbeat returns the write that the renewal rule makes of the remembered lease; ok is false if
+// only a read of the store can tell.
 func (m *memory) heartbeat(c leadership.Renewal) (held document, ch leadership.Change, ok bool) {
 	m.mu.Lock()
 	held, known := m.leases.Get(c.Election)

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// maxPage bounds what is asked for in one query, whatever the caller's limit.
+// maxPage limits the documents of one query, whatever the caller's limit.
 const maxPage = 10_000
 
 // query asks for documents in the order of their names or, with by, first in the order of a

@@ -114,8 +114,7 @@ func decodeRecord(id string, v values, updated time.Time, codec leadership.Codec
 	return doc, nil
 }
 
-// decodeFields is decodeRecord but for policy and standing. The error says what is wrong and has no
-// code.
+// decodeFields is decodeRecord without policy and standing. The error has no code.
 func decodeFields(id string, v values, updated time.Time) (document, leadership.Carried, error) {
 	r := leadership.Record{Election: leadership.Election(id)}
 	if err := r.Election.Validate(); err != nil {

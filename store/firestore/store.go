@@ -32,9 +32,9 @@ type Config struct {
 	Project  string // the Google Cloud project's id
 	Database string // "" for "(default)"
 
-	// History is for how long events are kept: leadership.MinHistory or more, 0 for
-	// leadership.DefaultHistory. It counts for what is written from now on. Where it was shorter
-	// before, or is for another process, Since may lack what was kept for less.
+	// History is how long events are kept: leadership.MinHistory or more, 0 for
+	// leadership.DefaultHistory. It applies to events written from now on. If it was shorter
+	// before, or is shorter in another process, Since may lack events that were written with that.
 	History time.Duration
 
 	// Emulator is the host:port of a Firestore emulator to use instead of Firestore; "" for

@@ -8,7 +8,7 @@ import (
 )
 
 var batchCases = []protocolCase{
-	{"a batch renews what is held, says what is lost, and keeps the order", func(w *world) {
+	{"a batch renews held leases, reports lost ones, and answers in order", func(w *world) {
 		const n = 60
 		batch := make([]leadership.LeaseRequest, n)
 		for i := range n {

@@ -38,7 +38,7 @@ var leaseCases = []protocolCase{
 			w.Errorf("renew with the key: %v", err)
 		}
 	}},
-	{"while somebody leads, others are told who, for how long, and why", func(w *world) {
+	{"a refused candidate is told the leader, the remaining time and the reason", func(w *world) {
 		w.acquire("ann")
 		e := w.refusedAcquire("bob", leadership.LeaseHeld)
 		if e.Lease == nil || e.Lease.LeaderID != "ann" || e.Lease.Token != 1 || e.Reason != leadership.ReasonHeld {

@@ -67,7 +67,7 @@ var operatorCases = []protocolCase{
 			w.Errorf("no condition: %v", err)
 		}
 	}},
-	{"after a lease that ended without release nobody leads for the lock delay", func(w *world) {
+	{"after a lease that ended without release the election is locked for the lock delay", func(w *world) {
 		w.configure(leadership.Config{LeaseDuration: time.Minute, LockDelay: time.Minute})
 		w.acquire("ann")
 		w.advance(90 * time.Second) // 30 s into the lock
@@ -132,7 +132,7 @@ var operatorCases = []protocolCase{
 		}
 		w.leads(w.acquire("ann"), "ann", 2)
 	}},
-	{"after a deletion by force nobody leads before the old lease would have ended", func(w *world) {
+	{"after a forced deletion no grant comes before the old lease would have ended", func(w *world) {
 		w.acquire("ann")
 		w.delete(true)
 		w.configure(leadership.Config{LeaseDuration: time.Minute})

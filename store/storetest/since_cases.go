@@ -65,7 +65,7 @@ var sinceCases = []contractCase{
 			h.update(h.a, jobs, put(time.Second))
 		}
 	}},
-	{"whoever goes on from where the last answer was read misses nothing, whatever happens meanwhile", func(h *handles) {
+	{"a reader that continues from the last answer's read time misses no event", func(h *handles) {
 		const writers, each = 4, 6
 		before := h.get(h.a, jobs)
 		var wg sync.WaitGroup

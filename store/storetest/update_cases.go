@@ -170,7 +170,7 @@ var updateCases = []contractCase{
 			}
 		}
 	}},
-	{"a decision that panics stops nobody else", func(h *handles) {
+	{"a decision that panics does not stop other calls", func(h *handles) {
 		func() {
 			defer func() {
 				if recover() == nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // The walk's instants lie on a grid: leases end an odd multiple of gridHalf after they began, and
-// time passes in even ones. So the store and the model, whose clocks differ by what the walk takes,
-// never disagree about what is over.
+// time passes in even ones. So the store and the model, whose clocks differ by the duration of the
+// walk, never disagree about which leases are over.
 const (
 	gridHalf  = 100 * time.Second
 	walkSteps = 60
@@ -60,7 +60,7 @@ func (h *handles) walk(seed uint64) {
 		}
 	}
 	if took := time.Since(start); took > gridHalf/2 {
-		h.Fatalf("the walk took %v: too long to say anything about what is over", took)
+		h.Fatalf("the walk took %v: too long to know which leases are over", took)
 	}
 	w.sameHistory()
 }

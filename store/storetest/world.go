@@ -125,7 +125,7 @@ func (w *world) leads(l leadership.Lease, candidate string, token leadership.Tok
 	}
 }
 
-// vacant expects that nobody leads and that token was the last.
+// vacant expects a vacant election whose last token is token.
 func (w *world) vacant(l leadership.Lease, token leadership.Token) {
 	w.Helper()
 	if l.State != leadership.Vacant || l.LeaderID != "" || l.Token != token || l.ExpiresIn != 0 {

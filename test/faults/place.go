@@ -83,7 +83,7 @@ func (s *session) open(ctx context.Context) (leadership.Store, error) {
 	return store.OpenExisting(ctx, s.spec(), store.Config{})
 }
 
-// discard takes out of an emulator, which keeps all in memory, what is there of this run.
+// discard deletes this run's data from an emulator, which keeps everything in memory.
 func (s *session) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

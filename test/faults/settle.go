@@ -12,8 +12,8 @@ import (
 )
 
 // quiet ends all contending agents, and waits until no election has a leader and all watchers that
-// are to hear of it have heard of everything, or for long enough: what is missing then will be
-// found missing.
+// are to hear of it have heard everything, or for long enough: the check then reports what is
+// missing.
 func (s *session) quiet(ctx context.Context) {
 	for _, t := range s.groups {
 		t.quiet()
@@ -51,7 +51,7 @@ const (
 	settleStep    = 100 * time.Millisecond
 )
 
-// tick asks a server to do what is left to do.
+// tick asks a server to record ends and announce events that are due.
 func (s *session) tick(ctx context.Context, v *server) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

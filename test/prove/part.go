@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// part is one way to look for what is wrong: in steps, which have numbers from 1 on.
+// part is one way to look for faults: in steps, which are numbered from 1.
 type part struct {
 	name string
 	unit string // of the figure by which it is known how far it has looked

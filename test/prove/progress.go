@@ -17,7 +17,7 @@ const (
 // progress is a part that is being gone through. The mutex of the proof guards it.
 type progress struct {
 	part
-	*done         // what is kept, and only that survives this process
+	*done         // the kept part: only it survives this process
 	wanted int64  // of the unit
 	first  uint64 // the seed of step 1
 	goesOn bool   // after something was found
@@ -46,7 +46,7 @@ func (c *progress) over() bool {
 }
 
 // next begins the lowest step that has no verdict and is not under way, if there is to be one.
-// There is none while what is under way may be enough: its worker asks again.
+// There is none while the steps under way may be enough: their workers ask again.
 func (c *progress) next() (n uint64, more bool) {
 	if c.over() || c.Figures[c.unit]+c.each*int64(len(c.underWay)) >= c.wanted {
 		return 0, false
@@ -69,8 +69,8 @@ func (c *progress) seed(n uint64) uint64 {
 	return c.first + n - 1
 }
 
-// take takes down what a step has brought, and says what is to be told of it. A step without a
-// verdict is made again, by this process or the next.
+// take notes the result of a step, and returns the line to print. A step without a verdict is made
+// again, by this process or the next.
 func (c *progress) take(ctx context.Context, n uint64, t tally, err error) (told string) {
 	delete(c.underWay, n)
 	found, isFinding := errors.AsType[*finding](err)
@@ -102,7 +102,7 @@ func (c *progress) take(ctx context.Context, n uint64, t tally, err error) (told
 	return told
 }
 
-// validate says what is impossible in what was read of a part.
+// validate returns an error if the part's stored progress is impossible.
 func (c *progress) validate() error {
 	for _, n := range c.Figures {
 		if n < 0 {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// state is what is known of a night so far; it goes on from there when it is begun anew. The quick
-// set keeps none.
+// state is the stored progress of a night; a night that is started again continues from it. The
+// quick set keeps none.
 type state struct {
 	Set   string           `json:"set"`  // night
 	Seed  uint64           `json:"seed"` // the first of each part

@@ -42,10 +42,10 @@ type agent struct {
 	since   time.Duration // when it began to believe
 }
 
-// who is the name of its incarnation.
+// who names its present incarnation.
 func (a *agent) who() string { return fmt.Sprintf("%s of %s, life %d", a.name, a.election, a.life) }
 
-// hasty says whether its clock is faster than any should be: it loses by that, and harms nobody.
+// hasty reports whether its clock is faster than allowed. That harms only the agent itself.
 func (a *agent) hasty() bool { return a.clock.rate > exact+exact/leadership.Drift }
 
 func (a *agent) now() time.Duration { return a.clock.at(a.s.w.now) }
@@ -219,7 +219,7 @@ func (a *agent) answered(sent time.Duration, g leadership.Grant, err error) {
 		a.s.figures.Keyless++
 	}
 	if a.left() == 0 {
-		a.leading = false // it took too long: but it has the lease, and asks for what is left of it
+		a.leading = false // it took too long; but it has the lease, and asks how long it still lasts
 		if !a.late {
 			a.failed = 0
 		}
@@ -300,7 +300,7 @@ func (a *agent) renewed(sent time.Duration, l leadership.Lease, err error) {
 // renewAgain tries again after one that came to nothing.
 func (a *agent) renewAgain() { a.after(max(min(a.pace(), a.left()/4), 50*time.Millisecond), a.renew) }
 
-// lose ends what it believes, and wants to lead again as somebody else.
+// lose ends the agent's belief; it campaigns again as a new incarnation.
 func (a *agent) lose(why string) {
 	a.s.w.tell("%s: %s does not lead any more: %s", a.election, a.name, why)
 	a.ceases()
@@ -347,7 +347,7 @@ func (a *agent) release() {
 			serve(i, id, answer)
 			return
 		}
-		alive := i.alive() // at the worst moment: when the lease has run out, and nobody has recorded it yet
+		alive := i.alive() // at the worst moment: when the lease has run out, and its end is not recorded yet
 		a.s.w.after(a.s.untilEnd(a.election)+a.s.w.upTo(100*time.Millisecond), func() {
 			if alive() {
 				i.does(func() { serve(i, id, answer) })
@@ -416,10 +416,10 @@ type caller struct {
 	granted bool
 }
 
-var errGone = unavailable("whoever asked has gone")
+var errGone = unavailable("caller cancelled")
 
-// Gone implements instancetest.Client: a crash closes the connection, and who has waited for long
-// enough does.
+// Gone implements instancetest.Client: a crash closes the connection, and so does a caller whose
+// wait is over.
 func (c *caller) Gone() error {
 	if c.agent.life != c.life || c.agent.hung > c.came {
 		return errGone
@@ -444,7 +444,7 @@ func (c *caller) Answered(a instancetest.Answer) {
 	}
 }
 
-// giveBack releases a lease whose key was told to nobody.
+// giveBack releases a lease whose key no caller was told.
 func (i *instance) giveBack(g leadership.Grant) {
 	i.s.figures.Orphans++
 	r := leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}

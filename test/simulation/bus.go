@@ -39,8 +39,8 @@ type bus struct {
 	early     int                                         // publications after a gap, which a topic with ordering keys holds back
 }
 
-// publish puts an event on the topic. With an ordering key nothing of an election arrives before
-// what comes before it: what is early waits for the relay.
+// publish puts an event on the topic. The ordering key keeps the events of an election in order: an
+// early one waits for the sweep.
 func (b *bus) publish(e leadership.Event) {
 	b.s.truth.heard(e, b.s.data.row(e.Election).events)
 	switch next := b.published[e.Election] + 1; {

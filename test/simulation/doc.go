@@ -3,7 +3,7 @@
 // seed. The same seed gives the same run, to the nanosecond, so that one that failed can be looked
 // at.
 //
-// # What is real and what is not
+// # Real parts and models
 //
 // Real, and the very code that serves: the rules of package leadership and its Service, what an
 // instance knows of an election and when it looks again (cached reads and the ends of leases), the
@@ -34,7 +34,7 @@
 // brings them back. Which of these happen in a run, and how often, is drawn for each run: a run in
 // which everything happens at once hides as much as it shows.
 //
-// # What is held to
+// # What is checked
 //
 // At every commit, every grant that is heard of, and every renewal: ME-1, ME-2, FT, ID; at every
 // reading that an instance shows: BS; at the end, when the faults have been over for a while: LV

@@ -11,8 +11,8 @@ import (
 // settling is for how long after the last fault something may still arrive that was sent before.
 func (s *simulation) settling() time.Duration { return 10*time.Minute + s.patience() }
 
-// patience is within what time somebody leads, if somebody wants to: the lease that has to run out,
-// its lock delay, and a second; who does not stand in line looks for itself from time to time.
+// patience is the longest time without a leader while candidates are willing: the lease that has to
+// run out, its lock delay, and a second; more for candidates that poll instead of waiting in line.
 func (s *simulation) patience() time.Duration {
 	d := s.plan.lease + s.plan.lockDelay + s.data.guard() + time.Second
 	if s.plan.wait == 0 {
@@ -21,14 +21,14 @@ func (s *simulation) patience() time.Duration {
 	return d
 }
 
-// watch looks for it that somebody leads each election from now on, but for short times.
+// watch checks from now on that each election has a leader, except for short times.
 func (s *simulation) watch() {
 	for _, e := range s.names {
 		s.watchOver(e, s.w.now)
 	}
 }
 
-// watchOver looks again and again; somebody led when it was at that moment.
+// watchOver checks one election repeatedly; led is when it last had a leader.
 func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 	if s.closed {
 		return
@@ -45,7 +45,7 @@ func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 		led = s.w.now
 	}
 	if alone := s.w.now - led; alone > s.patience() {
-		s.truth.accuse(LV, "%s: nobody has led for %v, and everybody wants to", e, alone)
+		s.truth.accuse(LV, "%s: no leader for %v, though agents are willing", e, alone)
 		return
 	}
 	s.w.after(s.plan.lease/10, func() { s.watchOver(e, led) })

@@ -8,7 +8,7 @@ import (
 	"regent/test/checker"
 )
 
-// begin starts everybody, and what goes wrong by itself.
+// begin starts all agents and instances, and the faults.
 func (s *simulation) begin() {
 	for n := range s.plan.instances {
 		s.instances = append(s.instances, s.newInstance(n))
@@ -71,7 +71,7 @@ func (s *simulation) pause(a *agent) {
 func (s *simulation) kill(i *instance) {
 	s.w.tell("instance %d crashes", i.number)
 	i.begin()
-	i.stalled = s.w.now + s.w.upTo(5*time.Second) // until then nobody answers
+	i.stalled = s.w.now + s.w.upTo(5*time.Second) // until then the instance does not answer
 }
 
 // deafen lets an instance hear nothing for a while.

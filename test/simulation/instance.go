@@ -25,7 +25,7 @@ type instance struct {
 	shown   map[leadership.Election]leadership.Revision // the newest that a reader was shown, or that was heard
 	timer   int                                         // the number of the one that counts, for what the view wants
 	budgets map[leadership.Election]*budget
-	drawn   map[leadership.KeyHash]*caller // for whom its lines drew a key
+	drawn   map[leadership.KeyHash]*caller // the caller that its lines drew the key for
 	joining *caller                        // right now
 
 	liveSince time.Duration
@@ -146,8 +146,8 @@ func (i *instance) lookAfter(d time.Duration) {
 	})
 }
 
-// look does what the view wants, as package hub does: nobody watches, so that it wants but one
-// thing.
+// look does what the view wants, as package hub does. There are no watchers, so the view wants only
+// one thing.
 func (i *instance) look() {
 	for {
 		t, at, ok := i.view.Next(i.now())
@@ -266,8 +266,8 @@ func (q *queue) drive() {
 	}
 }
 
-// hangUp lets a caller go at the worst moments: when nobody knows whether it was granted the lease,
-// and when it was.
+// hangUp ends a caller's connection at the worst moments: when the outcome of its attempt is
+// unknown, and when it was granted the lease.
 func (q *queue) hangUp(c *caller, err error) {
 	f := &q.i.s.plan.faults
 	if errors.Is(err, leadership.OutcomeUnknown) && q.i.s.w.chance(0.3) || err == nil && q.i.s.w.chance(f.cut/10) {

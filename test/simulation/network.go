@@ -2,8 +2,8 @@ package simulation
 
 import "time"
 
-// send lets a message arrive: once, later than others, twice, or never. What is done when it
-// arrives must bear all of that.
+// send lets a message arrive: once, later than others, twice, or never. arrive must tolerate all of
+// that.
 func (s *simulation) send(arrive func()) {
 	w, f := s.w, &s.plan.faults
 	if w.chance(f.lost) {

@@ -42,8 +42,8 @@ func (s *simulation) observe(e leadership.Election, strong bool) {
 	})
 }
 
-// read reads an election, as package hub does but for reads that wait for one another: what the
-// view shows is held to what is true.
+// read reads an election, as package hub does except for shared reads, and checks the view's answer
+// against the truth.
 func (i *instance) read(ctx context.Context, e leadership.Election, strong bool) (leadership.Reading, error) {
 	least, asked, alive := i.shown[e], i.now(), i.alive()
 	if l := i.view.Fresh(e, 0); !strong && l != nil && asked < l.Over(cacheExpiry) {
@@ -91,8 +91,7 @@ func (i *instance) shows(r leadership.Reading, least leadership.Revision) leader
 	return r
 }
 
-// drift is by how much what is left of a lease may be wrong because the instance's clock has
-// counted it.
+// drift is the error that the instance's clock may add to the remaining time of a lease.
 func drift(r leadership.Reading) time.Duration { return (r.Age+r.ExpiresIn)/500 + time.Microsecond }
 
 // next is the event that makes a reading one of the past.
@@ -129,8 +128,8 @@ func (r *record) committed(ch leadership.Change, end, at time.Time) {
 	r.recording.Heartbeats = append(r.recording.Heartbeats, beat)
 }
 
-// hearing is what an instance hears, in order, while it hears all: what comes too soon waits for
-// what is missing, as in its hub.
+// hearing records the events that an instance hears, in order: one that comes too soon waits for
+// the missing ones, as in its hub.
 type hearing struct {
 	consumer checker.Consumer
 	next     map[leadership.Election]leadership.Revision // of the first that is missing

@@ -109,7 +109,7 @@ func (w *timeline) drawFaults() faults {
 	}
 }
 
-// shortest is the shortest lease that anybody asks for.
+// shortest is the shortest lease that an agent asks for.
 func (p plan) shortest() time.Duration {
 	if p.lengths {
 		return p.lease / 2

@@ -19,7 +19,7 @@ type process struct {
 	do    func(context.Context) // nil once it is done
 }
 
-// owner is whoever has started a process.
+// owner is the agent or instance that a process belongs to.
 type owner interface {
 	// Alive says whether it still is: a process of one that has crashed does nothing any more.
 	Alive() bool

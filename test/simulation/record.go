@@ -13,7 +13,7 @@ import (
 // record takes a Recording down. A nil one takes down nothing.
 type record struct {
 	w         *timeline
-	wait      time.Duration // of whoever wants to lead
+	wait      time.Duration // of a candidate that waits
 	skewed    bool          // the store's clock leaps: nothing is said of how long leases last
 	recording checker.Recording
 	hearings  []*hearing
@@ -94,7 +94,7 @@ func (r *record) write(who string, w fence.Mark, newest leadership.Token, admitt
 
 // willing takes down for how long an agent wanted to lead, which is over now.
 func (r *record) willing(a *agent, since time.Duration) {
-	if r != nil && r.wait > 0 && !r.skewed { // who does not stand in line looks but now and then
+	if r != nil && r.wait > 0 && !r.skewed { // a candidate that does not stand in line only looks now and then
 		r.recording.Willing = append(r.recording.Willing, checker.Willing{Who: string(a.name), Election: a.election, From: since, Until: r.w.now})
 	}
 }

@@ -21,7 +21,7 @@ type Figures struct {
 	Late        int
 	Doubled     int
 	Aborted     int // transactions
-	Unknown     int // commits of which nobody was told
+	Unknown     int // commits whose caller was not told the outcome
 	Pauses      int // of agents
 	Crashes     int // of agents
 	Stalls      int
@@ -30,7 +30,7 @@ type Figures struct {
 	RelayDeaths int
 	Leaps       int // of clocks
 	Operations  int // of operators
-	Orphans     int // leases that a line gave back, for nobody was told their keys
+	Orphans     int // leases that a line released, because no caller was told their keys
 	Twice       int // campaigns of which there were two at a time
 	Keyless     int // grants with a key that the service chose
 	Reads       int // of observers, that were answered

@@ -25,7 +25,7 @@ type simulation struct {
 	figures   Figures
 	keys      uint64
 	calm      bool    // nothing goes wrong in it
-	closed    bool    // nobody does anything any more
+	closed    bool    // the run is over
 	record    *record // nil: nothing is recorded
 }
 
@@ -112,7 +112,7 @@ func (s *simulation) clock() clock {
 	return c
 }
 
-// key draws a key that nobody else has.
+// key draws a new key.
 func (s *simulation) key() leadership.Key {
 	var k leadership.Key
 	s.keys++
@@ -128,7 +128,7 @@ func (s *simulation) length() time.Duration {
 	return []time.Duration{0, s.plan.lease / 2, s.plan.lease * 3 / 4, s.plan.lease}[s.w.random.IntN(4)]
 }
 
-// untilEnd is how long the lease lasts, if nobody renews it.
+// untilEnd is how long the lease lasts unless it is renewed.
 func (s *simulation) untilEnd(e leadership.Election) time.Duration {
 	return s.truth.reign(e).end.Sub(s.data.clock())
 }

@@ -16,7 +16,7 @@ type stand struct{ spots []*spot }
 // spot is a candidate's place.
 type spot struct {
 	candidate leadership.CandidateID
-	key       *leadership.Key // nil: nobody can come back to it
+	key       *leadership.Key // nil: no caller can resume it
 	callers   int
 	since     time.Duration // when the first of them came
 	left      time.Duration // when the last of them went
@@ -50,7 +50,7 @@ func (s *stand) leave(p *spot, err error, now time.Duration) {
 	}
 }
 
-// first is whose turn it is; nil if nobody stands there.
+// first returns the place whose turn it is; nil if the line is empty.
 func (s *stand) first() *spot {
 	for _, p := range s.spots {
 		if p.callers > 0 {
@@ -107,8 +107,8 @@ func (i *instance) budget(e leadership.Election) *budget {
 // promptly is within what time a line asks for an election that its instance knows to be free.
 const promptly = time.Second
 
-// expectAttempt looks in a moment whether the line has asked, if it should have: somebody stands
-// there, and the election is free.
+// expectAttempt checks in a moment that the line has asked, if it should have: it is not empty, and
+// the election is free.
 func (q *queue) expectAttempt() {
 	i, s := q.i, q.i.s
 	if s.plan.faults.late > 0 || s.truth.skewed { // an answer that is late makes the line late by as much
@@ -126,13 +126,13 @@ func (q *queue) expectAttempt() {
 			return
 		}
 		if now := s.data.row(q.election).record; now.LeaderID == "" && now.Revision == r.Revision && i.newest[q.election] == r.Revision {
-			s.truth.accuse(LV, "%s: instance %d knows since %v that it is free, %s stands in line, and nobody asks", q.election, i.number, since, first.candidate)
+			s.truth.accuse(LV, "%s: instance %d knows since %v that it is free, %s stands in line, and the line does not ask", q.election, i.number, since, first.candidate)
 		}
 	})
 }
 
-// expectReleased holds to it that who is refused for a lease whose key was told to nobody gives it
-// back.
+// expectReleased checks a refusal: a line that is refused because of a lease that it was granted
+// itself, under a key that no caller was told, must give that lease back.
 func (q *queue) expectReleased(err error, given bool) {
 	refusal, ok := errors.AsType[*leadership.Error](err)
 	if !ok || refusal.Code != leadership.LeaseHeld || refusal.Lease == nil || given {
@@ -141,6 +141,6 @@ func (q *queue) expectReleased(err error, given bool) {
 	r := q.i.s.data.row(q.election).record
 	c := q.i.drawn[r.KeyHash]
 	if r.LeaderID != "" && r.Token == refusal.Lease.Token && c != nil && c.queue == q && c.over && !c.granted {
-		q.i.s.truth.accuse(LV, "%s: nobody was told the key of %s, and instance %d does not release it", q.election, r.LeaderID, q.i.number)
+		q.i.s.truth.accuse(LV, "%s: no caller was told the key of %s, and instance %d does not release it", q.election, r.LeaderID, q.i.number)
 	}
 }

@@ -19,7 +19,7 @@ const guard = 50 * time.Millisecond
 // attempts is how often a transaction begins anew before the store gives up.
 const attempts = 5
 
-// data is what is stored, and the clock of whatever stores it.
+// data is the contents of the store, and its clock.
 type data struct {
 	w         *timeline
 	kind      kind
@@ -156,8 +156,8 @@ func (h *handle) try(p *process, e leadership.Election, decide func(leadership.S
 	return h.commit(p, e, ch, version, snap.Now)
 }
 
-// commit writes if nobody has come between. Its end may be unknown, either way; who has died
-// meanwhile is not told, nor does it do more.
+// commit writes if no other commit came between. Its outcome may be unknown, committed or not. A
+// process that died meanwhile is not told, and does nothing more.
 func (h *handle) commit(p *process, e leadership.Election, ch leadership.Change, version int, decided time.Time) (leadership.Snapshot, error) {
 	unknown := h.w.chance(h.faults.unknown)
 	if unknown {
@@ -182,7 +182,7 @@ func (h *handle) commit(p *process, e leadership.Election, ch leadership.Change,
 }
 
 var (
-	errUnknown = fmt.Errorf("simulation: %w: nobody knows whether it was committed", leadership.OutcomeUnknown)
+	errUnknown = fmt.Errorf("simulation: %w: the reply was lost", leadership.OutcomeUnknown)
 	errDead    = fmt.Errorf("simulation: %w: the instance has crashed", leadership.OutcomeUnknown)
 )
 
@@ -265,7 +265,7 @@ func (h *handle) Events(_ context.Context, e leadership.Election, after leadersh
 	return found, nil
 }
 
-// What nothing here asks for.
+// Methods that the simulation does not use.
 
 // List implements leadership.Store.
 func (h *handle) List(context.Context, string, leadership.Election, int) (leadership.Listing, error) {

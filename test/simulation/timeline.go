@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// timeline is time, chance, and what is going to happen.
+// timeline has the simulated time, the random source, and the scheduled events.
 type timeline struct {
 	now    time.Duration // since the run began
 	random *rand.Rand
@@ -18,7 +18,7 @@ type timeline struct {
 	processes []*process // that have nothing to do
 
 	digest uint64    // of all that has happened
-	log    io.Writer // nil: nobody reads along
+	log    io.Writer // nil: no log
 }
 
 func newTimeline(seed uint64, log io.Writer) *timeline {
@@ -79,7 +79,7 @@ func (w *timeline) at(when time.Duration, do func()) { w.agenda.add(max(when, w.
 // after plans something for later.
 func (w *timeline) after(d time.Duration, do func()) { w.at(w.now+max(d, 0), do) }
 
-// run lets happen what is planned up to a moment.
+// run lets all events happen that are scheduled up to a moment.
 func (w *timeline) run(until time.Duration) {
 	for len(w.agenda.events) > 0 && w.agenda.events[0].at <= until {
 		e := w.agenda.take()
@@ -101,7 +101,7 @@ func (w *timeline) note(what string, number int64) {
 	}
 }
 
-// tell writes a line for whoever reads along.
+// tell writes a line to the log, if there is one.
 func (w *timeline) tell(format string, args ...any) {
 	if w.log != nil {
 		fmt.Fprintf(w.log, "%15.6f s  %s\n", w.now.Seconds(), fmt.Sprintf(format, args...))
@@ -129,7 +129,7 @@ func (w *timeline) about(mean time.Duration) time.Duration {
 	return time.Duration(w.random.ExpFloat64() * float64(mean))
 }
 
-// clock is somebody's clock: it never goes back.
+// clock is the clock of one process: it never goes back.
 type clock struct {
 	rate  int64         // how much it shows in 1,000,000 of whatever really goes by
 	ahead time.Duration // by which it has leapt

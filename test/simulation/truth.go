@@ -7,18 +7,18 @@ import (
 	"regent/leadership"
 )
 
-// Property is what is held to, by the names of the design.
+// Property is a checked property, by its name in the design.
 type Property string
 
 // The properties.
 const (
 	ME1 Property = "ME-1: the store-time intervals of two tokens never overlap"
-	ME2 Property = "ME-2: nobody believes that it leads after its lease has ended"
+	ME2 Property = "ME-2: no agent believes that it leads after its lease has ended"
 	FT  Property = "FT: tokens strictly increase"
 	EV  Property = "EV: every change is announced, in order, without a gap, and nothing else is"
 	ID  Property = "ID: the same call again does what once would have done"
 	BS  Property = "BS: what an instance shows was true within its stated age, and never goes back"
-	LV  Property = "LV: without faults somebody who is willing leads before long, and nothing changes hands without need"
+	LV  Property = "LV: without faults a willing candidate leads before long, and no leader changes without need"
 )
 
 // Violation is a property that did not hold.
@@ -31,16 +31,16 @@ type Violation struct {
 // String is what, when and how.
 func (v Violation) String() string { return fmt.Sprintf("%s; %v: %s", v.Property, v.At, v.Detail) }
 
-// truth is what is known of all elections by who sees every commit. It has its own idea of what the
-// rules must not do, in few words, and asks none of them.
+// truth is the state of all elections by an observer of every commit. It has its own short
+// statement of what the rules must not do, and calls none of them.
 type truth struct {
 	w           *timeline
 	slack       time.Duration // by which the clocks of the store's servers differ
-	skewed      bool          // the store's clock leaps: nobody can keep ME-2
+	skewed      bool          // the store's clock leaps: ME-2 cannot be kept
 	elections   map[leadership.Election]*reign
 	replaced    map[leadership.EventID]time.Duration    // when each change was made
 	grants      map[leadership.KeyHash]leadership.Token // the newest of each key
-	keys        map[tokenOf]leadership.KeyHash          // to whom each token was told
+	keys        map[tokenOf]leadership.KeyHash          // of the candidate that each token was told to
 	violations  []Violation
 	changes     int // of leader
 	involuntary int
@@ -55,7 +55,7 @@ type reign struct {
 	start    time.Time
 	end      time.Time     // of the lease, by its heartbeats
 	lock     time.Duration // after a lease that was not released
-	late     time.Time     // when it had ended, if the last heartbeat came after that and nobody was told that it stands
+	late     time.Time     // when it had ended, if the last heartbeat came after that and no caller was told that it counts
 	free     bool          // it was released
 }
 
@@ -195,7 +195,7 @@ func (t *truth) granted(r *reign, before, now leadership.Record, at time.Time) {
 	}
 }
 
-// heard holds to it that what is announced was committed, and is as it was.
+// heard checks that an announced event was committed, and is unchanged.
 func (t *truth) heard(e leadership.Event, committed []leadership.Event) {
 	if e.Revision < 1 || int(e.Revision) > len(committed) {
 		t.accuse(EV, "%s: revision %d is announced, and there are %d: %+v", e.Election, e.Revision, len(committed), e)
@@ -217,14 +217,13 @@ func (t *truth) answered(l leadership.Lease, key leadership.KeyHash) {
 	t.keys[tokenOf{l.Election, l.Token}] = key
 }
 
-// tokenOf is a token that was told to somebody.
+// tokenOf is a token that a caller was told.
 type tokenOf struct {
 	election leadership.Election
 	token    leadership.Token
 }
 
-// believes holds what an agent now believes to what the store knows: the end of its lease, if
-// nobody renews it.
+// believes checks an agent's present belief against the store: it must not outlast the lease.
 func (t *truth) believes(a *agent) {
 	r := t.reign(a.election)
 	if t.skewed || a.left() == 0 {

@@ -77,7 +77,7 @@ func TestWhatALaterVersionAddsIsPassedOver(t *testing.T) {
 	}
 }
 
-// strangers are messages that are no events, by what is wrong with them.
+// strangers are messages that are not events, named by their fault.
 func strangers(tb testing.TB) map[string]*pubsubpb.PubsubMessage {
 	found := map[string]*pubsubpb.PubsubMessage{
 		"an empty one":     {Data: []byte(""), Attributes: map[string]string{"a": "b"}},

@@ -64,7 +64,7 @@ func run(spec string, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// obey reads what is asked of this process.
+// obey reads the commands for this process.
 func obey(lines *bufio.Scanner, quiet, stop func()) {
 	for lines.Scan() {
 		if lines.Text() == record.Quiet {

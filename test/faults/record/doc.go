@@ -6,9 +6,9 @@
 //
 //	agent or command ----> Proxy ----> hop, where things go wrong ----> server
 //
-// What becomes of a connection on one side of a Proxy becomes of its own connection on the other:
-// one that breaks off breaks off, one that falls silent is silent, and neither has calls of others
-// in it. So the caller meets the network as it is without the Proxy.
+// Each connection on one side of a Proxy has one of its own on the other, and shares its fate: if
+// one breaks, or falls silent, so does the other. Neither carries other callers' calls. So the
+// caller meets the network as it is without the Proxy.
 //
 // All instants are of CLOCK_BOOTTIME, which all processes of a machine read alike; one in a time
 // namespace takes its offset away.

@@ -59,7 +59,7 @@ func (d *Recorder) Call(c checker.Call) { d.write(Line{Call: &c}) }
 // Read writes down what a reader was shown.
 func (d *Recorder) Read(r checker.Reading) { d.write(Line{Reading: &r}) }
 
-// Expect names who is going to be told of changes.
+// Expect names a consumer that is to be told of changes.
 func (d *Recorder) Expect(c checker.Consumer) { d.write(Line{Consumer: &c}) }
 
 // Deliver writes down an event that a consumer got.
@@ -81,9 +81,9 @@ func (d *Recorder) write(l Line) {
 // beliefs are written down no more often than this.
 const beliefs = 20 * time.Millisecond
 
-// Believe asks again and again whether an agent still believes that it leads, every few
-// milliseconds, until they do not, and writes down since when and up to when they did. The clock is
-// read before they are asked: what is written down they did believe.
+// Believe asks an agent every few milliseconds whether it still believes that it leads, until it
+// does not, and writes down from when until when it did. The clock is read before each question, so
+// the belief held for at least the time that is written down.
 func (d *Recorder) Believe(b checker.Belief, asks time.Duration, valid func() bool) {
 	b.From = d.Now()
 	b.Until = b.From

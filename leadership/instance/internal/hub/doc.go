@@ -1,6 +1,6 @@
 // Package hub shares what one process knows of the elections: cached reads, watches, long polls,
-// feeds, and the ends of leases that run out unseen. What is known, and when to look again, is
-// decided by package view; the hub locks it, wakes those who wait, and does what the view asks for.
+// feeds, and the ends of leases that run out unseen. Package view decides what is known and when to
+// look again; the hub locks it, wakes waiting callers, and does what the view asks for.
 //
 // # Who is authoritative for what
 //
@@ -30,9 +30,10 @@
 //     event.
 //
 // A reading is a hint all the same: only the fencing token protects. Age is counted from before the
-// store was asked, on a clock that runs while the machine is suspended; what is left of a lease is
-// brought down by as much. While a read is under way, those who want the same wait for it; but once
-// anything newer is known no reader joins it any more, for it may have begun before that.
+// store was asked, on a clock that runs while the machine is suspended; the remaining time of a
+// lease is reduced by as much. While a read is under way, callers that want the same wait for it;
+// but once anything newer is known no reader joins it any more, because it may have begun before
+// that.
 //
 // # Ends
 //
@@ -64,15 +65,15 @@
 // # Cursors
 //
 // The events of one election have an order, and a Watch resumes from a revision. Those of different
-// elections have none. A Feed therefore resumes from an instant
-// of the store's clock, its cursor: every event that was committed up to then was passed on. Some
-// that were committed later may have been passed on as well, and come again: a reader that resumes
-// drops what is not newer than what it has seen of an election.
+// elections have none. A Feed therefore resumes from an instant of the store's clock, its cursor:
+// every event that was committed up to then was passed on. Some that were committed later may have
+// been passed on as well, and come again: a reader that resumes drops events that are not newer
+// than what it has seen of an election.
 //
-// What lets a Feed say so is the mark of the journal that all feeds read. A look into the history
-// at the store's time N finds everything that was committed before N, but for the difference
-// between the clocks of the store's servers. So the mark moves on to N-5s, and stands beside each
-// event that is entered from then on.
+// A Feed takes this instant from the mark of the journal that all feeds read. A look into the
+// history at the store's time N finds everything that was committed before N, except for the
+// difference between the clocks of the store's servers. So the mark moves on to N-5s, and is noted
+// with each event that is entered from then on.
 //
 //	            from                     mark       N
 //	------------|------------------------|----------|----> the store's time

@@ -358,7 +358,7 @@ func TestEachWaitsForItselfAndTheReadGoesOnForTheOthers(t *testing.T) {
 		readers.Go(func() {
 			_, err := w.Read(first, leadership.ReadRequest{Election: jobs})
 			if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) || w.now() != time.Second {
-				t.Errorf("the first, who has one second: got %v after %v; want %s, with the cause", err, w.now(), leadership.StoreUnavailable)
+				t.Errorf("the first, with a deadline of one second: got %v after %v; want %s, with the cause", err, w.now(), leadership.StoreUnavailable)
 			}
 		})
 		synctest.Wait()
@@ -699,7 +699,7 @@ func TestAReaderWhoKnowsMoreThanTheStoreIsTold(t *testing.T) {
 					t.Errorf("got %+v and %v, want only %s with the lease as it is", reading, err, leadership.RevisionMismatch)
 				}
 				w.wantGets(2)
-				w.read(0) // others still find what is kept
+				w.read(0) // others still read from the cache
 				w.wantGets(2)
 			})
 		})

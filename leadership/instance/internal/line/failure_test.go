@@ -238,7 +238,7 @@ func TestAWaitThatIsOverWhileTheStoreIsDownSaysSo(t *testing.T) {
 		cy.refused(leadership.StoreUnavailable)
 		i.renews(leader) // it is up again
 		if refusal := dee.refused(leadership.LeaseHeld); refusal.RetryAfter != lease-time.Second+guard {
-			t.Errorf("got %+v, want what is left of the lease", refusal)
+			t.Errorf("got %+v, want the remaining time of the lease", refusal)
 		}
 	})
 }
@@ -308,7 +308,7 @@ func TestARefusalThatSaysNothingIsNotRepeatedAtOnce(t *testing.T) {
 func TestWhileEventsMayBeMissedTheHeadAsksFromTimeToTime(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
-		silent := leadership.New(w.store) // nobody hears of what it does
+		silent := leadership.New(w.store) // its events are not announced
 		leader, err := silent.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Minute})
 		if err != nil {
 			t.Fatal(err)

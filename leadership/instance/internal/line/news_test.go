@@ -92,7 +92,7 @@ func TestALeaseThatIsOverIsNotHeldAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if refusal := i.waits(briefly(request("cy"))).refused(leadership.LeaseHeld); refusal.RetryAfter != delay-time.Second+guard-brief {
-			t.Errorf("got %+v, want what is left of the lock", refusal)
+			t.Errorf("got %+v, want the remaining lock delay", refusal)
 		}
 		bob.after(lease+delay+guard, lease+delay+guard+100*time.Millisecond)
 		i.wants(1, "for the takeover")
@@ -195,7 +195,7 @@ func TestWhatTheStoreSaysAfterAnEventCountsMore(t *testing.T) {
 			leader := i.leads("ann")
 			i.waits(request("bob")).cancel()
 			ask := keyed(request("bob"))
-			i.waits(ask).cancel() // so that nobody is there
+			i.waits(ask).cancel() // so that the line is empty
 			synctest.Wait()
 			i.releases(leader)
 			g, err := i.Service.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "cy", LeaseDuration: lease})

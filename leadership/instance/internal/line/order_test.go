@@ -128,7 +128,7 @@ func leading(t *testing.T, line []*waiter) (leader leadership.Grant) {
 		}
 	}
 	if leader.Token == 0 {
-		t.Fatal("nobody was granted the lease")
+		t.Fatal("no candidate was granted the lease")
 	}
 	return leader
 }

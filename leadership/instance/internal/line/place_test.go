@@ -309,7 +309,7 @@ func TestALineToWhichSomebodyComesBackNeedNotAsk(t *testing.T) {
 		i.wants(1, "by the first call")
 		i.releases(leader)
 		time.Sleep(time.Second)
-		i.wants(0, "while nobody is there")
+		i.wants(0, "while the line is empty")
 		bob := i.waits(ask)
 		bob.after(0, 0)
 		bob.leads()

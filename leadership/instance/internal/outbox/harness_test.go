@@ -20,7 +20,7 @@ import (
 	"regent/store/memory"
 )
 
-// What the package promises.
+// The promises of the package.
 const (
 	parallel  = 64
 	markDelay = 100 * time.Millisecond

@@ -145,7 +145,7 @@ var unseen = leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, No
 // annsAgain is ann, with the key of held.
 var annsAgain = leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &leadership.Key{'a'}}
 
-func TestNobodyIsToldOfAChangeThatWasNotCommittedOrMayNotHaveBeen(t *testing.T) {
+func TestUncommittedOrUnknownChangeIsNotObserved(t *testing.T) {
 	for _, code := range []leadership.Code{leadership.StoreUnavailable, leadership.OutcomeUnknown} {
 		var heard told
 		s := leadership.New(scripted{update: func(decide decision) (leadership.Snapshot, error) {
@@ -200,7 +200,7 @@ func TestOnlyTheRunThatIsCommittedCounts(t *testing.T) {
 	}
 }
 
-func TestNothingIsGrantedToACallerWhoHasGone(t *testing.T) {
+func TestDisconnectedCallerIsGrantedNothing(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	s := leadership.New(scripted{update: func(decide decision) (leadership.Snapshot, error) {
 		leave() // while the store reads

@@ -358,7 +358,7 @@ func TestAStoreThatIsInUseIsNotMovedInto(t *testing.T) {
 	}
 }
 
-func TestAPlanWritesNothingAndSaysWhatAMoveDoes(t *testing.T) {
+func TestPlanWritesNothingAndReportsTheMove(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
 	from, to := c.memory(0), c.memory(time.Minute)
@@ -453,7 +453,7 @@ func served(store leadership.Store, meanwhile func()) leadership.Store {
 	}}
 }
 
-func TestWheneverAMoveComesNoTokenGoesBackAndNobodyLeadsTooEarly(t *testing.T) {
+func TestMoveAtAnyTimeLowersNoTokenAndGrantsNoLeaseTooEarly(t *testing.T) {
 	t.Parallel()
 	var later, grants int
 	for seed := range uint64(400) {

@@ -130,7 +130,7 @@ func put(t *testing.T, from, to string) {
 	}
 }
 
-func TestWhoSawAnElectionBeforeItWasMovedIsToldToBeginAnew(t *testing.T) {
+func TestReaderFromBeforeAMoveIsToldToBeginAnew(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
 	from, to := c.memory(0), c.memory(0)

@@ -113,7 +113,7 @@ func TestBadTokensAreRefused(t *testing.T) {
 
 // The whole table stands in package authz; here are some calls of each role, and that the process
 // asks the policy.
-func TestEachRoleMayDoWhatItsTableSays(t *testing.T) {
+func TestEachRoleHasTheRightsOfItsTable(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
 	for _, c := range []struct{ method, path, body, who string }{
@@ -360,7 +360,7 @@ func TestTheAuditHasALineForWhatMustBeKnownLater(t *testing.T) {
 	}
 }
 
-func TestOnCloudRunOnlyWhatItHasCheckedCounts(t *testing.T) {
+func TestOnCloudRunOnlyCheckedTokensCount(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)
 	a := serveTo(t, issuer, []string{"K_SERVICE=regent"}, roles, "--auth", "platform")

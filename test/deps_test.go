@@ -115,7 +115,7 @@ func TestImportsFollowTheArrows(t *testing.T) {
 // JSON decoder of our own, and becomes a set of aliases where Go has encoding/json/v2.
 var sdkNeeds = []string{"golang.org/x/sys/...", "github.com/go-json-experiment/json/..."}
 
-func TestTheSDKBringsItsUsersNothing(t *testing.T) {
+func TestSDKBringsItsUsersNoDependencies(t *testing.T) {
 	for _, p := range list(t, "regent/leadership/client") {
 		for _, dep := range p.Deps {
 			host, _, _ := strings.Cut(dep, "/")
@@ -127,7 +127,7 @@ func TestTheSDKBringsItsUsersNothing(t *testing.T) {
 	}
 }
 
-func TestNothingShippedNeedsWhatIsForTests(t *testing.T) {
+func TestShippedCodeImportsNoTestPackage(t *testing.T) {
 	for _, p := range list(t, "regent/...") {
 		for _, imported := range p.Imports {
 			user, ok := onlyTests[imported]

@@ -29,7 +29,7 @@ func TestTheDoctorFindsWhatServeNeeds(t *testing.T) {
 	}
 }
 
-func TestTheDoctorSaysWhatIsMissing(t *testing.T) {
+func TestDoctorNamesMissingParts(t *testing.T) {
 	t.Parallel()
 	migrated := inSpanner(t)
 	unmade := place{env: migrated.env, args: []string{"--dev", "--store", "spanner:projects/p/instances/none/databases/none"}}

@@ -460,7 +460,7 @@ func TestWhatCannotBePublishedIsHeardFromTheOutbox(t *testing.T) {
 	})
 }
 
-func TestDrainAnswersWhoWaits(t *testing.T) {
+func TestDrainAnswersWaitingCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -606,7 +606,7 @@ func TestATickGoesOnPastWhatFails(t *testing.T) {
 	}
 }
 
-func TestAnInstanceAloneSaysThatTheTopicIsOutOfReachAndNeedsNobody(t *testing.T) {
+func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bus{cut: true, ears: make(map[*ear]struct{})}

@@ -130,7 +130,7 @@ func ask(candidate string) leadership.AcquireRequest {
 	return leadership.AcquireRequest{Election: "jobs", CandidateID: leadership.CandidateID(candidate), Key: &key}
 }
 
-func TestAfterAnotherBootNobodyIsGrantedALeaseBeforeAFullLeaseHasPassed(t *testing.T) {
+func TestAfterAnotherBootNoLeaseIsGrantedBeforeAFullLeaseHasPassed(t *testing.T) {
 	for name, c := range map[string]struct {
 		boots [2]string
 		then  time.Duration // the second one's uptime

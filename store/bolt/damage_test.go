@@ -175,7 +175,7 @@ func TestAChangeThatWasBegunWhenItsCallerGaveUpIsUnknownAndIsDone(t *testing.T) 
 	}
 }
 
-func TestARenewalWhoseCallerHasGivenUpIsUnknownAndStaysSo(t *testing.T) {
+func TestCancelledRenewalIsUnknownAndStaysSo(t *testing.T) {
 	s, service := open(t, filepath.Join(t.TempDir(), "regent.db"), bolt.Clock{})
 	g, err := service.Acquire(t.Context(), ask("ann"))
 	if err != nil {
@@ -204,7 +204,7 @@ func TestARenewalWhoseCallerHasGivenUpIsUnknownAndStaysSo(t *testing.T) {
 	}
 }
 
-func TestARenewalWhoseCallerGivesUpBeforeItIsBegunIsNotDone(t *testing.T) {
+func TestRenewalCancelledBeforeItBeginsIsNotDone(t *testing.T) {
 	s, service := open(t, filepath.Join(t.TempDir(), "regent.db"), bolt.Clock{})
 	g, err := service.Acquire(t.Context(), ask("ann"))
 	if err != nil {
@@ -255,7 +255,7 @@ func TestWhatEndedBeforeABootIsNotRevivedByIt(t *testing.T) {
 	}
 }
 
-func TestALockBehindALeaseWhoseEndNobodyRecordedStartsAnewAfterAnotherBoot(t *testing.T) {
+func TestLockAfterAnUnrecordedEndStartsAnewAfterAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "regent.db")
 	uptime := time.Hour
 	clock := func(boot string) bolt.Clock {

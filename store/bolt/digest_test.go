@@ -190,7 +190,7 @@ func TestWhatWasPrunedAndAnnouncedIsMissingFromTheDigestToo(t *testing.T) {
 
 // A write that the disk has lost, though it said that it was durable, leaves on its page what was
 // there before. The meta pages are left out: one of them as it was makes the file as it was, whole.
-func TestAPageThatIsWhatItWasBeforeGrantsNothing(t *testing.T) {
+func TestEarlierVersionOfAPageGrantsNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "regent.db")
 	s, service := open(t, path, bolt.Clock{})

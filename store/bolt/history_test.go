@@ -174,7 +174,7 @@ func TestAnEventThatIsNotInItsPlaceAmongTheTimesIsNoticed(t *testing.T) {
 	}
 }
 
-func TestWhatIsBeingCommittedIsWaitedForNotPassedOver(t *testing.T) {
+func TestSinceWaitsForACommitUnderWay(t *testing.T) {
 	t.Parallel()
 	f := newAged(t)
 	f.change("jobs", 1)

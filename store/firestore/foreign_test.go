@@ -43,7 +43,7 @@ func TestHistoryBeyondTheNewestEventIsCorruptAndNotTriedForEver(t *testing.T) {
 	}
 }
 
-func TestAnElectionOfWhichOnlyEventsAreLeftIsCorruptAndStartsNoTokensAnew(t *testing.T) {
+func TestEventsWithoutARecordAreCorruptAndStartNoTokensAnew(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
 	s := p.open(t)

@@ -181,7 +181,7 @@ func TestARefusalIsNoUnknownOutcomeIfNoReplyWasLost(t *testing.T) {
 	}
 }
 
-func TestWhoeverAsksAgainAfterAnUnknownOutcomeGetsTheSameToken(t *testing.T) {
+func TestRepeatedCallAfterUnknownOutcomeGetsTheSameToken(t *testing.T) {
 	t.Parallel()
 	s, _ := unreliable(t, &network{replies: []reply{{lose: true, answer: codes.DeadlineExceeded}}})
 	if _, err := s.Update(t.Context(), "jobs", acquire("ann")); !errors.Is(err, leadership.OutcomeUnknown) {
@@ -193,7 +193,7 @@ func TestWhoeverAsksAgainAfterAnUnknownOutcomeGetsTheSameToken(t *testing.T) {
 	}
 }
 
-func TestABatchWhoseCommitFailsFailsAsAWhole(t *testing.T) {
+func TestFailedCommitFailsTheWholeBatch(t *testing.T) {
 	t.Parallel()
 	n := new(network)
 	s, _ := unreliable(t, n)

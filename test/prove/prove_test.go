@@ -263,7 +263,7 @@ func TestWhatProvesNothingIsMadeUpForByOtherSeeds(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOutIsTriedAgainByTheNextProcess(t *testing.T) {
+func TestSkippedStepIsMadeByTheNextProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	can := false

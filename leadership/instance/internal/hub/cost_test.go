@@ -98,7 +98,7 @@ func TestWhenTheHubIsLiveAnewTheStoreIsNotFlooded(t *testing.T) {
 	})
 }
 
-func TestAnElectionThatNobodyListensToIsForgotten(t *testing.T) {
+func TestElectionWithoutListenersIsForgotten(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		watch, listener := h.Watch(jobs, 0), h.listen(jobs)

@@ -15,7 +15,7 @@ import (
 
 var fromNow hub.Cursor
 
-func TestAFeedTellsWhatIsCommittedOnceItIsThere(t *testing.T) {
+func TestFeedPassesOnEventsOnceTheyAreCommitted(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.Publish(w.change(jobs, 2)...)
@@ -72,7 +72,7 @@ func TestElectionsThatAreHeardOfTogetherAreLookedUpTogether(t *testing.T) {
 	})
 }
 
-func TestWhatAFeedWasNotToldIsFound(t *testing.T) {
+func TestFeedFindsEventsThatItDidNotHear(t *testing.T) {
 	for name, find := range map[string]func(*cluster, *instance){
 		"with the next event of that election": func(w *cluster, h *instance) { h.Publish(w.change(jobs, 1)...) },
 		"when the hub is live anew":            func(_ *cluster, h *instance) { h.SetLive(true) },
@@ -336,7 +336,7 @@ func TestASnapshotAndAFeedTogetherMissNothing(t *testing.T) {
 	})
 }
 
-func TestASlowFeedIsEndedAndDisturbsNobody(t *testing.T) {
+func TestSlowFeedIsEndedAndDelaysNoOther(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.Shrink(50)
@@ -468,7 +468,7 @@ func TestAFeedReturnsAPartOfMuch(t *testing.T) {
 	})
 }
 
-func TestTheJournalBeginsAnewWhenSomebodyReadsAgain(t *testing.T) {
+func TestJournalBeginsAnewWithTheNextReader(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		for range 3 {
@@ -491,7 +491,7 @@ func TestTheJournalBeginsAnewWhenSomebodyReadsAgain(t *testing.T) {
 	})
 }
 
-func TestAJournalThatNobodyReadsCostsNothing(t *testing.T) {
+func TestJournalWithoutReadersCostsNothing(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(false)
 		f := w.follows(h, "", fromNow)
@@ -630,7 +630,7 @@ func TestAFeedNeedsAnAnswerOfTheStore(t *testing.T) {
 	})
 }
 
-func TestWhoeverGivesUpResumingLeavesTheLookToTheOthers(t *testing.T) {
+func TestFeedThatGivesUpResumingLeavesTheLookToOthers(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		cursor := w.follows(w.hub(true), "", fromNow).feed.Cursor()
 		w.change(jobs, 2)

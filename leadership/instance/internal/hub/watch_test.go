@@ -51,7 +51,7 @@ func TestEventsInTheWrongOrderArriveInOrderAndOnce(t *testing.T) {
 	})
 }
 
-func TestOldNewsWakesNobody(t *testing.T) {
+func TestOldEventWakesNoReader(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.watches(h, jobs, 0)
@@ -74,7 +74,7 @@ func TestOldNewsWakesNobody(t *testing.T) {
 	})
 }
 
-func TestWhatIsHeardDuringALookNeedsNoOther(t *testing.T) {
+func TestEventHeardDuringALookNeedsNoOtherLook(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 5)
@@ -90,7 +90,7 @@ func TestWhatIsHeardDuringALookNeedsNoOther(t *testing.T) {
 	})
 }
 
-func TestWhatIsInMemoryNeedsNoStore(t *testing.T) {
+func TestEventsInMemoryNeedNoStore(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		watch := h.Watch(jobs, 0)
@@ -277,7 +277,7 @@ func TestAWatchBeginsAnywhere(t *testing.T) {
 	})
 }
 
-func TestAnElectionNobodyHasSeenCanBeWatched(t *testing.T) {
+func TestUnknownElectionCanBeWatched(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		r := w.watches(h, jobs, 0)
@@ -302,7 +302,7 @@ func TestADeletedElectionCanBeWatched(t *testing.T) {
 	})
 }
 
-func TestARevisionThatNobodyHasSeenYetDisturbsNobody(t *testing.T) {
+func TestWatchFromAFutureRevisionDelaysNoOther(t *testing.T) {
 	const madeUp = 1000
 	for name, order := range map[string][]leadership.Revision{
 		"it comes first": {madeUp, 3, 3},
@@ -336,7 +336,7 @@ func TestARevisionThatNobodyHasSeenYetDisturbsNobody(t *testing.T) {
 	}
 }
 
-func TestARevisionThatNobodyHasSeenYetMayBeLookedUpLast(t *testing.T) {
+func TestFutureRevisionMayBeLookedUpLast(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 3)
@@ -357,7 +357,7 @@ func TestARevisionThatNobodyHasSeenYetMayBeLookedUpLast(t *testing.T) {
 	})
 }
 
-func TestARevisionThatNobodyHasSeenYetKeepsNoListenerFromHearing(t *testing.T) {
+func TestWatchFromAFutureRevisionKeepsNoListenerFromHearing(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.watches(h, jobs, 1000)
@@ -664,7 +664,7 @@ func TestASlowWatchMissesNothing(t *testing.T) {
 	})
 }
 
-func TestWhatIsKnownToBeCurrentNeedsNoLook(t *testing.T) {
+func TestCurrentRevisionNeedsNoLook(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		current := func(when string, want bool, r leadership.Revision) {

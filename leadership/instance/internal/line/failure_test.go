@@ -70,7 +70,7 @@ func TestAnAttemptWhoseOutcomeIsUnknownIsRepeatedWithTheSameKey(t *testing.T) {
 	}
 }
 
-func TestARefusalOfWhichTheQueueHasHeardMoreMeanwhileIsNotRepeatedAtOnce(t *testing.T) {
+func TestRefusalOlderThanAHeardEventIsNotRepeatedAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -87,7 +87,7 @@ func TestARefusalOfWhichTheQueueHasHeardMoreMeanwhileIsNotRepeatedAtOnce(t *test
 	})
 }
 
-func TestWhatBecameOfAnAttemptIsFoundOutThoughSomebodyElseLeads(t *testing.T) {
+func TestOutcomeOfAnAttemptIsFoundThoughAnotherCandidateLeads(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -134,7 +134,7 @@ func TestAnUnknownOutcomeThatIsSettledIsForgotten(t *testing.T) {
 	})
 }
 
-func TestALeaseOfAnUnknownAttemptIsReleasedIfNobodyWasToldItsKey(t *testing.T) {
+func TestLeaseOfAnUnknownAttemptIsReleasedIfItsKeyWasNotReturned(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  leadership.AcquireRequest
 		errs []error

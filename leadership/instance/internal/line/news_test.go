@@ -136,7 +136,7 @@ func TestTheFasterOfTwoAnswersCounts(t *testing.T) {
 	}
 }
 
-func TestWhatIsLearntDuringAnAttemptCountsMoreThanItsOldAnswer(t *testing.T) {
+func TestNewerStateLearntDuringAnAttemptCountsMoreThanItsAnswer(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -156,7 +156,7 @@ func TestWhatIsLearntDuringAnAttemptCountsMoreThanItsOldAnswer(t *testing.T) {
 	})
 }
 
-func TestWhatIsLearntDuringAnAttemptCountsLessThanItsNewAnswer(t *testing.T) {
+func TestOlderStateLearntDuringAnAttemptCountsLessThanItsAnswer(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -267,7 +267,7 @@ func TestWhatPutsOffTheHeadDoesNotPutOffAReleaseThatWasHeard(t *testing.T) {
 	}
 }
 
-func TestAReleaseOfWhichOnlyALaterEventTellsIsAReleaseAllTheSame(t *testing.T) {
+func TestReleaseIsSeenFromALaterEvent(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance()
 		leader := other.leads("ann")
@@ -377,7 +377,7 @@ func TestAnUpdateMovesNothingAndAConfigurationIsLookedAt(t *testing.T) {
 	})
 }
 
-func TestADeletedElectionAnswersAllWhoWaitWithOneCall(t *testing.T) {
+func TestDeletedElectionAnswersAllWaitersWithOneCall(t *testing.T) {
 	for name, here := range map[string]bool{"here": true, "elsewhere": false} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *cluster) {
@@ -403,7 +403,7 @@ func TestADeletedElectionAnswersAllWhoWaitWithOneCall(t *testing.T) {
 	}
 }
 
-func TestAVacantElectionThatIsDeletedAnswersAllWhoWait(t *testing.T) {
+func TestDeletedVacantElectionAnswersAllWaiters(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.locks(time.Hour)
@@ -439,7 +439,7 @@ func TestAnElectionThatWasRecreatedIsAskedForAtOnce(t *testing.T) {
 	})
 }
 
-func TestARecordThatCannotBeTrustedAnswersAllWhoWaitWithOneCall(t *testing.T) {
+func TestCorruptRecordAnswersAllWaitersWithOneCall(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")

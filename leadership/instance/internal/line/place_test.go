@@ -13,7 +13,7 @@ import (
 	"regent/store/memory"
 )
 
-func TestAWaiterWhoHasGoneIsNeverGranted(t *testing.T) {
+func TestDisconnectedWaiterIsNeverGranted(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -31,7 +31,7 @@ func TestAWaiterWhoHasGoneIsNeverGranted(t *testing.T) {
 	})
 }
 
-func TestAWaiterWhoGoesAsItsTurnComesIsNeverGranted(t *testing.T) {
+func TestWaiterThatDisconnectsAsItsTurnComesIsNeverGranted(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -48,7 +48,7 @@ func TestAWaiterWhoGoesAsItsTurnComesIsNeverGranted(t *testing.T) {
 	})
 }
 
-func TestWhoeverGoesDuringItsAttemptIsNotGrantedAndTheNextIsAskedForAtOnce(t *testing.T) {
+func TestWaiterThatDisconnectsDuringItsAttemptIsNotGrantedAndTheNextIsTriedAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		hold, begun, release := held()
@@ -74,7 +74,7 @@ func tooLate(h hook) hook {
 	}
 }
 
-func TestALeaseThatNobodyWasToldTheKeyOfIsReleasedAtOnce(t *testing.T) {
+func TestLeaseWhoseKeyWasNotReturnedIsReleasedAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		hold, begun, release := held()
@@ -114,7 +114,7 @@ func TestALeaseWithAKeyOfTheCallersOwnIsNotReleasedThoughItHasGone(t *testing.T)
 	})
 }
 
-func TestAWaitThatIsOverIsAnsweredWithWhatIsKnown(t *testing.T) {
+func TestWaitThatIsOverIsAnsweredWithTheKnownLease(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leads("ann")
@@ -219,7 +219,7 @@ func TestAWaitThatIsOverDuringTheAttemptIsAnsweredByIt(t *testing.T) {
 	})
 }
 
-func TestWhoeverAsksAgainInTimeFindsItsOldPlace(t *testing.T) {
+func TestCandidateThatAsksAgainInTimeKeepsItsPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		again time.Duration
 		first leadership.CandidateID
@@ -294,7 +294,7 @@ func TestARequestWithoutAKeyHasNoPlaceToComeBackTo(t *testing.T) {
 	})
 }
 
-func TestALineToWhichSomebodyComesBackNeedNotAsk(t *testing.T) {
+func TestReturningCandidateCostsTheLineNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -357,7 +357,7 @@ func TestTwoCallsOfOneCandidateStandInOnePlace(t *testing.T) {
 	})
 }
 
-func TestTheNewerOfTwoCallsSaysWhatIsAskedFor(t *testing.T) {
+func TestNewerOfTwoCallsDecidesTheRequest(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")

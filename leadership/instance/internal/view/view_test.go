@@ -155,7 +155,7 @@ func TestAnEventThatWasMadeUpHarmsForOneQuestion(t *testing.T) {
 
 // A call of this instance may be answered late. What a reader was shown, or was heard, while the
 // election was not remembered may be newer.
-func TestAReaderIsShownWhatAReadHasBroughtAndNothingElse(t *testing.T) {
+func TestReaderIsShownOnlyResultsOfReads(t *testing.T) {
 	v := newView(true)
 	v.Heard(event(9, leadership.EventReleased, "", 9), start) // of an election that is not remembered
 	v.Wait(jobs)

@@ -143,7 +143,7 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	for _, w := range results {
 		switch {
 		case w.err == nil:
-			code = leadership.OutcomeUnknown // something was done
+			code = leadership.OutcomeUnknown // some were marked
 		case status.Code(w.err) == codes.NotFound: // there never was such an event
 		default:
 			refused = cmp.Or(refused, w.err)
@@ -158,8 +158,8 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	return failure(ctx, operation, code, refused)
 }
 
-// marks makes one write for each event, for Firestore takes no document twice. A field that the
-// mask names and the document has not is removed.
+// marks makes one write for each event, because a BatchWrite must not name a document twice. A
+// field that the mask names and the write does not have is removed.
 func (s *Store) marks(ids []leadership.EventID) []*firestorepb.Write {
 	seen := make(map[leadership.EventID]bool, len(ids))
 	var writes []*firestorepb.Write

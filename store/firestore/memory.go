@@ -31,8 +31,8 @@ func newMemory(size int) *memory {
 	return &memory{leases: leases}
 }
 
-// remember keeps what a reply at the store's time now said, unless a later version is known. An
-// election without a leader has nothing to renew and is dropped.
+// remember keeps the document of a reply at the store's time now, unless a later version is known.
+// An election without a leader has nothing to renew and is dropped.
 func (m *memory) remember(doc document, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *memory) heartbeat(c leadership.Renewal) (held document, ch leadership.C
 	return held, ch, err == nil
 }
 
-// forget drops a version that turned out to be no longer the store's.
+// forget drops a version that is no longer the store's.
 func (m *memory) forget(doc document) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

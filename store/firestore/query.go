@@ -29,10 +29,10 @@ type query struct {
 	limit      int
 }
 
-// findings are what a query found.
+// findings is the result of a query.
 type findings struct {
 	docs []reading
-	at   time.Time // the store's time when it began: whatever was committed before, it has seen
+	at   time.Time // the store's time when it began: it has seen every commit before that
 }
 
 // run returns what the query finds, strongly. Each reading has its own time; of later ones it is no

@@ -96,7 +96,7 @@ func (s *Store) sendBatch(ctx context.Context, beats []heartbeat) []written {
 	return results
 }
 
-// renewed turns what became of a heartbeat into an answer.
+// renewed turns the outcome of a heartbeat into an answer.
 func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.Renewed {
 	doc := b.held
 	switch {
@@ -116,7 +116,7 @@ func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.
 	}
 }
 
-// batchWrite sends writes, to different documents, of which each is done or refused by itself. The
+// batchWrite sends writes to different documents, each of which is done or refused by itself. The
 // error is for all of them.
 func (s *Store) batchWrite(ctx context.Context, writes []*firestorepb.Write) ([]written, error) {
 	if len(writes) == 0 {

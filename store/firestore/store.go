@@ -51,11 +51,11 @@ type Config struct {
 
 func (c Config) database() (database, error) {
 	if c.Project == "" || strings.Contains(c.Project, "/") {
-		return "", fmt.Errorf("firestore: %q is no project id", c.Project)
+		return "", fmt.Errorf("firestore: %q is not a project id", c.Project)
 	}
 	name := cmp.Or(c.Database, "(default)")
 	if strings.Contains(name, "/") {
-		return "", fmt.Errorf("firestore: %q is no database id", name)
+		return "", fmt.Errorf("firestore: %q is not a database id", name)
 	}
 	return database("projects/" + c.Project + "/databases/" + name), nil
 }
@@ -72,9 +72,9 @@ type Store struct {
 
 var _ leadership.Store = (*Store)(nil)
 
-// Open returns a handle on the database. It sends nothing yet: a database that is not there, or may
-// not be used, shows at the first call as StoreUnavailable. It uses the application default
-// credentials, unless it is to use an emulator. ctx is for finding the credentials only.
+// Open returns a handle on the database. It sends nothing yet: if the database does not exist, or
+// access is denied, the first call returns StoreUnavailable. It uses the application default
+// credentials, except with an emulator. ctx is only for finding the credentials.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	db, err := cfg.database()
 	if err != nil {
@@ -104,10 +104,10 @@ func (s *Store) Close() error {
 
 var errClosed = errors.New("the store is closed")
 
-// calls counts those under way. To close a connection beneath a commit would leave its outcome
+// calls counts the calls under way. Closing the connection during a commit would leave its outcome
 // unknown for no reason.
 type calls struct {
-	mu       sync.Mutex // guards closed, and that none is added once it is set
+	mu       sync.Mutex // guards closed, and keeps calls from being added once it is set
 	closed   bool
 	underWay sync.WaitGroup
 }
@@ -128,8 +128,8 @@ func (c *calls) enter(ctx context.Context) error {
 
 func (c *calls) leave() { c.underWay.Done() }
 
-// close lets no more calls in and waits for those under way. It reports whether it was the first to
-// do so.
+// close refuses new calls and waits for those under way. It reports whether it was the first to do
+// so.
 func (c *calls) close() bool {
 	c.mu.Lock()
 	first := !c.closed

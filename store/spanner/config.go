@@ -18,8 +18,8 @@ import (
 type Config struct {
 	// Database is the full name: projects/P/instances/I/databases/D.
 	Database string
-	// EmulatorHost is host:port of an emulator, "" for what SPANNER_EMULATOR_HOST says. If both are
-	// empty, it is Cloud Spanner.
+	// EmulatorHost is the host:port of an emulator; "" for SPANNER_EMULATOR_HOST. If both are
+	// empty, the store is on Cloud Spanner.
 	EmulatorHost string
 	// CallTimeout bounds each call of the Store whose context ends later or never; 0 for
 	// DefaultCallTimeout.

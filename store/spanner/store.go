@@ -57,7 +57,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 // rollbackTimeout bounds the client's rollback, which runs without the caller's context. Locks that
-// are not given back by it end by themselves, after ten idle seconds.
+// it does not release end by themselves, after ten idle seconds.
 const rollbackTimeout = time.Second
 
 // dial makes a client; it does not wait for a connection.
@@ -93,7 +93,7 @@ func (s *Store) begin(ctx context.Context) (_ context.Context, done func(), _ er
 	return ctx, func() { cancel(); s.calls.leave() }, nil
 }
 
-// calls counts the calls under way and, once closed, lets no more in.
+// calls counts the calls under way and, once closed, refuses new ones.
 type calls struct {
 	mu      sync.Mutex // guards closed, and that none enters after it was set
 	closed  bool

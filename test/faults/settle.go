@@ -64,7 +64,7 @@ func (s *session) tick(ctx context.Context, v *server) {
 	}
 }
 
-// history is what a server has of the elections.
+// history reads the events of all elections from a server.
 func (s *session) history(ctx context.Context) (all []leadership.Event, err error) {
 	for _, e := range s.plan.Elections {
 		events, err := allEvents(func(after leadership.Revision) ([]leadership.Event, error) {
@@ -92,7 +92,7 @@ func vacant(history []leadership.Event) bool {
 	return true
 }
 
-// leave ends all processes in good order.
+// leave ends all processes in order.
 func (s *session) leave() {
 	for _, t := range s.groups {
 		t.mu.Lock()

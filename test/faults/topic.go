@@ -42,8 +42,8 @@ func newTopic(ctx context.Context, host, project string) (*topic, error) {
 	return t, err
 }
 
-// consume takes down what the topic delivers of the elections, until ctx ends. A pull that fails is
-// made again.
+// consume records the elections' events that the topic delivers, until ctx ends. A failed pull is
+// repeated.
 func (t *topic) consume(ctx context.Context, b *notes, elections []leadership.Election) {
 	b.add(record.Line{Consumer: &checker.Consumer{Name: subscriber, Elections: elections}})
 	client := pubsubpb.NewSubscriberClient(t.conn)

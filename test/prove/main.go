@@ -53,7 +53,7 @@ type usage string
 
 func (u usage) Error() string { return string(u) + "; see -help" }
 
-// config is what the flags say.
+// config has the flags.
 type config struct {
 	night    bool
 	dir      string

@@ -11,9 +11,9 @@
 // (leadership.Belief), and the fence where its writes arrive (package fence). They have no clock
 // and no goroutine of their own.
 //
-// Made up are the world around them: clocks, the network, the store's transactions, how instances
-// hear of events, and the pace at which agents ask, which is like that of package client. The store
-// is of one of three makes:
+// The rest is modelled: clocks, the network, the store's transactions, how instances hear of
+// events, and the pace at which agents ask, which is like that of package client. The store is one
+// of three kinds:
 //
 //	one step     a transaction reads and commits in one instant, as bolt's do; there is one clock
 //	stamped      the same, but the commit has a later instant than the read, by clocks that differ
@@ -28,11 +28,11 @@
 // long as they like, crash, and come back as another incarnation; their clocks are slow by up to
 // the drift that is allowed for, or fast without a limit, and leap ahead. Instances stop, crash
 // with all lines in them, and come back; they do not hear of events for a while, or hear of some
-// twice. A transaction is aborted, or its outcome is unknown. The relay dies between
-// publishing and marking. The store's clock leaps ahead (then ME-2 cannot hold, and it is not
-// asked for). An operator changes the configuration, deletes elections while they are held, and
-// brings them back. Which of these happen in a run, and how often, is drawn for each run: a run in
-// which everything happens at once hides as much as it shows.
+// twice. A transaction is aborted, or its outcome is unknown. The relay dies between publishing and
+// marking. The store's clock leaps ahead (then ME-2 cannot hold, and is not checked). An operator
+// changes the configuration, deletes elections while they are held, and brings them back. Which of
+// these happen in a run, and how often, is drawn for each run: a run in which everything happens at
+// once hides as much as it shows.
 //
 // # What is checked
 //

@@ -8,7 +8,7 @@ import (
 	"regent/test/checker"
 )
 
-// settling is for how long after the last fault something may still arrive that was sent before.
+// settling is how long after the last fault a message that was sent before may still arrive.
 func (s *simulation) settling() time.Duration { return 10*time.Minute + s.patience() }
 
 // patience is the longest time without a leader while candidates are willing: the lease that has to
@@ -51,8 +51,8 @@ func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 	s.w.after(s.plan.lease/10, func() { s.watchOver(e, led) })
 }
 
-// held holds to it that who asks is answered. Who stands in line is answered when its wait is over;
-// if its clock is not so fast that it asks again before.
+// held checks that an agent's call is answered. A candidate in line is answered when its wait is
+// over, unless its clock is so fast that it asks again before.
 func (s *simulation) held(a *agent) {
 	since := max(a.asked, a.frozen)
 	bound := 15 * time.Second
@@ -65,10 +65,10 @@ func (s *simulation) held(a *agent) {
 	}
 }
 
-// relayTime is within what time the relay publishes what was left behind.
+// relayTime is the longest time until the relay publishes events that were left behind.
 const relayTime = 30 * time.Second
 
-// close holds to what can only be said when all is over.
+// close checks what can only be checked at the end.
 func (s *simulation) close() {
 	for _, e := range s.names {
 		for _, event := range s.data.row(e).events {

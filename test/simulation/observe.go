@@ -71,8 +71,8 @@ func (i *instance) read(ctx context.Context, e leadership.Election, strong bool)
 	return i.shows(reading, least), nil
 }
 
-// shows holds what a reader is shown to BS: it was true within its age, and is no older than what
-// was shown or heard before the reader asked.
+// shows checks BS for a reading: it was true within its age, and is no older than any reading
+// shown, or event heard, before the reader asked.
 func (i *instance) shows(r leadership.Reading, least leadership.Revision) leadership.Reading {
 	t, now := i.s.truth, i.s.w.now
 	if r.Revision < least {
@@ -94,12 +94,12 @@ func (i *instance) shows(r leadership.Reading, least leadership.Revision) leader
 // drift is the error that the instance's clock may add to the remaining time of a lease.
 func drift(r leadership.Reading) time.Duration { return (r.Age+r.ExpiresIn)/500 + time.Microsecond }
 
-// next is the event that makes a reading one of the past.
+// next is the event that makes a reading out of date.
 func next(l leadership.Lease) leadership.EventID {
 	return leadership.EventID{Election: l.Election, Revision: l.Revision + 1}
 }
 
-// read takes down what an observer was shown.
+// read records a reading of an observer.
 func (r *record) read(l leadership.Reading, err error, asked time.Duration) {
 	if r != nil && err == nil && l.Bound == 0 {
 		r.recording.Readings = append(r.recording.Readings, checker.Reading{
@@ -109,7 +109,7 @@ func (r *record) read(l leadership.Reading, err error, asked time.Duration) {
 	}
 }
 
-// committed takes down a change, right when it is committed, and the end that the lease had before.
+// committed records a change as it is committed, and the end that the lease had before.
 func (r *record) committed(ch leadership.Change, end, at time.Time) {
 	if r == nil {
 		return
@@ -136,8 +136,7 @@ type hearing struct {
 	early    map[leadership.EventID]leadership.Event
 }
 
-// listens begins a consumer that hears of all that is committed from now on, instead of the one
-// before.
+// listens starts a consumer of all events from now on, in place of the one before.
 func (r *record) listens(before *hearing, name string, d *data) *hearing {
 	if r == nil {
 		return nil
@@ -152,14 +151,14 @@ func (r *record) listens(before *hearing, name string, d *data) *hearing {
 	return e
 }
 
-// ends says that it may not hear of anything any more.
+// ends records that it may miss events from now on.
 func (r *record) ends(e *hearing) {
 	if r != nil && e != nil {
 		e.consumer.Partial = true
 	}
 }
 
-// heard takes down what an instance hears.
+// heard records an event that an instance hears.
 func (r *record) heard(e *hearing, event leadership.Event) {
 	if r == nil {
 		return
@@ -175,7 +174,7 @@ func (r *record) heard(e *hearing, event leadership.Event) {
 	}
 }
 
-// topic takes down what was published in order.
+// topic records an event that was published in order.
 func (r *record) topic(e leadership.Event) {
 	if r != nil {
 		r.bus.Got = append(r.bus.Got, e)

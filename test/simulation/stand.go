@@ -9,7 +9,7 @@ import (
 	"regent/leadership/instance/instancetest"
 )
 
-// stand is a line as the page of package line describes it, in few words: first come, first
+// stand is a model of a line, as the documentation of package line describes it: first come, first
 // served, and a place is kept for 5 s.
 type stand struct{ spots []*spot }
 
@@ -22,7 +22,7 @@ type spot struct {
 	left      time.Duration // when the last of them went
 }
 
-// join returns the spot of who comes now.
+// join returns the spot of a caller that comes now.
 func (s *stand) join(r leadership.AcquireRequest, now time.Duration) *spot {
 	s.spots = slices.DeleteFunc(s.spots, func(p *spot) bool { return p.callers == 0 && now-p.left > 5*time.Second })
 	i := slices.IndexFunc(s.spots, func(p *spot) bool {
@@ -40,7 +40,7 @@ func (s *stand) join(r leadership.AcquireRequest, now time.Duration) *spot {
 	return p
 }
 
-// leave takes that one who stood there was answered.
+// leave notes that a caller at the spot was answered.
 func (s *stand) leave(p *spot, err error, now time.Duration) {
 	p.callers--
 	p.left = now
@@ -60,9 +60,9 @@ func (s *stand) first() *spot {
 	return nil
 }
 
-// budget is how often an instance may ask the store for the lines of an election: a few times for
-// each change, each attempt that failed and each line that begins, and a few times in the shortest
-// lease or the pause between two looks.
+// budget limits how often an instance may ask the store for the lines of an election: a few times
+// for each change, each attempt that failed and each line that begins, and a few times in the
+// shortest lease or the pause between two looks.
 type budget struct {
 	left     float64
 	at       time.Duration
@@ -76,7 +76,7 @@ const (
 	everyTime = 2
 )
 
-// spend takes one attempt off, and says whether it was there.
+// spend takes one attempt from the budget, and reports whether there was one.
 func (b *budget) spend(now, period time.Duration, newest leadership.Revision) bool {
 	b.left += everyTime*float64(now-b.at)/float64(period) + aChange*float64(newest-b.revision)
 	b.left = min(b.left, saved) - 1
@@ -84,7 +84,7 @@ func (b *budget) spend(now, period time.Duration, newest leadership.Revision) bo
 	return b.left >= 0
 }
 
-// inTurn holds an attempt that begins to the order of the line, and to its budget.
+// inTurn checks that an attempt obeys the order of the line, and its budget.
 func (q *queue) inTurn(c *caller) {
 	s := q.i.s
 	if first := q.stand.first(); first != c.spot {
@@ -104,7 +104,8 @@ func (i *instance) budget(e leadership.Election) *budget {
 	return b
 }
 
-// promptly is within what time a line asks for an election that its instance knows to be free.
+// promptly is the longest time until a line asks for an election that its instance knows to be
+// free.
 const promptly = time.Second
 
 // expectAttempt checks in a moment that the line has asked, if it should have: it is not empty, and

@@ -47,7 +47,7 @@ type truth struct {
 	believers   func(e leadership.Election) []*agent
 }
 
-// reign is an election as the truth has it.
+// reign is the true state of an election.
 type reign struct {
 	token    leadership.Token
 	revision leadership.Revision
@@ -74,7 +74,7 @@ func (t *truth) accuse(p Property, format string, args ...any) {
 	t.w.tell("VIOLATION %v", v)
 }
 
-// committed looks at a change that has just been committed at that time of the store's, and was
+// committed checks a change that has just been committed at that time of the store's, and was
 // decided at an earlier one.
 func (t *truth) committed(before leadership.Record, ch leadership.Change, decided, at time.Time) {
 	e, now := before.Election, ch.Record
@@ -116,7 +116,7 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 	}
 }
 
-// renewed holds to it that a lease which starts anew ends no sooner than it would have.
+// renewed checks that a renewed lease ends no sooner than it would have.
 func (t *truth) renewed(r *reign, now leadership.Record, at, end time.Time) {
 	if !at.Before(r.end) {
 		r.late = r.end
@@ -126,8 +126,8 @@ func (t *truth) renewed(r *reign, now leadership.Record, at, end time.Time) {
 	}
 }
 
-// released holds to it that only a lease which lasts can be released: one that has run out has a
-// lock delay.
+// released checks that only a lease that still lasts is released: after one that has run out the
+// lock delay must pass.
 func (t *truth) released(r *reign, now leadership.Record, decided time.Time) {
 	r.free = true
 	if !decided.Before(r.end) {
@@ -135,8 +135,8 @@ func (t *truth) released(r *reign, now leadership.Record, decided time.Time) {
 	}
 }
 
-// expired holds to it that a lease ends when it does. A heartbeat that came too late may be taken
-// back.
+// expired checks that a lease is recorded as expired only after its end. A heartbeat that came too
+// late may be taken back.
 func (t *truth) expired(r *reign, before, now leadership.Record) {
 	r.free, r.lock = false, before.Policy.LockDelay
 	if !r.late.IsZero() && now.EndedAt.Equal(r.late) {
@@ -147,7 +147,7 @@ func (t *truth) expired(r *reign, before, now leadership.Record) {
 	}
 }
 
-// numbered holds to FT and EV: one token for each grant, one revision for each event.
+// numbered checks FT and EV: one token for each grant, one revision for each event.
 func (t *truth) numbered(r *reign, now leadership.Record, events []leadership.Event) {
 	for _, event := range events {
 		want := r.token
@@ -167,7 +167,7 @@ func (t *truth) numbered(r *reign, now leadership.Record, events []leadership.Ev
 	}
 }
 
-// granted holds to ME-1, ME-2 and ID.
+// granted checks ME-1, ME-2 and ID.
 func (t *truth) granted(r *reign, before, now leadership.Record, at time.Time) {
 	t.changes++
 	if last, ok := t.grants[now.KeyHash]; ok && last == before.Token && before.LeaderID != "" && at.Before(r.end) {
@@ -204,8 +204,8 @@ func (t *truth) heard(e leadership.Event, committed []leadership.Event) {
 	}
 }
 
-// answered holds what the service is about to answer to what it knows: no heartbeat stands that
-// came after the end of its lease, and no two keys have the same token.
+// answered checks an answer of the service: no heartbeat counts that came after the end of its
+// lease, and no two keys have the same token.
 func (t *truth) answered(l leadership.Lease, key leadership.KeyHash) {
 	r := t.reign(l.Election)
 	if l.State != leadership.Held || l.Token == r.token && !r.late.IsZero() && r.end.Equal(l.LeaseExpiration) {

@@ -1,5 +1,6 @@
-// Package record is what an agent process of a fault run is told, and how what happens is recorded:
-// the Recorder of each process, and the Proxy on the way to a server that records each call.
+// Package record has the configuration of an agent process of a fault run, and records what
+// happens: with the Recorder of each process, and with the Proxy on the way to a server, which
+// records each call.
 //
 //	run ---- Config, in the environment ----> agent process: its members, each with a role
 //	    <--- a Line of JSON for each thing that a member did or saw

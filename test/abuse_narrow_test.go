@@ -14,7 +14,7 @@ import (
 	"regent/test/machine"
 )
 
-// narrow is how many files the server may have open where it is given few.
+// narrow is how many files the server may have open in these tests.
 const narrow = 256
 
 // A client opens far more connections than the server may have files, and says nothing on them, or

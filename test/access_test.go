@@ -67,8 +67,7 @@ func TestAPartOfASecretIsFound(t *testing.T) {
 	}
 }
 
-// All bad tokens there are stand in package identity; here are one of each kind, and that the
-// process has them checked.
+// Package authn tests all bad tokens; this tests one of each kind, in the real process.
 func TestBadTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
@@ -111,8 +110,7 @@ func TestBadTokensAreRefused(t *testing.T) {
 	}
 }
 
-// The whole table stands in package authz; here are some calls of each role, and that the process
-// asks the policy.
+// Package authz tests the whole table; this tests some calls of each role, in the real process.
 func TestEachRoleHasTheRightsOfItsTable(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
@@ -267,7 +265,7 @@ func TestTheSDKLeadsWithAToken(t *testing.T) {
 	}
 }
 
-// command runs the command line, on the line to the server.
+// command runs the command line against the server.
 func (a *authServer) command(args ...string) (stdout, stderr string, code int) {
 	a.t.Helper()
 	cmd := invoke(a.t, regent, []string{"REGENT_SERVER=" + a.line}, args...)

@@ -50,7 +50,7 @@ func sideBySide(all ...func()) {
 	wg.Wait()
 }
 
-// cutLine is a server, and a way to it that can be cut.
+// cutLine is a server, and a connection to it that can be cut.
 type cutLine struct {
 	t       *testing.T
 	store   *overheard
@@ -59,7 +59,7 @@ type cutLine struct {
 	line    *proxy.Line
 }
 
-// overheard tells of what its store was asked to decide.
+// overheard reports the decisions that its store is asked for.
 type overheard struct {
 	leadership.Store
 	decided chan leadership.Election
@@ -88,7 +88,7 @@ func newCutLine(t *testing.T) *cutLine {
 	return l
 }
 
-// round lets ann stand in line after bob, be cut off, and come back, and says whether her first
+// round lets ann stand in line after bob, be cut off, and come back, and reports whether her first
 // call was answered all the same.
 func (l *cutLine) round(e leadership.Election, meet func(cut, release, again func())) (answered bool) {
 	l.t.Helper()

@@ -70,8 +70,8 @@ type arrow struct {
 	reason  string
 }
 
-// onlyTests may be imported by tests, by each other and by the named command, and by nothing that
-// is shipped.
+// onlyTests are packages that may be imported by tests, by each other and by the named command, and
+// by no shipped package.
 var onlyTests = map[string]string{
 	"regent/store/storetest": "",
 	"regent/httpapi/apitest": "",

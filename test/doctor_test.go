@@ -48,7 +48,7 @@ func TestDoctorNamesMissingParts(t *testing.T) {
 	}
 }
 
-// examine runs the doctor on a place.
+// examine runs the doctor on a store.
 func examine(t *testing.T, p place, args ...string) (out string, code int) {
 	t.Helper()
 	for i, arg := range p.args {

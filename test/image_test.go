@@ -17,7 +17,7 @@ import (
 	"regent/test/machine"
 )
 
-// dockerfile is the lines of the image's Dockerfile, each with what it goes on with.
+// dockerfile returns the lines of the image's Dockerfile, each joined with its continuation.
 func dockerfile(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../cmd/regent/Dockerfile")
@@ -65,7 +65,7 @@ func TestTheImageIsPinnedAndHasNoShellAndNoRoot(t *testing.T) {
 	}
 }
 
-// flagsOf are the flags of a build that decide what comes of it.
+// flagsOf are the flags of a build that determine its bytes.
 var flagsOf = []string{"CGO_ENABLED=0", "-trimpath", "-buildvcs=false", "-s", "-w", "-buildid=", "main.version="}
 
 func TestKoBuildsWhatTheDockerfileBuilds(t *testing.T) {
@@ -103,8 +103,8 @@ func TestKoBuildsWhatTheDockerfileBuilds(t *testing.T) {
 	}
 }
 
-// The same commit gives the same bytes: built twice, in two folders, the second time with nothing
-// kept from the first.
+// The same commit gives the same bytes: it is built twice, in two folders, the second time with an
+// empty cache.
 func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 	machine.LongOnly(t, "a build of everything takes a minute")
 	t.Parallel()

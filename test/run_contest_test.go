@@ -142,7 +142,7 @@ func (c *contest) leader(ctx context.Context, above leadership.Token) (leadershi
 	}
 }
 
-// describe says how things stand.
+// describe returns the state of the contest, for a failure message.
 func (c *contest) describe(lifespans []processes.Lifespan) string {
 	var b strings.Builder
 	for i, w := range c.runs {

@@ -207,7 +207,7 @@ func (v *server) dies(ctx context.Context) error {
 // endTimeout is the time from SIGTERM to a part's end: Cloud Run grants a server as much.
 const endTimeout = 10 * time.Second
 
-// mustEnd ends a part with SIGTERM, and reports a failure if it does not end in time.
+// mustEnd sends SIGTERM to a part, and notes a failure if it does not end in time.
 func (s *session) mustEnd(name string, p *process) {
 	if begun := s.recorder.Now(); !p.end(endTimeout) {
 		s.notes.fail("%s is not gone %v after SIGTERM", name, s.recorder.Now()-begun)

@@ -109,7 +109,7 @@ func (a *agent) ask(c checker.Call, timeout time.Duration, serve serving, lost f
 	return i
 }
 
-// sends makes a call; its answer counts unless another call was made since.
+// sends makes a call; its answer counts unless another one came first.
 func (a *agent) sends(i *instance, c checker.Call, serve serving) {
 	call, life := a.call, a.life
 	recorded := a.s.record.asked(a, c)

@@ -27,7 +27,7 @@ func TestDisconnectedWaiterIsNeverGranted(t *testing.T) {
 		}
 		i.releases(leader)
 		dee.leads()
-		i.wants(1, "for the one who is there")
+		i.wants(1, "for the one waiter")
 	})
 }
 
@@ -44,7 +44,7 @@ func TestWaiterThatDisconnectsAsItsTurnComesIsNeverGranted(t *testing.T) {
 			t.Errorf("cy has token %d, want %d: bob was granted the lease", g.Token, leader.Token+1)
 		}
 		cy.after(0, 0)
-		i.wants(1, "for the one who is there")
+		i.wants(1, "for the one waiter")
 	})
 }
 

@@ -31,12 +31,12 @@ const (
 	runPatience   = 30 * time.Second
 )
 
-// Two runs contend for each of many elections, and what they need is killed or stopped in turn.
-// Each time the command must be gone, with all that it started, before its lease ends, and before
-// the next one begins.
+// Two runs contend for each of many elections, and the processes that they need are killed or
+// stopped in turn. Each time the command must end, with all processes that it started, before its
+// lease ends, and before the next one begins.
 //
-// In the short form leases are longer than the shortest that there are, so that a busy machine
-// still runs a guard in time.
+// In the short form leases are longer than the shortest possible, so that a busy machine still runs
+// a guard in time.
 func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 	machine.Share(t)
 	in, trials := inBolt(t), cmp.Or(*trials, machine.Size(64, 128))

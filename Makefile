@@ -55,7 +55,7 @@ check: ## check format, vet, staticcheck, dead code, modules, generated files, i
 	@test -z "$$($(TOOL) deadcode -test ./...)" || { echo "dead code:"; $(TOOL) deadcode -test ./...; exit 1; }
 	go mod tidy -diff
 	@$(EACH) go vet ./...; go fix -diff ./...; go tool -modfile=$(CURDIR)/test/tools.mod staticcheck ./...; go mod tidy -diff; done
-	go test -run 'Imports|SDK|Shipped|Clock' ./test
+	go test -run 'Imports|SDK|Shipped|Clock|FitIn|FitsIn' ./test
 
 prove: ## search for bugs in every way there is, a quarter of an hour, and report how far (ARGS="-only simulation")
 	@$(WITH_EMULATORS) go run ./test/prove $(ARGS)

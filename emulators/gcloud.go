@@ -30,7 +30,7 @@ func (k Kind) component() string {
 
 func (k Kind) needsJava() bool { return k != KindSpanner }
 
-// lacks returns what is missing on this machine: gcloud, the component, or Java.
+// lacks names the part that is missing on this machine: gcloud, the component, or Java.
 func (gcloud) lacks(ctx context.Context, kind Kind) error {
 	path, err := exec.LookPath("gcloud")
 	if err != nil {

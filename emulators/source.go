@@ -24,7 +24,7 @@ const answerLimit = 15 * time.Second
 // source is one way to get an emulator.
 type source struct {
 	name Source
-	// lacks returns what is missing here to provide a kind, or nil.
+	// lacks names the part that is missing here to provide a kind; nil if none is.
 	lacks func(context.Context, Kind) error
 	start func(context.Context, Kind) (*emulator, error)
 }

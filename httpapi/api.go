@@ -25,8 +25,9 @@ type Config struct {
 	// Log gets one line per request: Debug, but Warn where the store or this instance failed for a
 	// while, and Error where something is broken. Nil logs nothing.
 	Log *slog.Logger
-	// Ready reports whether this instance can serve, and what is degraded though it can; nil means
-	// always and nothing. An error without a code is answered as StoreUnavailable.
+	// Ready reports whether this instance can serve, and what works worse than it should meanwhile.
+	// nil: it always can, and nothing does. An error without a code is answered as
+	// StoreUnavailable.
 	Ready func(context.Context) (degraded string, err error)
 	// RequestTimeout bounds the calls of the service that one request makes, in addition to the
 	// time that it asks to wait: 10 s if it is zero.

@@ -57,6 +57,6 @@ func TestTheLongestSilentConnectionMakesRoom(t *testing.T) {
 	}
 	s.hurry()
 	if !sixth.closed || fifth.closed {
-		t.Error("a server that stops waits for nobody who says nothing, and for whoever is under way")
+		t.Error("a stopping server must wait for calls under way, and for no idle connection")
 	}
 }

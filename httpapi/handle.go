@@ -47,8 +47,8 @@ func (a *api) patience(w http.ResponseWriter, r *http.Request, wait time.Duratio
 	return context.WithTimeout(r.Context(), wait+a.timeout)
 }
 
-// handle returns the http.Handler of a route. It names the request, checks what is the same for
-// all, answers an error or a panic with a problem document, and logs the request once.
+// handle returns the http.Handler of a route. It names the request, makes the checks that all
+// routes share, answers an error or a panic with a problem document, and logs the request once.
 func (a *api) handle(offers []offer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()

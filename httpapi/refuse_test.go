@@ -96,8 +96,8 @@ func TestUnknownPathsAndMethodsAreRefused(t *testing.T) {
 		{name: "POST without a verb", request: "POST /v1/elections/planner", body: candidate, status: 405, code: wire.MethodNotAllowed, detail: "this path allows GET, PUT, DELETE"},
 		{name: "PATCH", request: "PATCH /v1/elections/planner", body: `{}`, status: 405, code: wire.MethodNotAllowed, detail: "this path allows GET, PUT, DELETE"},
 		{name: "OPTIONS", request: "OPTIONS /v1/elections", status: 405, code: wire.MethodNotAllowed, detail: "this path allows GET"},
-		{name: "a method of nobody", request: "STEAL /v1/elections/planner:acquire", body: candidate, status: 405, code: wire.MethodNotAllowed, detail: "this path allows POST"},
-		{name: "a method of nobody on no path", request: "STEAL /nothing", status: 404, code: leadership.NotFound, detail: none},
+		{name: "an unknown method", request: "STEAL /v1/elections/planner:acquire", body: candidate, status: 405, code: wire.MethodNotAllowed, detail: "this path allows POST"},
+		{name: "an unknown method on an unknown path", request: "STEAL /nothing", status: 404, code: leadership.NotFound, detail: none},
 		{name: "a change of the history", request: "DELETE /v1/elections/planner/events", status: 405, code: wire.MethodNotAllowed, detail: "this path allows GET"},
 		{name: "a path that is too long", request: "GET /v1/elections/" + strings.Repeat("a", wire.MaxURI), status: 414, code: wire.URITooLong, detail: "must not exceed 8192 bytes"},
 		{name: "a query that is too long", request: "GET /v1/elections?prefix=" + strings.Repeat("a", wire.MaxURI), status: 414, code: wire.URITooLong, detail: "must not exceed 8192 bytes"},
@@ -154,7 +154,7 @@ func TestInvalidBodiesAreRefused(t *testing.T) {
 		{name: "a form", request: toAcquire, body: candidate, headers: []string{"Content-Type", "application/x-www-form-urlencoded"}, status: 415, code: wire.UnsupportedMediaType, detail: "application/json in UTF-8, not"},
 		{name: "text", request: toRenew, body: asLeader, headers: []string{"Content-Type", "text/plain"}, status: 415, code: wire.UnsupportedMediaType, detail: `not "text/plain"`},
 		{name: "another character set", request: toAcquire, body: candidate, headers: []string{"Content-Type", "application/json; charset=utf-16"}, status: 415, code: wire.UnsupportedMediaType, detail: "in UTF-8"},
-		{name: "a type of nobody", request: toAcquire, body: candidate, headers: []string{"Content-Type", "json"}, status: 415, code: wire.UnsupportedMediaType, detail: `not "json"`},
+		{name: "an unknown content type", request: toAcquire, body: candidate, headers: []string{"Content-Type", "json"}, status: 415, code: wire.UnsupportedMediaType, detail: `not "json"`},
 		{name: "compressed", request: toAcquire, body: candidate, headers: []string{"Content-Encoding", "gzip"}, status: 415, code: wire.UnsupportedMediaType, detail: "without a Content-Encoding"},
 		{name: "a reply that is no JSON", request: toAcquire, body: candidate, headers: []string{"Accept", "text/html"}, status: 406, code: wire.NotAcceptable, detail: "replies are application/json"},
 		{name: "JSON refused by name", request: toAcquire, body: candidate, headers: []string{"Accept", "*/*, application/json;q=0"}, status: 406, code: wire.NotAcceptable, detail: "replies are application/json"},
@@ -300,9 +300,9 @@ func TestCallsThatTheRulesRefuseChangeNothing(t *testing.T) {
 		{name: "a release of a future token", request: toRelease, body: strings.Replace(asLeader, ":1}", ":2}", 1), status: 409, code: leadership.LeaseLost, detail: "stop acting as its leader"},
 		{name: "a future token", request: toCheck, body: `{"fencingToken":2}`, status: 409, code: leadership.TokenStale, detail: "was never granted"},
 		{name: "a delete while it is held", request: toDelete, status: 409, code: leadership.LeaseHeld, detail: "delete it by force"},
-		{name: "a read of what is not there", request: "GET /v1/elections/other", status: 404, code: leadership.NotFound, detail: "never seen"},
-		{name: "a history of what is not there", request: "GET /v1/elections/other/events", status: 404, code: leadership.NotFound, detail: "never seen"},
-		{name: "a check of what is not there", request: "POST /v1/elections/other:checkToken", body: `{"fencingToken":1}`, status: 404, code: leadership.NotFound, detail: "never seen"},
+		{name: "a read of an election that does not exist", request: "GET /v1/elections/other", status: 404, code: leadership.NotFound, detail: "never seen"},
+		{name: "a history of an election that does not exist", request: "GET /v1/elections/other/events", status: 404, code: leadership.NotFound, detail: "never seen"},
+		{name: "a check of an election that does not exist", request: "POST /v1/elections/other:checkToken", body: `{"fencingToken":1}`, status: 404, code: leadership.NotFound, detail: "never seen"},
 	})
 }
 

@@ -28,7 +28,7 @@ func (b *Belief) until(sent, waited time.Duration, answer Lease) time.Duration {
 }
 
 // Renewed takes the answer to a renewal that left at sent, unless the deadline has passed
-// meanwhile: a belief that has ended does not begin anew. It returns what is left.
+// meanwhile: a belief that has ended does not begin anew. It returns the remaining time.
 func (b *Belief) Renewed(sent, now time.Duration, answer Lease) time.Duration {
 	if b.Left(now) > 0 {
 		b.deadline = max(b.deadline, b.until(sent, 0, answer))

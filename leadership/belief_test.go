@@ -76,7 +76,7 @@ func TestAGrantThatIsHeardOfAfterItsDeadlineIsNotBelieved(t *testing.T) {
 	}
 }
 
-func TestWhatIsOverIsNotBelievedAgain(t *testing.T) {
+func TestEndedBeliefIsNotRevived(t *testing.T) {
 	t.Parallel()
 	for name, over := range map[string]func(b *leadership.Belief, end time.Duration){
 		"the deadline was seen":                  func(b *leadership.Belief, end time.Duration) { b.Left(end) },
@@ -93,7 +93,7 @@ func TestWhatIsOverIsNotBelievedAgain(t *testing.T) {
 	}
 }
 
-func TestALateAnswerRevivesNothingThoughNobodyHasAskedSinceTheDeadline(t *testing.T) {
+func TestLateAnswerRevivesNoBeliefEvenIfUnaskedSinceTheDeadline(t *testing.T) {
 	t.Parallel()
 	b, end := believed(0)
 	if left := b.Renewed(9*time.Second, 12*time.Second, tenSeconds); left != 0 {
@@ -135,7 +135,7 @@ func TestTheAnswerToAnOlderRenewalDoesNotMoveTheDeadlineBack(t *testing.T) {
 	}
 }
 
-func TestNobodyHasStoodInLineForLongerThanSinceTheyAsked(t *testing.T) {
+func TestTimeInLineNeverExceedsTimeSinceTheRequest(t *testing.T) {
 	t.Parallel()
 	b := leadership.Believe(0, time.Second, leadership.Grant{Lease: tenSeconds, Waited: time.Minute}, 0)
 	if want := leadership.Deadline(0, time.Second, 10*time.Second, 0); b.Deadline() != want {

@@ -45,7 +45,7 @@ func TestAProgramKeepsMembersThatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestARecordNeedsANewerProgramOnlyWhileItUsesWhatAnOlderOneMustNotIgnore(t *testing.T) {
+func TestRecordNeedsNewerProgramOnlyWhileItUsesItsFeatures(t *testing.T) {
 	plain := Record{Election: "jobs", Policy: Policy{Config: Config{LeaseDuration: time.Minute}}}
 	carried, err := newerCodec().Encode(&plain)
 	if err != nil || carried.Needs != 1 {
@@ -71,7 +71,7 @@ func TestARecordNeedsANewerProgramOnlyWhileItUsesWhatAnOlderOneMustNotIgnore(t *
 	}
 }
 
-func TestTheCodecTakesOnlyWhatAProgramCanHaveWritten(t *testing.T) {
+func TestCodecRefusesTextsThatNoProgramWrites(t *testing.T) {
 	large := `{"x":"` + strings.Repeat("x", MaxCarriedBytes) + `"}`
 	for name, from := range map[string]Carried{
 		"no version":            {},

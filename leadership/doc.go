@@ -115,7 +115,7 @@
 // Beside what stores need for their conditions a record has two parts that stores only carry:
 //
 //   - Policy: what an operator configures for the election.
-//   - Standing: what is going on in the election beside the lease.
+//   - Standing: the state of the election beside the lease.
 //
 // Codec alone encodes and decodes them, strictly. A program keeps members that it does not know and
 // writes them back unchanged. A record says in Needs which version of the program may decide on it,

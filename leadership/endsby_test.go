@@ -48,7 +48,7 @@ func TestALeaseEndsAtItsLatestEndThoughItIsRenewed(t *testing.T) {
 	}
 }
 
-func TestWhatALeaderIsToldObeysTheLatestEnd(t *testing.T) {
+func TestLeaderIsToldNoTimeAfterTheLatestEnd(t *testing.T) {
 	l := ending(t, 20*time.Second, 5*time.Second).Lease()
 	if l.ExpiresIn != 15*time.Second || l.EndsIn != 15*time.Second || !l.LeaseExpiration.Equal(l.EndsBy) || l.EndsBecause != leadership.EndsMaxTerm {
 		t.Errorf("got %+v", l)

@@ -44,7 +44,7 @@ const (
 // Error is a refusal with what the caller needs to act on it.
 type Error struct {
 	Code       Code
-	Detail     string        // a sentence for a person: what is wrong, and what to do
+	Detail     string        // a sentence for a person: the problem, and what to do
 	Field      string        // with InvalidArgument: the field that is wrong, as the API spells it
 	Reason     Reason        // with LeaseHeld
 	RetryAfter time.Duration // when asking again may help; zero if that is not known

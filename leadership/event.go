@@ -45,7 +45,7 @@ const (
 	MaxDetailBytes = 2 << 10
 )
 
-// validate returns what is wrong with the parts of an event that have a form of their own.
+// validate returns an error if a part of the event that has a form of its own is malformed.
 func (e Event) validate() error {
 	switch {
 	case e.Type == "":

@@ -32,8 +32,8 @@ func FuzzRules(f *testing.F) {
 	})
 }
 
-// TestTheRulesHoldOnRandomWalks is FuzzRules for whoever runs no fuzzer: the same walks each time,
-// in which mostly a few candidates ask and renew, each soon after the one before.
+// TestTheRulesHoldOnRandomWalks is FuzzRules without a fuzzer: the same walks each time, in which
+// mostly a few candidates ask and renew, each soon after the one before.
 func TestTheRulesHoldOnRandomWalks(t *testing.T) {
 	const walks, steps = 100, 200
 	terms, walked := 0, 0
@@ -197,7 +197,7 @@ func (m *machine) finish(e leadership.Event) {
 	}
 	last := &m.terms[len(m.terms)-1]
 	if e.Type == leadership.EventReleased {
-		last.end = time.Time{} // nobody believes in it, whatever any clock says
+		last.end = time.Time{} // no agent can believe in it, whatever any clock says
 	}
 }
 

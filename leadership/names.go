@@ -22,7 +22,7 @@ const (
 // without quoting.
 type Election string
 
-// Validate reports what is wrong with the name, or nil.
+// Validate returns an error that says why the name is invalid, or nil.
 func (e Election) Validate() error {
 	switch {
 	case e == "":
@@ -56,7 +56,7 @@ func validatePrefix(prefix string) error {
 // within the election.
 type CandidateID string
 
-// Validate reports what is wrong with the id, or nil.
+// Validate returns an error that says why the id is invalid, or nil.
 func (c CandidateID) Validate() error {
 	switch {
 	case c == "":

@@ -15,7 +15,8 @@ func (s Snapshot) refuseUnseen() error {
 	return &Error{Code: NotFound, Detail: fmt.Sprintf("election %q was never seen; the first acquire creates it", s.Record.Election)}
 }
 
-// refuseHeld tells a candidate which candidate leads, what is left, and why it has to wait.
+// refuseHeld tells a candidate which candidate leads, how long its lease lasts, and why it has to
+// wait.
 func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) error {
 	r := s.Record
 	if reason == ReasonHeld && s.Live() && r.LeaderID == by {

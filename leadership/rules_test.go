@@ -78,7 +78,7 @@ func TestALeaseEndsAtItsEndForItsLeaderAndAGuardLaterForOthers(t *testing.T) {
 	}
 }
 
-func TestWhoComesTooEarlyIsToldExactlyHowLongToWait(t *testing.T) {
+func TestEarlyCandidateIsToldExactlyHowLongToWait(t *testing.T) {
 	s := held(t, 10*time.Second)
 	_, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')})
 	var e *leadership.Error

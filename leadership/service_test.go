@@ -138,13 +138,13 @@ type told []leadership.Event
 
 func (p *told) Publish(events ...leadership.Event) { *p = append(*p, events...) }
 
-// unseen is jobs before anybody has asked for it.
+// unseen is jobs before the first call for it.
 var unseen = leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
 
 // annsAgain is ann, with the key of held.
 var annsAgain = leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &leadership.Key{'a'}}
 
-func TestNobodyIsToldOfAChangeThatWasNotCommittedOrMayNotHaveBeen(t *testing.T) {
+func TestUncommittedOrUnknownChangeIsNotObserved(t *testing.T) {
 	for _, code := range []leadership.Code{leadership.StoreUnavailable, leadership.OutcomeUnknown} {
 		var heard told
 		store := &slowStore{snap: unseen, lost: code}
@@ -189,7 +189,7 @@ func TestOnlyTheRunThatIsCommittedCounts(t *testing.T) {
 	}
 }
 
-func TestNothingIsGrantedToACallerWhoHasGone(t *testing.T) {
+func TestDisconnectedCallerIsGrantedNothing(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	store := &slowStore{snap: unseen, reading: leave}
 	_, err := leadership.New(store).Acquire(ctx, annsAgain)

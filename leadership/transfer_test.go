@@ -143,7 +143,7 @@ func TestALeaseRenewedAfterItWasCarriedLocksForLongerAndChangesNothingElse(t *te
 	}
 }
 
-func TestWhatIsAlreadyInTheNewStore(t *testing.T) {
+func TestCarryRespectsTheRecordInTheNewStore(t *testing.T) {
 	old := done(t, held(t, 40*time.Second), byBob) // token 2
 	vacant := done(t, held(t, time.Second), released)
 	led := held(t, 40*time.Second)
@@ -175,7 +175,7 @@ func TestWhatIsAlreadyInTheNewStore(t *testing.T) {
 	}
 }
 
-func TestAnElectionComesBackThoughNobodyLedItElsewhere(t *testing.T) {
+func TestElectionReturnsThoughItWasNotLedElsewhere(t *testing.T) {
 	home := done(t, held(t, time.Second), released)
 	away := carried(t, elsewhere(), home)
 	home = done(t, home, deleted)
@@ -297,7 +297,7 @@ func FuzzTransfer(f *testing.F) {
 	})
 }
 
-// play takes some steps, and returns what is left of the program.
+// play takes some steps, and returns the rest of the program.
 func (m *machine) play(program []byte, steps int) []byte {
 	for ; steps > 0 && len(program) >= 3; steps-- {
 		m.step(program[0], program[1], program[2])

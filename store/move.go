@@ -13,15 +13,15 @@ import (
 	"regent/leadership"
 )
 
-// Passage is what a move does with one election.
+// Passage is the effect of a move on one election.
 type Passage struct {
 	Election leadership.Election
 	Token    leadership.Token    // in the new store, after the move
 	Revision leadership.Revision // so, too
 	Deleted  bool                // so, too
-	// LockedFor is how long no lease is granted in the new store, counted from the move.
+	// LockedFor is how long the new store grants no lease, counted from the move.
 	LockedFor time.Duration
-	// Present says that the new store had all of it before.
+	// Present says that the new store already had all of it.
 	Present bool
 }
 
@@ -114,11 +114,11 @@ func passage(s leadership.Snapshot, present bool) Passage {
 // attempts is how often an election is moved that changes meanwhile.
 const attempts = 5
 
-// errChanged says that an election is not what was carried.
+// errChanged says that an election has changed since it was carried.
 var errChanged = errors.New("it changes while it is moved: a server still uses the old store; stop it, and run the same command again")
 
-// move carries an election, then leaves a tombstone of what was carried in the old store, and then
-// carries what that says of the lease in the end.
+// move carries an election, then replaces it by a tombstone in the old store, and then carries what
+// the tombstone says of the lease at that moment.
 func move(ctx context.Context, from, to leadership.Store, e leadership.Election) (Passage, error) {
 	for range attempts {
 		old, err := from.Get(ctx, e)
@@ -148,7 +148,7 @@ func carry(ctx context.Context, to leadership.Store, old leadership.Snapshot) (l
 }
 
 // bury leaves a tombstone, if the election has not changed. A renewal is no change; the tombstone
-// has the lease as it was in the end.
+// has the lease as it was last renewed.
 func bury(ctx context.Context, from leadership.Store, carried leadership.Snapshot) (leadership.Snapshot, error) {
 	return from.Update(ctx, carried.Record.Election, func(s leadership.Snapshot) (leadership.Change, error) {
 		if s.Record.Revision != carried.Record.Revision {
@@ -180,7 +180,8 @@ func names(ctx context.Context, s leadership.Store, prefix string) (found, untru
 	}
 }
 
-// orphans are histories without a record that the store's list does not find, with the prefix.
+// orphans returns the elections with the prefix that have a history but no record, if the store's
+// list does not find them.
 func orphans(ctx context.Context, s leadership.Store, prefix string) ([]leadership.Election, error) {
 	finder, ok := s.(interface {
 		Orphans(context.Context) ([]leadership.Election, error)
@@ -192,7 +193,7 @@ func orphans(ctx context.Context, s leadership.Store, prefix string) ([]leadersh
 	return slices.DeleteFunc(found, func(e leadership.Election) bool { return !strings.HasPrefix(string(e), prefix) }), err
 }
 
-// refusals gathers the elections that keep a move from being begun.
+// refusals collects the elections that prevent a move.
 type refusals struct {
 	untrusted []leadership.Election
 	held      error // the first
@@ -224,7 +225,7 @@ func (r *refusals) err() error {
 	return r.held
 }
 
-// untrustworthy names the records that keep a move from being begun.
+// untrustworthy names the records that prevent a move.
 func untrustworthy(elections []leadership.Election) error {
 	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: "nothing was moved, for records of one store or the other cannot be trusted, " +
 		"and fencing tokens would begin anew: " + Quoted(elections) + "; mend each, with a fencing token above every one ever seen, " +
@@ -291,8 +292,8 @@ func samePath(a, b string) bool {
 	return filepath.Clean(a) == filepath.Clean(b)
 }
 
-// OpenExisting is Open for a store that is there already: it creates no file, and there is no such
-// memory. That a file is not there is an error for which errors.Is finds fs.ErrNotExist.
+// OpenExisting is Open for an existing store: it creates no file, and refuses memory. If there is
+// no such file, the error is fs.ErrNotExist by errors.Is.
 func OpenExisting(ctx context.Context, spec string, c Config) (leadership.Store, error) {
 	t, err := parse(spec)
 	if err != nil {

@@ -155,8 +155,8 @@ func moveAll(t *testing.T, from, to leadership.Store) {
 	}
 }
 
-// open expects, of the elections that populate made, those to be granted that nobody may believe in
-// any more, with the next tokens.
+// open expects that the elections of populate whose last lease is over can be granted, with the
+// next tokens.
 func open(t *testing.T, s leadership.Store) {
 	t.Helper()
 	for e, want := range map[leadership.Election]leadership.Token{"configured": 1, "recreated": 1, "released": 2, "twice": 3, "lapsed": 2} {
@@ -358,7 +358,7 @@ func TestAStoreThatIsInUseIsNotMovedInto(t *testing.T) {
 	}
 }
 
-func TestAPlanWritesNothingAndSaysWhatAMoveDoes(t *testing.T) {
+func TestPlanWritesNothingAndReportsTheMove(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
 	from, to := c.memory(0), c.memory(time.Minute)
@@ -390,7 +390,7 @@ type contest struct {
 	*clock
 	rand    *rand.Rand
 	highest leadership.Token
-	until   time.Duration // to when somebody may believe that they lead
+	until   time.Duration // how long a former leader may still act
 	key     leadership.Key
 }
 
@@ -453,7 +453,7 @@ func served(store leadership.Store, meanwhile func()) leadership.Store {
 	}}
 }
 
-func TestWheneverAMoveComesNoTokenGoesBackAndNobodyLeadsTooEarly(t *testing.T) {
+func TestMoveAtAnyTimeLowersNoTokenAndGrantsNoLeaseTooEarly(t *testing.T) {
 	t.Parallel()
 	var later, grants int
 	for seed := range uint64(400) {

@@ -17,23 +17,22 @@ import (
 	"regent/store/spanner"
 )
 
-// Config is what all stores have in common; its zero value works.
+// Config has the settings that all stores have in common; its zero value works.
 type Config struct {
-	// History is for how long events are kept, leadership.MinHistory or more; 0 for
+	// History is how long events are kept, leadership.MinHistory or more; 0 for
 	// leadership.DefaultHistory.
 	History time.Duration
 }
 
 // Open opens the store that spec names:
 //
-//	memory:                                      this process's memory; gone with it
-//	bolt:PATH                                    one local file, for one process; created if it is not there
-//	firestore:PROJECT[/DATABASE]                 Firestore; the database is "(default)" unless it is named
-//	spanner:projects/P/instances/I/databases/D   Spanner; Migrate has to have prepared the database
+//	memory:                                      this process's memory; lost when it ends
+//	bolt:PATH                                    a local file, for one process; created if absent
+//	firestore:PROJECT[/DATABASE]                 Firestore; the default database is "(default)"
+//	spanner:projects/P/instances/I/databases/D   Spanner; prepare the database with Migrate
 //
-// The store is the caller's to close. A spec that names no store, and a Config that cannot be, give
-// an error with the code InvalidArgument that says how a right one looks; any other error is the
-// store's own.
+// The caller must close the store. A malformed spec or an invalid Config is an error with the code
+// InvalidArgument that says how a valid one looks; any other error is the store's own.
 func Open(ctx context.Context, spec string, c Config) (leadership.Store, error) {
 	t, err := parse(spec)
 	if err != nil {
@@ -63,7 +62,7 @@ func opened[S leadership.Store](s S, err error) (leadership.Store, error) {
 }
 
 // Migrate creates what the store named by spec (see Open) needs before it can be opened, or brings
-// it up to this version, and returns a sentence that says what that was. Idempotent. Errors are as
+// it up to this version, and returns a sentence that says what it did. Idempotent. Errors are as
 // those of Open.
 func Migrate(ctx context.Context, spec string) (done string, err error) {
 	t, err := parse(spec)
@@ -154,8 +153,8 @@ func (t *target) parseSpanner(rest string) error {
 	return nil
 }
 
-// isID reports whether s can be the id of a project, an instance or a database. It is no stricter
-// than what keeps a slip from looking like a name: Google's own rules differ for each.
+// isID reports whether s can be the id of a project, an instance or a database. It is only strict
+// enough to catch typing errors: Google's own rules differ for each.
 func isID(s string) bool {
 	for _, r := range s {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.:()", r) {

@@ -9,11 +9,12 @@ import (
 	"regent/leadership"
 )
 
-// Raising is what is to be raised, and how far.
+// Raising says which elections to raise, and how far.
 type Raising struct {
-	// Prefix begins the names of the elections of the store that are raised; "" is all.
+	// Prefix chooses the elections of the store to raise: those whose names begin with it; "" is
+	// all.
 	Prefix string
-	// Elections are raised besides, also if the store has never seen them: those that began after
+	// Elections are raised as well, even if the store does not know them: those that began after
 	// the backup.
 	Elections []leadership.Election
 	// Above and Lock are as in leadership.RaiseCommand.
@@ -21,25 +22,26 @@ type Raising struct {
 	Lock  time.Duration
 }
 
-// Raised is what became of it.
+// Raised is the outcome of Raise.
 type Raised struct {
 	Raised  int // elections
-	Present int // elections that were raised so before
-	// LockedFor is after how long, from the end of the call, all that were raised now may be led
-	// again.
+	Present int // elections that were raised before
+	// LockedFor is how long, from the end of the call, until every election that was raised now may
+	// be led again.
 	LockedFor time.Duration
 	// Untrusted are the records that cannot be trusted. They were left as they are and grant no
 	// lease.
 	Untrusted []leadership.Election
 }
 
-// Raise brings the elections of a store that was restored from a backup past everything that was
-// seen after the backup; see the rule of that name. No server may use the store meanwhile.
+// Raise brings the elections of a store that was restored from a backup past every revision and
+// token that was seen after the backup; see leadership.Raise. No server may use the store
+// meanwhile.
 //
 // First it reads everything. If Above is too low for an election, it returns an error with the code
 // InvalidArgument, about the one that is furthest, and writes nothing; so too, with RecordTooNew,
-// if an election needs a newer program. Whatever stops it later, the same call again goes on where
-// it was. Once servers use the store again the same call is refused, or does nothing.
+// if an election needs a newer program. If it is interrupted, make the same call again: it
+// continues. Once servers use the store again the same call is refused, or does nothing.
 func Raise(ctx context.Context, s leadership.Store, r Raising) (Raised, error) {
 	elections, untrusted, err := names(ctx, s, r.Prefix)
 	if err != nil {
@@ -68,8 +70,8 @@ func (r Raising) rule(s leadership.Snapshot) (leadership.Change, error) {
 	return leadership.Raise(s, leadership.RaiseCommand{Above: r.Above, Lock: r.Lock})
 }
 
-// check returns the elections that can be raised and those that cannot be trusted, if no other
-// stands in the way.
+// check returns the elections that can be raised and those that cannot be trusted, unless another
+// one prevents the raise.
 func (r Raising) check(ctx context.Context, s leadership.Store, all []leadership.Election) (sound, corrupt []leadership.Election, refused error) {
 	var furthest leadership.Revision
 	for _, e := range all {

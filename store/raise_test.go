@@ -70,9 +70,8 @@ func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.
 	}
 }
 
-// oldCursorsAreTold expects that whoever saw an election at a revision that was lost is told to
-// begin anew, or hears what came since, and that so does whoever heard of all until the given
-// instant.
+// oldCursorsAreTold expects that a watcher that saw a lost revision of an election is told to begin
+// anew, or gets all later events; and the same of a feed that had read up to the given instant.
 func oldCursorsAreTold(t *testing.T, s leadership.Store, seen map[leadership.Election]leadership.Snapshot, until time.Time) {
 	t.Helper()
 	i, err := instance.New(instance.Config{Store: s, Alone: true})
@@ -131,7 +130,7 @@ func put(t *testing.T, from, to string) {
 	}
 }
 
-func TestWhoSawAnElectionBeforeItWasMovedIsToldToBeginAnew(t *testing.T) {
+func TestReaderFromBeforeAMoveIsToldToBeginAnew(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
 	from, to := c.memory(0), c.memory(0)

@@ -69,7 +69,7 @@ locals {
       means   = "More than ${var.alert_thresholds.error_ratio * 100} % of the operations fail because of the service."
     }
     silence = {
-      title     = "Nobody reports"
+      title     = "No instance reports"
       severity  = "ERROR"
       metric    = local.metrics.leaderless
       threshold = var.alert_thresholds.silence_seconds

@@ -14,7 +14,7 @@ import (
 	"regent/test/machine"
 )
 
-// narrow is how many files the server may have open where it is given few.
+// narrow is how many files the server may have open in these tests.
 const narrow = 256
 
 // A client opens far more connections than the server may have files, and says nothing on them, or
@@ -41,7 +41,8 @@ func TestTooManyConnectionsCostNoLease(t *testing.T) {
 		v.watch.after(ctx, 500*time.Millisecond)
 		begin := time.Now()
 		err := a.readAnew()
-		// A busy machine may send the request so late that its connection has made room for another.
+		// A busy machine may send the request so late that its connection has made room for
+		// another.
 		for testing.Short() && err != nil && time.Since(begin) < quietLease() {
 			err = a.readAnew()
 		}

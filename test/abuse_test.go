@@ -22,7 +22,7 @@ import (
 // others.
 var abuse = flag.Int("abuse", 1, "how many times as much noise, and for how many times as long, in the test of a noisy tenant")
 
-// tenants are one who leads and one who makes noise.
+// tenants is a policy for two tenants: one leads, and one makes noise.
 const tenants = `
 grants:
   - {principals: [victim@test], roles: [candidate], elections: ["quiet-*"], candidates: ["ann-*"]}
@@ -35,14 +35,12 @@ const (
 	quietLeases = 50
 )
 
-// quietLease is long enough in the short form that a machine which is busy otherwise renews it in
-// time.
+// quietLease is, in the short form, long enough to be renewed in time on a busy machine.
 func quietLease() time.Duration { return machine.Size(10*time.Second, 2*time.Second) }
 
-// One tenant does what it can to be in the way: connections that say nothing, bodies that drip,
-// headers and bodies without end, readers that do not read, and as many calls as it gets out.
-// Another one renews short leases meanwhile, and loses none. It runs alone: it asks how a processor
-// is shared.
+// One tenant disturbs as much as it can: silent connections, dripping bodies, endless headers and
+// bodies, readers that do not read, and as many calls as it can send. Another one renews short
+// leases meanwhile, and loses none. The test runs alone: it depends on how processors are shared.
 func TestANoisyTenantCostsNoOtherTenantALease(t *testing.T) {
 	a := serveAsking(t, tenants)
 	v := a.newVictim()
@@ -61,7 +59,7 @@ func TestANoisyTenantCostsNoOtherTenantALease(t *testing.T) {
 	t.Logf("afterwards  %v, %v", v.watch.take(), after)
 }
 
-// victim is who leads.
+// victim is the tenant that leads.
 type victim struct {
 	t      *testing.T
 	client *client.Client
@@ -92,7 +90,7 @@ func (a *authServer) newVictim() *victim {
 	return v
 }
 
-// check holds that no lease was lost, at any moment until now: one that was over once is never
+// check reports a lease that was lost at any moment until now: one that was over once is never
 // valid again, and its token is never current again.
 func (v *victim) check() {
 	v.t.Helper()
@@ -138,7 +136,7 @@ func (s *stopwatch) after(ctx context.Context, d time.Duration) {
 	<-ctx.Done()
 }
 
-// take tells of the renewals since the last time.
+// take describes the renewals since the last call.
 func (s *stopwatch) take() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +148,7 @@ func (s *stopwatch) take() string {
 	return fmt.Sprintf("%d renewals in %s, %d of them tried again", len(took), distribution(took), failed)
 }
 
-// usage is what a process holds.
+// usage has the resources that a process holds.
 type usage struct {
 	files    int
 	resident int64
@@ -183,10 +181,10 @@ func (a *authServer) settle(before usage) usage {
 	}
 }
 
-// maxResident is far more than the server needs for all that the noise is.
+// maxResident is far more memory than the server needs for all the noise.
 const maxResident = 512 << 20
 
-// check holds that every kind of noise was made, and answered as it should be or not at all.
+// check checks that every kind of noise was made, and answered correctly or not at all.
 func (n *noise) check() {
 	n.a.t.Helper()
 	for kind, wanted := range map[string][]string{

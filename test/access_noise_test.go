@@ -19,7 +19,7 @@ import (
 	"regent/test/machine"
 )
 
-// noise is a tenant that does what it can to be in the way.
+// noise is a tenant that disturbs as much as it can.
 type noise struct {
 	a       *authServer
 	loud    int
@@ -47,7 +47,7 @@ func newNoise(a *authServer, loud int) *noise {
 	return n
 }
 
-// some is how many of a kind there are: a quarter in the short form.
+// some scales a number of connections: a quarter in the short form.
 func (n *noise) some(count int) int { return count * n.loud / machine.Size(4, 1) }
 
 // floodRate is how many calls a second the noise makes at most, of all kinds.
@@ -89,7 +89,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// dial opens a connection that is closed at the end of ctx at the latest. Nil is for none.
+// dial opens a connection that is closed at the end of ctx at the latest. It returns nil if it
+// cannot.
 func (n *noise) dial(ctx context.Context, kind string) (connection *net.TCPConn, done func()) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", n.address)
 	if err != nil {
@@ -103,7 +104,7 @@ func (n *noise) dial(ctx context.Context, kind string) (connection *net.TCPConn,
 	return c.(*net.TCPConn), func() { stop(); c.Close() }
 }
 
-// statusOf reads the first line of an answer; what comes first if there is none.
+// statusOf reads the first line of an answer; the first bytes if it has no line.
 func statusOf(c io.Reader) string {
 	line, _ := bufio.NewReader(c).ReadString('\n')
 	if words := strings.Fields(line); len(words) > 1 && strings.HasPrefix(words[0], "HTTP/") {
@@ -112,7 +113,7 @@ func statusOf(c io.Reader) string {
 	return "cut off"
 }
 
-// add notes what came of something, unless all is over.
+// add notes the fate of one piece of noise, unless ctx has ended.
 func (n *noise) add(ctx context.Context, kind, fate string) {
 	if ctx.Err() == nil {
 		n.fates.add(kind+": "+fate, nil)
@@ -133,7 +134,7 @@ func (n *noise) silent(ctx context.Context, i int) {
 	n.add(ctx, "silent", "cut off")
 }
 
-// request is the head of one by the noisy tenant.
+// request returns the head of a request by the noisy tenant.
 func (n *noise) request(method, target string, headers ...string) string {
 	return method + " " + target + " HTTP/1.1\r\nHost: x\r\n" +
 		strings.Join(append(headers, "Authorization: Bearer "+n.token, "Content-Type: "+wire.ContentType, "", ""), "\r\n")
@@ -160,7 +161,7 @@ func (n *noise) dripping(ctx context.Context, i int) {
 	}
 }
 
-// send sends a head and what follows it for as long as it is taken, and notes the answer.
+// send sends a head and then more for as long as the server takes it, and notes the answer.
 func (n *noise) send(ctx context.Context, kind, head string, more []byte, times int) {
 	c, done := n.dial(ctx, kind)
 	if c == nil {
@@ -187,7 +188,7 @@ func (n *noise) headers(ctx context.Context, i int) {
 	}
 }
 
-// body sends one that is announced to be of a GiB, or has no announced end.
+// body sends a body with a Content-Length of 1 GiB, or a chunked one without end.
 func (n *noise) body(ctx context.Context, i int) {
 	if i%2 == 0 {
 		n.send(ctx, "body", n.request("POST", "/v1/elections/noise-0:acquire", "Content-Length: 1073741824"), make([]byte, 64<<10), 1<<14)
@@ -197,7 +198,7 @@ func (n *noise) body(ctx context.Context, i int) {
 	}
 }
 
-// flood makes calls, with no pause but the pace of all.
+// flood makes calls, paced only by floodRate.
 func (n *noise) flood(ctx context.Context, _ int) {
 	if n.pace.Wait(ctx) != nil {
 		pause(ctx, time.Hour)
@@ -237,7 +238,7 @@ func (n *noise) call(ctx context.Context, method, target, body, token string) {
 	io.Copy(io.Discard, response.Body)
 }
 
-// answered is the status of an answer. One that sends the caller away must say for how long.
+// answered returns the status of an answer. One that limits the caller must say when to try again.
 func answered(r *http.Response) string {
 	if r.StatusCode == http.StatusTooManyRequests && r.Header.Get("Retry-After") == "" {
 		return "429 without Retry-After"
@@ -245,7 +246,7 @@ func answered(r *http.Response) string {
 	return fmt.Sprint(r.StatusCode)
 }
 
-// waiting stands in line for what is never free.
+// waiting waits in line for an election that never becomes free.
 func (n *noise) waiting(ctx context.Context, i int) {
 	c, done := n.dial(ctx, "waiting")
 	if c == nil {

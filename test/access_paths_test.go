@@ -13,7 +13,7 @@ import (
 	"regent/leadership/client"
 )
 
-// raw sends text over a connection of its own, and returns all that comes back.
+// raw sends text over a connection of its own, and returns the whole answer.
 func (a *authServer) raw(text string) string {
 	a.t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(a.URL, "http://"))
@@ -52,10 +52,10 @@ var doors = []string{
 	"//x/v1/elections", "x/v1/elections", "*",
 }
 
-// leader leads where no caller without a token may look.
+// leader leads an election that no caller without a token may see.
 const leader leadership.CandidateID = "ann-of-the-jewels"
 
-// guarded is a server with an election about which only a candidate of its own may know.
+// guarded adds an election that only its own candidate may see.
 func (a *authServer) guarded() *authServer {
 	a.t.Helper()
 	r := a.ask(a.token("candidate@test"), "POST", "/v1/elections/jewels:acquire", fmt.Sprintf(`{"candidateId":%q,"leaseDuration":"1h"}`, leader))
@@ -67,8 +67,8 @@ func (a *authServer) guarded() *authServer {
 
 const jewels = `grants: [{principals: [candidate@test], roles: [candidate, observer], elections: ["*"], candidates: ["*"]}]`
 
-// Whatever a path looks like, and whatever a header says, without a token no caller sees
-// who leads, and none changes it.
+// Whatever the path and the headers, a caller without a token does not see the leader, and changes
+// nothing.
 func TestEveryPathIsAuthenticated(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, jewels).guarded()
@@ -90,8 +90,8 @@ func TestEveryPathIsAuthenticated(t *testing.T) {
 	}
 }
 
-// closed checks that a request which has no token is answered, if at all, with no success and
-// nothing of who leads.
+// closed checks that a request without a token is refused, if it is answered at all, and that the
+// answer does not name the leader.
 func (a *authServer) closed(request string) {
 	a.t.Helper()
 	got := a.raw(request)

@@ -23,8 +23,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// authServer is a server that asks who calls, and the issuer whose tokens it takes. When the test
-// is over its whole log is searched for the tokens and keys that it was ever sent.
+// authServer is a server that authenticates its callers, and the issuer whose tokens it takes. At
+// the end of the test its whole log is searched for the tokens and keys that it was ever sent.
 type authServer struct {
 	*server
 	t      *testing.T
@@ -40,7 +40,7 @@ type authServer struct {
 // forRegent is the audience of good tokens.
 const forRegent = "https://regent.test"
 
-// issuersKey is made once, for it takes its time.
+// issuersKey is made once, because that takes long.
 var issuersKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 func newIssuer(t *testing.T) *issuertest.Issuer {
@@ -59,7 +59,7 @@ func serveAsking(t *testing.T, policy string) *authServer {
 	return serveTo(t, issuer, nil, policy, "--auth", "oidc", "--auth-issuer", issuer.URL())
 }
 
-// serveTo is serveAsking with an issuer that is there, and with how to ask.
+// serveTo is serveAsking with an existing issuer, and with the flags in how.
 func serveTo(t *testing.T, issuer *issuertest.Issuer, env []string, policy string, how ...string) *authServer {
 	t.Helper()
 	a := &authServer{t: t, issuer: issuer, policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
@@ -70,7 +70,7 @@ func serveTo(t *testing.T, issuer *issuertest.Issuer, env []string, policy strin
 	return a
 }
 
-// write puts another policy in the place of the one that is there.
+// write replaces the policy.
 func (a *authServer) write(policy string) {
 	a.t.Helper()
 	next := a.policy + ".next"
@@ -82,7 +82,7 @@ func (a *authServer) write(policy string) {
 	}
 }
 
-// token is a good one, the same each time.
+// token returns a valid token, the same each time.
 func (a *authServer) token(email string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,7 +99,7 @@ func (a *authServer) forge(email string) string {
 	return a.secret(issuertest.SignWith(key, a.issuer.Claims(forRegent, email)))
 }
 
-// secret remembers what must not be in the log.
+// secret remembers a text that must not be in the log.
 func (a *authServer) secret(text string) string {
 	a.heard.add(text)
 	return text
@@ -111,7 +111,7 @@ func (s *secrets) add(text string) {
 	s.keys[text] = true
 }
 
-// as is a client that brings the token of a principal, and campaigns as a candidate.
+// as returns a client with the token of a principal, which campaigns as a candidate.
 func (a *authServer) as(email string, candidate client.Candidate) *client.Client {
 	a.t.Helper()
 	c, err := client.New(client.Config{
@@ -124,14 +124,14 @@ func (a *authServer) as(email string, candidate client.Candidate) *client.Client
 	return c
 }
 
-// answer is what came of a request.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// code is that of a problem; "" if it is none.
+// code returns the code of a problem document; "" if the answer is none.
 func (r answer) code() leadership.Code {
 	if p, err := wire.DecodeProblem([]byte(r.body)); err == nil && r.header.Get("Content-Type") == wire.ProblemType {
 		return p.Code
@@ -139,8 +139,7 @@ func (r answer) code() leadership.Code {
 	return ""
 }
 
-// ask makes a request. Without a token it says nothing of who asks; headers are names and values in
-// turn.
+// ask makes a request; without authentication if token is "". headers are names and values in turn.
 func (a *authServer) ask(token, method, path, body string, headers ...string) answer {
 	a.t.Helper()
 	request, err := http.NewRequestWithContext(a.t.Context(), method, a.line+path, strings.NewReader(body))
@@ -169,7 +168,7 @@ func (a *authServer) ask(token, method, path, body string, headers ...string) an
 	return answer{response.StatusCode, response.Header, string(text)}
 }
 
-// await asks until the status is another than it was.
+// await repeats a request until the status is the wanted one.
 func (a *authServer) await(want int, token, method, path, body string) {
 	a.t.Helper()
 	for end := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
@@ -183,7 +182,7 @@ func (a *authServer) await(want int, token, method, path, body string) {
 	}
 }
 
-// search ends the server and searches what it has logged.
+// search ends the server and searches its log.
 func (a *authServer) search() {
 	a.kill()
 	for line := range strings.Lines(a.log.String()) {
@@ -196,7 +195,7 @@ func (a *authServer) search() {
 	}
 }
 
-// window is so many characters of a secret as may be nowhere.
+// window is the length of a part of a secret that may appear nowhere.
 const window = 20
 
 // leaks returns the first window of a secret in the text, "" if there is none.

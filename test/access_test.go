@@ -63,12 +63,11 @@ func TestAPartOfASecretIsFound(t *testing.T) {
 		t.Errorf("found %q", got)
 	}
 	if got := leaks("some "+secret[7:6+window]+" text", []string{"other", secret}); got != "" {
-		t.Errorf("found %q in what is less than a window", got)
+		t.Errorf("found %q in less than a window", got)
 	}
 }
 
-// All bad tokens there are stand in package identity; here are one of each kind, and that the
-// process has them checked.
+// Package authn tests all bad tokens; this tests one of each kind, in the real process.
 func TestBadTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
@@ -105,15 +104,14 @@ func TestBadTokensAreRefused(t *testing.T) {
 		}
 		for _, path := range []string{wire.PathLive, wire.PathReady, wire.PathSpec} {
 			if r := a.ask(token, "GET", path, ""); r.status != http.StatusOK {
-				t.Errorf("%s: GET %s: %d %s; want it for everybody", name, path, r.status, r.body)
+				t.Errorf("%s: GET %s: %d %s; want it without a token", name, path, r.status, r.body)
 			}
 		}
 	}
 }
 
-// The whole table stands in package authz; here are some calls of each role, and that the process
-// asks the policy.
-func TestEachRoleMayDoWhatItsTableSays(t *testing.T) {
+// Package authz tests the whole table; this tests some calls of each role, in the real process.
+func TestEachRoleHasTheRightsOfItsTable(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
 	for _, c := range []struct{ method, path, body, who string }{
@@ -181,7 +179,7 @@ func TestThePolicyMayChangeWhileItIsInForce(t *testing.T) {
 	a.write("grants: [{principals: ['*'], roles: [admin], elections: ['*']}\n") // the bracket is missing
 	for end := time.Now().Add(patience); !strings.Contains(a.log.String(), "the policy before it stays in force"); <-time.After(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("nobody is told that the policy cannot be used:\n%s", a.log)
+			t.Fatalf("the log does not say that the policy cannot be used:\n%s", a.log)
 		}
 	}
 	a.await(http.StatusOK, bob, "GET", "/v1/elections", "")
@@ -256,7 +254,7 @@ func TestTheSDKLeadsWithAToken(t *testing.T) {
 	}{
 		"a stranger":          {a.as("stranger@test", client.Candidate{ID: "ann-1"}), wire.PermissionDenied},
 		"another's candidate": {a.as("candidate@test", client.Candidate{ID: "bob"}), wire.PermissionDenied},
-		"nobody":              {a.client, wire.Unauthenticated},
+		"no principal":        {a.client, wire.Unauthenticated},
 	} {
 		if l, err := c.client.Campaign(within(t, patience), "own-1"); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, %v; want %s", name, l, err, c.want)
@@ -267,7 +265,7 @@ func TestTheSDKLeadsWithAToken(t *testing.T) {
 	}
 }
 
-// command runs the command line, on the line to the server.
+// command runs the command line against the server.
 func (a *authServer) command(args ...string) (stdout, stderr string, code int) {
 	a.t.Helper()
 	cmd := invoke(a.t, regent, []string{"REGENT_SERVER=" + a.line}, args...)
@@ -312,8 +310,8 @@ func TestTheCommandLineLeadsWithATokenInAFile(t *testing.T) {
 	}
 }
 
-// One line for each refusal, and for each call that needs an operator or an admin; none for what is
-// everyday.
+// One line for each refusal, and for each call that needs an operator or an admin; none for other
+// calls.
 func TestTheAuditHasALineForWhatMustBeKnownLater(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
@@ -360,7 +358,7 @@ func TestTheAuditHasALineForWhatMustBeKnownLater(t *testing.T) {
 	}
 }
 
-func TestOnCloudRunOnlyWhatItHasCheckedCounts(t *testing.T) {
+func TestOnCloudRunOnlyCheckedTokensCount(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)
 	a := serveTo(t, issuer, []string{"K_SERVICE=regent"}, roles, "--auth", "platform")

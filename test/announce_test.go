@@ -54,7 +54,7 @@ func TestEveryChangeIsAnnouncedWhateverIsKilled(t *testing.T) {
 	}
 }
 
-// life is what becomes of one server.
+// life says how one server dies.
 type life struct {
 	point  string // where it is killed; "" at a random moment
 	hit    int    // at the how manieth time
@@ -109,7 +109,7 @@ func killServers(t *testing.T, in place, servers, changes int, deaths []life) {
 	m.close(ctx, last)
 	for _, l := range deaths {
 		if servers == 1 && l.point != "" && m.killed[l.point] == 0 {
-			t.Errorf("nobody was killed at %s", l.point)
+			t.Errorf("no process was killed at %s", l.point)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (m *killRun) run(ctx context.Context, servers int, deaths []life) {
 
 const busy = 5 // elections in which the agents make changes while there is something left behind in the others
 
-// live starts a server and sees to its death.
+// live starts a server, and lets it die.
 func (m *killRun) live(ctx context.Context, l life) {
 	if l.behind || l.burst > 0 {
 		m.leaveBehind(ctx, l.burst)
@@ -181,7 +181,7 @@ func (m *killRun) live(ctx context.Context, l life) {
 }
 
 // spend lets the agents take some steps while the server lives, and then more of them, slowly, for
-// as long as patience lasts.
+// up to patience.
 func (m *killRun) spend(s *server, steps int, patience time.Duration) {
 	const pace = 4 * time.Millisecond
 	for range steps {
@@ -193,7 +193,7 @@ func (m *killRun) spend(s *server, steps int, patience time.Duration) {
 	}
 }
 
-// step lets an agent take a step. It says whether the server lives.
+// step lets an agent take a step. It reports whether the server lives.
 func (m *killRun) step(s *server) bool {
 	select {
 	case m.steps <- struct{}{}:
@@ -247,7 +247,7 @@ func configure(ctx context.Context, s *server, e leadership.Election, lockDelay 
 	return err
 }
 
-// tick asks the server to do what is left to do.
+// tick asks the server to record ends and announce events that are due.
 func tick(ctx context.Context, s *server) error {
 	return post(ctx, s.URL+wire.PathTick, nil, new(wire.Tick))
 }
@@ -282,8 +282,8 @@ func (m *killRun) any(ctx context.Context) *server {
 	return nil
 }
 
-// close has the server announce what is left, and compares what the subscriber has heard with the
-// history.
+// close has the server announce the remaining events, and compares the events that the subscriber
+// heard with the history.
 func (m *killRun) close(ctx context.Context, s *server) {
 	if err := tick(ctx, s); err != nil {
 		m.t.Errorf("the last tick: %v", err)
@@ -301,7 +301,7 @@ func (m *killRun) close(ctx context.Context, s *server) {
 	m.t.Logf("%d changes, %d kills (%s), %d duplicates", len(recording.History), kills, strings.Join(places, ", "), report.Duplicates)
 }
 
-// wholeHistory is what the store has of all elections.
+// wholeHistory reads the events of all elections.
 func wholeHistory(ctx context.Context, t testing.TB, s *server) (events []leadership.Event) {
 	t.Helper()
 	page, err := s.client.List(ctx, leadership.ListRequest{Limit: leadership.MaxPageSize})
@@ -314,7 +314,7 @@ func wholeHistory(ctx context.Context, t testing.TB, s *server) (events []leader
 	return events
 }
 
-// keep writes a recording of what went wrong to a place where it stays, and says where.
+// keep saves the recording of a failure to a file that stays, and returns its path.
 func keep(t testing.TB, r checker.Recording) string {
 	t.Helper()
 	dir := t.ArtifactDir()
@@ -331,8 +331,8 @@ func keep(t testing.TB, r checker.Recording) string {
 	return fmt.Sprintf("what happened is in %s (%v)", f.Name(), errors.Join(r.Write(f), f.Close()))
 }
 
-// changer is an agent that makes changes. A call that is not answered is made again, at whatever
-// server there is, until it is.
+// changer is an agent that makes changes. A call that is not answered is repeated, at any server,
+// until it is.
 type changer struct {
 	id    leadership.CandidateID
 	key   leadership.Key

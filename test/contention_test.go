@@ -72,7 +72,7 @@ func candidate(i int) leadership.CandidateID {
 	return leadership.CandidateID(fmt.Sprintf("agent-%02d", i))
 }
 
-// campaign lets every candidate ask once for each of so many elections, each beginning at another
+// campaign lets every candidate ask once for each election, each candidate beginning at another
 // one.
 func campaign(ctx context.Context, t *testing.T, servers []*server, keys []leadership.Key, elections int) map[leadership.Election][]winner {
 	t.Helper()

@@ -18,15 +18,15 @@ import (
 	"regent/test/proxy"
 )
 
-// crowdServers is the instances that a crowd comes to.
+// crowdServers are the instances that a crowd connects to.
 type crowdServers struct {
 	servers []string           // host:port
 	clients []*client.Client   // of each
-	calls   func() proxy.Calls // of the store, since the last time, if anybody counts them
+	calls   func() proxy.Calls // of the store, since the last time; nil if they are not counted
 	memory  func() memory      // of all instances together
 }
 
-// memory is bytes, by what they are for.
+// memory has bytes by their use.
 type memory map[string]int64
 
 func (m memory) minus(other memory) memory {
@@ -37,7 +37,7 @@ func (m memory) minus(other memory) memory {
 	return less
 }
 
-// per is what each of n has of it.
+// per describes the share of each of n.
 func (m memory) per(n int) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(m)) {
@@ -46,8 +46,8 @@ func (m memory) per(n int) string {
 	return strings.Join(parts, ", ")
 }
 
-// serveInProcess is one instance on a file, in this process, where its calls of the store and its
-// memory can be looked at.
+// serveInProcess starts one instance on a file, in this process, where its calls of the store and
+// its memory can be measured.
 func serveInProcess(t testing.TB) crowdServers {
 	t.Helper()
 	in := inBolt(t)
@@ -80,7 +80,7 @@ func collected() memory {
 	return memory{"of heap": int64(m.HeapAlloc), "of stacks": int64(m.StackInuse)}
 }
 
-// serveProcesses is instances that are processes.
+// serveProcesses starts instances in processes of their own.
 func serveProcesses(t testing.TB, in place, n int) crowdServers {
 	t.Helper()
 	s := crowdServers{calls: func() proxy.Calls { return nil }}
@@ -101,8 +101,7 @@ func serveProcesses(t testing.TB, in place, n int) crowdServers {
 	return s
 }
 
-// serveInFirestore is several instances on the emulators, whose calls of the store are counted on
-// the way.
+// serveInFirestore starts several instances on the emulators, and counts their calls of the store.
 func serveInFirestore(t testing.TB, n int) crowdServers {
 	t.Helper()
 	counter := proxy.NewCounter(t, emulators.Firestore(t))
@@ -133,7 +132,7 @@ func resident(t testing.TB, pid int) int64 {
 	return 0
 }
 
-// files is how many a process may have open here.
+// files is how many files a process may have open here.
 func files(t testing.TB) int {
 	t.Helper()
 	var limit syscall.Rlimit

@@ -15,12 +15,12 @@ import (
 )
 
 // crowded is how many candidates wait, and how many watch, in the tests of crowds. With more than
-// it is by itself they last longer, too.
+// the default the tests also last longer.
 var crowded = flag.Int("crowd", few, "how many agents wait, and how many watch, in the tests of crowds")
 
 const few = 300
 
-// Many wait to lead, and as many watch. While nothing happens the store is asked nothing; a change
+// Many candidates wait, and as many watch. While nothing happens the store is not called; a change
 // of leader costs a transaction for each instance, and every watcher hears of it.
 func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
 	machine.Share(t)
@@ -44,8 +44,8 @@ func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
 	}
 }
 
-// While a leader keeps its lease, many who wait and watch cost nothing: the store is called for the
-// renewals alone. A relay looks four times a minute for what was left behind.
+// While a leader keeps its lease, many waiting candidates and watchers cost nothing: the store is
+// called for the renewals alone. An instance reads the outbox four times a minute.
 func TestAnIdleElectionCostsItsRenewalsAlone(t *testing.T) {
 	machine.Share(t)
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestAnIdleElectionCostsItsRenewalsAlone(t *testing.T) {
 	}
 }
 
-// crowdRun is a crowd that waits and watches, and what was found.
+// crowdRun is a crowd that waits and watches, and the figures of the test.
 type crowdRun struct {
 	crowdServers
 	tb                testing.TB
@@ -84,7 +84,7 @@ type crowdRun struct {
 	text              strings.Builder
 }
 
-// newCrowdRun lets ann lead, and the crowd come: that many of each, or as many as there can be
+// newCrowdRun lets ann lead, and the crowd come: size of each kind, or as many as there can be
 // connections here.
 func newCrowdRun(tb testing.TB, on crowdServers, lease time.Duration, size int) *crowdRun {
 	tb.Helper()
@@ -127,7 +127,7 @@ func (p *crowdRun) keep(n int, every time.Duration) proxy.Calls {
 
 func (p *crowdRun) note(format string, args ...any) { fmt.Fprintf(&p.text, "\n"+format, args...) }
 
-// String is all that was found.
+// String returns all figures.
 func (p *crowdRun) String() string { return p.text.String() }
 
 // gather lets one half of the crowd come.
@@ -165,8 +165,8 @@ func (p *crowdRun) await(c *load.Crowd, want func(load.Report) bool) load.Report
 	}
 }
 
-// settle waits until the store was told all that it is told after a change, and returns its calls
-// since the last time.
+// settle waits until all calls of the store after a change are made, and returns the calls since
+// the last time.
 func (p *crowdRun) settle() (all proxy.Calls) {
 	for {
 		<-time.After(500 * time.Millisecond)
@@ -190,10 +190,10 @@ func (p *crowdRun) idle(d time.Duration) {
 	}
 }
 
-// allow says what so many takeovers may cost: the leader's own transaction if it releases, and one
-// for each instance. In Firestore a transaction is a read and a commit, and if two instances meet
-// the second reads once more. Once a look at a lease that has run out may come before those who
-// wait.
+// allow fails if so many takeovers cost more than they may: the leader's own transaction if it
+// releases, and one for each instance. In Firestore a transaction is a read and a commit, and if
+// two instances collide the second reads once more. One look at a lease that has run out may come
+// before the attempts.
 func (p *crowdRun) allow(n, own int, calls proxy.Calls) {
 	p.tb.Helper()
 	instances := len(p.servers)

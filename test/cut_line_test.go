@@ -51,7 +51,7 @@ func sideBySide(all ...func()) {
 	wg.Wait()
 }
 
-// cutLine is a server, and a way to it that can be cut.
+// cutLine is a server, and a connection to it that can be cut.
 type cutLine struct {
 	t       *testing.T
 	decided chan leadership.Election // of which a decision was made
@@ -80,7 +80,7 @@ func newCutLine(t *testing.T) *cutLine {
 	return l
 }
 
-// round lets ann stand in line after bob, be cut off, and come back, and says whether her first
+// round lets ann stand in line after bob, be cut off, and come back, and reports whether her first
 // call was answered all the same.
 func (l *cutLine) round(e leadership.Election, meet func(cut, release, again func())) (answered bool) {
 	l.t.Helper()
@@ -97,7 +97,7 @@ func (l *cutLine) round(e leadership.Election, meet func(cut, release, again fun
 			answered = true
 			l.granted(leases[0])
 		case !errors.Is(err, leadership.OutcomeUnknown):
-			l.t.Errorf("%s: who was cut off was told: %v", e, err)
+			l.t.Errorf("%s: the caller that was cut off was told: %v", e, err)
 		}
 	})
 	l.await(e) // she is first in line, and was refused

@@ -10,7 +10,7 @@ import (
 	"regent/leadership/instance"
 )
 
-// mutation is one kind of call, and how it finds the elections that it is about.
+// mutation is one kind of call, and the state that it finds its elections in.
 type mutation struct {
 	name      string
 	elections int    // that the call is about; 0 is one
@@ -24,10 +24,11 @@ type mutation struct {
 // step is a call about elections.
 type step func(context.Context, instance.Protocol, []leadership.Election) ([]leadership.Lease, error)
 
-// mutations are all that there are. Each finds its elections so that it has something to do.
+// mutations are all kinds of calls that change something. Each finds its elections in a state that
+// it changes.
 var mutations = []mutation{
 	{name: "acquire", call: acquires("ann"), history: "acquired 1"},
-	{name: "acquire, waiting for nobody", call: waits("ann"), history: "acquired 1"},
+	{name: "acquire, with a wait, of a free election", call: waits("ann"), history: "acquired 1"},
 	{
 		name: "acquire, waiting in line", before: []step{acquires("bob")}, meanwhile: releases("bob"), call: waits("ann"),
 		history: "acquired 1, released 1, acquired 2",
@@ -90,8 +91,8 @@ func acquiresFor(who leadership.CandidateID, d time.Duration) step {
 	return asks(leadership.AcquireRequest{CandidateID: who, LeaseDuration: d})
 }
 
-// acquiresWide is with so much metadata that a reply about several elections is sent in chunks,
-// with no length in front.
+// acquiresWide acquires with so much metadata that a reply about several elections is sent in
+// chunks, without a Content-Length.
 func acquiresWide(who leadership.CandidateID) step {
 	const some = 350
 	return asks(leadership.AcquireRequest{CandidateID: who, LeaseDuration: time.Hour, Metadata: fmt.Appendf(nil, `{"note": "%0*d"}`, some, 0)})
@@ -110,7 +111,7 @@ func asks(r leadership.AcquireRequest) step {
 	})
 }
 
-// first names the first lease of an election, which was given to that candidate.
+// first names the first lease of an election, which that candidate was granted.
 func first(who leadership.CandidateID, e leadership.Election) leadership.LeaseRequest {
 	return leadership.LeaseRequest{Election: e, CandidateID: who, Key: keyOf(who), Token: 1}
 }

@@ -9,14 +9,14 @@ import (
 	"regent/leadership"
 )
 
-// standing is what there is to know of an election.
+// standing is the full state of an election.
 type standing struct {
 	Lease   leadership.Lease
 	Code    leadership.Code // why there is no lease
 	History []leadership.Event
 }
 
-// look reads how the elections stand, as told by no cache.
+// look reads the state of the elections, past the cache.
 func (s *sweep) look(elections []leadership.Election) []standing {
 	s.t.Helper()
 	all := make([]standing, len(elections))
@@ -38,7 +38,7 @@ func (s *sweep) look(elections []leadership.Election) []standing {
 	return all
 }
 
-// plain is the lease without what differs from one trial to the next.
+// plain returns the lease without the parts that differ from one trial to the next.
 func (s *sweep) plain(l leadership.Lease) leadership.Lease {
 	l.Election = ""
 	for _, at := range []*time.Time{&l.AcquiredAt, &l.LastHeartbeat, &l.LeaseExpiration, &l.ReadAt} {
@@ -50,8 +50,8 @@ func (s *sweep) plain(l leadership.Lease) leadership.Lease {
 	return l
 }
 
-// since is an instant as it would be if the trial had begun at the beginning of time; with another
-// clock than ours all instants are one.
+// since returns an instant relative to the beginning of the trial; if the clock is not ours, all
+// instants are the same.
 func (s *sweep) since(at time.Time) time.Time {
 	if at.IsZero() || s.clock == nil {
 		return time.Time{}
@@ -59,7 +59,7 @@ func (s *sweep) since(at time.Time) time.Time {
 	return time.Unix(0, 0).UTC().Add(at.Sub(s.began))
 }
 
-// historyOf is the history in words.
+// historyOf returns the history in words.
 func historyOf(s standing) string {
 	var words []string
 	for _, e := range s.History {

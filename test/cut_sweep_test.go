@@ -25,7 +25,7 @@ import (
 	"regent/test/proxy"
 )
 
-// sweep cuts one mutation again and again, each time of elections that were never seen.
+// sweep cuts one mutation again and again, each time with new elections.
 type sweep struct {
 	t testing.TB
 	mutation
@@ -56,8 +56,8 @@ func (c *handClock) now() time.Time {
 }
 func (c *handClock) advance(d time.Duration) { c.elapsed.Add(int64(d)) }
 
-// sweepInMemory is a sweep at an instance in this process, on a store whose clock stands during a
-// call.
+// sweepInMemory returns a sweep at an instance in this process, on a store whose clock stands still
+// during a call.
 func sweepInMemory(t testing.TB, m mutation) *sweep {
 	t.Helper()
 	clock := &handClock{}
@@ -103,7 +103,7 @@ func host(t testing.TB, leases leadership.Store) (inst *instance.Instance, addre
 	return inst, listener.Addr().String()
 }
 
-// prepare brings fresh elections to where the call finds them.
+// prepare brings new elections to the state that the call expects.
 func (s *sweep) prepare() []leadership.Election {
 	s.t.Helper()
 	s.trials++
@@ -122,7 +122,7 @@ func (s *sweep) prepare() []leadership.Election {
 	return elections
 }
 
-// pass lets time pass, where it stands otherwise.
+// pass advances the clock, if it stands still by itself.
 func (s *sweep) pass(d time.Duration) {
 	if s.clock != nil {
 		s.clock.advance(d)
@@ -130,9 +130,9 @@ func (s *sweep) pass(d time.Duration) {
 	}
 }
 
-// over makes the call over a new line, or one that has carried another, while others do what they
-// do. It goes no further on that line. kept is false if the transport did not keep the line that it
-// was to keep, as it may, and then the trial is void.
+// over makes the call over a new connection, or over one that has carried another call, while other
+// callers are at work. kept is false if the transport did not keep the connection that it was to
+// keep; then the trial is void.
 func (s *sweep) over(cut proxy.Cut, elections []leadership.Election) (passage *proxy.Connection, leases []leadership.Lease, kept bool, err error) {
 	s.t.Helper()
 	if cut.After >= 0 {
@@ -174,7 +174,7 @@ func (s *sweep) others(elections []leadership.Election) {
 	}
 }
 
-// make makes the call. What it is told is as it was when the store was asked: in line, the attempt
+// make makes the call. Its answer shows the time at which the store was asked: in line, the attempt
 // of one call can serve the next.
 func (s *sweep) make(ctx context.Context, c *client.Client, elections []leadership.Election) ([]leadership.Lease, error) {
 	leases, err := s.call(ctx, c, elections)
@@ -187,8 +187,8 @@ func (s *sweep) make(ctx context.Context, c *client.Client, elections []leadersh
 	return leases, err
 }
 
-// measure sees what the call does when nothing is cut, and what is left when it is not made, and
-// returns how many bytes it is.
+// measure learns the outcome of the call when nothing is cut, and the state when it is not made,
+// and returns its number of bytes.
 func (s *sweep) measure() (request, reply int) {
 	s.t.Helper()
 	s.carry()
@@ -221,7 +221,7 @@ func (s *sweep) measure() (request, reply int) {
 	return request, reply
 }
 
-// carry measures what a line carries before the call.
+// carry measures the bytes that a connection carries before the call.
 func (s *sweep) carry() {
 	s.t.Helper()
 	if !s.kept {
@@ -234,8 +234,8 @@ func (s *sweep) carry() {
 	s.carried = [2]int{passage.Passed(proxy.Request), passage.Passed(proxy.Reply)}
 }
 
-// trial makes the call over a line that is cut, looks, makes it again over another, and looks
-// again.
+// trial makes the call over a connection that is cut, reads the state, repeats the call over
+// another connection, and reads the state again.
 func (s *sweep) trial(cut proxy.Cut) {
 	s.t.Helper()
 	elections := s.prepare()
@@ -260,7 +260,7 @@ func (s *sweep) trial(cut proxy.Cut) {
 	}
 }
 
-// race cuts the line as soon as all of the request has passed, and makes the call again while the
+// race cuts the connection as soon as all of the request has passed, and repeats the call while the
 // first may be under way.
 func (s *sweep) race(request int, reset bool) {
 	s.t.Helper()
@@ -276,7 +276,7 @@ func (s *sweep) race(request int, reset bool) {
 	s.judge(cut, passage, err)
 }
 
-// unreached makes the call where no line can be made at all.
+// unreached makes the call where no connection can be made at all.
 func (s *sweep) unreached() {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.server) // nothing listens at its own end, nor will as long as it is open
@@ -287,11 +287,11 @@ func (s *sweep) unreached() {
 	elections := s.prepare()
 	s.others(elections)
 	if _, err = s.make(s.t.Context(), clientOf(s.t, conn.LocalAddr().String()), elections); !errors.Is(err, leadership.StoreUnavailable) {
-		s.t.Errorf("where nobody listens: %v", err)
+		s.t.Errorf("without a server: %v", err)
 	}
 	s.undone++
 	if done := s.between(proxy.Cut{}, elections); done > 0 {
-		s.t.Errorf("where nobody listens it was done for %d", done)
+		s.t.Errorf("without a server it was done for %d", done)
 	}
 	s.again(proxy.Cut{}, elections)
 }
@@ -310,8 +310,8 @@ func (s *sweep) between(cut proxy.Cut, elections []leadership.Election) (done in
 	return done
 }
 
-// again makes the same call once more. What it is told, and what is left, are what one call would
-// have been told and left.
+// again makes the same call once more. Its answer, and the state after it, must be those of a
+// single call.
 func (s *sweep) again(cut proxy.Cut, elections []leadership.Election) {
 	s.t.Helper()
 	leases, err := s.make(s.t.Context(), s.healthy, elections)
@@ -323,12 +323,12 @@ func (s *sweep) again(cut proxy.Cut, elections []leadership.Election) {
 		s.t.Errorf("%+v: the same call again is told (-once +again):\n%s", cut, cmp.Diff(s.told, leases))
 	}
 	if left := s.look(elections); !reflect.DeepEqual(left, s.once) {
-		s.t.Errorf("%+v: what is left (-once +again):\n%s", cut, cmp.Diff(s.once, left))
+		s.t.Errorf("%+v: the state (-once +again):\n%s", cut, cmp.Diff(s.once, left))
 	}
 }
 
-// judge counts what the caller of the cut call was told: a success only if it had all of the reply,
-// and never a refusal.
+// judge counts the outcome that the caller of the cut call saw: a success only if it had all of the
+// reply, and never a refusal.
 func (s *sweep) judge(cut proxy.Cut, passage *proxy.Connection, err error) {
 	s.t.Helper()
 	lost := passage.Dropped(proxy.Request) + passage.Dropped(proxy.Reply)

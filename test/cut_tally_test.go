@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// tally counts cut calls by what their callers were told.
+// tally counts cut calls by the outcomes that their callers saw.
 type tally struct{ unknown, undone, answered, void int }
 
 func (c tally) String() string {
@@ -14,9 +14,8 @@ func (c tally) String() string {
 	return fmt.Sprintf("%d cuts: %d unknown, %d nothing done, %d answered (%d void)", told, c.unknown, c.undone, c.answered, c.void)
 }
 
-// report says what was cut, and adds it to what was cut elsewhere. Each outcome must have come up;
-// but where lines are only ever reset, the reset may overtake a whole reply, so that no call need
-// be answered.
+// report logs the cuts of a sweep, and adds them to the total. Each outcome must have occurred; but
+// if connections are only reset, the reset may overtake a whole reply, so no call need be answered.
 func (s *sweep) report(request, reply int, onlyReset bool, all *total) {
 	s.t.Helper()
 	s.t.Logf("request %d bytes, reply %d: %v", request, reply, s.tally)

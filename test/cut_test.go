@@ -8,12 +8,12 @@ import (
 	"regent/test/proxy"
 )
 
-// races is how often the same call again meets the first one, all of which has arrived, at work.
+// races is how often the repeated call meets the first one while the server is at work on it.
 const races = 25
 
 // Every mutation, with its request and its reply cut after every byte, and then the same call
-// again: how the election stands, what its history says, and what the caller hears are what one
-// call would have left. Half a request does nothing, and no caller is told more than it can know.
+// again: the election's state, its history and the caller's answer must be those of a single call.
+// Half a request does nothing, and no caller is told more than it can know.
 func TestACallCutAnywhereAndRepeatedIsDoneOnce(t *testing.T) {
 	all := newTotal(t)
 	for _, m := range mutations {

@@ -18,12 +18,12 @@ import (
 	"regent/test/checker"
 )
 
-// slack is by how much the clock of a store on this machine may differ from ours while a lease
-// lasts, its guard included.
+// slack is how much the clock of a store on this machine may differ from ours during a lease, its
+// guard included.
 const slack = 100 * time.Millisecond
 
-// pair is two instances on one store, or one that plays both parts: changes are made at one, and
-// watched at the other.
+// pair is two instances on one store, or one in both roles: changes are made at one, and watched at
+// the other.
 type pair struct {
 	t        *testing.T
 	a, b     *server
@@ -39,10 +39,10 @@ type pair struct {
 	top   map[string]leadership.Revision
 }
 
-// planner is the election that a pair is about.
+// planner is the election of a pair.
 const planner leadership.Election = "planner"
 
-// newPair begins to watch at b, and to read at both.
+// newPair starts to watch at b, and to read at both.
 func newPair(t *testing.T, a, b *server) *pair {
 	t.Helper()
 	p := &pair{
@@ -70,7 +70,7 @@ func (p *pair) stop() {
 
 func (p *pair) now() time.Duration { return time.Since(p.begin) }
 
-// follow is the stream at b.
+// follow reads the stream at b.
 func (p *pair) follow(begun chan<- struct{}) {
 	f := listener("stream", streamOf(planner), &p.recorder)
 	ready, got := f.ready, f.got
@@ -166,7 +166,7 @@ type agent struct {
 
 const leaseOfPair = time.Hour
 
-// acquire asks at a server, and takes down when.
+// acquire makes the call at a server, and notes the time.
 func (p *pair) acquire(s *server, who *agent, wait time.Duration) (change, error) {
 	who.key = leadership.NewKey()
 	asked := p.now()
@@ -189,7 +189,7 @@ func (p *pair) release(s *server, who *agent) (change, error) {
 	return p.change(l.Revision, asked), nil
 }
 
-// change is one that was made, and when.
+// change is a change that was made, and its time.
 type change struct {
 	revision        leadership.Revision
 	asked, answered time.Duration
@@ -201,8 +201,8 @@ func (p *pair) change(r leadership.Revision, asked time.Duration) change {
 	return c
 }
 
-// round is ann, who leads by a, handing over to bob, who waits at b, and bob to ann. It adds to how
-// long it took.
+// round lets ann, which leads through a, hand over to bob, which waits at b, and bob to ann. It
+// adds the delays to took.
 func (p *pair) round(ann, bob *agent, took delays) error {
 	type answer struct {
 		change
@@ -243,7 +243,8 @@ func (p *pair) round(ann, bob *agent, took delays) error {
 	return nil
 }
 
-// check compares all that was seen with the history. What a single stream tells comes once.
+// check compares everything that was seen with the history. A single stream must not repeat an
+// event.
 func (p *pair) check() {
 	p.t.Helper()
 	history := wholeHistory(p.base, p.t, p.a)
@@ -264,7 +265,7 @@ func (p *pair) check() {
 	p.t.Logf("%d changes, %d readings", len(history), readings.Checked)
 }
 
-// delays are, for each who hears of a change, how long it took: from before the call, and from its
+// delays has, for each reader of a change, how long it took: from before the call, and from its
 // answer. The latter may be negative.
 type delays map[string]*delay
 

@@ -16,8 +16,8 @@ import (
 )
 
 // arrows says what each package may import, besides the standard library and itself. A pattern that
-// ends in "/..." takes all below it. A package that stands nowhere here is refused: whoever adds
-// one has to say where it belongs.
+// ends in "/..." takes all below it. A package that is not listed here is refused: a new one must
+// be given its place.
 var arrows = []arrow{
 	{"regent/leadership", nil, "the domain stands on nothing"},
 	{"regent/leadership/wire", []string{"regent/leadership", "github.com/go-json-experiment/json/..."}, "the JSON forms that server and SDK share must burden neither"},
@@ -71,8 +71,8 @@ type arrow struct {
 	reason  string
 }
 
-// onlyTests may be imported by tests, by each other and by the named command, and by nothing that
-// is shipped.
+// onlyTests are packages that may be imported by tests, by each other and by the named command, and
+// by no shipped package.
 var onlyTests = map[string]string{
 	"regent/store/storetest": "",
 	"regent/httpapi/apitest": "",
@@ -111,9 +111,9 @@ func TestImportsFollowTheArrows(t *testing.T) {
 	}
 }
 
-// sdkNeeds are the modules that the SDK brings its users. go-json-experiment/json is encoding/json/v2
-// before it is in the standard library, and needs no other module. It replaces a JSON decoder of our
-// own, and becomes a set of aliases where Go has encoding/json/v2.
+// sdkNeeds are the modules that the SDK brings its users. go-json-experiment/json is
+// encoding/json/v2 before it is in the standard library, and needs no other module. It replaces a
+// JSON decoder of our own, and becomes a set of aliases where Go has encoding/json/v2.
 var sdkNeeds = []string{"golang.org/x/sys/...", "github.com/go-json-experiment/json/..."}
 
 // above are the trees that a tree must not import, in what is shipped. leadership/doc.go draws it.
@@ -138,7 +138,7 @@ func TestImportsOfTheTreesRunDownwards(t *testing.T) {
 	}
 }
 
-func TestTheSDKBringsItsUsersNothing(t *testing.T) {
+func TestSDKBringsItsUsersNoDependencies(t *testing.T) {
 	for _, p := range list(t, "regent/leadership/client") {
 		for _, dep := range p.Deps {
 			host, _, _ := strings.Cut(dep, "/")
@@ -150,7 +150,7 @@ func TestTheSDKBringsItsUsersNothing(t *testing.T) {
 	}
 }
 
-func TestNothingShippedNeedsWhatIsForTests(t *testing.T) {
+func TestShippedCodeImportsNoTestPackage(t *testing.T) {
 	for _, p := range list(t, "regent/...") {
 		for _, imported := range p.Imports {
 			user, ok := onlyTests[imported]

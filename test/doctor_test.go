@@ -29,7 +29,7 @@ func TestTheDoctorFindsWhatServeNeeds(t *testing.T) {
 	}
 }
 
-func TestTheDoctorSaysWhatIsMissing(t *testing.T) {
+func TestDoctorNamesMissingParts(t *testing.T) {
 	t.Parallel()
 	migrated := inSpanner(t)
 	unmade := place{env: migrated.env, args: []string{"--dev", "--store", "spanner:projects/p/instances/none/databases/none"}}
@@ -48,7 +48,7 @@ func TestTheDoctorSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// examine runs the doctor on a place.
+// examine runs the doctor on a store.
 func examine(t *testing.T, p place, args ...string) (out string, code int) {
 	t.Helper()
 	for i, arg := range p.args {

@@ -18,9 +18,10 @@ import (
 	"regent/test/machine"
 )
 
-// An instance is told to stop while hundreds wait and watch there. Each who waits is answered, each
-// stream ends with a cursor, and the instance is gone in time. At another instance those who watch
-// go on from their cursors and have missed nothing, and those who wait lead in the end.
+// An instance is told to stop while hundreds of candidates wait and hundreds of clients watch
+// there. Each waiting call is answered, each stream ends with a cursor, and the instance ends in
+// time. At another instance the watchers resume from their cursors and have missed nothing, and the
+// candidates lead in the end.
 func TestAnInstanceThatStopsLosesNoWaiterOrWatcher(t *testing.T) {
 	machine.Share(t)
 	size := few
@@ -53,7 +54,7 @@ func leave(tb testing.TB, size int) {
 	select {
 	case <-x.led:
 	case <-time.After(patience):
-		tb.Errorf("nobody leads at the other instance\n%s", x.b.log)
+		tb.Errorf("no candidate leads at the other instance\n%s", x.b.log)
 	}
 	x.change(x.b, 5)
 	x.check()
@@ -68,7 +69,7 @@ func leave(tb testing.TB, size int) {
 	}
 }
 
-// departure is many who go from an instance to another.
+// departure is a crowd of clients that move from one instance to another.
 type departure struct {
 	tb                testing.TB
 	ctx               context.Context // ends when all is over
@@ -80,7 +81,8 @@ type departure struct {
 	changes           int
 }
 
-// gather lets as many wait at a, and as many watch, one in ten of them all elections.
+// gather lets size candidates wait at a, and as many clients watch, one in ten of them all
+// elections.
 func (x *departure) gather(size int) {
 	ctx, cancel := context.WithCancel(x.ctx)
 	var all sync.WaitGroup
@@ -166,8 +168,8 @@ func (x *departure) stop() (took time.Duration) {
 	return took
 }
 
-// check waits until all who watch have heard of everything. The stream of one election tells it
-// once.
+// check waits until all watchers have heard everything. The stream of one election must not repeat
+// an event.
 func (x *departure) check() {
 	x.tb.Helper()
 	recording, report := awaitAnnounced(x.ctx, x.tb, x.b, &x.recorder)
@@ -181,8 +183,8 @@ func (x *departure) check() {
 	x.tb.Logf("%d changes, %d deliveries due, %d more", len(recording.History), report.Checked, report.Duplicates)
 }
 
-// awaitAnnounced waits until all who are to hear of what the server has in its history have heard
-// of it, or for long enough.
+// awaitAnnounced waits until all consumers have heard the server's whole history, or for long
+// enough.
 func awaitAnnounced(ctx context.Context, tb testing.TB, s *server, recorder *checker.Recorder) (checker.Recording, checker.Report) {
 	tb.Helper()
 	const sweep = 32 * time.Second // until another instance announces what one has left behind
@@ -195,7 +197,7 @@ func awaitAnnounced(ctx context.Context, tb testing.TB, s *server, recorder *che
 	}
 }
 
-// fates counts what became of those who were there.
+// fates counts the clients by their fate.
 type fates struct {
 	mu     sync.Mutex // guards counts
 	counts map[string]int

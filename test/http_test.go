@@ -30,7 +30,7 @@ func post(ctx context.Context, url string, body, answer any) error {
 // plain is for calls that the SDK does not have.
 var plain = &http.Client{Timeout: 30 * time.Second}
 
-// get makes such a call.
+// get makes a GET that the SDK does not have.
 func get(ctx context.Context, url string, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"regent/test/machine"
 )
 
-// dockerfile is the lines of the image's Dockerfile, each with what it goes on with.
+// dockerfile returns the lines of the image's Dockerfile, each joined with its continuation.
 func dockerfile(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../cmd/regent/Dockerfile")
@@ -46,12 +46,12 @@ func TestTheImageIsPinnedAndHasNoShellAndNoRoot(t *testing.T) {
 			}
 		}
 		if regexp.MustCompile(`^(ADD|MAINTAINER|ONBUILD|SHELL|HEALTHCHECK) `).MatchString(line) || strings.Contains(line, "curl") || strings.Contains(line, "apt") {
-			t.Errorf("%s: what is not from this repository or its modules has no place here", line)
+			t.Errorf("%s: the image may have only files from this repository and its modules", line)
 		}
 	}
 	shipped := lines[last:]
 	if !strings.Contains(shipped[0], "distroless/static") || !strings.Contains(shipped[0], ":nonroot@") {
-		t.Errorf("%s: what is shipped has no shell, and a user that is not root", shipped[0])
+		t.Errorf("%s: the shipped image must have no shell, and a user that is not root", shipped[0])
 	}
 	for _, want := range []string{"USER 65532:65532", `ENTRYPOINT ["/regent"]`, `CMD ["serve"]`, "COPY --from=build /regent /regent"} {
 		if !slices.Contains(shipped, want) {
@@ -65,7 +65,7 @@ func TestTheImageIsPinnedAndHasNoShellAndNoRoot(t *testing.T) {
 	}
 }
 
-// flagsOf are the flags of a build that decide what comes of it.
+// flagsOf are the flags of a build that determine its bytes.
 var flagsOf = []string{"CGO_ENABLED=0", "-trimpath", "-buildvcs=false", "-s", "-w", "-buildid=", "main.version="}
 
 func TestKoBuildsWhatTheDockerfileBuilds(t *testing.T) {
@@ -103,8 +103,8 @@ func TestKoBuildsWhatTheDockerfileBuilds(t *testing.T) {
 	}
 }
 
-// The same commit gives the same bytes: built twice, in two folders, the second time with nothing
-// kept from the first.
+// The same commit gives the same bytes: it is built twice, in two folders, the second time with an
+// empty cache.
 func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 	machine.LongOnly(t, "a build of everything takes a minute")
 	t.Parallel()

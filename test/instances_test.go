@@ -12,8 +12,8 @@ import (
 
 const sane = 5 * time.Second // for what should take milliseconds, on a machine that does other things too
 
-// What is changed at one instance is seen at the other: by who reads, by who watches, and by who
-// waits to lead. How long that takes is reported.
+// A change at one instance is seen at the other: by readers, watchers and waiting candidates. How
+// long that takes is reported.
 func TestAChangeAtOneInstanceIsSeenAtTheOther(t *testing.T) {
 	machine.Share(t)
 	rounds := machine.Size(10, 50)
@@ -59,7 +59,7 @@ func live(t testing.TB, s *server) *server {
 	return s
 }
 
-// awaitHealth waits until the server says that it is so, and returns what is not as it should be.
+// awaitHealth waits until the server reports that health, and returns the detail that it gives.
 func awaitHealth(t testing.TB, s *server, want wire.HealthStatus) (detail string) {
 	t.Helper()
 	ctx := within(t, patience)
@@ -76,9 +76,9 @@ func awaitHealth(t testing.TB, s *server, want wire.HealthStatus) (detail string
 	}
 }
 
-// Two instances, and the line from one of them to Pub/Sub is cut or stalls. It goes on: readers are
-// shown nothing that is older than they are told, watchers get everything, later, and whoever asks
-// is told that something is wrong, until it is over.
+// Two instances, and the connection of one of them to Pub/Sub is cut or stalls. It goes on serving:
+// no reading is older than its stated age, watchers get everything, later, and /health/ready
+// reports the trouble until it is over.
 func TestWithoutEventsReadsStayWithinTheirBoundAndStreamsGetEverything(t *testing.T) {
 	machine.Share(t)
 	for _, c := range []struct {

@@ -18,8 +18,8 @@ const (
 )
 
 // A server on a local file is killed again and again while clients acquire and release. After each
-// start everything that was ever acknowledged must be there: no grant lost, no release undone, no
-// token given to two.
+// start every acknowledged change must be there: no grant lost, no release undone, no token granted
+// twice.
 func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
 	machine.Share(t)
 	n := machine.Size(40, 500)
@@ -75,7 +75,7 @@ type grantID struct {
 	token    leadership.Token
 }
 
-// ledger is what the clients were told.
+// ledger has the answers that the clients got.
 type ledger struct {
 	mu       sync.Mutex
 	granted  map[grantID]leadership.CandidateID
@@ -106,7 +106,7 @@ func (b *ledger) release(e leadership.Election, token leadership.Token) {
 	b.released[e] = max(b.released[e], token)
 }
 
-// check compares what the server says after its start with what was acknowledged before.
+// check compares the server's state after its start with the changes acknowledged before.
 func (b *ledger) check(t *testing.T, s *server) {
 	t.Helper()
 	newest := make(map[leadership.Election]leadership.Token)
@@ -126,7 +126,7 @@ func (b *ledger) check(t *testing.T, s *server) {
 	}
 }
 
-// compare holds every acknowledged grant to the history.
+// compare looks for every acknowledged grant in the history.
 func (b *ledger) compare(t *testing.T, events []leadership.Event) {
 	t.Helper()
 	for _, e := range events {
@@ -150,7 +150,7 @@ type churner struct {
 	rand *rand.Rand
 }
 
-// work goes on until the server is gone.
+// work runs until the server has died.
 func (c *churner) work(ctx context.Context, t *testing.T, s *server) {
 	for ctx.Err() == nil {
 		e := electionName(c.rand.IntN(contested))
@@ -178,7 +178,7 @@ func (c *churner) work(ctx context.Context, t *testing.T, s *server) {
 	}
 }
 
-// gone says that the server did not answer.
+// gone reports whether the error says that the server did not answer.
 func gone(err error) bool {
 	return errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown) || errors.Is(err, context.Canceled)
 }

@@ -20,14 +20,14 @@ import (
 	"regent/test/machine"
 )
 
-// updates is how many the lock test makes with a fencing token, and half of it in each manner
-// without one.
+// updates is how many updates the lock test makes with a fencing token; it makes half as many in
+// each manner without one.
 var updates = flag.Int("updates", 0, "how many updates the lock test makes; 0 for 800, or 400 with -short")
 
-// Five processes take turns by leases of two seconds to change sets, and one after the other is
-// stopped for three or more. With the token compared in the transaction of each write nothing that
-// was acknowledged is ever lost. How much is without it is what it is: a lease alone promises
-// nothing to a leader that does not look, and next to nothing to one that does.
+// Five processes take turns, by leases of two seconds, to change sets, and one after the other is
+// stopped for three seconds or more. With the token compared in the transaction of each write no
+// acknowledged update is ever lost. Losses without it are only reported: a lease alone promises
+// nothing to a leader that does not check it, and little to one that does.
 func TestNoFencedUpdateIsLost(t *testing.T) {
 	t.Parallel()
 	updates := cmp.Or(*updates, machine.Size(400, 800))
@@ -92,8 +92,8 @@ func (p *pausing) begin() bool {
 	return true
 }
 
-// heard takes down what a member tells, and ends the pause if it was long enough and others have
-// overtaken its member.
+// heard takes a line of a member, and ends the pause if it was long enough and others have
+// overtaken the paused member.
 func (p *pausing) heard(u lockset.Update) (ended bool) {
 	const enough = 3 // sets; it may have been about to tell that it has written one
 	if u.Element == 0 {
@@ -182,7 +182,7 @@ func playLockset(t *testing.T, manner lockset.Manner, target int) (acknowledged,
 	}
 }
 
-// missing counts what is in no set.
+// missing counts the elements that are in no set.
 func missing(t *testing.T, host, project string, all map[leadership.Election][]int64) (lost int) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+host, grpc.WithTransportCredentials(insecure.NewCredentials()))

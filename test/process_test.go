@@ -23,13 +23,13 @@ import (
 	"regent/test/machine"
 )
 
-// What is built, each once for all tests of this package.
+// Programs, each built once for all tests of this package.
 var (
 	regent = built("regent", "regent/cmd/regent")
 	mortal = built("mortal", "-tags", "failpoints", "regent/cmd/regent") // regent with failpoints
 )
 
-// binaries is where they are.
+// binaries is their folder.
 var binaries = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "regent-test-*") })
 
 func built(name string, args ...string) func() (string, error) {
@@ -56,8 +56,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// invoke returns a command of a program that is built for it, with the environment of a program
-// that is tried.
+// invoke builds a program and returns a command of it, with the environment of a program under
+// test.
 func invoke(t testing.TB, program func() (string, error), env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := program()
@@ -78,14 +78,15 @@ type server struct {
 	gone   chan struct{} // closed once the process has ended
 }
 
-// serve starts the program on a free port and waits until it serves. It is gone when the test ends.
+// serve starts the program on a free port and waits until it serves. It is killed when the test
+// ends.
 func serve(t testing.TB, env []string, args ...string) *server {
 	t.Helper()
 	return start(t, invoke(t, regent, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
 }
 
-// environ is the environment of a program that is tried: ours, without what would change its
-// behaviour, and with extra.
+// environ returns the environment of a program under test: ours, without variables that would
+// change its behaviour, and with extra.
 func environ(extra ...string) []string {
 	ours := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -130,10 +131,10 @@ func start(t testing.TB, cmd *exec.Cmd) *server {
 	return s
 }
 
-// secret is what a key looks like, and how the token of a caller begins.
+// secret matches a key, and the beginning of a caller's token.
 var secret = regexp.MustCompile(`(^|[^A-Za-z0-9_/-])([A-Za-z0-9_-]{43}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*)($|[^A-Za-z0-9_-])`)
 
-// requireNoSecrets looks for a key, or the token of a caller, in all that the server has said.
+// requireNoSecrets fails if the server's log has a key or the token of a caller.
 func (s *server) requireNoSecrets(t testing.TB) {
 	if found := secret.FindString(s.log.String()); found != "" {
 		t.Errorf("the server's log has a secret in it: %s", found)
@@ -151,7 +152,7 @@ func (s *server) watch(stderr io.Reader, address chan<- string) {
 	}
 }
 
-// kill ends the process as a machine that fails does, and waits until it is gone.
+// kill ends the process with SIGKILL, and waits for its end.
 func (s *server) kill() {
 	syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 	<-s.gone
@@ -175,7 +176,7 @@ func (b *syncBuffer) String() string {
 	return b.text.String()
 }
 
-// within returns a context for something that should take far less.
+// within returns a context with a timeout far above the expected time.
 func within(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)

@@ -31,7 +31,7 @@ type session struct {
 	dir string
 }
 
-// runScript starts a session. flags is the election and what follows it.
+// runScript starts a session. flags are the election and the flags after it.
 func runScript(t *testing.T, server, flags, script string, env ...string) *session {
 	t.Helper()
 	r := &session{t: t, dir: t.TempDir()}
@@ -76,7 +76,7 @@ func (r *session) await(name, text string) string {
 	return ""
 }
 
-// end waits for the end, and wants this exit code.
+// end waits for the end, and expects this exit code.
 func (r *session) end(want int) {
 	r.t.Helper()
 	timer := time.AfterFunc(patience, func() { r.cmd.Process.Kill() })
@@ -91,7 +91,7 @@ func (r *session) end(want int) {
 
 func (r *session) signal(s syscall.Signal) { r.cmd.Process.Signal(s) }
 
-// finish lets a script go on that has come to untilTold.
+// finish lets a script continue that waits at untilTold.
 func (r *session) finish() { r.create("over") }
 
 const untilTold = "\necho begun; while ! test -e $dir/over; do sleep 0.01; done"
@@ -147,9 +147,9 @@ func TestARunThatDoesNotLeadHasACodeOfItsOwn(t *testing.T) {
 		}
 	}
 	runScript(t, s.URL, "e --wait 100ms", "true").end(6)
-	const nobody = "http://127.0.0.1:1"
-	runScript(t, nobody, "e --no-wait", "true").end(5)
-	runScript(t, nobody, "e --wait 100ms", "true").end(5)
+	const unreachable = "http://127.0.0.1:1"
+	runScript(t, unreachable, "e --no-wait", "true").end(5)
+	runScript(t, unreachable, "e --wait 100ms", "true").end(5)
 
 	second := runScript(t, s.URL, "e --candidate agent-2", "echo $REGENT_CANDIDATE_ID leads with $REGENT_FENCING_TOKEN")
 	second.await("err", "waiting for leadership")
@@ -255,7 +255,7 @@ func TestWithRestartACommandRunsAgainUntilASignal(t *testing.T) {
 	runScript(t, s.URL, "f --no-wait", "true").end(0)
 }
 
-// secrets remembers the keys that pass by.
+// secrets remembers the keys of requests.
 type secrets struct {
 	mu   sync.Mutex
 	keys map[string]bool // guarded by mu
@@ -280,7 +280,7 @@ func (s *secrets) all() (keys []string) {
 	return keys
 }
 
-// overhear returns the address of a line to a server on which the keys of all requests are heard.
+// overhear returns the address of a proxy to a server that notes the keys of all requests.
 func overhear(t *testing.T, target string) (string, *secrets) {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -359,7 +359,7 @@ func TestTheCommandSeesItsTokenAndNeverTheKey(t *testing.T) {
 	}
 }
 
-// listing is all names and all text of a folder.
+// listing returns all names and all text in a folder.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -137,12 +137,12 @@ func (c *contest) leader(ctx context.Context, above leadership.Token) (leadershi
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return 0, 0, fmt.Errorf("%s: nobody leads with a token above %d: %s", c.election, above, c.describe(lifespans))
+			return 0, 0, fmt.Errorf("%s: no leader with a token above %d: %s", c.election, above, c.describe(lifespans))
 		}
 	}
 }
 
-// describe says how things stand.
+// describe returns the state of the contest, for a failure message.
 func (c *contest) describe(lifespans []processes.Lifespan) string {
 	var b strings.Builder
 	for i, w := range c.runs {

@@ -25,9 +25,9 @@ type grantOf struct {
 	token    leadership.Token
 }
 
-// leaseProxy is a line of HTTP to a server that learns when leases end. It counts on the safe side:
-// a lease that a reply grants or renews began when the request had come here, or later. What is
-// given back is over when the request comes here.
+// leaseProxy passes HTTP on to a server, and learns when leases end. It counts on the safe side: a
+// lease that a reply grants or renews began when the request arrived here, or later. A released
+// lease is over when the request arrives here.
 type leaseProxy struct {
 	*httptest.Server
 
@@ -56,8 +56,8 @@ func newLeaseProxy(t testing.TB, target string) *leaseProxy {
 
 type heardAt struct{}
 
-// hearing notes when a request came and what it gives back, and holds the requests of an election
-// that is silenced.
+// hearing notes when a request came and the lease that it releases, and holds the requests of a
+// silenced election.
 func (p *leaseProxy) hearing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := boottime.Now()
@@ -84,7 +84,7 @@ func (p *leaseProxy) hearing(next http.Handler) http.Handler {
 	})
 }
 
-// electionOf is what a request is about.
+// electionOf returns the election of a request.
 func electionOf(path string) (leadership.Election, string) {
 	name, verb, _ := strings.Cut(strings.TrimPrefix(path, "/v1/elections/"), ":")
 	return leadership.Election(name), verb
@@ -132,21 +132,21 @@ func (p *leaseProxy) giveBack(g grantOf, at time.Duration) {
 	}
 }
 
-// endOf is when a lease has run out, at the earliest, and when it was given back; 0 if it was not.
+// endOf returns when a lease runs out, at the earliest, and when it was released; 0 if it was not.
 func (p *leaseProxy) endOf(g grantOf) (end, given time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ends[g], p.given[g]
 }
 
-// leadTo lets the line end elsewhere.
+// leadTo makes the proxy pass requests to another target.
 func (p *leaseProxy) leadTo(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.target = target
 }
 
-// silence lets all that is asked about an election go unanswered, until heal is called.
+// silence leaves all requests about an election unanswered, until heal is called.
 func (p *leaseProxy) silence(e leadership.Election) (heal func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,12 +31,12 @@ const (
 	runPatience   = 30 * time.Second
 )
 
-// Two runs contend for each of many elections, and what they need is killed or stopped in turn.
-// Each time the command must be gone, with all that it started, before its lease ends, and before
-// the next one begins.
+// Two runs contend for each of many elections, and the processes that they need are killed or
+// stopped in turn. Each time the command must end, with all processes that it started, before its
+// lease ends, and before the next one begins.
 //
-// In the short form leases are longer than the shortest that there are, so that a busy machine
-// still runs a guard in time.
+// In the short form leases are longer than the shortest possible, so that a busy machine still runs
+// a guard in time.
 func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 	machine.Share(t)
 	in, trials := inBolt(t), cmp.Or(*trials, machine.Size(64, 128))
@@ -81,7 +81,7 @@ func TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway(t *testing.T) {
 	a.judge()
 }
 
-// contestGroup is where contests are held.
+// contestGroup is a group of contests on one server.
 type contestGroup struct {
 	t        *testing.T
 	lease    time.Duration
@@ -99,10 +99,10 @@ func newContests(t *testing.T, s *server, lease time.Duration, n int) *contestGr
 	return a
 }
 
-// outlast waits until all leases that there are have run out.
+// outlast waits until all leases have run out.
 func (a *contestGroup) outlast() { <-time.After(a.lease * 3 / 2) }
 
-// each does something with all contests at once.
+// each calls do for all contests at once.
 func (a *contestGroup) each(do func(int, *contest) error) {
 	a.t.Helper()
 	errs := make([]error, len(a.contests))
@@ -255,7 +255,7 @@ func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, anothe
 	return end, nil
 }
 
-// judge holds all commands that ever ran to the leases, and reports the margins.
+// judge checks all commands that ever ran against their leases, and reports the margins.
 func (a *contestGroup) judge() {
 	a.t.Helper()
 	margins := map[string][]time.Duration{}

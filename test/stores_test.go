@@ -8,7 +8,7 @@ import (
 	"regent/emulators"
 )
 
-// place is where leases and events are kept, as serve is told.
+// place is where leases and events are kept, as variables and flags of serve.
 type place struct{ env, args []string }
 
 // with is the place with more flags, on top of those that it has.

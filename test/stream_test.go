@@ -18,7 +18,7 @@ import (
 // message is one event of a stream, in the sense of server-sent events.
 type message struct{ id, name, data string }
 
-// messages reads a stream until it breaks off; the error is for one that did not end by itself.
+// messages reads a stream until it ends; the error is for one that broke off.
 func messages(body io.Reader) iter.Seq2[message, error] {
 	return func(yield func(message, error) bool) {
 		var m message
@@ -48,13 +48,13 @@ func messages(body io.Reader) iter.Seq2[message, error] {
 	}
 }
 
-// patient is for streams and for those who wait; each has a connection.
+// patient is for streams and waiting calls; each has a connection.
 var patient = &http.Client{Transport: &http.Transport{}}
 
 // follower reads a stream from one server after the other.
 type follower struct {
 	path   string                 // of the stream
-	cursor string                 // "" begins with how things are
+	cursor string                 // "" begins with the present state
 	begun  func(leadership.Lease) // told of each election as it is
 	got    func(leadership.Event) // told of each event
 	ready  func()                 // nothing more of how things were is to come
@@ -64,7 +64,7 @@ type follower struct {
 // streamOf is the path of an election's stream.
 func streamOf(e leadership.Election) string { return wire.Path(e, wire.Events) }
 
-// follow reads a stream until it ends, and remembers from where to go on. The error is for one that
+// follow reads a stream until it ends, and remembers where to resume. The error is for one that
 // breaks off.
 func (f *follower) follow(ctx context.Context, s *server) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+f.path, nil)
@@ -127,7 +127,7 @@ func (f *follower) take(m message) error {
 	return nil
 }
 
-// listener is a follower whose news a recorder takes down.
+// listener returns a follower whose events a recorder writes down.
 func listener(name, path string, recorder *checker.Recorder) *follower {
 	consumer := checker.Consumer{Name: name, After: make(map[leadership.Election]leadership.Revision)}
 	return &follower{

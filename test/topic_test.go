@@ -90,7 +90,7 @@ func pull(ctx context.Context, client pubsubpb.SubscriberClient, subscription st
 	return err
 }
 
-// announced reads a message as a consumer that knows nothing of Regent but its documents.
+// announced reads a message as a consumer does that knows only Regent's documentation.
 func announced(m *pubsubpb.PubsubMessage) (leadership.Event, error) {
 	var document struct {
 		V int `json:"v"`

@@ -77,7 +77,7 @@ func TestStoreFailureExitsAsUnreachable(t *testing.T) {
 	t.Parallel()
 	r := regent(t, refusing(t, fmt.Errorf("store: %w", leadership.StoreUnavailable)), "status e").want(t, exitUnreachable)
 	if strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "regent: Store unavailable: nothing was done; try again") {
-		t.Errorf("%q: want one line with what is wrong and what to do", r.err)
+		t.Errorf("%q: want one line with the problem and what to do", r.err)
 	}
 	regent(t, refusing(t, leadership.OutcomeUnknown), "status e").want(t, exitUnreachable)
 	regent(t, refusing(t, errors.New("a secret of the server")), "status e").want(t, exitOther)

@@ -77,7 +77,7 @@ func TestMigrateMovesAStoreIntoAnother(t *testing.T) {
 	}
 	there := regent(t, nil, "migrate --dry-run --from "+from+" --store "+to).want(t, exitDone)
 	if !strings.Contains(there.out, "free: already there, fencing token 2") {
-		t.Errorf("a plan for what is there: %q", there.out)
+		t.Errorf("a plan for elections that exist already: %q", there.out)
 	}
 	for e, want := range map[leadership.Election]leadership.Token{"free": 3, "held": 0} {
 		if got := grantIn(t, to, e); got != want {

@@ -262,7 +262,7 @@ func TestAddressInUseIsAnErrorAndCreatesNoStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "regent.db")
 	args := fmt.Sprintf("serve --store bolt:%s --listen %s", path, listener.Addr())
 	if r := regent(t, nil, args).want(t, exitOther); !strings.Contains(r.err, "address already in use") || !strings.Contains(r.err, "--listen") {
-		t.Errorf("%q; want what is wrong and what to do", r.err)
+		t.Errorf("%q; want the problem and what to do", r.err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s: %v; want that it was not created", path, err)

@@ -58,7 +58,7 @@ func TestAnExchangeOutsideOfTheContractFails(t *testing.T) {
 		"another code":                  exchange(toRenew, renewal, 409, isProblem, strings.ReplaceAll(lost, "LEASE_LOST", "LEASE_HELD")),
 		"another status in the problem": exchange(toRenew, renewal, 409, isProblem, strings.Replace(lost, "409", "410", 1)),
 		"a problem with more":           exchange(toRenew, renewal, 409, isProblem, strings.TrimSuffix(lost, "}")+`,"stack":"..."}`),
-		"a status of nobody":            exchange(toRenew, renewal, 418, isProblem, lost),
+		"an unknown status":             exchange(toRenew, renewal, 418, isProblem, lost),
 		"another content type":          exchange(toRenew, renewal, 409, isJSON, lost),
 		"a request that is not in it":   exchange(toRenew, strings.TrimSuffix(renewal, "}")+`,"x":1}`, 200, isJSON, held),
 		"a call that is not in it":      exchange("POST /v1/elections/planner:steal", renewal, 200, isJSON, held),

@@ -62,7 +62,7 @@ func continued(handler http.Handler) http.Handler {
 // caller can fill that with anything.
 const server = "regent:80"
 
-// route is the path of a route, and what is read there: streams, documents, or both.
+// route is the path of a route, and the kind of its answers: streams, documents, or both.
 type route struct {
 	path               string
 	streams, documents bool

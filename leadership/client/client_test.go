@@ -132,7 +132,7 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 		{"configure with a stale condition", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Configure(ctx, configure("planner", leadership.Config{}, 2)))
 		}},
-		{"configure what is not there", func(ctx context.Context, s instance.Protocol) any {
+		{"configure an election that does not exist", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Configure(ctx, configure("other", leadership.Config{}, leadership.AnyRevision)))
 		}},
 		{"configure with a condition that is none", func(ctx context.Context, s instance.Protocol) any {
@@ -154,11 +154,11 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 		{"delete", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Delete(ctx, leadership.DeleteRequest{Election: "planner", DeleteCommand: leadership.DeleteCommand{IfRevision: 3, Force: true}}))
 		}},
-		{"acquire what is deleted", func(ctx context.Context, s instance.Protocol) any {
+		{"acquire a deleted election", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8"})
 			return err
 		}},
-		{"get what is deleted", func(ctx context.Context, s instance.Protocol) any { return lease(s.Get(ctx, "planner")) }},
+		{"get a deleted election", func(ctx context.Context, s instance.Protocol) any { return lease(s.Get(ctx, "planner")) }},
 	} {
 		want, got := c.call(t.Context(), direct), c.call(t.Context(), remote)
 		if diff := cmp.Diff(want, got); diff != "" {

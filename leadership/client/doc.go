@@ -1,5 +1,5 @@
-// Package client is the Go SDK for agents. Beside the standard library it imports Regent's own types,
-// golang.org/x/sys and github.com/go-json-experiment/json, and no cloud or router package.
+// Package client is the Go SDK for agents. Beside the standard library it imports Regent's own
+// types, golang.org/x/sys and github.com/go-json-experiment/json, and no cloud or router package.
 //
 // # Leading
 //

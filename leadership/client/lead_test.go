@@ -204,7 +204,7 @@ func TestALeaderThatIsOverruledStopsAtItsNextRenewal(t *testing.T) {
 			t.Errorf("it stopped after %v", d)
 		}
 		if err := l.Resign(t.Context()); err != nil {
-			t.Errorf("to resign from what is lost: %v", err)
+			t.Errorf("to resign from a lost lease: %v", err)
 		}
 		if cause := context.Cause(l.Context()); !errors.Is(cause, client.ErrLost) {
 			t.Errorf("the cause is %v", cause)

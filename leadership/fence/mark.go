@@ -28,7 +28,7 @@ func Of(lease interface {
 //   - TokenStale: a later leader has written. The leader of w must stop acting as leader.
 //   - InvalidArgument: w is not a valid mark, or is of another election, whose tokens cannot be
 //     compared.
-//   - RecordCorrupt: m is not a valid mark, so it is not known who has written.
+//   - RecordCorrupt: m is not a valid mark, so the last writer is unknown.
 //
 // A token is admitted any number of times: a leader makes many writes.
 func (m Mark) Admit(w Mark) (Mark, error) {

@@ -20,7 +20,7 @@
 //
 // # Who is authoritative for what
 //
-//	store     everything. What an instance keeps in memory saves questions, and says when to ask one
+//	store     everything. An instance's memory only saves reads, and says when to read
 //	view      what this instance knows of each election, how old that is, and when to look again
 //	hub       locks the view, wakes those who wait, and does the looks that it asks for
 //	line      in what order the candidates of this instance are asked for
@@ -33,10 +33,12 @@
 //
 //	a grant, a renewal, a release   what it costs without an instance
 //	readers of one election         one read in each cache expiry, while it is read
-//	watchers                        to begin with, three reads at most for all who come together; then
-//	                                nothing while events come, but up to 14 looks in an hour at a
-//	                                lease that is renewed through another instance
-//	candidates that wait            one attempt for each instance and change of leader; and one look
-//	                                in a lease while the leader renews through another instance
+//	watchers                        to begin with, three reads at most for all that come
+//	                                together; then nothing while events come, but up to 14
+//	                                looks in an hour at a lease that is renewed through
+//	                                another instance
+//	candidates that wait            one attempt for each instance and change of leader; and
+//	                                one look in a lease while the leader renews through
+//	                                another instance
 //	a held election that is idle    nothing
 package instance

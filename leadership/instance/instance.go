@@ -64,8 +64,8 @@ type Instance struct {
 	now       func() time.Duration
 }
 
-// New returns an instance. The store stays the caller's to close, once Run has returned. The error
-// says what is wrong with the Config.
+// New returns an instance. The caller closes the store, after Run has returned. The error names an
+// invalid part of the Config.
 func New(c Config) (*Instance, error) {
 	if c.Now == nil {
 		c.Now = boottime.Now
@@ -126,14 +126,15 @@ func (i *Instance) note(err error) {
 	}
 }
 
-// Drain ends all waits, lines and watches, now and later: their callers are answered with the
-// cause, except for who is just being granted a lease. It returns once they are, or with ctx.
+// Drain ends all waits, lines and watches, now and later, and answers their callers with the cause,
+// except a caller that is being granted a lease at that moment. It returns once all are answered,
+// or when ctx ends.
 func (i *Instance) Drain(ctx context.Context, cause error) {
 	i.hub.Close(cause)
 	i.queue.Close(ctx, cause)
 }
 
-// Degraded says what is not as it should be, "" if nothing.
+// Degraded describes what does not work as it should; "" if all does.
 func (i *Instance) Degraded() string {
 	switch {
 	case !i.deaf.Load() && i.outbox != nil && i.outbox.LeftBehind() != nil:

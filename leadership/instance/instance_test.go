@@ -26,7 +26,7 @@ func took(c *storetest.Counter) string {
 type bus struct {
 	mu   sync.Mutex // guards all below
 	cut  bool
-	mute bool // nothing can be published, and nobody notices that nothing is heard
+	mute bool // nothing can be published, and the instance does not notice that it hears nothing
 	ears map[*ear]struct{}
 }
 
@@ -203,7 +203,7 @@ func TestAnIdleElectionCostsItsLeadersRenewalsAndNothingElse(t *testing.T) {
 			t.Errorf("two minutes of 100 candidates, watchers and long polls: %s", got)
 		}
 		if got := took(&c.cb); got != "0 reads, 0 updates, 0 renewals, 0 histories" {
-			t.Errorf("two minutes of an instance that nobody uses: %s", got)
+			t.Errorf("two minutes of an unused instance: %s", got)
 		}
 		cancel()
 		all.Wait()
@@ -433,7 +433,7 @@ func TestWhatCannotBePublishedIsHeardFromTheOutbox(t *testing.T) {
 	})
 }
 
-func TestDrainAnswersWhoWaits(t *testing.T) {
+func TestDrainAnswersWaitingCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -570,7 +570,7 @@ func TestATickGoesOnPastWhatFails(t *testing.T) {
 	}
 }
 
-func TestAnInstanceAloneSaysThatTheTopicIsOutOfReachAndNeedsNobody(t *testing.T) {
+func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bus{cut: true, ears: make(map[*ear]struct{})}

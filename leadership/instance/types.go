@@ -16,7 +16,8 @@ type (
 // ErrSlow ends a Feed that is read too slowly.
 var ErrSlow = hub.ErrSlow
 
-// ParseCursor reads what Cursor.String wrote. The error says what is wrong, in a sentence.
+// ParseCursor reads the text that Cursor.String returns. The error is a sentence that names the
+// mistake.
 func ParseCursor(text string) (Cursor, error) { return hub.ParseCursor(text) }
 
 // How old a cached reading may be; see Config.CacheExpiry.

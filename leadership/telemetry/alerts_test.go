@@ -43,8 +43,8 @@ func TestEveryAlertUsesAnExistingMetric(t *testing.T) {
 	}
 }
 
-// What an operator is to be paged for is made to happen, and crosses the very thresholds that
-// Terraform sets, and not a moment before.
+// Each situation that pages an operator crosses the threshold that Terraform sets, and not a moment
+// before.
 func TestNoLeaderFlappingContentionAndSplitBrainCrossTheThresholdsOfTheirAlerts(t *testing.T) {
 	const window = 5 * time.Minute // of the rate in the alert's query
 	for name, c := range map[string]struct {

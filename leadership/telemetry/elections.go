@@ -125,7 +125,7 @@ func (es *elections) count() counts {
 	return c
 }
 
-// standing returns what is known of an election; nil for one that does not count. Call with mu
+// standing returns the known state of an election; nil for one that does not count. Call with mu
 // held.
 func (es *elections) standing(e leadership.Election, r leadership.Revision) *standing {
 	if r == 0 {

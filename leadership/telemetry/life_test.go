@@ -82,7 +82,7 @@ func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
 			"regent.leadership.term.duration:count{end=expired}": 1, "regent.leadership.term.duration:sum{end=expired}": 30, "regent.elections.leaderless": 2,
 		})
 		step("a minute without a leader", func() { time.Sleep(time.Minute) }, map[string]float64{"regent.elections.leaderless": 60})
-		step("somebody takes it up, and configures it", func() {
+		step("it is acquired and configured again", func() {
 			ann = w.Lead("jobs", "ann")
 			_, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
 				Config: leadership.Config{LeaseDuration: time.Minute}, IfRevision: leadership.AnyRevision,

@@ -92,7 +92,7 @@ const (
 // sure counts the elections after it has read, from the store, the one that seems to have been
 // without a leader for the longest time: this instance may have missed the event of a grant
 // elsewhere, and would raise an alarm for ever. It costs one read per collection while an election
-// is leaderless. If the store does not answer, what is known counts.
+// is leaderless. If the store does not answer, the known state counts.
 func (m *Metrics) sure(ctx context.Context) counts {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()

@@ -6,7 +6,7 @@ import (
 	"regent/leadership"
 )
 
-// What the gauges count.
+// The states that the gauges count.
 const (
 	flapGrants = 5                // an election with more grants than this
 	flapWithin = 10 * time.Minute // within this time is flapping
@@ -23,7 +23,7 @@ const (
 	deleted
 )
 
-// standing is what is known of one election.
+// standing is the known state of one election.
 type standing struct {
 	election leadership.Election
 	revision leadership.Revision // 0 if nothing is known
@@ -41,7 +41,7 @@ type standing struct {
 	left    time.Time // when the last of them went
 }
 
-// learn remembers an answer of the store, unless it is older than what is known.
+// learn remembers an answer of the store, unless it is older than the known state.
 func (s *standing) learn(snap leadership.Snapshot) {
 	r := snap.Record
 	if r.Revision < s.revision || r.Revision == s.revision && r.LeaderID != "" && r.LeaseEnd().Before(s.leaseEnd) {

@@ -120,7 +120,7 @@ func TestTheAgeOfTheOutboxIsThatOfItsOldestEvent(t *testing.T) {
 		store := memory.New(memory.Config{})
 		w := telemetrytest.On(t, store)
 		if _, ok := w.Read()["regent.events.unannounced.age"]; ok {
-			t.Error("an age is told though nobody has looked")
+			t.Error("an age is reported though the outbox was never read")
 		}
 		outbox := w.Metrics.Store(store)
 		look := func(want float64) {

@@ -18,7 +18,7 @@ type Entry[T any] struct {
 	Err   error
 }
 
-// UnmarshalJSON reads the entry strictly; Err says what is wrong with it.
+// UnmarshalJSON reads the entry strictly; Err is the error in it.
 func (e *Entry[T]) UnmarshalJSON(text []byte) error {
 	if e.Err = decode(text, &e.Value); e.Err == nil {
 		return nil

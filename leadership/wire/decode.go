@@ -27,8 +27,8 @@ func Unmarshal(text []byte, into any) error { return json.Unmarshal(text, into) 
 // the struct does not have is refused. So are null, a name that stands twice in an object, and text
 // that is not UTF-8. How deep a body may be follows from the struct.
 //
-// The error has the code InvalidArgument, a sentence that says what is wrong, and as its Field,
-// where there is one, the JSON pointer of the place. It repeats no string of the body but a
+// The error has the code InvalidArgument, a sentence that names the mistake, and as its Field,
+// where there is one, the JSON pointer of the place. It repeats no string of the body except a
 // duration: the string might be a key.
 func Decode(body []byte, into any) error {
 	switch {

@@ -185,7 +185,7 @@ func readAlike[T any](t *testing.T, v T) {
 	}
 }
 
-// accepted decodes a request. Every refusal must say what is wrong.
+// accepted decodes a request. Every refusal must name the mistake.
 func accepted(t *testing.T, body []byte, into any) bool {
 	t.Helper()
 	err := Decode(body, into)

@@ -3,7 +3,7 @@ package wire
 // Health is the reply to a health check.
 type Health struct {
 	Status HealthStatus `json:"status"`
-	Detail string       `json:"detail,omitzero"` // what is wrong
+	Detail string       `json:"detail,omitzero"` // the problem, for a person
 }
 
 // HealthStatus is how well an instance serves.

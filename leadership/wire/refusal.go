@@ -49,7 +49,7 @@ func refusal(err error) error {
 	return malformed(at, "%s %v", name, kind)
 }
 
-// sentence is an error that says what is wrong with a field, and follows its name.
+// sentence is an error in a field: the rest of a sentence that begins with the field's name.
 type sentence string
 
 func (s sentence) Error() string { return string(s) }
@@ -68,7 +68,7 @@ func (w wrongKind) Error() string {
 	return text
 }
 
-// malformedText refuses what is not one JSON value.
+// malformedText refuses a text that is not exactly one JSON value.
 func malformedText(err *jsontext.SyntacticError) error {
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):

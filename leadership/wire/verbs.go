@@ -122,7 +122,7 @@ const PathGuarded = "/v1/"
 
 const pathElection = PathElections + "/{election}"
 
-// Who may do what.
+// Sets of roles that have a right.
 var (
 	leads    = []Role{RoleCandidate}
 	checks   = []Role{RoleCandidate, RoleObserver, RoleVerifier, RoleOperator, RoleAdmin}

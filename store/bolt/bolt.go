@@ -16,11 +16,11 @@ import (
 	"regent/store/internal/history"
 )
 
-// Config is how a file is opened; its zero value works.
+// Config says how to open a file; its zero value works.
 type Config struct {
 	// Clock is the store's clock. The zero Clock stands for the machine's own.
 	Clock Clock
-	// History is for how long events are kept: leadership.MinHistory or more, 0 for
+	// History is how long events are kept: leadership.MinHistory or more, 0 for
 	// leadership.DefaultHistory. Older ones are deleted as their election changes; its newest event
 	// always stays.
 	History time.Duration
@@ -39,7 +39,8 @@ type Store struct {
 var _ leadership.Store = (*Store)(nil)
 
 // Open opens the file at path, or creates it with mode 0600 in a folder that exists. It waits a
-// second for another process to let go of the file, and then says that it is in use.
+// second for another process to close the file, and then returns an error that says that it is in
+// use.
 func Open(path string, c Config) (*Store, error) {
 	span, err := history.Of(c.History)
 	if err != nil {
@@ -65,7 +66,7 @@ func Open(path string, c Config) (*Store, error) {
 // failed, and what the disk holds is not known until the file is opened again.
 func (s *Store) Broken() <-chan struct{} { return s.writer.broken }
 
-// Close finishes the calls under way and lets go of the file.
+// Close finishes the calls under way and closes the file.
 func (s *Store) Close() error {
 	if !s.writer.stop() {
 		return nil // closed before
@@ -91,7 +92,7 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 
 // Renew implements leadership.Store.
 func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	// The writer may still be at it when the caller has given up, so it works on a copy, and its
+	// The writer may still be at work when the caller has given up, so it works on a copy, and its
 	// answers are only taken if it has finished.
 	leases = slices.Clone(leases)
 	renewed := make([]leadership.Renewed, len(leases))
@@ -135,7 +136,8 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	})
 }
 
-// view runs a read. It sees all that was committed before it, and nothing that is not durable.
+// view runs a read. It sees everything that was committed before it, and nothing that is not
+// durable.
 func (s *Store) view(ctx context.Context, read func(*transaction) error) error {
 	if err := s.writer.usable(ctx); err != nil {
 		return err

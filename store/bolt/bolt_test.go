@@ -146,7 +146,7 @@ func ask(candidate string) leadership.AcquireRequest {
 	return leadership.AcquireRequest{Election: "jobs", CandidateID: leadership.CandidateID(candidate), Key: &key}
 }
 
-func TestAfterAnotherBootNobodyIsGrantedALeaseBeforeAFullLeaseHasPassed(t *testing.T) {
+func TestAfterAnotherBootNoLeaseIsGrantedBeforeAFullLeaseHasPassed(t *testing.T) {
 	for name, c := range map[string]struct {
 		boots [2]string
 		then  time.Duration // the second one's uptime
@@ -174,7 +174,7 @@ func TestAfterAnotherBootNobodyIsGrantedALeaseBeforeAFullLeaseHasPassed(t *testi
 			}
 			s.Close()
 
-			uptime = c.then // the machine was off, nobody knows for how long
+			uptime = c.then // the machine was off for an unknown time
 			_, service = open(t, path, clock(c.boots[1]))
 			after, err := service.Get(t.Context(), "jobs")
 			if err != nil {

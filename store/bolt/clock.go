@@ -8,14 +8,13 @@ import (
 // Clock is a clock that runs from the start of the machine, also while it is suspended, and that
 // cannot be set.
 type Clock struct {
-	// BootID names the boot that SinceBoot counts from; "" if there is no telling one boot from
-	// another.
+	// BootID names the boot that SinceBoot counts from; "" if boots cannot be told apart.
 	BootID string
 	// SinceBoot is the clock's reading. It never goes back within one boot.
 	SinceBoot func() time.Duration
 }
 
-// storeClock dates a Clock: it gives the store's time.
+// storeClock turns the reading of a Clock into the store's time.
 type storeClock struct {
 	anchor    time.Time // the instant at which sinceBoot was zero
 	sinceBoot func() time.Duration
@@ -23,17 +22,17 @@ type storeClock struct {
 
 func (c storeClock) now() time.Time { return c.anchor.Add(c.sinceBoot()) }
 
-// moments are the times of transactions, in the order of what those see. A change has the time at
+// moments gives transactions their times, in the order of what they see. A change has the time at
 // which it was decided, and is visible only once it is committed. A read meanwhile does not see it,
-// and so is of no later time.
+// and so must not have a later time.
 type moments struct {
 	clock storeClock
 
-	mu       sync.Mutex // guards deciding, and goes with each look at the clock
+	mu       sync.Mutex // guards deciding; held while the clock is read
 	deciding time.Time  // the time of the change that is under way; zero if there is none
 }
 
-// begin is the time of a change, the only one under way until end.
+// begin returns the time of a change, which is the only one under way until end.
 func (m *moments) begin() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +46,7 @@ func (m *moments) end() {
 	m.deciding = time.Time{}
 }
 
-// reading is the time of a read that begins after this call, unless it sees a later change.
+// reading returns the time of a read that begins after this call, unless that sees a later change.
 func (m *moments) reading() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

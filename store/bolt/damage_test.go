@@ -175,7 +175,7 @@ func TestAChangeThatWasBegunWhenItsCallerGaveUpIsUnknownAndIsDone(t *testing.T) 
 	}
 }
 
-func TestARenewalWhoseCallerHasGivenUpIsUnknownAndStaysSo(t *testing.T) {
+func TestCancelledRenewalIsUnknownAndStaysSo(t *testing.T) {
 	s, service := open(t, filepath.Join(t.TempDir(), "regent.db"), bolt.Clock{})
 	g, err := service.Acquire(t.Context(), ask("ann"))
 	if err != nil {
@@ -204,7 +204,7 @@ func TestARenewalWhoseCallerHasGivenUpIsUnknownAndStaysSo(t *testing.T) {
 	}
 }
 
-func TestARenewalWhoseCallerGivesUpBeforeItIsBegunIsNotDone(t *testing.T) {
+func TestRenewalCancelledBeforeItBeginsIsNotDone(t *testing.T) {
 	s, service := open(t, filepath.Join(t.TempDir(), "regent.db"), bolt.Clock{})
 	g, err := service.Acquire(t.Context(), ask("ann"))
 	if err != nil {
@@ -238,7 +238,7 @@ func TestWhatEndedBeforeABootIsNotRevivedByIt(t *testing.T) {
 	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
 		t.Fatal(err)
 	}
-	uptime += time.Minute // ann's lease is over, which nobody has recorded
+	uptime += time.Minute // ann's lease is over, and its end is not recorded
 	other := ask("ann")
 	other.Election = "other"
 	if _, err := service.Acquire(t.Context(), other); err != nil {
@@ -255,7 +255,7 @@ func TestWhatEndedBeforeABootIsNotRevivedByIt(t *testing.T) {
 	}
 }
 
-func TestALockBehindALeaseWhoseEndNobodyRecordedStartsAnewAfterAnotherBoot(t *testing.T) {
+func TestLockAfterAnUnrecordedEndStartsAnewAfterAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "regent.db")
 	uptime := time.Hour
 	clock := func(boot string) bolt.Clock {
@@ -283,9 +283,9 @@ func TestALockBehindALeaseWhoseEndNobodyRecordedStartsAnewAfterAnotherBoot(t *te
 	}
 }
 
-// A clock that went back within one boot starts every lease anew, and time goes on from there. A store
-// that believes the clock shows no earlier time either: its time stands still until the clock has
-// caught up, and so does the lease.
+// A clock that went back within one boot starts every lease anew, and time goes on from there. A
+// store that believes the clock shows no earlier time either: its time stands still until the clock
+// has caught up, and so does the lease.
 func TestAClockThatWentBackWithinABootCountsAsAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "regent.db")
 	uptime := time.Hour
@@ -315,7 +315,7 @@ func TestAFileThatWasRemovedIsServedNoLonger(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	open(t, path, bolt.Clock{}) // by somebody else
+	open(t, path, bolt.Clock{}) // by another program
 	if _, err := service.Acquire(t.Context(), ask("ann")); !errors.Is(err, leadership.OutcomeUnknown) {
 		t.Errorf("got %v, want %s", err, leadership.OutcomeUnknown)
 	}

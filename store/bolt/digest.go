@@ -8,13 +8,12 @@ import (
 	"errors"
 )
 
-// digest tells whether a file holds exactly what was committed to it last. It is the sum of the
-// hashes of all keys and values, each with its bucket, so that it follows every change for the
-// price of what changes, and does not depend on how bbolt has laid them out.
+// digest tells whether a file holds exactly the state of its last commit. It is the sum of the
+// hashes of all keys and values, each with its bucket, so that a change costs only the hashes of
+// what it changes, and the layout of bbolt's pages does not matter.
 //
-// It is stored with the number of the transaction that left it, in that transaction. So it also
-// tells when all of what is found is of an earlier transaction, though the meta page says that
-// there was a later one.
+// It is stored, with the number of its transaction, in that transaction. So it also reveals a file
+// whose contents are all of an earlier transaction though its meta page is of a later one.
 type digest [sha256.Size / 8]uint64
 
 func (d *digest) add(bucket, key, sealed []byte) {
@@ -23,7 +22,7 @@ func (d *digest) add(bucket, key, sealed []byte) {
 	}
 }
 
-// drop undoes what add did with the same; nil is a value that is not there.
+// drop undoes add; a nil value is one that is not there.
 func (d *digest) drop(bucket, key, sealed []byte) {
 	if sealed == nil {
 		return
@@ -54,9 +53,9 @@ func (d *digest) encode(transaction int) []byte {
 	return value
 }
 
-var errNotWhole = errors.New("what it holds is not what was committed last: a part is missing, was changed, or is from before")
+var errNotWhole = errors.New("its contents are not those of its last commit: a part is missing, was changed, or is older")
 
-// whole expects that the file holds what its newest transaction left.
+// whole returns an error unless the file holds the state of its newest transaction.
 func (t *transaction) whole() error {
 	t.digest = t.sum()
 	stored, err := t.get(metaBucket, digestKey)
@@ -66,7 +65,7 @@ func (t *transaction) whole() error {
 	return nil
 }
 
-// sum goes through all that the file holds but the digest itself.
+// sum computes the digest of everything in the file except the digest itself.
 func (t *transaction) sum() (sum digest) {
 	for _, bucket := range buckets() {
 		c := t.tx.Bucket(bucket).Cursor()
@@ -79,7 +78,7 @@ func (t *transaction) sum() (sum digest) {
 	return sum
 }
 
-// sign stores the digest of all that was put and removed. It is the last write of a transaction.
+// sign stores the digest of the new contents. It is the last write of a transaction.
 func (t *transaction) sign() {
 	value := t.digest.encode(t.tx.ID())
 	t.err = cmp.Or(t.err, t.tx.Bucket(metaBucket).Put(digestKey, seal(digestKey, value)))

@@ -27,7 +27,7 @@ func read(t testing.TB, path string) []byte {
 	return content
 }
 
-// meddle changes a file that nobody has open, without a trace in the digest but for the number of
+// meddle changes a file that is not open, and leaves the digest as it is except for the number of
 // the transaction.
 func meddle(t testing.TB, path string, change func(tx *bbolt.Tx) error) {
 	t.Helper()
@@ -190,7 +190,7 @@ func TestWhatWasPrunedAndAnnouncedIsMissingFromTheDigestToo(t *testing.T) {
 
 // A write that the disk has lost, though it said that it was durable, leaves on its page what was
 // there before. The meta pages are left out: one of them as it was makes the file as it was, whole.
-func TestAPageThatIsWhatItWasBeforeGrantsNothing(t *testing.T) {
+func TestEarlierVersionOfAPageGrantsNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "regent.db")
 	s, service := open(t, path, bolt.Clock{})

@@ -47,8 +47,8 @@
 // checksum over its key and itself, for damage that comes later: a value that fails it when it is
 // read is refused then, alone.
 //
-// What cannot be noticed is a file that is older as a whole, as a backup is, or as a lost write of
-// the newer meta page makes it. Restoring a backup therefore includes raising its tokens.
+// A file that is older as a whole cannot be detected, such as a backup, or a file that lost the
+// write of the newer meta page. Restoring a backup therefore includes raising its tokens.
 //
 // One process has the file at a time. Its mode is 0600. It does not shrink.
 //

@@ -14,9 +14,9 @@ import (
 	"regent/leadership"
 )
 
-// schema is the version of records and events, and is in each; the file has one of its own. A new
-// field means a new schema, and a decoder that still reads the one before: no field is optional,
-// because a record that lost one must be noticed.
+// schema is the version of records and events, and is stored in each; the file has one of its own.
+// A new field means a new schema, and a decoder that still reads the one before: no field is
+// optional, because a record that lost one must be noticed.
 const (
 	schema       = 2
 	schemaBefore = 1
@@ -62,7 +62,7 @@ type record struct {
 	Standing      string          `json:"standing"` // so, too
 }
 
-// recordBefore is what records were in the schema before.
+// recordBefore is the form of records in the schema before.
 type recordBefore struct {
 	Schema              int             `json:"schema"`
 	FencingToken        int64           `json:"fencingToken"`
@@ -179,7 +179,7 @@ type event struct {
 	Detail string `json:"detail"`
 }
 
-// eventBefore is what events were in the schema before.
+// eventBefore is the form of events in the schema before.
 type eventBefore struct {
 	Schema           int       `json:"schema"`
 	Type             string    `json:"type"`
@@ -252,8 +252,8 @@ func eventKey(id leadership.EventID) []byte {
 	return binary.BigEndian.AppendUint64(eventPrefix(id.Election), uint64(id.Revision))
 }
 
-// eventPrefix begins the keys of an election's events and of no other's: no name has a zero byte in
-// it.
+// eventPrefix is the prefix of the keys of an election's events, and of no other election's: no
+// name has a zero byte in it.
 func eventPrefix(e leadership.Election) []byte { return append([]byte(e), 0) }
 
 func decodeEventKey(key []byte) (leadership.EventID, error) {
@@ -302,8 +302,8 @@ func schemaOf(value []byte) (int, error) {
 
 var errNotWritten = errors.New("it is not what was written: a field is missing or unknown")
 
-// decode reads what marshal has made of a value of that type, and nothing else: no field is
-// missing, doubled, unknown or spelt otherwise.
+// decode reads only texts that marshal makes of a value of that type: no field is missing, doubled,
+// unknown or spelt otherwise.
 func decode[T any](value []byte, into *T) error {
 	if err := json.Unmarshal(value, into); err != nil {
 		return fmt.Errorf("it cannot be decoded: %w", err)

@@ -121,7 +121,7 @@ func (s *Store) Between(after, last time.Time) (events []leadership.Event, err e
 // Queued is how many calls wait for the writer.
 func (s *Store) Queued() int { return len(s.writer.jobs) }
 
-// Keys counts what is in a bucket.
+// Keys counts the keys of a bucket.
 func (s *Store) Keys(bucket string) (n int, err error) {
 	err = s.view(context.Background(), func(t *transaction) error {
 		n = t.tx.Bucket([]byte(bucket)).Stats().KeyN

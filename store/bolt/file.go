@@ -31,22 +31,22 @@ var (
 	digestKey = []byte("digest")
 )
 
-// The versions of the file, which say what it has around records and events.
+// The versions of the file's layout: everything around records and events.
 const (
 	layout       = "3"
 	layoutBefore = "2" // its records and events may all be of the schema before
 )
 
-// buckets are all that a file has.
+// buckets returns the names of all buckets of a file.
 func buckets() [][]byte {
 	return [][]byte{metaBucket, recordsBucket, heartbeatsBucket, eventsBucket, outboxBucket, timesBucket}
 }
 
-// lockWait is how long Open waits for another process to let go of the file, such as one that is
-// just shutting down.
+// lockWait is how long Open waits for another process to close the file, such as one that is just
+// shutting down.
 const lockWait = time.Second
 
-// openFile opens or creates the file, for this process alone, and says which file that is.
+// openFile opens or creates the file, for this process alone, and returns which file that is.
 func openFile(path string) (db *bbolt.DB, file os.FileInfo, err error) {
 	if err := inspect(path); err != nil {
 		return nil, nil, fmt.Errorf("bolt: %w", err)
@@ -120,7 +120,7 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// beginning is what opening a file has found.
+// beginning is the state of a file as it was opened.
 type beginning struct {
 	clock   storeClock
 	durable int // the newest transaction; it and all before it are durable
@@ -165,8 +165,8 @@ func (t *transaction) start(machine Clock) (storeClock, error) {
 }
 
 // sameBoot sets the clock's anchor, if the file was last used in the boot that it is opened in. A
-// clock that has gone back within one boot, as that of a machine does which was restored from a
-// snapshot while its disk was not, is of another boot for all that is known.
+// clock that has gone back within one boot counts as another boot: that happens to a machine that
+// is restored from a snapshot while its disk is not.
 func (t *transaction) sameBoot(clock *storeClock, machine Clock) (bool, error) {
 	boot, err := t.get(metaBucket, bootKey)
 	if err != nil {
@@ -188,8 +188,9 @@ func (t *transaction) sameBoot(clock *storeClock, machine Clock) (bool, error) {
 // wall is today's date, for people.
 func wall() time.Time { return time.Now().Round(0).UTC() }
 
-// initialize creates what a file has, or expects it to be there. A file of the layout before gets
-// this one, so that the programs before refuse it; its records change when they are next written.
+// initialize creates the parts of a new file, or checks those of an existing one. A file of the
+// layout before gets this one, so that earlier programs refuse it; its records change when they are
+// next written.
 func (t *transaction) initialize() error {
 	if t.tx.Bucket(metaBucket) == nil {
 		return t.create()
@@ -233,9 +234,9 @@ func (t *transaction) complete() error {
 }
 
 // newBoot sets t.now to the instant at which the new boot begins, not before the last commit, and
-// lets every lease and every lock start anew then: how long the machine was off is not known. What
-// had ended by the last commit stays so. A record that cannot be trusted stays as it is too, and is
-// refused when it is read.
+// lets every lease and every lock start anew then: how long the machine was off is not known. A
+// lease or lock that had ended by the last commit stays ended. A record that cannot be trusted also
+// stays as it is, and is refused when it is read.
 func (t *transaction) newBoot(today time.Time) error {
 	last, err := t.instant(metaBucket, nowKey)
 	if err != nil {
@@ -253,9 +254,9 @@ func (t *transaction) newBoot(today time.Time) error {
 	return nil
 }
 
-// running returns the records in which a lease or a lock ran at the given instant, as they are if
-// it begins at t.now. Those that need a newer program are among them, for that program is not there
-// to do it: of their lock delay nothing is known, so it begins anew.
+// running returns the records in which a lease or a lock ran at the given instant, changed so that
+// it begins at t.now. Records that need a newer program are among them, because that program is not
+// there to do it; their lock delay is not known, so it begins anew.
 func (t *transaction) running(at time.Time) []kept {
 	var found []kept
 	c := t.tx.Bucket(recordsBucket).Cursor()
@@ -279,9 +280,9 @@ func (t *transaction) running(at time.Time) []kept {
 	return found
 }
 
-// begun returns r with what ran in it at the given instant beginning now: its lease, the lock
-// behind a lease whose end is not recorded, or a lock that is recorded. A latest end of the lease
-// stays as far away as it was.
+// begun returns r with whatever ran in it at the given instant beginning now: its lease, the lock
+// after a lease whose end is not recorded, or a recorded lock. A latest end of the lease stays as
+// far away as it was.
 func begun(r leadership.Record, at, now time.Time) (_ leadership.Record, runs bool) {
 	held := r.LeaderID != ""
 	switch {

@@ -10,8 +10,7 @@ import (
 	"regent/store/bolt"
 )
 
-// What a decoder takes must be exactly what the encoder writes: a file holds one form of
-// everything.
+// A decoder must take exactly what the encoder writes: each value has one stored form.
 
 func FuzzDecodeRecord(f *testing.F) {
 	day := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)

@@ -41,8 +41,8 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 	return events, err
 }
 
-// unannounced leaves out an election from its first event on that cannot be read. That is an error
-// only if nothing else waits.
+// unannounced leaves out an election's events from the first one on that cannot be read. That is an
+// error only if no other event waits.
 func (t *transaction) unannounced(prefix []byte, limit int) ([]leadership.Event, error) {
 	var events []leadership.Event
 	var bad error
@@ -66,7 +66,7 @@ func (t *transaction) unannounced(prefix []byte, limit int) ([]leadership.Event,
 	return nil, bad
 }
 
-// readWaiting reads the event that has its place in the outbox at the key.
+// readWaiting reads the event of the outbox's entry at the key.
 func (t *transaction) readWaiting(key, sealed []byte) (leadership.Event, error) {
 	if _, err := unseal(key, sealed); err != nil {
 		return leadership.Event{}, err
@@ -93,9 +93,8 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (recent l
 	return recent, err
 }
 
-// settled returns the present instant, once everything of that instant and before is committed:
-// between the moment that a transaction is of, and the one from which on it is seen, the disk is
-// waited for.
+// settled returns the present instant, once every transaction up to that instant is visible. A
+// transaction becomes visible only after its time, when the disk has it.
 func (s *Store) settled(ctx context.Context) (time.Time, error) {
 	var now time.Time
 	err := s.writer.do(ctx, func(t *transaction) error {
@@ -112,7 +111,7 @@ func (s *Store) settled(ctx context.Context) (time.Time, error) {
 }
 
 // between reads up to limit of the events that were committed after the instant and not after the
-// other. One that cannot be read is an error, for none may be missing.
+// other. One that cannot be read is an error, because none may be missing.
 func (t *transaction) between(after, last time.Time, limit int) ([]leadership.Event, error) {
 	pruned, err := t.instant(metaBucket, prunedKey)
 	switch {
@@ -136,8 +135,8 @@ func (t *transaction) between(after, last time.Time, limit int) ([]leadership.Ev
 	return events, nil
 }
 
-// readTimed reads the event that has its place among the times at the key. With an error it returns
-// as much as is known of it.
+// readTimed reads the event of the time index's entry at the key. With an error it returns as much
+// as is known of it.
 func (t *transaction) readTimed(key, sealed []byte) (leadership.Event, error) {
 	at, eventKey, err := decodeTimeKey(key)
 	if err != nil {
@@ -148,7 +147,7 @@ func (t *transaction) readTimed(key, sealed []byte) (leadership.Event, error) {
 	}
 	event, err := readEvent(eventKey, t.tx.Bucket(eventsBucket).Get(eventKey))
 	if err == nil && !event.At.Equal(at) {
-		err = errors.New("an event is not of the time that it has its place at")
+		err = errors.New("an event's time differs from its place among the times")
 	}
 	return event, err
 }
@@ -165,12 +164,12 @@ func readEvent(key, sealed []byte) (leadership.Event, error) {
 	return decodeEvent(id, value)
 }
 
-// maxPruned is how many events go with one change: more than it adds, and so few that it stays
-// quick.
+// maxPruned is how many events one change deletes at most: more than it adds, and few enough to
+// stay quick.
 const maxPruned = 100
 
 // prune deletes the oldest events of an election that has just changed, as far as they need not be
-// kept any longer: its newest is of now. One that cannot be read stays, and all behind it.
+// kept any longer. An event that cannot be read stays, and so do all later ones.
 func (t *transaction) prune(e leadership.Election) {
 	prefix := eventPrefix(e)
 	var over []leadership.Event
@@ -193,7 +192,7 @@ func (t *transaction) prune(e leadership.Election) {
 	}
 }
 
-// pruned notes that what was committed up to the instant may be missing.
+// pruned notes that events committed up to the instant may be missing.
 func (t *transaction) pruned(at time.Time) {
 	if last, err := t.instant(metaBucket, prunedKey); err != nil || !last.Before(at) {
 		return // what cannot be read is refused when it is asked for

@@ -145,7 +145,7 @@ func TestAnEventThatCannotBeReadIsNotPassedOverAndNotDeleted(t *testing.T) {
 	}
 	recent, err := f.Since(t.Context(), before.Add(-time.Minute), 10)
 	if !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"jobs"`) {
-		t.Errorf("what is told with it: got %v, %v; want %s of jobs", recent.Events, err, leadership.RecordCorrupt)
+		t.Errorf("events returned with the error: got %v, %v; want %s of jobs", recent.Events, err, leadership.RecordCorrupt)
 	}
 	if recent, err := f.Since(t.Context(), before.Add(-1), 10); err != nil || len(recent.Events) != 1 {
 		t.Errorf("what came after it: got %v, %v; want one event", recent.Events, err)
@@ -174,7 +174,7 @@ func TestAnEventThatIsNotInItsPlaceAmongTheTimesIsNoticed(t *testing.T) {
 	}
 }
 
-func TestWhatIsBeingCommittedIsWaitedForNotPassedOver(t *testing.T) {
+func TestSinceWaitsForACommitUnderWay(t *testing.T) {
 	t.Parallel()
 	f := newAged(t)
 	f.change("jobs", 1)

@@ -5,16 +5,17 @@ import (
 	"sync"
 )
 
-// horizon says up to which transaction the file is durable. bbolt shows a transaction to readers
-// once it is written and before it is synced; what a reader has seen of one must not leave this
-// package while a power cut could still undo it.
+// horizon is the last durable transaction of the file. bbolt shows a transaction to readers once it
+// is written and before it is synced; data that a reader has seen must not leave this package while
+// a power cut could still undo it.
 type horizon struct {
 	mu    sync.Mutex
 	last  int           // the newest durable transaction; guarded by mu
 	moved chan struct{} // closed, and replaced, whenever there is news; guarded by mu
 }
 
-// move says that everything up to the transaction is durable, or, with 0, only that there is news.
+// move notes that everything up to the transaction is durable; with 0 it only wakes those that
+// wait.
 func (h *horizon) move(id int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -23,8 +24,8 @@ func (h *horizon) move(id int) {
 	h.moved = make(chan struct{})
 }
 
-// look returns whether the transaction is durable and, if it is not, what is closed when there is
-// news.
+// look reports whether the transaction is durable. If it is not, moved is closed at the next
+// change.
 func (h *horizon) look(id int) (durable bool, moved <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// What follows is bbolt's file format, version 2, as far as it takes to see that a file is whole.
-// Numbers are in the machine's byte order.
+// This file knows bbolt's file format, version 2, as far as is needed to check that a file is
+// whole. Numbers are in the machine's byte order.
 //
 // A page begins with a header: its number (8 bytes), its kind (2), how many elements it has (2),
 // and over how many further pages it goes (4). The first two pages are meta pages, of which the one
@@ -42,10 +42,10 @@ const (
 	largestPage  = 1 << 20
 )
 
-// checkPages expects both meta pages whole, the file to be as long as they say, and every page in
-// use to be where it should be, once, with its keys in order and between those of the branch above.
-// bbolt's own check would not do: it panics, in a goroutine that no caller can recover, and that
-// ends the process.
+// checkPages returns an error unless both meta pages are whole, the file is as long as they say,
+// and every page in use is there, once, with its keys in order and between those of the branch
+// above. bbolt's own check will not do: it panics in a goroutine of its own, which ends the
+// process.
 func checkPages(f io.ReaderAt, size int64) error {
 	first, err := readMeta(f, 0)
 	if err != nil {
@@ -94,7 +94,7 @@ type pageWalk struct {
 	seen     []bool // by a page's number
 }
 
-// all checks everything that is in use, and that nothing of it is said to be free.
+// all checks every page in use, and that none of them is listed as free.
 func (w *pageWalk) all(root, freelist uint64) error {
 	if err := w.mark(0, 2); err != nil { // the meta pages
 		return err
@@ -132,7 +132,7 @@ func (w *pageWalk) free(id uint64) error {
 	return nil
 }
 
-// read reads a page with those that it goes over, and marks them as seen.
+// read reads a page with its further pages, and marks them as seen.
 func (w *pageWalk) read(id uint64) ([]byte, error) {
 	header := make([]byte, headerSize)
 	if err := w.mark(id, 1); err != nil {
@@ -155,7 +155,7 @@ func (w *pageWalk) read(id uint64) ([]byte, error) {
 	return page, nil
 }
 
-// mark takes n pages from the one with that number on.
+// mark marks n pages as seen, from the one with that number on.
 func (w *pageWalk) mark(from, n uint64) error {
 	if from+n > uint64(len(w.seen)) || from+n < from {
 		return fmt.Errorf("page %d is beyond its end", from+n-1)

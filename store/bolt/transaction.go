@@ -13,8 +13,8 @@ import (
 	"regent/store/internal/history"
 )
 
-// transaction is the file at one moment of the store's time. A cache, if it has one, holds records
-// that were loaded before and that no other writer can have changed since.
+// transaction is the file at one moment of the store's time. Its cache, if it has one, holds
+// records that were loaded before; there is no other writer, so they are current.
 type transaction struct {
 	tx      *bbolt.Tx
 	now     time.Time
@@ -65,7 +65,7 @@ func (t *transaction) load(e leadership.Election) (leadership.Snapshot, error) {
 	return snap, nil
 }
 
-// kept is an election as the file has it: Policy and Standing only as their text.
+// kept is an election as it is in the file: Policy and Standing only as their text.
 type kept struct {
 	record  leadership.Record
 	carried leadership.Carried
@@ -134,8 +134,8 @@ func (t *transaction) newest(e leadership.Election) (leadership.Newest, error) {
 	return leadership.Newest{Revision: event.Revision, Token: event.Token}, err
 }
 
-// update decides upon what was read, and writes the change. If it returns an error it has written
-// nothing.
+// update decides on the record that it reads, and writes the change. If it returns an error it has
+// written nothing.
 func (t *transaction) update(
 	snap leadership.Snapshot, decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {

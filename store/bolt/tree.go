@@ -53,8 +53,8 @@ func (t *tree) visit(id uint64, keys span, depth int) error {
 	return nil
 }
 
-// below checks what the elements of a branch lead to: each to the keys from its own to the next
-// one's.
+// below checks the pages that the elements of a branch lead to: each has the keys from its
+// element's to the next one's.
 func (t *tree) below(elements []element, keys span, depth int) error {
 	for i, e := range elements {
 		to := keys.to
@@ -105,7 +105,7 @@ func within(page []byte) error {
 	case err != nil:
 		return fmt.Errorf("a bucket in it: %w", err)
 	case isBranch(page), binary.NativeEndian.Uint64(page) != 0, binary.NativeEndian.Uint32(page[12:]) != 0:
-		return errors.New("a bucket in it is no leaf that lies within another")
+		return errors.New("a bucket in it is not a leaf, or has a number or further pages")
 	}
 	for _, e := range elements {
 		if err := plain(e); err != nil {
@@ -125,8 +125,8 @@ func plain(e element) error {
 
 func isBranch(page []byte) bool { return binary.NativeEndian.Uint16(page[8:]) == kindBranch }
 
-// cut takes the elements out of a page, or of what stands for one within a leaf, and expects their
-// keys in order and within the span.
+// cut returns the elements of a page, or of a bucket within a leaf, and checks that their keys are
+// in order and within the span.
 func cut(page []byte, keys span) ([]element, error) {
 	if len(page) < headerSize {
 		return nil, errors.New("it is too short")

@@ -14,8 +14,8 @@ import (
 	"regent/store/bolt"
 )
 
-// What bbolt would make a panic of, perhaps in a goroutine that nobody can stop, has to be refused
-// before bbolt sees it.
+// A page at which bbolt would panic, perhaps in a goroutine that cannot be stopped, has to be
+// refused before bbolt sees it.
 func TestAPageThatBboltWouldDieOfIsRefusedBeforehand(t *testing.T) {
 	t.Parallel()
 	whole := inUse(used(t))
@@ -32,9 +32,9 @@ func TestAPageThatBboltWouldDieOfIsRefusedBeforehand(t *testing.T) {
 		"more elements than it holds":        {onOne(kindLeaf, func(page []byte) { page[11] = 0xff }), "more elements than it holds"},
 		"a bucket in a bucket":               {below(0, func(page []byte) { page[16] = 1 }), "where there can be only values"},
 		"a value among the buckets":          {onRoot(func(_ int, element, _ []byte) { element[0] = 0 }), "where there can be only buckets"},
-		"a bucket within that has a number":  {inMeta(0, 9), "no leaf that lies within another"},
+		"a bucket within that has a number":  {inMeta(0, 9), "not a leaf, or has a number or further pages"},
 		"a bucket within that is a branch":   {inMeta(8, kindBranch), "a bucket in it"},
-		"a bucket within that goes on":       {inMeta(12, 1), "no leaf that lies within another"},
+		"a bucket within that goes on":       {inMeta(12, 1), "not a leaf, or has a number or further pages"},
 		"a bucket within with a bucket":      {inMeta(16, 1), "where there can be only values"},
 		"a bucket that is too short":         {onRoot(func(_ int, element, _ []byte) { element[12], element[13] = 8, 0 }), "too short"},
 		"a bucket within that is too short":  {onRoot(shortMeta), "too short"},

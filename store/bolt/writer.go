@@ -31,7 +31,7 @@ func unavailable(why error) error {
 type job struct {
 	run func(*transaction) error // decides and puts; if it returns an error it has put nothing
 
-	taken    atomic.Bool // by the writer, or by a caller that gives up first
+	taken    atomic.Bool // set by the writer, or by a caller that gives up first
 	decided  error       // what run returned; it becomes err once what was put is durable
 	err      error
 	panicked any
@@ -45,7 +45,7 @@ type writer struct {
 	moments moments
 	history history.Span
 	codec   leadership.Codec
-	digest  digest                                    // of what is committed; the goroutine's own
+	digest  digest                                    // of the committed contents; the goroutine's own
 	cache   map[leadership.Election]leadership.Record // the goroutine's own
 	durable horizon
 
@@ -254,9 +254,8 @@ func (w *writer) write(jobs []*job) (id int, err error) {
 	return id, err
 }
 
-// inPlace returns an error unless the file is still where it was opened. If it was removed or
-// replaced, another process can have opened another file under its name, and would elect a second
-// leader.
+// inPlace returns an error unless the file is still at its path. If it was removed or replaced,
+// another process may have opened another file at that path, and would elect a second leader.
 func (w *writer) inPlace() error {
 	now, err := os.Lstat(w.db.Path())
 	if err == nil && !os.SameFile(now, w.file) {

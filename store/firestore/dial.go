@@ -11,12 +11,12 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// connections is how many there are to Firestore: one carries about 100 calls at a time, and a
-// service renews for more agents than that.
+// connections is the number of connections to Firestore: one carries about 100 calls at a time, and
+// a service renews for more agents than that.
 const connections = 4
 
-// dial makes the low-level client. The high-level one hides what this store stands on: commit
-// times, the times of reads, BatchWrite.
+// dial makes the low-level client. The high-level one hides what this store needs: commit times,
+// read times, BatchWrite.
 func dial(ctx context.Context, emulator string, extra []grpc.DialOption) (*apiv1.Client, error) {
 	options, err := clientOptions(emulator, extra)
 	if err != nil {
@@ -26,9 +26,9 @@ func dial(ctx context.Context, emulator string, extra []grpc.DialOption) (*apiv1
 	if err != nil {
 		return nil, err
 	}
-	// No retries beneath this package: a commit that is sent again behind its back would be refused
-	// by the guard that the first one moved, and a change that was made would be reported as
-	// refused. (gRPC's own are switched off as each connection is made.)
+	// No retries below this package: a commit that the client sent twice would fail the second
+	// time, because the first one moved its guard, and a change that was made would be reported as
+	// refused. (gRPC's own retries are switched off as each connection is made.)
 	client.CallOptions = &apiv1.CallOptions{}
 	return client, nil
 }
@@ -40,9 +40,9 @@ func clientOptions(emulator string, extra []grpc.DialOption) ([]option.ClientOpt
 	}
 	options := []option.ClientOption{
 		option.WithGRPCConnectionPool(connections),
-		// With this, Linux gives a connection up when what was sent is not acknowledged for as long
-		// as Timeout; else a connection that died silently would fail every call for a quarter of
-		// an hour.
+		// With this, Linux closes a connection whose data is not acknowledged for as long as
+		// Timeout; else a connection that died silently would fail every call for a quarter of an
+		// hour.
 		option.WithGRPCDialOption(grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: rpcTimeout})),
 		option.WithGRPCDialOption(grpc.WithDisableRetry()),
 	}
@@ -62,7 +62,7 @@ func dialEmulator(host string, extra []grpc.DialOption) (*grpc.ClientConn, error
 	return grpc.NewClient("passthrough:///"+host, append(options, extra...)...)
 }
 
-// owner lets a call to an emulator pass its security rules, as a service account's would pass
+// owner makes a call to an emulator pass its security rules, as a service account's call passes
 // Firestore's.
 type owner struct{}
 

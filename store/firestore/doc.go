@@ -58,10 +58,10 @@
 //
 // # Renewals without a read
 //
-// A Store remembers the leases that it last read or wrote, with their update_time. A renewal that
-// fits what is remembered is sent with that update_time for a guard; should the guard fail, or
-// nothing be remembered, the answer is ErrNotRenewed, and the caller's Update looks. An agent
-// should therefore stay with one process as long as it can; to change costs one read.
+// A Store remembers the leases that it last read or wrote, with their update_time. A renewal of a
+// remembered lease is sent with that update_time as its guard. If the guard fails, or the lease is
+// not remembered, the answer is ErrNotRenewed, and the caller's Update reads. An agent should
+// therefore stay with one process as long as it can; a change costs one read.
 //
 // # Costs
 //
@@ -92,7 +92,7 @@
 // Collections come into being with their first document. What Firestore does not do by itself, all
 // for the collection group events:
 //
-//	unannounced   a single-field index, ascending, of scope collection group beside that of scope collection
+//	unannounced   single-field indexes, ascending, of the scopes collection group and collection
 //	requestedAt   a single-field index, ascending, of scope collection group
 //	deleteAfter   a TTL policy, and no index
 //

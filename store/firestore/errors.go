@@ -18,8 +18,8 @@ var (
 	errUnsent     = errors.New("it was not sent")
 )
 
-// failure makes the error of an operation. gRPC has its own words for a context that ended;
-// errors.Is finds the context's as well.
+// failure makes the error of an operation. If its context has ended, errors.Is finds the context's
+// error as well as gRPC's.
 func failure(ctx context.Context, operation string, code leadership.Code, cause error) error {
 	ended := ctx.Err()
 	if ended == nil && status.Code(cause) == codes.DeadlineExceeded {
@@ -45,7 +45,7 @@ func unlessSent(to peer.Peer, cause error) error {
 	return fmt.Errorf("%w: %w", errUnsent, cause)
 }
 
-// unwritten is the error of an operation whose write was not done, or may not have been done.
+// unwritten is the error of an operation whose write was not done, or perhaps not.
 func unwritten(ctx context.Context, operation string, cause error) error {
 	return failure(ctx, operation, writeCode(cause), cause)
 }

@@ -20,13 +20,13 @@ const (
 	actorField    = "actor"
 	reasonField   = "reason"
 	detailField   = "detail" // JSON text
-	// requestedAt is when Firestore took the commit up, so somewhat before it was made. It stands
-	// for the create_time, by which nothing can be found.
+	// requestedAt is when Firestore received the commit, somewhat before it was made. It stands in
+	// for the create_time, which cannot be queried.
 	requestedField = "requestedAt"
-	// deleteAfter is for the database's policy: from then on the event need not be kept.
+	// deleteAfter is for the database's TTL policy: from then on the event need not be kept.
 	deleteField = "deleteAfter"
-	// unannounced is true until the event is marked as announced, and then removed, so that the
-	// index over it holds only what is left to do.
+	// unannounced is true until the event is marked as announced, and then removed, so that its
+	// index holds only events that are still to be announced.
 	unannouncedField = "unannounced"
 )
 
@@ -43,7 +43,7 @@ func (d database) creation(ev leadership.Event, due time.Time) *firestorepb.Writ
 	return w
 }
 
-// encodeEvent makes the document of an event but for requestedAt. Firestore takes no text that is
+// encodeEvent makes the document of an event, without requestedAt. Firestore takes no text that is
 // not UTF-8.
 func encodeEvent(ev leadership.Event, due time.Time) values {
 	return values{
@@ -62,8 +62,7 @@ func encodeEvent(ev leadership.Event, due time.Time) values {
 	}
 }
 
-// decodeEvent reads an event's document: its name as parseEventPath has it, its fields and its
-// create_time.
+// decodeEvent reads an event's document: its parsed name, its fields and its create_time.
 func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership.Event, error) {
 	f := readFields(v)
 	before := f.schema() == schemaBefore
@@ -91,7 +90,7 @@ func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership
 	case ev.Type == "":
 		f.fail(errors.New("its type is empty"))
 	case ev.Token < 0 || ev.Token > leadership.MaxToken:
-		f.fail(errors.New("its fencing token cannot be"))
+		f.fail(errors.New("its fencing token is out of range"))
 	}
 	if err := f.done(); err != nil {
 		return leadership.Event{}, err

@@ -192,7 +192,7 @@ func TestWithoutAServerNothingIsEverUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close() // nobody answers there
+	l.Close() // no server answers there
 	s, err := firestore.Open(t.Context(), firestore.Config{Project: "p", Emulator: l.Addr().String()})
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +298,7 @@ func TestALateRenewalDoesNotReviveTheLease(t *testing.T) {
 	if !answer.Before.Equal(g.LeaseExpiration) || answer.Snapshot.Now.Before(answer.Before) {
 		t.Fatalf("committed at %v, due before %v; the lease ended at %v", answer.Snapshot.Now, answer.Before, g.LeaseExpiration)
 	}
-	// Nobody has undone it yet, as if the process had died here.
+	// The late renewal is not undone yet, as if the process had died here.
 	for name, s := range map[string]*firestore.Store{"here": slow, "elsewhere": other} {
 		snap, err := s.Get(t.Context(), "jobs")
 		if err != nil || snap.Live() || !snap.Record.LeaseEnd().Equal(g.LeaseExpiration) {
@@ -330,7 +330,7 @@ func TestTheServiceVacatesALeaseThatWasRenewedTooLate(t *testing.T) {
 	}
 	snap, err := other.Get(t.Context(), "jobs")
 	if err != nil || snap.Record.LeaderID != "" {
-		t.Errorf("%q leads, %v; want nobody", snap.Record.LeaderID, err)
+		t.Errorf("%q leads, %v; want no leader", snap.Record.LeaderID, err)
 	}
 	events, err := other.Events(t.Context(), "jobs", 1, 10)
 	if err != nil || len(events) != 1 || events[0].Type != leadership.EventExpired {

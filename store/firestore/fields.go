@@ -45,7 +45,7 @@ func reference(name string) *firestorepb.Value {
 	return &firestorepb.Value{ValueType: &firestorepb.Value_ReferenceValue{ReferenceValue: name}}
 }
 
-// stamp is t as Firestore takes it: it refuses anything finer than its precision.
+// stamp is t in Firestore's precision; Firestore refuses a finer one.
 func stamp(t time.Time) *timestamppb.Timestamp { return timestamppb.New(t.Truncate(precision)) }
 
 // span is a duration in whole units. A part of a unit counts as a whole one: a lock may be longer
@@ -58,8 +58,8 @@ func span(d, unit time.Duration) *firestorepb.Value {
 	return integer(n)
 }
 
-// fields reads a document strictly. It takes the fields out one by one and keeps the first thing
-// that is wrong; what it returns afterwards means nothing.
+// fields reads a document strictly. It takes the fields out one by one and keeps the first error;
+// values that it returns after that mean nothing.
 type fields struct {
 	left values
 	err  error
@@ -144,8 +144,7 @@ func (f *fields) moment(name string) time.Time {
 	return t
 }
 
-// sparse reads a timestamp that is there only at times; the zero time if it is not. Null is not a
-// way to leave it out.
+// sparse reads a timestamp that may be missing: the zero time then. Null is an error.
 func (f *fields) sparse(name string) time.Time {
 	if _, ok := f.left[name]; !ok {
 		return time.Time{}
@@ -171,7 +170,7 @@ func (f *fields) schema() int64 {
 	return v
 }
 
-// done returns what was wrong. A field that was not read is wrong too: it would be lost at the next
+// done returns the first error. A field that was not read is one, too: it would be lost at the next
 // write.
 func (f *fields) done() error {
 	if f.err == nil && len(f.left) > 0 {

@@ -43,7 +43,7 @@ func TestHistoryBeyondTheNewestEventIsCorruptAndNotTriedForEver(t *testing.T) {
 	}
 }
 
-func TestAnElectionOfWhichOnlyEventsAreLeftIsCorruptAndStartsNoTokensAnew(t *testing.T) {
+func TestEventsWithoutARecordAreCorruptAndStartNoTokensAnew(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
 	s := p.open(t)
@@ -98,7 +98,7 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	}{
 		{100, 1, []string{"a 1", "b 1", "b-c 1", "c 1"}},
 		{4, 2, []string{"a 1", "b 1", "b-c 1", "c 1"}},
-		{3, 2, []string{"a 1", "b 1", "b-c 1"}}, // what is held up is not read again and again
+		{3, 2, []string{"a 1", "b 1", "b-c 1"}}, // a held-up event is not read again and again
 		{2, 1, []string{"a 1", "b 1"}},
 		{0, 0, nil},
 	} {
@@ -244,7 +244,7 @@ func configureOften(ctx context.Context, s leadership.Store, times int) error {
 	return nil
 }
 
-// newest replaces what is said to be the newest event.
+// newest replaces the record's note of its newest event.
 func (p project) newest(tb testing.TB, revision, token int64) {
 	tb.Helper()
 	p.write(tb, p.lease("jobs")+"/history/newest", values{"revision": integer(revision), "fencingToken": integer(token)})

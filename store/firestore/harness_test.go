@@ -26,7 +26,7 @@ func TestProtocol(t *testing.T) { storetest.RunProtocol(t, fresh) }
 
 func BenchmarkFirestore(b *testing.B) { storetest.Bench(b, fresh) }
 
-// fresh is a backing on a project of the emulator that nobody else uses.
+// fresh is a backing on an unused project of the emulator.
 func fresh(tb testing.TB) storetest.Backing {
 	tb.Helper()
 	p := newProject(tb)

@@ -55,10 +55,9 @@ func corruptHistory(operation string, e leadership.Election, why error) error {
 	return fmt.Errorf("firestore: %s: %w", operation, leadership.Corrupt(e, why))
 }
 
-// Unannounced reads what is left to announce: one RunQuery over the events of all elections, or of
-// one. An event that cannot be read stands in the way of the later ones of its election, which must
-// not overtake it, but not of other elections; of it RecordCorrupt tells once there is nothing
-// else.
+// Unannounced reads the events that are still to be announced: one RunQuery over all elections, or
+// over one. An event that cannot be read holds up the later ones of its election, which must not
+// overtake it, but not other elections; it is reported as RecordCorrupt once there is nothing else.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	const operation = "read unannounced events"
 	if err := s.begin(ctx); err != nil {
@@ -128,7 +127,7 @@ func (o *outbox) add(d database, found []reading) (after string) {
 	return after
 }
 
-// MarkAnnounced removes the mark of what is to be announced: one BatchWrite.
+// MarkAnnounced removes the field unannounced from the events: one BatchWrite.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	const operation = "mark events as announced"
 	if err := s.begin(ctx); err != nil {
@@ -144,7 +143,7 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	for _, w := range results {
 		switch {
 		case w.err == nil:
-			code = leadership.OutcomeUnknown // something was done
+			code = leadership.OutcomeUnknown // some were marked
 		case status.Code(w.err) == codes.NotFound: // there never was such an event
 		default:
 			refused = cmp.Or(refused, w.err)
@@ -159,8 +158,8 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	return failure(ctx, operation, code, refused)
 }
 
-// marks makes one write for each event, for Firestore takes no document twice. A field that the
-// mask names and the document has not is removed.
+// marks makes one write for each event, because a BatchWrite must not name a document twice. A
+// field that the mask names and the write does not have is removed.
 func (s *Store) marks(ids []leadership.EventID) []*firestorepb.Write {
 	seen := make(map[leadership.EventID]bool, len(ids))
 	var writes []*firestorepb.Write

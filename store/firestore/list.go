@@ -39,7 +39,7 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 			s.enter(&listing, found)
 			return listing, nil
 		}
-		found = found[:limit] // the one beyond only says that there are more
+		found = found[:limit] // the extra one only says that there are more
 		if n := throughElection(found); n > 0 {
 			s.enter(&listing, found[:n]) // what follows is found again
 			listing.Next = electionOf(found[n-1])
@@ -63,11 +63,11 @@ func (s *Store) enter(l *leadership.Listing, found []reading) {
 	}
 }
 
-// electionOf is the document's own name, which need not be one that an election can have.
+// electionOf is the document's own name, which need not be a valid name of an election.
 func electionOf(r reading) leadership.Election { return leadership.Election(path.Base(r.doc.Name)) }
 
-// throughElection returns how many there are up to the last that has the name of an election, 0 if
-// none has.
+// throughElection returns how many documents there are up to the last with a valid election name; 0
+// if there is none.
 func throughElection(found []reading) int {
 	for n := len(found); n > 0; n-- {
 		if electionOf(found[n-1]).Validate() == nil {

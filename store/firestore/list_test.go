@@ -42,7 +42,7 @@ func TestALeaseDocumentThatWasDeletedIsFound(t *testing.T) {
 		t.Errorf("nothing is there: got %v, %v", got, err)
 	}
 	acquired(t, s, "a", "b", "b.c", "d")
-	p.write(t, p.database()+"/documents/other/b/history/newest", values{"mine": integer(1)}) // somebody else's
+	p.write(t, p.database()+"/documents/other/b/history/newest", values{"mine": integer(1)}) // of another application
 	p.write(t, p.lease("d")+"/history/older", values{"mine": integer(1)})
 	for _, e := range []leadership.Election{"b", "d"} {
 		p.remove(t, p.lease(e))

@@ -28,8 +28,8 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snap
 	return seen.snapshot(), nil
 }
 
-// sight is what one read of an election found: its record and, apart from it, what its newest event
-// is.
+// sight is the result of one read of an election: its record and, from another document, its newest
+// event.
 type sight struct {
 	doc           document
 	newest        leadership.Newest
@@ -47,13 +47,13 @@ func (s sight) same(other sight) bool {
 	return s.doc.updated.Equal(other.doc.updated) && s.newestUpdated.Equal(other.newestUpdated)
 }
 
-// settled is how often an election has to be found unchanged until its record and its history count
-// as disagreeing; with the pauses between, that takes a sixth of a second. Firestore reads all
-// documents as of one moment, but its emulator shows a commit document by document: for some
-// milliseconds a record may be ahead of its newest event, or behind it.
+// settled is how many equal reads it takes until a record and a history that disagree count as
+// corrupt; with the pauses between, that takes a sixth of a second. Firestore reads all documents
+// as of one moment, but its emulator shows a commit document by document: for some milliseconds a
+// record may be ahead of its newest event, or behind it.
 const settled = 5
 
-// look reads an election and returns it if a decision may stand on it.
+// look reads an election and returns it if its record agrees with its history.
 func (s *Store) look(ctx context.Context, operation string, e leadership.Election) (sight, error) {
 	var before sight
 	unchanged := 0
@@ -79,8 +79,8 @@ func (s *Store) look(ctx context.Context, operation string, e leadership.Electio
 	return sight{}, unavailable(ctx, operation, errContention)
 }
 
-// lookOnce sends one BatchGetDocuments. What it finds may be corrupt; err is for a read that
-// failed.
+// lookOnce sends one BatchGetDocuments. corrupt says why the election cannot be trusted; err is for
+// a read that failed.
 func (s *Store) lookOnce(ctx context.Context, e leadership.Election) (seen sight, corrupt, err error) {
 	lease, newest := s.database.lease(e), s.database.newest(e)
 	found, err := s.batchGet(ctx, lease, newest)
@@ -126,7 +126,7 @@ type reading struct {
 
 func (r reading) updated() time.Time { return timeOf(r.doc.GetUpdateTime()) }
 
-// timeOf is the zero time where there is no timestamp.
+// timeOf returns the zero time for a nil timestamp.
 func timeOf(t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}

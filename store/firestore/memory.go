@@ -13,9 +13,9 @@ import (
 // KiB; a lease that was forgotten costs its next renewal one read.
 const memorySize = 10_000
 
-// memory is what a handle knows of the leases that it last read or wrote. It lets a renewal be one
-// write without a read. It decides what is worth a try; the guard on update_time, in the store,
-// decides whether it counts.
+// memory has the leases that a handle last read or wrote, so that a renewal is one write without a
+// read. It only decides whether to try; the guard on update_time, in the store, decides whether the
+// renewal counts.
 type memory struct {
 	mu     sync.Mutex // guards all below
 	leases *simplelru.LRU[leadership.Election, document]
@@ -31,8 +31,8 @@ func newMemory(size int) *memory {
 	return &memory{leases: leases}
 }
 
-// remember keeps what a reply at the store's time now said, unless a later version is known. An
-// election without a leader has nothing to renew and is dropped.
+// remember keeps the document of a reply at the store's time now, unless a later version is known.
+// An election without a leader has nothing to renew and is dropped.
 func (m *memory) remember(doc document, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,8 +50,8 @@ func (m *memory) remember(doc document, now time.Time) {
 	}
 }
 
-// heartbeat returns what the renewal would write, by the rule and what is remembered; ok is false
-// if only a read of the store can tell.
+// heartbeat returns the write that the renewal rule makes of the remembered lease; ok is false if
+// only a read of the store can tell.
 func (m *memory) heartbeat(c leadership.Renewal) (held document, ch leadership.Change, ok bool) {
 	m.mu.Lock()
 	held, known := m.leases.Get(c.Election)
@@ -64,7 +64,7 @@ func (m *memory) heartbeat(c leadership.Renewal) (held document, ch leadership.C
 	return held, ch, err == nil
 }
 
-// forget drops a version that turned out to be no longer the store's.
+// forget drops a version that is no longer the store's.
 func (m *memory) forget(doc document) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -96,7 +96,7 @@ func TestOnlyTheVersionThatWasRefusedIsForgotten(t *testing.T) {
 	}
 }
 
-func TestAMemoryIsBoundedAndKeepsWhatIsInUse(t *testing.T) {
+func TestMemoryIsBoundedAndKeepsLeasesInUse(t *testing.T) {
 	t.Parallel()
 	m := newMemory(3)
 	for _, e := range []leadership.Election{"a", "b", "c"} {

@@ -16,7 +16,8 @@ const (
 	nameField         = "__name__"   // how a query calls a document's name
 )
 
-// revisionDigits is how many digits an event's document id has, so that names sort as revisions do.
+// revisionDigits is the number of digits of an event's document id, so that names sort as revisions
+// do.
 const revisionDigits = 20
 
 // database names a Firestore database: projects/P/databases/D.

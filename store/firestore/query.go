@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// maxPage bounds what is asked for in one query, whatever the caller's limit.
+// maxPage limits the documents of one query, whatever the caller's limit.
 const maxPage = 10_000
 
 // query asks for documents in the order of their names or, with by, first in the order of a
@@ -29,10 +29,10 @@ type query struct {
 	limit      int
 }
 
-// findings are what a query found.
+// findings is the result of a query.
 type findings struct {
 	docs []reading
-	at   time.Time // the store's time when it began: whatever was committed before, it has seen
+	at   time.Time // the store's time when it began: it has seen every commit before that
 }
 
 // run returns what the query finds, strongly. Each reading has its own time; of later ones it is no

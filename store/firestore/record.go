@@ -14,14 +14,14 @@ import (
 // know: it would lose the field at the next write. So a field is never renamed, retyped or given
 // another meaning; one more field means one more version, of which the program reads the one
 // before. A document changes its version when it is next written, and there is no migration. Policy
-// and standing have a life of their own: see leadership.Codec.
+// and standing evolve by themselves: see leadership.Codec.
 const (
 	recordSchema = 2
 	schemaBefore = 1
 )
 
-// The fields of a lease document, all of them always there but for renewedAt and renewalDue. A date
-// that does not apply is null, a text is "", a number 0.
+// The fields of a lease document, all of them always present except renewedAt and renewalDue. A
+// date that does not apply is null, a text is "", a number 0.
 const (
 	schemaField   = "schema"
 	needsField    = "needs"
@@ -44,12 +44,12 @@ const (
 	policyField   = "policy"   // as leadership.Codec has it
 	standingField = "standing" // so, too
 
-	// renewedAt is the start of the lease, if the last write was no heartbeat. Else the document's
-	// update_time is the start.
+	// renewedAt is the start of the lease if the last write was not a heartbeat. Otherwise the
+	// document's update_time is the start.
 	renewedField = "renewedAt"
-	// renewalDue is the end of the lease that the last write renewed, if it was a renewal. One that
-	// was committed no earlier came too late: the lease has ended then, as if nothing had been
-	// written.
+	// renewalDue is the end of the lease that the last write renewed, if it was a renewal. A
+	// renewal that was not committed before that came too late: the lease has ended then, as if
+	// nothing had been written.
 	dueField = "renewalDue"
 
 	// The fields of schemaBefore that policy has replaced.
@@ -70,7 +70,7 @@ type writeOf struct {
 	due       time.Time // with heartbeat: when it had to be committed; zero for a grant
 }
 
-// encodeRecord is the inverse of decodeRecord. Of HeartbeatAt it keeps nothing if w is a heartbeat.
+// encodeRecord is the inverse of decodeRecord. If w is a heartbeat it does not store HeartbeatAt.
 func encodeRecord(r leadership.Record, carried leadership.Carried, heartbeats int64, w writeOf) values {
 	v := values{
 		schemaField:      integer(recordSchema),
@@ -100,8 +100,8 @@ func encodeRecord(r leadership.Record, carried leadership.Carried, heartbeats in
 	return v
 }
 
-// decodeRecord reads a lease document: its id, fields and update_time. Whether a decision may stand
-// on the record is for leadership.Verify to say; here it is only readable. The error has the code
+// decodeRecord reads a lease document: its id, fields and update_time. That the record is
+// consistent is for leadership.Verify to check; here it is only readable. The error has the code
 // RecordCorrupt or RecordTooNew.
 func decodeRecord(id string, v values, updated time.Time, codec leadership.Codec) (document, error) {
 	doc, carried, err := decodeFields(id, v, updated)
@@ -114,8 +114,7 @@ func decodeRecord(id string, v values, updated time.Time, codec leadership.Codec
 	return doc, nil
 }
 
-// decodeFields is decodeRecord but for policy and standing. The error says what is wrong and has no
-// code.
+// decodeFields is decodeRecord without policy and standing. The error has no code.
 func decodeFields(id string, v values, updated time.Time) (document, leadership.Carried, error) {
 	r := leadership.Record{Election: leadership.Election(id)}
 	if err := r.Election.Validate(); err != nil {
@@ -151,7 +150,7 @@ func decodeFields(id string, v values, updated time.Time) (document, leadership.
 	return doc, carried, f.done()
 }
 
-// configuration reads what schemaBefore has in the place of a policy.
+// configuration reads the fields that schemaBefore has instead of a policy.
 func (f *fields) configuration() leadership.Carried {
 	carried, err := leadership.Codec{}.Encode(&leadership.Record{Policy: leadership.Policy{Config: leadership.Config{
 		LeaseDuration: f.span(defaultLeaseField, time.Millisecond),
@@ -207,7 +206,7 @@ func (f *fields) metadata(name string) leadership.Metadata {
 	return m
 }
 
-// encodeNewest makes the document that says, apart from the record, what the newest event is.
+// encodeNewest makes the document that names the newest event, apart from the record.
 func encodeNewest(r leadership.Record) values {
 	return values{tokenField: integer(int64(r.Token)), revisionField: integer(int64(r.Revision))}
 }

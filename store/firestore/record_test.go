@@ -191,7 +191,7 @@ func TestARecordThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadableButAgreesNotWithItselfIsLeftToVerify(t *testing.T) {
+func TestReadableButInconsistentRecordIsLeftToVerify(t *testing.T) {
 	t.Parallel()
 	for what, spoil := range map[string]func(values){
 		"a leader without a key":    func(v values) { v[keyHashField] = bytesValue(nil) },

@@ -16,8 +16,8 @@ import (
 )
 
 // Renew sends a heartbeat for each lease that this handle remembers, and reads nothing: one Commit
-// for one lease, one BatchWrite for more. Each is guarded by the update_time that is remembered.
-// What is not remembered as named, or has changed since, is ErrNotRenewed.
+// for one lease, one BatchWrite for more. Each is guarded by the remembered update_time. A lease
+// that is not remembered as it is given here, or has changed since, is answered with ErrNotRenewed.
 func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
 	answers := make([]leadership.Renewed, len(leases))
 	if err := s.begin(ctx); err != nil {
@@ -44,15 +44,15 @@ func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leader
 	return answers
 }
 
-// heartbeat is one that the memory holds to be worth a try.
+// heartbeat is one that is to be sent.
 type heartbeat struct {
 	place int       // of its lease in the call
 	held  document  // as it is remembered
 	due   time.Time // the end of the lease
 }
 
-// write makes the time of the commit the start of the lease. It raises a counter, for a write that
-// changes nothing moves no update_time.
+// write makes the time of the commit the start of the lease. It increments a counter, because a
+// write that changes nothing leaves update_time as it is.
 func (b heartbeat) write(d database) *firestorepb.Write {
 	return &firestorepb.Write{
 		Operation: &firestorepb.Write_Update{Update: &firestorepb.Document{
@@ -68,7 +68,7 @@ func (b heartbeat) write(d database) *firestorepb.Write {
 	}
 }
 
-// written is what became of one write of several.
+// written is the outcome of one write of several.
 type written struct {
 	at  time.Time // when it was committed
 	err error
@@ -96,7 +96,7 @@ func (s *Store) sendBatch(ctx context.Context, beats []heartbeat) []written {
 	return results
 }
 
-// renewed turns what became of a heartbeat into an answer.
+// renewed turns the outcome of a heartbeat into an answer.
 func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.Renewed {
 	doc := b.held
 	switch {
@@ -116,7 +116,7 @@ func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.
 	}
 }
 
-// batchWrite sends writes, to different documents, of which each is done or refused by itself. The
+// batchWrite sends writes to different documents, each of which is done or refused by itself. The
 // error is for all of them.
 func (s *Store) batchWrite(ctx context.Context, writes []*firestorepb.Write) ([]written, error) {
 	if len(writes) == 0 {

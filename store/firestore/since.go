@@ -54,7 +54,8 @@ type window struct {
 	events     []leadership.Event
 }
 
-// add takes what follows. An event that cannot be read is an error, for none may be missing.
+// add takes the next findings. An event that cannot be read is an error, because none may be
+// missing.
 func (w *window) add(d database, found findings) error {
 	if w.now.IsZero() {
 		w.now = found.at

@@ -31,9 +31,9 @@ type Config struct {
 	Project  string // the Google Cloud project's id
 	Database string // "" for "(default)"
 
-	// History is for how long events are kept: leadership.MinHistory or more, 0 for
-	// leadership.DefaultHistory. It counts for what is written from now on. Where it was shorter
-	// before, or is for another process, Since may lack what was kept for less.
+	// History is how long events are kept: leadership.MinHistory or more, 0 for
+	// leadership.DefaultHistory. It applies to events written from now on. If it was shorter
+	// before, or is shorter in another process, Since may lack events that were written with that.
 	History time.Duration
 
 	// Emulator is the host:port of a Firestore emulator to use instead of Firestore; "" for
@@ -50,11 +50,11 @@ type Config struct {
 
 func (c Config) database() (database, error) {
 	if c.Project == "" || strings.Contains(c.Project, "/") {
-		return "", fmt.Errorf("firestore: %q is no project id", c.Project)
+		return "", fmt.Errorf("firestore: %q is not a project id", c.Project)
 	}
 	name := cmp.Or(c.Database, "(default)")
 	if strings.Contains(name, "/") {
-		return "", fmt.Errorf("firestore: %q is no database id", name)
+		return "", fmt.Errorf("firestore: %q is not a database id", name)
 	}
 	return database("projects/" + c.Project + "/databases/" + name), nil
 }
@@ -71,9 +71,9 @@ type Store struct {
 
 var _ leadership.Store = (*Store)(nil)
 
-// Open returns a handle on the database. It sends nothing yet: a database that is not there, or may
-// not be used, shows at the first call as StoreUnavailable. It uses the application default
-// credentials, unless it is to use an emulator. ctx is for finding the credentials only.
+// Open returns a handle on the database. It sends nothing yet: if the database does not exist, or
+// access is denied, the first call returns StoreUnavailable. It uses the application default
+// credentials, except with an emulator. ctx is only for finding the credentials.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	db, err := cfg.database()
 	if err != nil {

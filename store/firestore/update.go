@@ -16,9 +16,8 @@ import (
 	"regent/leadership"
 )
 
-// The retry of an Update whose commit others came before. No lock is held meanwhile, and in
-// each round one writer wins; all of it takes about four seconds, after which the caller had better
-// ask again.
+// The retry of an Update whose commit lost a race. No lock is held meanwhile, and in each round one
+// writer wins. All attempts take about four seconds; after that the caller should ask again.
 const (
 	attempts   = 24
 	firstPause = 10 * time.Millisecond // the mean of the first is half of it; each pause may be twice the one before
@@ -65,10 +64,11 @@ func (s *Store) Update(
 	return leadership.Snapshot{}, unavailable(ctx, operation, fmt.Errorf("%w: %w", errContention, refused.cause))
 }
 
-// refusal is a row of commits that Firestore refused because something was not as it had been seen.
+// refusal is a series of commits that Firestore refused because a document had changed since it was
+// read.
 type refusal struct {
 	cause error // of the last one
-	seen  sight // what the last one stood on
+	seen  sight // what the last one was based on
 	row   int   // how many in a row were refused because something exists, though the same was seen before each
 }
 
@@ -84,13 +84,13 @@ func (r refusal) and(cause error, seen sight) refusal {
 	return next
 }
 
-// believed reports that the history goes beyond its newest event: the record is as it was, so an
-// event exists, and trying again would be refused for ever. Once is not enough on the emulator; see
-// settled.
+// believed reports whether the refusals prove that the history goes beyond its newest event: the
+// record has not changed, so the event to create exists, and every further attempt would be
+// refused. One refusal does not prove that on the emulator; see settled.
 func (r refusal) believed(now sight) bool { return r.row >= 3 && now.same(r.seen) }
 
-// pause waits before each attempt but the first: a random part of a time that doubles, so that
-// writers that met once do not meet again.
+// pause waits before each attempt except the first: a random part of a time that doubles, so that
+// writers that collided do not collide again.
 func pause(ctx context.Context, attempt int) error {
 	if attempt == 0 {
 		return nil
@@ -104,7 +104,7 @@ func pause(ctx context.Context, attempt int) error {
 	}
 }
 
-// commitChange writes what a rule decided upon seen, if the record is still that one.
+// commitChange writes the change that a rule decided on seen, if the record is still that one.
 func (s *Store) commitChange(
 	ctx context.Context, seen sight, ch leadership.Change, carried leadership.Carried,
 ) (leadership.Snapshot, error) {
@@ -139,7 +139,7 @@ type committed struct {
 	updated time.Time // update_time of the first document written
 }
 
-// commit sends writes that are done all or not at all.
+// commit sends writes that are done together or not at all.
 func (s *Store) commit(ctx context.Context, writes ...*firestorepb.Write) (committed, error) {
 	ctx, cancel := context.WithTimeout(ctx, rpcTimeout)
 	defer cancel()
@@ -163,7 +163,7 @@ func put(name string, v values, condition *firestorepb.Precondition) *firestorep
 	}
 }
 
-// asSeen is the condition that the document was not written since it was read.
+// asSeen is the condition that the document has not been written since it was read.
 func (d document) asSeen() *firestorepb.Precondition {
 	if d.updated.IsZero() {
 		return absent()

@@ -1,5 +1,5 @@
 // Package memory is the reference implementation of leadership.Store: everything in one process,
-// behind one mutex, gone when the process ends. The other stores must answer as this one does. It
+// behind one mutex, lost when the process ends. The other stores must answer as this one does. It
 // serves tests, simulations and first steps.
 package memory
 
@@ -17,11 +17,11 @@ import (
 	"regent/store/internal/history"
 )
 
-// Config is how a store is made; its zero value works.
+// Config says how to make a store; its zero value works.
 type Config struct {
 	// Now is the store's clock. It must never go back. nil: the process's monotonic clock.
 	Now func() time.Time
-	// History is for how long events are kept; 0 for leadership.DefaultHistory. Older ones are
+	// History is how long events are kept; 0 for leadership.DefaultHistory. Older ones are
 	// forgotten as their election changes; its newest event always stays.
 	History time.Duration
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
@@ -48,7 +48,7 @@ type data struct {
 	announced map[leadership.EventID]bool
 }
 
-// stored is a record as it is kept: Policy and Standing only as their text.
+// stored is a record as it is stored: Policy and Standing only as their text.
 type stored struct {
 	record  leadership.Record
 	carried leadership.Carried
@@ -146,7 +146,7 @@ func (s *Store) read(e leadership.Election) (leadership.Snapshot, error) {
 	return snap, nil
 }
 
-// prune forgets the events of an election that need not be kept any longer.
+// prune deletes the events of an election that need not be kept any longer.
 func (d *data) prune(e leadership.Election, now time.Time) {
 	events := d.events[e]
 	for len(events) > 1 && d.history.Over(events[0].At, now) {

@@ -18,15 +18,15 @@ import (
 type Config struct {
 	// Database is the full name: projects/P/instances/I/databases/D.
 	Database string
-	// EmulatorHost is host:port of an emulator, "" for what SPANNER_EMULATOR_HOST says. If both are
-	// empty, it is Cloud Spanner.
+	// EmulatorHost is the host:port of an emulator; "" for SPANNER_EMULATOR_HOST. If both are
+	// empty, the store is on Cloud Spanner.
 	EmulatorHost string
 	// CallTimeout bounds each call of the Store whose context ends later or never; 0 for
 	// DefaultCallTimeout.
 	CallTimeout time.Duration
-	// History is for how long events are kept: leadership.MinHistory or more, 0 for
-	// leadership.DefaultHistory. It counts for what is written from now on. Where it was shorter
-	// before, or is for another process, Since may lack what was kept for less.
+	// History is how long events are kept: leadership.MinHistory or more, 0 for
+	// leadership.DefaultHistory. It applies to events written from now on. If it was shorter
+	// before, or is shorter in another process, Since may lack events that were written with that.
 	History time.Duration
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec leadership.Codec

@@ -14,7 +14,7 @@
 //	                   leaves out NULLs, the outbox
 //	                   shard and committed_at have an index, for Since
 //	                   delete_after is set once there is a later event: by it Spanner deletes
-//	                   what is too old
+//	                   events that are too old
 //
 // A change and its events lie next to each other, so that they commit in one place, and Spanner
 // itself refuses to delete an election that has a history. Names come first in both keys, and a

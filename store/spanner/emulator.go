@@ -12,10 +12,11 @@ import (
 // Up to version 1.5.37 the emulator does not know the multiplexed sessions that the client always
 // uses. Of two transactions on one session it ends the older, and answers that transaction with one
 // of the errors below. Cloud Spanner would have said ABORTED, and so do these interceptors, for
-// then the client runs the transaction again. They are installed only where an emulator is
-// addressed: on Cloud Spanner these errors would be worth hearing of.
+// then the client runs the transaction again. They are installed only for an emulator: on Cloud
+// Spanner these errors would be worth reporting.
 
-// lost reports whether the error is an emulator's word for a transaction that it has ended.
+// lost reports whether the error is one that an emulator returns for a transaction that it has
+// ended.
 func lost(err error) bool {
 	s, _ := status.FromError(err)
 	switch text := s.Message(); s.Code() {
@@ -52,10 +53,10 @@ type abortingStream struct{ grpc.ClientStream }
 
 func (s abortingStream) RecvMsg(m any) error { return abortLost(s.ClientStream.RecvMsg(m)) }
 
-// turns lets one read-write transaction of a Store run at a time, for the emulator runs no more in
-// a whole database: what comes together it aborts, and hundreds that try again abort each other for
-// minutes. A nil turns, as on Cloud Spanner, lets all run. Stores do not know each other's turns;
-// between them it is still the emulator that aborts.
+// turns lets one read-write transaction of a Store run at a time, because the emulator runs only
+// one in a database: it aborts concurrent ones, and hundreds that retry abort each other for
+// minutes. A nil turns, as on Cloud Spanner, lets all run. Stores do not share turns; between them
+// the emulator still aborts.
 type turns chan struct{}
 
 // take waits for a turn. The error is ctx's.

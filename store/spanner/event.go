@@ -71,8 +71,8 @@ func eventColumns(ev leadership.Event) map[string]any {
 	}
 }
 
-// shards is over how many parts the index by time is spread. It may grow, and never shrink: rows
-// keep the shard they were written with.
+// shards is the number of parts of the index by time. It may grow, and must never shrink: rows keep
+// the shard they were written with.
 const shards = 16
 
 func shard(e leadership.Election) int64 {

@@ -73,8 +73,8 @@ func (b *brief) now(t *testing.T) (now time.Time) {
 	return now
 }
 
-// over reports an error unless the lease has ended when it would have without the late renewal, for
-// whoever reads or decides.
+// over reports an error unless reads and decisions show that the lease ended when it would have
+// without the late renewal.
 func (b *brief) over(t *testing.T) {
 	t.Helper()
 	for what, s := range map[string]*Store{"here": b.s, "elsewhere": b.whole} {
@@ -134,7 +134,7 @@ func TestALateRenewalDoesNotReviveTheLease(t *testing.T) {
 			if diff := cmp.Diff(snap.Record, read.Record); err != nil || diff != "" {
 				t.Errorf("answered and read, %v (-answered +read)\n%s", err, diff)
 			}
-			b.over(t) // though nobody has undone it, as if the process had died here
+			b.over(t) // though it is not undone, as if the process had died here
 		})
 	}
 }
@@ -184,7 +184,7 @@ func TestTheServiceVacatesALeaseThatWasRenewedTooLate(t *testing.T) {
 			}
 			snap, err := b.whole.Get(t.Context(), "jobs")
 			if err != nil || snap.Record.LeaderID != "" || !snap.Record.EndedAt.Equal(b.grant.LeaseExpiration) {
-				t.Errorf("%q leads, the last lease ended at %v, %v; want nobody since %v", snap.Record.LeaderID, snap.Record.EndedAt, err, b.grant.LeaseExpiration)
+				t.Errorf("%q leads, the last lease ended at %v, %v; want no leader since %v", snap.Record.LeaderID, snap.Record.EndedAt, err, b.grant.LeaseExpiration)
 			}
 			events, err := b.whole.Events(t.Context(), "jobs", snap.Record.Revision-1, 9)
 			if err != nil || len(events) != 1 || events[0].Type != leadership.EventExpired {

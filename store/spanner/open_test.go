@@ -140,7 +140,7 @@ func TestSchemaCreatesEachTableAndThenAddsWhatTheVersionBeforeLacked(t *testing.
 	}
 }
 
-// What Spanner itself prevents needs no check of ours, as long as it does.
+// The store does not check what Spanner itself prevents; this checks that Spanner does.
 func TestSpannerItselfKeepsARecordFromBeingLostOrDatedAhead(t *testing.T) {
 	t.Parallel()
 	cfg := migrated(t)

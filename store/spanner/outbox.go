@@ -10,20 +10,19 @@ import (
 	"regent/leadership"
 )
 
-// pendingSQL reads the outbox in the order of its index. The emulator cannot see that an index
-// without NULLs is enough here, and wants to be told; Cloud Spanner ignores the second hint.
+// pendingSQL reads the outbox in the order of its index. The emulator does not see that an index
+// without NULLs is enough here, and needs the second hint; Cloud Spanner ignores it.
 const pendingSQL = `SELECT ` + eventColumnList + `
 FROM LeadershipEvents@{FORCE_INDEX=LeadershipEventsPending, spanner_emulator.disable_query_null_filtered_index_check=true} AS v
 WHERE v.pending IS NOT NULL AND v.cluster_id >= @first AND v.cluster_id <= @last
 ORDER BY v.cluster_id, v.revision LIMIT @limit`
 
-// lastRune sorts behind every character of an election's name.
+// lastRune sorts after every character of an election's name.
 const lastRune = "~"
 
-// Unannounced is one strong query, and another for what follows a page that had an event which
-// cannot be decoded. Such an event stands in the way of the later ones of its election, which must
-// not overtake it, but not of other elections. It becomes an error, RecordCorrupt, once there is
-// nothing else to announce.
+// Unannounced is one strong query, and another after a page with an event that cannot be decoded.
+// Such an event holds up the later ones of its election, which must not overtake it, but not other
+// elections. It is reported as RecordCorrupt once there is nothing else to announce.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -58,7 +57,7 @@ type outbox struct {
 	corrupt     error  // the first such event
 }
 
-// next reads a page of what follows.
+// next returns the query of the next page.
 func (o *outbox) next(limit int) spanner.Statement {
 	return spanner.Statement{SQL: pendingSQL, Params: map[string]any{"first": o.first, "last": o.last, "limit": int64(limit)}}
 }

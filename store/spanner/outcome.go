@@ -23,13 +23,13 @@ type fate struct{ unknown atomic.Bool }
 
 type fateKey struct{}
 
-// watched returns a context whose commits are watched, and what becomes of them.
+// watched returns a context whose commits are watched, and their fate.
 func watched(ctx context.Context) (context.Context, *fate) {
 	f := new(fate)
 	return context.WithValue(ctx, fateKey{}, f), f
 }
 
-// watchCommit notes each commit that was sent and got no answer that settles it.
+// watchCommit notes each commit that was sent and got no conclusive answer.
 func watchCommit(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	f, _ := ctx.Value(fateKey{}).(*fate)
 	if f == nil || method != spannerpb.Spanner_Commit_FullMethodName {
@@ -60,7 +60,8 @@ func settles(c codes.Code) bool {
 var (
 	// errRefused: the answer is an error.
 	errRefused = errors.New("refused")
-	// errNothingToWrite: all is as it should be, be it by an earlier run whose reply was lost.
+	// errNothingToWrite: everything is as requested already, perhaps by an earlier run whose reply
+	// was lost.
 	errNothingToWrite = errors.New("nothing to write")
 )
 

@@ -93,8 +93,8 @@ func TestAFailedCommitIsRefusedOrUnknownOrDoneAgain(t *testing.T) {
 		"the database was dropped":                 {[]reply{{answer: codes.NotFound}}, leadership.StoreUnavailable, 0},
 		"aborted, then done":                       {[]reply{{answer: codes.Aborted}, {answer: codes.Aborted}}, "", 1},
 		"reply lost, asked again, done":            {[]reply{{lose: true, answer: codes.Unavailable}}, "", 1},
-		"done, and nobody knows":                   {[]reply{{lose: true, answer: codes.DeadlineExceeded}}, leadership.OutcomeUnknown, 1},
-		"not done, and nobody knows":               {[]reply{{answer: codes.DeadlineExceeded}}, leadership.OutcomeUnknown, 0},
+		"done, and the reply is lost":              {[]reply{{lose: true, answer: codes.DeadlineExceeded}}, leadership.OutcomeUnknown, 1},
+		"not done, and the reply is lost":          {[]reply{{answer: codes.DeadlineExceeded}}, leadership.OutcomeUnknown, 0},
 		"the server does not know either":          {[]reply{{answer: codes.Unknown}}, leadership.OutcomeUnknown, 0},
 		"reply lost, asked again, and then denied": {[]reply{{lose: true, answer: codes.Unavailable}, {answer: codes.PermissionDenied}}, leadership.OutcomeUnknown, 1},
 		"a row is there that cannot be":            {[]reply{{answer: codes.AlreadyExists}}, leadership.RecordCorrupt, 0},
@@ -181,7 +181,7 @@ func TestARefusalIsNoUnknownOutcomeIfNoReplyWasLost(t *testing.T) {
 	}
 }
 
-func TestWhoeverAsksAgainAfterAnUnknownOutcomeGetsTheSameToken(t *testing.T) {
+func TestRepeatedCallAfterUnknownOutcomeGetsTheSameToken(t *testing.T) {
 	t.Parallel()
 	s, _ := unreliable(t, &network{replies: []reply{{lose: true, answer: codes.DeadlineExceeded}}})
 	if _, err := s.Update(t.Context(), "jobs", acquire("ann")); !errors.Is(err, leadership.OutcomeUnknown) {
@@ -193,7 +193,7 @@ func TestWhoeverAsksAgainAfterAnUnknownOutcomeGetsTheSameToken(t *testing.T) {
 	}
 }
 
-func TestABatchWhoseCommitFailsFailsAsAWhole(t *testing.T) {
+func TestFailedCommitFailsTheWholeBatch(t *testing.T) {
 	t.Parallel()
 	n := new(network)
 	s, _ := unreliable(t, n)

@@ -45,7 +45,7 @@ type newest struct {
 	FencingToken int64 `spanner:"fencing_token"`
 }
 
-// readSQL finds the newest event by going on from the record's revision: as a rule that is one row,
+// readSQL finds the newest event by reading on from the record's revision: usually that is one row,
 // however long the history is. An election without a record is found too, with a history if it has
 // one.
 const readSQL = `SELECT CURRENT_TIMESTAMP() AS now, l.renewed_at, ` + rowColumns + `,
@@ -55,7 +55,7 @@ const readSQL = `SELECT CURRENT_TIMESTAMP() AS now, l.renewed_at, ` + rowColumns
 FROM (SELECT @election AS cluster_id) AS q
 LEFT JOIN Leadership AS l ON l.cluster_id = q.cluster_id`
 
-// read runs the one query that every decision stands on. Its errors are the client's own.
+// read runs the one query that every decision is based on. Its errors are the client's own.
 func read(ctx context.Context, q querier, op string, e leadership.Election) (found, error) {
 	var f found
 	statement := spanner.Statement{SQL: readSQL, Params: map[string]any{"election": string(e)}}
@@ -65,7 +65,8 @@ func read(ctx context.Context, q querier, op string, e leadership.Election) (fou
 	return f, err
 }
 
-// snapshot is what was found, if a decision may stand on it. The error has the code RecordCorrupt.
+// snapshot returns the election, if its record agrees with its history. The error has the code
+// RecordCorrupt.
 func (f found) snapshot(e leadership.Election, codec leadership.Codec) (leadership.Snapshot, error) {
 	snap := leadership.Snapshot{Record: leadership.Record{Election: e}, Now: f.Now.UTC(), Guard: Guard}
 	if f.ClusterID.Valid {
@@ -90,7 +91,7 @@ FROM Leadership AS l
 WHERE STARTS_WITH(l.cluster_id, @prefix) AND l.cluster_id > @after
 ORDER BY l.cluster_id LIMIT @limit`
 
-// List is one strong query. It holds no record against its history; Get and Update do.
+// List is one strong query. It does not compare records with their histories; Get and Update do.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {

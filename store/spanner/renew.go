@@ -14,10 +14,10 @@ import (
 // renewSQL sends all heartbeats in one statement. A second statement could not follow in the same
 // transaction: renewed_at then has a pending timestamp, and cannot be read.
 //
-// It renews what is exactly the lease named, is not over by the time that Spanner has when it
-// looks, and is held by a record that agrees with its history: from the record's revision on there
-// is that one event, with its token. IF keeps an emulator, which reads a whole table for each such
-// question, from asking it of every row; Cloud Spanner seeks both by their keys.
+// It renews a lease if token and key hash are the given ones, it is not over by Spanner's clock at
+// that moment, and its record agrees with its history: the only event from the record's revision on
+// is the one of that revision, with its token. IF keeps the emulator, which reads a whole table for
+// each such subquery, from evaluating it for every row; Cloud Spanner seeks both by their keys.
 //
 // Whether it comes in time, the commit decides: prior_end keeps when that had to be. SET sees the
 // row as it was, THEN RETURN as it will be; to return renewed_at is not allowed.

@@ -36,9 +36,9 @@ type row struct {
 	LockedUntil    spanner.NullTime   `spanner:"locked_until"`
 }
 
-// rowColumns are the columns of a row, but for renewed_at: a statement that writes a commit
-// timestamp must not return it. The JSON comes as text, for the client's own decoder would round
-// large integers.
+// rowColumns are the columns of a row, except renewed_at: a statement that writes a commit
+// timestamp must not return it. The JSON comes as text, because the client's own decoder would
+// round large integers.
 const rowColumns = `l.cluster_id, l.schema_version, l.fencing_token, l.revision, l.needs, l.deleted, l.default_lease_ms,
 	l.lock_delay_ms, l.policy, l.standing, l.leader_id, l.key_hash, l.lease_ms, TO_JSON_STRING(l.metadata) AS metadata,
 	l.acquired_at, l.prior_end, l.ends_by, l.ends_because, l.ended_at, l.locked_until`
@@ -73,8 +73,8 @@ func (r row) record(codec leadership.Codec) (leadership.Record, error) {
 	return rec, nil
 }
 
-// carried is what the row keeps for the codec. A row of the version before has a configuration in
-// the place of a policy.
+// carried returns the row's texts for the codec. A row of the version before has a configuration
+// instead of a policy.
 func (r row) carried(s *strict) leadership.Carried {
 	if r.SchemaVersion.Int64 != schemaBefore {
 		s.require(!r.DefaultLeaseMS.Valid && !r.LockDelayMS.Valid, "default_lease_ms or lock_delay_ms is not NULL")
@@ -116,7 +116,7 @@ func (r row) vacancy(s *strict, rec *leadership.Record) {
 	s.require(rec.LockFor >= 0, "locked_until is before ended_at")
 }
 
-// strict reads columns and keeps the first thing that is wrong with them.
+// strict reads columns and keeps the first error in them.
 type strict struct{ err error }
 
 func (s *strict) require(ok bool, format string, args ...any) {
@@ -163,7 +163,7 @@ func (s *strict) millis(column string, v spanner.NullInt64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// metadata brings the text back into its canonical form: Spanner keeps JSON in a form of its own.
+// metadata returns the text in its canonical form: Spanner stores JSON in a form of its own.
 func (s *strict) metadata(v spanner.NullString) leadership.Metadata {
 	m, err := leadership.ParseMetadata([]byte(v.StringVal))
 	if err != nil {

@@ -40,7 +40,7 @@ func statements(sql string) []string {
 	return all
 }
 
-// checkSchema refuses a database that this package cannot work with.
+// checkSchema returns an error unless this package can work with the database.
 func checkSchema(ctx context.Context, client *spanner.Client, database string) error {
 	version, err := schemaVersion(ctx, client)
 	switch {
@@ -57,8 +57,8 @@ func checkSchema(ctx context.Context, client *spanner.Client, database string) e
 	return nil
 }
 
-// schemaVersion is the version that the database says it has, 0 if it says nothing. Migrate writes
-// it last: where there is one, all tables are there.
+// schemaVersion reads the database's schema version; 0 if there is none. Migrate writes it last: if
+// there is one, all tables are there.
 func schemaVersion(ctx context.Context, client *spanner.Client) (version int64, err error) {
 	query := spanner.NewStatement("SELECT version FROM LeadershipSchema")
 	rows := client.Single().QueryWithOptions(ctx, query, spanner.QueryOptions{RequestTag: tag("open")})

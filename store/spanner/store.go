@@ -57,7 +57,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 // rollbackTimeout bounds the client's rollback, which runs without the caller's context. Locks that
-// are not given back by it end by themselves, after ten idle seconds.
+// it does not release end by themselves, after ten idle seconds.
 const rollbackTimeout = time.Second
 
 // dial makes a client; it does not wait for a connection.

@@ -21,7 +21,7 @@ type attempt struct {
 }
 
 // Update is one query and one Commit or, if nothing is to be written, one Rollback. Between the two
-// the row is locked, and nothing is done but to decide.
+// the row is locked, and only the decision is made.
 func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -57,9 +57,9 @@ func (a *attempt) decide(
 	}
 }
 
-// write leaves to the Commit what was decided. The error is errRefused or errNothingToWrite if that
-// is nothing, or the client's own. If it is too late for a Commit it is ctx's: the client then
-// rolls back, where a Commit that is not sent would leave the row locked.
+// write adds the decided change to the Commit. The error is errRefused or errNothingToWrite if
+// there is no change, or the client's own. If it is too late for a Commit it is ctx's: the client
+// then rolls back; a Commit that is not sent would leave the row locked.
 func (a *attempt) write(ctx context.Context, tx *spanner.ReadWriteTransaction, keep history.Span) error {
 	if a.answer != nil {
 		return errRefused
@@ -102,8 +102,8 @@ func (a *attempt) committed(at time.Time) leadership.Snapshot {
 	return leadership.Snapshot{Record: a.change.Committed(at), Now: at, Guard: Guard}
 }
 
-// occupied names the one refusal of a Commit that says something of the record: a row is there
-// already that its revision says cannot be.
+// occupied returns the error for the one refusal of a Commit that means a corrupt record: an event
+// of the next revision exists already.
 func occupied(e leadership.Election, err error) error {
 	if spanner.ErrCode(err) != codes.AlreadyExists || errors.Is(err, leadership.OutcomeUnknown) {
 		return err

@@ -49,7 +49,7 @@ var kinds = []struct {
 		r.EndsBy, r.EndsBecause = time.Time{}, ""
 		return ch, err
 	}},
-	{"a quiet change of what nobody leads", func(s leadership.Snapshot) (leadership.Change, error) {
+	{"a quiet change of a vacant election", func(s leadership.Snapshot) (leadership.Change, error) {
 		ch := leadership.Change{Record: s.Record, Quiet: true}
 		ch.Record.Policy.LockDelay, ch.Record.Standing.Unknown = time.Hour, unknownStanding
 		return ch, nil

@@ -20,7 +20,8 @@ type handles struct {
 	a, b    leadership.Store
 }
 
-// RunStore holds a store to each sentence of its contract, and to the rules on a random walk.
+// RunStore checks each sentence of a store's contract, and compares the store with the rules on
+// random walks.
 func RunStore(t *testing.T, h Harness) {
 	runUpgrade(t, h)
 	for _, cases := range [][]contractCase{updateCases, renewCases, readCases, sinceCases, outboxCases, pruningCases, failureCases, changeCases, damageCases(), idempotencyCases(), walkCases()} {

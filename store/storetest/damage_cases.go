@@ -50,7 +50,7 @@ func (h *handles) refusesDamaged(d Damage) {
 // name, once, however long a page is.
 func (h *handles) listsDamaged(e leadership.Election, d Damage) {
 	h.Helper()
-	byHistory := d == TokenBehind || d == RecordGone // only who looks at the history can tell, and not every list does
+	byHistory := d == TokenBehind || d == RecordGone // only a read of the history can tell, and not every list makes one
 	for _, limit := range []int{1, 2, 100} {
 		whole, untrusted := h.pages("", "", limit)
 		if !slices.Contains(whole, "whole") {

@@ -34,9 +34,9 @@ type Backing struct {
 	// way.
 	Advance func(t testing.TB, d time.Duration)
 
-	// Compact deletes the events that the store's deletion policy would have deleted by now, by
-	// what that policy goes by: no emulator does it. nil if the store deletes what is due itself,
-	// as it writes.
+	// Compact deletes the events that the store's deletion policy would have deleted by now, by the
+	// same column or field: no emulator does it. nil if the store itself deletes old events as it
+	// writes.
 	Compact func(t testing.TB)
 
 	// Damage spoils the record of an election, as a foreign hand or a bad restore would.

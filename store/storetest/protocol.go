@@ -15,11 +15,12 @@ import (
 // protocolCase is one sentence of the protocol.
 type protocolCase struct {
 	rule string
-	run  func(*world)
+	run  func(*pair)
 }
 
-// RunProtocol holds a Service on the store to the protocol, twice: called directly, and as an
-// instance behind the REST API and its client. What goes over the wire is held to openapi.yaml.
+// RunProtocol checks that a Service on the store obeys the protocol, twice: called directly, and as
+// an instance behind the REST API and its client. Requests and replies must agree with
+// openapi.yaml.
 func RunProtocol(t *testing.T, h Harness) {
 	t.Run("service", func(t *testing.T) {
 		runProtocol(t, h, func(_ testing.TB, store leadership.Store) Subject { return leadership.New(store) })
@@ -33,7 +34,7 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Stor
 			t.Run(c.rule, func(t *testing.T) {
 				t.Parallel()
 				backing := h(t)
-				c.run(&world{
+				c.run(&pair{
 					TB:      t,
 					backing: backing,
 					a:       front(t, backing.Open(t)),
@@ -48,8 +49,8 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Stor
 	}
 }
 
-// overHTTP puts an instance, a real server and a real client in front of the store, and holds each
-// of their exchanges to the API's contract. Nothing happens in the instance by itself: it does not
+// overHTTP puts an instance, a real server and a real client in front of the store, and checks each
+// of their exchanges against the API's contract. The instance does nothing by itself: it does not
 // run.
 func overHTTP(t testing.TB, store leadership.Store) Subject {
 	inst, err := instance.New(instance.Config{Store: store})

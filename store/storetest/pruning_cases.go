@@ -9,7 +9,7 @@ import (
 )
 
 var pruningCases = []contractCase{
-	{"an event is deleted once it is older than history is kept, and what is left of its election's has no gap", func(h *handles) {
+	{"an event older than the history is deleted, and its election's remaining events have no gap", func(h *handles) {
 		for i := range 4 {
 			h.update(h.a, jobs, put(time.Duration(i+1)*time.Second))
 		}
@@ -80,7 +80,7 @@ var pruningCases = []contractCase{
 		_, err := h.b.Update(h.Context(), jobs, acquire("bob", time.Minute))
 		h.corrupt("update", err)
 	}},
-	{"whoever asks for history that is gone is told from where on there is some", func(h *handles) {
+	{"a request for deleted history is told the first revision that remains", func(h *handles) {
 		s := leadership.New(h.b)
 		for i := range 4 {
 			h.update(h.a, jobs, put(time.Duration(i+1)*time.Second))
@@ -104,7 +104,7 @@ var pruningCases = []contractCase{
 	}},
 }
 
-// age lets time pass, and the store's policy delete what is due then.
+// age lets time pass, and lets the store's policy delete the events that are due then.
 func (h *handles) age(d time.Duration) {
 	h.Helper()
 	h.backing.Advance(h, d)

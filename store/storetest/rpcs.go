@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// RPCs notes the names of the calls that a gRPC client begins, so that a test can say what an
-// operation may cost. It is a stats.Handler.
+// RPCs records the names of the calls that a gRPC client begins, so that a test can check the cost
+// of an operation. It is a stats.Handler.
 type RPCs struct {
 	mu    sync.Mutex
 	names []string // guarded by mu

@@ -65,7 +65,7 @@ var sinceCases = []contractCase{
 			h.update(h.a, jobs, put(time.Second))
 		}
 	}},
-	{"whoever goes on from where the last answer was read misses nothing, whatever happens meanwhile", func(h *handles) {
+	{"a reader that continues from the last answer's read time misses no event", func(h *handles) {
 		const writers, each = 4, 6
 		before := h.get(h.a, jobs)
 		var wg sync.WaitGroup
@@ -103,7 +103,7 @@ var sinceCases = []contractCase{
 	}},
 }
 
-// write makes so many changes that have an event, together with others who do the same.
+// write makes so many changes that have an event, while other writers do the same.
 func (h *handles) write(e leadership.Election, times int) {
 	for range times {
 		err := h.eventually(func() error {
@@ -119,7 +119,7 @@ func (h *handles) write(e leadership.Election, times int) {
 }
 
 // busy makes changes through both handles, one of them with two events, and returns all events as
-// they should be told.
+// Since should return them.
 func (h *handles) busy() []leadership.Event {
 	h.Helper()
 	elections := []leadership.Election{"b", "a", "a-b", "a.b"}
@@ -162,7 +162,7 @@ func (h *handles) sameEvents(got, want []leadership.Event) {
 	}
 }
 
-// compacted expects that nothing was told, and why.
+// compacted expects no events and an error with the code HistoryCompacted.
 func (h *handles) compacted(err error, recent leadership.Recent) {
 	h.Helper()
 	var e *leadership.Error

@@ -170,7 +170,7 @@ var updateCases = []contractCase{
 			}
 		}
 	}},
-	{"a decision that panics stops nobody else", func(h *handles) {
+	{"a decision that panics does not stop other calls", func(h *handles) {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -194,7 +194,7 @@ func increment(ctx context.Context, s leadership.Store) error {
 // sameRecord compares what two records say, whatever form their times have.
 func sameRecord(a, b leadership.Record) bool { return rounded(a) == rounded(b) }
 
-// rounded is r with its times in the one form and to the precision that all stores have.
+// rounded returns r with its times in one form, and with the precision of all stores.
 func rounded(r leadership.Record) leadership.Record {
 	for _, t := range []*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndsBy, &r.EndedAt} {
 		*t = t.UTC().Round(time.Microsecond)

@@ -13,7 +13,7 @@ import (
 	"regent/leadership"
 )
 
-// The two versions of a fleet that is being upgraded. The older one knows none of the members that
+// The two versions in a fleet that is being upgraded. The older one knows none of the members that
 // the newer one writes.
 var (
 	older = leadership.Codec{}
@@ -26,7 +26,7 @@ type fleet struct {
 	open map[leadership.Version]leadership.Store
 }
 
-// as is the store as the program of that version has it.
+// as returns a handle for a program of that version.
 func (f *fleet) as(c leadership.Codec) leadership.Store {
 	f.Helper()
 	v := c.Program()
@@ -45,7 +45,7 @@ func (f *fleet) as(c leadership.Codec) leadership.Store {
 	return f.open[v]
 }
 
-// runUpgrade is a case of its own, for not every store can be open to two versions at once.
+// runUpgrade is a case of its own, because not every store can be open to two versions at once.
 func runUpgrade(t *testing.T, h Harness) {
 	t.Run("two versions of the program share the data until one uses what the other must not ignore", func(t *testing.T) {
 		t.Parallel()
@@ -77,8 +77,8 @@ func (f *fleet) upgrade() {
 	})
 }
 
-// carrying is what a newer program writes: members that the older one does not know, and, if needs
-// is not 0, which program may decide on them.
+// carrying is a change by a newer program: it writes members that the older one does not know, and,
+// if needs is not 0, the lowest version that may decide on the record.
 func carrying(policy, standing string, needs leadership.Version) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
 		ch := leadership.Change{Record: s.Record, Quiet: true}
@@ -88,7 +88,7 @@ func carrying(policy, standing string, needs leadership.Version) func(leadership
 	}
 }
 
-// olderKeepsWhatItDoesNotKnow writes by the older program in all ways there are, and reads by both.
+// olderKeepsWhatItDoesNotKnow writes with the older program in every way, and reads with both.
 func (f *fleet) olderKeepsWhatItDoesNotKnow() {
 	f.Helper()
 	want := f.get(f.as(newer), jobs).Record
@@ -96,7 +96,7 @@ func (f *fleet) olderKeepsWhatItDoesNotKnow() {
 	if got := f.get(s, jobs).Record; !sameRecord(got, want) || got.Policy.LockDelay != 5*time.Second || got.Needs != 1 {
 		f.Errorf("the older program reads %+v\nwant %+v", got, want)
 	}
-	for range 2 { // a store that remembers nothing yet looks first
+	for range 2 { // a store that does not remember the lease reads first
 		if _, err := leadership.New(s).Renew(f.Context(), leaseOf(jobs, "ann", 1)); err != nil {
 			f.Errorf("renew: %v", err)
 		}
@@ -112,7 +112,7 @@ func (f *fleet) olderKeepsWhatItDoesNotKnow() {
 	}
 }
 
-// olderRefusesByName calls everything by the older program, and expects the record to stay as it
+// olderRefusesByName makes every call with the older program, and expects the record to stay as it
 // is.
 func (f *fleet) olderRefusesByName() {
 	f.Helper()

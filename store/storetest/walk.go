@@ -14,8 +14,8 @@ import (
 )
 
 // The walk's instants lie on a grid: leases end an odd multiple of gridHalf after they began, and
-// time passes in even ones. So the store and the model, whose clocks differ by what the walk takes,
-// never disagree about what is over.
+// time passes in even ones. So the store and the model, whose clocks differ by the duration of the
+// walk, never disagree about which leases are over.
 const (
 	gridHalf  = 100 * time.Second
 	walkSteps = 60
@@ -29,8 +29,8 @@ func walkCases() []contractCase {
 	return cases
 }
 
-// walker plays the same random commands on the store and on the model.
-type walker struct {
+// randomWalk plays the same random commands on the store and on the model.
+type randomWalk struct {
 	*handles
 	rand   *rand.Rand
 	store  [2]*exact // one for each handle
@@ -40,7 +40,7 @@ type walker struct {
 }
 
 func (h *handles) walk(seed uint64) {
-	w := &walker{
+	w := &randomWalk{
 		handles: h,
 		rand:    rand.New(rand.NewPCG(seed, 1)),
 		now:     time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -60,12 +60,12 @@ func (h *handles) walk(seed uint64) {
 		}
 	}
 	if took := time.Since(start); took > gridHalf/2 {
-		h.Fatalf("the walk took %v: too long to say anything about what is over", took)
+		h.Fatalf("the walk took %v: too long to know which leases are over", took)
 	}
 	w.sameHistory()
 }
 
-func (w *walker) step(i int) {
+func (w *randomWalk) step(i int) {
 	if w.rand.IntN(4) == 0 {
 		d := time.Duration(1+w.rand.IntN(3)) * 2 * gridHalf
 		w.now = w.now.Add(d)
@@ -91,7 +91,7 @@ func (w *walker) step(i int) {
 type command func(leadership.Store) (leadership.Lease, error)
 
 // command picks what happens next.
-func (w *walker) command() (string, command) {
+func (w *randomWalk) command() (string, command) {
 	who := []string{"ann", "bob", "cid"}[w.rand.IntN(3)]
 	key := scriptKey(who)
 	token := max(w.tokens[who], 1)
@@ -141,21 +141,21 @@ func (w *walker) command() (string, command) {
 }
 
 // direct is a command that no Service has yet.
-func (w *walker) direct(decide func(leadership.Snapshot) (leadership.Change, error)) command {
+func (w *randomWalk) direct(decide func(leadership.Snapshot) (leadership.Change, error)) command {
 	return func(s leadership.Store) (leadership.Lease, error) {
 		snap, err := s.Update(w.Context(), jobs, decide)
 		return snap.Lease(), err
 	}
 }
 
-func (w *walker) configuration(ctx context.Context) (string, command) {
+func (w *randomWalk) configuration(ctx context.Context) (string, command) {
 	c := leadership.Config{LeaseDuration: gridHalf, LockDelay: time.Duration(w.rand.IntN(2)) * 2 * gridHalf, Description: []string{"", "für alle <&>"}[w.rand.IntN(2)]}
 	return fmt.Sprintf("configure %+v", c), func(s leadership.Store) (leadership.Lease, error) {
 		return leadership.New(s).Configure(ctx, leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
 	}
 }
 
-// outcome is what the store and the model have to agree on: everything but instants.
+// outcome has everything that the store and the model have to agree on: all but instants.
 func outcome(l leadership.Lease, err error) string {
 	var e *leadership.Error
 	switch {
@@ -168,7 +168,7 @@ func outcome(l leadership.Lease, err error) string {
 		l.State, l.LeaderID, l.Token, l.Revision, l.LeaseDuration, l.Metadata, l.Config, l.Deleted, l.LockedFor > 0, l.EndsBecause)
 }
 
-func (w *walker) sameHistory() {
+func (w *randomWalk) sameHistory() {
 	read := func(s leadership.Store) (lines []string) {
 		events, err := leadership.New(s).Events(w.Context(), leadership.EventsRequest{Election: jobs, Limit: leadership.MaxPageSize})
 		if err != nil && !errors.Is(err, leadership.NotFound) {

@@ -11,7 +11,7 @@ import (
 
 var large = flag.Bool("large", false, "also search the models of Night: some minutes and 0.7 GB")
 
-// What clocks show in a second.
+// Advance of a clock in a second.
 const (
 	slowest = 999 * time.Millisecond // by the drift that is allowed for
 	slower  = 998 * time.Millisecond

@@ -13,8 +13,8 @@ const second = time.Second
 // most is how many candidates a model can have.
 const most = 4
 
-// Model is what is searched. Clocks and Lease are required; each other field adds something that
-// may happen. Lease, Wait and Delay are at most 15 s together.
+// Model is the model that Search explores. Clocks and Lease are required; each other field adds
+// something that may happen. Lease, Wait and Delay are at most 15 s together.
 type Model struct {
 	Name string // a few words, for reports
 	// what each candidate's clock shows in a second; four at most, equal ones side by side

@@ -7,7 +7,7 @@ import (
 	"regent/leadership"
 )
 
-// What clocks show in a second.
+// Advance of a clock in a second.
 const (
 	slowest = second - second/leadership.Drift // the slowest that is allowed for
 	fast    = 1001 * time.Millisecond

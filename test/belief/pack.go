@@ -1,9 +1,8 @@
 package belief
 
-// packed is a state in few bytes: the store's part, and then each candidate's. That it is the same
-// for states which differ only by who is who, where that makes no difference, is because the
-// store's part does not say who leads (the leader's does), and because candidates with like clocks
-// stand in the order of their numbers.
+// packed is a state in few bytes: the store's part, and then each candidate's. States that differ
+// only in the names of candidates with like clocks are packed alike: the store's part does not name
+// the leader (the leader's part does), and candidates with like clocks are sorted by their numbers.
 type packed [1 + most]uint32
 
 func (m *Model) pack(s *state) (p packed) {

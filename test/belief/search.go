@@ -7,7 +7,7 @@ import (
 
 // Result is what a search has found.
 type Result struct {
-	States    int // that can be reached; those that differ by who is who count as one where clocks are alike
+	States    int // that can be reached; candidates with like clocks are interchangeable
 	Steps     int // between them
 	Depth     int // how many steps the farthest state is away
 	Believing int // in how many states a candidate believes that it leads

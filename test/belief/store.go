@@ -133,8 +133,8 @@ func (m *Model) snapshot(l lease, r request) leadership.Snapshot {
 }
 
 // commit sets the instant of the commit, as the stores do. A heartbeat that comes too late leaves
-// the end where it was: see leadership.StartOf.
-// What was decided at this very instant is never late: there the rule has no such safeguard.
+// the end where it was: see leadership.StartOf. A heartbeat that was decided at this very instant
+// is never late: there the rule has no such safeguard.
 func (m *Model) commit(c *leadership.Change, r request) (late bool) {
 	if !c.Heartbeat {
 		return false

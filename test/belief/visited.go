@@ -28,9 +28,9 @@ type way struct {
 	found uint32 // where the table says first
 }
 
-// add remembers what is new among where the ways lead to from the state of that number. Nearly all
-// time goes by in waiting for memory; so that it is waited for once and not for each way, whatever
-// the ways need is asked for in loops that need nothing of each other.
+// add remembers the new states among those that the ways lead to from state from. Nearly all time
+// is spent waiting for memory. Loops without dependencies between their rounds load what all ways
+// need, so that the waits overlap.
 func (v *visited) add(ways []way, from uint32) {
 	for 2*(len(v.all)+len(ways)) > len(v.table) {
 		v.grow()

@@ -99,7 +99,7 @@ func (l *liveness) checkLed(report *Report, e leadership.Election, terms []term)
 			for _, w := range l.willing {
 				from, until := max(quiet.from, w.From), min(quiet.until, w.Until)
 				if until-from > bound {
-					report.add(Leaderless, "nobody led election %q from %v to %v, and %s was willing", e, from, until, w.Who)
+					report.add(Leaderless, "election %q had no leader from %v to %v, and %s was willing", e, from, until, w.Who)
 					break
 				}
 			}
@@ -154,7 +154,7 @@ func gaveUp(c Call) time.Duration {
 	return c.Answered
 }
 
-// quiet is what is left of a time without the faults.
+// quiet returns the parts of a time without faults.
 func (l *liveness) quiet(s span) []span {
 	faults := slices.SortedFunc(slices.Values(l.recording.Faults), func(a, b Fault) int { return cmp.Compare(a.From, b.From) })
 	var left []span

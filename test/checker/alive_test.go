@@ -41,7 +41,7 @@ func TestLeaderlessTimesAreFound(t *testing.T) {
 	}{
 		{"in time", last, []checker.Willing{bob(0, checker.Forever)}, nil, nil},
 		{"late", last + 1, []checker.Willing{bob(11*s, checker.Forever)}, nil, kindsOf(checker.Leaderless)},
-		{"late, and nobody wanted to", last + 1, nil, nil, nil},
+		{"late, and no candidate was willing", last + 1, nil, nil, nil},
 		{"late, and he came late", last + 1, []checker.Willing{bob(20*s, checker.Forever)}, nil, nil},
 		{"very late after he came", 40 * s, []checker.Willing{bob(20*s, checker.Forever)}, nil, kindsOf(checker.Leaderless)},
 		{"late, and he went", 40 * s, []checker.Willing{bob(11*s, 25*s)}, nil, nil},
@@ -49,7 +49,7 @@ func TestLeaderlessTimesAreFound(t *testing.T) {
 		{"late after a fault", 29*s + 16*ms, []checker.Willing{bob(11*s, checker.Forever)}, []checker.Fault{fault(12*s, 19*s)}, kindsOf(checker.Leaderless)},
 		{"late, with a fault that stays", 40 * s, []checker.Willing{bob(11*s, checker.Forever)}, []checker.Fault{fault(12*s, checker.Forever)}, nil},
 		{"before a fault that comes later", 40 * s, []checker.Willing{bob(11*s, checker.Forever)}, []checker.Fault{fault(35*s, 36*s)}, kindsOf(checker.Leaderless)},
-		{"nobody at first, with somebody who is willing", 28 * s, []checker.Willing{bob(0, 9*s)}, nil, nil},
+		{"no leader at first, with a willing candidate", 28 * s, []checker.Willing{bob(0, 9*s)}, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

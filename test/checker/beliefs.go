@@ -34,7 +34,7 @@ func ME2(r Recording, slack time.Duration) Report {
 		end, isKnown := lastsUntil(beats[id], b.Until)
 		switch {
 		case isTold && b.Until > told:
-			report.add(Outlived, "%+v, and somebody was told at %v that it was over", b, told)
+			report.add(Outlived, "%+v, and a caller was told at %v that it was over", b, told)
 		case isKnown && b.Until > end+slack:
 			report.add(Outlived, "%+v, and the lease lasted until %v at most", b, end)
 		}

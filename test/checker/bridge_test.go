@@ -74,8 +74,8 @@ func TestUnconfirmedHeartbeatIsAssumedOnlyWherePossible(t *testing.T) {
 			a := call(*r, 4).Answer
 			a.LastHeartbeat, a.LeaseExpiration, a.ExpiresIn = begin.Add(15*s), begin.Add(23*s), 9*s
 		}, kindsOf(checker.Illegal)},
-		{"before an end that nobody saw", lapsed(), func(r *checker.Recording) { lose(r, 3); without(r, 4) }, nil},
-		{"before an end that somebody saw", lapsed(), func(r *checker.Recording) {
+		{"before an unseen end", lapsed(), func(r *checker.Recording) { lose(r, 3); without(r, 4) }, nil},
+		{"before an end that a caller saw", lapsed(), func(r *checker.Recording) {
 			lose(r, 3)
 			a := call(*r, 4).Answer
 			a.State, a.LeaderID, a.ExpiresIn, a.LastHeartbeat, a.LeaseExpiration = leadership.Vacant, "", 0, time.Time{}, time.Time{}

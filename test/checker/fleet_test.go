@@ -91,7 +91,7 @@ type client struct {
 	mine     leadership.Token // that it held last
 }
 
-// turn is one call of whoever is free first.
+// turn makes one call, of the agent that is free first.
 func (w *scene) turn() {
 	c := slices.MinFunc(w.clients, func(a, b *client) int { return cmp.Compare(a.free, b.free) })
 	asked := c.free + time.Duration(w.rng.Int64N(int64(400*ms)))

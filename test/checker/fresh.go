@@ -70,7 +70,7 @@ func checkContent(report *Report, x Reading, event leadership.Event) {
 type commit struct{ earliest, latest time.Duration }
 
 // commitsOf narrows down when each revision was committed: by what its maker saw, by the order of
-// the revisions, and because no one can read what is not committed.
+// the revisions, and because a read shows only committed revisions.
 func commitsOf(t truth, r Recording) map[leadership.Election][]commit {
 	commits := make(map[leadership.Election][]commit, len(t))
 	for e, events := range t {
@@ -139,7 +139,7 @@ func askedOf(e leadership.Election, calls []Call) map[string]time.Duration {
 func checkMoment(report *Report, x Reading, line []commit) {
 	from, to := x.window()
 	if own := line[x.Revision-1]; own.earliest > to {
-		report.add(Early, "%+v shows a change that nobody asked for before %v", x, own.earliest)
+		report.add(Early, "%+v shows a change before its first request at %v", x, own.earliest)
 	}
 	if int(x.Revision) < len(line) && line[x.Revision].latest < from {
 		report.add(Stale, "%+v shows what was over at %v, when the next revision had been committed", x, line[x.Revision].latest)

@@ -77,10 +77,10 @@ func TestWrongReadsAreFound(t *testing.T) {
 		{"from the store, with an age", []checker.Reading{aged(strong(shown(2, 25*s)), s)}, []checker.Kind{checker.Unbounded}},
 		{"of another token", []checker.Reading{with(shown(3, 35*s), func(x *checker.Reading) { x.Token-- })}, []checker.Kind{checker.Untrue}},
 		{"of another leader", []checker.Reading{with(shown(3, 35*s), func(x *checker.Reading) { x.Leader = "cy" })}, []checker.Kind{checker.Untrue}},
-		{"held by nobody", []checker.Reading{with(shown(3, 35*s), func(x *checker.Reading) { x.Leader = "" })}, []checker.Kind{checker.Untrue}},
-		{"vacant, led by somebody", []checker.Reading{with(shown(3, 35*s), func(x *checker.Reading) { x.State = leadership.Vacant })}, []checker.Kind{checker.Untrue}},
+		{"held, without a leader", []checker.Reading{with(shown(3, 35*s), func(x *checker.Reading) { x.Leader = "" })}, []checker.Kind{checker.Untrue}},
+		{"vacant, with a leader", []checker.Reading{with(shown(3, 35*s), func(x *checker.Reading) { x.State = leadership.Vacant })}, []checker.Kind{checker.Untrue}},
 		{"held after a release", []checker.Reading{with(shown(2, 25*s), func(x *checker.Reading) { x.State, x.Leader = leadership.Held, "ann" })}, []checker.Kind{checker.Untrue}},
-		{"held by nobody, when nobody led", []checker.Reading{with(shown(2, 25*s), func(x *checker.Reading) { x.State = leadership.Held })}, []checker.Kind{checker.Untrue}},
+		{"held, without a leader, when there was none", []checker.Reading{with(shown(2, 25*s), func(x *checker.Reading) { x.State = leadership.Held })}, []checker.Kind{checker.Untrue}},
 		{"of a revision that there is not", []checker.Reading{shown(7, 75*s)}, []checker.Kind{checker.Phantom}},
 		{"of no revision", []checker.Reading{shown(0, 5*s)}, []checker.Kind{checker.Phantom}},
 		{"of an election that there is not", []checker.Reading{with(shown(2, 25*s), func(x *checker.Reading) { x.Election = "scribe" })}, []checker.Kind{checker.Phantom}},
@@ -128,7 +128,7 @@ func TestLostAnswerProvesNothing(t *testing.T) {
 	}
 	other := with(shown(3, 33*s), func(x *checker.Reading) { x.Reader = "cy" })
 	if got := kinds(checker.BS(lost(shown(2, 34*s), other), 0)); !slices.Contains(got, checker.Stale) {
-		t.Errorf("revision 3 was committed before somebody read it: %v", got)
+		t.Errorf("revision 3 was committed before a reader saw it: %v", got)
 	}
 	if got := kinds(checker.BS(lost(shown(1, 23*s)), 0)); slices.Contains(got, checker.Overdue) {
 		t.Errorf("a renewal that was not answered may come at any time: %v", got)
@@ -140,7 +140,7 @@ func TestUnrecordedChangeCameAfterItsPredecessors(t *testing.T) {
 	r := world(shown(4, 25*s))
 	r.Changes = r.Changes[:3]
 	if got := kinds(checker.BS(r, 0)); !slices.Contains(got, checker.Early) {
-		t.Errorf("revision 4 was shown before anybody had asked for revision 3: %v", got)
+		t.Errorf("revision 4 was shown before the first request for revision 3: %v", got)
 	}
 }
 
@@ -213,7 +213,7 @@ func honest(random *rand.Rand) checker.Recording {
 		case 0:
 			c.Answered = checker.Forever
 			r.Changes = append(r.Changes, c)
-		case 1: // nobody tells of it
+		case 1: // not recorded
 		default:
 			r.Changes = append(r.Changes, c)
 		}
@@ -222,7 +222,7 @@ func honest(random *rand.Rand) checker.Recording {
 		}
 	}
 	for reader := range 2 {
-		var moment, asked time.Duration // moment is when what is shown was true
+		var moment, asked time.Duration // moment is when the shown state was true
 		for range 40 {
 			asked += upTo(3 * s)
 			sent := asked + upTo(s)

@@ -57,7 +57,7 @@ func (c Call) progress() progress {
 	return progress{c.Answer.Revision, c.Answer.Token, c.Answer.LastHeartbeat}
 }
 
-// below names what is lower in h.
+// below names the values that are lower in h.
 func (h progress) below(other progress) string {
 	switch {
 	case h.revision < other.revision:

@@ -42,7 +42,7 @@ const Patience = 30 * time.Second
 // shown, the earliest is taken that explains what was seen; a later answer may still move it. That
 // is less strict than trying every instant, and reports nothing wrongly.
 //
-// # What is not recorded
+// # Limits of the recording
 //
 // An election without a recorded call is left out. If some callers were not recorded, such as an
 // operator or a command, what the history has of them is believed, as far as the rules allow it at

@@ -91,7 +91,7 @@ func wrong() []struct {
 		{"a token that is stale while it is current", answer(16, func(c *checker.Call, _ *leadership.Lease) { c.Code = leadership.TokenStale })},
 		{"a deletion under a leader without force", answer(11, func(c *checker.Call, _ *leadership.Lease) { c.Force = false })},
 		{"another configuration", answer(7, func(_ *checker.Call, a *leadership.Lease) { a.Config.LockDelay = 0 })},
-		{"metadata that nobody gave", answer(7, func(_ *checker.Call, a *leadership.Lease) { a.Metadata = `{"at":"sea"}` })},
+		{"metadata that no request had", answer(7, func(_ *checker.Call, a *leadership.Lease) { a.Metadata = `{"at":"sea"}` })},
 		{"a condition that did not hold", answer(13, func(c *checker.Call, _ *leadership.Lease) { c.If = 3 })},
 		{"an election that is not found", answer(7, func(c *checker.Call, _ *leadership.Lease) { c.Code, c.Answer = leadership.NotFound, nil })},
 	}
@@ -116,7 +116,7 @@ func TestLostRepliesAreResolved(t *testing.T) {
 		{"the configuration", linear, func(r *checker.Recording) { lose(r, 1) }, nil},
 		{"the grant", linear, func(r *checker.Recording) { lose(r, 2) }, nil},
 		{"the renewal, which others were shown", linear, func(r *checker.Recording) { lose(r, 3) }, nil},
-		{"the renewal, which nobody was shown", linear, func(r *checker.Recording) { lose(r, 3); lose(r, 4) }, nil},
+		{"the renewal, which no answer showed", linear, func(r *checker.Recording) { lose(r, 3); lose(r, 4) }, nil},
 		{"a renewal that was never made", linear, func(r *checker.Recording) { r.Calls = slices.Delete(r.Calls, 2, 3) }, kindsOf(checker.Illegal)},
 		{"a renewal with another token", linear, func(r *checker.Recording) { lose(r, 3); call(*r, 3).Token = 2 }, kindsOf(checker.Illegal)},
 		{"a renewal that was asked for after it was shown", linear, func(r *checker.Recording) { lose(r, 3); call(*r, 3).Asked = 16 * s }, kindsOf(checker.Illegal)},

@@ -93,7 +93,7 @@ func fourTerms(tb testing.TB) checker.Recording {
 	r.Beliefs = []checker.Belief{
 		{"ann", "planner", 1, 10*s + 5*ms, 21 * s},
 		{"bob", "planner", 2, 24*s + 5*ms, 27 * s},
-		{"cy", "planner", 3, 30*s + 5*ms, 37 * s}, // nobody told it
+		{"cy", "planner", 3, 30*s + 5*ms, 37 * s}, // it was not told
 		{"ann", "planner", 4, 40*s + 5*ms, 47 * s},
 	}
 	r.Writes = []checker.Write{
@@ -152,11 +152,11 @@ func TestWrongLeadershipIsFound(t *testing.T) {
 		{"a grant right after the lock delay", me1, func(r *checker.Recording) { at(r, 3, 22*s); at(r, 4, 23*s) }, nil},
 		{"a grant in what a forced deletion left of the lease", me1, func(r *checker.Recording) { at(r, 9, 39*s-1) }, kindsOf(checker.TooSoon)},
 		{"the longer lock of a deletion is gone", me1, func(r *checker.Recording) { at(r, 9, 39*s) }, nil},
-		{"a release of somebody else's lease", me1, func(r *checker.Recording) { r.History[4].PreviousLeaderID = "ann" }, kindsOf(checker.Untrue)},
+		{"a release of another candidate's lease", me1, func(r *checker.Recording) { r.History[4].PreviousLeaderID = "ann" }, kindsOf(checker.Untrue)},
 		{"the end of a lease that ended before", me1, func(r *checker.Recording) { r.History[7].Type = leadership.EventReleased }, kindsOf(checker.Untrue)},
 		{"time that goes back", me1, func(r *checker.Recording) { at(r, 8, 30*s) }, kindsOf(checker.Backwards)},
 		{"a renewal that is shown before the grant", me1, func(r *checker.Recording) { call(*r, 7).Answer.ReadAt = begin.Add(23 * s) }, kindsOf(checker.Early)},
-		{"a reader who is shown a leader that has stopped", me1, func(r *checker.Recording) { call(*r, 7).Answer.ReadAt = begin.Add(28*s + 1) }, kindsOf(checker.Stale)},
+		{"a reader is shown a leader that has stopped", me1, func(r *checker.Recording) { call(*r, 7).Answer.ReadAt = begin.Add(28*s + 1) }, kindsOf(checker.Stale)},
 		{"a late renewal that is acknowledged", me1, func(r *checker.Recording) {
 			c := call(*r, 6)
 			c.Code, c.Answer = "", new(*call(*r, 3).Answer)
@@ -217,7 +217,7 @@ func TestWrongFencingIsFound(t *testing.T) {
 		{"two candidates with one token", checker.FT, func(r *checker.Recording) { call(*r, 3).Candidate = "bob" }, kindsOf(checker.Shared)},
 		{"a write with an old token that is let in", checker.FT, func(r *checker.Recording) { r.Writes[2].Admitted = true }, kindsOf(checker.Unfenced)},
 		{"a write with the newest token that is not", checker.FT, func(r *checker.Recording) { r.Writes[1].Admitted = false }, kindsOf(checker.ShutOut)},
-		{"a write with a token that nobody was granted", checker.FT, func(r *checker.Recording) { r.Writes[1].Token = 5 }, kindsOf(checker.Phantom)},
+		{"a write with a token that was never granted", checker.FT, func(r *checker.Recording) { r.Writes[1].Token = 5 }, kindsOf(checker.Phantom)},
 	} {
 		c.run(t)
 	}
@@ -233,7 +233,7 @@ func TestRepeatedEffectsAreFound(t *testing.T) {
 		{"a configuration that the history has not", checker.ID, func(r *checker.Recording) { r.History = nil; r.Calls = r.Calls[:1] }, kindsOf(checker.Missing)},
 		{"another configuration than was asked for", checker.ID, func(r *checker.Recording) { call(*r, 13).Config.LockDelay = 2 * s }, kindsOf(checker.Untrue)},
 		{"a refused grant that the history has", checker.ID, func(r *checker.Recording) { r.History[3].RequestID = "r4" }, kindsOf(checker.Denied)},
-		{"the end of a lease by who was refused", checker.ID, func(r *checker.Recording) { r.History[2].RequestID = "r6" }, nil},
+		{"the end of a lease by a refused request", checker.ID, func(r *checker.Recording) { r.History[2].RequestID = "r6" }, nil},
 		{"a request that was granted twice", checker.ID, func(r *checker.Recording) { r.History[8].RequestID = "r5" }, kindsOf(checker.Twice)},
 		{"a request that was sent twice, and granted twice", checker.ID, func(r *checker.Recording) { r.History[8].RequestID = "r5"; call(*r, 15).Request = "r5" }, nil},
 		{"a second release that releases", checker.ID, func(r *checker.Recording) {

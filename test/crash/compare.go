@@ -9,7 +9,7 @@ import (
 	"regent/leadership"
 )
 
-// compare returns the first difference between what must be and what is seen.
+// compare returns the first difference between the expected view and the seen one.
 func (v view) compare(s *seen, otherBoot bool) error {
 	for name, listed := range s.listed {
 		snap, ok := s.snapshots[name]

@@ -13,7 +13,7 @@ import (
 
 // Config says how much is tried. Its zero value tries as much as fits in a test of a few seconds.
 type Config struct {
-	Seed uint64 // determines what is tried, except how the callers of a recorded process interleave
+	Seed uint64 // determines the trials, except how the callers of a recorded process interleave
 	// Images is how many crashes are tried, Corrupted how many damaged files: 0 for 1000 and 200.
 	Images, Corrupted int
 	// Dir is where images are made, best in memory; "" for /dev/shm, or the folder for temporary

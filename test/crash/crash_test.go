@@ -14,7 +14,7 @@ import (
 var (
 	images    = flag.Int("images", 300, "how many crashes are tried")
 	corrupted = flag.Int("corrupted", 100, "how many damaged files are tried")
-	seed      = flag.Uint64("seed", 1, "what is tried")
+	seed      = flag.Uint64("seed", 1, "chooses the trials")
 )
 
 func TestMain(m *testing.M) {

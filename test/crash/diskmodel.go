@@ -87,7 +87,7 @@ func (v fileSet) file(id uint64) *content {
 	return v.files[id]
 }
 
-// durability is what is known of an entry that is not settled.
+// durability says what a power cut may do to an entry that is not settled.
 type durability uint8
 
 const (
@@ -103,8 +103,8 @@ type pending struct {
 	durability durability
 }
 
-// diskModel is what a log says of a folder at one moment: what is durable, and what a power cut may
-// undo.
+// diskModel is the state of a folder at one moment, by its log: the durable part, and the writes
+// that a power cut may undo.
 type diskModel struct {
 	settled fileSet
 	pending []pending

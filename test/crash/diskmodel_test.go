@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// three writes to one file, one after the other, and what is done between them.
+// three returns three writes to one file, with other entries between them.
 func three(between ...entry) []entry {
 	log := []entry{{Kind: named, File: 7, Folder: 1, Name: fileName}, {Kind: synced, File: 1, Began: 1}}
 	for i, b := range []string{"a", "b", "c"} {

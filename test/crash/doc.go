@@ -24,10 +24,10 @@
 //	torn       and the last write of it ends at some sector
 //
 // Each image is opened as any user opens it, and compared with the truth, which comes from the
-// answers alone. It must be the store as it was after one of its commits: none that was
-// acknowledged may be missing, none may be there that no one had asked for yet, and none in part.
-// Another candidate then asks for each lease, in the writer's boot or in another one, and must be
-// refused what is not free.
+// answers alone. It must be the store as it was after one of its commits: no acknowledged one may
+// be missing, none may be there that was not requested yet, and none in part. Another candidate
+// then asks for each lease, in the writer's boot or in another one, and must be refused every lease
+// that is not free.
 //
 // Then the disk itself is bad. A file in which a bit is flipped, a page is zeroed or has an earlier
 // content, or that ends too early, must be refused by name, when it is opened or when that part is

@@ -77,7 +77,7 @@ func (t *failureRuns) laterTrials() []trial {
 // diskBytes is the size of the small disk.
 const diskBytes = 1 << 20
 
-// fill lets the writer fill a disk, and checks what is on it then.
+// fill lets the writer fill a disk, and then checks its contents.
 func (t *failureRuns) fill(ctx context.Context, r *Result) error {
 	disk := filepath.Join(t.dir, "disk")
 	if err := os.MkdirAll(disk, 0o700); err != nil {

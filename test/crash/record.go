@@ -16,7 +16,7 @@ var errNoTrace = errors.New("crash: processes cannot be traced here")
 const starts = 2
 
 // record runs the writer on a new file in the folder, and returns what it did and printed. Between
-// two starts the file is cut down to what is in use, so that it has to grow again.
+// two starts the file is truncated to the pages in use, so that it has to grow again.
 func record(ctx context.Context, dir string, s script, f faults) (log []entry, err error) {
 	s.Path = filepath.Join(dir, fileName)
 	for s.Start = range starts {

@@ -14,7 +14,7 @@ import (
 type task interface {
 	part() (name string, images int)
 	between(from, to int) any
-	// keep keeps what is needed to look at an image again, and returns the error that names it.
+	// keep saves an image and its inputs for inspection, and returns an error that names the place.
 	keep(image int, wrong string) error
 }
 

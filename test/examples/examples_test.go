@@ -163,7 +163,7 @@ func TestLongOutageStopsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 				}
 				a.exits(t, 4)
 				if !strings.Contains(a.log.String(), "the lease is lost") {
-					t.Errorf("nobody is told why:\n%s", a.log)
+					t.Errorf("the log does not say why:\n%s", a.log)
 				}
 			})
 		}
@@ -237,7 +237,7 @@ func TestLostLeaseStopsTheCommandAtOnce(t *testing.T) {
 		b := p.agent(t, server, nil, "true")
 		b.exits(t, 2)
 		if !strings.Contains(b.log.String(), "configur") {
-			t.Errorf("nobody is told that the election is deleted:\n%s", b.log)
+			t.Errorf("the log does not say that the election is deleted:\n%s", b.log)
 		}
 	})
 }
@@ -286,7 +286,7 @@ func TestKeyIsNeverVisible(t *testing.T) {
 				}
 			}
 		})
-		// What the environment can make a shell do must not reveal the key either.
+		// Shell options from the environment must not reveal the key either.
 		env := []string{"key=x", "_key=x", "SHELLOPTS=allexport:xtrace"}
 		a := p.agent(t, tap.URL, env, "sh", "-c", "env; sleep 2.5")
 		a.exits(t, 0)

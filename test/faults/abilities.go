@@ -15,7 +15,7 @@ type Abilities struct {
 	Freezable         []string // "firestore", "spanner", "topic": emulators that this process has started, and may stop
 }
 
-// abilities finds out.
+// abilities finds out what this machine can do.
 func abilities() Abilities {
 	return Abilities{
 		TimeNamespaces:    works("unshare", "-T", "--boottime", "1", "true"),
@@ -25,7 +25,7 @@ func abilities() Abilities {
 
 func works(name string, args ...string) bool { return exec.Command(name, args...).Run() == nil }
 
-// leftOut says, a sentence each, what no run tries here.
+// leftOut returns a sentence for each kind of fault that no run tries here.
 func (a Abilities) leftOut() (out []string) {
 	if !a.TimeNamespaces {
 		out = append(out, "other boots and shifted clocks: unshare -T does not work here")
@@ -44,7 +44,7 @@ func (a Abilities) leftOut() (out []string) {
 	return out
 }
 
-// owned says whether a process is this one, or descends from it.
+// owned reports whether a process is this one, or descends from it.
 func owned(pid int) bool {
 	for pid > 1 {
 		if pid == os.Getpid() {

@@ -29,7 +29,7 @@ type group struct {
 	since   time.Duration // when this life began
 }
 
-// start starts the next life of it.
+// start starts its next life.
 func (t *group) start() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +82,7 @@ func (t *group) life(m record.Member) string {
 	return fmt.Sprintf("%s.%d", m.Name, t.config.Life)
 }
 
-// quiet has its members come to an end, but for those who watch.
+// quiet ends its members, except those that watch.
 func (t *group) quiet() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,21 +101,21 @@ func (t *group) willing() (all []checker.Willing) {
 	return all
 }
 
-// givesUp takes down who wanted to lead until now.
+// givesUp records which members wanted to lead until now.
 func (t *group) givesUp() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.session.notes.want(t.willing())
 }
 
-// listen takes down what an agent process tells until it is gone.
+// listen records the lines of an agent process until it ends.
 func (b *notes) listen(out io.ReadCloser) {
 	defer out.Close()
 	lines := bufio.NewReader(out)
 	for {
 		text, err := lines.ReadBytes('\n')
 		if err != nil {
-			return // what a process was killed over is not whole
+			return // the line that a process was killed over is not whole
 		}
 		var l record.Line
 		if err := json.Unmarshal(text, &l); err != nil {
@@ -126,7 +126,7 @@ func (b *notes) listen(out io.ReadCloser) {
 	}
 }
 
-// wrapper is a `regent run`, over all its lives. Its command writes down when it lived.
+// wrapper is a `regent run`, over all its lives. Its command records its own lifespan.
 type wrapper struct {
 	Wrapper
 	session   *session
@@ -169,7 +169,7 @@ func (w *wrapper) beliefs() (all []checker.Belief) {
 	return all
 }
 
-// guard is the process that guards its command, if there is one that does; else 0.
+// guard is the process that guards its command; 0 if there is none.
 func (w *wrapper) guard() int {
 	for pid := range processes.Children(w.now().pid()) {
 		if processes.IsGuard(pid) {

@@ -14,8 +14,8 @@ import (
 	"regent/test/proxy"
 )
 
-// applyFaults lets all faults happen, each at its time, and returns when all is in order again. The
-// error is for what did not happen.
+// applyFaults makes all faults happen, each at its time, and returns when all are mended. The error
+// names faults that did not happen.
 func (s *session) applyFaults(ctx context.Context) error {
 	errs := make([]error, len(s.plan.Faults))
 	var all sync.WaitGroup
@@ -33,7 +33,7 @@ func (s *session) applyFaults(ctx context.Context) error {
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
-// do breaks something, and mends it.
+// do makes a fault, and mends it.
 func (s *session) do(ctx context.Context, f Fault) error {
 	switch f.Kind {
 	case Bad, Reset, Cut:
@@ -61,7 +61,7 @@ func (s *session) do(ctx context.Context, f Fault) error {
 	return s.replace(ctx, f)
 }
 
-// disturb does something to a hop.
+// disturb makes a fault in a hop.
 func (s *session) disturb(ctx context.Context, f Fault) error {
 	h := s.hops[f.Target]
 	if h == nil {
@@ -131,7 +131,7 @@ func (s *session) anyGuard(ctx context.Context, name string) (int, error) {
 	}
 }
 
-// replace ends a part, and starts it anew.
+// replace ends a part, and starts it again.
 func (s *session) replace(ctx context.Context, f Fault) error {
 	if t := s.group(f.Target); t != nil {
 		s.endGroup(t, f.Kind)
@@ -187,8 +187,8 @@ func (s *session) replaceServer(ctx context.Context, v *server, f Fault) error {
 	return v.start(ctx, again)
 }
 
-// dies waits until the server has died at its failpoint, and gives it something to announce
-// meanwhile. One that does not die is killed.
+// dies waits until the server has died at its failpoint, and makes changes for it to announce
+// meanwhile. A server that does not die is killed.
 func (v *server) dies(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, guardTimeout)
 	defer cancel()
@@ -201,20 +201,21 @@ func (v *server) dies(ctx context.Context) error {
 		}
 	}
 	v.now().kill()
-	return errors.New("it has not come there")
+	return errors.New("it did not reach its failpoint")
 }
 
-// endTimeout is what a part has from SIGTERM to its end: Cloud Run grants a server as much.
+// endTimeout is the time from SIGTERM to a part's end: Cloud Run grants a server as much.
 const endTimeout = 10 * time.Second
 
-// mustEnd tells a part to end.
+// mustEnd sends SIGTERM to a part, and notes a failure if it does not end in time.
 func (s *session) mustEnd(name string, p *process) {
 	if begun := s.recorder.Now(); !p.end(endTimeout) {
 		s.notes.fail("%s is not gone %v after SIGTERM", name, s.recorder.Now()-begun)
 	}
 }
 
-// endServer tells a server to end, which it does without complaint, whatever is broken around it.
+// endServer ends a server with SIGTERM. It must exit without an error, whatever is broken around
+// it.
 func (s *session) endServer(v *server) {
 	p := v.now()
 	s.mustEnd(v.name, p)

@@ -10,7 +10,7 @@ import (
 	"regent/test/processes"
 )
 
-// listenerAt is the process that listens at host:port on this machine; 0 if it is not to be found.
+// listenerAt is the process that listens at host:port on this machine; 0 if it cannot be found.
 func listenerAt(address string) int {
 	_, port, err := net.SplitHostPort(address)
 	var number int

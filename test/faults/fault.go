@@ -9,26 +9,26 @@ import (
 	"regent/test/proxy"
 )
 
-// Kind is a way in which something goes wrong.
+// Kind is a kind of fault.
 type Kind string
 
-// The kinds. All end by themselves, with what was broken in order again.
+// The kinds. Each fault ends by itself, with everything mended.
 const (
-	Kill      Kind = "kill"       // SIGKILL, and a new start
+	Kill      Kind = "kill"       // SIGKILL, and a restart
 	Pause     Kind = "pause"      // SIGSTOP, and SIGCONT
-	End       Kind = "end"        // SIGTERM, and a new start once it is gone
+	End       Kind = "end"        // SIGTERM, and a restart once it has ended
 	KillGuard Kind = "kill guard" // that of a `regent run`
 	StopGuard Kind = "stop guard"
 	Bad       Kind = "weather"    // of a hop
 	Reset     Kind = "reset"      // all connections of a hop, again and again
 	Cut       Kind = "cut"        // connections of a hop at a byte, one after the other
-	Point     Kind = "failpoint"  // a server dies at a point of its code, and is started anew
+	Point     Kind = "failpoint"  // a server dies at a point of its code, and is restarted
 	OtherBoot Kind = "other boot" // a server is killed, and comes back with another boot clock
 	Partition Kind = "partition"  // a group's network is away
 	Frozen    Kind = "frozen"     // an emulator is stopped
 )
 
-// Fault is something that goes wrong.
+// Fault is a planned fault.
 type Fault struct {
 	Kind   Kind
 	Target string        // a part or a hop
@@ -40,7 +40,7 @@ type Fault struct {
 	After   int              // Cut: bytes
 	RST     bool             // Cut: with RST instead of FIN
 	Point   string           // Point
-	Hit     int              // Point: at the how manieth time
+	Hit     int              // Point: which hit of it, from 1
 	Offset  time.Duration    // OtherBoot
 }
 
@@ -64,7 +64,7 @@ func (f Fault) String() string { return fmt.Sprintf("after %v, for %v: %s", f.At
 
 const maxFaults = 4
 
-// faults draws one to four that do not get in each other's way: no part and no hop has two of them.
+// faults draws one to four faults that do not interfere: no part and no hop has two of them.
 func (d *drawer) faults() {
 	taken := map[string]bool{}
 	for n := 1 + d.rand.IntN(maxFaults); len(d.plan.Faults) < n; {
@@ -93,9 +93,8 @@ func (d *drawer) prepare(f Fault) {
 	}
 }
 
-// slot is what a fault has for itself. There is one for everything that happens to runs and their
-// guards: if both are stopped no process is left that could end the command, which is out of their
-// reach.
+// slot names what a fault has for itself. All faults of runs and their guards share one slot: if
+// both were stopped, no process would be left that could end the command.
 func (d *drawer) slot(f Fault) string {
 	if f.Kind == KillGuard || f.Kind == StopGuard || slices.ContainsFunc(d.plan.Wrappers, func(w Wrapper) bool { return w.Name == f.Target }) {
 		return "runs"
@@ -103,7 +102,7 @@ func (d *drawer) slot(f Fault) string {
 	return f.Target
 }
 
-// fault draws one. ok is false where this plan has no place for it.
+// fault draws one. ok is false if this plan has no place for it.
 func (d *drawer) fault() (f Fault, ok bool) {
 	f.For = d.between(100*time.Millisecond, 5*time.Second)
 	switch d.rand.IntN(12) {

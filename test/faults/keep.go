@@ -10,8 +10,8 @@ import (
 	"regent/test/checker"
 )
 
-// keep writes what there is of a run beside the logs of its processes: the plan, the verdict, the
-// recording, what the store has, and a picture of each election.
+// keep saves a run beside the logs of its processes: the plan, the verdict, the recording, the
+// store's contents, and a drawing of each election.
 func (s *session) keep(f findings, why error) error {
 	guard := s.plan.guard()
 	errs := []error{

@@ -19,7 +19,7 @@ type ledger struct {
 	server   http.Server
 	serving  sync.WaitGroup
 
-	mu    sync.Mutex // held while a write is looked at: what was newest before it is taken down with it
+	mu    sync.Mutex // held during a write: the newest token before it is recorded with it
 	guard fence.Guard
 }
 
@@ -39,7 +39,7 @@ func (l *ledger) close() {
 	l.serving.Wait()
 }
 
-// ServeHTTP lets a write in, or not.
+// ServeHTTP admits or refuses a write.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var entry record.Ledger
 	if err := json.NewDecoder(r.Body).Decode(&entry); err != nil {

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// link is the one way out of a network namespace: a pair of interfaces, of which the near one is
-// here. It is gone with the processes in the namespace, and with close.
+// link is the only way out of a network namespace: a pair of interfaces, of which the near one is
+// here. It ends with the processes in the namespace, or with close.
 type link struct {
 	near, far         string // interfaces
 	nearHost, farHost string // their addresses
@@ -22,8 +22,8 @@ type link struct {
 	passing sync.WaitGroup
 }
 
-// newLink returns a link whose far end is nowhere yet. Its addresses are of a net that is for tests
-// between networks (RFC 2544).
+// newLink returns a link whose far end is in no namespace yet. Its addresses are reserved for tests
+// (RFC 2544).
 func newLink() (*link, error) {
 	n := rand.N(1 << 14)
 	l := &link{
@@ -74,7 +74,7 @@ func pass(in net.Conn, target string) {
 	<-ended
 }
 
-// lead puts the far end into the network namespace of a process.
+// lead moves the far end into the network namespace of a process.
 func (l *link) lead(pid int) error {
 	inside := func(args ...string) error {
 		return command("nsenter", append([]string{"-t", strconv.Itoa(pid), "-n", "ip"}, args...)...)

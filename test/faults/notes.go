@@ -12,7 +12,7 @@ import (
 	"regent/test/faults/record"
 )
 
-// notes is what all processes have told so far. Its zero value is ready.
+// notes has everything that the processes have recorded so far. Its zero value is ready.
 type notes struct {
 	mu        sync.Mutex // guards all below
 	calls     []checker.Call
@@ -32,7 +32,7 @@ type beliefID struct {
 	token    leadership.Token
 }
 
-// add takes a line down.
+// add records a line.
 func (b *notes) add(l record.Line) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,14 +79,14 @@ func (b *notes) consumer(name string) *checker.Consumer {
 	return c
 }
 
-// expects says whether the consumer has been told from where on it is to hear of everything.
+// expects reports whether it is recorded from where on the consumer must get every event.
 func (b *notes) expects(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.consumers[name] != nil
 }
 
-// stopped takes down that a consumer hears no more.
+// stopped records that a consumer gets no more events.
 func (b *notes) stopped(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +125,7 @@ func (b *notes) want(all []checker.Willing) {
 	b.willing = append(b.willing, all...)
 }
 
-// recording is all of it, with the store's history.
+// recording returns everything, with the store's history.
 func (b *notes) recording(history []leadership.Event) checker.Recording {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +147,7 @@ func (b *notes) recording(history []leadership.Event) checker.Recording {
 	return r
 }
 
-// changes says of each revision that a call has made when it was committed.
+// changes returns when each revision that a call made was committed.
 func changes(r checker.Recording) (all []checker.Change) {
 	calls := map[string]checker.Call{}
 	for _, c := range r.Calls {

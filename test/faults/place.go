@@ -18,8 +18,8 @@ import (
 	"regent/store/spanner"
 )
 
-// place makes room in the store and, where there are two servers, a topic. It returns the emulators
-// that the servers need, by their variables, and their arguments.
+// place prepares the store and, where there are two servers, a topic. It returns the emulators that
+// the servers need, by their variables, and their arguments.
 func (s *session) place(ctx context.Context) (env map[string]string, args []string, err error) {
 	env, args = map[string]string{}, []string{"--store", s.spec()}
 	s.emulators = map[string]int{}
@@ -42,7 +42,7 @@ func (s *session) place(ctx context.Context) (env map[string]string, args []stri
 	return env, append(args, "--events", "projects/"+s.id+"/topics/leadership"), s.announce(ctx)
 }
 
-// announce makes the topic, and listens to it until the run is over.
+// announce creates the topic, and listens to it until the run is over.
 func (s *session) announce(ctx context.Context) (err error) {
 	if s.topic, err = newTopic(ctx, s.setup.PubSub, s.id); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *session) open(ctx context.Context) (leadership.Store, error) {
 	return store.OpenExisting(ctx, s.spec(), store.Config{})
 }
 
-// discard takes out of an emulator, which keeps all in memory, what is there of this run.
+// discard deletes this run's data from an emulator, which keeps everything in memory.
 func (s *session) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -21,7 +21,7 @@ const (
 	Spanner   Store = "spanner"
 )
 
-// Plan is what is to happen in a run.
+// Plan says what happens in a run.
 type Plan struct {
 	Store     Store
 	Seed      uint64

@@ -16,7 +16,7 @@ import (
 // takes too long to answer without Regent's doing.
 const probeEvery = 20 * time.Millisecond
 
-// slow is how much longer than usual something may take without hurting anybody who has a lease.
+// slow is the longest delay that does no harm to the holder of a lease.
 func (p Plan) slow() time.Duration { return p.Lease / 5 }
 
 // probe looks for it until the run is over.

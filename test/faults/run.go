@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// Config is one run.
+// Config is the configuration of one run.
 type Config struct {
 	Store Store
 	Seed  uint64
-	Lease time.Duration // at least; longer ones bear a machine that is busy otherwise
-	Dir   string        // where a run that failed is kept, in a folder of its own; "" for where temporary files are
+	Lease time.Duration // at least; longer ones suit a busy machine
+	Dir   string        // a failed run is kept there, in a folder of its own; "" for the folder of temporary files
 	Setup *Setup        // nil for one of the run's own, with what the environment says
-	Lie   Lie           // what agents do wrong on purpose, to see it found
+	Lie   Lie           // what agents do wrong on purpose, to test the checks
 }
 
-// Lie is what agents do wrong. The zero Lie is the truth.
+// Lie makes agents report wrongly. The zero Lie is the truth.
 type Lie struct {
 	Belief time.Duration // leaders believe for so long after their lease has told them that it is over
-	Deaf   bool          // who watches does not tell of one event in ten
+	Deaf   bool          // watchers do not report one event in ten
 }
 
 // ErrInvalid says that a run proves nothing: too little was done, no lease was lost, or a fault
@@ -36,12 +36,12 @@ const (
 	calm   = 1500 * time.Millisecond // and a lease
 )
 
-// Run plays what the seed has planned, in 10 to 30 s, and checks it. All processes have ended when
-// it returns.
+// Run carries out the plan of the seed, in 10 to 30 s, and checks the recording. All processes have
+// ended when it returns.
 //
-// The error is ErrInvalid for a run that proves nothing; a *Violation for one in which something
-// happened that must not; anything else if it could not be played. On each of these what there is
-// of the run is kept, in a folder that the error names. A run that succeeded leaves nothing.
+// The error is ErrInvalid for a run that proves nothing; a *Violation for one that broke a promise;
+// anything else if it could not be carried out. After an error the run's files are kept, in a
+// folder that the error names. A run that succeeds leaves nothing.
 func Run(ctx context.Context, c Config) (Result, error) {
 	if c.Setup == nil {
 		setup, err := NewSetup(ctx, SetupConfig{})
@@ -65,14 +65,14 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	return found.result, fmt.Errorf("faults: %s, seed %d: %w\nkept in %s", c.Store, c.Seed, errors.Join(err, s.keep(found, err)), dir)
 }
 
-// run plays and checks.
+// run carries out the plan and checks the recording.
 func (s *session) run(ctx context.Context) (f findings, err error) {
 	defer func() {
 		s.endAll()
 		err = errors.Join(err, s.mustBeGone(), s.discard(context.WithoutCancel(ctx)))
 	}()
 	played := s.play(ctx)
-	s.endAll() // so that the file is free, and all has been said
+	s.endAll() // so that the file is free, and all output was read
 	t, err := s.read(ctx)
 	if err != nil && (played == nil || errors.Is(played, ErrInvalid)) {
 		s.notes.fail("the store: %v", err)

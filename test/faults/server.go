@@ -33,7 +33,7 @@ type life struct {
 	offset time.Duration // of its clock; 0 for none
 }
 
-// newServer returns a server that is not started yet, on a port that was free a moment ago.
+// newServer returns a server that is not started yet, on a port that was just free.
 func (s *session) newServer(i int, env, args []string) (*server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

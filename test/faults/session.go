@@ -109,7 +109,7 @@ func (s *session) hop(name, target string) (*proxy.Hop, error) {
 	return h, nil
 }
 
-// startAgents starts all agents, and returns when all who watch have been told how things are.
+// startAgents starts all agents, and returns when all watchers have been told the present state.
 func (s *session) startAgents(ctx context.Context) error {
 	for i, p := range s.plan.Groups {
 		t := &group{Group: p, session: s, config: record.Config{
@@ -132,7 +132,7 @@ func (s *session) startAgents(ctx context.Context) error {
 	return s.awaitWatchers(ctx)
 }
 
-// connect leads a group to all servers and to the ledger.
+// connect connects a group to all servers and to the ledger.
 func (s *session) connect(t *group) (err error) {
 	if t.Isolated {
 		if t.link, err = newLink(); err != nil {
@@ -176,7 +176,7 @@ func (s *session) startWrapper(p Wrapper) error {
 	return w.start()
 }
 
-// awaitWatchers waits until all who watch have been told how things are.
+// awaitWatchers waits until all watchers have been told the present state.
 func (s *session) awaitWatchers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -187,13 +187,13 @@ func (s *session) awaitWatchers(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%v are not told how things are: %w", waited, context.Cause(ctx))
+			return fmt.Errorf("%v are not told the present state: %w", waited, context.Cause(ctx))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// unaware are those who watch and have not been told anything yet.
+// unaware returns the watchers that have not been told the present state yet.
 func (s *session) unaware() (names []string) {
 	for _, t := range s.groups {
 		for _, m := range t.Members {
@@ -205,7 +205,7 @@ func (s *session) unaware() (names []string) {
 	return names
 }
 
-// part is something that is a process.
+// part is a part of the run that is a process.
 type part interface{ now() *process }
 
 func (s *session) part(name string) part {
@@ -238,8 +238,7 @@ func (s *session) server(name string) *server {
 	return s.servers[slices.IndexFunc(s.servers, func(v *server) bool { return v.name == name })]
 }
 
-// endAll ends everything that is still there, whatever became of the run. Twice is the same as
-// once.
+// endAll ends everything that still runs. Idempotent.
 func (s *session) endAll() {
 	for _, t := range s.groups {
 		if p := t.now(); p != nil {

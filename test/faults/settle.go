@@ -12,8 +12,8 @@ import (
 )
 
 // quiet ends all contending agents, and waits until no election has a leader and all watchers that
-// are to hear of it have heard of everything, or for long enough: what is missing then will be
-// found missing.
+// are to hear of it have heard everything, or for long enough: the check then reports what is
+// missing.
 func (s *session) quiet(ctx context.Context) {
 	for _, t := range s.groups {
 		t.quiet()
@@ -51,7 +51,7 @@ const (
 	settleStep    = 100 * time.Millisecond
 )
 
-// tick asks a server to do what is left to do.
+// tick asks a server to record ends and announce events that are due.
 func (s *session) tick(ctx context.Context, v *server) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -64,7 +64,7 @@ func (s *session) tick(ctx context.Context, v *server) {
 	}
 }
 
-// history is what a server has of the elections.
+// history reads the events of all elections from a server.
 func (s *session) history(ctx context.Context) (all []leadership.Event, err error) {
 	for _, e := range s.plan.Elections {
 		events, err := allEvents(func(after leadership.Revision) ([]leadership.Event, error) {
@@ -92,7 +92,7 @@ func vacant(history []leadership.Event) bool {
 	return true
 }
 
-// leave ends all processes in good order.
+// leave ends all processes in order.
 func (s *session) leave() {
 	for _, t := range s.groups {
 		t.mu.Lock()

@@ -14,15 +14,15 @@ import (
 	"regent/emulators"
 )
 
-// SetupConfig says where the emulators are: host:port, or "" for what the environment says.
+// SetupConfig says where the emulators are: host:port, or "" to take them from the environment.
 type SetupConfig struct {
 	Firestore, Spanner, PubSub string
 	// Overlay is a file for go build -overlay, to try a server that has a bug; "" for none.
 	Overlay string
 }
 
-// Setup is what runs have in common: programs that were built, and emulators. Several runs may use
-// it at the same time.
+// Setup has what runs share: built programs and emulators. Several runs may use it at the same
+// time.
 type Setup struct {
 	SetupConfig
 	Can     Abilities
@@ -50,7 +50,7 @@ func NewSetup(ctx context.Context, c SetupConfig) (*Setup, error) {
 	return r, nil
 }
 
-// With returns the same setup with other emulators. It is the first that is to be closed.
+// With returns the same setup with other emulators. Close only the first.
 func (r *Setup) With(c SetupConfig) *Setup {
 	other := *r
 	other.SetupConfig = SetupConfig{
@@ -87,13 +87,13 @@ func build(ctx context.Context, args []string) error {
 	return nil
 }
 
-// Close removes what was built. All runs must have ended.
+// Close removes the built programs. All runs must have ended.
 func (r *Setup) Close() error {
 	r.starter.close()
 	return os.RemoveAll(r.dir)
 }
 
-// LeftOut says, a sentence each, which faults are not tried on this machine.
+// LeftOut returns a sentence for each kind of fault that is not tried on this machine.
 func (r *Setup) LeftOut() []string { return r.Can.leftOut() }
 
 // frozen is the process of an emulator, if this process has started it and may stop it; else 0.
@@ -104,8 +104,7 @@ func (r *Setup) frozen(address string) int {
 	return 0
 }
 
-// command is a command of a program that was built, with the environment of a program that is
-// tried.
+// command returns a command of a built program, with the environment of a program under test.
 func (r *Setup) command(program string, env []string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(r.dir, program), args...)
 	cmd.Env = append(environ(), env...)
@@ -120,7 +119,8 @@ func shifted(cmd *exec.Cmd, seconds int64) *exec.Cmd {
 	return in
 }
 
-// environ is our environment without what would change the behaviour of a program that is tried.
+// environ returns our environment without variables that change the behaviour of a program under
+// test.
 func environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -17,7 +17,7 @@ import (
 	"regent/test/faults/record"
 )
 
-// topic is a Pub/Sub topic of the run's own, with a subscriber whom nothing is done to.
+// topic is a Pub/Sub topic of the run's own, with a subscriber that suffers no faults.
 type topic struct {
 	name         string
 	subscription string
@@ -42,8 +42,8 @@ func newTopic(ctx context.Context, host, project string) (*topic, error) {
 	return t, err
 }
 
-// consume takes down what the topic delivers of the elections, until ctx ends. A pull that fails is
-// made again.
+// consume records the elections' events that the topic delivers, until ctx ends. A failed pull is
+// repeated.
 func (t *topic) consume(ctx context.Context, b *notes, elections []leadership.Election) {
 	b.add(record.Line{Consumer: &checker.Consumer{Name: subscriber, Elections: elections}})
 	client := pubsubpb.NewSubscriberClient(t.conn)
@@ -63,7 +63,7 @@ func (t *topic) pull(ctx context.Context, client pubsubpb.SubscriberClient, b *n
 		var e wire.Event
 		switch err := json.Unmarshal(m.GetMessage().GetData(), &e); {
 		case err != nil || m.GetMessage().GetOrderingKey() != string(e.Election):
-			b.fail("the topic delivers what is no event: %v: %v", m, err)
+			b.fail("the topic delivers a message that is not an event: %v: %v", m, err)
 		case slices.Contains(elections, e.Election):
 			b.add(record.Line{Delivery: &record.Delivery{Consumer: subscriber, Event: e}})
 		}

@@ -11,7 +11,7 @@ import (
 	"regent/test/faults/record"
 )
 
-// Result is what a run that proves something had.
+// Result has the figures of a run.
 type Result struct {
 	Took       time.Duration
 	Operations int             // calls and readings that were answered
@@ -25,19 +25,19 @@ type Result struct {
 	Takeovers  []time.Duration // from the last moment that a leader believed to the first that the next one did
 }
 
-// Violation is something that happened and must not.
+// Violation is the error of a run that broke a promise.
 type Violation struct {
 	What []string // each a sentence
 }
 
-// Error is all of it, or the first of it.
+// Error returns all sentences, or the first ones.
 func (v *Violation) Error() string {
 	const enough = 20
 	text := strings.Join(v.What[:min(len(v.What), enough)], "\n")
 	return fmt.Sprintf("%d violations:\n%s", len(v.What), text)
 }
 
-// findings is what a run has come to.
+// findings is the outcome of a run.
 type findings struct {
 	truth     truth
 	recording checker.Recording
@@ -47,8 +47,7 @@ type findings struct {
 }
 
 const (
-	// slack is by how much the clock of a store on this machine may differ from ours while a lease
-	// lasts.
+	// slack is how much the clock of a store on this machine may differ from ours during a lease.
 	slack = 100 * time.Millisecond
 	// cloudGuard is how long a cloud store waits after the end of a lease.
 	cloudGuard = 50 * time.Millisecond
@@ -91,8 +90,8 @@ func (s *session) examine(t truth) (f findings) {
 	return f
 }
 
-// otherBoot says whether a file's leases counted as just renewed at some moment, of which the order
-// of calls knows nothing.
+// otherBoot reports whether a file's leases counted as just renewed at some moment, which the order
+// of calls does not show.
 func (s *session) otherBoot() bool {
 	return s.plan.Store == Bolt && slices.ContainsFunc(s.plan.Faults, func(f Fault) bool { return f.Kind == OtherBoot })
 }
@@ -124,7 +123,7 @@ func (f findings) violation() error {
 	return v
 }
 
-// valid says why the run proves nothing, or nil.
+// valid returns an error that says why the run proves nothing, or nil.
 func (f findings) valid(p Plan) error {
 	seconds := (warmUp + p.faultsEnd() + calm + p.Lease).Seconds()
 	least := int(seconds * p.leastRate())
@@ -132,7 +131,7 @@ func (f findings) valid(p Plan) error {
 	case f.result.Operations < least:
 		return fmt.Errorf("%w: %d operations in %.1f s, and %d are the least", ErrInvalid, f.result.Operations, seconds, least)
 	case f.result.Leaders == 0:
-		return fmt.Errorf("%w: the leaders were never others", ErrInvalid)
+		return fmt.Errorf("%w: the leader never changed", ErrInvalid)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func Start(c Config) (*Crowd, error) {
 	}()
 	return &Crowd{Reports: reports, Leave: sync.OnceFunc(func() {
 		stdin.Close()
-		for range reports { // what is left unread must not hold the crowd up
+		for range reports { // unread reports must not hold the crowd up
 		}
 	})}, nil
 }

@@ -48,7 +48,7 @@ func Start(t testing.TB, c Config, env ...string) *Member {
 	return m
 }
 
-// listen tells what is written until the process is gone.
+// listen passes on the lines of the process until it ends.
 func (m *Member) listen(stdout io.Reader) {
 	defer close(m.updates)
 	defer m.cmd.Wait()

@@ -23,7 +23,7 @@ import (
 	"regent/test/simulation"
 )
 
-// models are those that are searched.
+// models returns the models to search.
 func models(c config) []belief.Model {
 	if c.night {
 		return append(belief.Quick(), belief.Night()...)
@@ -51,7 +51,7 @@ func searches(models []belief.Model) func(context.Context, uint64) (tally, error
 const (
 	seedsAStep = 10
 	leasesLong = 1_000
-	// shorter ones are recorded, and held to all checkers, porcupine among them
+	// shorter ones are recorded, and checked by all checkers, including porcupine
 	recordedLong = 30
 )
 
@@ -84,7 +84,7 @@ func simulate(ctx context.Context, seed uint64) (tally, error) {
 	}, nil
 }
 
-// check records a run, and has every checker look at it.
+// check records a run, and runs every checker on it.
 func check(c simulation.Config) (calls int, err error) {
 	r := simulation.Run(c)
 	if err := r.Err(); err != nil {
@@ -109,7 +109,7 @@ func crashes(ctx context.Context, seed uint64) (tally, error) {
 	}, nil
 }
 
-// bugs returns the bugs that are planted.
+// bugs returns the bugs to plant.
 func bugs(c config) (chosen []mutants.Mutant, err error) {
 	all, err := mutants.All()
 	if c.night || err != nil {
@@ -228,8 +228,8 @@ func (g goTest) run(ctx context.Context, t tally, args ...string) (tally, error)
 	return tested(t, output, err)
 }
 
-// tested returns what a step that ran tests has brought. It is a finding only if a test failed: the
-// tests may not have been built, or not be there.
+// tested returns the result of a step that ran tests. It is a finding only if a test failed, and
+// not if the tests could not be built or do not exist.
 func tested(t tally, output []byte, err error) (tally, error) {
 	switch {
 	case err == nil && bytes.Contains(output, []byte("no tests to run")):
@@ -244,7 +244,7 @@ func tested(t tally, output []byte, err error) (tally, error) {
 	return nil, err
 }
 
-// faultRuns is what fault runs have in common, built when the first needs it.
+// faultRuns has what fault runs share, built when the first one needs it.
 type faultRuns struct {
 	dir   string
 	once  sync.Once
@@ -261,7 +261,7 @@ func (g *faultRuns) get(ctx context.Context) (*faults.Setup, error) {
 	return g.setup, g.err
 }
 
-// close removes what was built.
+// close removes the built programs.
 func (g *faultRuns) close() error {
 	if !g.built.Load() {
 		return nil
@@ -269,7 +269,7 @@ func (g *faultRuns) close() error {
 	return g.setup.Close()
 }
 
-// breaks returns the step that plays a fault run on a store.
+// breaks returns the step that makes a fault run on a store.
 func (g *faultRuns) breaks(store faults.Store) func(context.Context, uint64) (tally, error) {
 	return func(ctx context.Context, seed uint64) (tally, error) {
 		setup, err := g.get(ctx)

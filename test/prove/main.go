@@ -45,7 +45,7 @@ func main() {
 	}
 }
 
-// memoryLimit is how much memory this process takes, in bytes, unless what is in use is more.
+// memoryLimit is the soft memory limit of this process, in bytes.
 const memoryLimit = 2 << 30
 
 // usage is the error for flags that make no sense.
@@ -53,7 +53,7 @@ type usage string
 
 func (u usage) Error() string { return string(u) + "; see -help" }
 
-// config is what the flags say.
+// config has the flags.
 type config struct {
 	night    bool
 	dir      string
@@ -111,8 +111,9 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
-	// The simulation makes much garbage and keeps little, so that garbage may grow to many times
-	// what is kept: but not where a checker keeps a gigabyte for some seconds.
+	// The simulation makes much garbage and keeps little, so garbage may grow to many times the
+	// live memory; not where a checker keeps a gigabyte for some seconds, which memoryLimit
+	// prevents.
 	debug.SetGCPercent(800)
 	debug.SetMemoryLimit(memoryLimit)
 	began := time.Now()

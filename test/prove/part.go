@@ -6,24 +6,24 @@ import (
 	"fmt"
 )
 
-// part is one way to look for what is wrong: in steps, which have numbers from 1 on.
+// part is one way to look for faults: in steps, which are numbered from 1.
 type part struct {
 	name string
-	unit string // of the figure by which it is known how far it has looked
-	// How much of that figure the quick set wants, and the night set; 0 for nothing.
+	unit string // of the figure that measures its progress
+	// How much of that figure the quick set and the night set want; 0 for none.
 	quick, night int64
 	// each is how much of that figure a step brings; 0 if only the step can tell.
 	each int64
-	// side says on which side of the machine it works: parts of one side follow each other, both
-	// sides work at the same time.
+	// side says which resource it mostly uses: parts of one side follow each other, and both sides
+	// work at the same time.
 	side side
-	// things is for a part that cannot be done in part: there are so many steps, and step k looks
-	// at thing k. 0 for a part whose steps have seeds.
+	// things is the number of steps of a part that is done as a whole: step k looks at thing k. 0
+	// for a part whose steps have seeds.
 	things int
-	// step looks once, at the thing of that number or with that seed. Its tally has the unit among
-	// its figures. The error of something that was found is a *finding; errNothing is for a step
-	// that has proved nothing; errors.ErrUnsupported for what this machine cannot do; any other
-	// means that the step could not be made, and that the next could not be either.
+	// step makes one step: at the thing of that number or with that seed. Its tally has the unit
+	// among its figures. The error is a *finding for a bug; errNothing if the step has proved
+	// nothing; errors.ErrUnsupported if this machine cannot do it; any other means that neither
+	// this step nor the next can be made.
 	step func(ctx context.Context, seed uint64) (tally, error)
 }
 
@@ -44,7 +44,7 @@ type finding struct {
 	err  error
 }
 
-// Error says where, and how to see it again.
+// Error names the place, and how to reproduce the bug.
 func (f *finding) Error() string {
 	if f.seed == 0 {
 		return fmt.Sprintf("%s: %v", f.part, f.err)
@@ -52,7 +52,7 @@ func (f *finding) Error() string {
 	return fmt.Sprintf("%s, seed %d: %v", f.part, f.seed, f.err)
 }
 
-// Unwrap is what was found.
+// Unwrap returns the bug's error.
 func (f *finding) Unwrap() error { return f.err }
 
 // tally is figures, by what they count.
@@ -65,7 +65,7 @@ func (t tally) add(more tally) {
 	}
 }
 
-// parts are all of them, in the order in which the report has them.
+// parts returns all parts, in the order of the report.
 func parts(c config, faultRuns *faultRuns) ([]part, error) {
 	planted, err := bugs(c)
 	models, groups, long := models(c), byFolder(planted), longSteps(c)

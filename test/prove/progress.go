@@ -8,23 +8,23 @@ import (
 	"regent/emulators"
 )
 
-// Where a part ends that does not get on.
+// Limits that end a part without progress.
 const (
 	mostFindings = 20 // more of them tell nothing new
 	mostInVain   = 10 // steps in a row that prove nothing
 )
 
-// progress is a part that is being gone through. The mutex of the proof guards it.
+// progress is a part under way. The mutex of the proof guards it.
 type progress struct {
 	part
-	*done         // what is kept, and only that survives this process
+	*done         // the kept part: only it survives this process
 	wanted int64  // of the unit
 	first  uint64 // the seed of step 1
-	goesOn bool   // after something was found
+	goesOn bool   // after a finding
 
 	underWay map[uint64]bool // steps that have no verdict yet
 	inVain   int             // steps that proved nothing, since one that did
-	leftOut  string          // why it cannot be done here
+	leftOut  string          // why this machine cannot do it
 	err      error           // of a step that could not be made
 }
 
@@ -36,17 +36,17 @@ type done struct {
 	Findings []string `json:"findings,omitempty"`
 }
 
-// enough says whether as much was looked at as is wanted.
+// enough reports whether the wanted figure is reached.
 func (c *progress) enough() bool { return c.Figures[c.unit] >= c.wanted }
 
-// over says that no more steps are to be made, whether that is enough or not.
+// over reports whether no more steps are to be made, enough or not.
 func (c *progress) over() bool {
 	found := len(c.Findings)
 	return c.enough() || c.leftOut != "" || c.err != nil || found > 0 && !c.goesOn || found >= mostFindings || c.inVain >= mostInVain
 }
 
 // next begins the lowest step that has no verdict and is not under way, if there is to be one.
-// There is none while what is under way may be enough: its worker asks again.
+// There is none while the steps under way may be enough: their workers ask again.
 func (c *progress) next() (n uint64, more bool) {
 	if c.over() || c.Figures[c.unit]+c.each*int64(len(c.underWay)) >= c.wanted {
 		return 0, false
@@ -61,7 +61,7 @@ func (c *progress) next() (n uint64, more bool) {
 	return n, true
 }
 
-// seed is what a step is given.
+// seed returns the argument of a step.
 func (c *progress) seed(n uint64) uint64 {
 	if c.things > 0 {
 		return n
@@ -69,8 +69,8 @@ func (c *progress) seed(n uint64) uint64 {
 	return c.first + n - 1
 }
 
-// take takes down what a step has brought, and says what is to be told of it. A step without a
-// verdict is made again, by this process or the next.
+// take notes the result of a step, and returns the line to print. A step without a verdict is made
+// again, by this process or the next.
 func (c *progress) take(ctx context.Context, n uint64, t tally, err error) (told string) {
 	delete(c.underWay, n)
 	found, isFinding := errors.AsType[*finding](err)
@@ -102,7 +102,7 @@ func (c *progress) take(ctx context.Context, n uint64, t tally, err error) (told
 	return told
 }
 
-// validate says what is impossible in what was read of a part.
+// validate returns an error if the part's stored progress is impossible.
 func (c *progress) validate() error {
 	for _, n := range c.Figures {
 		if n < 0 {
@@ -117,11 +117,11 @@ func (c *progress) validate() error {
 	case c.Nothing < 0 || uint64(c.Nothing)+uint64(len(c.Findings)) > made:
 		return errors.New("more verdicts than steps")
 	case uint64(c.Nothing)+uint64(len(c.Findings))+looked < made:
-		return errors.New("steps that have brought nothing")
+		return errors.New("steps without figures")
 	case made == 0 && looked > 0 || c.each > 0 && looked > made*uint64(c.each):
-		return fmt.Errorf("more %s than its steps have brought", c.unit)
+		return fmt.Errorf("more %s than its steps can have", c.unit)
 	case c.things > 0 && (c.Steps.last() > uint64(c.things) || made == uint64(c.things) && int64(looked) != c.wanted):
-		return fmt.Errorf("other %s than there are", c.unit)
+		return fmt.Errorf("a number of %s that differs from the part's", c.unit)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// proof is all parts that are to be done, and how far each has come.
+// proof has all parts to do, and the progress of each.
 type proof struct {
 	config
 	began  time.Time
@@ -59,10 +59,10 @@ func newProof(c config, all []part) (*proof, error) {
 // impossible is the error of a state that cannot have been saved, or of another version of the
 // parts.
 func (p *proof) impossible(part string, why error) error {
-	return fmt.Errorf("%s cannot be gone on from; remove it to begin a new night: %s: %w", p.file("state.json"), part, why)
+	return fmt.Errorf("%s cannot be continued; remove it to begin a new night: %s: %w", p.file("state.json"), part, why)
 }
 
-// choose returns the parts of the set, those that are asked for.
+// choose returns the requested parts of the set.
 func (c config) choose(all []part) (chosen []part, err error) {
 	for _, name := range c.only {
 		at := slices.IndexFunc(all, func(part part) bool { return part.name == name })
@@ -92,8 +92,8 @@ func (c config) wanted(part part) int64 {
 	return max(part.quick/int64(c.share), 1)
 }
 
-// run does all parts, those of each side one after the other. Its error says what was found, and
-// what was not looked at enough.
+// run does all parts, those of each side one after the other. Its error names the findings, and the
+// parts that did not reach their figures.
 func (p *proof) run(ctx context.Context) error {
 	errs := make([]error, 2)
 	var sides sync.WaitGroup
@@ -112,7 +112,7 @@ func (p *proof) run(ctx context.Context) error {
 	return errors.Join(p.failed(ctx), errors.Join(errs...), p.save())
 }
 
-// do makes steps until they are enough. Its error is for what could not be written.
+// do makes steps until the figure is reached. Its error is for files that could not be written.
 func (p *proof) do(ctx context.Context, c *progress) error {
 	errs := make([]error, p.workers(c.part))
 	var all sync.WaitGroup
@@ -158,8 +158,7 @@ func (p *proof) take(ctx context.Context, c *progress, n uint64, t tally, err er
 	return p.save()
 }
 
-// failed is the error of what was found, of what could not be done, and of what was not looked at
-// enough. The mutex is held.
+// failed returns the error of run. Call with the mutex held.
 func (p *proof) failed(ctx context.Context) error {
 	var what []string
 	for _, c := range p.progress {

@@ -263,7 +263,7 @@ func TestWhatProvesNothingIsMadeUpForByOtherSeeds(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOutIsTriedAgainByTheNextProcess(t *testing.T) {
+func TestSkippedStepIsMadeByTheNextProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	can := false
@@ -321,13 +321,13 @@ func TestAStateThatSaysSomethingImpossibleIsRefused(t *testing.T) {
 		{`{"set":"night","seed":1,"parts":{"others":{}}}`, "no such part"},
 		{`{"set":"night","seed":1,"parts":{"seeds":{"figures":{"runs":1}}}}`, "more runs"},
 		{`{"set":"night","seed":1,"parts":{"seeds":{"figures":{"faults":-1}}}}`, "below 0"},
-		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":9}}}}`, "brought nothing"},
+		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":9}}}}`, "without figures"},
 		{`{"set":"night","seed":1,"parts":{"seeds":{"nothing":-1}}}`, "more verdicts"},
 		{`{"set":"night","seed":1,"parts":{"seeds":{"findings":["x"]}}}`, "more verdicts"},
 		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":1,"beyond":[2]},"figures":{"runs":2}}}}`, "ascend"},
 		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":1,"beyond":[4,4]},"figures":{"runs":3}}}}`, "ascend"},
-		{`{"set":"night","seed":1,"parts":{"things":{"steps":{"beyond":[4]},"figures":{"models":1}}}}`, "other models"},
-		{`{"set":"night","seed":1,"parts":{"things":{"steps":{"through":3},"figures":{"models":4}}}}`, "other models"},
+		{`{"set":"night","seed":1,"parts":{"things":{"steps":{"beyond":[4]},"figures":{"models":1}}}}`, "a number of models that differs"},
+		{`{"set":"night","seed":1,"parts":{"things":{"steps":{"through":3},"figures":{"models":4}}}}`, "a number of models that differs"},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte(c.text), 0o600); err != nil {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// report is what was looked at, for a person.
+// report returns the figures, for a person.
 func (p *proof) report() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.table()
 }
 
-// table is the report. The mutex is held.
+// table returns the report. Call with the mutex held.
 func (p *proof) table() string {
 	var b strings.Builder
 	set := "The quick set"
@@ -36,7 +36,7 @@ func (p *proof) table() string {
 	return b.String() + "\n"
 }
 
-// looked is a part's figures, the one that counts first.
+// looked returns a part's figures, the one of its unit first.
 func (c *progress) looked() string {
 	if c.leftOut != "" {
 		return "not tried: " + c.leftOut

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// state is what is known of a night so far; it goes on from there when it is begun anew. The quick
-// set keeps none.
+// state is the stored progress of a night; a night that is started again continues from it. The
+// quick set keeps none.
 type state struct {
 	Set   string           `json:"set"`  // night
 	Seed  uint64           `json:"seed"` // the first of each part
@@ -19,12 +19,12 @@ type state struct {
 	Parts map[string]*done `json:"parts"`
 }
 
-// night is the set that goes on where it has stopped.
+// night is the name of the set that continues where it has stopped.
 const night = "night"
 
 func (p *proof) file(name string) string { return filepath.Join(p.dir, name) }
 
-// resume reads how far an earlier process has come, if there was one.
+// resume reads the progress of an earlier process, if there was one.
 func (p *proof) resume() error {
 	text, err := os.ReadFile(p.file("state.json"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -34,7 +34,7 @@ func (p *proof) resume() error {
 		err = p.state.read(text)
 	}
 	if err != nil {
-		return fmt.Errorf("%s cannot be gone on from; remove it to begin a new night: %w", p.file("state.json"), err)
+		return fmt.Errorf("%s cannot be continued; remove it to begin a new night: %w", p.file("state.json"), err)
 	}
 	if p.state.Seed != p.seed {
 		return fmt.Errorf("the night in %s has seeds from %d, and not from %d: go on with -seed %[2]d, or begin a new one in another -dir", p.dir, p.state.Seed, p.seed)
@@ -42,7 +42,7 @@ func (p *proof) resume() error {
 	return nil
 }
 
-// read takes a state that was saved.
+// read parses a saved state.
 func (s *state) read(text []byte) error {
 	var saved state
 	from := json.NewDecoder(bytes.NewReader(text))
@@ -68,7 +68,7 @@ func (s *state) read(text []byte) error {
 	return nil
 }
 
-// of is how far a part has come.
+// of returns the progress of a part.
 func (s *state) of(part string) *done {
 	d := s.Parts[part]
 	if d == nil {
@@ -81,7 +81,7 @@ func (s *state) of(part string) *done {
 	return d
 }
 
-// save writes the report and, in a night, how far it has come. The mutex is held.
+// save writes the report and, in a night, the progress. Call with the mutex held.
 func (p *proof) save() error {
 	p.state.Took = p.before + time.Since(p.began)
 	if p.night {

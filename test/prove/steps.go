@@ -33,7 +33,7 @@ func (s *steps) last() uint64 {
 	return s.Beyond[len(s.Beyond)-1]
 }
 
-// validate says whether a set that was read is one.
+// validate returns an error if a stored set is malformed.
 func (s *steps) validate() error {
 	before := s.Through + 1
 	for _, n := range s.Beyond {

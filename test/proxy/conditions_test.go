@@ -240,9 +240,9 @@ func TestHalfOpenHidesTheEndFromTheOtherSide(t *testing.T) {
 		hop.Set(proxy.Conditions{HalfOpen: true})
 		send(t, client, "last words")
 		client.Close()
-		send(t, server, "to nobody")
+		send(t, server, "after the end")
 		time.Sleep(time.Hour)
-		send(t, server, "to nobody")
+		send(t, server, "after the end")
 		if data, ended := got.settled(); data != "last words" || ended {
 			t.Errorf("%q came, ended: %v", data, ended)
 		}

@@ -41,8 +41,8 @@ func (l *direction) read() {
 	}
 }
 
-// write passes on what is queued, including the end. Once the connection is over it drops the rest,
-// so that the reader is never held up for good.
+// write passes on the queued bytes, including the end. Once the connection is over it drops the
+// rest, so that the reader is never held up for good.
 func (l *direction) write() {
 	for {
 		p := l.queue.take()

@@ -17,7 +17,7 @@ func Between(client, server End) *Hop {
 // Quit is Close without sockets.
 func (h *Hop) Quit() { h.quit() }
 
-// What one way of one connection holds.
+// Limits of one direction of one connection.
 const (
 	MaxHeld  = maxHeld
 	MaxPiece = maxPiece

@@ -62,7 +62,7 @@ func (h *Hop) quit() {
 	h.running.Wait()
 }
 
-// Set replaces the conditions at once, for open and new connections and for what is under way in
+// Set replaces the conditions at once, for open and new connections and for the bytes under way in
 // them.
 func (h *Hop) Set(w Conditions) {
 	h.change(func(now *Conditions) { *now = w })
@@ -95,7 +95,7 @@ func (h *Hop) change(how func(*Conditions)) {
 	h.changed = make(chan struct{})
 }
 
-// conditions returns what applies, and what is closed when it changes.
+// conditions returns the present conditions, and a channel that is closed when they change.
 func (h *Hop) conditions() (Conditions, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -25,7 +25,7 @@ type piece struct {
 // queue holds pieces in order, for one goroutine that puts and one that takes.
 type queue struct {
 	mu     sync.Mutex // guards all below
-	moved  sync.Cond  // what is held has changed; only one of the two can be waiting
+	moved  sync.Cond  // the queue has changed; only one of the two can be waiting
 	pieces []piece
 	held   int // bytes
 }

@@ -12,8 +12,8 @@ import (
 	"regent/test/checker"
 )
 
-// agent wants to lead, as package client does it: what it believes is decided by the real
-// leadership.Belief.
+// agent is a candidate that behaves as package client does. The real leadership.Belief decides what
+// it believes.
 type agent struct {
 	s        *simulation
 	name     leadership.CandidateID
@@ -42,16 +42,15 @@ type agent struct {
 	since   time.Duration // when it began to believe
 }
 
-// who is the name of its incarnation.
+// who names its present incarnation.
 func (a *agent) who() string { return fmt.Sprintf("%s of %s, life %d", a.name, a.election, a.life) }
 
-// hasty says whether its clock is faster than any should be: it loses by that, and harms nobody.
+// hasty reports whether its clock is faster than allowed. That harms only the agent itself.
 func (a *agent) hasty() bool { return a.clock.rate > exact+exact/leadership.Drift }
 
 func (a *agent) now() time.Duration { return a.clock.at(a.s.w.now) }
 
-// left is for how long it believes that it leads, on its own clock: what it would say if it were
-// asked now.
+// left is how long it still believes that it leads, on its own clock.
 func (a *agent) left() time.Duration {
 	if !a.leading {
 		return 0
@@ -59,7 +58,7 @@ func (a *agent) left() time.Duration {
 	return a.belief.Left(a.now())
 }
 
-// does lets it do something: now, or when it goes on, and not if it crashes before.
+// does lets it do something: now, or when it resumes; not if it crashes before.
 func (a *agent) does(do func()) {
 	life, w := a.life, a.s.w
 	if a.stalled <= w.now {
@@ -73,8 +72,7 @@ func (a *agent) does(do func()) {
 	})
 }
 
-// after lets it do something later, by its own clock, unless it has been doing something else
-// since.
+// after lets it do something later, by its own clock, unless it has begun something else since.
 func (a *agent) after(d time.Duration, do func()) {
 	a.call++
 	call, life := a.call, a.life
@@ -89,18 +87,18 @@ func (a *agent) after(d time.Duration, do func()) {
 	})
 }
 
-// reply is how a call was answered.
+// reply is the answer to a call.
 type reply struct {
 	lease *leadership.Lease
 	key   leadership.KeyHash // of the lease that was granted
 	err   error
 }
 
-// serving is what an instance does for a call; what it answers, the agent hears.
+// serving is an instance's part of a call; the agent hears its answer.
 type serving func(i *instance, id string, answer func(r reply, heard func()))
 
-// ask makes a call of any instance. What answers is heard once, at most so long after; then lost is
-// done.
+// ask makes a call to a random instance. The first answer within the timeout is heard; without one,
+// lost runs.
 func (a *agent) ask(c checker.Call, timeout time.Duration, serve serving, lost func()) *instance {
 	if a.owed != c.Verb {
 		a.owed, a.asked = c.Verb, a.s.w.now
@@ -111,7 +109,7 @@ func (a *agent) ask(c checker.Call, timeout time.Duration, serve serving, lost f
 	return i
 }
 
-// sends makes a call that is answered if no other was since.
+// sends makes a call; its answer counts unless another one came first.
 func (a *agent) sends(i *instance, c checker.Call, serve serving) {
 	call, life := a.call, a.life
 	recorded := a.s.record.asked(a, c)
@@ -143,7 +141,7 @@ func (a *agent) sends(i *instance, c checker.Call, serve serving) {
 	})
 }
 
-// sound says whether it is an answer, and not that there is none.
+// sound reports whether err is an answer of the service, and not the lack of one.
 func sound(err error) bool {
 	return !errors.Is(err, leadership.StoreUnavailable) && !errors.Is(err, leadership.OutcomeUnknown)
 }
@@ -176,7 +174,7 @@ func (a *agent) campaign() {
 	}
 }
 
-// again asks the same once more while the first call may still wait, with the same key.
+// again repeats the call with the same key, while the first one may still be waiting.
 func (a *agent) again(i *instance, c checker.Call, r leadership.AcquireRequest) {
 	call, life, w := a.call, a.life, a.s.w
 	soon := w.upTo(20 * time.Millisecond)
@@ -191,7 +189,7 @@ func (a *agent) again(i *instance, c checker.Call, r leadership.AcquireRequest) 
 	})
 }
 
-// acquires is the call of a campaign that is sent now.
+// acquires returns the instance's part of an acquire.
 func (a *agent) acquires(r leadership.AcquireRequest) serving {
 	sent := a.now()
 	return func(i *instance, id string, answer func(reply, func())) {
@@ -219,7 +217,7 @@ func (a *agent) answered(sent time.Duration, g leadership.Grant, err error) {
 		a.s.figures.Keyless++
 	}
 	if a.left() == 0 {
-		a.leading = false // it took too long: but it has the lease, and asks for what is left of it
+		a.leading = false // it took too long; but it has the lease, and asks how long it still lasts
 		if !a.late {
 			a.failed = 0
 		}
@@ -236,20 +234,21 @@ func (a *agent) answered(sent time.Duration, g leadership.Grant, err error) {
 
 func (a *agent) campaignLater() { a.after(a.pace(), a.campaign) }
 
-// pace is twice as long after each failure.
+// pace is the pause before the next try; it doubles after each failure.
 func (a *agent) pace() time.Duration {
 	d := min(100*time.Millisecond<<min(a.failed, 10), 10*time.Second)
 	a.failed++
 	return d/2 + a.s.w.upTo(d/2)
 }
 
-// renewAfter renews when the server says, but with time for another try.
+// renewAfter schedules a renewal at the time that the server advises, but early enough for another
+// try.
 func (a *agent) renewAfter(renewIn time.Duration) {
 	d := max(min(renewIn, a.left()/2), 50*time.Millisecond)
 	a.after(d-a.s.w.upTo(d/10), a.renew)
 }
 
-// renew tries once.
+// renew tries to renew once.
 func (a *agent) renew() {
 	left := a.left()
 	if left == 0 {
@@ -297,10 +296,10 @@ func (a *agent) renewed(sent time.Duration, l leadership.Lease, err error) {
 	}
 }
 
-// renewAgain tries again after one that came to nothing.
+// renewAgain tries again after a failed renewal.
 func (a *agent) renewAgain() { a.after(max(min(a.pace(), a.left()/4), 50*time.Millisecond), a.renew) }
 
-// lose ends what it believes, and wants to lead again as somebody else.
+// lose ends the agent's belief; it campaigns again as a new incarnation.
 func (a *agent) lose(why string) {
 	a.s.w.tell("%s: %s does not lead any more: %s", a.election, a.name, why)
 	a.ceases()
@@ -347,7 +346,7 @@ func (a *agent) release() {
 			serve(i, id, answer)
 			return
 		}
-		alive := i.alive() // at the worst moment: when the lease has run out, and nobody has recorded it yet
+		alive := i.alive() // at the worst moment: when the lease has run out, and its end is not recorded yet
 		a.s.w.after(a.s.untilEnd(a.election)+a.s.w.upTo(100*time.Millisecond), func() {
 			if alive() {
 				i.does(func() { serve(i, id, answer) })
@@ -358,7 +357,7 @@ func (a *agent) release() {
 
 func (a *agent) releaseLater() { a.after(a.pace(), a.release) }
 
-// write does what a leader does, where the token is looked at.
+// write does a leader's work: a write to a place that checks the token.
 func (a *agent) write() {
 	if a.left() == 0 {
 		return
@@ -367,7 +366,7 @@ func (a *agent) write() {
 	a.s.send(func() { a.s.place(a.election).write(who, w) })
 }
 
-// ceases ends what it believes.
+// ceases ends its belief.
 func (a *agent) ceases() {
 	if a.leading {
 		a.s.record.believed(a)
@@ -376,7 +375,7 @@ func (a *agent) ceases() {
 	a.leading = false
 }
 
-// wants says whether it wants to lead from now on.
+// wants sets whether it wants to lead from now on.
 func (a *agent) wants(to bool) {
 	if a.willing && !to {
 		a.s.record.willing(a, a.wanted)
@@ -387,7 +386,7 @@ func (a *agent) wants(to bool) {
 	a.willing = to
 }
 
-// crash ends it, and begins it anew after a while.
+// crash ends it, and starts it again after a while.
 func (a *agent) crash() {
 	a.s.w.tell("%s: %s crashes", a.election, a.name)
 	a.ceases()
@@ -416,10 +415,10 @@ type caller struct {
 	granted bool
 }
 
-var errGone = unavailable("whoever asked has gone")
+var errGone = unavailable("caller cancelled")
 
-// Gone implements instancetest.Client: a crash closes the connection, and who has waited for long
-// enough does.
+// Gone implements instancetest.Client: a crash closes the connection, and so does a caller whose
+// wait is over.
 func (c *caller) Gone() error {
 	if c.agent.life != c.life || c.agent.hung > c.came {
 		return errGone
@@ -444,7 +443,7 @@ func (c *caller) Answered(a instancetest.Answer) {
 	}
 }
 
-// giveBack releases a lease whose key was told to nobody.
+// giveBack releases a lease whose key no caller was told.
 func (i *instance) giveBack(g leadership.Grant) {
 	i.s.figures.Orphans++
 	r := leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}
@@ -490,5 +489,5 @@ func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, ans
 	})
 }
 
-// ours says whether the process in which a call was made is still the instance.
+// ours reports whether the instance is still in the incarnation in which the call was made.
 func (i *instance) ours(ctx context.Context) bool { return processOf(ctx).owner.Alive() }

@@ -31,16 +31,16 @@ func (p publisher) Publish(events ...leadership.Event) {
 	})
 }
 
-// bus is the topic, and the relay that publishes what was left behind. It hears of every event at
-// least once.
+// bus is the topic, and the relay, which stands for the sweeps that publish events left behind. The
+// topic gets every event at least once.
 type bus struct {
 	s         *simulation
 	published map[leadership.Election]leadership.Revision // the first of each was in order up to this one
 	early     int                                         // publications after a gap, which a topic with ordering keys holds back
 }
 
-// publish puts an event on the topic. With an ordering key nothing of an election arrives before
-// what comes before it: what is early waits for the relay.
+// publish puts an event on the topic. The ordering key keeps the events of an election in order: an
+// early one waits for the sweep.
 func (b *bus) publish(e leadership.Event) {
 	b.s.truth.heard(e, b.s.data.row(e.Election).events)
 	switch next := b.published[e.Election] + 1; {
@@ -71,7 +71,8 @@ func (b *bus) deliver(i *instance, e leadership.Event) {
 	}
 }
 
-// relay publishes what was left behind, marks it, and begins anew, unless it dies in between.
+// relay publishes events that were left behind and marks them, unless it dies in between, and
+// starts over.
 func (b *bus) relay() {
 	s := b.s
 	pause := s.w.between(time.Second, 5*time.Second)

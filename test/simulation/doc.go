@@ -3,7 +3,7 @@
 // seed. The same seed gives the same run, to the nanosecond, so that one that failed can be looked
 // at.
 //
-// # What is real and what is not
+// # Real parts and models
 //
 // Real, and the very code that serves: the rules of package leadership and its Service, what an
 // instance knows of an election and when it looks again (cached reads and the ends of leases), the
@@ -11,16 +11,16 @@
 // (leadership.Belief), and the fence where its writes arrive (package fence). They have no clock
 // and no goroutine of their own.
 //
-// Made up are the world around them: clocks, the network, the store's transactions, how instances
-// hear of events, and the pace at which agents ask, which is like that of package client. The store
-// is of one of three makes:
+// The rest is modelled: clocks, the network, the store's transactions, how instances hear of
+// events, and the pace at which agents ask, which is like that of package client. The store is one
+// of three kinds:
 //
 //	one step     a transaction reads and commits in one instant, as bolt's do; there is one clock
 //	stamped      the same, but the commit has a later instant than the read, by clocks that differ
 //	             by up to the guard, as in Spanner
-//	optimistic   a transaction reads, decides, and commits if no other came between, else it begins
-//	             anew; a renewal is one guarded write, which learns afterwards when it was; clocks
-//	             differ by up to the guard, as in Firestore
+//	optimistic   a transaction reads, decides, and commits if no other came between, else it
+//	             begins anew; a renewal is one guarded write, which learns its commit time
+//	             afterwards; clocks differ by up to the guard, as in Firestore
 //
 // # What goes wrong
 //
@@ -28,13 +28,13 @@
 // long as they like, crash, and come back as another incarnation; their clocks are slow by up to
 // the drift that is allowed for, or fast without a limit, and leap ahead. Instances stop, crash
 // with all lines in them, and come back; they do not hear of events for a while, or hear of some
-// twice. A transaction is aborted, or its outcome is unknown. The relay dies between
-// publishing and marking. The store's clock leaps ahead (then ME-2 cannot hold, and it is not
-// asked for). An operator changes the configuration, deletes elections while they are held, and
-// brings them back. Which of these happen in a run, and how often, is drawn for each run: a run in
-// which everything happens at once hides as much as it shows.
+// twice. A transaction is aborted, or its outcome is unknown. The relay dies between publishing and
+// marking. The store's clock leaps ahead (then ME-2 cannot hold, and is not checked). An operator
+// changes the configuration, deletes elections while they are held, and brings them back. Which of
+// these happen in a run, and how often, is drawn for each run: a run in which everything happens at
+// once hides as much as it shows.
 //
-// # What is held to
+// # What is checked
 //
 // At every commit, every grant that is heard of, and every renewal: ME-1, ME-2, FT, ID; at every
 // reading that an instance shows: BS; at the end, when the faults have been over for a while: LV

@@ -8,11 +8,11 @@ import (
 	"regent/test/checker"
 )
 
-// settling is for how long after the last fault something may still arrive that was sent before.
+// settling is how long after the last fault a message that was sent before may still arrive.
 func (s *simulation) settling() time.Duration { return 10*time.Minute + s.patience() }
 
-// patience is within what time somebody leads, if somebody wants to: the lease that has to run out,
-// its lock delay, and a second; who does not stand in line looks for itself from time to time.
+// patience is the longest time without a leader while candidates are willing: the lease that has to
+// run out, its lock delay, and a second; more for candidates that poll instead of waiting in line.
 func (s *simulation) patience() time.Duration {
 	d := s.plan.lease + s.plan.lockDelay + s.data.guard() + time.Second
 	if s.plan.wait == 0 {
@@ -21,14 +21,14 @@ func (s *simulation) patience() time.Duration {
 	return d
 }
 
-// watch looks for it that somebody leads each election from now on, but for short times.
+// watch checks from now on that each election has a leader, except for short times.
 func (s *simulation) watch() {
 	for _, e := range s.names {
 		s.watchOver(e, s.w.now)
 	}
 }
 
-// watchOver looks again and again; somebody led when it was at that moment.
+// watchOver checks one election repeatedly; led is when it last had a leader.
 func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 	if s.closed {
 		return
@@ -45,14 +45,14 @@ func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 		led = s.w.now
 	}
 	if alone := s.w.now - led; alone > s.patience() {
-		s.truth.accuse(LV, "%s: nobody has led for %v, and everybody wants to", e, alone)
+		s.truth.accuse(LV, "%s: no leader for %v, though agents are willing", e, alone)
 		return
 	}
 	s.w.after(s.plan.lease/10, func() { s.watchOver(e, led) })
 }
 
-// held holds to it that who asks is answered. Who stands in line is answered when its wait is over;
-// if its clock is not so fast that it asks again before.
+// held checks that an agent's call is answered. A candidate in line is answered when its wait is
+// over, unless its clock is so fast that it asks again before.
 func (s *simulation) held(a *agent) {
 	since := max(a.asked, a.frozen)
 	bound := 15 * time.Second
@@ -65,10 +65,10 @@ func (s *simulation) held(a *agent) {
 	}
 }
 
-// relayTime is within what time the relay publishes what was left behind.
+// relayTime is the longest time until the relay publishes events that were left behind.
 const relayTime = 30 * time.Second
 
-// close holds to what can only be said when all is over.
+// close checks what can only be checked at the end.
 func (s *simulation) close() {
 	for _, e := range s.names {
 		for _, event := range s.data.row(e).events {

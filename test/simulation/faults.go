@@ -8,7 +8,7 @@ import (
 	"regent/test/checker"
 )
 
-// begin starts everybody, and what goes wrong by itself.
+// begin starts all agents and instances, and the faults.
 func (s *simulation) begin() {
 	for n := range s.plan.instances {
 		s.instances = append(s.instances, s.newInstance(n))
@@ -45,7 +45,7 @@ func (s *simulation) begin() {
 	}
 }
 
-// repeatedly lets something happen again and again, while it may.
+// repeatedly runs do at random times while may allows it.
 func (s *simulation) repeatedly(mean time.Duration, may func() bool, do func()) {
 	if !may() {
 		return
@@ -67,11 +67,11 @@ func (s *simulation) pause(a *agent) {
 	a.frozen = a.stalled
 }
 
-// kill ends an instance and begins it anew.
+// kill ends an instance and starts it again.
 func (s *simulation) kill(i *instance) {
 	s.w.tell("instance %d crashes", i.number)
 	i.begin()
-	i.stalled = s.w.now + s.w.upTo(5*time.Second) // until then nobody answers
+	i.stalled = s.w.now + s.w.upTo(5*time.Second) // until then the instance does not answer
 }
 
 // deafen lets an instance hear nothing for a while.
@@ -105,7 +105,7 @@ func (s *simulation) operate(e leadership.Election) {
 	}
 }
 
-// configure asks until it is done.
+// configure repeats the call until it is done.
 func (s *simulation) configure(e leadership.Election, lockDelay time.Duration) {
 	s.w.tell("%s: an operator configures a lock delay of %v", e, lockDelay)
 	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay}
@@ -146,7 +146,7 @@ func (s *simulation) works(a *agent, still func() bool) {
 	s.w.after(s.w.about(10*s.plan.lease), func() { a.does(func() { s.works(a, still) }) })
 }
 
-// heal ends what goes wrong.
+// heal ends all faults.
 func (s *simulation) heal() {
 	s.w.tell("from now on nothing goes wrong")
 	s.plan.faults = faults{}

@@ -21,11 +21,11 @@ type instance struct {
 	view    *instancetest.View
 	common  *instancetest.Lines
 	lines   map[leadership.Election]*queue
-	newest  map[leadership.Election]leadership.Revision // that was heard
+	newest  map[leadership.Election]leadership.Revision // that it heard
 	shown   map[leadership.Election]leadership.Revision // the newest that a reader was shown, or that was heard
-	timer   int                                         // the number of the one that counts, for what the view wants
+	timer   int                                         // the number of the valid timer for the view's next look
 	budgets map[leadership.Election]*budget
-	drawn   map[leadership.KeyHash]*caller // for whom its lines drew a key
+	drawn   map[leadership.KeyHash]*caller // the caller that its lines drew the key for
 	joining *caller                        // right now
 
 	liveSince time.Duration
@@ -64,7 +64,7 @@ func (i *instance) listens() {
 	i.hearing = i.s.record.listens(i.hearing, fmt.Sprintf("instance %d since %v", i.number, i.s.w.now), i.s.data)
 }
 
-// drawKey is for who joins a line without one.
+// drawKey draws the key of a caller that joins a line without one.
 func (i *instance) drawKey() leadership.Key {
 	k := i.s.key()
 	i.drawn[k.Hash()] = i.joining
@@ -73,13 +73,13 @@ func (i *instance) drawKey() leadership.Key {
 
 func (i *instance) now() time.Duration { return i.clock.at(i.s.w.now) }
 
-// alive returns whether the present incarnation still is.
+// alive returns a function that reports whether the present incarnation still lives.
 func (i *instance) alive() func() bool {
 	life := i.life
 	return func() bool { return i.life == life }
 }
 
-// does lets something happen in the process: now, or when it goes on, and not if it crashes before.
+// does lets something happen in the process: now, or when it resumes; not if it crashes before.
 func (i *instance) does(do func()) {
 	alive, w := i.alive(), i.s.w
 	if i.stalled <= w.now {
@@ -120,12 +120,12 @@ func (i incarnation) Stalled() time.Duration {
 	return max(i.stalled-i.s.w.now, 0)
 }
 
-// learn is told what the store has said, in answer to what was asked at that moment.
+// learn takes an answer of the store to a read that began at that moment.
 func (i *instance) learn(l leadership.Lease, asked time.Duration) {
 	i.learnt(l.Election, i.view.Learn(l, instancetest.Committed, asked, i.now()))
 }
 
-// learnt lets a line know of news, and looks when the view wants it.
+// learnt tells a line of news, and schedules the view's next look.
 func (i *instance) learnt(e leadership.Election, news bool) {
 	if q, ok := i.lines[e]; ok && news {
 		q.wake()
@@ -135,7 +135,7 @@ func (i *instance) learnt(e leadership.Election, news bool) {
 	}
 }
 
-// lookAfter does what the view wants in a while, instead of when it was to.
+// lookAfter schedules the view's next look, in place of the earlier schedule.
 func (i *instance) lookAfter(d time.Duration) {
 	i.timer++
 	timer, alive := i.timer, i.alive()
@@ -146,8 +146,8 @@ func (i *instance) lookAfter(d time.Duration) {
 	})
 }
 
-// look does what the view wants, as package hub does: nobody watches, so that it wants but one
-// thing.
+// look does what the view wants, as package hub does. There are no watchers, so the view wants only
+// one thing.
 func (i *instance) look() {
 	for {
 		t, at, ok := i.view.Next(i.now())
@@ -183,7 +183,7 @@ func (i *instance) hear(e leadership.Event) {
 	i.learnt(e.Election, false)
 }
 
-// setLive says whether the instance hears of all events.
+// setLive sets whether the instance hears all events.
 func (i *instance) setLive(live bool) {
 	i.view.SetLive(live, i.now())
 	if live {
@@ -266,8 +266,8 @@ func (q *queue) drive() {
 	}
 }
 
-// hangUp lets a caller go at the worst moments: when nobody knows whether it was granted the lease,
-// and when it was.
+// hangUp ends a caller's connection at the worst moments: when the outcome of its attempt is
+// unknown, and when it was granted the lease.
 func (q *queue) hangUp(c *caller, err error) {
 	f := &q.i.s.plan.faults
 	if errors.Is(err, leadership.OutcomeUnknown) && q.i.s.w.chance(0.3) || err == nil && q.i.s.w.chance(f.cut/10) {

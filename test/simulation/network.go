@@ -2,8 +2,8 @@ package simulation
 
 import "time"
 
-// send lets a message arrive: once, later than others, twice, or never. What is done when it
-// arrives must bear all of that.
+// send lets a message arrive: once, later than others, twice, or never. arrive must tolerate all of
+// that.
 func (s *simulation) send(arrive func()) {
 	w, f := s.w, &s.plan.faults
 	if w.chance(f.lost) {
@@ -17,7 +17,7 @@ func (s *simulation) send(arrive func()) {
 	}
 }
 
-// patient is for how long an agent waits for an answer, or whatever stands between lets it wait.
+// patient is how long an agent waits for an answer, or its proxy lets it wait.
 func (s *simulation) patient(d time.Duration) time.Duration {
 	if s.w.chance(s.plan.faults.cut) {
 		return s.w.upTo(d)
@@ -25,7 +25,7 @@ func (s *simulation) patient(d time.Duration) time.Duration {
 	return d
 }
 
-// delay is how long a message is under way.
+// delay draws how long a message takes.
 func (s *simulation) delay() time.Duration {
 	d := s.plan.swift/2 + s.w.upTo(s.plan.swift)
 	if s.w.chance(s.plan.faults.late) {

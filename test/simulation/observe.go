@@ -42,8 +42,8 @@ func (s *simulation) observe(e leadership.Election, strong bool) {
 	})
 }
 
-// read reads an election, as package hub does but for reads that wait for one another: what the
-// view shows is held to what is true.
+// read reads an election, as package hub does except for shared reads, and checks the view's answer
+// against the truth.
 func (i *instance) read(ctx context.Context, e leadership.Election, strong bool) (leadership.Reading, error) {
 	least, asked, alive := i.shown[e], i.now(), i.alive()
 	if l := i.view.Fresh(e, 0); !strong && l != nil && asked < l.Over(cacheExpiry) {
@@ -71,8 +71,8 @@ func (i *instance) read(ctx context.Context, e leadership.Election, strong bool)
 	return i.shows(reading, least), nil
 }
 
-// shows holds what a reader is shown to BS: it was true within its age, and is no older than what
-// was shown or heard before the reader asked.
+// shows checks BS for a reading: it was true within its age, and is no older than any reading
+// shown, or event heard, before the reader asked.
 func (i *instance) shows(r leadership.Reading, least leadership.Revision) leadership.Reading {
 	t, now := i.s.truth, i.s.w.now
 	if r.Revision < least {
@@ -91,16 +91,15 @@ func (i *instance) shows(r leadership.Reading, least leadership.Revision) leader
 	return r
 }
 
-// drift is by how much what is left of a lease may be wrong because the instance's clock has
-// counted it.
+// drift is the error that the instance's clock may add to the remaining time of a lease.
 func drift(r leadership.Reading) time.Duration { return (r.Age+r.ExpiresIn)/500 + time.Microsecond }
 
-// next is the event that makes a reading one of the past.
+// next is the event that makes a reading out of date.
 func next(l leadership.Lease) leadership.EventID {
 	return leadership.EventID{Election: l.Election, Revision: l.Revision + 1}
 }
 
-// read takes down what an observer was shown.
+// read records a reading of an observer.
 func (r *record) read(l leadership.Reading, err error, asked time.Duration) {
 	if r != nil && err == nil && l.Bound == 0 {
 		r.recording.Readings = append(r.recording.Readings, checker.Reading{
@@ -110,7 +109,7 @@ func (r *record) read(l leadership.Reading, err error, asked time.Duration) {
 	}
 }
 
-// committed takes down a change, right when it is committed, and the end that the lease had before.
+// committed records a change as it is committed, and the end that the lease had before.
 func (r *record) committed(ch leadership.Change, end, at time.Time) {
 	if r == nil {
 		return
@@ -129,16 +128,15 @@ func (r *record) committed(ch leadership.Change, end, at time.Time) {
 	r.recording.Heartbeats = append(r.recording.Heartbeats, beat)
 }
 
-// hearing is what an instance hears, in order, while it hears all: what comes too soon waits for what
-// is missing, as in its hub.
+// hearing records the events that an instance hears, in order: one that comes too soon waits for
+// the missing ones, as in its hub.
 type hearing struct {
 	consumer checker.Consumer
 	next     map[leadership.Election]leadership.Revision // of the first that is missing
 	early    map[leadership.EventID]leadership.Event
 }
 
-// listens begins a consumer that hears of all that is committed from now on, instead of the one
-// before.
+// listens starts a consumer of all events from now on, in place of the one before.
 func (r *record) listens(before *hearing, name string, d *data) *hearing {
 	if r == nil {
 		return nil
@@ -153,14 +151,14 @@ func (r *record) listens(before *hearing, name string, d *data) *hearing {
 	return e
 }
 
-// ends says that it may not hear of anything any more.
+// ends records that it may miss events from now on.
 func (r *record) ends(e *hearing) {
 	if r != nil && e != nil {
 		e.consumer.Partial = true
 	}
 }
 
-// heard takes down what an instance hears.
+// heard records an event that an instance hears.
 func (r *record) heard(e *hearing, event leadership.Event) {
 	if r == nil {
 		return
@@ -176,7 +174,7 @@ func (r *record) heard(e *hearing, event leadership.Event) {
 	}
 }
 
-// topic takes down what was published in order.
+// topic records an event that was published in order.
 func (r *record) topic(e leadership.Event) {
 	if r != nil {
 		r.bus.Got = append(r.bus.Got, e)

@@ -7,7 +7,7 @@ import (
 	"regent/leadership"
 )
 
-// kind is what a store's transactions are like.
+// kind is the kind of a store's transactions.
 type kind int
 
 const (
@@ -18,7 +18,7 @@ const (
 
 func (k kind) String() string { return [...]string{"one step", "stamped", "optimistic"}[k] }
 
-// plan is what a run depends on beside chance: all of it is drawn from the seed.
+// plan has the parameters of a run, all drawn from the seed.
 type plan struct {
 	elections, agents, instances int
 	store                        kind
@@ -35,7 +35,7 @@ type plan struct {
 	mean   time.Duration // between two faults of one kind, for one part
 }
 
-// faults are the kinds of what goes wrong; each with how often, from 0 to 1, or whether.
+// faults are the kinds of faults, each with its probability, or whether it happens.
 type faults struct {
 	lost, late, doubled  float64 // of messages
 	cut                  float64 // of connections, while the server believes that they are open
@@ -50,10 +50,10 @@ type faults struct {
 	operators            bool
 }
 
-// none says whether nothing goes wrong but for what an operator does.
+// none reports whether there are no faults, apart from an operator's calls.
 func (f faults) none() bool { return f == faults{operators: f.operators} }
 
-// leases are as people configure them: the default more often than others.
+// leases are lengths that people configure: the default more often than others.
 var leases = [...]time.Duration{
 	2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute,
 }
@@ -109,7 +109,7 @@ func (w *timeline) drawFaults() faults {
 	}
 }
 
-// shortest is the shortest lease that anybody asks for.
+// shortest is the shortest lease that an agent asks for.
 func (p plan) shortest() time.Duration {
 	if p.lengths {
 		return p.lease / 2

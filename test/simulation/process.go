@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// process is code that takes time, such as a call of the service: it runs as if it blocked, and the
-// world goes on meanwhile. It is a coroutine: one of them, or the world, runs at a time. One that
-// has ended is used again.
+// process runs code that takes time, such as a call of the service, as if it blocked, while the
+// simulation goes on. It is a coroutine: only one process, or the simulation, runs at a time. One
+// that has ended is used again.
 type process struct {
 	w     *timeline
 	ctx   context.Context              // has the process
@@ -19,11 +19,11 @@ type process struct {
 	do    func(context.Context) // nil once it is done
 }
 
-// owner is whoever has started a process.
+// owner is the agent or instance that a process belongs to.
 type owner interface {
-	// Alive says whether it still is: a process of one that has crashed does nothing any more.
+	// Alive reports whether the owner has not crashed. If it has, the process does nothing more.
 	Alive() bool
-	// Stalled is for how long it is stopped: what arrives meanwhile is dealt with later.
+	// Stalled is how long the owner is still stopped: messages wait until then.
 	Stalled() time.Duration
 }
 
@@ -48,7 +48,7 @@ func (w *timeline) idle() *process {
 	return p
 }
 
-// live does one thing after the other.
+// live runs one function after the other.
 func (p *process) live(pass func(time.Duration) bool) {
 	p.pass = pass
 	for {
@@ -58,7 +58,7 @@ func (p *process) live(pass func(time.Duration) bool) {
 	}
 }
 
-// goOn lets it run until it waits or is done.
+// goOn runs it until it waits or is done.
 func (p *process) goOn() {
 	d, _ := p.next()
 	if p.do == nil {
@@ -70,12 +70,12 @@ func (p *process) goOn() {
 
 type processKey struct{}
 
-// wait lets time go by: so long, and until its owner is not stopped.
+// wait waits so long, and until its owner is not stopped.
 func (p *process) wait(d time.Duration) {
 	for p.pass(d); p.owner.Stalled() > 0; {
 		p.pass(p.owner.Stalled())
 	}
 }
 
-// processOf is the process that a call is made in.
+// processOf returns the process that a call is made in.
 func processOf(ctx context.Context) *process { return ctx.Value(processKey{}).(*process) }

@@ -10,17 +10,17 @@ import (
 	"regent/test/checker"
 )
 
-// record takes a Recording down. A nil one takes down nothing.
+// record makes a Recording. A nil one records nothing.
 type record struct {
 	w         *timeline
-	wait      time.Duration // of whoever wants to lead
+	wait      time.Duration // of a candidate that waits
 	skewed    bool          // the store's clock leaps: nothing is said of how long leases last
 	recording checker.Recording
 	hearings  []*hearing
 	bus       checker.Consumer
 }
 
-// asked takes down that an agent makes a call, and returns its place.
+// asked records that an agent makes a call, and returns the call's place.
 func (r *record) asked(a *agent, c checker.Call) int {
 	if r == nil {
 		return 0
@@ -29,7 +29,7 @@ func (r *record) asked(a *agent, c checker.Call) int {
 	return r.called(c)
 }
 
-// called takes down that a call is made, and returns its place.
+// called records that a call is made, and returns its place.
 func (r *record) called(c checker.Call) int {
 	if r == nil {
 		return 0
@@ -41,7 +41,7 @@ func (r *record) called(c checker.Call) int {
 	return at
 }
 
-// id is the id of the request that stands at that place.
+// id returns the id of the request at that place.
 func (r *record) id(at int) string {
 	if r == nil {
 		return ""
@@ -49,7 +49,7 @@ func (r *record) id(at int) string {
 	return r.recording.Calls[at].Request
 }
 
-// answered takes down what the caller was told. That the outcome is unknown is no answer.
+// answered records the answer to a call. An unknown outcome is not an answer.
 func (r *record) answered(at int, a reply) {
 	if r == nil || errors.Is(a.err, leadership.OutcomeUnknown) {
 		return
@@ -72,7 +72,7 @@ func (r *record) answered(at int, a reply) {
 	}
 }
 
-// believed takes down a belief that ends now, or has ended.
+// believed records a belief that ends now, or has ended.
 func (r *record) believed(a *agent) {
 	if r == nil || r.skewed {
 		return
@@ -92,14 +92,14 @@ func (r *record) write(who string, w fence.Mark, newest leadership.Token, admitt
 	}
 }
 
-// willing takes down for how long an agent wanted to lead, which is over now.
+// willing records how long an agent wanted to lead, until now.
 func (r *record) willing(a *agent, since time.Duration) {
-	if r != nil && r.wait > 0 && !r.skewed { // who does not stand in line looks but now and then
+	if r != nil && r.wait > 0 && !r.skewed { // a candidate that does not stand in line only looks now and then
 		r.recording.Willing = append(r.recording.Willing, checker.Willing{Who: string(a.name), Election: a.election, From: since, Until: r.w.now})
 	}
 }
 
-// unsettled takes down that until now anything could go wrong.
+// unsettled records that faults were possible until now.
 func (r *record) unsettled() {
 	if r != nil {
 		r.recording.Faults = append(r.recording.Faults, checker.Fault{Name: "what the seed has drawn", Until: r.w.now})

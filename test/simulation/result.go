@@ -9,7 +9,7 @@ import (
 
 // Figures count what happened in a run, or in several.
 type Figures struct {
-	Elections   time.Duration // for how long, all elections together
+	Elections   time.Duration // simulated time, summed over elections
 	Events      uint64
 	Calls       int
 	Renewals    int // that were answered
@@ -21,7 +21,7 @@ type Figures struct {
 	Late        int
 	Doubled     int
 	Aborted     int // transactions
-	Unknown     int // commits of which nobody was told
+	Unknown     int // commits whose caller was not told the outcome
 	Pauses      int // of agents
 	Crashes     int // of agents
 	Stalls      int
@@ -30,7 +30,7 @@ type Figures struct {
 	RelayDeaths int
 	Leaps       int // of clocks
 	Operations  int // of operators
-	Orphans     int // leases that a line gave back, for nobody was told their keys
+	Orphans     int // leases that a line released, because no caller was told their keys
 	Twice       int // campaigns of which there were two at a time
 	Keyless     int // grants with a key that the service chose
 	Reads       int // of observers, that were answered
@@ -40,7 +40,7 @@ type Figures struct {
 	Writes      int // that were let in
 }
 
-// Plus is what happened in both.
+// Plus returns the sum of both.
 func (f Figures) Plus(g Figures) Figures {
 	f.Elections += g.Elections
 	f.Events += g.Events
@@ -74,12 +74,12 @@ func (f Figures) Plus(g Figures) Figures {
 	return f
 }
 
-// Faults is how many things went wrong.
+// Faults returns the number of faults.
 func (f Figures) Faults() int {
 	return f.Lost + f.Late + f.Doubled + f.Aborted + f.Unknown + f.Pauses + f.Crashes + f.Stalls + f.Deaths + f.Deaf + f.RelayDeaths + f.Leaps
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	Seed       uint64
 	Plan       string

@@ -11,7 +11,7 @@ import (
 	"regent/test/checker"
 )
 
-// simulation is a run.
+// simulation is one run.
 type simulation struct {
 	w         *timeline
 	plan      plan
@@ -24,8 +24,8 @@ type simulation struct {
 	places    map[leadership.Election]*place
 	figures   Figures
 	keys      uint64
-	calm      bool    // nothing goes wrong in it
-	closed    bool    // nobody does anything any more
+	calm      bool    // without faults
+	closed    bool    // the run is over
 	record    *record // nil: nothing is recorded
 }
 
@@ -33,14 +33,13 @@ type simulation struct {
 type Config struct {
 	Seed   uint64
 	Leases int       // how many leases, one after the other, the run is long: at least as long as it takes to settle at the end
-	Log    io.Writer // what happens is written there, a line each, unless it is nil
-	// Record asks for the Recording. Such a run has no doubled requests: whatever was done twice
-	// under one name could not be told apart.
+	Log    io.Writer // gets a line for each thing that happens; nil for none
+	// Record asks for the Recording. Such a run has no doubled requests: two calls with one id
+	// could not be told apart.
 	Record bool
 }
 
-// Run lets the elections that the seed draws go on, with all that it draws besides; the last
-// minutes without faults.
+// Run runs the elections, agents and faults that the seed draws; the last minutes have no faults.
 func Run(c Config) Result {
 	s := newSimulation(c)
 	drawn := s.plan.String()
@@ -112,7 +111,7 @@ func (s *simulation) clock() clock {
 	return c
 }
 
-// key draws a key that nobody else has.
+// key draws a new key.
 func (s *simulation) key() leadership.Key {
 	var k leadership.Key
 	s.keys++
@@ -120,7 +119,7 @@ func (s *simulation) key() leadership.Key {
 	return k
 }
 
-// length draws how long a lease is asked for; 0 for as long as is configured.
+// length draws the lease duration of a request; 0 for the configured one.
 func (s *simulation) length() time.Duration {
 	if !s.plan.lengths {
 		return 0
@@ -128,15 +127,15 @@ func (s *simulation) length() time.Duration {
 	return []time.Duration{0, s.plan.lease / 2, s.plan.lease * 3 / 4, s.plan.lease}[s.w.random.IntN(4)]
 }
 
-// untilEnd is how long the lease lasts, if nobody renews it.
+// untilEnd is how long the lease lasts unless it is renewed.
 func (s *simulation) untilEnd(e leadership.Election) time.Duration {
 	return s.truth.reign(e).end.Sub(s.data.clock())
 }
 
-// any is an instance.
+// any draws an instance.
 func (s *simulation) any() *instance { return s.instances[s.w.random.IntN(len(s.instances))] }
 
-// of are the agents that want to lead an election.
+// of returns the agents of an election.
 func (s *simulation) of(e leadership.Election) (of []*agent) {
 	for _, a := range s.agents {
 		if a.election == e {

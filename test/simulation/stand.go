@@ -9,20 +9,20 @@ import (
 	"regent/leadership/instance/instancetest"
 )
 
-// stand is a line as the page of package line describes it, in few words: first come, first
+// stand is a model of a line, as the documentation of package line describes it: first come, first
 // served, and a place is kept for 5 s.
 type stand struct{ spots []*spot }
 
 // spot is a candidate's place.
 type spot struct {
 	candidate leadership.CandidateID
-	key       *leadership.Key // nil: nobody can come back to it
+	key       *leadership.Key // nil: no caller can resume it
 	callers   int
 	since     time.Duration // when the first of them came
 	left      time.Duration // when the last of them went
 }
 
-// join returns the spot of who comes now.
+// join returns the spot of a caller that comes now.
 func (s *stand) join(r leadership.AcquireRequest, now time.Duration) *spot {
 	s.spots = slices.DeleteFunc(s.spots, func(p *spot) bool { return p.callers == 0 && now-p.left > 5*time.Second })
 	i := slices.IndexFunc(s.spots, func(p *spot) bool {
@@ -40,7 +40,7 @@ func (s *stand) join(r leadership.AcquireRequest, now time.Duration) *spot {
 	return p
 }
 
-// leave takes that one who stood there was answered.
+// leave notes that a caller at the spot was answered.
 func (s *stand) leave(p *spot, err error, now time.Duration) {
 	p.callers--
 	p.left = now
@@ -50,7 +50,7 @@ func (s *stand) leave(p *spot, err error, now time.Duration) {
 	}
 }
 
-// first is whose turn it is; nil if nobody stands there.
+// first returns the place whose turn it is; nil if the line is empty.
 func (s *stand) first() *spot {
 	for _, p := range s.spots {
 		if p.callers > 0 {
@@ -60,9 +60,9 @@ func (s *stand) first() *spot {
 	return nil
 }
 
-// budget is how often an instance may ask the store for the lines of an election: a few times for
-// each change, each attempt that failed and each line that begins, and a few times in the shortest
-// lease or the pause between two looks.
+// budget limits how often an instance may ask the store for the lines of an election: a few times
+// for each change, each attempt that failed and each line that begins, and a few times in the
+// shortest lease or the pause between two looks.
 type budget struct {
 	left     float64
 	at       time.Duration
@@ -76,7 +76,7 @@ const (
 	everyTime = 2
 )
 
-// spend takes one attempt off, and says whether it was there.
+// spend takes one attempt from the budget, and reports whether there was one.
 func (b *budget) spend(now, period time.Duration, newest leadership.Revision) bool {
 	b.left += everyTime*float64(now-b.at)/float64(period) + aChange*float64(newest-b.revision)
 	b.left = min(b.left, saved) - 1
@@ -84,7 +84,7 @@ func (b *budget) spend(now, period time.Duration, newest leadership.Revision) bo
 	return b.left >= 0
 }
 
-// inTurn holds an attempt that begins to the order of the line, and to its budget.
+// inTurn checks that an attempt obeys the order of the line, and its budget.
 func (q *queue) inTurn(c *caller) {
 	s := q.i.s
 	if first := q.stand.first(); first != c.spot {
@@ -104,11 +104,12 @@ func (i *instance) budget(e leadership.Election) *budget {
 	return b
 }
 
-// promptly is within what time a line asks for an election that its instance knows to be free.
+// promptly is the longest time until a line asks for an election that its instance knows to be
+// free.
 const promptly = time.Second
 
-// expectAttempt looks in a moment whether the line has asked, if it should have: somebody stands
-// there, and the election is free.
+// expectAttempt checks in a moment that the line has asked, if it should have: it is not empty, and
+// the election is free.
 func (q *queue) expectAttempt() {
 	i, s := q.i, q.i.s
 	if s.plan.faults.late > 0 || s.truth.skewed { // an answer that is late makes the line late by as much
@@ -126,13 +127,13 @@ func (q *queue) expectAttempt() {
 			return
 		}
 		if now := s.data.row(q.election).record; now.LeaderID == "" && now.Revision == r.Revision && i.newest[q.election] == r.Revision {
-			s.truth.accuse(LV, "%s: instance %d knows since %v that it is free, %s stands in line, and nobody asks", q.election, i.number, since, first.candidate)
+			s.truth.accuse(LV, "%s: instance %d knows since %v that it is free, %s stands in line, and the line does not ask", q.election, i.number, since, first.candidate)
 		}
 	})
 }
 
-// expectReleased holds to it that who is refused for a lease whose key was told to nobody gives it
-// back.
+// expectReleased checks a refusal: a line that is refused because of a lease that it was granted
+// itself, under a key that no caller was told, must give that lease back.
 func (q *queue) expectReleased(err error, given bool) {
 	refusal, ok := errors.AsType[*leadership.Error](err)
 	if !ok || refusal.Code != leadership.LeaseHeld || refusal.Lease == nil || given {
@@ -141,6 +142,6 @@ func (q *queue) expectReleased(err error, given bool) {
 	r := q.i.s.data.row(q.election).record
 	c := q.i.drawn[r.KeyHash]
 	if r.LeaderID != "" && r.Token == refusal.Lease.Token && c != nil && c.queue == q && c.over && !c.granted {
-		q.i.s.truth.accuse(LV, "%s: nobody was told the key of %s, and instance %d does not release it", q.election, r.LeaderID, q.i.number)
+		q.i.s.truth.accuse(LV, "%s: no caller was told the key of %s, and instance %d does not release it", q.election, r.LeaderID, q.i.number)
 	}
 }

@@ -13,13 +13,13 @@ import (
 // epoch is what the store's clock shows when a run begins.
 var epoch = time.Unix(1_700_000_000, 0).UTC()
 
-// guard is by how much the clocks of a store's servers may differ, where there are several.
+// guard is the largest difference between the clocks of a store's servers, where there are several.
 const guard = 50 * time.Millisecond
 
-// attempts is how often a transaction begins anew before the store gives up.
+// attempts is how often a transaction is tried before the store gives up.
 const attempts = 5
 
-// data is what is stored, and the clock of whatever stores it.
+// data is the contents of the store, and its clock.
 type data struct {
 	w         *timeline
 	kind      kind
@@ -66,14 +66,14 @@ func (d *data) clock() time.Time {
 	return now
 }
 
-// snapshot is the election as a transaction reads it.
+// snapshot returns the election as a transaction reads it.
 func (d *data) snapshot(e leadership.Election) leadership.Snapshot {
 	return leadership.Snapshot{Record: d.row(e).record, Now: d.clock(), Guard: d.guard()}
 }
 
 // write commits a change that was decided at that time. The commits of one election, and what was
-// read for them, are in the order of their times in every store; only who reads may be shown an
-// earlier time.
+// read for them, are in the order of their times in every store; only a read may return an earlier
+// time.
 func (d *data) write(e leadership.Election, ch leadership.Change, decided time.Time) leadership.Snapshot {
 	r := d.row(e)
 	at := latest(d.clock(), decided, r.last.Add(1))
@@ -90,8 +90,8 @@ func (d *data) write(e leadership.Election, ch leadership.Change, decided time.T
 	return leadership.Snapshot{Record: ch.Record, Now: at, Guard: d.guard()}
 }
 
-// isLate says whether a heartbeat that is committed at that time comes after the end of the lease
-// that it was to renew.
+// isLate reports whether a heartbeat that is committed at that time comes after the end of the
+// lease that it renews.
 func isLate(ch leadership.Change, at time.Time) bool {
 	return ch.Heartbeat && !ch.Before.IsZero() && !at.Before(ch.Before)
 }
@@ -105,7 +105,7 @@ func latest(t time.Time, others ...time.Time) time.Time {
 	return t
 }
 
-// handle is the store as an instance has it.
+// handle is an instance's handle on the store.
 type handle struct {
 	*data
 	seen map[leadership.Election]int // the versions that this instance has seen, to guard a write that does not read
@@ -113,7 +113,7 @@ type handle struct {
 
 var _ leadership.Store = (*handle)(nil)
 
-// errAborted is how a transaction ends between which and its commit another has come.
+// errAborted ends a transaction if another was committed between its read and its commit.
 var errAborted = errors.New("aborted")
 
 // Update implements leadership.Store.
@@ -151,13 +151,13 @@ func (h *handle) try(p *process, e leadership.Election, decide func(leadership.S
 	}
 	if h.kind == optimistic {
 		p.wait(h.delay()) // the answer to the read
-		p.pass(h.delay()) // the commit, which is on its way whatever becomes of the sender
+		p.pass(h.delay()) // the commit, which arrives even if the sender dies
 	}
 	return h.commit(p, e, ch, version, snap.Now)
 }
 
-// commit writes if nobody has come between. Its end may be unknown, either way; who has died
-// meanwhile is not told, nor does it do more.
+// commit writes if no other commit came between. Its outcome may be unknown, committed or not. A
+// process that died meanwhile is not told, and does nothing more.
 func (h *handle) commit(p *process, e leadership.Election, ch leadership.Change, version int, decided time.Time) (leadership.Snapshot, error) {
 	unknown := h.w.chance(h.faults.unknown)
 	if unknown {
@@ -182,7 +182,7 @@ func (h *handle) commit(p *process, e leadership.Election, ch leadership.Change,
 }
 
 var (
-	errUnknown = fmt.Errorf("simulation: %w: nobody knows whether it was committed", leadership.OutcomeUnknown)
+	errUnknown = fmt.Errorf("simulation: %w: the reply was lost", leadership.OutcomeUnknown)
 	errDead    = fmt.Errorf("simulation: %w: the instance has crashed", leadership.OutcomeUnknown)
 )
 
@@ -237,8 +237,8 @@ func (h *handle) renew(ctx context.Context, c leadership.Renewal) (a leadership.
 	return a
 }
 
-// blindly renews by a write that does not read, if this instance has seen the newest version; what
-// time it was, it learns afterwards.
+// blindly renews by a write without a read, if this instance has seen the newest version; it learns
+// the time of the commit afterwards.
 func (h *handle) blindly(ctx context.Context, c leadership.Renewal) (a leadership.Renewed) {
 	p, r := processOf(ctx), h.row(c.Election)
 	version, record := r.version, r.record
@@ -265,7 +265,7 @@ func (h *handle) Events(_ context.Context, e leadership.Election, after leadersh
 	return found, nil
 }
 
-// What nothing here asks for.
+// Methods that the simulation does not use.
 
 // List implements leadership.Store.
 func (h *handle) List(context.Context, string, leadership.Election, int) (leadership.Listing, error) {

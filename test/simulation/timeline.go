@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// timeline is time, chance, and what is going to happen.
+// timeline has the simulated time, the random source, and the scheduled events.
 type timeline struct {
 	now    time.Duration // since the run began
 	random *rand.Rand
@@ -18,22 +18,22 @@ type timeline struct {
 	processes []*process // that have nothing to do
 
 	digest uint64    // of all that has happened
-	log    io.Writer // nil: nobody reads along
+	log    io.Writer // nil: no log
 }
 
 func newTimeline(seed uint64, log io.Writer) *timeline {
 	return &timeline{random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), log: log}
 }
 
-// event is something that is going to happen. Of two at the same moment the one that was planned
-// first comes first.
+// event is a scheduled call. Of two at the same moment the one that was scheduled first comes
+// first.
 type event struct {
 	at    time.Duration
 	order uint64
 	do    func()
 }
 
-// agenda is all that is going to happen: a heap, the soonest first.
+// agenda has all scheduled events: a heap, the soonest first.
 type agenda struct {
 	events []event
 	next   uint64
@@ -73,13 +73,13 @@ func (a *agenda) take() event {
 	}
 }
 
-// at plans something.
+// at schedules do at a moment, not before now.
 func (w *timeline) at(when time.Duration, do func()) { w.agenda.add(max(when, w.now), do) }
 
-// after plans something for later.
+// after schedules do after a while.
 func (w *timeline) after(d time.Duration, do func()) { w.at(w.now+max(d, 0), do) }
 
-// run lets happen what is planned up to a moment.
+// run lets all events happen that are scheduled up to a moment.
 func (w *timeline) run(until time.Duration) {
 	for len(w.agenda.events) > 0 && w.agenda.events[0].at <= until {
 		e := w.agenda.take()
@@ -90,8 +90,7 @@ func (w *timeline) run(until time.Duration) {
 	w.now = until
 }
 
-// note takes down what has happened, in the digest: two runs that differ in anything end with
-// another.
+// note adds what has happened to the digest: runs that differ in anything have different digests.
 func (w *timeline) note(what string, number int64) {
 	for _, v := range [...]uint64{uint64(w.now), uint64(number)} {
 		w.digest = bits.RotateLeft64((w.digest^v)*0x9e3779b97f4a7c15, 29)
@@ -101,14 +100,14 @@ func (w *timeline) note(what string, number int64) {
 	}
 }
 
-// tell writes a line for whoever reads along.
+// tell writes a line to the log, if there is one.
 func (w *timeline) tell(format string, args ...any) {
 	if w.log != nil {
 		fmt.Fprintf(w.log, "%15.6f s  %s\n", w.now.Seconds(), fmt.Sprintf(format, args...))
 	}
 }
 
-// chance says yes with that probability.
+// chance returns true with that probability.
 func (w *timeline) chance(p float64) bool { return p > 0 && w.random.Float64() < p }
 
 // upTo draws a duration from 0 up to a limit; 0 for a limit that is not positive.
@@ -129,22 +128,22 @@ func (w *timeline) about(mean time.Duration) time.Duration {
 	return time.Duration(w.random.ExpFloat64() * float64(mean))
 }
 
-// clock is somebody's clock: it never goes back.
+// clock is the clock of one process: it never goes back.
 type clock struct {
-	rate  int64         // how much it shows in 1,000,000 of whatever really goes by
+	rate  int64         // how much it advances in 1,000,000 units of real time
 	ahead time.Duration // by which it has leapt
 }
 
 const exact = 1_000_000
 
-// at is what it shows at a moment.
+// at returns what it shows at a moment.
 func (c *clock) at(now time.Duration) time.Duration {
 	hi, lo := bits.Mul64(uint64(now), uint64(c.rate))
 	shown, _ := bits.Div64(hi, lo, exact)
 	return time.Duration(shown) + c.ahead
 }
 
-// until is how long it takes until it shows so much more.
+// until returns how long it takes to advance by so much.
 func (c *clock) until(more time.Duration) time.Duration {
 	hi, lo := bits.Mul64(uint64(max(more, 0)), exact)
 	real, rest := bits.Div64(hi, lo, uint64(c.rate))
@@ -154,5 +153,5 @@ func (c *clock) until(more time.Duration) time.Duration {
 	return time.Duration(real)
 }
 
-// when is the moment from which it shows so much.
+// when returns the moment from which it shows so much.
 func (c *clock) when(shown time.Duration) time.Duration { return c.until(shown - c.ahead) }

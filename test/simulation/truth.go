@@ -7,18 +7,18 @@ import (
 	"regent/leadership"
 )
 
-// Property is what is held to, by the names of the design.
+// Property is a checked property, by its name in the design.
 type Property string
 
 // The properties.
 const (
 	ME1 Property = "ME-1: the store-time intervals of two tokens never overlap"
-	ME2 Property = "ME-2: nobody believes that it leads after its lease has ended"
+	ME2 Property = "ME-2: no agent believes that it leads after its lease has ended"
 	FT  Property = "FT: tokens strictly increase"
 	EV  Property = "EV: every change is announced, in order, without a gap, and nothing else is"
 	ID  Property = "ID: the same call again does what once would have done"
 	BS  Property = "BS: what an instance shows was true within its stated age, and never goes back"
-	LV  Property = "LV: without faults somebody who is willing leads before long, and nothing changes hands without need"
+	LV  Property = "LV: without faults a willing candidate leads before long, and no leader changes without need"
 )
 
 // Violation is a property that did not hold.
@@ -31,23 +31,23 @@ type Violation struct {
 // String is what, when and how.
 func (v Violation) String() string { return fmt.Sprintf("%s; %v: %s", v.Property, v.At, v.Detail) }
 
-// truth is what is known of all elections by who sees every commit. It has its own idea of what the
-// rules must not do, in few words, and asks none of them.
+// truth is the state of all elections by an observer of every commit. It has its own short
+// statement of what the rules must not do, and calls none of them.
 type truth struct {
 	w           *timeline
 	slack       time.Duration // by which the clocks of the store's servers differ
-	skewed      bool          // the store's clock leaps: nobody can keep ME-2
+	skewed      bool          // the store's clock leaps: ME-2 cannot be kept
 	elections   map[leadership.Election]*reign
 	replaced    map[leadership.EventID]time.Duration    // when each change was made
 	grants      map[leadership.KeyHash]leadership.Token // the newest of each key
-	keys        map[tokenOf]leadership.KeyHash          // to whom each token was told
+	keys        map[tokenOf]leadership.KeyHash          // of the candidate that each token was told to
 	violations  []Violation
 	changes     int // of leader
 	involuntary int
 	believers   func(e leadership.Election) []*agent
 }
 
-// reign is an election as the truth has it.
+// reign is the true state of an election.
 type reign struct {
 	token    leadership.Token
 	revision leadership.Revision
@@ -55,7 +55,7 @@ type reign struct {
 	start    time.Time
 	end      time.Time     // of the lease, by its heartbeats
 	lock     time.Duration // after a lease that was not released
-	late     time.Time     // when it had ended, if the last heartbeat came after that and nobody was told that it stands
+	late     time.Time     // when it had ended, if the last heartbeat came after that and no caller was told that it counts
 	free     bool          // it was released
 }
 
@@ -74,7 +74,7 @@ func (t *truth) accuse(p Property, format string, args ...any) {
 	t.w.tell("VIOLATION %v", v)
 }
 
-// committed looks at a change that has just been committed at that time of the store's, and was
+// committed checks a change that has just been committed at that time of the store's, and was
 // decided at an earlier one.
 func (t *truth) committed(before leadership.Record, ch leadership.Change, decided, at time.Time) {
 	e, now := before.Election, ch.Record
@@ -116,7 +116,7 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 	}
 }
 
-// renewed holds to it that a lease which starts anew ends no sooner than it would have.
+// renewed checks that a renewed lease ends no sooner than it would have.
 func (t *truth) renewed(r *reign, now leadership.Record, at, end time.Time) {
 	if !at.Before(r.end) {
 		r.late = r.end
@@ -126,8 +126,8 @@ func (t *truth) renewed(r *reign, now leadership.Record, at, end time.Time) {
 	}
 }
 
-// released holds to it that only a lease which lasts can be released: one that has run out has a
-// lock delay.
+// released checks that only a lease that still lasts is released: after one that has run out the
+// lock delay must pass.
 func (t *truth) released(r *reign, now leadership.Record, decided time.Time) {
 	r.free = true
 	if !decided.Before(r.end) {
@@ -135,8 +135,8 @@ func (t *truth) released(r *reign, now leadership.Record, decided time.Time) {
 	}
 }
 
-// expired holds to it that a lease ends when it does. A heartbeat that came too late may be taken
-// back.
+// expired checks that a lease is recorded as expired only after its end. A heartbeat that came too
+// late may be taken back.
 func (t *truth) expired(r *reign, before, now leadership.Record) {
 	r.free, r.lock = false, before.Policy.LockDelay
 	if !r.late.IsZero() && now.EndedAt.Equal(r.late) {
@@ -147,7 +147,7 @@ func (t *truth) expired(r *reign, before, now leadership.Record) {
 	}
 }
 
-// numbered holds to FT and EV: one token for each grant, one revision for each event.
+// numbered checks FT and EV: one token for each grant, one revision for each event.
 func (t *truth) numbered(r *reign, now leadership.Record, events []leadership.Event) {
 	for _, event := range events {
 		want := r.token
@@ -167,7 +167,7 @@ func (t *truth) numbered(r *reign, now leadership.Record, events []leadership.Ev
 	}
 }
 
-// granted holds to ME-1, ME-2 and ID.
+// granted checks ME-1, ME-2 and ID.
 func (t *truth) granted(r *reign, before, now leadership.Record, at time.Time) {
 	t.changes++
 	if last, ok := t.grants[now.KeyHash]; ok && last == before.Token && before.LeaderID != "" && at.Before(r.end) {
@@ -195,7 +195,7 @@ func (t *truth) granted(r *reign, before, now leadership.Record, at time.Time) {
 	}
 }
 
-// heard holds to it that what is announced was committed, and is as it was.
+// heard checks that an announced event was committed, and is unchanged.
 func (t *truth) heard(e leadership.Event, committed []leadership.Event) {
 	if e.Revision < 1 || int(e.Revision) > len(committed) {
 		t.accuse(EV, "%s: revision %d is announced, and there are %d: %+v", e.Election, e.Revision, len(committed), e)
@@ -204,8 +204,8 @@ func (t *truth) heard(e leadership.Event, committed []leadership.Event) {
 	}
 }
 
-// answered holds what the service is about to answer to what it knows: no heartbeat stands that
-// came after the end of its lease, and no two keys have the same token.
+// answered checks an answer of the service: no heartbeat counts that came after the end of its
+// lease, and no two keys have the same token.
 func (t *truth) answered(l leadership.Lease, key leadership.KeyHash) {
 	r := t.reign(l.Election)
 	if l.State != leadership.Held || l.Token == r.token && !r.late.IsZero() && r.end.Equal(l.LeaseExpiration) {
@@ -217,14 +217,13 @@ func (t *truth) answered(l leadership.Lease, key leadership.KeyHash) {
 	t.keys[tokenOf{l.Election, l.Token}] = key
 }
 
-// tokenOf is a token that was told to somebody.
+// tokenOf is a token that a caller was told.
 type tokenOf struct {
 	election leadership.Election
 	token    leadership.Token
 }
 
-// believes holds what an agent now believes to what the store knows: the end of its lease, if
-// nobody renews it.
+// believes checks an agent's present belief against the store: it must not outlast the lease.
 func (t *truth) believes(a *agent) {
 	r := t.reign(a.election)
 	if t.skewed || a.left() == 0 {

@@ -108,7 +108,7 @@ func TestNoInterleavingLetsALowerTokenWriteLater(t *testing.T) {
 				t.Errorf("order %v: written %v, in the order of their tokens they are not", order, written)
 			}
 			if former.err != nil && successor.err != nil {
-				t.Errorf("order %v: nobody wrote: %v; %v", order, former.err, successor.err)
+				t.Errorf("order %v: neither wrote: %v; %v", order, former.err, successor.err)
 			}
 			if slices.Equal(order[:2], []bool{true, false}) && successor.err == nil {
 				t.Errorf("order %v: the successor's check did not wait for the former leader's transaction", order)

@@ -118,7 +118,7 @@ func (p plan) keepsToItsProject(t *testing.T) {
 			t.Errorf("%s is in project %v", r.Address, in)
 		}
 		if _, ok := r.Values["project"]; !ok && r.Type != "google_secret_manager_secret_version" {
-			t.Errorf("%s leaves its project to whoever runs Terraform", r.Address)
+			t.Errorf("%s does not name its project, so it depends on the caller of Terraform", r.Address)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func bearer(h http.Header, name string) (string, error) {
 	return token, nil
 }
 
-// refuse tells a caller what is wrong with its token. The arguments must not come from the token.
+// refuse tells a caller why its token is refused. The arguments must not come from the token.
 func refuse(format string, args ...any) error {
 	return &leadership.Error{Code: wire.Unauthenticated, Detail: fmt.Sprintf(format, args...)}
 }

@@ -31,7 +31,7 @@ type bad struct {
 	detail  string
 }
 
-// badTokens are all that we could think of. Where the signature is not what is wrong, it is good.
+// badTokens has every known kind of bad token. Unless the signature is the fault, it is good.
 func badTokens(i *issuertest.Issuer) []bad {
 	key := i.Key()
 	good := i.Token(audience, ann)

@@ -37,8 +37,8 @@ func FuzzAuthenticate(f *testing.F) {
 	})
 }
 
-// FuzzToken signs an arbitrary header and arbitrary claims, and compares what is believed of them
-// with what encoding/json reads. With any other signature the token must be refused.
+// FuzzToken signs an arbitrary header and arbitrary claims, and compares the accepted claims with
+// what encoding/json reads. With any other signature the token must be refused.
 func FuzzToken(f *testing.F) {
 	issuer := newIssuer(f)
 	key := issuer.Key()

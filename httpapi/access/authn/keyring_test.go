@@ -22,7 +22,7 @@ import (
 // down answers as an issuer that is not well.
 var down = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 
-// hanging answers nobody.
+// hanging never answers.
 var hanging = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 
 // lasting is a token that outlives the test.

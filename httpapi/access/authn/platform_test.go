@@ -43,7 +43,7 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 	}{
 		{"Authorization", []string{authorization, cut}, ""},
 		{"X-Serverless-Authorization", []string{serverless, cut}, ""},
-		{"both, and the other is for somebody else", []string{serverless, cut, authorization, bearer("opaque")}, ""},
+		{"both, and the other is for another audience", []string{serverless, cut, authorization, bearer("opaque")}, ""},
 		{"both, and the other has its signature", []string{serverless, cut, authorization, bearer(issuer.Sign(google(bob)))}, ""},
 		{"both, and the other twice", []string{serverless, cut, authorization, "Basic eDp5", authorization, "Basic eDp5"}, ""},
 		{"Google's other name", []string{authorization, bearer(checked(map[string]any{"iss": "accounts.google.com"}))}, ""},

@@ -180,6 +180,6 @@ func TestAPrincipalHasOneForm(t *testing.T) {
 		}
 	}
 	if p, ok := authn.From(t.Context()); ok || p != (authn.Principal{}) {
-		t.Errorf("a context that nobody put a principal into has %v", p)
+		t.Errorf("a context without a principal has %v", p)
 	}
 }

@@ -22,8 +22,8 @@
 // principal's candidate.
 //
 //	role        may
-//	candidate   acquire, renew and release under its own ids; read the election, its history and its
-//	            stream; check tokens
+//	candidate   acquire, renew and release under its own ids; read the election, its history and
+//	            its stream; check tokens
 //	observer    read elections, their lists, histories and streams; check tokens
 //	verifier    check tokens
 //	scheduler   tick

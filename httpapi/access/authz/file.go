@@ -23,7 +23,7 @@ type File struct {
 	current atomic.Pointer[Policy]
 }
 
-// OpenFile reads the policy. Changes of the file, and what is wrong with them, are logged.
+// OpenFile reads the policy. Changes of the file, and errors in them, are logged.
 func OpenFile(path string, log *slog.Logger) (*File, error) {
 	f := &File{path: path, log: log}
 	text, err := f.read()
@@ -84,7 +84,7 @@ func (f *File) reload(ctx context.Context) {
 	f.log.LogAttrs(ctx, slog.LevelInfo, "the policy has changed", slog.Int("grants", len(policy.grants)))
 }
 
-// complain logs what is wrong, once.
+// complain logs the problem, once.
 func (f *File) complain(ctx context.Context, trouble string) {
 	if trouble != f.trouble {
 		f.trouble = trouble

@@ -146,7 +146,7 @@ grants:
 		{by(t, "ann"), "d", "ann", false},
 		{by(t, "ann"), "e", "bob", false},
 		{by(t, "cy"), "f", "cy@test", false},
-		{by(t, "cy"), "free", "anybody", true},
+		{by(t, "cy"), "free", "any-id", true},
 		{nameless, "h", "https://issuer.test|bob", false}, // no candidate can be called so, and nothing shorter is its own
 		{t.Context(), "i", "ann@test", false},             // not authenticated
 	} {

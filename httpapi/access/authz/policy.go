@@ -53,7 +53,7 @@ type pattern string
 // everybody matches every authenticated caller.
 const everybody = "*"
 
-// ParsePolicy reads a policy. An error says what is wrong, where, and what to do.
+// ParsePolicy reads a policy. An error names the mistake, the place, and what to do.
 func ParsePolicy(text []byte) (*Policy, error) {
 	if len(text) > MaxPolicy {
 		return nil, fmt.Errorf("a policy must not exceed %d bytes, this one has %d", MaxPolicy, len(text))

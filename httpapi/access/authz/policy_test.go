@@ -34,7 +34,7 @@ func TestAnInvalidPolicyIsRefusedWithAReason(t *testing.T) {
 		{"two stars", `grants: [{principals: [a@b.c], roles: [observer], elections: ["a**"]}]`, `"a**": no election's name begins with`},
 		{"no such candidate", `grants: [{principals: [a@b.c], roles: [candidate], elections: [reports], candidates: ["a b"]}]`, `"a b"`},
 		{"candidates of no candidate", `grants: [{principals: [a@b.c], roles: [observer], elections: [reports], candidates: [a]}]`, "candidates need the role candidate"},
-		{"limits of nobody", "grants: [" + good + "]\nlimits: [{reads: 5}]", "limits 1 of the policy: principals are missing"},
+		{"limits without principals", "grants: [" + good + "]\nlimits: [{reads: 5}]", "limits 1 of the policy: principals are missing"},
 		{"limits below nothing", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: -5}]", "reads must be from 1 to"},
 		{"no such limit", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], writes: 5}]", "field writes not found"},
 		{"limits twice", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: 5}, {principals: [a@b.c], reads: 6}]", `limits 2 of the policy: principal "a@b.c" has limits already`},

@@ -61,8 +61,8 @@ var cases = []struct {
 	{"tick", wire.VerbTick, "POST", "/v1/maintenance:tick", "", ""},
 }
 
-// Every role, every call, over elections of its own and over others, as itself and as somebody
-// else, over HTTP.
+// Every role, every call, over elections of its own and over others, under its own and another
+// candidate id, over HTTP.
 func TestTheTableOfRightsIsAsWritten(t *testing.T) {
 	t.Parallel()
 	var table bytes.Buffer

@@ -8,11 +8,12 @@
 //	synctest.Test(t, func(t *testing.T) {
 //		server := clienttest.New(t)
 //		agent := server.Client(client.Candidate{LeaseDuration: 10 * time.Second})
-//		err := agent.Run(t.Context(), "reports", func(ctx context.Context, l *client.Lease) error {
-//			server.Cut() // what happens to a leader that cannot renew?
+//		lead := func(ctx context.Context, l *client.Lease) error {
+//			server.Cut() // the leader can no longer renew
 //			<-ctx.Done()
 //			return nil
-//		})
+//		}
+//		err := agent.Run(t.Context(), "reports", lead)
 //		if !errors.Is(err, client.ErrExpired) {
 //			t.Errorf("the leader did not stop: %v", err)
 //		}

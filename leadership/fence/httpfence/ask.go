@@ -10,7 +10,7 @@ import (
 	"regent/leadership/fence"
 )
 
-// term is what is known of an election's newest leader. There is one for each election that is
+// term has what is known of an election's newest leader. There is one for each election that is
 // remembered or being asked about.
 type term struct {
 	token leadership.Token // the newest token known to have been granted; 0 for none

@@ -26,7 +26,7 @@ const (
 	MaxMaxAge     = 10 * time.Second
 )
 
-// Limits of what is remembered and of concurrent calls.
+// Limits of memory and of concurrent calls.
 const (
 	DefaultElections = 10_000
 	DefaultAsks      = 100
@@ -139,7 +139,7 @@ func (c *Checks) Check(ctx context.Context, w fence.Mark) error {
 	}
 }
 
-// Heard updates what is remembered after an event. It does not block.
+// Heard updates the memory after an event. It does not block.
 func (c *Checks) Heard(e leadership.Event) {
 	ends := e.LeaderID == "" && e.PreviousLeaderID != ""
 	c.learn(e.Election, e.Token, ends, ends)

@@ -239,7 +239,7 @@ func TestAnElectionThatRegentDoesNotKnowHasNoLeader(t *testing.T) {
 	})
 }
 
-func TestNewsInvalidatesWhatIsRemembered(t *testing.T) {
+func TestNewsInvalidatesMemory(t *testing.T) {
 	t.Parallel()
 	type event = leadership.Event
 	for name, c := range map[string]struct {

@@ -249,12 +249,12 @@ func TestInvalidGateConfigIsRefused(t *testing.T) {
 	marks, check := new(httpfence.Memory), checker{}
 	guarded := func(*http.Request) (string, leadership.Election) { return "", election }
 	for name, c := range map[string]httpfence.Config{
-		"nothing to compare with":     {Election: election},
-		"no election":                 {Marks: marks},
-		"no name of an election":      {Marks: marks, Election: "Planner"},
-		"serial without marks":        {Election: election, Check: check, Serial: true},
-		"two who say what is guarded": {Election: election, Guarded: guarded, Check: check},
-		"a resource that is not used": {Resource: "a", Guarded: guarded, Check: check},
+		"nothing to compare with":           {Election: election},
+		"no election":                       {Marks: marks},
+		"no name of an election":            {Marks: marks, Election: "Planner"},
+		"serial without marks":              {Election: election, Check: check, Serial: true},
+		"both Election and Guarded are set": {Election: election, Guarded: guarded, Check: check},
+		"a resource that is not used":       {Resource: "a", Guarded: guarded, Check: check},
 	} {
 		if g, err := httpfence.New(c); err == nil {
 			t.Errorf("%s: made %v", name, g)

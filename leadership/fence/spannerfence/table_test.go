@@ -296,7 +296,7 @@ func TestMissingTableReturnsTheClientsError(t *testing.T) {
 	for _, table := range []spannerfence.Table{{}, {Name: "Other"}, {Name: "Other", Shared: true}} {
 		_, err := c.ReadWriteTransaction(t.Context(), writes(table, 33, 1))
 		if spanner.ErrCode(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "Fences") && !strings.Contains(err.Error(), "FencingToken") {
-			t.Errorf("%+v: got %v, want INVALID_ARGUMENT that names what is missing", table, err)
+			t.Errorf("%+v: got %v, want INVALID_ARGUMENT that names the missing part", table, err)
 		}
 	}
 	if len(written(t, c)) != 0 {

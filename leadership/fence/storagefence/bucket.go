@@ -24,7 +24,7 @@ type Config struct {
 	// Endpoint is the address of the JSON API; "" for https://storage.googleapis.com. An emulator's
 	// address begins with http://.
 	Endpoint string
-	// ContentType is the content type of what is written; "" for application/octet-stream.
+	// ContentType is the content type of written objects; "" for application/octet-stream.
 	ContentType string
 	// MaxSize is the largest content in bytes, for writes and reads; 0 for 32 MiB.
 	MaxSize int64

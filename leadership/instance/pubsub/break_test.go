@@ -157,7 +157,7 @@ func TestAProbeThatFailsEndsHearing(t *testing.T) {
 	}
 }
 
-func TestWhileEventsComeNobodyIsProbed(t *testing.T) {
+func TestNoProbeWhileEventsCome(t *testing.T) {
 	t.Parallel()
 	f := newFault()
 	b := newFake(t).open(t, with(f))

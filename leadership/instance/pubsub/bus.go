@@ -220,8 +220,8 @@ const (
 	maxID = 255
 )
 
-// ParseTopic reads the full name of a topic, projects/P/topics/T. It finds slips, not every name
-// that Pub/Sub refuses. The error says what is wrong, in a sentence.
+// ParseTopic reads the full name of a topic, projects/P/topics/T. It finds common mistakes, not
+// every name that Pub/Sub refuses. The error is a sentence that names the mistake.
 func ParseTopic(name string) (project, topic string, err error) {
 	p := strings.Split(name, "/")
 	if len(p) != 4 || p[0] != "projects" || p[2] != "topics" || !isProject(p[1]) {

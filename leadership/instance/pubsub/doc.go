@@ -33,8 +33,8 @@
 // refuses an ordering key after an error until that key is resumed. A request does neither.
 //
 // A message's data is a JSON document, an event as the REST API spells it; see document for how it
-// may evolve. Its attributes election, type, fencingToken, revision and leaderId (left out if
-// nobody leads) are for the filters of other subscribers.
+// may evolve. Its attributes election, type, fencingToken, revision and leaderId (left out if there
+// is no leader) are for the filters of other subscribers.
 //
 // # Hearing
 //
@@ -90,7 +90,7 @@
 //
 //	n events of one election   ⌈n/100⌉ Publish
 //	hearing them               at most one Acknowledge for each answer of the stream
-//	an instance at rest        one GetSubscription every 8 s, one UpdateSubscription every half hour
+//	an instance at rest        one GetSubscription every 8 s, one UpdateSubscription in 30 min
 //
 // # Rights
 //

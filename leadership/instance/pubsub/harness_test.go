@@ -36,7 +36,7 @@ func onBoth(t *testing.T, test func(*testing.T, *service)) {
 	})
 }
 
-// service is a Pub/Sub with a project that nobody else uses, and a foreign hand in it.
+// service is a Pub/Sub emulator with a project of the test's own, and direct access to it.
 type service struct {
 	addr, project, topic string
 	topics               *apiv1.TopicAdminClient

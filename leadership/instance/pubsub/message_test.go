@@ -67,7 +67,7 @@ func TestEveryEventIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestWhatALaterVersionAddsIsPassedOver(t *testing.T) {
+func TestUnknownMembersOfLaterVersionsAreSkipped(t *testing.T) {
 	t.Parallel()
 	m := encode(t, takeover())
 	m.Data = []byte(strings.Replace(string(m.Data), "{", `{"region":{"name":"eu"},`, 1))
@@ -77,7 +77,7 @@ func TestWhatALaterVersionAddsIsPassedOver(t *testing.T) {
 	}
 }
 
-// strangers are messages that are no events, by what is wrong with them.
+// strangers are messages that are not events, named by their fault.
 func strangers(tb testing.TB) map[string]*pubsubpb.PubsubMessage {
 	found := map[string]*pubsubpb.PubsubMessage{
 		"an empty one":     {Data: []byte(""), Attributes: map[string]string{"a": "b"}},
@@ -136,7 +136,7 @@ func strangers(tb testing.TB) map[string]*pubsubpb.PubsubMessage {
 	return found
 }
 
-func TestWhatIsNoEventIsRefused(t *testing.T) {
+func TestMessageThatIsNoEventIsRefused(t *testing.T) {
 	t.Parallel()
 	for what, m := range strangers(t) {
 		if got, err := pubsub.Decode(m); err == nil {

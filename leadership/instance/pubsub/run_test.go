@@ -86,7 +86,7 @@ func TestNamesOfSubscriptionsAreWhatPubSubAllows(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEventIsAcknowledgedAndLoggedOnce(t *testing.T) {
+func TestMessageThatIsNoEventIsAcknowledgedAndLoggedOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *service) {
 		log := newJournal()
 		b := s.open(t, log.config)
@@ -141,7 +141,7 @@ func awaitAcks(t *testing.T, s *service, n int) {
 	}
 }
 
-func TestABadNeighbourDisturbsNobody(t *testing.T) {
+func TestBadNeighbourDelaysNoSubscriber(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *service) {
 		b := s.open(t)
 		l := listenLive(t, b)
@@ -228,7 +228,7 @@ func TestTheTopicIsDeletedAndComesBack(t *testing.T) {
 	})
 }
 
-func TestADeletedTopicIsNoticedThoughNobodyPublishes(t *testing.T) {
+func TestDeletedTopicIsNoticedWithoutPublishing(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *service) {
 		b := s.open(t)
 		l := listenLive(t, b)

@@ -33,7 +33,7 @@ import (
 	"regent/store/memory"
 )
 
-// collector takes what is sent to it.
+// collector keeps every request that is sent to it.
 type collector struct {
 	traceservice.UnimplementedTraceServiceServer
 	mu      sync.Mutex // guards all below

@@ -26,7 +26,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Config says what is exported, and where.
+// Config says what to export, and where.
 type Config struct {
 	// Env must be the environment of this process: OpenTelemetry's libraries read that too.
 	Env map[string]string
@@ -156,7 +156,7 @@ func (c *complaints) Handle(err error) {
 	}
 }
 
-// Shutdown sends what is left, until ctx ends. Do not measure anything after it.
+// Shutdown sends what has not been sent, until ctx ends. Do not measure anything after it.
 func (p *Pipeline) Shutdown(ctx context.Context) error {
 	failures := make([]error, len(p.ends))
 	var all sync.WaitGroup

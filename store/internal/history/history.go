@@ -1,4 +1,4 @@
-// Package history is what all stores share about how long they keep events.
+// Package history has the rules, shared by all stores, of how long events are kept.
 package history
 
 import (
@@ -10,7 +10,7 @@ import (
 	"regent/leadership"
 )
 
-// Span is for how long a store keeps an event.
+// Span is how long a store keeps an event.
 type Span time.Duration
 
 // Of returns the span that a store is configured with; 0 stands for leadership.DefaultHistory. Less
@@ -24,8 +24,8 @@ func Of(configured time.Duration) (Span, error) {
 	return Span(span), nil
 }
 
-// Slack is more than lies between the moment when a transaction reads the store's clock, or is
-// sent, and the one when it is committed. No store lets a commit take that long.
+// Slack is longer than the time between a transaction's read of the store's clock, or its request,
+// and its commit. No store lets a commit take that long.
 const Slack = 5 * time.Minute
 
 // Due is when an event may be deleted whose transaction read the store's clock at the given time.
@@ -35,7 +35,7 @@ func (s Span) Due(read time.Time) time.Time { return read.Add(time.Duration(s) +
 // Over reports whether an event of the given time need not be kept any longer.
 func (s Span) Over(at, now time.Time) bool { return at.Add(time.Duration(s)).Before(now) }
 
-// Since makes the answer of Store.Since of the events that were found after the instant, in any
+// Since makes the answer of Store.Since from the events that were found after the instant, in any
 // order. A store that has found more than limit need not look for more.
 func (s Span) Since(after, now time.Time, found []leadership.Event, limit int) (leadership.Recent, error) {
 	if s.Over(after, now) {
@@ -50,7 +50,7 @@ func (s Span) Since(after, now time.Time, found []leadership.Event, limit int) (
 	return leadership.Recent{Events: found, Now: now}, nil
 }
 
-// Compacted refuses to read what was committed after the instant: it is complete only from the
+// Compacted returns the refusal to read the history after the instant: it is complete only from the
 // other one on.
 func Compacted(after, from time.Time) error {
 	return refuse("the events of all elections are kept from %s on, and %s is before that", instant(from), instant(after))

@@ -30,7 +30,7 @@ func TestHistoryIsKeptForAnHourAtLeastAndAMonthUnlessToldOtherwise(t *testing.T)
 	}
 }
 
-func TestWhatIsToldComesInTheOrderOfTimeThenElectionThenRevision(t *testing.T) {
+func TestEventsAreOrderedByTimeThenElectionThenRevision(t *testing.T) {
 	t.Parallel()
 	event := func(minute int, e leadership.Election, r leadership.Revision) leadership.Event {
 		return leadership.Event{At: day.Add(time.Duration(minute) * time.Minute), Election: e, Revision: r}
@@ -43,7 +43,7 @@ func TestWhatIsToldComesInTheOrderOfTimeThenElectionThenRevision(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptIsToldFromTheInstantOnThatTheRefusalNames(t *testing.T) {
+func TestHistoryIsCompleteFromTheInstantThatTheRefusalNames(t *testing.T) {
 	t.Parallel()
 	const kept = Span(time.Hour)
 	now := day.Add(time.Hour)

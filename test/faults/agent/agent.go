@@ -62,7 +62,7 @@ func (p *agent) within(ctx context.Context, d time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, d)
 }
 
-// rest is the time between two calls.
+// rest waits between two calls.
 func (p *agent) rest(ctx context.Context, pace time.Duration) {
 	sleep(ctx, pace/2+time.Duration(p.rand.Int64N(int64(pace))))
 }
@@ -79,9 +79,8 @@ const (
 	writes = 40 * time.Millisecond // between two writes of a leader
 )
 
-// lead believes for as long as valid says so, and writes to the ledger meanwhile, and a little
-// longer: each write begins while it believes, and arrives when it does. It returns once it
-// believes no more.
+// lead believes for as long as valid says so, and writes to the ledger meanwhile: each write begins
+// while it believes, and may arrive later. It returns once it believes no more.
 func (p *agent) lead(e leadership.Election, token leadership.Token, valid func() bool) {
 	p.terms++
 	who := fmt.Sprintf("%s#%d", p.name, p.terms)
@@ -110,7 +109,7 @@ func (p *agent) lead(e leadership.Election, token leadership.Token, valid func()
 
 var ledger = &http.Client{Timeout: 10 * time.Second}
 
-// write writes to the ledger, which says itself what it has let in.
+// write writes to the ledger, which itself records the writes that it admits.
 func (p *agent) write(entry record.Ledger) {
 	body, err := json.Marshal(entry)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // maxWait is the longest that a caller stands in line.
 const maxWait = 500 * time.Millisecond
 
-// caller is a candidate that makes each call by itself. A key is its own until a release with it
-// was sent, and a reply that was lost is asked for again with it.
+// caller is a candidate that makes each call by itself. It keeps a key until it has sent a release
+// with it, and repeats a call whose reply was lost with the same key.
 type caller struct {
 	*agent
 	key   leadership.Key
@@ -24,7 +24,7 @@ type caller struct {
 	term  *term // what it believes in; nil for nothing
 }
 
-// term is what a caller believes that it leads, counted by hand and without a margin.
+// term is a caller's belief that it leads, counted without the SDK and without a margin.
 type term struct {
 	until atomic.Int64 // on the recorder's clock
 	over  chan struct{}
@@ -93,8 +93,8 @@ func (c *caller) renew(ctx context.Context) {
 	}
 }
 
-// release gives the lease back. From the moment that it was sent the key is spent, and the release
-// is repeated until it is answered.
+// release releases the lease. Once it is sent the key is spent, and the release is repeated until
+// it is answered.
 func (c *caller) release(ctx context.Context) {
 	c.disbelieve()
 	c.spent = true
@@ -106,7 +106,7 @@ func (c *caller) release(ctx context.Context) {
 	}
 }
 
-// lose is the end of a key.
+// lose gives up the key.
 func (c *caller) lose() {
 	c.disbelieve()
 	c.key, c.token, c.spent = leadership.NewKey(), 0, false
@@ -128,7 +128,7 @@ func (c *caller) get(ctx context.Context) {
 	_, _ = c.server().Get(ctx, c.Election)
 }
 
-// believe believes until that moment, in what it believes already or anew.
+// believe extends the belief to that moment, or begins one.
 func (c *caller) believe(until time.Duration) {
 	if c.term != nil {
 		select {
@@ -149,7 +149,7 @@ func (c *caller) believe(until time.Duration) {
 	}()
 }
 
-// disbelieve returns once nothing is believed any more.
+// disbelieve ends the belief, and returns once it has ended.
 func (c *caller) disbelieve() {
 	if c.term != nil {
 		c.term.until.Store(0)

@@ -42,5 +42,5 @@ func (p *agent) patienceInOffice() time.Duration {
 func (p *agent) resign(ctx context.Context, l *client.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*p.Lease)
 	defer cancel()
-	_ = l.Resign(ctx) // what is not given back runs out
+	_ = l.Resign(ctx) // a lease that is not released runs out
 }

@@ -1,6 +1,5 @@
-// Agent is a process of a fault run, with several agents in it: those that lead and contend, those
-// that watch, and those that read. See package
-// record for what it is told and what it tells.
+// Agent is a process of a fault run, with several agents in it: some contend and lead, some watch,
+// some read. See package record for its input and output.
 package main
 
 import (
@@ -46,7 +45,7 @@ func run(spec string, in io.Reader, out io.Writer) error {
 	contending, quiet := context.WithCancel(all)
 	defer quiet()
 	lines := bufio.NewScanner(in)
-	lines.Scan() // the word to begin
+	lines.Scan() // the command to begin
 	go obey(lines, quiet, stop)
 	var playing sync.WaitGroup
 	for i, m := range t.Members {
@@ -64,7 +63,7 @@ func run(spec string, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// obey reads what is asked of this process.
+// obey reads the commands for this process.
 func obey(lines *bufio.Scanner, quiet, stop func()) {
 	for lines.Scan() {
 		if lines.Text() == record.Quiet {
@@ -74,10 +73,10 @@ func obey(lines *bufio.Scanner, quiet, stop func()) {
 	stop()
 }
 
-// patience is how long one call that is made by hand may take, beside its wait.
+// patience is the timeout of one call without the SDK, beside its wait.
 func (t *group) patience() time.Duration { return t.Lease }
 
-// agent plays the part of a member.
+// agent returns the agent of a member.
 func (t *group) agent(i int, m record.Member) (*agent, error) {
 	p := &agent{group: t, Member: m, name: fmt.Sprintf("%s.%d", m.Name, t.Life)}
 	p.rand = newRand(t.Seed, uint64(t.Life), uint64(i))

@@ -10,8 +10,7 @@ import (
 	"regent/test/checker"
 )
 
-// watch reads the stream until ctx ends, and is a consumer from when it has been told how things
-// are.
+// watch reads the stream until ctx ends. It is a consumer once it has been told the present state.
 func (p *agent) watch(ctx context.Context) {
 	w := &watcher{agent: p, consumer: checker.Consumer{Name: p.name, Elections: p.Elections, After: map[leadership.Election]leadership.Revision{}}}
 	if p.Election != "" {
@@ -57,7 +56,7 @@ func (w *watcher) hear(n client.News) {
 	}
 }
 
-// expect says from where on this consumer is to be told of everything.
+// expect records from where on this consumer must get every event.
 func (w *watcher) expect() {
 	if !w.expected {
 		w.expected = true

@@ -9,9 +9,9 @@ import (
 // Variable is where an agent process finds its Config, as JSON.
 const Variable = "FAULTS_AGENT"
 
-// What an agent process is told on its standard input, a line each. It waits for Begin. At Quiet
-// those who contend and those who read come to an end, while those who watch go on. At the end of
-// the input all do.
+// The commands that an agent process reads on its standard input, a line each. It waits for Begin.
+// At Quiet its contending and reading agents end, while those that watch go on. At the end of the
+// input all end.
 const (
 	Begin = "begin"
 	Quiet = "quiet"

@@ -49,7 +49,7 @@ func NewProxy(caller, target string, recorder *Recorder) (*Proxy, error) {
 // URL is where the proxy begins.
 func (t *Proxy) URL() string { return "http://" + t.listener.Addr().String() }
 
-// Close ends all calls.
+// Close stops the proxy and ends all calls.
 func (t *Proxy) Close() {
 	t.server.Close()
 	t.serving.Wait()
@@ -73,7 +73,7 @@ func (t *Proxy) disconnect(c net.Conn, state http.ConnState) {
 	}
 }
 
-// ServeHTTP makes the call.
+// ServeHTTP passes a call on and records it.
 func (t *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -113,7 +113,7 @@ func (t *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(answer)
 }
 
-// send asks the server. sent says whether any of it may have left.
+// send sends the call to the server. sent reports whether any of it may have left.
 func (t *Proxy) send(r *http.Request, body []byte) (response *http.Response, sent bool, err error) {
 	var connected atomic.Bool
 	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
@@ -127,7 +127,7 @@ func (t *Proxy) send(r *http.Request, body []byte) (response *http.Response, sen
 	return response, connected.Load(), err
 }
 
-// lost ends a call whose answer did not come.
+// lost ends a call without an answer.
 func (t *Proxy) lost(call checker.Call, recorded bool) {
 	if recorded {
 		call.Answered, call.Code = checker.Forever, unknown

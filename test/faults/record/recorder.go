@@ -13,14 +13,14 @@ import (
 	"regent/test/checker"
 )
 
-// Line is one thing that an agent did or saw: exactly one of its members.
+// Line is one thing that an agent did or saw. Exactly one of its members is set.
 type Line struct {
 	Call     *checker.Call     `json:"call,omitempty"`
 	Belief   *checker.Belief   `json:"belief,omitempty"` // all with one Who, Election and Token are one, from the first to the last
 	Reading  *checker.Reading  `json:"reading,omitempty"`
 	Consumer *checker.Consumer `json:"consumer,omitempty"`
 	Delivery *Delivery         `json:"delivery,omitempty"`
-	// Failure is what should never happen to an agent, whatever is broken around it.
+	// Failure is an error that an agent should never meet, whatever is broken around it.
 	Failure string `json:"failure,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type Delivery struct {
 	Event    wire.Event `json:"event"`
 }
 
-// Recorder is where lines are written. All methods may be called at the same time.
+// Recorder writes lines. All methods may be called at the same time.
 type Recorder struct {
 	offset time.Duration
 
@@ -38,13 +38,13 @@ type Recorder struct {
 	put func(Line)
 }
 
-// NewRecorder returns a recorder of a process whose clock is shifted by the offset. A line is given
-// to put before the call that wrote it returns.
+// NewRecorder returns a recorder of a process whose clock is shifted by the offset. Each method
+// passes its line to put before it returns.
 func NewRecorder(offset time.Duration, put func(Line)) *Recorder {
 	return &Recorder{offset: offset, put: put}
 }
 
-// LinesTo writes lines as JSON. A failure to write is no error: the reader is gone.
+// LinesTo writes lines as JSON. A failed write is ignored: the reader has ended.
 func LinesTo(w io.Writer) func(Line) {
 	out := json.NewEncoder(w)
 	return func(l Line) { out.Encode(l) }
@@ -56,10 +56,10 @@ func (d *Recorder) Now() time.Duration { return boottime.Now() - d.offset }
 // Call writes down a call.
 func (d *Recorder) Call(c checker.Call) { d.write(Line{Call: &c}) }
 
-// Read writes down what a reader was shown.
+// Read writes down a reading.
 func (d *Recorder) Read(r checker.Reading) { d.write(Line{Reading: &r}) }
 
-// Expect names who is going to be told of changes.
+// Expect names a consumer that is to be told of changes.
 func (d *Recorder) Expect(c checker.Consumer) { d.write(Line{Consumer: &c}) }
 
 // Deliver writes down an event that a consumer got.
@@ -67,7 +67,7 @@ func (d *Recorder) Deliver(consumer string, e leadership.Event) {
 	d.write(Line{Delivery: &Delivery{consumer, wire.NewEvent(e)}})
 }
 
-// Fail writes down what should not happen.
+// Fail writes down an error that should not happen.
 func (d *Recorder) Fail(format string, args ...any) {
 	d.write(Line{Failure: fmt.Sprintf(format, args...)})
 }
@@ -81,9 +81,9 @@ func (d *Recorder) write(l Line) {
 // beliefs are written down no more often than this.
 const beliefs = 20 * time.Millisecond
 
-// Believe asks again and again whether an agent still believes that it leads, every few
-// milliseconds, until they do not, and writes down since when and up to when they did. The clock is
-// read before they are asked: what is written down they did believe.
+// Believe asks an agent every few milliseconds whether it still believes that it leads, until it
+// does not, and writes down from when until when it did. The clock is read before each question, so
+// the belief held for at least the time that is written down.
 func (d *Recorder) Believe(b checker.Belief, asks time.Duration, valid func() bool) {
 	b.From = d.Now()
 	b.Until = b.From

@@ -6,7 +6,7 @@
 //
 // It uses the emulators that run already, or starts them; see package emulators.
 //
-// # What is counted, and how
+// # What counts, and how
 //
 // A Tally in the gRPC client of a store sees every message that the client sends and receives, and
 // counts the data in them:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/test/load"
 )
 
 //go:embed report.md.tmpl
@@ -42,7 +43,7 @@ func Report(firestore, spanner Found) (string, error) {
 	}
 	var text strings.Builder
 	err = t.Execute(&text, r.data())
-	return text.String(), err
+	return load.Wrap(text.String()), err
 }
 
 // report is what was counted on both stores.

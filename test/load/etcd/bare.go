@@ -38,7 +38,7 @@ func (s bare) cycles(_ context.Context, i int) (operation, error) {
 	return func(ctx context.Context) (int, error) { return 1, t.run(ctx, c) }, err
 }
 
-// cycleRequests are a grant and its release, with gaps for what is new each time.
+// cycleRequests are a grant and its release, with gaps for the parts that change each time.
 type cycleRequests struct {
 	acquire, release []byte
 	key, again       []byte // the gap for the key in each of them

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"regent/test/load"
 )
 
 // The files of a report.
@@ -56,7 +58,8 @@ func (r Result) write(dir string) error {
 
 // report is the page with the cost on other stores, which may be "".
 func (r Result) report(cost string) (string, error) {
-	return r.execute(page, cost)
+	text, err := r.execute(page, cost)
+	return load.Wrap(text), err
 }
 
 // print writes the tables alone.

@@ -13,7 +13,7 @@ type Result struct {
 type Contest struct {
 	ID       string
 	Title    string
-	About    string // what is measured, and how
+	About    string // the measurement, and how it is made
 	Of       string // what a row counts, such as "connections"
 	Kind     Kind
 	Entrants []Entrant

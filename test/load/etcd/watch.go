@@ -31,7 +31,7 @@ func (b *bench) watch() *contest {
 	}
 }
 
-// watchers count who has received what.
+// watchers count the events that each watcher has received.
 type watchers struct {
 	size  int64
 	count atomic.Int64
@@ -46,7 +46,7 @@ func (w *watchers) hear() {
 	}
 }
 
-// await returns when the last has received what is under way.
+// await returns when the last watcher has received the event under way.
 func (w *watchers) await(ctx context.Context) (time.Time, error) {
 	select {
 	case at := <-w.all:

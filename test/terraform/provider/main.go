@@ -66,7 +66,8 @@ func (p *provider) ValidateDataResourceConfig(context.Context, *tfprotov6.Valida
 	return &tfprotov6.ValidateDataResourceConfigResponse{}, nil
 }
 
-// PlanResourceChange plans what is asked for; what was not given, and may be computed, is unknown.
+// PlanResourceChange plans the configured values; computed values that are not configured are
+// unknown.
 func (p *provider) PlanResourceChange(_ context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
 	planned, err := filled(p.schemas.resources[r.TypeName], r.ProposedNewState, tftypes.UnknownValue)
 	return &tfprotov6.PlanResourceChangeResponse{PlannedState: planned}, err

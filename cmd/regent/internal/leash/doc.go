@@ -5,8 +5,8 @@
 //
 //	the caller of Run ──────── parent of ───────► the command, leader of its own process group
 //	      │    ▲                                       ▲
-//	 deadline  │ answers                               │ SIGKILL at the deadline, or when the caller is gone
-//	      ▼    │                                       │
+//	 deadline  │ answers                               │ SIGKILL at the deadline,
+//	      ▼    │                                       │ or when the caller is gone
 //	   the guard, in its own session ──────────────────┘
 //
 // The caller sends SIGTERM to the group at Grace before the deadline, and SIGKILL at the deadline.

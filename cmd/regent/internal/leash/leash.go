@@ -119,7 +119,7 @@ func (l *leash) hold(ctx context.Context) {
 	}
 }
 
-// checkDeadline does what is due, and sets the alarm for the next step.
+// checkDeadline does the steps that are due, and sets the alarm for the next one.
 func (l *leash) checkDeadline() {
 	now := boottime.Now()
 	term := l.Deadline() - l.Grace

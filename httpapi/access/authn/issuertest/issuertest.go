@@ -1,5 +1,5 @@
-// Package issuertest is an identity provider for tests: it has keys of its own, signs whatever it is told to, changes its keys, and fails when
-// asked to. Only tests import it.
+// Package issuertest is an identity provider for tests: it has keys of its own, signs whatever it
+// is told to, changes its keys, and fails when asked to. Only tests import it.
 package issuertest
 
 import (
@@ -45,8 +45,9 @@ type Key struct {
 	Private *rsa.PrivateKey
 }
 
-// New returns an issuer that is reached through its Transport alone, so that it can be used in a bubble of testing/synctest. It begins with
-// the given key, which saves the time to make one, or else with a key of its own.
+// New returns an issuer that is reached through its Transport alone, so that it can be used in a
+// bubble of testing/synctest. It begins with the given key, which saves the time to make one, or
+// else with a key of its own.
 func New(tb testing.TB, first ...*rsa.PrivateKey) *Issuer {
 	i := &Issuer{tb: tb, url: "https://issuer.test", maxAge: time.Hour, asked: map[string]int{}}
 	if len(first) > 0 {
@@ -57,7 +58,8 @@ func New(tb testing.TB, first ...*rsa.PrivateKey) *Issuer {
 	return i
 }
 
-// Start returns an issuer that listens on loopback until the test ends. It begins with a key as New's does.
+// Start returns an issuer that listens on loopback until the test ends. It begins with a key as
+// New's does.
 func Start(tb testing.TB, first ...*rsa.PrivateKey) *Issuer {
 	i := New(tb, first...)
 	server := httptest.NewServer(i)
@@ -76,7 +78,8 @@ func (i *Issuer) Key() Key {
 	return i.keys[len(i.keys)-1]
 }
 
-// Rotate makes a new key that signs from now on, and goes on showing the last so many of the old ones.
+// Rotate makes a new key that signs from now on, and goes on showing the last so many of the old
+// ones.
 func (i *Issuer) Rotate(keep int) { i.show(NewKey(i.tb), keep) }
 
 func (i *Issuer) show(key *rsa.PrivateKey, keep int) {
@@ -97,7 +100,8 @@ func NewKey(tb testing.TB) *rsa.PrivateKey {
 	return key
 }
 
-// Break has every request answered by h; nil mends it. A handler that panics with http.ErrAbortHandler is a connection that breaks.
+// Break has every request answered by h; nil mends it. A handler that panics with
+// http.ErrAbortHandler is a connection that breaks.
 func (i *Issuer) Break(h http.Handler) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -1,7 +1,7 @@
 //go:build failpoints
 
-// Package failpoint kills the process at a named point of the code. This file is for builds with the
-// tag failpoints; see off.go.
+// Package failpoint kills the process at a named point of the code. This file is for builds with
+// the tag failpoints; see off.go.
 package failpoint
 
 import (

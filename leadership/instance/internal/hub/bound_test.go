@@ -16,8 +16,8 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// moment is what is true of an election from an instant on, until the next moment. A lease that is
-// held is so until its end.
+// moment is the state of an election from an instant until the next moment. A held lease is held
+// until its end.
 type moment struct {
 	from     time.Duration
 	revision leadership.Revision
@@ -289,7 +289,7 @@ func (c *trial) run() {
 		}
 	}
 	all.Wait()
-	time.Sleep(time.Minute) // for what is late
+	time.Sleep(time.Minute) // for late events
 	for _, n := range c.nodes {
 		n.WaitReads()
 	}

@@ -74,7 +74,7 @@ func (c *chaos) until(mean time.Duration) bool {
 	return !c.over.Load()
 }
 
-// crash puts a new hub in the place of one that nobody hears of again.
+// crash replaces a hub by a new one; the old one never does anything again.
 func (c *chaos) crash(n int) {
 	h := c.hub(c.lossless || chance(50))
 	h.Shrink(10)
@@ -115,8 +115,8 @@ func (c *chaos) commit() {
 	}
 }
 
-// announce lets a hub hear of an event: at once, later, twice, or not at all; and now and then of
-// one that nobody has committed.
+// announce delivers an event to a hub: at once, later, twice, or not at all. Now and then it
+// delivers one that was never committed.
 func (c *chaos) announce(n int, event leadership.Event) {
 	times := rand.N(3)
 	if c.lossless {
@@ -317,7 +317,7 @@ func (w *witness) check(e leadership.Event, seen, told sight) {
 	seen[e.Election] = max(seen[e.Election], e.Revision)
 }
 
-// present is what somebody has seen who sees everything as it is now.
+// present is the sight of a reader that has seen the present state of every election.
 func (w *cluster) present() sight {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -350,7 +350,7 @@ func followInChaos(t *testing.T, lossless bool) {
 	})
 }
 
-// completes checks that whoever goes on from the place sees everything.
+// completes checks that a reader that resumes from the place sees everything.
 func (c *chaos) completes(h *instance, prefix string, p place) {
 	c.t.Helper()
 	f := c.follows(h, prefix, p.cursor)

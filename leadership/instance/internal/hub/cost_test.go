@@ -62,7 +62,7 @@ func TestWatchesThatAreBehindShareReads(t *testing.T) {
 		h.wants(t, 1, 0, "one more from the beginning on")
 		h.Publish(w.change(jobs, 1)...)
 		now.wants("the next event", now.from+1)
-		h.wants(t, 0, 0, "the next event, though somebody is far behind")
+		h.wants(t, 0, 0, "the next event, though one reader is far behind")
 		all := revisionsOf(w.history(jobs, 0))
 		for _, r := range readers {
 			r.has("everything", all...)
@@ -98,7 +98,7 @@ func TestWhenTheHubIsLiveAnewTheStoreIsNotFlooded(t *testing.T) {
 	})
 }
 
-func TestAnElectionThatNobodyListensToIsForgotten(t *testing.T) {
+func TestElectionWithoutListenersIsForgotten(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		watch, listener := h.Watch(jobs, 0), h.listen(jobs)

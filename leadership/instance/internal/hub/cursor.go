@@ -18,7 +18,7 @@ func (c Cursor) String() string { return c.at.Format(time.RFC3339Nano) }
 // IsZero reports whether the cursor is the zero Cursor.
 func (c Cursor) IsZero() bool { return c.at.IsZero() }
 
-// ParseCursor reads what String wrote. The error says what is wrong, in a sentence.
+// ParseCursor reads the text that String returns. The error is a sentence that names the mistake.
 func ParseCursor(text string) (Cursor, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if c := newCursor(at); err == nil && !c.IsZero() && c.String() == text {

@@ -126,8 +126,8 @@ func parsed(t *testing.T, c hub.Cursor) time.Time {
 	return at
 }
 
-// complete says what is wrong with the items: they have to be in order and without a gap, and to
-// have all events after the instant.
+// complete returns an error unless the items are in order, without a gap, and have all events after
+// the instant.
 func complete(history script, items []hub.Item, after time.Time) error {
 	told := make(map[leadership.Revision]bool)
 	for n, i := range items {

@@ -1,6 +1,6 @@
 // Package hub shares what one process knows of the elections: cached reads, watches, long polls,
-// feeds, and the ends of leases that run out unseen. What is known, and when to look again, is
-// decided by package view; the hub locks it, wakes those who wait, and does what the view asks for.
+// feeds, and the ends of leases that run out unseen. Package view decides what is known and when to
+// look again; the hub locks it, wakes waiting callers, and does what the view asks for.
 //
 // # Who is authoritative for what
 //
@@ -20,18 +20,20 @@
 //
 // # What a reading promises
 //
-//   - It was true at some moment within its Age, and Age is at most Bound. Past the bound there is an
-//     error, never old data.
+//   - It was true at some moment within its Age, and Age is at most Bound. Past the bound there is
+//     an error, never old data.
 //   - It never goes back. A read that begins after another has ended, after an event was heard, or
 //     after a change by this instance was learnt, shows no older revision; one that names what its
 //     reader has seen elsewhere (Known) shows nothing older than that.
-//   - It does not guess what time may have changed. When the lease that is kept would end, or the lock
-//     delay, the store is asked: another instance may have renewed it, and of that there is no event.
+//   - It does not guess what time may have changed. When the lease that is kept would end, or the
+//     lock delay, the store is asked: another instance may have renewed it, and of that there is no
+//     event.
 //
 // A reading is a hint all the same: only the fencing token protects. Age is counted from before the
-// store was asked, on a clock that runs while the machine is suspended; what is left of a lease is
-// brought down by as much. While a read is under way, those who want the same wait for it; but once
-// anything newer is known no reader joins it any more, for it may have begun before that.
+// store was asked, on a clock that runs while the machine is suspended; the remaining time of a
+// lease is reduced by as much. While a read is under way, callers that want the same wait for it;
+// but once anything newer is known no reader joins it any more, because it may have begun before
+// that.
 //
 // # Ends
 //
@@ -45,8 +47,8 @@
 //
 // Reads are shared: those who want the same at the same time make one.
 //
-//	a watch begins           one read for each revision that watches begin with; none if another has
-//	                         read on to the end, and the hub was live since
+//	a watch begins           one read for each revision that watches begin with; none if another
+//	                         has read on to the end, and the hub was live since
 //	an event follows         none
 //	it does not              one read; if it is not in the history, 10 at most
 //	the hub becomes live     one read for each watched election, and one of all if there are feeds
@@ -63,15 +65,15 @@
 // # Cursors
 //
 // The events of one election have an order, and a Watch resumes from a revision. Those of different
-// elections have none. A Feed therefore resumes from an instant
-// of the store's clock, its cursor: every event that was committed up to then was passed on. Some
-// that were committed later may have been passed on as well, and come again: a reader that resumes
-// drops what is not newer than what it has seen of an election.
+// elections have none. A Feed therefore resumes from an instant of the store's clock, its cursor:
+// every event that was committed up to then was passed on. Some that were committed later may have
+// been passed on as well, and come again: a reader that resumes drops events that are not newer
+// than what it has seen of an election.
 //
-// What lets a Feed say so is the mark of the journal that all feeds read. A look into the history
-// at the store's time N finds everything that was committed before N, but for the difference
-// between the clocks of the store's servers. So the mark moves on to N-5s, and stands beside each
-// event that is entered from then on.
+// A Feed takes this instant from the mark of the journal that all feeds read. A look into the
+// history at the store's time N finds everything that was committed before N, except for the
+// difference between the clocks of the store's servers. So the mark moves on to N-5s, and is noted
+// with each event that is entered from then on.
 //
 //	            from                     mark       N
 //	------------|------------------------|----------|----> the store's time

@@ -246,7 +246,7 @@ func TestALeaseThatGoesOnIsLookedAfter(t *testing.T) {
 	}
 }
 
-func TestALeaseThatWasSeenToBeOverIsLookedAfterWhileNobodyHasRecordedIt(t *testing.T) {
+func TestLeaseSeenToBeOverIsLookedAtOnce(t *testing.T) {
 	t.Parallel()
 	withLookout(t, func(_ *testing.T, w *lookout) {
 		w.Learn(leaseOf(5, 30*time.Second))
@@ -315,7 +315,7 @@ func TestAnEarlierEndWakesTheLookout(t *testing.T) {
 	})
 }
 
-func TestALeaseThatWasRenewedElsewhereIsLeftToWhoeverRenewedIt(t *testing.T) {
+func TestLeaseRenewedElsewhereIsLeftToTheOtherInstance(t *testing.T) {
 	t.Parallel()
 	withLookout(t, func(_ *testing.T, w *lookout) {
 		w.answers(func(context.Context) (leadership.Lease, error) { return leaseOf(1, 20*time.Second), nil })

@@ -142,8 +142,8 @@ func (f *Feed) Next(ctx context.Context) ([]Item, error) {
 // maxItems is how many items a feed returns at once.
 const maxItems = 256
 
-// page returns what is for this feed among the next entries; if there is nothing, more is closed
-// when that may have changed.
+// page returns the next entries that are for this feed. If there are none, more is closed when that
+// may have changed.
 func (f *Feed) page() (items []Item, more <-chan struct{}, err error) {
 	f.hub.feeds.mu.Lock()
 	defer f.hub.feeds.mu.Unlock()

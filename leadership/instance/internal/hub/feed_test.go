@@ -15,7 +15,7 @@ import (
 
 var fromNow hub.Cursor
 
-func TestAFeedTellsWhatIsCommittedOnceItIsThere(t *testing.T) {
+func TestFeedPassesOnEventsOnceTheyAreCommitted(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.Publish(w.change(jobs, 2)...)
@@ -72,7 +72,7 @@ func TestElectionsThatAreHeardOfTogetherAreLookedUpTogether(t *testing.T) {
 	})
 }
 
-func TestWhatAFeedWasNotToldIsFound(t *testing.T) {
+func TestFeedFindsEventsThatItDidNotHear(t *testing.T) {
 	for name, find := range map[string]func(*cluster, *instance){
 		"with the next event of that election": func(w *cluster, h *instance) { h.Publish(w.change(jobs, 1)...) },
 		"when the hub is live anew":            func(_ *cluster, h *instance) { h.SetLive(true) },
@@ -88,7 +88,7 @@ func TestWhatAFeedWasNotToldIsFound(t *testing.T) {
 				h.Publish(w.change(jobs, 1)...)
 				time.Sleep(2 * time.Minute)
 				w.change(jobs, 1)
-				f.wants("while nobody has said so", "jobs 1")
+				f.wants("before the event is announced", "jobs 1")
 				find(w, h)
 				if got := f.items(); len(got) < 2 || got[1].Event.Revision != 2 {
 					t.Errorf("got %v, want the lost event", got)
@@ -203,12 +203,12 @@ func (w *cluster) resumes(h *instance, from hub.Cursor, seen []hub.Item) {
 	f.feed.Close()
 }
 
-// sight is what somebody has seen of each election.
+// sight is the newest revision that a reader has seen of each election.
 type sight map[leadership.Election]leadership.Revision
 
 func newSight() sight { return sight{} }
 
-// see takes what is new. The error says that something is missing before it.
+// see takes an event if it is new. The error says that an event before it is missing.
 func (s sight) see(e leadership.Event) error {
 	seen, ok := s[e.Election]
 	if ok && e.Revision > seen+1 {
@@ -336,7 +336,7 @@ func TestASnapshotAndAFeedTogetherMissNothing(t *testing.T) {
 	})
 }
 
-func TestASlowFeedIsEndedAndDisturbsNobody(t *testing.T) {
+func TestSlowFeedIsEndedAndDelaysNoOther(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		h.Shrink(50)
@@ -354,7 +354,7 @@ func TestASlowFeedIsEndedAndDisturbsNobody(t *testing.T) {
 		if got := quick.items(); len(got) != 60 {
 			t.Errorf("the quick one got %d events, want 60", len(got))
 		}
-		if _, err := h.Feed(t.Context(), "", before); err != nil { // puts what was dropped before what is there
+		if _, err := h.Feed(t.Context(), "", before); err != nil { // puts the dropped events before the present ones
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -426,7 +426,7 @@ func TestWhatComesWhileAFeedLooksFurtherBackIsNotMissed(t *testing.T) {
 		h.set(nil, nil)
 		close(gate)
 		if late, quick := (<-got).items(), f.items(); len(late) != 35 || len(quick) != 30 {
-			t.Errorf("got %d events, and who was there before %d, want 35 and 30", len(late), len(quick))
+			t.Errorf("got %d events, and the feed that was there before %d, want 35 and 30", len(late), len(quick))
 		}
 	})
 }
@@ -468,7 +468,7 @@ func TestAFeedReturnsAPartOfMuch(t *testing.T) {
 	})
 }
 
-func TestTheJournalBeginsAnewWhenSomebodyReadsAgain(t *testing.T) {
+func TestJournalBeginsAnewWithTheNextReader(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		for range 3 {
@@ -480,7 +480,7 @@ func TestTheJournalBeginsAnewWhenSomebodyReadsAgain(t *testing.T) {
 			first.Close()
 			first.Close()
 			cursor := first.Cursor()
-			h.Publish(w.change(jobs, 1)...) // nobody reads, and it is not remembered
+			h.Publish(w.change(jobs, 1)...) // no reader: it is not remembered
 			f := w.follows(h, "", fromNow)
 			event := w.change(jobs, 1)
 			h.Publish(event...)
@@ -491,7 +491,7 @@ func TestTheJournalBeginsAnewWhenSomebodyReadsAgain(t *testing.T) {
 	})
 }
 
-func TestAJournalThatNobodyReadsCostsNothing(t *testing.T) {
+func TestJournalWithoutReadersCostsNothing(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(false)
 		f := w.follows(h, "", fromNow)
@@ -630,7 +630,7 @@ func TestAFeedNeedsAnAnswerOfTheStore(t *testing.T) {
 	})
 }
 
-func TestWhoeverGivesUpResumingLeavesTheLookToTheOthers(t *testing.T) {
+func TestFeedThatGivesUpResumingLeavesTheLookToOthers(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		cursor := w.follows(w.hub(true), "", fromNow).feed.Cursor()
 		w.change(jobs, 2)
@@ -753,7 +753,7 @@ func TestAFeedEndsWithItsContext(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		h := newHub(t, hub.Config{Store: w.service}) // nobody runs it
+		h := newHub(t, hub.Config{Store: w.service}) // without Run
 		if _, err := h.Feed(ctx, "", fromNow); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 		}

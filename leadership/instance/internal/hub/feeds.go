@@ -39,8 +39,8 @@ type journal struct {
 	compaction error         // as a look has said
 }
 
-// gap is before an event that was heard and does not follow on what is known: what lies between is
-// looked for, until it counts as made up.
+// gap is the gap before an event that was heard and does not follow the last known one. The events
+// between are looked for, until the event counts as invented.
 type gap struct {
 	event leadership.Event
 	due   time.Time // when to look
@@ -54,8 +54,8 @@ const (
 	// overlap is by how much a mark lies before the store's time of the look that it stands on. It
 	// is far above the store's guard.
 	overlap = 5 * time.Second
-	// markEvery is how often the mark moves on while there is news: what is told twice to a feed
-	// that resumes is what happened within it.
+	// markEvery is how often the mark moves on while there are events. A feed that resumes may see
+	// the events of that time twice.
 	markEvery = time.Minute
 	// maxFresh is how much news there may be before the mark moves on sooner, and it does so
 	// markSoon after the last time, so that no look comes near to leadership.MaxRecent.
@@ -68,7 +68,7 @@ const (
 	gapEvery = 100 * time.Millisecond
 )
 
-// join lets a feed read what is entered.
+// join adds a feed that reads entries from now on.
 func (s *feeds) join(f *Feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -305,7 +305,7 @@ func (r *reader) wants(when string, revisions ...leadership.Revision) {
 	r.has(when, revisions...)
 }
 
-// has is wants for a time when nobody moves.
+// has is wants for a moment at which no goroutine runs.
 func (r *reader) has(when string, revisions ...leadership.Revision) {
 	r.t.Helper()
 	r.mu.Lock()

@@ -97,7 +97,7 @@ type audience struct {
 	news broadcast     // for the watches
 }
 
-// New returns a hub. An error says what is wrong with the Config.
+// New returns a hub. The error names an invalid part of the Config.
 func New(c Config) (*Hub, error) {
 	if err := c.validate(); err != nil {
 		return nil, err

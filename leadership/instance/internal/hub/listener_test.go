@@ -79,7 +79,7 @@ func TestAListenerHearsMoreAfterAnEventThatWasMadeUp(t *testing.T) {
 	})
 }
 
-func TestAListenerLearnsWhatAWatchHasRead(t *testing.T) {
+func TestListenerHearsEventsThatAWatchRead(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		l := h.listen(jobs)

@@ -126,7 +126,7 @@ func (h *Hub) ask(ctx context.Context, e leadership.Election, asked time.Duratio
 type landing struct {
 	election leadership.Election
 	asked    time.Duration       // before the store was asked
-	known    leadership.Revision // what was known when it began: it may miss what is newer
+	known    leadership.Revision // the newest known revision when it began: it may miss newer ones
 	done     chan struct{}       // closed once all below is set
 
 	lease    *view.Lease // nil if there is none, and err or panicked say why

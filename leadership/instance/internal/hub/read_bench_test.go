@@ -29,7 +29,7 @@ func benched(b *testing.B) *hub.Hub {
 	return h
 }
 
-// BenchmarkHit is reads of what is kept, by all at once: of the same election, and of many.
+// BenchmarkHit measures concurrent reads from the cache: of the same election, and of many.
 func BenchmarkHit(b *testing.B) {
 	for _, elections := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("elections=%d", elections), func(b *testing.B) {
@@ -46,7 +46,8 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// BenchmarkLearnForReaders is renewals of elections that nobody reads, and of those that are kept.
+// BenchmarkLearnForReaders measures renewals of elections without readers, and of elections in the
+// cache.
 func BenchmarkLearnForReaders(b *testing.B) {
 	for _, kept := range []bool{false, true} {
 		b.Run(fmt.Sprintf("kept=%v", kept), func(b *testing.B) {

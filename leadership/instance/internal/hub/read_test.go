@@ -235,7 +235,7 @@ func TestTheStoreIsAskedOnceWithinTheExpiry(t *testing.T) {
 	})
 }
 
-func TestWhatIsLeftIsNeverNegative(t *testing.T) {
+func TestRemainingTimeIsNeverNegative(t *testing.T) {
 	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(0, 2*time.Second)
@@ -327,7 +327,7 @@ func TestAMissThatFindsAnAnswerAfterAllDoesNotAskAgain(t *testing.T) {
 	})
 }
 
-func TestWhatAReadBroughtIsKnownBeforeAnybodyIsShownIt(t *testing.T) {
+func TestReadIsRememberedBeforeItIsShown(t *testing.T) {
 	t.Parallel()
 	withCacheOf(t, hub.Config{Size: 1}, func(t *testing.T, w *cached) {
 		if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: "other"}); err != nil { // so that the clock is looked at for room
@@ -358,7 +358,7 @@ func TestEachWaitsForItselfAndTheReadGoesOnForTheOthers(t *testing.T) {
 		readers.Go(func() {
 			_, err := w.Read(first, leadership.ReadRequest{Election: jobs})
 			if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) || w.now() != time.Second {
-				t.Errorf("the first, who has one second: got %v after %v; want %s, with the cause", err, w.now(), leadership.StoreUnavailable)
+				t.Errorf("the first, with a deadline of one second: got %v after %v; want %s, with the cause", err, w.now(), leadership.StoreUnavailable)
 			}
 		})
 		synctest.Wait()
@@ -428,7 +428,7 @@ func TestErrorsAreSharedAndNotKept(t *testing.T) {
 	}
 }
 
-func TestAPanicIsThatOfAllWhoWait(t *testing.T) {
+func TestPanicReachesAllWaitingReaders(t *testing.T) {
 	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.before = func(context.Context) { time.Sleep(time.Second); panic("boom") }
@@ -449,7 +449,7 @@ func TestAPanicIsThatOfAllWhoWait(t *testing.T) {
 	})
 }
 
-func TestWhatIsLearntReplacesWhatIsOlder(t *testing.T) {
+func TestLearntStateReplacesOlderState(t *testing.T) {
 	t.Parallel()
 	at := func(l leadership.Lease, after time.Duration) leadership.Lease { // after the first read
 		l.ReadAt = time.Now().Add(after)
@@ -480,7 +480,7 @@ func TestWhatIsLearntReplacesWhatIsOlder(t *testing.T) {
 	}
 }
 
-func TestTheAgeOfWhatIsLearntCountsFromWhenTheStoreWasAsked(t *testing.T) {
+func TestAgeCountsFromWhenTheStoreWasAsked(t *testing.T) {
 	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
@@ -498,7 +498,7 @@ func TestTheAgeOfWhatIsLearntCountsFromWhenTheStoreWasAsked(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyReadsIsNotKept(t *testing.T) {
+func TestUnreadElectionIsNotCached(t *testing.T) {
 	t.Parallel()
 	withCache(t, func(_ *testing.T, w *cached) {
 		w.Learn(heldAt(7, time.Hour), w.now())
@@ -539,7 +539,7 @@ func TestADeletedElectionIsNotShown(t *testing.T) {
 	}
 }
 
-func TestAnEventEmptiesWhatIsOlder(t *testing.T) {
+func TestEventDropsOlderCachedLease(t *testing.T) {
 	t.Parallel()
 	for revision, want := range map[leadership.Revision]int{6: 1, 7: 1, 8: 2} {
 		t.Run(fmt.Sprint(revision), func(t *testing.T) {
@@ -561,7 +561,7 @@ var news = map[string]func(*cached){
 	"a change here is learnt": func(w *cached) { w.Learn(heldAt(8, time.Hour), w.now()) },
 }
 
-func TestNobodyJoinsAReadThatMayHaveBegunBeforeTheNews(t *testing.T) {
+func TestReaderJoinsNoReadThatMayHaveBegunBeforeTheNews(t *testing.T) {
 	t.Parallel()
 	for name, happens := range news {
 		t.Run(name, func(t *testing.T) {
@@ -612,7 +612,7 @@ func TestAReadThatBeganBeforeTheNewsAndHasItIsKept(t *testing.T) {
 	}
 }
 
-func TestAReadThatHasTheNewsSparesThoseWhoComeAfterTheWaitForTheNext(t *testing.T) {
+func TestReadWithTheNewsAnswersLaterReadersToo(t *testing.T) {
 	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(2*time.Second, 0)
@@ -648,7 +648,7 @@ func TestLateNewsThatIsOlderThanWhatWasHeardIsNotShown(t *testing.T) {
 	})
 }
 
-func TestWhatASlowReadBroughtIsNotTakenBackByOneThatBeganLater(t *testing.T) {
+func TestLaterReadDoesNotUndoASlowRead(t *testing.T) {
 	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(2*time.Second, 0)
@@ -686,7 +686,7 @@ func TestAReaderIsShownNothingOlderThanItKnows(t *testing.T) {
 	})
 }
 
-func TestAReaderWhoKnowsMoreThanTheStoreIsTold(t *testing.T) {
+func TestReaderThatKnowsMoreThanTheStoreGetsAnError(t *testing.T) {
 	t.Parallel()
 	for _, strong := range []bool{false, true} {
 		t.Run(fmt.Sprintf("strong=%v", strong), func(t *testing.T) {
@@ -699,14 +699,14 @@ func TestAReaderWhoKnowsMoreThanTheStoreIsTold(t *testing.T) {
 					t.Errorf("got %+v and %v, want only %s with the lease as it is", reading, err, leadership.RevisionMismatch)
 				}
 				w.wantGets(2)
-				w.read(0) // others still find what is kept
+				w.read(0) // others still read from the cache
 				w.wantGets(2)
 			})
 		})
 	}
 }
 
-func TestAReaderWhoKnowsMoreThanAReadUnderWayIsAnsweredByTheNext(t *testing.T) {
+func TestReaderThatKnowsMoreThanAReadUnderWayIsAnsweredByTheNext(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before error
@@ -788,7 +788,7 @@ func TestAStrongReadEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestAFullCacheDropsWhatIsOverAndKeepsTheRest(t *testing.T) {
+func TestFullCacheDropsEntriesThatAreOverAndKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	withCacheOf(t, hub.Config{Size: 2}, func(t *testing.T, w *cached) {
 		read := func(e leadership.Election, want int) {
@@ -867,7 +867,7 @@ func TestAnElectionThatIsNotKeptTakesUpNoMemory(t *testing.T) {
 	})
 }
 
-func TestWhatIsWrongWithAConfigIsSaid(t *testing.T) {
+func TestInvalidConfigIsNamed(t *testing.T) {
 	t.Parallel()
 	var some stub
 	for name, c := range map[string]hub.Config{

@@ -17,9 +17,9 @@ const (
 	maxNap      = time.Minute           // a timer stands still while the machine is suspended
 )
 
-// Run does what the view asks for, and keeps what the feeds stand on, until ctx ends; then it waits
-// for what is under way. It is called once. Without it a lease that runs out unseen is not
-// recorded, the history is not read for what was missed unless a watch begins, and feeds come to a
+// Run does what the view asks for, and keeps the journal of the feeds, until ctx ends; then it
+// waits for the calls that are under way. Call it once. Without it an unseen expiry is not
+// recorded, the history is not read for missed events unless a watch begins, and feeds come to a
 // halt.
 func (h *Hub) Run(ctx context.Context) {
 	var all sync.WaitGroup

@@ -99,8 +99,8 @@ func (w *Watch) ready(ctx context.Context) (events []leadership.Event, news <-ch
 	return events, news, failed, err
 }
 
-// glance returns what is in memory or, if that is nothing, what to wait for: news, or a look into
-// the history. err is a failure that the watch has not returned yet.
+// glance returns the events in memory or, if there are none, what to wait for: news, or a look into
+// the history. failed is an error that the watch has not returned yet.
 func (w *Watch) glance() (events []leadership.Event, news <-chan struct{}, l *look, failed, err error) {
 	h := w.hub
 	h.mu.Lock()

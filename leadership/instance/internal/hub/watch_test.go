@@ -51,7 +51,7 @@ func TestEventsInTheWrongOrderArriveInOrderAndOnce(t *testing.T) {
 	})
 }
 
-func TestOldNewsWakesNobody(t *testing.T) {
+func TestOldEventWakesNoReader(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.watches(h, jobs, 0)
@@ -74,7 +74,7 @@ func TestOldNewsWakesNobody(t *testing.T) {
 	})
 }
 
-func TestWhatIsHeardDuringALookNeedsNoOther(t *testing.T) {
+func TestEventHeardDuringALookNeedsNoOtherLook(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 5)
@@ -90,7 +90,7 @@ func TestWhatIsHeardDuringALookNeedsNoOther(t *testing.T) {
 	})
 }
 
-func TestWhatIsInMemoryNeedsNoStore(t *testing.T) {
+func TestEventsInMemoryNeedNoStore(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		watch := h.Watch(jobs, 0)
@@ -161,7 +161,7 @@ func TestALookThatBeganBeforeTheHubWasLiveDoesNotCount(t *testing.T) {
 		h.set(nil, early)
 		r := w.watches(h, jobs, 0)
 		synctest.Wait()
-		w.change(jobs, 1) // nobody is told, and the look was too early to see it
+		w.change(jobs, 1) // not announced, and the look was too early to see it
 		h.SetLive(true)
 		h.set(nil, nil)
 		close(early)
@@ -204,7 +204,7 @@ func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyWatch(t *testing.T) {
 			readers = append(readers, w.watches(h, jobs, 7))
 		}
 		time.Sleep(time.Second)
-		readers = append(readers, w.watches(h, jobs, 1000), w.watches(h, jobs, 2000)) // which nobody has ever seen
+		readers = append(readers, w.watches(h, jobs, 1000), w.watches(h, jobs, 2000)) // revisions that do not exist
 		h.wants(t, 1, 0, "102 watches")
 		for range 10 {
 			time.Sleep(poll)
@@ -277,7 +277,7 @@ func TestAWatchBeginsAnywhere(t *testing.T) {
 	})
 }
 
-func TestAnElectionNobodyHasSeenCanBeWatched(t *testing.T) {
+func TestUnknownElectionCanBeWatched(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		r := w.watches(h, jobs, 0)
@@ -302,7 +302,7 @@ func TestADeletedElectionCanBeWatched(t *testing.T) {
 	})
 }
 
-func TestARevisionThatNobodyHasSeenYetDisturbsNobody(t *testing.T) {
+func TestWatchFromAFutureRevisionDelaysNoOther(t *testing.T) {
 	const madeUp = 1000
 	for name, order := range map[string][]leadership.Revision{
 		"it comes first": {madeUp, 3, 3},
@@ -336,7 +336,7 @@ func TestARevisionThatNobodyHasSeenYetDisturbsNobody(t *testing.T) {
 	}
 }
 
-func TestARevisionThatNobodyHasSeenYetMayBeLookedUpLast(t *testing.T) {
+func TestFutureRevisionMayBeLookedUpLast(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.change(jobs, 3)
@@ -357,7 +357,7 @@ func TestARevisionThatNobodyHasSeenYetMayBeLookedUpLast(t *testing.T) {
 	})
 }
 
-func TestARevisionThatNobodyHasSeenYetKeepsNoListenerFromHearing(t *testing.T) {
+func TestWatchFromAFutureRevisionKeepsNoListenerFromHearing(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		w.watches(h, jobs, 1000)
@@ -391,7 +391,7 @@ func TestHistoryThatIsNotKeptIsToldAsSuch(t *testing.T) {
 				t.Errorf("got %v, want %s with the oldest revision 6", err, leadership.HistoryCompacted)
 			}
 		}
-		w.watches(h, jobs, 5).wants("what is kept", 6)
+		w.watches(h, jobs, 5).wants("from memory", 6)
 	})
 }
 
@@ -508,11 +508,11 @@ func TestReadyDoesNotWaitForNews(t *testing.T) {
 		}
 		ready("an election that is not there")
 		w.change(jobs, 2)
-		ready("what nobody has heard of")
+		ready("a revision that does not exist")
 		h.Publish(w.change(jobs, 1)...)
 		ready("a gap", 1, 2, 3)
 		h.Publish(leadership.Event{Election: jobs, Revision: 99})
-		ready("what is not there")
+		ready("an election that does not exist")
 		h.Publish(w.change(jobs, 1)...)
 		ready("what follows", 4)
 		if watch.After() != 4 {
@@ -664,7 +664,7 @@ func TestASlowWatchMissesNothing(t *testing.T) {
 	})
 }
 
-func TestWhatIsKnownToBeCurrentNeedsNoLook(t *testing.T) {
+func TestCurrentRevisionNeedsNoLook(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
 		current := func(when string, want bool, r leadership.Revision) {
@@ -674,11 +674,11 @@ func TestWhatIsKnownToBeCurrentNeedsNoLook(t *testing.T) {
 			}
 		}
 		w.change(jobs, 3)
-		current("while nobody listens", false, 3)
+		current("while the hub is not live", false, 3)
 		listener := h.listen(jobs)
 		defer listener.Close()
-		current("before anybody has looked", false, 3)
-		current("before anybody has looked", false, 0)
+		current("before the first look", false, 3)
+		current("before the first look", false, 0)
 		w.watches(h, jobs, 3)
 		current("after a look", true, 3)
 		current("after a look", false, 2)

@@ -31,7 +31,7 @@ type window struct {
 // read.
 const maxEntries = 16 << 10
 
-// newWindow returns a window of that size on what is committed after the instant.
+// newWindow returns a window of that size on the events that are committed after the instant.
 func newWindow(began time.Time, size int) *window {
 	return &window{began: began, from: began, mark: began, known: make(map[leadership.Election]leadership.Revision), size: size}
 }
@@ -49,7 +49,7 @@ func (w *window) hear(e leadership.Event) (entered, missing bool) {
 	return true, false
 }
 
-// news reports whether the event is newer than what is known.
+// news reports whether the event is newer than the last known one.
 func (w *window) news(e leadership.Event) bool {
 	known := w.known[e.Election]
 	return e.Revision > known && (known > 0 || e.At.After(w.began))
@@ -66,8 +66,8 @@ func (w *window) enter(e leadership.Event) {
 	}
 }
 
-// take enters what is new among events from the history: all that were committed after the mark, or
-// after an earlier instant. They tell everything that was committed up to the new mark.
+// take enters the new ones of events from the history. These must be all that were committed after
+// the mark, or after an earlier instant, up to the new mark.
 func (w *window) take(events []leadership.Event, mark time.Time) {
 	order(events)
 	for _, e := range events {

@@ -58,7 +58,7 @@ func (c *Caller) answered(a Answer) {
 	c.client.Answered(a)
 }
 
-// aged is what is left of a lease after so much time.
+// aged returns the lease with its remaining time reduced by so much.
 func aged(l leadership.Lease, by time.Duration) leadership.Lease {
 	l.ExpiresIn = max(l.ExpiresIn-by, 0)
 	l.RenewIn = max(l.RenewIn-by, 0)

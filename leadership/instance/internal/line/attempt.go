@@ -65,8 +65,8 @@ func (l *Line) due() time.Duration {
 	return min(l.next, l.poll)
 }
 
-// Finish takes how an attempt has ended, and answers those whom that answers, and those who have
-// waited for its end only.
+// Finish takes the outcome of an attempt. It answers the callers for which that is the answer, and
+// those that only waited for its end.
 func (l *Line) Finish(a *Attempt, o Outcome, now time.Duration) {
 	l.asking = nil
 	l.finish(a, o, now)
@@ -80,7 +80,7 @@ func (l *Line) Finish(a *Attempt, o Outcome, now time.Duration) {
 	}
 }
 
-// finish draws the conclusions from an attempt, and answers those whom it answers for good.
+// finish draws the conclusions from an attempt, and answers the callers that it decides for good.
 func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 	p := a.place
 	refuse := func(c *Caller) { c.refused(o.Err) }

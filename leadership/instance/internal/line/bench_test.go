@@ -84,8 +84,8 @@ func BenchmarkJoinAndLeave(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeover is the time from a release to the next leader's answer, with so many in line,
-// each of whom joins again.
+// BenchmarkTakeover measures the time from a release to the next leader's answer, with so many
+// candidates in line, each of which joins again.
 func BenchmarkTakeover(b *testing.B) {
 	for _, n := range []int{2, tenThousand} {
 		b.Run(fmt.Sprint("of-", n), func(b *testing.B) {

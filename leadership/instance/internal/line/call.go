@@ -55,8 +55,8 @@ func (q *Queue) await(c *call, wait time.Duration) (leadership.Grant, error) {
 	return *c.answer.Grant, nil
 }
 
-// leave answers a caller who does not wait any longer. If the store is being asked for its place,
-// that attempt's end is its answer.
+// leave answers a caller that stops waiting. If an attempt for its place is under way, the outcome
+// of that is its answer.
 func (q *Queue) leave(c *call, why error) {
 	q.c.Hub.View(func(_ *view.View, now time.Duration) { c.runner.line.Leave(c.standing, why, now) })
 }

@@ -123,7 +123,7 @@ func TestAHubThatIsClosedAnswersAllWithItsCause(t *testing.T) {
 	})
 }
 
-func TestALineIsForgottenWhenNobodyStandsInIt(t *testing.T) {
+func TestEmptyLineIsForgotten(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leads("ann")

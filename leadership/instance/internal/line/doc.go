@@ -23,11 +23,11 @@
 //
 // # Who is authoritative for what
 //
-// The store decides who leads. A line decides nothing but when to ask, and in whose name; when it
+// The store decides who leads. A line only decides when to ask, and for which candidate; when it
 // asks too early it is refused, and when it asks too late the election stands vacant for as long.
-// What is known of the election it reads from the instance's view (package view), which says when
-// asking may help. A candidate whose wait is over is told the lease as the store described it; if
-// only an event has told of a change since, it is told the leader's name and no lease.
+// It reads from the instance's view (package view) what is known of the election, and when asking
+// may help. A candidate whose wait is over is told the lease as the store described it; if only an
+// event has told of a change since, it is told the leader's name and no lease.
 //
 // All times are counted on the instance's own clock, from the moment when an answer has arrived:
 // too late by the time that it took, and never too early.
@@ -41,7 +41,7 @@
 //	     |                                   a refusal: it stays
 //	     v                                   no answer: it asks again in 0.2 s, 0.4 s, ... 5 s
 //	+--------+ ------------------------------------------------> +---------+
-//	| asking |                                                   | waiting | --> over: the line is empty
+//	| asking |                                                   | waiting | --> over (line empty)
 //	+--------+ <------------------------------------------------ +---------+
 //	             the lease should be over     + 0 to 100 ms
 //	             the leader has gone          + 0 to 10 ms; nothing if the store said so here
@@ -52,9 +52,10 @@
 //	             the hub is not live          5 s after the store was last heard of
 //	             the hub is live (anew)       + 0 to 1 s, for something may have been missed
 //
-// What is added keeps the heads of different instances apart. A lease that is renewed through this
-// instance moves the moment with every renewal, so that the store hears nothing from the
-// line. One that is renewed through another is looked at when it would have ended: once in a lease.
+// The times that are added keep the heads of different instances apart. A lease that is renewed
+// through this instance moves the moment with every renewal, so that the store hears nothing from
+// the line. One that is renewed through another is looked at when it would have ended: once in a
+// lease.
 //
 // # What becomes of an attempt
 //

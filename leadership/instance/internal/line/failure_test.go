@@ -70,7 +70,7 @@ func TestAnAttemptWhoseOutcomeIsUnknownIsRepeatedWithTheSameKey(t *testing.T) {
 	}
 }
 
-func TestARefusalOfWhichTheQueueHasHeardMoreMeanwhileIsNotRepeatedAtOnce(t *testing.T) {
+func TestRefusalOlderThanAHeardEventIsNotRepeatedAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -87,7 +87,7 @@ func TestARefusalOfWhichTheQueueHasHeardMoreMeanwhileIsNotRepeatedAtOnce(t *test
 	})
 }
 
-func TestWhatBecameOfAnAttemptIsFoundOutThoughSomebodyElseLeads(t *testing.T) {
+func TestOutcomeOfAnAttemptIsFoundThoughAnotherCandidateLeads(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -134,7 +134,7 @@ func TestAnUnknownOutcomeThatIsSettledIsForgotten(t *testing.T) {
 	})
 }
 
-func TestALeaseOfAnUnknownAttemptIsReleasedIfNobodyWasToldItsKey(t *testing.T) {
+func TestLeaseOfAnUnknownAttemptIsReleasedIfItsKeyWasNotReturned(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  leadership.AcquireRequest
 		errs []error
@@ -238,7 +238,7 @@ func TestAWaitThatIsOverWhileTheStoreIsDownSaysSo(t *testing.T) {
 		cy.refused(leadership.StoreUnavailable)
 		i.renews(leader) // it is up again
 		if refusal := dee.refused(leadership.LeaseHeld); refusal.RetryAfter != lease-time.Second+guard {
-			t.Errorf("got %+v, want what is left of the lease", refusal)
+			t.Errorf("got %+v, want the remaining time of the lease", refusal)
 		}
 	})
 }
@@ -308,7 +308,7 @@ func TestARefusalThatSaysNothingIsNotRepeatedAtOnce(t *testing.T) {
 func TestWhileEventsMayBeMissedTheHeadAsksFromTimeToTime(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
-		silent := leadership.New(w.store) // nobody hears of what it does
+		silent := leadership.New(w.store) // its events are not announced
 		leader, err := silent.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Minute})
 		if err != nil {
 			t.Fatal(err)

@@ -55,7 +55,7 @@ type cluster struct {
 	told time.Time // when the last event reaches the other instances; guarded by mu
 }
 
-// in runs a test in a bubble whose clock is the store's and everybody's.
+// in runs a test in a bubble with one clock for the store and all instances.
 func in(t *testing.T, test func(*testing.T, *cluster)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,7 @@ func newHub(t testing.TB, c hub.Config) *hub.Hub {
 	return h
 }
 
-// listened reports whether the view still has somebody who wants to hear of the election.
+// listened reports whether the view still has a listener for the election.
 func (i *instance) listened(e leadership.Election) (yes bool) {
 	i.hub.View(func(v *view.View, _ time.Duration) { yes = v.Listened(e) })
 	return yes

@@ -94,9 +94,9 @@ func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
 	}
 }
 
-// Leave answers a caller who does not wait any longer, with why or, if that is nil, because its
-// wait is over. If the store is being asked for its place, that attempt's end is its answer. One
-// who is answered already has left.
+// Leave answers a caller that stops waiting: with why or, if that is nil, with the refusal for a
+// wait that is over. If an attempt for its place is under way, the outcome of that is its answer.
+// It does nothing if the caller was answered already.
 func (l *Line) Leave(c *Caller, why error, now time.Duration) {
 	if c.place == nil {
 		return

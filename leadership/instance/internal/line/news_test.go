@@ -92,7 +92,7 @@ func TestALeaseThatIsOverIsNotHeldAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if refusal := i.waits(briefly(request("cy"))).refused(leadership.LeaseHeld); refusal.RetryAfter != delay-time.Second+guard-brief {
-			t.Errorf("got %+v, want what is left of the lock", refusal)
+			t.Errorf("got %+v, want the remaining lock delay", refusal)
 		}
 		bob.after(lease+delay+guard, lease+delay+guard+100*time.Millisecond)
 		i.wants(1, "for the takeover")
@@ -136,7 +136,7 @@ func TestTheFasterOfTwoAnswersCounts(t *testing.T) {
 	}
 }
 
-func TestWhatIsLearntDuringAnAttemptCountsMoreThanItsOldAnswer(t *testing.T) {
+func TestNewerStateLearntDuringAnAttemptCountsMoreThanItsAnswer(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -156,7 +156,7 @@ func TestWhatIsLearntDuringAnAttemptCountsMoreThanItsOldAnswer(t *testing.T) {
 	})
 }
 
-func TestWhatIsLearntDuringAnAttemptCountsLessThanItsNewAnswer(t *testing.T) {
+func TestOlderStateLearntDuringAnAttemptCountsLessThanItsAnswer(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -195,7 +195,7 @@ func TestWhatTheStoreSaysAfterAnEventCountsMore(t *testing.T) {
 			leader := i.leads("ann")
 			i.waits(request("bob")).cancel()
 			ask := keyed(request("bob"))
-			i.waits(ask).cancel() // so that nobody is there
+			i.waits(ask).cancel() // so that the line is empty
 			synctest.Wait()
 			i.releases(leader)
 			g, err := i.Service.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "cy", LeaseDuration: lease})
@@ -267,7 +267,7 @@ func TestWhatPutsOffTheHeadDoesNotPutOffAReleaseThatWasHeard(t *testing.T) {
 	}
 }
 
-func TestAReleaseOfWhichOnlyALaterEventTellsIsAReleaseAllTheSame(t *testing.T) {
+func TestReleaseIsSeenFromALaterEvent(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance()
 		leader := other.leads("ann")
@@ -377,7 +377,7 @@ func TestAnUpdateMovesNothingAndAConfigurationIsLookedAt(t *testing.T) {
 	})
 }
 
-func TestADeletedElectionAnswersAllWhoWaitWithOneCall(t *testing.T) {
+func TestDeletedElectionAnswersAllWaitersWithOneCall(t *testing.T) {
 	for name, here := range map[string]bool{"here": true, "elsewhere": false} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *cluster) {
@@ -403,7 +403,7 @@ func TestADeletedElectionAnswersAllWhoWaitWithOneCall(t *testing.T) {
 	}
 }
 
-func TestAVacantElectionThatIsDeletedAnswersAllWhoWait(t *testing.T) {
+func TestDeletedVacantElectionAnswersAllWaiters(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.locks(time.Hour)
@@ -439,7 +439,7 @@ func TestAnElectionThatWasRecreatedIsAskedForAtOnce(t *testing.T) {
 	})
 }
 
-func TestARecordThatCannotBeTrustedAnswersAllWhoWaitWithOneCall(t *testing.T) {
+func TestCorruptRecordAnswersAllWaitersWithOneCall(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")

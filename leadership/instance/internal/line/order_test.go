@@ -82,7 +82,7 @@ func TestTheFirstToComeIsTheFirstToLead(t *testing.T) {
 	})
 }
 
-func TestTenThousandWhoWaitCostOneAttemptForEachTakeover(t *testing.T) {
+func TestTenThousandWaitersCostOneAttemptForEachTakeover(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -128,7 +128,7 @@ func leading(t *testing.T, line []*waiter) (leader leadership.Grant) {
 		}
 	}
 	if leader.Token == 0 {
-		t.Fatal("nobody was granted the lease")
+		t.Fatal("no candidate was granted the lease")
 	}
 	return leader
 }
@@ -248,7 +248,7 @@ func TestTwoInstancesAskOnceEachForEachTakeoverAndOneWins(t *testing.T) {
 	})
 }
 
-func TestTheLeaderWhoCallsAgainDoesNotWaitForItsOwnLease(t *testing.T) {
+func TestLeaderThatCallsAgainDoesNotWaitForItsOwnLease(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		ask := keyed(request("ann"))
@@ -267,7 +267,7 @@ func TestTheLeaderWhoCallsAgainDoesNotWaitForItsOwnLease(t *testing.T) {
 	})
 }
 
-func TestTheLeaderElsewhereWhoCallsHereDoesNotWaitForItsOwnLease(t *testing.T) {
+func TestLeaderOfAnotherInstanceDoesNotWaitForItsOwnLease(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(latest), w.instance()
 		leader := other.leads("ann")
@@ -306,7 +306,7 @@ func TestAnotherIncarnationOfTheLeaderWaitsLikeEveryoneElse(t *testing.T) {
 	})
 }
 
-func TestACandidateWhoseLeaseIsOverDoesNotJumpTheLine(t *testing.T) {
+func TestFormerLeaderDoesNotJumpTheLine(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance(func(c *line.Config) { c.Jitter = func(limit time.Duration) time.Duration { return limit - 1 } })
 		leader := i.leads("ann")

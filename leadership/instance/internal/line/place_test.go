@@ -13,7 +13,7 @@ import (
 	"regent/store/memory"
 )
 
-func TestAWaiterWhoHasGoneIsNeverGranted(t *testing.T) {
+func TestDisconnectedWaiterIsNeverGranted(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -27,11 +27,11 @@ func TestAWaiterWhoHasGoneIsNeverGranted(t *testing.T) {
 		}
 		i.releases(leader)
 		dee.leads()
-		i.wants(1, "for the one who is there")
+		i.wants(1, "for the one waiter")
 	})
 }
 
-func TestAWaiterWhoGoesAsItsTurnComesIsNeverGranted(t *testing.T) {
+func TestWaiterThatDisconnectsAsItsTurnComesIsNeverGranted(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -44,11 +44,11 @@ func TestAWaiterWhoGoesAsItsTurnComesIsNeverGranted(t *testing.T) {
 			t.Errorf("cy has token %d, want %d: bob was granted the lease", g.Token, leader.Token+1)
 		}
 		cy.after(0, 0)
-		i.wants(1, "for the one who is there")
+		i.wants(1, "for the one waiter")
 	})
 }
 
-func TestWhoeverGoesDuringItsAttemptIsNotGrantedAndTheNextIsAskedForAtOnce(t *testing.T) {
+func TestWaiterThatDisconnectsDuringItsAttemptIsNotGrantedAndTheNextIsTriedAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		hold, begun, release := held()
@@ -74,7 +74,7 @@ func tooLate(h hook) hook {
 	}
 }
 
-func TestALeaseThatNobodyWasToldTheKeyOfIsReleasedAtOnce(t *testing.T) {
+func TestLeaseWhoseKeyWasNotReturnedIsReleasedAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		hold, begun, release := held()
@@ -114,7 +114,7 @@ func TestALeaseWithAKeyOfTheCallersOwnIsNotReleasedThoughItHasGone(t *testing.T)
 	})
 }
 
-func TestAWaitThatIsOverIsAnsweredWithWhatIsKnown(t *testing.T) {
+func TestWaitThatIsOverIsAnsweredWithTheKnownLease(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		i.leads("ann")
@@ -219,7 +219,7 @@ func TestAWaitThatIsOverDuringTheAttemptIsAnsweredByIt(t *testing.T) {
 	})
 }
 
-func TestWhoeverAsksAgainInTimeFindsItsOldPlace(t *testing.T) {
+func TestCandidateThatAsksAgainInTimeKeepsItsPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		again time.Duration
 		first leadership.CandidateID
@@ -294,7 +294,7 @@ func TestARequestWithoutAKeyHasNoPlaceToComeBackTo(t *testing.T) {
 	})
 }
 
-func TestALineToWhichSomebodyComesBackNeedNotAsk(t *testing.T) {
+func TestReturningCandidateCostsTheLineNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")
@@ -309,7 +309,7 @@ func TestALineToWhichSomebodyComesBackNeedNotAsk(t *testing.T) {
 		i.wants(1, "by the first call")
 		i.releases(leader)
 		time.Sleep(time.Second)
-		i.wants(0, "while nobody is there")
+		i.wants(0, "while the line is empty")
 		bob := i.waits(ask)
 		bob.after(0, 0)
 		bob.leads()
@@ -357,7 +357,7 @@ func TestTwoCallsOfOneCandidateStandInOnePlace(t *testing.T) {
 	})
 }
 
-func TestTheNewerOfTwoCallsSaysWhatIsAskedFor(t *testing.T) {
+func TestNewerOfTwoCallsDecidesTheRequest(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
 		leader := i.leads("ann")

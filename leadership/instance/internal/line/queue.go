@@ -132,8 +132,8 @@ func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadershi
 	return grant, err
 }
 
-// leads reports whether the request may be that of the present leader, who has lost a reply and
-// must not wait for a lease that is its own.
+// leads reports whether the request may come from the present leader, which has lost a reply and
+// must not wait for its own lease.
 func (q *Queue) leads(r leadership.AcquireRequest) (leads bool) {
 	q.c.Hub.View(func(_ *view.View, now time.Duration) {
 		found, ok := q.lines[r.Election]
@@ -159,10 +159,10 @@ func (q *Queue) giveBack(ctx context.Context, r leadership.LeaseRequest) {
 	}
 }
 
-// Close takes no heads any more, now and later: all who wait are answered with the cause at once,
-// but for those for whom the store is being asked, whose attempts are finished. It returns when all
-// are answered, or with ctx's error when ctx ends. A second call waits like the first, and its
-// cause is not used.
+// Close answers all waiting callers with the cause, now and later, and begins no more attempts; an
+// attempt that is under way is finished, and its callers get its outcome. It returns when all are
+// answered, or with ctx's error when ctx ends. A second call waits like the first, and its cause is
+// not used.
 func (q *Queue) Close(ctx context.Context, cause error) error {
 	q.c.Hub.View(func(*view.View, time.Duration) {
 		if q.cause != nil {

@@ -21,7 +21,7 @@ func (l *Line) parting(c *Caller, now time.Duration) error {
 	}
 }
 
-// refusal tells a candidate whose wait is over what is known of the lease, and how to go on.
+// refusal tells a candidate whose wait is over the known state of the lease, and how to go on.
 func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 	e := &leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonHeld, RetryAfter: max(l.election.Open()-now, 0)}
 	if known := l.election.Lease(); known != nil {

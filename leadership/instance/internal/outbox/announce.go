@@ -29,7 +29,7 @@ func (o *Outbox) keepAnnouncing(ctx context.Context) {
 			e := told[0].Election
 			defer o.queue.done(e)
 			if o.left.has(e) {
-				return // the sweep publishes these with what is before them
+				return // the sweep publishes these together with earlier ones
 			}
 			if err := o.announce(ctx, told); err != nil {
 				o.leave(e, err)
@@ -39,7 +39,7 @@ func (o *Outbox) keepAnnouncing(ctx context.Context) {
 }
 
 // announce publishes events of one election that this process has committed: these alone if they
-// follow what is known to be out, else all that the outbox has of the election.
+// follow the last event known to be out, else all that the outbox has of the election.
 func (o *Outbox) announce(ctx context.Context, told []leadership.Event) error {
 	slices.SortFunc(told, func(a, b leadership.Event) int { return cmp.Compare(a.Revision, b.Revision) })
 	out := o.known.out(told[0].Election)

@@ -284,7 +284,7 @@ func TestStalledElectionHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestPublishDoesNotBlockAndWhatIsTooMuchIsLeftBehind(t *testing.T) {
+func TestPublishDoesNotBlockAndLeavesExcessEventsBehind(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		a := f.instance("a")
 		var stalled atomic.Bool
@@ -351,7 +351,7 @@ func atTheEnd(t *testing.T, f *fleet, elections int) {
 	f.topic.expect("jobs")
 }
 
-func TestEndDoesNotWaitForWhatIsCommittedAfterIt(t *testing.T) {
+func TestEndDoesNotWaitForLaterCommits(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		a := f.instance("a")
 		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {

@@ -5,8 +5,9 @@
 // # Who is authoritative for what
 //
 // The outbox is the store's list of events that are not marked as announced. An event enters it in
-// the transaction that commits it, and stays until an instance marks it. It alone says what is
-// still to be announced: what a process forgets or takes to its grave, another process finds there.
+// the transaction that commits it, and stays until an instance marks it. It alone says which events
+// are still to be announced: those that a process forgot, or had when it died, another process
+// finds there.
 //
 //	Service --Publish--> announcer ----+
 //	   |                  ^     |      |
@@ -40,15 +41,16 @@
 //
 // So the topic never accepts a copy of k+1 before k is out. Take the first copy that would break
 // this: its sender had one of the three reasons, and each says that k was out before. A reason
-// stays true, for what is out stays out. Therefore order needs no lease, no lock between instances
-// and no time limit: any number of instances may announce and sweep the same election at the same
-// moment, be paused between learning and sending, be killed in the middle of a batch, or have a
-// copy accepted late that they gave up for lost. They make duplicates, and nothing else.
+// stays true, because an event that is out stays out. Therefore order needs no lease, no lock
+// between instances and no time limit: any number of instances may announce and sweep the same
+// election at the same moment, be paused between learning and sending, be killed in the middle of a
+// batch, or have a copy accepted late that they gave up for lost. They make duplicates, and nothing
+// else.
 //
 // An instance knows that k is out if
 //
 //   - the topic acknowledged k, or a later revision, to it; or
-//   - it heard k, or a later revision, from the topic. What is accepted obeys the order, so one
+//   - it heard k, or a later revision, from the topic. Accepted events obey the order, so one
 //     number per election is all there is to remember; or
 //   - it read the outbox of the election, and the read has a later revision than k and not k. Then
 //     k was marked, and events are marked only by an instance that knows that they are out.
@@ -81,12 +83,12 @@
 //
 // # Duplicates
 //
-// There are none while instances live and the topic answers within 10 s. What is left behind is
-// published by several instances only if they sweep the same election within the time that it takes
-// to publish and mark it: before it publishes an election, a sweep reads it again, drops what was
-// heard or marked meanwhile, and marks at once. With eight instances and 20 ms for each call that
-// makes 1 duplicate in 100 events that were left behind, and 13 if all have started at the same
-// moment (TestFewDuplicatesWhenManyInstancesSweep).
+// There are none while instances live and the topic answers within 10 s. An event that is left
+// behind is published by several instances only if they sweep the same election within the time
+// that it takes to publish and mark it: before it publishes an election, a sweep reads it again,
+// drops what was heard or marked meanwhile, and marks at once. With eight instances and 20 ms for
+// each call that makes 1 duplicate in 100 events that were left behind, and 13 if all have started
+// at the same moment (TestFewDuplicatesWhenManyInstancesSweep).
 //
 // # Failpoints
 //
@@ -96,7 +98,7 @@
 //	outbox:published       the announcer has the topic's acknowledgement; nothing is marked
 //	outbox:marked          the announcer's events are marked
 //	outbox:left            a sweep found events that were left behind, and has published none
-//	outbox:left-published  events of one election that were left behind are acknowledged, not marked
+//	outbox:left-published  such events of one election are acknowledged, not marked
 //	outbox:left-marked     they are marked; of other elections not all is published
 //	outbox:mid-batch       100 events of one election are published and marked, the next not sent
 package outbox

@@ -21,7 +21,7 @@ import (
 	"regent/store/storetest"
 )
 
-// What the package promises.
+// The promises of the package.
 const (
 	parallel  = 64
 	markDelay = 100 * time.Millisecond

@@ -50,7 +50,7 @@ const (
 	publishTimeout = 10 * time.Second // of one such call
 	storeTimeout   = 10 * time.Second // of one call of the store
 	maxLeft        = 10_000           // elections remembered as left behind
-	grace          = 2 * time.Second  // to finish what is under way when ctx ends
+	grace          = 2 * time.Second  // to finish the calls under way when ctx ends
 )
 
 // Outbox announces the events of one store on one topic. Its methods may be called concurrently.

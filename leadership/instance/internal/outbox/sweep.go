@@ -164,7 +164,7 @@ func (o *Outbox) claimAndClear(ctx, late context.Context, e leadership.Election)
 		return 0, nil
 	}
 	defer o.queue.done(e)
-	o.left.remove(e) // before the read, which misses what is left behind after it
+	o.left.remove(e) // before the read, which misses events that are left behind after it
 	if announced, err = o.clear(ctx, late, e); err != nil {
 		o.left.add(e, err)
 	}

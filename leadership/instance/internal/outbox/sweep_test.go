@@ -46,7 +46,7 @@ func TestInstanceCutFromTheTopicIsAnnouncedByAnother(t *testing.T) {
 	})
 }
 
-func TestCutInstanceTellsItsWatchersWhatAnotherLeftBehind(t *testing.T) {
+func TestCutInstanceTellsItsWatchersEventsThatAnotherLeftBehind(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		a := f.instance("a")
 		a.publish = func(context.Context, []leadership.Event) (int, error) { return 0, errPlanted }
@@ -67,7 +67,7 @@ func TestCutInstanceTellsItsWatchersWhatAnotherLeftBehind(t *testing.T) {
 	})
 }
 
-func TestWhatADeadInstanceCommittedIsAnnouncedByAnother(t *testing.T) {
+func TestEventsOfADeadInstanceAreAnnouncedByAnother(t *testing.T) {
 	for _, instances := range []int{1, 8} {
 		t.Run(fmt.Sprintf("%d instances", instances), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, f *fleet) {
@@ -526,7 +526,7 @@ func TestSweepAnnouncesAllThatWasLeftBehind(t *testing.T) {
 	})
 }
 
-func TestSweepTellsWhatItCouldNotDo(t *testing.T) {
+func TestSweepReportsFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		a := f.instance("a")
 		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {

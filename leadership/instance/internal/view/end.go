@@ -61,8 +61,8 @@ func (e *Election) learnEnd(l leadership.Lease, from Source, now time.Duration) 
 	}
 }
 
-// Follow looks after the end of a lease for a watcher, unless it is looked after already: whoever
-// has granted it may go. What is left of the lease counts from now.
+// Follow records the end of a lease for a watcher, unless that is arranged already: the instance
+// that granted it may be gone. The remaining time of the lease counts from now.
 func (v *View) Follow(l leadership.Lease, now time.Duration) {
 	if l.State != leadership.Held {
 		return

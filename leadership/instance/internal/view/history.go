@@ -7,7 +7,7 @@ import (
 	"regent/leadership"
 )
 
-// history is what is known of the events of an election that is watched.
+// history has the known events of a watched election.
 type history struct {
 	tail  tail                // the last events
 	ahead tail                // what was heard last and does not follow on them
@@ -65,8 +65,8 @@ func (h *history) expect(r leadership.Revision, now time.Duration) {
 	h.heard, h.due, h.tries = max(h.heard, r), now, 0
 }
 
-// missed takes a look, begun at that time, that has not found what was heard. On an emulator it may
-// be there a moment later; if somebody has made it up, it never is.
+// missed takes a look, begun at that time, that has not found the event that was heard. On an
+// emulator it may be there a moment later; an invented event never is.
 func (h *history) missed(began, now time.Duration) {
 	if began < h.due {
 		return // it may have come too early

@@ -21,7 +21,7 @@ const (
 type Lease struct {
 	leadership.Lease
 	Asked  time.Duration // before the store was asked: the age counts from it
-	Learnt time.Duration // when the answer was there: what is left counts from it for those who wait
+	Learnt time.Duration // when the answer arrived: for waiting callers the remaining time counts from it
 }
 
 // Aged is the lease after some time.
@@ -33,8 +33,8 @@ func (l *Lease) Aged(by time.Duration) leadership.Lease {
 	return aged
 }
 
-// Learn takes the store's word on an election. What is left of the lease counts from now, for those
-// who wait and for its end. It reports whether that is news to a line.
+// Learn takes the store's answer on an election. The remaining time of the lease counts from now,
+// for waiting candidates and for its end. It reports whether that is news to a line.
 func (v *View) Learn(l leadership.Lease, from Source, asked, now time.Duration) (wake bool) {
 	e, ok := v.elections[l.Election]
 	if !ok {
@@ -112,8 +112,8 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 	return e.version != version
 }
 
-// compare says whether the store's word is newer (1) or older (-1) than what is known, or shows the
-// same (0).
+// compare says whether the store's answer is newer (1) or older (-1) than the known state, or shows
+// the same (0).
 func (e *Election) compare(l leadership.Lease) int {
 	switch {
 	case l.Revision < e.newest:
@@ -149,8 +149,8 @@ func (v *View) Heard(event leadership.Event, now time.Duration) (news bool) {
 	return news
 }
 
-// hear takes an event that is newer than what is known. Those before it may not have been heard:
-// what it says of the leader counts, more than its type.
+// hear takes an event that is newer than the known state. Earlier ones may have been missed, so the
+// leader that it names counts, more than its type.
 func (e *Election) hear(event leadership.Event, now time.Duration) {
 	leader, token, known := e.leads()
 	same := known && event.LeaderID == leader && event.Token == token

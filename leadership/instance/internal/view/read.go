@@ -6,9 +6,9 @@ import (
 	"regent/leadership"
 )
 
-// Fresh returns what may be shown to a reader who has seen the revision, as long as it is not Over;
-// nil if the store has to be asked. Only what a read has brought is shown: of an election that was not
-// remembered something newer may have been heard than a call of this instance has been answered.
+// Fresh returns the lease that may be shown to a reader that has seen the revision, until it is
+// Over; nil if the store has to be read. Only the result of a read is shown: the answer to a call
+// of this instance may be older than an event that was heard while the election was not remembered.
 func (v *View) Fresh(name leadership.Election, known leadership.Revision) *Lease {
 	e, ok := v.elections[name]
 	if !ok || !e.isKept() || e.event != nil || e.lease.Deleted || e.lease.Revision < known {
@@ -30,8 +30,8 @@ func (l *Lease) Over(expiry time.Duration) time.Duration {
 	return l.Asked + left
 }
 
-// Newest is the newest revision that is known of. A read of the store that began when it was
-// another may miss what is known now.
+// Newest returns the newest known revision. A read of the store that began when it was another may
+// miss newer changes.
 func (v *View) Newest(name leadership.Election) leadership.Revision {
 	if e, ok := v.elections[name]; ok {
 		return e.newest

@@ -146,7 +146,7 @@ func (v *View) election(name leadership.Election) *Election {
 	return e
 }
 
-// settle drops what is not needed any more, and gives the election its place in the schedule.
+// settle drops state that is no longer needed, and puts the election in its place in the schedule.
 func (v *View) settle(e *Election) {
 	if !e.listened() {
 		e.history = nil
@@ -198,8 +198,8 @@ type Task struct {
 	revision leadership.Revision // of the lease that may have run out
 }
 
-// Next returns what is to be done now, once for each call; ok is false if that is nothing, until
-// the moment at. With a task, others may be due.
+// Next returns the next task that is due now; ok is false if there is none until the moment at.
+// After a task, call it again: others may be due.
 func (v *View) Next(now time.Duration) (t Task, at time.Duration, ok bool) {
 	v.sooner = false
 	for len(v.schedule) > 0 {

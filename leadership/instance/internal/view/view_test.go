@@ -87,7 +87,7 @@ func TestAWaiterHasEachEndLookedAt(t *testing.T) {
 		v.Expired(task, held(1, now, lease), nil, now, now)
 	})
 	if len(at) < 19 {
-		t.Errorf("looked %d times in 10 minutes at a lease of %v that somebody waits for, want each time", len(at), lease)
+		t.Errorf("looked %d times in 10 minutes at a lease of %v with a waiting candidate, want each time", len(at), lease)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestARenewalThatIsLearntPutsOffTheLook(t *testing.T) {
 	}
 }
 
-// Of an event nobody knows how long the lease lasts: none is made up.
+// An event does not say how long the lease lasts, so no lease is derived from it.
 func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
 	for name, c := range map[string]struct {
 		event  leadership.Event
@@ -131,7 +131,7 @@ func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
 				t.Errorf("got %+v, want the lease as the store gave it", l)
 			}
 			if v.Fresh(jobs, 0) != nil {
-				t.Error("a reader is shown what is older than the event")
+				t.Error("a reader is shown a state older than the event")
 			}
 		})
 	}
@@ -153,9 +153,9 @@ func TestAnEventThatWasMadeUpHarmsForOneQuestion(t *testing.T) {
 	}
 }
 
-// A call of this instance may be answered late. What a reader was shown, or was heard, while the election was
-// not remembered may be newer.
-func TestAReaderIsShownWhatAReadHasBroughtAndNothingElse(t *testing.T) {
+// A call of this instance may be answered late. What a reader was shown, or was heard, while the
+// election was not remembered may be newer.
+func TestReaderIsShownOnlyResultsOfReads(t *testing.T) {
 	v := newView(true)
 	v.Heard(event(9, leadership.EventReleased, "", 9), start) // of an election that is not remembered
 	v.Wait(jobs)
@@ -171,8 +171,8 @@ func TestAReaderIsShownWhatAReadHasBroughtAndNothingElse(t *testing.T) {
 	}
 }
 
-// What was found in the outbox is heard like anything else: what is missing before it is looked for
-// at once.
+// An event found in the outbox is treated like any other that is heard: missing events before it
+// are looked for at once.
 func TestAnEventThatDoesNotFollowIsLookedForAtOnce(t *testing.T) {
 	v := newView(true)
 	e := v.Watch(jobs)

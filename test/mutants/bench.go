@@ -199,8 +199,8 @@ func results(output string) (failed string, passed []string) {
 			running = fields[2]
 		case strings.HasPrefix(line, "--- PASS: "):
 			passed = append(passed, strings.TrimPrefix(line, "--- PASS: "))
-		case strings.HasPrefix(text, "--- FAIL: ") && failed == "":
-			failed = strings.TrimPrefix(text, "--- FAIL: ")
+		case strings.HasPrefix(text, "--- FAIL: ") && !strings.Contains(failed, ": "):
+			failed = strings.TrimPrefix(text, "--- FAIL: ") // a subtest of one that has said nothing itself
 			if said := logged[fields[2]]; said != "" {
 				failed += ": " + said
 			}

@@ -150,6 +150,10 @@ func TestAVerdictNamesTheTestThatFailedAndWhatItSaid(t *testing.T) {
 	if failed, _ := results(late); failed != "TestD (0.00s): d_test.go:3: too late" {
 		t.Errorf("a failure that is explained afterwards: %q", failed)
 	}
+	const nested = "=== NAME  TestE/one\n    e_test.go:5: oh\n--- FAIL: TestE (0.00s)\n    --- FAIL: TestE/one (0.00s)\n"
+	if failed, _ := results(nested); failed != "TestE/one (0.00s): e_test.go:5: oh" {
+		t.Errorf("a subtest of a test that says nothing itself: %q", failed)
+	}
 	if failed, _ := results("=== RUN   TestC\npanic: oh\n"); failed != "TestC: panic: oh" {
 		t.Errorf("a panic: %q", failed)
 	}

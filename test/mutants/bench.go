@@ -186,9 +186,10 @@ func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emul
 var errSkipped = errors.New("the tests are skipped")
 
 // results reads what verbose tests have printed: the first failure, which is the name of the test
-// and the last line that it had logged, and the tests that passed, without their subtests.
+// and the first and the last line that it had logged, and the tests that passed, without their
+// subtests.
 func results(output string) (failed string, passed []string) {
-	logged := map[string]string{} // the last line of each test
+	logged := map[string][]string{} // the first and the last line of each test
 	running := ""
 	for line := range strings.Lines(output) {
 		line = strings.TrimRight(line, "\n")
@@ -201,14 +202,15 @@ func results(output string) (failed string, passed []string) {
 			passed = append(passed, strings.TrimPrefix(line, "--- PASS: "))
 		case strings.HasPrefix(text, "--- FAIL: ") && !strings.Contains(failed, ": "):
 			failed = strings.TrimPrefix(text, "--- FAIL: ") // a subtest of one that has said nothing itself
-			if said := logged[fields[2]]; said != "" {
-				failed += ": " + said
+			if said := logged[fields[2]]; len(said) > 0 {
+				failed += ": " + strings.Join(said, " … ")
 			}
 		case (strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ")) && failed == "":
 			failed = running + ": " + text
 		case sourceLine.MatchString(text):
 			text = text[:min(len(text), longestLine)]
-			if logged[running] = text; failed != "" && !strings.Contains(failed, ": ") {
+			said := logged[running]
+			if logged[running] = append(said[:min(len(said), 1)], text); failed != "" && !strings.Contains(failed, ": ") {
 				failed += ": " + text // a test in parallel says it afterwards
 			}
 		}

@@ -143,7 +143,7 @@ func TestAVerdictNamesTheTestThatFailedAndWhatItSaid(t *testing.T) {
 --- FAIL: TestB (0.00s)
 `
 	failed, passed := results(output)
-	if failed != "TestB/one (0.00s): b_test.go:14: 3 leaders, want 1" || !slices.Equal(passed, []string{"TestA (0.10s)"}) {
+	if failed != "TestB/one (0.00s): b_test.go:12: a step … b_test.go:14: 3 leaders, want 1" || !slices.Equal(passed, []string{"TestA (0.10s)"}) {
 		t.Errorf("failed %q, passed %q", failed, passed)
 	}
 	const late = "=== RUN   TestD\n--- FAIL: TestD (0.00s)\n    d_test.go:3: too late\n    d_test.go:4: more\n"

@@ -200,8 +200,8 @@ func results(output string) (failed string, passed []string) {
 			running = fields[2]
 		case strings.HasPrefix(line, "--- PASS: "):
 			passed = append(passed, strings.TrimPrefix(line, "--- PASS: "))
-		case strings.HasPrefix(text, "--- FAIL: ") && !strings.Contains(failed, ": "):
-			failed = strings.TrimPrefix(text, "--- FAIL: ") // a subtest of one that has said nothing itself
+		case strings.HasPrefix(text, "--- FAIL: ") && (failed == "" || subtest(fields[2], failed) && logged[fields[2]] != nil):
+			failed = strings.TrimPrefix(text, "--- FAIL: ")
 			if said := logged[fields[2]]; len(said) > 0 {
 				failed += ": " + strings.Join(said, " … ")
 			}
@@ -216,6 +216,13 @@ func results(output string) (failed string, passed []string) {
 		}
 	}
 	return failed, passed
+}
+
+// subtest reports whether the name is that of a subtest of the test that has failed, which says less
+// than it.
+func subtest(name, failed string) bool {
+	parent, _, _ := strings.Cut(failed, " ")
+	return strings.HasPrefix(name, parent+"/")
 }
 
 // sourceLine is how a line of a test's log begins.

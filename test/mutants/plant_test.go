@@ -150,7 +150,7 @@ func TestAVerdictNamesTheTestThatFailedAndWhatItSaid(t *testing.T) {
 	if failed, _ := results(late); failed != "TestD (0.00s): d_test.go:3: too late" {
 		t.Errorf("a failure that is explained afterwards: %q", failed)
 	}
-	const nested = "=== NAME  TestE/one\n    e_test.go:5: oh\n--- FAIL: TestE (0.00s)\n    --- FAIL: TestE/one (0.00s)\n"
+	const nested = "=== NAME  TestE\n    e_test.go:9: 3 rounds\n=== NAME  TestE/one\n    e_test.go:5: oh\n--- FAIL: TestE (0.00s)\n    --- FAIL: TestE/one (0.00s)\n"
 	if failed, _ := results(nested); failed != "TestE/one (0.00s): e_test.go:5: oh" {
 		t.Errorf("a subtest of a test that says nothing itself: %q", failed)
 	}

@@ -152,7 +152,7 @@ func TestAGateHearsThatALaterOneRefused(t *testing.T) {
 
 func TestThePartsOfABatchEnterOneByOne(t *testing.T) {
 	t.Parallel()
-	s, told := newGuarded(t, &gate{name: "a", refuse: func(op instance.Op) error {
+	s, told := newGuarded(t, &gate{name: "a"}, &gate{name: "b", refuse: func(op instance.Op) error {
 		if op.Election == "foreign" {
 			return errRefused
 		}
@@ -170,7 +170,12 @@ func TestThePartsOfABatchEnterOneByOne(t *testing.T) {
 	if err != nil || !errors.Is(results[0].Err, errRefused) || results[1].Err != nil || results[1].Lease.Election != "own" {
 		t.Errorf("%v, %v", results, err)
 	}
-	want := []string{"a in batchRenew  <nil>", "a in renew own <nil>", "a out renew own <nil>", "a out batchRenew  <nil>"}
+	want := []string{
+		"a in batchRenew  <nil>", "b in batchRenew  <nil>",
+		"a in renew foreign <nil>", "a out renew foreign refused",
+		"a in renew own <nil>", "b in renew own <nil>", "b out renew own <nil>", "a out renew own <nil>",
+		"b out batchRenew  <nil>", "a out batchRenew  <nil>",
+	}
 	if diff := cmp.Diff(want, *told); diff != "" {
 		t.Error(diff)
 	}

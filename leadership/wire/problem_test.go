@@ -136,6 +136,25 @@ func TestLeaseIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+func TestReplyOfANewerServerIsRead(t *testing.T) {
+	t.Parallel()
+	text, err := Marshal(NewLease(held()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, added := range []string{`"future":7,`, `"future":{"election":[{"a":null}]},`, `"Election":"other",`} {
+		var w Lease
+		if err := Unmarshal([]byte("{"+added+string(text[1:])), &w); err != nil {
+			t.Errorf("with %s: %v", added, err)
+		} else if got, err := w.Leadership(); err != nil || !cmp.Equal(got, held()) {
+			t.Errorf("with %s: read as %+v, %v", added, got, err)
+		}
+	}
+	if err := Unmarshal([]byte(`{"election":"other",`+string(text[1:])), new(Lease)); err == nil {
+		t.Error("a reply with a field twice is read")
+	}
+}
+
 func TestRoundingNeverGivesMoreTime(t *testing.T) {
 	t.Parallel()
 	l := held()

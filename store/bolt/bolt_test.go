@@ -291,17 +291,20 @@ func TestAFileThatIsNotOursIsRefused(t *testing.T) {
 	}
 }
 
+// The second of these makes another record that could have been written: only its checksum tells.
 func TestAFlippedBitIsNoticed(t *testing.T) {
-	s, service := open(t, filepath.Join(t.TempDir(), "regent.db"), bolt.Clock{})
-	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.FlipBit("jobs"); err != nil {
-		t.Fatal(err)
-	}
-	_, err := service.Get(t.Context(), "jobs")
-	if !errors.Is(err, leadership.RecordCorrupt) {
-		t.Errorf("got %v, want %s", err, leadership.RecordCorrupt)
+	for _, text := range []string{`"leaderId"`, `nn"`} {
+		s, service := open(t, filepath.Join(t.TempDir(), "regent.db"), bolt.Clock{})
+		if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.FlipBit("jobs", text); err != nil {
+			t.Fatal(err)
+		}
+		l, err := service.Get(t.Context(), "jobs")
+		if !errors.Is(err, leadership.RecordCorrupt) {
+			t.Errorf("a bit of %s: got %+v, %v, want %s", text, l, err, leadership.RecordCorrupt)
+		}
 	}
 }
 

@@ -317,7 +317,7 @@ func TestAFileThatWasRemovedIsServedNoLonger(t *testing.T) {
 	}
 	open(t, path, bolt.Clock{}) // by another program
 	if _, err := service.Acquire(t.Context(), ask("ann")); !errors.Is(err, leadership.OutcomeUnknown) {
-		t.Errorf("got %v, want %s", err, leadership.OutcomeUnknown)
+		t.Fatalf("got %v, want %s", err, leadership.OutcomeUnknown)
 	}
 	<-s.Broken()
 	if _, err := service.Get(t.Context(), "jobs"); !errors.Is(err, leadership.StoreUnavailable) {

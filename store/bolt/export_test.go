@@ -1,7 +1,9 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -48,12 +50,16 @@ func (s *Store) Rewrite(e leadership.Election, record, event, layout string) err
 	})
 }
 
-// FlipBit changes a record's stored bytes, as a failing disk would.
-func (s *Store) FlipBit(e leadership.Election) error {
+// FlipBit changes a record's stored bytes at the first place of the text, as a failing disk would.
+func (s *Store) FlipBit(e leadership.Election, text string) error {
 	return s.writer.do(context.Background(), func(t *transaction) error {
 		key := []byte(e)
-		sealed := append([]byte(nil), t.tx.Bucket(recordsBucket).Get(key)...)
-		sealed[len(sealed)/2] ^= 1
+		sealed := bytes.Clone(t.tx.Bucket(recordsBucket).Get(key))
+		at := bytes.Index(sealed, []byte(text))
+		if at < 0 {
+			return fmt.Errorf("there is no %q in %q", text, sealed)
+		}
+		sealed[at] ^= 1
 		t.dirty = true
 		delete(t.cache, e)
 		return t.tx.Bucket(recordsBucket).Put(key, sealed)

@@ -186,9 +186,10 @@ func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emul
 var errSkipped = errors.New("the tests are skipped")
 
 // results reads what verbose tests have printed: the first failure, which is the name of the test
-// and the last line that it had logged, and the tests that passed, without their subtests.
+// and the first and the last line that it had logged, and the tests that passed, without their
+// subtests.
 func results(output string) (failed string, passed []string) {
-	logged := map[string]string{} // the last line of each test
+	logged := map[string][]string{} // the first and the last line of each test
 	running := ""
 	for line := range strings.Lines(output) {
 		line = strings.TrimRight(line, "\n")
@@ -199,21 +200,29 @@ func results(output string) (failed string, passed []string) {
 			running = fields[2]
 		case strings.HasPrefix(line, "--- PASS: "):
 			passed = append(passed, strings.TrimPrefix(line, "--- PASS: "))
-		case strings.HasPrefix(text, "--- FAIL: ") && failed == "":
+		case strings.HasPrefix(text, "--- FAIL: ") && (failed == "" || subtest(fields[2], failed) && logged[fields[2]] != nil):
 			failed = strings.TrimPrefix(text, "--- FAIL: ")
-			if said := logged[fields[2]]; said != "" {
-				failed += ": " + said
+			if said := logged[fields[2]]; len(said) > 0 {
+				failed += ": " + strings.Join(said, " … ")
 			}
 		case (strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ")) && failed == "":
 			failed = running + ": " + text
 		case sourceLine.MatchString(text):
 			text = text[:min(len(text), longestLine)]
-			if logged[running] = text; failed != "" && !strings.Contains(failed, ": ") {
+			said := logged[running]
+			if logged[running] = append(said[:min(len(said), 1)], text); failed != "" && !strings.Contains(failed, ": ") {
 				failed += ": " + text // a test in parallel says it afterwards
 			}
 		}
 	}
 	return failed, passed
+}
+
+// subtest reports whether the name is that of a subtest of the test that has failed, which says less
+// than it.
+func subtest(name, failed string) bool {
+	parent, _, _ := strings.Cut(failed, " ")
+	return strings.HasPrefix(name, parent+"/")
 }
 
 // sourceLine is how a line of a test's log begins.

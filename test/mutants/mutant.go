@@ -51,6 +51,9 @@ func Properties() []Property {
 		"a disconnected waiter is never granted",
 		"the line moves on",
 		"waiting costs nothing",
+		"a lease ends at its latest end",
+		"a program decides only on what it understands",
+		"every call passes every gate",
 	}
 }
 

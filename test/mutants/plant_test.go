@@ -143,12 +143,16 @@ func TestAVerdictNamesTheTestThatFailedAndWhatItSaid(t *testing.T) {
 --- FAIL: TestB (0.00s)
 `
 	failed, passed := results(output)
-	if failed != "TestB/one (0.00s): b_test.go:14: 3 leaders, want 1" || !slices.Equal(passed, []string{"TestA (0.10s)"}) {
+	if failed != "TestB/one (0.00s): b_test.go:12: a step … b_test.go:14: 3 leaders, want 1" || !slices.Equal(passed, []string{"TestA (0.10s)"}) {
 		t.Errorf("failed %q, passed %q", failed, passed)
 	}
 	const late = "=== RUN   TestD\n--- FAIL: TestD (0.00s)\n    d_test.go:3: too late\n    d_test.go:4: more\n"
 	if failed, _ := results(late); failed != "TestD (0.00s): d_test.go:3: too late" {
 		t.Errorf("a failure that is explained afterwards: %q", failed)
+	}
+	const nested = "=== NAME  TestE\n    e_test.go:9: 3 rounds\n=== NAME  TestE/one\n    e_test.go:5: oh\n--- FAIL: TestE (0.00s)\n    --- FAIL: TestE/one (0.00s)\n"
+	if failed, _ := results(nested); failed != "TestE/one (0.00s): e_test.go:5: oh" {
+		t.Errorf("a subtest of a test that says nothing itself: %q", failed)
 	}
 	if failed, _ := results("=== RUN   TestC\npanic: oh\n"); failed != "TestC: panic: oh" {
 		t.Errorf("a panic: %q", failed)

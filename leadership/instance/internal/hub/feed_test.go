@@ -359,7 +359,7 @@ func TestSlowFeedIsEndedAndDelaysNoOther(t *testing.T) {
 		}
 		for range 2 {
 			if items, err := slow.Next(t.Context()); !errors.Is(err, hub.ErrSlow) {
-				t.Errorf("the slow one got %d events and %v, want %v", len(items), err, hub.ErrSlow)
+				t.Fatalf("the slow one got %d events and %v, want %v", len(items), err, hub.ErrSlow)
 			}
 		}
 		if got := slow.Cursor(); got != before {

@@ -78,7 +78,8 @@ func (w *cluster) change(e leadership.Election, n int) []leadership.Event {
 func (w *cluster) history(e leadership.Election, after leadership.Revision) []leadership.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.log[e][after:]
+	all := w.log[e]
+	return all[min(int(after), len(all)):]
 }
 
 // instance is a hub, and what it asks the store.

@@ -234,6 +234,17 @@ func TestOneElectionThatFailsHoldsUpNoOther(t *testing.T) {
 	})
 }
 
+func TestManyEventsOfOneElectionAreAnnouncedInOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		const n = 250 // more than two calls of the topic have
+		f.instance("dead").changes("jobs", n)
+		f.instance("a").run()
+		f.settle(2 * bound)
+		f.topic.expect("jobs", seq(n)...)
+		f.topic.expectDuplicates(0)
+	})
+}
+
 func TestGreatBacklogIsAnnounced(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		dead := f.instance("dead")

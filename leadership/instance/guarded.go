@@ -35,8 +35,8 @@ type Service interface {
 
 	// Read reads an election as cheaply as the request allows.
 	Read(context.Context, leadership.ReadRequest) (leadership.Reading, error)
-	// Await blocks until the election differs from what the reader knows, and reads it. news is
-	// false, and there is no reading, if the time is over first.
+	// Await blocks until the election differs from what the reader knows, and reads it. If the time
+	// is over first, news is false and there is no reading.
 	Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error)
 	// Watch reads an election and opens a stream of its events; Feed opens one of all elections.
 	Watch(context.Context, leadership.WatchRequest) (leadership.Reading, *Watch, error)
@@ -261,8 +261,8 @@ func (g *Guarded) Await(ctx context.Context, r leadership.ReadRequest, wait time
 }
 
 // List implements Protocol. It leaves out elections that the caller may not see, and reads on until
-// there is something to show: a page that is empty, or that goes on after a hidden name, would tell
-// of a hidden election.
+// there is something to show: an empty page, or one that continues after a hidden name, would
+// reveal a hidden election.
 func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
 	if len(g.filters) == 0 {
 		return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.service.List, r)

@@ -24,12 +24,12 @@ type Bus interface {
 	Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error
 }
 
-// Config is how an Instance is made. Store is required.
+// Config says how to make an Instance. Store is required.
 type Config struct {
 	Store leadership.Store
-	// Name is this instance's and no other's: a candidate id.
+	// Name is a candidate id that no other instance has.
 	Name string
-	// Bus is how instances hear of each other; nil for not at all.
+	// Bus carries the events of other instances; nil for none.
 	Bus Bus
 	// Alone says that no other process changes the store, so that nothing is missed without a Bus.
 	// Otherwise, without one, an instance looks for itself from time to time.
@@ -40,12 +40,12 @@ type Config struct {
 	// Now is a clock that never goes back, that cannot be set, and that runs while the machine is
 	// suspended; nil for boottime.Now.
 	Now func() time.Duration
-	// Log is told of what goes wrong in the background. Nil logs nothing.
+	// Log gets errors of background work. Nil logs nothing.
 	Log *slog.Logger
 }
 
-// CacheReads counts the reads that were no strong ones: answered from memory, by asking the store,
-// and by waiting with another that asked.
+// CacheReads counts the reads that were not strong: answered from memory, by a read of the store,
+// and by a read that another caller had begun.
 func (i *Instance) CacheReads() (hits, misses, shared int64) { return i.hub.Reads() }
 
 // Instance serves. It has the methods of leadership.Service, and more; all may be called at the
@@ -57,7 +57,7 @@ type Instance struct {
 	outbox  *outbox.Outbox // nil without a bus
 	bus     Bus
 	alone   bool
-	deaf    atomic.Bool // the bus does not tell of everything
+	deaf    atomic.Bool // the bus may miss events
 
 	storeTime atomic.Pointer[time.Time] // a time that the store has said
 	log       *slog.Logger
@@ -93,15 +93,14 @@ func jitter(alone bool) func(time.Duration) time.Duration {
 	return nil
 }
 
-// errStopped answers who still waits when Run ends.
+// errStopped answers callers that still wait when Run ends.
 var errStopped = fmt.Errorf("instance: %w: it has stopped", leadership.StoreUnavailable)
 
-// grace is how long what was begun may take once Run is to end.
+// grace is how long calls under way may take once Run is to end.
 const grace = 2 * time.Second
 
-// Run does what has to be done without a call, until ctx ends; then it finishes what it
-// has begun, for two seconds at most. Call Drain first, to say to those who wait why they have to
-// go.
+// Run does the background work until ctx ends; then it finishes the work under way, for two seconds
+// at most. Call Drain first, to tell waiting callers why they have to go.
 func (i *Instance) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { i.hub.Run(ctx) })
@@ -119,7 +118,7 @@ func (i *Instance) Run(ctx context.Context) {
 	i.hub.WaitReads()
 }
 
-// note logs what could not be finished at the end.
+// note logs work that could not be finished at the end.
 func (i *Instance) note(err error) {
 	if err != nil {
 		i.log.Warn("something was left undone", "cause", err)
@@ -147,7 +146,7 @@ func (i *Instance) Degraded() string {
 	return "events of other instances do not arrive: changes that they make are seen later, within the bound that cached reads state"
 }
 
-// setLive says whether the bus tells of everything. An instance that is alone misses nothing.
+// setLive sets whether the bus delivers every event. An instance that is alone misses nothing.
 func (i *Instance) setLive(live bool) {
 	i.deaf.Store(!live)
 	if !i.alone {
@@ -155,7 +154,7 @@ func (i *Instance) setLive(live bool) {
 	}
 }
 
-// publisher is told of what this instance commits.
+// publisher gets the events that this instance commits.
 type publisher struct{ *Instance }
 
 // Publish implements leadership.Publisher.
@@ -172,8 +171,8 @@ func (i *Instance) heard(e leadership.Event) {
 	i.hub.Publish(e)
 }
 
-// learn remembers what a call of this instance has just been answered, if it was, and when it
-// asked.
+// learn remembers the lease that a call of this instance has just been answered with, and when the
+// call began.
 func (i *Instance) learn(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
 	if err == nil {
 		i.hub.Learn(l, view.Committed, asked)

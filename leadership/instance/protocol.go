@@ -63,5 +63,5 @@ func (i *Instance) Configure(ctx context.Context, r leadership.ConfigureRequest)
 
 // Delete deletes an election; see leadership.Service.
 func (i *Instance) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
-	return i.service.Delete(ctx, r) // its event says so to all who remember the election
+	return i.service.Delete(ctx, r) // its event informs every cache of the election
 }

@@ -42,9 +42,9 @@ func (i *Instance) Events(ctx context.Context, r leadership.EventsRequest) ([]le
 	return i.service.Events(ctx, r)
 }
 
-// Await waits for so long at most until the election is not as the reader knows it any more, and
-// reads it. news is false if the time is over first and nothing has come, as far as a Read could
-// tell. Errors are those of Read, and the cause of Drain.
+// Await waits, at most so long, until the election differs from what the reader knows, and reads
+// it. news is false if the time is over first and a Read would show nothing new. Errors are those
+// of Read, and the cause of Drain.
 func (i *Instance) Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error) {
 	if r.Strong || !i.hub.Current(r.Election, r.Known) {
 		if reading, news, err = i.news(ctx, r); err != nil || news {
@@ -77,8 +77,8 @@ func (i *Instance) news(ctx context.Context, r leadership.ReadRequest) (leadersh
 	return reading, err == nil && reading.Revision > r.Known, err
 }
 
-// settle records the end of a lease that has run out unseen, so that there is a revision to tell of
-// it, and has the end of one that lasts looked after.
+// settle records the end of a lease that has run out unseen, so that it gets a revision, and
+// arranges that the end of one that lasts is recorded.
 func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading leadership.Reading) (leadership.Reading, error) {
 	if reading.Lapsed {
 		asked := i.now()
@@ -108,7 +108,7 @@ func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leader
 	return reading, i.hub.Watch(r.Election, r.After), nil
 }
 
-// present reads an election that may be deleted, or not be there yet.
+// present reads an election that may be deleted, or may not exist yet.
 func (i *Instance) present(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	reading, err := i.Read(ctx, r)
 	var refusal *leadership.Error
@@ -140,9 +140,9 @@ func (i *Instance) Feed(ctx context.Context, prefix string, after hub.Cursor) (*
 	return i.hub.Feed(ctx, prefix, after)
 }
 
-// refuseFuture refuses the cursor of another store, after which nothing would be told until this
-// one has come to it. The store is asked for its time only if the cursor is later than the last
-// time it said.
+// refuseFuture refuses the cursor of another store that is ahead of this one: the feed would be
+// silent until this store's clock reached it. The store is asked for its time only if the cursor is
+// later than the last known time.
 func (i *Instance) refuseFuture(ctx context.Context, after hub.Cursor) error {
 	if last := i.storeTime.Load(); last != nil && !after.After(*last) {
 		return nil
@@ -159,8 +159,8 @@ func (i *Instance) refuseFuture(ctx context.Context, after hub.Cursor) error {
 	return nil
 }
 
-// Tick records each lease that ran out unseen, and announces what was left behind: as much of it as
-// can be done. The error is of what could not; StoreUnavailable if it was the announcing.
+// Tick records each lease that ran out unseen, and announces events that were left behind: as much
+// of it as can be done. The error is of what could not; StoreUnavailable if it was the announcing.
 func (i *Instance) Tick(ctx context.Context) (expired, announced int, err error) {
 	expired, err = i.service.ExpireAll(ctx)
 	if i.outbox == nil {

@@ -37,7 +37,7 @@ func (h *Hub) askHistory(ctx context.Context, read func(context.Context) error) 
 		return nil
 	case h.over(ctx) != nil:
 		return h.over(ctx)
-	case asking.Err() != nil: // which is nothing that ctx's owner knows of
+	case asking.Err() != nil: // not ctx's own end
 		return fmt.Errorf("hub: %w: the history was not read within %v", leadership.StoreUnavailable, askTimeout)
 	}
 	return err

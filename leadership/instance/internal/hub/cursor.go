@@ -9,10 +9,10 @@ import (
 // store's clock was passed on. The zero Cursor is for a reader that has seen nothing.
 type Cursor struct{ at time.Time }
 
-// newCursor returns the cursor of an instant as it comes back once it has travelled.
+// newCursor returns the cursor of an instant, in the form that ParseCursor returns.
 func newCursor(at time.Time) Cursor { return Cursor{at.UTC().Round(0)} }
 
-// String is the cursor as it travels; ParseCursor reads it.
+// String returns the cursor as text; ParseCursor reads it.
 func (c Cursor) String() string { return c.at.Format(time.RFC3339Nano) }
 
 // IsZero reports whether the cursor is the zero Cursor.

@@ -9,8 +9,8 @@ import (
 	"regent/leadership"
 )
 
-// ErrSlow ends a feed that is read too slowly: what it should have returned next is no longer in
-// memory. Another feed goes on from its cursor, if that does not lie too far back by then.
+// ErrSlow ends a feed that is read too slowly: its next events are no longer in memory. Another
+// feed can resume from its cursor, if that does not lie too far back by then.
 var ErrSlow = errors.New("the feed was read too slowly")
 
 // Item is one event of a feed, and the cursor to resume from once it was passed on.
@@ -20,8 +20,8 @@ type Item struct {
 }
 
 // Feed gets every event of all elections whose names begin with a prefix; those of one election
-// once, in order and without a gap. What was passed on before its cursor was taken may be among the
-// first. It belongs to one goroutine.
+// once, in order and without a gap. The first ones may be events that were passed on before its
+// cursor was taken. It belongs to one goroutine.
 type Feed struct {
 	hub     *Hub
 	journal *journal
@@ -31,10 +31,10 @@ type Feed struct {
 	closed  func()
 }
 
-// Feed returns a feed of what comes after the cursor or, with the zero Cursor, of all that is
-// committed once it has returned, to be closed by its owner. It blocks until the store has
-// answered, and needs Run. Errors: HistoryCompacted if the cursor lies too far back, and then it
-// helps to begin with how things are; the store's; ctx's; the cause that the Hub was closed with.
+// Feed returns a feed of the events after the cursor or, with the zero Cursor, of all that are
+// committed once it has returned. The caller must close it. It blocks until the store has answered,
+// and needs Run. Errors: HistoryCompacted if the cursor lies too far back, then begin with the
+// present state; the store's; ctx's; the cause that the Hub was closed with.
 func (h *Hub) Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error) {
 	f := &Feed{hub: h, prefix: prefix, cursor: after}
 	h.feeds.join(f)
@@ -81,8 +81,8 @@ func (f *Feed) place() (placed bool, err error) {
 	return true, nil
 }
 
-// recall has the history asked for what came after the cursor. One feed at a time does so, for the
-// others may then find what they want.
+// recall reads the history after the cursor. One feed at a time does so, because the others may
+// then find their events in memory.
 func (f *Feed) recall(ctx context.Context) error {
 	s, j := &f.hub.feeds, f.journal
 	select {
@@ -120,10 +120,9 @@ func (f *Feed) recall(ctx context.Context) error {
 	return err
 }
 
-// Next blocks until there is something new, and returns it, or the first part of much. Errors:
-// ctx's; the cause that the Hub was closed with; ErrSlow; HistoryCompacted if so much has happened
-// at once that not all of it can be told. But for ctx's, no other call helps: resume with another
-// feed.
+// Next blocks until there are new events, and returns them, or the first part of many. Errors:
+// ctx's; the cause that the Hub was closed with; ErrSlow; HistoryCompacted if there were too many
+// events at once. Except after ctx's, do not call Next again: resume with another feed.
 func (f *Feed) Next(ctx context.Context) ([]Item, error) {
 	for {
 		if err := f.hub.over(ctx); err != nil {

@@ -9,7 +9,7 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// feeds is what the feeds of a hub share.
+// feeds is the state that the feeds of a hub share.
 type feeds struct {
 	hub  *Hub
 	size int           // of the windows
@@ -19,8 +19,8 @@ type feeds struct {
 	journal *journal  // nil while there are no feeds
 }
 
-// journal is what happened lately in all elections, from the first feed that joins until the last
-// has left.
+// journal has the latest events of all elections, from when the first feed joins until the last has
+// left.
 type journal struct {
 	ready chan struct{} // closed once window is set, or err without it
 	err   error         // why there is no more
@@ -57,12 +57,12 @@ const (
 	// markEvery is how often the mark moves on while there are events. A feed that resumes may see
 	// the events of that time twice.
 	markEvery = time.Minute
-	// maxFresh is how much news there may be before the mark moves on sooner, and it does so
+	// maxFresh is how many events there may be before the mark moves on sooner, and it does so
 	// markSoon after the last time, so that no look comes near to leadership.MaxRecent.
 	maxFresh = leadership.MaxRecent / 4
 	markSoon = time.Second
-	// quiet is how often the mark moves on without news, lest the cursors grow older than the
-	// history.
+	// quiet is how often the mark moves on without events, so that cursors do not grow older than
+	// the history.
 	quiet = leadership.MinHistory / 2
 	// gapEvery is how soon after another look a gap is looked into.
 	gapEvery = 100 * time.Millisecond
@@ -115,7 +115,7 @@ func (s *feeds) hear(events []leadership.Event) {
 	signal(s.wake)
 }
 
-// doubt says that events may have been missed.
+// doubt notes that events may have been missed.
 func (s *feeds) doubt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,9 +182,9 @@ func (s *feeds) look(ctx context.Context, j *journal) {
 	s.mu.wake(&j.news)
 }
 
-// recent reads what was committed after the mark. Without a mark it chooses one, and reads some of
-// what was before it, so that nothing is missing between events whose times are not in the order of
-// their revisions.
+// recent reads the events that were committed after the mark. Without a mark it chooses one, and
+// reads some events before it, so that none is missing between events whose times are not in the
+// order of their revisions.
 func (s *feeds) recent(ctx context.Context, mark time.Time) (time.Time, leadership.Recent, error) {
 	if !mark.IsZero() {
 		recent, err := s.since(ctx, mark)
@@ -202,7 +202,7 @@ func (s *feeds) recent(ctx context.Context, mark time.Time) (time.Time, leadersh
 	return mark, recent, err
 }
 
-// since reads what was committed after the instant in all elections.
+// since reads the events of all elections that were committed after the instant.
 func (s *feeds) since(ctx context.Context, at time.Time) (recent leadership.Recent, err error) {
 	err = s.hub.askHistory(ctx, func(ctx context.Context) error {
 		recent, err = s.hub.store.Since(ctx, at)

@@ -16,7 +16,7 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// Store is what a Hub asks. A *leadership.Service is one. Its calls end with their context.
+// Store is the source of a Hub. A *leadership.Service is one. Its calls end with their context.
 type Store interface {
 	// Get reads an election, strongly: it sees every change that was reported as done before the
 	// call.
@@ -38,7 +38,7 @@ const (
 // DefaultSize is how many elections are kept for readers.
 const DefaultSize = 10_000
 
-// Config is how a Hub is made. Store is required.
+// Config says how to make a Hub. Store is required.
 type Config struct {
 	Store Store
 	// Live says that the hub is told of every event: that no other process changes the store.
@@ -52,7 +52,7 @@ type Config struct {
 	// Now is a clock that never goes back, that cannot be set, and that runs while the machine is
 	// suspended; nil for boottime.Now.
 	Now func() time.Duration
-	// Log is told of leases whose end could not be recorded; nil logs nothing.
+	// Log gets a line for each lease whose end could not be recorded; nil logs nothing.
 	Log *slog.Logger
 }
 
@@ -79,7 +79,7 @@ type Hub struct {
 	sooner  chan struct{}   // of one: Run has something to do earlier than it knows
 	life    context.Context // ends when the hub is closed
 	end     context.CancelCauseFunc
-	running sync.WaitGroup // reads and looks, which go on when those who waited have gone
+	running sync.WaitGroup // reads and looks, which go on when their callers have gone
 	feeds   feeds
 
 	hits, misses, shared atomic.Int64 // of reads
@@ -91,7 +91,7 @@ type Hub struct {
 	looks     map[lookKey]*look
 }
 
-// audience is what to wake when there is news of an election.
+// audience is the line and the watches to wake when there is news of an election.
 type audience struct {
 	line chan struct{} // of one; nil if no line waits
 	news broadcast     // for the watches
@@ -143,8 +143,8 @@ func (h *Hub) unlock() {
 	h.mu.Unlock()
 }
 
-// Learn takes what the store has just said of an election, in answer to what was asked at that
-// time. It does not block.
+// Learn takes an answer of the store on an election, to a call that began at that time. It does not
+// block.
 func (h *Hub) Learn(l leadership.Lease, from view.Source, asked time.Duration) {
 	h.View(func(v *view.View, now time.Duration) {
 		if v.Learn(l, from, asked, now) {
@@ -153,14 +153,14 @@ func (h *Hub) Learn(l leadership.Lease, from view.Source, asked time.Duration) {
 	})
 }
 
-// Follow has the end of a lease looked after that a reader is about to watch; see view.View. It
-// does not block.
+// Follow arranges that the end of a lease is recorded that a reader is about to watch; see
+// view.View. It does not block.
 func (h *Hub) Follow(l leadership.Lease) {
 	h.View(func(v *view.View, now time.Duration) { v.Follow(l, now) })
 }
 
-// Publish passes events on, of this instance or another. It does not block. Events that were heard
-// before, and those that are older, are no news.
+// Publish passes events on, of this instance or another. It does not block. Events that are not
+// newer than the last one heard are ignored.
 func (h *Hub) Publish(events ...leadership.Event) {
 	h.View(func(v *view.View, now time.Duration) {
 		for _, e := range events {
@@ -172,9 +172,9 @@ func (h *Hub) Publish(events ...leadership.Event) {
 	h.feeds.hear(events)
 }
 
-// SetLive says whether the hub is told of every event from now on. All who listen are woken,
-// whenever it is called. When it is, the history is looked into, for something may have happened
-// before; when it is not, each view.Poll.
+// SetLive says whether the hub is told of every event from now on. Every call wakes all listeners.
+// If the hub is told of every event, it looks into the history once, because some may have been
+// missed before; if not, it looks each view.Poll.
 func (h *Hub) SetLive(live bool) {
 	h.View(func(v *view.View, now time.Duration) {
 		v.SetLive(live, now)
@@ -192,8 +192,8 @@ func (h *Hub) Live() bool {
 	return h.view.Live()
 }
 
-// Current reports whether it is known without a look that nothing has come after that revision of
-// the election: it is watched, and has come to just that one.
+// Current reports whether it is known, without a look, that the revision is the election's newest:
+// the election is watched, and its last known revision is that one.
 func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -215,7 +215,7 @@ func (h *Hub) Unwait(e *view.Election) {
 	h.tidy(e.Name())
 }
 
-// wake wakes all who listen to an election. The mutex is held, as it is for all below.
+// wake wakes all listeners of an election. Call with the mutex held, as all methods below.
 func (h *Hub) wake(e leadership.Election) {
 	if a, ok := h.audiences[e]; ok {
 		signal(a.line)

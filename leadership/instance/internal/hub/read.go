@@ -10,14 +10,14 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// Reads counts the reads that were no strong ones: answered from memory, by asking the store, and
-// by waiting with another that asked.
+// Reads counts the reads that were not strong: answered from memory, by a read of the store, and by
+// a read that another caller had begun.
 func (h *Hub) Reads() (hits, misses, shared int64) {
 	return h.hits.Load(), h.misses.Load(), h.shared.Load()
 }
 
-// WaitReads waits for the reads of the store that go on although those who waited for them have
-// gone; that takes the cache's expiry at most. Call it when Read will not be called any more.
+// WaitReads waits for reads of the store that go on after their callers have gone; that takes the
+// cache's expiry at most. Call it when Read will not be called any more.
 func (h *Hub) WaitReads() { h.running.Wait() }
 
 // Read answers from memory or, if that has nothing or the request is Strong, from the store. It
@@ -44,7 +44,7 @@ func (h *Hub) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Re
 	return reading, err
 }
 
-// fresh answers from memory, if it may.
+// fresh answers from memory, if that is allowed and possible.
 func (h *Hub) fresh(r leadership.ReadRequest) (reading leadership.Reading, ok bool) {
 	h.mu.Lock()
 	l := h.view.Fresh(r.Election, r.Known)
@@ -63,7 +63,7 @@ func (h *Hub) aged(l *view.Lease, age time.Duration) leadership.Reading {
 	return leadership.Reading{Lease: l.Aged(age), Age: age, Bound: h.expiry}
 }
 
-// miss asks the store, or waits with others who have asked.
+// miss reads the store, or waits for a read that another caller has begun.
 func (h *Hub) miss(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	if r.Strong {
 		asked := h.now()
@@ -110,7 +110,7 @@ func refuseBehind(known leadership.Revision, l leadership.Lease) error {
 		known, l.Election, l.Revision)}
 }
 
-// ask reads the store. What a refusal tells of the election is learnt.
+// ask reads the store. It learns from a refusal, too.
 func (h *Hub) ask(ctx context.Context, e leadership.Election, asked time.Duration) (leadership.Lease, error) {
 	l, err := h.store.Get(ctx, e)
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil {
@@ -122,7 +122,7 @@ func (h *Hub) ask(ctx context.Context, e leadership.Election, asked time.Duratio
 	return l, nil
 }
 
-// landing is a read of the store that is under way, for all who wait for it.
+// landing is a read of the store that is under way, for all callers that wait for it.
 type landing struct {
 	election leadership.Election
 	asked    time.Duration       // before the store was asked
@@ -156,7 +156,7 @@ func (h *Hub) join(ctx context.Context, r leadership.ReadRequest) (l *landing, o
 	return l, true
 }
 
-// carryOut reads the store and lets all know who wait.
+// carryOut reads the store and wakes all waiting callers.
 func (h *Hub) carryOut(ctx context.Context, l *landing) {
 	ctx, cancel := context.WithTimeout(ctx, h.expiry)
 	defer cancel()
@@ -172,7 +172,7 @@ func (h *Hub) carryOut(ctx context.Context, l *landing) {
 	}
 }
 
-// land keeps what a read brought, unless something newer is known.
+// land keeps the result of a read, unless something newer is known.
 func (h *Hub) land(l *landing, brought *leadership.Lease) {
 	h.View(func(v *view.View, now time.Duration) {
 		if h.landings[l.election] == l {
@@ -184,7 +184,7 @@ func (h *Hub) land(l *landing, brought *leadership.Lease) {
 	})
 }
 
-// await waits for a read. A panic of the store becomes that of all who wait.
+// await waits for a read. A panic of the store is repeated in every waiting caller.
 func (h *Hub) await(ctx context.Context, l *landing) (leadership.Reading, error) {
 	select {
 	case <-l.done:

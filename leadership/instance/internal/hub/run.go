@@ -108,7 +108,8 @@ type lookKey struct {
 	view.Look
 }
 
-// look is one read of an election's history, for all who want the same at the same time.
+// look is one read of an election's history, shared by all callers that want the same at the same
+// time.
 type look struct {
 	done chan struct{} // closed once what follows is set
 
@@ -142,7 +143,7 @@ func (h *Hub) look(e leadership.Election, want view.Look) *look {
 	return l
 }
 
-// carryOut reads the history, and passes on what was found.
+// carryOut reads the history, and passes on the events.
 func (l *look) carryOut(h *Hub, key lookKey) {
 	began := h.now()
 	err := h.askHistory(h.life, func(ctx context.Context) (err error) {
@@ -163,8 +164,8 @@ func (l *look) carryOut(h *Hub, key lookKey) {
 	close(l.done)
 }
 
-// wait returns what the look has found. If that is neither events nor an error, there may be
-// something all the same: look again. Errors are the store's, ctx's, and the hub's cause.
+// wait returns the result of the look. If that is neither events nor an error, there may still be
+// events: look again. Errors are the store's, ctx's, and the hub's cause.
 func (l *look) wait(ctx context.Context, h *Hub) ([]leadership.Event, error) {
 	if err := h.wait(ctx, l.done, time.Time{}); err != nil {
 		return nil, err

@@ -2,7 +2,7 @@ package hub
 
 import "sync"
 
-// broadcast wakes all who wait for it, at once. Its zero value is ready.
+// broadcast wakes all its waiters at once. Its zero value is ready.
 type broadcast struct{ c chan struct{} }
 
 // wait returns a channel that is closed at the next broadcast. Call with the mutex held: what
@@ -21,7 +21,7 @@ type wakeMutex struct {
 	waking []chan struct{}
 }
 
-// wake wakes all who wait for the broadcast. The mutex is held.
+// wake wakes all waiters of the broadcast. Call with the mutex held.
 func (m *wakeMutex) wake(b *broadcast) {
 	if b.c != nil {
 		m.waking = append(m.waking, b.c)

@@ -21,8 +21,8 @@ type Watch struct {
 	closed func()
 }
 
-// Watch returns a watch on what comes after the revision, 0 for all, to be closed by its owner. The
-// election need not exist yet, nor have come to the revision.
+// Watch returns a watch on the events after the revision, 0 for all. The caller must close it. The
+// election need not exist yet, nor have reached the revision.
 func (h *Hub) Watch(e leadership.Election, after leadership.Revision) *Watch {
 	w := &Watch{hub: h, after: after}
 	h.View(func(v *view.View, _ time.Duration) {
@@ -50,11 +50,11 @@ func (w *Watch) Close() {
 // used.
 func (w *Watch) OnClose(do func()) { w.closed = do }
 
-// After is the revision that the watch has come to: that of the last event which it returned.
+// After returns the revision of the last event that the watch returned.
 func (w *Watch) After() leadership.Revision { return w.after }
 
-// Ready returns what there is after what was returned before, maybe nothing, without waiting for
-// more than the history. It is otherwise as Next.
+// Ready returns the events after those that were returned before, maybe none, without waiting for
+// new ones; it may wait for the history. It is otherwise like Next.
 func (w *Watch) Ready(ctx context.Context) ([]leadership.Event, error) {
 	events, _, failed, err := w.ready(ctx)
 	return events, cmp.Or(err, failed)
@@ -63,7 +63,7 @@ func (w *Watch) Ready(ctx context.Context) ([]leadership.Event, error) {
 // Next blocks until there are events after those that were returned before, and returns them, at
 // least one. They are shared, and must not be changed.
 //
-// Errors: ctx's; the cause that the Hub was closed with; HistoryCompacted if what follows is no
+// Errors: ctx's; the cause that the Hub was closed with; HistoryCompacted if the next events are no
 // longer kept; those of the store. After an error Next may be called again, and nothing is lost;
 // while the store is away it fails once a second.
 func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
@@ -78,8 +78,8 @@ func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
 	}
 }
 
-// ready returns what there is or, if there is nothing, what to wait for. failed is why the history
-// cannot be read just now.
+// ready returns the events there are or, if there are none, what to wait for. failed is why the
+// history cannot be read just now.
 func (w *Watch) ready(ctx context.Context) (events []leadership.Event, news <-chan struct{}, failed, err error) {
 	for len(events) == 0 && err == nil {
 		if err = w.hub.over(ctx); err != nil {
@@ -117,7 +117,7 @@ func (w *Watch) glance() (events []leadership.Event, news <-chan struct{}, l *lo
 	return nil, w.audience.news.wait(), nil, failed, err
 }
 
-// later are those of the events that come after the revision.
+// later returns the events after the revision.
 func later(events []leadership.Event, after leadership.Revision) []leadership.Event {
 	for len(events) > 0 && events[0].Revision <= after {
 		events = events[1:]

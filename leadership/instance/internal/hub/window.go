@@ -16,7 +16,7 @@ import (
 //   - those up to mark are among the entries;
 //   - those up to the cursor of an entry stand no later than it.
 type window struct {
-	began   time.Time // what was committed up to this instant is no news
+	began   time.Time // events committed up to this instant are not new
 	from    time.Time
 	mark    time.Time
 	entries []Item
@@ -85,8 +85,8 @@ func (w *window) take(events []leadership.Event, mark time.Time) {
 }
 
 // widen lets the window reach back to an instant before its own. It takes all events that were
-// committed after that, and some from before. It returns by how much the numbers of those entries
-// have risen that were there already.
+// committed after that, and some from before. It returns by how much the numbers of the earlier
+// entries have risen.
 func (w *window) widen(events []leadership.Event, from, mark time.Time) (risen int) {
 	w.take(events, mark)
 	older := w.older(events)
@@ -103,8 +103,8 @@ func (w *window) widen(events []leadership.Event, from, mark time.Time) (risen i
 	return len(older)
 }
 
-// older returns those of the events that come before the entries of their election, as far as
-// nothing is missing between.
+// older returns the events that come before the entries of their election, as far as none is
+// missing between.
 func (w *window) older(events []leadership.Event) []Item {
 	oldest := make(map[leadership.Election]leadership.Revision)
 	for _, i := range slices.Backward(w.entries) {
@@ -126,12 +126,10 @@ func (w *window) older(events []leadership.Event) []Item {
 // same.
 func justBefore(e leadership.Event) time.Time { return e.At.Add(-time.Nanosecond) }
 
-// reaches reports whether all that was committed after the instant is in memory, as far as it was
-// heard.
+// reaches reports whether all heard events that were committed after the instant are in memory.
 func (w *window) reaches(at time.Time) bool { return !at.Before(w.from) }
 
-// place returns the number of the entry with which those begin that were committed after the
-// instant.
+// place returns the number of the first entry that was committed after the instant.
 func (w *window) place(at time.Time) int {
 	later := func(i Item) bool { return i.Event.At.After(at) }
 	if n := slices.IndexFunc(w.entries, later); n >= 0 {

@@ -16,31 +16,30 @@ type Caller struct {
 	why     error  // it is leaving; nil if its wait is over
 }
 
-// Client is who called.
+// Client is the driver's side of a call.
 type Client interface {
-	// Gone is why the client has gone; nil while it waits for the answer.
+	// Gone returns why the client has gone; nil while it waits for the answer.
 	Gone() error
-	// Answered tells the answer: once, and perhaps in the middle of a call of the line, which it
-	// must not call.
+	// Answered delivers the answer: once, and perhaps during a call of the line, which it must not
+	// call.
 	Answered(Answer)
 }
 
-// Answer is what becomes of a call.
+// Answer is the outcome of a call.
 type Answer struct {
 	Grant *leadership.Grant
 	Err   error // without a grant
-	Panic any   // of the attempt that was made for it, instead of either
+	Panic any   // of its attempt, instead of either
 }
 
 // NewCaller returns a call that came at that moment.
 func NewCaller(c Client, called time.Duration) *Caller { return &Caller{client: c, called: called} }
 
-// Client is who called.
+// Client returns the client of the call.
 func (c *Caller) Client() Client { return c.client }
 
-// granted answers with the lease of an attempt that began at the given moment. A caller that joined
-// after it must not count the lease from its own call, for the lease may be older: so much less is
-// left of it.
+// granted answers with the lease of an attempt that began at the given moment. For a caller that
+// joined after that the lease may be older than its call, so its remaining time is reduced.
 func (c *Caller) granted(grant leadership.Grant, began time.Duration) {
 	grant.Waited = began - c.called
 	if grant.Waited < 0 {

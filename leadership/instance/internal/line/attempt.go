@@ -10,12 +10,12 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// firstRetry is how long the head waits after a first attempt that failed, and twice as long after
-// each further one, up to view.Poll.
+// firstRetry is how long the head waits after a first failed attempt; the wait doubles after each
+// further one, up to view.Poll.
 const firstRetry = 200 * time.Millisecond
 
-// Attempt asks the store for a place, in the name of its newest caller. The driver that makes it
-// sets Began.
+// Attempt asks the store for the lease on behalf of the newest caller of a place. The driver that
+// makes it sets Began.
 type Attempt struct {
 	Request leadership.AcquireRequest
 	Caller  *Caller
@@ -32,8 +32,8 @@ type Outcome struct {
 }
 
 // Turn says what to do: make an attempt, which Finish ends; or nothing until so much time is over,
-// or the line is woken; or nothing any more, for the line is empty. Of a line that is closed no
-// attempt begins. There is one attempt at a time.
+// or the line is woken; or nothing any more, because the line is empty. A closed line begins no
+// attempt. There is one attempt at a time.
 func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Duration, over bool) {
 	l.notice(now)
 	l.forgetForfeit(now, closed)
@@ -53,8 +53,7 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 	return nil, keep, false
 }
 
-// never is when the head asks while an attempt is under way and nothing was learnt that says
-// better.
+// never is when the head asks while an attempt is under way and nothing says otherwise.
 const never = time.Duration(math.MaxInt64)
 
 // due is when the head asks.
@@ -144,15 +143,15 @@ func (l *Line) reschedule(now time.Duration) {
 	l.seen.version, l.seen.terms = version, l.election.Terms()
 }
 
-// failures is how attempts have failed since the store answered one.
+// failures describes the failed attempts since the store's last answer.
 type failures struct {
 	count     int
-	last      error // nil if the store was heard of since
-	unsettled bool  // what became of one of them is not known
+	last      error // nil if the store has answered since
+	unsettled bool  // the outcome of one of them is unknown
 }
 
 // failed takes an attempt that is to be repeated, by the same head unless its caller has gone. Then
-// the attempt may have failed for that alone, and the next in line is asked for at once.
+// that may be why the attempt failed, and the next in line is tried at once.
 func (l *Line) failed(a *Attempt, err error, now time.Duration) {
 	if errors.Is(err, leadership.OutcomeUnknown) {
 		a.place.unknown = err
@@ -175,8 +174,8 @@ func (l *Line) retryLater(now time.Duration) {
 }
 
 // Orphan returns the lease that the end of an attempt shows to be held by a key that no caller was
-// told, for its maker to release before Finish. After an answer no key can be granted any more by
-// an attempt before it.
+// told, for its maker to release before Finish. After an answer no earlier attempt can be granted
+// any more.
 func (l *Line) Orphan(err error) (leadership.LeaseRequest, bool) {
 	if err != nil && !errors.Is(err, leadership.LeaseHeld) {
 		return leadership.LeaseRequest{}, false

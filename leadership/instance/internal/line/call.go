@@ -18,7 +18,7 @@ type call struct {
 	answer   Answer
 }
 
-// Gone is why the call is over for its caller.
+// Gone returns why the call is over for its caller.
 func (c *call) Gone() error {
 	if c.ctx.Err() != nil {
 		return gone(c.ctx)
@@ -32,7 +32,7 @@ func (c *call) Answered(a Answer) {
 	close(c.answered)
 }
 
-// await waits for the caller's answer, and sees to it that there is one.
+// await waits for the caller's answer, and makes the caller leave when its wait is over.
 func (q *Queue) await(c *call, wait time.Duration) (leadership.Grant, error) {
 	select {
 	case <-c.answered:

@@ -10,16 +10,16 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// keep is for how long a place without a caller is kept for the candidate to come back to.
+// keep is how long a place without a caller is kept for the candidate to return.
 const keep = 5 * time.Second
 
-// Common is what all lines of an instance have in common.
+// Common is the state that all lines of an instance share.
 type Common struct {
 	// Jitter draws a duration from 0 up to the limit, which is positive.
 	Jitter func(limit time.Duration) time.Duration
 	// Key draws a key for a candidate that came without one.
 	Key func() leadership.Key
-	// View is what the instance knows of the elections.
+	// View has what the instance knows of the elections.
 	View *view.View
 }
 
@@ -41,7 +41,7 @@ type Line struct {
 	callers int                                       // in all places
 	kept    int                                       // places without a caller
 	asking  *place                                    // the store is being asked for it
-	orphans map[leadership.CandidateID]leadership.Key // never told, and perhaps granted the lease by an attempt whose outcome is unknown
+	orphans map[leadership.CandidateID]leadership.Key // keys that no caller was told, and that an attempt of unknown outcome may have been granted the lease with
 
 	seen     seen
 	next     time.Duration // when the head asks
@@ -49,9 +49,9 @@ type Line struct {
 	failures failures
 }
 
-// New returns the line that a first caller begins. The store is asked for that caller whatever
-// happens meanwhile. Wake is called when there is something to do sooner than Turn has said; it
-// must not call the line.
+// New returns the line that a first caller begins. An attempt is made for that caller in any case.
+// Wake is called when there is something to do sooner than Turn has said; it must not call the
+// line.
 func New(common *Common, e *view.Election, wake func(), first *Caller, r leadership.AcquireRequest, now time.Duration) *Line {
 	l := &Line{common: common, election: e, wake: wake, named: make(map[identity]*place)}
 	l.see()
@@ -71,7 +71,7 @@ func (l *Line) Leads(c leadership.CandidateID, now time.Duration) bool {
 	return l.election.Leads(c, now)
 }
 
-// place is where a candidate stands.
+// place is a candidate's place in the line.
 type place struct {
 	at      *list.Element
 	request leadership.AcquireRequest
@@ -81,7 +81,7 @@ type place struct {
 	unknown error         // of the last attempt, if its outcome is unknown
 }
 
-// identity is what a place is found by.
+// identity is the key by which a place is found.
 type identity struct {
 	candidate leadership.CandidateID
 	key       leadership.Key

@@ -173,7 +173,7 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 	delete(e.view.kept, e)
 }
 
-// forget forgets an event that was made up.
+// forget drops an invented event.
 func (e *Election) forget(now time.Duration) {
 	if e.event == nil || e.event.Revision <= e.history.head() {
 		return
@@ -203,10 +203,10 @@ func (e *Election) leads() (leader leadership.CandidateID, token leadership.Toke
 	return "", 0, false
 }
 
-// Version changes whenever something changes that a line has to look at.
+// Version changes whenever something changes that a line has to consider.
 func (e *Election) Version() int { return e.version }
 
-// Terms changes whenever an event tells of another leader, or of none.
+// Terms changes whenever an event names another leader, or none.
 func (e *Election) Terms() int { return e.terms }
 
 // Open is when asking for the lease may help, unless the leader renews or releases before: not too
@@ -228,8 +228,7 @@ func (e *Election) Leads(c leadership.CandidateID, now time.Duration) bool {
 // Event is the newest that was heard, if the store has not been asked since; otherwise nil.
 func (e *Election) Event() *leadership.Event { return e.event }
 
-// Lease is the store's last word, unless an event says that the lease is not what it was; otherwise
-// nil.
+// Lease is the store's last answer, unless an event says that the lease has changed; otherwise nil.
 func (e *Election) Lease() *Lease {
 	if e.lease == nil || e.event == nil {
 		return e.lease

@@ -39,12 +39,11 @@ func (v *View) Newest(name leadership.Election) leadership.Revision {
 	return 0
 }
 
-// Reading says that a reader has the store asked. The election is remembered until Landed.
+// Reading notes that a read of the store begins. The election is remembered until Landed.
 func (v *View) Reading(name leadership.Election) { v.election(name).reads++ }
 
-// Landed takes what a reader's question to the store has brought: nil for nothing. It is kept for
-// other readers if there is room, unless something newer is known. It reports whether that is
-// news to a line.
+// Landed takes the result of a read of the store: nil for none. It is kept for other readers if
+// there is room, unless something newer is known. It reports whether that is news to a line.
 func (v *View) Landed(name leadership.Election, l *leadership.Lease, asked, now time.Duration) (wake bool) {
 	e := v.elections[name]
 	if l != nil {
@@ -59,7 +58,7 @@ func (v *View) Landed(name leadership.Election, l *leadership.Lease, asked, now 
 	return wake
 }
 
-// sweepsPerExpiry bounds what it costs that there is no room.
+// sweepsPerExpiry limits the cost of a full cache.
 const sweepsPerExpiry = 10
 
 // room reports whether another lease can be kept for readers. If there is none, those that are over

@@ -2,8 +2,8 @@ package view
 
 import "regent/leadership"
 
-// tail is some events of one election, in order and without a gap, at most maxTail. What stands in
-// it is never changed, so that parts of it may be passed on.
+// tail is some events of one election, in order and without a gap, at most maxTail. Its elements
+// are never changed, so that parts of it may be passed on.
 type tail []leadership.Event
 
 // maxTail is how many events of one election are kept while it is watched: as many as a watch may
@@ -30,7 +30,7 @@ func (t tail) has(revision leadership.Revision) bool {
 	return len(t) > 0 && t.first() <= revision && revision <= t.last()
 }
 
-// after is what follows on the revision; nothing if it does not follow without a gap.
+// after returns the events after the revision; none if they do not follow without a gap.
 func (t tail) after(revision leadership.Revision) []leadership.Event {
 	if !t.has(revision + 1) {
 		return nil
@@ -38,7 +38,7 @@ func (t tail) after(revision leadership.Revision) []leadership.Event {
 	return t[revision+1-t.first() : len(t) : len(t)]
 }
 
-// add takes an event. If it does not follow on the others it begins anew with that.
+// add takes an event. If there is a gap before it, the tail begins anew with it.
 func (t *tail) add(e leadership.Event) {
 	if e.Revision != t.last()+1 {
 		*t = nil

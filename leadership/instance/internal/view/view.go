@@ -8,11 +8,11 @@ import (
 	"regent/leadership"
 )
 
-// Config is how a View is made. The zero Config is complete but for Jitter.
+// Config says how to make a View. The zero Config only lacks Jitter.
 type Config struct {
 	// Expiry is how old a cached reading may be.
 	Expiry time.Duration
-	// Size is how many elections are kept at most for those who read them.
+	// Size is how many elections are kept at most for readers.
 	Size int
 	// Jitter draws a duration from 0 up to the limit, which is positive.
 	Jitter func(limit time.Duration) time.Duration
@@ -20,12 +20,13 @@ type Config struct {
 	Live bool
 }
 
-// Poll is how often an instance looks by itself, for those who watch or wait, while not all events
-// are heard.
+// Poll is how often an instance looks by itself, for watchers and waiting candidates, while not all
+// events are heard.
 const Poll = 5 * time.Second
 
-// View is what an instance knows. Its methods must not be called at the same time. Now is a reading
-// of one clock that never goes back, the driver's, and asked one from before the store was asked.
+// View has what an instance knows of the elections. Its methods must not be called at the same
+// time. Now is a reading of one clock that never goes back, the driver's, and asked one from before
+// the store was asked.
 type View struct {
 	c         Config
 	live      bool
@@ -43,7 +44,7 @@ func New(c Config) *View {
 	return &View{c: c, live: c.Live, elections: make(map[leadership.Election]*Election), kept: make(map[*Election]struct{})}
 }
 
-// Election is what the view knows of one. It is there while anything is to be remembered of it.
+// Election is what the view knows of one election. It exists while there is anything to remember.
 type Election struct {
 	view *View
 	name leadership.Election
@@ -76,8 +77,8 @@ func (v *View) Live() bool { return v.live }
 // Epoch counts the calls of SetLive.
 func (v *View) Epoch() int { return v.epoch }
 
-// SetLive says whether all events are heard from now on. If they are, watchers have to look once
-// more, for some may have been missed before.
+// SetLive sets whether all events are heard from now on. If they are, watchers have to look once
+// more, because some may have been missed before.
 func (v *View) SetLive(live bool, now time.Duration) {
 	v.live = live
 	v.epoch++
@@ -126,7 +127,7 @@ func (v *View) Listened(name leadership.Election) bool {
 
 func (e *Election) listened() bool { return e.waiters+e.watchers > 0 }
 
-// Name is the election's.
+// Name returns the election's name.
 func (e *Election) Name() leadership.Election { return e.name }
 
 // wanted reports whether the lease is remembered, for readers or for waiters.
@@ -176,7 +177,7 @@ func (v *View) settle(e *Election) {
 // never is the next moment of an election that need not be looked at.
 const never = time.Duration(math.MaxInt64)
 
-// Reason is why an election is to be looked at.
+// Reason says why to look at an election.
 type Reason int
 
 // The reasons, as the package's page lists them.
@@ -223,7 +224,7 @@ func (v *View) Next(now time.Duration) (t Task, at time.Duration, ok bool) {
 // Sooner reports whether something is to be done sooner than the last call of Next has said.
 func (v *View) Sooner() bool { return v.sooner }
 
-// next is the next moment to look at the election, and why.
+// next returns the next moment to look at the election, and why.
 func (e *Election) next() (time.Duration, Reason) {
 	at, reason := never, Reason(0)
 	if e.end.revision > 0 && !e.end.looking {

@@ -218,7 +218,7 @@ func results(output string) (failed string, passed []string) {
 	return failed, passed
 }
 
-// subtest reports whether the name is that of a subtest of the test that has failed, which says less
+// subtest reports whether the name is that of a subtest of the test that failed, which says less
 // than it.
 func subtest(name, failed string) bool {
 	parent, _, _ := strings.Cut(failed, " ")

@@ -198,7 +198,7 @@ func (i *instance) count(call string) int {
 	return i.calls[call]
 }
 
-// around names a call as the tests do, counts it, lets it fail, and checks what is marked. A look is
+// around names a call as the tests do, counts it, lets it fail, and checks the marks. A look is
 // a read of the outbox without an election.
 func (i *instance) around(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
 	call := map[string]string{"Update": "update", "Unannounced": "read", "MarkAnnounced": "mark"}[c.Method]

@@ -91,8 +91,8 @@ func renewOn(address string, e leadership.Election, times int) error {
 		return err
 	}
 	defer connection.Close()
-	request := []byte(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nAccept: application/json\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		wire.Path(e, wire.Renew), address, len(asLeader), asLeader))
+	request := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nAccept: application/json\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		wire.Path(e, wire.Renew), address, len(asLeader), asLeader)
 	replies := bufio.NewReader(connection)
 	for range times {
 		if _, err := connection.Write(request); err != nil {

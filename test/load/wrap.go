@@ -38,7 +38,7 @@ func Wrap(markdown string) string {
 			first, rest = start, strings.Repeat(" ", len(start))
 			line = line[len(start):]
 		}
-		for _, word := range strings.Fields(line) {
+		for word := range strings.FieldsSeq(line) {
 			if len(words) > 0 && marker.MatchString(word) {
 				words[len(words)-1] += " " + word // must not begin a line, where it means a list
 				continue

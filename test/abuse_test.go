@@ -36,7 +36,7 @@ const (
 )
 
 // quietLease is, in the short form, long enough to be renewed in time on a busy machine.
-func quietLease() time.Duration { return machine.Size(10*time.Second, 2*time.Second) }
+func quietLease() time.Duration { return machine.Size(8*time.Second, 2*time.Second) }
 
 // One tenant disturbs as much as it can: silent connections, dripping bodies, endless headers and
 // bodies, readers that do not read, and as many calls as it can send. Another one renews short
@@ -44,11 +44,11 @@ func quietLease() time.Duration { return machine.Size(10*time.Second, 2*time.Sec
 func TestANoisyTenantCostsNoOtherTenantALease(t *testing.T) {
 	a := serveAsking(t, tenants)
 	v := a.newVictim()
-	v.watch.after(t.Context(), 3*quietLease()/2)
+	v.watch.after(t.Context(), machine.Size(quietLease()/2, 3*quietLease()/2))
 	t.Logf("in silence  %v, %v", v.watch.take(), a.usage())
 	before := a.usage()
 	n := newNoise(a, *abuse)
-	n.make(within(t, time.Duration(*abuse)*12*time.Second))
+	n.make(within(t, time.Duration(*abuse)*machine.Size(2*quietLease(), 12*time.Second)))
 	t.Logf("in noise    %v, at most %v", v.watch.take(), n.peak)
 	t.Logf("the noise   %v", &n.fates)
 	v.check()

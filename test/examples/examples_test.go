@@ -274,7 +274,7 @@ func TestWrongUseIsAnsweredWithAdvice(t *testing.T) {
 func TestKeyIsNeverVisible(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
-		configure(t, server, 3*time.Second)
+		configure(t, server, 6*time.Second)
 		var seen buffer
 		tap := newTap(t, server, func(r request) {
 			for _, what := range []string{"cmdline", "environ"} {
@@ -288,7 +288,7 @@ func TestKeyIsNeverVisible(t *testing.T) {
 		})
 		// Shell options from the environment must not reveal the key either.
 		env := []string{"key=x", "_key=x", "SHELLOPTS=allexport:xtrace"}
-		a := p.agent(t, tap.URL, env, "sh", "-c", "env; sleep 2.5")
+		a := p.agent(t, tap.URL, env, "sh", "-c", "env; sleep 5")
 		a.exits(t, 0)
 		key := tap.of("acquire")[0].Key
 		if len(tap.of("renew")) < 2 || len(key) != 43 {

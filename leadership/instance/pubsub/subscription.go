@@ -24,7 +24,7 @@ const (
 	unused    = 24 * time.Hour   // then Pub/Sub deletes a subscription; the least that it allows
 
 	subscribeTimeout   = 10 * time.Second
-	unsubscribeTimeout = 2 * time.Second
+	unsubscribeTimeout = 3 * time.Second
 )
 
 // The labels of a subscription.
@@ -118,8 +118,8 @@ func (h *hearing) unsubscribe(ctx context.Context) error {
 	client, err := h.subscriber(ctx)
 	if err == nil {
 		defer client.Close()
-		h.removeForsaken(ctx, client)
 		err = remove(ctx, client, h.subscription())
+		h.removeForsaken(ctx, client)
 	}
 	if err != nil {
 		return fmt.Errorf("pubsub: delete %s (Pub/Sub deletes it after a day): %w", h.subscription(), withContext(ctx, err))

@@ -45,8 +45,9 @@ func main() {
 	}
 }
 
-// memoryLimit is the soft memory limit of this process, in bytes.
-const memoryLimit = 2 << 30
+// memoryLimit is the soft memory limit of this process, in bytes. Compilers, servers and emulators
+// that it starts take as much again and more.
+const memoryLimit = 5 << 28
 
 // usage is the error for flags that make no sense.
 type usage string

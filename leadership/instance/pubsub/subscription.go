@@ -24,7 +24,7 @@ const (
 	unused    = 24 * time.Hour   // then Pub/Sub deletes a subscription; the least that it allows
 
 	subscribeTimeout   = 10 * time.Second
-	unsubscribeTimeout = 3 * time.Second
+	unsubscribeTimeout = 2 * time.Second
 )
 
 // The labels of a subscription.

@@ -290,7 +290,7 @@ func (h *handles) walkToTheLatestEnd() {
 	again, err := services[1].Acquire(h.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", Key: keyOf("ann")})
 	left(jobs, 50*time.Second, again.Lease, err)
 
-	h.backing.Advance(h, 51*time.Second) // past the store's guard too
+	h.backing.Advance(h, 51*time.Second)     // past the store's guard too
 	endsBy := h.get(h.a, jobs).Record.EndsBy // a store that cannot move its clock has moved this
 	for _, s := range services {
 		results, err := s.BatchRenew(h.Context(), []leadership.LeaseRequest{leaseOf(jobs, "ann", 1), leaseOf(free, "ann", 1)})

@@ -92,8 +92,8 @@
 // Collections come into being with their first document. What Firestore does not do by itself, all
 // for the collection group events:
 //
-//	unannounced   single-field indexes, ascending, of the scopes collection group and collection
-//	requestedAt   a single-field index, ascending, of scope collection group
+//	unannounced   ascending indexes: of scope collection group and of scope collection
+//	requestedAt   an ascending index: of scope collection group
 //	deleteAfter   a TTL policy, and no index
 //
 // All other fields of the two collections may be exempt from indexing, and deleteAfter should: an

@@ -49,9 +49,9 @@ func (p plan) preparesTheFields(t *testing.T) {
 		field, words := line[1], line[2]
 		asked[field] = []string{}
 		for phrase, setting := range map[string]string{
-			"ascending, of scope collection group": "ASCENDING COLLECTION_GROUP",
-			"beside that of scope collection":      "ASCENDING COLLECTION",
-			"a TTL policy":                         "TTL",
+			"of scope collection group": "ASCENDING COLLECTION_GROUP",
+			"and of scope collection":   "ASCENDING COLLECTION",
+			"a TTL policy":              "TTL",
 		} {
 			if strings.Contains(words, phrase) {
 				asked[field] = append(asked[field], setting)

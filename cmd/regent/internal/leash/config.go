@@ -20,8 +20,8 @@ type Config struct {
 	Env              []string
 	DeadlineVariable string
 	// NewPrivileges lets the command, and all that it starts, gain privileges: run set-uid programs
-	// as their owner. Such a process belongs to another user; if the caller may not signal that user's
-	// processes, nothing stops it at the deadline.
+	// as their owner. Such a process belongs to another user; if the caller may not signal that
+	// user's processes, nothing stops it at the deadline.
 	NewPrivileges bool
 	// Files are standard input, output and error. If the first is a terminal with the caller in the
 	// foreground, the command runs in the foreground.

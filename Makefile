@@ -24,7 +24,7 @@ CROWD    ?= 10000
 NIGHT    ?= $(BUILD)/night
 IMAGE    ?= regent
 
-.PHONY: help run build image ko test check prove prove-night race bench compare load fuzz emulators generate
+.PHONY: help run build image ko test check vulns prove prove-night race bench compare load fuzz emulators generate
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +47,7 @@ ifeq ($(PKG),./...)
 	@$(EACH) go test -short -shuffle=on -timeout 10m ./...; done
 endif
 
-check: ## check format, vet, staticcheck, dead code, modules, generated files, imports
+check: ## check format, vet, staticcheck, dead code, modules, imports, known vulnerabilities
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "not formatted; run: $(TOOL) gofumpt -w ."; $(TOOL) gofumpt -l .; exit 1; }
 	go vet ./...
 	go fix -diff ./...
@@ -56,6 +56,10 @@ check: ## check format, vet, staticcheck, dead code, modules, generated files, i
 	go mod tidy -diff
 	@$(EACH) go vet ./...; go fix -diff ./...; go tool -modfile=$(CURDIR)/test/tools.mod staticcheck ./...; go mod tidy -diff; done
 	go test -run 'Imports|SDK|Shipped|Clock|FitIn|FitsIn' ./test
+	@test/vulnerabilities.sh
+
+vulns: ## look for known vulnerabilities in what is linked, if their database can be reached
+	@test/vulnerabilities.sh
 
 prove: ## search for bugs in every way there is, a quarter of an hour, and report how far (ARGS="-only simulation")
 	@$(WITH_EMULATORS) go run ./test/prove $(ARGS)
@@ -82,5 +86,6 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 emulators: ## start the emulators, print their variables, and run until interrupted
 	@go run ./cmd/emulators
 
-generate: ## rewrite the tables of httpapi/README.md that are computed from the code
+generate: ## rewrite the tables of httpapi/README.md, and the licenses of the modules in the binary
 	go test ./httpapi -run Readme -update
+	go test ./cmd/regent -run LicensesAreThose -update

@@ -37,6 +37,12 @@ If regent is killed, the command dies with it; if regent is stopped, a second pr
 deadline. If both are stopped, or get no CPU time, nothing does: then only the fencing token protects. The same holds for
 processes that the command starts in a group of their own and with an environment of their own.
 
+A process of another user cannot be stopped at the deadline, so the command gains no privileges: on Linux set-uid programs
+such as sudo and su, and file capabilities, have no effect in it and in all that it starts. Elsewhere a set-uid command is
+refused, and what a command starts cannot be checked. With --allow-new-privileges they work, and what they start may go on
+after the lease has ended, while another candidate leads: then only the fencing token protects. Better run regent itself
+as the other user, as in sudo regent run …: it can stop what it starts.
+
 Exit codes: the command's own, or 128+N if signal N killed it, and
   3  another candidate leads (with --no-wait)    6  the wait is over, and another candidate led
   5  the server could not be reached
@@ -64,6 +70,8 @@ type runFlags struct {
 	noWait    bool
 	grace     time.Duration
 	restart   bool
+
+	newPrivileges bool
 }
 
 func (c *cli) runCommand() *cobra.Command {
@@ -94,6 +102,7 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait in line")
 	flags.Var(&value[time.Duration]{&f.grace, "", "DURATION", parseGrace}, "grace", "the time between SIGTERM and SIGKILL, up to a third of the lease (default: a tenth of it, 5s at most)")
 	flags.BoolVar(&f.restart, "restart", false, "campaign again when the command has ended")
+	flags.BoolVar(&f.newPrivileges, "allow-new-privileges", false, "let set-uid programs such as sudo work in the command; such a process may outlive the lease")
 	c.addRemote(cmd)
 	return cmd
 }

@@ -189,7 +189,7 @@ func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 	log := r.log.With("election", lease.Election(), "token", lease.Token())
 	end, err := leash.Run(lease.Context(), leash.Config{
 		Path: r.path, Args: r.args, Files: r.files,
-		Env: r.commandEnv(lease), DeadlineVariable: "REGENT_DEADLINE_FILE",
+		Env: r.commandEnv(lease), DeadlineVariable: "REGENT_DEADLINE_FILE", NewPrivileges: r.newPrivileges,
 		Deadline: lease.Deadline, Moved: lease.Extended(), Grace: grace,
 		Signals: r.signals, Log: log,
 	})

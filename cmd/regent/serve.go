@@ -110,11 +110,10 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 		return err
 	}
 	defer m.close()
-	unhook := context.AfterFunc(ctx, func() {
+	defer whenDone(ctx, func() {
 		stop() // from now on a signal ends the process
 		m.log.Info("stopping")
-	})
-	defer unhook()
+	})()
 	listener, err := net.Listen("tcp", s.listen) // before the store, which may be created
 	if err != nil {
 		return fmt.Errorf("%w; choose another address with --listen", err)
@@ -132,6 +131,21 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 		return err
 	}
 	return errors.Join(c.serveStore(ctx, m, who, name, listener, s, m.Store(leases)), leases.Close())
+}
+
+// whenDone calls do in a goroutine when ctx is done. The returned function calls it off or, if it
+// has begun, waits until it has returned.
+func whenDone(ctx context.Context, do func()) (wait func()) {
+	returned := make(chan struct{})
+	callOff := context.AfterFunc(ctx, func() {
+		defer close(returned)
+		do()
+	})
+	return func() {
+		if !callOff() {
+			<-returned
+		}
+	}
 }
 
 func (c *cli) openStore(ctx context.Context, s serviceSettings) (leadership.Store, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"regent/leadership/wire"
 )
@@ -69,6 +71,11 @@ func (p *process) end(t *testing.T, s os.Signal) *os.ProcessState {
 	if err := p.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
+	return p.await()
+}
+
+// await waits for the process to end.
+func (p *process) await() *os.ProcessState {
 	for p.log.Scan() { // must reach the end before Wait
 	}
 	p.Wait()
@@ -92,6 +99,61 @@ func TestALeaseSurvivesARestart(t *testing.T) {
 	regent(t, append(p.env, key), "renew reports --candidate agent-1 --token 1").want(t, exitDone)
 	if state := p.end(t, syscall.SIGINT); state.ExitCode() != exitDone {
 		t.Errorf("after SIGINT: %v", state)
+	}
+}
+
+func TestEveryCleanStopLogsItsLastLine(t *testing.T) {
+	t.Parallel()
+	const stops = 40
+	for range stops {
+		p := startProcess(t, "--store", "memory:")
+		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		p.log.await(t, "stopping") // fails if the log ends without it
+		if state := p.await(); state.ExitCode() != exitDone {
+			t.Fatalf("after SIGTERM: %v", state)
+		}
+	}
+}
+
+// slowLog holds the line of a stop until it may be written.
+type slowLog struct {
+	serving, held, allowed chan struct{}
+}
+
+func (l *slowLog) Write(line []byte) (int, error) {
+	switch {
+	case bytes.Contains(line, []byte(`"serving"`)):
+		close(l.serving)
+	case bytes.Contains(line, []byte(`"stopping"`)):
+		close(l.held)
+		<-l.allowed
+	}
+	return len(line), nil
+}
+
+func TestServeWaitsForItsLastLine(t *testing.T) {
+	t.Parallel()
+	log := &slowLog{make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, strings.Fields("serve --listen 127.0.0.1:0 --store memory:"), system{strings.NewReader(""), io.Discard, log, nil})
+	}()
+	<-log.serving
+	stop()
+	<-log.held
+	select {
+	case <-ended:
+		close(log.allowed)
+		t.Fatal("it ended while its last line was being written")
+	case <-time.After(time.Second): // a serve that does not wait ends within milliseconds
+	}
+	close(log.allowed)
+	if code := <-ended; code != exitDone {
+		t.Errorf("exit code %d", code)
 	}
 }
 

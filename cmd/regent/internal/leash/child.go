@@ -4,6 +4,7 @@ package leash
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 type child struct {
 	proc   *os.Process
 	gate   *os.File
+	order  string        // opens the gate; see gate
 	exited chan struct{} // closed when it has exited; its PID stays reserved until reap
 	reaped chan struct{} // closed by reap
 	state  chan *os.ProcessState
@@ -29,7 +31,8 @@ func start(c Config, env []string, foreground bool) (*child, error) {
 		return nil, err
 	}
 	defer wait.Close()
-	ch := &child{gate: gate, exited: make(chan struct{}), reaped: make(chan struct{}), state: make(chan *os.ProcessState, 1)}
+	order := fmt.Sprintln(os.Getpid(), c.NewPrivileges)
+	ch := &child{gate: gate, order: order, exited: make(chan struct{}), reaped: make(chan struct{}), state: make(chan *os.ProcessState, 1)}
 	args := append([]string{c.Args[0], roleGate, c.Path}, c.Args...)
 	attr := &os.ProcAttr{Env: env, Files: []*os.File{c.Files[0], c.Files[1], c.Files[2], wait}, Sys: childAttributes()}
 	started := make(chan error)
@@ -61,7 +64,7 @@ func (c *child) live(program string, args []string, attr *os.ProcAttr, foregroun
 
 func (c *child) begin() {
 	// fails only if the gate was killed, and then exited is closed
-	fmt.Fprintln(c.gate, os.Getpid())
+	io.WriteString(c.gate, c.order)
 	c.gate.Close()
 }
 

@@ -2,6 +2,7 @@ package leash
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"syscall"
@@ -19,6 +20,17 @@ func childAttributes() *syscall.SysProcAttr {
 func dieWithParent() error {
 	runtime.LockOSThread()
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+}
+
+// refusePrivileges makes the kernel ignore set-uid bits, set-gid bits and file capabilities in what
+// this thread and its descendants execute. It cannot be undone. Without it a set-uid command would
+// run as a user whom the caller may not signal.
+func refusePrivileges(string) error {
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("the kernel does not keep it from gaining privileges: %w", err)
+	}
+	return nil
 }
 
 // awaitExit returns when the process has exited, without reaping it. A process that has the

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Config says what to run, and until when. All fields but Moved and Signals are required.
+// Config says what to run, and until when. NewPrivileges, Moved and Signals are optional.
 type Config struct {
 	// Path is the program's file. Args are its arguments; the first is its name.
 	Path string
@@ -19,6 +19,10 @@ type Config struct {
 	// after the command.
 	Env              []string
 	DeadlineVariable string
+	// NewPrivileges lets the command, and all that it starts, gain privileges: run set-uid programs
+	// as their owner. Such a process belongs to another user; if the caller may not signal that
+	// user's processes, nothing stops it at the deadline.
+	NewPrivileges bool
 	// Files are standard input, output and error. If the first is a terminal with the caller in the
 	// foreground, the command runs in the foreground.
 	Files [3]*os.File

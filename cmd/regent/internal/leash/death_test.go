@@ -133,7 +133,7 @@ func TestCommandNeverBeginsIfTheCallerDiedAfterItsMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintln(say, 1<<22) // no such process
+	fmt.Fprintln(say, 1<<22, false) // no such process
 	cmd := exec.Command("/proc/self/exe", "run-gate", "/bin/echo", "echo", "begun")
 	cmd.ExtraFiles = []*os.File{word}
 	if out, err := cmd.Output(); err == nil || len(out) > 0 || cmd.ProcessState.ExitCode() != 125 {

@@ -32,13 +32,18 @@
 //     the deadline has passed, nothing kills the command. The same holds if the guard is killed and
 //     the caller is stopped before a new guard watches, which takes some milliseconds, and more on
 //     a busy machine. A suspended machine may run the command for a moment after it wakes up.
-//   - A process escapes if it left the group and cleared its environment, runs as another user, or
-//     hides its environment (as after PR_SET_DUMPABLE).
+//   - A process escapes if it left the group and cleared its environment, or hides its environment
+//     (as after PR_SET_DUMPABLE).
+//   - A process that runs as another user escapes if the caller may not signal that user's
+//     processes. On Linux a command cannot become another user by a set-uid program such as sudo,
+//     because the gate sets PR_SET_NO_NEW_PRIVS, unless the caller sets NewPrivileges.
 //   - A request that a process has already sent arrives even when its sender is dead.
 //
 // Only a fencing token that is checked where the write happens protects against these.
 //
 // Systems other than Linux have no parent-death signal, and there Run cannot read the environment
 // of processes: only the guard sees that the caller died, and processes that left the group escape.
+// There the gate refuses a command that is itself set-uid or set-gid, and cannot see what it
+// starts.
 // On systems other than Unix, Run returns an error.
 package leash

@@ -23,13 +23,20 @@ const (
 // gateFile is the descriptor on which the gate waits for the caller's message.
 const gateFile = 3
 
-// gate waits for the caller's message, which is the caller's PID, and then executes the command. It
-// returns an exit code if there is no message or no such command.
+// gate waits for the caller's message, and then executes the command. It returns an exit code if
+// there is no message or no such command.
 func gate(path string, args []string) int {
 	unix.CloseOnExec(gateFile)
-	var caller int
-	if _, err := fmt.Fscanln(os.NewFile(gateFile, "gate"), &caller); err != nil {
+	var caller int         // its PID
+	var newPrivileges bool // may the command gain any
+	if _, err := fmt.Fscanln(os.NewFile(gateFile, "gate"), &caller, &newPrivileges); err != nil {
 		return codeNeverBegan
+	}
+	if !newPrivileges {
+		if err := refusePrivileges(path); err != nil {
+			fmt.Fprintf(os.Stderr, "regent: %s: %v\n", path, err)
+			return codeNotExecuted
+		}
 	}
 	// The command would inherit signals that the caller ignores; caught signals are reset by exec.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGTTOU)

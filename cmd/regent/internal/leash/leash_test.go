@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	if code, played := leash.Main(os.Args, slog.New(slog.DiscardHandler)); played {
 		os.Exit(code)
 	}
+	if os.Getenv(stubborn) != "" && os.Getenv(variable) != "" { // the command of a caller
+		beStubborn()
+	}
 	if grace, err := time.ParseDuration(os.Getenv(caller)); err == nil {
 		os.Exit(beCaller(grace))
 	}
@@ -46,7 +49,7 @@ func beCaller(grace time.Duration) int {
 	deadline := boottime.Now() + 3*grace
 	end, err := leash.Run(context.Background(), leash.Config{
 		Path: os.Args[1], Args: os.Args[1:], Env: os.Environ(), DeadlineVariable: variable,
-		Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Signals: signals,
+		Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Signals: signals, NewPrivileges: os.Getenv(allowing) != "",
 		Deadline: func() time.Duration { return deadline }, Grace: grace, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -196,6 +196,9 @@ func (i *Instance) setLive(live bool) {
 	if !i.alone {
 		i.hub.SetLive(live)
 	}
+	if live {
+		i.outbox.Reached()
+	}
 }
 
 // publisher gets the events that this instance commits.

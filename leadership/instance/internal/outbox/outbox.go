@@ -67,6 +67,7 @@ type Outbox struct {
 	seen  sightings
 	left  leftovers
 	reach contact
+	again chan struct{} // of one: the topic may be in reach again
 }
 
 // New returns an Outbox, which announces nothing before Run.
@@ -81,6 +82,7 @@ func New(c Config) *Outbox {
 		queue: queue{lines: make(map[leadership.Election]*line), wake: make(chan struct{}, 1)},
 		marks: make(chan []leadership.EventID, maxMarks),
 		left:  leftovers{elections: make(map[leadership.Election]struct{}), wake: make(chan struct{}, 1)},
+		again: make(chan struct{}, 1),
 	}
 	if o.found == nil {
 		o.found = func(...leadership.Event) {}
@@ -138,6 +140,14 @@ func (o *Outbox) Publish(events ...leadership.Event) {
 
 // Heard says that the topic delivered an event, no matter which instance had published it.
 func (o *Outbox) Heard(e leadership.Event) { o.known.heard(e) }
+
+// Reached says that the topic seems to be in reach again: if this instance cannot announce, it tries
+// at once.
+func (o *Outbox) Reached() {
+	if o.CannotAnnounce() != nil {
+		signal(o.again)
+	}
+}
 
 // CannotAnnounce returns why this instance cannot announce events: since a call of the topic has
 // failed, until one succeeds, even if another instance has announced those events meanwhile; and

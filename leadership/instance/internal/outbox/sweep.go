@@ -44,7 +44,7 @@ func (o *Outbox) keepSweeping(ctx, late context.Context) {
 		case err != nil:
 			wait := delay.Next()
 			o.log.Warn("outbox: not all events are announced", "cause", err, "retryIn", wait)
-			backoff.Sleep(ctx, max(wait-(o.clock()-began), minPause))
+			o.pause(ctx, max(wait-(o.clock()-began), minPause))
 		case waiting:
 			delay.Reset()
 			o.rest(ctx, o.seen.last()+age+rand.N(age/4), &delay)
@@ -62,7 +62,16 @@ func (o *Outbox) rest(ctx context.Context, until time.Duration, delay *backoff.B
 	case <-time.After(until - o.clock()):
 	case <-ctx.Done():
 	case <-o.left.wake:
-		backoff.Sleep(ctx, min(delay.Next(), max(until-o.clock(), minPause)))
+		o.pause(ctx, min(delay.Next(), max(until-o.clock(), minPause)))
+	}
+}
+
+// pause waits for d, or until the topic may be in reach again.
+func (o *Outbox) pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	case <-o.again:
 	}
 }
 

@@ -125,8 +125,12 @@ func newAudience(t *testing.T, makes, hears *server) *audience {
 	for name, listen := range map[string]func(leadership.Lease, chan<- struct{}) error{
 		"waiter": func(l leadership.Lease, ready chan<- struct{}) error { return x.wait(hears, l, ready) },
 		"poll":   func(l leadership.Lease, ready chan<- struct{}) error { return x.poll(hears, l, ready) },
-		"stream": func(l leadership.Lease, ready chan<- struct{}) error { return x.follow(hears, streamOf(l.Election), l, ready) },
-		"feed":   func(l leadership.Lease, ready chan<- struct{}) error { return x.follow(hears, wire.PathEvents, l, ready) },
+		"stream": func(l leadership.Lease, ready chan<- struct{}) error {
+			return x.follow(hears, streamOf(l.Election), l, ready)
+		},
+		"feed": func(l leadership.Lease, ready chan<- struct{}) error {
+			return x.follow(hears, wire.PathEvents, l, ready)
+		},
 		"reader": func(l leadership.Lease, ready chan<- struct{}) error { return x.read(hears, l, ready) },
 	} {
 		e := leadership.Election(fmt.Sprintf("%s-%d", name, time.Now().UnixNano()))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -135,11 +136,54 @@ func (i *Instance) Drain(ctx context.Context, cause error) {
 
 // Degraded describes what does not work as it should; "" if all does.
 func (i *Instance) Degraded() string {
+	var all []string
+	for _, t := range i.Troubles() {
+		all = append(all, i.describe(t))
+	}
+	return strings.Join(all, "; ")
+}
+
+// Trouble is something that does not work as it should, by its name in metrics. Nothing is lost,
+// and all calls are answered.
+type Trouble string
+
+// The troubles. Several may come together.
+const (
+	// CannotAnnounce: what this instance commits does not reach the topic.
+	CannotAnnounce Trouble = "cannot_announce"
+	// CannotHear: what other instances announce does not reach this one.
+	CannotHear Trouble = "cannot_hear"
+	// OthersCannotAnnounce: events that another instance committed stood in the outbox when this
+	// one looked, for longer than an announcement takes.
+	OthersCannotAnnounce Trouble = "others_cannot_announce"
+)
+
+// Troubles returns what does not work now.
+func (i *Instance) Troubles() (all []Trouble) {
+	if i.outbox == nil {
+		return nil
+	}
+	if i.outbox.CannotAnnounce() != nil {
+		all = append(all, CannotAnnounce)
+	}
+	if i.deaf.Load() {
+		all = append(all, CannotHear)
+	}
+	if i.outbox.OthersLeave() {
+		all = append(all, OthersCannotAnnounce)
+	}
+	return all
+}
+
+// describe says what a trouble means for callers.
+func (i *Instance) describe(t Trouble) string {
 	switch {
-	case !i.deaf.Load() && i.outbox != nil && i.outbox.LeftBehind() != nil:
+	case t == CannotAnnounce && i.alone:
 		return "events cannot be announced: what changes here is announced later"
-	case !i.deaf.Load():
-		return ""
+	case t == CannotAnnounce:
+		return "this instance cannot announce events: what changes here is seen at other instances within 20 s, and announced by another within 32 s"
+	case t == OthersCannotAnnounce:
+		return "another instance cannot announce events, or has died: what it leaves behind is seen here within 20 s, and announced from here within 32 s"
 	case i.alone:
 		return "the topic of events is out of reach: what changes here is announced later"
 	}
@@ -151,6 +195,9 @@ func (i *Instance) setLive(live bool) {
 	i.deaf.Store(!live)
 	if !i.alone {
 		i.hub.SetLive(live)
+	}
+	if live {
+		i.outbox.Reached()
 	}
 }
 

@@ -30,7 +30,7 @@ type Record struct {
 	LeaderID      CandidateID // empty once the end of the lease is recorded
 	KeyHash       KeyHash     // of the leader's key; zero without a leader
 	LeaseDuration time.Duration
-	AcquiredAt    time.Time // the store's now when the lease was granted; for people
+	AcquiredAt    time.Time // when the grant was committed, as its event says; for people
 	HeartbeatAt   time.Time // when the last heartbeat was committed
 	EndsBy        time.Time // no heartbeat extends the lease beyond this instant; zero: no limit
 	EndsBecause   EndReason // why there is an EndsBy; empty without one

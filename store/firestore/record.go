@@ -44,6 +44,9 @@ const (
 	policyField   = "policy"   // as leadership.Codec has it
 	standingField = "standing" // so, too
 
+	// acquiredAt is the time of the grant's commit from the next write on; until then it is the time
+	// at which the grant was decided, and the document's update_time is that of the commit.
+
 	// renewedAt is the start of the lease if the last write was not a heartbeat. Otherwise the
 	// document's update_time is the start.
 	renewedField = "renewedAt"
@@ -144,6 +147,9 @@ func decodeFields(id string, v values, updated time.Time) (document, leadership.
 	}
 	doc := document{record: r, heartbeats: f.integer(heartbeatsField), updated: updated}
 	doc.record.HeartbeatAt = f.start(r, updated)
+	if r.LeaderID != "" && v[renewedField] == nil && v[dueField] == nil {
+		doc.record.AcquiredAt = doc.record.HeartbeatAt // nothing was written since the grant
+	}
 	if r.Revision < 1 {
 		f.fail(errors.New("its revision is below 1")) // the first write of a document has an event
 	}

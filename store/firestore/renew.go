@@ -57,9 +57,9 @@ func (b heartbeat) write(d database) *firestorepb.Write {
 	return &firestorepb.Write{
 		Operation: &firestorepb.Write_Update{Update: &firestorepb.Document{
 			Name:   d.lease(b.held.record.Election),
-			Fields: values{dueField: instant(b.due)},
+			Fields: values{dueField: instant(b.due), acquiredField: instant(b.held.record.AcquiredAt)},
 		}},
-		UpdateMask: &firestorepb.DocumentMask{FieldPaths: []string{dueField, renewedField}}, // which removes renewedAt
+		UpdateMask: &firestorepb.DocumentMask{FieldPaths: []string{dueField, acquiredField, renewedField}}, // which removes renewedAt
 		UpdateTransforms: []*firestorepb.DocumentTransform_FieldTransform{{
 			FieldPath:     heartbeatsField,
 			TransformType: &firestorepb.DocumentTransform_FieldTransform_Increment{Increment: integer(1)},

@@ -23,7 +23,8 @@ import (
 // row as it was, THEN RETURN as it will be; to return renewed_at is not allowed.
 const renewSQL = `UPDATE Leadership AS l
 SET l.renewed_at = PENDING_COMMIT_TIMESTAMP(),
-	l.prior_end = ` + leaseEnd + `
+	l.prior_end = ` + leaseEnd + `,
+	l.acquired_at = IF(l.prior_end IS NULL, l.renewed_at, l.acquired_at)
 WHERE l.cluster_id IN UNNEST(@elections)
 	AND (l.schema_version = @schema AND l.needs <= @version OR l.schema_version = @before) AND NOT l.deleted AND l.ended_at IS NULL
 	AND ` + leaseEnd + ` > CURRENT_TIMESTAMP()
@@ -161,6 +162,7 @@ func (r row) before(codec leadership.Codec) (leadership.Snapshot, error) {
 	if err != nil {
 		return leadership.Snapshot{}, err
 	}
+	rec.AcquiredAt = r.AcquiredAt.Time.UTC() // as the statement has set it
 	snap := leadership.Snapshot{Record: rec, Now: rec.HeartbeatAt, Guard: Guard}
 	return snap, leadership.VerifyAlone(snap)
 }

@@ -9,6 +9,7 @@ CREATE TABLE IF NOT EXISTS LeadershipSchema (
 -- One row for each election, for ever: a deleted election is a tombstone, so that its fencing token never goes back.
 -- From leader_id to prior_end: of the lease, all NULL (metadata may always be) while nobody leads.
 -- renewed_at: when the last heartbeat, a grant or a renewal, was committed.
+-- acquired_at: when the grant was committed, from the first renewal on; until then that is renewed_at, and this is when the grant was decided.
 -- prior_end: when it had to be committed, if it was a renewal; NULL after a grant. A renewal that was committed no earlier does not count.
 -- The lease ends lease_ms after renewed_at or, if renewed_at is not before prior_end, at prior_end. No column holds the end, for a generated
 -- one may not depend on a commit timestamp.

@@ -74,6 +74,12 @@ const (
 	RolledBack Kind = "rolled back" // a later answer shows an earlier state
 )
 
+// The violations of Told, beside Phantom and Untrue, and of Own.
+const (
+	Incomplete Kind = "incomplete" // a lease was described without all of its parts
+	Kept       Kind = "kept waiting"
+)
+
 // The violations of Linear.
 const (
 	Illegal   Kind = "illegal"    // no order of the calls lets the rules give these answers

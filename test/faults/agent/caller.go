@@ -182,7 +182,7 @@ func (p *agent) readOnce(ctx context.Context, r leadership.ReadRequest, known ma
 	switch {
 	case err == nil:
 		x.Revision, x.State, x.Leader, x.Token = reading.Revision, reading.State, reading.LeaderID, reading.Token
-		x.Age, x.Bound = reading.Age, reading.Bound
+		x.Age, x.Bound, x.Shown = reading.Age, reading.Bound, &reading.Lease
 		known[r.Election] = max(known[r.Election], x.Revision)
 		p.recorder.Read(x)
 	case errors.Is(err, leadership.RevisionMismatch), errors.Is(err, leadership.RecordCorrupt):

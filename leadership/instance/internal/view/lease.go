@@ -219,6 +219,13 @@ func (e *Election) Leader() leadership.CandidateID {
 	return leader
 }
 
+// Term is the leader and its token, as far as is known; both are zero if nothing is known, and the
+// leader is "" if the election is vacant.
+func (e *Election) Term() (leadership.CandidateID, leadership.Token) {
+	leader, token, _ := e.leads()
+	return leader, token
+}
+
 // Leads reports whether the candidate leads, as far as is known. Once its lease may be over, it is
 // a candidate like the others.
 func (e *Election) Leads(c leadership.CandidateID, now time.Duration) bool {

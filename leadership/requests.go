@@ -170,6 +170,12 @@ type DeleteRequest struct {
 	DeleteCommand
 }
 
+// UnlockRequest ends the wait for an election.
+type UnlockRequest struct {
+	Election Election
+	UnlockCommand
+}
+
 // Limits of pages.
 const (
 	DefaultPageSize = 100

@@ -27,6 +27,7 @@ type Protocol interface {
 	Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error)
 	Configure(context.Context, leadership.ConfigureRequest) (leadership.Lease, error)
 	Delete(context.Context, leadership.DeleteRequest) (leadership.Lease, error)
+	Unlock(context.Context, leadership.UnlockRequest) (leadership.Lease, error)
 }
 
 // Service is what a door, such as the REST API, calls: an *Instance, or a *Guarded before it.
@@ -57,6 +58,7 @@ type Op struct {
 	// Token is the token that the caller acts under. A release does not act: it says that its
 	// caller has stopped.
 	Token leadership.Token
+	Lease time.Duration // that an acquire asks for; 0: as the election is configured
 	Waits bool // the call waits, or is a stream: it may go on for long
 	N     int  // how many calls it counts for; 0 for a part, which its batch has counted
 }
@@ -76,6 +78,14 @@ type Filter interface {
 	Gate
 	// Visible reports whether the caller may see the election in an answer to the op.
 	Visible(ctx context.Context, op Op, e leadership.Election) bool
+}
+
+// Rechecker is a Gate that is asked once more about a candidate that waits, right before the store
+// is asked for its lease: what the candidate may do can have changed while it stood in line.
+type Rechecker interface {
+	Gate
+	// Recheck returns an error if the call would no longer be let in.
+	Recheck(ctx context.Context, op Op) error
 }
 
 // Guarded is a Service behind gates: every call passes them in order before it is made, whichever
@@ -205,8 +215,36 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 
 // Acquire implements Protocol.
 func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	op := Op{Election: r.Election, Candidate: r.CandidateID, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
+	if op.Waits {
+		ctx = g.rechecked(ctx, op)
+	}
 	return guarded(ctx, g, wire.VerbAcquire, op, g.service.Acquire, r)
+}
+
+// recheckKey is of the context of a candidate that waits: a func() error that asks the gates again.
+type recheckKey struct{}
+
+func (g *Guarded) rechecked(ctx context.Context, op Op) context.Context {
+	op.Row = g.rows[wire.VerbAcquire]
+	return context.WithValue(ctx, recheckKey{}, func() error {
+		for _, gate := range g.gates {
+			if again, ok := gate.(Rechecker); ok {
+				if err := again.Recheck(ctx, op); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// recheck asks the gates again whether the candidate of the context may lead.
+func recheck(ctx context.Context) error {
+	if again, ok := ctx.Value(recheckKey{}).(func() error); ok {
+		return again()
+	}
+	return nil
 }
 
 // Renew implements Protocol.
@@ -326,6 +364,11 @@ func (g *Guarded) Configure(ctx context.Context, r leadership.ConfigureRequest) 
 // Delete implements Protocol.
 func (g *Guarded) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
 	return guarded(ctx, g, wire.VerbDelete, Op{Election: r.Election, N: 1}, g.service.Delete, r)
+}
+
+// Unlock implements Protocol.
+func (g *Guarded) Unlock(ctx context.Context, r leadership.UnlockRequest) (leadership.Lease, error) {
+	return guarded(ctx, g, wire.VerbUnlock, Op{Election: r.Election, N: 1}, g.service.Unlock, r)
 }
 
 // Tick implements Service.

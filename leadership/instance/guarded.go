@@ -59,8 +59,8 @@ type Op struct {
 	// caller has stopped.
 	Token leadership.Token
 	Lease time.Duration // that an acquire asks for; 0: as the election is configured
-	Waits bool // the call waits, or is a stream: it may go on for long
-	N     int  // how many calls it counts for; 0 for a part, which its batch has counted
+	Waits bool          // the call waits, or is a stream: it may go on for long
+	N     int           // how many calls it counts for; 0 for a part, which its batch has counted
 }
 
 // Gate decides whether a call comes in, and hears how it ended. All methods may be called at the

@@ -197,6 +197,12 @@ func ValidatePrefix(prefix string) error {
 	return nil
 }
 
+// Validate returns what is wrong with the request, with the code InvalidArgument.
+func (r ListRequest) Validate() error {
+	_, err := r.validate()
+	return err
+}
+
 func (r ListRequest) validate() (limit int, err error) {
 	if err := ValidatePrefix(r.Prefix); err != nil {
 		return 0, err

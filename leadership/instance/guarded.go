@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +59,22 @@ type Op struct {
 	Token leadership.Token
 	Lease time.Duration // that an acquire asks for; 0: as the election is configured
 	Waits bool          // the call waits, or is a stream: it may go on for long
-	N     int           // how many calls it counts for; 0 for a part, which its batch has counted
+	// Batch is of a batch and its parts, the same of all; nil of other calls.
+	Batch *Batch
+	N     int // how many calls it counts for; 0 for a part, which its batch has counted
+}
+
+// Batch counts the parts of a batch that a gate has refused, for it to tell of them at once.
+type Batch struct {
+	First   leadership.Election // of the first
+	Refused int
+}
+
+// Note counts a part.
+func (b *Batch) Note(e leadership.Election) {
+	if b.Refused++; b.Refused == 1 {
+		b.First = e
+	}
 }
 
 // Gate decides whether a call comes in, and hears how it ended. All methods may be called at the
@@ -78,6 +92,14 @@ type Filter interface {
 	Gate
 	// Visible reports whether the caller may see the election in an answer to the op.
 	Visible(ctx context.Context, op Op, e leadership.Election) bool
+	// Spans returns the names that Visible may be true of: no others are read.
+	Spans(ctx context.Context, op Op) []Span
+}
+
+// Witness is a Gate that hears of each acquire that was answered with a lease.
+type Witness interface {
+	Gate
+	Granted(ctx context.Context, op Op, g leadership.Grant)
 }
 
 // Rechecker is a Gate that is asked once more about a candidate that waits, right before the store
@@ -176,7 +198,8 @@ func opened[S interface{ OnClose(func()) }](ctx context.Context, g *Guarded, ver
 
 // batched makes the parts of a batch that the gates let in. The results stand in the batch's order.
 func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, part func(T) Op, call func(context.Context, []T) ([]leadership.Result, error)) ([]leadership.Result, error) {
-	return guarded(ctx, g, verb, Op{N: max(len(batch), 1)}, func(ctx context.Context, batch []T) (results []leadership.Result, err error) {
+	whole := &Batch{}
+	return guarded(ctx, g, verb, Op{N: max(len(batch), 1), Batch: whole}, func(ctx context.Context, batch []T) (results []leadership.Result, err error) {
 		results = make([]leadership.Result, len(batch))
 		var made []T
 		var at []int // of made[i] in the batch
@@ -192,7 +215,9 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 			}
 		}()
 		for i, r := range batch {
-			if ins[i], results[i].Err = g.enter(ctx, g.rows[verb].Parts, part(r)); results[i].Err == nil {
+			op := part(r)
+			op.Batch = whole
+			if ins[i], results[i].Err = g.enter(ctx, g.rows[verb].Parts, op); results[i].Err == nil {
 				made, at = append(made, r), append(at, i)
 			}
 		}
@@ -219,7 +244,21 @@ func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 	if op.Waits {
 		ctx = g.rechecked(ctx, op)
 	}
-	return guarded(ctx, g, wire.VerbAcquire, op, g.service.Acquire, r)
+	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Acquire, r)
+	if err == nil {
+		g.witnessed(ctx, op, grant)
+	}
+	return grant, err
+}
+
+// witnessed tells the gates of a grant.
+func (g *Guarded) witnessed(ctx context.Context, op Op, grant leadership.Grant) {
+	op.Row = g.rows[wire.VerbAcquire]
+	for _, gate := range g.gates {
+		if w, ok := gate.(Witness); ok {
+			w.Granted(ctx, op, grant)
+		}
+	}
 }
 
 // recheckKey is of the context of a candidate that waits: a func() error that asks the gates again.
@@ -298,35 +337,12 @@ func (g *Guarded) Await(ctx context.Context, r leadership.ReadRequest, wait time
 	return reading, news, err
 }
 
-// List implements Protocol. It leaves out elections that the caller may not see, and reads on until
-// there is something to show: an empty page, or one that continues after a hidden name, would
-// reveal a hidden election.
+// List implements Protocol. It leaves out elections that the caller may not see; see visible.
 func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
-	if len(g.filters) == 0 {
+	if len(g.filters) == 0 || r.Validate() != nil {
 		return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.service.List, r)
 	}
 	return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.visible, r)
-}
-
-func (g *Guarded) visible(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
-	most, op := cmp.Or(r.Limit, leadership.DefaultPageSize), Op{Row: g.rows[wire.VerbList]}
-	for {
-		page, err := g.service.List(ctx, r)
-		if err != nil {
-			return leadership.Page{}, err
-		}
-		kept := slices.DeleteFunc(slices.Clone(page.Leases), func(l leadership.Lease) bool {
-			return slices.ContainsFunc(g.filters, func(f Filter) bool { return !f.Visible(ctx, op, l.Election) })
-		})
-		switch {
-		case len(kept) > most, len(kept) > 0 && page.Next != "":
-			kept = kept[:min(len(kept), most)]
-			return leadership.Page{Leases: kept, Next: kept[len(kept)-1].Election}, nil
-		case page.Next == "":
-			return leadership.Page{Leases: kept}, nil
-		}
-		r.After, r.Limit = page.Next, leadership.MaxPageSize
-	}
 }
 
 // Events implements Protocol.

@@ -110,7 +110,10 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		if got.Row == nil || got.Verb != c.verb {
 			t.Errorf("%s enters with the row %+v", c.verb, got.Row)
 		}
-		got.Row = nil
+		if batch := got.Batch != nil; batch != (c.verb.Row().Parts != "") {
+			t.Errorf("%s enters as a batch: %v", c.verb, batch)
+		}
+		got.Row, got.Batch = nil, nil
 		if got != want {
 			t.Errorf("%s enters as %+v, want %+v", c.verb, got, want)
 		}

@@ -11,6 +11,7 @@ func (a *api) operatorHandlers() handlers {
 	return handlers{
 		wire.VerbConfigure: a.configure,
 		wire.VerbDelete:    a.delete,
+		wire.VerbUnlock:    a.unlock,
 		wire.VerbTick:      a.tick,
 	}
 }
@@ -60,6 +61,19 @@ func (a *api) delete(w http.ResponseWriter, r *http.Request) error {
 		Election:      e,
 		DeleteCommand: leadership.DeleteCommand{IfRevision: revision, Force: force},
 	})
+	return changed(w, lease, err)
+}
+
+func (a *api) unlock(w http.ResponseWriter, r *http.Request) error {
+	var body wire.UnlockRequest
+	if err := call(w, r, &body); err != nil {
+		return err
+	}
+	e, err := open(r)
+	if err != nil {
+		return err
+	}
+	lease, err := a.service.Unlock(r.Context(), body.Leadership(e))
 	return changed(w, lease, err)
 }
 

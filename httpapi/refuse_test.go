@@ -219,7 +219,7 @@ func TestWrongFieldsAreRefused(t *testing.T) {
 		{name: "a check of nothing", request: toCheck, body: `{}`, status: 400, code: wrong, detail: "fencingToken is missing", where: "/fencingToken"},
 		{name: "a long lock", request: toConfigure, body: `{"lockDelay":"25h"}`, status: 400, code: wrong, detail: "lockDelay is from 0s to 24h", where: "/lockDelay"},
 		{name: "a negative lock", request: toConfigure, body: `{"lockDelay":"-1s"}`, status: 400, code: wrong, detail: "lockDelay is from 0s", where: "/lockDelay"},
-		{name: "an unknown policy", request: toConfigure, body: `{"policy":{}}`, status: 400, code: wrong, detail: `unknown field "policy"; the fields here are leaseDuration, lockDelay`, where: "/policy"},
+		{name: "an unknown policy", request: toConfigure, body: `{"policy":{}}`, status: 400, code: wrong, detail: `unknown field "policy"; the fields here are leaseDuration, maxLeaseDuration, lockDelay`, where: "/policy"},
 		{name: "an empty batch", request: toBatch, body: `{"renewals":[]}`, status: 400, code: wrong, detail: "from 1 to 500 elections, this one has 0", where: "/renewals"},
 		{name: "no batch", request: toChecks, body: `{}`, status: 400, code: wrong, detail: "checks is missing", where: "/checks"},
 		{name: "a large batch", request: toChecks, body: `{"checks":[0` + strings.Repeat(",0", 500) + `]}`, status: 400, code: wrong, detail: "from 1 to 500 elections, this one has 501", where: "/checks"},

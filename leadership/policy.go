@@ -12,6 +12,11 @@ type Config struct {
 	// LeaseDuration is what a lease gets unless its candidate asks for another: 1 s to 24 h in
 	// whole milliseconds, or 0 for DefaultLeaseDuration.
 	LeaseDuration time.Duration
+	// MaxLeaseDuration is the longest lease that a candidate may ask for: LeaseDuration to 24 h in
+	// whole milliseconds, or 0 for MaxLeaseDuration of this package. A lease that is held when the
+	// limit becomes lower goes on, and is renewed, with the duration that it has: its leader was
+	// promised that. The next grant obeys the limit.
+	MaxLeaseDuration time.Duration
 	// LockDelay is how long no lease is granted after one that ended without a release: 0 to 24 h
 	// in whole milliseconds. It gives a leader that was cut off time to notice, at the price of a
 	// slower takeover.
@@ -42,6 +47,8 @@ func policyMembers(p *Policy) []member {
 		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
 		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
 		{name: "description", field: (*text)(&p.Description)},
+		// An older program would grant longer leases, and could set a LeaseDuration above the limit.
+		{name: "maxLeaseDurationMs", needs: 2, field: (*milliseconds)(&p.MaxLeaseDuration)},
 	}
 }
 
@@ -90,6 +97,9 @@ func (c Config) validate() (field string, err error) {
 	if err := validateLeaseDuration(c.LeaseDuration); err != nil {
 		return "leaseDuration", err
 	}
+	if err := c.validateMax(); err != nil {
+		return "maxLeaseDuration", err
+	}
 	if c.LockDelay < 0 || c.LockDelay > MaxLockDelay {
 		return "lockDelay", fmt.Errorf("lockDelay is from 0s to %s, not %s", spoken(MaxLockDelay), spoken(c.LockDelay))
 	}
@@ -100,6 +110,31 @@ func (c Config) validate() (field string, err error) {
 		return "description", fmt.Errorf("description is %w", err)
 	}
 	return "", nil
+}
+
+func (c Config) validateMax() error {
+	switch d := c.MaxLeaseDuration; {
+	case d == 0:
+		return nil
+	case d < MinLeaseDuration || d > MaxLeaseDuration:
+		return fmt.Errorf("maxLeaseDuration is from %s to %s, not %s; leave it out for no limit of the election's own",
+			spoken(MinLeaseDuration), spoken(MaxLeaseDuration), spoken(d))
+	case d%time.Millisecond != 0:
+		return fmt.Errorf("maxLeaseDuration is in whole milliseconds, not %v", d)
+	case c.leaseDuration() > d:
+		return fmt.Errorf("maxLeaseDuration is at least leaseDuration (%s), not %s; set a shorter leaseDuration too", spoken(c.leaseDuration()), spoken(d))
+	}
+	return nil
+}
+
+// refuseLonger returns why a candidate cannot have a lease of duration d; 0 stands for the
+// configured one. have is the duration of the lease that it holds, 0 for none: that it may keep.
+func (c Config) refuseLonger(e Election, d, have time.Duration) error {
+	if most := c.MaxLeaseDuration; most > 0 && d > max(most, have) {
+		return invalid("leaseDuration", fmt.Errorf("a lease of election %q lasts %s at most, as an operator has configured, not %s; ask for %s or less",
+			e, spoken(most), spoken(d), spoken(most)))
+	}
+	return nil
 }
 
 // validateLeaseDuration accepts 0, which stands for the default.

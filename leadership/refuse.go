@@ -39,6 +39,19 @@ func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) 
 	return err
 }
 
+// refuseUnlock tells an operator what an unlock would risk, and how to ask for it all the same.
+func (s Snapshot) refuseUnlock(reason Reason, until time.Time) error {
+	r := s.Record
+	risk := "its last leader may still act, because its lease ended without a release, or by force"
+	if s.Live() {
+		risk = fmt.Sprintf("%q leads it, and goes on until it hears of the end of its lease", r.LeaderID)
+	}
+	err := s.refuse(LeaseHeld, "election %q is not unlocked: %s; if the next candidate shall lead all the same, repeat the call with exactly this acknowledge: %s",
+		r.Election, risk, acknowledgement(until))
+	err.Reason = reason
+	return err
+}
+
 // refuseLost tells a former leader, or a candidate that never led, that it does not lead.
 func (s Snapshot) refuseLost(c Renewal) error {
 	r := s.Record

@@ -170,6 +170,12 @@ type DeleteRequest struct {
 	DeleteCommand
 }
 
+// UnlockRequest ends the wait for an election.
+type UnlockRequest struct {
+	Election Election
+	UnlockCommand
+}
+
 // Limits of pages.
 const (
 	DefaultPageSize = 100
@@ -189,6 +195,12 @@ func ValidatePrefix(prefix string) error {
 		return invalid("prefix", err)
 	}
 	return nil
+}
+
+// Validate returns what is wrong with the request, with the code InvalidArgument.
+func (r ListRequest) Validate() error {
+	_, err := r.validate()
+	return err
 }
 
 func (r ListRequest) validate() (limit int, err error) {

@@ -41,13 +41,25 @@ func (c *Change) expire(guard time.Duration) {
 // duration waits for the next grant: if the reply were lost, the leader would go on believing in
 // the longer one.
 //
-// Errors: LeaseHeld, with a Reason; ElectionDeleted; RecordCorrupt when there is no further token.
+// A candidate that asks for more than Config.MaxLeaseDuration is refused, whether the election is
+// held or not. A leader may repeat what it was granted before the limit became lower.
+//
+// Errors: InvalidArgument; LeaseHeld, with a Reason; ElectionDeleted; RecordCorrupt when there is
+// no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	r := s.Record
 	if r.Deleted {
 		return Change{}, s.refuse(ElectionDeleted, "election %q is deleted; an operator brings it back by configuring it, and its fencing token goes on from %d", r.Election, r.Token)
 	}
-	if s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) {
+	leads := s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash)
+	var have time.Duration
+	if leads {
+		have = r.LeaseDuration
+	}
+	if err := r.Policy.refuseLonger(r.Election, c.LeaseDuration, have); err != nil {
+		return Change{}, err
+	}
+	if leads {
 		return reacquire(s, c), nil
 	}
 	if left, reason := s.blocked(); left > 0 {

@@ -292,6 +292,18 @@ func (s *Service) Delete(ctx context.Context, r DeleteRequest) (Lease, error) {
 	return s.lease(ctx, r.Election, func(snap Snapshot) (Change, error) { return Delete(snap, r.DeleteCommand) })
 }
 
+// Unlock ends the wait for an election before its time; see the rule of that name. Two candidates
+// may then believe that they lead.
+func (s *Service) Unlock(ctx context.Context, r UnlockRequest) (Lease, error) {
+	if err := r.Election.Validate(); err != nil {
+		return Lease{}, invalid("election", err)
+	}
+	if field, err := r.validate(); err != nil {
+		return Lease{}, invalid(field, err)
+	}
+	return s.lease(ctx, r.Election, func(snap Snapshot) (Change, error) { return Unlock(snap, r.UnlockCommand) })
+}
+
 // Expire records that the election's lease has run out, if it has.
 func (s *Service) Expire(ctx context.Context, e Election) (Lease, error) {
 	if err := e.Validate(); err != nil {

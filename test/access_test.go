@@ -46,7 +46,7 @@ func TestReadmePoliciesAreValid(t *testing.T) {
 				continue
 			}
 			policies++
-			if _, err := authz.ParsePolicy([]byte(block)); err != nil {
+			if _, err := authz.ParsePolicy([]byte(block), authz.Admitted); err != nil {
 				t.Errorf("%s: %v", page, err)
 			}
 		}

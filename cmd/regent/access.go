@@ -102,7 +102,11 @@ func openAccess(s accessSettings, env map[string]string, m *measures) (*access, 
 	if err != nil {
 		return nil, usagef("--auth %s: %w", s.auth, err)
 	}
-	if a.policy, err = authz.OpenFile(s.policy, m.log); err != nil {
+	crowd := authz.Admitted
+	if s.auth == authOIDC {
+		crowd = authz.Anyone
+	}
+	if a.policy, err = authz.OpenFile(s.policy, crowd, m.log); err != nil {
 		return nil, usagef("--policy %s: %w", s.policy, err)
 	}
 	return a, nil
@@ -151,7 +155,7 @@ func (a *access) wrap(api http.Handler) http.Handler {
 	})
 }
 
-// audit logs a call that was refused or privileged.
+// audit logs a call that was refused, privileged, or answered with a lease.
 func (a *access) audit(ctx context.Context, r authz.Record) {
 	if r.Code == wire.PermissionDenied {
 		a.Refused(ctx, telemetry.PermissionDenied)
@@ -166,6 +170,12 @@ func (a *access) audit(ctx context.Context, r authz.Record) {
 	}
 	if r.Candidate != "" {
 		attrs = append(attrs, slog.String("candidate", string(r.Candidate)))
+	}
+	if r.Token > 0 {
+		attrs = append(attrs, slog.Int64("fencingToken", int64(r.Token)))
+	}
+	if r.Parts > 0 {
+		attrs = append(attrs, slog.Int("parts", r.Parts))
 	}
 	a.log.LogAttrs(ctx, slog.LevelInfo, "audit", attrs...)
 }

@@ -82,7 +82,7 @@ func (c *cli) root() *cobra.Command {
 		&cobra.Group{ID: groupService, Title: "The service:"},
 	)
 	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.runCommand())
-	c.add(root, groupOperator, c.statusCommand(), c.listCommand(), c.historyCommand(), c.watchCommand(), c.configureCommand(), c.deleteCommand())
+	c.add(root, groupOperator, c.statusCommand(), c.listCommand(), c.historyCommand(), c.watchCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
 	c.add(root, groupService, c.serveCommand(), c.doctorCommand(), c.migrateCommand(), c.raiseCommand())
 	c.add(root, "", c.versionCommand(), c.licensesCommand(), c.completionCommand())
 	root.SetHelpCommand(c.helpCommand())

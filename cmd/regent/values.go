@@ -84,6 +84,14 @@ func parseLease(text string) (time.Duration, error) {
 	return parseDuration(text, leadership.MinLeaseDuration, leadership.MaxLeaseDuration)
 }
 
+// parseMaxLease returns 0 for "none".
+func parseMaxLease(text string) (time.Duration, error) {
+	if text == "none" {
+		return 0, nil
+	}
+	return parseLease(text)
+}
+
 func parseLockDelay(text string) (time.Duration, error) {
 	return parseDuration(text, 0, leadership.MaxLockDelay)
 }

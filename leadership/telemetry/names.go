@@ -76,8 +76,8 @@ func Catalogue() []Metric {
 // leaderships are counted by the instance that committed the change.
 func leaderships() []Metric {
 	types := texts(leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
-		leadership.EventConfigured, leadership.EventDeleted, leadership.EventRecreated)
-	ends := texts(leadership.EventReleased, leadership.EventExpired, leadership.EventDeleted)
+		leadership.EventConfigured, leadership.EventDeleted, leadership.EventRecreated, leadership.EventUnlocked)
+	ends := texts(leadership.EventReleased, leadership.EventExpired, leadership.EventDeleted, leadership.EventUnlocked)
 	return []Metric{{
 		Name: nameChanges, Kind: Counter, Unit: "{change}", Labels: []Label{{"type", types}},
 		Description: "Changes that this instance committed. Sum over instances.",

@@ -20,6 +20,7 @@ const (
 	Renew      = ":renew"
 	Release    = ":release"
 	CheckToken = ":checkToken"
+	Unlock     = ":unlock"
 	Events     = "/events"
 )
 

@@ -23,6 +23,7 @@ const (
 	VerbWatchAll         Verb = "watchAll"
 	VerbConfigure        Verb = "configure"
 	VerbDelete           Verb = "delete"
+	VerbUnlock           Verb = "unlock"
 	VerbTick             Verb = "tick"
 	VerbLive             Verb = "live"
 	VerbReady            Verb = "ready"
@@ -130,6 +131,7 @@ var (
 	surveys  = []Role{RoleObserver, RoleOperator, RoleAdmin}
 	operates = []Role{RoleOperator, RoleAdmin}
 	deletes  = []Role{RoleAdmin}
+	unlocks  = []Role{RoleAdmin}
 	ticks    = []Role{RoleScheduler, RoleOperator, RoleAdmin}
 )
 
@@ -193,12 +195,17 @@ var rows = []Row{
 	{
 		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,
 		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true,
-		Does: "Body `{leaseDuration?, lockDelay?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional.",
+		Does: "Body `{leaseDuration?, maxLeaseDuration?, lockDelay?, description?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional.",
 	},
 	{
 		Verb: VerbDelete, Method: http.MethodDelete, Path: pathElection, Type: ContentType, Scope: ScopeElection,
 		Roles: deletes, Cost: CostRead, Metric: "delete", Repeat: RepeatYes, Audited: true,
 		Does: "Deletes an election; its token and revision go on if it is restored. `?force=true` deletes it while someone leads.",
+	},
+	{
+		Verb: VerbUnlock, Method: http.MethodPost, Path: pathElection + Unlock, Type: ContentType, Scope: ScopeElection,
+		Roles: unlocks, Cost: CostRead, Metric: "unlock", Repeat: RepeatYes, Audited: true,
+		Does: "Body `{reason, acknowledge?}`. Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
 	},
 	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,

@@ -189,7 +189,7 @@ func (p plan) hearsByTheRightsThatTheCodeNames(t *testing.T) {
 func (p plan) mountsAPolicy(t *testing.T) {
 	t.Helper()
 	policy := p.policy(t)
-	if _, err := authz.ParsePolicy([]byte(policy)); err != nil {
+	if _, err := authz.ParsePolicy([]byte(policy), authz.Admitted); err != nil {
 		t.Errorf("Regent refuses the policy: %v\n%s", err, policy)
 	}
 	if scheduler := "regent-scheduler@" + project + ".iam.gserviceaccount.com"; !strings.Contains(policy, scheduler) {

@@ -58,6 +58,7 @@ var cases = []struct {
 	{"watch all of all", wire.VerbWatchAll, "GET", "/v1/events", "", wire.StreamType},
 	{"configure", wire.VerbConfigure, "PUT", "/v1/elections/{e}", `{"leaseDuration":"30s"}`, ""},
 	{"delete", wire.VerbDelete, "DELETE", "/v1/elections/{e}", "", ""},
+	{"unlock", wire.VerbUnlock, "POST", "/v1/elections/{e}:unlock", `{"reason":"it hangs"}`, ""},
 	{"tick", wire.VerbTick, "POST", "/v1/maintenance:tick", "", ""},
 }
 
@@ -175,7 +176,7 @@ func guarded(t *testing.T, text string) gated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := authz.ParsePolicy([]byte(text))
+	policy, err := authz.ParsePolicy([]byte(text), authz.Admitted)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
 		l.askAt(now + soon/2 + l.common.jitter(soon/2))
 	case e.Type == leadership.EventExpired:
 		l.askAt(min(l.next, open+l.common.jitter(eventSpread)))
-	case changed, e.Type == leadership.EventDeleted:
+	case changed, e.Type == leadership.EventDeleted, e.Type == leadership.EventUnlocked:
 		l.askAt(open + l.common.jitter(eventSpread))
 	case e.Type == leadership.EventConfigured: // the lock delay may have become shorter
 		l.askAt(min(l.next, now+l.common.jitter(soon)))

@@ -155,7 +155,7 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 	leader, token, known := e.leads()
 	same := known && event.LeaderID == leader && event.Token == token
 	switch {
-	case event.Type == leadership.EventDeleted:
+	case event.Type == leadership.EventDeleted, event.Type == leadership.EventUnlocked:
 		e.open = now
 	case same:
 	case event.LeaderID != "":

@@ -100,6 +100,9 @@ func leaseRows(l leadership.Lease) [][]string {
 	row("revision", fmt.Sprint(l.Revision))
 	row("lease", l.LeaseDuration.String())
 	row("lock delay", l.Config.LockDelay.String())
+	if l.Config.RetireAfter > 0 {
+		row("retire after", l.Config.RetireAfter.String())
+	}
 	if l.Config.Description != "" {
 		row("description", printable(l.Config.Description))
 	}

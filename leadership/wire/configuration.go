@@ -10,17 +10,24 @@ import (
 type Configuration struct {
 	LeaseDuration Duration `json:"leaseDuration"`
 	LockDelay     Duration `json:"lockDelay"`
+	RetireAfter   Duration `json:"retireAfter,omitzero"`
 	Description   string   `json:"description,omitzero"`
 }
 
 func newConfiguration(c leadership.Config) Configuration {
-	return Configuration{LeaseDuration: Duration(c.LeaseDuration), LockDelay: Duration(c.LockDelay), Description: c.Description}
+	return Configuration{
+		LeaseDuration: Duration(c.LeaseDuration),
+		LockDelay:     Duration(c.LockDelay),
+		RetireAfter:   Duration(c.RetireAfter),
+		Description:   c.Description,
+	}
 }
 
 func (w Configuration) leadership() leadership.Config {
 	return leadership.Config{
 		LeaseDuration: time.Duration(w.LeaseDuration),
 		LockDelay:     time.Duration(w.LockDelay),
+		RetireAfter:   time.Duration(w.RetireAfter),
 		Description:   w.Description,
 	}
 }
@@ -30,16 +37,27 @@ func (w Configuration) leadership() leadership.Config {
 type ConfigureRequest struct {
 	LeaseDuration *Duration `json:"leaseDuration,omitzero"`
 	LockDelay     Duration  `json:"lockDelay,omitzero"`
+	RetireAfter   Duration  `json:"retireAfter,omitzero"`
 	Description   string    `json:"description,omitzero"`
 }
 
 // NewConfigureRequest writes a request.
 func NewConfigureRequest(c leadership.Config) ConfigureRequest {
-	return ConfigureRequest{LeaseDuration: optionalDuration(c.LeaseDuration), LockDelay: Duration(c.LockDelay), Description: c.Description}
+	return ConfigureRequest{
+		LeaseDuration: optionalDuration(c.LeaseDuration),
+		LockDelay:     Duration(c.LockDelay),
+		RetireAfter:   Duration(c.RetireAfter),
+		Description:   c.Description,
+	}
 }
 
 // Leadership reads a configuration.
 func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 	d, err := leaseDuration(w.LeaseDuration)
-	return leadership.Config{LeaseDuration: d, LockDelay: time.Duration(w.LockDelay), Description: w.Description}, err
+	return leadership.Config{
+		LeaseDuration: d,
+		LockDelay:     time.Duration(w.LockDelay),
+		RetireAfter:   time.Duration(w.RetireAfter),
+		Description:   w.Description,
+	}, err
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -86,15 +87,17 @@ func changed(w http.ResponseWriter, lease leadership.Lease, err error) error {
 	return ok(w, wire.NewLease(lease))
 }
 
-// tick records leases that ran out unseen and announces events that were left behind, for a
-// scheduler whose service may have slept. It may be repeated, also at the same time.
+// tick does what is overdue, for a scheduler whose service may have slept. It may be repeated, also
+// at the same time.
 func (a *api) tick(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
-	expired, announced, err := a.service.Tick(r.Context())
+	ctx, cancel := a.patience(w, r, instance.TickTime)
+	defer cancel()
+	done, err := a.service.Tick(ctx)
 	if err != nil {
 		return err
 	}
-	return ok(w, wire.Tick{Expired: expired, Announced: announced})
+	return ok(w, wire.Tick{Announced: done.Announced, Expired: done.Expired, Retired: done.Retired})
 }

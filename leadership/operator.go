@@ -14,7 +14,8 @@ type ConfigureCommand struct {
 }
 
 // Configure sets the configuration. A lease that is held keeps its duration; the next one gets the
-// new default. A lock that is running does not change. Idempotent: writes nothing if the
+// new default. A lock that is running does not end earlier or later. With a RetireAfter the vacancy
+// counts from now, so that an election that was brought back is not retired at once. Idempotent: writes nothing if the
 // configuration is already set, and then ignores the condition (RFC 9110 §13.1.1 lets a server
 // answer so).
 //
@@ -36,8 +37,22 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 		event = EventRecreated // token, revision and a lock that still runs stay
 	}
 	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.explicit()
+	ch.countVacancy(s.Now)
 	ch.announce(event, "")
 	return ch, nil
+}
+
+// countVacancy lets a vacancy that RetireAfter limits begin now. A lock ends when it would have.
+func (c *Change) countVacancy(now time.Time) {
+	r := &c.Record
+	if r.LeaderID != "" || r.Policy.RetireAfter == 0 {
+		return
+	}
+	var left time.Duration
+	if r.LockFor > 0 {
+		left = max(r.EndedAt.Add(r.LockFor).Sub(now), 0)
+	}
+	r.EndedAt, r.LockFor = now, left
 }
 
 // DeleteCommand deletes an election.

@@ -12,6 +12,8 @@ const (
 	MaxLeaseDuration     = 24 * time.Hour
 	DefaultLeaseDuration = 30 * time.Second
 	MaxLockDelay         = 24 * time.Hour
+	MinRetireAfter       = time.Hour
+	MaxRetireAfter       = 10 * 365 * 24 * time.Hour
 )
 
 // Record is what a store keeps of one election, for ever. The zero Record, but for its name, is an
@@ -36,7 +38,9 @@ type Record struct {
 	EndsBecause   EndReason // why there is an EndsBy; empty without one
 	Metadata      Metadata
 
-	EndedAt time.Time     // when the last lease ended, if there was one and LeaderID is empty
+	// EndedAt is set if LeaderID is empty and there was a lease, or a vacancy to count: when the last
+	// lease ended or, if that was later, when the vacant election was configured with RetireAfter.
+	EndedAt time.Time
 	LockFor time.Duration // from EndedAt, no grant for that long, guard included; 0 after a release
 
 	Policy   Policy
@@ -78,6 +82,16 @@ func StartOf(committed, due time.Time, d time.Duration) time.Time {
 		return committed
 	}
 	return due.Add(-d)
+}
+
+// RetireAt is the instant from which the rule Retire deletes the election if it stays as it is; zero
+// if it does not. It is not before a lock has ended. A store may keep it beside the record, to find
+// what is due; it decides nothing.
+func (r Record) RetireAt() time.Time {
+	if r.LeaderID != "" || r.Deleted || r.Policy.RetireAfter == 0 || r.EndedAt.IsZero() {
+		return time.Time{}
+	}
+	return r.EndedAt.Add(max(r.Policy.RetireAfter, r.LockFor))
 }
 
 // vacated is r once its lease has ended at the given instant.

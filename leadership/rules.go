@@ -180,6 +180,24 @@ func Expire(s Snapshot) (Change, error) {
 	return ch, nil
 }
 
+// Retire deletes the election, as Delete does, if it has been vacant for as long as its policy's
+// RetireAfter says. The vacancy begins with the end of the last lease, or when the vacant election was
+// last configured with a RetireAfter. The event says that it was retired.
+func Retire(s Snapshot) (Change, error) {
+	at := s.Record.RetireAt()
+	if at.IsZero() || s.Now.Before(at) {
+		return Change{}, nil
+	}
+	after := s.Record.Policy.RetireAfter
+	ch := s.change()
+	ch.Record.Deleted = true
+	ch.announce(EventDeleted, "")
+	e := &ch.Events[0]
+	e.Reason = fmt.Sprintf("retired: it was vacant for %s, as its retireAfter says", spoken(after))
+	e.Detail = fmt.Sprintf(`{"retireAfterMs":%d}`, after.Milliseconds())
+	return ch, nil
+}
+
 // Lapse records the end of a lease whose renewal was committed too late. late is the start that the
 // lease has by that renewal, before is the end that it had. It does nothing if the record has
 // changed since: the leader was then told that its lease goes on.

@@ -211,6 +211,10 @@ func (s torn) List(_ context.Context, _ string, after leadership.Election, _ int
 	return leadership.Listing{Snapshots: []leadership.Snapshot{s.snap}, Next: s.snap.Record.Election}, nil
 }
 
+func (s torn) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
+	return s.List(ctx, "", after, limit)
+}
+
 func TestAListThatBreaksOffIsAnErrorAndNotItsEnd(t *testing.T) {
 	store, _, _ := slow(t)
 	store.snap.Now = store.snap.Now.Add(2 * time.Second)

@@ -103,6 +103,9 @@ func leaseRows(l leadership.Lease) [][]string {
 		row("longest lease", l.Config.MaxLeaseDuration.String())
 	}
 	row("lock delay", l.Config.LockDelay.String())
+	if l.Config.RetireAfter > 0 {
+		row("retire after", l.Config.RetireAfter.String())
+	}
 	if l.Config.Description != "" {
 		row("description", printable(l.Config.Description))
 	}

@@ -43,8 +43,9 @@ type Service interface {
 	Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error)
 	// Census reads all elections whose names begin with the prefix.
 	Census(ctx context.Context, prefix string) (leadership.Census, error)
-	// Tick records leases that ran out unseen, and announces events that were left behind.
-	Tick(context.Context) (expired, announced int, err error)
+	// Tick announces events that were left behind, records leases that ran out unseen, and retires
+	// elections.
+	Tick(context.Context) (Ticked, error)
 }
 
 // Op is a call, or one part of a batch, that asks a Gate for admission.
@@ -388,10 +389,8 @@ func (g *Guarded) Unlock(ctx context.Context, r leadership.UnlockRequest) (leade
 }
 
 // Tick implements Service.
-func (g *Guarded) Tick(ctx context.Context) (expired, announced int, err error) {
-	expired, err = guarded(ctx, g, wire.VerbTick, Op{N: 1}, func(ctx context.Context, _ struct{}) (expired int, err error) {
-		expired, announced, err = g.service.Tick(ctx)
-		return expired, err
+func (g *Guarded) Tick(ctx context.Context) (Ticked, error) {
+	return guarded(ctx, g, wire.VerbTick, Op{N: 1}, func(ctx context.Context, _ struct{}) (Ticked, error) {
+		return g.service.Tick(ctx)
 	}, struct{}{})
-	return expired, announced, err
 }

@@ -674,9 +674,9 @@ func TestATickGoesOnPastWhatFails(t *testing.T) {
 		}
 		return nil
 	}), &bus{cut: true})
-	expired, _, err := i.Tick(t.Context())
-	if expired != 2 || !errors.Is(err, leadership.RecordCorrupt) {
-		t.Errorf("%d expired, %v; want the other two, and the first failure", expired, err)
+	done, err := i.Tick(t.Context())
+	if done.Expired != 2 || !errors.Is(err, leadership.RecordCorrupt) || !errors.Is(err, errCut) {
+		t.Errorf("%+v, %v; want the other two expired, and both failures", done, err)
 	}
 }
 

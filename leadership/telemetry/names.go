@@ -137,7 +137,7 @@ func calls() []Metric {
 
 // parts are counted by the parts of an instance.
 func parts() []Metric {
-	ops := texts(storeGet, storeList, storeUpdate, storeRenew, storeEvents, storeSince, storeUnannounced, storeMark)
+	ops := texts(storeGet, storeList, storeHeld, storeRetirable, storeUpdate, storeRenew, storeEvents, storeSince, storeUnannounced, storeMark)
 	return []Metric{{
 		Name: nameStore, Kind: Histogram, Unit: "s", Labels: []Label{{"op", ops}, {"outcome", texts(done, refused, unavailable, unknown)}},
 		Description: "Duration of calls of the store by outcome. Refused: a rule refused, and nothing was written.",

@@ -11,6 +11,7 @@ type Configuration struct {
 	LeaseDuration    Duration `json:"leaseDuration"`
 	MaxLeaseDuration Duration `json:"maxLeaseDuration,omitzero"`
 	LockDelay        Duration `json:"lockDelay"`
+	RetireAfter      Duration `json:"retireAfter,omitzero"`
 	Description      string   `json:"description,omitzero"`
 }
 
@@ -19,6 +20,7 @@ func newConfiguration(c leadership.Config) Configuration {
 		LeaseDuration:    Duration(c.LeaseDuration),
 		MaxLeaseDuration: Duration(c.MaxLeaseDuration),
 		LockDelay:        Duration(c.LockDelay),
+		RetireAfter:      Duration(c.RetireAfter),
 		Description:      c.Description,
 	}
 }
@@ -28,6 +30,7 @@ func (w Configuration) leadership() leadership.Config {
 		LeaseDuration:    time.Duration(w.LeaseDuration),
 		MaxLeaseDuration: time.Duration(w.MaxLeaseDuration),
 		LockDelay:        time.Duration(w.LockDelay),
+		RetireAfter:      time.Duration(w.RetireAfter),
 		Description:      w.Description,
 	}
 }
@@ -38,6 +41,7 @@ type ConfigureRequest struct {
 	LeaseDuration    *Duration `json:"leaseDuration,omitzero"`
 	MaxLeaseDuration *Duration `json:"maxLeaseDuration,omitzero"`
 	LockDelay        Duration  `json:"lockDelay,omitzero"`
+	RetireAfter      Duration  `json:"retireAfter,omitzero"`
 	Description      string    `json:"description,omitzero"`
 }
 
@@ -47,6 +51,7 @@ func NewConfigureRequest(c leadership.Config) ConfigureRequest {
 		LeaseDuration:    optionalDuration(c.LeaseDuration),
 		MaxLeaseDuration: optionalDuration(c.MaxLeaseDuration),
 		LockDelay:        Duration(c.LockDelay),
+		RetireAfter:      Duration(c.RetireAfter),
 		Description:      c.Description,
 	}
 }
@@ -62,7 +67,7 @@ func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 		return leadership.Config{}, malformed("/maxLeaseDuration", "maxLeaseDuration is from %v to %gh, not 0s; leave it out for no limit of the election's own",
 			leadership.MinLeaseDuration, leadership.MaxLeaseDuration.Hours())
 	}
-	return leadership.Config{LeaseDuration: d, MaxLeaseDuration: most, LockDelay: time.Duration(w.LockDelay), Description: w.Description}, nil
+	return leadership.Config{LeaseDuration: d, MaxLeaseDuration: most, LockDelay: time.Duration(w.LockDelay), RetireAfter: time.Duration(w.RetireAfter), Description: w.Description}, nil
 }
 
 func optionalOf(d *Duration) time.Duration {

@@ -195,7 +195,7 @@ var rows = []Row{
 	{
 		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,
 		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true,
-		Does: "Body `{leaseDuration?, maxLeaseDuration?, lockDelay?, description?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional.",
+		Does: "Body `{leaseDuration?, maxLeaseDuration?, lockDelay?, retireAfter?, description?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional.",
 	},
 	{
 		Verb: VerbDelete, Method: http.MethodDelete, Path: pathElection, Type: ContentType, Scope: ScopeElection,
@@ -209,8 +209,8 @@ var rows = []Row{
 	},
 	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,
-		Roles: ticks, Cost: CostRead, Repeat: RepeatYes, Audited: true,
-		Does: "Records leases that ran out unseen and announces events that were left behind, for a scheduler.",
+		Roles: ticks, Cost: CostRead, Repeat: RepeatYes, Audited: true, Waits: true,
+		Does: "For a scheduler: announces events that were left behind, records leases that ran out unseen, and retires elections. Takes up to 40 s.",
 	},
 	{Verb: VerbLive, Method: http.MethodGet, Path: PathLive, Type: ContentType, Repeat: RepeatRead, Does: "200 while the process answers."},
 	{Verb: VerbReady, Method: http.MethodGet, Path: PathReady, Type: ContentType, Repeat: RepeatRead, Does: "200 while this instance can serve; `status` may be `degraded`."},

@@ -144,7 +144,7 @@ func (p project) advance(tb testing.TB, d time.Duration) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt", "endsBy")
+		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt", "endsBy", "retireAt")
 	}
 	events, _ := p.events(tb)
 	for _, doc := range events {
@@ -201,7 +201,7 @@ func (p project) events(tb testing.TB) (docs []*firestorepb.Document, now time.T
 
 func older(doc *firestorepb.Document, d time.Duration) values {
 	v := values{}
-	for _, name := range []string{"renewedAt", "acquiredAt", "endedAt", "endsBy"} {
+	for _, name := range []string{"renewedAt", "acquiredAt", "endedAt", "endsBy", "retireAt"} {
 		if value, ok := doc.Fields[name]; ok {
 			v[name] = value
 		}

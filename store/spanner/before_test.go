@@ -17,7 +17,7 @@ import (
 func schemaBeforeSQL() []string {
 	var before []string
 	for _, s := range statements(schemaSQL) {
-		if strings.HasPrefix(s, "ALTER") {
+		if strings.HasPrefix(s, "ALTER") || strings.Contains(s, "LeadershipHeld") || strings.Contains(s, "LeadershipRetirable") {
 			continue
 		}
 		for _, line := range []string{

@@ -84,3 +84,9 @@ ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS standing STRING(MAX);
 ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS actor STRING(MAX);
 ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS reason STRING(256);
 ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS detail STRING(MAX);
+
+-- For the tick: which elections have a leader, and which are to be retired, and when. Both leave out the rows that have a NULL, and no
+-- renewal changes their columns. retire_at: Record.RetireAt, for finding only; NULL if there is none.
+ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS retire_at TIMESTAMP;
+CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipHeld ON Leadership (cluster_id, leader_id);
+CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipRetirable ON Leadership (retire_at);

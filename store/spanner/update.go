@@ -44,7 +44,7 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 	case errors.Is(err, errNothingToWrite):
 		return a.read, nil
 	case err != nil:
-		return leadership.Snapshot{}, occupied(e, err)
+		return leadership.Snapshot{}, occupied(e, outdated(err))
 	}
 	return a.committed(at), nil
 }
@@ -81,7 +81,9 @@ func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 	if before.Revision == 0 {
 		put = spanner.InsertMap
 	}
-	mutations := []*spanner.Mutation{put("Leadership", columns(a.change, a.carried))}
+	lease := columns(a.change, a.carried)
+	retirement(lease, before, a.change.Record)
+	mutations := []*spanner.Mutation{put("Leadership", lease)}
 	for i, ev := range a.change.Events {
 		row := eventColumns(ev)
 		if i < len(a.change.Events)-1 {

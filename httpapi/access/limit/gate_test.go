@@ -116,7 +116,7 @@ func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 			}
 			return err
 		},
-		"tick": func(s *instance.Guarded, ctx context.Context) error { _, _, err := s.Tick(ctx); return err },
+		"tick": func(s *instance.Guarded, ctx context.Context) error { _, err := s.Tick(ctx); return err },
 		"batch renew": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.BatchRenew(ctx, []leadership.LeaseRequest{{Election: "a"}})
 			return err

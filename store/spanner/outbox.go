@@ -101,7 +101,7 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 		return nil
 	}
 	statement := announcement(ids)
-	_, err = s.transact(ctx, "announced", fmt.Sprintf("%d events", len(ids)), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+	_, err = s.transact(ctx, "announced", fmt.Sprintf("%d events", len(ids)), 0, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		_, err := tx.UpdateWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag("announced")})
 		return err
 	})

@@ -41,7 +41,7 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 			return a.settled()
 		}
 	}
-	at, err := s.transact(ctx, "update", quoted(e), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+	at, err := s.transact(ctx, "update", quoted(e), 0, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		a = attempt{} // the client may have run this before
 		f, err := read(ctx, tx, "update", e)
 		if err != nil {

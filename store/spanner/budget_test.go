@@ -37,7 +37,7 @@ func during(calls *storetest.RPCs, do func()) []string {
 // The RPCs, by name. A query and a DML statement that returns rows are sent alike.
 const (
 	statement = "ExecuteStreamingSql"
-	plainDML  = "ExecuteSql"
+	readKeys  = "StreamingRead"
 	commit    = "Commit"
 	rollback  = "Rollback"
 )
@@ -72,7 +72,9 @@ func TestACommandThatIsExpectedToWriteIsOneQueryAndOneCommit(t *testing.T) {
 }
 
 func renewing(id string) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, renewalOf("jobs", id, 1)) }
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Renew(s, renewalOf("jobs", id, 1))
+	}
 }
 
 func releasing(id string) func(leadership.Snapshot) (leadership.Change, error) {
@@ -155,7 +157,7 @@ func TestARenewalOfAnyNumberOfLeasesIsOneStatementAndOneCommit(t *testing.T) {
 	}
 }
 
-func TestAReadIsOneQueryAndMarkingEventsIsOneStatementAndOneCommit(t *testing.T) {
+func TestAReadIsOneQueryAndMarkingEventsIsOneReadOfTheirKeysAndOneCommit(t *testing.T) {
 	t.Parallel()
 	s, calls := counted(t)
 	granted(t, s, 3)
@@ -171,7 +173,8 @@ func TestAReadIsOneQueryAndMarkingEventsIsOneStatementAndOneCommit(t *testing.T)
 		{"since", func() error { _, err := s.Since(t.Context(), time.Now(), 2); return err }, []string{statement}},
 		{"unannounced", func() (err error) { waiting, err = s.Unannounced(t.Context(), "", 9); return err }, []string{statement}},
 		{"unannounced of one", func() error { _, err := s.Unannounced(t.Context(), "e000", 9); return err }, []string{statement}},
-		{"mark", func() error { return s.MarkAnnounced(t.Context(), ids(waiting)) }, []string{plainDML, commit}},
+		{"mark", func() error { return s.MarkAnnounced(t.Context(), ids(waiting)) }, []string{readKeys, commit}},
+		{"mark once more", func() error { return s.MarkAnnounced(t.Context(), ids(waiting)) }, []string{readKeys, rollback}},
 		{"mark none", func() error { return s.MarkAnnounced(t.Context(), nil) }, nil},
 		{"renew none", func() error { s.Renew(t.Context(), nil); return nil }, nil},
 	} {

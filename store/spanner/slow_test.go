@@ -84,7 +84,7 @@ func TestALockedRowDoesNotKeepOtherLeasesFromBeingRenewed(t *testing.T) {
 				t.Errorf("the one that is locked: %v, want %s", a.Err, leadership.StoreUnavailable)
 			}
 		} else if a.Err != nil || a.Snapshot.Record.Election != e || !a.Snapshot.Now.Before(a.Before) {
-			t.Errorf("%s: %+v, want it renewed", e, a)
+			t.Fatalf("%s: %v, want it renewed before %v", e, a.Err, a.Before)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestARenewalThatMayHaveBeenDoneIsSentAgainInPieces(t *testing.T) {
 	}
 	for i, a := range s.Renew(t.Context(), leases) {
 		if a.Err != nil || a.Before.Before(ends[leases[i].Election]) || !a.Snapshot.Now.Equal(a.Snapshot.Record.HeartbeatAt) {
-			t.Errorf("%s: %+v, want it renewed, from an end of %v or later", leases[i].Election, a, ends[leases[i].Election])
+			t.Fatalf("%s: %v, want it renewed; its end was %v, want %v or later", leases[i].Election, a.Err, a.Before, ends[leases[i].Election])
 		}
 	}
 }

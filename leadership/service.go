@@ -105,7 +105,7 @@ func (s *Service) Release(ctx context.Context, r LeaseRequest) (Lease, error) {
 	if err != nil {
 		return Lease{}, err
 	}
-	return s.lease(ctx, c.Election, func(snap Snapshot) (Change, error) { return Release(snap, c) })
+	return s.lease(ExpectChange(ctx), c.Election, func(snap Snapshot) (Change, error) { return Release(snap, c) })
 }
 
 // CheckToken returns the lease if the token is that of the present leader; see the rule Check.
@@ -278,7 +278,7 @@ func (s *Service) Configure(ctx context.Context, r ConfigureRequest) (Lease, err
 	if err := validateCondition(r.IfRevision); err != nil {
 		return Lease{}, err
 	}
-	return s.lease(ctx, r.Election, func(snap Snapshot) (Change, error) { return Configure(snap, r.ConfigureCommand) })
+	return s.lease(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return Configure(snap, r.ConfigureCommand) })
 }
 
 // Delete deletes an election; see the rule of that name.
@@ -289,7 +289,7 @@ func (s *Service) Delete(ctx context.Context, r DeleteRequest) (Lease, error) {
 	if err := validateCondition(r.IfRevision); err != nil {
 		return Lease{}, err
 	}
-	return s.lease(ctx, r.Election, func(snap Snapshot) (Change, error) { return Delete(snap, r.DeleteCommand) })
+	return s.lease(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return Delete(snap, r.DeleteCommand) })
 }
 
 // Unlock ends the wait for an election before its time; see the rule of that name. Two candidates
@@ -451,7 +451,7 @@ func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (
 	r := snap.Record
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
 	defer cancel()
-	after, _, err := s.commit(clean, r.Election, func(now Snapshot) (Change, error) {
+	after, _, err := s.commit(ExpectChange(clean), r.Election, func(now Snapshot) (Change, error) {
 		return Lapse(now, r.Token, r.HeartbeatAt, before)
 	})
 	if err != nil {

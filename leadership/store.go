@@ -32,7 +32,8 @@ type Store interface {
 	//
 	// It returns the record as it now is, with Now the time of the commit (of the read, if nothing
 	// was written). It returns an error of decide as it is, and writes nothing then, nor if the
-	// Change is not one that Change allows. decide may run more than once; it must be pure.
+	// Change is not one that Change allows. decide may run more than once; it must be pure. See
+	// ExpectChange for what a caller may say beforehand.
 	Update(ctx context.Context, e Election, decide func(Snapshot) (Change, error)) (Snapshot, error)
 
 	// Get reads one election, strongly: it sees every change that was reported as done before the
@@ -88,6 +89,19 @@ type Store interface {
 	// StoreUnavailable, as do later ones.
 	Close() error
 }
+
+type expectChangeKey struct{}
+
+// ExpectChange returns a context for an Update that will most likely write. It is about cost alone.
+// A store whose transactions lock what they read answers what needs no write by a read without a
+// lock, and runs a transaction only if there is something to write; with ExpectChange it runs the
+// transaction at once.
+func ExpectChange(ctx context.Context) context.Context {
+	return context.WithValue(ctx, expectChangeKey{}, true)
+}
+
+// ChangeExpected reports whether the context is one of ExpectChange.
+func ChangeExpected(ctx context.Context) bool { return ctx.Value(expectChangeKey{}) != nil }
 
 // Listing is a part of the list of elections.
 type Listing struct {

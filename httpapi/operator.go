@@ -78,6 +78,9 @@ func (a *api) tick(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
+	if err := notAForm(r.Header); err != nil {
+		return err
+	}
 	expired, announced, err := a.service.Tick(r.Context())
 	if err != nil {
 		return err

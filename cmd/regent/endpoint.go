@@ -31,7 +31,7 @@ type endpoint struct {
 	certificate *certificate // nil for plain HTTP
 }
 
-// openEndpoint opens the port. The certificate is read before, so that its errors leave no port open.
+// openEndpoint opens the port, after the certificate was read: its errors leave no port open.
 func openEndpoint(s serviceSettings, log *slog.Logger) (at *endpoint, err error) {
 	at = &endpoint{}
 	if s.certificate != (certificateSettings{}) {

@@ -29,6 +29,9 @@ type Config struct {
 	// nil: it always can, and nothing does. An error without a code is answered as
 	// StoreUnavailable.
 	Ready func(context.Context) (degraded string, err error)
+	// Hosts reports whether a request may be sent to a host, as its header Host names it; see
+	// LocalHosts. nil allows all: right only if callers are authenticated.
+	Hosts func(host string) bool
 	// RequestTimeout bounds the calls of the service that one request makes, in addition to the
 	// time that it asks to wait: 10 s if it is zero.
 	RequestTimeout time.Duration
@@ -48,6 +51,8 @@ type api struct {
 	service instance.Service
 	log     *slog.Logger
 	ready   func(context.Context) (string, error)
+	hosts   func(string) bool
+	origins http.CrossOriginProtection // trusts no other origin
 	timeout time.Duration
 	limit   time.Duration // of a stream
 	ping    time.Duration
@@ -62,6 +67,7 @@ func New(c Config) http.Handler {
 		service: c.Service,
 		log:     cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 		ready:   c.Ready,
+		hosts:   c.Hosts,
 		timeout: cmp.Or(c.RequestTimeout, 10*time.Second),
 		limit:   cmp.Or(c.StreamLimit, 270*time.Second),
 		ping:    cmp.Or(c.PingInterval, 15*time.Second),

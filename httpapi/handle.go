@@ -55,7 +55,10 @@ func (a *api) handle(offers []offer) http.HandlerFunc {
 		id := requestID(r)
 		setHeaders(w.Header(), id)
 		e := &exchange{ResponseWriter: w, status: http.StatusOK}
-		err := answer(e, r.WithContext(leadership.WithRequestID(r.Context(), id)), offers)
+		err := a.keepPagesOut(r)
+		if err == nil {
+			err = answer(e, r.WithContext(leadership.WithRequestID(r.Context(), id)), offers)
+		}
 		if err != nil && !e.streaming {
 			e.problem(id, err)
 		}

@@ -93,6 +93,9 @@ func (a *api) tick(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
+	if err := notAForm(r.Header); err != nil {
+		return err
+	}
 	ctx, cancel := a.patience(w, r, instance.TickTime)
 	defer cancel()
 	done, err := a.service.Tick(ctx)

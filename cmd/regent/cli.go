@@ -17,10 +17,11 @@ type cli struct {
 	sources map[*cobra.Command][]source
 
 	// Flags of several commands; see addRemote and addOutput.
-	server  string
-	timeout time.Duration
-	bearer  bearerFlags
-	output  format
+	server   string
+	insecure bool // allow plain HTTP to other machines
+	timeout  time.Duration
+	bearer   bearerFlags
+	output   format
 
 	// started is false until a command runs: an error before that is a usage error.
 	started bool

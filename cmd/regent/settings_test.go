@@ -209,3 +209,25 @@ func TestReadinessIsTheStoresUntilTheServiceDrains(t *testing.T) {
 		t.Errorf("a store that is closed: %v", err)
 	}
 }
+
+func TestCommandsSendNothingOverPlainHTTPToAnotherMachine(t *testing.T) {
+	t.Parallel()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("a.b.c"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"REGENT_SERVER=http://192.0.2.1:1", "REGENT_ID_TOKEN_FILE=" + token, "REGENT_TIMEOUT=1ms"}
+	for _, args := range []string{
+		"list", "status e", "acquire e --candidate a", "renew e --candidate a --token 1 --key " + testKey(1), "watch e", "run e -- true", "delete e",
+	} {
+		r := regent(t, env, args).want(t, exitUsage)
+		if !strings.Contains(r.err, "--insecure") || !strings.Contains(r.err, "https://") {
+			t.Errorf("%s: %q does not say what to do", args, r.err)
+		}
+	}
+	regent(t, env, "list --insecure").want(t, exitUnreachable)
+	regent(t, append(env, "REGENT_INSECURE=true"), "list").want(t, exitUnreachable)
+	if r := regent(t, append(env, "REGENT_INSECURE=perhaps"), "list").want(t, exitUsage); !strings.Contains(r.err, "REGENT_INSECURE") {
+		t.Errorf("%q does not name the variable", r.err)
+	}
+}

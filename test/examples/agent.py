@@ -32,6 +32,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import http.client
+import ipaddress
 import json
 import math
 import os
@@ -155,6 +156,14 @@ def default_candidate() -> str:
     return re.sub(r"[^A-Za-z0-9._@:-]", "-", host)[:100] + "-" + secrets.token_hex(5)
 
 
+def _is_here(host: str) -> bool:
+    """Whether the host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 class _Agent:
     """One incarnation of a candidate. Its key is in no log, no environment and on no command line."""
 
@@ -166,6 +175,9 @@ class _Agent:
             url = urllib.parse.SplitResult("", "", "", "", "")
         if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or re.search(r"[\s\x00-\x1f@]", server):
             raise Refused(f"{server!r} is no server; set REGENT_SERVER to an address such as http://127.0.0.1:8080")
+        if url.scheme == "http" and not _is_here(url.hostname) and os.environ.get("REGENT_INSECURE") != "true":
+            raise Refused(f"{server!r} is on another machine, and over http:// the key can be read on the way; "
+                          "use https://, or set REGENT_INSECURE=true")
         if not re.fullmatch(r"[a-z0-9]([a-z0-9._-]{0,126}[a-z0-9])?", election):
             raise Refused(f"{election!r} is no election; a name is 1 to 128 of a-z 0-9 . _ - and begins and ends with a letter or a digit")
         if not re.fullmatch(r"[A-Za-z0-9._@:-]{1,128}", candidate):

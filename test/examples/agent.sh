@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Leads an election of Regent, and runs a command while it does: agent.sh ELECTION -- COMMAND [ARGUMENT...]
 #
-# REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the candidate's name. The command's environment has
-# REGENT_ELECTION, REGENT_FENCING_TOKEN, REGENT_CANDIDATE_ID and REGENT_SERVER. It is stopped (SIGTERM, then SIGKILL) before the lease is
-# over. Exit codes: the command's own; 2 wrong use; 4 the lease was lost; 128 + n ended by signal n.
+# REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the candidate's name; REGENT_INSECURE=true allows http:// to another
+# machine. The command's environment has REGENT_ELECTION, REGENT_FENCING_TOKEN, REGENT_CANDIDATE_ID and REGENT_SERVER. It is stopped
+# (SIGTERM, then SIGKILL) before the lease is over. Exit codes: the command's own; 2 wrong use; 4 the lease was lost; 128 + n ended by
+# signal n.
 #
 # The rule. A leader stops by itself, at the latest at sent + waitedMs × 0.998 + expiresInMs × 0.999 − margin, where sent was read before the
 # request left, on a clock that runs while the machine sleeps (/proc/uptime). Only a success that names this election, candidate and token
@@ -35,6 +36,8 @@ settle() { # ARGUMENT...: reads the command line and the environment
     fail "'$election' is no election; a name is 1 to 128 of a-z 0-9 . _ - and begins and ends with a letter or a digit"
   [[ $server =~ ^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$ || $server =~ ^https?://\[[0-9A-Fa-f:]+\](:[0-9]+)?/?$ ]] ||
     fail "'$server' is no server; set REGENT_SERVER to an address such as http://127.0.0.1:8080"
+  [[ $server =~ ^(https:|http://(127\.[0-9.]+|localhost|\[::1\])(:|/|$)) || ${REGENT_INSECURE:-} == true ]] ||
+    fail "'$server' is on another machine, and over http:// the key can be read on the way; use https://, or set REGENT_INSECURE=true"
   candidate=${host//[^A-Za-z0-9._@:-]/-}
   candidate=${REGENT_CANDIDATE:-${candidate:0:100}-$(random 9)}
   [[ $candidate =~ ^[A-Za-z0-9._@:-]{1,128}$ ]] ||

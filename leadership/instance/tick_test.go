@@ -47,6 +47,17 @@ func overdue(t *testing.T, past int) leadership.Store {
 	return store
 }
 
+// asleep returns an instance that does not run, on the bubble's clock.
+func asleep(t *testing.T, store leadership.Store) *instance.Instance {
+	t.Helper()
+	begin := time.Now()
+	i, err := instance.New(instance.Config{Store: store, Name: "a", Bus: &bus{}, Now: func() time.Duration { return time.Since(begin) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
 // announced marks all events.
 func announced(t *testing.T, store leadership.Store) {
 	t.Helper()
@@ -72,7 +83,7 @@ func TestTickAnnouncesFirstThenRecordsEndsThenRetires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []string
 		store := overdue(t, 10)
-		i := alone(t, &storetest.Fake{Store: store, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		i := asleep(t, &storetest.Fake{Store: store, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
 			switch c.Method {
 			case "Unannounced", "Held", "Retirable":
 				if n := len(calls); n == 0 || calls[n-1] != c.Method {
@@ -80,7 +91,7 @@ func TestTickAnnouncesFirstThenRecordsEndsThenRetires(t *testing.T) {
 				}
 			}
 			return next(ctx)
-		}}, &bus{})
+		}})
 		done, err := i.Tick(t.Context())
 		if want := (instance.Ticked{Announced: 4 + 4, Expired: 3, Retired: 1}); err != nil || done != want {
 			t.Errorf("got %+v, %v; want %+v", done, err, want)
@@ -107,7 +118,7 @@ func TestPartOfATickThatFailsOrHangsLeavesTheOthersTheirTurn(t *testing.T) {
 
 func tickWithout(t *testing.T, part string, hangs bool) {
 	planted := errors.New("planted")
-	i := alone(t, &storetest.Fake{Store: overdue(t, 0), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+	i := asleep(t, &storetest.Fake{Store: overdue(t, 0), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
 		if c.Method != part {
 			return next(ctx)
 		}
@@ -115,7 +126,7 @@ func tickWithout(t *testing.T, part string, hangs bool) {
 			<-ctx.Done()
 		}
 		return fmt.Errorf("%w: %w", leadership.StoreUnavailable, planted)
-	}}, &bus{})
+	}})
 	began := time.Now()
 	done, err := i.Tick(t.Context())
 	if !errors.Is(err, planted) || !errors.Is(err, leadership.StoreUnavailable) {
@@ -133,13 +144,13 @@ func tickWithout(t *testing.T, part string, hangs bool) {
 
 func TestElectionThatHangsInATickHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := alone(t, &storetest.Fake{Store: overdue(t, 0), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		i := asleep(t, &storetest.Fake{Store: overdue(t, 0), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
 			if c.Method == "Update" && c.Election == "b" {
 				<-ctx.Done()
 				return fmt.Errorf("%w: %w", leadership.StoreUnavailable, ctx.Err())
 			}
 			return next(ctx)
-		}}, &bus{})
+		}})
 		done, err := i.Tick(t.Context())
 		if done.Expired != 2 || done.Retired != 1 || !errors.Is(err, leadership.StoreUnavailable) {
 			t.Errorf("got %+v, %v; want two ends, one retirement, and the failure", done, err)
@@ -150,7 +161,7 @@ func TestElectionThatHangsInATickHoldsUpNoOther(t *testing.T) {
 func TestTickReadsWhatIsHeldOrDueAndNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var counter storetest.Counter
-		i := alone(t, &storetest.Fake{Store: overdue(t, 2000), Around: counter.Count}, &bus{})
+		i := asleep(t, &storetest.Fake{Store: overdue(t, 2000), Around: counter.Count})
 		if _, err := i.Tick(t.Context()); err != nil {
 			t.Fatal(err)
 		}

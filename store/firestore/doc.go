@@ -99,6 +99,9 @@
 // All other fields of the two collections may be exempt from indexing, and deleteAfter should: an
 // index over a time makes writes slower and dearer, and is not used.
 //
+// The database may be "(default)" or have a name. Every call says which one in the headers
+// google-cloud-resource-prefix and x-goog-request-params, as Google's front end requires it.
+//
 // # The emulator
 //
 // It shows the documents of one commit one after the other, where Firestore shows all at once. A

@@ -66,6 +66,7 @@ type Store struct {
 	history  history.Span
 	codec    leadership.Codec
 	memory   *memory
+	sealer   sealer
 	calls    calls.Gate
 }
 

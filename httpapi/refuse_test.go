@@ -161,7 +161,7 @@ func TestInvalidBodiesAreRefused(t *testing.T) {
 		{name: "a body of a GET", request: "GET /v1/elections/planner", body: `{}`, status: 400, code: wrong, detail: "a GET of this API has no body"},
 		{name: "a body of a DELETE", request: toDelete, body: `{"force":true}`, status: 400, code: wrong, detail: "a DELETE of this API has no body"},
 		{name: "too large", request: toAcquire, body: `{"candidateId":"agent-8"` + strings.Repeat(" ", wire.MaxBody) + `}`, status: 413, code: wire.PayloadTooLarge, detail: "must not exceed 16384 bytes"},
-		{name: "a batch that is too large", request: toBatch, body: `{"renewals":[` + strings.Repeat(" ", wire.MaxBatchBody) + `]}`, status: 413, code: wire.PayloadTooLarge, detail: "must not exceed 262144 bytes"},
+		{name: "a batch that is too large", request: toBatch, body: `{"renewals":[` + strings.Repeat(" ", wire.MaxBatchBody) + `]}`, status: 413, code: wire.PayloadTooLarge, detail: "must not exceed 786432 bytes"},
 		{name: "a zip bomb by another name", request: toAcquire, body: "\x1f\x8b\x08\x00", status: 400, code: wrong, detail: "not one JSON object in UTF-8"},
 		{name: "malformed", request: toAcquire, body: `{"candidateId":}`, status: 400, code: wrong, detail: "invalid character '}' at start of value, at byte 15"},
 		{name: "two values", request: toRenew, body: asLeader + asLeader, status: 400, code: wrong, detail: "invalid character '{' after top-level value"},

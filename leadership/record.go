@@ -112,6 +112,9 @@ type Snapshot struct {
 	// Guard is how long the store waits after a lease's end before it grants the next one, because
 	// the clocks of its servers may differ by that much: 50 ms on cloud stores, 0 with one clock.
 	Guard time.Duration
+	// Ticket is for the next renewal. Only a store that needs tickets sets it, and only in its
+	// answer to a heartbeat.
+	Ticket Ticket
 }
 
 // exists reports whether the election was ever seen.

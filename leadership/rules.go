@@ -126,6 +126,9 @@ type Renewal struct {
 	CandidateID CandidateID
 	KeyHash     KeyHash
 	Token       Token
+	// Ticket is of the answer to the last heartbeat, or empty. It saves a store's Renew a read; no
+	// rule looks at it.
+	Ticket Ticket
 }
 
 // holds reports whether the record has the lease that c names, ended or not.

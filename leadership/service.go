@@ -34,7 +34,7 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 	if err != nil {
 		return Grant{}, err
 	}
-	return Grant{Lease: snap.Lease(), Key: key}, nil
+	return Grant{Lease: snap.leaders(), Key: key}, nil
 }
 
 // Renew keeps the caller's lease; see the rule of that name.
@@ -59,7 +59,7 @@ func (s *Service) renewed(ctx context.Context, c Renewal, a Renewed) (Lease, err
 	if err != nil {
 		return Lease{}, err
 	}
-	return snap.Lease(), nil
+	return snap.leaders(), nil
 }
 
 // BatchRenew renews up to MaxBatch leases, no election twice. The results stand in the order of the
@@ -86,7 +86,7 @@ func (s *Service) BatchRenew(ctx context.Context, batch []LeaseRequest) ([]Resul
 	answers := s.store.Renew(ctx, leases)
 	for i, a := range answers {
 		if a.Err == nil && inTime(a.Snapshot, a.Before) {
-			results[place[i]].Lease = a.Snapshot.Lease()
+			results[place[i]].Lease = a.Snapshot.leaders()
 		} else {
 			open = append(open, i)
 		}

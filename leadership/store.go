@@ -63,6 +63,11 @@ type Store interface {
 	// a decision of its own: it renews a lease if and only if it is still exactly the one named,
 	// its end has not come, and this program may decide on it. It returns an answer for each, in
 	// order; one fails without the others.
+	//
+	// A store that would have to read first, unless this handle remembers the lease, may answer
+	// ErrNotRenewed instead, and give a Ticket with every heartbeat, of Update and of Renew: with
+	// the ticket of the last heartbeat every handle renews. A ticket never decides: with any other
+	// text the answer is that of a renewal without one.
 	Renew(ctx context.Context, leases []Renewal) []Renewed
 
 	// Events reads up to limit events of the election with a revision greater than after, in the

@@ -222,7 +222,9 @@ func (i *Instance) heard(e leadership.Event) {
 // call began.
 func (i *Instance) learn(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
 	if err == nil {
-		i.hub.Learn(l, view.Committed, asked)
+		known := l
+		known.Ticket = "" // it is the leader's
+		i.hub.Learn(known, view.Committed, asked)
 	}
 	return l, err
 }

@@ -145,7 +145,7 @@ var rows = []Row{
 	{
 		Verb: VerbRenew, Method: http.MethodPost, Path: pathElection + Renew, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "renew", Repeat: RepeatYes, AsCandidate: true,
-		Does: "Body `{candidateId, key, fencingToken}`. The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once.",
+		Does: "Body `{candidateId, key, fencingToken, ticket?}`. The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once.",
 	},
 	{
 		Verb: VerbRelease, Method: http.MethodPost, Path: pathElection + Release, Type: ContentType, Scope: ScopeElection,
@@ -160,7 +160,7 @@ var rows = []Row{
 	{
 		Verb: VerbBatchRenew, Method: http.MethodPost, Path: PathBatchRenew, Type: ContentType,
 		Roles: leads, Cost: CostRenewal, Repeat: RepeatYes, Parts: VerbRenew,
-		Does: "Body `{renewals: [{election, candidateId, key, fencingToken}]}`, up to 500. A result for each.",
+		Does: "Body `{renewals: [{election, candidateId, key, fencingToken, ticket?}]}`, up to 500. A result for each.",
 	},
 	{
 		Verb: VerbBatchCheckTokens, Method: http.MethodPost, Path: PathBatchCheckTokens, Type: ContentType,

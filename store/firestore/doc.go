@@ -60,8 +60,23 @@
 //
 // A Store remembers the leases that it last read or wrote, with their update_time. A renewal of a
 // remembered lease is sent with that update_time as its guard. If the guard fails, or the lease is
-// not remembered, the answer is ErrNotRenewed, and the caller's Update reads. An agent should
-// therefore stay with one process as long as it can; a change costs one read.
+// not known, the answer is ErrNotRenewed, and the caller's Update reads.
+//
+// With each heartbeat a Store also gives the leader a ticket: the lease document and its
+// update_time, sealed. A Store to which the leader brings it knows the lease, too, though another
+// process has written it. So an agent that sends its ticket may change the process with every
+// renewal; one that does not had better stay with one, since each change costs a read. Metadata,
+// policy and standing that make the ticket longer than 1 KiB are left out of it: each process then
+// reads the lease once, and again when they have changed.
+//
+// Tickets are sealed by AES-GCM under a secret of the database, to the database's name. It is made
+// at the first grant, and anew after a week:
+//
+//	leadershipTickets/secret   schema, key, previous (which still opens tickets), createdAt
+//
+// Each process reads it when it needs it first, and once an hour. To make all tickets worthless,
+// delete the document. A reader of it can forge tickets, and so renew any lease: as with the
+// records themselves, only Regent may read it.
 //
 // # Costs
 //
@@ -69,6 +84,7 @@
 //	grant, release, …        BatchGetDocuments, Commit   2      2 + events
 //	refusal, Get             BatchGetDocuments           2      0
 //	renewal                  Commit                      0      1
+//	without memory or ticket BatchGetDocuments, Commit   2      1
 //	n renewals, n ≤ 500      BatchWrite                  0      n
 //	List, Events             RunQuery                    found  0
 //	Unannounced              RunQuery                    found  0
@@ -98,6 +114,9 @@
 //
 // All other fields of the two collections may be exempt from indexing, and deleteAfter should: an
 // index over a time makes writes slower and dearer, and is not used.
+//
+// The database may be "(default)" or have a name. Every call says which one in the headers
+// google-cloud-resource-prefix and x-goog-request-params, as Google's front end requires it.
 //
 // # The emulator
 //

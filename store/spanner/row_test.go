@@ -55,6 +55,9 @@ func rowOf(r leadership.Record) row {
 		LockedUntil:    c["locked_until"].(spanner.NullTime),
 		RenewedAt:      spanner.NullTime{Time: r.HeartbeatAt, Valid: r.LeaderID != ""},
 	}
+	if !r.HeartbeatAt.Equal(r.AcquiredAt) { // the lease was renewed
+		kept.PriorEnd = spanner.NullTime{Time: r.HeartbeatAt.Add(time.Microsecond), Valid: true}
+	}
 	if j := c["metadata"].(spanner.NullJSON); j.Valid {
 		kept.Metadata = nullText(string(j.Value.(json.RawMessage)))
 	}

@@ -135,8 +135,8 @@ func (s Snapshot) blocked() (time.Duration, Reason) {
 	r := s.Record
 	if r.LeaderID != "" {
 		end := r.LeaseEnd()
-		if left := end.Add(s.Guard).Sub(s.Now); left > 0 {
-			return left, ReasonHeld
+		if s.Live() {
+			return end.Add(s.Guard).Sub(s.Now), ReasonHeld
 		}
 		r = r.vacated(end, r.Policy.LockDelay+s.Guard)
 	}

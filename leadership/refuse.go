@@ -25,7 +25,7 @@ func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) 
 	in := left.Round(time.Millisecond)
 	var detail string
 	switch {
-	case reason == ReasonHeld && !s.Live():
+	case reason == ReasonLockDelay && r.LeaderID != "" && r.Policy.LockDelay == 0:
 		detail = fmt.Sprintf("the lease of %q on election %q has just ended; the next is granted in %v, for the clocks of the store's servers may differ; try again then", r.LeaderID, r.Election, in)
 	case reason == ReasonLockDelay:
 		detail = fmt.Sprintf("election %q cannot be led for another %v: its last lease ended without a release, or by force; try again then", r.Election, in)

@@ -27,8 +27,8 @@ type Store interface {
 	// Update is the transaction that decides. It reads the election's record, runs decide, and
 	// writes the Change and its events, all or nothing, in isolation from every other Update and
 	// Renew of that election. An election never seen has a zero Record but for its name. Update
-	// sets Event.At and, for a heartbeat, Record.HeartbeatAt (by StartOf) to the time of the
-	// commit.
+	// sets Event.At and, as Change.Committed does, Record.HeartbeatAt and Record.AcquiredAt to the
+	// time of the commit.
 	//
 	// It returns the record as it now is, with Now the time of the commit (of the read, if nothing
 	// was written). It returns an error of decide as it is, and writes nothing then, nor if the

@@ -25,7 +25,7 @@ import (
 const renewSQL = `UPDATE Leadership AS l
 SET l.renewed_at = PENDING_COMMIT_TIMESTAMP(),
 	l.prior_end = ` + leaseEnd + `,
-	l.acquired_at = IF(l.prior_end IS NULL, l.renewed_at, l.acquired_at)
+	l.acquired_at = IF(l.prior_end IS NULL AND l.acquired_at IS NOT NULL, l.renewed_at, l.acquired_at)
 WHERE l.cluster_id IN UNNEST(@elections)
 	AND (l.schema_version = @schema AND l.needs <= @version OR l.schema_version = @before) AND NOT l.deleted AND l.ended_at IS NULL
 	AND ` + leaseEnd + ` > CURRENT_TIMESTAMP()

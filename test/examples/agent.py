@@ -89,6 +89,7 @@ class Lease:
         self.election, self.candidate, self.token = election, candidate, token
         self.length = 0.0  # seconds that the last reply gave
         self.renew_in = 0.0  # seconds until the next renewal, as the last reply advised
+        self.ticket: Reply = {}  # member of the next renewal, if the last reply had one: it spares the server a read
         self.deadline = math.inf  # on the clock; finite from the first extension on, which is the grant
         self.why = ""  # it is over
         self._clock = clock
@@ -114,6 +115,8 @@ class Lease:
         with self._lock:
             if self.valid():
                 self.length, self.renew_in = expires / 1000 * DRIFT, renew / 1000
+                ticket = reply.get("ticket")
+                self.ticket = {"ticket": ticket} if isinstance(ticket, str) and len(ticket) <= 1024 else {}
                 self.deadline = sent + waited / 1000 * DRIFT * DRIFT + self.length - min(self.length * MARGIN, 1)
             return self.valid()
 
@@ -211,13 +214,15 @@ class _Agent:
         pause, failed = lease.renew_in * random.uniform(0.9, 1), False
         while not done.wait(min(pause, lease.remaining())) and lease.valid():
             sent = boottime()
-            status, reply = self._ask("renew", {"fencingToken": lease.token}, lease.patience(), done.is_set)
+            status, reply = self._ask("renew", {"fencingToken": lease.token, **lease.ticket}, lease.patience(), done.is_set)
             if status == 200 and lease.extend(sent, reply):
                 pause, failed = lease.renew_in * random.uniform(0.9, 1), False
                 continue
             why = reply.get("detail") or f"the answer is {status}"
             if status == 409 and reply.get("code") in ("LEASE_LOST", "ELECTION_DELETED"):
                 return lease.end(why)
+            if status == 400:
+                lease.ticket = {}  # a server of an older version refuses it
             if not failed and not done.is_set():
                 log(f"could not renew token {lease.token}, and tries again until the deadline: {why}")
             pause, failed = min(lease.length / 20, 2) * random.uniform(0.5, 1), True

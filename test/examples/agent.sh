@@ -18,7 +18,7 @@
 set -u +a +x # the key is neither in an environment nor in a trace
 declare +x key=""
 declare -A reply=()
-now=0 sent=0 signal=0 work="" token="" status="" deadline=0 grace=0 patience=0 renew_at=0 why=""
+now=0 sent=0 signal=0 work="" token="" ticket="" status="" deadline=0 grace=0 patience=0 renew_at=0 why=""
 
 say() { (echo "agent.sh: $*" >&2 &); } # in the background: a stopped reader must not hold the leader up
 fail() { say "$*" && exit 2; }
@@ -97,6 +97,8 @@ take() { # moves the deadline, if the reply is a success and ours, and is not to
   [[ "$status ${reply[election]:-} ${reply[leaderId]:-} ${reply[fencingToken]:-}" == "200 \"$election\" \"$candidate\" $token" ]] || return
   for name in "$token" "$expires" "$renew" "$waited"; do [[ $name =~ ^(0|[1-9][0-9]{0,15})$ ]] || return; done
   deadline=$((sent + waited * 998 / 1000 + expires * 999 / 1000 - (expires < 10000 ? expires / 10 : 1000)))
+  ticket="" # for the next renewal: sent back as it is, if it is one
+  [[ ! ${reply[ticket]:-} =~ ^\"[A-Za-z0-9_-]+\"$ || ${#reply[ticket]} -gt 1026 ]] || ticket=",\"ticket\":${reply[ticket]}"
   grace=$((expires / 10)) patience=$((expires < 2400 ? 300 : expires < 80000 ? expires / 8 : 10000))
   now && renew_at=$((now + renew * (90 + RANDOM % 11) / 100))
   ((now < deadline - grace))
@@ -129,10 +131,11 @@ keep() { # renews until the lease is lost, the command ends, or a signal comes
       nap 0.1
       continue
     fi
-    ask leading renew "$patience" ",\"fencingToken\":$token"
+    ask leading renew "$patience" ",\"fencingToken\":$token$ticket"
     leading || return
     take && failed=0 why="no renewal was answered in time" && continue
     [[ $status != 409 || ! ${reply[code]:-} =~ ^\"(LEASE_LOST|ELECTION_DELETED)\"$ ]] || return
+    [[ $status != 400 ]] || ticket="" # a server of an older version refuses it
     ((failed++)) || say "could not renew token $token, and tries again until the deadline: $why"
     renew_at=$((now + grace * (50 + RANDOM % 51) / 200))
   done

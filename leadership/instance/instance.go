@@ -15,6 +15,7 @@ import (
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/line"
 	"regent/leadership/instance/internal/outbox"
+	"regent/leadership/instance/internal/renewals"
 	"regent/leadership/instance/internal/view"
 )
 
@@ -72,7 +73,7 @@ func New(c Config) (*Instance, error) {
 		c.Now = boottime.Now
 	}
 	i := &Instance{bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
-	i.service = leadership.New(c.Store, publisher{i})
+	i.service = leadership.New(gathered(c), publisher{i})
 	var err error
 	i.hub, err = hub.New(hub.Config{Store: i.service, Live: c.Alone, Expiry: c.CacheExpiry, Now: c.Now, Log: c.Log})
 	if err != nil {
@@ -84,6 +85,15 @@ func New(c Config) (*Instance, error) {
 		i.outbox = outbox.New(outbox.Config{Store: c.Store, Topic: c.Bus, Found: i.hub.Publish, Clock: c.Now, Log: c.Log})
 	}
 	return i, nil
+}
+
+// gathered is the store that the service renews in. A store of one process has better ways to do
+// many renewals at once.
+func gathered(c Config) leadership.Store {
+	if c.Alone {
+		return c.Store
+	}
+	return renewals.New(c.Store)
 }
 
 // jitter keeps the heads of different instances apart. One that is alone needs none.

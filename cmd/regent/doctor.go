@@ -26,9 +26,9 @@ const (
 
 func (c *cli) doctorCommand() *cobra.Command {
 	var spec string
-	events := noEvents
+	events, endpoint := noEvents, ""
 	cmd := &cobra.Command{
-		Use:   "doctor --store STORE [--events TOPIC]",
+		Use:   "doctor --store STORE [--events TOPIC] [--events-endpoint HOST:PORT]",
 		Short: "Check that a store and a topic work",
 		Long: `Check that this machine and its credentials can do with a store and a topic what serve does: read, grant, renew, release,
 read the history, publish, subscribe and receive. It prints how long each step takes, and how far the clocks of the store's
@@ -37,14 +37,19 @@ deletes. If a check fails, the exit code is 1.`,
 		Example: "  regent doctor --store firestore:PROJECT --events projects/PROJECT/topics/regent",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkEndpoint(endpoint, events); err != nil {
+				return err
+			}
 			c.tellEmulator(spec)
-			return c.examine(cmd.Context(), spec, events)
+			return c.examine(cmd.Context(), spec, pubsub.Config{Topic: events, PublishEndpoint: endpoint})
 		},
 	}
 	cmd.Flags().Var(&value[string]{&spec, "", "STORE", parseText}, "store", "the store, as for serve")
 	cmd.Flags().Var(&value[string]{&events, noEvents, "TOPIC", parseText}, "events", "the topic, as for serve")
+	cmd.Flags().Var(&value[string]{&endpoint, "", "HOST:PORT", parseText}, "events-endpoint", "what to publish through, as for serve")
 	c.require(cmd, "store", "REGENT_STORE")
 	c.from(cmd, "events", "REGENT_EVENTS")
+	c.from(cmd, "events-endpoint", "REGENT_EVENTS_ENDPOINT")
 	return cmd
 }
 
@@ -56,11 +61,11 @@ type doctorReport struct {
 }
 
 // examine makes all checks that are possible and prints the results.
-func (c *cli) examine(ctx context.Context, spec, events string) error {
+func (c *cli) examine(ctx context.Context, spec string, events pubsub.Config) error {
 	x := &doctorReport{id: "doctor-" + rand.Text(), rows: [][]string{{"CHECK", "RESULT", "TOOK", ""}}}
 	ctx = leadership.WithRequestID(ctx, x.id)
 	x.examineStore(ctx, spec)
-	if events != noEvents {
+	if events.Topic != noEvents {
 		x.examineTopic(ctx, events)
 	}
 	if err := c.printTable(x.rows); err != nil {
@@ -142,6 +147,11 @@ func (x *doctorReport) examineStore(ctx context.Context, spec string) {
 			err = nil // more events than asked for
 		}
 		return "", err
+	})
+	x.check(ctx, "held and to be retired", 1, func(ctx context.Context) (string, error) {
+		_, held := s.Held(ctx, "", 1)
+		_, due := s.Retirable(ctx, clock.last, 1)
+		return "", errors.Join(held, due)
 	})
 	x.check(ctx, "outbox", 1, func(ctx context.Context) (string, error) {
 		_, err := s.Unannounced(ctx, "", 1)
@@ -236,11 +246,12 @@ func (w *clockWatch) String() string {
 
 // examineTopic publishes the last change once more (duplicates are allowed at any time) and waits
 // until it arrives.
-func (x *doctorReport) examineTopic(ctx context.Context, topic string) {
+func (x *doctorReport) examineTopic(ctx context.Context, c pubsub.Config) {
+	c.Instance = "doctor"
 	var bus *pubsub.Bus
 	opened := x.check(ctx, "open the topic", 1, func(ctx context.Context) (detail string, err error) {
-		bus, err = pubsub.Open(ctx, pubsub.Config{Topic: topic, Instance: "doctor"})
-		return topic, err
+		bus, err = pubsub.Open(ctx, c)
+		return c.Topic, err
 	})
 	if !opened {
 		return
@@ -268,7 +279,7 @@ func (x *doctorReport) examineTopic(ctx context.Context, topic string) {
 	ready := x.check(ctx, "subscribe", 1, func(ctx context.Context) (string, error) { return "", receive(ctx, live, ended) })
 	published := x.news.Revision > 0 && x.check(ctx, "publish", 1, func(ctx context.Context) (string, error) {
 		_, err := bus.Publish(ctx, []leadership.Event{x.news})
-		return "", err
+		return c.PublishEndpoint, err
 	})
 	if ready && published {
 		x.check(ctx, "hear", 1, func(ctx context.Context) (string, error) { return "", receive(ctx, heard, ended) })

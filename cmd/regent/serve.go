@@ -80,6 +80,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.listen, "", "HOST:PORT", parseText}, "listen", "where to serve (default "+defaultListen+")")
 	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store of the leases (default: a bolt file in the user's state folder)")
 	cmd.Flags().Var(&value[string]{&s.events, "", "TOPIC", parseText}, "events", "where changes are announced (default "+noEvents+")")
+	cmd.Flags().Var(&value[string]{&s.eventsEndpoint, "", "HOST:PORT", parseText}, "events-endpoint", "the regional Pub/Sub endpoint that all instances publish through, if they run in several regions, such as europe-west4-pubsub.googleapis.com:443 (default: that of the nearest region)")
 	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")
 	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
 	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
@@ -96,6 +97,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "listen", "REGENT_LISTEN")
 	c.from(cmd, "store", "REGENT_STORE")
 	c.from(cmd, "events", "REGENT_EVENTS")
+	c.from(cmd, "events-endpoint", "REGENT_EVENTS_ENDPOINT")
 	c.from(cmd, "history", "REGENT_HISTORY")
 	c.from(cmd, "cache-expiry", "REGENT_CACHE_EXPIRY")
 	c.from(cmd, "stream-limit", "REGENT_STREAM_LIMIT")
@@ -232,7 +234,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 	config := instance.Config{Store: leases, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: m.log}
 	closeBus = func() error { return nil }
 	if s.events != noEvents {
-		bus, err := pubsub.Open(ctx, pubsub.Config{Topic: s.events, Instance: config.Name, Log: m.log})
+		bus, err := pubsub.Open(ctx, pubsub.Config{Topic: s.events, Instance: config.Name, PublishEndpoint: s.eventsEndpoint, Log: m.log})
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w; check --events and the credentials, or give --events %s", err, noEvents)
 		}

@@ -22,7 +22,10 @@ type serviceSettings struct {
 	store  string // see store.Open
 	events string // see pubsub.ParseTopic, or noEvents
 	dev    bool
-	access accessSettings
+	// eventsEndpoint is what events are published through; see pubsub.ParseEndpoint. "" for the
+	// nearest region.
+	eventsEndpoint string
+	access         accessSettings
 
 	certificate certificateSettings
 	hosts       []string // names under which the service is called, without access control
@@ -69,13 +72,27 @@ func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error)
 // withEvents resolves where events are announced.
 func (s serviceSettings) withEvents() (serviceSettings, error) {
 	s.events = cmp.Or(s.events, noEvents)
-	if s.events == noEvents {
-		return s, nil
+	if err := checkEndpoint(s.eventsEndpoint, s.events); err != nil || s.events == noEvents {
+		return s, err
 	}
 	if _, _, err := pubsub.ParseTopic(s.events); err != nil {
 		return s, usagef("--events %s: %w; or give %s, and events stay in this process", s.events, err, noEvents)
 	}
 	return s, nil
+}
+
+// checkEndpoint checks what events are published through.
+func checkEndpoint(endpoint, events string) error {
+	if endpoint == "" {
+		return nil
+	}
+	if events == noEvents {
+		return usagef("--events-endpoint %s says how to publish, and there is no topic; give --events TOPIC too, or leave it out", endpoint)
+	}
+	if err := pubsub.ParseEndpoint(endpoint); err != nil {
+		return usagef("--events-endpoint: %w; leave it out unless instances run in several regions", err)
+	}
+	return nil
 }
 
 // checkMetrics checks where metrics are served.

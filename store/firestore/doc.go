@@ -87,6 +87,7 @@
 //	without memory or ticket BatchGetDocuments, Commit   2      1
 //	n renewals, n ≤ 500      BatchWrite                  0      n
 //	List, Events             RunQuery                    found  0
+//	Held, Retirable          RunQuery                    found  0
 //	Unannounced              RunQuery                    found  0
 //	Since                    RunQuery, one for each      found  0
 //	                         1000 events
@@ -96,21 +97,30 @@
 // traffic on the lease document costs tries: one that comes second in a race pays its two reads
 // again.
 //
+// Held is a query for a leaderId that is not empty, Retirable one for retireAt, which only a vacant
+// election with a RetireAfter has. The indexes over the two are written at a grant and at an end,
+// and by no renewal.
+//
 // # Limits
 //
 // Firestore bears about one sustained write a second to one document. Leases under 3 s, renewed
 // every third of that, exceed it; they work, until they do not. Different elections do not disturb
 // each other, up to 500 changes of leader a second: so many writes it takes to documents with an
-// index over a field that only grows, as requestedAt is.
+// index over a field that only grows, as requestedAt is, and retireAt.
 //
 // # Setting up
 //
-// Collections come into being with their first document. What Firestore does not do by itself, all
-// for the collection group events:
+// Collections come into being with their first document. What Firestore does not do by itself, for
+// the collection group events:
 //
 //	unannounced   ascending indexes: of scope collection group and of scope collection
 //	requestedAt   an ascending index: of scope collection group
 //	deleteAfter   a TTL policy, and no index
+//
+// It has these indexes by itself, unless they are exempt, for the collection group leadership:
+//
+//	leaderId      an ascending index: of scope collection
+//	retireAt      an ascending index: of scope collection
 //
 // All other fields of the two collections may be exempt from indexing, and deleteAfter should: an
 // index over a time makes writes slower and dearer, and is not used.

@@ -187,7 +187,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	defer cancel()
 	ready := &readiness{store: leases, instance: inst, crowd: crowd{log: m.log, count: m.Displaced}}
 	service := instance.Guard(inst, append(who.gates(), m)...) // refused calls are no operations
-	api := httpapi.New(httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), StreamLimit: s.streamLimit})
+	api := httpapi.New(httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Knock: who.knock(), StreamLimit: s.streamLimit})
 	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), ready.crowd.displaced, m.log)
 	done := make(chan error, 1)
 	go func() { done <- at.serve(server) }()

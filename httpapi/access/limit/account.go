@@ -48,12 +48,17 @@ func (a *account) rate(c wire.Cost) (perSecond int, bucket *rate.Limiter) {
 	return a.limits.Reads, a.reads
 }
 
-// take takes n from the bucket, or returns after which time there will be n.
-func take(b *rate.Limiter, n int) (after time.Duration, ok bool) {
-	r := b.ReserveN(time.Now(), min(n, b.Burst()))
+// take takes n from the bucket, of which so many are paid already, or returns after which time there
+// will be n.
+func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
+	due := min(n, b.Burst()) - paid
+	if due <= 0 {
+		return 0, true
+	}
+	r := b.ReserveN(time.Now(), due)
 	if after := r.Delay(); after > 0 {
 		r.Cancel()
-		return after, false
+		return after + time.Duration(float64(paid)/float64(b.Limit())*float64(time.Second)), false // it pays again
 	}
 	return 0, true
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -31,6 +32,17 @@ func (a *api) bounded(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), a.timeout)
 		defer cancel()
+		return h(w, r.WithContext(ctx))
+	}
+}
+
+// knocking asks whether the caller may send a body at all, before it is read.
+func (a *api) knocking(row *wire.Row, h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		ctx, err := a.knock(r.Context(), instance.Op{Row: row, Election: election(r), N: 1})
+		if err != nil {
+			return err
+		}
 		return h(w, r.WithContext(ctx))
 	}
 }

@@ -82,6 +82,8 @@ type access struct {
 	who    authn.Authenticator
 	keys   func(context.Context) error // keeps the keys of issuers up to date; nil if there are none
 	policy *authz.File
+	limits *limit.Gate // nil without a policy
+	rights *authz.Gate // nil without a policy
 	*measures
 }
 
@@ -109,6 +111,9 @@ func openAccess(s accessSettings, env map[string]string, m *measures) (*access, 
 	if a.policy, err = authz.OpenFile(s.policy, crowd, m.log); err != nil {
 		return nil, usagef("--policy %s: %w", s.policy, err)
 	}
+	limits := func(principal string) limit.Limits { return a.policy.Policy().Limits(principal) }
+	a.limits = limit.New(limit.Config{Limits: limits, Refused: a.refusedCall})
+	a.rights = authz.NewGate(a.policy.Policy, a.audit)
 	return a, nil
 }
 
@@ -129,15 +134,30 @@ func (a *access) gates() []instance.Gate {
 	if a.policy == nil {
 		return nil
 	}
-	limits := func(principal string) limit.Limits { return a.policy.Policy().Limits(principal) }
-	refused := func(ctx context.Context, quota bool) {
-		why := telemetry.RateLimited
-		if quota {
-			why = telemetry.Quota
-		}
-		a.Refused(ctx, why)
+	return []instance.Gate{a.limits, a.rights}
+}
+
+// knock returns what a call passes before its body is read; see httpapi.Config.
+func (a *access) knock() func(context.Context, instance.Op) (context.Context, error) {
+	if a.policy == nil {
+		return nil
 	}
-	return []instance.Gate{limit.New(limit.Config{Limits: limits, Refused: refused}), authz.NewGate(a.policy.Policy, a.audit)}
+	return func(ctx context.Context, op instance.Op) (context.Context, error) {
+		ctx, err := a.limits.Knock(ctx, op)
+		if err != nil {
+			return nil, err
+		}
+		return a.rights.Knock(ctx, op)
+	}
+}
+
+// refusedCall counts a call that exceeds a limit.
+func (a *access) refusedCall(ctx context.Context, quota bool) {
+	why := telemetry.RateLimited
+	if quota {
+		why = telemetry.Quota
+	}
+	a.Refused(ctx, why)
 }
 
 // wrap authenticates callers before the API is called, except for health and the specification.

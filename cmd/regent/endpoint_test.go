@@ -70,7 +70,7 @@ func serveHTTPS(t *testing.T, files certificateSettings) (*endpoint, *bytes.Buff
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, _ := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }), slog.New(slog.DiscardHandler))
+	server, _ := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }), nil, slog.New(slog.DiscardHandler))
 	go at.serve(server)
 	t.Cleanup(func() { server.Close() })
 	return at, log

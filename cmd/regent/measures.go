@@ -49,7 +49,7 @@ func (c *cli) openMeasures(ctx context.Context, s serviceSettings, instance stri
 		handler = onlyFor(answers, mux)
 	}
 	m.server = http.Server{Handler: handler, ReadTimeout: metricsTimeout, WriteTimeout: metricsTimeout, ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn)}
-	httpapi.LimitConnections(&m.server, metricsConnections)
+	httpapi.LimitConnections(&m.server, metricsConnections, func() {})
 	m.log.Info("showing metrics", "address", m.listener.Addr().String())
 	return m, nil
 }

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -200,10 +201,10 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	running.Go(func() { at.run(background) })
 	defer running.Wait()
 	defer cancel()
-	ready := &readiness{store: leases, instance: inst}
+	ready := &readiness{store: leases, instance: inst, crowd: crowd{log: m.log, count: m.Displaced}}
 	service := instance.Guard(inst, append(who.gates(), m)...) // refused calls are no operations
-	api := httpapi.New(httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), StreamLimit: s.streamLimit})
-	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), m.log)
+	api := httpapi.New(httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Knock: who.knock(), StreamLimit: s.streamLimit})
+	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), ready.crowd.displaced, m.log)
 	done := make(chan error, 1)
 	go func() { done <- at.serve(server) }()
 	c.greet(m.log, at, s)
@@ -262,8 +263,8 @@ func instanceName(env map[string]string) string {
 
 // newServer returns a server. hurry makes its calls answer without waiting for the store any
 // longer.
-func newServer(h http.Handler, log *slog.Logger) (server *http.Server, hurry func()) {
-	server = httpapi.Server(h)
+func newServer(h http.Handler, displaced func(), log *slog.Logger) (server *http.Server, hurry func()) {
+	server = httpapi.Server(h, displaced)
 	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	calls, cancel := context.WithCancelCause(context.Background())
 	server.BaseContext = func(net.Listener) context.Context { return calls }
@@ -322,6 +323,7 @@ func shutdown(server *http.Server, hurry func(), finish, answer time.Duration) e
 type readiness struct {
 	store    leadership.Store
 	instance *instance.Instance
+	crowd    crowd
 	draining atomic.Bool
 }
 
@@ -338,5 +340,10 @@ func (r *readiness) check(ctx context.Context) (degraded string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	_, err = r.store.List(ctx, "", "", 1)
-	return r.instance.Degraded(), err
+	return joined(r.instance.Degraded(), r.crowd.degraded()), err
+}
+
+// joined joins the texts that are not empty.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
 }

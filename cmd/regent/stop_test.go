@@ -66,7 +66,7 @@ func TestCallsThatHangInTheStoreAreAnsweredBeforeTheEnd(t *testing.T) {
 		return fmt.Errorf("hanging: %w: %w", leadership.OutcomeUnknown, ctx.Err())
 	}}
 	api := httpapi.New(httpapi.Config{Service: newTestInstance(t, instance.Config{Store: hanging}), Log: logger, RequestTimeout: time.Hour})
-	server, hurry := newServer(api, logger)
+	server, hurry := newServer(api, nil, logger)
 	go server.Serve(listener)
 	answer := make(chan error, 1)
 	go func() {

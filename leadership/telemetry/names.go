@@ -64,6 +64,7 @@ const (
 	nameCache       = "regent.cache.reads"
 	nameUnannounced = "regent.events.unannounced.age"
 	nameRefused     = "regent.requests.refused"
+	nameDisplaced   = "regent.connections.displaced"
 )
 
 // Catalogue returns Regent's own metrics, ordered by name. Those of HTTP are OpenTelemetry's.
@@ -132,6 +133,9 @@ func calls() []Metric {
 		Name: nameRefused, Kind: Counter, Unit: "{request}",
 		Labels:      []Label{{"reason", texts(Unauthenticated, PermissionDenied, RateLimited, Quota)}},
 		Description: "Requests that were refused before the service.",
+	}, {
+		Name: nameDisplaced, Kind: Counter, Unit: "{connection}",
+		Description: "Connections that were closed to make room for others: the process may open no more files.",
 	}}
 }
 

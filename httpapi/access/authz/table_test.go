@@ -190,7 +190,7 @@ func guarded(t *testing.T, text string) gated {
 	t.Cleanup(func() { stop(); <-ran })
 	gate := authz.NewGate(func() *authz.Policy { return policy }, func(_ context.Context, r authz.Record) { records = append(records, r) })
 	service := instance.Guard(inst, gate)
-	return gated{httpapi.New(httpapi.Config{Service: service}), inst, service, &records}
+	return gated{httpapi.New(httpapi.Config{Service: service, Knock: gate.Knock}), inst, service, &records}
 }
 
 func TestEveryVerbHasARowInTheTableOfRights(t *testing.T) {

@@ -49,15 +49,18 @@ func (a *account) rate(c wire.Cost) (perSecond int, bucket *rate.Limiter) {
 	return a.limits.Reads, a.reads
 }
 
-// take takes n from the bucket, or returns after which time there will be n. A batch of more than
-// the bucket holds passes when the bucket is full, and leaves a debt: later calls wait until it is
-// paid, so that batches exceed the rate no more than single calls.
-func take(b *rate.Limiter, n int) (after time.Duration, ok bool) {
+// take takes n from the bucket, of which so many are paid already, or returns after which time there
+// will be n. A batch of more than the bucket holds passes when the bucket is full, and leaves a
+// debt: later calls wait until it is paid, so that batches exceed the rate no more than single
+// calls.
+func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
 	now := time.Now()
-	r := b.ReserveN(now, min(n, b.Burst()))
-	if after := r.DelayFrom(now); after > 0 {
-		r.CancelAt(now)
-		return after, false
+	if due := min(n, b.Burst()) - paid; due > 0 {
+		r := b.ReserveN(now, due)
+		if after := r.DelayFrom(now); after > 0 {
+			r.CancelAt(now)
+			return after + time.Duration(float64(paid)/float64(b.Limit())*float64(time.Second)), false // it pays again
+		}
 	}
 	for n -= b.Burst(); n > 0; n -= b.Burst() {
 		b.ReserveN(now, min(n, b.Burst()))

@@ -57,7 +57,7 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	who, _ := authn.From(ctx)
 	a := g.accounts.of(who.String())
 	perSecond, bucket := a.rate(op.Cost)
-	if after, ok := take(bucket, op.N); !ok {
+	if after, ok := take(bucket, op.N, paid(ctx)); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
 	}
 	if op.Creates && !a.hasRoom(op.Election) {

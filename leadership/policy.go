@@ -138,16 +138,6 @@ func (c Config) validateMax() error {
 	return nil
 }
 
-// refuseLonger returns why a candidate cannot have a lease of duration d; 0 stands for the
-// configured one. have is the duration of the lease that it holds, 0 for none: that it may keep.
-func (c Config) refuseLonger(e Election, d, have time.Duration) error {
-	if most := c.MaxLeaseDuration; most > 0 && d > max(most, have) {
-		return invalid("leaseDuration", fmt.Errorf("a lease of election %q lasts %s at most, as an operator has configured, not %s; ask for %s or less",
-			e, spoken(most), spoken(d), spoken(most)))
-	}
-	return nil
-}
-
 // validateLeaseDuration accepts 0, which stands for the default.
 func validateLeaseDuration(d time.Duration) error {
 	switch {

@@ -39,6 +39,20 @@ func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) 
 	return err
 }
 
+// refuseLonger returns why the candidate cannot have a lease of the duration that it asks for; nil
+// if it can. A leader may keep the duration that it has.
+func (s Snapshot) refuseLonger(c AcquireCommand) error {
+	r, most := s.Record, s.Record.Policy.MaxLeaseDuration
+	if most == 0 || c.LeaseDuration <= most {
+		return nil
+	}
+	if leads := s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash); leads && c.LeaseDuration <= r.LeaseDuration {
+		return nil
+	}
+	return invalid("leaseDuration", fmt.Errorf("a lease of election %q lasts %s at most, as an operator has configured, not %s; ask for %s or less",
+		r.Election, spoken(most), spoken(c.LeaseDuration), spoken(most)))
+}
+
 // refuseUnlock tells an operator what an unlock would risk, and how to ask for it all the same.
 func (s Snapshot) refuseUnlock(reason Reason, until time.Time) error {
 	r := s.Record

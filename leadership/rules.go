@@ -51,15 +51,10 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	if r.Deleted {
 		return Change{}, s.refuse(ElectionDeleted, "election %q is deleted; an operator brings it back by configuring it, and its fencing token goes on from %d", r.Election, r.Token)
 	}
-	leads := s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash)
-	var have time.Duration
-	if leads {
-		have = r.LeaseDuration
-	}
-	if err := r.Policy.refuseLonger(r.Election, c.LeaseDuration, have); err != nil {
+	if err := s.refuseLonger(c); err != nil {
 		return Change{}, err
 	}
-	if leads {
+	if s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) {
 		return reacquire(s, c), nil
 	}
 	if left, reason := s.blocked(); left > 0 {

@@ -42,6 +42,9 @@ func waits(t *testing.T) map[string]leadership.Snapshot {
 	}
 	recorded = apply(recorded, ch)
 
+	both := long
+	both.Record.Policy.LockDelay = time.Hour
+
 	forced := long
 	for _, rule := range []func(leadership.Snapshot) (leadership.Change, error){
 		func(s leadership.Snapshot) (leadership.Change, error) {
@@ -58,7 +61,7 @@ func waits(t *testing.T) map[string]leadership.Snapshot {
 		forced = apply(forced, ch)
 	}
 	return map[string]leadership.Snapshot{
-		"a lease of 24 h": long, "a lock delay that is not recorded yet": delayed, "a lock delay": recorded, "a lease that was deleted by force": forced,
+		"a lease of 24 h": long, "a lease of 24 h before a lock delay": both, "a lock delay that is not recorded yet": delayed, "a lock delay": recorded, "a lease that was deleted by force": forced,
 	}
 }
 

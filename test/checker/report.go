@@ -40,6 +40,8 @@ const (
 	CutShort Kind = "cut short" // a lease ended before the end promised to its leader
 	Revived  Kind = "revived"   // a heartbeat counted that came after the end of its lease
 	Outlived Kind = "outlived"  // a candidate believed in a lease that was over
+	// an operator unlocked an election without having acknowledged until when two may believe
+	Unacknowledged Kind = "unacknowledged"
 )
 
 // The violations of FT, beside Phantom.

@@ -13,7 +13,7 @@ import (
 func version(e leadership.Election, n int) document {
 	r := heldRecord()
 	at := epoch.Add(time.Duration(n) * time.Second)
-	r.Election, r.LeaseDuration, r.HeartbeatAt = e, time.Minute, at
+	r.Election, r.LeaseDuration, r.AcquiredAt, r.HeartbeatAt = e, time.Minute, at, at
 	return document{record: r, updated: at}
 }
 

@@ -215,6 +215,24 @@ func TestAProbeThatIsRefusedForNowEndsNothingWhilePingsAreAnswered(t *testing.T)
 	}
 }
 
+func TestAStreamThatHangsIsGivenUpWherePingsAreAnswered(t *testing.T) {
+	s := &idle{pongs: true}
+	atRest(t, s, func(t *testing.T, h *hears) {
+		time.Sleep(time.Hour)
+		s.with(func() { s.pongs = false })
+		began := time.Now()
+		time.Sleep(s.bus.Bound())
+		if _, _, turns := h.state(); turns < 2 {
+			t.Errorf("a stream that hangs was not noticed within %v", s.bus.Bound())
+		}
+		s.with(func() { s.pongs = true })
+		time.Sleep(time.Minute)
+		if live, since, turns := h.state(); !live || turns != 3 || since.Sub(began) > 2*s.bus.Bound() {
+			t.Errorf("another stream was not opened: %t, %v, %d", live, since.Sub(began), turns)
+		}
+	})
+}
+
 func TestALostSubscriptionIsNoticedWherePingsAreAnswered(t *testing.T) {
 	s := &idle{pongs: true}
 	atRest(t, s, func(t *testing.T, h *hears) {

@@ -244,7 +244,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 	if i, err = instance.New(config); err != nil {
 		return nil, closeBus, err
 	}
-	return i, closeBus, m.Cache(i.CacheReads)
+	return i, closeBus, errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles))
 }
 
 // instanceName returns the revision of the service on Cloud Run, where every machine is called

@@ -14,6 +14,8 @@ locals {
     REGENT_AUTH          = "platform"
     REGENT_AUTH_AUDIENCE = local.audience
     REGENT_POLICY        = "${local.policy_folder}/${local.policy_file}"
+
+    REGENT_MAX_CONCURRENCY = tostring(var.concurrency) # long calls leave a part of it to renewals
   }
 
   # Variables of its libraries. Telemetry uses the project's own quota.

@@ -120,20 +120,30 @@ func (a *access) run(ctx context.Context) {
 	running.Wait()
 }
 
-// gates returns what every call of the service passes: the limits, and then the rights.
-func (a *access) gates() []instance.Gate {
-	if a.policy == nil {
-		return nil
+// gates returns what every call of the service passes: the limits, and then the rights. Concurrency
+// is how many requests the platform sends at a time; 0 if it does not bound them.
+func (a *access) gates(concurrency int) (gates []instance.Gate) {
+	if a.policy != nil {
+		gates = append(gates, limit.New(limit.Config{Limits: a.limits, Refused: a.limited}))
 	}
-	limits := func(principal string) limit.Limits { return a.policy.Policy().Limits(principal) }
-	refused := func(ctx context.Context, quota bool) {
-		why := telemetry.RateLimited
-		if quota {
-			why = telemetry.Quota
-		}
-		a.Refused(ctx, why)
+	if concurrency > 0 {
+		gates = append(gates, limit.NewLong(concurrency, a.limited))
 	}
-	return []instance.Gate{limit.New(limit.Config{Limits: limits, Refused: refused}), authz.NewGate(a.policy.Policy, a.audit)}
+	if a.policy != nil {
+		gates = append(gates, authz.NewGate(a.policy.Policy, a.audit))
+	}
+	return gates
+}
+
+func (a *access) limits(principal string) limit.Limits { return a.policy.Policy().Limits(principal) }
+
+// limited counts a call that is refused because of a limit.
+func (a *access) limited(ctx context.Context, quota bool) {
+	why := telemetry.RateLimited
+	if quota {
+		why = telemetry.Quota
+	}
+	a.Refused(ctx, why)
 }
 
 // wrap authenticates callers before the API is called, except for health and the specification.

@@ -27,9 +27,9 @@ func (h *Hub) WaitReads() { h.running.Wait() }
 // ReadAt is when the store was read, by its own clock. An answer that was not asked for as Strong
 // has an Age even if the store was asked for it.
 //
-// Errors: those of the store, of which only NotFound is kept, as a lease is; RevisionMismatch, with the election as it is, if
-// the store has less than Known; StoreUnavailable if ctx ended, or if the store took longer than
-// the expiry.
+// Errors: those of the store, of which only NotFound is kept, as a lease is; RevisionMismatch, with
+// the election as it is, if the store has less than Known; StoreUnavailable if ctx ended, or if the
+// store took longer than the expiry.
 func (h *Hub) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	if !r.Strong {
 		if reading, err, ok := h.fresh(r); ok {

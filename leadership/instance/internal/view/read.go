@@ -6,9 +6,10 @@ import (
 	"regent/leadership"
 )
 
-// Fresh returns the lease, or the absence, that may be shown to a reader that has seen the revision,
-// until it is Over; nil if the store has to be read. Only the result of a read is shown: the answer to a call
-// of this instance may be older than an event that was heard while the election was not remembered.
+// Fresh returns the lease, or the absence, that may be shown to a reader that has seen the
+// revision, until it is Over; nil if the store has to be read. Only the result of a read is shown:
+// the answer to a call of this instance may be older than an event that was heard while the
+// election was not remembered.
 func (v *View) Fresh(name leadership.Election, known leadership.Revision) *Lease {
 	e, ok := v.elections[name]
 	if !ok || !e.isKept() || e.event != nil || e.lease.Deleted && e.lease.Absent == nil || e.lease.Revision < known {

@@ -129,12 +129,19 @@ func (a *access) run(ctx context.Context) {
 	running.Wait()
 }
 
-// gates returns what every call of the service passes: the limits, and then the rights.
-func (a *access) gates() []instance.Gate {
-	if a.policy == nil {
-		return nil
+// gates returns what every call of the service passes: the limits, and then the rights. Concurrency
+// is how many requests the platform sends at a time; 0 if it does not bound them.
+func (a *access) gates(concurrency int) (gates []instance.Gate) {
+	if a.policy != nil {
+		gates = append(gates, a.limits)
 	}
-	return []instance.Gate{a.limits, a.rights}
+	if concurrency > 0 {
+		gates = append(gates, limit.NewLong(concurrency, a.refusedCall))
+	}
+	if a.policy != nil {
+		gates = append(gates, a.rights)
+	}
+	return gates
 }
 
 // knock returns what a call passes before its body is read; see httpapi.Config.

@@ -64,6 +64,7 @@ func TestAWrongVariableIsNamed(t *testing.T) {
 		{"REGENT_HISTORY=1m", "serve --store memory:"},
 		{"REGENT_CACHE_EXPIRY=11s", "serve --store memory:"},
 		{"REGENT_STREAM_LIMIT=0s", "serve --store memory:"},
+		{"REGENT_MAX_CONCURRENCY=0", "serve --store memory:"},
 	} {
 		name, value, _ := strings.Cut(c.variable, "=")
 		r := regent(t, []string{c.variable}, c.args).want(t, exitUsage)

@@ -108,6 +108,10 @@ run "the_service" {
     error_message = "streams do not end before Cloud Run cuts them off"
   }
   assert {
+    condition     = output.settings.REGENT_MAX_CONCURRENCY == tostring(google_cloud_run_v2_service.main["europe-west1"].template[0].max_instance_request_concurrency)
+    error_message = "Regent does not know how many requests Cloud Run sends at a time, and long calls could take all"
+  }
+  assert {
     condition = (
       google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].startup_probe[0].http_get[0].path == "/health/ready"
       && google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].liveness_probe[0].http_get[0].path == "/health/live"

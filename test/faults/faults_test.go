@@ -92,7 +92,11 @@ func run(t *testing.T, c faults.Config) (result faults.Result, err error) {
 	const later = 1_000_000 // seeds
 	c.Lease = machine.Size(3*time.Second, 0)
 	for range 3 {
-		t.Log(faults.NewPlan(c.Store, c.Seed, c.Setup.Can, c.Lease))
+		plan := faults.NewPlan(c.Store, c.Seed, c.Setup.Can, c.Lease)
+		if len(c.Faults) > 0 {
+			plan.Faults = c.Faults
+		}
+		t.Log(plan)
 		if result, err = faults.Run(t.Context(), c); !errors.Is(err, faults.ErrInvalid) {
 			break
 		}
@@ -100,6 +104,26 @@ func run(t *testing.T, c faults.Config) (result faults.Result, err error) {
 		c.Seed += later
 	}
 	return result, err
+}
+
+// While a server is stopped its callers hang up, and ask again with the same key once it goes on: a
+// grant whose reply was lost is told to its leader at once, and not kept in line for.
+func TestNoLeaderIsKeptWaitingByAServerThatStops(t *testing.T) {
+	for store, c := range map[faults.Store]faults.SetupConfig{
+		faults.Bolt:      {},
+		faults.Firestore: {Firestore: emulators.Firestore(t), PubSub: emulators.PubSub(t)},
+	} {
+		t.Run(string(store), func(t *testing.T) {
+			machine.Share(t)
+			c := faults.Config{Store: store, Seed: *seed, Setup: setupOf(t, c)}
+			for i := range faults.NewPlan(store, c.Seed, c.Setup.Can, 0).Servers {
+				c.Faults = append(c.Faults, faults.Fault{Kind: faults.Stutter, Target: fmt.Sprintf("server-%d", i), For: 6 * time.Second})
+			}
+			if _, err := run(t, c); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // A run that could not fail would prove nothing: agents that lie are found out.

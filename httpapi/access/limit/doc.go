@@ -9,6 +9,9 @@
 // waits for places of its own kind while renewals pass. A leader costs one call every ten seconds:
 // the default limits are for thousands of leaders of one principal on one instance.
 //
+// Long is a gate of its own, with or without principals: it keeps waiting candidates, long polls
+// and streams from taking all requests that a platform lets an instance handle at a time.
+//
 // The counts are an instance's own and start again with it. They keep a service alive; they are no
 // basis for a bill.
 package limit

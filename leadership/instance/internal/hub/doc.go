@@ -29,6 +29,9 @@
 //     lock delay, the store is asked: another instance may have renewed it, and of that there is no
 //     event.
 //
+// That there is no such election, or no longer, is kept and bounded in the same way; absences take
+// up to half of the room.
+//
 // A reading is a hint all the same: only the fencing token protects. Age is counted from before the
 // store was asked, on a clock that runs while the machine is suspended; the remaining time of a
 // lease is reduced by as much. While a read is under way, callers that want the same wait for it;

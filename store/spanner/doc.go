@@ -104,10 +104,11 @@
 // # What the emulator cannot show
 //
 // It runs one read-write transaction at a time for a whole database, and a Store queues its own for
-// it; so it says nothing of locks, throughput or latency. It has one clock. It takes a deletion
-// policy, and deletes nothing by itself. It accepts what Cloud Spanner refuses, such as returning a
-// pending commit timestamp, and has no optimizer: a renewal of many leases, one seek each on Cloud
-// Spanner, reads the whole history there for each of them. Its commit timestamps run up to some
-// milliseconds ahead of its CURRENT_TIMESTAMP(), which Guard covers. Up to version 1.5.37 it does
-// not know the client's sessions; see emulator.go.
+// it and divides no renewals; so it says nothing of locks, throughput or latency, nor of when
+// Spanner gives back the locks of a statement that was given up. It has one clock. It takes a
+// deletion policy, and deletes nothing by itself. It accepts what Cloud Spanner refuses, such as
+// returning a pending commit timestamp, and has no optimizer: a renewal of many leases, one seek
+// each on Cloud Spanner, reads the whole history there for each of them. Its commit timestamps run
+// up to some milliseconds ahead of its CURRENT_TIMESTAMP(), which Guard covers. Up to version
+// 1.5.37 it does not know the client's sessions; see emulator.go.
 package spanner

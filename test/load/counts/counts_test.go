@@ -50,6 +50,24 @@ func TestBatchRenewalIsOneCommit(t *testing.T) {
 	})
 }
 
+// A leader that is alone waits for no other; the more there are, the less each costs. How much less
+// depends on the machine: alone, each would cost as much as the first.
+func TestRenewalsThatComeTogetherCostFewerCalls(t *testing.T) {
+	onEach(t, func(t *testing.T, p Place) {
+		found, err := Together(t.Context(), p, 1, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone, crowd := found[0], found[1]
+		if want := map[emulators.Kind]float64{emulators.KindFirestore: 1, emulators.KindSpanner: 2}[p.kind]; alone.PerRenewal() != want {
+			t.Errorf("one leader's renewal costs %v calls, want %v: %v", alone.PerRenewal(), want, alone.Cost.Calls)
+		}
+		if crowd.PerRenewal() > alone.PerRenewal()/2 || crowd.Cost.Written != crowd.Renewals {
+			t.Errorf("a renewal beside 15 others costs %v calls, want half of %v at most: %+v", crowd.PerRenewal(), alone.PerRenewal(), crowd.Cost)
+		}
+	})
+}
+
 // onEach runs a test on an empty database of each store.
 func onEach(t *testing.T, test func(*testing.T, Place)) {
 	t.Helper()

@@ -29,5 +29,6 @@
 //	             more waiting and watching agents
 //	Readers      what readers from the cache cost for an hour, on a simulated clock
 //	Growth       what renewals of many elections cost, one by one and in batches
+//	Together     what a renewal costs while other leaders at the same instance renew too
 //	Rivals       what others need for the same, according to their source
 package main

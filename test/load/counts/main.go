@@ -56,6 +56,7 @@ type Found struct {
 	Held       Held
 	Readers    Cost // an hour of readers of one election, at one instance
 	Growth     []Growth
+	Crowds     []Crowd
 }
 
 const readers = 100
@@ -78,6 +79,7 @@ func Measure(ctx context.Context, kind emulators.Kind, host string) (Found, erro
 		}},
 		{"readers", func(p Place) (err error) { found.Readers, err = Readers(ctx, p, readers, time.Hour); return err }},
 		{"growth", func(p Place) (err error) { found.Growth, err = Grow(ctx, p, growthSizes(kind)...); return err }},
+		{"renewals together", func(p Place) (err error) { found.Crowds, err = Together(ctx, p, crowds...); return err }},
 	} {
 		begin := time.Now()
 		p, err := NewPlace(ctx, kind, host)

@@ -174,6 +174,25 @@ func TestNoElectionIsTwiceInABatch(t *testing.T) {
 	})
 }
 
+// An answer that tells of a heartbeat before the call would let the caller count its lease from too
+// late.
+func TestARenewalIsAnsweredByOneThatWasSentAfterItCame(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first := w.renew(t.Context(), "a")
+		<-time.After(10 * time.Millisecond)
+		came := time.Now()
+		again := <-w.renew(t.Context(), "a")[0]
+		if again.Err != nil || again.Snapshot.Now.Before(came) {
+			t.Errorf("the heartbeat was at %v, %v; want %v or later", again.Snapshot.Now, again.Err, came)
+		}
+		if sent := time.Since(w.begin); sent != 100*time.Millisecond {
+			t.Errorf("answered after %v, want after the second batch", sent)
+		}
+		w.done([]leadership.Election{"a"}, first)
+		w.wantSent("0s: a", "50ms: a")
+	})
+}
+
 func TestEachCallerGetsTheAnswerToItsOwnRenewal(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		answers := w.renew(t.Context(), "a", "b")

@@ -30,9 +30,10 @@
 // change. `regent migrate` changes the tables of the version before, while servers of that version
 // run; they refuse a row once a newer one has rewritten it.
 //
-// retire_at and the indexes for the tick came without a new version. On tables that lack them, which
-// `regent migrate` mends too, Held reads the whole table, and a RetireAfter is refused; all else
-// works. Programs that do not know retire_at refuse the elections that use it, by Record.Needs.
+// retire_at and the indexes for the tick came without a new version. On tables that lack them,
+// which `regent migrate` mends too, Held reads the whole table, and a RetireAfter is refused; all
+// else works. Programs that do not know retire_at refuse the elections that use it, by
+// Record.Needs.
 //
 // # Time
 //

@@ -86,8 +86,8 @@ func TestTablesWithoutWhatTheTickNeedsServeAllButRetirements(t *testing.T) {
 }
 
 // TestTickIsTwoQueriesThatFindWhatIsHeldAmongTenThousandPastElections counts the calls and the rows
-// that they return. Which rows Cloud Spanner reads for them, only its indexes tell: the queries name
-// them.
+// that they return. Which rows Cloud Spanner reads for them, only its indexes tell: the queries
+// name them.
 func TestTickIsTwoQueriesThatFindWhatIsHeldAmongTenThousandPastElections(t *testing.T) {
 	t.Parallel()
 	cfg := migrated(t)

@@ -47,8 +47,8 @@ func codeOf(err error) leadership.Code {
 }
 
 // unasked makes a change that no recorded call asked for: a lease ran out, a late heartbeat was
-// taken back, a tick retired the election, the server released a lease whose key it had told no one, or the call was not
-// recorded.
+// taken back, a tick retired the election, the server released a lease whose key it had told no
+// one, or the call was not recorded.
 func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (leadership.Change, error) {
 	r := s.Record
 	switch e := events[len(events)-1]; e.Type {

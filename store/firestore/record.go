@@ -59,8 +59,8 @@ const (
 	// nothing had been written.
 	dueField = "renewalDue"
 
-	// retireAt is Record.RetireAt, for Retirable to find; missing if that is zero. Nothing is decided
-	// by it.
+	// retireAt is Record.RetireAt, for Retirable to find; missing if that is zero. Nothing is
+	// decided by it.
 	retireField = "retireAt"
 
 	// The fields of schemaBefore that policy has replaced.

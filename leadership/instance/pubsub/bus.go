@@ -37,9 +37,9 @@ type Config struct {
 	// Emulator is the host:port of an emulator. If it is empty PUBSUB_EMULATOR_HOST is used, and if
 	// that is empty too, the service.
 	Emulator string
-	// PublishEndpoint is the HOST:PORT that events are published through; see ParseEndpoint. If it is
-	// empty they go through the nearest region. Pub/Sub keeps the order of a key only among what is
-	// published in one region, so instances in several regions need one endpoint for all.
+	// PublishEndpoint is the HOST:PORT that events are published through; see ParseEndpoint. If it
+	// is empty they go through the nearest region. Pub/Sub keeps the order of a key only among what
+	// is published in one region, so instances in several regions need one endpoint for all.
 	PublishEndpoint string
 	// Options are for each connection, after this package's own: credentials, the endpoint of a
 	// region. They cannot give a connection: each failure is followed by a new one.

@@ -24,13 +24,16 @@ CROWD    ?= 10000
 NIGHT    ?= $(BUILD)/night
 IMAGE    ?= regent
 
-.PHONY: help run build image ko test check prove prove-night race bench compare load fuzz emulators generate
+.PHONY: help run building build image ko test check prove prove-night race bench compare load fuzz emulators generate
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## serve on 127.0.0.1:8080 with a local file (ARGS="..." adds flags)
+run: building build ## serve on 127.0.0.1:8080 with a local file (ARGS="..." adds flags)
 	@$(BUILD)/regent serve $(ARGS)
+
+building:
+	@echo "building Regent; the first time this takes a minute or two"
 
 build: ## build the static binary .build/regent
 	go build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BUILD)/regent ./cmd/regent

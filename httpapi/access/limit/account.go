@@ -48,8 +48,8 @@ func (a *account) rate(c wire.Cost) (perSecond int, bucket *rate.Limiter) {
 	return a.limits.Reads, a.reads
 }
 
-// take takes n from the bucket, of which so many are paid already, or returns after which time there
-// will be n.
+// take takes n from the bucket, of which so many are paid already, or returns after which time
+// there will be n.
 func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
 	due := min(n, b.Burst()) - paid
 	if due <= 0 {

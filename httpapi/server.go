@@ -23,7 +23,8 @@ func Server(h http.Handler, displaced func()) *http.Server {
 		WriteTimeout: writeTimeout,
 		// Leaders call every few seconds and keep their connection; other callers open a new one.
 		IdleTimeout: 60 * time.Second,
-		// 8 KiB for path and query, and as much for credentials; the default is 1 MiB.
+		// 8 KiB for path and query, and as much for credentials; the default is 1 MiB. Over
+		// HTTP/1.1 net/http allows 4 KiB more.
 		MaxHeaderBytes: 16 << 10,
 	}
 	LimitConnections(server, mostConnections(), displaced)

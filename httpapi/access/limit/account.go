@@ -19,8 +19,8 @@ type account struct {
 	reads     *rate.Limiter
 
 	mu        sync.Mutex
-	waiters   int                              // guarded by mu
-	watchers  int                              // guarded by mu
+	waiters   int                               // guarded by mu
+	watchers  int                               // guarded by mu
 	elections map[leadership.Election]time.Time // when each was used last; guarded by mu
 	full      time.Time                         // until then none of them can be forgotten; guarded by mu
 }

@@ -47,7 +47,7 @@ func policyMembers(p *Policy) []member {
 		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
 		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
 		{name: "description", field: (*text)(&p.Description)},
-		// An older program would grant longer leases, and could set a LeaseDuration above the limit.
+		// An older program would grant longer leases, and may set a LeaseDuration above the limit.
 		{name: "maxLeaseDurationMs", needs: 2, field: (*milliseconds)(&p.MaxLeaseDuration)},
 	}
 }

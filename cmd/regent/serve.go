@@ -82,6 +82,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.access.auth, "", "HOW", parseText}, "auth", "how to authenticate callers: none, platform or oidc (default "+authNone+")")
 	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "the audience of valid tokens, such as the URL of this service")
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid tokens (default "+defaultIssuer+")")
+	cmd.Flags().Var(&value[string]{&s.access.probe, "", "URL", parseText}, "auth-probe", "with platform: the URL of this service, which is asked without a token to see that Cloud Run refuses that (default: the URL that Cloud Run gives it)")
 	cmd.Flags().Var(&value[string]{&s.access.policy, "", "FILE", parseText}, "policy", "a YAML file that says who may do what; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to serve metrics to Prometheus, at /metrics (default: nowhere)")
 	c.complete(cmd, "auth", authNone, authPlatform, authOIDC)
@@ -95,6 +96,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "auth", "REGENT_AUTH")
 	c.from(cmd, "auth-audience", "REGENT_AUTH_AUDIENCE")
 	c.from(cmd, "auth-issuer", "REGENT_AUTH_ISSUER")
+	c.from(cmd, "auth-probe", "REGENT_AUTH_PROBE")
 	c.from(cmd, "policy", "REGENT_POLICY")
 	c.from(cmd, "metrics-listen", "REGENT_METRICS_LISTEN")
 }
@@ -120,7 +122,7 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 		return fmt.Errorf("%w; choose another address with --listen", err)
 	}
 	defer listener.Close()
-	who, err := openAccess(s.access, c.env, m) // before the store, too
+	who, err := openAccess(ctx, s.access, c.env, m) // before the store, too
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	running.Go(func() { m.run(background) })
 	defer running.Wait()
 	defer cancel()
-	ready := &readiness{store: leases, instance: inst}
+	ready := &readiness{store: leases, instance: inst, latch: who.latch}
 	service := instance.Guard(inst, append(who.gates(), m)...) // refused calls are no operations
 	api := httpapi.New(httpapi.Config{Service: service, Log: m.log, Ready: ready.check, StreamLimit: s.streamLimit})
 	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), m.log)
@@ -294,21 +296,63 @@ func shutdown(server *http.Server, hurry func(), finish, answer time.Duration) e
 type readiness struct {
 	store    leadership.Store
 	instance *instance.Instance
+	latch    func() string // nil if callers are not verified by the platform
 	draining atomic.Bool
+
+	mu    sync.Mutex
+	asked *question // the newest; guarded by mu
+}
+
+// question is a call of the store, whose answer many probes share.
+type question struct {
+	at       time.Time
+	answered chan struct{} // closed once err is set
+	err      error
 }
 
 func (r *readiness) drain() { r.draining.Store(true) }
 
-// readyTimeout is how long the store may take to count as reachable. Probes do not wait longer.
-const readyTimeout = 2 * time.Second
+const (
+	// readyTimeout is how long the store may take to count as reachable. Probes do not wait longer.
+	readyTimeout = 2 * time.Second
+	// readyFor is how long an answer of the store is shared: probes of any number cost one call of
+	// it in that time.
+	readyFor = time.Second
+)
 
 // check makes the smallest call that shows whether the store answers.
 func (r *readiness) check(ctx context.Context) (degraded string, err error) {
 	if r.draining.Load() {
 		return "", &leadership.Error{Code: wire.Draining}
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	_, err = r.store.List(ctx, "", "", 1)
-	return r.instance.Degraded(), err
+	if r.latch != nil {
+		if why := r.latch(); why != "" {
+			return "", &leadership.Error{Code: leadership.StoreUnavailable, Detail: "every call is refused, because callers are not verified: " + why}
+		}
+	}
+	q := r.ask(ctx)
+	select {
+	case <-q.answered:
+		return r.instance.Degraded(), q.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// ask returns the newest question, or asks anew.
+func (r *readiness) ask(ctx context.Context) *question {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q := r.asked; q != nil && time.Since(q.at) < readyFor {
+		return q
+	}
+	q := &question{at: time.Now(), answered: make(chan struct{})}
+	r.asked = q
+	go func() {
+		defer close(q.answered)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout) // the others wait for it, too
+		defer cancel()
+		_, q.err = r.store.List(ctx, "", "", 1)
+	}()
+	return q
 }

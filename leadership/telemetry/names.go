@@ -64,6 +64,7 @@ const (
 	nameCache       = "regent.cache.reads"
 	nameUnannounced = "regent.events.unannounced.age"
 	nameRefused     = "regent.requests.refused"
+	nameLatched     = "regent.callers.unverified"
 )
 
 // Catalogue returns Regent's own metrics, ordered by name. Those of HTTP are OpenTelemetry's.
@@ -132,6 +133,9 @@ func calls() []Metric {
 		Name: nameRefused, Kind: Counter, Unit: "{request}",
 		Labels:      []Label{{"reason", texts(Unauthenticated, PermissionDenied, RateLimited, Quota)}},
 		Description: "Requests that were refused before the service.",
+	}, {
+		Name: nameLatched, Kind: Gauge, Unit: "{instance}",
+		Description: "1 while this instance refuses every call because Cloud Run's IAM was seen not to verify callers; else 0. Only with --auth platform.",
 	}}
 }
 

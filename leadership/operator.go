@@ -139,7 +139,7 @@ func Unlock(s Snapshot, c UnlockCommand) (Change, error) {
 	if left == 0 {
 		return Change{}, nil
 	}
-	until := s.Now.Add(s.barred())
+	until := s.waitEnd()
 	if c.Acknowledge != acknowledgement(until) {
 		return Change{}, s.refuseUnlock(reason, until)
 	}
@@ -157,6 +157,15 @@ func Unlock(s Snapshot, c UnlockCommand) (Change, error) {
 	e := &ch.Events[len(ch.Events)-1]
 	e.Reason, e.Detail = c.Reason, fmt.Sprintf(`{"twoMayBelieveUntil":%q}`, stamp(until))
 	return ch, nil
+}
+
+// waitEnd is the instant from which the next lease may be granted if nothing happens, where one may
+// not be granted yet. It depends on the record alone, so that it is the same whenever it is read.
+func (s Snapshot) waitEnd() time.Time {
+	if r := s.Record; r.LeaderID == "" {
+		return r.EndedAt.Add(r.LockFor)
+	}
+	return s.Record.LeaseEnd().Add(s.Record.Policy.LockDelay + s.Guard)
 }
 
 // acknowledgement is what an operator has to repeat to unlock a wait that ends at the instant.

@@ -151,6 +151,22 @@ func (m *Metrics) Degraded(now func() []instance.Trouble) error {
 	return errors.Join(b.failed...)
 }
 
+// Latch shows whether every call is refused because the platform does not verify callers. latched
+// is called at each collection.
+func (m *Metrics) Latch(latched func() bool) error {
+	b := newBuilder(m.meter)
+	gauge := b.gauge(nameLatched)
+	b.callback(func(_ context.Context, o metric.Observer) error {
+		var n int64
+		if latched() {
+			n = 1
+		}
+		o.ObserveInt64(gauge, n)
+		return nil
+	}, gauge)
+	return errors.Join(b.failed...)
+}
+
 // Reason says why a request was refused.
 type Reason string
 

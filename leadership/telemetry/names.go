@@ -67,6 +67,7 @@ const (
 	nameRefused     = "regent.requests.refused"
 	nameDisplaced   = "regent.connections.displaced"
 	nameTroubles    = "regent.events.troubles"
+	nameLatched     = "regent.callers.unverified"
 )
 
 // Catalogue returns Regent's own metrics, ordered by name. Those of HTTP are OpenTelemetry's.
@@ -138,6 +139,9 @@ func calls() []Metric {
 	}, {
 		Name: nameDisplaced, Kind: Counter, Unit: "{connection}",
 		Description: "Connections that were closed to make room for others: the process may open no more files.",
+	}, {
+		Name: nameLatched, Kind: Gauge, Unit: "{instance}",
+		Description: "1 while this instance refuses every call because Cloud Run's IAM was seen not to verify callers; else 0. Only with --auth platform.",
 	}}
 }
 

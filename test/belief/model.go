@@ -42,8 +42,9 @@ type Model struct {
 type Property string
 
 // The properties. The first is the purpose of all; the second is ME-2, and with ME-1 implies the
-// first. A lease that an operator has deleted counts as lasting until it would have ended by itself.
-// The leader of a lease that an operator has unlocked, with the acknowledgement, is excused.
+// first. A lease that an operator has deleted counts as lasting until it would have ended by
+// itself. The leader of a lease that an operator has unlocked, with the acknowledgement, is
+// excused.
 const (
 	NeverTwo      Property = "no two candidates believe that they lead"
 	NoneAfterEnd  Property = "no candidate believes that it leads after its lease has ended"

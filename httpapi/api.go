@@ -29,6 +29,13 @@ type Config struct {
 	// nil: it always can, and nothing does. An error without a code is answered as
 	// StoreUnavailable.
 	Ready func(context.Context) (degraded string, err error)
+	// Hosts reports whether a request may be sent to a host, as its header Host names it; see
+	// LocalHosts. nil allows all: right only if callers are authenticated.
+	Hosts func(host string) bool
+	// Knock, if it is not nil, is asked before the body of a call is read. It returns the context of
+	// the call, or why the call is refused. Of the Op it gets the verb, and the election in the
+	// path. The gates of the service decide again, when all of the call is known.
+	Knock func(context.Context, instance.Op) (context.Context, error)
 	// RequestTimeout bounds the calls of the service that one request makes, in addition to the
 	// time that it asks to wait: 10 s if it is zero.
 	RequestTimeout time.Duration
@@ -48,6 +55,9 @@ type api struct {
 	service instance.Service
 	log     *slog.Logger
 	ready   func(context.Context) (string, error)
+	hosts   func(string) bool
+	knock   func(context.Context, instance.Op) (context.Context, error)
+	origins http.CrossOriginProtection // trusts no other origin
 	timeout time.Duration
 	limit   time.Duration // of a stream
 	ping    time.Duration
@@ -62,6 +72,8 @@ func New(c Config) http.Handler {
 		service: c.Service,
 		log:     cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 		ready:   c.Ready,
+		hosts:   c.Hosts,
+		knock:   c.Knock,
 		timeout: cmp.Or(c.RequestTimeout, 10*time.Second),
 		limit:   cmp.Or(c.StreamLimit, 270*time.Second),
 		ping:    cmp.Or(c.PingInterval, 15*time.Second),
@@ -101,6 +113,9 @@ func (a *api) route(rows []wire.Row, all handlers) error {
 		}
 		if !row.Waits {
 			h = a.bounded(h)
+		}
+		if a.knock != nil && (row.Method == http.MethodPost || row.Method == http.MethodPut) {
+			h = a.knocking(&row, h)
 		}
 		route := [2]string{row.Method, row.Path}
 		routes[route] = append(routes[route], offer{row.Type, h})

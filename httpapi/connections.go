@@ -17,27 +17,30 @@ import (
 // displaced. A caller whose connection was closed opens another: streams and waiting candidates
 // resume.
 type connections struct {
-	most int
+	most      int
+	displaced func() // called for each connection that made room
 
 	mu      sync.Mutex // guards the fields below
 	waiting list.List  // of net.Conn without a request, the longest first
 	busy    list.List  // of net.Conn with a request, the longest first
-	places  map[net.Conn]place
+	places  map[net.Conn]*place
 }
 
 // place is the place of a connection in one of the lists.
 type place struct {
-	among *list.List
-	at    *list.Element
+	among    *list.List
+	at       *list.Element
+	requests int // under way; HTTP/2 may have several
 }
 
-func newConnections(most int) *connections {
-	return &connections{most: most, places: map[net.Conn]place{}}
+func newConnections(most int, displaced func()) *connections {
+	return &connections{most: most, displaced: displaced, places: map[net.Conn]*place{}}
 }
 
-// LimitConnections limits the connections of a server. Server has a limit already.
-func LimitConnections(server *http.Server, most int) {
-	open := newConnections(most)
+// LimitConnections limits the connections of a server. Server has a limit already. displaced is
+// called for each connection that was closed to make room, and must not block.
+func LimitConnections(server *http.Server, most int, displaced func()) {
+	open := newConnections(most, displaced)
 	server.Handler, server.ConnState, server.ConnContext = open.serve(server.Handler), open.changed, open.know
 	server.RegisterOnShutdown(open.hurry)
 }
@@ -48,6 +51,7 @@ func (s *connections) changed(c net.Conn, state http.ConnState) {
 	case http.StateNew:
 		if surplus := s.add(c); surplus != nil {
 			surplus.Close()
+			s.displaced()
 		}
 	case http.StateClosed, http.StateHijacked:
 		s.mu.Lock()
@@ -68,12 +72,8 @@ func (s *connections) add(c net.Conn) (surplus net.Conn) {
 		surplus = longest.Value.(net.Conn)
 		s.remove(surplus)
 	}
-	s.put(c, &s.waiting)
+	s.places[c] = &place{among: &s.waiting, at: s.waiting.PushBack(c)}
 	return surplus
-}
-
-func (s *connections) put(c net.Conn, among *list.List) {
-	s.places[c] = place{among, among.PushBack(c)}
 }
 
 // remove removes the connection. Call with mu held.
@@ -119,15 +119,25 @@ func (s *connections) serve(h http.Handler) http.Handler {
 	})
 }
 
-func (s *connections) begin(c net.Conn) { s.move(c, &s.busy) }
-func (s *connections) end(c net.Conn)   { s.move(c, &s.waiting) }
+func (s *connections) begin(c net.Conn) { s.count(c, 1) }
+func (s *connections) end(c net.Conn)   { s.count(c, -1) }
 
-// move puts a connection that still exists at the end of a list.
-func (s *connections) move(c net.Conn, among *list.List) {
+// count puts a connection that still exists at the end of the other list if its first request has
+// come, or its last one is answered.
+func (s *connections) count(c net.Conn, change int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, here := s.places[c]; here {
-		s.remove(c)
-		s.put(c, among)
+	p, here := s.places[c]
+	if !here {
+		return
+	}
+	p.requests += change
+	among := &s.waiting
+	if p.requests > 0 {
+		among = &s.busy
+	}
+	if p.among != among {
+		p.among.Remove(p.at)
+		p.among, p.at = among, among.PushBack(c)
 	}
 }

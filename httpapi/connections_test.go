@@ -20,7 +20,8 @@ func (c *conn) Close() error {
 
 func TestTheLongestSilentConnectionMakesRoom(t *testing.T) {
 	t.Parallel()
-	s := newConnections(3)
+	displaced := 0
+	s := newConnections(3, func() { displaced++ })
 	open := func(name string) *conn {
 		c := &conn{name: name}
 		s.changed(c, http.StateNew)
@@ -55,8 +56,31 @@ func TestTheLongestSilentConnectionMakesRoom(t *testing.T) {
 	if len(s.places) != 3 || s.waiting.Len() != 2 || s.busy.Len() != 1 {
 		t.Errorf("%d connections are remembered, %d of them as waiting, %d as busy", len(s.places), s.waiting.Len(), s.busy.Len())
 	}
+	if displaced != 3 {
+		t.Errorf("%d closed connections were told of, want 3", displaced)
+	}
 	s.hurry()
 	if !sixth.closed || fifth.closed {
 		t.Error("a stopping server must wait for calls under way, and for no idle connection")
+	}
+}
+
+func TestAConnectionWithOneOfTwoRequestsAnsweredIsNotSilent(t *testing.T) {
+	t.Parallel()
+	s := newConnections(2, func() {})
+	both, silent := &conn{name: "both"}, &conn{name: "silent"}
+	s.changed(both, http.StateNew)
+	s.begin(both)
+	s.begin(both) // HTTP/2
+	s.changed(silent, http.StateNew)
+	s.end(both)
+	s.changed(&conn{name: "third"}, http.StateNew)
+	if both.closed || !silent.closed {
+		t.Errorf("closed: %t and %t; want the one without a request", both.closed, silent.closed)
+	}
+	s.end(both)
+	s.changed(&conn{name: "fourth"}, http.StateNew)
+	if both.closed {
+		t.Error("it was silent for a shorter time than the third")
 	}
 }

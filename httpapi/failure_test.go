@@ -225,7 +225,7 @@ func TestNoKeyIsLogged(t *testing.T) {
 
 func TestTheServerHasLimits(t *testing.T) {
 	t.Parallel()
-	s := httpapi.Server(http.NotFoundHandler())
+	s := httpapi.Server(http.NotFoundHandler(), nil)
 	if s.ReadHeaderTimeout != 5*time.Second || s.ReadTimeout != 10*time.Second || s.WriteTimeout != 30*time.Second || s.IdleTimeout != time.Minute || s.MaxHeaderBytes != 16<<10 {
 		t.Errorf("the server is %+v", s)
 	}
@@ -234,7 +234,7 @@ func TestTheServerHasLimits(t *testing.T) {
 func TestAHeaderThatIsTooLargeIsRefusedByTheServer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(newFixture(t).handler)
-	server.Config = httpapi.Server(server.Config.Handler)
+	server.Config = httpapi.Server(server.Config.Handler, nil)
 	server.Start()
 	t.Cleanup(server.Close)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/health/live", nil)

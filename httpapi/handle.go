@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -31,6 +32,17 @@ func (a *api) bounded(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), a.timeout)
 		defer cancel()
+		return h(w, r.WithContext(ctx))
+	}
+}
+
+// knocking asks whether the caller may send a body at all, before it is read.
+func (a *api) knocking(row *wire.Row, h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		ctx, err := a.knock(r.Context(), instance.Op{Row: row, Election: election(r), N: 1})
+		if err != nil {
+			return err
+		}
 		return h(w, r.WithContext(ctx))
 	}
 }
@@ -55,7 +67,10 @@ func (a *api) handle(offers []offer) http.HandlerFunc {
 		id := requestID(r)
 		setHeaders(w.Header(), id)
 		e := &exchange{ResponseWriter: w, status: http.StatusOK}
-		err := answer(e, r.WithContext(leadership.WithRequestID(r.Context(), id)), offers)
+		err := a.keepPagesOut(r)
+		if err == nil {
+			err = answer(e, r.WithContext(leadership.WithRequestID(r.Context(), id)), offers)
+		}
 		if err != nil && !e.streaming {
 			e.problem(id, err)
 		}

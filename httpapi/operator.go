@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -11,6 +12,7 @@ func (a *api) operatorHandlers() handlers {
 	return handlers{
 		wire.VerbConfigure: a.configure,
 		wire.VerbDelete:    a.delete,
+		wire.VerbUnlock:    a.unlock,
 		wire.VerbTick:      a.tick,
 	}
 }
@@ -63,6 +65,19 @@ func (a *api) delete(w http.ResponseWriter, r *http.Request) error {
 	return changed(w, lease, err)
 }
 
+func (a *api) unlock(w http.ResponseWriter, r *http.Request) error {
+	var body wire.UnlockRequest
+	if err := call(w, r, &body); err != nil {
+		return err
+	}
+	e, err := open(r)
+	if err != nil {
+		return err
+	}
+	lease, err := a.service.Unlock(r.Context(), body.Leadership(e))
+	return changed(w, lease, err)
+}
+
 // changed answers with the election as the operator has changed it.
 func changed(w http.ResponseWriter, lease leadership.Lease, err error) error {
 	if err != nil {
@@ -72,15 +87,20 @@ func changed(w http.ResponseWriter, lease leadership.Lease, err error) error {
 	return ok(w, wire.NewLease(lease))
 }
 
-// tick records leases that ran out unseen and announces events that were left behind, for a
-// scheduler whose service may have slept. It may be repeated, also at the same time.
+// tick does what is overdue, for a scheduler whose service may have slept. It may be repeated, also
+// at the same time.
 func (a *api) tick(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
-	expired, announced, err := a.service.Tick(r.Context())
+	if err := notAForm(r.Header); err != nil {
+		return err
+	}
+	ctx, cancel := a.patience(w, r, instance.TickTime)
+	defer cancel()
+	done, err := a.service.Tick(ctx)
 	if err != nil {
 		return err
 	}
-	return ok(w, wire.Tick{Expired: expired, Announced: announced})
+	return ok(w, wire.Tick{Announced: done.Announced, Expired: done.Expired, Retired: done.Retired})
 }

@@ -152,6 +152,16 @@ func isJSON(h http.Header) error {
 	return nil
 }
 
+// notAForm refuses what a form in a page can send to a call without a body.
+func notAForm(h http.Header) error {
+	mediaType, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	switch mediaType {
+	case "application/x-www-form-urlencoded", "multipart/form-data", "text/plain":
+		return refuse(wire.UnsupportedMediaType, "this call has no body; send none, and no Content-Type of a form")
+	}
+	return nil
+}
+
 // election returns the name in the path as it was sent: no valid name has escapes.
 func election(r *http.Request) leadership.Election {
 	return leadership.Election(chi.URLParam(r, "election"))

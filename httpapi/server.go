@@ -6,13 +6,18 @@ import (
 )
 
 // Server returns an HTTP server for the handler, with limits against slow and greedy callers. It
-// does not listen yet. Calls that wait and streams set deadlines of their own.
-func Server(h http.Handler) *http.Server {
+// does not listen yet. Calls that wait and streams set deadlines of their own. displaced, if it is
+// not nil, is called for each connection that was closed to make room for another one; it must not
+// block.
+func Server(h http.Handler, displaced func()) *http.Server {
+	if displaced == nil {
+		displaced = func() {}
+	}
 	server := &http.Server{
 		Handler: h,
 		// An honest caller sends its headers at once.
 		ReadHeaderTimeout: 5 * time.Second,
-		// The largest body is 256 KiB: a slow telephone line suffices.
+		// The largest body is 768 KiB: a slow connection suffices.
 		ReadTimeout: 10 * time.Second,
 		// From the end of the headers: the body, 10 s of the service, and a slow reader.
 		WriteTimeout: writeTimeout,
@@ -21,7 +26,7 @@ func Server(h http.Handler) *http.Server {
 		// 8 KiB for path and query, and as much for credentials; the default is 1 MiB.
 		MaxHeaderBytes: 16 << 10,
 	}
-	LimitConnections(server, mostConnections())
+	LimitConnections(server, mostConnections(), displaced)
 	return server
 }
 

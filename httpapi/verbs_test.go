@@ -59,6 +59,39 @@ func TestTheSpecificationHasTheCallsOfTheRows(t *testing.T) {
 	}
 }
 
+func TestTheSpecificationNamesEveryRefusalThatACallCanGet(t *testing.T) {
+	t.Parallel()
+	doc, err := apitest.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range wire.Verbs() {
+		operation := doc.Paths.Find(row.Path).GetOperation(row.Method)
+		want := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestURITooLong, http.StatusInternalServerError}
+		if row.Type != "" {
+			want = append(want, http.StatusNotAcceptable)
+		}
+		if operation.RequestBody != nil {
+			want = append(want, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		}
+		guarded := strings.HasPrefix(row.Path, wire.PathGuarded)
+		if guarded {
+			want = append(want, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable)
+		}
+		for _, status := range want {
+			if operation.Responses.Status(status) == nil {
+				t.Errorf("verb %s: the specification does not name status %d", row.Verb, status)
+			}
+		}
+		if asks := operation.Security == nil; asks != guarded { // else that of the whole document applies
+			t.Errorf("verb %s: the specification asks for a token: %t, want %t", row.Verb, asks, guarded)
+		}
+	}
+	if bearer := doc.Components.SecuritySchemes["bearer"]; bearer == nil || bearer.Value.Scheme != "bearer" || len(doc.Security) == 0 {
+		t.Error("the specification does not say how a caller says who it is")
+	}
+}
+
 func TestTheRoutesAreThoseOfTheRows(t *testing.T) {
 	t.Parallel()
 	h := httpapi.New(httpapi.Config{Service: newInstance(t, memory.New(memory.Config{}), new(clock))})

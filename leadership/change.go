@@ -21,8 +21,8 @@ type Change struct {
 	// of the last.
 	Events []Event
 	// Heartbeat says that the lease starts, or starts anew, when the change commits: the store puts
-	// the instant of the commit in the place of Record.HeartbeatAt. Without it the store keeps
-	// HeartbeatAt as it is.
+	// the instant of the commit in the place of Record.HeartbeatAt and, at a grant, of AcquiredAt.
+	// Without it the store keeps both as they are.
 	Heartbeat bool
 	// Quiet says that Policy or Standing are written without an event or a heartbeat.
 	Quiet bool
@@ -40,6 +40,9 @@ func (c Change) Committed(at time.Time) Record {
 	r := c.Record
 	if c.Heartbeat {
 		r.HeartbeatAt = StartOf(at, c.Before, r.LeaseDuration)
+		if c.Before.IsZero() {
+			r.AcquiredAt = r.HeartbeatAt
+		}
 	}
 	return r
 }

@@ -20,7 +20,7 @@ type Version int
 
 // ProgramVersion is the version of this program. It rises with a member of policy or standing that
 // an older program must not ignore, and that member's row then says so.
-const ProgramVersion Version = 1
+const ProgramVersion Version = 2
 
 // MaxCarriedBytes is the most that a record's policy and standing may have together, encoded.
 const MaxCarriedBytes = 16 << 10
@@ -260,15 +260,27 @@ func (m *milliseconds) encode() json.RawMessage {
 }
 
 func (m *milliseconds) decode(value json.RawMessage) error {
-	const most = int64(max(MaxLeaseDuration, MaxLockDelay) / time.Millisecond)
+	return decodeMilliseconds(value, max(MaxLeaseDuration, MaxLockDelay), (*time.Duration)(m))
+}
+
+// longMilliseconds is milliseconds with the limit of RetireAfter.
+type longMilliseconds time.Duration
+
+func (m *longMilliseconds) encode() json.RawMessage { return (*milliseconds)(m).encode() }
+
+func (m *longMilliseconds) decode(value json.RawMessage) error {
+	return decodeMilliseconds(value, MaxRetireAfter, (*time.Duration)(m))
+}
+
+func decodeMilliseconds(value json.RawMessage, most time.Duration, d *time.Duration) error {
 	var ms int64
 	if err := json.Unmarshal(value, &ms); err != nil || slices.Equal(value, []byte("null")) {
 		return fmt.Errorf("%s is not a whole number of milliseconds", shown(string(value)))
 	}
-	if ms < 0 || ms > most {
+	if ms < 0 || ms > most.Milliseconds() {
 		return fmt.Errorf("%d ms is out of range", ms)
 	}
-	*m = milliseconds(time.Duration(ms) * time.Millisecond)
+	*d = time.Duration(ms) * time.Millisecond
 	return nil
 }
 

@@ -10,8 +10,8 @@
 //
 //   - The store alone knows which candidate leads. Its clock alone decides whether a lease has
 //     ended: no process's wall clock is ever compared with anything.
-//   - The rules in this package alone decide: Acquire, Renew, Release, Expire, Lapse, Check,
-//     Configure, Delete, Carry and Raise. They are pure: a Snapshot and a command go in, a Change
+//   - The rules in this package alone decide: Acquire, Renew, Release, Expire, Retire,
+//     Lapse, Check, Configure, Delete, Carry and Raise. They are pure: a Snapshot and a command go in, a Change
 //     or an error comes out. A Store runs them inside one transaction. Simulators, checkers and
 //     fuzzers run the very same functions.
 //   - The leader decides when it stops: at its own deadline, which lies before the end that the
@@ -48,6 +48,7 @@
 //	+---------+                                     |
 //	| deleted | <-----------------------------------+
 //	+---------+  delete: "deleted"; with force while held
+//	             vacant for too long (retireAfter): "deleted"
 //
 // A deleted election is a tombstone. Its record stays, so its token and its revision never go back.
 // It has no leader until an operator configures it anew.

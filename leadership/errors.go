@@ -38,7 +38,7 @@ type Reason string
 const (
 	ReasonHeld        Reason = "HELD"              // another candidate leads
 	ReasonIncarnation Reason = "OTHER_INCARNATION" // the same candidate leads, with another key
-	ReasonLockDelay   Reason = "LOCK_DELAY"        // the last lease ended without a release, and its lock delay runs
+	ReasonLockDelay   Reason = "LOCK_DELAY"        // the last lease ended without a release, and its lock delay, or the store's guard, runs
 )
 
 // Error is a refusal with what the caller needs to act on it.

@@ -21,6 +21,7 @@ const (
 	EventConfigured EventType = "configured" // an operator created the election or changed its configuration
 	EventDeleted    EventType = "deleted"    // an operator deleted the election
 	EventRecreated  EventType = "recreated"  // an operator brought a deleted election back
+	EventUnlocked   EventType = "unlocked"   // an operator ended a lease or a lock before its time
 )
 
 // Event is one revision of an election. It is written in the transaction of its change, and never

@@ -106,6 +106,9 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 	case 2:
 		return leadership.Release(m.snap, lease)
 	case 3:
+		if who >= 64 {
+			return unlocked(m.snap)
+		}
 		return leadership.Expire(m.snap)
 	case 4:
 		return leadership.Delete(m.snap, leadership.DeleteCommand{Force: who%2 == 0})
@@ -113,6 +116,17 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 		return limited(m.snap, time.Duration(who%16)*time.Second)
 	}
 	return leadership.Configure(m.snap, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Duration(who%3) * 20 * time.Second}})
+}
+
+// unlocked ends the wait as an operator does that has read the refusal.
+func unlocked(s leadership.Snapshot) (leadership.Change, error) {
+	c := leadership.UnlockCommand{Reason: "it hangs"}
+	if ch, err := leadership.Unlock(s, c); err == nil {
+		return ch, nil
+	} else if c.Acknowledge = sentence(err); c.Acknowledge == "" {
+		return ch, err
+	}
+	return leadership.Unlock(s, c)
 }
 
 // limited lets the lease end a while after the end that its leader was told, whatever is renewed.
@@ -168,6 +182,8 @@ func (m *machine) observe(ch leadership.Change) {
 			if e.PreviousLeaderID != "" {
 				m.finish(e)
 			}
+		case leadership.EventUnlocked:
+			m.finish(e)
 		}
 		if e.Type != leadership.EventAcquired && e.Token != m.newest.Token {
 			m.Fatalf("%s changes the token from %d to %d", e.Type, m.newest.Token, e.Token)
@@ -196,8 +212,11 @@ func (m *machine) finish(e leadership.Event) {
 		m.Fatalf("%s ends the term of token %d, which is not the present one", e.Type, e.Token)
 	}
 	last := &m.terms[len(m.terms)-1]
-	if e.Type == leadership.EventReleased {
+	switch e.Type {
+	case leadership.EventReleased:
 		last.end = time.Time{} // no agent can believe in it, whatever any clock says
+	case leadership.EventUnlocked:
+		last.end = time.Time{} // an agent may believe in it, and an operator has acknowledged that
 	}
 }
 

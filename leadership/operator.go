@@ -1,5 +1,11 @@
 package leadership
 
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
 // ConfigureCommand sets an election's configuration. It creates an election that was never seen,
 // and brings back one that is deleted.
 type ConfigureCommand struct {
@@ -8,7 +14,8 @@ type ConfigureCommand struct {
 }
 
 // Configure sets the configuration. A lease that is held keeps its duration; the next one gets the
-// new default. A lock that is running does not change. Idempotent: writes nothing if the
+// new default. A lock that is running does not end earlier or later. With a RetireAfter the vacancy
+// counts from now, so that an election that was brought back is not retired at once. Idempotent: writes nothing if the
 // configuration is already set, and then ignores the condition (RFC 9110 §13.1.1 lets a server
 // answer so).
 //
@@ -30,8 +37,22 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 		event = EventRecreated // token, revision and a lock that still runs stay
 	}
 	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.explicit()
+	ch.countVacancy(s.Now)
 	ch.announce(event, "")
 	return ch, nil
+}
+
+// countVacancy lets a vacancy that RetireAfter limits begin now. A lock ends when it would have.
+func (c *Change) countVacancy(now time.Time) {
+	r := &c.Record
+	if r.LeaderID != "" || r.Policy.RetireAfter == 0 {
+		return
+	}
+	var left time.Duration
+	if r.LockFor > 0 {
+		left = max(r.EndedAt.Add(r.LockFor).Sub(now), 0)
+	}
+	r.EndedAt, r.LockFor = now, left
 }
 
 // DeleteCommand deletes an election.
@@ -73,6 +94,75 @@ func Delete(s Snapshot, c DeleteCommand) (Change, error) {
 	}
 	return ch, nil
 }
+
+// UnlockCommand ends a wait that no one can end otherwise.
+type UnlockCommand struct {
+	Reason string // why, for people: one line of 1 to MaxReasonBytes bytes
+	// Acknowledge repeats the sentence of the refusal word for word: see Unlock.
+	Acknowledge string
+}
+
+func (c UnlockCommand) validate() (field string, err error) {
+	if err := validateText(c.Reason); err != nil {
+		return "reason", fmt.Errorf("reason is %w", err)
+	}
+	if c.Reason == "" {
+		return "reason", errors.New("reason is missing: say in a line why the wait has to end; the election's history keeps it")
+	}
+	return "", nil
+}
+
+// Unlock lets the next lease be granted at once: it ends the lease, the wait for a lease that was
+// deleted by force, and the lock delay. It is for a lease that is too long to wait for and whose
+// leader cannot release it.
+//
+// It is the one command after which two candidates may believe that they lead: the leader learns of
+// it at its next renewal and, if it cannot renew, never. Fencing tokens still tell them apart,
+// because the next grant has a higher one. So Unlock is refused unless c.Acknowledge is the
+// sentence with which it was refused: "two leaders may believe until" and the instant at which the
+// wait would have ended by itself. That instant is another for another lease, and after a renewal:
+// then the sentence has to be read and repeated anew. To make it stand still, take the leader's
+// rights away, or delete the election by force and bring it back.
+//
+// It writes nothing if no lease or lock is in the way, so it may be repeated.
+//
+// Errors: NotFound; ElectionDeleted; LeaseHeld, with the sentence.
+func Unlock(s Snapshot, c UnlockCommand) (Change, error) {
+	r := s.Record
+	switch {
+	case !s.exists():
+		return Change{}, s.refuseUnseen()
+	case r.Deleted:
+		return Change{}, s.refuse(ElectionDeleted, "election %q is deleted, so no candidate waits for it; bring it back by configuring it, and unlock it then", r.Election)
+	}
+	left, reason := s.blocked()
+	if left == 0 {
+		return Change{}, nil
+	}
+	until := s.Now.Add(s.barred())
+	if c.Acknowledge != acknowledgement(until) {
+		return Change{}, s.refuseUnlock(reason, until)
+	}
+	ch := s.change()
+	previous := r.LeaderID
+	switch {
+	case s.Live():
+		ch.Record = r.vacated(s.Now, 0)
+	case r.LeaderID != "":
+		ch.expire(s.Guard)
+		previous = ""
+	}
+	ch.Record.LockFor = 0
+	ch.announce(EventUnlocked, previous)
+	e := &ch.Events[len(ch.Events)-1]
+	e.Reason, e.Detail = c.Reason, fmt.Sprintf(`{"twoMayBelieveUntil":%q}`, stamp(until))
+	return ch, nil
+}
+
+// acknowledgement is what an operator has to repeat to unlock a wait that ends at the instant.
+func acknowledgement(until time.Time) string { return "two leaders may believe until " + stamp(until) }
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // require checks an operator's condition.
 func (s Snapshot) require(want Revision) error {

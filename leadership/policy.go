@@ -12,10 +12,18 @@ type Config struct {
 	// LeaseDuration is what a lease gets unless its candidate asks for another: 1 s to 24 h in
 	// whole milliseconds, or 0 for DefaultLeaseDuration.
 	LeaseDuration time.Duration
+	// MaxLeaseDuration is the longest lease that a candidate may ask for: LeaseDuration to 24 h in
+	// whole milliseconds, or 0 for MaxLeaseDuration of this package. A lease that is held when the
+	// limit becomes lower goes on, and is renewed, with the duration that it has: its leader was
+	// promised that. The next grant obeys the limit.
+	MaxLeaseDuration time.Duration
 	// LockDelay is how long no lease is granted after one that ended without a release: 0 to 24 h
 	// in whole milliseconds. It gives a leader that was cut off time to notice, at the price of a
 	// slower takeover.
 	LockDelay time.Duration
+	// RetireAfter is how long the election may be vacant before it is deleted; see the rule Retire:
+	// 1 h to 10 years in whole milliseconds, or 0 for never.
+	RetireAfter time.Duration
 	// Description tells people what the election is for: one line of at most 256 bytes.
 	Description string
 }
@@ -36,12 +44,19 @@ type Standing struct {
 	Unknown string // as in Policy
 }
 
+// retiringVersion is the first version of the program that knows RetireAfter. An older one would
+// leave behind no RetireAt in the stores, and the election would never be retired.
+const retiringVersion Version = 2
+
 // policyMembers are the members of a policy, bound to the fields of p.
 func policyMembers(p *Policy) []member {
 	return []member{
 		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
 		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
+		{name: "retireAfterMs", needs: retiringVersion, field: (*longMilliseconds)(&p.RetireAfter)},
 		{name: "description", field: (*text)(&p.Description)},
+		// An older program would grant longer leases, and could set a LeaseDuration above the limit.
+		{name: "maxLeaseDurationMs", needs: 2, field: (*milliseconds)(&p.MaxLeaseDuration)},
 	}
 }
 
@@ -90,16 +105,37 @@ func (c Config) validate() (field string, err error) {
 	if err := validateLeaseDuration(c.LeaseDuration); err != nil {
 		return "leaseDuration", err
 	}
+	if err := c.validateMax(); err != nil {
+		return "maxLeaseDuration", err
+	}
 	if c.LockDelay < 0 || c.LockDelay > MaxLockDelay {
 		return "lockDelay", fmt.Errorf("lockDelay is from 0s to %s, not %s", spoken(MaxLockDelay), spoken(c.LockDelay))
 	}
 	if c.LockDelay%time.Millisecond != 0 {
 		return "lockDelay", fmt.Errorf("lockDelay is in whole milliseconds, not %v", c.LockDelay)
 	}
+	if err := validateRetireAfter(c.RetireAfter); err != nil {
+		return "retireAfter", err
+	}
 	if err := validateText(c.Description); err != nil {
 		return "description", fmt.Errorf("description is %w", err)
 	}
 	return "", nil
+}
+
+func (c Config) validateMax() error {
+	switch d := c.MaxLeaseDuration; {
+	case d == 0:
+		return nil
+	case d < MinLeaseDuration || d > MaxLeaseDuration:
+		return fmt.Errorf("maxLeaseDuration is from %s to %s, not %s; leave it out for no limit of the election's own",
+			spoken(MinLeaseDuration), spoken(MaxLeaseDuration), spoken(d))
+	case d%time.Millisecond != 0:
+		return fmt.Errorf("maxLeaseDuration is in whole milliseconds, not %v", d)
+	case c.leaseDuration() > d:
+		return fmt.Errorf("maxLeaseDuration is at least leaseDuration (%s), not %s; set a shorter leaseDuration too", spoken(c.leaseDuration()), spoken(d))
+	}
+	return nil
 }
 
 // validateLeaseDuration accepts 0, which stands for the default.
@@ -111,6 +147,19 @@ func validateLeaseDuration(d time.Duration) error {
 		return fmt.Errorf("leaseDuration is from %s to %s, not %s", spoken(MinLeaseDuration), spoken(MaxLeaseDuration), spoken(d))
 	case d%time.Millisecond != 0:
 		return fmt.Errorf("leaseDuration is in whole milliseconds, not %v", d)
+	}
+	return nil
+}
+
+// validateRetireAfter accepts 0, which stands for never.
+func validateRetireAfter(d time.Duration) error {
+	switch {
+	case d == 0:
+		return nil
+	case d < MinRetireAfter || d > MaxRetireAfter:
+		return fmt.Errorf("retireAfter is from %s to %s, or 0s for never, not %s", spoken(MinRetireAfter), spoken(MaxRetireAfter), spoken(d))
+	case d%time.Millisecond != 0:
+		return fmt.Errorf("retireAfter is in whole milliseconds, not %v", d)
 	}
 	return nil
 }

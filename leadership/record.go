@@ -12,6 +12,8 @@ const (
 	MaxLeaseDuration     = 24 * time.Hour
 	DefaultLeaseDuration = 30 * time.Second
 	MaxLockDelay         = 24 * time.Hour
+	MinRetireAfter       = time.Hour
+	MaxRetireAfter       = 10 * 365 * 24 * time.Hour
 )
 
 // Record is what a store keeps of one election, for ever. The zero Record, but for its name, is an
@@ -30,13 +32,15 @@ type Record struct {
 	LeaderID      CandidateID // empty once the end of the lease is recorded
 	KeyHash       KeyHash     // of the leader's key; zero without a leader
 	LeaseDuration time.Duration
-	AcquiredAt    time.Time // the store's now when the lease was granted; for people
+	AcquiredAt    time.Time // when the grant was committed, as its event says; for people
 	HeartbeatAt   time.Time // when the last heartbeat was committed
 	EndsBy        time.Time // no heartbeat extends the lease beyond this instant; zero: no limit
 	EndsBecause   EndReason // why there is an EndsBy; empty without one
 	Metadata      Metadata
 
-	EndedAt time.Time     // when the last lease ended, if there was one and LeaderID is empty
+	// EndedAt is set if LeaderID is empty and there was a lease, or a vacancy to count: when the last
+	// lease ended or, if that was later, when the vacant election was configured with RetireAfter.
+	EndedAt time.Time
 	LockFor time.Duration // from EndedAt, no grant for that long, guard included; 0 after a release
 
 	Policy   Policy
@@ -80,6 +84,16 @@ func StartOf(committed, due time.Time, d time.Duration) time.Time {
 	return due.Add(-d)
 }
 
+// RetireAt is the instant from which the rule Retire deletes the election if it stays as it is; zero
+// if it does not. It is not before a lock has ended. A store may keep it beside the record, to find
+// what is due; it decides nothing.
+func (r Record) RetireAt() time.Time {
+	if r.LeaderID != "" || r.Deleted || r.Policy.RetireAfter == 0 || r.EndedAt.IsZero() {
+		return time.Time{}
+	}
+	return r.EndedAt.Add(max(r.Policy.RetireAfter, r.LockFor))
+}
+
 // vacated is r once its lease has ended at the given instant.
 func (r Record) vacated(endedAt time.Time, lockFor time.Duration) Record {
 	r.EndedAt, r.LockFor = endedAt, lockFor
@@ -98,6 +112,9 @@ type Snapshot struct {
 	// Guard is how long the store waits after a lease's end before it grants the next one, because
 	// the clocks of its servers may differ by that much: 50 ms on cloud stores, 0 with one clock.
 	Guard time.Duration
+	// Ticket is for the next renewal. Only a store that needs tickets sets it, and only in its
+	// answer to a heartbeat.
+	Ticket Ticket
 }
 
 // exists reports whether the election was ever seen.
@@ -118,8 +135,8 @@ func (s Snapshot) blocked() (time.Duration, Reason) {
 	r := s.Record
 	if r.LeaderID != "" {
 		end := r.LeaseEnd()
-		if left := end.Add(s.Guard).Sub(s.Now); left > 0 {
-			return left, ReasonHeld
+		if s.Live() {
+			return end.Add(s.Guard).Sub(s.Now), ReasonHeld
 		}
 		r = r.vacated(end, r.Policy.LockDelay+s.Guard)
 	}

@@ -25,7 +25,7 @@ func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) 
 	in := left.Round(time.Millisecond)
 	var detail string
 	switch {
-	case reason == ReasonHeld && !s.Live():
+	case reason == ReasonLockDelay && r.LeaderID != "" && r.Policy.LockDelay == 0:
 		detail = fmt.Sprintf("the lease of %q on election %q has just ended; the next is granted in %v, for the clocks of the store's servers may differ; try again then", r.LeaderID, r.Election, in)
 	case reason == ReasonLockDelay:
 		detail = fmt.Sprintf("election %q cannot be led for another %v: its last lease ended without a release, or by force; try again then", r.Election, in)
@@ -36,6 +36,33 @@ func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) 
 	}
 	err := s.refuse(LeaseHeld, "%s", detail)
 	err.Reason, err.RetryAfter = reason, left
+	return err
+}
+
+// refuseLonger returns why the candidate cannot have a lease of the duration that it asks for; nil
+// if it can. A leader may keep the duration that it has.
+func (s Snapshot) refuseLonger(c AcquireCommand) error {
+	r, most := s.Record, s.Record.Policy.MaxLeaseDuration
+	if most == 0 || c.LeaseDuration <= most {
+		return nil
+	}
+	if leads := s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash); leads && c.LeaseDuration <= r.LeaseDuration {
+		return nil
+	}
+	return invalid("leaseDuration", fmt.Errorf("a lease of election %q lasts %s at most, as an operator has configured, not %s; ask for %s or less",
+		r.Election, spoken(most), spoken(c.LeaseDuration), spoken(most)))
+}
+
+// refuseUnlock tells an operator what an unlock would risk, and how to ask for it all the same.
+func (s Snapshot) refuseUnlock(reason Reason, until time.Time) error {
+	r := s.Record
+	risk := "its last leader may still act, because its lease ended without a release, or by force"
+	if s.Live() {
+		risk = fmt.Sprintf("%q leads it, and goes on until it hears of the end of its lease", r.LeaderID)
+	}
+	err := s.refuse(LeaseHeld, "election %q is not unlocked: %s; if the next candidate shall lead all the same, repeat the call with exactly this acknowledge: %s",
+		r.Election, risk, acknowledgement(until))
+	err.Reason = reason
 	return err
 }
 

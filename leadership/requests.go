@@ -112,6 +112,7 @@ type LeaseRequest struct {
 	CandidateID CandidateID
 	Key         Key
 	Token       Token
+	Ticket      Ticket // of the answer to the last heartbeat, or empty; a release has no use for it
 }
 
 func (r LeaseRequest) renewal() (Renewal, error) {
@@ -124,7 +125,10 @@ func (r LeaseRequest) renewal() (Renewal, error) {
 	if err := r.Token.validate(); err != nil {
 		return Renewal{}, invalid("fencingToken", err)
 	}
-	return Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: r.Key.Hash(), Token: r.Token}, nil
+	if err := r.Ticket.validate(); err != nil {
+		return Renewal{}, invalid("ticket", err)
+	}
+	return Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: r.Key.Hash(), Token: r.Token, Ticket: r.Ticket}, nil
 }
 
 // TokenCheck asks whether a token is that of the present leader.
@@ -170,6 +174,12 @@ type DeleteRequest struct {
 	DeleteCommand
 }
 
+// UnlockRequest ends the wait for an election.
+type UnlockRequest struct {
+	Election Election
+	UnlockCommand
+}
+
 // Limits of pages.
 const (
 	DefaultPageSize = 100
@@ -189,6 +199,12 @@ func ValidatePrefix(prefix string) error {
 		return invalid("prefix", err)
 	}
 	return nil
+}
+
+// Validate returns what is wrong with the request, with the code InvalidArgument.
+func (r ListRequest) Validate() error {
+	_, err := r.validate()
+	return err
 }
 
 func (r ListRequest) validate() (limit int, err error) {

@@ -41,11 +41,18 @@ func (c *Change) expire(guard time.Duration) {
 // duration waits for the next grant: if the reply were lost, the leader would go on believing in
 // the longer one.
 //
-// Errors: LeaseHeld, with a Reason; ElectionDeleted; RecordCorrupt when there is no further token.
+// A candidate that asks for more than Config.MaxLeaseDuration is refused, whether the election is
+// held or not. A leader may repeat what it was granted before the limit became lower.
+//
+// Errors: InvalidArgument; LeaseHeld, with a Reason; ElectionDeleted; RecordCorrupt when there is
+// no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	r := s.Record
 	if r.Deleted {
 		return Change{}, s.refuse(ElectionDeleted, "election %q is deleted; an operator brings it back by configuring it, and its fencing token goes on from %d", r.Election, r.Token)
+	}
+	if err := s.refuseLonger(c); err != nil {
+		return Change{}, err
 	}
 	if s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) {
 		return reacquire(s, c), nil
@@ -114,6 +121,9 @@ type Renewal struct {
 	CandidateID CandidateID
 	KeyHash     KeyHash
 	Token       Token
+	// Ticket is of the answer to the last heartbeat, or empty. It saves a store's Renew a read; no
+	// rule looks at it.
+	Ticket Ticket
 }
 
 // holds reports whether the record has the lease that c names, ended or not.
@@ -165,6 +175,24 @@ func Expire(s Snapshot) (Change, error) {
 	}
 	ch := s.change()
 	ch.expire(s.Guard)
+	return ch, nil
+}
+
+// Retire deletes the election, as Delete does, if it has been vacant for as long as its policy's
+// RetireAfter says. The vacancy begins with the end of the last lease, or when the vacant election was
+// last configured with a RetireAfter. The event says that it was retired.
+func Retire(s Snapshot) (Change, error) {
+	at := s.Record.RetireAt()
+	if at.IsZero() || s.Now.Before(at) {
+		return Change{}, nil
+	}
+	after := s.Record.Policy.RetireAfter
+	ch := s.change()
+	ch.Record.Deleted = true
+	ch.announce(EventDeleted, "")
+	e := &ch.Events[0]
+	e.Reason = fmt.Sprintf("retired: it was vacant for %s, as its retireAfter says", spoken(after))
+	e.Detail = fmt.Sprintf(`{"retireAfterMs":%d}`, after.Milliseconds())
 	return ch, nil
 }
 

@@ -34,7 +34,7 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 	if err != nil {
 		return Grant{}, err
 	}
-	return Grant{Lease: snap.Lease(), Key: key}, nil
+	return Grant{Lease: snap.leaders(), Key: key}, nil
 }
 
 // Renew keeps the caller's lease; see the rule of that name.
@@ -59,7 +59,7 @@ func (s *Service) renewed(ctx context.Context, c Renewal, a Renewed) (Lease, err
 	if err != nil {
 		return Lease{}, err
 	}
-	return snap.Lease(), nil
+	return snap.leaders(), nil
 }
 
 // BatchRenew renews up to MaxBatch leases, no election twice. The results stand in the order of the
@@ -86,7 +86,7 @@ func (s *Service) BatchRenew(ctx context.Context, batch []LeaseRequest) ([]Resul
 	answers := s.store.Renew(ctx, leases)
 	for i, a := range answers {
 		if a.Err == nil && inTime(a.Snapshot, a.Before) {
-			results[place[i]].Lease = a.Snapshot.Lease()
+			results[place[i]].Lease = a.Snapshot.leaders()
 		} else {
 			open = append(open, i)
 		}
@@ -105,7 +105,7 @@ func (s *Service) Release(ctx context.Context, r LeaseRequest) (Lease, error) {
 	if err != nil {
 		return Lease{}, err
 	}
-	return s.lease(ctx, c.Election, func(snap Snapshot) (Change, error) { return Release(snap, c) })
+	return s.lease(ExpectChange(ctx), c.Election, func(snap Snapshot) (Change, error) { return Release(snap, c) })
 }
 
 // CheckToken returns the lease if the token is that of the present leader; see the rule Check.
@@ -278,7 +278,7 @@ func (s *Service) Configure(ctx context.Context, r ConfigureRequest) (Lease, err
 	if err := validateCondition(r.IfRevision); err != nil {
 		return Lease{}, err
 	}
-	return s.lease(ctx, r.Election, func(snap Snapshot) (Change, error) { return Configure(snap, r.ConfigureCommand) })
+	return s.lease(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return Configure(snap, r.ConfigureCommand) })
 }
 
 // Delete deletes an election; see the rule of that name.
@@ -289,7 +289,19 @@ func (s *Service) Delete(ctx context.Context, r DeleteRequest) (Lease, error) {
 	if err := validateCondition(r.IfRevision); err != nil {
 		return Lease{}, err
 	}
-	return s.lease(ctx, r.Election, func(snap Snapshot) (Change, error) { return Delete(snap, r.DeleteCommand) })
+	return s.lease(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return Delete(snap, r.DeleteCommand) })
+}
+
+// Unlock ends the wait for an election before its time; see the rule of that name. Two candidates
+// may then believe that they lead.
+func (s *Service) Unlock(ctx context.Context, r UnlockRequest) (Lease, error) {
+	if err := r.Election.Validate(); err != nil {
+		return Lease{}, invalid("election", err)
+	}
+	if field, err := r.validate(); err != nil {
+		return Lease{}, invalid(field, err)
+	}
+	return s.lease(ctx, r.Election, func(snap Snapshot) (Change, error) { return Unlock(snap, r.UnlockCommand) })
 }
 
 // Expire records that the election's lease has run out, if it has.
@@ -301,23 +313,70 @@ func (s *Service) Expire(ctx context.Context, e Election) (Lease, error) {
 }
 
 // ExpireAll records each lease that has run out unrecorded, for a service that was asleep when it
-// happened. It reads all elections and leaves out those whose record cannot be trusted or needs a
-// newer program. It returns how many it recorded, also with an error: one election that fails does
-// not stop the others, and the error is the first.
+// happened. It reads the elections that have a leader and no others, and leaves out those whose
+// record cannot be trusted or needs a newer program. It returns how many it recorded, also with an
+// error: one election that fails or is slow does not stop the others, and the error is the first.
 func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
 	var failed error
-	err = s.walk(ctx, "", func(snap Snapshot) error {
-		if !snap.over() {
-			return nil
+	var after Election
+	for {
+		held, err := s.store.Held(ctx, after, MaxPageSize)
+		if err != nil {
+			return expired, cmp.Or(failed, err)
 		}
-		after, err := s.update(ctx, snap.Record.Election, Expire)
-		if err == nil && after.Record.Revision > snap.Record.Revision {
-			expired++
+		var over []Election
+		for _, snap := range held.Snapshots {
+			if snap.over() {
+				over = append(over, snap.Record.Election)
+			}
 		}
-		failed = cmp.Or(failed, err)
-		return ctx.Err()
+		n, err := s.changeAll(ctx, over, Expire)
+		expired, failed = expired+n, cmp.Or(failed, err, ctx.Err())
+		if after = held.Next; after == "" || ctx.Err() != nil {
+			return expired, failed
+		}
+	}
+}
+
+// RetireAll deletes the elections that have been vacant for too long; see the rule Retire. It
+// returns how many it deleted, also with an error, as ExpireAll does.
+func (s *Service) RetireAll(ctx context.Context) (retired int, err error) {
+	now, err := s.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		due, err := s.store.Retirable(ctx, now, MaxPageSize)
+		if err != nil {
+			return retired, err
+		}
+		n, err := s.changeAll(ctx, due, Retire)
+		retired += n
+		if err != nil || n == 0 || len(due) < MaxPageSize {
+			return retired, err
+		}
+	}
+}
+
+// changeAll runs a rule on each of the elections, a few at a time, and returns how many it changed.
+// The error is the first.
+func (s *Service) changeAll(ctx context.Context, all []Election, rule func(Snapshot) (Change, error)) (changed int, err error) {
+	var mu sync.Mutex // guards changed and err
+	each(len(all), func(i int) {
+		wrote := false
+		_, failed := s.update(ctx, all[i], func(snap Snapshot) (Change, error) {
+			ch, err := rule(snap)
+			wrote = !ch.Empty()
+			return ch, err
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		if failed == nil && wrote {
+			changed++
+		}
+		err = cmp.Or(err, failed)
 	})
-	return expired, cmp.Or(failed, err)
+	return changed, err
 }
 
 func (s *Service) lease(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Lease, error) {
@@ -392,7 +451,7 @@ func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (
 	r := snap.Record
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
 	defer cancel()
-	after, _, err := s.commit(clean, r.Election, func(now Snapshot) (Change, error) {
+	after, _, err := s.commit(ExpectChange(clean), r.Election, func(now Snapshot) (Change, error) {
 		return Lapse(now, r.Token, r.HeartbeatAt, before)
 	})
 	if err != nil {

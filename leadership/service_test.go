@@ -21,10 +21,12 @@ type slowStore struct {
 	aborted          *leadership.Snapshot // on which the next decision is made first, in vain
 	interfere        func()               // runs between a commit and its reply
 	lost             error                // takes the place of the reply
+	expected         bool                 // whether the last Update expected to write
 }
 
-func (s *slowStore) Update(_ context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (s *slowStore) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	s.snap.Record.Election = e
+	s.expected = leadership.ChangeExpected(ctx)
 	if s.reading != nil {
 		s.reading()
 	}
@@ -211,6 +213,10 @@ func (s torn) List(_ context.Context, _ string, after leadership.Election, _ int
 	return leadership.Listing{Snapshots: []leadership.Snapshot{s.snap}, Next: s.snap.Record.Election}, nil
 }
 
+func (s torn) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
+	return s.List(ctx, "", after, limit)
+}
+
 func TestAListThatBreaksOffIsAnErrorAndNotItsEnd(t *testing.T) {
 	store, _, _ := slow(t)
 	store.snap.Now = store.snap.Now.Add(2 * time.Second)
@@ -257,5 +263,41 @@ func TestAChangeIsRecordedWithItsActor(t *testing.T) {
 	}
 	if last := store.events[len(store.events)-1]; last.Actor != "ann@example.com" || last.RequestID != "request-1" || store.events[0].Actor != "" {
 		t.Errorf("got %+v", store.events)
+	}
+}
+
+// What may be refused, or may find nothing to do, must not: the store then takes no lock for it.
+func TestOnlyCommandsThatNearlyAlwaysWriteExpectTo(t *testing.T) {
+	t.Parallel()
+	store := new(slowStore)
+	service := leadership.New(store)
+	key := leadership.NewKey()
+	lease := leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: key, Token: 1}
+	for _, c := range []struct {
+		what     string
+		do       func() error
+		expected bool
+	}{
+		{"acquire", func() error {
+			_, err := service.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key})
+			return err
+		}, false},
+		{"expire", func() error { _, err := service.Expire(t.Context(), "jobs"); return err }, false},
+		{"configure", func() error {
+			_, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs"})
+			return err
+		}, true},
+		{"release", func() error { _, err := service.Release(t.Context(), lease); return err }, true},
+		{"delete", func() error {
+			_, err := service.Delete(t.Context(), leadership.DeleteRequest{Election: "jobs"})
+			return err
+		}, true},
+	} {
+		if err := c.do(); err != nil {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		if store.expected != c.expected {
+			t.Errorf("%s expects to write: %v, want %v", c.what, store.expected, c.expected)
+		}
 	}
 }

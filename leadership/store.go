@@ -27,12 +27,13 @@ type Store interface {
 	// Update is the transaction that decides. It reads the election's record, runs decide, and
 	// writes the Change and its events, all or nothing, in isolation from every other Update and
 	// Renew of that election. An election never seen has a zero Record but for its name. Update
-	// sets Event.At and, for a heartbeat, Record.HeartbeatAt (by StartOf) to the time of the
-	// commit.
+	// sets Event.At and, as Change.Committed does, Record.HeartbeatAt and Record.AcquiredAt to the
+	// time of the commit.
 	//
 	// It returns the record as it now is, with Now the time of the commit (of the read, if nothing
 	// was written). It returns an error of decide as it is, and writes nothing then, nor if the
-	// Change is not one that Change allows. decide may run more than once; it must be pure.
+	// Change is not one that Change allows. decide may run more than once; it must be pure. See
+	// ExpectChange for what a caller may say beforehand.
 	Update(ctx context.Context, e Election, decide func(Snapshot) (Change, error)) (Snapshot, error)
 
 	// Get reads one election, strongly: it sees every change that was reported as done before the
@@ -46,10 +47,27 @@ type Store interface {
 	// history without a record.
 	List(ctx context.Context, prefix string, after Election, limit int) (Listing, error)
 
+	// Held reads up to limit elections that have a leader, whether or not its lease has ended, each as
+	// it was at some moment during the call, in an order of the store's own. after is "", or Next of
+	// the page before, which is no name here. An election that has the same leader while all pages
+	// are read is on one of them. Of a record that cannot be trusted, or that needs a newer program,
+	// there is at most the name. It costs what it finds, however many elections there are.
+	Held(ctx context.Context, after Election, limit int) (Listing, error)
+
+	// Retirable returns up to limit names of elections whose Record.RetireAt has come by the given
+	// instant, those first that are due longest. The caller decides by the rule Retire. It costs what
+	// it finds, however many elections there are.
+	Retirable(ctx context.Context, at time.Time, limit int) ([]Election, error)
+
 	// Renew sends a heartbeat for each of the leases, at most MaxBatch, no election twice, without
 	// a decision of its own: it renews a lease if and only if it is still exactly the one named,
 	// its end has not come, and this program may decide on it. It returns an answer for each, in
 	// order; one fails without the others.
+	//
+	// A store that would have to read first, unless this handle remembers the lease, may answer
+	// ErrNotRenewed instead, and give a Ticket with every heartbeat, of Update and of Renew: with
+	// the ticket of the last heartbeat every handle renews. A ticket never decides: with any other
+	// text the answer is that of a renewal without one.
 	Renew(ctx context.Context, leases []Renewal) []Renewed
 
 	// Events reads up to limit events of the election with a revision greater than after, in the
@@ -76,6 +94,19 @@ type Store interface {
 	// StoreUnavailable, as do later ones.
 	Close() error
 }
+
+type expectChangeKey struct{}
+
+// ExpectChange returns a context for an Update that will most likely write. It is about cost alone.
+// A store whose transactions lock what they read answers what needs no write by a read without a
+// lock, and runs a transaction only if there is something to write; with ExpectChange it runs the
+// transaction at once.
+func ExpectChange(ctx context.Context) context.Context {
+	return context.WithValue(ctx, expectChangeKey{}, true)
+}
+
+// ChangeExpected reports whether the context is one of ExpectChange.
+func ChangeExpected(ctx context.Context) bool { return ctx.Value(expectChangeKey{}) != nil }
 
 // Listing is a part of the list of elections.
 type Listing struct {

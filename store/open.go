@@ -53,6 +53,12 @@ func Open(ctx context.Context, spec string, c Config) (leadership.Store, error) 
 	}
 }
 
+// Validate returns the error that Open would return for a malformed spec. It opens nothing.
+func Validate(spec string) error {
+	_, err := parse(spec)
+	return err
+}
+
 // opened keeps a nil pointer from becoming an interface that is not nil.
 func opened[S leadership.Store](s S, err error) (leadership.Store, error) {
 	if err != nil {

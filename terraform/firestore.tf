@@ -58,6 +58,23 @@ resource "google_firestore_field" "event" {
   }
 }
 
+# The tick queries which elections have a leader, and which are to be retired. No renewal changes these fields.
+resource "google_firestore_field" "lease" {
+  for_each = local.on_firestore ? toset(["leaderId", "retireAt"]) : []
+
+  project    = var.project_id
+  database   = google_firestore_database.main[0].name
+  collection = "leadership"
+  field      = each.value
+
+  index_config {
+    indexes {
+      order       = "ASCENDING"
+      query_scope = "COLLECTION"
+    }
+  }
+}
+
 # No other field is queried.
 resource "google_firestore_field" "exempt" {
   for_each = local.on_firestore ? toset(["leadership", "events", "history"]) : []

@@ -5,7 +5,7 @@ locals {
   policy_file   = "policy.yaml"
 
   # Variables of `regent serve`.
-  settings = {
+  settings = merge({
     REGENT_STORE         = local.store
     REGENT_EVENTS        = local.topic
     REGENT_HISTORY       = "${var.history_hours}h"
@@ -14,7 +14,9 @@ locals {
     REGENT_AUTH          = "platform"
     REGENT_AUTH_AUDIENCE = local.audience
     REGENT_POLICY        = "${local.policy_folder}/${local.policy_file}"
-  }
+    }, var.events_region == null ? {} : {
+    REGENT_EVENTS_ENDPOINT = "${var.events_region}-pubsub.googleapis.com:443"
+  })
 
   # Variables of its libraries. Telemetry uses the project's own quota.
   telemetry = {

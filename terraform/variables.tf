@@ -207,6 +207,21 @@ variable "topic_storage_regions" {
   }
 }
 
+variable "events_region" {
+  description = "The region whose Pub/Sub endpoint all instances publish through. Needed with several regions if a subscriber counts on the order of an election's events: Pub/Sub orders them only among what one region was sent. While that region's Pub/Sub is unavailable, events wait. By default each instance publishes in its own region."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.events_region == null || can(regex("^[a-z]+-[a-z]+[0-9]+$", var.events_region))
+    error_message = "events_region must be a region such as europe-west1; omit it unless there are several serving regions."
+  }
+  validation {
+    condition     = var.events_region == null || try(contains(coalesce(var.topic_storage_regions, var.regions), var.events_region), true)
+    error_message = "events_region must be one in which Pub/Sub may keep messages; choose one of topic_storage_regions, or of regions."
+  }
+}
+
 # The service.
 
 variable "stopped" {
@@ -415,10 +430,12 @@ variable "audience" {
 
 # The scheduler.
 
+# While an instance runs it does by itself what a tick does, but for retirements. So the schedule bounds how late things come after all
+# instances have slept or died, and a retirement is due after an hour at the earliest. A tick reads what is held or due, and nothing else.
 variable "tick_schedule" {
-  description = "When the scheduler ticks the service to do overdue work, as a cron expression in UTC."
+  description = "When the scheduler ticks the service to do overdue work, as a cron expression in UTC. Five minutes are how late the end of a lease is recorded, and an election retired, if no instance runs."
   type        = string
-  default     = "* * * * *"
+  default     = "*/5 * * * *"
   nullable    = false
 
   validation {

@@ -89,7 +89,7 @@ func host(t testing.TB, leases leadership.Store) (inst *instance.Instance, addre
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httpapi.Server(httpapi.New(httpapi.Config{Service: inst, StreamLimit: time.Hour}))
+	server := httpapi.Server(httpapi.New(httpapi.Config{Service: inst, StreamLimit: time.Hour}), nil)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { inst.Run(ctx) })

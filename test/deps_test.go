@@ -37,6 +37,7 @@ var arrows = []arrow{
 	{"regent/leadership/instance/internal/hub", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/instance/internal/view"}, "the hub drives the view, and never knows who carries its events"},
 	{"regent/leadership/instance/internal/line", []string{"regent/leadership", "regent/leadership/instance/internal/hub", "regent/leadership/instance/internal/view"}, "a line reads the view, and asks through a function"},
 	{"regent/leadership/instance/internal/outbox", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/instance/internal/backoff", "regent/leadership/instance/internal/failpoint"}, "the outbox knows a topic by its interface"},
+	{"regent/leadership/instance/internal/renewals", []string{"regent/leadership"}, "what gathers renewals knows a store by its interface"},
 	{"regent/leadership/instance/internal/failpoint", nil, "a failpoint knows nothing"},
 	{"regent/leadership/instance/internal/backoff", nil, "a wait knows nothing"},
 	{"regent/leadership/instance/pubsub", []string{"regent/leadership", "regent/leadership/instance/internal/backoff", "regent/leadership/wire", "cloud.google.com/go/pubsub/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},

@@ -62,15 +62,21 @@ func live(t testing.TB, s *server) *server {
 // awaitHealth waits until the server reports that health, and returns the detail that it gives.
 func awaitHealth(t testing.TB, s *server, want wire.HealthStatus) (detail string) {
 	t.Helper()
+	return awaitDetail(t, s, want, "", patience)
+}
+
+// awaitDetail is awaitHealth for a detail that has a text in it.
+func awaitDetail(t testing.TB, s *server, want wire.HealthStatus, text string, patience time.Duration) (detail string) {
+	t.Helper()
 	ctx := within(t, patience)
 	for {
 		var health wire.Health
 		err := get(ctx, s.URL+wire.PathReady, &health)
-		if err == nil && health.Status == want {
+		if err == nil && health.Status == want && strings.Contains(health.Detail, text) {
 			return health.Detail
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("%s is not %s within %v, but %+v, %v\n%s", s.URL, want, patience, health, err, s.log)
+			t.Fatalf("%s is not %s (%q) within %v, but %+v, %v\n%s", s.URL, want, text, patience, health, err, s.log)
 		}
 		<-time.After(10 * time.Millisecond)
 	}

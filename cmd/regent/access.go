@@ -82,6 +82,8 @@ type access struct {
 	who    authn.Authenticator
 	keys   func(context.Context) error // keeps the keys of issuers up to date; nil if there are none
 	policy *authz.File
+	limits *limit.Gate // nil without a policy
+	rights *authz.Gate // nil without a policy
 	*measures
 }
 
@@ -102,9 +104,16 @@ func openAccess(s accessSettings, env map[string]string, m *measures) (*access, 
 	if err != nil {
 		return nil, usagef("--auth %s: %w", s.auth, err)
 	}
-	if a.policy, err = authz.OpenFile(s.policy, m.log); err != nil {
+	crowd := authz.Admitted
+	if s.auth == authOIDC {
+		crowd = authz.Anyone
+	}
+	if a.policy, err = authz.OpenFile(s.policy, crowd, m.log); err != nil {
 		return nil, usagef("--policy %s: %w", s.policy, err)
 	}
+	limits := func(principal string) limit.Limits { return a.policy.Policy().Limits(principal) }
+	a.limits = limit.New(limit.Config{Limits: limits, Refused: a.refusedCall})
+	a.rights = authz.NewGate(a.policy.Policy, a.audit)
 	return a, nil
 }
 
@@ -125,15 +134,30 @@ func (a *access) gates() []instance.Gate {
 	if a.policy == nil {
 		return nil
 	}
-	limits := func(principal string) limit.Limits { return a.policy.Policy().Limits(principal) }
-	refused := func(ctx context.Context, quota bool) {
-		why := telemetry.RateLimited
-		if quota {
-			why = telemetry.Quota
-		}
-		a.Refused(ctx, why)
+	return []instance.Gate{a.limits, a.rights}
+}
+
+// knock returns what a call passes before its body is read; see httpapi.Config.
+func (a *access) knock() func(context.Context, instance.Op) (context.Context, error) {
+	if a.policy == nil {
+		return nil
 	}
-	return []instance.Gate{limit.New(limit.Config{Limits: limits, Refused: refused}), authz.NewGate(a.policy.Policy, a.audit)}
+	return func(ctx context.Context, op instance.Op) (context.Context, error) {
+		ctx, err := a.limits.Knock(ctx, op)
+		if err != nil {
+			return nil, err
+		}
+		return a.rights.Knock(ctx, op)
+	}
+}
+
+// refusedCall counts a call that exceeds a limit.
+func (a *access) refusedCall(ctx context.Context, quota bool) {
+	why := telemetry.RateLimited
+	if quota {
+		why = telemetry.Quota
+	}
+	a.Refused(ctx, why)
 }
 
 // wrap authenticates callers before the API is called, except for health and the specification.
@@ -151,7 +175,7 @@ func (a *access) wrap(api http.Handler) http.Handler {
 	})
 }
 
-// audit logs a call that was refused or privileged.
+// audit logs a call that was refused, privileged, or answered with a lease.
 func (a *access) audit(ctx context.Context, r authz.Record) {
 	if r.Code == wire.PermissionDenied {
 		a.Refused(ctx, telemetry.PermissionDenied)
@@ -166,6 +190,12 @@ func (a *access) audit(ctx context.Context, r authz.Record) {
 	}
 	if r.Candidate != "" {
 		attrs = append(attrs, slog.String("candidate", string(r.Candidate)))
+	}
+	if r.Token > 0 {
+		attrs = append(attrs, slog.Int64("fencingToken", int64(r.Token)))
+	}
+	if r.Parts > 0 {
+		attrs = append(attrs, slog.Int("parts", r.Parts))
 	}
 	a.log.LogAttrs(ctx, slog.LevelInfo, "audit", attrs...)
 }

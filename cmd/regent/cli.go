@@ -17,10 +17,11 @@ type cli struct {
 	sources map[*cobra.Command][]source
 
 	// Flags of several commands; see addRemote and addOutput.
-	server  string
-	timeout time.Duration
-	bearer  bearerFlags
-	output  format
+	server   string
+	insecure bool // allow plain HTTP to other machines
+	timeout  time.Duration
+	bearer   bearerFlags
+	output   format
 
 	// started is false until a command runs: an error before that is a usage error.
 	started bool
@@ -82,7 +83,7 @@ func (c *cli) root() *cobra.Command {
 		&cobra.Group{ID: groupService, Title: "The service:"},
 	)
 	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.runCommand())
-	c.add(root, groupOperator, c.statusCommand(), c.listCommand(), c.historyCommand(), c.watchCommand(), c.configureCommand(), c.deleteCommand())
+	c.add(root, groupOperator, c.statusCommand(), c.listCommand(), c.historyCommand(), c.watchCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
 	c.add(root, groupService, c.serveCommand(), c.doctorCommand(), c.migrateCommand(), c.raiseCommand())
 	c.add(root, "", c.versionCommand(), c.licensesCommand(), c.completionCommand())
 	root.SetHelpCommand(c.helpCommand())

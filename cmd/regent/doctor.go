@@ -28,7 +28,7 @@ const (
 func (c *cli) doctorCommand() *cobra.Command {
 	s := doctorSettings{events: noEvents, auth: authPlatform}
 	cmd := &cobra.Command{
-		Use:   "doctor --store STORE [--events TOPIC] [--service SERVICE,…]",
+		Use:   "doctor --store STORE [--events TOPIC] [--events-endpoint HOST:PORT] [--service SERVICE,…]",
 		Short: "Check that a store, a topic and a Cloud Run service work",
 		Long: `Check that this machine and its credentials can do with a store and a topic what serve does: read, grant, renew, release,
 read the history, publish, subscribe and receive. It prints how long each step takes, and how far the clocks of the store's
@@ -54,13 +54,13 @@ If a check fails, the exit code is 1.`,
 	}
 	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store, as for serve")
 	cmd.Flags().Var(&value[string]{&s.events, noEvents, "TOPIC", parseText}, "events", "the topic, as for serve")
-	cmd.Flags().Var(&value[string]{&s.endpoint, "", "HOST:PORT", parseText}, "pubsub-endpoint", "the address that all instances publish through, as for serve")
+	cmd.Flags().Var(&value[string]{&s.endpoint, "", "HOST:PORT", parseText}, "events-endpoint", "what to publish through, as for serve")
 	cmd.Flags().Var(&value[[]string]{&s.services, "", "SERVICE,…", parseTexts}, "service", "Cloud Run services, as projects/P/locations/L/services/S, or addresses, as https://HOST")
 	cmd.Flags().Var(&value[string]{&s.auth, authPlatform, "HOW", parseText}, "auth", "how the services authenticate callers, as for serve")
 	c.complete(cmd, "auth", authPlatform, authOIDC)
 	c.require(cmd, "store", "REGENT_STORE")
 	c.from(cmd, "events", "REGENT_EVENTS")
-	c.from(cmd, "pubsub-endpoint", "REGENT_PUBSUB_ENDPOINT")
+	c.from(cmd, "events-endpoint", "REGENT_EVENTS_ENDPOINT")
 	c.from(cmd, "auth", "REGENT_AUTH")
 	return cmd
 }
@@ -78,7 +78,7 @@ func (c *cli) examine(ctx context.Context, s doctorSettings, project *cloud.Clie
 	ctx = leadership.WithRequestID(ctx, x.id)
 	x.examineStore(ctx, s.store)
 	if s.events != noEvents {
-		x.examineTopic(ctx, s.events)
+		x.examineTopic(ctx, pubsub.Config{Topic: s.events, PublishEndpoint: s.endpoint})
 	}
 	x.examineProject(ctx, s, project, c.env)
 	if err := c.printTable(x.rows); err != nil {
@@ -160,6 +160,11 @@ func (x *doctorReport) examineStore(ctx context.Context, spec string) {
 			err = nil // more events than asked for
 		}
 		return "", err
+	})
+	x.check(ctx, "held and to be retired", 1, func(ctx context.Context) (string, error) {
+		_, held := s.Held(ctx, "", 1)
+		_, due := s.Retirable(ctx, clock.last, 1)
+		return "", errors.Join(held, due)
 	})
 	x.check(ctx, "outbox", 1, func(ctx context.Context) (string, error) {
 		_, err := s.Unannounced(ctx, "", 1)
@@ -254,11 +259,12 @@ func (w *clockWatch) String() string {
 
 // examineTopic publishes the last change once more (duplicates are allowed at any time) and waits
 // until it arrives.
-func (x *doctorReport) examineTopic(ctx context.Context, topic string) {
+func (x *doctorReport) examineTopic(ctx context.Context, c pubsub.Config) {
+	c.Instance = "doctor"
 	var bus *pubsub.Bus
 	opened := x.check(ctx, "open the topic", 1, func(ctx context.Context) (detail string, err error) {
-		bus, err = pubsub.Open(ctx, pubsub.Config{Topic: topic, Instance: "doctor"})
-		return topic, err
+		bus, err = pubsub.Open(ctx, c)
+		return c.Topic, err
 	})
 	if !opened {
 		return
@@ -286,7 +292,7 @@ func (x *doctorReport) examineTopic(ctx context.Context, topic string) {
 	ready := x.check(ctx, "subscribe", 1, func(ctx context.Context) (string, error) { return "", receive(ctx, live, ended) })
 	published := x.news.Revision > 0 && x.check(ctx, "publish", 1, func(ctx context.Context) (string, error) {
 		_, err := bus.Publish(ctx, []leadership.Event{x.news})
-		return "", err
+		return c.PublishEndpoint, err
 	})
 	if ready && published {
 		x.check(ctx, "hear", 1, func(ctx context.Context) (string, error) { return "", receive(ctx, heard, ended) })

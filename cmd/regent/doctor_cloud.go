@@ -21,6 +21,9 @@ type doctorSettings struct {
 
 // validate returns an error if a setting is none.
 func (s doctorSettings) validate() error {
+	if err := checkEndpoint(s.endpoint, s.events); err != nil {
+		return err
+	}
 	if len(s.services) > 0 && s.auth != authPlatform && s.auth != authOIDC {
 		return usagef("--auth %q is not %s or %s, which a service needs that other machines can reach; say which --service has", s.auth, authPlatform, authOIDC)
 	}

@@ -59,12 +59,14 @@ func TestDoctorLooksAtAProject(t *testing.T) {
 	want := `field events.unannounced: FAILED
 field events.requestedAt: FAILED
 field events.deleteAfter: FAILED
+field leadership.leaderId: FAILED
+field leadership.retireAt: FAILED
 field leadership.renewalDue: ok
 order across regions: not checked
 service regent: ok
 invokers: ok
 call without a token: FAILED`
-	if strings.Join(got, "\n") != want || x.failed != 4 {
+	if strings.Join(got, "\n") != want || x.failed != 6 {
 		t.Errorf("%d failed:\n%s\nwant\n%s", x.failed, strings.Join(got, "\n"), want)
 	}
 }

@@ -44,10 +44,25 @@ func (c *cli) openMeasures(ctx context.Context, s serviceSettings, instance stri
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", pipeline.Prometheus)
-	m.server = http.Server{Handler: mux, ReadTimeout: metricsTimeout, WriteTimeout: metricsTimeout, ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn)}
-	httpapi.LimitConnections(&m.server, metricsConnections)
+	handler := http.Handler(mux)
+	if answers := s.answers(); answers != nil && !s.metricsExposed() {
+		handler = onlyFor(answers, mux)
+	}
+	m.server = http.Server{Handler: handler, ReadTimeout: metricsTimeout, WriteTimeout: metricsTimeout, ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn)}
+	httpapi.LimitConnections(&m.server, metricsConnections, func() {})
 	m.log.Info("showing metrics", "address", m.listener.Addr().String())
 	return m, nil
+}
+
+// onlyFor keeps out pages of sites whose names have come to mean this machine.
+func onlyFor(answers func(host string) bool, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !answers(r.Host) {
+			http.Error(w, "metrics are shown under IP addresses, localhost and the names of --allow-host only", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 const (

@@ -20,14 +20,16 @@ type setting struct {
 
 var settings = []setting{
 	{"lease", func(wanted *leadership.Config, now leadership.Config) { wanted.LeaseDuration = now.LeaseDuration }},
+	{"max-lease", func(wanted *leadership.Config, now leadership.Config) { wanted.MaxLeaseDuration = now.MaxLeaseDuration }},
 	{"lock-delay", func(wanted *leadership.Config, now leadership.Config) { wanted.LockDelay = now.LockDelay }},
+	{"retire-after", func(wanted *leadership.Config, now leadership.Config) { wanted.RetireAfter = now.RetireAfter }},
 	{"description", func(wanted *leadership.Config, now leadership.Config) { wanted.Description = now.Description }},
 }
 
 func (c *cli) configureCommand() *cobra.Command {
 	var wanted leadership.ConfigureRequest
 	cmd := &cobra.Command{
-		Use:   "configure ELECTION [--lease DURATION] [--lock-delay DURATION] [--description TEXT]",
+		Use:   "configure ELECTION [--lease DURATION] [--max-lease DURATION] [--lock-delay DURATION] [--retire-after DURATION] [--description TEXT]",
 		Short: "Create an election, or change its configuration",
 		Long: `Create an election, change its configuration, or restore a deleted one. Settings that are not given stay as they are. The
 present lease keeps its duration; the next one gets the new duration.`,
@@ -40,7 +42,9 @@ present lease keeps its duration; the next one gets the new duration.`,
 		},
 	}
 	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LeaseDuration, "", "DURATION", parseLease}, "lease", "how long a lease lasts unless its candidate asks for another duration, from 1s to 24h (default for a new election: 30s)")
+	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.MaxLeaseDuration, "", "DURATION", parseMaxLease}, "max-lease", "the longest lease that a candidate may ask for, up to 24h, or none (default for a new election: none)")
 	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LockDelay, "", "DURATION", parseLockDelay}, "lock-delay", "how long the election stays vacant after a lease that ended without a release, up to 24h (default for a new election: 0s)")
+	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.RetireAfter, "", "DURATION", parseRetireAfter}, "retire-after", "how long the election may be vacant before it is deleted, from 1h to 87600h (ten years); 0s keeps it for ever (default for a new election: 0s)")
 	cmd.Flags().StringVar(&wanted.Config.Description, "description", "", "what the election is for, in at most 256 bytes; an empty text removes it")
 	addCondition(cmd, &wanted.IfRevision)
 	return c.remote(cmd)
@@ -85,6 +89,33 @@ configure continues to count where it was.`,
 	}
 	cmd.Flags().BoolVar(&r.Force, "force", false, "delete it even if it has a leader")
 	addCondition(cmd, &r.IfRevision)
+	return c.remote(cmd)
+}
+
+func (c *cli) unlockCommand() *cobra.Command {
+	var r leadership.UnlockRequest
+	cmd := &cobra.Command{
+		Use:   "unlock ELECTION --reason TEXT [--acknowledge SENTENCE]",
+		Short: "Let the next candidate lead at once; two may then believe that they lead",
+		Long: `End a lease, or the wait after one, before its time, so that the next candidate can lead at once. This is for a lease that is
+too long to wait for and whose leader cannot release it. It is the one command after which two leaders may believe that they
+lead: the former one goes on until its next renewal is refused. Make sure that it has stopped. Fencing tokens still tell the
+two apart.
+
+Without --acknowledge it does nothing, and prints the sentence to repeat. The sentence names the instant until which the
+former leader may believe, and is another after each renewal. Only the role admin may do this, and the election's history
+keeps the reason.`,
+		Example: `  regent unlock reports --reason "the host is gone"
+  regent unlock reports --reason "the host is gone" --acknowledge "two leaders may believe until 2026-11-22T18:00:30.25Z"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Election = leadership.Election(args[0])
+			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
+				return server.Unlock(ctx, r)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&r.Reason, "reason", "", "why, for the election's history: one line of at most 256 bytes")
+	cmd.Flags().StringVar(&r.Acknowledge, "acknowledge", "", "the sentence that the refusal of this command states")
 	return c.remote(cmd)
 }
 

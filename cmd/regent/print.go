@@ -99,7 +99,13 @@ func leaseRows(l leadership.Lease) [][]string {
 	row("fencing token", fmt.Sprint(l.Token))
 	row("revision", fmt.Sprint(l.Revision))
 	row("lease", l.LeaseDuration.String())
+	if l.Config.MaxLeaseDuration > 0 {
+		row("longest lease", l.Config.MaxLeaseDuration.String())
+	}
 	row("lock delay", l.Config.LockDelay.String())
+	if l.Config.RetireAfter > 0 {
+		row("retire after", l.Config.RetireAfter.String())
+	}
 	if l.Config.Description != "" {
 		row("description", printable(l.Config.Description))
 	}

@@ -23,7 +23,9 @@ func (c *cli) addRemote(cmd *cobra.Command) {
 	c.server, c.timeout = defaultServer, defaultTimeout
 	cmd.Flags().Var(&value[string]{&c.server, defaultServer, "URL", parseText}, "server", "the Regent server")
 	cmd.Flags().Var(&value[time.Duration]{&c.timeout, defaultTimeout.String(), "DURATION", parseTimeout}, "timeout", "how long to wait for the server")
+	cmd.Flags().BoolVar(&c.insecure, "insecure", false, "allow http:// to another machine: keys and tokens can be read on the way")
 	c.from(cmd, "server", "REGENT_SERVER")
+	c.from(cmd, "insecure", "REGENT_INSECURE")
 	c.from(cmd, "timeout", "REGENT_TIMEOUT")
 	c.addBearer(cmd)
 }
@@ -51,8 +53,17 @@ func (c *cli) remote(cmd *cobra.Command) *cobra.Command {
 // flag library prints values that it cannot parse, and the address may contain a password. The
 // client has no timeout of its own, which could be shorter than --timeout.
 func (c *cli) connect() (*client.Client, error) {
-	server, err := client.New(client.Config{Server: c.server, HTTP: &http.Client{}, Token: c.bearer.token()})
-	if err != nil {
+	return c.connectWith(client.Config{HTTP: &http.Client{}})
+}
+
+// connectWith returns a client of the server, with the server and the identity from the flags.
+func (c *cli) connectWith(config client.Config) (*client.Client, error) {
+	config.Server, config.Insecure, config.Token = c.server, c.insecure, c.bearer.token()
+	server, err := client.New(config)
+	switch {
+	case errors.Is(err, client.ErrPlainHTTP):
+		return nil, usagef("--server or REGENT_SERVER: %w; use https:// (SSL_CERT_FILE names the certificates of an authority of your own), or give --insecure if the connection is encrypted otherwise", client.ErrPlainHTTP)
+	case err != nil:
 		return nil, usagef("--server or REGENT_SERVER: %w", errors.Unwrap(err))
 	}
 	return server, nil

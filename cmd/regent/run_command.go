@@ -39,15 +39,13 @@ func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runn
 	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), logOut: newAsyncWriter(c.err)}
 	r.log = newLogTo(r.logOut, isTerminal(c.err), "")
 	var err error
-	r.server, err = client.New(client.Config{
-		Server:    c.server,
+	r.server, err = c.connectWith(client.Config{
 		HTTP:      &http.Client{Timeout: c.timeout + leadership.MaxWait},
-		Token:     c.bearer.token(),
 		Candidate: f.candidate,
 		Log:       r.log,
 	})
 	if err != nil {
-		return nil, usagef("--server or REGENT_SERVER: %w", errors.Unwrap(err))
+		return nil, err
 	}
 	if r.path, err = lookUp(args[0]); err != nil {
 		return nil, err

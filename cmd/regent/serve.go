@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,9 +50,13 @@ Events:
   projects/P/topics/T                          a Pub/Sub topic for the instances on one store, and for your own subscriptions
 
 Who may call:
-  --auth none                                  everyone; only if no other machine can reach the service
+  --auth none                                  every program on this machine; pages in a browser may not call, and the service
+                                               answers only under IP addresses, localhost and the names of --allow-host
   --auth platform                              callers that Cloud Run's IAM admits, as the policy allows
   --auth oidc                                  callers with a token (RS256) of an issuer for an audience, as the policy allows
+
+With --tls-cert and --tls-key, PEM files, it serves HTTPS (TLS 1.2 or later, HTTP/2). Changed files are used within seconds,
+without a restart.
 
 OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_ENDPOINT=https://telemetry.googleapis.com,
 send metrics and traces to a collector; --metrics-listen serves metrics to Prometheus.
@@ -76,6 +81,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.listen, "", "HOST:PORT", parseText}, "listen", "where to serve (default "+defaultListen+")")
 	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store of the leases (default: a bolt file in the user's state folder)")
 	cmd.Flags().Var(&value[string]{&s.events, "", "TOPIC", parseText}, "events", "where changes are announced (default "+noEvents+")")
+	cmd.Flags().Var(&value[string]{&s.eventsEndpoint, "", "HOST:PORT", parseText}, "events-endpoint", "the regional Pub/Sub endpoint that all instances publish through, if they run in several regions, such as europe-west4-pubsub.googleapis.com:443 (default: that of the nearest region)")
 	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")
 	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
 	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
@@ -83,12 +89,16 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "the audience of valid tokens, such as the URL of this service")
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid tokens (default "+defaultIssuer+")")
 	cmd.Flags().Var(&value[string]{&s.access.policy, "", "FILE", parseText}, "policy", "a YAML file that says who may do what; changes are followed")
+	cmd.Flags().Var(&value[string]{&s.certificate.cert, "", "FILE", parseText}, "tls-cert", "serve HTTPS with this certificate, in PEM, its issuers' after it; changes are followed")
+	cmd.Flags().Var(&value[string]{&s.certificate.key, "", "FILE", parseText}, "tls-key", "the key of the certificate, in PEM")
+	cmd.Flags().Var(&value[[]string]{&s.hosts, "", "NAME,…", parseTexts}, "allow-host", "with --auth none: names under which a proxy on this machine or a container calls the service")
 	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to serve metrics to Prometheus, at /metrics (default: nowhere)")
 	c.complete(cmd, "auth", authNone, authPlatform, authOIDC)
 	cmd.Flags().BoolVar(&s.dev, "dev", false, "allow emulators, and serve this machine only")
 	c.from(cmd, "listen", "REGENT_LISTEN")
 	c.from(cmd, "store", "REGENT_STORE")
 	c.from(cmd, "events", "REGENT_EVENTS")
+	c.from(cmd, "events-endpoint", "REGENT_EVENTS_ENDPOINT")
 	c.from(cmd, "history", "REGENT_HISTORY")
 	c.from(cmd, "cache-expiry", "REGENT_CACHE_EXPIRY")
 	c.from(cmd, "stream-limit", "REGENT_STREAM_LIMIT")
@@ -96,6 +106,9 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "auth-audience", "REGENT_AUTH_AUDIENCE")
 	c.from(cmd, "auth-issuer", "REGENT_AUTH_ISSUER")
 	c.from(cmd, "policy", "REGENT_POLICY")
+	c.from(cmd, "tls-cert", "REGENT_TLS_CERT")
+	c.from(cmd, "tls-key", "REGENT_TLS_KEY")
+	c.from(cmd, "allow-host", "REGENT_ALLOW_HOST")
 	c.from(cmd, "metrics-listen", "REGENT_METRICS_LISTEN")
 }
 
@@ -114,11 +127,11 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 		stop() // from now on a signal ends the process
 		m.log.Info("stopping")
 	})()
-	listener, err := net.Listen("tcp", s.listen) // before the store, which may be created
+	at, err := openEndpoint(s, m.log) // before the store, which may be created
 	if err != nil {
-		return fmt.Errorf("%w; choose another address with --listen", err)
+		return err
 	}
-	defer listener.Close()
+	defer at.Close()
 	who, err := openAccess(s.access, c.env, m) // before the store, too
 	if err != nil {
 		return err
@@ -130,7 +143,7 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	case err != nil:
 		return err
 	}
-	return errors.Join(c.serveStore(ctx, m, who, name, listener, s, m.Store(leases)), leases.Close())
+	return errors.Join(c.serveStore(ctx, m, who, name, at, s, m.Store(leases)), leases.Close())
 }
 
 // whenDone calls do in a goroutine when ctx is done. The returned function calls it off or, if it
@@ -174,7 +187,7 @@ func (c *cli) makeStateFolder(path string) error {
 }
 
 // serveStore serves until ctx ends, or the store or the server fails.
-func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, listener net.Listener, s serviceSettings, leases leadership.Store) error {
+func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, at *endpoint, s serviceSettings, leases leadership.Store) error {
 	inst, closeBus, err := c.newInstance(ctx, m, name, s, leases)
 	if err != nil {
 		return err
@@ -185,15 +198,16 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	running.Go(func() { inst.Run(background) })
 	running.Go(func() { who.run(background) })
 	running.Go(func() { m.run(background) })
+	running.Go(func() { at.run(background) })
 	defer running.Wait()
 	defer cancel()
-	ready := &readiness{store: leases, instance: inst}
+	ready := &readiness{store: leases, instance: inst, crowd: crowd{log: m.log, count: m.Displaced}}
 	service := instance.Guard(inst, append(who.gates(), m)...) // refused calls are no operations
-	api := httpapi.New(httpapi.Config{Service: service, Log: m.log, Ready: ready.check, StreamLimit: s.streamLimit})
-	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), m.log)
+	api := httpapi.New(httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Knock: who.knock(), StreamLimit: s.streamLimit})
+	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), ready.crowd.displaced, m.log)
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(listener) }()
-	c.greet(m.log, listener.Addr(), s)
+	go func() { done <- at.serve(server) }()
+	c.greet(m.log, at, s)
 	var failure error
 	select {
 	case err := <-done:
@@ -221,7 +235,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 	config := instance.Config{Store: leases, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: m.log}
 	closeBus = func() error { return nil }
 	if s.events != noEvents {
-		bus, err := pubsub.Open(ctx, pubsub.Config{Topic: s.events, Instance: config.Name, Log: m.log})
+		bus, err := pubsub.Open(ctx, pubsub.Config{Topic: s.events, Instance: config.Name, PublishEndpoint: s.eventsEndpoint, Log: m.log})
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w; check --events and the credentials, or give --events %s", err, noEvents)
 		}
@@ -249,8 +263,8 @@ func instanceName(env map[string]string) string {
 
 // newServer returns a server. hurry makes its calls answer without waiting for the store any
 // longer.
-func newServer(h http.Handler, log *slog.Logger) (server *http.Server, hurry func()) {
-	server = httpapi.Server(h)
+func newServer(h http.Handler, displaced func(), log *slog.Logger) (server *http.Server, hurry func()) {
+	server = httpapi.Server(h, displaced)
 	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	calls, cancel := context.WithCancelCause(context.Background())
 	server.BaseContext = func(net.Listener) context.Context { return calls }
@@ -274,13 +288,14 @@ func brokenError(ctx context.Context, leases leadership.Store) error {
 }
 
 // greet logs the address and the store.
-func (c *cli) greet(log *slog.Logger, address net.Addr, s serviceSettings) {
-	log.Info("serving", "address", address.String(), "store", s.store, "events", s.events, "auth", s.access.auth, "version", currentBuild().Version)
+func (c *cli) greet(log *slog.Logger, at *endpoint, s serviceSettings) {
+	log.Info("serving", "address", at.Addr().String(), "scheme", at.scheme(), "store", s.store, "events", s.events, "auth", s.access.auth, "version", currentBuild().Version)
 	if strings.HasPrefix(s.store, "memory:") {
 		log.Warn("the leases are in memory: a restart forgets them, and their fencing tokens start from 1 again")
 	}
 	if isTerminal(c.err) {
-		fmt.Fprintf(c.err, "\nRegent is at http://%[1]s; Ctrl-C stops it. Try, in another terminal:\n\n  %[2]s acquire demo --candidate me --server http://%[1]s\n\n", address, os.Args[0])
+		url := at.scheme() + "://" + at.Addr().String()
+		fmt.Fprintf(c.err, "\nRegent is at %[1]s; Ctrl-C stops it. Try, in another terminal:\n\n  %[2]s acquire demo --candidate me --server %[1]s\n\n", url, os.Args[0])
 	}
 }
 
@@ -308,6 +323,7 @@ func shutdown(server *http.Server, hurry func(), finish, answer time.Duration) e
 type readiness struct {
 	store    leadership.Store
 	instance *instance.Instance
+	crowd    crowd
 	draining atomic.Bool
 }
 
@@ -324,5 +340,10 @@ func (r *readiness) check(ctx context.Context) (degraded string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	_, err = r.store.List(ctx, "", "", 1)
-	return r.instance.Degraded(), err
+	return joined(r.instance.Degraded(), r.crowd.degraded()), err
+}
+
+// joined joins the texts that are not empty.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
 }

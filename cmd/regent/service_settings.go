@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"net"
 	"path/filepath"
 	"slices"
@@ -9,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"regent/httpapi"
 	"regent/leadership/instance/pubsub"
+	"regent/store"
 )
 
 // serviceSettings are the settings of serve. As the flags give them, an empty string means that a
@@ -19,7 +22,13 @@ type serviceSettings struct {
 	store  string // see store.Open
 	events string // see pubsub.ParseTopic, or noEvents
 	dev    bool
-	access accessSettings
+	// eventsEndpoint is what events are published through; see pubsub.ParseEndpoint. "" for the
+	// nearest region.
+	eventsEndpoint string
+	access         accessSettings
+
+	certificate certificateSettings
+	hosts       []string // names under which the service is called, without access control
 
 	metricsListen string // HOST:PORT; "" for none
 
@@ -45,20 +54,26 @@ func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error)
 	if s.access, err = s.access.resolve(env, s.exposed()); err != nil {
 		return s, err
 	}
-	if err := s.checkMetrics(); err != nil {
+	if err := errors.Join(s.checkMetrics(), s.checkHosts(), s.certificate.check()); err != nil {
 		return s, err
 	}
 	if s, err = s.withEvents(); err != nil {
 		return s, err
 	}
-	return s.withStore(env)
+	if s, err = s.withStore(env); err != nil {
+		return s, err
+	}
+	if err := store.Validate(s.store); err != nil {
+		return s, storeError{s.store, err}
+	}
+	return s, nil
 }
 
 // withEvents resolves where events are announced.
 func (s serviceSettings) withEvents() (serviceSettings, error) {
 	s.events = cmp.Or(s.events, noEvents)
-	if s.events == noEvents {
-		return s, nil
+	if err := checkEndpoint(s.eventsEndpoint, s.events); err != nil || s.events == noEvents {
+		return s, err
 	}
 	if _, _, err := pubsub.ParseTopic(s.events); err != nil {
 		return s, usagef("--events %s: %w; or give %s, and events stay in this process", s.events, err, noEvents)
@@ -66,24 +81,65 @@ func (s serviceSettings) withEvents() (serviceSettings, error) {
 	return s, nil
 }
 
+// checkEndpoint checks what events are published through.
+func checkEndpoint(endpoint, events string) error {
+	if endpoint == "" {
+		return nil
+	}
+	if events == noEvents {
+		return usagef("--events-endpoint %s says how to publish, and there is no topic; give --events TOPIC too, or leave it out", endpoint)
+	}
+	if err := pubsub.ParseEndpoint(endpoint); err != nil {
+		return usagef("--events-endpoint: %w; leave it out unless instances run in several regions", err)
+	}
+	return nil
+}
+
 // checkMetrics checks where metrics are served.
 func (s serviceSettings) checkMetrics() error {
 	if s.metricsListen == "" {
 		return nil
 	}
-	host, port, err := net.SplitHostPort(s.metricsListen)
+	_, port, err := net.SplitHostPort(s.metricsListen)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 		return usagef("--metrics-listen %q is not HOST:PORT; write it as 127.0.0.1:9090, or leave it out", s.metricsListen)
 	}
-	if s.dev && !isLoopback(host) {
+	if s.dev && s.metricsExposed() {
 		return usagef("--dev serves this machine only, and %s can be reached from others; give --metrics-listen 127.0.0.1:9090, or leave --dev out", s.metricsListen)
 	}
 	return nil
 }
 
+// checkHosts checks the names under which the service is called.
+func (s serviceSettings) checkHosts() error {
+	if len(s.hosts) > 0 && s.access.auth != authNone {
+		return usagef("--allow-host has no effect with --auth %s, which answers under any name; leave it out", s.access.auth)
+	}
+	for _, name := range s.hosts {
+		if strings.ContainsAny(name, "/:*@ ") {
+			return usagef("--allow-host %q is not the name of a host; write it as regent or regent.example.com, without a port", name)
+		}
+	}
+	return nil
+}
+
+// answers returns the function that reports under which hosts the service answers; nil for all.
+// Where callers are authenticated, a page that reaches the service has no token to show.
+func (s serviceSettings) answers() func(host string) bool {
+	if s.access.auth != authNone {
+		return nil
+	}
+	return httpapi.LocalHosts(s.hosts...)
+}
+
 // exposed reports whether other machines can reach the service.
-func (s serviceSettings) exposed() bool {
-	host, _, err := net.SplitHostPort(s.listen)
+func (s serviceSettings) exposed() bool { return isExposed(s.listen) }
+
+// metricsExposed reports whether other machines can reach the metrics.
+func (s serviceSettings) metricsExposed() bool { return isExposed(s.metricsListen) }
+
+func isExposed(address string) bool {
+	host, _, err := net.SplitHostPort(address)
 	return err != nil || !isLoopback(host)
 }
 

@@ -85,11 +85,15 @@ func TestAnOperatorConfiguresAndDeletes(t *testing.T) {
 		{"configure e --description weekly", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second, Description: "weekly"}},
 		{"configure e --lease 3s", wire.Configuration{LeaseDuration: 3 * second, LockDelay: second, Description: "weekly"}},
 		{"configure e --description=", wire.Configuration{LeaseDuration: 3 * second, LockDelay: second}},
+		{"configure e --retire-after 720h", wire.Configuration{LeaseDuration: 3 * second, LockDelay: second, RetireAfter: 720 * 3600 * second}},
+		{"configure e --lock-delay 0s", wire.Configuration{LeaseDuration: 3 * second, RetireAfter: 720 * 3600 * second}},
+		{"configure e --retire-after 0s", wire.Configuration{LeaseDuration: 3 * second}},
 	} {
 		if diff := cmp.Diff(step.want, configuration(step.args)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", step.args, diff)
 		}
 	}
+	regent(t, env, "configure e --retire-after 59m").want(t, exitUsage)
 	regent(t, env, "configure e --lease 4s --if-revision 1").want(t, exitOther)
 	regent(t, env, "acquire e --candidate a").want(t, exitDone)
 	if r := regent(t, env, "delete e").want(t, exitHeld); !strings.Contains(r.err, "--force") {

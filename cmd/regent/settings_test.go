@@ -58,6 +58,9 @@ func TestAWrongVariableIsNamed(t *testing.T) {
 		{"REGENT_LISTEN=8080", "serve --store memory:"},
 		{"PORT=http", "serve --store memory:"},
 		{"REGENT_EVENTS=changes", "serve --store memory:"},
+		{"REGENT_EVENTS_ENDPOINT=europe-west4", "serve --store memory: --events projects/p/topics/regent"},
+		{"REGENT_EVENTS_ENDPOINT=https://europe-west4-pubsub.googleapis.com", "doctor --store memory: --events projects/p/topics/regent"},
+		{"REGENT_EVENTS_ENDPOINT=europe-west4-pubsub.googleapis.com:443", "serve --store memory:"},
 		{"REGENT_HISTORY=1m", "serve --store memory:"},
 		{"REGENT_CACHE_EXPIRY=11s", "serve --store memory:"},
 		{"REGENT_STREAM_LIMIT=0s", "serve --store memory:"},
@@ -207,5 +210,27 @@ func TestReadinessIsTheStoresUntilTheServiceDrains(t *testing.T) {
 	leases.Close()
 	if _, err := (&readiness{store: leases, instance: inst}).check(t.Context()); !errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("a store that is closed: %v", err)
+	}
+}
+
+func TestCommandsSendNothingOverPlainHTTPToAnotherMachine(t *testing.T) {
+	t.Parallel()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("a.b.c"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"REGENT_SERVER=http://192.0.2.1:1", "REGENT_ID_TOKEN_FILE=" + token, "REGENT_TIMEOUT=1ms"}
+	for _, args := range []string{
+		"list", "status e", "acquire e --candidate a", "renew e --candidate a --token 1 --key " + testKey(1), "watch e", "run e -- true", "delete e",
+	} {
+		r := regent(t, env, args).want(t, exitUsage)
+		if !strings.Contains(r.err, "--insecure") || !strings.Contains(r.err, "https://") {
+			t.Errorf("%s: %q does not say what to do", args, r.err)
+		}
+	}
+	regent(t, env, "list --insecure").want(t, exitUnreachable)
+	regent(t, append(env, "REGENT_INSECURE=true"), "list").want(t, exitUnreachable)
+	if r := regent(t, append(env, "REGENT_INSECURE=perhaps"), "list").want(t, exitUsage); !strings.Contains(r.err, "REGENT_INSECURE") {
+		t.Errorf("%q does not name the variable", r.err)
 	}
 }

@@ -66,7 +66,7 @@ func TestCallsThatHangInTheStoreAreAnsweredBeforeTheEnd(t *testing.T) {
 		return fmt.Errorf("hanging: %w: %w", leadership.OutcomeUnknown, ctx.Err())
 	}}
 	api := httpapi.New(httpapi.Config{Service: newTestInstance(t, instance.Config{Store: hanging}), Log: logger, RequestTimeout: time.Hour})
-	server, hurry := newServer(api, logger)
+	server, hurry := newServer(api, nil, logger)
 	go server.Serve(listener)
 	answer := make(chan error, 1)
 	go func() {
@@ -109,7 +109,7 @@ func TestAStoreThatHasFailedForGoodEndsTheService(t *testing.T) {
 		Metrics: newTestMetrics(t), log: slog.New(slog.DiscardHandler),
 		pipeline: &export.Pipeline{Meters: metric.NewMeterProvider(), Tracers: trace.NewTracerProvider()},
 	}
-	err := c.serveStore(t.Context(), m, &access{measures: m}, "test", listen(t), serviceSettings{store: "fake:", events: noEvents}, failed{memory.New(memory.Config{})})
+	err := c.serveStore(t.Context(), m, &access{measures: m}, "test", &endpoint{Listener: listen(t)}, serviceSettings{store: "fake:", events: noEvents}, failed{memory.New(memory.Config{})})
 	if code := exitCode(err); code != exitUnreachable {
 		t.Errorf("exit code %d, want %d", code, exitUnreachable)
 	}

@@ -84,8 +84,24 @@ func parseLease(text string) (time.Duration, error) {
 	return parseDuration(text, leadership.MinLeaseDuration, leadership.MaxLeaseDuration)
 }
 
+// parseMaxLease returns 0 for "none".
+func parseMaxLease(text string) (time.Duration, error) {
+	if text == "none" {
+		return 0, nil
+	}
+	return parseLease(text)
+}
+
 func parseLockDelay(text string) (time.Duration, error) {
 	return parseDuration(text, 0, leadership.MaxLockDelay)
+}
+
+// parseRetireAfter also takes 0, for never.
+func parseRetireAfter(text string) (time.Duration, error) {
+	if d, err := time.ParseDuration(text); err == nil && d == 0 {
+		return 0, nil
+	}
+	return parseDuration(text, leadership.MinRetireAfter, leadership.MaxRetireAfter)
 }
 
 func parseTimeout(text string) (time.Duration, error) {

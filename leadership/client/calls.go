@@ -167,6 +167,15 @@ func (c *Client) Delete(ctx context.Context, r leadership.DeleteRequest) (leader
 	})
 }
 
+// Unlock ends a lease or a lock before its time; see leadership.Unlock. Two candidates may then
+// believe that they lead. Without the acknowledgement that the error LeaseHeld states it does
+// nothing.
+func (c *Client) Unlock(ctx context.Context, r leadership.UnlockRequest) (leadership.Lease, error) {
+	return c.lease(ctx, expected{election: r.Election}, call{
+		name: "unlock", method: http.MethodPost, suffix: wire.Unlock, mutates: wire.VerbUnlock.Row().Changes(), body: wire.NewUnlockRequest(r.UnlockCommand),
+	})
+}
+
 // lease makes a call whose reply is a lease, and checks that the lease matches x.
 func (c *Client) lease(ctx context.Context, x expected, k call) (leadership.Lease, error) {
 	var answer wire.Lease

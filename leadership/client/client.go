@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -16,9 +17,12 @@ import (
 
 // Config says which server to call, and how.
 type Config struct {
-	// Server is its URL, such as "http://127.0.0.1:8080". A path in it is a prefix of the API's
-	// paths.
+	// Server is its URL, such as "https://regent.example.com". A path in it is a prefix of the
+	// API's paths. http:// is for this machine only: an IP address of loopback, or localhost.
 	Server string
+	// Insecure allows http:// to other machines. Keys and tokens can then be read, and used, on the
+	// way. Right only where something else encrypts the connection, such as a tunnel.
+	Insecure bool
 	// HTTP makes the calls. If it is nil, each call may take 30 s in addition to the wait that it
 	// asks for. If it is set, its Timeout is the only limit, and one shorter than an
 	// AcquireRequest.Wait cuts the wait. A Watch has no timeout. Redirects are never followed: a
@@ -61,9 +65,16 @@ const (
 	defaultSilence = 45 * time.Second
 )
 
-// New returns a client. It does not connect; it returns an error if the server's URL is invalid.
+// ErrPlainHTTP is New's error for a Server on another machine that is called over plain HTTP.
+var ErrPlainHTTP = errors.New("the server is on another machine, and over http:// keys and tokens can be read on the way")
+
+// New returns a client. It does not connect; it returns an error if the server's URL is invalid or,
+// unless c.Insecure is set, ErrPlainHTTP.
 func New(c Config) (*Client, error) {
 	server, err := parseServer(c.Server)
+	if err == nil && !c.Insecure {
+		err = checkSecure(server)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
@@ -114,4 +125,17 @@ func parseServer(server string) (string, error) {
 		return "", errors.New("the server's address must not contain ? or #")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// checkSecure returns an error if a call of the server leaves this machine in plain text.
+func checkSecure(server string) error {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme == "https" {
+		return err
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	if err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(u.Hostname(), "localhost") {
+		return nil
+	}
+	return fmt.Errorf("%w; use https://, or set Config.Insecure if the connection is encrypted otherwise", ErrPlainHTTP)
 }

@@ -308,3 +308,37 @@ func TestPathOfTheServerIsAPrefix(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestNothingIsSentOverPlainHTTPToAnotherMachine(t *testing.T) {
+	t.Parallel()
+	for _, server := range []string{
+		"http://regent.example", "HTTP://regent.example", "http://192.0.2.1:8080", "http://10.0.0.7", "http://[2001:db8::1]:8080", "http://0.0.0.0:8080",
+		"http://localhost.example", "http://evil.localhost", "http://127.0.0.1.example", "http://metadata.google.internal",
+	} {
+		sent := unused{t}
+		config := client.Config{Server: server, HTTP: &http.Client{Transport: sent}, Token: func(context.Context) (string, error) {
+			t.Error("a token was asked for")
+			return "secret", nil
+		}}
+		if _, err := client.New(config); !errors.Is(err, client.ErrPlainHTTP) || !strings.Contains(err.Error(), "https://") {
+			t.Errorf("server %q: %v; want ErrPlainHTTP and what to do", server, err)
+		}
+		config.Insecure = true
+		if _, err := client.New(config); err != nil {
+			t.Errorf("server %q, Insecure: %v", server, err)
+		}
+	}
+	for _, server := range []string{"http://127.0.0.1:8080", "http://127.8.9.10", "http://[::1]:8080", "http://[::ffff:127.0.0.1]", "http://LocalHost:80", "https://regent.example"} {
+		if _, err := client.New(client.Config{Server: server}); err != nil {
+			t.Errorf("server %q: %v", server, err)
+		}
+	}
+}
+
+// unused is a transport that must not be used.
+type unused struct{ t *testing.T }
+
+func (r unused) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.t.Errorf("%s was sent", request.URL)
+	return nil, errors.New("refused")
+}

@@ -58,13 +58,18 @@ func (k *keeper) renew() (next time.Duration) {
 	left := k.Remaining()
 	ctx, cancel := context.WithTimeout(k.ctx, min(max(left/3, minTry), left))
 	defer cancel()
-	lease, err := k.server().Renew(ctx, k.request)
+	request := k.request
+	request.Ticket = k.ticket
+	lease, err := k.server().Renew(ctx, request)
 	switch {
 	case err == nil:
+		k.ticket = lease.Ticket
 		return k.renewed(sent, lease)
 	case errors.Is(err, leadership.LeaseLost), errors.Is(err, leadership.ElectionDeleted):
 		k.lose(err)
 		return sent
+	case errors.Is(err, leadership.InvalidArgument):
+		k.ticket = "" // a server of an older version refuses it
 	}
 	return k.failed(err)
 }

@@ -32,7 +32,8 @@ var (
 // Its methods may be called concurrently.
 type Lease struct {
 	client   *Client
-	request  leadership.LeaseRequest
+	request  leadership.LeaseRequest // without a ticket
+	ticket   leadership.Ticket       // for the next renewal; only the renewing goroutine uses it
 	duration time.Duration
 
 	ctx    context.Context
@@ -64,6 +65,7 @@ func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.
 		client:   c,
 		duration: g.LeaseDuration,
 		request:  leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token},
+		ticket:   g.Ticket,
 		extended: make(chan struct{}, 1),
 		kept:     make(chan struct{}),
 	}

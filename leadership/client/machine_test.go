@@ -137,7 +137,7 @@ func (w *testbed) machine(name leadership.CandidateID, rate int64) *machine {
 func (m *machine) client(c client.Candidate) *client.Client {
 	c.ID = m.name
 	cl, err := client.New(client.Config{
-		Server: "http://regent.test", HTTP: &http.Client{Transport: m, Timeout: patience},
+		Server: "http://localhost", HTTP: &http.Client{Transport: m, Timeout: patience},
 		Candidate: c, Clock: m.clock, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -39,7 +39,7 @@ func TestObserveYieldsTheStateAndThenEvents(t *testing.T) {
 			t.Errorf("observed %q, want %q", got, want)
 		}
 	})
-	for _, err := range clientOf(t, "http://server", &scriptedServer{}).Observe(t.Context(), "") {
+	for _, err := range clientOf(t, "http://localhost", &scriptedServer{}).Observe(t.Context(), "") {
 		if !errors.Is(err, leadership.InvalidArgument) {
 			t.Errorf("to observe no election: %v", err)
 		}

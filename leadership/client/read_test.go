@@ -92,7 +92,7 @@ func TestACallMayTakeHalfAMinuteBesideItsWait(t *testing.T) {
 		{1<<63 - 1, 89 * time.Second, 90 * time.Second},    // and this
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			cl, err := client.New(client.Config{Server: "http://server"})
+			cl, err := client.New(client.Config{Server: "http://localhost"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +116,7 @@ func TestTimeoutOfTheCallersClientIsTheOnlyLimit(t *testing.T) {
 		key := leadership.NewKey()
 		r := leadership.AcquireRequest{Election: "planner", CandidateID: "ann", Key: &key, Wait: time.Minute}
 		for timeout, fine := range map[time.Duration]bool{0: true, 10 * time.Minute: true, time.Minute: false} {
-			cl, err := client.New(client.Config{Server: "http://server", HTTP: &http.Client{Transport: slowly(5 * time.Minute), Timeout: timeout}})
+			cl, err := client.New(client.Config{Server: "http://localhost", HTTP: &http.Client{Transport: slowly(5 * time.Minute), Timeout: timeout}})
 			if err != nil {
 				t.Fatal(err)
 			}

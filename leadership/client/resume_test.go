@@ -260,7 +260,7 @@ func TestSilenceIsConfigurable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scriptedServer{acts: []http.HandlerFunc{streaming(), problem(400, "INVALID_ARGUMENT")}}
-		c, err := client.New(client.Config{Server: "http://server", HTTP: &http.Client{Transport: s}, Silence: time.Second})
+		c, err := client.New(client.Config{Server: "http://localhost", HTTP: &http.Client{Transport: s}, Silence: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -425,7 +425,7 @@ func TestHTTPTimeoutDoesNotApplyToStreams(t *testing.T) {
 			io.WriteString(w, event("planner", 8))
 			<-r.Context().Done()
 		}}}
-		c, err := client.New(client.Config{Server: "http://server", HTTP: &http.Client{Transport: s, Timeout: time.Second}})
+		c, err := client.New(client.Config{Server: "http://localhost", HTTP: &http.Client{Transport: s, Timeout: time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,7 +124,7 @@ func TestEachRequestCarriesTheToken(t *testing.T) {
 	var broken error
 	var sent []string
 	c, err := client.New(client.Config{
-		Server: "http://server",
+		Server: "http://localhost",
 		HTTP: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
 			sent = append(sent, r.Header.Get("Authorization"))
 			return nil, io.EOF

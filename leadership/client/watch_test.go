@@ -30,7 +30,7 @@ func TestWatchYieldsTheStateAndThenEachEvent(t *testing.T) {
 			t.Errorf("cursors (-want +got)\n%s", diff)
 		}
 		r := s.requests[0]
-		if got := r.Method + " " + r.URL.String(); got != "GET http://server/v1/elections/planner/events" {
+		if got := r.Method + " " + r.URL.String(); got != "GET http://localhost/v1/elections/planner/events" {
 			t.Errorf("asked %s", got)
 		}
 		if got := r.Header.Get("Accept"); got != "text/event-stream" {
@@ -84,7 +84,7 @@ func TestWatchOfAllYieldsEachStateAndThenReady(t *testing.T) {
 		if diff := cmp.Diff([]string{"", "", "T1", "T3", "T3", "T4"}, got.cursors); diff != "" {
 			t.Errorf("cursors (-want +got)\n%s", diff)
 		}
-		if got := s.requests[0].URL.String(); got != "http://server/v1/events?prefix=p" {
+		if got := s.requests[0].URL.String(); got != "http://localhost/v1/events?prefix=p" {
 			t.Errorf("asked %s", got)
 		}
 	})
@@ -108,7 +108,7 @@ func TestWatchResumesFromACursor(t *testing.T) {
 
 func TestInvalidRequestIsNotSent(t *testing.T) {
 	t.Parallel()
-	c := clientOf(t, "http://server", &scriptedServer{acts: []http.HandlerFunc{func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }}})
+	c := clientOf(t, "http://localhost", &scriptedServer{acts: []http.HandlerFunc{func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }}})
 	for field, requests := range map[string][]client.WatchRequest{
 		"election": {{Election: "../planner"}, {Election: "A"}},
 		"prefix":   {{Election: "planner", Prefix: "p"}},
@@ -171,7 +171,7 @@ func TestNoConnectionIsLeftOpen(t *testing.T) {
 		f := &failing{scriptedServer: &scriptedServer{acts: []http.HandlerFunc{
 			problem(503, "DRAINING"), replying(200, "text/html", "hello"), breaking(), streaming("data: {\n\n"), streaming(end("limit", "0")), streaming(snapshot("planner", 7)),
 		}}}
-		watch(t.Context(), clientOf(t, "http://server", f), one, 1)
+		watch(t.Context(), clientOf(t, "http://localhost", f), one, 1)
 		if f.first.Context().Err() == nil {
 			t.Error("a call without an answer continues")
 		}

@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +26,7 @@ type Protocol interface {
 	Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error)
 	Configure(context.Context, leadership.ConfigureRequest) (leadership.Lease, error)
 	Delete(context.Context, leadership.DeleteRequest) (leadership.Lease, error)
+	Unlock(context.Context, leadership.UnlockRequest) (leadership.Lease, error)
 }
 
 // Service is what a door, such as the REST API, calls: an *Instance, or a *Guarded before it.
@@ -43,8 +43,9 @@ type Service interface {
 	Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error)
 	// Census reads all elections whose names begin with the prefix.
 	Census(ctx context.Context, prefix string) (leadership.Census, error)
-	// Tick records leases that ran out unseen, and announces events that were left behind.
-	Tick(context.Context) (expired, announced int, err error)
+	// Tick announces events that were left behind, records leases that ran out unseen, and retires
+	// elections.
+	Tick(context.Context) (Ticked, error)
 }
 
 // Op is a call, or one part of a batch, that asks a Gate for admission.
@@ -57,8 +58,24 @@ type Op struct {
 	// Token is the token that the caller acts under. A release does not act: it says that its
 	// caller has stopped.
 	Token leadership.Token
-	Waits bool // the call waits, or is a stream: it may go on for long
-	N     int  // how many calls it counts for; 0 for a part, which its batch has counted
+	Lease time.Duration // that an acquire asks for; 0: as the election is configured
+	Waits bool          // the call waits, or is a stream: it may go on for long
+	// Batch is of a batch and its parts, the same of all; nil of other calls.
+	Batch *Batch
+	N     int // how many calls it counts for; 0 for a part, which its batch has counted
+}
+
+// Batch counts the parts of a batch that a gate has refused, for it to tell of them at once.
+type Batch struct {
+	First   leadership.Election // of the first
+	Refused int
+}
+
+// Note counts a part.
+func (b *Batch) Note(e leadership.Election) {
+	if b.Refused++; b.Refused == 1 {
+		b.First = e
+	}
 }
 
 // Gate decides whether a call comes in, and hears how it ended. All methods may be called at the
@@ -76,6 +93,22 @@ type Filter interface {
 	Gate
 	// Visible reports whether the caller may see the election in an answer to the op.
 	Visible(ctx context.Context, op Op, e leadership.Election) bool
+	// Spans returns the names that Visible may be true of: no others are read.
+	Spans(ctx context.Context, op Op) []Span
+}
+
+// Witness is a Gate that hears of each acquire that was answered with a lease.
+type Witness interface {
+	Gate
+	Granted(ctx context.Context, op Op, g leadership.Grant)
+}
+
+// Rechecker is a Gate that is asked once more about a candidate that waits, right before the store
+// is asked for its lease: what the candidate may do can have changed while it stood in line.
+type Rechecker interface {
+	Gate
+	// Recheck returns an error if the call would no longer be let in.
+	Recheck(ctx context.Context, op Op) error
 }
 
 // Guarded is a Service behind gates: every call passes them in order before it is made, whichever
@@ -166,7 +199,8 @@ func opened[S interface{ OnClose(func()) }](ctx context.Context, g *Guarded, ver
 
 // batched makes the parts of a batch that the gates let in. The results stand in the batch's order.
 func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, part func(T) Op, call func(context.Context, []T) ([]leadership.Result, error)) ([]leadership.Result, error) {
-	return guarded(ctx, g, verb, Op{N: max(len(batch), 1)}, func(ctx context.Context, batch []T) (results []leadership.Result, err error) {
+	whole := &Batch{}
+	return guarded(ctx, g, verb, Op{N: max(len(batch), 1), Batch: whole}, func(ctx context.Context, batch []T) (results []leadership.Result, err error) {
 		results = make([]leadership.Result, len(batch))
 		var made []T
 		var at []int // of made[i] in the batch
@@ -182,7 +216,9 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 			}
 		}()
 		for i, r := range batch {
-			if ins[i], results[i].Err = g.enter(ctx, g.rows[verb].Parts, part(r)); results[i].Err == nil {
+			op := part(r)
+			op.Batch = whole
+			if ins[i], results[i].Err = g.enter(ctx, g.rows[verb].Parts, op); results[i].Err == nil {
 				made, at = append(made, r), append(at, i)
 			}
 		}
@@ -205,8 +241,50 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 
 // Acquire implements Protocol.
 func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	op := Op{Election: r.Election, Candidate: r.CandidateID, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
-	return guarded(ctx, g, wire.VerbAcquire, op, g.service.Acquire, r)
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
+	if op.Waits {
+		ctx = g.rechecked(ctx, op)
+	}
+	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Acquire, r)
+	if err == nil {
+		g.witnessed(ctx, op, grant)
+	}
+	return grant, err
+}
+
+// witnessed tells the gates of a grant.
+func (g *Guarded) witnessed(ctx context.Context, op Op, grant leadership.Grant) {
+	op.Row = g.rows[wire.VerbAcquire]
+	for _, gate := range g.gates {
+		if w, ok := gate.(Witness); ok {
+			w.Granted(ctx, op, grant)
+		}
+	}
+}
+
+// recheckKey is of the context of a candidate that waits: a func() error that asks the gates again.
+type recheckKey struct{}
+
+func (g *Guarded) rechecked(ctx context.Context, op Op) context.Context {
+	op.Row = g.rows[wire.VerbAcquire]
+	return context.WithValue(ctx, recheckKey{}, func() error {
+		for _, gate := range g.gates {
+			if again, ok := gate.(Rechecker); ok {
+				if err := again.Recheck(ctx, op); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// recheck asks the gates again whether the candidate of the context may lead.
+func recheck(ctx context.Context) error {
+	if again, ok := ctx.Value(recheckKey{}).(func() error); ok {
+		return again()
+	}
+	return nil
 }
 
 // Renew implements Protocol.
@@ -260,35 +338,12 @@ func (g *Guarded) Await(ctx context.Context, r leadership.ReadRequest, wait time
 	return reading, news, err
 }
 
-// List implements Protocol. It leaves out elections that the caller may not see, and reads on until
-// there is something to show: an empty page, or one that continues after a hidden name, would
-// reveal a hidden election.
+// List implements Protocol. It leaves out elections that the caller may not see; see visible.
 func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
-	if len(g.filters) == 0 {
+	if len(g.filters) == 0 || r.Validate() != nil {
 		return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.service.List, r)
 	}
 	return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.visible, r)
-}
-
-func (g *Guarded) visible(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
-	most, op := cmp.Or(r.Limit, leadership.DefaultPageSize), Op{Row: g.rows[wire.VerbList]}
-	for {
-		page, err := g.service.List(ctx, r)
-		if err != nil {
-			return leadership.Page{}, err
-		}
-		kept := slices.DeleteFunc(slices.Clone(page.Leases), func(l leadership.Lease) bool {
-			return slices.ContainsFunc(g.filters, func(f Filter) bool { return !f.Visible(ctx, op, l.Election) })
-		})
-		switch {
-		case len(kept) > most, len(kept) > 0 && page.Next != "":
-			kept = kept[:min(len(kept), most)]
-			return leadership.Page{Leases: kept, Next: kept[len(kept)-1].Election}, nil
-		case page.Next == "":
-			return leadership.Page{Leases: kept}, nil
-		}
-		r.After, r.Limit = page.Next, leadership.MaxPageSize
-	}
 }
 
 // Events implements Protocol.
@@ -328,11 +383,14 @@ func (g *Guarded) Delete(ctx context.Context, r leadership.DeleteRequest) (leade
 	return guarded(ctx, g, wire.VerbDelete, Op{Election: r.Election, N: 1}, g.service.Delete, r)
 }
 
+// Unlock implements Protocol.
+func (g *Guarded) Unlock(ctx context.Context, r leadership.UnlockRequest) (leadership.Lease, error) {
+	return guarded(ctx, g, wire.VerbUnlock, Op{Election: r.Election, N: 1}, g.service.Unlock, r)
+}
+
 // Tick implements Service.
-func (g *Guarded) Tick(ctx context.Context) (expired, announced int, err error) {
-	expired, err = guarded(ctx, g, wire.VerbTick, Op{N: 1}, func(ctx context.Context, _ struct{}) (expired int, err error) {
-		expired, announced, err = g.service.Tick(ctx)
-		return expired, err
+func (g *Guarded) Tick(ctx context.Context) (Ticked, error) {
+	return guarded(ctx, g, wire.VerbTick, Op{N: 1}, func(ctx context.Context, _ struct{}) (Ticked, error) {
+		return g.service.Tick(ctx)
 	}, struct{}{})
-	return expired, announced, err
 }

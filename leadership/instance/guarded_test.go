@@ -97,6 +97,7 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.Census(ctx, "p") }, instance.Op{Prefix: "p", N: 1}, wire.VerbWatchAll},
 		{func() { s.Configure(ctx, leadership.ConfigureRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbConfigure},
 		{func() { s.Delete(ctx, leadership.DeleteRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbDelete},
+		{func() { s.Unlock(ctx, leadership.UnlockRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbUnlock},
 		{func() { s.Tick(ctx) }, instance.Op{N: 1}, wire.VerbTick},
 	} {
 		spy.ops = nil
@@ -109,7 +110,10 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		if got.Row == nil || got.Verb != c.verb {
 			t.Errorf("%s enters with the row %+v", c.verb, got.Row)
 		}
-		got.Row = nil
+		if batch := got.Batch != nil; batch != (c.verb.Row().Parts != "") {
+			t.Errorf("%s enters as a batch: %v", c.verb, batch)
+		}
+		got.Row, got.Batch = nil, nil
 		if got != want {
 			t.Errorf("%s enters as %+v, want %+v", c.verb, got, want)
 		}

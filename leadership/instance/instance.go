@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/line"
 	"regent/leadership/instance/internal/outbox"
+	"regent/leadership/instance/internal/renewals"
 	"regent/leadership/instance/internal/view"
 )
 
@@ -71,7 +73,7 @@ func New(c Config) (*Instance, error) {
 		c.Now = boottime.Now
 	}
 	i := &Instance{bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
-	i.service = leadership.New(c.Store, publisher{i})
+	i.service = leadership.New(gathered(c), publisher{i})
 	var err error
 	i.hub, err = hub.New(hub.Config{Store: i.service, Live: c.Alone, Expiry: c.CacheExpiry, Now: c.Now, Log: c.Log})
 	if err != nil {
@@ -83,6 +85,15 @@ func New(c Config) (*Instance, error) {
 		i.outbox = outbox.New(outbox.Config{Store: c.Store, Topic: c.Bus, Found: i.hub.Publish, Clock: c.Now, Log: c.Log})
 	}
 	return i, nil
+}
+
+// gathered is the store that the service renews in. A store of one process has better ways to do
+// many renewals at once.
+func gathered(c Config) leadership.Store {
+	if c.Alone {
+		return c.Store
+	}
+	return renewals.New(c.Store)
 }
 
 // jitter keeps the heads of different instances apart. One that is alone needs none.
@@ -135,11 +146,54 @@ func (i *Instance) Drain(ctx context.Context, cause error) {
 
 // Degraded describes what does not work as it should; "" if all does.
 func (i *Instance) Degraded() string {
+	var all []string
+	for _, t := range i.Troubles() {
+		all = append(all, i.describe(t))
+	}
+	return strings.Join(all, "; ")
+}
+
+// Trouble is something that does not work as it should, by its name in metrics. Nothing is lost,
+// and all calls are answered.
+type Trouble string
+
+// The troubles. Several may come together.
+const (
+	// CannotAnnounce: what this instance commits does not reach the topic.
+	CannotAnnounce Trouble = "cannot_announce"
+	// CannotHear: what other instances announce does not reach this one.
+	CannotHear Trouble = "cannot_hear"
+	// OthersCannotAnnounce: events that another instance committed stood in the outbox when this
+	// one looked, for longer than an announcement takes.
+	OthersCannotAnnounce Trouble = "others_cannot_announce"
+)
+
+// Troubles returns what does not work now.
+func (i *Instance) Troubles() (all []Trouble) {
+	if i.outbox == nil {
+		return nil
+	}
+	if i.outbox.CannotAnnounce() != nil {
+		all = append(all, CannotAnnounce)
+	}
+	if i.deaf.Load() {
+		all = append(all, CannotHear)
+	}
+	if i.outbox.OthersLeave() {
+		all = append(all, OthersCannotAnnounce)
+	}
+	return all
+}
+
+// describe says what a trouble means for callers.
+func (i *Instance) describe(t Trouble) string {
 	switch {
-	case !i.deaf.Load() && i.outbox != nil && i.outbox.LeftBehind() != nil:
+	case t == CannotAnnounce && i.alone:
 		return "events cannot be announced: what changes here is announced later"
-	case !i.deaf.Load():
-		return ""
+	case t == CannotAnnounce:
+		return "this instance cannot announce events: what changes here is seen at other instances within 20 s, and announced by another within 32 s"
+	case t == OthersCannotAnnounce:
+		return "another instance cannot announce events, or has died: what it leaves behind is seen here within 20 s, and announced from here within 32 s"
 	case i.alone:
 		return "the topic of events is out of reach: what changes here is announced later"
 	}
@@ -151,6 +205,9 @@ func (i *Instance) setLive(live bool) {
 	i.deaf.Store(!live)
 	if !i.alone {
 		i.hub.SetLive(live)
+	}
+	if live {
+		i.outbox.Reached()
 	}
 }
 
@@ -175,7 +232,9 @@ func (i *Instance) heard(e leadership.Event) {
 // call began.
 func (i *Instance) learn(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
 	if err == nil {
-		i.hub.Learn(l, view.Committed, asked)
+		known := l
+		known.Ticket = "" // it is the leader's
+		i.hub.Learn(known, view.Committed, asked)
 	}
 	return l, err
 }

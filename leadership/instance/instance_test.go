@@ -12,6 +12,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/instance/internal/hub"
 	"regent/store/memory"
 	"regent/store/storetest"
 )
@@ -81,6 +82,7 @@ type cluster struct {
 	ca, cb storetest.Counter
 	store  leadership.Store // not counted
 	keys   map[leadership.CandidateID]leadership.Key
+	kill   map[*instance.Instance]func() // ends an instance
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -93,6 +95,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
+// start starts an instance, which runs until the test or kill ends it.
 func (c *cluster) start(name string, store leadership.Store) *instance.Instance {
 	c.Helper()
 	begin := time.Now()
@@ -106,10 +109,15 @@ func (c *cluster) start(name string, store leadership.Store) *instance.Instance 
 		defer close(ended)
 		i.Run(ctx)
 	}()
-	c.Cleanup(func() {
+	end := func() {
 		cancel()
 		<-ended
-	})
+	}
+	c.Cleanup(end)
+	if c.kill == nil {
+		c.kill = make(map[*instance.Instance]func())
+	}
+	c.kill[i] = end
 	return i
 }
 
@@ -408,6 +416,108 @@ func TestAWatcherOfALeaseThatIsRenewedElsewhereAsksTheStoreSixteenTimesAnHourAtM
 	})
 }
 
+// hour has a watcher on b while ann renews through a for an hour and more, so that b looks as seldom
+// as it does. It returns the watch, and when the last renewal was.
+func (c *cluster) hour(more time.Duration) (w *hub.Watch, renewed time.Time) {
+	c.Helper()
+	lease := c.lead(c.a, "ann")
+	c.take()
+	_, w, err := c.b.Watch(c.Context(), leadership.WatchRequest{Election: "jobs"})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(w.Close)
+	c.renew(c.a, lease, time.Hour)
+	calls := c.cb.Take()
+	if n := calls["Get"] + calls["Update"] + calls["Events"]; n > 16 {
+		c.Errorf("an hour of a watcher cost %d calls of the store: %v", n, calls)
+	}
+	c.renew(c.a, lease, more)
+	return w, time.Now()
+}
+
+// expectEnd waits until the watch shows the end of the lease, and returns how long after the last
+// renewal that was.
+func (c *cluster) expectEnd(w *hub.Watch, renewed time.Time) time.Duration {
+	c.Helper()
+	events, err := w.Next(c.Context())
+	if err != nil || len(events) != 1 || events[0].Type != leadership.EventExpired {
+		c.Errorf("%v, %v; want the end of the lease", events, err)
+	}
+	return time.Since(renewed)
+}
+
+func TestAWatcherIsToldOfAnEndThatItsInstanceCouldNotAnnounceWithinFourLeases(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		w, renewed := c.hour(0)
+		c.bus.mu.Lock()
+		c.bus.mute = true
+		c.bus.mu.Unlock()
+		if after := c.expectEnd(w, renewed); after > 4*leadership.DefaultLeaseDuration {
+			t.Errorf("the watcher was told after %v", after)
+		}
+		if c.ca.Take()["Update"] == 0 || c.cb.Take()["Update"] > 1 {
+			t.Error("the end was not recorded by the instance that renewed the lease")
+		}
+	})
+}
+
+// The instance that renewed the lease alone knows its end. Nothing but the looks of the watcher's
+// own instance finds it if both die together.
+func TestAWatcherIsToldWithinSixMinutesWhenALeaderDiesTogetherWithItsInstance(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var worst time.Duration
+		for round := range 20 {
+			c := newCluster(t)
+			w, renewed := c.hour(time.Duration(round) * 20 * time.Second)
+			c.kill[c.a]()
+			worst = max(worst, c.expectEnd(w, renewed))
+			c.kill[c.b]()
+		}
+		if worst > leadership.DefaultLeaseDuration+6*time.Minute {
+			t.Errorf("the watcher was told %v after the last renewal", worst)
+		}
+		t.Logf("told %v after the last renewal, at the worst", worst)
+	})
+}
+
+func TestAWaiterLeadsWithinALeaseAndASecondThoughTheLeaderDiesTogetherWithItsInstance(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for round := range 20 {
+			c := newCluster(t)
+			lease := c.lead(c.a, "ann")
+			_, w, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"}) // must not put off the looks for waiters
+			if err != nil {
+				t.Fatal(err)
+			}
+			granted := make(chan time.Time, 1)
+			go func() {
+				err := error(leadership.LeaseHeld)
+				for errors.Is(err, leadership.LeaseHeld) { // as an agent does, which keeps its place so
+					_, err = c.b.Acquire(t.Context(), c.ask("bob", time.Minute))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- time.Now()
+			}()
+			synctest.Wait()
+			c.renew(c.a, lease, time.Hour+time.Duration(round)*7*time.Second)
+			renewed := time.Now()
+			c.kill[c.a]()
+			if after := (<-granted).Sub(renewed); after > leadership.DefaultLeaseDuration+time.Second {
+				t.Errorf("the waiter leads %v after the last renewal", after)
+			}
+			w.Close()
+			c.kill[c.b]()
+		}
+	})
+}
+
 func TestWhatCannotBePublishedIsHeardFromTheOutbox(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -564,9 +674,9 @@ func TestATickGoesOnPastWhatFails(t *testing.T) {
 		}
 		return nil
 	}), &bus{cut: true})
-	expired, _, err := i.Tick(t.Context())
-	if expired != 2 || !errors.Is(err, leadership.RecordCorrupt) {
-		t.Errorf("%d expired, %v; want the other two, and the first failure", expired, err)
+	done, err := i.Tick(t.Context())
+	if done.Expired != 2 || !errors.Is(err, leadership.RecordCorrupt) || !errors.Is(err, errCut) {
+		t.Errorf("%+v, %v; want the other two expired, and both failures", done, err)
 	}
 }
 

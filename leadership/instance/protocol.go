@@ -12,8 +12,11 @@ func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (le
 	return i.queue.Acquire(ctx, r)
 }
 
-// acquire is one attempt.
+// acquire is one attempt. A candidate whose rights went while it stood in line is refused.
 func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	if err := recheck(ctx); err != nil {
+		return leadership.Grant{}, err
+	}
 	asked := i.now()
 	g, err := i.service.Acquire(ctx, r)
 	i.learn(g.Lease, err, asked)
@@ -64,4 +67,11 @@ func (i *Instance) Configure(ctx context.Context, r leadership.ConfigureRequest)
 // Delete deletes an election; see leadership.Service.
 func (i *Instance) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
 	return i.service.Delete(ctx, r) // its event informs every cache of the election
+}
+
+// Unlock ends the wait for an election before its time; see leadership.Service.
+func (i *Instance) Unlock(ctx context.Context, r leadership.UnlockRequest) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.Unlock(ctx, r)
+	return i.learn(l, err, asked)
 }

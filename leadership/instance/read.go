@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,19 +156,4 @@ func (i *Instance) refuseFuture(ctx context.Context, after hub.Cursor) error {
 			"the cursor %v lies after the time of this store, %s: it is another store's; leave it out to begin with how things are", after, now.UTC().Format(time.RFC3339))}
 	}
 	return nil
-}
-
-// Tick records each lease that ran out unseen, and announces events that were left behind: as much
-// of it as can be done. The error is of what could not; StoreUnavailable if it was the announcing.
-func (i *Instance) Tick(ctx context.Context) (expired, announced int, err error) {
-	expired, err = i.service.ExpireAll(ctx)
-	if i.outbox == nil {
-		return expired, 0, err
-	}
-	announced, left := i.outbox.Sweep(ctx)
-	var code leadership.Code
-	if left != nil && !errors.As(left, &code) {
-		left = fmt.Errorf("%w: announcing what was left behind: %w", leadership.StoreUnavailable, left)
-	}
-	return expired, announced, cmp.Or(err, left)
 }

@@ -34,6 +34,7 @@ type Metrics struct {
 	operations metric.Int64Counter
 	contention metric.Int64Counter
 	refusals   metric.Int64Counter
+	displaced  metric.Int64Counter
 	store      metric.Float64Histogram
 	batch      metric.Int64Histogram
 
@@ -56,6 +57,7 @@ func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, e
 	b := newBuilder(m.meter)
 	m.changes, m.splitBrain, m.operations = b.counter(nameChanges), b.counter(nameSplitBrain), b.counter(nameOperations)
 	m.contention, m.refusals = b.counter(nameContention), b.counter(nameRefused)
+	m.displaced = b.counter(nameDisplaced)
 	m.terms, m.transition, m.store = b.seconds(nameTerm), b.seconds(nameTransition), b.seconds(nameStore)
 	m.batch = b.sizes(nameBatch)
 	m.observe(b)
@@ -145,6 +147,9 @@ func (m *Metrics) Refused(ctx context.Context, why Reason) {
 	m.refusals.Add(ctx, 1, with("reason", why))
 }
 
+// Displaced counts a connection that was closed to make room for another one.
+func (m *Metrics) Displaced(ctx context.Context) { m.displaced.Add(ctx, 1) }
+
 func with[T ~string](key string, value T) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String(key, string(value)))
 }
@@ -170,12 +175,15 @@ func (b *builder) note(name string, err error) {
 	}
 }
 
-// counter starts the series of a single label at 0: a query for the growth of a series does not see
-// one that appears with 1.
+// counter starts the series of a single label, or of none, at 0: a query for the growth of a series
+// does not see one that appears with 1.
 func (b *builder) counter(name string) metric.Int64Counter {
 	d := b.catalogue[name]
 	i, err := b.meter.Int64Counter(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description))
 	b.note(name, err)
+	if len(d.Labels) == 0 && err == nil {
+		i.Add(context.Background(), 0)
+	}
 	if len(d.Labels) == 1 && err == nil {
 		for _, value := range d.Labels[0].Values {
 			i.Add(context.Background(), 0, with(d.Labels[0].Key, value))

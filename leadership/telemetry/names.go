@@ -64,6 +64,7 @@ const (
 	nameCache       = "regent.cache.reads"
 	nameUnannounced = "regent.events.unannounced.age"
 	nameRefused     = "regent.requests.refused"
+	nameDisplaced   = "regent.connections.displaced"
 )
 
 // Catalogue returns Regent's own metrics, ordered by name. Those of HTTP are OpenTelemetry's.
@@ -76,8 +77,8 @@ func Catalogue() []Metric {
 // leaderships are counted by the instance that committed the change.
 func leaderships() []Metric {
 	types := texts(leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
-		leadership.EventConfigured, leadership.EventDeleted, leadership.EventRecreated)
-	ends := texts(leadership.EventReleased, leadership.EventExpired, leadership.EventDeleted)
+		leadership.EventConfigured, leadership.EventDeleted, leadership.EventRecreated, leadership.EventUnlocked)
+	ends := texts(leadership.EventReleased, leadership.EventExpired, leadership.EventDeleted, leadership.EventUnlocked)
 	return []Metric{{
 		Name: nameChanges, Kind: Counter, Unit: "{change}", Labels: []Label{{"type", types}},
 		Description: "Changes that this instance committed. Sum over instances.",
@@ -132,12 +133,15 @@ func calls() []Metric {
 		Name: nameRefused, Kind: Counter, Unit: "{request}",
 		Labels:      []Label{{"reason", texts(Unauthenticated, PermissionDenied, RateLimited, Quota)}},
 		Description: "Requests that were refused before the service.",
+	}, {
+		Name: nameDisplaced, Kind: Counter, Unit: "{connection}",
+		Description: "Connections that were closed to make room for others: the process may open no more files.",
 	}}
 }
 
 // parts are counted by the parts of an instance.
 func parts() []Metric {
-	ops := texts(storeGet, storeList, storeUpdate, storeRenew, storeEvents, storeSince, storeUnannounced, storeMark)
+	ops := texts(storeGet, storeList, storeHeld, storeRetirable, storeUpdate, storeRenew, storeEvents, storeSince, storeUnannounced, storeMark)
 	return []Metric{{
 		Name: nameStore, Kind: Histogram, Unit: "s", Labels: []Label{{"op", ops}, {"outcome", texts(done, refused, unavailable, unknown)}},
 		Description: "Duration of calls of the store by outcome. Refused: a rule refused, and nothing was written.",

@@ -20,6 +20,8 @@ type storeOp string
 const (
 	storeGet         storeOp = "get"
 	storeList        storeOp = "list"
+	storeHeld        storeOp = "held"
+	storeRetirable   storeOp = "retirable"
 	storeUpdate      storeOp = "update"
 	storeRenew       storeOp = "renew"
 	storeEvents      storeOp = "events"
@@ -140,6 +142,23 @@ func (s *store) List(ctx context.Context, prefix string, after leadership.Electi
 	ended(err)
 	s.m.elections.learn(l.Snapshots...)
 	return l, err
+}
+
+// Held implements leadership.Store.
+func (s *store) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
+	ctx, ended := s.m.time(ctx, storeHeld)
+	l, err := s.Store.Held(ctx, after, limit)
+	ended(err)
+	s.m.elections.learn(l.Snapshots...)
+	return l, err
+}
+
+// Retirable implements leadership.Store.
+func (s *store) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
+	ctx, ended := s.m.time(ctx, storeRetirable)
+	due, err := s.Store.Retirable(ctx, at, limit)
+	ended(err)
+	return due, err
 }
 
 // Renew implements leadership.Store. Its outcome is its worst answer.

@@ -8,38 +8,87 @@ import (
 
 // Configuration is what an operator has set, with the defaults filled in.
 type Configuration struct {
-	LeaseDuration Duration `json:"leaseDuration"`
-	LockDelay     Duration `json:"lockDelay"`
-	Description   string   `json:"description,omitzero"`
+	LeaseDuration    Duration `json:"leaseDuration"`
+	MaxLeaseDuration Duration `json:"maxLeaseDuration,omitzero"`
+	LockDelay        Duration `json:"lockDelay"`
+	RetireAfter      Duration `json:"retireAfter,omitzero"`
+	Description      string   `json:"description,omitzero"`
 }
 
 func newConfiguration(c leadership.Config) Configuration {
-	return Configuration{LeaseDuration: Duration(c.LeaseDuration), LockDelay: Duration(c.LockDelay), Description: c.Description}
+	return Configuration{
+		LeaseDuration:    Duration(c.LeaseDuration),
+		MaxLeaseDuration: Duration(c.MaxLeaseDuration),
+		LockDelay:        Duration(c.LockDelay),
+		RetireAfter:      Duration(c.RetireAfter),
+		Description:      c.Description,
+	}
 }
 
 func (w Configuration) leadership() leadership.Config {
 	return leadership.Config{
-		LeaseDuration: time.Duration(w.LeaseDuration),
-		LockDelay:     time.Duration(w.LockDelay),
-		Description:   w.Description,
+		LeaseDuration:    time.Duration(w.LeaseDuration),
+		MaxLeaseDuration: time.Duration(w.MaxLeaseDuration),
+		LockDelay:        time.Duration(w.LockDelay),
+		RetireAfter:      time.Duration(w.RetireAfter),
+		Description:      w.Description,
 	}
 }
 
 // ConfigureRequest is the body of a configuration. A field that is left out is reset to its
 // default.
 type ConfigureRequest struct {
-	LeaseDuration *Duration `json:"leaseDuration,omitzero"`
-	LockDelay     Duration  `json:"lockDelay,omitzero"`
-	Description   string    `json:"description,omitzero"`
+	LeaseDuration    *Duration `json:"leaseDuration,omitzero"`
+	MaxLeaseDuration *Duration `json:"maxLeaseDuration,omitzero"`
+	LockDelay        Duration  `json:"lockDelay,omitzero"`
+	RetireAfter      Duration  `json:"retireAfter,omitzero"`
+	Description      string    `json:"description,omitzero"`
 }
 
 // NewConfigureRequest writes a request.
 func NewConfigureRequest(c leadership.Config) ConfigureRequest {
-	return ConfigureRequest{LeaseDuration: optionalDuration(c.LeaseDuration), LockDelay: Duration(c.LockDelay), Description: c.Description}
+	return ConfigureRequest{
+		LeaseDuration:    optionalDuration(c.LeaseDuration),
+		MaxLeaseDuration: optionalDuration(c.MaxLeaseDuration),
+		LockDelay:        Duration(c.LockDelay),
+		RetireAfter:      Duration(c.RetireAfter),
+		Description:      c.Description,
+	}
 }
 
 // Leadership reads a configuration.
 func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 	d, err := leaseDuration(w.LeaseDuration)
-	return leadership.Config{LeaseDuration: d, LockDelay: time.Duration(w.LockDelay), Description: w.Description}, err
+	if err != nil {
+		return leadership.Config{}, err
+	}
+	most := optionalOf(w.MaxLeaseDuration)
+	if w.MaxLeaseDuration != nil && most == 0 {
+		return leadership.Config{}, malformed("/maxLeaseDuration", "maxLeaseDuration is from %v to %gh, not 0s; leave it out for no limit of the election's own",
+			leadership.MinLeaseDuration, leadership.MaxLeaseDuration.Hours())
+	}
+	return leadership.Config{LeaseDuration: d, MaxLeaseDuration: most, LockDelay: time.Duration(w.LockDelay), RetireAfter: time.Duration(w.RetireAfter), Description: w.Description}, nil
+}
+
+func optionalOf(d *Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return time.Duration(*d)
+}
+
+// UnlockRequest is the body of an unlock.
+type UnlockRequest struct {
+	Reason      string `json:"reason"`
+	Acknowledge string `json:"acknowledge,omitzero"`
+}
+
+// NewUnlockRequest writes a request.
+func NewUnlockRequest(c leadership.UnlockCommand) UnlockRequest {
+	return UnlockRequest{Reason: c.Reason, Acknowledge: c.Acknowledge}
+}
+
+// Leadership reads a request about the election.
+func (w UnlockRequest) Leadership(e leadership.Election) leadership.UnlockRequest {
+	return leadership.UnlockRequest{Election: e, UnlockCommand: leadership.UnlockCommand{Reason: w.Reason, Acknowledge: w.Acknowledge}}
 }

@@ -149,7 +149,8 @@ func FuzzMarshal(f *testing.F) {
 		l := Lease{
 			Election: leadership.Election(election), State: leadership.State(state), LeaderID: leadership.CandidateID(leader),
 			FencingToken: leadership.Token(n), Revision: leadership.Revision(n / 2), LeaseDuration: Duration(d), LockedForMs: ms,
-			Configuration: Configuration{Duration(d / 2), Duration(d / 3), key}, Deleted: flag, MaxStalenessMs: ms / 2,
+			Deleted: flag, MaxStalenessMs: ms / 2,
+			Configuration: Configuration{Duration(d / 2), Duration(d / 4), Duration(d / 3), Duration(d / 5), key},
 		}
 		if flag {
 			l.ExpiresInMs, l.RenewInMs = &ms, &n

@@ -33,6 +33,7 @@ type Lease struct {
 	Note            string                 `json:"note,omitzero"`
 	Configuration   Configuration          `json:"configuration"`
 	Deleted         bool                   `json:"deleted,omitzero"`
+	Ticket          leadership.Ticket      `json:"ticket,omitzero"` // for the leader's next renewal
 	// MaxStalenessMs marks a lease that was read from a cache: it was true at some moment within
 	// this time before it was sent, and may not be any more. It is left out of a lease that was
 	// read from the store.
@@ -60,6 +61,7 @@ func NewLease(l leadership.Lease) Lease {
 		Note:            l.Note,
 		Configuration:   newConfiguration(l.Config),
 		Deleted:         l.Deleted,
+		Ticket:          l.Ticket,
 	}
 	if l.State == leadership.Held {
 		w.ExpiresInMs, w.RenewInMs = new(millisDown(l.ExpiresIn)), new(millisDown(l.RenewIn))
@@ -112,7 +114,16 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		EndsIn:          fromMillis(w.EndsInMs),
 		Config:          w.Configuration.leadership(),
 		Deleted:         w.Deleted,
+		Ticket:          w.ticket(),
 	}, nil
+}
+
+// ticket drops a text that no server would accept: a leader does as well without a ticket.
+func (w Lease) ticket() leadership.Ticket {
+	if len(w.Ticket) > leadership.MaxTicketBytes {
+		return ""
+	}
+	return w.Ticket
 }
 
 // validate keeps a client from believing in a document that is not a lease.

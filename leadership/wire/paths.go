@@ -20,6 +20,7 @@ const (
 	Renew      = ":renew"
 	Release    = ":release"
 	CheckToken = ":checkToken"
+	Unlock     = ":unlock"
 	Events     = "/events"
 )
 
@@ -32,7 +33,7 @@ func Path(e leadership.Election, suffix string) string {
 // Limits of requests.
 const (
 	MaxBody      = 16 << 10  // bytes of a request's body
-	MaxBatchBody = 256 << 10 // bytes of a batch: leadership.MaxBatch of the longest entries fit in
+	MaxBatchBody = 768 << 10 // bytes of a batch: leadership.MaxBatch of the longest entries fit in
 	MaxURI       = 8 << 10   // bytes of a path with its query
 )
 

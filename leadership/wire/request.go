@@ -67,11 +67,12 @@ type LeaseRequest struct {
 	CandidateID  leadership.CandidateID `json:"candidateId"`
 	Key          string                 `json:"key"`
 	FencingToken leadership.Token       `json:"fencingToken"`
+	Ticket       leadership.Ticket      `json:"ticket,omitzero"`
 }
 
 // NewLeaseRequest writes a request.
 func NewLeaseRequest(r leadership.LeaseRequest) LeaseRequest {
-	return LeaseRequest{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token}
+	return LeaseRequest{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token, Ticket: r.Ticket}
 }
 
 // Leadership reads a request about the election.
@@ -80,7 +81,7 @@ func (w LeaseRequest) Leadership(e leadership.Election) (leadership.LeaseRequest
 	if err != nil {
 		return leadership.LeaseRequest{}, err
 	}
-	return leadership.LeaseRequest{Election: e, CandidateID: w.CandidateID, Key: key, Token: w.FencingToken}, nil
+	return leadership.LeaseRequest{Election: e, CandidateID: w.CandidateID, Key: key, Token: w.FencingToken, Ticket: w.Ticket}, nil
 }
 
 // TokenCheck is the body of a check.

@@ -23,6 +23,7 @@ const (
 	VerbWatchAll         Verb = "watchAll"
 	VerbConfigure        Verb = "configure"
 	VerbDelete           Verb = "delete"
+	VerbUnlock           Verb = "unlock"
 	VerbTick             Verb = "tick"
 	VerbLive             Verb = "live"
 	VerbReady            Verb = "ready"
@@ -130,6 +131,7 @@ var (
 	surveys  = []Role{RoleObserver, RoleOperator, RoleAdmin}
 	operates = []Role{RoleOperator, RoleAdmin}
 	deletes  = []Role{RoleAdmin}
+	unlocks  = []Role{RoleAdmin}
 	ticks    = []Role{RoleScheduler, RoleOperator, RoleAdmin}
 )
 
@@ -143,7 +145,7 @@ var rows = []Row{
 	{
 		Verb: VerbRenew, Method: http.MethodPost, Path: pathElection + Renew, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "renew", Repeat: RepeatYes, AsCandidate: true,
-		Does: "Body `{candidateId, key, fencingToken}`. The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once.",
+		Does: "Body `{candidateId, key, fencingToken, ticket?}`. The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once.",
 	},
 	{
 		Verb: VerbRelease, Method: http.MethodPost, Path: pathElection + Release, Type: ContentType, Scope: ScopeElection,
@@ -158,7 +160,7 @@ var rows = []Row{
 	{
 		Verb: VerbBatchRenew, Method: http.MethodPost, Path: PathBatchRenew, Type: ContentType,
 		Roles: leads, Cost: CostRenewal, Repeat: RepeatYes, Parts: VerbRenew,
-		Does: "Body `{renewals: [{election, candidateId, key, fencingToken}]}`, up to 500. A result for each.",
+		Does: "Body `{renewals: [{election, candidateId, key, fencingToken, ticket?}]}`, up to 500. A result for each.",
 	},
 	{
 		Verb: VerbBatchCheckTokens, Method: http.MethodPost, Path: PathBatchCheckTokens, Type: ContentType,
@@ -193,7 +195,7 @@ var rows = []Row{
 	{
 		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,
 		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true,
-		Does: "Body `{leaseDuration?, lockDelay?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional.",
+		Does: "Body `{leaseDuration?, maxLeaseDuration?, lockDelay?, retireAfter?, description?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional.",
 	},
 	{
 		Verb: VerbDelete, Method: http.MethodDelete, Path: pathElection, Type: ContentType, Scope: ScopeElection,
@@ -201,9 +203,14 @@ var rows = []Row{
 		Does: "Deletes an election; its token and revision go on if it is restored. `?force=true` deletes it while someone leads.",
 	},
 	{
+		Verb: VerbUnlock, Method: http.MethodPost, Path: pathElection + Unlock, Type: ContentType, Scope: ScopeElection,
+		Roles: unlocks, Cost: CostRead, Metric: "unlock", Repeat: RepeatYes, Audited: true,
+		Does: "Body `{reason, acknowledge?}`. Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
+	},
+	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,
-		Roles: ticks, Cost: CostRead, Repeat: RepeatYes, Audited: true,
-		Does: "Records leases that ran out unseen and announces events that were left behind, for a scheduler.",
+		Roles: ticks, Cost: CostRead, Repeat: RepeatYes, Audited: true, Waits: true,
+		Does: "For a scheduler: announces events that were left behind, records leases that ran out unseen, and retires elections. Takes up to 40 s.",
 	},
 	{Verb: VerbLive, Method: http.MethodGet, Path: PathLive, Type: ContentType, Repeat: RepeatRead, Does: "200 while the process answers."},
 	{Verb: VerbReady, Method: http.MethodGet, Path: PathReady, Type: ContentType, Repeat: RepeatRead, Does: "200 while this instance can serve; `status` may be `degraded`."},

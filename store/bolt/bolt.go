@@ -213,6 +213,55 @@ func (t *transaction) list(prefix string, after leadership.Election, limit int) 
 	return listing
 }
 
+// Held implements leadership.Store: it reads the heartbeats, which only elections with a leader have.
+func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (listing leadership.Listing, err error) {
+	err = s.view(ctx, func(t *transaction) error {
+		listing = t.held(after, limit)
+		return nil
+	})
+	return listing, err
+}
+
+func (t *transaction) held(after leadership.Election, limit int) leadership.Listing {
+	var listing leadership.Listing
+	var last leadership.Election
+	c := t.tx.Bucket(heartbeatsBucket).Cursor()
+	name, _ := c.Seek([]byte(after))
+	if after != "" && string(name) == string(after) {
+		name, _ = c.Next()
+	}
+	for n := 0; name != nil; n++ {
+		if n == limit {
+			listing.Next = last
+			break
+		}
+		last = leadership.Election(name)
+		snap, err := t.load(last)
+		if err == nil && snap.Record.LeaderID == "" {
+			err = leadership.Corrupt(last, errors.New("it has a heartbeat and no leader"))
+		}
+		listing.Add(last, snap, err)
+		name, _ = c.Next()
+	}
+	return listing
+}
+
+// Retirable implements leadership.Store. The writer knows the answer.
+func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
+	var due []leadership.Election
+	err := s.writer.do(ctx, func(t *transaction) error {
+		due = t.retire.By(at, limit)
+		return nil
+	})
+	switch {
+	case errors.Is(err, leadership.OutcomeUnknown): // as far as a read's can be
+		return nil, s.writer.usable(ctx)
+	case err != nil:
+		return nil, err // the writer may still be at it
+	}
+	return due, nil
+}
+
 // nameAfter returns the next name of an election that has a record or, though that is damage, a
 // history without one; "" if there is none.
 func (t *transaction) nameAfter(name string) string { return t.nameFrom(name + "\x01") }

@@ -16,7 +16,8 @@
 // readings mean nothing, so every lease that ran at the last commit then counts as just renewed,
 // every lock delay as just begun, and every latest end of a lease stays as far away as it was. The
 // wait is one full lease: never too short. Where the operating system has no boot id, that happens
-// at each start. The wall clock is read once per boot, only to give instants a date for people.
+// at each start. The wall clock is read once per boot, only to give instants a date, for people and
+// for Policy.RetireAfter, which counts the time between two boots by those dates.
 //
 // # File
 //

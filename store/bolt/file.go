@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"regent/leadership"
+	"regent/store/internal/retirement"
 )
 
 var (
@@ -125,6 +127,7 @@ type beginning struct {
 	clock   storeClock
 	durable int // the newest transaction; it and all before it are durable
 	digest  digest
+	retire  retirement.Plan
 }
 
 // prepare creates the buckets of a new file, refuses a file that is not ours or not whole, and
@@ -140,12 +143,32 @@ func prepare(db *bbolt.DB, machine Clock, codec leadership.Codec) (found beginni
 				return err
 			}
 			t.sign()
+			found.retire = t.retirements()
 			found.durable, found.digest = tx.ID(), t.digest
 			return t.err
 		})
 	})
 	return found, err
 }
+
+// retirements returns which elections are to be retired. It decodes only records whose text has the
+// policy for it.
+func (t *transaction) retirements() retirement.Plan {
+	plan := make(retirement.Plan)
+	c := t.tx.Bucket(recordsBucket).Cursor()
+	for name, sealed := c.First(); name != nil; name, sealed = c.Next() {
+		if !bytes.Contains(sealed, []byte(retireMember)) {
+			continue
+		}
+		if snap, err := t.load(leadership.Election(name)); err == nil {
+			plan.Set(snap.Record)
+		}
+	}
+	return plan
+}
+
+// retireMember is the name of the member of a policy, as leadership.Codec writes it.
+const retireMember = "retireAfterMs"
 
 // start dates the machine's clock, and begins a new boot if the machine has.
 func (t *transaction) start(machine Clock) (storeClock, error) {

@@ -11,6 +11,7 @@ import (
 
 	"regent/leadership"
 	"regent/store/internal/history"
+	"regent/store/internal/retirement"
 )
 
 // transaction is the file at one moment of the store's time. Its cache, if it has one, holds
@@ -21,7 +22,8 @@ type transaction struct {
 	history history.Span // for a change
 	codec   leadership.Codec
 	cache   map[leadership.Election]leadership.Record
-	digest  digest // of all that the file holds; for a change
+	retire  retirement.Plan // nil for a read
+	digest  digest          // of all that the file holds; for a change
 	dirty   bool
 	// err is the first write that did not work. A transaction with one must not be committed.
 	err error
@@ -153,6 +155,9 @@ func (t *transaction) update(
 	}
 	if t.cache != nil {
 		t.cache[before.Election] = snap.Record
+	}
+	if t.retire != nil {
+		t.retire.Set(snap.Record)
 	}
 	return snap, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"regent/leadership"
 	"regent/store/internal/history"
+	"regent/store/internal/retirement"
 )
 
 // Limits of the writer.
@@ -47,6 +48,7 @@ type writer struct {
 	codec   leadership.Codec
 	digest  digest                                    // of the committed contents; the goroutine's own
 	cache   map[leadership.Election]leadership.Record // the goroutine's own
+	retire  retirement.Plan                           // of the committed contents; the goroutine's own
 	durable horizon
 
 	jobs    chan *job
@@ -66,6 +68,7 @@ func startWriter(db *bbolt.DB, file os.FileInfo, found beginning, span history.S
 		codec:   codec,
 		digest:  found.digest,
 		cache:   make(map[leadership.Election]leadership.Record),
+		retire:  found.retire,
 		durable: horizon{last: found.durable, moved: make(chan struct{})},
 		jobs:    make(chan *job, maxJobs),
 		closing: make(chan struct{}),
@@ -234,7 +237,7 @@ func (w *writer) write(jobs []*job) (id int, err error) {
 		}
 		now := w.moments.begin()
 		defer w.moments.end()
-		t := &transaction{tx: tx, now: now, history: w.history, codec: w.codec, cache: w.cache, digest: w.digest}
+		t := &transaction{tx: tx, now: now, history: w.history, codec: w.codec, cache: w.cache, retire: w.retire, digest: w.digest}
 		for _, j := range jobs {
 			j.decide(t)
 		}

@@ -2,6 +2,8 @@ package firestore
 
 import (
 	"context"
+	"net/url"
+	"strings"
 	"time"
 
 	apiv1 "cloud.google.com/go/firestore/apiv1"
@@ -9,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 )
 
 // connections is the number of connections to Firestore: one carries about 100 calls at a time, and
@@ -17,8 +20,8 @@ const connections = 4
 
 // dial makes the low-level client. The high-level one hides what this store needs: commit times,
 // read times, BatchWrite.
-func dial(ctx context.Context, emulator string, extra []grpc.DialOption) (*apiv1.Client, error) {
-	options, err := clientOptions(emulator, extra)
+func dial(ctx context.Context, db database, emulator string, extra []grpc.DialOption) (*apiv1.Client, error) {
+	options, err := clientOptions(emulator, append(db.route(), extra...))
 	if err != nil {
 		return nil, err
 	}
@@ -71,3 +74,35 @@ func (owner) GetRequestMetadata(context.Context, ...string) (map[string]string, 
 }
 
 func (owner) RequireTransportSecurity() bool { return false }
+
+// The headers by which Google's front end finds a database. The low-level client sends the second
+// in a form that is refused for a named database; the high-level one sends both as below.
+const (
+	resourceHeader = "google-cloud-resource-prefix"
+	routingHeader  = "x-goog-request-params"
+)
+
+// route returns the interceptors that put the database's headers on every call.
+func (d database) route() []grpc.DialOption {
+	parts := strings.Split(string(d), "/") // projects/P/databases/D
+	params := "project_id=" + url.QueryEscape(parts[1]) + "&database_id=" + url.QueryEscape(parts[3])
+	routed := func(ctx context.Context) context.Context {
+		md, _ := metadata.FromOutgoingContext(ctx)
+		md = metadata.Join(md) // a copy
+		md.Set(resourceHeader, string(d))
+		md.Set(routingHeader, params)
+		return metadata.NewOutgoingContext(ctx, md)
+	}
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(func(
+			ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+		) error {
+			return invoke(routed(ctx), method, req, reply, cc, opts...)
+		}),
+		grpc.WithChainStreamInterceptor(func(
+			ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption,
+		) (grpc.ClientStream, error) {
+			return stream(routed(ctx), desc, cc, method, opts...)
+		}),
+	}
+}

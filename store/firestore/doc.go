@@ -60,8 +60,23 @@
 //
 // A Store remembers the leases that it last read or wrote, with their update_time. A renewal of a
 // remembered lease is sent with that update_time as its guard. If the guard fails, or the lease is
-// not remembered, the answer is ErrNotRenewed, and the caller's Update reads. An agent should
-// therefore stay with one process as long as it can; a change costs one read.
+// not known, the answer is ErrNotRenewed, and the caller's Update reads.
+//
+// With each heartbeat a Store also gives the leader a ticket: the lease document and its
+// update_time, sealed. A Store to which the leader brings it knows the lease, too, though another
+// process has written it. So an agent that sends its ticket may change the process with every
+// renewal; one that does not had better stay with one, since each change costs a read. Metadata,
+// policy and standing that make the ticket longer than 1 KiB are left out of it: each process then
+// reads the lease once, and again when they have changed.
+//
+// Tickets are sealed by AES-GCM under a secret of the database, to the database's name. It is made
+// at the first grant, and anew after a week:
+//
+//	leadershipTickets/secret   schema, key, previous (which still opens tickets), createdAt
+//
+// Each process reads it when it needs it first, and once an hour. To make all tickets worthless,
+// delete the document. A reader of it can forge tickets, and so renew any lease: as with the
+// records themselves, only Regent may read it.
 //
 // # Costs
 //
@@ -69,8 +84,10 @@
 //	grant, release, …        BatchGetDocuments, Commit   2      2 + events
 //	refusal, Get             BatchGetDocuments           2      0
 //	renewal                  Commit                      0      1
+//	without memory or ticket BatchGetDocuments, Commit   2      1
 //	n renewals, n ≤ 500      BatchWrite                  0      n
 //	List, Events             RunQuery                    found  0
+//	Held, Retirable          RunQuery                    found  0
 //	Unannounced              RunQuery                    found  0
 //	Since                    RunQuery, one for each      found  0
 //	                         1000 events
@@ -80,24 +97,36 @@
 // traffic on the lease document costs tries: one that comes second in a race pays its two reads
 // again.
 //
+// Held is a query for a leaderId that is not empty, Retirable one for retireAt, which only a vacant
+// election with a RetireAfter has. The indexes over the two are written at a grant and at an end,
+// and by no renewal.
+//
 // # Limits
 //
 // Firestore bears about one sustained write a second to one document. Leases under 3 s, renewed
 // every third of that, exceed it; they work, until they do not. Different elections do not disturb
 // each other, up to 500 changes of leader a second: so many writes it takes to documents with an
-// index over a field that only grows, as requestedAt is.
+// index over a field that only grows, as requestedAt is, and retireAt.
 //
 // # Setting up
 //
-// Collections come into being with their first document. What Firestore does not do by itself, all
-// for the collection group events:
+// Collections come into being with their first document. What Firestore does not do by itself, for
+// the collection group events:
 //
 //	unannounced   ascending indexes: of scope collection group and of scope collection
 //	requestedAt   an ascending index: of scope collection group
 //	deleteAfter   a TTL policy, and no index
 //
+// It has these indexes by itself, unless they are exempt, for the collection group leadership:
+//
+//	leaderId      an ascending index: of scope collection
+//	retireAt      an ascending index: of scope collection
+//
 // All other fields of the two collections may be exempt from indexing, and deleteAfter should: an
 // index over a time makes writes slower and dearer, and is not used.
+//
+// The database may be "(default)" or have a name. Every call says which one in the headers
+// google-cloud-resource-prefix and x-goog-request-params, as Google's front end requires it.
 //
 // # The emulator
 //

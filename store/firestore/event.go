@@ -65,7 +65,7 @@ func encodeEvent(ev leadership.Event, due time.Time) values {
 // decodeEvent reads an event's document: its parsed name, its fields and its create_time.
 func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership.Event, error) {
 	f := readFields(v)
-	before := f.schema() == schemaBefore
+	before := f.schema(schemaBefore, recordSchema) == schemaBefore
 	ev := leadership.Event{
 		Election:         id.Election,
 		Revision:         leadership.Revision(f.integer(revisionField)),

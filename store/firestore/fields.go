@@ -162,10 +162,10 @@ func (f *fields) span(name string, unit time.Duration) time.Duration {
 }
 
 // schema reads the version first: of an unknown one, nothing else is known.
-func (f *fields) schema() int64 {
+func (f *fields) schema(known ...int64) int64 {
 	v := f.integer(schemaField)
-	if f.err == nil && v != recordSchema && v != schemaBefore {
-		f.fail(fmt.Errorf("its schema is %d, and this program reads %d and %d", v, schemaBefore, recordSchema))
+	if f.err == nil && !slices.Contains(known, v) {
+		f.fail(fmt.Errorf("its schema is %d, and this program reads %v", v, known))
 	}
 	return v
 }

@@ -24,12 +24,32 @@ func TestStore(t *testing.T) { storetest.RunStore(t, fresh) }
 
 func TestProtocol(t *testing.T) { storetest.RunProtocol(t, fresh) }
 
+func TestStoreOnANamedDatabase(t *testing.T) { storetest.RunStore(t, freshNamed) }
+
+func TestProtocolOnANamedDatabase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the store's own contract holds on a named database; this is the same from further away")
+	}
+	storetest.RunProtocol(t, freshNamed)
+}
+
 func BenchmarkFirestore(b *testing.B) { storetest.Bench(b, fresh) }
 
-// fresh is a backing on an unused project of the emulator.
+// fresh is a backing on the default database of an unused project of the emulator.
 func fresh(tb testing.TB) storetest.Backing {
 	tb.Helper()
+	return newProject(tb).backing()
+}
+
+// freshNamed is so, too, on a database with a name.
+func freshNamed(tb testing.TB) storetest.Backing {
+	tb.Helper()
 	p := newProject(tb)
+	p.name = "regent"
+	return p.backing()
+}
+
+func (p project) backing() storetest.Backing {
 	return storetest.Backing{
 		Open:    func(tb testing.TB) leadership.Store { return p.open(tb) },
 		OpenAs:  func(tb testing.TB, c leadership.Codec) leadership.Store { return p.openAs(tb, c) },
@@ -42,6 +62,7 @@ func fresh(tb testing.TB) storetest.Backing {
 // project is a project of the emulator, and a foreign hand in it.
 type project struct {
 	host, id string
+	name     string // of the database
 	hand     *apiv1.Client
 }
 
@@ -57,7 +78,7 @@ func newProject(tb testing.TB) project {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { hand.Close() })
-	return project{host: host, id: emulators.Name(tb), hand: hand}
+	return project{host: host, id: emulators.Name(tb), name: "(default)", hand: hand}
 }
 
 // asOwner lets the hand pass the emulator's security rules.
@@ -78,7 +99,7 @@ func (p project) open(tb testing.TB, options ...grpc.DialOption) *firestore.Stor
 func (p project) openAs(tb testing.TB, c leadership.Codec, options ...grpc.DialOption) *firestore.Store {
 	tb.Helper()
 	s, err := firestore.Open(tb.Context(), firestore.Config{
-		Project: p.id, Emulator: p.host, History: storetest.History, Codec: c, DialOptions: options,
+		Project: p.id, Database: p.name, Emulator: p.host, History: storetest.History, Codec: c, DialOptions: options,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -91,7 +112,7 @@ func (p project) openAs(tb testing.TB, c leadership.Codec, options ...grpc.DialO
 	return s
 }
 
-func (p project) database() string { return "projects/" + p.id + "/databases/(default)" }
+func (p project) database() string { return "projects/" + p.id + "/databases/" + p.name }
 
 func (p project) lease(e leadership.Election) string {
 	return p.database() + "/documents/leadership/" + string(e)
@@ -144,7 +165,7 @@ func (p project) advance(tb testing.TB, d time.Duration) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt", "endsBy")
+		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt", "endsBy", "retireAt")
 	}
 	events, _ := p.events(tb)
 	for _, doc := range events {
@@ -201,7 +222,7 @@ func (p project) events(tb testing.TB) (docs []*firestorepb.Document, now time.T
 
 func older(doc *firestorepb.Document, d time.Duration) values {
 	v := values{}
-	for _, name := range []string{"renewedAt", "acquiredAt", "endedAt", "endsBy"} {
+	for _, name := range []string{"renewedAt", "acquiredAt", "endedAt", "endsBy", "retireAt"} {
 		if value, ok := doc.Fields[name]; ok {
 			v[name] = value
 		}

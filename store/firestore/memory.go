@@ -50,18 +50,36 @@ func (m *memory) remember(doc document, now time.Time) {
 	}
 }
 
-// heartbeat returns the write that the renewal rule makes of the remembered lease; ok is false if
-// only a read of the store can tell.
-func (m *memory) heartbeat(c leadership.Renewal) (held document, ch leadership.Change, ok bool) {
+// heartbeat returns the write that the renewal rule makes of the remembered lease or, if that is a
+// later version, of the one in the renewal's ticket (zero: none). ok is false if only a read of the
+// store can tell.
+func (m *memory) heartbeat(c leadership.Renewal, ticket document) (held document, ch leadership.Change, ok bool) {
 	m.mu.Lock()
 	held, known := m.leases.Get(c.Election)
 	now := m.latest
 	m.mu.Unlock()
+	if ticket.updated.After(held.updated) {
+		held, known = ticket, true
+	}
 	if !known {
 		return document{}, leadership.Change{}, false
 	}
 	ch, err := leadership.Renew(leadership.Snapshot{Record: held.record, Now: now, Guard: guard}, c)
 	return held, ch, err == nil
+}
+
+// known returns the remembered version of a lease; ok is false if there is none.
+func (m *memory) known(e leadership.Election) (doc document, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.leases.Peek(e)
+}
+
+// now is the latest time of the store that any reply brought; zero before the first.
+func (m *memory) now() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.latest
 }
 
 // forget drops a version that is no longer the store's.

@@ -14,6 +14,8 @@ const (
 	historyCollection = "history"    // below a lease document
 	newestDocument    = "newest"     // the one document there
 	nameField         = "__name__"   // how a query calls a document's name
+
+	secretDocument = "leadershipTickets/secret"
 )
 
 // revisionDigits is the number of digits of an event's document id, so that names sort as revisions
@@ -24,6 +26,8 @@ const revisionDigits = 20
 type database string
 
 func (d database) documents() string { return string(d) + "/documents" }
+
+func (d database) secret() string { return d.documents() + "/" + secretDocument }
 
 func (d database) lease(e leadership.Election) string {
 	return d.documents() + "/" + collection + "/" + string(e)

@@ -38,11 +38,16 @@ type findings struct {
 // run returns what the query finds, strongly. Each reading has its own time; of later ones it is no
 // earlier.
 func (s *Store) run(ctx context.Context, q query) (findings, error) {
+	return s.find(ctx, q.parent, q.structured())
+}
+
+// find is run for a query in Firestore's own form, below the document parent.
+func (s *Store) find(ctx context.Context, parent string, q *firestorepb.StructuredQuery) (findings, error) {
 	ctx, cancel := context.WithTimeout(ctx, rpcTimeout)
 	defer cancel()
 	stream, err := s.client.RunQuery(ctx, &firestorepb.RunQueryRequest{
-		Parent:    q.parent,
-		QueryType: &firestorepb.RunQueryRequest_StructuredQuery{StructuredQuery: q.structured()},
+		Parent:    parent,
+		QueryType: &firestorepb.RunQueryRequest_StructuredQuery{StructuredQuery: q},
 	})
 	if err != nil {
 		return findings{}, err

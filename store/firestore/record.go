@@ -15,12 +15,16 @@ import (
 // another meaning; one more field means one more version, of which the program reads the one
 // before. A document changes its version when it is next written, and there is no migration. Policy
 // and standing evolve by themselves: see leadership.Codec.
+//
+// Only a document that has retireAt is of retireSchema: a program that does not know the field has
+// to refuse that document, and no other. So two versions share all elections but those.
 const (
 	recordSchema = 2
 	schemaBefore = 1
+	retireSchema = 3
 )
 
-// The fields of a lease document, all of them always present except renewedAt and renewalDue. A
+// The fields of a lease document, all always present except renewedAt, renewalDue and retireAt. A
 // date that does not apply is null, a text is "", a number 0.
 const (
 	schemaField   = "schema"
@@ -44,6 +48,9 @@ const (
 	policyField   = "policy"   // as leadership.Codec has it
 	standingField = "standing" // so, too
 
+	// acquiredAt is the time of the grant's commit from the next write on; until then it is the time
+	// at which the grant was decided, and the document's update_time is that of the commit.
+
 	// renewedAt is the start of the lease if the last write was not a heartbeat. Otherwise the
 	// document's update_time is the start.
 	renewedField = "renewedAt"
@@ -51,6 +58,10 @@ const (
 	// renewal that was not committed before that came too late: the lease has ended then, as if
 	// nothing had been written.
 	dueField = "renewalDue"
+
+	// retireAt is Record.RetireAt, for Retirable to find; missing if that is zero. Nothing is decided
+	// by it.
+	retireField = "retireAt"
 
 	// The fields of schemaBefore that policy has replaced.
 	defaultLeaseField = "defaultLeaseDurationMs"
@@ -91,6 +102,9 @@ func encodeRecord(r leadership.Record, carried leadership.Carried, heartbeats in
 		policyField:      text(carried.Policy),
 		standingField:    text(carried.Standing),
 	}
+	if at := r.RetireAt(); !at.IsZero() {
+		v[schemaField], v[retireField] = integer(retireSchema), instant(at)
+	}
 	switch {
 	case w.heartbeat && !w.due.IsZero():
 		v[dueField] = instant(w.due)
@@ -121,7 +135,11 @@ func decodeFields(id string, v values, updated time.Time) (document, leadership.
 		return document{}, leadership.Carried{}, err
 	}
 	f := readFields(v)
-	before := f.schema() == schemaBefore
+	schema := f.schema(schemaBefore, recordSchema, retireSchema)
+	before := schema == schemaBefore
+	if schema == retireSchema {
+		f.moment(retireField)
+	}
 	r.Token = leadership.Token(f.integer(tokenField))
 	r.Revision = leadership.Revision(f.integer(revisionField))
 	r.Deleted = f.boolean(deletedField)
@@ -144,6 +162,9 @@ func decodeFields(id string, v values, updated time.Time) (document, leadership.
 	}
 	doc := document{record: r, heartbeats: f.integer(heartbeatsField), updated: updated}
 	doc.record.HeartbeatAt = f.start(r, updated)
+	if r.LeaderID != "" && v[renewedField] == nil && v[dueField] == nil {
+		doc.record.AcquiredAt = doc.record.HeartbeatAt // nothing was written since the grant
+	}
 	if r.Revision < 1 {
 		f.fail(errors.New("its revision is below 1")) // the first write of a document has an event
 	}

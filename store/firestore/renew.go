@@ -15,9 +15,10 @@ import (
 	"regent/leadership"
 )
 
-// Renew sends a heartbeat for each lease that this handle remembers, and reads nothing: one Commit
-// for one lease, one BatchWrite for more. Each is guarded by the remembered update_time. A lease
-// that is not remembered as it is given here, or has changed since, is answered with ErrNotRenewed.
+// Renew sends a heartbeat for each lease that this handle remembers, or whose ticket has it, and
+// reads nothing: one Commit for one lease, one BatchWrite for more. Each is guarded by the
+// update_time of that version. A lease that is not known as it is given here, or has changed since,
+// is answered with ErrNotRenewed.
 func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
 	answers := make([]leadership.Renewed, len(leases))
 	if err := s.begin(ctx); err != nil {
@@ -30,7 +31,7 @@ func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leader
 	var beats []heartbeat
 	for i, c := range leases {
 		answers[i].Err = leadership.ErrNotRenewed
-		if held, ch, ok := s.memory.heartbeat(c); ok {
+		if held, ch, ok := s.memory.heartbeat(c, s.open(ctx, c)); ok {
 			beats = append(beats, heartbeat{place: i, held: held, due: ch.Before})
 		}
 	}
@@ -57,9 +58,9 @@ func (b heartbeat) write(d database) *firestorepb.Write {
 	return &firestorepb.Write{
 		Operation: &firestorepb.Write_Update{Update: &firestorepb.Document{
 			Name:   d.lease(b.held.record.Election),
-			Fields: values{dueField: instant(b.due)},
+			Fields: values{dueField: instant(b.due), acquiredField: instant(b.held.record.AcquiredAt)},
 		}},
-		UpdateMask: &firestorepb.DocumentMask{FieldPaths: []string{dueField, renewedField}}, // which removes renewedAt
+		UpdateMask: &firestorepb.DocumentMask{FieldPaths: []string{dueField, acquiredField, renewedField}}, // which removes renewedAt
 		UpdateTransforms: []*firestorepb.DocumentTransform_FieldTransform{{
 			FieldPath:     heartbeatsField,
 			TransformType: &firestorepb.DocumentTransform_FieldTransform_Increment{Increment: integer(1)},
@@ -111,7 +112,7 @@ func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.
 	doc.record.HeartbeatAt = leadership.StartOf(w.at, b.due, doc.record.LeaseDuration)
 	s.memory.remember(doc, w.at)
 	return leadership.Renewed{
-		Snapshot: leadership.Snapshot{Record: doc.record, Now: w.at, Guard: guard},
+		Snapshot: leadership.Snapshot{Record: doc.record, Now: w.at, Guard: guard, Ticket: s.ticket(ctx, doc, b.due)},
 		Before:   b.due,
 	}
 }

@@ -66,6 +66,7 @@ type Store struct {
 	history  history.Span
 	codec    leadership.Codec
 	memory   *memory
+	sealer   sealer
 	calls    calls.Gate
 }
 
@@ -83,7 +84,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("firestore: %w", err)
 	}
-	client, err := dial(ctx, cmp.Or(cfg.Emulator, os.Getenv("FIRESTORE_EMULATOR_HOST")), cfg.DialOptions)
+	client, err := dial(ctx, db, cmp.Or(cfg.Emulator, os.Getenv("FIRESTORE_EMULATOR_HOST")), cfg.DialOptions)
 	if err != nil {
 		return nil, fmt.Errorf("firestore: open %s: %w", db, err)
 	}

@@ -130,7 +130,11 @@ func (s *Store) commitChange(
 		return leadership.Snapshot{}, err
 	}
 	s.memory.remember(doc, done.at)
-	return leadership.Snapshot{Record: doc.record, Now: done.at, Guard: guard}, nil
+	after := leadership.Snapshot{Record: doc.record, Now: done.at, Guard: guard}
+	if ch.Heartbeat {
+		after.Ticket = s.ticket(ctx, doc, ch.Before)
+	}
+	return after, nil
 }
 
 // committed is when a commit was made.

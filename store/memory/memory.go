@@ -15,6 +15,7 @@ import (
 
 	"regent/leadership"
 	"regent/store/internal/history"
+	"regent/store/internal/retirement"
 )
 
 // Config says how to make a store; its zero value works.
@@ -202,6 +203,49 @@ func (d *data) names(prefix string, after leadership.Election) []leadership.Elec
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Held implements leadership.Store, in the order of names.
+func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
+	if err := s.ready(ctx); err != nil {
+		return leadership.Listing{}, err
+	}
+	d := s.data
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var listing leadership.Listing
+	var last leadership.Election
+	n := 0
+	for _, e := range d.names("", after) {
+		if d.records[e].record.LeaderID == "" {
+			continue
+		}
+		if n == limit {
+			listing.Next = last
+			break
+		}
+		snap, err := s.read(e)
+		listing.Add(e, snap, err)
+		last, n = e, n+1
+	}
+	return listing, nil
+}
+
+// Retirable implements leadership.Store.
+func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	d := s.data
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	due := make(retirement.Plan)
+	for e := range d.records {
+		if snap, err := s.read(e); err == nil {
+			due.Set(snap.Record)
+		}
+	}
+	return due.By(at, limit), nil
 }
 
 // Renew implements leadership.Store.

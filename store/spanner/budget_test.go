@@ -1,10 +1,13 @@
 package spanner
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/spanner"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 
@@ -34,12 +37,12 @@ func during(calls *storetest.RPCs, do func()) []string {
 // The RPCs, by name. A query and a DML statement that returns rows are sent alike.
 const (
 	statement = "ExecuteStreamingSql"
-	plainDML  = "ExecuteSql"
+	readKeys  = "StreamingRead"
 	commit    = "Commit"
 	rollback  = "Rollback"
 )
 
-func TestACommandIsOneQueryAndOneCommit(t *testing.T) {
+func TestACommandThatIsExpectedToWriteIsOneQueryAndOneCommit(t *testing.T) {
 	t.Parallel()
 	s, calls := counted(t)
 	for _, c := range []struct {
@@ -49,21 +52,15 @@ func TestACommandIsOneQueryAndOneCommit(t *testing.T) {
 	}{
 		{"grant", acquire("ann"), []string{statement, commit}},
 		{"the same again", acquire("ann"), []string{statement, commit}},
-		{"renewal by a decision", func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Renew(s, renewalOf("jobs", "ann", 1))
-		}, []string{statement, commit}},
-		{"configure", func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Second}})
-		}, []string{statement, commit}},
-		{"release", func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release(s, renewalOf("jobs", "ann", 1))
-		}, []string{statement, commit}},
+		{"renewal by a decision", renewing("ann"), []string{statement, commit}},
+		{"configure", lockDelay(time.Second, 0), []string{statement, commit}},
+		{"release", releasing("ann"), []string{statement, commit}},
 		{"takeover", acquire("bob"), []string{statement, commit}},
 		{"refusal", acquire("cid"), []string{statement, rollback}},
 		{"nothing to write", leadership.Expire, []string{statement, rollback}},
 	} {
 		got := during(calls, func() {
-			_, err := s.Update(t.Context(), "jobs", c.decide)
+			_, err := s.Update(leadership.ExpectChange(t.Context()), "jobs", c.decide)
 			if refused := c.what == "refusal"; (err != nil) != refused {
 				t.Errorf("%s: %v", c.what, err)
 			}
@@ -71,6 +68,74 @@ func TestACommandIsOneQueryAndOneCommit(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", c.what, diff)
 		}
+	}
+}
+
+func renewing(id string) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Renew(s, renewalOf("jobs", id, 1))
+	}
+}
+
+func releasing(id string) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Release(s, renewalOf("jobs", id, 1))
+	}
+}
+
+func TestARefusalIsOneQueryWithoutALock(t *testing.T) {
+	t.Parallel()
+	s, calls := counted(t)
+	for _, c := range []struct {
+		what   string
+		decide func(leadership.Snapshot) (leadership.Change, error)
+		want   []string
+		err    error
+	}{
+		{"the end of a lease that never was", leadership.Expire, []string{statement}, nil},
+		{"grant", acquire("ann"), []string{statement, statement, commit}, nil},
+		{"attempt while ann leads", acquire("bob"), []string{statement}, leadership.LeaseHeld},
+		{"the end of a lease that lasts", leadership.Expire, []string{statement}, nil},
+		{"renewal by another candidate", renewing("bob"), []string{statement}, leadership.LeaseLost},
+		{"configure for another revision", lockDelay(time.Second, 9), []string{statement}, leadership.RevisionMismatch},
+		{"release", releasing("ann"), []string{statement, statement, commit}, nil},
+		{"release once more", releasing("ann"), []string{statement}, nil},
+		{"renewal of what was released", renewing("ann"), []string{statement}, leadership.LeaseLost},
+	} {
+		got := during(calls, func() {
+			if _, err := s.Update(t.Context(), "jobs", c.decide); !errors.Is(err, c.err) {
+				t.Errorf("%s: %v, want %v", c.what, err, c.err)
+			}
+		})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.what, diff)
+		}
+	}
+}
+
+// The emulator runs one read-write transaction at a time in a database, so one that is under way
+// shows what needs no lock.
+func TestARefusalDoesNotWaitForATransactionThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	cfg.CallTimeout = 10 * time.Second // for one that does wait
+	s, foreign := opened(t, cfg), client(t, cfg)
+	granted(t, s, 1)
+	patience, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := foreign.ReadWriteTransaction(patience, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+		if _, err := tx.Update(ctx, spanner.NewStatement("UPDATE Leadership SET needs = needs WHERE cluster_id = 'e000'")); err != nil {
+			return err
+		}
+		for what, decide := range map[string]func(leadership.Snapshot) (leadership.Change, error){"bob": acquire("bob"), "nothing": leadership.Expire} {
+			if _, err := s.Update(t.Context(), "e000", decide); err != nil && !errors.Is(err, leadership.LeaseHeld) {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -92,7 +157,7 @@ func TestARenewalOfAnyNumberOfLeasesIsOneStatementAndOneCommit(t *testing.T) {
 	}
 }
 
-func TestAReadIsOneQueryAndMarkingEventsIsOneStatementAndOneCommit(t *testing.T) {
+func TestAReadIsOneQueryAndMarkingEventsIsOneReadOfTheirKeysAndOneCommit(t *testing.T) {
 	t.Parallel()
 	s, calls := counted(t)
 	granted(t, s, 3)
@@ -108,7 +173,8 @@ func TestAReadIsOneQueryAndMarkingEventsIsOneStatementAndOneCommit(t *testing.T)
 		{"since", func() error { _, err := s.Since(t.Context(), time.Now(), 2); return err }, []string{statement}},
 		{"unannounced", func() (err error) { waiting, err = s.Unannounced(t.Context(), "", 9); return err }, []string{statement}},
 		{"unannounced of one", func() error { _, err := s.Unannounced(t.Context(), "e000", 9); return err }, []string{statement}},
-		{"mark", func() error { return s.MarkAnnounced(t.Context(), ids(waiting)) }, []string{plainDML, commit}},
+		{"mark", func() error { return s.MarkAnnounced(t.Context(), ids(waiting)) }, []string{readKeys, commit}},
+		{"mark once more", func() error { return s.MarkAnnounced(t.Context(), ids(waiting)) }, []string{readKeys, rollback}},
 		{"mark none", func() error { return s.MarkAnnounced(t.Context(), nil) }, nil},
 		{"renew none", func() error { s.Renew(t.Context(), nil); return nil }, nil},
 	} {

@@ -77,4 +77,7 @@ func (c Config) options() []option.ClientOption {
 	return opts
 }
 
+// patience is 2.5 s by default: a transaction that takes so long waits for a lock.
+func (c Config) patience() time.Duration { return c.callTimeout() / 4 }
+
 func (c Config) callTimeout() time.Duration { return cmp.Or(c.CallTimeout, DefaultCallTimeout) }

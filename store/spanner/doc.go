@@ -63,10 +63,11 @@
 // # Costs
 //
 //	                                      RPCs
-//	Update that writes                    ExecuteStreamingSql, Commit
-//	Update that refuses, or has no need   ExecuteStreamingSql, Rollback
+//	Update that refuses, or has no need   ExecuteStreamingSql, outside of any transaction
+//	Update that writes                    the same, and ExecuteStreamingSql, Commit
+//	Update that expects to write          ExecuteStreamingSql, Commit (Rollback if it does not)
 //	Renew, of 1 to 500 leases             ExecuteStreamingSql (one DML statement), Commit
-//	MarkAnnounced, of 1 to 500 events     ExecuteSql (one DML statement), Commit
+//	MarkAnnounced, of 1 to 500 events     StreamingRead (of their keys), Commit
 //	Get, List, Events, Since              ExecuteStreamingSql, outside of any transaction
 //	Unannounced                           the same, and goes on behind a corrupt event
 //
@@ -74,10 +75,23 @@
 // again, with all its RPCs. The Rollback is sent because a read-write transaction has locked what
 // it read: Spanner would give that back by itself after ten idle seconds only.
 //
+// An Update reads without a lock first because most of those that may be refused are: candidates
+// ask for a lease that is held again and again, and for one that is free once. A refusal then costs
+// half as much, and neither waits for the leader's renewal nor holds it up. What it costs is one
+// more RPC at a grant, a few milliseconds. Release, Configure and Delete nearly always write, and
+// say so (leadership.ExpectChange).
+//
 // A renewal asks of each lease that it is the one named, that its end has not come, and that its
 // record agrees with its history; it reads nothing beforehand, and one lease that does not match
 // takes no other with it. One whose record cannot be decoded does, for one round: nothing is
 // committed, and the statement runs once more without it.
+//
+// A row that another transaction has locked keeps the whole statement waiting: a process that died
+// between read and commit leaves a lock for about ten seconds. So a renewal of several leases is
+// given up after a quarter of Config.CallTimeout, 2.5 s by default, and sent again in eight pieces
+// at a time, each with half of that, and those that are too slow in eight again: after three such
+// rounds every piece is a single lease, and only leases with a locked row were not renewed. If at
+// first all pieces are too slow, the store is, and they get all the time that is left.
 //
 // # Outcomes
 //

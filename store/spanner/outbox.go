@@ -3,6 +3,7 @@ package spanner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"cloud.google.com/go/spanner"
@@ -78,19 +79,10 @@ func (o *outbox) add(rows []eventRow) {
 	}
 }
 
-// announcedSQL finds the rows by both parts of their key, and then keeps those where the parts
-// belong together.
-const announcedSQL = `UPDATE LeadershipEvents AS v SET v.pending = NULL
-WHERE v.cluster_id IN UNNEST(@elections) AND v.revision IN UNNEST(@revisions) AND v.pending IS NOT NULL
-	AND EXISTS (SELECT 1 FROM UNNEST(@events) AS i WHERE i.cluster_id = v.cluster_id AND i.revision = v.revision)`
-
-// eventKey is the primary key of LeadershipEvents.
-type eventKey struct {
-	ClusterID string `spanner:"cluster_id"`
-	Revision  int64  `spanner:"revision"`
-}
-
-// MarkAnnounced is one DML statement and one Commit, however many events there are.
+// MarkAnnounced is one read of the events by their keys and one Commit, however many events there
+// are. (With a DML statement it would be up to an optimizer whether it seeks those keys, or every
+// combination of their elections and revisions.) Events that are gone, or marked already, are left
+// out; if all are, the Commit is a Rollback.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -100,22 +92,45 @@ func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) err
 	if len(ids) == 0 {
 		return nil
 	}
-	statement := announcement(ids)
-	_, err = s.transact(ctx, "announced", fmt.Sprintf("%d events", len(ids)), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
-		_, err := tx.UpdateWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag("announced")})
-		return err
+	_, err = s.transact(ctx, "announced", fmt.Sprintf("%d events", len(ids)), 0, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+		var marks []*spanner.Mutation
+		options := &spanner.ReadOptions{RequestTag: tag("announced")}
+		rows := tx.ReadWithOptions(ctx, "LeadershipEvents", keysOf(ids), []string{"cluster_id", "revision", "pending"}, options)
+		err := rows.Do(func(r *spanner.Row) error {
+			var e struct {
+				ClusterID string           `spanner:"cluster_id"`
+				Revision  int64            `spanner:"revision"`
+				Pending   spanner.NullBool `spanner:"pending"`
+			}
+			if err := r.ToStruct(&e); err != nil {
+				return err
+			}
+			if e.Pending.Valid {
+				marks = append(marks, spanner.UpdateMap("LeadershipEvents", map[string]any{
+					"cluster_id": e.ClusterID, "revision": e.Revision, "pending": nil,
+				}))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if len(marks) == 0 {
+			return errNothingToWrite
+		}
+		return tx.BufferWrite(marks)
 	})
+	if errors.Is(err, errNothingToWrite) {
+		return nil
+	}
 	return err
 }
 
-func announcement(ids []leadership.EventID) spanner.Statement {
-	var elections []string
-	var revisions []int64
-	var events []eventKey
-	for _, id := range ids {
-		elections = append(elections, string(id.Election))
-		revisions = append(revisions, int64(id.Revision))
-		events = append(events, eventKey{string(id.Election), int64(id.Revision)})
+// keysOf are the keys of the events in LeadershipEvents.
+func keysOf(ids []leadership.EventID) spanner.KeySet {
+	keys := make([]spanner.KeySet, len(ids))
+	for i, id := range ids {
+		keys[i] = spanner.Key{string(id.Election), int64(id.Revision)}
 	}
-	return spanner.Statement{SQL: announcedSQL, Params: map[string]any{"elections": elections, "revisions": revisions, "events": events}}
+	return spanner.KeySets(keys...)
 }

@@ -68,12 +68,20 @@ var (
 // transact runs body in a read-write transaction and returns the time of its commit. body may run
 // more than once: a later run may be refused because an earlier one, whose reply was lost, was
 // done. Errors are errNothingToWrite, if body returned that, errRefused, if it did and certainly
-// nothing was written, or carry StoreUnavailable or OutcomeUnknown.
-func (s *Store) transact(ctx context.Context, op, subject string, body func(context.Context, *spanner.ReadWriteTransaction) error) (time.Time, error) {
+// nothing was written, or carry StoreUnavailable or OutcomeUnknown. All runs together take patience
+// at most (0: no limit but ctx's).
+func (s *Store) transact(
+	ctx context.Context, op, subject string, patience time.Duration, body func(context.Context, *spanner.ReadWriteTransaction) error,
+) (time.Time, error) {
 	if err := s.turns.take(ctx); err != nil {
 		return time.Time{}, failure(ctx, op, subject, leadership.StoreUnavailable, err)
 	}
 	defer s.turns.give()
+	if patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
 	ctx, f := watched(ctx)
 	resp, err := s.client.ReadWriteTransactionWithOptions(ctx, body, spanner.TransactionOptions{TransactionTag: tag(op)})
 	switch {

@@ -17,15 +17,24 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snap
 		return leadership.Snapshot{}, err
 	}
 	defer done()
+	f, err := s.look(ctx, "get", e)
+	if err != nil {
+		return leadership.Snapshot{}, err
+	}
+	return f.snapshot(e, s.codec)
+}
+
+// look is one strong query without a lock. The error carries StoreUnavailable.
+func (s *Store) look(ctx context.Context, op string, e leadership.Election) (found, error) {
 	tx := s.client.Single()
-	found, err := read(ctx, tx, "get", e)
+	f, err := read(ctx, tx, op, e)
 	if err == nil {
-		found.Now, err = tx.Timestamp() // of what it has seen; CURRENT_TIMESTAMP() may be later, when another leads already
+		f.Now, err = tx.Timestamp() // of what it has seen; CURRENT_TIMESTAMP() may be later, when another leads already
 	}
 	if err != nil {
-		return leadership.Snapshot{}, failure(ctx, "get", quoted(e), leadership.StoreUnavailable, err)
+		return found{}, failure(ctx, op, quoted(e), leadership.StoreUnavailable, err)
 	}
-	return found.snapshot(e, s.codec)
+	return f, nil
 }
 
 // querier is a transaction of either kind.

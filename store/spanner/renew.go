@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/spanner"
@@ -23,7 +24,8 @@ import (
 // row as it was, THEN RETURN as it will be; to return renewed_at is not allowed.
 const renewSQL = `UPDATE Leadership AS l
 SET l.renewed_at = PENDING_COMMIT_TIMESTAMP(),
-	l.prior_end = ` + leaseEnd + `
+	l.prior_end = ` + leaseEnd + `,
+	l.acquired_at = IF(l.prior_end IS NULL AND l.acquired_at IS NOT NULL, l.renewed_at, l.acquired_at)
 WHERE l.cluster_id IN UNNEST(@elections)
 	AND (l.schema_version = @schema AND l.needs <= @version OR l.schema_version = @before) AND NOT l.deleted AND l.ended_at IS NULL
 	AND ` + leaseEnd + ` > CURRENT_TIMESTAMP()
@@ -49,37 +51,141 @@ type leaseKey struct {
 	KeyHash      []byte `spanner:"key_hash"`
 }
 
-// Renew is one DML statement and one Commit, however many leases there are.
+// Renew is one DML statement and one Commit, however many leases there are. If that takes too long,
+// because another transaction has locked one of the rows, it sends the leases again in pieces, so
+// that only the renewals of locked rows fail. To send a renewal again is harmless, even if the
+// first one is committed after all: of two heartbeats of a lease the later one counts, if it came
+// before the end that the earlier one left.
 func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	answers := make(map[leadership.Election]leadership.Renewed, len(leases))
+	whole := piece{leases, make([]leadership.Renewed, len(leases))}
 	ctx, done, err := s.begin(ctx)
-	if err == nil {
-		defer done()
-		err = s.renew(ctx, leases, answers)
+	if err != nil {
+		whole.fill(nil, err)
+		return whole.answers
 	}
-	inOrder := make([]leadership.Renewed, len(leases))
-	for i, c := range leases {
-		switch a, ok := answers[c.Election]; {
-		case ok:
-			inOrder[i] = a
-		case err != nil:
-			inOrder[i].Err = err
-		default:
-			inOrder[i].Err = leadership.ErrNotRenewed
+	defer done()
+	patience := s.patience
+	if len(leases) == 1 {
+		patience = 0 // it cannot be divided
+	}
+	if slow := s.tryEach(ctx, []piece{whole}, patience); len(slow) > 0 {
+		s.renewPieces(ctx, slow)
+	}
+	return whole.answers
+}
+
+// renewPieces sends the pieces again in smaller ones, until those that are too slow have one lease
+// each. If all are too slow at first, it is not for a locked row: they get all the time that there
+// is.
+func (s *Store) renewPieces(ctx context.Context, slow []piece) {
+	for round := 0; len(slow) > 0; round++ {
+		smaller := divide(slow)
+		slow = s.tryEach(ctx, smaller, s.patience/2)
+		if round == 0 && len(slow) == len(smaller) {
+			s.tryEach(ctx, slow, 0)
+			return
 		}
 	}
-	return inOrder
+}
+
+// parts is in how many pieces a slow renewal is divided, and how many are under way at a time. With
+// eight, 500 leases are single ones after three rounds, a few seconds in all. Halves would take
+// nine, longer than an abandoned transaction keeps its locks.
+const parts = 8
+
+// piece is some of the leases of one call, with their answers.
+type piece struct {
+	leases  []leadership.Renewal
+	answers []leadership.Renewed
+}
+
+// divide returns the parts of all pieces that have more than one lease.
+func divide(pieces []piece) []piece {
+	var smaller []piece
+	for _, p := range pieces {
+		n := len(p.leases)
+		if n == 1 {
+			continue
+		}
+		size := (n + parts - 1) / parts
+		for from := 0; from < n; from += size {
+			to := min(from+size, n)
+			smaller = append(smaller, piece{p.leases[from:to], p.answers[from:to]})
+		}
+	}
+	return smaller
+}
+
+// tryEach tries all pieces, a few at a time, and returns those that took longer than patience (0:
+// no limit) while ctx has time left. A panic of one becomes the caller's.
+func (s *Store) tryEach(ctx context.Context, pieces []piece, patience time.Duration) (slow []piece) {
+	if len(pieces) == 1 {
+		if s.try(ctx, pieces[0], patience) {
+			return pieces
+		}
+		return nil
+	}
+	var all sync.WaitGroup
+	slots := make(chan struct{}, parts)
+	isSlow, panics := make([]bool, len(pieces)), make(chan any, len(pieces))
+	for i, p := range pieces {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() {
+				if v := recover(); v != nil {
+					panics <- v
+				}
+				<-slots
+			}()
+			isSlow[i] = s.try(ctx, p, patience)
+		})
+	}
+	all.Wait()
+	if len(panics) > 0 {
+		panic(<-panics)
+	}
+	for i, p := range pieces {
+		if isSlow[i] {
+			slow = append(slow, p)
+		}
+	}
+	return slow
+}
+
+// try sends the heartbeats of one piece together, and reports whether that took too long.
+func (s *Store) try(ctx context.Context, p piece, patience time.Duration) (slow bool) {
+	answers := make(map[leadership.Election]leadership.Renewed, len(p.leases))
+	err := s.renew(ctx, p.leases, answers, patience)
+	p.fill(answers, err)
+	return patience > 0 && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+}
+
+// fill puts the answers in the order of the leases. err is that of all others; nil: they do not
+// match. An outcome that is unknown since an earlier try stays so if this one failed.
+func (p piece) fill(answers map[leadership.Election]leadership.Renewed, err error) {
+	for i, c := range p.leases {
+		switch a, ok := answers[c.Election]; {
+		case ok:
+			p.answers[i] = a
+		case err == nil:
+			p.answers[i] = leadership.Renewed{Err: leadership.ErrNotRenewed}
+		case !errors.Is(p.answers[i].Err, leadership.OutcomeUnknown):
+			p.answers[i] = leadership.Renewed{Err: err}
+		}
+	}
 }
 
 // renew adds the answers to the leases that were renewed, and to those whose record is corrupt. Its
 // error is that of all others.
-func (s *Store) renew(ctx context.Context, leases []leadership.Renewal, answers map[leadership.Election]leadership.Renewed) error {
+func (s *Store) renew(
+	ctx context.Context, leases []leadership.Renewal, answers map[leadership.Election]leadership.Renewed, patience time.Duration,
+) error {
 	if leases = unanswered(leases, answers); len(leases) == 0 {
 		return nil
 	}
 	var b beats
 	statement := s.renewal(leases)
-	at, err := s.transact(ctx, "renew", fmt.Sprintf("%d leases", len(leases)), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+	at, err := s.transact(ctx, "renew", fmt.Sprintf("%d leases", len(leases)), patience, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		b = beats{codec: s.codec} // the client may have run this before
 		err := tx.QueryWithOptions(ctx, statement, spanner.QueryOptions{RequestTag: tag("renew")}).Do(b.add)
 		if err == nil && len(b.corrupt) > 0 {
@@ -92,7 +198,7 @@ func (s *Store) renew(ctx context.Context, leases []leadership.Renewal, answers 
 		for e, err := range b.corrupt {
 			answers[e] = leadership.Renewed{Err: err}
 		}
-		return s.renew(ctx, leases, answers)
+		return s.renew(ctx, leases, answers, patience)
 	case err != nil:
 		return err
 	}
@@ -161,6 +267,7 @@ func (r row) before(codec leadership.Codec) (leadership.Snapshot, error) {
 	if err != nil {
 		return leadership.Snapshot{}, err
 	}
+	rec.AcquiredAt = r.AcquiredAt.Time.UTC() // as the statement has set it
 	snap := leadership.Snapshot{Record: rec, Now: rec.HeartbeatAt, Guard: Guard}
 	return snap, leadership.VerifyAlone(snap)
 }

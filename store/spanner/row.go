@@ -103,6 +103,9 @@ func (r row) lease(s *strict, rec *leadership.Record) {
 	rec.AcquiredAt = s.time("acquired_at", r.AcquiredAt)
 	rec.EndsBy, rec.EndsBecause = s.sparse("ends_by", r.EndsBy), leadership.EndReason(r.EndsBecause.StringVal)
 	rec.HeartbeatAt = leadership.StartOf(s.time("renewed_at", r.RenewedAt), s.sparse("prior_end", r.PriorEnd), rec.LeaseDuration)
+	if !r.PriorEnd.Valid {
+		rec.AcquiredAt = rec.HeartbeatAt // it was not renewed since the grant
+	}
 }
 
 func (r row) vacancy(s *strict, rec *leadership.Record) {

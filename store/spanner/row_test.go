@@ -22,7 +22,7 @@ func heldRecord() leadership.Record {
 		Standing: leadership.Standing{Unknown: `{"y":"<é>"}`},
 		EndsBy:   instant.Add(time.Hour), EndsBecause: leadership.EndsStuck,
 		LeaderID: "ann", KeyHash: leadership.KeyHash{1, 2, 3}, LeaseDuration: 1500 * time.Millisecond,
-		AcquiredAt: instant, HeartbeatAt: instant.Add(time.Second), Metadata: `{"a":18446744073709551615,"b":["<é>"]}`,
+		AcquiredAt: instant, HeartbeatAt: instant, Metadata: `{"a":18446744073709551615,"b":["<é>"]}`,
 	}
 }
 
@@ -54,6 +54,9 @@ func rowOf(r leadership.Record) row {
 		EndedAt:        c["ended_at"].(spanner.NullTime),
 		LockedUntil:    c["locked_until"].(spanner.NullTime),
 		RenewedAt:      spanner.NullTime{Time: r.HeartbeatAt, Valid: r.LeaderID != ""},
+	}
+	if r.LeaderID != "" && !r.HeartbeatAt.Equal(r.AcquiredAt) { // the lease was renewed
+		kept.PriorEnd = spanner.NullTime{Time: r.HeartbeatAt.Add(time.Microsecond), Valid: true}
 	}
 	if j := c["metadata"].(spanner.NullJSON); j.Valid {
 		kept.Metadata = nullText(string(j.Value.(json.RawMessage)))
@@ -163,7 +166,7 @@ func TestARowThatIsNotRegentsIsRefused(t *testing.T) {
 		"due in the year 1":        {func(r *row) { r.PriorEnd.Valid = true }, "prior_end is"},
 		"an end and no lock":       {func(r *row) { r.EndedAt = r.RenewedAt; vacant(r) }, "locked_until is NULL"},
 		"a lock and no end":        {func(r *row) { r.LockedUntil = r.RenewedAt; vacant(r) }, "ended_at is NULL"},
-		"a lock before its end":    {func(r *row) { r.EndedAt, r.LockedUntil = r.RenewedAt, r.AcquiredAt; vacant(r) }, "before ended_at"},
+		"a lock before its end":    {func(r *row) { r.EndedAt, r.LockedUntil = r.EndsBy, r.AcquiredAt; vacant(r) }, "before ended_at"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -9,6 +9,7 @@ CREATE TABLE IF NOT EXISTS LeadershipSchema (
 -- One row for each election, for ever: a deleted election is a tombstone, so that its fencing token never goes back.
 -- From leader_id to prior_end: of the lease, all NULL (metadata may always be) while nobody leads.
 -- renewed_at: when the last heartbeat, a grant or a renewal, was committed.
+-- acquired_at: when the grant was committed, from the first renewal on; until then that is renewed_at, and this is when the grant was decided.
 -- prior_end: when it had to be committed, if it was a renewal; NULL after a grant. A renewal that was committed no earlier does not count.
 -- The lease ends lease_ms after renewed_at or, if renewed_at is not before prior_end, at prior_end. No column holds the end, for a generated
 -- one may not depend on a commit timestamp.
@@ -83,3 +84,9 @@ ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS standing STRING(MAX);
 ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS actor STRING(MAX);
 ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS reason STRING(256);
 ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS detail STRING(MAX);
+
+-- For the tick: which elections have a leader, and which are to be retired, and when. Both leave out the rows that have a NULL, and no
+-- renewal changes their columns. retire_at: Record.RetireAt, for finding only; NULL if there is none.
+ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS retire_at TIMESTAMP;
+CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipHeld ON Leadership (cluster_id, leader_id);
+CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipRetirable ON Leadership (retire_at);

@@ -22,12 +22,13 @@ const Guard = 50 * time.Millisecond
 
 // Store is a leadership.Store on Cloud Spanner.
 type Store struct {
-	client  *spanner.Client
-	timeout time.Duration
-	history history.Span
-	codec   leadership.Codec
-	turns   turns
-	calls   calls.Gate
+	client   *spanner.Client
+	timeout  time.Duration
+	patience time.Duration // how long a renewal of several leases may take before it is divided; 0: no limit
+	history  history.Span
+	codec    leadership.Codec
+	turns    turns
+	calls    calls.Gate
 }
 
 var _ leadership.Store = (*Store)(nil)
@@ -52,6 +53,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{client: client, timeout: cfg.callTimeout(), history: span, codec: cfg.Codec}
 	if cfg.emulatorHost() != "" {
 		s.turns = make(turns, 1)
+	} else {
+		s.patience = cfg.patience() // an emulator has no locks on rows, and is slow for reasons of its own
 	}
 	return s, nil
 }

@@ -51,7 +51,8 @@ const advanceSQL = `UPDATE Leadership SET
 	prior_end = TIMESTAMP_SUB(prior_end, INTERVAL @us MICROSECOND),
 	ends_by = TIMESTAMP_SUB(ends_by, INTERVAL @us MICROSECOND),
 	ended_at = TIMESTAMP_SUB(ended_at, INTERVAL @us MICROSECOND),
-	locked_until = TIMESTAMP_SUB(locked_until, INTERVAL @us MICROSECOND)
+	locked_until = TIMESTAMP_SUB(locked_until, INTERVAL @us MICROSECOND),
+	retire_at = TIMESTAMP_SUB(retire_at, INTERVAL @us MICROSECOND)
 WHERE TRUE`
 
 // advanceEventsSQL lets all events be due earlier.

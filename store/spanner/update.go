@@ -20,8 +20,11 @@ type attempt struct {
 	answer  error // what the caller gets as it is: decide's error, or that the record is corrupt
 }
 
-// Update is one query and one Commit or, if nothing is to be written, one Rollback. Between the two
-// the row is locked, and only the decision is made.
+// Update first decides on one strong query without a lock. If there is nothing to write, that is
+// all: an attempt that is refused neither waits for the leader's renewals nor holds them up. Else a
+// read-write transaction decides again, by one query and one Commit; between the two the row is
+// locked, and only the decision is made. With leadership.ExpectChange it decides at once, and if
+// nothing is to be written the Commit is a Rollback.
 func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -29,7 +32,16 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 	}
 	defer done()
 	var a attempt
-	at, err := s.transact(ctx, "update", quoted(e), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+	if !leadership.ChangeExpected(ctx) {
+		f, err := s.look(ctx, "look", e)
+		if err != nil {
+			return leadership.Snapshot{}, err
+		}
+		if a.decide(f, e, s.codec, decide); a.answer != nil || a.change.Empty() {
+			return a.settled()
+		}
+	}
+	at, err := s.transact(ctx, "update", quoted(e), 0, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 		a = attempt{} // the client may have run this before
 		f, err := read(ctx, tx, "update", e)
 		if err != nil {
@@ -39,12 +51,10 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 		return a.write(ctx, tx, s.history)
 	})
 	switch {
-	case errors.Is(err, errRefused):
-		return leadership.Snapshot{}, a.answer
-	case errors.Is(err, errNothingToWrite):
-		return a.read, nil
+	case errors.Is(err, errRefused), errors.Is(err, errNothingToWrite):
+		return a.settled()
 	case err != nil:
-		return leadership.Snapshot{}, occupied(e, err)
+		return leadership.Snapshot{}, occupied(e, outdated(err))
 	}
 	return a.committed(at), nil
 }
@@ -55,6 +65,14 @@ func (a *attempt) decide(
 	if a.read, a.answer = f.snapshot(e, codec); a.answer == nil {
 		a.change, a.carried, a.answer = codec.Decide(a.read, decide)
 	}
+}
+
+// settled is what the caller gets if there is nothing to write.
+func (a *attempt) settled() (leadership.Snapshot, error) {
+	if a.answer != nil {
+		return leadership.Snapshot{}, a.answer
+	}
+	return a.read, nil
 }
 
 // write adds the decided change to the Commit. The error is errRefused or errNothingToWrite if
@@ -81,7 +99,9 @@ func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 	if before.Revision == 0 {
 		put = spanner.InsertMap
 	}
-	mutations := []*spanner.Mutation{put("Leadership", columns(a.change, a.carried))}
+	lease := columns(a.change, a.carried)
+	retirement(lease, before, a.change.Record)
+	mutations := []*spanner.Mutation{put("Leadership", lease)}
 	for i, ev := range a.change.Events {
 		row := eventColumns(ev)
 		if i < len(a.change.Events)-1 {

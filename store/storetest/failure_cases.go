@@ -80,13 +80,15 @@ var failureCases = []contractCase{
 // rest makes all calls of the first handle but the decisive ones, and returns their errors.
 func (h *handles) rest(ctx context.Context) map[string]error {
 	_, list := h.a.List(ctx, "", "", 1)
+	_, held := h.a.Held(ctx, "", 1)
+	_, retirable := h.a.Retirable(ctx, time.Now(), 1)
 	_, events := h.a.Events(ctx, jobs, 0, 1)
 	_, since := h.a.Since(ctx, time.Now(), 1)
 	_, unannounced := h.a.Unannounced(ctx, "", 1)
 	_, ofOne := h.a.Unannounced(ctx, jobs, 1)
 	mark := h.a.MarkAnnounced(ctx, []leadership.EventID{{Election: jobs, Revision: 1}})
 	return map[string]error{
-		"list": list, "events": events, "since": since, "unannounced": unannounced, "unannounced of one election": ofOne, "mark announced": mark,
+		"list": list, "held": held, "retirable": retirable, "events": events, "since": since, "unannounced": unannounced, "unannounced of one election": ofOne, "mark announced": mark,
 	}
 }
 

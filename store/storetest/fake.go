@@ -68,6 +68,20 @@ func (f *Fake) List(ctx context.Context, prefix string, after leadership.Electio
 	})
 }
 
+// Held implements leadership.Store.
+func (f *Fake) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
+	return around(ctx, f, Call{Method: "Held"}, func(ctx context.Context) (leadership.Listing, error) {
+		return f.Store.Held(ctx, after, limit)
+	})
+}
+
+// Retirable implements leadership.Store.
+func (f *Fake) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
+	return around(ctx, f, Call{Method: "Retirable"}, func(ctx context.Context) ([]leadership.Election, error) {
+		return f.Store.Retirable(ctx, at, limit)
+	})
+}
+
 // Renew implements leadership.Store. An error of Around is the answer to each lease.
 func (f *Fake) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
 	answers, err := around(ctx, f, Call{Method: "Renew", Leases: leases}, func(ctx context.Context) ([]leadership.Renewed, error) {

@@ -56,6 +56,75 @@ var renewCases = []contractCase{
 			}
 		}
 	}},
+	{"with the ticket of the last heartbeat every handle renews, if the store gives tickets", func(h *handles) {
+		last := h.update(h.a, jobs, acquire("ann", time.Minute))
+		for i := range 6 {
+			if n := len(last.Ticket); n > leadership.MaxTicketBytes {
+				h.Errorf("a ticket has %d bytes, at most %d are allowed", n, leadership.MaxTicketBytes)
+			}
+			c := renewalOf(jobs, "ann", 1)
+			c.Ticket = last.Ticket
+			a := [...]leadership.Store{h.b, h.a}[i%2].Renew(h.Context(), []leadership.Renewal{c})[0]
+			h.renewed(a, last)
+			if last.Ticket != "" && a.Snapshot.Ticket == last.Ticket {
+				h.Error("a renewal has the ticket of the heartbeat before")
+			}
+			last = a.Snapshot
+		}
+		if got := h.get(h.a, jobs); got.Ticket != "" {
+			h.Errorf("a read has the ticket %q", got.Ticket)
+		}
+	}},
+	{"a ticket never decides: it renews no lease but its own, for nothing but its own key and token", func(h *handles) {
+		first := h.update(h.a, jobs, acquire("ann", time.Minute))
+		other := h.update(h.a, "other", acquire("ann", time.Minute))
+		wrong := renewalOf(jobs, "ann", 1)
+		wrong.KeyHash = hashOf("eve")
+		for _, c := range []leadership.Renewal{wrong, renewalOf(jobs, "bob", 1), renewalOf(jobs, "ann", 2), renewalOf("unseen", "ann", 1)} {
+			for _, ticket := range []leadership.Ticket{first.Ticket, other.Ticket, "forged"} {
+				c.Ticket = ticket
+				for _, s := range []leadership.Store{h.a, h.b} {
+					if got := s.Renew(h.Context(), []leadership.Renewal{c})[0]; !errors.Is(got.Err, leadership.ErrNotRenewed) {
+						h.Errorf("%+v: got %v, want ErrNotRenewed", c, got.Err)
+					}
+				}
+			}
+		}
+		for _, was := range []leadership.Snapshot{first, other} {
+			if got := h.get(h.b, was.Record.Election).Record; !sameRecord(got, was.Record) {
+				h.Errorf("got %+v, want %+v", got, was.Record)
+			}
+		}
+	}},
+	{"the ticket of another lease makes a renewal neither wrong nor fail", func(h *handles) {
+		first := h.update(h.a, jobs, acquire("ann", time.Minute))
+		other := h.update(h.a, "other", acquire("ann", time.Minute))
+		c := renewalOf(jobs, "ann", 1)
+		c.Ticket = other.Ticket
+		h.renewed(h.a.Renew(h.Context(), []leadership.Renewal{c})[0], first)
+		if got := h.get(h.b, "other").Record; !sameRecord(got, other.Record) {
+			h.Errorf("the other lease: got %+v, want %+v", got, other.Record)
+		}
+	}},
+	{"a ticket is worthless once its record has changed", func(h *handles) {
+		first := h.update(h.a, jobs, acquire("ann", time.Minute))
+		if first.Ticket == "" {
+			return // a store that needs none
+		}
+		ann := renewalOf(jobs, "ann", 1)
+		renew := func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, ann) }
+		release := func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Release(s, ann) }
+		for i, change := range []func(leadership.Snapshot) (leadership.Change, error){renew, limit(90*time.Second, leadership.EndsEvicted), release} {
+			ann.Ticket = h.update(h.a, jobs, acquire("ann", time.Minute)).Ticket
+			changed := h.update(h.a, jobs, change)
+			if got := h.b.Renew(h.Context(), []leadership.Renewal{ann})[0]; !errors.Is(got.Err, leadership.ErrNotRenewed) {
+				h.Errorf("change %d: got %v, want ErrNotRenewed", i, got.Err)
+			}
+			if got := h.get(h.b, jobs).Record; !sameRecord(got, changed.Record) {
+				h.Errorf("change %d: got %+v, want %+v", i, got, changed.Record)
+			}
+		}
+	}},
 	{"a batch answers each in order, one failing without the others", func(h *handles) {
 		const n = 100
 		leases := make([]leadership.Renewal, n)

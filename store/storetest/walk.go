@@ -32,11 +32,12 @@ func walkCases() []contractCase {
 // randomWalk plays the same random commands on the store and on the model.
 type randomWalk struct {
 	*handles
-	rand   *rand.Rand
-	store  [2]*exact // one for each handle
-	model  leadership.Store
-	now    time.Time
-	tokens map[string]leadership.Token // the last that each candidate was granted
+	rand    *rand.Rand
+	store   [2]*exact // one for each handle
+	model   leadership.Store
+	now     time.Time
+	tokens  map[string]leadership.Token // the last that each candidate was granted
+	tickets []leadership.Ticket         // of the store, the newest last
 }
 
 func (h *handles) walk(seed uint64) {
@@ -86,6 +87,25 @@ func (w *randomWalk) step(i int) {
 	if wantErr == nil && want.State == leadership.Held {
 		w.tokens[string(want.LeaderID)] = want.Token
 	}
+	if err == nil && got.Ticket != "" {
+		w.tickets = append(w.tickets, got.Ticket)
+	}
+}
+
+// ticket is the newest one most of the time, which need not be the caller's; else an older one or
+// none.
+func (w *randomWalk) ticket() leadership.Ticket {
+	n := len(w.tickets)
+	switch w.rand.IntN(4) {
+	case 0:
+		return ""
+	case 1:
+		n = w.rand.IntN(n + 1)
+	}
+	if n == 0 {
+		return ""
+	}
+	return w.tickets[n-1]
 }
 
 type command func(leadership.Store) (leadership.Lease, error)
@@ -95,7 +115,7 @@ func (w *randomWalk) command() (string, command) {
 	who := []string{"ann", "bob", "cid"}[w.rand.IntN(3)]
 	key := scriptKey(who)
 	token := max(w.tokens[who], 1)
-	lease := leadership.LeaseRequest{Election: jobs, CandidateID: leadership.CandidateID(who), Key: key, Token: token}
+	lease := leadership.LeaseRequest{Election: jobs, CandidateID: leadership.CandidateID(who), Key: key, Token: token, Ticket: w.ticket()}
 	ctx := w.Context()
 	switch w.rand.IntN(13) {
 	case 0, 1, 2, 3:

@@ -59,6 +59,7 @@ func TestEachBugIsFoundByAShortestTrace(t *testing.T) {
 	line := belief.Model{Lease: 2, Wait: 1}
 	delay := belief.Model{Lease: 2, Delay: 1}
 	operator := belief.Model{Lease: 2, Operator: true}
+	unlock := belief.Model{Lease: 2, Unlock: true}
 	commits := belief.Model{Lease: 2, Commits: true}
 	for _, c := range []struct {
 		bug    belief.Bug
@@ -79,6 +80,8 @@ func TestEachBugIsFoundByAShortestTrace(t *testing.T) {
 		{belief.DelayForgotten, delay, []belief.Property{belief.DelayKept}, 6},
 		{belief.CutFrees, operator, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 5},
 		{belief.TokenForgotten, operator, []belief.Property{belief.TokensRise}, 2},
+		{belief.UnlockUnasked, unlock, []belief.Property{belief.NoneAfterEnd, belief.NeverTwo}, 4},
+		{belief.UnlockLowers, unlock, []belief.Property{belief.TokensRise}, 3},
 		{belief.LateStands, commits, []belief.Property{belief.EndIsEnd}, 6},
 		{belief.LateTold, commits, []belief.Property{belief.EndIsEnd, belief.NoneAfterEnd, belief.NeverTwo}, 6},
 		{belief.LateUntilTaken, commits, []belief.Property{belief.EndIsEnd}, 7},

@@ -27,6 +27,9 @@ type Model struct {
 	// Operator: an operator deletes the election, by force or not, and recreates it, at any time
 	// and any number of times.
 	Operator bool
+	// Unlock: an operator unlocks the election, with the acknowledgement that the refusal asks for
+	// or without any, at any time and any number of times.
+	Unlock bool
 	// Commits: a transaction reads first and commits later, or never, or is aborted and reads
 	// again.
 	Commits bool
@@ -39,7 +42,8 @@ type Model struct {
 type Property string
 
 // The properties. The first is the purpose of all; the second is ME-2, and with ME-1 implies the
-// first. A lease that an operator has ended counts as lasting until it would have ended by itself.
+// first. A lease that an operator has deleted counts as lasting until it would have ended by itself.
+// The leader of a lease that an operator has unlocked, with the acknowledgement, is excused.
 const (
 	NeverTwo      Property = "no two candidates believe that they lead"
 	NoneAfterEnd  Property = "no candidate believes that it leads after its lease has ended"
@@ -72,6 +76,8 @@ const (
 	LateStands     Bug = "a heartbeat that was committed too late is not taken back"
 	LateTold       Bug = "a heartbeat that was committed too late is taken back, and its leader told that it stands"
 	LateUntilTaken Bug = "a heartbeat that was committed too late counts until it is taken back"
+	UnlockUnasked  Bug = "an unlock needs no acknowledgement"
+	UnlockLowers   Bug = "an unlock lowers the token"
 	Unguarded      Bug = "a grant ignores that the record has changed since it was read"
 )
 
@@ -97,6 +103,8 @@ const (
 	cut       // an operator deletes the election by force
 	drop      // an operator deletes it unless it is held
 	bringBack // an operator recreates it
+	free      // an operator unlocks it, and acknowledges what the refusal says
+	freeBlind // an operator unlocks it without an acknowledgement
 	takeBack  // the service undoes a heartbeat that came too late
 )
 
@@ -125,6 +133,8 @@ type candidate struct {
 	left   uint8 // of the lease, as the answer has it; 0 for a refusal
 
 	behind bool // the lease that it has, or its answer has, is not the newest
+	// an operator has unlocked the election after that lease: it may believe in it
+	excused bool
 	// an acquire with its present key, or an earlier one, was sent, and may arrive again
 	asked, askedFormerly bool
 }
@@ -143,7 +153,7 @@ type state struct {
 // believers counts the candidates that believe that they lead.
 func (s *state) believers() (n int) {
 	for i := range s.candidates {
-		if s.candidates[i].until > 0 {
+		if s.candidates[i].until > 0 && !s.candidates[i].excused {
 			n++
 		}
 	}
@@ -157,7 +167,7 @@ func (m *Model) broken(s *state) Property {
 	}
 	for i := range s.candidates {
 		c := &s.candidates[i]
-		if c.until > 0 && (c.behind || !s.heldBy(int8(i), m.Lease)) && m.minds(NoneAfterEnd) {
+		if c.until > 0 && !c.excused && (c.behind || !s.heldBy(int8(i), m.Lease)) && m.minds(NoneAfterEnd) {
 			return NoneAfterEnd
 		}
 	}

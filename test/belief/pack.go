@@ -79,6 +79,7 @@ func (c *candidate) pack(leader bool) uint32 {
 	b.flag(c.behind)
 	b.flag(c.asked)
 	b.flag(c.askedFormerly)
+	b.flag(c.excused)
 	return b.bits
 }
 
@@ -95,6 +96,7 @@ func (c *candidate) unpack(n uint32) (leader bool) {
 	c.behind = b.next(1) == 1
 	c.asked = b.next(1) == 1
 	c.askedFormerly = b.next(1) == 1
+	c.excused = b.next(1) == 1
 	return leader
 }
 

@@ -38,6 +38,8 @@ const (
 	deleteByForce // an operator deletes the election by force
 	deleteIdle    // an operator deletes it unless it is held
 	recreate      // an operator recreates it
+	unlock        // an operator unlocks it, and acknowledges what that risks
+	unlockBlind   // an operator unlocks it without an acknowledgement
 )
 
 // next calls visit with every step that can happen, and the state after it.
@@ -90,6 +92,10 @@ func (x *search) atAnyTime(s state, visit func(step, state)) {
 		send(deleteByForce, request{verb: cut})
 		send(deleteIdle, request{verb: drop})
 		send(recreate, request{verb: bringBack})
+	}
+	if x.model.Unlock {
+		send(unlock, request{verb: free})
+		send(unlockBlind, request{verb: freeBlind})
 	}
 	if s.renewed {
 		send(againKeep, request{verb: renew, who: holder, former: s.former})
@@ -164,6 +170,7 @@ func (x *search) commit(s *state, who int8, read place) {
 	d := x.apply(s, request{verb: c.call, who: who, behind: c.behind && c.call != acquire, read: read})
 	if c.call == acquire {
 		c.behind = false
+		c.excused = c.excused && !d.granted
 	}
 	if c.call == acquire && !d.done && x.model.Wait > 0 {
 		c.place = inLine
@@ -183,6 +190,9 @@ func (c *candidate) answer(left uint8) {
 // apply lets the store decide.
 func (x *search) apply(s *state, r request) decision {
 	d := x.decide(s.lease, r)
+	if r.verb == free && d.changed && s.leader != 0 && !s.former {
+		s.candidates[s.leader-1].excused = true
+	}
 	s.lease = d.lease
 	if d.granted {
 		x.granted = true

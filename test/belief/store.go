@@ -2,6 +2,8 @@ package belief
 
 import (
 	"cmp"
+	"fmt"
+	"strings"
 	"time"
 
 	"regent/leadership"
@@ -183,6 +185,8 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 		return leadership.Lapse(s, newest, s.Record.HeartbeatAt, ended(s))
 	case cut, drop:
 		return leadership.Delete(s, leadership.DeleteCommand{Force: r.verb == cut})
+	case free, freeBlind:
+		return m.unlock(s, r)
 	case bringBack:
 		change, err := leadership.Configure(s, leadership.ConfigureCommand{Config: m.config()})
 		if m.Bug == TokenForgotten && !change.Empty() {
@@ -191,6 +195,20 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 		return change, err
 	}
 	return leadership.Expire(s)
+}
+
+// unlock runs the rule with the acknowledgement that its refusal asks for, or without any.
+func (m *Model) unlock(s leadership.Snapshot, r request) (leadership.Change, error) {
+	c := leadership.UnlockCommand{Reason: "it hangs"}
+	change, err := leadership.Unlock(s, c)
+	if r.verb == free || m.Bug == UnlockUnasked {
+		_, c.Acknowledge, _ = strings.Cut(fmt.Sprint(err), "with exactly this acknowledge: ")
+		change, err = leadership.Unlock(s, c)
+	}
+	if m.Bug == UnlockLowers && !change.Empty() {
+		change.Record.Token--
+	}
+	return change, err
 }
 
 // ended is when the lease ended that a late heartbeat was meant to renew.
@@ -234,6 +252,11 @@ func (m *Model) vacant(r leadership.Record, before lease, from request) lease {
 	lasted := int(before.age) < m.Lease
 	after := before
 	after.deleted, after.lock = r.Deleted, uint8(max(r.EndedAt.Add(r.LockFor).Sub(now), 0)/second)
+	if from.verb == free {
+		after.owed, after.cut = 0, false
+		after.leader, after.former, after.age = 0, false, 0
+		return after
+	}
 	if before.recorded() == 0 {
 		return after
 	}

@@ -90,6 +90,8 @@ func (t *teller) words(st step, from state) string {
 		deleteByForce: "an operator deletes the election by force",
 		deleteIdle:    "an operator deletes the election unless it is held",
 		recreate:      "an operator recreates the election",
+		unlock:        "an operator unlocks the election, and acknowledges what that risks",
+		unlockBlind:   "an operator unlocks the election without an acknowledgement",
 	}[st.act]
 	switch strings.Count(text, "%s") {
 	case 0:

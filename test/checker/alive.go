@@ -169,7 +169,7 @@ func (l *liveness) quiet(s span) []span {
 
 func (l *liveness) checkNeedless(report *Report, terms []term) {
 	for _, t := range terms {
-		if !t.over() || t.ended.Type == leadership.EventDeleted {
+		if !t.over() || slices.Contains(forced, t.ended.Type) {
 			continue
 		}
 		at := l.commits[t.ended.Revision-1]

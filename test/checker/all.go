@@ -27,6 +27,8 @@ func All(r Recording, slack, guard time.Duration) Findings {
 		{"ID", ID(r)},
 		{"LV", LV(r, slack)},
 		{"RC", RC(r)},
+		{"Told", Told(r)},
+		{"Own", Own(r)},
 		{"Linear", Linear(r, guard)},
 	}
 }

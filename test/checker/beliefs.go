@@ -17,9 +17,13 @@ import (
 //   - the lease, counted from the last answer that let it start anew. Slack is by how much the
 //     clocks of the store and of the recording may differ during a lease. A lease without such
 //     an answer is not checked.
+//
+// The only exemption is a token after which an operator has unlocked the election: its leader may
+// believe in it beside the next, until the end of its lease. ME1 checks that the operator has
+// acknowledged that.
 func ME2(r Recording, slack time.Duration) Report {
 	truth, report := truthOf(r.History)
-	over := endingsOf(r.Calls, truth.allTerms())
+	over, unlocked := endingsOf(r.Calls, truth.allTerms()), truth.unlocked()
 	beats := make(map[grantID][]Call)
 	for _, c := range r.Calls {
 		if c.beat() {
@@ -33,13 +37,13 @@ func ME2(r Recording, slack time.Duration) Report {
 		told, isTold := over.after(id)
 		end, isKnown := lastsUntil(beats[id], b.Until)
 		switch {
-		case isTold && b.Until > told:
+		case isTold && b.Until > told && !unlocked[id]:
 			report.add(Outlived, "%+v, and a caller was told at %v that it was over", b, told)
 		case isKnown && b.Until > end+slack:
 			report.add(Outlived, "%+v, and the lease lasted until %v at most", b, end)
 		}
 	}
-	checkOverlap(&report, r.Beliefs)
+	checkOverlap(&report, r.Beliefs, unlocked)
 	return report
 }
 
@@ -61,6 +65,9 @@ type ending struct {
 	by    time.Duration
 }
 
+// forced are the ends of a lease that end no belief: the next token does.
+var forced = []leadership.EventType{leadership.EventDeleted, leadership.EventUnlocked}
+
 func endingsOf(calls []Call, terms map[grantID]term) endings {
 	first := make(map[grantID]time.Duration)
 	for _, c := range calls {
@@ -68,7 +75,7 @@ func endingsOf(calls []Call, terms map[grantID]term) endings {
 			continue
 		}
 		id := grantID{c.Election, c.Answer.Token}
-		if c.Answer.State == leadership.Held || terms[id].ended.Type == leadership.EventDeleted {
+		if c.Answer.State == leadership.Held || slices.Contains(forced, terms[id].ended.Type) {
 			id.token-- // this token exists, so the one before is over
 		}
 		if by, ok := first[id]; !ok || c.Answered < by {
@@ -100,7 +107,7 @@ func (o endings) after(id grantID) (time.Duration, bool) {
 
 // checkOverlap compares each belief with the longest-lasting one of another token among those that
 // began before.
-func checkOverlap(report *Report, beliefs []Belief) {
+func checkOverlap(report *Report, beliefs []Belief, unlocked map[grantID]bool) {
 	byElection := make(map[leadership.Election][]Belief)
 	for _, b := range beliefs {
 		byElection[b.Election] = append(byElection[b.Election], b)
@@ -111,7 +118,8 @@ func checkOverlap(report *Report, beliefs []Belief) {
 		var longest, other Belief // of two tokens
 		for _, b := range line {
 			for _, before := range []Belief{longest, other} {
-				if before.Token > 0 && before.Token != b.Token && before.Until > b.From && b.Until > b.From {
+				exempt := unlocked[grantID{e, min(before.Token, b.Token)}]
+				if before.Token > 0 && before.Token != b.Token && before.Until > b.From && b.Until > b.From && !exempt {
 					report.add(TwoLeaders, "%+v and %+v", before, b)
 				}
 			}

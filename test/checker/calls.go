@@ -21,6 +21,7 @@ const (
 	Get       Verb = "get" // strong
 	Configure Verb = "configure"
 	Delete    Verb = "delete"
+	Unlock    Verb = "unlock"
 )
 
 // Call is one call of the service, as its caller saw it. A call that a client repeats by itself,
@@ -41,6 +42,8 @@ type Call struct {
 	Config   leadership.Config   `json:"config,omitzero"`
 	If       leadership.Revision `json:"if,omitzero"`     // configure, delete: the condition
 	Force    bool                `json:"force,omitempty"` // delete
+	// unlock: what the operator acknowledged
+	Acknowledge string `json:"acknowledge,omitempty"`
 
 	Asked    time.Duration `json:"asked"`
 	Answered time.Duration `json:"answered"` // Forever if the answer was lost

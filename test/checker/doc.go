@@ -11,6 +11,8 @@
 //	LV      with faults over, some willing candidate leads in time; with none, leadership does
 //	        not change
 //	RC      everything that an answer shows is in the history that is read at the end
+//	Told    no answer describes a lease that never was
+//	Own     a leader is not kept waiting for its own lease
 //	Linear  the rules themselves, run one after the other in some order, give exactly these
 //	        answers and this history
 //

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,9 @@ import (
 // end, and to the lock delay that was configured then. A delay that no call and no answer shows
 // counts as none.
 //
+// An operator who unlocks the election lets the next lease be granted at once. That must have been
+// acknowledged, with an instant that is not before that end: see Unacknowledged.
+//
 // No answer shows a leader before its grant or after the end of its term, and none shows a
 // heartbeat that came after the end of the lease that it renewed. Where an answer is missing,
 // because its reply was lost or its leader is not recorded, this is not checked. Guard is by how
@@ -25,7 +29,7 @@ func ME1(r Recording, guard time.Duration) Report {
 	truth, report := truthOf(r.History)
 	promises, configs := promisesOf(r.Calls), configsOf(truth, r.Calls)
 	for _, e := range truth.elections() {
-		exclusion := exclusion{report: &report, promises: promises, guard: guard}
+		exclusion := exclusion{report: &report, promises: promises, guard: guard, acknowledged: acknowledgementsOf(r.Calls)}
 		for _, event := range truth[e] {
 			exclusion.follow(event, configs[event.ID()].LockDelay)
 		}
@@ -41,6 +45,8 @@ type exclusion struct {
 	report   *Report
 	promises map[grantID]time.Time
 	guard    time.Duration
+	// what was acknowledged by each request that unlocks
+	acknowledged map[string]string
 
 	now   time.Time        // of the last event
 	grant leadership.Event // of the present lease; zero if there is none
@@ -57,6 +63,8 @@ func (g *exclusion) follow(e leadership.Event, delay time.Duration) {
 	case e.Type == leadership.EventAcquired:
 		g.report.Checked++
 		g.begin(e)
+	case e.Type == leadership.EventUnlocked:
+		g.unlock(e)
 	case ends(e):
 		g.end(e)
 	case configures(e):
@@ -89,6 +97,36 @@ func (g *exclusion) end(e leadership.Event) {
 		g.free = later(promised, g.grant.At).Add(g.delay)
 	}
 	g.grant = leadership.Event{}
+}
+
+// unlock ends the wait, if the operator has acknowledged all of it.
+func (g *exclusion) unlock(e leadership.Event) {
+	if e.PreviousLeaderID != "" {
+		g.end(e)
+	}
+	var detail struct {
+		Until time.Time `json:"twoMayBelieveUntil"`
+	}
+	err := json.Unmarshal([]byte(e.Detail), &detail)
+	said, recorded := g.acknowledged[e.RequestID]
+	switch {
+	case err != nil, detail.Until.Before(g.free):
+		g.report.add(Unacknowledged, "%s says %s, and the next lease was to be granted from %s on", shown(e), e.Detail, stamp(g.free))
+	case recorded && said != "two leaders may believe until "+stamp(detail.Until.UTC()):
+		g.report.add(Unacknowledged, "%s says %s, and the operator acknowledged %q", shown(e), e.Detail, said)
+	}
+	g.free = e.At
+}
+
+// acknowledgementsOf is what was acknowledged, by the id of the request.
+func acknowledgementsOf(calls []Call) map[string]string {
+	said := make(map[string]string)
+	for _, c := range calls {
+		if c.Verb == Unlock && c.Request != "" {
+			said[c.Request] = c.Acknowledge
+		}
+	}
+	return said
 }
 
 // checkHeld checks that each answer that shows a leader is within its term.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ const ms = time.Millisecond
 // run lets the clients call, and returns what was recorded.
 func (f fleet) run(tb testing.TB) checker.Recording {
 	tb.Helper()
-	w := &scene{fleet: f, tb: tb, rng: rand.New(rand.NewPCG(f.Seed, 6)), newest: make(map[leadership.Election]leadership.Token)}
+	w := &scene{fleet: f, tb: tb, rng: rand.New(rand.NewPCG(f.Seed, 6)), sentences: make(map[leadership.Election]string), newest: make(map[leadership.Election]leadership.Token)}
 	store := memory.New(memory.Config{Now: w.instant})
 	w.store = store
 	w.service = leadership.New(store)
@@ -56,16 +57,17 @@ func (f fleet) run(tb testing.TB) checker.Recording {
 // scene is the surroundings of a fleet.
 type scene struct {
 	fleet
-	tb       testing.TB
-	rng      *rand.Rand
-	now      time.Duration
-	store    *memory.Store
-	service  *leadership.Service
-	recorded checker.Recording
-	clients  []*client
-	pending  []late
-	requests int
-	newest   map[leadership.Election]leadership.Token // that the guarded place has seen
+	tb        testing.TB
+	rng       *rand.Rand
+	now       time.Duration
+	store     *memory.Store
+	service   *leadership.Service
+	recorded  checker.Recording
+	clients   []*client
+	pending   []late
+	requests  int
+	newest    map[leadership.Election]leadership.Token // that the guarded place has seen
+	sentences map[leadership.Election]string           // that the last refusal to unlock it asked for
 }
 
 // late is a request that is done after its caller has given up.
@@ -133,6 +135,8 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 		call.If = []leadership.Revision{0, 0, leadership.AnyRevision, 4}[w.rng.IntN(4)]
 	case n < 125:
 		call.Verb, call.Force = checker.Delete, w.rng.IntN(2) == 0
+	case n < 128: // with what the last refusal asked for, which may not be enough any more
+		call.Verb, call.Acknowledge = checker.Unlock, w.sentences[c.election]
 	case c.token == 0 && c.seen > 0 && n < 300: // too late, or with a lease that is not its own
 		call.Token = cmp.Or(c.mine, c.seen)
 		call.Verb = []checker.Verb{checker.Renew, checker.Renew, checker.Release}[n%3]
@@ -209,6 +213,9 @@ func (w *scene) do(c *client, call checker.Call) checker.Call {
 		call.Answer = &lease
 	case refused:
 		call.Code, call.Answer = refusal.Code, refusal.Lease
+		if call.Verb == checker.Unlock && w.sentences != nil {
+			_, w.sentences[call.Election], _ = strings.Cut(refusal.Detail, "with exactly this acknowledge: ")
+		}
 	default:
 		w.tb.Fatal(err)
 	}
@@ -234,6 +241,11 @@ func (w *scene) call(ctx context.Context, c *client, call checker.Call) (leaders
 	case checker.Configure:
 		return w.service.Configure(ctx, leadership.ConfigureRequest{
 			Election: call.Election, ConfigureCommand: leadership.ConfigureCommand{Config: call.Config, IfRevision: call.If},
+		})
+	}
+	if call.Verb == checker.Unlock {
+		return w.service.Unlock(ctx, leadership.UnlockRequest{
+			Election: call.Election, UnlockCommand: leadership.UnlockCommand{Reason: "it hangs", Acknowledge: call.Acknowledge},
 		})
 	}
 	return w.service.Delete(ctx, leadership.DeleteRequest{Election: call.Election, DeleteCommand: leadership.DeleteCommand{Force: call.Force}})

@@ -78,6 +78,8 @@ type Reading struct {
 	Bound time.Duration `json:"bound,omitempty"` // the stated limit of the age
 	// the revision that the reader said it had seen
 	Known leadership.Revision `json:"known,omitempty"`
+	// the whole answer, if it is recorded
+	Shown *leadership.Lease `json:"shown,omitempty"`
 }
 
 // AgeUnit is the unit of an answer's age in HTTP.

@@ -40,6 +40,8 @@ const (
 	CutShort Kind = "cut short" // a lease ended before the end promised to its leader
 	Revived  Kind = "revived"   // a heartbeat counted that came after the end of its lease
 	Outlived Kind = "outlived"  // a candidate believed in a lease that was over
+	// an operator unlocked an election without having acknowledged until when two may believe
+	Unacknowledged Kind = "unacknowledged"
 )
 
 // The violations of FT, beside Phantom.
@@ -72,6 +74,12 @@ const (
 	// what was acknowledged, or shown, is not in the history read at the end
 	Forgotten  Kind = "forgotten"
 	RolledBack Kind = "rolled back" // a later answer shows an earlier state
+)
+
+// The violations of Told, beside Phantom and Untrue, and of Own.
+const (
+	Incomplete Kind = "incomplete" // a lease was described without all of its parts
+	Kept       Kind = "kept waiting"
 )
 
 // The violations of Linear.

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"regent/leadership"
@@ -26,6 +27,11 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 		return leadership.Configure(s, leadership.ConfigureCommand{Config: c.Config, IfRevision: c.If})
 	case Delete:
 		return leadership.Delete(s, leadership.DeleteCommand{IfRevision: c.If, Force: c.Force})
+	case Unlock:
+		if c.Code == leadership.LeaseHeld {
+			return leadership.Unlock(s, leadership.UnlockCommand{})
+		}
+		return unlock(s, "")
 	case Check:
 		if seen {
 			return leadership.Change{}, leadership.Check(s, c.Token)
@@ -66,8 +72,21 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 		return leadership.Configure(s, leadership.ConfigureCommand{Config: p.configAt(e.Revision, r.Policy.Config)})
 	case leadership.EventDeleted:
 		return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+	case leadership.EventUnlocked:
+		return unlock(s, e.Reason)
 	}
 	return leadership.Change{}, leadership.NotFound
+}
+
+// unlock runs the rule with the acknowledgement that it asks for here: ME1 checks that of the call.
+func unlock(s leadership.Snapshot, reason string) (leadership.Change, error) {
+	c := leadership.UnlockCommand{Reason: reason}
+	ch, err := leadership.Unlock(s, c)
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Code == leadership.LeaseHeld {
+		_, c.Acknowledge, _ = strings.Cut(refusal.Detail, "with exactly this acknowledge: ")
+		return leadership.Unlock(s, c)
+	}
+	return ch, err
 }
 
 // configAt is the configuration that the first answer after an event shows, or else the previous
@@ -89,6 +108,9 @@ func sameEvents(rule, history []leadership.Event) bool {
 	}
 	for i, e := range rule {
 		e.At, e.RequestID = history[i].At, history[i].RequestID
+		if e.Type == leadership.EventUnlocked { // a heartbeat may be missing that moved the instant in it
+			e.Reason, e.Detail = history[i].Reason, history[i].Detail
+		}
 		if e != history[i] {
 			return false
 		}

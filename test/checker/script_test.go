@@ -274,3 +274,56 @@ func TestForgottenChangesAreFound(t *testing.T) {
 		c.run(t)
 	}
 }
+
+// unlocked is two terms: ann's lease of an hour, which an operator ends, and bob's beside what ann
+// believes.
+func unlocked(tb testing.TB) checker.Recording {
+	p := newPlay(tb)
+	end := begin.Add(10*s + time.Hour).UTC().Format(time.RFC3339Nano)
+	// r1: revision 1, token 1
+	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Lease: time.Hour})
+	p.at(11*s, checker.Call{Verb: checker.Unlock}) // r2: refused
+	// r3: revision 2
+	p.at(12*s, checker.Call{Verb: checker.Unlock, Acknowledge: "two leaders may believe until " + end})
+	// r4: revision 3, token 2
+	p.at(13*s, checker.Call{Verb: checker.Acquire, Candidate: "bob", Lease: 10 * s})
+	p.at(14*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1}) // r5: refused
+	r := p.recording()
+	r.Beliefs = []checker.Belief{
+		{"ann", "planner", 1, 10*s + 5*ms, 14*s + 5*ms},
+		{"bob", "planner", 2, 13*s + 5*ms, 20 * s},
+	}
+	return r
+}
+
+func TestAnUnlockIsTheOnlyExcuseForTwoLeaders(t *testing.T) {
+	t.Parallel()
+	if err := checker.All(unlocked(t), 10*ms, 0).Err(); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []wrongCase{
+		{"an unlock that was not acknowledged", me1, func(r *checker.Recording) { call(*r, 3).Acknowledge = "" }, kindsOf(checker.Unacknowledged)},
+		{"an unlock for another instant", me1, func(r *checker.Recording) {
+			call(*r, 3).Acknowledge = "two leaders may believe until " + begin.Add(time.Minute).UTC().Format(time.RFC3339Nano)
+		}, kindsOf(checker.Unacknowledged)},
+		{"an unlock that understates the risk", me1, func(r *checker.Recording) {
+			end := begin.Add(time.Minute).UTC().Format(time.RFC3339Nano)
+			call(*r, 3).Acknowledge, r.History[1].Detail = "two leaders may believe until "+end, `{"twoMayBelieveUntil":"`+end+`"}`
+		}, kindsOf(checker.Unacknowledged)},
+		{"a grant without the unlock", me1, func(r *checker.Recording) { drop(r, 2) }, kindsOf(checker.TwoLeaders)},
+		{"two who believe without the unlock", me2, func(r *checker.Recording) { drop(r, 2) }, kindsOf(checker.Outlived, checker.TwoLeaders)},
+		{"another end of the lease in its place", me2, func(r *checker.Recording) { r.History[1].Type = leadership.EventDeleted }, kindsOf(checker.Outlived, checker.TwoLeaders)},
+		{"a belief beyond the lease", me2, func(r *checker.Recording) { r.Beliefs[0].Until = 2 * time.Hour }, kindsOf(checker.Outlived)},
+		{"an unlock that lowers the token", checker.FT, func(r *checker.Recording) { r.History[1].Token = 0 }, kindsOf(checker.NotNext, checker.NotNext)},
+		{"a grant that keeps the token", checker.FT, func(r *checker.Recording) { r.History[2].Token = 1; r.Calls = r.Calls[:3] }, kindsOf(checker.NotNext)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := unlocked(t)
+			c.breakIt(&r)
+			if diff := cmp.Diff(c.want, kinds(c.check(r))); diff != "" {
+				t.Errorf("violations (-want +got):\n%s%v", diff, c.check(r).Err())
+			}
+		})
+	}
+}

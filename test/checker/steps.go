@@ -147,6 +147,8 @@ func fits(v Verb, t leadership.EventType) bool {
 		return t == leadership.EventConfigured || t == leadership.EventRecreated
 	case Delete:
 		return t == leadership.EventDeleted
+	case Unlock:
+		return t == leadership.EventUnlocked
 	}
 	return false
 }

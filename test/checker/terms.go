@@ -24,7 +24,22 @@ func (t term) over() bool { return t.ended.Revision > 0 }
 
 // ends reports whether the event ends a lease.
 func ends(e leadership.Event) bool {
-	return e.Type == leadership.EventReleased || e.Type == leadership.EventExpired || e.Type == leadership.EventDeleted && e.PreviousLeaderID != ""
+	forced := e.Type == leadership.EventDeleted || e.Type == leadership.EventUnlocked
+	return e.Type == leadership.EventReleased || e.Type == leadership.EventExpired || forced && e.PreviousLeaderID != ""
+}
+
+// unlocked are the tokens whose leaders may believe in them although a later one was granted: an
+// operator has unlocked the election after them. It is the only exemption.
+func (t truth) unlocked() map[grantID]bool {
+	all := make(map[grantID]bool)
+	for e, events := range t {
+		for _, event := range events {
+			if event.Type == leadership.EventUnlocked {
+				all[grantID{e, event.Token}] = true
+			}
+		}
+	}
+	return all
 }
 
 // terms are those of one election, in order.

@@ -32,6 +32,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import http.client
+import ipaddress
 import json
 import math
 import os
@@ -88,6 +89,7 @@ class Lease:
         self.election, self.candidate, self.token = election, candidate, token
         self.length = 0.0  # seconds that the last reply gave
         self.renew_in = 0.0  # seconds until the next renewal, as the last reply advised
+        self.ticket: Reply = {}  # member of the next renewal, if the last reply had one: it spares the server a read
         self.deadline = math.inf  # on the clock; finite from the first extension on, which is the grant
         self.why = ""  # it is over
         self._clock = clock
@@ -113,6 +115,8 @@ class Lease:
         with self._lock:
             if self.valid():
                 self.length, self.renew_in = expires / 1000 * DRIFT, renew / 1000
+                ticket = reply.get("ticket")
+                self.ticket = {"ticket": ticket} if isinstance(ticket, str) and len(ticket) <= 1024 else {}
                 self.deadline = sent + waited / 1000 * DRIFT * DRIFT + self.length - min(self.length * MARGIN, 1)
             return self.valid()
 
@@ -155,6 +159,14 @@ def default_candidate() -> str:
     return re.sub(r"[^A-Za-z0-9._@:-]", "-", host)[:100] + "-" + secrets.token_hex(5)
 
 
+def _is_here(host: str) -> bool:
+    """Whether the host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 class _Agent:
     """One incarnation of a candidate. Its key is in no log, no environment and on no command line."""
 
@@ -166,6 +178,9 @@ class _Agent:
             url = urllib.parse.SplitResult("", "", "", "", "")
         if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or re.search(r"[\s\x00-\x1f@]", server):
             raise Refused(f"{server!r} is no server; set REGENT_SERVER to an address such as http://127.0.0.1:8080")
+        if url.scheme == "http" and not _is_here(url.hostname) and os.environ.get("REGENT_INSECURE") != "true":
+            raise Refused(f"{server!r} is on another machine, and over http:// the key can be read on the way; "
+                          "use https://, or set REGENT_INSECURE=true")
         if not re.fullmatch(r"[a-z0-9]([a-z0-9._-]{0,126}[a-z0-9])?", election):
             raise Refused(f"{election!r} is no election; a name is 1 to 128 of a-z 0-9 . _ - and begins and ends with a letter or a digit")
         if not re.fullmatch(r"[A-Za-z0-9._@:-]{1,128}", candidate):
@@ -199,13 +214,15 @@ class _Agent:
         pause, failed = lease.renew_in * random.uniform(0.9, 1), False
         while not done.wait(min(pause, lease.remaining())) and lease.valid():
             sent = boottime()
-            status, reply = self._ask("renew", {"fencingToken": lease.token}, lease.patience(), done.is_set)
+            status, reply = self._ask("renew", {"fencingToken": lease.token, **lease.ticket}, lease.patience(), done.is_set)
             if status == 200 and lease.extend(sent, reply):
                 pause, failed = lease.renew_in * random.uniform(0.9, 1), False
                 continue
             why = reply.get("detail") or f"the answer is {status}"
             if status == 409 and reply.get("code") in ("LEASE_LOST", "ELECTION_DELETED"):
                 return lease.end(why)
+            if status == 400:
+                lease.ticket = {}  # a server of an older version refuses it
             if not failed and not done.is_set():
                 log(f"could not renew token {lease.token}, and tries again until the deadline: {why}")
             pause, failed = min(lease.length / 20, 2) * random.uniform(0.5, 1), True

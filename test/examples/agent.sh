@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Leads an election of Regent, and runs a command while it does: agent.sh ELECTION -- COMMAND [ARGUMENT...]
 #
-# REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the candidate's name. The command's environment has
-# REGENT_ELECTION, REGENT_FENCING_TOKEN, REGENT_CANDIDATE_ID and REGENT_SERVER. It is stopped (SIGTERM, then SIGKILL) before the lease is
-# over. Exit codes: the command's own; 2 wrong use; 4 the lease was lost; 128 + n ended by signal n.
+# REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the candidate's name; REGENT_INSECURE=true allows http:// to another
+# machine. The command's environment has REGENT_ELECTION, REGENT_FENCING_TOKEN, REGENT_CANDIDATE_ID and REGENT_SERVER. It is stopped
+# (SIGTERM, then SIGKILL) before the lease is over. Exit codes: the command's own; 2 wrong use; 4 the lease was lost; 128 + n ended by
+# signal n.
 #
 # The rule. A leader stops by itself, at the latest at sent + waitedMs × 0.998 + expiresInMs × 0.999 − margin, where sent was read before the
 # request left, on a clock that runs while the machine sleeps (/proc/uptime). Only a success that names this election, candidate and token
@@ -17,7 +18,7 @@
 set -u +a +x # the key is neither in an environment nor in a trace
 declare +x key=""
 declare -A reply=()
-now=0 sent=0 signal=0 work="" token="" status="" deadline=0 grace=0 patience=0 renew_at=0 why=""
+now=0 sent=0 signal=0 work="" token="" ticket="" status="" deadline=0 grace=0 patience=0 renew_at=0 why=""
 
 say() { (echo "agent.sh: $*" >&2 &); } # in the background: a stopped reader must not hold the leader up
 fail() { say "$*" && exit 2; }
@@ -35,6 +36,8 @@ settle() { # ARGUMENT...: reads the command line and the environment
     fail "'$election' is no election; a name is 1 to 128 of a-z 0-9 . _ - and begins and ends with a letter or a digit"
   [[ $server =~ ^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$ || $server =~ ^https?://\[[0-9A-Fa-f:]+\](:[0-9]+)?/?$ ]] ||
     fail "'$server' is no server; set REGENT_SERVER to an address such as http://127.0.0.1:8080"
+  [[ $server =~ ^(https:|http://(127\.[0-9.]+|localhost|\[::1\])(:|/|$)) || ${REGENT_INSECURE:-} == true ]] ||
+    fail "'$server' is on another machine, and over http:// the key can be read on the way; use https://, or set REGENT_INSECURE=true"
   candidate=${host//[^A-Za-z0-9._@:-]/-}
   candidate=${REGENT_CANDIDATE:-${candidate:0:100}-$(random 9)}
   [[ $candidate =~ ^[A-Za-z0-9._@:-]{1,128}$ ]] ||
@@ -94,6 +97,8 @@ take() { # moves the deadline, if the reply is a success and ours, and is not to
   [[ "$status ${reply[election]:-} ${reply[leaderId]:-} ${reply[fencingToken]:-}" == "200 \"$election\" \"$candidate\" $token" ]] || return
   for name in "$token" "$expires" "$renew" "$waited"; do [[ $name =~ ^(0|[1-9][0-9]{0,15})$ ]] || return; done
   deadline=$((sent + waited * 998 / 1000 + expires * 999 / 1000 - (expires < 10000 ? expires / 10 : 1000)))
+  ticket="" # for the next renewal: sent back as it is, if it is one
+  [[ ! ${reply[ticket]:-} =~ ^\"[A-Za-z0-9_-]+\"$ || ${#reply[ticket]} -gt 1026 ]] || ticket=",\"ticket\":${reply[ticket]}"
   grace=$((expires / 10)) patience=$((expires < 2400 ? 300 : expires < 80000 ? expires / 8 : 10000))
   now && renew_at=$((now + renew * (90 + RANDOM % 11) / 100))
   ((now < deadline - grace))
@@ -126,10 +131,11 @@ keep() { # renews until the lease is lost, the command ends, or a signal comes
       nap 0.1
       continue
     fi
-    ask leading renew "$patience" ",\"fencingToken\":$token"
+    ask leading renew "$patience" ",\"fencingToken\":$token$ticket"
     leading || return
     take && failed=0 why="no renewal was answered in time" && continue
     [[ $status != 409 || ! ${reply[code]:-} =~ ^\"(LEASE_LOST|ELECTION_DELETED)\"$ ]] || return
+    [[ $status != 400 ]] || ticket="" # a server of an older version refuses it
     ((failed++)) || say "could not renew token $token, and tries again until the deadline: $why"
     renew_at=$((now + grace * (50 + RANDOM % 51) / 200))
   done

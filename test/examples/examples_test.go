@@ -242,6 +242,42 @@ func TestLostLeaseStopsTheCommandAtOnce(t *testing.T) {
 	})
 }
 
+func TestAgentSendsTheTicketOfTheLastReply(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		configure(t, server, 2*time.Second)
+		tap := newTap(t, server, nil)
+		a := p.agent(t, tap.URL, nil, "sleep", "100")
+		until(t, "it has renewed", func() bool { return len(tap.of("renew")) > 3 })
+		a.cmd.Process.Signal(syscall.SIGTERM)
+		a.exits(t, 143)
+		for i, r := range tap.of("renew") {
+			if want := fmt.Sprintf("t%d", i+1); r.Ticket != want || r.status != http.StatusOK {
+				t.Errorf("renewal %d is sent with the ticket %q and answered %d; want %q", i, r.Ticket, r.status, want)
+			}
+		}
+	})
+}
+
+func TestAServerThatRefusesTicketsDoesNotCostTheLease(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		election := configure(t, server, 3*time.Second)
+		tap := newTap(t, server, nil)
+		tap.refuseTickets()
+		a := p.agent(t, tap.URL, nil, "sleep", "100")
+		until(t, "it has renewed", func() bool { return len(tap.renewals(http.StatusOK)) > 3 })
+		if l := strong(t, election); l.FencingToken != 1 || l.State != "held" {
+			t.Errorf("it ends with %+v", l)
+		}
+		if len(tap.renewals(http.StatusBadRequest)) == 0 {
+			t.Error("no ticket was refused")
+		}
+		a.cmd.Process.Signal(syscall.SIGTERM)
+		a.exits(t, 143)
+	})
+}
+
 func TestWrongUseIsAnsweredWithAdvice(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
@@ -260,6 +296,8 @@ func TestWrongUseIsAnsweredWithAdvice(t *testing.T) {
 			{[]string{"REGENT_CANDIDATE=a b"}, []string{"reports", "--", "true"}, "set REGENT_CANDIDATE"},
 			{[]string{"REGENT_SERVER=localhost"}, []string{"reports", "--", "true"}, "set REGENT_SERVER"},
 			{[]string{"REGENT_SERVER=http://a b"}, []string{"reports", "--", "true"}, "set REGENT_SERVER"},
+			{[]string{"REGENT_SERVER=http://192.0.2.1:8080"}, []string{"reports", "--", "true"}, "set REGENT_INSECURE=true"},
+			{[]string{"REGENT_SERVER=http://127.0.0.1.example"}, []string{"reports", "--", "true"}, "set REGENT_INSECURE=true"},
 			{[]string{"REGENT_SERVER=" + server + "/nowhere"}, []string{"reports", "--", "true"}, "no such path"},
 		} {
 			a := p.start(t, append([]string{"REGENT_SERVER=" + server}, c.env...), c.args...)

@@ -362,12 +362,15 @@ type tap struct {
 	mu       sync.Mutex // guards all below
 	requests []request
 	lose     map[string]int // how many replies to lose, by verb
+	minted   int            // tickets that were put into replies
+	old      bool           // the server refuses tickets, as one of an older version does
 }
 
 // request is what an agent has sent.
 type request struct {
 	verb                   string
 	CandidateID, Key, Wait string
+	Ticket                 string
 	FencingToken           int
 	status                 int           // of the reply
 	at                     time.Duration // of the reply, on boottime's clock
@@ -393,7 +396,12 @@ func newTap(t *testing.T, server string, look func(request)) *tap {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		reply := httptest.NewRecorder()
-		pass.ServeHTTP(reply, r)
+		if asked.Ticket != "" && tp.refuses() {
+			reply.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(reply, `{"status":400,"code":"INVALID_ARGUMENT","detail":"unknown field \"ticket\""}`)
+		} else {
+			pass.ServeHTTP(reply, r)
+		}
 		asked.status, asked.at = reply.Code, boottime.Now()
 		if tp.keep(asked) {
 			if verb == "renew" { // a renewal cannot wait for long
@@ -401,13 +409,26 @@ func newTap(t *testing.T, server string, look func(request)) *tap {
 			}
 			panic(http.ErrAbortHandler)
 		}
+		text := reply.Body.Bytes()
+		if reply.Code == http.StatusOK && verb != "release" {
+			text = tp.ticketed(text)
+		}
 		w.Header().Set("Content-Type", reply.Header().Get("Content-Type"))
 		w.WriteHeader(reply.Code)
-		w.Write(reply.Body.Bytes())
+		w.Write(text)
 	}))
 	t.Cleanup(front.Close)
 	tp.URL = front.URL
 	return tp
+}
+
+// ticketed puts a ticket into a reply: t1, t2, and so on.
+func (tp *tap) ticketed(reply []byte) []byte {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	tp.minted++
+	object := bytes.TrimSuffix(bytes.TrimSpace(reply), []byte("}"))
+	return fmt.Appendf(object, `,"ticket":"t%d"}`, tp.minted)
 }
 
 // keep remembers a request, and reports whether its reply is to be lost.
@@ -425,6 +446,23 @@ func (tp *tap) loseReplies(verb string, n int) {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
 	tp.lose[verb] = n
+}
+
+func (tp *tap) refuseTickets() {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	tp.old = true
+}
+
+func (tp *tap) refuses() bool {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	return tp.old
+}
+
+// renewals is the renewals that were answered so.
+func (tp *tap) renewals(status int) []request {
+	return slices.DeleteFunc(tp.of("renew"), func(r request) bool { return r.status != status })
 }
 
 // of is the requests of a verb.

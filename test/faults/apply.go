@@ -38,6 +38,12 @@ func (s *session) do(ctx context.Context, f Fault) error {
 	switch f.Kind {
 	case Bad, Reset, Cut:
 		return s.disturb(ctx, f)
+	case Mute, Deaf:
+		g := s.gates[f.Target]
+		g.Shut(map[Kind]string{Mute: "Publish", Deaf: "StreamingPull"}[f.Kind])
+		sleep(ctx, f.For)
+		g.Open()
+		return nil
 	case KillGuard, StopGuard:
 		return s.harmGuard(ctx, f)
 	case Partition:

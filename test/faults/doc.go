@@ -3,7 +3,7 @@
 //
 //	                 .----> ledger, where leaders write with their token
 //	agents ---- hop -+----> server ---- hop ----> store's emulator, or a file
-//	regent run  hop --------> server ---- hop ----> topic's emulator ----> subscriber
+//	regent run  hop --------> server -- hop, gate --> topic's emulator ---> subscriber
 //
 // A run has a seed, which chooses the agents, their roles, and which faults happen when: the Plan.
 // The same seed makes the same plan; the processes themselves are real, and their timing is not

@@ -26,6 +26,8 @@ const (
 	OtherBoot Kind = "other boot" // a server is killed, and comes back with another boot clock
 	Partition Kind = "partition"  // a group's network is away
 	Frozen    Kind = "frozen"     // an emulator is stopped
+	Mute      Kind = "mute"       // a server cannot publish, and hears
+	Deaf      Kind = "deaf"       // a server hears nothing, and can publish
 )
 
 // Fault is a planned fault.
@@ -105,7 +107,7 @@ func (d *drawer) slot(f Fault) string {
 // fault draws one. ok is false if this plan has no place for it.
 func (d *drawer) fault() (f Fault, ok bool) {
 	f.For = d.between(100*time.Millisecond, 5*time.Second)
-	switch d.rand.IntN(12) {
+	switch d.rand.IntN(14) {
 	case 0, 1:
 		f.Kind, f.Target, f.For = Kill, d.part(), d.between(0, time.Second)
 	case 2, 3:
@@ -124,8 +126,18 @@ func (d *drawer) fault() (f Fault, ok bool) {
 		return d.serverFault(f)
 	case 11:
 		return d.machineFault(f)
+	case 12, 13:
+		return d.topicFault(f)
 	}
 	return f, true
+}
+
+// topicFault draws half an outage of the topic, for one server. Many last for so long that another
+// server announces what this one cannot.
+func (d *drawer) topicFault(f Fault) (Fault, bool) {
+	f.Kind, f.Target = []Kind{Mute, Deaf}[d.rand.IntN(2)], hopName(serverName(d.server()), "topic")
+	f.For = d.between(time.Second, 25*time.Second)
+	return f, d.plan.Store != Bolt
 }
 
 func (d *drawer) guardFault(f Fault) (Fault, bool) {

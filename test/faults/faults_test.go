@@ -129,8 +129,8 @@ func TestALieIsFound(t *testing.T) {
 // out.
 func TestABugOfTheServerIsFound(t *testing.T) {
 	machine.LongOnly(t, "it builds everything once more")
-	const rule = "if left := end.Add(s.Guard).Sub(s.Now); left > "
-	overlay := plant(t, "../../leadership/record.go", rule+"0 {", rule+"900*time.Millisecond {")
+	const rule = "return end.Add(s.Guard%s).Sub(s.Now), ReasonHeld"
+	overlay := plant(t, "../../leadership/record.go", fmt.Sprintf(rule, ""), fmt.Sprintf(rule, "-900*time.Millisecond"))
 	r, err := faults.NewSetup(t.Context(), faults.SetupConfig{Overlay: overlay})
 	if err != nil {
 		t.Fatal(err)

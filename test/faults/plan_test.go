@@ -25,7 +25,7 @@ func TestPlansTryEverythingThatCanGoWrong(t *testing.T) {
 	t.Parallel()
 	everything := []faults.Kind{
 		faults.Kill, faults.Pause, faults.End, faults.KillGuard, faults.StopGuard, faults.Bad, faults.Reset, faults.Cut,
-		faults.Point, faults.OtherBoot, faults.Partition, faults.Frozen,
+		faults.Point, faults.OtherBoot, faults.Partition, faults.Frozen, faults.Mute, faults.Deaf,
 	}
 	drawn := map[faults.Kind]int{}
 	for seed := range uint64(1000) {
@@ -53,7 +53,7 @@ func TestAPlanAsksForNothingThatTheMachineCannotDo(t *testing.T) {
 		p := faults.NewPlan(faults.Bolt, seed, faults.Abilities{}, 0)
 		for _, f := range p.Faults {
 			switch f.Kind {
-			case faults.Point, faults.OtherBoot, faults.Partition, faults.Frozen:
+			case faults.Point, faults.OtherBoot, faults.Partition, faults.Frozen, faults.Mute, faults.Deaf:
 				t.Errorf("seed %d: %v", seed, f)
 			}
 		}

@@ -27,7 +27,8 @@ type session struct {
 	recorder *record.Recorder
 
 	hops      map[string]*proxy.Hop
-	emulators map[string]int // processes that may be stopped
+	gates     map[string]*proxy.Gate // to the topic, by the names of their hops
+	emulators map[string]int         // processes that may be stopped
 	servers   []*server
 	groups    []*group
 	wrappers  []*wrapper
@@ -39,7 +40,7 @@ type session struct {
 }
 
 func newSession(r *Setup, p Plan, dir string, lie Lie) *session {
-	s := &session{setup: r, plan: p, lie: lie, dir: dir, id: "faults-" + strings.ToLower(rand.Text()[:12]), hops: map[string]*proxy.Hop{}}
+	s := &session{setup: r, plan: p, lie: lie, dir: dir, id: "faults-" + strings.ToLower(rand.Text()[:12]), hops: map[string]*proxy.Hop{}, gates: map[string]*proxy.Gate{}}
 	s.recorder = record.NewRecorder(0, s.notes.add)
 	return s
 }
@@ -83,12 +84,16 @@ func (s *session) configure(ctx context.Context) error {
 	return nil
 }
 
-// linked is the environment with each emulator behind a hop of the server's own.
+// linked is the environment with each emulator behind a hop of the server's own, and the topic
+// behind a gate as well.
 func (s *session) linked(name string, env map[string]string) (own []string, err error) {
 	for variable, host := range env {
 		what := "store"
 		if strings.HasPrefix(variable, "PUBSUB") {
 			what = "topic"
+			if host, err = s.gate(hopName(name, what), host); err != nil {
+				return nil, err
+			}
 		}
 		h, err := s.hop(hopName(name, what), host)
 		if err != nil {
@@ -97,6 +102,17 @@ func (s *session) linked(name string, env map[string]string) (own []string, err 
 		own = append(own, variable+"="+h.Addr())
 	}
 	return own, nil
+}
+
+// gate returns where the gate behind a hop listens.
+func (s *session) gate(hop, target string) (addr string, err error) {
+	g, err := proxy.NewGate(target)
+	if err != nil {
+		return "", err
+	}
+	s.gates[hop] = g
+	s.closing = append(s.closing, g.Close)
+	return g.Addr(), nil
 }
 
 func (s *session) hop(name, target string) (*proxy.Hop, error) {

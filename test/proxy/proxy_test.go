@@ -172,8 +172,9 @@ func recite(c net.Conn, line string) (string, error) {
 	return string(heard), err
 }
 
-func TestCounterPassesAndCountsCalls(t *testing.T) {
-	t.Parallel()
+// healthService serves gRPC's health checks until the test ends.
+func healthService(t *testing.T) (service *health.Server, addr string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -182,13 +183,65 @@ func TestCounterPassesAndCountsCalls(t *testing.T) {
 	healthpb.RegisterHealthServer(server, service)
 	go server.Serve(l)
 	t.Cleanup(server.Stop)
-	counter := proxy.NewCounter(t, l.Addr().String())
-	conn, err := grpc.NewClient("passthrough:///"+counter.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	return service, l.Addr().String()
+}
+
+func healthClient(t *testing.T, addr string) healthpb.HealthClient {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	client := healthpb.NewHealthClient(conn)
+	t.Cleanup(func() { conn.Close() })
+	return healthpb.NewHealthClient(conn)
+}
+
+func TestGateFailsTheMethodsThatAreShutAndNoOthers(t *testing.T) {
+	t.Parallel()
+	service, addr := healthService(t)
+	gate, err := proxy.NewGate(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(gate.Close)
+	client := healthClient(t, gate.Addr())
+	check := func() error {
+		_, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{})
+		return err
+	}
+	watch, err := client.Watch(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate.Shut("Check")
+	if err := check(); status.Code(err) != codes.Unavailable {
+		t.Errorf("a call of a method that is shut: %v", err)
+	}
+	if _, err := watch.Recv(); err != nil {
+		t.Errorf("a stream of another method: %v", err)
+	}
+	gate.Shut("Watch")
+	if err := check(); err != nil {
+		t.Errorf("a call of another method: %v", err)
+	}
+	if _, err := watch.Recv(); status.Code(err) != codes.Unavailable {
+		t.Errorf("a stream that was open when its method was shut: %v", err)
+	}
+	gate.Open()
+	service.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+	if watch, err = client.Watch(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := watch.Recv(); err != nil || answer.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("a stream once the gate is open again: %v, %v", answer, err)
+	}
+}
+
+func TestCounterPassesAndCountsCalls(t *testing.T) {
+	t.Parallel()
+	service, addr := healthService(t)
+	counter := proxy.NewCounter(t, addr)
+	client := healthClient(t, counter.Addr())
 	answer, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{})
 	if err != nil || answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("a call: %v, %v", answer, err)

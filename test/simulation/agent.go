@@ -463,7 +463,7 @@ func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, ans
 	if r.Wait == 0 && r.Key == nil {
 		r.Key = new(i.s.key())
 	}
-	if r.Wait == 0 || ok && r.Key != nil && q.line.Leads(r.CandidateID, i.now()) {
+	if r.Wait == 0 || ok && q.owns(r) {
 		i.call(id, func(ctx context.Context) {
 			asked := i.now()
 			g, err := i.service.Acquire(ctx, r)

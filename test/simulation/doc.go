@@ -30,9 +30,10 @@
 // with all lines in them, and come back; they do not hear of events for a while, or hear of some
 // twice. A transaction is aborted, or its outcome is unknown. The relay dies between publishing and
 // marking. The store's clock leaps ahead (then ME-2 cannot hold, and is not checked). An operator
-// changes the configuration, deletes elections while they are held, and brings them back. Which of
-// these happen in a run, and how often, is drawn for each run: a run in which everything happens at
-// once hides as much as it shows.
+// changes the configuration, deletes elections while they are held, brings them back, and unlocks
+// them (then two may believe, if the operator has acknowledged that). Which of these happen in a
+// run, and how often, is drawn for each run: a run in which everything happens at once hides as
+// much as it shows.
 //
 // # What is checked
 //

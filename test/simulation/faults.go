@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"regent/leadership"
@@ -92,6 +94,8 @@ func (s *simulation) operate(e leadership.Election) {
 	switch i := s.any(); {
 	case s.w.chance(0.5):
 		s.configure(e, s.w.upTo(2*s.plan.lease).Truncate(time.Millisecond))
+	case s.w.chance(0.6):
+		s.unlock(e, "")
 	default:
 		s.w.tell("%s: an operator deletes it", e)
 		at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Delete, Election: e, Force: true})
@@ -103,6 +107,26 @@ func (s *simulation) operate(e leadership.Election) {
 			}
 		})
 	}
+}
+
+// unlock ends a wait, as an operator does that reads the refusal and acknowledges it a while later.
+// By then the sentence may be another: the operator gives up.
+func (s *simulation) unlock(e leadership.Election, acknowledge string) {
+	s.w.tell("%s: an operator unlocks it, and acknowledges %q", e, acknowledge)
+	i := s.any()
+	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Unlock, Election: e, Acknowledge: acknowledge})
+	s.truth.acknowledged[acknowledge] = true
+	i.call(s.record.id(at), func(ctx context.Context) {
+		l, err := i.service.Unlock(ctx, leadership.UnlockRequest{Election: e, UnlockCommand: leadership.UnlockCommand{Reason: "it hangs", Acknowledge: acknowledge}})
+		s.record.answered(at, reply{lease: &l, err: err})
+		if err == nil && acknowledge != "" {
+			s.figures.Unlocked++
+		}
+		if refusal, ok := errors.AsType[*leadership.Error](err); ok && acknowledge == "" && refusal.Code == leadership.LeaseHeld {
+			_, sentence, _ := strings.Cut(refusal.Detail, "with exactly this acknowledge: ")
+			s.w.after(s.w.upTo(s.plan.lease/6), func() { s.unlock(e, sentence) })
+		}
+	})
 }
 
 // configure repeats the call until it is done.

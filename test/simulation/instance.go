@@ -129,6 +129,7 @@ func (i *instance) learn(l leadership.Lease, asked time.Duration) {
 func (i *instance) learnt(e leadership.Election, news bool) {
 	if q, ok := i.lines[e]; ok && news {
 		q.wake()
+		q.expectOwn()
 	}
 	if i.view.Sooner() {
 		i.lookAfter(0)
@@ -179,6 +180,7 @@ func (i *instance) hear(e leadership.Event) {
 	if q, ok := i.lines[e.Election]; i.view.Heard(e, i.now()) && ok {
 		q.drive()
 		q.expectAttempt()
+		q.expectOwn()
 	}
 	i.learnt(e.Election, false)
 }
@@ -222,14 +224,24 @@ func (i *instance) join(c *instancetest.Caller, r leadership.AcquireRequest) {
 	i.joining = c.Client().(*caller)
 	i.joining.queue, i.joining.spot = q, q.stand.join(r, i.now())
 	if ok {
+		if i.joining.spot.unsettled {
+			i.budget(r.Election).left++
+		}
 		q.line.Join(c, r, i.now())
 		q.expectAttempt()
+		q.expectOwn()
 		return
 	}
 	q.view = i.view.Wait(r.Election)
 	q.line = instancetest.NewLine(i.common, q.view, q.wake, c, r, i.now())
 	i.lines[r.Election] = q
 	q.drive()
+}
+
+// owns reports whether the request may be the present leader's own.
+func (q *queue) owns(r leadership.AcquireRequest) bool {
+	_, owns := q.line.Owns(r, q.i.now())
+	return owns
 }
 
 // wake drives the line soon: it is called from within it.
@@ -301,13 +313,21 @@ func (q *queue) attempt(ctx context.Context, a *instancetest.Attempt) {
 			q.i.learn(l, asked)
 		}
 	}
+	spot := a.Caller.Client().(*caller).spot
 	q.i.does(func() {
 		q.asking = false
+		switch {
+		case errors.Is(o.Err, leadership.OutcomeUnknown):
+			spot.unsettled = true
+		case !errors.Is(o.Err, leadership.StoreUnavailable):
+			spot.unsettled = false
+		}
 		if q.failing = !sound(o.Err); q.failing {
 			q.i.budget(q.election).left++
 		}
 		q.line.Finish(a, o, q.i.now())
 		q.drive()
+		q.expectOwn()
 		q.i.learnt(q.election, false)
 	})
 }

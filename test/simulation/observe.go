@@ -103,6 +103,7 @@ func next(l leadership.Lease) leadership.EventID {
 func (r *record) read(l leadership.Reading, err error, asked time.Duration) {
 	if r != nil && err == nil && l.Bound == 0 {
 		r.recording.Readings = append(r.recording.Readings, checker.Reading{
+			Shown:  &l.Lease,
 			Reader: "observer", Election: l.Election, Revision: l.Revision, State: l.State, Leader: l.LeaderID, Token: l.Token,
 			Asked: asked, Answered: r.w.now, Strong: true,
 		})

@@ -30,6 +30,7 @@ type Figures struct {
 	RelayDeaths int
 	Leaps       int // of clocks
 	Operations  int // of operators
+	Unlocked    int // elections, by operators
 	Orphans     int // leases that a line released, because no caller was told their keys
 	Twice       int // campaigns of which there were two at a time
 	Keyless     int // grants with a key that the service chose
@@ -63,6 +64,7 @@ func (f Figures) Plus(g Figures) Figures {
 	f.RelayDeaths += g.RelayDeaths
 	f.Leaps += g.Leaps
 	f.Operations += g.Operations
+	f.Unlocked += g.Unlocked
 	f.Orphans += g.Orphans
 	f.Twice += g.Twice
 	f.Keyless += g.Keyless

@@ -85,7 +85,8 @@ func newSimulation(c Config) *simulation {
 	s.truth = &truth{
 		w: w, skewed: s.plan.faults.storeLeaps, believers: s.of, replaced: make(map[leadership.EventID]time.Duration),
 		elections: make(map[leadership.Election]*reign), grants: make(map[leadership.KeyHash]leadership.Token),
-		keys: make(map[tokenOf]leadership.KeyHash),
+		keys:         make(map[tokenOf]leadership.KeyHash),
+		acknowledged: make(map[string]bool), unlocked: make(map[tokenOf]bool),
 	}
 	s.data = &data{w: w, kind: s.plan.store, faults: &s.plan.faults, figures: &s.figures, truth: s.truth, elections: make(map[leadership.Election]*row)}
 	s.truth.slack, s.data.record = s.data.guard(), s.record

@@ -29,6 +29,9 @@ func TestAllHoldsWhateverGoesWrong(t *testing.T) {
 		}
 		total = total.Plus(r.Figures)
 	}
+	if total.Unlocked == 0 && *seeds >= 60 {
+		t.Error("no operator has unlocked an election")
+	}
 	t.Logf("%+v", total)
 }
 

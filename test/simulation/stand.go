@@ -10,7 +10,7 @@ import (
 )
 
 // stand is a model of a line, as the documentation of package line describes it: first come, first
-// served, and a place is kept for 5 s.
+// served, but for a candidate that may have the lease already; and a place is kept for 5 s.
 type stand struct{ spots []*spot }
 
 // spot is a candidate's place.
@@ -20,6 +20,10 @@ type spot struct {
 	callers   int
 	since     time.Duration // when the first of them came
 	left      time.Duration // when the last of them went
+
+	attempts  int              // so far
+	unsettled bool             // the outcome of its last attempt is unknown
+	told      leadership.Token // of the lease that it was asked for out of turn
 }
 
 // join returns the spot of a caller that comes now.
@@ -87,12 +91,54 @@ func (b *budget) spend(now, period time.Duration, newest leadership.Revision) bo
 // inTurn checks that an attempt obeys the order of the line, and its budget.
 func (q *queue) inTurn(c *caller) {
 	s := q.i.s
-	if first := q.stand.first(); first != c.spot {
+	c.spot.attempts++
+	if first := q.stand.first(); first != c.spot && !q.outOfTurn(c.spot) {
 		s.truth.accuse(LV, "%s: instance %d asks for %s, and %s came first", q.election, q.i.number, c.spot.candidate, first.candidate)
 	}
 	if !q.i.budget(q.election).spend(s.w.now, min(s.plan.shortest(), instancetest.Poll), s.truth.reign(q.election).revision) {
 		s.truth.accuse(LV, "%s: instance %d asks the store too often", q.election, q.i.number)
 	}
+}
+
+// outOfTurn reports whether an attempt for the spot may come before its turn: when an earlier one
+// is unsettled, or once for each lease of its candidate that the instance hears of.
+func (q *queue) outOfTurn(p *spot) bool {
+	if p.unsettled {
+		return true
+	}
+	leader, token := q.view.Term()
+	if p.key == nil || leader != p.candidate || p.told == token {
+		return false
+	}
+	p.told = token
+	q.i.budget(q.election).left++
+	return true
+}
+
+// expectOwn checks in a moment that no caller is left waiting for its own lease: for one that leads,
+// by an earlier call with the same key, the line asks the store as soon as its instance can know.
+func (q *queue) expectOwn() {
+	i, s := q.i, q.i.s
+	r := s.data.row(q.election).record
+	if s.plan.faults.late > 0 || s.truth.skewed || r.LeaderID == "" {
+		return
+	}
+	at := slices.IndexFunc(q.stand.spots, func(p *spot) bool {
+		return p.callers > 0 && p.key != nil && p.key.Hash() == r.KeyHash && p.candidate == r.LeaderID
+	})
+	if at < 0 || !q.stand.spots[at].unsettled && q.view.Leader() != r.LeaderID {
+		return
+	}
+	p, since, alive := q.stand.spots[at], s.w.now, i.alive()
+	begun := p.attempts
+	s.w.after(promptly, func() {
+		idle := alive() && i.lines[q.election] == q && p.attempts == begun && p.callers > 0 && p.since <= i.now()-promptly && !q.asking && !q.failing
+		now := s.data.row(q.election).record
+		lasts := now.Token == r.Token && now.LeaderID != "" && epoch.Add(s.w.now).Before(s.truth.reign(q.election).end.Add(-s.truth.slack))
+		if idle && lasts && i.stalled <= since {
+			s.truth.accuse(LV, "%s: %s waits in the line of instance %d since %v for its own lease, of token %d", q.election, p.candidate, i.number, since, r.Token)
+		}
+	})
 }
 
 func (i *instance) budget(e leadership.Election) *budget {

@@ -272,6 +272,16 @@ func (h *handle) List(context.Context, string, leadership.Election, int) (leader
 	return leadership.Listing{}, unavailable("not simulated")
 }
 
+// Held implements leadership.Store.
+func (h *handle) Held(context.Context, leadership.Election, int) (leadership.Listing, error) {
+	return leadership.Listing{}, unavailable("not simulated")
+}
+
+// Retirable implements leadership.Store.
+func (h *handle) Retirable(context.Context, time.Time, int) ([]leadership.Election, error) {
+	return nil, unavailable("not simulated")
+}
+
 // Since implements leadership.Store.
 func (h *handle) Since(context.Context, time.Time, int) (leadership.Recent, error) {
 	return leadership.Recent{}, unavailable("not simulated")

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"regent/leadership"
@@ -45,6 +46,9 @@ type truth struct {
 	changes     int // of leader
 	involuntary int
 	believers   func(e leadership.Election) []*agent
+	// what operators have acknowledged, to unlock an election, and the tokens after which they have
+	acknowledged map[string]bool
+	unlocked     map[tokenOf]bool
 }
 
 // reign is the true state of an election.
@@ -92,6 +96,8 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 			t.expired(r, before, now)
 		case leadership.EventAcquired:
 			t.granted(r, before, now, at)
+		case leadership.EventUnlocked:
+			t.unlock(r, event)
 		}
 	}
 	if now.LeaderID == "" {
@@ -147,6 +153,18 @@ func (t *truth) expired(r *reign, before, now leadership.Record) {
 	}
 }
 
+// unlock checks that an operator has acknowledged until when the leader may believe in its lease,
+// and that this is not before the end of the lease. It is what excuses two leaders.
+func (t *truth) unlock(r *reign, e leadership.Event) {
+	sentence, _, _ := strings.Cut(strings.TrimPrefix(e.Detail, `{"twoMayBelieveUntil":"`), `"`)
+	until, err := time.Parse(time.RFC3339Nano, sentence)
+	if err != nil || !t.acknowledged["two leaders may believe until "+sentence] || until.Before(r.end) && !r.free && r.late.IsZero() {
+		t.accuse(ME1, "%s: unlocked with the detail %s, and the lease of token %d ends at %v", e.Election, e.Detail, r.token, r.end.Sub(epoch))
+	}
+	r.free = true
+	t.unlocked[tokenOf{e.Election, e.Token}] = true
+}
+
 // numbered checks FT and EV: one token for each grant, one revision for each event.
 func (t *truth) numbered(r *reign, now leadership.Record, events []leadership.Event) {
 	for _, event := range events {
@@ -189,7 +207,7 @@ func (t *truth) granted(r *reign, before, now leadership.Record, at time.Time) {
 		return
 	}
 	for _, a := range t.believers(now.Election) {
-		if left := a.left(); left > 0 && a.token != now.Token {
+		if left := a.left(); left > 0 && a.token != now.Token && !t.unlocked[tokenOf{now.Election, a.token}] {
 			t.accuse(ME2, "%s: %s believes in token %d for another %v, and token %d was granted to %q", now.Election, a.name, a.token, left, now.Token, now.LeaderID)
 		}
 	}

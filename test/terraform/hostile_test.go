@@ -115,6 +115,8 @@ var hostile = []attack{
 	{refuses: "policy", value: grants("{principals: [a@example.com], roles: [admin], elections: ['*']}") + "#" + strings.Repeat("x", 60000), says: "prefixes of elections"},
 	{refuses: "audience", value: "", says: "omit it"},
 	{refuses: "audience", value: "one,two", says: "without spaces and commas"},
+	{refuses: "events_region", value: "europe-west1-pubsub.googleapis.com:443", says: "a region such as europe-west1", also: vars{"topic_retention_hours": 0}},
+	{refuses: "events_region", value: "us-east1", says: "may keep messages", also: vars{"topic_retention_hours": 0}},
 	{refuses: "tick_schedule", value: "every minute", says: "* * * * * is each minute"},
 	{refuses: "tick_schedule", value: "* * * *", says: "five fields"},
 	{refuses: "scheduler_region", value: "EU", says: "or omit it"},
@@ -168,6 +170,7 @@ func TestValidVariablesAreAccepted(t *testing.T) {
 			"serviceAccount:my-project.svc.id.goog[leads/agent]@example.com",
 		}},
 		{"image": "europe-docker.pkg.dev/p/r/regent@sha256:" + strings.Repeat("0", 64), "tick_schedule": "*/5 8-18 * * MON-FRI", "uptime_check": true},
+		{"regions": []string{"europe-west1", "europe-west4"}, "events_region": "europe-west4", "domain": "regent.example.com"},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()

@@ -78,6 +78,7 @@ func TestPlanOfEachExample(t *testing.T) {
 			p.hasLeastRights(t)
 			p.hearsByTheRightsThatTheCodeNames(t)
 			p.setsWhatTheBinaryReads(t)
+			p.publishesThroughOneEndpoint(t)
 			p.mountsAPolicy(t)
 			p.preparesTheStore(t)
 			if example == "firestore" { // which changes no threshold
@@ -86,6 +87,23 @@ func TestPlanOfEachExample(t *testing.T) {
 			p.pointsToTheRunbook(t)
 			p.showsEachMetric(t)
 		})
+	}
+}
+
+// publishesThroughOneEndpoint checks that services in several regions publish through one region's
+// endpoint: Pub/Sub orders events only among what one region was sent.
+func (p plan) publishesThroughOneEndpoint(t *testing.T) {
+	t.Helper()
+	var endpoints []string
+	for _, r := range p.resources {
+		if r.Type == "google_cloud_run_v2_service" {
+			endpoints = append(endpoints, p.environment(r)["REGENT_EVENTS_ENDPOINT"])
+		}
+	}
+	all := slices.Compact(slices.Sorted(slices.Values(endpoints)))
+	regional := regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+-pubsub\.googleapis\.com:443$`)
+	if len(endpoints) > 1 && (len(all) != 1 || !regional.MatchString(all[0])) || len(endpoints) == 1 && all[0] != "" {
+		t.Errorf("services of %d regions publish through %q", len(endpoints), endpoints)
 	}
 }
 
@@ -189,7 +207,7 @@ func (p plan) hearsByTheRightsThatTheCodeNames(t *testing.T) {
 func (p plan) mountsAPolicy(t *testing.T) {
 	t.Helper()
 	policy := p.policy(t)
-	if _, err := authz.ParsePolicy([]byte(policy)); err != nil {
+	if _, err := authz.ParsePolicy([]byte(policy), authz.Admitted); err != nil {
 		t.Errorf("Regent refuses the policy: %v\n%s", err, policy)
 	}
 	if scheduler := "regent-scheduler@" + project + ".iam.gserviceaccount.com"; !strings.Contains(policy, scheduler) {

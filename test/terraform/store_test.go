@@ -1,12 +1,13 @@
 package terraform
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // preparesTheStore compares with what the store of the plan needs.
@@ -32,7 +33,7 @@ func createsTheTables(t *testing.T, ddl []string) {
 	comment := regexp.MustCompile(`(?m)^--.*\n`)
 	want := strings.Fields(comment.ReplaceAllString(read(t, repository+"/store/spanner/schema.sql"), ""))
 	got := strings.Fields(strings.Join(ddl, ";\n") + ";")
-	if d := cmp.Diff(want, got); d != "" {
+	if d := gocmp.Diff(want, got); d != "" {
 		t.Errorf("the tables are not those of schema.sql (-schema.sql +terraform):\n%s", d)
 	}
 	if len(ddl) < 5 {
@@ -49,27 +50,29 @@ func (p plan) preparesTheFields(t *testing.T) {
 		field, words := line[1], line[2]
 		asked[field] = []string{}
 		for phrase, setting := range map[string]string{
-			"of scope collection group": "ASCENDING COLLECTION_GROUP",
-			"and of scope collection":   "ASCENDING COLLECTION",
-			"a TTL policy":              "TTL",
+			"of scope collection group":      "ASCENDING COLLECTION_GROUP",
+			"of scope collection($|[^ ]| a)": "ASCENDING COLLECTION",
+			"a TTL policy":                   "TTL",
 		} {
-			if strings.Contains(words, phrase) {
+			if regexp.MustCompile(phrase).MatchString(words) {
 				asked[field] = append(asked[field], setting)
 			}
 		}
 		slices.Sort(asked[field])
 	}
+	group := map[string]string{"leaderId": "leadership", "retireAt": "leadership"} // of all others it is events
 	planned := map[string][]string{}
 	for _, r := range p.resources {
 		if r.Type != "google_firestore_field" || r.Values["field"] == "*" {
 			continue
 		}
-		if r.Values["collection"] != "events" {
-			t.Errorf("%s is in the collection group %v", r.Address, r.Values["collection"])
+		field := r.Values["field"].(string)
+		if want := cmp.Or(group[field], "events"); r.Values["collection"] != want {
+			t.Errorf("%s is in the collection group %v, want %s", r.Address, r.Values["collection"], want)
 		}
-		planned[r.Values["field"].(string)] = settings(r)
+		planned[field] = settings(r)
 	}
-	if d := cmp.Diff(asked, planned); d != "" || len(asked) != 3 {
+	if d := gocmp.Diff(asked, planned); d != "" || len(asked) != 5 {
 		t.Errorf("Firestore is not set up as store/firestore/doc.go has it (-doc +terraform):\n%s", d)
 	}
 }

@@ -24,6 +24,15 @@ func (p Principal) String() string {
 	return p.Issuer + "|" + p.Subject
 }
 
+// Pinned returns "ISSUER|SUBJECT", also of a principal with an e-mail. An e-mail may be given to
+// another person one day; a subject never is.
+func (p Principal) Pinned() string {
+	if p == (Principal{}) {
+		return p.String()
+	}
+	return p.Issuer + "|" + p.Subject
+}
+
 type principalKey struct{}
 
 // With returns a context of a call by the principal.

@@ -28,7 +28,7 @@ func BenchmarkRenew(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	policy, err := authz.ParsePolicy([]byte(policyText))
+	policy, err := authz.ParsePolicy([]byte(policyText), authz.Admitted)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 // File is a policy in a file that may change. Its methods may be called at the same time.
 type File struct {
 	path    string
+	crowd   Crowd
 	log     *slog.Logger
 	text    []byte // parsed last, good or bad; only Run uses it
 	seen    []byte // read last; only Run uses it
@@ -23,14 +24,15 @@ type File struct {
 	current atomic.Pointer[Policy]
 }
 
-// OpenFile reads the policy. Changes of the file, and errors in them, are logged.
-func OpenFile(path string, log *slog.Logger) (*File, error) {
-	f := &File{path: path, log: log}
+// OpenFile reads the policy of a service that such a crowd can call. Changes of the file, and errors
+// in them, are logged.
+func OpenFile(path string, crowd Crowd, log *slog.Logger) (*File, error) {
+	f := &File{path: path, crowd: crowd, log: log}
 	text, err := f.read()
 	if err != nil {
 		return nil, err
 	}
-	policy, err := ParsePolicy(text)
+	policy, err := ParsePolicy(text, crowd)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,7 @@ func (f *File) reload(ctx context.Context) {
 	policy := f.Policy()
 	if err == nil {
 		f.text = text
-		policy, err = ParsePolicy(text)
+		policy, err = ParsePolicy(text, f.crowd)
 	}
 	if err != nil {
 		f.complain(ctx, err.Error())

@@ -26,7 +26,7 @@ func TestAChangedPolicyIsLoadedAndAnInvalidOneIsNot(t *testing.T) {
 		}
 		write(policyText)
 		var log bytes.Buffer
-		f, err := authz.OpenFile(path, slog.New(slog.NewTextHandler(&log, nil)))
+		f, err := authz.OpenFile(path, authz.Admitted, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestAPolicyThatCannotBeReadIsRefusedAtTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{filepath.Join(dir, "missing.yaml"), dir, broken} {
-		if _, err := authz.OpenFile(path, slog.New(slog.DiscardHandler)); err == nil {
+		if _, err := authz.OpenFile(path, authz.Admitted, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s was taken for a policy", path)
 		}
 	}

@@ -11,13 +11,16 @@ import (
 	"regent/leadership/wire"
 )
 
-// Record is what an audit log keeps of a call that was refused, or that needs an operator.
+// Record is what an audit log keeps of a call that was refused, that needs an operator, or that
+// made its caller a leader.
 type Record struct {
 	Principal string
 	Verb      wire.Verb
 	Election  leadership.Election    // "" if the call is not about one
 	Candidate leadership.CandidateID // of a call that is made as one
+	Token     leadership.Token       // of the lease that an acquire was answered with
 	Code      leadership.Code        // why it was not done; "" if it was
+	Parts     int                    // of a batch: how many of its parts were refused; Election is that of the first
 	RequestID string
 }
 
@@ -35,26 +38,63 @@ func NewGate(policy func() *Policy, audit func(context.Context, Record)) *Gate {
 	return &Gate{policy, audit}
 }
 
-// Enter implements instance.Gate. The parts of a batch ask by themselves.
+// Enter implements instance.Gate. The parts of a batch ask by themselves; those that are refused
+// leave one Record together.
 func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err error) {
+	who, _ := authn.From(ctx)
 	if op.Parts != "" {
-		return nil, nil
+		return func(error) {
+			if n := op.Batch.Refused; n > 0 {
+				op.Election = op.Batch.First
+				g.record(ctx, who, op, Record{Code: wire.PermissionDenied, Parts: n})
+			}
+		}, nil
 	}
-	who, known := authn.From(ctx)
-	if !known || !g.policy().allows(who, op) {
-		g.record(ctx, who, op, wire.PermissionDenied)
-		return nil, denied(who, op)
+	if err := g.Recheck(ctx, op); err != nil {
+		if op.Batch != nil {
+			op.Batch.Note(op.Election)
+			return nil, err
+		}
+		g.record(ctx, who, op, Record{Code: codeOf(err)})
+		return nil, err
 	}
 	if !op.Audited {
 		return nil, nil
 	}
-	return func(err error) {
-		var code leadership.Code
-		if err != nil && !errors.As(err, &code) {
-			code = wire.Internal
-		}
-		g.record(ctx, who, op, code)
-	}, nil
+	return func(err error) { g.record(ctx, who, op, Record{Code: codeOf(err)}) }, nil
+}
+
+// Recheck implements instance.Rechecker. It leaves no Record.
+func (g *Gate) Recheck(ctx context.Context, op instance.Op) error {
+	who, known := authn.From(ctx)
+	policy := g.policy()
+	if !known || !policy.allows(who, op) {
+		return denied(who, op)
+	}
+	if op.Lease == 0 {
+		return nil
+	}
+	if most := policy.longest(who, op); most > 0 && op.Lease > most {
+		return &leadership.Error{Code: leadership.InvalidArgument, Field: "leaseDuration", Detail: fmt.Sprintf(
+			"%s may ask for a lease of %v at most on election %q, as the policy says, not %v; ask for less, or for none to get what the election is configured for",
+			who, most, op.Election, op.Lease)}
+	}
+	return nil
+}
+
+// Granted implements instance.Witness: it leaves a Record of each acquire that was answered with a
+// lease. Renewals leave none.
+func (g *Gate) Granted(ctx context.Context, op instance.Op, grant leadership.Grant) {
+	who, _ := authn.From(ctx)
+	g.record(ctx, who, op, Record{Token: grant.Token})
+}
+
+// codeOf returns the code of an error, and "" for none.
+func codeOf(err error) (code leadership.Code) {
+	if err != nil && !errors.As(err, &code) {
+		return wire.Internal
+	}
+	return code
 }
 
 // Visible implements instance.Filter.
@@ -64,10 +104,16 @@ func (g *Gate) Visible(ctx context.Context, op instance.Op, e leadership.Electio
 	return known && g.policy().allows(who, op)
 }
 
-func (g *Gate) record(ctx context.Context, who authn.Principal, op instance.Op, code leadership.Code) {
-	g.audit(ctx, Record{
-		Principal: who.String(), Verb: op.Verb, Election: op.Election, Candidate: op.Candidate, Code: code, RequestID: leadership.RequestID(ctx),
-	})
+// Spans implements instance.Filter.
+func (g *Gate) Spans(ctx context.Context, op instance.Op) []instance.Span {
+	who, _ := authn.From(ctx)
+	return g.policy().spans(who, op)
+}
+
+// record completes a Record of the call, and hands it over.
+func (g *Gate) record(ctx context.Context, who authn.Principal, op instance.Op, r Record) {
+	r.Principal, r.Verb, r.Election, r.Candidate, r.RequestID = who.String(), op.Verb, op.Election, op.Candidate, leadership.RequestID(ctx)
+	g.audit(ctx, r)
 }
 
 // denied returns the same error whether the election exists or not.

@@ -161,7 +161,7 @@ func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 	t.Parallel()
 	h := guarded(t, policyText)
 	for _, c := range []struct{ who, method, path, body string }{
-		{"candidate", "POST", "/v1/elections/own:acquire", `{"candidateId":"ann"}`}, // neither
+		{"candidate", "POST", "/v1/elections/own:acquire", `{"candidateId":"ann"}`}, // a grant
 		{"candidate", "POST", "/v1/elections/own:acquire", `{"candidateId":"bob"}`},
 		{"operator", "PUT", "/v1/elections/own", `{"leaseDuration":"5s"}`},
 		{"operator", "DELETE", "/v1/elections/own", ""},
@@ -181,6 +181,7 @@ func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 		io.Copy(io.Discard, w.Body)
 	}
 	want := []authz.Record{
+		{Principal: "candidate@test", Verb: wire.VerbAcquire, Election: "own", Candidate: "ann", Token: 1, RequestID: "id-candidate"},
 		{Principal: "candidate@test", Verb: wire.VerbAcquire, Election: "own", Candidate: "bob", Code: wire.PermissionDenied, RequestID: "id-candidate"},
 		{Principal: "operator@test", Verb: wire.VerbConfigure, Election: "own", RequestID: "id-operator"},
 		{Principal: "operator@test", Verb: wire.VerbDelete, Election: "own", Code: wire.PermissionDenied, RequestID: "id-operator"},

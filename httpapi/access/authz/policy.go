@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -45,6 +46,8 @@ type grant struct {
 	Roles      []wire.Role `yaml:"roles"`
 	Elections  []pattern   `yaml:"elections"`
 	Candidates []pattern   `yaml:"candidates"`
+	// MaxLease is the longest lease that the principals may ask for by this grant; 0 for no limit.
+	MaxLease time.Duration `yaml:"maxLeaseDuration"`
 }
 
 // pattern is a name, or a prefix and a star.
@@ -53,8 +56,18 @@ type pattern string
 // everybody matches every authenticated caller.
 const everybody = "*"
 
-// ParsePolicy reads a policy. An error names the mistake, the place, and what to do.
-func ParsePolicy(text []byte) (*Policy, error) {
+// Crowd says who may be among the authenticated callers, for whom "*" stands.
+type Crowd string
+
+// The crowds.
+const (
+	Admitted Crowd = "admitted" // those that another check has let in, such as Cloud Run's IAM
+	Anyone   Crowd = "anyone"   // whoever can get a token of the issuer: with Google, every account
+)
+
+// ParsePolicy reads a policy for a service that such a crowd can call. An error names the mistake,
+// the place, and what to do.
+func ParsePolicy(text []byte, crowd Crowd) (*Policy, error) {
 	if len(text) > MaxPolicy {
 		return nil, fmt.Errorf("a policy must not exceed %d bytes, this one has %d", MaxPolicy, len(text))
 	}
@@ -74,7 +87,7 @@ func ParsePolicy(text []byte) (*Policy, error) {
 		return nil, errors.New("the policy has no grants and would refuse every call")
 	}
 	for i, g := range d.Grants {
-		if err := g.validate(); err != nil {
+		if err := cmp.Or(g.validate(), g.refuseCrowd(crowd)); err != nil {
 			return nil, fmt.Errorf("grant %d of the policy: %w", i+1, err)
 		}
 	}
@@ -129,7 +142,36 @@ func (g grant) validate() error {
 	if len(g.Candidates) > 0 && !slices.Contains(g.Roles, wire.RoleCandidate) {
 		return errors.New("candidates need the role candidate, which is not among the roles")
 	}
+	if err := g.validateMaxLease(); err != nil {
+		return err
+	}
 	return errors.Join(validateAll(g.Elections, validElection), validateAll(g.Candidates, validCandidate))
+}
+
+func (g grant) validateMaxLease() error {
+	switch d := g.MaxLease; {
+	case d == 0:
+		return nil
+	case !slices.Contains(g.Roles, wire.RoleCandidate):
+		return errors.New("maxLeaseDuration needs the role candidate, which is not among the roles")
+	case d < leadership.MinLeaseDuration || d > leadership.MaxLeaseDuration || d%time.Millisecond != 0:
+		return fmt.Errorf("maxLeaseDuration must be from %v to %v in whole milliseconds, such as 1m, not %v", leadership.MinLeaseDuration, leadership.MaxLeaseDuration, d)
+	}
+	return nil
+}
+
+// refuseCrowd refuses a grant that would let strangers change something.
+func (g grant) refuseCrowd(crowd Crowd) error {
+	if crowd != Anyone || !slices.Contains(g.Principals, everybody) {
+		return nil
+	}
+	for _, r := range g.Roles {
+		if r != wire.RoleObserver && r != wire.RoleVerifier {
+			return fmt.Errorf(`principal "*" may not be a %s here: with oidc it stands for everyone who can get a token of the issuer, which for Google is every account there is; `+
+				`name the principals, or let Cloud Run's IAM choose the callers (platform)`, r)
+		}
+	}
+	return nil
 }
 
 func validatePrincipals(all []string) error {
@@ -187,14 +229,47 @@ func (p pattern) covers(prefix string) bool {
 
 // allows reports whether a grant lets the principal make the call.
 func (p *Policy) allows(who authn.Principal, op instance.Op) bool {
-	name := who.String()
-	return slices.ContainsFunc(p.grants, func(g grant) bool {
-		return g.isFor(name) && slices.ContainsFunc(g.Roles, op.Allows) && g.over(op) && (!op.AsCandidate || g.owns(name, op.Candidate))
-	})
+	return slices.ContainsFunc(p.grants, func(g grant) bool { return g.allows(who, op) })
 }
 
-func (g grant) isFor(who string) bool {
-	return slices.Contains(g.Principals, who) || slices.Contains(g.Principals, everybody)
+func (g grant) allows(who authn.Principal, op instance.Op) bool {
+	return g.isFor(who) && slices.ContainsFunc(g.Roles, op.Allows) && g.over(op) && (!op.AsCandidate || g.owns(who.String(), op.Candidate))
+}
+
+// longest returns the longest lease that the grants of the call allow; 0 for no limit. A lease as
+// the election is configured is the operator's choice, and always allowed.
+func (p *Policy) longest(who authn.Principal, op instance.Op) (most time.Duration) {
+	for _, g := range p.grants {
+		if !g.allows(who, op) {
+			continue
+		}
+		if g.MaxLease == 0 {
+			return 0
+		}
+		most = max(most, g.MaxLease)
+	}
+	return most
+}
+
+// isFor reports whether the grant names the principal: by its e-mail, by the subject that its
+// issuer never gives to another, or as one of everybody.
+func (g grant) isFor(who authn.Principal) bool {
+	return slices.Contains(g.Principals, who.String()) || slices.Contains(g.Principals, who.Pinned()) || slices.Contains(g.Principals, everybody)
+}
+
+// spans returns the names of elections that the principal's grants for the call cover.
+func (p *Policy) spans(who authn.Principal, op instance.Op) []instance.Span {
+	var all []instance.Span
+	for _, g := range p.grants {
+		if !g.isFor(who) || !slices.ContainsFunc(g.Roles, op.Allows) {
+			continue
+		}
+		for _, e := range g.Elections {
+			name, open := strings.CutSuffix(string(e), "*")
+			all = append(all, instance.Span{Name: name, Open: open})
+		}
+	}
+	return all
 }
 
 // over reports whether the grant is over what the call is about. To list is allowed with any

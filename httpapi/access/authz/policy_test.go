@@ -39,7 +39,7 @@ func TestAnInvalidPolicyIsRefusedWithAReason(t *testing.T) {
 		{"no such limit", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], writes: 5}]", "field writes not found"},
 		{"limits twice", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: 5}, {principals: [a@b.c], reads: 6}]", `limits 2 of the policy: principal "a@b.c" has limits already`},
 	} {
-		if _, err := authz.ParsePolicy([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.reason) {
+		if _, err := authz.ParsePolicy([]byte(c.text), authz.Admitted); err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v; want that %s", c.name, err, c.reason)
 		}
 	}
@@ -47,11 +47,11 @@ func TestAnInvalidPolicyIsRefusedWithAReason(t *testing.T) {
 
 func TestLimitsAreThePrincipalsOwnOrTheGeneralOnes(t *testing.T) {
 	t.Parallel()
-	p, err := authz.ParsePolicy([]byte(policyText + `
+	p, err := authz.ParsePolicy([]byte(policyText+`
 limits:
   - {principals: [ann@test, bob@test], renewals: 5}
   - {principals: ["*"], renewals: 7, elections: 9}
-`))
+`), authz.Admitted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func FuzzParsePolicy(f *testing.F) {
 	f.Add([]byte(policyText))
 	f.Add([]byte("grants: [{principals: ['*'], roles: [admin], elections: ['*']}]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if p, err := authz.ParsePolicy(text); (p == nil) == (err == nil) {
+		if p, err := authz.ParsePolicy(text, authz.Admitted); (p == nil) == (err == nil) {
 			t.Errorf("%v and %v", p, err)
 		}
 	})

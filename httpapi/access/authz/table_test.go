@@ -58,6 +58,7 @@ var cases = []struct {
 	{"watch all of all", wire.VerbWatchAll, "GET", "/v1/events", "", wire.StreamType},
 	{"configure", wire.VerbConfigure, "PUT", "/v1/elections/{e}", `{"leaseDuration":"30s"}`, ""},
 	{"delete", wire.VerbDelete, "DELETE", "/v1/elections/{e}", "", ""},
+	{"unlock", wire.VerbUnlock, "POST", "/v1/elections/{e}:unlock", `{"reason":"it hangs"}`, ""},
 	{"tick", wire.VerbTick, "POST", "/v1/maintenance:tick", "", ""},
 }
 
@@ -175,7 +176,7 @@ func guarded(t *testing.T, text string) gated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := authz.ParsePolicy([]byte(text))
+	policy, err := authz.ParsePolicy([]byte(text), authz.Admitted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func guarded(t *testing.T, text string) gated {
 	t.Cleanup(func() { stop(); <-ran })
 	gate := authz.NewGate(func() *authz.Policy { return policy }, func(_ context.Context, r authz.Record) { records = append(records, r) })
 	service := instance.Guard(inst, gate)
-	return gated{httpapi.New(httpapi.Config{Service: service}), inst, service, &records}
+	return gated{httpapi.New(httpapi.Config{Service: service, Knock: gate.Knock}), inst, service, &records}
 }
 
 func TestEveryVerbHasARowInTheTableOfRights(t *testing.T) {

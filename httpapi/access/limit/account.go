@@ -19,9 +19,10 @@ type account struct {
 	reads     *rate.Limiter
 
 	mu        sync.Mutex
-	waiters   int                              // guarded by mu
-	watchers  int                              // guarded by mu
-	elections map[leadership.Election]struct{} // guarded by mu
+	waiters   int                               // guarded by mu
+	watchers  int                               // guarded by mu
+	elections map[leadership.Election]time.Time // when each was used last; guarded by mu
+	full      time.Time                         // until then none of them can be forgotten; guarded by mu
 }
 
 func newAccount(l Limits) *account {
@@ -30,7 +31,7 @@ func newAccount(l Limits) *account {
 		renewals:  bucket(l.Renewals),
 		campaigns: bucket(l.Campaigns),
 		reads:     bucket(l.Reads),
-		elections: map[leadership.Election]struct{}{},
+		elections: map[leadership.Election]time.Time{},
 	}
 }
 
@@ -48,12 +49,21 @@ func (a *account) rate(c wire.Cost) (perSecond int, bucket *rate.Limiter) {
 	return a.limits.Reads, a.reads
 }
 
-// take takes n from the bucket, or returns after which time there will be n.
-func take(b *rate.Limiter, n int) (after time.Duration, ok bool) {
-	r := b.ReserveN(time.Now(), min(n, b.Burst()))
-	if after := r.Delay(); after > 0 {
-		r.Cancel()
-		return after, false
+// take takes n from the bucket, of which so many are paid already, or returns after which time there
+// will be n. A batch of more than the bucket holds passes when the bucket is full, and leaves a
+// debt: later calls wait until it is paid, so that batches exceed the rate no more than single
+// calls.
+func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
+	now := time.Now()
+	if due := min(n, b.Burst()) - paid; due > 0 {
+		r := b.ReserveN(now, due)
+		if after := r.DelayFrom(now); after > 0 {
+			r.CancelAt(now)
+			return after + time.Duration(float64(paid)/float64(b.Limit())*float64(time.Second)), false // it pays again
+		}
+	}
+	for n -= b.Burst(); n > 0; n -= b.Burst() {
+		b.ReserveN(now, min(n, b.Burst()))
 	}
 	return 0, true
 }
@@ -73,19 +83,48 @@ func (a *account) enter(count *int, limit int) (leave func(error), ok bool) {
 	}, true
 }
 
+// forgetAfter is how long an election counts that its principal does not use any more.
+const forgetAfter = 24 * time.Hour
+
 // hasRoom reports whether the election is counted already, or may be.
 func (a *account) hasRoom(e leadership.Election) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, counted := a.elections[e]
-	return counted || len(a.elections) < a.limits.Elections
+	if _, counted := a.elections[e]; counted || len(a.elections) < a.limits.Elections {
+		return true
+	}
+	a.forgetElections(time.Now())
+	return len(a.elections) < a.limits.Elections
 }
 
-// note counts the election.
-func (a *account) note(e leadership.Election) {
+// forgetElections drops those that were not used for long. It looks again only when there may be
+// more of them. Call with mu held.
+func (a *account) forgetElections(now time.Time) {
+	if now.Before(a.full) {
+		return
+	}
+	a.full = now.Add(forgetAfter)
+	for e, used := range a.elections {
+		if until := used.Add(forgetAfter); !now.Before(until) {
+			delete(a.elections, e)
+		} else if until.Before(a.full) {
+			a.full = until
+		}
+	}
+}
+
+// use counts the election.
+func (a *account) use(e leadership.Election) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.elections[e] = struct{}{}
+	a.elections[e] = time.Now()
+}
+
+// deleted counts the election no more.
+func (a *account) deleted(e leadership.Election) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.elections, e)
 }
 
 // idle reports whether the account has neither waiting candidates nor streams.

@@ -57,13 +57,21 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	who, _ := authn.From(ctx)
 	a := g.accounts.of(who.String())
 	perSecond, bucket := a.rate(op.Cost)
-	if after, ok := take(bucket, op.N); !ok {
+	if after, ok := take(bucket, op.N, paid(ctx)); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
 	}
 	if op.Creates && !a.hasRoom(op.Election) {
-		return nil, g.refuse(ctx, true, time.Minute, "you have used %d elections, and may use no more; use those that you have", a.limits.Elections)
+		return nil, g.refuse(ctx, true, time.Minute, "you have used %d elections within a day, and may use no more; use those that you have, or delete some", a.limits.Elections)
 	}
 	leave, err := g.place(ctx, a, op)
+	if err == nil && op.Verb == wire.VerbDelete {
+		return func(err error) {
+			leave(err)
+			if err == nil {
+				a.deleted(op.Election)
+			}
+		}, nil
+	}
 	if err != nil || !op.Creates {
 		return leave, err
 	}
@@ -71,7 +79,7 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 		leave(err)
 		// A stranger's names are not counted: it could fill the memory with them.
 		if !errors.Is(err, wire.PermissionDenied) && !errors.Is(err, leadership.InvalidArgument) {
-			a.note(op.Election)
+			a.use(op.Election)
 		}
 	}, nil
 }

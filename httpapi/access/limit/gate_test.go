@@ -116,7 +116,7 @@ func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 			}
 			return err
 		},
-		"tick": func(s *instance.Guarded, ctx context.Context) error { _, _, err := s.Tick(ctx); return err },
+		"tick": func(s *instance.Guarded, ctx context.Context) error { _, err := s.Tick(ctx); return err },
 		"batch renew": func(s *instance.Guarded, ctx context.Context) error {
 			_, err := s.BatchRenew(ctx, []leadership.LeaseRequest{{Election: "a"}})
 			return err
@@ -360,4 +360,55 @@ func TestLimitsOutOfRangeAreRefused(t *testing.T) {
 	if err := limit.Default.Validate(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestABatchBiggerThanTheBucketIsPaidForBeforeTheNextCall(t *testing.T) {
+	bubble(t, limit.Limits{Renewals: 10}, func(t *testing.T, s *instance.Guarded) {
+		var batch []leadership.LeaseRequest
+		for i := range leadership.MaxBatch {
+			batch = append(batch, leadership.LeaseRequest{Election: leadership.Election(fmt.Sprintf("e-%d", i))})
+		}
+		ann := by(t.Context(), "ann")
+		start := time.Now()
+		for range 3 {
+			if _, err := s.BatchRenew(ann, batch); err != nil {
+				time.Sleep(wantLimited(t, "a batch", err))
+				if _, err = s.BatchRenew(ann, batch); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if took := time.Since(start); took < 2*leadership.MaxBatch/10*time.Second {
+			t.Errorf("%d renewals at 10 a second took %v", 3*leadership.MaxBatch, took)
+		}
+	})
+}
+
+func TestAnElectionThatIsNotUsedForADayCountsNoMore(t *testing.T) {
+	bubble(t, limit.Limits{Elections: 2}, func(t *testing.T, s *instance.Guarded) {
+		ann := by(t.Context(), "ann")
+		use := func(e leadership.Election) error {
+			_, err := s.Configure(ann, leadership.ConfigureRequest{Election: e})
+			return err
+		}
+		if err := errors.Join(use("a"), use("b")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(12 * time.Hour)
+		wantLimited(t, "a third", use("c"))
+		if err := use("b"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(12 * time.Hour)
+		if err := use("c"); err != nil {
+			t.Errorf("a day after a was used: %v", err)
+		}
+		wantLimited(t, "a fourth, half a day after b was used", use("d"))
+		if _, err := s.Delete(ann, leadership.DeleteRequest{Election: "c"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := use("d"); err != nil {
+			t.Errorf("once c is deleted: %v", err)
+		}
+	})
 }

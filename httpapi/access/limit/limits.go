@@ -13,7 +13,7 @@ type Limits struct {
 	Reads     int `yaml:"reads"`     // other calls per second
 	Waiters   int `yaml:"waiters"`   // candidates that wait at the same time
 	Watchers  int `yaml:"watchers"`  // streams and long polls open at the same time
-	Elections int `yaml:"elections"` // acquired or configured since the instance started
+	Elections int `yaml:"elections"` // acquired or configured within a day, and not deleted
 }
 
 // Default applies where the policy says nothing else.

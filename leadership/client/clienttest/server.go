@@ -79,7 +79,7 @@ func (s *Server) Client(candidate client.Candidate) *client.Client {
 // and a discarding log.
 func (s *Server) Config() client.Config {
 	return client.Config{
-		Server: "http://regent.test",
+		Server: "http://localhost",
 		HTTP:   &http.Client{Transport: &s.transport},
 		Log:    slog.New(slog.DiscardHandler),
 		Clock:  s.clock,

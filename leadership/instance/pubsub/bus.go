@@ -36,6 +36,10 @@ type Config struct {
 	// Emulator is the host:port of an emulator. If it is empty PUBSUB_EMULATOR_HOST is used, and if
 	// that is empty too, the service.
 	Emulator string
+	// PublishEndpoint is the HOST:PORT that events are published through; see ParseEndpoint. If it is
+	// empty they go through the nearest region. Pub/Sub keeps the order of a key only among what is
+	// published in one region, so instances in several regions need one endpoint for all.
+	PublishEndpoint string
 	// Options are for each connection, after this package's own: credentials, the endpoint of a
 	// region. They cannot give a connection: each failure is followed by a new one.
 	Options []option.ClientOption
@@ -78,6 +82,9 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 		return nil, fmt.Errorf("pubsub: probe is a duration of more than 0s, not %v", c.Probe)
 	}
 	emulator := cmp.Or(c.Emulator, os.Getenv("PUBSUB_EMULATOR_HOST"))
+	if err := c.checkEndpoint(emulator); err != nil {
+		return nil, err
+	}
 	b := &Bus{
 		topic:     c.Topic,
 		project:   "projects/" + project,
@@ -88,13 +95,30 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 		log:       cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 		doubt:     make(chan struct{}, 1),
 	}
-	if b.publisher, err = apiv1.NewTopicAdminClient(ctx, b.options...); err != nil {
+	publishing := slices.Clip(b.options)
+	if c.PublishEndpoint != "" {
+		publishing = append(publishing, option.WithEndpoint(c.PublishEndpoint)) // the last one counts
+	}
+	if b.publisher, err = apiv1.NewTopicAdminClient(ctx, publishing...); err != nil {
 		return nil, fmt.Errorf("pubsub: %w", err)
 	}
 	if emulator != "" {
 		b.createTopic(ctx)
 	}
 	return b, nil
+}
+
+func (c Config) checkEndpoint(emulator string) error {
+	if c.PublishEndpoint == "" {
+		return nil
+	}
+	if err := ParseEndpoint(c.PublishEndpoint); err != nil {
+		return fmt.Errorf("pubsub: %w", err)
+	}
+	if emulator != "" {
+		return fmt.Errorf("pubsub: the emulator at %s has no endpoint of a region; leave out %s", emulator, c.PublishEndpoint)
+	}
+	return nil
 }
 
 // Bound returns within what time Run notices a break that shows itself only by silence.

@@ -27,7 +27,9 @@
 // next try begins with the first event that was not acknowledged. A request whose reply was lost
 // may have been carried out and is sent again, so events come at least once. First deliveries of an
 // election come in order if no caller sends an event before the one in front of it was accepted,
-// and all publish in one region.
+// and all publish in one region: Pub/Sub orders a key only among what one region was sent. Instances
+// in several regions therefore publish through the endpoint of one (Config.PublishEndpoint). While
+// that region's Pub/Sub is out of reach, events wait in the outbox. Hearing needs no such endpoint.
 //
 // The library's Publisher is not used: it keeps a queue that outlives the caller's context, and
 // refuses an ordering key after an error until that key is resumed. A request does neither.

@@ -11,6 +11,7 @@ module "regent" {
   spanner_edition          = "ENTERPRISE_PLUS"
   spanner_processing_units = 1000
   scheduler_region         = "europe-west3"
+  events_region            = "europe-west4" # one for all instances: Pub/Sub orders events only among what one region was sent
   domain                   = var.domain
   ingress                  = "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
   invokers                 = var.agents

@@ -10,16 +10,22 @@ import (
 	"regent/test/checker"
 )
 
-// maxWait is the longest that a caller stands in line.
-const maxWait = 500 * time.Millisecond
+// The longest that a caller stands in line and, if its last reply was lost, for how long: long
+// enough to see whether it is kept waiting for its own lease.
+const (
+	maxWait    = 500 * time.Millisecond
+	returnWait = 1500 * time.Millisecond
+)
 
 // caller is a candidate that makes each call by itself. It keeps a key until it has sent a release
-// with it, and repeats a call whose reply was lost with the same key.
+// with it, and repeats a call whose reply was lost with the same key. Now and then it hangs up very
+// soon.
 type caller struct {
 	*agent
 	key   leadership.Key
 	token leadership.Token // of what it leads or has led; 0 for none under this key
 	spent bool             // a release was sent
+	lost  bool             // the reply to its last acquire
 	last  leadership.Token
 	term  *term // what it believes in; nil for nothing
 }
@@ -62,12 +68,21 @@ func (c *caller) work(ctx context.Context) {
 
 func (c *caller) acquire(ctx context.Context) {
 	wait := time.Duration(c.rand.Int64N(int64(maxWait/time.Millisecond))) * time.Millisecond * time.Duration(c.rand.IntN(2))
-	ctx, cancel := c.within(ctx, wait+c.patience())
+	patience := wait + c.patience()
+	switch {
+	case c.rand.IntN(4) == 0:
+		patience = time.Duration(1+c.rand.IntN(200)) * time.Millisecond
+	case c.lost:
+		wait = returnWait
+		patience = wait + c.patience()
+	}
+	ctx, cancel := c.within(ctx, patience)
 	defer cancel()
 	sent := c.recorder.Now()
 	grant, err := c.server().Acquire(ctx, leadership.AcquireRequest{
 		Election: c.Election, CandidateID: candidate(c.Name), Key: &c.key, LeaseDuration: c.Lease, Wait: wait,
 	})
+	c.lost = err != nil && !errors.Is(err, leadership.LeaseHeld)
 	switch {
 	case err == nil:
 		if c.token > 0 && grant.Token != c.token {
@@ -182,7 +197,7 @@ func (p *agent) readOnce(ctx context.Context, r leadership.ReadRequest, known ma
 	switch {
 	case err == nil:
 		x.Revision, x.State, x.Leader, x.Token = reading.Revision, reading.State, reading.LeaderID, reading.Token
-		x.Age, x.Bound = reading.Age, reading.Bound
+		x.Age, x.Bound, x.Shown = reading.Age, reading.Bound, &reading.Lease
 		known[r.Election] = max(known[r.Election], x.Revision)
 		p.recorder.Read(x)
 	case errors.Is(err, leadership.RevisionMismatch), errors.Is(err, leadership.RecordCorrupt):

@@ -90,7 +90,7 @@ func (t *group) agent(i int, m record.Member) (*agent, error) {
 			Candidate: client.Candidate{ID: candidate(m.Name), LeaseDuration: t.Lease},
 		}
 		if m.Role != record.Campaigner && m.Role != record.Steady {
-			c.HTTP = &http.Client{Timeout: t.patience() + maxWait}
+			c.HTTP = &http.Client{Timeout: t.patience() + returnWait}
 		}
 		made, err := client.New(c)
 		if err != nil {

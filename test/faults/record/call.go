@@ -85,6 +85,11 @@ func read(call *checker.Call, status int, answer []byte) error {
 			call.Code = unknown
 			return fmt.Errorf("status %d: %w", status, err)
 		}
+		if p.Lease != nil {
+			if _, err := p.Lease.Leadership(); err != nil {
+				return fmt.Errorf("a refusal that describes no lease: %w", err)
+			}
+		}
 		refusal := p.Leadership()
 		call.Code, call.Answer = refusal.Code, refusal.Lease
 		return nil

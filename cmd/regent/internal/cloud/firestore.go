@@ -25,6 +25,8 @@ var fields = []field{
 	{"events", "unannounced", []string{collection, collectionGroup}, false},
 	{"events", "requestedAt", []string{collectionGroup}, false},
 	{"events", "deleteAfter", nil, true},
+	{"leadership", "leaderId", []string{collection}, false},
+	{"leadership", "retireAt", []string{collection}, false},
 	{"leadership", "renewalDue", nil, false},
 }
 

@@ -32,9 +32,9 @@ func (c *Client) Topic(ctx context.Context, topic, endpoint string) Finding {
 	case len(regions) == 1:
 		return ok(check, "the topic stores messages only in %s", regions[0])
 	case len(regions) == 0:
-		return unchecked(check, "the topic may store messages in any region: if instances run in several, give all of them --pubsub-endpoint REGION-pubsub.googleapis.com:443")
+		return unchecked(check, "the topic may store messages in any region: if instances run in several, give all of them --events-endpoint REGION-pubsub.googleapis.com:443")
 	}
-	return notOK(check, "the topic may store messages in %s, and the order holds only within one: give all instances --pubsub-endpoint %s-pubsub.googleapis.com:443, and doctor, too",
+	return notOK(check, "the topic may store messages in %s, and the order holds only within one: give all instances --events-endpoint %s-pubsub.googleapis.com:443, and doctor, too",
 		strings.Join(regions, ", "), regions[0])
 }
 

@@ -36,6 +36,7 @@ type Outcome struct {
 // attempt. There is one attempt at a time.
 func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Duration, over bool) {
 	l.notice(now)
+	l.recognize(now)
 	l.forgetForfeit(now, closed)
 	if l.places.Len() == 0 {
 		return nil, 0, true
@@ -58,7 +59,10 @@ const never = time.Duration(math.MaxInt64)
 
 // due is when the head asks.
 func (l *Line) due() time.Duration {
-	if l.seen.live {
+	switch {
+	case l.preferred() != nil:
+		return l.failures.again
+	case l.seen.live:
 		return l.next
 	}
 	return min(l.next, l.poll)
@@ -111,6 +115,7 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 // answered notes that the store has answered.
 func (l *Line) answered(p *place, now time.Duration) {
 	p.unknown = nil
+	l.ahead = slices.DeleteFunc(l.ahead, func(other *place) bool { return other == p })
 	l.failures = failures{}
 	l.pollLater(now)
 }
@@ -118,6 +123,9 @@ func (l *Line) answered(p *place, now time.Duration) {
 // held takes a refusal: the store says when asking again may help.
 func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	refusal, ok := errors.AsType[*leadership.Error](err)
+	if ok && refusal.Lease != nil {
+		a.place.told = refusal.Lease.Token
+	}
 	if !ok || refusal.Lease == nil || refusal.RetryAfter <= 0 {
 		l.next = now + view.Poll
 		return
@@ -146,8 +154,9 @@ func (l *Line) reschedule(now time.Duration) {
 // failures describes the failed attempts since the store's last answer.
 type failures struct {
 	count     int
-	last      error // nil if the store has answered since
-	unsettled bool  // the outcome of one of them is unknown
+	last      error         // nil if the store has answered since
+	unsettled bool          // the outcome of one of them is unknown
+	again     time.Duration // no earlier the store is asked again, whatever the reason
 }
 
 // failed takes an attempt that is to be repeated, by the same head unless its caller has gone. Then
@@ -156,6 +165,7 @@ func (l *Line) failed(a *Attempt, err error, now time.Duration) {
 	if errors.Is(err, leadership.OutcomeUnknown) {
 		a.place.unknown = err
 		l.failures.unsettled = true
+		l.prefer(a.place)
 	}
 	if a.Caller.client.Gone() != nil {
 		l.next = now
@@ -170,7 +180,7 @@ func (l *Line) retryLater(now time.Duration) {
 	pause := min(firstRetry<<min(l.failures.count, 16), view.Poll)
 	l.failures.count++
 	l.next = now + pause/2 + l.common.jitter(pause/2)
-	l.poll = l.next
+	l.poll, l.failures.again = l.next, l.next
 }
 
 // Orphan returns the lease that the end of an attempt shows to be held by a key that no caller was

@@ -18,8 +18,19 @@
 // calls that wait at the same time stand in one place and get one answer. A call without a key has
 // no place to come back to. A call whose client has disconnected is never granted a lease.
 //
-// The candidate that is known to lead does not stand in line for its own lease: its call goes to
-// the store directly.
+// # A leader's own call
+//
+// A leader that has lost a reply asks again with the same key. It does not stand in line for its
+// own lease:
+//
+//   - A call in the name of the candidate that is known to lead goes to the store directly.
+//   - A place whose attempt has an unknown outcome is asked for before its turn, as soon as its
+//     candidate is back, until an attempt for that place is answered.
+//   - When a candidate that stands in line turns out to lead, by a refusal or an event, it is asked
+//     for before its turn: once for each lease, for it may be another incarnation.
+//
+// Such a call costs one attempt; it is answered after it, or after the one that is under way. While
+// events are missed (the hub is not live) it may take a poll more until the leader is known.
 //
 // # Who is authoritative for what
 //

@@ -3,6 +3,7 @@ package line_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -250,6 +251,21 @@ func (i *instance) deletes() leadership.Lease {
 		i.Fatal(err)
 	}
 	return l
+}
+
+// unlocks ends the wait for the election as an operator does that has read the refusal.
+func (i *instance) unlocks() {
+	i.Helper()
+	r := leadership.UnlockRequest{Election: jobs, UnlockCommand: leadership.UnlockCommand{Reason: "the host is gone"}}
+	_, err := i.Unlock(i.Context(), r)
+	var refusal *leadership.Error
+	if !errors.As(err, &refusal) {
+		i.Fatalf("unlocked without an acknowledgement: %v", err)
+	}
+	_, r.Acknowledge, _ = strings.Cut(refusal.Detail, "acknowledge: ")
+	if _, err := i.Unlock(i.Context(), r); err != nil {
+		i.Fatal(err)
+	}
 }
 
 func of(g leadership.Grant) leadership.LeaseRequest {

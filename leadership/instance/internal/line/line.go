@@ -41,11 +41,13 @@ type Line struct {
 	callers int                                       // in all places
 	kept    int                                       // places without a caller
 	asking  *place                                    // the store is being asked for it
+	ahead   []*place                                  // those to ask for before their turn: they may have the lease
 	orphans map[leadership.CandidateID]leadership.Key // keys that no caller was told, and that an attempt of unknown outcome may have been granted the lease with
 
 	seen     seen
-	next     time.Duration // when the head asks
-	poll     time.Duration // when it asks if not all events are heard and it has not asked before
+	term     leadership.Token // of the last leader whose places were looked for
+	next     time.Duration    // when the head asks
+	poll     time.Duration    // when it asks if not all events are heard and it has not asked before
 	failures failures
 }
 
@@ -66,19 +68,22 @@ func (l *Line) Callers() int { return l.callers }
 // Kept is how many places without a caller there are.
 func (l *Line) Kept() int { return l.kept }
 
-// Leads reports whether the candidate leads, as far as is known.
-func (l *Line) Leads(c leadership.CandidateID, now time.Duration) bool {
-	return l.election.Leads(c, now)
+// Owns reports whether the request may be that of the present leader, as far as is known, and the
+// token of the lease. Such a call is not to stand in line for its own lease.
+func (l *Line) Owns(r leadership.AcquireRequest, now time.Duration) (leadership.Token, bool) {
+	leader, token := l.election.Term()
+	return token, r.Key != nil && leader == r.CandidateID && l.election.Leads(leader, now)
 }
 
 // place is a candidate's place in the line.
 type place struct {
 	at      *list.Element
 	request leadership.AcquireRequest
-	drawn   bool          // the key is known to the queue alone
-	callers []*Caller     // several if a client has asked again while its first call was waiting
-	left    time.Duration // when the last caller went
-	unknown error         // of the last attempt, if its outcome is unknown
+	drawn   bool             // the key is known to the queue alone
+	callers []*Caller        // several if a client has asked again while its first call was waiting
+	left    time.Duration    // when the last caller went
+	unknown error            // of the last attempt, if its outcome is unknown
+	told    leadership.Token // of the lease that the last attempt was refused for
 }
 
 // identity is the key by which a place is found.
@@ -87,9 +92,15 @@ type identity struct {
 	key       leadership.Key
 }
 
-// Join puts a caller in line.
+// Join puts a caller in line. For one that comes back to an attempt of unknown outcome the store is
+// asked at once.
 func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
-	if l.add(c, r, now); l.callers == 1 {
+	l.add(c, r, now)
+	if c.place.unknown != nil {
+		l.prefer(c.place)
+		l.failures.again = now
+		l.wake()
+	} else if l.callers == 1 {
 		l.wake()
 	}
 }
@@ -184,8 +195,30 @@ func (l *Line) each() iter.Seq[*place] {
 	}
 }
 
-// head is the first place with a caller; nil if there is none.
+// prefer lets a place be asked for before its turn.
+func (l *Line) prefer(p *place) {
+	if !slices.Contains(l.ahead, p) {
+		l.ahead = append(l.ahead, p)
+	}
+}
+
+// preferred is the first place to ask for before its turn; nil if there is none.
+func (l *Line) preferred() *place {
+	for len(l.ahead) > 0 {
+		if p := l.ahead[0]; len(p.callers) > 0 {
+			return p
+		}
+		l.ahead = l.ahead[1:]
+	}
+	return nil
+}
+
+// head is the place to ask for next: the first with a caller, unless one comes before its turn; nil
+// if there is none.
 func (l *Line) head() *place {
+	if p := l.preferred(); p != nil {
+		return p
+	}
 	for p := range l.each() {
 		if len(p.callers) > 0 {
 			return p

@@ -50,6 +50,21 @@ func (l *Line) see() {
 	l.seen = seen{l.election.Version(), l.election.Terms(), v.Epoch(), v.Live()}
 }
 
+// recognize lets the places of a new leader be asked for before their turn. A caller there may have
+// the lease by an earlier call, of this instance or another, whose answer it did not get.
+func (l *Line) recognize(now time.Duration) {
+	leader, token := l.election.Term()
+	if token == l.term || !l.election.Leads(leader, now) {
+		return
+	}
+	l.term = token
+	for p := range l.each() {
+		if p.request.CandidateID == leader && !p.drawn && len(p.callers) > 0 && p.told != token {
+			l.prefer(p)
+		}
+	}
+}
+
 // learnt takes the store's word.
 func (l *Line) learnt(now time.Duration) {
 	l.failures.last = nil
@@ -68,7 +83,7 @@ func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
 		l.askAt(now + soon/2 + l.common.jitter(soon/2))
 	case e.Type == leadership.EventExpired:
 		l.askAt(min(l.next, open+l.common.jitter(eventSpread)))
-	case changed, e.Type == leadership.EventDeleted:
+	case changed, e.Type == leadership.EventDeleted, e.Type == leadership.EventUnlocked:
 		l.askAt(open + l.common.jitter(eventSpread))
 	case e.Type == leadership.EventConfigured: // the lock delay may have become shorter
 		l.askAt(min(l.next, now+l.common.jitter(soon)))

@@ -1,6 +1,7 @@
 package line_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -286,6 +287,79 @@ func TestLeaderOfAnotherInstanceDoesNotWaitForItsOwnLease(t *testing.T) {
 			t.Errorf("got %+v, want the lease of token %d", got, g.Token)
 		}
 		i.wants(1, "for the leader")
+	})
+}
+
+// A server that is stopped makes its callers hang up; its attempt is done all the same.
+func TestALeaderThatReturnsDuringARivalsAttemptDoesNotWaitForItsOwnLease(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		ask := keyed(request("bob"))
+		bob, cy := i.waits(ask), i.waits(request("cy"))
+		stopped, sent, goOn := slowly()
+		i.hooks(tooLate(func(ctx context.Context, r leadership.AcquireRequest, _ acquire) (leadership.Grant, error) {
+			stopped(ctx, r, leadership.New(w.store).Acquire) // of an unknown outcome there is no event yet
+			return leadership.Grant{}, errLost
+		}))
+		i.releases(leader)
+		<-sent
+		bob.cancel()
+		hold, asked, answer := held()
+		i.hooks(hold)
+		goOn()
+		<-asked
+		again := i.waits(ask)
+		answer()
+		again.after(0, 0)
+		if g := again.leads(); g.Token != 2 {
+			t.Errorf("got %+v, want the lease of the first attempt", g)
+		}
+		cy.waiting("though bob leads")
+	})
+}
+
+func TestALeaderThatIsHeardOfWhileItStandsInLineIsAnsweredAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, other := w.instance(latest), w.instance()
+		leader := i.leads("ann")
+		ask := keyed(request("bob"))
+		cy, bob := i.waits(request("cy")), i.waits(ask)
+		other.releases(leader)
+		g, err := other.Service.Acquire(t.Context(), ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.called()
+		bob.after(0, 2*w.delay)
+		if got := bob.leads(); got.Token != g.Token {
+			t.Errorf("got %+v, want the lease of token %d", got, g.Token)
+		}
+		cy.waiting("though bob leads")
+		time.Sleep(lease - time.Second)
+		i.wants(1, "for the leader, and nothing after that")
+	})
+}
+
+func TestAnIncarnationThatWaitsIsAskedForOnceWhenAnotherOneLeads(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		i.waits(request("cy"))
+		waiting := []*waiter{i.waits(keyed(request("bob"))), i.waits(keyed(request("bob")))}
+		i.called()
+		i.releases(leader)
+		g := i.leads("bob")
+		synctest.Wait()
+		i.wants(2, "once for each of the others")
+		for range 12 {
+			time.Sleep(lease / 4)
+			i.renews(g)
+		}
+		i.wants(0, "while a third one leads and renews")
+		for _, bob := range waiting {
+			bob.waiting("while a third one leads")
+		}
 	})
 }
 

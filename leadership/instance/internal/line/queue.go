@@ -77,13 +77,18 @@ func (q *Queue) Acquire(ctx context.Context, r leadership.AcquireRequest) (leade
 	if err := r.Validate(); err != nil {
 		return leadership.Grant{}, err
 	}
-	if q.leads(r) {
+	for told := leadership.Token(0); ; {
+		own, err := q.join(c, r, told)
+		if err != nil {
+			return leadership.Grant{}, err
+		}
+		if own == 0 {
+			break
+		}
 		if grant, err := q.ask(ctx, r); !errors.Is(err, leadership.LeaseHeld) {
 			return grant, err
 		}
-	}
-	if err := q.join(c, r); err != nil {
-		return leadership.Grant{}, err
+		told = own
 	}
 	grant, err := q.await(c, r.Wait)
 	if err == nil && r.Key == nil && ctx.Err() != nil {
@@ -93,22 +98,29 @@ func (q *Queue) Acquire(ctx context.Context, r leadership.AcquireRequest) (leade
 	return grant, err
 }
 
-// join puts the caller in line. The first one begins a line.
-func (q *Queue) join(c *call, r leadership.AcquireRequest) (err error) {
+// join puts the caller in line, unless it may be the present leader, which has lost a reply and must
+// not wait for its own lease. Then join returns the token of that lease: the store has to be asked,
+// and told is the token for which it has refused the caller. The first caller begins a line.
+func (q *Queue) join(c *call, r leadership.AcquireRequest, told leadership.Token) (own leadership.Token, err error) {
 	q.c.Hub.View(func(_ *view.View, now time.Duration) {
 		if err = q.closed(); err != nil {
 			return
 		}
 		found, ok := q.lines[r.Election]
-		if ok {
-			c.runner = found
-			found.line.Join(c.standing, r, now)
+		if !ok {
+			c.runner = q.begin(c.standing, r, now)
+			go c.runner.run()
 			return
 		}
-		c.runner = q.begin(c.standing, r, now)
-		go c.runner.run()
+		if token, owns := found.line.Owns(r, now); owns && token != told {
+			own = token
+			return
+		}
+		c.runner = found
+		found.line.Join(c.standing, r, now)
+		c.standing.place.told = max(c.standing.place.told, told)
 	})
-	return err
+	return own, err
 }
 
 // begin makes a line.
@@ -130,16 +142,6 @@ func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadershi
 		q.c.Hub.Learn(*refusal.Lease, view.Read, asked)
 	}
 	return grant, err
-}
-
-// leads reports whether the request may come from the present leader, which has lost a reply and
-// must not wait for its own lease.
-func (q *Queue) leads(r leadership.AcquireRequest) (leads bool) {
-	q.c.Hub.View(func(_ *view.View, now time.Duration) {
-		found, ok := q.lines[r.Election]
-		leads = ok && r.Key != nil && found.line.Leads(r.CandidateID, now)
-	})
-	return leads
 }
 
 const (

@@ -71,6 +71,7 @@ func (o *Outbox) publish(ctx context.Context, events []leadership.Event) (acked 
 	if err == nil && acked < len(events) {
 		err = fmt.Errorf("outbox: the topic acknowledged %d of %d events", acked, len(events))
 	}
+	o.reach.note(events, acked, err)
 	return acked, err
 }
 

@@ -304,7 +304,7 @@ func TestPublishDoesNotBlockAndLeavesExcessEventsBehind(t *testing.T) {
 		if took := time.Since(started); took > 0 {
 			t.Errorf("the commits waited for %v", took)
 		}
-		if a.LeftBehind() == nil || !f.log.has("too many events wait") {
+		if a.CannotAnnounce() == nil || !f.log.has("too many events wait") {
 			t.Error("nothing is said of events that were left behind")
 		}
 		stalled.Store(false)
@@ -313,7 +313,7 @@ func TestPublishDoesNotBlockAndLeavesExcessEventsBehind(t *testing.T) {
 			t.Errorf("there are %d events, want 12,000", n)
 		}
 		f.wait(interval)
-		if err := a.LeftBehind(); err != nil {
+		if err := a.CannotAnnounce(); err != nil {
 			t.Errorf("all is announced, and events are left behind: %v", err)
 		}
 	})

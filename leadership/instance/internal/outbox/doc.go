@@ -24,10 +24,16 @@
 // fails, the election is left to the sweep of the same instance, which tries after 1 s and then in
 // growing pauses of up to 15 s.
 //
-// The sweep looks into the outbox every 15 s. It publishes the elections that its own process has
-// left, and those with an event that it saw 10 s ago or more: the process that committed such an
-// event is dead, or cannot reach the topic. Whatever a look finds it also hands to Found, so an
-// instance tells its own watchers though the topic is out of reach.
+// The sweep looks into the outbox every 15 s, counted from look to look, however long the topic
+// takes to fail. It publishes the elections that its own process has left, and those with an event
+// that it saw 10 s ago or more: the process that committed such an event is dead, or cannot reach
+// the topic. Whatever a look finds it also hands to Found, so an instance tells its own watchers
+// within 19 s of a commit, and the time that a look takes, though the topic is out of reach.
+//
+// An instance knows that it cannot announce (CannotAnnounce) from a call of the topic that fails
+// until one succeeds. Once another instance has announced what it left, it publishes the event that
+// failed again, in the same pauses: no other call shows that the topic can be reached. It also
+// knows that others leave events behind (OthersLeave), from those that it sweeps for them.
 //
 // # Order
 //
@@ -83,12 +89,13 @@
 //
 // # Duplicates
 //
-// There are none while instances live and the topic answers within 10 s. An event that is left
-// behind is published by several instances only if they sweep the same election within the time
-// that it takes to publish and mark it: before it publishes an election, a sweep reads it again,
-// drops what was heard or marked meanwhile, and marks at once. With eight instances and 20 ms for
-// each call that makes 1 duplicate in 100 events that were left behind, and 13 if all have started
-// at the same moment (TestFewDuplicatesWhenManyInstancesSweep).
+// There are none while instances live and the topic answers within 10 s. An instance that could not
+// reach the topic may publish one event again when it can. An event that is left behind is
+// published by several instances only if they sweep the same election within the time that it takes
+// to publish and mark it: before it publishes an election, a sweep reads it again, drops what was
+// heard or marked meanwhile, and marks at once. With eight instances and 20 ms for each call that
+// makes 1 duplicate in 100 events that were left behind, and 13 if all have started at the same
+// moment (TestFewDuplicatesWhenManyInstancesSweep).
 //
 // # Failpoints
 //

@@ -66,6 +66,8 @@ type Outbox struct {
 	marks chan []leadership.EventID // announced, to be marked
 	seen  sightings
 	left  leftovers
+	reach contact
+	again chan struct{} // of one: the topic may be in reach again
 }
 
 // New returns an Outbox, which announces nothing before Run.
@@ -80,6 +82,7 @@ func New(c Config) *Outbox {
 		queue: queue{lines: make(map[leadership.Election]*line), wake: make(chan struct{}, 1)},
 		marks: make(chan []leadership.EventID, maxMarks),
 		left:  leftovers{elections: make(map[leadership.Election]struct{}), wake: make(chan struct{}, 1)},
+		again: make(chan struct{}, 1),
 	}
 	if o.found == nil {
 		o.found = func(...leadership.Event) {}
@@ -138,13 +141,29 @@ func (o *Outbox) Publish(events ...leadership.Event) {
 // Heard says that the topic delivered an event, no matter which instance had published it.
 func (o *Outbox) Heard(e leadership.Event) { o.known.heard(e) }
 
-// LeftBehind reports why events that this instance knows of wait in the outbox for a sweep. It is
-// nil if none do, or if all goes well again.
-func (o *Outbox) LeftBehind() error {
+// Reached says that the topic seems to be in reach again: if this instance cannot announce, it tries
+// at once.
+func (o *Outbox) Reached() {
+	if o.CannotAnnounce() != nil {
+		signal(o.again)
+	}
+}
+
+// CannotAnnounce returns why this instance cannot announce events: since a call of the topic has
+// failed, until one succeeds, even if another instance has announced those events meanwhile; and
+// while events that it knows of wait in the outbox for its sweep. It is nil if all goes well.
+func (o *Outbox) CannotAnnounce() error {
+	if _, cause := o.reach.lost(); cause != nil {
+		return cause
+	}
 	o.left.mu.Lock()
 	defer o.left.mu.Unlock()
 	return o.left.cause
 }
+
+// OthersLeave reports whether other instances leave events in the outbox: one of the last two looks
+// found some that another instance had committed 10 s before or earlier.
+func (o *Outbox) OthersLeave() bool { return o.seen.othersLeave() }
 
 // leave leaves the events of an election to the next sweep of this instance.
 func (o *Outbox) leave(e leadership.Election, cause error) {
@@ -204,6 +223,31 @@ func (l *leftovers) swept(err error) {
 	if err != nil || len(l.elections) == 0 {
 		l.cause = err
 	}
+}
+
+// contact remembers whether the topic can be reached.
+type contact struct {
+	mu    sync.Mutex       // guards all below
+	cause error            // of the last failed call of the topic; nil once one has succeeded
+	event leadership.Event // the first that the failed call could not publish
+}
+
+// note takes the outcome of a call of the topic.
+func (c *contact) note(events []leadership.Event, acked int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if acked == len(events) {
+		c.cause = nil
+		return
+	}
+	c.event, c.cause = events[acked], err
+}
+
+// lost returns the event that could not be published, and why; nil if the last call has succeeded.
+func (c *contact) lost() (leadership.Event, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.event, c.cause
 }
 
 // signal wakes the reader of a channel of one.

@@ -103,6 +103,14 @@ func (q *queue) claim(e leadership.Election) bool {
 	return true
 }
 
+// has reports whether events of an election wait here, or are being served.
+func (q *queue) has(e leadership.Election) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, ok := q.lines[e]
+	return ok
+}
+
 // done says that an election was served.
 func (q *queue) done(e leadership.Election) {
 	q.mu.Lock()

@@ -15,16 +15,20 @@ import (
 
 // When and how far an Outbox looks.
 const (
-	interval = 15 * time.Second // between two looks, a quarter more or less
-	age      = 10 * time.Second // since an event was first seen: no live announcer takes longer
-	tickAge  = 2 * time.Second  // the same for Sweep, which a caller waits for
-	lookSize = 500              // events in a look
-	maxLook  = 5000             // events in the look that follows a full one
+	interval     = 15 * time.Second // from look to look, a quarter more or less
+	minPause     = time.Second      // after a sweep that has failed
+	sweepTimeout = 10 * time.Second // of one sweep in keepSweeping
+	age          = 10 * time.Second // since an event was first seen: no live announcer takes longer
+	tickAge      = 2 * time.Second  // the same for Sweep, which a caller waits for
+	lookSize     = 500              // events in a look
+	maxLook      = 5000             // events in the look that follows a full one
 )
 
 // keepSweeping looks into the outbox until ctx ends, first at once, then after each interval or
 // when events that it saw have come of age. It sweeps soon after this process has left something
-// behind, and waits longer and longer, up to the interval, while that fails.
+// behind, and waits longer and longer, up to the interval, while that fails. The intervals are
+// counted from look to look: however long the topic takes to fail, what others commit is found in
+// time.
 func (o *Outbox) keepSweeping(ctx, late context.Context) {
 	delay := backoff.Backoff{Min: time.Second, Max: interval}
 	for {
@@ -32,32 +36,74 @@ func (o *Outbox) keepSweeping(ctx, late context.Context) {
 		case <-o.left.wake:
 		default:
 		}
-		_, waiting, err := o.sweep(ctx, late, age)
+		began := o.clock()
+		waiting, err := o.sweepBriefly(ctx, late)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			wait := delay.Next()
 			o.log.Warn("outbox: not all events are announced", "cause", err, "retryIn", wait)
-			backoff.Sleep(ctx, wait)
+			o.pause(ctx, max(wait-(o.clock()-began), minPause))
 		case waiting:
 			delay.Reset()
-			o.rest(ctx, age+rand.N(age/4), &delay)
+			o.rest(ctx, o.seen.last()+age+rand.N(age/4), &delay)
 		default:
 			delay.Reset()
-			o.rest(ctx, backoff.Jitter(interval), &delay)
+			o.rest(ctx, began+backoff.Jitter(interval), &delay)
 		}
 	}
 }
 
-// rest waits for d, or for a moment once this process has left something behind.
-func (o *Outbox) rest(ctx context.Context, d time.Duration, delay *backoff.Backoff) {
+// rest waits until the clock shows that time, or for a moment once this process has left something
+// behind.
+func (o *Outbox) rest(ctx context.Context, until time.Duration, delay *backoff.Backoff) {
+	select {
+	case <-time.After(until - o.clock()):
+	case <-ctx.Done():
+	case <-o.left.wake:
+		o.pause(ctx, min(delay.Next(), max(until-o.clock(), minPause)))
+	}
+}
+
+// pause waits for d, or until the topic may be in reach again.
+func (o *Outbox) pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
-	case <-o.left.wake:
-		backoff.Sleep(ctx, delay.Next())
+	case <-o.again:
 	}
+}
+
+// sweepBriefly is sweep for as long as the next look can wait. It then finds out whether the topic
+// can be reached again.
+func (o *Outbox) sweepBriefly(ctx, late context.Context) (waiting bool, err error) {
+	brief, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	if _, waiting, err = o.sweep(brief, late, age); err != nil {
+		return waiting, err
+	}
+	return waiting, o.tryTopic(ctx)
+}
+
+// tryTopic publishes an event again that this process could not publish, if the topic has not
+// accepted anything since. By then another instance may have announced that event, and there may be
+// nothing else to publish for a long time. Order allows it: it was allowed when it failed.
+func (o *Outbox) tryTopic(ctx context.Context) error {
+	e, cause := o.reach.lost()
+	if cause == nil || !o.queue.claim(e.Election) {
+		return nil
+	}
+	defer o.queue.done(e.Election)
+	if _, err := o.clear(ctx, ctx, e.Election); err != nil { // which also publishes what claim has dropped
+		o.left.add(e.Election, err)
+		return err
+	}
+	if _, cause = o.reach.lost(); cause == nil {
+		return nil
+	}
+	_, err := o.publish(ctx, []leadership.Event{e})
+	return err
 }
 
 // Sweep announces and marks what was left behind, and returns how many events that were; an error
@@ -89,7 +135,9 @@ func (o *Outbox) sweep(ctx, late context.Context, age time.Duration) (announced 
 	if err != nil {
 		return 0, false, err
 	}
-	due, news, waiting := o.seen.sight(page, o.clock(), age)
+	now := o.clock()
+	due, news, waiting := o.seen.sight(page, now, age)
+	o.seen.blame(now, func(e leadership.Election) bool { return o.left.has(e) || o.queue.has(e) })
 	o.found(news...)
 	o.left.join(due)
 	if len(due) > 0 {
@@ -201,8 +249,35 @@ func (o *Outbox) clear(ctx, late context.Context, e leadership.Election) (announ
 
 // sightings remembers since when the events of the last look are known to be in the outbox.
 type sightings struct {
-	mu    sync.Mutex // guards since
-	since map[leadership.EventID]time.Duration
+	mu     sync.Mutex // guards all below
+	since  map[leadership.EventID]time.Duration
+	at     time.Duration // when the last look had ended
+	others [2]bool       // whether the last two looks found what other instances had left behind
+}
+
+// last returns when the last look had ended.
+func (s *sightings) last() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at
+}
+
+// blame notes whether the last look found what other instances had left behind; own reports whether
+// this one has left an election, or is about to publish it.
+func (s *sightings) blame(now time.Duration, own func(leadership.Election) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	others := false
+	for id, first := range s.since {
+		others = others || now-first >= age && !own(id.Election)
+	}
+	s.others = [2]bool{others, s.others[0] && len(s.since) > 0}
+}
+
+func (s *sightings) othersLeave() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.others[0] || s.others[1]
 }
 
 // sight compares a look with the one before. It returns the elections with an event that was first
@@ -226,7 +301,7 @@ func (s *sightings) sight(
 			due[e.Election] = struct{}{}
 		}
 	}
-	s.since = since
+	s.since, s.at = since, now
 	return due, news, slices.ContainsFunc(page, func(e leadership.Event) bool {
 		_, ok := due[e.Election]
 		return !ok

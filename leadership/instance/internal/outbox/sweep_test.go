@@ -35,13 +35,118 @@ func TestInstanceCutFromTheTopicIsAnnouncedByAnother(t *testing.T) {
 			t.Errorf("an event waited for %v in the mean", total/changes)
 		}
 		f.topic.expectDuplicates(0)
-		if cut.LeftBehind() == nil && other.LeftBehind() != nil {
-			t.Errorf("cut: %v, other: %v", cut.LeftBehind(), other.LeftBehind())
+		if !errors.Is(cut.CannotAnnounce(), errPlanted) || other.CannotAnnounce() != nil {
+			t.Errorf("cut: %v, other: %v", cut.CannotAnnounce(), other.CannotAnnounce())
 		}
 		other.change("news")
 		f.wait(2 * interval)
 		if want := (leadership.EventID{Election: election(7), Revision: 1}); !slices.Contains(other.found, want) {
 			t.Error("the other instance was not told what it found in the outbox")
+		}
+	})
+}
+
+// Another instance announces what this one could not, and then there is nothing left to publish.
+func TestInstanceThatCannotAnnounceSaysSoUntilItCan(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		cut, other := f.instance("cut"), f.instance("other").run()
+		var broken atomic.Bool
+		cut.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+			if broken.Load() {
+				return 0, errPlanted
+			}
+			return cut.acceptAll(ctx, events)
+		}
+		cut.run()
+		cut.change("jobs")
+		f.wait(time.Minute)
+		broken.Store(true)
+		cut.change("jobs")
+		f.settle(bound)
+		for range 100 {
+			f.wait(3 * time.Second)
+			if !errors.Is(cut.CannotAnnounce(), errPlanted) {
+				t.Fatalf("it says %v", cut.CannotAnnounce())
+			}
+		}
+		broken.Store(false)
+		f.wait(interval*5/4 + time.Second)
+		if err := errors.Join(cut.CannotAnnounce(), other.CannotAnnounce()); err != nil {
+			t.Errorf("all goes well again, and it says %v", err)
+		}
+		f.topic.expectDuplicates(1)
+		cut.change("jobs")
+		f.wait(time.Second)
+		f.topic.expect("jobs", 1, 2, 2, 3)
+	})
+}
+
+func TestInstanceReportsWhatOthersLeaveBehindForAsLongAsTheyDo(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		cut, other, well := f.instance("cut"), f.instance("other").run(), f.instance("well").run()
+		var broken atomic.Bool
+		cut.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+			if broken.Load() {
+				return 0, errPlanted
+			}
+			return cut.acceptAll(ctx, events)
+		}
+		cut.run()
+		work := func(d time.Duration, check func(after time.Duration)) {
+			for began := time.Now(); time.Since(began) < d; check(time.Since(began)) {
+				well.change("busy")
+				cut.change("jobs")
+				f.wait(3 * time.Second)
+			}
+		}
+		work(5*time.Minute, func(time.Duration) {
+			if other.OthersLeave() || well.OthersLeave() || cut.OthersLeave() {
+				t.Fatal("all is announced at once, and an instance says otherwise")
+			}
+		})
+		broken.Store(true)
+		work(5*time.Minute, func(after time.Duration) {
+			if after > bound && !other.OthersLeave() && !well.OthersLeave() {
+				t.Fatalf("after %v no instance says that another leaves events behind", after)
+			}
+			if cut.OthersLeave() {
+				t.Fatal("an instance takes its own events for those of others")
+			}
+		})
+		broken.Store(false)
+		work(5*time.Minute, func(after time.Duration) {
+			if after > 2*bound && (other.OthersLeave() || well.OthersLeave()) {
+				t.Fatalf("after %v another instance is still said to leave events behind", after)
+			}
+		})
+	})
+}
+
+// The promise to watchers, that a change is found within 20 s, does not depend on the topic.
+func TestTopicThatHangsDoesNotPutOffTheNextLook(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a, b := f.instance("a"), f.instance("b")
+		for _, i := range []*instance{a, b} {
+			i.publish = func(ctx context.Context, _ []leadership.Event) (int, error) {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}
+			i.run()
+		}
+		for k := range 200 { // more than are published at once
+			b.change(election(k))
+		}
+		for k := range 30 {
+			f.wait(time.Duration(k) * time.Second)
+			e := election(1000 + k)
+			b.change(e)
+			f.wait(20 * time.Second)
+			a.mu.Lock()
+			found := slices.Contains(a.found, leadership.EventID{Election: e, Revision: 1})
+			a.mu.Unlock()
+			if !found {
+				t.Fatalf("change %d was not found within 20 s", k)
+			}
 		}
 	})
 }
@@ -61,8 +166,8 @@ func TestCutInstanceTellsItsWatchersEventsThatAnotherLeftBehind(t *testing.T) {
 		if !slices.Equal(a.found, want) {
 			t.Errorf("what waits was found again: %v", a.found)
 		}
-		if !errors.Is(a.LeftBehind(), errPlanted) {
-			t.Errorf("left behind because of %v, want the topic's error", a.LeftBehind())
+		if !errors.Is(a.CannotAnnounce(), errPlanted) {
+			t.Errorf("left behind because of %v, want the topic's error", a.CannotAnnounce())
 		}
 	})
 }
@@ -222,13 +327,13 @@ func TestOneElectionThatFailsHoldsUpNoOther(t *testing.T) {
 			t.Errorf("%d events wait, want the 1200 that fail", n)
 		}
 		f.topic.expect("aaa")
-		if a.LeftBehind() == nil {
+		if a.CannotAnnounce() == nil {
 			t.Error("nothing is said of what was left behind")
 		}
 		broken.Store(false)
 		f.settle(time.Minute)
 		f.topic.expect("aaa", seq(1200)...)
-		if err := a.LeftBehind(); err != nil {
+		if err := a.CannotAnnounce(); err != nil {
 			t.Errorf("all is announced, and events are left behind: %v", err)
 		}
 	})
@@ -283,7 +388,7 @@ func TestSweepGoesOnAlthoughOneElectionIsCorrupt(t *testing.T) {
 		a.change("jobs")
 		synctest.Wait()
 		f.topic.expect("jobs", 1)
-		if err := a.LeftBehind(); err != nil {
+		if err := a.CannotAnnounce(); err != nil {
 			t.Errorf("one election that is corrupt makes the instance say %v", err)
 		}
 	})
@@ -334,7 +439,7 @@ func TestAfterAFailureTheSameInstanceSweepsSoon(t *testing.T) {
 		if a.count("read") != reads {
 			t.Error("the announcer does not know what the sweep has published")
 		}
-		if err := a.LeftBehind(); err != nil {
+		if err := a.CannotAnnounce(); err != nil {
 			t.Errorf("all is announced, and events are left behind: %v", err)
 		}
 	})

@@ -155,7 +155,7 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 	leader, token, known := e.leads()
 	same := known && event.LeaderID == leader && event.Token == token
 	switch {
-	case event.Type == leadership.EventDeleted:
+	case event.Type == leadership.EventDeleted, event.Type == leadership.EventUnlocked:
 		e.open = now
 	case same:
 	case event.LeaderID != "":
@@ -217,6 +217,13 @@ func (e *Election) Open() time.Duration { return e.open }
 func (e *Election) Leader() leadership.CandidateID {
 	leader, _, _ := e.leads()
 	return leader
+}
+
+// Term is the leader and its token, as far as is known; both are zero if nothing is known, and the
+// leader is "" if the election is vacant.
+func (e *Election) Term() (leadership.CandidateID, leadership.Token) {
+	leader, token, _ := e.leads()
+	return leader, token
 }
 
 // Leads reports whether the candidate leads, as far as is known. Once its lease may be over, it is

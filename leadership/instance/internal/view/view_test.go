@@ -115,6 +115,7 @@ func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
 		"updated":            {event(2, leadership.EventUpdated, "ann", 1), "ann", true, time.Minute},
 		"configured":         {event(2, leadership.EventConfigured, "ann", 1), "ann", true, time.Minute},
 		"deleted":            {event(2, leadership.EventDeleted, "", 1), "", false, 0},
+		"unlocked":           {event(2, leadership.EventUnlocked, "", 1), "", false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newView(true)

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAFullServerSaysSoOnceAMinuteAndIsDegradedForOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		counted := 0
+		c := &crowd{log: slog.New(slog.NewTextHandler(&log, nil)), count: func(context.Context) { counted++ }}
+		if got := c.degraded(); got != "" {
+			t.Errorf("with room for all: %q", got)
+		}
+		lines := func() int { return strings.Count(log.String(), "connections are closed") }
+		for range 100 {
+			c.displaced()
+			time.Sleep(100 * time.Millisecond)
+		}
+		if c.degraded() == "" || lines() != 1 || counted != 100 {
+			t.Errorf("degraded %q, %d lines, %d counted; want a reason, 1 and 100", c.degraded(), lines(), counted)
+		}
+		time.Sleep(crowded)
+		if got := c.degraded(); got != "" {
+			t.Errorf("a minute later: %q", got)
+		}
+		if c.displaced(); lines() != 2 || !strings.Contains(log.String(), "closed=100") {
+			t.Errorf("the log tells of too few: %s", log.String())
+		}
+	})
+}
+
+// A process that may open 128 files serves 64 connections.
+func TestAFullServerTellsItsLogItsMetricsAndItsProbes(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 128; exec "$@"`, "sh",
+		os.Args[0], "serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--metrics-listen", "127.0.0.1:0")
+	cmd.Env = []string{beRegent, "HOME=" + t.TempDir()}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	log := logLines{bufio.NewScanner(stderr)}
+	metrics := log.await(t, "showing metrics")["address"].(string)
+	address := log.await(t, "serving")["address"].(string)
+	for range 80 {
+		connection, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { connection.Close() })
+	}
+	log.await(t, "connections are closed to make room for others; raise the limit of open files (ulimit -n), or add instances")
+	if got := get(t, "http://"+address+"/health/ready"); !strings.Contains(got, `"degraded"`) || !strings.Contains(got, "may open no more files") {
+		t.Errorf("/health/ready: %s", got)
+	}
+	if got := get(t, "http://"+metrics+"/metrics"); !strings.Contains(got, "\nregent_connections_displaced_total ") || strings.Contains(got, "\nregent_connections_displaced_total 0\n") {
+		t.Errorf("the metrics do not count them: %s", got)
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}

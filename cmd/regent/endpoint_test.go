@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// writeCertificate writes a certificate for 127.0.0.1 with its key, and returns it.
+func writeCertificate(t *testing.T, files certificateSettings, serial int64) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writePEM(t, files.cert, "CERTIFICATE", der)
+	writePEM(t, files.key, "PRIVATE KEY", keyDER)
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func writePEM(t *testing.T, path, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func certificateFiles(t *testing.T) certificateSettings {
+	t.Helper()
+	dir := t.TempDir()
+	return certificateSettings{cert: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key")}
+}
+
+// serveHTTPS serves an empty API with the certificate. It returns the log.
+func serveHTTPS(t *testing.T, files certificateSettings) (*endpoint, *bytes.Buffer) {
+	t.Helper()
+	log := new(bytes.Buffer)
+	at, err := openEndpoint(serviceSettings{listen: "127.0.0.1:0", certificate: files}, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, _ := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }), nil, slog.New(slog.DiscardHandler))
+	go at.serve(server)
+	t.Cleanup(func() { server.Close() })
+	return at, log
+}
+
+// dial returns a client that trusts the certificate and keeps one connection.
+func dial(trusted *x509.Certificate, config *tls.Config) *http.Client {
+	config.RootCAs = x509.NewCertPool()
+	config.RootCAs.AddCert(trusted)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
+}
+
+// shows returns the serial number of the certificate that a call sees, and how the call was made.
+func shows(t *testing.T, c *http.Client, at *endpoint) (serial int64, proto string) {
+	t.Helper()
+	response, err := c.Get("https://" + at.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.TLS.PeerCertificates[0].SerialNumber.Int64(), string(body)
+}
+
+func TestAChangedCertificateIsUsedWithoutCuttingConnections(t *testing.T) {
+	t.Parallel()
+	files := certificateFiles(t)
+	first := writeCertificate(t, files, 1)
+	at, log := serveHTTPS(t, files)
+	early := dial(first, &tls.Config{})
+	if serial, proto := shows(t, early, at); serial != 1 || proto != "HTTP/2.0" {
+		t.Fatalf("certificate %d over %s, want 1 over HTTP/2.0", serial, proto)
+	}
+	second := writeCertificate(t, files, 2)
+	at.certificate.reload()
+	if serial, _ := shows(t, dial(second, &tls.Config{}), at); serial != 2 {
+		t.Errorf("a new connection sees certificate %d, want 2", serial)
+	}
+	if serial, _ := shows(t, early, at); serial != 1 {
+		t.Errorf("the connection that was there sees certificate %d: it was replaced", serial)
+	}
+	if !strings.Contains(log.String(), "the certificate has changed") {
+		t.Errorf("the log does not tell of the change: %s", log)
+	}
+}
+
+func TestABrokenNewCertificateKeepsTheOldOneAndIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*testing.T, certificateSettings){
+		"a key of another certificate": func(t *testing.T, files certificateSettings) {
+			other := certificateFiles(t)
+			writeCertificate(t, other, 2)
+			text, err := os.ReadFile(other.cert)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(files.cert, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"an empty file": func(t *testing.T, files certificateSettings) {
+			if err := os.WriteFile(files.cert, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"no file": func(t *testing.T, files certificateSettings) {
+			if err := os.Remove(files.key); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := certificateFiles(t)
+			first := writeCertificate(t, files, 1)
+			at, log := serveHTTPS(t, files)
+			spoil(t, files)
+			if at.certificate.reload(); log.Len() > 0 {
+				t.Errorf("one file is written before the other, and the log says already: %s", log)
+			}
+			for range 3 {
+				at.certificate.reload()
+			}
+			if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
+				t.Errorf("%d errors are logged, want 1: %s", n, log)
+			}
+			if serial, _ := shows(t, dial(first, &tls.Config{}), at); serial != 1 {
+				t.Errorf("certificate %d is shown, want the old one", serial)
+			}
+			third := writeCertificate(t, files, 3)
+			at.certificate.reload()
+			if serial, _ := shows(t, dial(third, &tls.Config{}), at); serial != 3 {
+				t.Errorf("certificate %d is shown, want the one that works again", serial)
+			}
+		})
+	}
+}
+
+func TestTLSBefore12IsRefused(t *testing.T) {
+	t.Parallel()
+	files := certificateFiles(t)
+	trusted := writeCertificate(t, files, 1)
+	at, _ := serveHTTPS(t, files)
+	if _, err := dial(trusted, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}).Get("https://" + at.Addr().String()); err == nil {
+		t.Error("a client of TLS 1.1 was served")
+	}
+	shows(t, dial(trusted, &tls.Config{MaxVersion: tls.VersionTLS12}), at)
+}
+
+func TestBadCertificateFilesAreRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
+	good := certificateFiles(t)
+	writeCertificate(t, good, 1)
+	other := certificateFiles(t)
+	writeCertificate(t, other, 2)
+	for name, c := range map[string]struct{ args, want string }{
+		"no key":                       {"--tls-cert " + good.cert, "--tls-cert and --tls-key belong together"},
+		"no certificate":               {"--tls-key " + good.key, "--tls-cert and --tls-key belong together"},
+		"a file that is not there":     {"--tls-cert " + good.cert + ".old --tls-key " + good.key, "no such file"},
+		"a key of another certificate": {"--tls-cert " + good.cert + " --tls-key " + other.key, "private key does not match public key"},
+		"the two mixed up":             {"--tls-cert " + good.key + " --tls-key " + good.cert, "--tls-cert " + good.key},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := regent(t, nil, "serve --store memory: --listen 127.0.0.1:0 "+c.args).want(t, exitUsage)
+			if !strings.Contains(r.err, c.want) {
+				t.Errorf("%q does not say %q", r.err, c.want)
+			}
+		})
+	}
+}
+
+func TestServeSpeaksHTTPS(t *testing.T) {
+	t.Parallel()
+	files := certificateFiles(t)
+	writeCertificate(t, files, 1)
+	p := startProcess(t, "--store", "memory:", "--tls-cert", files.cert, "--tls-key", files.key)
+	p.env = []string{"REGENT_SERVER=" + strings.Replace(p.env[0], "REGENT_SERVER=http:", "https:", 1)}
+	regent(t, p.env, "list").want(t, exitUnreachable) // its certificate is unknown
+	calling := exec.CommandContext(t.Context(), os.Args[0], "acquire", "reports", "--candidate", "ann")
+	calling.Env = append(p.env, beRegent, "SSL_CERT_FILE="+files.cert)
+	if out, err := calling.CombinedOutput(); err != nil {
+		t.Errorf("with SSL_CERT_FILE: %v: %s", err, out)
+	}
+}
+
+func TestAWrongStoreIsToldBeforeThePortIsBound(t *testing.T) {
+	t.Parallel()
+	taken := listen(t)
+	r := regent(t, nil, "serve --store redis: --listen "+taken.Addr().String()).want(t, exitUsage)
+	if !strings.Contains(r.err, "redis:") || strings.Contains(r.err, "in use") {
+		t.Errorf("%q: the port was bound first", r.err)
+	}
+}
+
+func TestNamesForTheServiceAreChecked(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--allow-host regent:8080": "without a port",
+		"--allow-host https://a":   "is not the name of a host",
+		"--allow-host *":           "is not the name of a host",
+		"--allow-host regent --auth oidc --auth-audience a --policy p": "has no effect with --auth oidc",
+	} {
+		if r := regent(t, nil, "serve --store memory: "+args).want(t, exitUsage); !strings.Contains(r.err, want) {
+			t.Errorf("%s: %q does not say %q", args, r.err, want)
+		}
+	}
+}
+
+func TestServeAnswersUnderLocalAndAllowedNamesOnly(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, "--store", "memory:", "--allow-host", "regent,proxy.corp.example", "--metrics-listen", "127.0.0.1:0")
+	server := strings.TrimPrefix(p.env[0], "REGENT_SERVER=")
+	for host, want := range map[string]int{
+		"": http.StatusOK, "regent:8080": http.StatusOK, "proxy.corp.example": http.StatusOK,
+		"evil.test": http.StatusForbidden,
+	} {
+		if got := statusUnder(t, host, server+"/v1/elections"); got != want {
+			t.Errorf("Host %q: status %d, want %d", host, got, want)
+		}
+	}
+}
+
+func TestMetricsOnLoopbackAreShownUnderLocalNamesOnly(t *testing.T) {
+	t.Parallel()
+	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {})
+	h := onlyFor(serviceSettings{access: accessSettings{auth: authNone}}.answers(), served)
+	server := &http.Server{Handler: h}
+	at := listen(t)
+	go server.Serve(at)
+	t.Cleanup(func() { server.Close() })
+	for host, want := range map[string]int{"": http.StatusOK, "localhost:9090": http.StatusOK, "evil.test:9090": http.StatusForbidden} {
+		if got := statusUnder(t, host, "http://"+at.Addr().String()+"/metrics"); got != want {
+			t.Errorf("Host %q: status %d, want %d", host, got, want)
+		}
+	}
+}
+
+// statusUnder returns the status of a GET with that header Host; "" for the address itself.
+func statusUnder(t *testing.T, host, url string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}

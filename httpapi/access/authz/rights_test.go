@@ -1,0 +1,241 @@
+package authz_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/httpapi/access/authn"
+	"regent/httpapi/access/authz"
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/wire"
+	"regent/store/memory"
+)
+
+func TestAGrantMayLimitTheLeaseThatItsPrincipalsAskFor(t *testing.T) {
+	t.Parallel()
+	h := guarded(t, `
+grants:
+  - {principals: [ann@test, bob@test], roles: [candidate], elections: ["*"], candidates: ["*"], maxLeaseDuration: 1m}
+  - {principals: [bob@test], roles: [candidate], elections: ["long-*"], candidates: ["*"], maxLeaseDuration: 1h}
+  - {principals: [bob@test], roles: [candidate], elections: [longest], candidates: ["*"]}
+`)
+	for i, c := range []struct {
+		who      string
+		election leadership.Election
+		lease    time.Duration
+		limit    string // "" if it is granted
+	}{
+		{"ann", "a", time.Minute, ""},
+		{"ann", "a", 0, ""}, // as the election is configured
+		{"ann", "b", time.Minute + time.Millisecond, "1m0s at most"},
+		{"ann", "long-a", time.Hour, "1m0s at most"},
+		{"bob", "long-a", time.Hour, ""},
+		{"bob", "long-b", 2 * time.Hour, "1h0m0s at most"},
+		{"bob", "longest", leadership.MaxLeaseDuration, ""},
+	} {
+		id := leadership.CandidateID(fmt.Sprint("c", i))
+		if c.who == "ann" && c.election == "a" {
+			id = "c0"
+		}
+		_, err := h.service.Acquire(by(t, c.who), leadership.AcquireRequest{Election: c.election, CandidateID: id, LeaseDuration: c.lease})
+		var refusal *leadership.Error
+		switch {
+		case c.limit == "" && errors.Is(err, leadership.InvalidArgument):
+			t.Errorf("%s, %v on %s: %v", c.who, c.lease, c.election, err)
+		case c.limit != "" && (!errors.As(err, &refusal) || refusal.Code != leadership.InvalidArgument || refusal.Field != "leaseDuration" || !strings.Contains(refusal.Detail, c.limit)):
+			t.Errorf("%s, %v on %s: %v; want %s of leaseDuration, %s", c.who, c.lease, c.election, err, leadership.InvalidArgument, c.limit)
+		}
+	}
+}
+
+// A candidate whose grant was taken away while it stood in line never leads, and the next one does.
+func TestAWaiterWithoutRightsIsNotGranted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		parse := func(principals string) *authz.Policy {
+			p, err := authz.ParsePolicy([]byte("grants: [{principals: ["+principals+"], roles: [candidate], elections: [jobs], candidates: [\"*\"]}]"), authz.Admitted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		var policy atomic.Pointer[authz.Policy]
+		policy.Store(parse("leader@test, bob@test, cy@test"))
+		start := time.Now()
+		inst, err := instance.New(instance.Config{
+			Store: memory.New(memory.Config{}), Name: "test", Alone: true, Now: func() time.Duration { return time.Since(start) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+		var running sync.WaitGroup
+		running.Go(func() { inst.Run(ctx) })
+		defer func() { stop(); running.Wait() }()
+		service := instance.Guard(inst, authz.NewGate(policy.Load, func(context.Context, authz.Record) {}))
+
+		leader, err := service.Acquire(by(t, "leader"), leadership.AcquireRequest{Election: "jobs", CandidateID: "leader"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var line sync.WaitGroup
+		answers := map[string]error{}
+		var mu sync.Mutex
+		for _, who := range []string{"bob", "cy"} {
+			line.Go(func() {
+				_, err := service.Acquire(by(t, who), leadership.AcquireRequest{Election: "jobs", CandidateID: leadership.CandidateID(who), Wait: time.Minute})
+				mu.Lock()
+				defer mu.Unlock()
+				answers[who] = err
+			})
+			synctest.Wait()
+		}
+		policy.Store(parse("leader@test, cy@test"))
+		if _, err := service.Release(by(t, "leader"), leadership.LeaseRequest{Election: "jobs", CandidateID: "leader", Key: leader.Key, Token: leader.Token}); err != nil {
+			t.Fatal(err)
+		}
+		line.Wait()
+		if !errors.Is(answers["bob"], wire.PermissionDenied) || answers["cy"] != nil {
+			t.Errorf("bob, whose rights went, got %v, want %s; cy got %v, want the lease", answers["bob"], wire.PermissionDenied, answers["cy"])
+		}
+	})
+}
+
+func TestStrangersMayLookAndChangeNothing(t *testing.T) {
+	t.Parallel()
+	for _, role := range wire.Roles() {
+		text := fmt.Sprintf(`grants: [{principals: ["*"], roles: [observer, %s], elections: ["*"]}]`, role)
+		if role == wire.RoleObserver {
+			text = `grants: [{principals: ["*"], roles: [observer], elections: ["*"]}]`
+		}
+		_, err := authz.ParsePolicy([]byte(text), authz.Anyone)
+		looks := role == wire.RoleObserver || role == wire.RoleVerifier
+		if (err == nil) != looks || err != nil && !strings.Contains(err.Error(), `grant 1 of the policy: principal "*" may not be a `+string(role)) {
+			t.Errorf("%s for everyone with a token: %v; want it accepted: %v", role, err, looks)
+		}
+		if _, err := authz.ParsePolicy([]byte(text), authz.Admitted); err != nil {
+			t.Errorf("%s for everyone whom the platform lets in: %v", role, err)
+		}
+		if _, err := authz.ParsePolicy([]byte(strings.Replace(text, `"*"`, "ann@test", 1)), authz.Anyone); err != nil {
+			t.Errorf("%s for one principal: %v", role, err)
+		}
+	}
+}
+
+// An e-mail address may be given to another person; a subject never is.
+func TestAGrantMayNameThePrincipalBySubject(t *testing.T) {
+	t.Parallel()
+	h := guarded(t, `grants: [{principals: ["https://issuer.test|ann"], roles: [candidate], elections: ["*"], candidates: ["*"]}]`)
+	acquire := func(subject string) error {
+		ctx := authn.With(t.Context(), authn.Principal{Issuer: "https://issuer.test", Subject: subject, Email: "ann@test"})
+		_, err := h.service.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+		return err
+	}
+	if err := acquire("ann"); err != nil {
+		t.Errorf("the person who was named: %v", err)
+	}
+	if err := acquire("another"); !errors.Is(err, wire.PermissionDenied) {
+		t.Errorf("another person with the same e-mail address: %v, want %s", err, wire.PermissionDenied)
+	}
+}
+
+func TestAForbiddenBatchLeavesOneRecord(t *testing.T) {
+	t.Parallel()
+	h := guarded(t, policyText)
+	var batch []leadership.LeaseRequest
+	for i := range leadership.MaxBatch {
+		batch = append(batch, leadership.LeaseRequest{Election: leadership.Election(fmt.Sprintf("foreign-%d", i)), CandidateID: "ann", Token: 1})
+	}
+	batch[7].Election = "own"
+	results, err := h.service.BatchRenew(by(t, "candidate"), batch)
+	if err != nil || !errors.Is(results[0].Err, wire.PermissionDenied) || errors.Is(results[7].Err, wire.PermissionDenied) {
+		t.Fatalf("%v, %v", results[:8], err)
+	}
+	want := []authz.Record{{
+		Principal: "candidate@test", Verb: wire.VerbBatchRenew, Election: "foreign-0", Code: wire.PermissionDenied, Parts: leadership.MaxBatch - 1,
+	}}
+	if diff := cmp.Diff(want, *h.records); diff != "" {
+		t.Errorf("the records (-want +got):\n%s", diff)
+	}
+}
+
+// counted counts what is listed of the store.
+type counted struct {
+	leadership.Store
+	seen *atomic.Int64
+}
+
+func (s counted) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+	l, err := s.Store.List(ctx, prefix, after, limit)
+	s.seen.Add(int64(len(l.Snapshots)))
+	return l, err
+}
+
+func TestAListReadsNothingThatTheCallerMayNotSee(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Int64
+	inst, err := instance.New(instance.Config{Store: counted{memory.New(memory.Config{}), &seen}, Name: "test", Alone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 500 {
+		for _, prefix := range []string{"a-", "hidden-", "z-"} {
+			e := leadership.Election(fmt.Sprintf("%s%03d", prefix, i))
+			if _, err := inst.Configure(t.Context(), leadership.ConfigureRequest{Election: e}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	policy, err := authz.ParsePolicy([]byte(`
+grants:
+  - {principals: [ann@test], roles: [observer], elections: ["a-00*", "a-001", a-42, "hidden-499", "z-0*", "z-00*", missing]}
+  - {principals: [ann@test], roles: [verifier], elections: ["hidden-*"]}
+`), authz.Admitted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := instance.Guard(inst, authz.NewGate(func() *authz.Policy { return policy }, func(context.Context, authz.Record) {}))
+	for prefix, want := range map[string]int{"": 10 + 1 + 100, "a-": 10, "hidden-": 1, "hidden-1": 0, "z-05": 10, "zz": 0} {
+		for _, limit := range []int{1, 3, 10, 100, 1000} {
+			seen.Store(0)
+			r := leadership.ListRequest{Prefix: prefix, Limit: limit}
+			var names []string
+			pages := 0
+			for more := true; more; pages++ {
+				page, err := service.List(by(t, "ann"), r)
+				if err != nil || len(page.Leases) > limit || page.Next != "" && len(page.Leases) == 0 {
+					t.Fatalf("%q by %d: %d elections, next %q, %v", prefix, limit, len(page.Leases), page.Next, err)
+				}
+				for _, l := range page.Leases {
+					names = append(names, string(l.Election))
+				}
+				r.After, more = page.Next, page.Next != ""
+			}
+			if len(names) != want || !isSorted(names) {
+				t.Errorf("%q by %d: %d elections, want %d: %q", prefix, limit, len(names), want, names)
+			}
+			if most := int64(want + 6*pages); seen.Load() > most {
+				t.Errorf("%q by %d: %d elections were read to show %d in %d pages", prefix, limit, seen.Load(), want, pages)
+			}
+		}
+	}
+}
+
+func isSorted(names []string) bool {
+	for i := 1; i < len(names); i++ {
+		if names[i-1] >= names[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,47 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"regent/leadership/wire"
+)
+
+// A browser sends the requests of whatever page it shows, also to this machine. The page may have
+// been sent by another site, or by a site whose name has come to mean this machine (DNS rebinding).
+// Programs are not concerned: they send neither Origin nor Sec-Fetch-Site.
+
+// keepPagesOut refuses a call that a page of another origin makes. Reads are refused, too: the page
+// could not see the answer, but a stream or a long poll would take a place.
+func (a *api) keepPagesOut(r *http.Request) error {
+	if a.hosts != nil && !a.hosts(r.Host) {
+		return refuse(wire.PermissionDenied, "this server has no access control and answers under IP addresses and localhost only, not under %s; call it at http://127.0.0.1, or start it with --allow-host and that name", wire.Quote(r.Host))
+	}
+	if r.Header["Origin"] == nil && r.Header["Sec-Fetch-Site"] == nil || !strings.HasPrefix(r.URL.Path, wire.PathGuarded) {
+		return nil
+	}
+	changing := *r
+	changing.Method = http.MethodPost // the library lets reads through
+	if a.origins.Check(&changing) != nil {
+		return refuse(wire.PermissionDenied, "a page of another origin makes this request in a browser, and only programs and pages of this server's own origin may call; let the page ask a service of its own, which calls Regent")
+	}
+	return nil
+}
+
+// LocalHosts returns a function for Config.Hosts that allows IP addresses, localhost and the names.
+// A page reaches none of them by having its own name mean this machine.
+func LocalHosts(names ...string) func(host string) bool {
+	return func(host string) bool {
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+			return !ip.IsUnspecified() // 0.0.0.0 means this machine as well, and browsers mark no request to it
+		}
+		matches := func(name string) bool { return strings.EqualFold(host, name) }
+		return host == "" || matches("localhost") || slices.ContainsFunc(names, matches) // browsers send a name
+	}
+}

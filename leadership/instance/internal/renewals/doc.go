@@ -1,0 +1,22 @@
+// Package renewals sends renewals that come at about the same time to the store together.
+//
+// A cloud store takes one request for a hundred renewals: one statement and one commit on Spanner,
+// one BatchWrite on Firestore. Leaders renew one lease each, so an instance gathers:
+//
+//	renewals    r1      r2 r3       r4 r5 r6          r7
+//	             |       |  |        |  |  |           |
+//	batches      [--r1---][--r2,r3---][---r4,r5,r6---] [--r7--]
+//
+// A renewal that comes while no batch is under way is sent at once, alone. One that comes
+// meanwhile waits for the next batch. The next batch is sent
+//
+//   - when the newest one is answered, or
+//   - when the newest one has taken 250 ms, so that no renewal waits long for one that is stuck, or
+//   - when it is full.
+//
+// So a renewal waits 250 ms at most before it is sent, and batches that are stuck, each of which the
+// store itself ends after some seconds, are few.
+//
+// No election is twice in one batch; its second renewal goes with the next. A renewal is never
+// answered by one that was sent before it came: its caller would count its lease from too late.
+package renewals

@@ -1,0 +1,326 @@
+package renewals_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/renewals"
+	"regent/store/memory"
+	"regent/store/storetest"
+)
+
+// world is a store of which the test knows when each batch was sent, and which takes a while.
+type world struct {
+	t     *testing.T
+	store *renewals.Store
+	below *memory.Store
+	begin time.Time
+
+	mu      sync.Mutex // guards all below
+	sent    []string   // each batch, with when it was sent
+	takes   func(leases []leadership.Renewal) time.Duration
+	fails   func(leases []leadership.Renewal) error // after that time
+	context []context.Context                       // of each batch
+}
+
+// inWorld runs a test on a store where a batch takes 50 ms.
+func inWorld(t *testing.T, test func(*testing.T, *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, below: memory.New(memory.Config{}), begin: time.Now()}
+		w.takes = func([]leadership.Renewal) time.Duration { return 50 * time.Millisecond }
+		w.fails = func([]leadership.Renewal) error { return nil }
+		w.store = renewals.New(&storetest.Fake{Store: w.below, Around: w.around})
+		test(t, w)
+	})
+}
+
+func (w *world) around(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+	if c.Method != "Renew" {
+		return next(ctx)
+	}
+	line := fmt.Sprintf("%v:", time.Since(w.begin))
+	for _, l := range c.Leases {
+		line += " " + string(l.Election)
+	}
+	w.mu.Lock()
+	w.sent, w.context = append(w.sent, line), append(w.context, ctx)
+	takes := w.takes(c.Leases)
+	w.mu.Unlock()
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", leadership.StoreUnavailable, ctx.Err())
+	}
+	if err := w.fails(c.Leases); err != nil {
+		return err
+	}
+	return next(ctx)
+}
+
+// lease grants one.
+func (w *world) lease(e leadership.Election) leadership.Renewal {
+	w.t.Helper()
+	c := leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}, LeaseDuration: time.Hour}
+	snap, err := w.below.Update(w.t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, c) })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return leadership.Renewal{Election: e, CandidateID: "ann", KeyHash: c.KeyHash, Token: snap.Record.Token}
+}
+
+// renew begins to renew the elections, in that order, and returns where their answers come.
+func (w *world) renew(ctx context.Context, elections ...leadership.Election) []<-chan leadership.Renewed {
+	w.t.Helper()
+	var all []<-chan leadership.Renewed
+	for _, e := range elections {
+		lease, answer := w.lease(e), make(chan leadership.Renewed, 1)
+		go func() { answer <- w.store.Renew(ctx, []leadership.Renewal{lease})[0] }()
+		synctest.Wait() // so that they come in order
+		all = append(all, answer)
+	}
+	return all
+}
+
+// done waits for the answers, and fails if one is not that the lease was renewed.
+func (w *world) done(elections []leadership.Election, answers []<-chan leadership.Renewed) {
+	w.t.Helper()
+	for i, answer := range answers {
+		if a := <-answer; a.Err != nil || a.Snapshot.Record.Election != elections[i] {
+			w.t.Errorf("%s: the answer is for %q, %v", elections[i], a.Snapshot.Record.Election, a.Err)
+		}
+	}
+}
+
+func (w *world) wantSent(want ...string) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if diff := cmp.Diff(want, w.sent); diff != "" {
+		w.t.Errorf("batches (-want +got)\n%s", diff)
+	}
+}
+
+func TestARenewalIsSentAtOnceIfNoneIsUnderWay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for _, e := range []leadership.Election{"a", "b"} {
+			w.done([]leadership.Election{e}, w.renew(t.Context(), e))
+		}
+		w.wantSent("0s: a", "50ms: b")
+	})
+}
+
+func TestRenewalsThatComeWhileOneIsUnderWayGoTogether(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		elections := []leadership.Election{"a", "b", "c", "d"}
+		w.done(elections, w.renew(t.Context(), elections...))
+		w.wantSent("0s: a", "50ms: b c d")
+	})
+}
+
+func TestABatchHasAHundredAtMostAndDoesNotWaitOnceItIsFull(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var elections []leadership.Election
+		for i := range 1 + 2*renewals.MaxTogether + 5 {
+			elections = append(elections, leadership.Election(fmt.Sprintf("e%03d", i)))
+		}
+		w.done(elections, w.renew(t.Context(), elections...))
+		batch := func(at string, from, to int) string {
+			line := at + ":"
+			for _, e := range elections[from:to] {
+				line += " " + string(e)
+			}
+			return line
+		}
+		w.wantSent(batch("0s", 0, 1), batch("0s", 1, 101), batch("0s", 101, 201), batch("50ms", 201, 206))
+	})
+}
+
+func TestARenewalDoesNotWaitForBatchesThatAreStuck(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.takes = func(leases []leadership.Renewal) time.Duration {
+			if leases[0].Election[0] == 's' {
+				return 10 * time.Second
+			}
+			return 50 * time.Millisecond
+		}
+		first := w.renew(t.Context(), "s1")
+		second := w.renew(t.Context(), "s2", "x")
+		<-time.After(renewals.Patience + time.Millisecond)
+		elections := []leadership.Election{"a", "b"}
+		w.done(elections, w.renew(t.Context(), elections...))
+		after := []leadership.Election{"c"}
+		w.done(after, w.renew(t.Context(), after...))
+		w.done([]leadership.Election{"s1", "s2", "x"}, append(first, second...))
+		w.wantSent("0s: s1", "250ms: s2 x", "500ms: a b", "550ms: c")
+	})
+}
+
+func TestNoElectionIsTwiceInABatch(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		elections := []leadership.Election{"a", "b", "b", "c", "b"}
+		w.done(elections, w.renew(t.Context(), elections...))
+		w.wantSent("0s: a", "50ms: b c", "100ms: b", "150ms: b")
+	})
+}
+
+func TestEachCallerGetsTheAnswerToItsOwnRenewal(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		answers := w.renew(t.Context(), "a", "b")
+		lost := w.lease("c")
+		lost.Token++
+		mine := make(chan leadership.Renewed, 1)
+		go func() { mine <- w.store.Renew(t.Context(), []leadership.Renewal{lost})[0] }()
+		synctest.Wait()
+		answers = append(answers, w.renew(t.Context(), "d")...)
+		if a := <-mine; !errors.Is(a.Err, leadership.ErrNotRenewed) {
+			t.Errorf("the lease that is another's: %v, want %v", a.Err, leadership.ErrNotRenewed)
+		}
+		w.done([]leadership.Election{"a", "b", "d"}, answers)
+		w.wantSent("0s: a", "50ms: b c d")
+	})
+}
+
+func TestAnErrorOfTheStoreIsForTheBatchItFailed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.fails = func(leases []leadership.Renewal) error {
+			if len(leases) == 2 {
+				return leadership.OutcomeUnknown
+			}
+			return nil
+		}
+		answers := w.renew(t.Context(), "a", "b", "c")
+		w.done([]leadership.Election{"a"}, answers[:1])
+		for _, answer := range answers[1:] {
+			if a := <-answer; !errors.Is(a.Err, leadership.OutcomeUnknown) {
+				t.Errorf("got %v, want %s", a.Err, leadership.OutcomeUnknown)
+			}
+		}
+	})
+}
+
+func TestACallerThatGoesAwayBeforeItsRenewalIsSentLeavesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		staying := w.renew(t.Context(), "a")
+		leaving := w.renew(ctx, "b")
+		staying = append(staying, w.renew(t.Context(), "c")...)
+		cancel()
+		a := <-leaving[0]
+		if !errors.Is(a.Err, leadership.StoreUnavailable) || !errors.Is(a.Err, context.Canceled) || errors.Is(a.Err, leadership.OutcomeUnknown) {
+			t.Errorf("got %v, want %s because of %v", a.Err, leadership.StoreUnavailable, context.Canceled)
+		}
+		if time.Since(w.begin) != 0 {
+			t.Errorf("answered after %v, want at once", time.Since(w.begin))
+		}
+		w.done([]leadership.Election{"a", "c"}, staying)
+		if a := w.store.Renew(ctx, []leadership.Renewal{w.lease("d")})[0]; !errors.Is(a.Err, leadership.StoreUnavailable) {
+			t.Errorf("a caller that had gone before: %v, want %s", a.Err, leadership.StoreUnavailable)
+		}
+		w.wantSent("0s: a", "50ms: c")
+	})
+}
+
+func TestACallerThatGoesAwayAfterwardsDoesNotKnowAndTheOthersAreRenewed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		first := w.renew(t.Context(), "a")
+		leaving := w.renew(ctx, "b") // the one whose context the batch begins with
+		staying := w.renew(t.Context(), "c")
+		<-first[0]
+		synctest.Wait()
+		cancel()
+		a := <-leaving[0]
+		if !errors.Is(a.Err, leadership.OutcomeUnknown) || !errors.Is(a.Err, context.Canceled) || errors.Is(a.Err, leadership.StoreUnavailable) {
+			t.Errorf("got %v, want %s because of %v", a.Err, leadership.OutcomeUnknown, context.Canceled)
+		}
+		w.done([]leadership.Election{"c"}, staying)
+		w.wantSent("0s: a", "50ms: b c")
+	})
+}
+
+func TestABatchThatNoCallerWaitsForIsGivenUp(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, cancel := context.WithCancel(t.Context())
+		answers := w.renew(ctx, "a")
+		cancel()
+		<-answers[0]
+		synctest.Wait()
+		if w.context[0].Err() == nil {
+			t.Error("the store is still asked")
+		}
+		w.done([]leadership.Election{"b"}, w.renew(t.Context(), "b"))
+		w.wantSent("0s: a", "0s: b")
+	})
+}
+
+func TestAPanicOfTheStoreIsTheCallers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.fails = func(leases []leadership.Renewal) error {
+			if len(leases) == 2 {
+				panic("planted")
+			}
+			return nil
+		}
+		first := w.renew(t.Context(), "a")
+		caught := make(chan any, 2)
+		for _, e := range []leadership.Election{"b", "c"} {
+			lease := w.lease(e)
+			go func() {
+				defer func() { caught <- recover() }()
+				w.store.Renew(t.Context(), []leadership.Renewal{lease})
+			}()
+		}
+		w.done([]leadership.Election{"a"}, first)
+		for range 2 {
+			if v := <-caught; v != "planted" {
+				t.Errorf("a caller caught %v, want the panic", v)
+			}
+		}
+		w.done([]leadership.Election{"d"}, w.renew(t.Context(), "d"))
+	})
+}
+
+func TestABatchOfACallerGoesToTheStoreAsItIs(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first := w.renew(t.Context(), "a")
+		for i, a := range w.store.Renew(t.Context(), []leadership.Renewal{w.lease("b"), w.lease("c")}) {
+			if a.Err != nil {
+				t.Errorf("renewal %d: %v", i, a.Err)
+			}
+		}
+		if len(w.store.Renew(t.Context(), nil)) != 0 {
+			t.Error("no renewals have an answer")
+		}
+		w.done([]leadership.Election{"a"}, first)
+		if !slices.Contains(w.sent, "0s: b c") {
+			t.Errorf("sent %q, want b and c at once", w.sent)
+		}
+	})
+}
+
+func TestTheProtocolHoldsOnGatheredRenewals(t *testing.T) {
+	storetest.RunProtocol(t, func(testing.TB) storetest.Backing {
+		var mu sync.Mutex
+		var ahead time.Duration
+		below := memory.New(memory.Config{History: storetest.History, Now: func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Now().Add(ahead)
+		}})
+		return storetest.Backing{
+			Open:    func(testing.TB) leadership.Store { return renewals.New(below) },
+			Advance: func(_ testing.TB, d time.Duration) { mu.Lock(); defer mu.Unlock(); ahead += d },
+		}
+	})
+}

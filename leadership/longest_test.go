@@ -1,0 +1,104 @@
+package leadership_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+// limitedTo is ann's lease of 30 s in an election whose leases last a minute at most.
+func limitedTo(t *testing.T, most, later time.Duration) leadership.Snapshot {
+	t.Helper()
+	s := held(t, later)
+	ch, err := leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: most / 2, MaxLeaseDuration: most}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return apply(s, ch)
+}
+
+func TestALongerLeaseThanTheElectionAllowsIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]leadership.Snapshot{"vacant": limitedTo(t, time.Minute, time.Hour), "held by another": limitedTo(t, time.Minute, time.Second)} {
+		ask := leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b'), LeaseDuration: time.Minute + time.Millisecond}
+		_, err := leadership.Acquire(s, ask)
+		var refusal *leadership.Error
+		if !errors.As(err, &refusal) || refusal.Code != leadership.InvalidArgument || refusal.Field != "leaseDuration" || !strings.Contains(refusal.Detail, "1m at most") {
+			t.Errorf("%s: %v, want %s of leaseDuration that names the limit", name, err, leadership.InvalidArgument)
+		}
+		ask.LeaseDuration = time.Minute
+		if _, err := leadership.Acquire(s, ask); errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("%s: as long as allowed: %v", name, err)
+		}
+	}
+}
+
+func TestALowerLimitNeverShortensALeaseThatIsHeld(t *testing.T) {
+	t.Parallel()
+	s := limitedTo(t, 10*time.Second, time.Second)
+	promised := noon.Add(30 * time.Second)
+	if end := s.Record.LeaseEnd(); end.Before(promised) {
+		t.Errorf("the lease ends at %v, and %v was promised", end, promised)
+	}
+	ch, err := leadership.Renew(s, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1})
+	if err != nil || ch.Record.LeaseDuration != 30*time.Second {
+		t.Errorf("a renewal: %+v, %v; want a lease of 30s", ch.Record, err)
+	}
+	ann := leadership.AcquireCommand{CandidateID: "ann", KeyHash: hash('a'), LeaseDuration: 30 * time.Second}
+	if ch, err := leadership.Acquire(s, ann); err != nil || ch.Record.Token != 1 || ch.Record.LeaseDuration != 30*time.Second {
+		t.Errorf("the leader repeats its acquire: %+v, %v", ch.Record, err)
+	}
+	ann.LeaseDuration++
+	if _, err := leadership.Acquire(s, ann); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("the leader asks for more than it has: %v, want %s", err, leadership.InvalidArgument)
+	}
+	s.Now = noon.Add(time.Hour)
+	ann.LeaseDuration = 30 * time.Second
+	if _, err := leadership.Acquire(s, ann); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("the next grant: %v, want %s", err, leadership.InvalidArgument)
+	}
+	ann.LeaseDuration = 0
+	if ch, err := leadership.Acquire(s, ann); err != nil || ch.Record.LeaseDuration != 5*time.Second {
+		t.Errorf("a grant as configured: %+v, %v; want 5s", ch.Record, err)
+	}
+}
+
+func TestAnElectionsOwnLeaseObeysItsLimit(t *testing.T) {
+	t.Parallel()
+	service := leadership.New(nil) // refused before the store is asked
+	for _, c := range []struct {
+		lease, most time.Duration
+		says        string
+	}{
+		{time.Minute, 59 * time.Second, "at least leaseDuration (1m)"},
+		{0, 29 * time.Second, "at least leaseDuration (30s)"},
+		{time.Second, 999 * time.Millisecond, "from 1s to 24h"},
+		{time.Second, 25 * time.Hour, "from 1s to 24h"},
+		{time.Second, -1, "from 1s to 24h"},
+		{time.Second, time.Second + 1, "whole milliseconds"},
+	} {
+		config := leadership.Config{LeaseDuration: c.lease, MaxLeaseDuration: c.most}
+		_, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}})
+		var refusal *leadership.Error
+		if !errors.As(err, &refusal) || refusal.Field != "maxLeaseDuration" || !strings.Contains(refusal.Detail, c.says) {
+			t.Errorf("%v of at most %v: %v, want that it is %s", c.lease, c.most, err, c.says)
+		}
+	}
+}
+
+// A program of before would grant longer leases: it must leave such an election alone.
+func TestALimitOfTheLeaseNeedsAProgramThatKnowsIt(t *testing.T) {
+	t.Parallel()
+	r := limitedTo(t, time.Minute, 0).Record
+	carried, err := leadership.Codec{}.Encode(&r)
+	if err != nil || carried.Needs != 2 {
+		t.Fatalf("%+v, %v; want that it needs version 2", carried, err)
+	}
+	var again leadership.Record
+	if err := (leadership.Codec{}).Decode(&again, carried); err != nil || again.Policy != r.Policy {
+		t.Errorf("read again: %+v, %v", again.Policy, err)
+	}
+}

@@ -1,0 +1,183 @@
+package leadership_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/memory"
+)
+
+var retireBegin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// vacancy is an election that is vacant since retireBegin, under its seventh token.
+func vacancy(after, lockFor time.Duration) leadership.Record {
+	return leadership.Record{
+		Election: "jobs", Token: 7, Revision: 15, Needs: 1, EndedAt: retireBegin, LockFor: lockFor,
+		Policy: leadership.Policy{Config: leadership.Config{RetireAfter: after}},
+	}
+}
+
+func heldSince(r leadership.Record) leadership.Record {
+	r.LeaderID, r.KeyHash, r.LeaseDuration = "ann", leadership.KeyHash{1}, time.Hour
+	r.AcquiredAt, r.HeartbeatAt = r.EndedAt, r.EndedAt
+	r.EndedAt, r.LockFor = time.Time{}, 0
+	return r
+}
+
+func tombstone(r leadership.Record) leadership.Record {
+	r.Deleted = true
+	return r
+}
+
+func TestElectionIsRetiredOnceItWasVacantForSoLongAndNeverBefore(t *testing.T) {
+	t.Parallel()
+	const hour = time.Hour
+	for name, c := range map[string]struct {
+		record leadership.Record
+		after  time.Duration // since retireBegin
+		want   bool
+	}{
+		"just not yet":                     {vacancy(hour, 0), hour - 1, false},
+		"from that instant on":             {vacancy(hour, 0), hour, true},
+		"long ago":                         {vacancy(hour, 0), 1000 * hour, true},
+		"never, as it is not configured":   {vacancy(0, 0), 100_000 * hour, false},
+		"not while it is locked":           {vacancy(hour, 2*hour), 2*hour - 1, false},
+		"once its lock has ended":          {vacancy(hour, 2*hour), 2 * hour, true},
+		"not while it is held":             {heldSince(vacancy(2*hour, 0)), 2*hour - 1, false},
+		"not if a lease ended unrecorded":  {heldSince(vacancy(2*hour, 0)), 1000 * hour, false},
+		"not twice":                        {tombstone(vacancy(hour, 0)), 1000 * hour, false},
+		"not if it was never seen":         {leadership.Record{Election: "jobs"}, 1000 * hour, false},
+		"not if nothing says since when":   {leadership.Record{Election: "jobs", Revision: 1, Policy: vacancy(hour, 0).Policy}, 1000 * hour, false},
+		"at the longest that may be asked": {vacancy(leadership.MaxRetireAfter, 0), leadership.MaxRetireAfter, true},
+	} {
+		s := leadership.Snapshot{Record: c.record, Now: retireBegin.Add(c.after)}
+		ch, carried, err := leadership.Codec{}.Decide(s, leadership.Retire)
+		if err != nil || !ch.Empty() != c.want {
+			t.Errorf("%s: got %+v, %v; want retired=%v", name, ch, err, c.want)
+		}
+		if due := c.record.RetireAt(); c.want != (!due.IsZero() && !s.Now.Before(due)) {
+			t.Errorf("%s: RetireAt is %v at %v", name, due, s.Now)
+		}
+		if !c.want || err != nil {
+			continue
+		}
+		r, e := ch.Record, ch.Events[0]
+		if !r.Deleted || r.Token != 7 || r.Revision != 16 || r.LeaderID != "" || r.LockFor != c.record.LockFor || carried.Needs != 2 {
+			t.Errorf("%s: wrote %+v with %+v", name, r, carried)
+		}
+		if e.Type != leadership.EventDeleted || e.Token != 7 || !strings.HasPrefix(e.Reason, "retired: ") || !strings.Contains(e.Detail, "retireAfterMs") {
+			t.Errorf("%s: told %+v", name, e)
+		}
+	}
+}
+
+func TestVacancyCountsFromTheLastConfigurationAndALockStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]leadership.Record{
+		"never seen":                   {Election: "jobs"},
+		"vacant":                       vacancy(0, 0),
+		"vacant, with another setting": vacancy(time.Hour, 0),
+		"locked":                       vacancy(0, 50*time.Hour),
+		"deleted":                      tombstone(vacancy(2*time.Hour, 0)),
+		"deleted while locked":         tombstone(vacancy(2*time.Hour, 48*time.Hour)),
+	} {
+		now := retireBegin.Add(24 * time.Hour)
+		s := leadership.Snapshot{Record: r, Now: now}
+		config := leadership.Config{RetireAfter: 2 * time.Hour}
+		ch, err := leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+		if err != nil || !ch.Record.EndedAt.Equal(now) {
+			t.Fatalf("%s: got %+v, %v; want a vacancy from now", name, ch.Record, err)
+		}
+		before, after := r.EndedAt.Add(r.LockFor), ch.Record.EndedAt.Add(ch.Record.LockFor)
+		if before.After(now) && !after.Equal(before) || !before.After(now) && ch.Record.LockFor != 0 {
+			t.Errorf("%s: the lock ended at %v and ends at %v", name, before, after)
+		}
+		if at := ch.Record.RetireAt(); at.Before(now.Add(2 * time.Hour)) {
+			t.Errorf("%s: it is retired at %v", name, at)
+		}
+		if _, _, err := (leadership.Codec{}).Decide(s, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+		}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r := heldSince(vacancy(0, 0))
+	ch, err := leadership.Configure(leadership.Snapshot{Record: r, Now: retireBegin.Add(time.Minute)},
+		leadership.ConfigureCommand{Config: leadership.Config{RetireAfter: time.Hour}})
+	if err != nil || !ch.Record.EndedAt.IsZero() || ch.Record.LeaderID != "ann" {
+		t.Errorf("held: got %+v, %v", ch.Record, err)
+	}
+}
+
+func TestRetireAfterHasBounds(t *testing.T) {
+	t.Parallel()
+	s := leadership.New(memory.New(memory.Config{}))
+	for d, ok := range map[time.Duration]bool{
+		0: true, leadership.MinRetireAfter: true, leadership.MaxRetireAfter: true, 90*time.Minute + time.Millisecond: true,
+		-1: false, time.Millisecond: false, leadership.MinRetireAfter - 1: false, leadership.MaxRetireAfter + 1: false, 2*time.Hour + 1: false,
+	} {
+		r := leadership.ConfigureRequest{Election: "jobs"}
+		r.Config.RetireAfter = d
+		l, err := s.Configure(t.Context(), r)
+		var refused *leadership.Error
+		switch {
+		case ok && (err != nil || l.Config.RetireAfter != d):
+			t.Errorf("%v: got %v, %v", d, l.Config.RetireAfter, err)
+		case !ok && (!errors.As(err, &refused) || refused.Code != leadership.InvalidArgument || refused.Field != "retireAfter"):
+			t.Errorf("%v: got %v, want an invalid retireAfter", d, err)
+		}
+	}
+}
+
+// TestOlderProgramRefusesElectionsThatRetire keeps stores free of a RetireAt that is out of date.
+func TestOlderProgramRefusesElectionsThatRetire(t *testing.T) {
+	t.Parallel()
+	now := retireBegin
+	store := memory.New(memory.Config{Now: func() time.Time { return now }})
+	r := leadership.ConfigureRequest{Election: "jobs"}
+	r.Config.RetireAfter = time.Hour
+	if _, err := leadership.New(store).Configure(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	_, err := leadership.New(store.OpenAs(leadership.Codec{Version: 1})).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+	if !errors.Is(err, leadership.RecordTooNew) {
+		t.Errorf("got %v, want %s", err, leadership.RecordTooNew)
+	}
+	r.Config.RetireAfter = 0
+	if _, err := leadership.New(store).Configure(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	_, err = leadership.New(store.OpenAs(leadership.Codec{Version: 1})).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+	if err != nil {
+		t.Errorf("once it retires no longer: %v", err)
+	}
+}
+
+func TestAllThatAreDueAreRetiredHoweverManyAndOneThatFailsStopsNoOther(t *testing.T) {
+	t.Parallel()
+	now := retireBegin
+	store := memory.New(memory.Config{Now: func() time.Time { return now }})
+	s := leadership.New(store)
+	const due = leadership.MaxPageSize + 100
+	for i := range due {
+		r := leadership.ConfigureRequest{Election: leadership.Election(fmt.Sprintf("job-%d", i))}
+		r.Config.RetireAfter = time.Hour
+		if _, err := s.Configure(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(2 * time.Hour)
+	if n, err := s.RetireAll(t.Context()); n != due || err != nil {
+		t.Errorf("retired %d, %v; want %d", n, err, due)
+	}
+	if n, err := s.RetireAll(t.Context()); n != 0 || err != nil {
+		t.Errorf("again: retired %d, %v", n, err)
+	}
+	if page, err := s.List(t.Context(), leadership.ListRequest{}); err != nil || len(page.Leases) != 0 {
+		t.Errorf("listed %d, %v", len(page.Leases), err)
+	}
+}

@@ -1,0 +1,192 @@
+package leadership_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+// sentence is what the refusal of an unlock asks the operator to repeat; "" if it asks for nothing.
+func sentence(err error) string {
+	var refusal *leadership.Error
+	if !errors.As(err, &refusal) {
+		return ""
+	}
+	_, sentence, _ := strings.Cut(refusal.Detail, "with exactly this acknowledge: ")
+	return sentence
+}
+
+func unlock(s leadership.Snapshot, acknowledge string) (leadership.Change, error) {
+	return leadership.Unlock(s, leadership.UnlockCommand{Reason: "the host is gone", Acknowledge: acknowledge})
+}
+
+func acquireAs(s leadership.Snapshot, who byte) (leadership.Change, error) {
+	return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: leadership.CandidateID([]byte{who}), KeyHash: hash(who)})
+}
+
+// waits are the states in which no lease is granted though none can be released.
+func waits(t *testing.T) map[string]leadership.Snapshot {
+	t.Helper()
+	long := held(t, 0)
+	long.Record.LeaseDuration = leadership.MaxLeaseDuration
+
+	delayed := held(t, 40*time.Second)
+	delayed.Record.Policy.LockDelay = time.Hour
+	recorded := delayed
+	ch, err := leadership.Expire(recorded)
+	if err != nil || ch.Empty() {
+		t.Fatal(ch, err)
+	}
+	recorded = apply(recorded, ch)
+
+	both := long
+	both.Record.Policy.LockDelay = time.Hour
+
+	forced := long
+	for _, rule := range []func(leadership.Snapshot) (leadership.Change, error){
+		func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+		},
+		func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{})
+		},
+	} {
+		ch, err := rule(forced)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forced = apply(forced, ch)
+	}
+	return map[string]leadership.Snapshot{
+		"a lease of 24 h": long, "a lease of 24 h before a lock delay": both, "a lock delay that is not recorded yet": delayed, "a lock delay": recorded, "a lease that was deleted by force": forced,
+	}
+}
+
+func TestUnlockEndsEachWaitAndTheNextLeaderHasTheNextToken(t *testing.T) {
+	t.Parallel()
+	for name, s := range waits(t) {
+		if _, err := acquireAs(s, 'b'); !errors.Is(err, leadership.LeaseHeld) {
+			t.Fatalf("%s: before: %v, want %s", name, err, leadership.LeaseHeld)
+		}
+		_, err := unlock(s, "")
+		ch, err := unlock(s, sentence(err))
+		if err != nil || len(ch.Events) == 0 {
+			t.Fatalf("%s: %+v, %v", name, ch, err)
+		}
+		e := ch.Events[len(ch.Events)-1]
+		if e.Type != leadership.EventUnlocked || e.Reason != "the host is gone" || e.LeaderID != "" || !strings.Contains(e.Detail, "twoMayBelieveUntil") {
+			t.Errorf("%s: the event is %+v", name, e)
+		}
+		if want := s.Record.LeaderID; s.Live() && e.PreviousLeaderID != want || !s.Live() && e.PreviousLeaderID != "" {
+			t.Errorf("%s: the event names %q as the leader before", name, e.PreviousLeaderID)
+		}
+		after := apply(s, ch)
+		if err := leadership.Verify(after, leadership.Newest{Revision: e.Revision, Token: e.Token}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if l := after.Lease(); l.State != leadership.Vacant || l.LockedFor != 0 || l.Token != 1 {
+			t.Errorf("%s: unlocked, it is %+v", name, l)
+		}
+		if ch, err := acquireAs(after, 'b'); err != nil || ch.Record.Token != 2 {
+			t.Errorf("%s: the next grant: token %d, %v", name, ch.Record.Token, err)
+		}
+		if _, err := leadership.Renew(after, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}); !errors.Is(err, leadership.LeaseLost) {
+			t.Errorf("%s: the former leader renews: %v, want %s", name, err, leadership.LeaseLost)
+		}
+	}
+}
+
+func TestUnlockIsRefusedWithoutTheSentenceOfThisVeryLease(t *testing.T) {
+	t.Parallel()
+	for name, s := range waits(t) {
+		_, err := unlock(s, "")
+		var refusal *leadership.Error
+		if !errors.As(err, &refusal) || refusal.Code != leadership.LeaseHeld || refusal.Lease == nil || !strings.HasPrefix(sentence(err), "two leaders may believe until 2026-") {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, other := range []string{"yes", "two leaders may believe", strings.ToUpper(sentence(err)), sentence(err) + " ", "two leaders may believe until 2126-01-01T12:00:00Z"} {
+			if ch, err := unlock(s, other); !errors.Is(err, leadership.LeaseHeld) || !ch.Empty() {
+				t.Errorf("%s: acknowledged with %q: %v", name, other, err)
+			}
+		}
+	}
+	s := held(t, time.Second)
+	_, err := unlock(s, "")
+	before := sentence(err)
+	ch, err := leadership.Renew(s, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unlock(apply(s, ch), before); !errors.Is(err, leadership.LeaseHeld) || sentence(err) == before {
+		t.Errorf("the sentence from before a renewal: %v", err)
+	}
+}
+
+// The sentence names the instant from which the next lease would be granted without an unlock.
+func TestTheSentenceNamesTheEndOfTheWait(t *testing.T) {
+	t.Parallel()
+	for name, s := range waits(t) {
+		_, err := unlock(s, "")
+		end, bad := time.Parse(time.RFC3339Nano, strings.TrimPrefix(sentence(err), "two leaders may believe until "))
+		if bad != nil {
+			t.Fatalf("%s: %v", name, bad)
+		}
+		s.Now = end.Add(-time.Nanosecond)
+		if _, err := acquireAs(s, 'b'); !errors.Is(err, leadership.LeaseHeld) {
+			t.Errorf("%s: right before: %v, want %s", name, err, leadership.LeaseHeld)
+		}
+		s.Now = end
+		if _, err := acquireAs(s, 'b'); err != nil {
+			t.Errorf("%s: then: %v", name, err)
+		}
+	}
+}
+
+func TestUnlockChangesNothingWhereNothingIsInTheWay(t *testing.T) {
+	t.Parallel()
+	unseen := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon}
+	if _, err := unlock(unseen, ""); !errors.Is(err, leadership.NotFound) {
+		t.Errorf("one that was never seen: %v, want %s", err, leadership.NotFound)
+	}
+	if ch, err := unlock(held(t, time.Minute), ""); err != nil || !ch.Empty() {
+		t.Errorf("a lease that is over: %+v, %v", ch, err)
+	}
+	s := held(t, time.Second)
+	_, err := unlock(s, "")
+	first := sentence(err)
+	ch, err := unlock(s, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = apply(s, ch)
+	if ch, err := unlock(s, first); err != nil || !ch.Empty() {
+		t.Errorf("repeated, because its reply was lost: %+v, %v", ch, err)
+	}
+	if ch, err = acquireAs(s, 'b'); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unlock(apply(s, ch), first); !errors.Is(err, leadership.LeaseHeld) {
+		t.Errorf("repeated once the next candidate leads: %v, want %s", err, leadership.LeaseHeld)
+	}
+	if ch, err = leadership.Delete(held(t, 0), leadership.DeleteCommand{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unlock(apply(held(t, 0), ch), first); !errors.Is(err, leadership.ElectionDeleted) {
+		t.Errorf("a deleted election: %v, want %s", err, leadership.ElectionDeleted)
+	}
+}
+
+func TestUnlockNeedsAReasonOfOneLine(t *testing.T) {
+	t.Parallel()
+	service := leadership.New(nil) // refused before the store is asked
+	for _, reason := range []string{"", "two\nlines", strings.Repeat("x", leadership.MaxReasonBytes+1), "\xff"} {
+		_, err := service.Unlock(t.Context(), leadership.UnlockRequest{Election: "jobs", UnlockCommand: leadership.UnlockCommand{Reason: reason}})
+		var refusal *leadership.Error
+		if !errors.As(err, &refusal) || refusal.Code != leadership.InvalidArgument || refusal.Field != "reason" {
+			t.Errorf("%q: %v, want %s of reason", reason, err, leadership.InvalidArgument)
+		}
+	}
+}

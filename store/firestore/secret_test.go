@@ -1,0 +1,196 @@
+package firestore_test
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+
+	"regent/leadership"
+	"regent/store/storetest"
+)
+
+// counted is a service on a handle of its own, whose RPCs are counted.
+type counted struct {
+	*leadership.Service
+	rpcs *storetest.RPCs
+}
+
+func (p project) counted(t *testing.T) counted {
+	t.Helper()
+	rpcs := new(storetest.RPCs)
+	return counted{leadership.New(p.open(t, grpc.WithStatsHandler(rpcs))), rpcs}
+}
+
+// warm lets the handle read the secret of tickets.
+func (c counted) warm(t *testing.T, e leadership.Election) counted {
+	t.Helper()
+	if _, err := c.Acquire(t.Context(), newAgent("warm").ask(e)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// renew renews with the ticket of the last reply, and returns the next one.
+func (c counted) renew(t *testing.T, r leadership.LeaseRequest, want ...string) leadership.Ticket {
+	t.Helper()
+	c.rpcs.Take()
+	l, err := c.Renew(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, c.rpcs.Take()); diff != "" {
+		t.Errorf("RPCs (-want +got):\n%s", diff)
+	}
+	if l.Ticket == "" {
+		t.Error("the reply has no ticket")
+	}
+	return l.Ticket
+}
+
+func TestAnyInstanceRenewsWithTheTicketInOneRPC(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	instances := []counted{
+		p.counted(t).warm(t, "w1"), p.counted(t).warm(t, "w2"), p.counted(t).warm(t, "w3"), p.counted(t).warm(t, "w4"),
+	}
+	ann := newAgent("ann")
+	g, err := instances[3].Acquire(t.Context(), ann.ask("jobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := ann.lease("jobs", g.Token)
+	r.Ticket = g.Ticket
+	for i := range 20 {
+		r.Ticket = instances[i%4].renew(t, r, "Commit")
+	}
+}
+
+func TestALostTicketCostsOneRead(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	here, there := p.counted(t).warm(t, "w1"), p.counted(t).warm(t, "w2")
+	ann := newAgent("ann")
+	g, err := here.Acquire(t.Context(), ann.ask("jobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := ann.lease("jobs", g.Token)
+	there.renew(t, r, "BatchGetDocuments", "Commit")
+	r.Ticket = "forged"
+	here.renew(t, r, "Commit", "BatchGetDocuments", "Commit") // what it remembers is out of date, too
+	r.Ticket = g.Ticket
+	there.renew(t, r, "Commit", "BatchGetDocuments", "Commit")
+}
+
+func TestAReplyHasATicketForTheLeaderAlone(t *testing.T) {
+	t.Parallel()
+	s := newProject(t).counted(t)
+	ann, bob := newAgent("ann"), newAgent("bob")
+	g, err := s.Acquire(t.Context(), ann.ask("jobs"))
+	if err != nil || g.Ticket == "" {
+		t.Fatalf("a grant has the ticket %q, %v", g.Ticket, err)
+	}
+	var refused *leadership.Error
+	if _, err := s.Acquire(t.Context(), bob.ask("jobs")); !errors.As(err, &refused) || refused.Lease.Ticket != "" {
+		t.Errorf("a refusal has a ticket: %+v", err)
+	}
+	if l, err := s.Get(t.Context(), "jobs"); err != nil || l.Ticket != "" {
+		t.Errorf("a read has the ticket %q, %v", l.Ticket, err)
+	}
+	page, err := s.List(t.Context(), leadership.ListRequest{})
+	if err != nil || len(page.Leases) != 1 || page.Leases[0].Ticket != "" {
+		t.Errorf("a list has a ticket: %+v, %v", page, err)
+	}
+	results, err := s.BatchRenew(t.Context(), []leadership.LeaseRequest{ann.lease("jobs", g.Token)})
+	if err != nil || results[0].Lease.Ticket == "" {
+		t.Errorf("a batch: %+v, %v; want a ticket", results, err)
+	}
+	if l, err := s.Release(t.Context(), ann.lease("jobs", g.Token)); err != nil || l.Ticket != "" {
+		t.Errorf("a release has the ticket %q, %v", l.Ticket, err)
+	}
+}
+
+func TestHandlesThatCreateTheSecretAtOnceAgreeOnOne(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	const n = 8
+	var handles [n]counted
+	var tickets [n]leadership.LeaseRequest
+	ann := newAgent("ann")
+	var all sync.WaitGroup
+	for i := range n {
+		handles[i] = p.counted(t)
+		all.Go(func() {
+			e := leadership.Election("jobs" + string(rune('0'+i)))
+			g, err := handles[i].Acquire(t.Context(), ann.ask(e))
+			if err != nil {
+				t.Error(err)
+			}
+			tickets[i] = ann.lease(e, g.Token)
+			tickets[i].Ticket = g.Ticket
+		})
+	}
+	all.Wait()
+	for i := range n {
+		handles[(i+1)%n].renew(t, tickets[i], "Commit")
+	}
+}
+
+const secretName = "/documents/leadershipTickets/secret"
+
+func TestAnOldSecretIsReplacedAndItsTicketsStayGood(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	old := p.counted(t)
+	ann := newAgent("ann")
+	g, err := old.Acquire(t.Context(), ann.ask("jobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := p.database() + secretName
+	first := p.read(t, name)
+	p.write(t, name, values{"createdAt": timestamp(first.Fields["createdAt"].GetTimestampValue().AsTime().Add(-7 * 24 * time.Hour))}, "createdAt")
+	fresh := p.counted(t).warm(t, "w")
+	second := p.read(t, name)
+	if !bytes.Equal(second.Fields["previous"].GetBytesValue(), first.Fields["key"].GetBytesValue()) ||
+		bytes.Equal(second.Fields["key"].GetBytesValue(), first.Fields["key"].GetBytesValue()) {
+		t.Error("it was not replaced, or the key before is lost")
+	}
+	r := ann.lease("jobs", g.Token)
+	r.Ticket = g.Ticket
+	r.Ticket = fresh.renew(t, r, "Commit")
+	// a handle that does not know the new key yet is no worse off than without a ticket
+	r.Ticket = old.renew(t, r, "Commit", "BatchGetDocuments", "Commit")
+	fresh.renew(t, r, "Commit")
+}
+
+func TestWithoutASecretThereAreNoTicketsAndAllElseWorks(t *testing.T) {
+	t.Parallel()
+	for what, doc := range map[string]values{
+		"of a newer program": {"schema": integer(2), "keys": text("x")},
+		"damaged":            {"schema": integer(1), "key": bytesValue([]byte("short")), "previous": bytesValue(nil), "createdAt": timestamp(time.Now())},
+	} {
+		p := newProject(t)
+		name := p.database() + secretName
+		p.write(t, name, doc)
+		before := p.read(t, name)
+		s, ann := p.counted(t), newAgent("ann")
+		g, err := s.Acquire(t.Context(), ann.ask("jobs"))
+		if err != nil || g.Ticket != "" {
+			t.Errorf("%s: a grant has the ticket %q, %v", what, g.Ticket, err)
+		}
+		r := ann.lease("jobs", g.Token)
+		r.Ticket = "of another time"
+		if l, err := s.Renew(t.Context(), r); err != nil || l.Ticket != "" {
+			t.Errorf("%s: a renewal has the ticket %q, %v", what, l.Ticket, err)
+		}
+		if after := p.read(t, name); !after.UpdateTime.AsTime().Equal(before.UpdateTime.AsTime()) {
+			t.Errorf("%s: it was overwritten", what)
+		}
+	}
+}

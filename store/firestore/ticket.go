@@ -1,0 +1,187 @@
+package firestore
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/protobuf/proto"
+
+	"regent/leadership"
+)
+
+// A ticket is a lease document, sealed: with it any handle can send the heartbeat that otherwise
+// needs the memory of the handle that has sent the last one. It has the values of the document's
+// fields in the order of ticketFields, after these:
+const (
+	ticketElection = iota
+	ticketUpdated  // update_time of the document, the guard of the next write
+	ticketDigest   // of the large fields, if they did not fit in and are left out; else null
+	ticketPrefix   // how many they are
+)
+
+// ticketFields are all fields of a lease document.
+func ticketFields() []string {
+	return []string{
+		schemaField, needsField, tokenField, revisionField, deletedField, leaderField, keyHashField, leaseField,
+		acquiredField, endsByField, endsBecauseField, metadataField, heartbeatsField, endedField, lockForField,
+		policyField, standingField, renewedField, dueField,
+	}
+}
+
+// largeFields are the fields without a limit that would fit into a ticket. They change seldom, so a
+// handle that has read the lease once remembers them.
+func largeFields() []string { return []string{metadataField, policyField, standingField} }
+
+var errTicket = errors.New("it is no ticket of this database")
+
+// ticket returns a ticket for the version of a lease that a heartbeat has written; due is when that
+// had to be committed, zero for a grant. Without the secret there is none.
+func (s *Store) ticket(ctx context.Context, doc document, due time.Time) leadership.Ticket {
+	keys := s.keys(ctx, false)
+	if !keys.known() {
+		return ""
+	}
+	v, err := s.values(doc, writeOf{heartbeat: true, due: due})
+	if err != nil {
+		return ""
+	}
+	for _, whole := range []bool{true, false} {
+		plain, err := pack(doc, v, whole)
+		if err != nil {
+			return ""
+		}
+		if t := keys.newest.seal(s.database, plain); len(t) <= leadership.MaxTicketBytes {
+			return t
+		}
+	}
+	return ""
+}
+
+// values are the fields of a lease document that is not at hand.
+func (s *Store) values(doc document, w writeOf) (values, error) {
+	carried, err := s.codec.Encode(&doc.record)
+	if err != nil {
+		return nil, err
+	}
+	return encodeRecord(doc.record, carried, doc.heartbeats, w), nil
+}
+
+// open returns the version of the lease that the renewal's ticket has. It is zero if the ticket is
+// none of this database, of another election, or of a version that this program may not decide on:
+// then reading tells more. Whether the lease is the renewal's is for the rule to say.
+func (s *Store) open(ctx context.Context, c leadership.Renewal) document {
+	if c.Ticket == "" {
+		return document{}
+	}
+	plain, err := s.keys(ctx, false).open(s.database, c.Ticket)
+	if errors.Is(err, errUnknownKey) {
+		s.keys(ctx, true)
+	}
+	if err != nil {
+		return document{}
+	}
+	doc, err := s.unpack(plain)
+	if err != nil || doc.record.Election != c.Election {
+		return document{}
+	}
+	return doc
+}
+
+// pack encodes a lease document. Unless it is to be whole, the large fields are left out.
+func pack(doc document, v values, whole bool) ([]byte, error) {
+	all := &firestorepb.ArrayValue{Values: make([]*firestorepb.Value, ticketPrefix, ticketPrefix+len(v))}
+	all.Values[ticketElection] = text(string(doc.record.Election))
+	all.Values[ticketUpdated] = instant(doc.updated)
+	all.Values[ticketDigest] = instant(time.Time{})
+	left := make(values, len(v))
+	for name, value := range v {
+		left[name] = value
+	}
+	if !whole {
+		all.Values[ticketDigest] = bytesValue(digest(v))
+		for _, name := range largeFields() {
+			left[name] = &firestorepb.Value{}
+		}
+	}
+	for _, name := range ticketFields() {
+		value := left[name]
+		if value == nil {
+			value = &firestorepb.Value{} // no field
+		}
+		all.Values = append(all.Values, value)
+		delete(left, name)
+	}
+	if len(left) > 0 {
+		return nil, fmt.Errorf("firestore: a lease document has fields that tickets do not know: %v", left)
+	}
+	return proto.Marshal(all)
+}
+
+// unpack is the inverse of pack. Large fields that are left out come from what this handle
+// remembers of the lease; the error says that it does not.
+func (s *Store) unpack(plain []byte) (document, error) {
+	var all firestorepb.ArrayValue
+	if err := proto.Unmarshal(plain, &all); err != nil {
+		return document{}, err
+	}
+	if len(all.Values) != ticketPrefix+len(ticketFields()) {
+		return document{}, errTicket
+	}
+	v := values{}
+	for i, name := range ticketFields() {
+		if value := all.Values[ticketPrefix+i]; value.GetValueType() != nil {
+			v[name] = value
+		}
+	}
+	id := all.Values[ticketElection].GetStringValue()
+	updated := all.Values[ticketUpdated].GetTimestampValue()
+	if !updated.IsValid() {
+		return document{}, errTicket
+	}
+	if want := all.Values[ticketDigest].GetBytesValue(); want != nil {
+		if err := s.complete(v, leadership.Election(id), want); err != nil {
+			return document{}, err
+		}
+	}
+	doc, err := decodeRecord(id, v, updated.AsTime(), s.codec)
+	if err != nil {
+		return document{}, err
+	}
+	return doc, leadership.VerifyAlone(leadership.Snapshot{Record: doc.record, Now: doc.updated, Guard: guard})
+}
+
+// complete adds the large fields with that digest.
+func (s *Store) complete(v values, e leadership.Election, want []byte) error {
+	known, ok := s.memory.known(e)
+	if !ok {
+		return errTicket
+	}
+	remembered, err := s.values(known, writeOf{})
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(digest(remembered), want) {
+		return errTicket
+	}
+	for _, name := range largeFields() {
+		v[name] = remembered[name]
+	}
+	return nil
+}
+
+// digest tells one set of large fields from another.
+func digest(v values) []byte {
+	h := sha256.New()
+	for _, name := range largeFields() {
+		s := v[name].GetStringValue()
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(s))))
+		h.Write([]byte(s))
+	}
+	return h.Sum(nil)
+}

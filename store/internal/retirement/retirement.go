@@ -1,0 +1,34 @@
+// Package retirement keeps, for stores in memory, which elections are to be retired and when.
+package retirement
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// Plan has Record.RetireAt of each election that is to be retired.
+type Plan map[leadership.Election]time.Time
+
+// Set notes the instant at which the record is due, if it is to be retired.
+func (p Plan) Set(r leadership.Record) {
+	if at := r.RetireAt(); at.IsZero() {
+		delete(p, r.Election)
+	} else {
+		p[r.Election] = at
+	}
+}
+
+// By returns up to limit elections that are due by the instant, those first that are due longest.
+func (p Plan) By(at time.Time, limit int) []leadership.Election {
+	var due []leadership.Election
+	for e, when := range p {
+		if !when.After(at) {
+			due = append(due, e)
+		}
+	}
+	slices.SortFunc(due, func(a, b leadership.Election) int { return cmp.Or(p[a].Compare(p[b]), cmp.Compare(a, b)) })
+	return due[:min(len(due), max(limit, 0))]
+}

@@ -1,0 +1,220 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"regent/leadership"
+)
+
+var dueCases = []contractCase{
+	{"held elections are read, whether or not their lease has ended, on pages of any length", func(h *handles) {
+		var want []leadership.Election
+		for i := range 7 {
+			e := leadership.Election(fmt.Sprintf("held-%d", i))
+			holder := []string{"ann", "bob", "cid"}[i%3] // several lead more than one
+			h.update(h.a, e, acquire(holder, time.Duration(1+i%2)*time.Minute))
+			want = append(want, e)
+		}
+		h.vacant("never")
+		h.update(h.a, "deleted", put(time.Second))
+		h.update(h.a, "deleted", func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Delete(s, leadership.DeleteCommand{})
+		})
+		h.update(h.a, "configured", put(time.Second))
+		h.backing.Advance(h, 90*time.Second)
+		h.renews("held-1", "bob")
+		for _, limit := range []int{1, 2, 3, 7, 100} {
+			if got := h.held(limit); !slices.Equal(got, want) {
+				h.Errorf("%d at a time: got %v, want %v", limit, got, want)
+			}
+		}
+	}},
+	{"a held election is as it would be read", func(h *handles) {
+		h.update(h.a, jobs, acquire("ann", time.Minute))
+		listing, err := h.b.Held(h.Context(), "", 10)
+		if err != nil || len(listing.Snapshots) != 1 || listing.Next != "" {
+			h.Fatalf("got %+v, %v", listing, err)
+		}
+		got, want := listing.Snapshots[0], h.get(h.a, jobs)
+		if !sameRecord(got.Record, want.Record) || got.Guard != want.Guard || !got.Live() || want.Now.Add(want.Guard).Before(got.Now) {
+			h.Errorf("got %+v\nwant %+v", got, want)
+		}
+	}},
+	{"an election is held no longer once the end of its lease is recorded", func(h *handles) {
+		h.vacant("released")
+		h.update(h.a, "expired", acquire("ann", time.Minute))
+		h.backing.Advance(h, 2*time.Minute)
+		h.update(h.a, "expired", leadership.Expire)
+		if got := h.held(10); len(got) != 0 {
+			h.Errorf("got %v, want none", got)
+		}
+	}},
+	{"of a held record that cannot be trusted there is at most the name, and it keeps no other back", func(h *handles) {
+		for _, d := range Damages {
+			e := leadership.Election("damaged-" + strings.ReplaceAll(strings.ReplaceAll(string(d), " ", "-"), "'", ""))
+			h.vacant(e)
+			h.update(h.a, e, acquire("ann", time.Minute))
+			h.update(h.a, "a-"+e, acquire("ann", time.Minute))
+			h.update(h.a, "z-"+e, acquire("ann", time.Minute))
+			h.backing.Damage(h, e, d)
+			byHistory := d == TokenBehind || d == RecordGone // which not every store reads here
+			for _, limit := range []int{1, 2, 100} {
+				got := h.held(limit)
+				if !slices.Contains(got, "a-"+e) || !slices.Contains(got, "z-"+e) || !byHistory && slices.Contains(got, e) {
+					h.Errorf("%s: %d at a time: got %v", d, limit, got)
+				}
+			}
+		}
+	}},
+	{"an election can be retired from RetireAt on, and never before", func(h *handles) {
+		h.retiring("jobs", 2*time.Hour)
+		h.retiring("later", 3*time.Hour)
+		h.vacant("never")
+		at := h.get(h.a, jobs).Record.RetireAt()
+		for wait, want := range map[time.Duration][]leadership.Election{-time.Millisecond: nil, time.Millisecond: {jobs}, 2 * time.Hour: {jobs, "later"}} {
+			if got := h.retirable(at.Add(wait), 10); !slices.Equal(got, want) {
+				h.Errorf("%v after it is due: got %v, want %v", wait, got, want)
+			}
+		}
+		if got := h.retirable(at.Add(2*time.Hour), 1); !slices.Equal(got, []leadership.Election{jobs}) {
+			h.Errorf("one at a time: got %v, want the one that is due longest", got)
+		}
+		h.backing.Advance(h, 150*time.Minute)
+		if got := h.retirable(h.get(h.a, jobs).Now, 10); !slices.Equal(got, []leadership.Election{jobs}) {
+			h.Errorf("once it is due: got %v", got)
+		}
+	}},
+	{"what changed since is not retired, and what was retired is not again", func(h *handles) {
+		changes := map[leadership.Election]func(leadership.Snapshot) (leadership.Change, error){
+			"acquired":     acquire("bob", time.Minute),
+			"reconfigured": put(time.Second),
+			"deleted": func(s leadership.Snapshot) (leadership.Change, error) {
+				return leadership.Delete(s, leadership.DeleteCommand{})
+			},
+			"retired": leadership.Retire,
+		}
+		names := slices.Sorted(maps.Keys(changes))
+		for _, e := range names {
+			h.retiring(e, 2*time.Hour)
+		}
+		h.backing.Advance(h, 3*time.Hour)
+		now := h.get(h.a, "retired").Now
+		if got := h.retirable(now, 10); !slices.Equal(slices.Sorted(slices.Values(got)), names) {
+			h.Fatalf("due: got %v, want %v", got, names)
+		}
+		for e, change := range changes {
+			token := h.get(h.a, e).Record.Token
+			if after := h.update(h.a, e, change).Record; after.Token < token || e == "retired" && !after.Deleted {
+				h.Errorf("%s: got %+v", e, after)
+			}
+		}
+		if got := h.retirable(now.Add(time.Minute), 10); len(got) != 0 {
+			h.Errorf("got %v, want none", got)
+		}
+	}},
+	{"a retired election tells so in its history, and goes on with its token", func(h *handles) {
+		h.retiring(jobs, 2*time.Hour)
+		h.backing.Advance(h, 3*time.Hour)
+		ctx := leadership.WithActor(h.Context(), "scheduler@example.com")
+		if n, err := leadership.New(h.a).RetireAll(ctx); n != 1 || err != nil {
+			h.Fatalf("retired %d, %v", n, err)
+		}
+		events := h.events(h.b, jobs)
+		last := events[len(events)-1]
+		if last.Type != leadership.EventDeleted || last.Actor != "scheduler@example.com" || !strings.Contains(last.Reason, "retired") || last.Detail != `{"retireAfterMs":7200000}` {
+			h.Errorf("got %+v", last)
+		}
+		_, err := h.b.Update(h.Context(), jobs, acquire("bob", time.Minute))
+		if !errors.Is(err, leadership.ElectionDeleted) {
+			h.Errorf("acquire: got %v, want %s", err, leadership.ElectionDeleted)
+		}
+		h.update(h.b, jobs, retireAfter(2*time.Hour))
+		if n, err := leadership.New(h.a).RetireAll(ctx); n != 0 || err != nil {
+			h.Errorf("just brought back, %d were retired, %v", n, err)
+		}
+		if got := h.update(h.b, jobs, acquire("bob", time.Minute)).Record; got.Token != 2 {
+			h.Errorf("token %d, want 2", got.Token)
+		}
+	}},
+	{"what is held or due is found among many that are neither", func(h *handles) {
+		const past = 300
+		for i := range past {
+			h.vacant(leadership.Election(fmt.Sprintf("past-%03d", i)))
+		}
+		h.update(h.a, "held", acquire("ann", time.Minute))
+		h.retiring("due", 2*time.Hour)
+		h.backing.Advance(h, 3*time.Hour)
+		if got := h.held(2); !slices.Equal(got, []leadership.Election{"held"}) {
+			h.Errorf("held: got %v", got)
+		}
+		if got := h.retirable(h.get(h.a, "due").Now, 2); !slices.Equal(got, []leadership.Election{"due"}) {
+			h.Errorf("to be retired: got %v", got)
+		}
+	}},
+}
+
+// held reads all pages, and returns the names in order.
+func (h *handles) held(limit int) []leadership.Election {
+	h.Helper()
+	var names []leadership.Election
+	var after leadership.Election
+	for range 200 {
+		listing, err := h.b.Held(h.Context(), after, limit)
+		if err != nil {
+			h.Fatal(err)
+		}
+		for _, s := range listing.Snapshots {
+			names = append(names, s.Record.Election)
+		}
+		if after = listing.Next; after == "" {
+			slices.Sort(names)
+			return names
+		}
+	}
+	h.Fatal("the pages do not end")
+	return nil
+}
+
+func (h *handles) retirable(at time.Time, limit int) []leadership.Election {
+	h.Helper()
+	names, err := h.b.Retirable(h.Context(), at, limit)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return names
+}
+
+// vacant is an election that had a leader.
+func (h *handles) vacant(e leadership.Election) {
+	h.Helper()
+	h.update(h.a, e, acquire("ann", time.Minute))
+	h.update(h.a, e, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Release(s, renewalOf(e, "ann", 1))
+	})
+}
+
+// retiring is an election that is vacant since now, and is to be retired after that long.
+func (h *handles) retiring(e leadership.Election, after time.Duration) {
+	h.Helper()
+	h.update(h.a, e, retireAfter(after))
+	h.vacant(e)
+}
+
+func (h *handles) renews(e leadership.Election, holder string) {
+	h.Helper()
+	_, err := leadership.New(h.a).Renew(h.Context(), leaseOf(e, holder, 1))
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+func retireAfter(d time.Duration) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{RetireAfter: d}})
+	}
+}

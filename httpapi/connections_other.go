@@ -4,5 +4,5 @@ package httpapi
 
 import "math"
 
-// mostConnections returns how many connections a server may have: there is no limit on files here.
-func mostConnections() int { return math.MaxInt }
+// mostByFiles returns for how many connections the process may open files: there is no limit here.
+func mostByFiles() int { return math.MaxInt }

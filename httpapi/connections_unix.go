@@ -10,9 +10,9 @@ import (
 // reservedFiles are for the store, the topic, keys, policies and connections that are being closed.
 const reservedFiles = 64
 
-// mostConnections returns how many connections a server may have: the files that the process may
-// open, except those that it needs itself.
-func mostConnections() int {
+// mostByFiles returns for how many connections the process may open files, beside those that it
+// needs itself.
+func mostByFiles() int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return math.MaxInt

@@ -127,6 +127,9 @@ func encodeMembers(known []member, unknown string) (text string, needs Version, 
 			return "", 0, fmt.Errorf("member %q is known and unknown", m.name)
 		}
 		if value := m.field.encode(); value != nil {
+			if object == nil {
+				object = make(map[string]json.RawMessage)
+			}
 			object[m.name], needs = value, max(needs, m.needs)
 		}
 	}
@@ -153,11 +156,11 @@ func decodeMembers(text string, known []member) (unknown string, err error) {
 	return writeObject(object)
 }
 
-// readObject reads a JSON object without doubled names at any depth. "" is an empty one.
+// readObject reads a JSON object without doubled names at any depth. "" is an empty one, for which
+// it returns nil: most records have no members, and each renewal reads them.
 func readObject(text string) (map[string]json.RawMessage, error) {
-	object := make(map[string]json.RawMessage)
 	if text == "" {
-		return object, nil
+		return nil, nil
 	}
 	if !utf8.ValidString(text) {
 		return nil, errors.New("it is not UTF-8")
@@ -170,6 +173,7 @@ func readObject(text string) (map[string]json.RawMessage, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the JSON object")
 	}
+	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
 		return nil, errors.New("it is not a JSON object")
 	}

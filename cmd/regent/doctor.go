@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"regent/cmd/regent/internal/cloud"
 	"regent/leadership"
 	"regent/leadership/instance/pubsub"
 	"regent/store"
@@ -25,31 +26,42 @@ const (
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
-	var spec string
-	events, endpoint := noEvents, ""
+	s := doctorSettings{events: noEvents, auth: authPlatform}
 	cmd := &cobra.Command{
-		Use:   "doctor --store STORE [--events TOPIC] [--events-endpoint HOST:PORT]",
-		Short: "Check that a store and a topic work",
+		Use:   "doctor --store STORE [--events TOPIC] [--events-endpoint HOST:PORT] [--service SERVICE,…]",
+		Short: "Check that a store, a topic and a Cloud Run service work",
 		Long: `Check that this machine and its credentials can do with a store and a topic what serve does: read, grant, renew, release,
 read the history, publish, subscribe and receive. It prints how long each step takes, and how far the clocks of the store's
 servers differ. It uses the election regent.doctor, whose token rises with each run, and a subscription of its own, which it
-deletes. If a check fails, the exit code is 1.`,
-		Example: "  regent doctor --store firestore:PROJECT --events projects/PROJECT/topics/regent",
-		Args:    noArguments,
+deletes.
+
+On Google Cloud it also looks at what no emulator has: the indexes and the TTL policy of a Firestore database, the regions
+that a topic is stored in, and whether strangers may call a Cloud Run service. That takes rights to read them
+(roles/datastore.viewer, roles/pubsub.viewer, roles/run.viewer), so run it as a person, too; what it lacks a right for is
+"not checked".
+
+If a check fails, the exit code is 1.`,
+		Example: `  regent doctor --store firestore:PROJECT/regent --events projects/PROJECT/topics/regent
+  regent doctor --store firestore:PROJECT/regent --service projects/PROJECT/locations/europe-west1/services/regent`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkEndpoint(endpoint, events); err != nil {
+			if err := s.validate(); err != nil {
 				return err
 			}
-			c.tellEmulator(spec)
-			return c.examine(cmd.Context(), spec, pubsub.Config{Topic: events, PublishEndpoint: endpoint})
+			c.tellEmulator(s.store)
+			return c.examine(cmd.Context(), s, &cloud.Client{})
 		},
 	}
-	cmd.Flags().Var(&value[string]{&spec, "", "STORE", parseText}, "store", "the store, as for serve")
-	cmd.Flags().Var(&value[string]{&events, noEvents, "TOPIC", parseText}, "events", "the topic, as for serve")
-	cmd.Flags().Var(&value[string]{&endpoint, "", "HOST:PORT", parseText}, "events-endpoint", "what to publish through, as for serve")
+	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store, as for serve")
+	cmd.Flags().Var(&value[string]{&s.events, noEvents, "TOPIC", parseText}, "events", "the topic, as for serve")
+	cmd.Flags().Var(&value[string]{&s.endpoint, "", "HOST:PORT", parseText}, "events-endpoint", "what to publish through, as for serve")
+	cmd.Flags().Var(&value[[]string]{&s.services, "", "SERVICE,…", parseTexts}, "service", "Cloud Run services, as projects/P/locations/L/services/S, or addresses, as https://HOST")
+	cmd.Flags().Var(&value[string]{&s.auth, authPlatform, "HOW", parseText}, "auth", "how the services authenticate callers, as for serve")
+	c.complete(cmd, "auth", authPlatform, authOIDC)
 	c.require(cmd, "store", "REGENT_STORE")
 	c.from(cmd, "events", "REGENT_EVENTS")
 	c.from(cmd, "events-endpoint", "REGENT_EVENTS_ENDPOINT")
+	c.from(cmd, "auth", "REGENT_AUTH")
 	return cmd
 }
 
@@ -61,13 +73,14 @@ type doctorReport struct {
 }
 
 // examine makes all checks that are possible and prints the results.
-func (c *cli) examine(ctx context.Context, spec string, events pubsub.Config) error {
+func (c *cli) examine(ctx context.Context, s doctorSettings, project *cloud.Client) error {
 	x := &doctorReport{id: "doctor-" + rand.Text(), rows: [][]string{{"CHECK", "RESULT", "TOOK", ""}}}
 	ctx = leadership.WithRequestID(ctx, x.id)
-	x.examineStore(ctx, spec)
-	if events.Topic != noEvents {
-		x.examineTopic(ctx, events)
+	x.examineStore(ctx, s.store)
+	if s.events != noEvents {
+		x.examineTopic(ctx, pubsub.Config{Topic: s.events, PublishEndpoint: s.endpoint})
 	}
+	x.examineProject(ctx, s, project, c.env)
 	if err := c.printTable(x.rows); err != nil {
 		return err
 	}
@@ -135,7 +148,7 @@ func (x *doctorReport) examineStore(ctx context.Context, spec string) {
 	}
 	defer s.Close()
 	clock := &clockWatch{}
-	x.check(ctx, "read", doctorRounds, func(ctx context.Context) (string, error) { return "", clock.get(ctx, s) })
+	x.check(ctx, "read", doctorRounds, func(ctx context.Context) (string, error) { return readDetail(spec), clock.get(ctx, s) })
 	x.check(ctx, "list", doctorRounds, func(ctx context.Context) (string, error) {
 		_, err := s.List(ctx, "", "", 1)
 		return "", err

@@ -262,6 +262,25 @@ func TestTheFileIsPrivate(t *testing.T) {
 	}
 }
 
+func TestAFileOfAnotherUserIsRefused(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	path := filepath.Join(t.TempDir(), "regent.db")
+	s, _ := open(t, path, bolt.Clock{})
+	s.Close()
+	if err := os.Chown(path, 65534, -1); err != nil {
+		t.Fatal(err)
+	}
+	s, err := bolt.Open(path, bolt.Config{})
+	if err == nil {
+		s.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "it belongs to user 65534") {
+		t.Errorf("got %v; want an error that names the file and its owner", err)
+	}
+}
+
 func TestAFileThatIsNotOursIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	foreign := filepath.Join(dir, "foreign.db")

@@ -90,8 +90,8 @@ func openError(path string, err error) error {
 	return fmt.Errorf("%s cannot be opened: %w", path, err)
 }
 
-// openPrivate opens the file if no other user can read or write it. It does not follow a link at
-// the end of the path.
+// openPrivate opens the file if no other user can read or write it, or owns it. It does not follow
+// a link at the end of the path.
 func openPrivate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|noFollow, mode)
 	if err != nil {
@@ -104,6 +104,8 @@ func openPrivate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 		err = errors.New("it is not a regular file")
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		err = fmt.Errorf("others may read or write it (mode %04o); run: chmod 600 %s", info.Mode().Perm(), path)
+	default:
+		err = checkOwner(info)
 	}
 	if err != nil {
 		f.Close()

@@ -39,6 +39,7 @@ func BenchmarkLearn(b *testing.B) {
 		l.Learn(lease, view.Committed, 0)
 	}
 	b.ReportAllocs()
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
 			l.Learn(all[i%len(all)], view.Committed, 0)

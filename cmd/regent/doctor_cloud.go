@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"strings"
+
+	"regent/cmd/regent/internal/cloud"
+	"regent/leadership/instance/pubsub"
+)
+
+// doctorSettings say what the doctor examines.
+type doctorSettings struct {
+	store    string // see store.Open
+	events   string // see pubsub.ParseTopic, or noEvents
+	endpoint string // that instances publish through; "" for Google's choice
+	services []string
+	auth     string // of the services
+}
+
+// validate returns an error if a setting is none.
+func (s doctorSettings) validate() error {
+	if err := checkEndpoint(s.endpoint, s.events); err != nil {
+		return err
+	}
+	if len(s.services) > 0 && s.auth != authPlatform && s.auth != authOIDC {
+		return usagef("--auth %q is not %s or %s, which a service needs that other machines can reach; say which --service has", s.auth, authPlatform, authOIDC)
+	}
+	for _, service := range s.services {
+		if !cloud.IsService(service) && !isAddress(service) {
+			return usagef("--service %q is not projects/P/locations/L/services/S, and not https://HOST", service)
+		}
+	}
+	return nil
+}
+
+// isAddress reports whether text is the URL of a server, with TLS unless it is on this machine.
+func isAddress(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && ip != nil && ip.IsLoopback()
+}
+
+// firestoreOf returns the project and the database of a store in Firestore.
+func firestoreOf(spec string) (project, database string, is bool) {
+	rest, is := strings.CutPrefix(spec, "firestore:")
+	project, database, named := strings.Cut(rest, "/")
+	if !named {
+		database = "(default)"
+	}
+	return project, database, is
+}
+
+// readDetail says what a read has shown beside that it works.
+func readDetail(spec string) string {
+	if _, database, is := firestoreOf(spec); is {
+		return "database " + database + " accepts the headers of this client"
+	}
+	return ""
+}
+
+// examineProject looks at what no emulator has.
+func (x *doctorReport) examineProject(ctx context.Context, s doctorSettings, project *cloud.Client, env map[string]string) {
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	id, database, onFirestore := firestoreOf(s.store)
+	switch {
+	case onFirestore && env["FIRESTORE_EMULATOR_HOST"] != "":
+		x.add(cloud.Finding{Check: "fields", Verdict: cloud.Unchecked, Text: "an emulator has no indexes and no TTL policies"})
+	case onFirestore:
+		x.add(project.Firestore(ctx, id, database)...)
+	}
+	_, _, noTopic := pubsub.ParseTopic(s.events) // or noEvents
+	switch {
+	case noTopic != nil:
+	case env["PUBSUB_EMULATOR_HOST"] != "":
+		x.add(cloud.Finding{Check: "order across regions", Verdict: cloud.Unchecked, Text: "an emulator has no regions"})
+	default:
+		x.add(project.Topic(ctx, s.events, s.endpoint))
+	}
+	for _, service := range s.services {
+		if cloud.IsService(service) {
+			x.add(project.Service(ctx, service, s.auth == authOIDC)...)
+		} else {
+			x.add(project.Uninvited(ctx, service, s.auth == authOIDC))
+		}
+	}
+}
+
+// add adds findings to the report.
+func (x *doctorReport) add(found ...cloud.Finding) {
+	for _, f := range found {
+		if f.Verdict == cloud.NotOK {
+			x.failed++
+		}
+		x.rows = append(x.rows, []string{f.Check, string(f.Verdict), "", f.Text})
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"regent/cmd/regent/internal/cloud"
+)
+
+func TestDoctorSaysWhetherStrangersMayCallAService(t *testing.T) {
+	t.Parallel()
+	status := http.StatusForbidden
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("the call has a token")
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(s.Close)
+	path := filepath.Join(t.TempDir(), "regent.db")
+	p := startProcess(t, "--store", "bolt:"+path) // creates the file
+	p.end(t, syscall.SIGTERM)
+	for _, c := range []struct {
+		status, code int
+		want         string
+	}{
+		{http.StatusForbidden, exitDone, "refused before it reaches Regent"},
+		{http.StatusNotFound, exitDone, "not checked"},
+		{http.StatusOK, exitOther, "strangers may call it"},
+	} {
+		status = c.status
+		if r := regent(t, nil, "doctor --store bolt:"+path+" --service "+s.URL).want(t, c.code); !strings.Contains(r.out, c.want) {
+			t.Errorf("no %q in\n%s", c.want, r.out)
+		}
+	}
+}
+
+func TestDoctorLooksAtAProject(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, `{}`) // no index, no TTL policy, any region, and no callers
+	}))
+	t.Cleanup(s.Close)
+	settings := doctorSettings{
+		store: "firestore:p/regent", events: "projects/p/topics/regent", auth: authPlatform,
+		services: []string{"projects/p/locations/l/services/regent", s.URL},
+	}
+	x := &doctorReport{}
+	x.examineProject(t.Context(), settings, &cloud.Client{HTTP: s.Client(), Base: s.URL}, nil)
+	var got []string
+	for _, row := range x.rows {
+		got = append(got, row[0]+": "+row[1])
+	}
+	want := `field events.unannounced: FAILED
+field events.requestedAt: FAILED
+field events.deleteAfter: FAILED
+field leadership.leaderId: FAILED
+field leadership.retireAt: FAILED
+field leadership.renewalDue: ok
+order across regions: not checked
+service regent: ok
+invokers: ok
+call without a token: FAILED`
+	if strings.Join(got, "\n") != want || x.failed != 6 {
+		t.Errorf("%d failed:\n%s\nwant\n%s", x.failed, strings.Join(got, "\n"), want)
+	}
+}
+
+func TestDoctorLooksAtNoProjectOfAnEmulator(t *testing.T) {
+	t.Parallel()
+	x := &doctorReport{}
+	env := map[string]string{"FIRESTORE_EMULATOR_HOST": "localhost:1", "PUBSUB_EMULATOR_HOST": "localhost:2"}
+	x.examineProject(t.Context(), doctorSettings{store: "firestore:p", events: "projects/p/topics/regent"}, &cloud.Client{Base: "http://127.0.0.1:1"}, env)
+	if len(x.rows) != 2 || x.failed != 0 || x.rows[0][1] != "not checked" || x.rows[1][1] != "not checked" {
+		t.Errorf("%q; want two lines that say so", x.rows)
+	}
+}
+
+func TestDoctorRefusesWhatIsNoService(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--service regent":                                      "is not projects/P/locations/L/services/S",
+		"--service http://example.com":                          "and not https://HOST",
+		"--service https://example.com/v1":                      "and not https://HOST",
+		"--service projects/p/services/regent":                  "is not projects/P/locations/L/services/S",
+		"--service https://example.com --auth none":             "is not platform or oidc",
+		"--service https://a.example.com,projects/p/services/s": `--service "projects/p/services/s"`,
+	} {
+		if r := regent(t, nil, "doctor --store memory: "+args).want(t, exitUsage); !strings.Contains(r.err, want) {
+			t.Errorf("%s: %q, want %q", args, r.err, want)
+		}
+	}
+}

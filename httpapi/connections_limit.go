@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"bytes"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// connectionMemory is how much memory a connection may take. A stream was seen to take 36 KiB
+// without TLS, and a waiting candidate 22 KiB.
+const connectionMemory = 64 << 10
+
+// minConnections is what a server serves even in very little memory.
+const minConnections = 64
+
+// mostConnections returns how many connections a server may have: as many as the process may open
+// files for, and as fit into half of its memory.
+func mostConnections() int {
+	return min(mostByFiles(), mostByMemory(memoryLimit(os.DirFS("/"), debug.SetMemoryLimit(-1))))
+}
+
+func mostByMemory(limit int64) int {
+	return int(min(max(limit/2/connectionMemory, minConnections), math.MaxInt32))
+}
+
+// memoryLimit returns how much memory the process may have, in bytes: as GOMEMLIMIT says, or as
+// its control group, or as there is, whichever is least. root is the file system; where it has no
+// /proc and /sys, only GOMEMLIMIT counts.
+func memoryLimit(root fs.FS, goLimit int64) int64 {
+	return min(goLimit, groupMemory(root), machineMemory(root))
+}
+
+// groupMemory returns the least limit of the process's control group and the groups above it, of
+// version 1 or 2.
+func groupMemory(root fs.FS) int64 {
+	least := int64(math.MaxInt64)
+	text, _ := fs.ReadFile(root, "proc/self/cgroup")
+	for line := range strings.Lines(string(text)) {
+		// number:controllers:folder; version 2 has no controllers
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) < 3 {
+			continue
+		}
+		top, file := "sys/fs/cgroup", "memory.max"
+		switch parts[1] {
+		case "":
+		case "memory":
+			top, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		default:
+			continue
+		}
+		// In a container a folder may be missing that the machine has: the one above it counts.
+		for dir := path.Clean("/" + parts[2]); ; dir = path.Dir(dir) {
+			least = min(least, number(root, path.Join(top, dir, file)))
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return least
+}
+
+// machineMemory returns the machine's memory.
+func machineMemory(root fs.FS) int64 {
+	text, _ := fs.ReadFile(root, "proc/meminfo")
+	_, rest, _ := bytes.Cut(text, []byte("MemTotal:"))
+	fields := strings.Fields(string(rest))
+	if len(fields) == 0 {
+		return math.MaxInt64
+	}
+	kib, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil || kib <= 0 || kib > math.MaxInt64>>10 {
+		return math.MaxInt64
+	}
+	return kib << 10
+}
+
+// number reads a file with a number of bytes. A file that is missing, or says max, is no limit.
+func number(root fs.FS, name string) int64 {
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return math.MaxInt64
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || n <= 0 {
+		return math.MaxInt64
+	}
+	return n
+}

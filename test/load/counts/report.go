@@ -60,6 +60,11 @@ func (f Found) check() error {
 	if most := stretchLeases*beats/(beats-1) + 1; attempts > most {
 		return fmt.Errorf("%s: at another instance there were %d attempts in %d leases, want at most %d", f.Kind, attempts, stretchLeases, most)
 	}
+	for _, t := range f.Turns {
+		if t.Cost.RPCs() != f.Turns[0].Cost.RPCs() || t.Cost.Read != f.Turns[0].Cost.Read || t.Cost.Written != beatsAnHour {
+			return fmt.Errorf("%s: renewals through %d instances cost %+v an hour, through one %+v", f.Kind, t.Instances, t.Cost, f.Turns[0].Cost)
+		}
+	}
 	if reads := f.Readers.RPCs(); reads > readsAnHour {
 		return fmt.Errorf("%s: readers of one election made %d reads in an hour, want at most %d", f.Kind, reads, readsAnHour)
 	}
@@ -115,6 +120,11 @@ func (r report) hours() string {
 		t.add(name, count(f.RPCs()), count(f.Read), count(f.Written), count(s.RPCs()), count(s.Read), count(s.Written))
 	}
 	add("a leader", func(f Found) Cost { return f.Held.Stretches[0].AnHour() })
+	for i, t := range r.f.Turns {
+		if t.Instances > 1 {
+			add(fmt.Sprintf("a leader whose renewals reach %d instances in turn", t.Instances), func(f Found) Cost { return f.Turns[i].Cost })
+		}
+	}
 	add("100 leaders, renewed in one batch", func(f Found) Cost { return f.operation(batchName).scaled(beatsAnHour, 1) })
 	for i, s := range r.f.Held.Stretches[1:] {
 		name := fmt.Sprintf("%s waiting candidates, together", count(s.Waiting))

@@ -75,7 +75,9 @@ func TestATicketPassesThroughAnInstanceToTheLeaderAlone(t *testing.T) {
 				l, err = on.Renew(t.Context(), lease)
 			} else {
 				var results []leadership.Result
-				results, err = on.BatchRenew(t.Context(), []leadership.LeaseRequest{lease})
+				if results, err = on.BatchRenew(t.Context(), []leadership.LeaseRequest{lease}); err != nil {
+					t.Fatal(err)
+				}
 				l, err = results[0].Lease, results[0].Err
 			}
 			if want := leadership.Ticket(fmt.Sprint("t", i+1)); err != nil || l.Ticket != want || store.brought[i] != lease.Ticket {

@@ -17,8 +17,8 @@ type Turns struct {
 // fleets are the numbers of instances to count.
 func fleets() []int { return []int{1, 2, 4} }
 
-// InTurn renews a lease so often, through one instance after the other, as a leader does that brings
-// its ticket. The instances look at no end of it meanwhile: it is long.
+// InTurn renews a lease so often, through one instance after the other, as a leader does that
+// brings its ticket. The instances look at no end of it meanwhile: it is long.
 func InTurn(ctx context.Context, p Place, renewals int, instances ...int) (found []Turns, err error) {
 	for _, n := range instances {
 		cost, err := inTurn(ctx, p, renewals, n)

@@ -73,8 +73,8 @@ func (e *Election) learnEnd(l leadership.Lease, from Source, now time.Duration) 
 
 // renewed notes a renewal by this instance, and returns in what time to look. A leader whose
 // renewals reach several instances in turn is looked after later: none of them knows that it is the
-// last, and each would look in vain at each of its own ends. By then the leader mostly has come back
-// here.
+// last, and each would look in vain at each of its own ends. By then the leader mostly has come
+// back here.
 func (e *Election) renewed(l leadership.Lease, now time.Duration) (left time.Duration) {
 	t := &e.end
 	if now > t.promised {

@@ -130,8 +130,8 @@ func newFleet(n int, lease time.Duration) *fleet {
 	return f
 }
 
-// Of instances that renew a lease in turn none knows that it is the last. Each looks twice at its own
-// end, and from then on the leader comes back before it would look again.
+// Of instances that renew a lease in turn none knows that it is the last. Each looks twice at its
+// own end, and from then on the leader comes back before it would look again.
 func TestRenewalsThroughManyInstancesCostNoLooks(t *testing.T) {
 	for _, n := range []int{1, 2, 4, 8} {
 		for _, lease := range []time.Duration{3 * time.Second, 30 * time.Second, 5 * time.Minute} {

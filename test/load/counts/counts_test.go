@@ -25,6 +25,23 @@ func TestOperationsCostWhatTestdataSays(t *testing.T) {
 	})
 }
 
+func TestRenewalsThroughSeveralInstancesCostWhatTheyCostThroughOne(t *testing.T) {
+	onEach(t, func(t *testing.T, p Place) {
+		found, err := InTurn(t.Context(), p, 36, fleets()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if diff := cmp.Diff(found[0].Cost, f.Cost); diff != "" || f.Cost.Written != 36 {
+				t.Errorf("%d renewals through %d instances (-through one +counted):\n%s", f.Cost.Written, f.Instances, diff)
+			}
+			if p.kind == emulators.KindFirestore && (f.Cost.RPCs() != 36 || f.Cost.Read != 0) {
+				t.Errorf("through %d instances: %+v; want a call and no read for each renewal", f.Instances, f.Cost)
+			}
+		}
+	})
+}
+
 func TestReadersOfOneElectionShareOneReadPerExpiry(t *testing.T) {
 	onEach(t, func(t *testing.T, p Place) {
 		cost, err := Readers(t.Context(), p, 10, time.Minute)

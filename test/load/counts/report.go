@@ -66,6 +66,11 @@ func (f Found) check() error {
 			return fmt.Errorf("%s: a renewal of %d leaders at the same time costs %v calls, want half of %v at most", f.Kind, c.Leaders, c.PerRenewal(), alone)
 		}
 	}
+	for _, t := range f.Turns {
+		if t.Cost.RPCs() != f.Turns[0].Cost.RPCs() || t.Cost.Read != f.Turns[0].Cost.Read || t.Cost.Written != beatsAnHour {
+			return fmt.Errorf("%s: renewals through %d instances cost %+v an hour, through one %+v", f.Kind, t.Instances, t.Cost, f.Turns[0].Cost)
+		}
+	}
 	if reads := f.Readers.RPCs(); reads > readsAnHour {
 		return fmt.Errorf("%s: readers of one election made %d reads in an hour, want at most %d", f.Kind, reads, readsAnHour)
 	}
@@ -122,6 +127,11 @@ func (r report) hours() string {
 		t.add(name, count(f.RPCs()), count(f.Read), count(f.Written), count(s.RPCs()), count(s.Read), count(s.Written))
 	}
 	add("a leader", func(f Found) Cost { return f.Held.Stretches[0].AnHour() })
+	for i, t := range r.f.Turns {
+		if t.Instances > 1 {
+			add(fmt.Sprintf("a leader whose renewals reach %d instances in turn", t.Instances), func(f Found) Cost { return f.Turns[i].Cost })
+		}
+	}
 	add("100 leaders, renewed in one batch", func(f Found) Cost { return f.operation(batchName).scaled(beatsAnHour, 1) })
 	for i, s := range r.f.Held.Stretches[1:] {
 		name := fmt.Sprintf("%s waiting candidates, together", count(s.Waiting))

@@ -28,7 +28,8 @@
 //
 //	reason   moment                                        what to do
 //	End      a lease that was granted or renewed here      Expire
-//	         has run out
+//	         has run out; four leases later if the leader
+//	         renews elsewhere, too
 //	Watcher  one that is watched here, and renewed         Expire; up to 6 min later each time
 //	         elsewhere, has run out                        that it was renewed, at its end if a
 //	                                                       candidate waits as well

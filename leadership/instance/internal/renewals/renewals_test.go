@@ -314,7 +314,7 @@ func TestAPanicOfTheStoreIsTheCallers(t *testing.T) {
 // Renewals come at random, batches take up to two seconds, and some callers leave.
 func TestNoRenewalWaitsLongAndNoneIsSentTwice(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		random := rand.New(rand.NewPCG(1, 2))
+		random, durations := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4))
 		came, sent := make(map[leadership.Election]time.Time), make(map[leadership.Election]int)
 		w.takes = func(leases []leadership.Renewal) time.Duration {
 			if len(leases) > renewals.MaxTogether {
@@ -326,7 +326,7 @@ func TestNoRenewalWaitsLongAndNoneIsSentTwice(t *testing.T) {
 					t.Errorf("%s was sent after %v", c.Election, waited)
 				}
 			}
-			return time.Duration(random.IntN(2000)) * time.Millisecond
+			return time.Duration(durations.IntN(2000)) * time.Millisecond
 		}
 		var all sync.WaitGroup
 		for i := range 1000 {

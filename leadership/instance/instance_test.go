@@ -416,8 +416,8 @@ func TestAWatcherOfALeaseThatIsRenewedElsewhereAsksTheStoreSixteenTimesAnHourAtM
 	})
 }
 
-// hour has a watcher on b while ann renews through a for an hour and more, so that b looks as seldom
-// as it does. It returns the watch, and when the last renewal was.
+// hour has a watcher on b while ann renews through a for an hour and more, so that b looks as
+// seldom as it does. It returns the watch, and when the last renewal was.
 func (c *cluster) hour(more time.Duration) (w *hub.Watch, renewed time.Time) {
 	c.Helper()
 	lease := c.lead(c.a, "ann")

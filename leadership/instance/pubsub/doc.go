@@ -58,17 +58,16 @@
 //   - at once, when the connection is closed, or the service ends the stream because the
 //     subscription was deleted;
 //   - at once, when the topic was deleted and this instance publishes;
-//   - by pings, within Bound (12 s), where the service answers them: the stream is pinged every 4 s,
-//     and has ended if two pings in a row are not answered. So a cut cable and a stream that hangs
-//     are noticed. The service answers pings; emulators do so from 0.8.32 on. A stream that has
-//     answered none is not expected to: an empty message that came before the first ping is no
-//     answer;
-//   - by a probe: whenever no message has come for Config.Probe (8 s), Run asks for the subscription
-//     on the connection of the stream, and waits half of that for the answer. While pings are
-//     answered it asks only every fourth time, for what they do not show, a deleted topic or a lost
-//     right: these are noticed within LossBound, 36 s, and without pings within 12 s. That the quota
-//     of such calls is used up, or that the answer does not come in time, ends nothing while pings
-//     are answered.
+//   - by pings, within Bound (12 s), where the service answers them: the stream is pinged every 4
+//     s, and is given up if two pings in a row are not answered. So a cut cable and a stream that
+//     hangs are noticed. The service answers pings; emulators do so from 0.8.32 on. A stream that
+//     has answered none need not: an empty message that came before the first ping is no answer;
+//   - by a probe: whenever no message has come for Config.Probe (8 s), Run asks for the
+//     subscription on the connection of the stream, and waits half of that for the answer. While
+//     pings are answered it asks only every fourth time, for what they do not show, a deleted topic
+//     or a lost right: these are noticed within LossBound, 36 s, and without pings within 12 s.
+//     That the quota of such calls is used up, or that the answer does not come in time, ends
+//     nothing while pings are answered.
 //
 // A process that is suspended, or gets no CPU, notices nothing meanwhile.
 //

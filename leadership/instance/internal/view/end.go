@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 )
 
 // end is the end of a lease that this instance looks after.
@@ -145,7 +146,7 @@ func (e *Election) conclude(l leadership.Lease, err error, now time.Duration) (o
 	switch {
 	case t.due > now: // it was renewed meanwhile
 	case (unanswered || early) && t.failed+1 < maxFailed:
-		t.due = now + min(firstPause<<t.failed, maxPause)
+		t.due = now + backoff.After(t.failed, firstPause, maxPause)
 		t.failed++
 	case err == nil && l.State == leadership.Held && (e.listened() || t.promised > 0): // it was renewed here since the last look
 		e.follow(l, now)

@@ -18,6 +18,7 @@ import (
 	"regent/emulators"
 	"regent/test/faults"
 	"regent/test/machine"
+	"regent/test/proxy"
 )
 
 var (
@@ -116,8 +117,14 @@ func TestNoLeaderIsKeptWaitingByAServerThatStops(t *testing.T) {
 		t.Run(string(store), func(t *testing.T) {
 			machine.Share(t)
 			c := faults.Config{Store: store, Seed: *seed, Setup: setupOf(t, c)}
-			for i := range faults.NewPlan(store, c.Seed, c.Setup.Can, 0).Servers {
-				c.Faults = append(c.Faults, faults.Fault{Kind: faults.Stutter, Target: fmt.Sprintf("server-%d", i), For: 6 * time.Second})
+			times := machine.Size(1, 5)
+			for i := range times * faults.NewPlan(store, c.Seed, c.Setup.Can, 0).Servers {
+				server, at := fmt.Sprintf("server-%d", i/times), time.Duration(i%times)*4*time.Second
+				c.Faults = append(c.Faults, faults.Fault{Kind: faults.Stutter, Target: server, At: at, For: time.Second})
+				if store == faults.Firestore { // long attempts, so that callers return during those of others
+					slow := proxy.Conditions{Latency: 50 * time.Millisecond}
+					c.Faults = append(c.Faults, faults.Fault{Kind: faults.Bad, Target: server + " > store", At: at, For: time.Second, Weather: slow})
+				}
 			}
 			if _, err := run(t, c); err != nil {
 				t.Error(err)

@@ -45,7 +45,7 @@ func TestAbsenceIsKeptAsALeaseIs(t *testing.T) {
 				w.wantGets(1)
 				w.wantAbsent(leadership.ReadRequest{Strong: true})
 				w.wantGets(2)
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				w.wantAbsent(leadership.ReadRequest{})
 				w.wantGets(3)
 			})

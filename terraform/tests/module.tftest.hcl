@@ -79,6 +79,10 @@ run "on_firestore" {
     error_message = "a field that is never queried has an index"
   }
   assert {
+    condition     = google_firestore_index.outbox[0].query_scope == "COLLECTION_GROUP" && google_firestore_index.outbox[0].fields[*].field_path == tolist(["unannounced", "requestedAt"])
+    error_message = "a look at the newest part of the outbox has no index"
+  }
+  assert {
     condition     = length(google_cloud_run_v2_service_iam_member.invoker) == 2 && alltrue([for b in google_cloud_run_v2_service_iam_member.invoker : b.role == "roles/run.invoker"])
     error_message = "not each invoker has exactly the invoker role"
   }
@@ -161,7 +165,7 @@ run "on_spanner" {
     error_message = "the store and the topic are not in the form of serve"
   }
   assert {
-    condition     = length(google_firestore_database.main) + length(google_firestore_field.event) + length(google_firestore_field.exempt) + length(google_project_iam_member.firestore) == 0
+    condition     = length(google_firestore_database.main) + length(google_firestore_field.event) + length(google_firestore_field.exempt) + length(google_firestore_index.outbox) + length(google_project_iam_member.firestore) == 0
     error_message = "there is more than the one store"
   }
   assert {

@@ -78,6 +78,7 @@ func TestEachBugIsFoundByAShortestTrace(t *testing.T) {
 		{belief.EarlyGrant, line, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 4},
 		{belief.DelayForgotten, delay, []belief.Property{belief.DelayKept}, 6},
 		{belief.CutFrees, operator, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 5},
+		{belief.RetiresHeld, operator, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 5},
 		{belief.TokenForgotten, operator, []belief.Property{belief.TokensRise}, 2},
 		{belief.LateStands, commits, []belief.Property{belief.EndIsEnd}, 6},
 		{belief.LateTold, commits, []belief.Property{belief.EndIsEnd, belief.NoneAfterEnd, belief.NeverTwo}, 6},

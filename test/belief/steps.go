@@ -38,6 +38,7 @@ const (
 	deleteByForce // an operator deletes the election by force
 	deleteIdle    // an operator deletes it unless it is held
 	recreate      // an operator recreates it
+	retireIdle    // a tick retires it
 )
 
 // next calls visit with every step that can happen, and the state after it.
@@ -90,6 +91,7 @@ func (x *search) atAnyTime(s state, visit func(step, state)) {
 		send(deleteByForce, request{verb: cut})
 		send(deleteIdle, request{verb: drop})
 		send(recreate, request{verb: bringBack})
+		send(retireIdle, request{verb: retire})
 	}
 	if s.renewed {
 		send(againKeep, request{verb: renew, who: holder, former: s.former})

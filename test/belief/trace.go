@@ -90,6 +90,7 @@ func (t *teller) words(st step, from state) string {
 		deleteByForce: "an operator deletes the election by force",
 		deleteIdle:    "an operator deletes the election unless it is held",
 		recreate:      "an operator recreates the election",
+		retireIdle:    "a tick retires the election",
 	}[st.act]
 	switch strings.Count(text, "%s") {
 	case 0:

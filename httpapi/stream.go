@@ -44,7 +44,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first 
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	defer context.AfterFunc(r.Context(), t.hurry)()
+	defer t.hurryAtTheEnd()()
 	limit := time.Duration(float64(a.limit) * (1 - limitJitter*rand.Float64()))
 	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, errLimit)
 	defer cancel()
@@ -157,6 +157,21 @@ func (t *streamWriter) rest() {
 
 // lastWords is how long a reader may take once the stream must end.
 const lastWords = 500 * time.Millisecond
+
+// hurryAtTheEnd calls hurry when the request's context ends. done must be called before the handler
+// returns, and waits for it: a reply of HTTP/2 panics if it is touched afterwards.
+func (t *streamWriter) hurryAtTheEnd() (done func()) {
+	hurried := make(chan struct{})
+	stop := context.AfterFunc(t.ctx, func() {
+		defer close(hurried)
+		t.hurry()
+	})
+	return func() {
+		if !stop() {
+			<-hurried
+		}
+	}
+}
 
 // hurry limits the time for the last message, for a reader that does not read.
 func (t *streamWriter) hurry() { t.connection.SetWriteDeadline(time.Now().Add(lastWords)) }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"regent/httpapi"
@@ -66,4 +67,54 @@ func TestAStreamOverHTTP2HasADeadlineOnlyWhileItSends(t *testing.T) {
 	}
 	leave()
 	<-ended
+}
+
+// late is a ResponseWriter of HTTP/2: it panics if it is touched after its handler has returned.
+type late struct {
+	*httptest.ResponseRecorder
+	ctx      context.Context
+	returned chan struct{}
+	touched  chan bool // whether the handler had returned
+}
+
+func (l *late) SetReadDeadline(time.Time) error { return nil }
+func (l *late) FlushError() error               { return nil }
+
+// SetWriteDeadline takes long at the end, while the handler has nothing more to do.
+func (l *late) SetWriteDeadline(time.Time) error {
+	if l.ctx.Err() == nil {
+		return nil
+	}
+	select {
+	case <-l.returned:
+		l.touched <- true
+	case <-time.After(time.Second):
+		l.touched <- false
+	}
+	return nil
+}
+
+func TestAStreamDoesNotTouchItsReplyAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &clock{now: time.Now()}
+		inst := newInstance(t, memory.New(memory.Config{Now: c.Now}), c)
+		ctx, leave := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		running.Go(func() { inst.Run(ctx) })
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/events", nil)
+		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
+		w := &late{httptest.NewRecorder(), ctx, make(chan struct{}), make(chan bool, 10)}
+		go func() {
+			defer close(w.returned)
+			httpapi.New(httpapi.Config{Service: inst}).ServeHTTP(w, r)
+		}()
+		synctest.Wait() // the stream is silent
+		leave()
+		if <-w.touched {
+			t.Error("the handler returned while the deadline was being set")
+		}
+		<-w.returned
+	})
 }

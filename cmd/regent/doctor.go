@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"regent/httpapi/access/authn"
 	"regent/leadership"
 	"regent/leadership/instance/pubsub"
 	"regent/store"
@@ -25,26 +26,29 @@ const (
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
-	var spec string
+	var spec, probe string
 	events := noEvents
 	cmd := &cobra.Command{
-		Use:   "doctor --store STORE [--events TOPIC]",
+		Use:   "doctor --store STORE [--events TOPIC] [--auth-probe URL]",
 		Short: "Check that a store and a topic work",
 		Long: `Check that this machine and its credentials can do with a store and a topic what serve does: read, grant, renew, release,
 read the history, publish, subscribe and receive. It prints how long each step takes, and how far the clocks of the store's
-servers differ. It uses the election regent.doctor, whose token rises with each run, and a subscription of its own, which it
+servers differ. With the URL of a service that runs with --auth platform it also checks that Cloud Run refuses a call without
+a token. It uses the election regent.doctor, whose token rises with each run, and a subscription of its own, which it
 deletes. If a check fails, the exit code is 1.`,
 		Example: "  regent doctor --store firestore:PROJECT --events projects/PROJECT/topics/regent",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.tellEmulator(spec)
-			return c.examine(cmd.Context(), spec, events)
+			return c.examine(cmd.Context(), spec, events, probe)
 		},
 	}
 	cmd.Flags().Var(&value[string]{&spec, "", "STORE", parseText}, "store", "the store, as for serve")
 	cmd.Flags().Var(&value[string]{&events, noEvents, "TOPIC", parseText}, "events", "the topic, as for serve")
+	cmd.Flags().Var(&value[string]{&probe, "", "URL", parseText}, "auth-probe", "the URL of a service on Cloud Run, as for serve")
 	c.require(cmd, "store", "REGENT_STORE")
 	c.from(cmd, "events", "REGENT_EVENTS")
+	c.from(cmd, "auth-probe", "REGENT_AUTH_PROBE")
 	return cmd
 }
 
@@ -56,12 +60,17 @@ type doctorReport struct {
 }
 
 // examine makes all checks that are possible and prints the results.
-func (c *cli) examine(ctx context.Context, spec, events string) error {
+func (c *cli) examine(ctx context.Context, spec, events, probe string) error {
 	x := &doctorReport{id: "doctor-" + rand.Text(), rows: [][]string{{"CHECK", "RESULT", "TOOK", ""}}}
 	ctx = leadership.WithRequestID(ctx, x.id)
 	x.examineStore(ctx, spec)
 	if events != noEvents {
 		x.examineTopic(ctx, events)
+	}
+	if probe != "" {
+		x.check(ctx, "refuse strangers", 1, func(ctx context.Context) (string, error) {
+			return "Cloud Run's IAM answers a call without a token", authn.Probe(ctx, probe)
+		})
 	}
 	if err := c.printTable(x.rows); err != nil {
 		return err

@@ -262,6 +262,31 @@ func TestTheFileIsPrivate(t *testing.T) {
 	}
 }
 
+func TestAFileOfAnotherUserIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "regent.db")
+	s, _ := open(t, path, bolt.Clock{})
+	s.Close()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bolt.CheckOwner(info, path, os.Geteuid()); err != nil {
+		t.Errorf("the user's own file: %v", err)
+	}
+	if err := bolt.CheckOwner(info, path, os.Geteuid()+1); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+		t.Errorf("another user's file: %v", err)
+	}
+	if os.Geteuid() != 0 {
+		return // only root can give a file away
+	}
+	if err := os.Chown(path, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bolt.Open(path, bolt.Config{}); err == nil || !strings.Contains(err.Error(), "chown 0 "+path) {
+		t.Errorf("opened by root: %v", err)
+	}
+}
+
 func TestAFileThatIsNotOursIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	foreign := filepath.Join(dir, "foreign.db")

@@ -18,7 +18,7 @@ func TestTheDoctorFindsWhatServeNeeds(t *testing.T) {
 			topic := "projects/" + emulators.Name(t) + "/topics/regent"
 			out, code := examine(t, p.withEnv("PUBSUB_EMULATOR_HOST="+emulators.PubSub(t)), "--events", topic)
 			checks := strings.Count(out, " ok ")
-			if code != 0 || checks != 15 || strings.Contains(out, "FAILED") {
+			if code != 0 || checks != 16 || strings.Contains(out, "FAILED") {
 				t.Errorf("exit code %d, %d checks are ok:\n%s", code, checks, out)
 			}
 			again, code := examine(t, p)

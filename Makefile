@@ -15,7 +15,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 race: export CGO_ENABLED := 1
 
 # Tests that need heavy dependencies have modules of their own. They are run and checked with all the rest.
-MODULES := test/sqlite test/terraform test/load/etcd
+MODULES := test/sqlite test/terraform test/generated test/load/etcd
 EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module:";
 
 PKG      ?= ./...
@@ -24,13 +24,16 @@ CROWD    ?= 10000
 NIGHT    ?= $(BUILD)/night
 IMAGE    ?= regent
 
-.PHONY: help run build image ko test check vulns prove prove-night race bench compare load fuzz emulators generate
+.PHONY: help run building build image ko test check vulns prove prove-night race bench compare load fuzz emulators generate
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## serve on 127.0.0.1:8080 with a local file (ARGS="..." adds flags)
+run: building build ## serve on 127.0.0.1:8080 with a local file (ARGS="..." adds flags)
 	@$(BUILD)/regent serve $(ARGS)
+
+building:
+	@echo "building Regent; the first time this takes a minute or two"
 
 build: ## build the static binary .build/regent
 	go build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BUILD)/regent ./cmd/regent

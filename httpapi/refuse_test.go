@@ -268,6 +268,8 @@ func TestWrongParametersAreRefused(t *testing.T) {
 		{name: "a revision beyond all", request: history + "after=9223372036854775808", status: 400, code: wrong, detail: "an integer in decimal digits", where: "after"},
 		{name: "a limit of nothing", request: history + "limit=0", status: 400, code: wrong, detail: "limit is from 1 to 1000, not 0", where: "limit"},
 		{name: "a query of an acquire", request: toAcquire + "?candidateId=agent-8", body: candidate, status: 400, code: wrong, detail: `"candidateId" is unknown; the known ones are: none`},
+		{name: "an election of dots", request: "PUT /v1/elections/..", body: `{}`, status: 400, code: wrong, detail: `".." has "." at position 1`, where: "election"},
+		{name: "a way out of the elections", request: "PUT /v1/elections/../planner", body: `{}`, status: 404, code: leadership.NotFound, detail: "there is no such path"},
 		{name: "a query of a configuration", request: toConfigure + "?force=true", body: `{}`, status: 400, code: wrong, detail: `"force" is unknown`},
 		{name: "a query of a health check", request: "GET /health/live?x=1", status: 400, code: wrong, detail: `"x" is unknown`},
 		{name: "force that is neither", request: toDelete + "?force=yes", status: 400, code: wrong, detail: `force must be true or false, not "yes"`, where: "force"},

@@ -23,8 +23,11 @@ func Server(h http.Handler, displaced func()) *http.Server {
 		WriteTimeout: writeTimeout,
 		// Leaders call every few seconds and keep their connection; other callers open a new one.
 		IdleTimeout: 60 * time.Second,
-		// 8 KiB for path and query, and as much for credentials; the default is 1 MiB.
+		// 8 KiB for path and query, and as much for credentials; the default is 1 MiB. Over
+		// HTTP/1.1 net/http allows 4 KiB more.
 		MaxHeaderBytes: 16 << 10,
+		// A connection of many calls must not stay open for a peer that is gone.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout},
 	}
 	LimitConnections(server, mostConnections(), displaced)
 	return server
@@ -32,3 +35,6 @@ func Server(h http.Handler, displaced func()) *http.Server {
 
 // writeTimeout bounds a reply, from the end of the request's headers.
 const writeTimeout = 30 * time.Second
+
+// pingTimeout is after which silence an HTTP/2 connection is pinged, and how long it has to answer.
+const pingTimeout = 15 * time.Second

@@ -40,11 +40,11 @@ const (
 // stream answers with the first messages and then with those of the source, until there is a reason
 // to stop or the reader leaves.
 func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first []message) error {
-	t := newStreamWriter(r.Context(), w, a.stall)
+	t := newStreamWriter(w, r, a.stall)
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	defer context.AfterFunc(r.Context(), t.hurry)()
+	defer t.hurryAtTheEnd()()
 	limit := time.Duration(float64(a.limit) * (1 - limitJitter*rand.Float64()))
 	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, errLimit)
 	defer cancel()
@@ -72,6 +72,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first 
 // streamWriter writes the messages of a stream.
 type streamWriter struct {
 	ctx        context.Context // of the request
+	shared     bool            // HTTP/2: the stream is one of several on its connection
 	w          http.ResponseWriter
 	connection *http.ResponseController
 	stall      time.Duration
@@ -79,11 +80,11 @@ type streamWriter struct {
 }
 
 // newStreamWriter begins the reply. From then on it is too late for a problem document.
-func newStreamWriter(ctx context.Context, w http.ResponseWriter, stall time.Duration) *streamWriter {
+func newStreamWriter(w http.ResponseWriter, r *http.Request, stall time.Duration) *streamWriter {
 	if e, ok := w.(*exchange); ok {
 		e.streaming = true
 	}
-	t := &streamWriter{ctx: ctx, w: w, connection: http.NewResponseController(w), stall: stall}
+	t := &streamWriter{ctx: r.Context(), shared: r.ProtoMajor >= 2, w: w, connection: http.NewResponseController(w), stall: stall}
 	t.connection.SetReadDeadline(time.Time{}) // an error means that the connection has no deadlines
 	w.Header().Set("Content-Type", wire.StreamType)
 	w.Header().Set("X-Accel-Buffering", "no") // tells nginx not to buffer
@@ -136,11 +137,41 @@ func (t *streamWriter) send() error {
 	if t.buffer.Reset(); err != nil {
 		return err
 	}
-	return t.connection.Flush()
+	err = t.connection.Flush()
+	if t.shared {
+		t.rest()
+	}
+	return err
+}
+
+// rest lifts the deadline until there is something to send: HTTP/2 ends a stream at its deadline,
+// and not only when it is written to.
+func (t *streamWriter) rest() {
+	if t.ctx.Err() != nil {
+		return
+	}
+	if t.connection.SetWriteDeadline(time.Time{}); t.ctx.Err() != nil {
+		t.hurry() // which may have come before
+	}
 }
 
 // lastWords is how long a reader may take once the stream must end.
 const lastWords = 500 * time.Millisecond
+
+// hurryAtTheEnd calls hurry when the request's context ends. done must be called before the handler
+// returns, and waits for it: a reply of HTTP/2 panics if it is touched afterwards.
+func (t *streamWriter) hurryAtTheEnd() (done func()) {
+	hurried := make(chan struct{})
+	stop := context.AfterFunc(t.ctx, func() {
+		defer close(hurried)
+		t.hurry()
+	})
+	return func() {
+		if !stop() {
+			<-hurried
+		}
+	}
+}
 
 // hurry limits the time for the last message, for a reader that does not read.
 func (t *streamWriter) hurry() { t.connection.SetWriteDeadline(time.Now().Add(lastWords)) }

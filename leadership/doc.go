@@ -10,10 +10,10 @@
 //
 //   - The store alone knows which candidate leads. Its clock alone decides whether a lease has
 //     ended: no process's wall clock is ever compared with anything.
-//   - The rules in this package alone decide: Acquire, Renew, Release, Expire, Retire,
-//     Lapse, Check, Configure, Delete, Carry and Raise. They are pure: a Snapshot and a command go in, a Change
-//     or an error comes out. A Store runs them inside one transaction. Simulators, checkers and
-//     fuzzers run the very same functions.
+//   - The rules in this package alone decide: Acquire, Renew, Release, Expire, Retire, Lapse,
+//     Check, Configure, Delete, Unlock, Carry and Raise. They are pure: a Snapshot and a command go
+//     in, a Change or an error comes out. A Store runs them inside one transaction. Simulators,
+//     checkers and fuzzers run the very same functions.
 //   - The leader decides when it stops: at its own deadline, which lies before the end that the
 //     store knows.
 //
@@ -95,6 +95,10 @@
 // An operator who deletes a held election ends the lease in the store. Its leader learns of it at
 // its next renewal. Until the lease would have ended by itself no other lease is granted.
 //
+// Unlock is the one exception. An operator ends a wait at once that no caller can end otherwise,
+// and acknowledges until when the former leader may believe: two leaders may then believe at the
+// same time. The next grant has a higher token, so fencing still protects what is written.
+//
 // # Outcomes
 //
 // There are three, not two: done, refused, and unknown (the reply was lost). Unknown is an error of
@@ -107,9 +111,9 @@
 // Event with that revision, written in the same transaction. Revisions are contiguous from 1,
 // except for a gap where an election came from another store or was raised after a backup was
 // restored. A plain renewal leaves no event. Each term has exactly one event that begins it
-// ("acquired") and one that ends it ("released", "expired" or "deleted"). An event may say which
-// principal made the change, why, and more in detail. Later versions add types of events: readers
-// ignore those that they do not know.
+// ("acquired") and one that ends it ("released", "expired", "deleted" or "unlocked"). An event may
+// say which principal made the change, why, and more in detail. Later versions add types of events:
+// readers ignore those that they do not know.
 //
 // # What a record may grow
 //

@@ -36,20 +36,30 @@ func FuzzRules(f *testing.F) {
 // mostly a few candidates ask and renew, each soon after the one before.
 func TestTheRulesHoldOnRandomWalks(t *testing.T) {
 	const walks, steps = 100, 200
-	terms, walked := 0, 0
+	terms, walked, retired := 0, 0, 0
 	for seed := range uint64(walks) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			chance := rand.New(rand.NewPCG(seed, 0))
 			mostly := func(few int) byte { return byte(chance.IntN([]int{few, few, few, 256}[chance.IntN(4)])) }
 			m := newMachine(t)
 			for range steps {
-				m.step(mostly(3), mostly(4), mostly(40))
+				what := mostly(3)
+				switch chance.IntN(40) { // of all that is seldom this takes two in a row
+				case 0:
+					what = 5 // configure
+				case 1, 2:
+					what = 8 // retire
+				}
+				m.step(what, mostly(4), mostly(40))
 			}
-			terms, walked = terms+len(m.terms), walked+steps
+			terms, walked, retired = terms+len(m.terms), walked+steps, retired+m.retired
 		})
 	}
 	if terms < walked/20 {
 		t.Errorf("there were %d leases in %d steps: too few to say so", terms, walked)
+	}
+	if retired < walked/1000 {
+		t.Errorf("%d elections were retired in %d steps: too few to say so", retired, walked)
 	}
 }
 
@@ -60,6 +70,10 @@ type machine struct {
 	clock  time.Time // of the server that is ahead
 	newest leadership.Newest
 	terms  []term
+	// vacant is the end of the last lease or, if that was later, when the election was created or
+	// brought back.
+	vacant  time.Time
+	retired int
 }
 
 func newMachine(t *testing.T) *machine {
@@ -69,9 +83,13 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) step(what, who, wait byte) {
 	m.clock = m.clock.Add(time.Duration(wait) * 250 * time.Millisecond)
 	m.snap.Now = m.clock.Add(-time.Duration(who>>3) * guard / 64) // read at a server that is behind
-	if what%8 == 6 {
+	switch what % 9 {
+	case 6:
 		m.renewSlowly(who)
 		return
+	case 8:
+		m.clock = m.clock.Add(time.Duration(who%4) * 30 * time.Minute) // else nothing is ever due
+		m.snap.Now = m.clock
 	}
 	ch, _, err := leadership.Codec{}.Decide(m.snap, func(leadership.Snapshot) (leadership.Change, error) { return m.decide(what, who) })
 	if err != nil {
@@ -98,7 +116,7 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 		token--
 	}
 	lease := leadership.Renewal{Election: "jobs", CandidateID: id, KeyHash: key, Token: token}
-	switch what % 8 {
+	switch what % 9 {
 	case 0:
 		return leadership.Acquire(m.snap, leadership.AcquireCommand{CandidateID: id, KeyHash: key, LeaseDuration: time.Duration(who%4) * 10 * time.Second})
 	case 1:
@@ -114,8 +132,32 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 		return leadership.Delete(m.snap, leadership.DeleteCommand{Force: who%2 == 0})
 	case 7:
 		return limited(m.snap, time.Duration(who%16)*time.Second)
+	case 8:
+		return m.retire()
 	}
-	return leadership.Configure(m.snap, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Duration(who%3) * 20 * time.Second}})
+	return leadership.Configure(m.snap, leadership.ConfigureCommand{Config: leadership.Config{
+		LockDelay: time.Duration(who%3) * 20 * time.Second, RetireAfter: time.Duration(who/3%3) * time.Hour,
+	}})
+}
+
+// retire holds the rule Retire to what it promises: it deletes only what had no leader for so long,
+// and changes nothing else.
+func (m *machine) retire() (leadership.Change, error) {
+	ch, err := leadership.Retire(m.snap)
+	if err != nil || ch.Empty() {
+		return ch, err
+	}
+	r := m.snap.Record
+	if r.LeaderID != "" || r.Policy.RetireAfter == 0 || m.snap.Now.Sub(m.vacant) < r.Policy.RetireAfter {
+		m.Fatalf("%+v is retired at %v, vacant since %v", r, m.snap.Now, m.vacant)
+	}
+	m.retired++
+	want := r
+	want.Deleted, want.Revision = true, r.Revision+1
+	if ch.Record != want {
+		m.Fatalf("retired it is %+v, want %+v", ch.Record, want)
+	}
+	return ch, nil
 }
 
 // unlocked ends the wait as an operator does that has read the refusal.
@@ -176,6 +218,10 @@ func (m *machine) observe(ch leadership.Change) {
 		switch e.Type {
 		case leadership.EventAcquired:
 			m.begin(e)
+		case leadership.EventConfigured, leadership.EventRecreated:
+			if m.snap.Record.Revision == 0 || m.snap.Record.Deleted {
+				m.vacant = m.snap.Now
+			}
 		case leadership.EventReleased, leadership.EventExpired:
 			m.finish(e)
 		case leadership.EventDeleted:
@@ -212,6 +258,10 @@ func (m *machine) finish(e leadership.Event) {
 		m.Fatalf("%s ends the term of token %d, which is not the present one", e.Type, e.Token)
 	}
 	last := &m.terms[len(m.terms)-1]
+	m.vacant = m.snap.Now
+	if e.Type == leadership.EventExpired {
+		m.vacant = last.end
+	}
 	switch e.Type {
 	case leadership.EventReleased:
 		last.end = time.Time{} // no agent can believe in it, whatever any clock says

@@ -15,9 +15,9 @@ type ConfigureCommand struct {
 
 // Configure sets the configuration. A lease that is held keeps its duration; the next one gets the
 // new default. A lock that is running does not end earlier or later. With a RetireAfter the vacancy
-// counts from now, so that an election that was brought back is not retired at once. Idempotent: writes nothing if the
-// configuration is already set, and then ignores the condition (RFC 9110 §13.1.1 lets a server
-// answer so).
+// counts from now, so that an election that was brought back is not retired at once. Idempotent:
+// writes nothing if the configuration is already set, and then ignores the condition (RFC 9110
+// §13.1.1 lets a server answer so).
 //
 // Errors: RevisionMismatch.
 func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
@@ -139,7 +139,7 @@ func Unlock(s Snapshot, c UnlockCommand) (Change, error) {
 	if left == 0 {
 		return Change{}, nil
 	}
-	until := s.Now.Add(s.barred())
+	until := s.waitEnd()
 	if c.Acknowledge != acknowledgement(until) {
 		return Change{}, s.refuseUnlock(reason, until)
 	}
@@ -157,6 +157,15 @@ func Unlock(s Snapshot, c UnlockCommand) (Change, error) {
 	e := &ch.Events[len(ch.Events)-1]
 	e.Reason, e.Detail = c.Reason, fmt.Sprintf(`{"twoMayBelieveUntil":%q}`, stamp(until))
 	return ch, nil
+}
+
+// waitEnd is the instant from which the next lease may be granted if nothing happens, where one may
+// not be granted yet. It depends on the record alone, so that it is the same whenever it is read.
+func (s Snapshot) waitEnd() time.Time {
+	if r := s.Record; r.LeaderID == "" {
+		return r.EndedAt.Add(r.LockFor)
+	}
+	return s.Record.LeaseEnd().Add(s.Record.Policy.LockDelay + s.Guard)
 }
 
 // acknowledgement is what an operator has to repeat to unlock a wait that ends at the instant.

@@ -55,7 +55,7 @@ func policyMembers(p *Policy) []member {
 		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
 		{name: "retireAfterMs", needs: retiringVersion, field: (*longMilliseconds)(&p.RetireAfter)},
 		{name: "description", field: (*text)(&p.Description)},
-		// An older program would grant longer leases, and could set a LeaseDuration above the limit.
+		// An older program would grant longer leases, and may set a LeaseDuration above the limit.
 		{name: "maxLeaseDurationMs", needs: 2, field: (*milliseconds)(&p.MaxLeaseDuration)},
 	}
 }

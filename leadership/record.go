@@ -38,8 +38,9 @@ type Record struct {
 	EndsBecause   EndReason // why there is an EndsBy; empty without one
 	Metadata      Metadata
 
-	// EndedAt is set if LeaderID is empty and there was a lease, or a vacancy to count: when the last
-	// lease ended or, if that was later, when the vacant election was configured with RetireAfter.
+	// EndedAt is set if LeaderID is empty and there was a lease, or a vacancy to count: when the
+	// last lease ended or, if that was later, when the vacant election was configured with
+	// RetireAfter.
 	EndedAt time.Time
 	LockFor time.Duration // from EndedAt, no grant for that long, guard included; 0 after a release
 
@@ -84,9 +85,9 @@ func StartOf(committed, due time.Time, d time.Duration) time.Time {
 	return due.Add(-d)
 }
 
-// RetireAt is the instant from which the rule Retire deletes the election if it stays as it is; zero
-// if it does not. It is not before a lock has ended. A store may keep it beside the record, to find
-// what is due; it decides nothing.
+// RetireAt is the instant from which the rule Retire deletes the election if it stays as it is;
+// zero if it does not. It is not before a lock has ended. A store may keep it beside the record, to
+// find what is due; it decides nothing.
 func (r Record) RetireAt() time.Time {
 	if r.LeaderID != "" || r.Deleted || r.Policy.RetireAfter == 0 || r.EndedAt.IsZero() {
 		return time.Time{}

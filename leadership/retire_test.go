@@ -113,6 +113,25 @@ func TestVacancyCountsFromTheLastConfigurationAndALockStaysAsItIs(t *testing.T) 
 	}
 }
 
+func TestMovedElectionIsStillRetiredAndItsVacancyBeginsAnew(t *testing.T) {
+	t.Parallel()
+	never := vacancy(time.Hour, 0)
+	never.Token, never.Revision = 0, 1
+	for name, from := range map[string]leadership.Record{"vacant": vacancy(time.Hour, 0), "never led": never, "held": heldSince(vacancy(time.Hour, 0))} {
+		old := leadership.Snapshot{Record: from, Now: retireBegin.Add(30 * time.Minute)}
+		now := retireBegin.Add(1000 * time.Hour) // another store's clock
+		s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: now}
+		ch, err := leadership.Carry(s, leadership.CarryCommand{From: old})
+		if err != nil || ch.Record.Policy.RetireAfter != time.Hour || ch.Record.RetireAt().Before(now.Add(time.Hour)) {
+			t.Errorf("%s: got %+v, to be retired at %v, %v", name, ch.Record, ch.Record.RetireAt(), err)
+		}
+	}
+	ch, err := leadership.Raise(leadership.Snapshot{Record: vacancy(time.Hour, 0), Now: retireBegin.Add(100 * time.Hour)}, leadership.RaiseCommand{Above: 1000})
+	if at := ch.Record.RetireAt(); err != nil || at.Before(retireBegin.Add(101*time.Hour)) {
+		t.Errorf("raised: to be retired at %v, %v", at, err)
+	}
+}
+
 func TestRetireAfterHasBounds(t *testing.T) {
 	t.Parallel()
 	s := leadership.New(memory.New(memory.Config{}))

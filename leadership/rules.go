@@ -179,8 +179,8 @@ func Expire(s Snapshot) (Change, error) {
 }
 
 // Retire deletes the election, as Delete does, if it has been vacant for as long as its policy's
-// RetireAfter says. The vacancy begins with the end of the last lease, or when the vacant election was
-// last configured with a RetireAfter. The event says that it was retired.
+// RetireAfter says. The vacancy begins with the end of the last lease, or when the vacant election
+// was last configured with a RetireAfter. The event says that it was retired.
 func Retire(s Snapshot) (Change, error) {
 	at := s.Record.RetireAt()
 	if at.IsZero() || s.Now.Before(at) {

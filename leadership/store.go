@@ -47,16 +47,17 @@ type Store interface {
 	// history without a record.
 	List(ctx context.Context, prefix string, after Election, limit int) (Listing, error)
 
-	// Held reads up to limit elections that have a leader, whether or not its lease has ended, each as
-	// it was at some moment during the call, in an order of the store's own. after is "", or Next of
-	// the page before, which is no name here. An election that has the same leader while all pages
-	// are read is on one of them. Of a record that cannot be trusted, or that needs a newer program,
-	// there is at most the name. It costs what it finds, however many elections there are.
+	// Held reads up to limit elections that have a leader, whether or not its lease has ended, each
+	// as it was at some moment during the call, in an order of the store's own. after is "", or
+	// Next of the page before, which is no name here. An election that has the same leader while
+	// all pages are read is on one of them. Of a record that cannot be trusted, or that needs a
+	// newer program, there is at most the name. It costs what it finds, however many elections
+	// there are.
 	Held(ctx context.Context, after Election, limit int) (Listing, error)
 
 	// Retirable returns up to limit names of elections whose Record.RetireAt has come by the given
-	// instant, those first that are due longest. The caller decides by the rule Retire. It costs what
-	// it finds, however many elections there are.
+	// instant, those first that are due longest. The caller decides by the rule Retire. It costs
+	// what it finds, however many elections there are.
 	Retirable(ctx context.Context, at time.Time, limit int) ([]Election, error)
 
 	// Renew sends a heartbeat for each of the leases, at most MaxBatch, no election twice, without

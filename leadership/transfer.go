@@ -62,8 +62,8 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 	}
 	if locked > s.barred() {
 		ch.lock(s.Now, locked+carrySlack)
-	} else if ch.Record.Token > 0 && ch.Record.EndedAt.IsZero() {
-		ch.lock(s.Now, 0) // it ended before
+	} else if r := ch.Record; r.EndedAt.IsZero() && (r.Token > 0 || r.Policy.RetireAfter > 0) {
+		ch.lock(s.Now, 0) // it ended before; what is to be retired is vacant from now
 	}
 	ch.announce(s.transferred(ch.Record), "")
 	return ch.trusted(s)

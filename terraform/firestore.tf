@@ -75,7 +75,26 @@ resource "google_firestore_field" "lease" {
   }
 }
 
-# No other field is queried.
+# A look into the outbox passes over the events that were announced long ago, whose index entries Firestore keeps for a while.
+resource "google_firestore_index" "outbox" {
+  count = local.on_firestore ? 1 : 0
+
+  project     = var.project_id
+  database    = google_firestore_database.main[0].name
+  collection  = "events"
+  query_scope = "COLLECTION_GROUP"
+
+  fields {
+    field_path = "unannounced"
+    order      = "ASCENDING"
+  }
+  fields {
+    field_path = "requestedAt"
+    order      = "ASCENDING"
+  }
+}
+
+# No other field is queried. Of these renewalDue matters most: every renewal changes it.
 resource "google_firestore_field" "exempt" {
   for_each = local.on_firestore ? toset(["leadership", "events", "history"]) : []
 

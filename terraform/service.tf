@@ -14,6 +14,8 @@ locals {
     REGENT_AUTH          = "platform"
     REGENT_AUTH_AUDIENCE = local.audience
     REGENT_POLICY        = "${local.policy_folder}/${local.policy_file}"
+
+    REGENT_MAX_CONCURRENCY = tostring(var.concurrency) # long calls leave a part of it to renewals
     }, var.events_region == null ? {} : {
     REGENT_EVENTS_ENDPOINT = "${var.events_region}-pubsub.googleapis.com:443"
   })

@@ -217,6 +217,7 @@ func leaks(text string, secrets []string) string {
 // entry is a line of the audit.
 type entry struct {
 	Message, Severity, Principal, Call, Outcome, RequestID, Election, Candidate, Reason string
+	FencingToken                                                                        int64
 }
 
 // audit ends the server, and returns the lines of its audit by the ids of their requests.

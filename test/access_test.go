@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -310,8 +311,8 @@ func TestTheCommandLineLeadsWithATokenInAFile(t *testing.T) {
 	}
 }
 
-// One line for each refusal, and for each call that needs an operator or an admin; none for other
-// calls.
+// One line for each refusal, for each grant, and for each call that needs an operator or an admin;
+// none for other calls.
 func TestTheAuditHasALineForWhatMustBeKnownLater(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
@@ -328,7 +329,10 @@ func TestTheAuditHasALineForWhatMustBeKnownLater(t *testing.T) {
 			"candidate", "POST", own + ":acquire", `{"candidateId":"bob"}`,
 			&entry{Principal: "candidate@test", Call: "acquire", Outcome: "PERMISSION_DENIED", Election: "own-1", Candidate: "bob"},
 		},
-		{"candidate", "POST", own + ":acquire", `{"candidateId":"ann"}`, nil},
+		{
+			"candidate", "POST", own + ":acquire", `{"candidateId":"ann"}`,
+			&entry{Principal: "candidate@test", Call: "acquire", Outcome: "done", Election: "own-1", Candidate: "ann", FencingToken: 1},
+		},
 		{"candidate", "GET", own, "", nil},
 		{"stranger", "POST", wire.PathTick, "", &entry{Principal: "stranger@test", Call: "tick", Outcome: "PERMISSION_DENIED"}},
 		{"scheduler", "POST", wire.PathTick, "", &entry{Principal: "scheduler@test", Call: "tick", Outcome: "done"}},
@@ -361,7 +365,15 @@ func TestTheAuditHasALineForWhatMustBeKnownLater(t *testing.T) {
 func TestOnCloudRunOnlyCheckedTokensCount(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)
-	a := serveTo(t, issuer, []string{"K_SERVICE=regent"}, roles, "--auth", "platform")
+	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Metadata-Flavor", "Google")
+		fmt.Fprint(w, "projects/1/regions/europe-west1")
+	}))
+	defer metadata.Close()
+	front := httptest.NewServer(http.NotFoundHandler()) // the public URL, which cannot be reached from inside
+	defer front.Close()
+	env := []string{"K_SERVICE=regent", "GCE_METADATA_HOST=" + strings.TrimPrefix(metadata.URL, "http://"), "REGENT_AUTH_PROBE=" + front.URL}
+	a := serveTo(t, issuer, env, roles, "--auth", "platform")
 	token := func(change string, to any) string {
 		c := issuer.Claims(forRegent, "observer@test")
 		c["iss"], c[change] = "https://accounts.google.com", to
@@ -376,14 +388,14 @@ func TestOnCloudRunOnlyCheckedTokensCount(t *testing.T) {
 	}{
 		{"cut", cut, "", http.StatusOK},
 		{"cut, in the second header", good, cut, http.StatusOK},
-		{"whole", good, "", http.StatusUnauthorized},
 		{"none", "", "", http.StatusUnauthorized},
 		{"cut, in both headers", cut, cut, http.StatusUnauthorized},
-		{"whole, in the second header", cut, good, http.StatusUnauthorized},
 		{"cut, for another audience", issuertest.CutSignature(token("aud", "https://other.test")), "", http.StatusUnauthorized},
 		{"cut and expired", issuertest.CutSignature(token("exp", time.Now().Add(-time.Hour).Unix())), "", http.StatusUnauthorized},
 		{"cut, of another issuer", issuertest.CutSignature(token("iss", issuer.URL())), "", http.StatusUnauthorized},
 		{"cut, of a stranger", issuertest.CutSignature(token("email", "stranger@test")), "", http.StatusForbidden},
+		{"whole, in the second header, so that no platform has cut it", cut, good, http.StatusUnauthorized},
+		{"cut, after that", cut, "", http.StatusServiceUnavailable},
 	} {
 		var headers []string
 		if c.second != "" {
@@ -392,5 +404,8 @@ func TestOnCloudRunOnlyCheckedTokensCount(t *testing.T) {
 		if r := a.ask(c.first, "GET", "/v1/elections", "", headers...); r.status != c.want {
 			t.Errorf("%s: %d %s; want %d", c.name, r.status, r.body, c.want)
 		}
+	}
+	if r := a.ask("", "GET", wire.PathReady, ""); r.status != http.StatusServiceUnavailable || !strings.Contains(string(r.body), "callers are not verified") {
+		t.Errorf("ready: %d %s; want that it says why it refuses every call", r.status, r.body)
 	}
 }

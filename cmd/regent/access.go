@@ -34,6 +34,7 @@ type accessSettings struct {
 	audiences []string
 	issuers   []string
 	policy    string // a file
+	probe     string // the service's own URL, for authPlatform; "" for the one that Cloud Run gives it
 }
 
 // resolve fills in defaults and refuses settings that would let callers in by mistake. exposed says
@@ -51,6 +52,9 @@ func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSett
 			return s, usagef("--auth-issuer is for --auth %s; on Cloud Run the issuer is Google", authOIDC)
 		}
 	case authOIDC:
+		if s.probe != "" {
+			return s, usagef("--auth-probe is for --auth %s; with --auth %s the service verifies callers itself", authPlatform, authOIDC)
+		}
 		if len(s.issuers) == 0 {
 			s.issuers = []string{defaultIssuer}
 		}
@@ -68,8 +72,8 @@ func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSett
 
 func (s accessSettings) checkNone(exposed bool) error {
 	switch {
-	case len(s.audiences) > 0 || len(s.issuers) > 0 || s.policy != "":
-		return usagef("--auth-audience, --auth-issuer and --policy have no effect without authentication; give --auth %s or --auth %s, too", authPlatform, authOIDC)
+	case len(s.audiences) > 0 || len(s.issuers) > 0 || s.policy != "" || s.probe != "":
+		return usagef("--auth-audience, --auth-issuer, --auth-probe and --policy have no effect without authentication; give --auth %s or --auth %s, too", authPlatform, authOIDC)
 	case exposed:
 		return usagef("other machines can reach this address, and callers would not be authenticated; give --auth %s (behind Cloud Run's IAM) or --auth %s, or --listen %s",
 			authPlatform, authOIDC, defaultListen)
@@ -80,23 +84,24 @@ func (s accessSettings) checkNone(exposed bool) error {
 // access verifies callers and their rights. Without a policy everyone may do everything.
 type access struct {
 	who    authn.Authenticator
-	keys   func(context.Context) error // keeps the keys of issuers up to date; nil if there are none
+	keep   func(context.Context) error // keeps the authenticator up to date; nil if it needs nothing
+	latch  func() string               // says why every call is refused; nil if that cannot be
 	policy *authz.File
 	limits *limit.Gate // nil without a policy
 	rights *authz.Gate // nil without a policy
 	*measures
 }
 
-func openAccess(s accessSettings, env map[string]string, m *measures) (*access, error) {
+func openAccess(ctx context.Context, s accessSettings, env map[string]string, m *measures) (*access, error) {
 	a := &access{measures: m}
 	var err error
 	switch s.auth {
 	case authPlatform:
-		a.who, err = authn.NewPlatform(authn.PlatformConfig{Service: env["K_SERVICE"], Audiences: s.audiences})
+		err = a.openPlatform(ctx, s, env)
 	case authOIDC:
 		var o *authn.OIDC
 		if o, err = authn.NewOIDC(authn.OIDCConfig{Issuers: s.issuers, Audiences: s.audiences, Log: m.log}); err == nil {
-			a.who, a.keys = o, o.Run
+			a.who, a.keep = o, o.Run
 		}
 	default:
 		return a, nil
@@ -117,11 +122,25 @@ func openAccess(s accessSettings, env map[string]string, m *measures) (*access, 
 	return a, nil
 }
 
+func (a *access) openPlatform(ctx context.Context, s accessSettings, env map[string]string) error {
+	p, err := authn.NewPlatform(authn.PlatformConfig{
+		Service: env["K_SERVICE"], Audiences: s.audiences, URL: s.probe, MetadataHost: env["GCE_METADATA_HOST"], Log: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.Start(ctx); err != nil {
+		return err
+	}
+	a.who, a.keep, a.latch = p, p.Run, p.Latched
+	return a.Latch(func() bool { return p.Latched() != "" })
+}
+
 // run keeps keys and policy up to date until ctx ends.
 func (a *access) run(ctx context.Context) {
 	var running sync.WaitGroup
-	if a.keys != nil {
-		running.Go(func() { _ = a.keys(ctx) }) // the error of ctx
+	if a.keep != nil {
+		running.Go(func() { _ = a.keep(ctx) }) // the error of ctx
 	}
 	if a.policy != nil {
 		running.Go(func() { a.policy.Run(ctx) })
@@ -129,12 +148,19 @@ func (a *access) run(ctx context.Context) {
 	running.Wait()
 }
 
-// gates returns what every call of the service passes: the limits, and then the rights.
-func (a *access) gates() []instance.Gate {
-	if a.policy == nil {
-		return nil
+// gates returns what every call of the service passes: the limits, and then the rights. Concurrency
+// is how many requests the platform sends at a time; 0 if it does not bound them.
+func (a *access) gates(concurrency int) (gates []instance.Gate) {
+	if a.policy != nil {
+		gates = append(gates, a.limits)
 	}
-	return []instance.Gate{a.limits, a.rights}
+	if concurrency > 0 {
+		gates = append(gates, limit.NewLong(concurrency, a.refusedCall))
+	}
+	if a.policy != nil {
+		gates = append(gates, a.rights)
+	}
+	return gates
 }
 
 // knock returns what a call passes before its body is read; see httpapi.Config.

@@ -85,9 +85,11 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")
 	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
 	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
+	cmd.Flags().Var(&value[int]{&s.maxConcurrency, "", "N", parseCount}, "max-concurrency", "how many requests the platform sends at a time, such as Cloud Run's concurrency; waits and streams take 80 % of them at most (default: unbounded)")
 	cmd.Flags().Var(&value[string]{&s.access.auth, "", "HOW", parseText}, "auth", "how to authenticate callers: none, platform or oidc (default "+authNone+")")
 	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "the audience of valid tokens, such as the URL of this service")
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid tokens (default "+defaultIssuer+")")
+	cmd.Flags().Var(&value[string]{&s.access.probe, "", "URL", parseText}, "auth-probe", "with platform: the URL of this service, which is asked without a token to see that Cloud Run refuses that (default: the URL that Cloud Run gives it)")
 	cmd.Flags().Var(&value[string]{&s.access.policy, "", "FILE", parseText}, "policy", "a YAML file that says who may do what; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.cert, "", "FILE", parseText}, "tls-cert", "serve HTTPS with this certificate, in PEM, its issuers' after it; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.key, "", "FILE", parseText}, "tls-key", "the key of the certificate, in PEM")
@@ -102,9 +104,11 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "history", "REGENT_HISTORY")
 	c.from(cmd, "cache-expiry", "REGENT_CACHE_EXPIRY")
 	c.from(cmd, "stream-limit", "REGENT_STREAM_LIMIT")
+	c.from(cmd, "max-concurrency", "REGENT_MAX_CONCURRENCY")
 	c.from(cmd, "auth", "REGENT_AUTH")
 	c.from(cmd, "auth-audience", "REGENT_AUTH_AUDIENCE")
 	c.from(cmd, "auth-issuer", "REGENT_AUTH_ISSUER")
+	c.from(cmd, "auth-probe", "REGENT_AUTH_PROBE")
 	c.from(cmd, "policy", "REGENT_POLICY")
 	c.from(cmd, "tls-cert", "REGENT_TLS_CERT")
 	c.from(cmd, "tls-key", "REGENT_TLS_KEY")
@@ -132,7 +136,7 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 		return err
 	}
 	defer at.Close()
-	who, err := openAccess(s.access, c.env, m) // before the store, too
+	who, err := openAccess(ctx, s.access, c.env, m) // before the store, too
 	if err != nil {
 		return err
 	}
@@ -201,8 +205,8 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	running.Go(func() { at.run(background) })
 	defer running.Wait()
 	defer cancel()
-	ready := &readiness{store: leases, instance: inst, crowd: crowd{log: m.log, count: m.Displaced}}
-	service := instance.Guard(inst, append(who.gates(), m)...) // refused calls are no operations
+	ready := &readiness{store: leases, instance: inst, latch: who.latch, crowd: crowd{log: m.log, count: m.Displaced}}
+	service := instance.Guard(inst, append(who.gates(s.maxConcurrency), m)...) // refused calls are no operations
 	api := httpapi.New(httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Knock: who.knock(), StreamLimit: s.streamLimit})
 	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), ready.crowd.displaced, m.log)
 	done := make(chan error, 1)
@@ -244,7 +248,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 	if i, err = instance.New(config); err != nil {
 		return nil, closeBus, err
 	}
-	return i, closeBus, m.Cache(i.CacheReads)
+	return i, closeBus, errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles))
 }
 
 // instanceName returns the revision of the service on Cloud Run, where every machine is called
@@ -324,23 +328,65 @@ type readiness struct {
 	store    leadership.Store
 	instance *instance.Instance
 	crowd    crowd
+	latch    func() string // nil if callers are not verified by the platform
 	draining atomic.Bool
+
+	mu    sync.Mutex
+	asked *question // the newest; guarded by mu
+}
+
+// question is a call of the store, whose answer many probes share.
+type question struct {
+	at       time.Time
+	answered chan struct{} // closed once err is set
+	err      error
 }
 
 func (r *readiness) drain() { r.draining.Store(true) }
 
-// readyTimeout is how long the store may take to count as reachable. Probes do not wait longer.
-const readyTimeout = 2 * time.Second
+const (
+	// readyTimeout is how long the store may take to count as reachable. Probes do not wait longer.
+	readyTimeout = 2 * time.Second
+	// readyFor is how long an answer of the store is shared: probes of any number cost one call of
+	// it in that time.
+	readyFor = time.Second
+)
 
 // check makes the smallest call that shows whether the store answers.
 func (r *readiness) check(ctx context.Context) (degraded string, err error) {
 	if r.draining.Load() {
 		return "", &leadership.Error{Code: wire.Draining}
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	_, err = r.store.List(ctx, "", "", 1)
-	return joined(r.instance.Degraded(), r.crowd.degraded()), err
+	if r.latch != nil {
+		if why := r.latch(); why != "" {
+			return "", &leadership.Error{Code: leadership.StoreUnavailable, Detail: "every call is refused, because callers are not verified: " + why}
+		}
+	}
+	q := r.ask(ctx)
+	select {
+	case <-q.answered:
+		return joined(r.instance.Degraded(), r.crowd.degraded()), q.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// ask returns the newest question, or asks anew.
+func (r *readiness) ask(ctx context.Context) *question {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q := r.asked; q != nil && time.Since(q.at) < readyFor {
+		return q
+	}
+	q := &question{at: time.Now(), answered: make(chan struct{})}
+	r.asked = q
+	go func() {
+		defer close(q.answered)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout) // the others wait for it, too
+		defer cancel()
+		_, q.err = r.store.List(ctx, "", "", 1)
+	}()
+	return q
 }
 
 // joined joins the texts that are not empty.

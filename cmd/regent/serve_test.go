@@ -291,6 +291,32 @@ func TestDefaultStoreIsInTheUsersStateFolder(t *testing.T) {
 	}
 }
 
+func TestLongCallsLeaveRoomForRenewalsWithoutAuthentication(t *testing.T) {
+	t.Parallel()
+	s := startService(t, []string{"REGENT_LISTEN=127.0.0.1:0"}, "--store", "memory:", "--auth", "none", "--max-concurrency", "1")
+	address := s.log.await(t, "serving")["address"].(string)
+	ask := func(body string) (status int, problem wire.Problem) {
+		t.Helper()
+		r, err := http.Post("http://"+address+"/v1/elections/jobs:acquire", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		answer, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		problem, _ = wire.ReadProblem(r.Header, answer)
+		return r.StatusCode, problem
+	}
+	if status, p := ask(`{"candidateId":"ann","wait":"1s"}`); p.Code != wire.RateLimited || p.RetryAfterMs <= 0 {
+		t.Errorf("a candidate that would wait: status %d, %+v; want %s and when to come again", status, p, wire.RateLimited)
+	}
+	if status, p := ask(`{"candidateId":"ann"}`); status != http.StatusOK {
+		t.Errorf("a candidate that would not: status %d, %+v", status, p)
+	}
+}
+
 func TestMemoryStoreLogsAWarning(t *testing.T) {
 	t.Parallel()
 	s := startService(t, []string{"FIRESTORE_EMULATOR_HOST=127.0.0.1:1"}, "--listen", "127.0.0.1:0", "--store", "memory:", "--dev")

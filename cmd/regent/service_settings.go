@@ -35,6 +35,9 @@ type serviceSettings struct {
 	history     time.Duration // see store.Config
 	cacheExpiry time.Duration // see instance.Config
 	streamLimit time.Duration // see httpapi.Config
+	// maxConcurrency is how many requests the platform sends at a time; 0 if it does not bound
+	// them.
+	maxConcurrency int
 }
 
 // noEvents means that events stay in their process.

@@ -83,6 +83,9 @@ func TestAnOperatorConfiguresAndDeletes(t *testing.T) {
 		{"configure e --lease 2s --lock-delay 1s", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second}},
 		{"status e", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second}},
 		{"configure e --description weekly", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second, Description: "weekly"}},
+		{"configure e --max-lease 1h", wire.Configuration{LeaseDuration: 2 * second, MaxLeaseDuration: 3600 * second, LockDelay: second, Description: "weekly"}},
+		{"configure e --lock-delay 1s", wire.Configuration{LeaseDuration: 2 * second, MaxLeaseDuration: 3600 * second, LockDelay: second, Description: "weekly"}},
+		{"configure e --max-lease none", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second, Description: "weekly"}},
 		{"configure e --lease 3s", wire.Configuration{LeaseDuration: 3 * second, LockDelay: second, Description: "weekly"}},
 		{"configure e --description=", wire.Configuration{LeaseDuration: 3 * second, LockDelay: second}},
 		{"configure e --retire-after 720h", wire.Configuration{LeaseDuration: 3 * second, LockDelay: second, RetireAfter: 720 * 3600 * second}},
@@ -105,6 +108,31 @@ func TestAnOperatorConfiguresAndDeletes(t *testing.T) {
 	regent(t, env, "acquire e --candidate a").want(t, exitOther)
 	regent(t, env, "configure e").want(t, exitDone)
 	regent(t, env, "delete never-seen").want(t, exitOther)
+}
+
+func TestAnOperatorUnlocksOnceTheRiskIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	env := startServer(t, newClock())
+	regent(t, env, "configure e --max-lease 1h").want(t, exitDone)
+	if r := regent(t, env, "acquire e --candidate a --lease 24h").want(t, exitUsage); !strings.Contains(r.err, "1h at most") {
+		t.Errorf("%q does not name the longest lease", r.err)
+	}
+	regent(t, env, "acquire e --candidate a --lease 1h").want(t, exitDone)
+	if r := regent(t, env, "unlock e").want(t, exitUsage); !strings.Contains(r.err, "reason") {
+		t.Errorf("%q does not ask for a reason", r.err)
+	}
+	r := regent(t, env, "unlock e --reason gone").want(t, exitHeld)
+	_, sentence, found := strings.Cut(r.err, "acknowledge: ")
+	if sentence = strings.TrimSpace(sentence); !found || !strings.HasPrefix(sentence, "two leaders may believe until ") {
+		t.Fatalf("%q does not state the sentence", r.err)
+	}
+	const args = "unlock e --reason gone --acknowledge"
+	regent(t, env, args, strings.ToUpper(sentence)).want(t, exitHeld)
+	regent(t, env, args, sentence).want(t, exitDone)
+	regent(t, env, "acquire e --candidate b").want(t, exitDone)
+	if r := regent(t, env, "history e").want(t, exitDone); !strings.Contains(r.out, "unlocked") {
+		t.Errorf("the history has no unlock:\n%s", r.out)
+	}
 }
 
 func TestAllPagesAreRead(t *testing.T) {

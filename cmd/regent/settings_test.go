@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"regent/httpapi"
 	"regent/leadership"
@@ -64,6 +69,7 @@ func TestAWrongVariableIsNamed(t *testing.T) {
 		{"REGENT_HISTORY=1m", "serve --store memory:"},
 		{"REGENT_CACHE_EXPIRY=11s", "serve --store memory:"},
 		{"REGENT_STREAM_LIMIT=0s", "serve --store memory:"},
+		{"REGENT_MAX_CONCURRENCY=0", "serve --store memory:"},
 	} {
 		name, value, _ := strings.Cut(c.variable, "=")
 		r := regent(t, []string{c.variable}, c.args).want(t, exitUsage)
@@ -232,5 +238,62 @@ func TestCommandsSendNothingOverPlainHTTPToAnotherMachine(t *testing.T) {
 	regent(t, append(env, "REGENT_INSECURE=true"), "list").want(t, exitUnreachable)
 	if r := regent(t, append(env, "REGENT_INSECURE=perhaps"), "list").want(t, exitUsage); !strings.Contains(r.err, "REGENT_INSECURE") {
 		t.Errorf("%q does not name the variable", r.err)
+	}
+}
+
+// listed counts the calls of List, which take a moment.
+type listed struct {
+	leadership.Store
+	calls atomic.Int64
+}
+
+func (s *listed) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+	s.calls.Add(1)
+	time.Sleep(10 * time.Millisecond)
+	return s.Store.List(ctx, prefix, after, limit)
+}
+
+func TestAThousandProbesWithinASecondAskTheStoreOnce(t *testing.T) {
+	t.Parallel()
+	inst := newTestInstance(t, instance.Config{Store: memory.New(memory.Config{})})
+	synctest.Test(t, func(t *testing.T) {
+		leases := &listed{Store: memory.New(memory.Config{})}
+		r := &readiness{store: leases, instance: inst}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		if _, err := r.check(gone); err == nil { // whose question the others share
+			t.Error("a caller that is gone was answered")
+		}
+		var probes sync.WaitGroup
+		for range 1000 {
+			probes.Go(func() {
+				if _, err := r.check(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		probes.Wait()
+		if n := leases.calls.Load(); n != 1 {
+			t.Errorf("the store was asked %d times", n)
+		}
+		time.Sleep(readyFor)
+		leases.Store.(*memory.Store).Close()
+		if _, err := r.check(t.Context()); !errors.Is(err, leadership.StoreUnavailable) || leases.calls.Load() != 2 {
+			t.Errorf("a second later: %v after %d calls", err, leases.calls.Load())
+		}
+	})
+}
+
+func TestAnInstanceThatCannotTellWhoCallsIsNotReadyAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	why := ""
+	leases := memory.New(memory.Config{})
+	r := &readiness{store: leases, instance: newTestInstance(t, instance.Config{Store: leases}), latch: func() string { return why }}
+	if _, err := r.check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	why = "IAM lets everyone in"
+	if _, err := r.check(t.Context()); !errors.Is(err, leadership.StoreUnavailable) || !strings.Contains(err.Error(), why) {
+		t.Errorf("latched: %v", err)
 	}
 }

@@ -57,7 +57,7 @@ func (c *Contract) checkEvent(event string) error {
 	}
 	schema, ok := map[string]string{
 		"":                  "Event",
-		wire.StreamSnapshot: "Lease",
+		wire.StreamSnapshot: "Reading",
 		wire.StreamReady:    "StreamReady",
 		wire.StreamEnd:      "StreamEnd",
 	}[fields["event"]]

@@ -151,6 +151,14 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 			page, err := s.List(ctx, leadership.ListRequest{Limit: -1})
 			return []any{page, err}
 		}},
+		{"unlock without an acknowledgement", func(ctx context.Context, s instance.Protocol) any {
+			_, err := s.Unlock(ctx, leadership.UnlockRequest{Election: "planner", UnlockCommand: leadership.UnlockCommand{Reason: "it hangs"}})
+			return errors.Is(err, leadership.LeaseHeld) && strings.Contains(err.Error(), "two leaders may believe until ")
+		}},
+		{"unlock without a reason", func(ctx context.Context, s instance.Protocol) any {
+			_, err := s.Unlock(ctx, leadership.UnlockRequest{Election: "planner"})
+			return errors.Is(err, leadership.InvalidArgument)
+		}},
 		{"delete", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Delete(ctx, leadership.DeleteRequest{Election: "planner", DeleteCommand: leadership.DeleteCommand{IfRevision: 3, Force: true}}))
 		}},

@@ -98,7 +98,9 @@ func (w *scriptedWriter) Write(b []byte) (int, error) {
 	return w.out.Write(b)
 }
 
-func (s *scriptedServer) client(t *testing.T) *client.Client { return clientOf(t, "http://localhost", s) }
+func (s *scriptedServer) client(t *testing.T) *client.Client {
+	return clientOf(t, "http://localhost", s)
+}
 
 func (s *scriptedServer) cursors() []string {
 	s.mu.Lock()

@@ -25,13 +25,16 @@
 //	hub       locks the view, wakes those who wait, and does the looks that it asks for
 //	line      in what order the candidates of this instance are asked for
 //	outbox    what was committed and not announced yet
+//	renewals  when a renewal is sent, and together with which others
 //	topic     nothing: what it tells is a hint that the store has more
 //
 // Several instances on one store know nothing of each other but the events that they hear.
 //
 // # What an instance costs the store
 //
-//	a grant, a renewal, a release   what it costs without an instance
+//	a grant, a release              what it costs without an instance
+//	renewals                        the same or, of those that come while one is under way, up
+//	                                to a hundred for the price of one; see package renewals
 //	readers of one election         one read in each cache expiry, while it is read
 //	watchers                        to begin with, three reads at most for all that come
 //	                                together; then nothing while events come, but up to 14

@@ -168,6 +168,9 @@ const (
 	OthersCannotAnnounce Trouble = "others_cannot_announce"
 )
 
+// Troubles returns all that there are.
+func Troubles() []Trouble { return []Trouble{CannotAnnounce, CannotHear, OthersCannotAnnounce} }
+
 // Troubles returns what does not work now.
 func (i *Instance) Troubles() (all []Trouble) {
 	if i.outbox == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -83,12 +84,27 @@ type cluster struct {
 	store  leadership.Store // not counted
 	keys   map[leadership.CandidateID]leadership.Key
 	kill   map[*instance.Instance]func() // ends an instance
+	lines  map[*instance.Instance]*line  // from an instance to the bus
+}
+
+// line is how one instance reaches the bus.
+type line struct {
+	*bus
+	mute atomic.Bool // it cannot publish
+}
+
+func (l *line) Publish(ctx context.Context, events []leadership.Event) (int, error) {
+	if l.mute.Load() {
+		return 0, errCut
+	}
+	return l.bus.Publish(ctx, events)
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	store := memory.New(memory.Config{})
 	c := &cluster{T: t, bus: &bus{ears: make(map[*ear]struct{})}, keys: make(map[leadership.CandidateID]leadership.Key), store: store}
+	c.kill, c.lines = make(map[*instance.Instance]func()), make(map[*instance.Instance]*line)
 	c.a = c.start("a", &storetest.Fake{Store: store, Around: c.ca.Count})
 	c.b = c.start("b", &storetest.Fake{Store: store.Open(), Around: c.cb.Count})
 	synctest.Wait()
@@ -99,7 +115,8 @@ func newCluster(t *testing.T) *cluster {
 func (c *cluster) start(name string, store leadership.Store) *instance.Instance {
 	c.Helper()
 	begin := time.Now()
-	i, err := instance.New(instance.Config{Store: store, Name: name, Bus: c.bus, Now: func() time.Duration { return time.Since(begin) }})
+	own := &line{bus: c.bus}
+	i, err := instance.New(instance.Config{Store: store, Name: name, Bus: own, Now: func() time.Duration { return time.Since(begin) }})
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -114,10 +131,7 @@ func (c *cluster) start(name string, store leadership.Store) *instance.Instance 
 		<-ended
 	}
 	c.Cleanup(end)
-	if c.kill == nil {
-		c.kill = make(map[*instance.Instance]func())
-	}
-	c.kill[i] = end
+	c.kill[i], c.lines[i] = end, own
 	return i
 }
 
@@ -416,8 +430,46 @@ func TestAWatcherOfALeaseThatIsRenewedElsewhereAsksTheStoreSixteenTimesAnHourAtM
 	})
 }
 
-// hour has a watcher on b while ann renews through a for an hour and more, so that b looks as seldom
-// as it does. It returns the watch, and when the last renewal was.
+func TestAnInstanceSaysWhyItIsDegraded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		says := func(i *instance.Instance, want ...instance.Trouble) {
+			t.Helper()
+			if got := i.Troubles(); !slices.Equal(got, want) || (i.Degraded() == "") != (len(want) == 0) {
+				t.Errorf("troubles %v (%q), want %v", got, i.Degraded(), want)
+			}
+		}
+		says(c.a)
+		c.lines[c.a].mute.Store(true)
+		c.lead(c.a, "ann")
+		time.Sleep(time.Second)
+		says(c.a, instance.CannotAnnounce)
+		says(c.b)
+		for c.b.Degraded() == "" {
+			time.Sleep(time.Second)
+		}
+		says(c.b, instance.OthersCannotAnnounce)
+		time.Sleep(5 * time.Minute)
+		says(c.a, instance.CannotAnnounce) // still, though another has announced it
+		says(c.b)                          // and nothing else was left behind
+		c.bus.setCut(true)
+		c.lead(c.a, "bob")
+		time.Sleep(time.Minute)
+		says(c.a, instance.CannotAnnounce, instance.CannotHear)
+		says(c.b, instance.CannotAnnounce, instance.CannotHear)
+		c.lines[c.a].mute.Store(false)
+		c.bus.setCut(false)
+		time.Sleep(time.Second)
+		says(c.a)
+		time.Sleep(time.Minute)
+		says(c.a)
+		says(c.b)
+	})
+}
+
+// hour has a watcher on b while ann renews through a for an hour and more, so that b looks as
+// seldom as it does. It returns the watch, and when the last renewal was.
 func (c *cluster) hour(more time.Duration) (w *hub.Watch, renewed time.Time) {
 	c.Helper()
 	lease := c.lead(c.a, "ann")

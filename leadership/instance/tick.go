@@ -46,7 +46,8 @@ func (i *Instance) Tick(ctx context.Context) (done Ticked, err error) {
 	return done, err
 }
 
-// shareOf returns a context for the first of so many parts that share the time until ctx's deadline.
+// shareOf returns a context for the first of so many parts that share the time until ctx's
+// deadline.
 func shareOf(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 )
 
 // scope is the instrumentation scope of all metrics and spans.
@@ -128,6 +130,40 @@ func (m *Metrics) Cache(reads func() (hits, misses, shared int64)) error {
 		o.ObserveInt64(counter, shared, with("result", "shared"))
 		return nil
 	}, counter)
+	return errors.Join(b.failed...)
+}
+
+// Degraded measures what does not work as it should; now returns that.
+func (m *Metrics) Degraded(now func() []instance.Trouble) error {
+	b := newBuilder(m.meter)
+	troubles := b.gauge(nameTroubles)
+	b.callback(func(_ context.Context, o metric.Observer) error {
+		holds := now()
+		for _, t := range instance.Troubles() {
+			var n int64
+			if slices.Contains(holds, t) {
+				n = 1
+			}
+			o.ObserveInt64(troubles, n, with("reason", t))
+		}
+		return nil
+	}, troubles)
+	return errors.Join(b.failed...)
+}
+
+// Latch shows whether every call is refused because the platform does not verify callers. latched
+// is called at each collection.
+func (m *Metrics) Latch(latched func() bool) error {
+	b := newBuilder(m.meter)
+	gauge := b.gauge(nameLatched)
+	b.callback(func(_ context.Context, o metric.Observer) error {
+		var n int64
+		if latched() {
+			n = 1
+		}
+		o.ObserveInt64(gauge, n)
+		return nil
+	}, gauge)
 	return errors.Join(b.failed...)
 }
 

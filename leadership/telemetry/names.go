@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -65,6 +66,8 @@ const (
 	nameUnannounced = "regent.events.unannounced.age"
 	nameRefused     = "regent.requests.refused"
 	nameDisplaced   = "regent.connections.displaced"
+	nameTroubles    = "regent.events.troubles"
+	nameLatched     = "regent.callers.unverified"
 )
 
 // Catalogue returns Regent's own metrics, ordered by name. Those of HTTP are OpenTelemetry's.
@@ -136,6 +139,9 @@ func calls() []Metric {
 	}, {
 		Name: nameDisplaced, Kind: Counter, Unit: "{connection}",
 		Description: "Connections that were closed to make room for others: the process may open no more files.",
+	}, {
+		Name: nameLatched, Kind: Gauge, Unit: "{instance}",
+		Description: "1 while this instance refuses every call because Cloud Run's IAM was seen not to verify callers; else 0. Only with --auth platform.",
 	}}
 }
 
@@ -156,6 +162,10 @@ func parts() []Metric {
 	}, {
 		Name: nameUnannounced, Kind: Gauge, Unit: "s",
 		Description: "Age of the oldest unannounced event when the outbox was last read. 0: there was none.",
+	}, {
+		Name: nameTroubles, Kind: Gauge, Unit: "{trouble}", Labels: []Label{{"reason", texts(instance.Troubles()...)}},
+		Description: "Why this instance says that it is degraded, 1 for each reason that holds: it cannot announce events, it cannot hear those " +
+			"of others, or it finds events that another instance has left behind.",
 	}}
 }
 

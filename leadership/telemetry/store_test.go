@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/telemetrytest"
 	"regent/store/memory"
@@ -163,6 +165,26 @@ func TestCacheReadsAreReadAtEachCollection(t *testing.T) {
 		got := w.Read()
 		if got["regent.cache.reads{result=hit}"] != 3 || got["regent.cache.reads{result=miss}"] != 2 || got["regent.cache.reads{result=shared}"] != 1 {
 			t.Errorf("got %v", got)
+		}
+		inCatalogue(w)
+	})
+}
+
+func TestEachReasonOfBeingDegradedHasASeries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := telemetrytest.New(t)
+		if err := w.Metrics.Degraded(func() []instance.Trouble { return []instance.Trouble{instance.CannotHear} }); err != nil {
+			t.Fatal(err)
+		}
+		got := w.Read()
+		if got["regent.events.troubles{reason=cannot_hear}"] != 1 || got.Sum("regent.events.troubles") != 1 || len(instance.Troubles()) != 3 {
+			t.Errorf("got %v", got)
+		}
+		for _, of := range instance.Troubles() {
+			if _, ok := got[fmt.Sprintf("regent.events.troubles{reason=%s}", of)]; !ok {
+				t.Errorf("%s has no series", of)
+			}
 		}
 		inCatalogue(w)
 	})

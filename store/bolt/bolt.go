@@ -213,7 +213,8 @@ func (t *transaction) list(prefix string, after leadership.Election, limit int) 
 	return listing
 }
 
-// Held implements leadership.Store: it reads the heartbeats, which only elections with a leader have.
+// Held implements leadership.Store: it reads the heartbeats, which only elections with a leader
+// have.
 func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (listing leadership.Listing, err error) {
 	err = s.view(ctx, func(t *transaction) error {
 		listing = t.held(after, limit)

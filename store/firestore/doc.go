@@ -125,6 +125,14 @@
 // All other fields of the two collections may be exempt from indexing, and deleteAfter should: an
 // index over a time makes writes slower and dearer, and is not used.
 //
+// renewalDue must be exempt: every renewal changes it, and would write two index entries over a
+// time that only grows. Terraform exempts every field that is not named here.
+//
+// One more index makes looks into the outbox cheap where thousands of changes are announced in an
+// hour: a composite one of unannounced and requestedAt, both ascending, of scope collection group.
+// With it a look passes over what was announced long ago, whose index entries Firestore keeps for a
+// while. Without it each look is at all of the outbox.
+//
 // The database may be "(default)" or have a name. Every call says which one in the headers
 // google-cloud-resource-prefix and x-goog-request-params, as Google's front end requires it.
 //

@@ -14,8 +14,8 @@ import (
 	"regent/leadership"
 )
 
-// Held reads a page of the elections whose leaderId is not empty, in the order of leaderId and name:
-// one RunQuery. Records are checked as List does.
+// Held reads a page of the elections whose leaderId is not empty, in the order of leaderId and
+// name: one RunQuery. Records are checked as List does.
 func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
 	const operation = "read what is held"
 	if err := s.begin(ctx); err != nil {
@@ -82,7 +82,8 @@ func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leade
 	return due, nil
 }
 
-// leases asks for lease documents that pass the filter, in the order of its field and then of names.
+// leases asks for lease documents that pass the filter, in the order of its field and then of
+// names.
 func leases(where *firestorepb.StructuredQuery_Filter, by string, limit int) *firestorepb.StructuredQuery {
 	return &firestorepb.StructuredQuery{
 		From:    []*firestorepb.StructuredQuery_CollectionSelector{{CollectionId: collection}},

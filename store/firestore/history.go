@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"time"
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/grpc/codes"
@@ -64,23 +65,52 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 		return nil, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
-	q := s.unannounced(e)
-	var left outbox
-	for len(left.events) < limit {
-		q.limit = min(limit-len(left.events), maxPage)
-		found, err := s.run(ctx, q)
-		if err != nil {
-			return nil, unavailable(ctx, operation, err)
-		}
-		q.after = left.add(s.database, found.docs)
-		if len(found.docs) < q.limit {
-			break
-		}
+	left, err := s.left(ctx, e, limit)
+	if err != nil {
+		return nil, unavailable(ctx, operation, err)
 	}
 	if len(left.events) == 0 && left.corrupt != nil {
 		return nil, fmt.Errorf("firestore: %s: %w", operation, left.corrupt)
 	}
 	return left.events, nil
+}
+
+// left reads the outbox of an election, or of all.
+func (s *Store) left(ctx context.Context, e leadership.Election, limit int) (left outbox, err error) {
+	if since := s.looks.from(); e == "" && !since.IsZero() {
+		found, ok, err := s.lately(ctx, since, limit)
+		if err != nil {
+			return outbox{}, err
+		}
+		if ok {
+			left.add(s.database, found.docs)
+			s.looks.complete(found.at, oldestRequest(found.docs), false)
+			return left, nil
+		}
+	}
+	q := s.unannounced(e)
+	var began, oldest time.Time
+	for len(left.events) < limit {
+		q.limit = min(limit-len(left.events), maxPage)
+		found, err := s.run(ctx, q)
+		if err != nil {
+			return outbox{}, err
+		}
+		if began.IsZero() {
+			began = found.at
+		}
+		if first := oldestRequest(found.docs); oldest.IsZero() || !first.IsZero() && first.Before(oldest) {
+			oldest = first
+		}
+		q.after = left.add(s.database, found.docs)
+		if len(found.docs) < q.limit {
+			if e == "" && left.corrupt == nil {
+				s.looks.complete(began, oldest, true)
+			}
+			break
+		}
+	}
+	return left, nil
 }
 
 // unannounced asks for the outbox of an election, or of all.

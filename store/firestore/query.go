@@ -19,7 +19,7 @@ type query struct {
 	parent     string // the document above the collection or, with everywhere, above all of them
 	collection string
 	everywhere bool      // in every collection of that name below parent
-	onlyWith   string    // only documents in which this field is true; "" for all
+	onlyWith   string    // only documents in which this field is true; "" for all; with by it takes an index over both
 	by         string    // the field with the timestamp,
 	later      time.Time // which has to be later than this
 	from       string    // no names before this one,
@@ -78,13 +78,15 @@ func (q query) structured() *firestorepb.StructuredQuery {
 		OrderBy: []*firestorepb.StructuredQuery_Order{ascending(nameField)},
 		Limit:   wrapperspb.Int32(int32(min(q.limit, maxPage))),
 	}
-	switch {
-	case q.onlyWith != "":
-		sq.Where = filter(q.onlyWith, firestorepb.StructuredQuery_FieldFilter_EQUAL, boolean(true))
-	case q.by != "":
-		sq.Where = filter(q.by, firestorepb.StructuredQuery_FieldFilter_GREATER_THAN, instant(q.later))
+	var filters []*firestorepb.StructuredQuery_Filter
+	if q.onlyWith != "" {
+		filters = append(filters, filter(q.onlyWith, firestorepb.StructuredQuery_FieldFilter_EQUAL, boolean(true)))
+	}
+	if q.by != "" {
+		filters = append(filters, filter(q.by, firestorepb.StructuredQuery_FieldFilter_GREATER_THAN, instant(q.later)))
 		sq.OrderBy = []*firestorepb.StructuredQuery_Order{ascending(q.by), ascending(nameField)}
 	}
+	sq.Where = all(filters)
 	switch {
 	case q.after != "" && q.by != "":
 		sq.StartAt = &firestorepb.Cursor{Values: []*firestorepb.Value{instant(q.afterAt), reference(q.after)}}
@@ -105,6 +107,19 @@ func ascending(path string) *firestorepb.StructuredQuery_Order {
 
 func field(path string) *firestorepb.StructuredQuery_FieldReference {
 	return &firestorepb.StructuredQuery_FieldReference{FieldPath: path}
+}
+
+// all is the filter that all of them pass; nil for none.
+func all(filters []*firestorepb.StructuredQuery_Filter) *firestorepb.StructuredQuery_Filter {
+	switch len(filters) {
+	case 0:
+		return nil
+	case 1:
+		return filters[0]
+	}
+	return &firestorepb.StructuredQuery_Filter{FilterType: &firestorepb.StructuredQuery_Filter_CompositeFilter{
+		CompositeFilter: &firestorepb.StructuredQuery_CompositeFilter{Op: firestorepb.StructuredQuery_CompositeFilter_AND, Filters: filters},
+	}}
 }
 
 func filter(path string, op firestorepb.StructuredQuery_FieldFilter_Operator, v *firestorepb.Value) *firestorepb.StructuredQuery_Filter {

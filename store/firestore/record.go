@@ -48,8 +48,8 @@ const (
 	policyField   = "policy"   // as leadership.Codec has it
 	standingField = "standing" // so, too
 
-	// acquiredAt is the time of the grant's commit from the next write on; until then it is the time
-	// at which the grant was decided, and the document's update_time is that of the commit.
+	// acquiredAt is the time of the grant's commit from the next write on; until then it is when
+	// the grant was decided, and the document's update_time is that of the commit.
 
 	// renewedAt is the start of the lease if the last write was not a heartbeat. Otherwise the
 	// document's update_time is the start.
@@ -59,8 +59,8 @@ const (
 	// nothing had been written.
 	dueField = "renewalDue"
 
-	// retireAt is Record.RetireAt, for Retirable to find; missing if that is zero. Nothing is decided
-	// by it.
+	// retireAt is Record.RetireAt, for Retirable to find; missing if that is zero. Nothing is
+	// decided by it.
 	retireField = "retireAt"
 
 	// The fields of schemaBefore that policy has replaced.

@@ -121,6 +121,48 @@ func TestARecordComesBackAsItWasWritten(t *testing.T) {
 	}
 }
 
+// TestOnlyADocumentThatIsToBeRetiredHasAFieldThatOlderProgramsRefuse lets two versions share all
+// other elections.
+func TestOnlyADocumentThatIsToBeRetiredHasAFieldThatOlderProgramsRefuse(t *testing.T) {
+	t.Parallel()
+	retiring := vacantRecord()
+	retiring.Deleted, retiring.Needs, retiring.Policy.RetireAfter = false, 2, time.Hour
+	held := heldRecord()
+	held.Needs, held.Policy.RetireAfter = 2, time.Hour
+	tombstone := retiring
+	tombstone.Deleted = true
+	never := leadership.Record{Election: "jobs", Revision: 1, Needs: 2, Policy: retiring.Policy}
+	for name, c := range map[string]struct {
+		record leadership.Record
+		due    bool
+	}{
+		"vacant": {retiring, true}, "held": {held, false}, "deleted": {tombstone, false}, "never led": {never, false}, "without the policy": {vacantRecord(), false},
+	} {
+		v := encoded(c.record, 7, writeOf{})
+		at, schema := v[retireField].GetTimestampValue(), v[schemaField].GetIntegerValue()
+		if c.due != (at != nil) || c.due != (schema == retireSchema) || !c.due && schema != recordSchema {
+			t.Errorf("%s: schema %d with retireAt %v", name, schema, v[retireField])
+		}
+		if c.due && !at.AsTime().Equal(epoch.Add(time.Hour)) {
+			t.Errorf("%s: it is due at %v", name, at.AsTime())
+		}
+		got, err := decoded("jobs", v, epoch)
+		if diff := cmp.Diff(c.record, got.record); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	v := encoded(retiring, 7, writeOf{})
+	v[schemaField] = integer(recordSchema)
+	if got, err := decoded("jobs", v, epoch); !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("the field in a document of schema %d: got %+v, %v", recordSchema, got, err)
+	}
+	v[schemaField] = integer(retireSchema)
+	delete(v, retireField)
+	if got, err := decoded("jobs", v, epoch); !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("schema %d without the field: got %+v, %v", retireSchema, got, err)
+	}
+}
+
 func TestALockIsNeverStoredShorterThanItIs(t *testing.T) {
 	t.Parallel()
 	r := vacantRecord()

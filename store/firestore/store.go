@@ -67,6 +67,7 @@ type Store struct {
 	codec    leadership.Codec
 	memory   *memory
 	sealer   sealer
+	looks    outboxLooks
 	calls    calls.Gate
 }
 

@@ -51,6 +51,13 @@ func (s *Store) ticketed(tb testing.TB, doc document, due time.Time) leadership.
 	return c
 }
 
+// grantedAt is the version that a grant at epoch+n seconds left.
+func grantedAt(e leadership.Election, n int) document {
+	doc := version(e, n)
+	doc.record.AcquiredAt = doc.updated
+	return doc
+}
+
 func withMetadata(doc document, bytes int) document {
 	doc.record.Metadata = leadership.Metadata(`{"m":"` + strings.Repeat("x", bytes-len(`{"m":""}`)) + `"}`)
 	return doc
@@ -59,7 +66,7 @@ func withMetadata(doc document, bytes int) document {
 func TestATicketHasTheLeaseAsItsHeartbeatLeftIt(t *testing.T) {
 	t.Parallel()
 	s := sealing(t, 1)
-	granted := version("jobs", 0)
+	granted := grantedAt("jobs", 0)
 	renewed := granted
 	renewed.record.HeartbeatAt = granted.updated
 	limited := granted
@@ -82,7 +89,7 @@ func TestATicketHasTheLeaseAsItsHeartbeatLeftIt(t *testing.T) {
 func TestATicketHasAtMostOneKiB(t *testing.T) {
 	t.Parallel()
 	s := sealing(t, 1)
-	doc := version(leadership.Election(strings.Repeat("e", 128)), 0)
+	doc := grantedAt(leadership.Election(strings.Repeat("e", 128)), 0)
 	doc.record.LeaderID = leadership.CandidateID(strings.Repeat("c", 128))
 	doc.record.EndsBy, doc.record.EndsBecause = epoch.Add(time.Hour), leadership.EndReason(strings.Repeat("b", 64))
 	doc.record.Token, doc.record.Revision, doc.heartbeats = leadership.MaxToken, math.MaxInt64, math.MaxInt64-1
@@ -115,7 +122,7 @@ func TestATicketHasAtMostOneKiB(t *testing.T) {
 func TestATicketOpensForNothingButItsOwnLease(t *testing.T) {
 	t.Parallel()
 	s := sealing(t, 1)
-	doc := version("jobs", 0)
+	doc := grantedAt("jobs", 0)
 	right := s.ticketed(t, doc, time.Time{})
 	s.memory.remember(version("else", 0), epoch)
 	if _, _, ok := s.memory.heartbeat(right, s.open(t.Context(), right)); !ok {
@@ -173,7 +180,7 @@ func TestATicketOpensForNothingButItsOwnLease(t *testing.T) {
 func TestATicketOfALeaseThatIsOverOrNeedsANewerProgramDoesNotRenew(t *testing.T) {
 	t.Parallel()
 	s := sealing(t, 1)
-	doc := version("jobs", 0)
+	doc := grantedAt("jobs", 0)
 	c := s.ticketed(t, doc, time.Time{})
 	s.memory.remember(version("other", 60), doc.record.LeaseEnd())
 	if _, _, ok := s.memory.heartbeat(c, s.open(t.Context(), c)); ok {
@@ -194,7 +201,7 @@ func TestATicketOfALeaseThatIsOverOrNeedsANewerProgramDoesNotRenew(t *testing.T)
 func TestTheKeyBeforeStillOpensTickets(t *testing.T) {
 	t.Parallel()
 	s := sealing(t, 1)
-	doc := version("jobs", 0)
+	doc := grantedAt("jobs", 0)
 	c := s.ticketed(t, doc, time.Time{})
 	s.sealer.keys = ringOf(t, 2, 1)
 	if got := s.open(t.Context(), c); got != doc {
@@ -218,7 +225,7 @@ func TestATicketHasEveryFieldOfALeaseDocument(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("tickets have %v\na document has %v; add what is missing to ticketFields, and raise ticketForm", got, want)
 	}
-	doc := version("jobs", 0)
+	doc := grantedAt("jobs", 0)
 	v := encodeRecord(doc.record, leadership.Carried{}, 0, writeOf{heartbeat: true})
 	v["new"] = integer(1)
 	if _, err := pack(doc, v, true); err == nil {
@@ -228,7 +235,7 @@ func TestATicketHasEveryFieldOfALeaseDocument(t *testing.T) {
 
 func FuzzTicket(f *testing.F) {
 	s := sealing(f, 1)
-	doc := version("jobs", 0)
+	doc := grantedAt("jobs", 0)
 	right := s.ticketed(f, doc, time.Time{})
 	f.Add(string(right.Ticket), []byte{})
 	f.Add(string(right.Ticket[:20]), []byte{0x0a, 0x00})

@@ -8,7 +8,9 @@
 //	LeadershipSchema   one row: the schema version. Migrate writes it last, Open reads it first
 //	Leadership         a row for each election, by its name, for ever. policy and standing are
 //	                   texts that only leadership.Codec looks into; a new member of theirs is
-//	                   no new column
+//	                   no new column. Two indexes without NULLs are for the tick: over the
+//	                   elections that have a leader, and over those that are to be retired,
+//	                   by retire_at. No renewal changes them
 //	LeadershipEvents   a row for each event, by election and revision, interleaved in Leadership
 //	                   pending is set until the event is announced: with an index that
 //	                   leaves out NULLs, the outbox
@@ -19,14 +21,19 @@
 // A change and its events lie next to each other, so that they commit in one place, and Spanner
 // itself refuses to delete an election that has a history. Names come first in both keys, and a
 // shard in the index by time: nothing begins with a time or a counter, at which all writes would
-// meet. The JSON of the metadata is kept in Spanner's form, and brought back into leadership's when
-// it is read.
+// meet, but the index over retire_at, which few changes write. The JSON of the metadata is kept in
+// Spanner's form, and brought back into leadership's when it is read.
 //
 // # Schema versions
 //
 // A row says which version it is of. Rows of the version before are read, and rewritten when they
 // change. `regent migrate` changes the tables of the version before, while servers of that version
 // run; they refuse a row once a newer one has rewritten it.
+//
+// retire_at and the indexes for the tick came without a new version. On tables that lack them,
+// which `regent migrate` mends too, Held reads the whole table, and a RetireAfter is refused; all
+// else works. Programs that do not know retire_at refuse the elections that use it, by
+// Record.Needs.
 //
 // # Time
 //
@@ -68,6 +75,7 @@
 //	Update that expects to write          ExecuteStreamingSql, Commit (Rollback if it does not)
 //	Renew, of 1 to 500 leases             ExecuteStreamingSql (one DML statement), Commit
 //	MarkAnnounced, of 1 to 500 events     StreamingRead (of their keys), Commit
+//	Held, Retirable                       ExecuteStreamingSql, by an index each
 //	Get, List, Events, Since              ExecuteStreamingSql, outside of any transaction
 //	Unannounced                           the same, and goes on behind a corrupt event
 //
@@ -104,10 +112,11 @@
 // # What the emulator cannot show
 //
 // It runs one read-write transaction at a time for a whole database, and a Store queues its own for
-// it; so it says nothing of locks, throughput or latency. It has one clock. It takes a deletion
-// policy, and deletes nothing by itself. It accepts what Cloud Spanner refuses, such as returning a
-// pending commit timestamp, and has no optimizer: a renewal of many leases, one seek each on Cloud
-// Spanner, reads the whole history there for each of them. Its commit timestamps run up to some
-// milliseconds ahead of its CURRENT_TIMESTAMP(), which Guard covers. Up to version 1.5.37 it does
-// not know the client's sessions; see emulator.go.
+// it and divides no renewals; so it says nothing of locks, throughput or latency, nor of when
+// Spanner gives back the locks of a statement that was given up. It has one clock. It takes a
+// deletion policy, and deletes nothing by itself. It accepts what Cloud Spanner refuses, such as
+// returning a pending commit timestamp, and has no optimizer: a renewal of many leases, one seek
+// each on Cloud Spanner, reads the whole history there for each of them. Its commit timestamps run
+// up to some milliseconds ahead of its CURRENT_TIMESTAMP(), which Guard covers. Up to version
+// 1.5.37 it does not know the client's sessions; see emulator.go.
 package spanner

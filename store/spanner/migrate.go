@@ -16,9 +16,9 @@ import (
 )
 
 // Migrate creates the tables, or brings those of the version before, or without the indexes for the
-// tick, up to SchemaVersion, and notes that version. On an emulator it creates the instance and the database too; on Cloud Spanner these
-// cost money and are for an operator to create on purpose. Idempotent. A database of any other
-// version is refused.
+// tick, up to SchemaVersion, and notes that version. On an emulator it creates the instance and the
+// database too; on Cloud Spanner these cost money and are for an operator to create on purpose.
+// Idempotent. A database of any other version is refused.
 func Migrate(ctx context.Context, cfg Config) error {
 	n, err := cfg.name()
 	if err != nil {

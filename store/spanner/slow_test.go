@@ -45,14 +45,17 @@ func (s lockedStream) SendMsg(m any) error {
 		elections = append(elections, v.GetStringValue())
 	}
 	end, _ := s.Context().Deadline()
-	s.locks.mu.Lock()
-	s.locks.tries = append(s.locks.tries, elections)
-	held := s.locks.held(elections, time.Until(end))
-	s.locks.mu.Unlock()
-	if held {
+	if s.locks.holds(elections, time.Until(end)) {
 		return status.Error(codes.DeadlineExceeded, "planted")
 	}
 	return s.ClientStream.SendMsg(m)
+}
+
+func (l *locks) holds(elections []string, within time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tries = append(l.tries, elections)
+	return l.held(elections, within)
 }
 
 // locked opens a store whose renewals may wait, and grants n leases in it. It divides renewals, but
@@ -154,6 +157,22 @@ func TestAnUnknownOutcomeStaysUnknownIfThePiecesAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s only", leases[i].Election, a.Err, leadership.OutcomeUnknown)
 		}
 	}
+}
+
+func TestAPanicInAPieceIsTheCallers(t *testing.T) {
+	t.Parallel()
+	s, leases := locked(t, &locks{held: func(elections []string, _ time.Duration) bool {
+		if len(elections) < 10 {
+			panic("planted")
+		}
+		return true
+	}}, new(network), 10)
+	defer func() {
+		if v := recover(); v != "planted" {
+			t.Errorf("caught %v, want the panic", v)
+		}
+	}()
+	s.Renew(t.Context(), leases)
 }
 
 func TestPiecesHaveEveryLeaseOnceUntilTheyAreSingle(t *testing.T) {

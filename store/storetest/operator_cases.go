@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,57 @@ var operatorCases = []protocolCase{
 			p.Errorf("got %+v at revision %d, want %+v at 1", l.Config, l.Revision, want)
 		}
 		p.about("expiresIn", p.acquire("ann").ExpiresIn, time.Minute)
+	}},
+	{"a lease is no longer than the election allows", func(p *pair) {
+		want := leadership.Config{LeaseDuration: 2 * time.Second, MaxLeaseDuration: time.Minute}
+		if l := p.configure(want); l.Config != want || p.get().Config != want {
+			p.Errorf("got %+v, and read %+v; want %+v", l.Config, p.get().Config, want)
+		}
+		ask := p.ask("ann")
+		ask.LeaseDuration = time.Minute + time.Millisecond
+		_, err := p.a.Acquire(p.Context(), ask)
+		if e := p.refused(err, leadership.InvalidArgument); e.Field != "leaseDuration" {
+			p.Errorf("the wrong field is %q", e.Field)
+		}
+		ask.LeaseDuration = time.Minute
+		if g, err := p.a.Acquire(p.Context(), ask); err != nil || g.LeaseDuration != time.Minute {
+			p.Errorf("as long as allowed: %v, %v", g.LeaseDuration, err)
+		}
+		p.configure(leadership.Config{LeaseDuration: 2 * time.Second, MaxLeaseDuration: 2 * time.Second})
+		if l, err := p.b.Renew(p.Context(), p.of("ann", 1)); err != nil || l.LeaseDuration != time.Minute {
+			p.Errorf("renewed under a lower limit: %v, %v; want a lease of 1m", l.LeaseDuration, err)
+		}
+	}},
+	{"an unlock ends a lease and a lock, once what it risks is acknowledged", func(p *pair) {
+		unlock := func(acknowledge string) (leadership.Lease, error) {
+			return p.b.Unlock(p.Context(), leadership.UnlockRequest{Election: jobs, UnlockCommand: leadership.UnlockCommand{
+				Reason: "the host is gone", Acknowledge: acknowledge,
+			}})
+		}
+		acknowledged := func() leadership.Lease {
+			p.Helper()
+			_, err := unlock("yes")
+			_, sentence, _ := strings.Cut(p.refused(err, leadership.LeaseHeld).Detail, "with exactly this acknowledge: ")
+			l, err := unlock(sentence)
+			if err != nil {
+				p.Fatalf("acknowledged with %q: %v", sentence, err)
+			}
+			return l
+		}
+		ask := p.ask("ann")
+		ask.LeaseDuration = leadership.MaxLeaseDuration
+		if _, err := p.a.Acquire(p.Context(), ask); err != nil {
+			p.Fatal(err)
+		}
+		p.vacant(acknowledged(), 1)
+		_, err := p.a.Renew(p.Context(), p.of("ann", 1))
+		p.refused(err, leadership.LeaseLost)
+		p.leads(p.acquire("bob"), "bob", 2)
+		p.delete(true)
+		p.configure(leadership.Config{})
+		p.refusedAcquire("ann", leadership.LeaseHeld)
+		p.vacant(acknowledged(), 2)
+		p.leads(p.acquire("ann"), "ann", 3)
 	}},
 	{"a new configuration leaves the present lease as it is", func(p *pair) {
 		p.acquire("ann")

@@ -79,6 +79,10 @@ run "on_firestore" {
     error_message = "a field that is never queried has an index"
   }
   assert {
+    condition     = google_firestore_index.outbox[0].query_scope == "COLLECTION_GROUP" && google_firestore_index.outbox[0].fields[*].field_path == tolist(["unannounced", "requestedAt"])
+    error_message = "a look at the newest part of the outbox has no index"
+  }
+  assert {
     condition     = length(google_cloud_run_v2_service_iam_member.invoker) == 2 && alltrue([for b in google_cloud_run_v2_service_iam_member.invoker : b.role == "roles/run.invoker"])
     error_message = "not each invoker has exactly the invoker role"
   }
@@ -106,6 +110,10 @@ run "the_service" {
   assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].template[0].timeout == "900s" && output.settings.REGENT_STREAM_LIMIT == "840s"
     error_message = "streams do not end before Cloud Run cuts them off"
+  }
+  assert {
+    condition     = output.settings.REGENT_MAX_CONCURRENCY == tostring(google_cloud_run_v2_service.main["europe-west1"].template[0].max_instance_request_concurrency)
+    error_message = "Regent does not know how many requests Cloud Run sends at a time, and long calls could take all"
   }
   assert {
     condition = (
@@ -157,7 +165,7 @@ run "on_spanner" {
     error_message = "the store and the topic are not in the form of serve"
   }
   assert {
-    condition     = length(google_firestore_database.main) + length(google_firestore_field.event) + length(google_firestore_field.exempt) + length(google_project_iam_member.firestore) == 0
+    condition     = length(google_firestore_database.main) + length(google_firestore_field.event) + length(google_firestore_field.exempt) + length(google_firestore_index.outbox) + length(google_project_iam_member.firestore) == 0
     error_message = "there is more than the one store"
   }
   assert {

@@ -79,6 +79,7 @@ func TestEachBugIsFoundByAShortestTrace(t *testing.T) {
 		{belief.EarlyGrant, line, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 4},
 		{belief.DelayForgotten, delay, []belief.Property{belief.DelayKept}, 6},
 		{belief.CutFrees, operator, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 5},
+		{belief.RetiresHeld, operator, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 5},
 		{belief.TokenForgotten, operator, []belief.Property{belief.TokensRise}, 2},
 		{belief.UnlockUnasked, unlock, []belief.Property{belief.NoneAfterEnd, belief.NeverTwo}, 4},
 		{belief.UnlockLowers, unlock, []belief.Property{belief.TokensRise}, 3},

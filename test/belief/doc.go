@@ -1,7 +1,7 @@
 // Package belief is a small model of ME-2, searched exhaustively: no candidate believes that it
 // leads after its lease has ended, and no two believe it at once. The decisions in it are the real
-// ones: the rules leadership.Acquire, Renew, Release, Expire, Lapse, Delete, Configure and Unlock
-// for the store, and leadership.Deadline for the candidates.
+// ones: the rules leadership.Acquire, Renew, Release, Expire, Lapse, Retire, Delete, Configure and
+// Unlock for the store, and leadership.Deadline for the candidates.
 //
 // # What can happen
 //
@@ -24,8 +24,9 @@
 //     in the queue counts as leadership.Grant.Waited.
 //   - Delay: the election has a lock delay. It never changes.
 //   - Operator: an operator deletes the election, by force or unless it is held, and recreates it,
-//     any number of times. A leader may believe in a lease that was ended by force until it would
-//     have ended by itself; no other candidate is granted one until then.
+//     and a tick retires it unless it is held or locked, any number of times. A leader may believe
+//     in a lease that was ended by force until it would have ended by itself; no other candidate is
+//     granted one until then.
 //   - Unlock: an operator unlocks the election, any number of times. With the acknowledgement that
 //     the refusal asks for, the leader of that lease is excused: it may go on believing. Without it
 //     nothing may happen.

@@ -24,8 +24,8 @@ type Model struct {
 	// what the server's clock, which measures the wait, shows in a second; 0 for a second
 	Line  time.Duration
 	Delay int // seconds of the lock delay
-	// Operator: an operator deletes the election, by force or not, and recreates it, at any time
-	// and any number of times.
+	// Operator: an operator deletes the election, by force or not, and recreates it, and a tick
+	// retires it, at any time and any number of times.
 	Operator bool
 	// Unlock: an operator unlocks the election, with the acknowledgement that the refusal asks for
 	// or without any, at any time and any number of times.
@@ -42,8 +42,9 @@ type Model struct {
 type Property string
 
 // The properties. The first is the purpose of all; the second is ME-2, and with ME-1 implies the
-// first. A lease that an operator has deleted counts as lasting until it would have ended by itself.
-// The leader of a lease that an operator has unlocked, with the acknowledgement, is excused.
+// first. A lease that an operator has deleted counts as lasting until it would have ended by
+// itself. The leader of a lease that an operator has unlocked, with the acknowledgement, is
+// excused.
 const (
 	NeverTwo      Property = "no two candidates believe that they lead"
 	NoneAfterEnd  Property = "no candidate believes that it leads after its lease has ended"
@@ -72,6 +73,7 @@ const (
 	EarlyGrant     Bug = "the store grants the next lease a second before the end"
 	DelayForgotten Bug = "the lock delay is forgotten when the end is recorded"
 	CutFrees       Bug = "a delete by force frees the election at once"
+	RetiresHeld    Bug = "a tick retires the election though it is held"
 	TokenForgotten Bug = "a recreated election begins with token 1"
 	LateStands     Bug = "a heartbeat that was committed too late is not taken back"
 	LateTold       Bug = "a heartbeat that was committed too late is taken back, and its leader told that it stands"
@@ -105,6 +107,7 @@ const (
 	bringBack // an operator recreates it
 	free      // an operator unlocks it, and acknowledges what the refusal says
 	freeBlind // an operator unlocks it without an acknowledgement
+	retire    // a tick retires it, if it was vacant for long enough
 	takeBack  // the service undoes a heartbeat that came too late
 )
 

@@ -40,6 +40,7 @@ const (
 	recreate      // an operator recreates it
 	unlock        // an operator unlocks it, and acknowledges what that risks
 	unlockBlind   // an operator unlocks it without an acknowledgement
+	retireIdle    // a tick retires it
 )
 
 // next calls visit with every step that can happen, and the state after it.
@@ -92,6 +93,7 @@ func (x *search) atAnyTime(s state, visit func(step, state)) {
 		send(deleteByForce, request{verb: cut})
 		send(deleteIdle, request{verb: drop})
 		send(recreate, request{verb: bringBack})
+		send(retireIdle, request{verb: retire})
 	}
 	if x.model.Unlock {
 		send(unlock, request{verb: free})

@@ -187,6 +187,8 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 		return leadership.Delete(s, leadership.DeleteCommand{Force: r.verb == cut})
 	case free, freeBlind:
 		return m.unlock(s, r)
+	case retire:
+		return m.retire(s)
 	case bringBack:
 		change, err := leadership.Configure(s, leadership.ConfigureCommand{Config: m.config()})
 		if m.Bug == TokenForgotten && !change.Empty() {
@@ -211,6 +213,21 @@ func (m *Model) unlock(s leadership.Snapshot, r request) (leadership.Change, err
 	return change, err
 }
 
+// retire runs the rule on an election that has been vacant for long enough, if it is vacant: how
+// long it was makes no difference to anything else.
+func (m *Model) retire(s leadership.Snapshot) (leadership.Change, error) {
+	if m.Bug == RetiresHeld && s.Live() {
+		change, err := leadership.Delete(s, leadership.DeleteCommand{Force: true})
+		change.Record.LockFor = 0
+		return change, err
+	}
+	if r := &s.Record; r.LeaderID == "" {
+		r.EndedAt = r.EndedAt.Add(-m.config().RetireAfter)
+		r.LockFor += min(r.LockFor, 1) * m.config().RetireAfter // it ends when it would have
+	}
+	return leadership.Retire(s)
+}
+
 // ended is when the lease ended that a late heartbeat was meant to renew.
 func ended(s leadership.Snapshot) time.Time {
 	if s.Live() {
@@ -220,7 +237,11 @@ func ended(s leadership.Snapshot) time.Time {
 }
 
 func (m *Model) config() leadership.Config {
-	return leadership.Config{LockDelay: time.Duration(m.Delay) * second}
+	c := leadership.Config{LockDelay: time.Duration(m.Delay) * second}
+	if m.Operator {
+		c.RetireAfter = leadership.MinRetireAfter
+	}
+	return c
 }
 
 // record is the lease as the store has it.
@@ -263,7 +284,7 @@ func (m *Model) vacant(r leadership.Record, before lease, from request) lease {
 	if from.verb != release || !lasted && from.read != readLive {
 		after.owed = uint8(m.Lease+m.Delay) - before.age
 	}
-	if after.cut = from.verb == cut && lasted; !after.cut {
+	if after.cut = (from.verb == cut || from.verb == retire) && lasted; !after.cut {
 		after.leader, after.former, after.age = 0, false, 0
 	}
 	if m.Bug == CutFrees && from.verb == cut || m.Bug == DelayForgotten && from.verb == silence {

@@ -92,6 +92,7 @@ func (t *teller) words(st step, from state) string {
 		recreate:      "an operator recreates the election",
 		unlock:        "an operator unlocks the election, and acknowledges what that risks",
 		unlockBlind:   "an operator unlocks the election without an acknowledgement",
+		retireIdle:    "a tick retires the election",
 	}[st.act]
 	switch strings.Count(text, "%s") {
 	case 0:

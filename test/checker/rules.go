@@ -52,8 +52,8 @@ func codeOf(err error) leadership.Code {
 }
 
 // unasked makes a change that no recorded call asked for: a lease ran out, a late heartbeat was
-// taken back, the server released a lease whose key it had told no one, or the call was not
-// recorded.
+// taken back, a tick retired the election, the server released a lease whose key it had told no
+// one, or the call was not recorded.
 func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (leadership.Change, error) {
 	r := s.Record
 	switch e := events[len(events)-1]; e.Type {
@@ -71,6 +71,9 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 	case leadership.EventConfigured, leadership.EventRecreated:
 		return leadership.Configure(s, leadership.ConfigureCommand{Config: p.configAt(e.Revision, r.Policy.Config)})
 	case leadership.EventDeleted:
+		if strings.HasPrefix(e.Reason, "retired") {
+			return leadership.Retire(s)
+		}
 		return leadership.Delete(s, leadership.DeleteCommand{Force: true})
 	case leadership.EventUnlocked:
 		return unlock(s, e.Reason)

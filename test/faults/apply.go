@@ -64,6 +64,12 @@ func (s *session) do(ctx context.Context, f Fault) error {
 		s.part(f.Target).now().pause(ctx, f.For)
 		return nil
 	}
+	if f.Kind == Stutter {
+		for end := s.recorder.Now() + f.For; s.recorder.Now() < end && ctx.Err() == nil; sleep(ctx, 2*turn) {
+			s.part(f.Target).now().pause(ctx, 4*turn)
+		}
+		return nil
+	}
 	return s.replace(ctx, f)
 }
 

@@ -16,6 +16,7 @@ type Kind string
 const (
 	Kill      Kind = "kill"       // SIGKILL, and a restart
 	Pause     Kind = "pause"      // SIGSTOP, and SIGCONT
+	Stutter   Kind = "stutter"    // a server is stopped and goes on, again and again
 	End       Kind = "end"        // SIGTERM, and a restart once it has ended
 	KillGuard Kind = "kill guard" // that of a `regent run`
 	StopGuard Kind = "stop guard"
@@ -150,7 +151,11 @@ func (d *drawer) guardFault(f Fault) (Fault, bool) {
 
 func (d *drawer) serverFault(f Fault) (Fault, bool) {
 	f.Target, f.For = fmt.Sprintf("server-%d", d.server()), d.between(0, time.Second)
-	if d.rand.IntN(2) == 0 {
+	switch d.rand.IntN(3) {
+	case 0:
+		f.Kind, f.For = Stutter, d.between(time.Second, 4*time.Second)
+		return f, true
+	case 1:
 		f.Kind, f.Offset = OtherBoot, time.Duration(1+d.rand.IntN(10_000_000))*time.Second
 		return f, d.can.TimeNamespaces
 	}

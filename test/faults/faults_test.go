@@ -18,6 +18,7 @@ import (
 	"regent/emulators"
 	"regent/test/faults"
 	"regent/test/machine"
+	"regent/test/proxy"
 )
 
 var (
@@ -92,7 +93,11 @@ func run(t *testing.T, c faults.Config) (result faults.Result, err error) {
 	const later = 1_000_000 // seeds
 	c.Lease = machine.Size(3*time.Second, 0)
 	for range 3 {
-		t.Log(faults.NewPlan(c.Store, c.Seed, c.Setup.Can, c.Lease))
+		plan := faults.NewPlan(c.Store, c.Seed, c.Setup.Can, c.Lease)
+		if len(c.Faults) > 0 {
+			plan.Faults = c.Faults
+		}
+		t.Log(plan)
 		if result, err = faults.Run(t.Context(), c); !errors.Is(err, faults.ErrInvalid) {
 			break
 		}
@@ -100,6 +105,32 @@ func run(t *testing.T, c faults.Config) (result faults.Result, err error) {
 		c.Seed += later
 	}
 	return result, err
+}
+
+// While a server is stopped its callers hang up, and ask again with the same key once it goes on: a
+// grant whose reply was lost is told to its leader at once, and not kept in line for.
+func TestNoLeaderIsKeptWaitingByAServerThatStops(t *testing.T) {
+	for store, c := range map[faults.Store]faults.SetupConfig{
+		faults.Bolt:      {},
+		faults.Firestore: {Firestore: emulators.Firestore(t), PubSub: emulators.PubSub(t)},
+	} {
+		t.Run(string(store), func(t *testing.T) {
+			machine.Share(t)
+			c := faults.Config{Store: store, Seed: *seed, Setup: setupOf(t, c)}
+			times := machine.Size(1, 5)
+			for i := range times * faults.NewPlan(store, c.Seed, c.Setup.Can, 0).Servers {
+				server, at := fmt.Sprintf("server-%d", i/times), time.Duration(i%times)*4*time.Second
+				c.Faults = append(c.Faults, faults.Fault{Kind: faults.Stutter, Target: server, At: at, For: time.Second})
+				if store == faults.Firestore { // long attempts, so that callers return during those of others
+					slow := proxy.Conditions{Latency: 50 * time.Millisecond}
+					c.Faults = append(c.Faults, faults.Fault{Kind: faults.Bad, Target: server + " > store", At: at, For: time.Second, Weather: slow})
+				}
+			}
+			if _, err := run(t, c); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // A run that could not fail would prove nothing: agents that lie are found out.

@@ -24,7 +24,7 @@ func TestTheSameSeedMakesTheSamePlan(t *testing.T) {
 func TestPlansTryEverythingThatCanGoWrong(t *testing.T) {
 	t.Parallel()
 	everything := []faults.Kind{
-		faults.Kill, faults.Pause, faults.End, faults.KillGuard, faults.StopGuard, faults.Bad, faults.Reset, faults.Cut,
+		faults.Kill, faults.Pause, faults.Stutter, faults.End, faults.KillGuard, faults.StopGuard, faults.Bad, faults.Reset, faults.Cut,
 		faults.Point, faults.OtherBoot, faults.Partition, faults.Frozen, faults.Mute, faults.Deaf,
 	}
 	drawn := map[faults.Kind]int{}

@@ -18,6 +18,8 @@ type Config struct {
 	Dir   string        // a failed run is kept there, in a folder of its own; "" for the folder of temporary files
 	Setup *Setup        // nil for one of the run's own, with what the environment says
 	Lie   Lie           // what agents do wrong on purpose, to test the checks
+	// Faults, if there are any, take the place of those that the seed draws.
+	Faults []Fault
 }
 
 // Lie makes agents report wrongly. The zero Lie is the truth.
@@ -56,7 +58,11 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		return Result{}, err
 	}
 	begun := time.Now()
-	s := newSession(c.Setup, NewPlan(c.Store, c.Seed, c.Setup.Can, c.Lease), dir, c.Lie)
+	plan := NewPlan(c.Store, c.Seed, c.Setup.Can, c.Lease)
+	if len(c.Faults) > 0 {
+		plan.Faults = c.Faults
+	}
+	s := newSession(c.Setup, plan, dir, c.Lie)
 	found, err := s.run(ctx)
 	found.result.Took = time.Since(begun)
 	if err == nil {

@@ -19,7 +19,8 @@ type relay struct {
 	server  *grpc.ClientConn
 	front   *grpc.Server
 	serving sync.WaitGroup
-	// admit is called as a call begins. An error refuses it; the cause of the context's end ends it.
+	// admit is called as a call begins. An error refuses it; the end of the context ends it, with
+	// its cause.
 	admit func(ctx context.Context, method string) (context.Context, error)
 }
 

@@ -115,8 +115,9 @@ func (q *queue) outOfTurn(p *spot) bool {
 	return true
 }
 
-// expectOwn checks in a moment that no caller is left waiting for its own lease: for one that leads,
-// by an earlier call with the same key, the line asks the store as soon as its instance can know.
+// expectOwn checks in a moment that no caller is left waiting for its own lease: for one that
+// leads, by an earlier call with the same key, the line asks the store as soon as its instance can
+// know.
 func (q *queue) expectOwn() {
 	i, s := q.i, q.i.s
 	r := s.data.row(q.election).record

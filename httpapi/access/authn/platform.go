@@ -1,31 +1,39 @@
 package authn
 
 import (
+	"cmp"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 )
 
-// PlatformConfig says where the process runs. Now may be nil.
+// PlatformConfig says where the process runs. All but Service and Audiences may be left out.
 type PlatformConfig struct {
-	// Service is the name of the Cloud Run service, from the variable K_SERVICE. Only Cloud Run
-	// sets it, so that it proves where the process runs.
+	// Service is the name of the Cloud Run service, from the variable K_SERVICE.
 	Service string
 	// Audiences are the accepted values of aud: the service's URL, and its custom audiences. At
 	// least one.
 	Audiences []string
+	// URL is the service's own URL, to probe whether the platform lets strangers in. By default it
+	// is the one that Cloud Run gives to each service.
+	URL string
+	// MetadataHost is the metadata server, as the variable GCE_METADATA_HOST names it.
+	MetadataHost string
+	// Transport reaches the metadata server and the URL: http.DefaultTransport if it is nil.
+	Transport http.RoundTripper
 	// Now is the wall clock: time.Now if it is nil.
 	Now func() time.Time
+	// Log is told when the latch closes and opens. Nil logs nothing.
+	Log *slog.Logger
 }
 
 // Platform believes the tokens that Cloud Run's IAM has checked.
 //
 // Cloud Run checks the signature of a caller's token, replaces it by a marker, and passes on the
-// rest, so that it cannot be checked again. Platform refuses what cannot have come that way. It
-// cannot see whether IAM is on: a service that lets in allUsers checks nothing, and then every
-// caller can write the marker. The operator must make sure that there is no such binding.
+// rest, so that it cannot be checked again. Platform refuses what cannot have come that way:
 //
 //   - A token with a signature is refused, even a good one. With IAM on, Cloud Run always removes
 //     the signature, so this token came another way, and a process that accepts both would let the
@@ -33,13 +41,26 @@ type PlatformConfig struct {
 //   - If both headers are there, X-Serverless-Authorization counts, because Cloud Run checks that
 //     one. It is never ignored, however malformed: what Cloud Run does then is not documented.
 //   - If the marker is in both headers, the caller wrote one of them, and the request is refused.
+//
+// A caller that reaches a service whose IAM is off (it lets in allUsers, or checks no invoker) can
+// write the marker itself. So there is a latch: once a token arrives with its signature in the
+// header that Cloud Run checks, or a probe without a token comes through (Run), the platform does
+// not do its part, and every call is refused with leadership.StoreUnavailable. It opens when a
+// probe is refused by the platform. A service that cannot reach its own URL, because of its
+// ingress, has the first proof only: then the operator must make sure of the invokers.
 type Platform struct {
-	audiences []string
-	now       func() time.Time
+	service      string
+	audiences    []string
+	url          string
+	metadataHost string
+	client       *http.Client
+	retry        time.Duration // between two questions to the metadata server
+	now          func() time.Time
+	latch        latch
 }
 
 // NewPlatform returns a Platform. The error says in a sentence which setting is wrong, and what to
-// set.
+// set. Call Start and Run.
 func NewPlatform(c PlatformConfig) (*Platform, error) {
 	if c.Service == "" {
 		return nil, errors.New("the platform checks tokens only on Cloud Run, and K_SERVICE is not set: deploy there, or verify tokens with oidc")
@@ -47,7 +68,24 @@ func NewPlatform(c PlatformConfig) (*Platform, error) {
 	if err := validateAudiences(c.Audiences); err != nil {
 		return nil, err
 	}
-	return &Platform{audiences: slices.Clone(c.Audiences), now: clock(c.Now)}, nil
+	if c.URL != "" {
+		if err := validateURL(c.URL); err != nil {
+			return nil, err
+		}
+	}
+	return &Platform{
+		service:      c.Service,
+		audiences:    slices.Clone(c.Audiences),
+		url:          strings.TrimSuffix(c.URL, "/"),
+		metadataHost: cmp.Or(c.MetadataHost, metadataHost),
+		client: &http.Client{
+			Transport:     c.Transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		retry: time.Second,
+		now:   clock(c.Now),
+		latch: latch{log: cmp.Or(c.Log, slog.New(slog.DiscardHandler))},
+	}, nil
 }
 
 // cutSignature is what Cloud Run puts in the place of a signature that it has checked.
@@ -59,9 +97,18 @@ var google = []string{"https://accounts.google.com", "accounts.google.com"}
 // Authenticate returns the caller that Cloud Run let in. A Principal of Platform always has an
 // e-mail.
 func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
+	if err := p.latch.refuse(); err != nil {
+		return Principal{}, err
+	}
 	header := authorization
 	if len(r.Header.Values(serverlessAuthorization)) > 0 {
 		header = serverlessAuthorization
+	}
+	if slices.ContainsFunc(r.Header.Values(header), isWhole) {
+		p.latch.close("a token arrived with its signature, which Cloud Run removes from every token that it checks")
+		return Principal{}, refuse("the token was not checked by the platform; call the service by its public URL")
+	}
+	if header == serverlessAuthorization {
 		if slices.ContainsFunc(r.Header.Values(authorization), isCut) {
 			return Principal{}, refuse("%s and %s both have a token without a signature, and only one was checked; send one", authorization, serverlessAuthorization)
 		}
@@ -73,9 +120,6 @@ func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 	t, err := parse(raw)
 	if err != nil {
 		return Principal{}, err
-	}
-	if t.signature != cutSignature {
-		return Principal{}, refuse("the token was not checked by the platform; call the service by its public URL")
 	}
 	return p.principal(t.claims)
 }

@@ -52,7 +52,7 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 		{"nothing", nil, "the request has no token"},
 		{"a real signature", []string{authorization, bearer(whole)}, "not checked by the platform"},
 		{"a real signature in the header of Cloud Run", []string{serverless, bearer(whole)}, "not checked by the platform"},
-		{"a real signature where Cloud Run looks, and a forged one where not", []string{serverless, bearer(whole), authorization, cut}, "only one was checked"},
+		{"a real signature where Cloud Run looks, and a forged one where not", []string{serverless, bearer(whole), authorization, cut}, "not checked by the platform"},
 		{"the marker in both", []string{serverless, cut, authorization, cut}, "only one was checked"},
 		{"the marker in both, in another scheme", []string{serverless, cut, authorization, "bearer\t" + checked(bob)}, "only one was checked"},
 		{"the marker in a second one", []string{serverless, cut, authorization, "Basic x", authorization, cut}, "only one was checked"},

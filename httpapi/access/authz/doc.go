@@ -8,6 +8,7 @@
 //	    roles: [candidate]
 //	    elections: [reports, "jobs.*"]
 //	    candidates: ["writer-*"]
+//	    maxLeaseDuration: 5m
 //	  - principals: [oncall@example.com]
 //	    roles: [operator]
 //	    elections: ["*"]
@@ -16,10 +17,14 @@
 //	    renewals: 5000
 //
 // A principal is the verified caller, as package authn names it, written in full, or "*" for every
-// authenticated caller. An election or a candidate id is written in full, or as a prefix and a
+// authenticated caller. An e-mail address may be given to another person one day; ISSUER|SUBJECT,
+// which also names a caller that has an e-mail, never is. Where every holder of a token of the
+// issuer is authenticated (oidc; with Google, that is everyone), "*" may only look: observer and
+// verifier. An election or a candidate id is written in full, or as a prefix and a
 // star. A candidate may use the ids that its grant lists. Without a list these are the principal's
 // own name, and ids that begin with it and a colon. So no principal can take the id of another
-// principal's candidate.
+// principal's candidate. With maxLeaseDuration the principals may ask for no longer lease by that
+// grant; a lease as the election is configured is always allowed.
 //
 //	role        may
 //	candidate   acquire, renew and release under its own ids; read the election, its history and
@@ -28,11 +33,13 @@
 //	verifier    check tokens
 //	scheduler   tick
 //	operator    what an observer may; configure; tick
-//	admin       what an operator may; delete
+//	admin       what an operator may; delete; unlock
 //
 // Which role may make which call stands in wire.Verbs. Limits change what a principal may ask of
 // one instance; see limit.Limits.
 //
-// A Gate asks the policy about every call. It leaves a Record of each call that it refuses, and of
-// each call that needs an operator or an admin.
+// A Gate asks the policy about every call, and about a waiting candidate once more before each
+// attempt to grant it the lease. It leaves a Record of each call that it refuses (one for all parts
+// of a batch), of each acquire that was answered with a lease, and of each call that needs an
+// operator or an admin.
 package authz

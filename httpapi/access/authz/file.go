@@ -24,8 +24,8 @@ type File struct {
 	current atomic.Pointer[Policy]
 }
 
-// OpenFile reads the policy of a service that such a crowd can call. Changes of the file, and errors
-// in them, are logged.
+// OpenFile reads the policy of a service that such a crowd can call. Changes of the file, and
+// errors in them, are logged.
 func OpenFile(path string, crowd Crowd, log *slog.Logger) (*File, error) {
 	f := &File{path: path, crowd: crowd, log: log}
 	text, err := f.read()

@@ -49,9 +49,9 @@ func (a *account) rate(c wire.Cost) (perSecond int, bucket *rate.Limiter) {
 	return a.limits.Reads, a.reads
 }
 
-// take takes n from the bucket, of which so many are paid already, or returns after which time there
-// will be n. A batch of more than the bucket holds passes when the bucket is full, and leaves a
-// debt: later calls wait until it is paid, so that batches exceed the rate no more than single
+// take takes n from the bucket, of which so many are paid already, or returns after which time
+// there will be n. A batch of more than the bucket holds passes when the bucket is full, and leaves
+// a debt: later calls wait until it is paid, so that batches exceed the rate no more than single
 // calls.
 func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
 	now := time.Now()

@@ -2,12 +2,18 @@
 //
 // Each principal has, on each instance, a bucket of calls per second for each cost (wire.Cost), and
 // a number of waiting candidates, of open streams and of elections that it may have. A call beyond
-// that is refused with RATE_LIMITED and the time after which to come again; nothing was done.
+// that is refused with RATE_LIMITED and the time after which to come again; nothing was done. A
+// batch counts for as many calls as it has parts: one that is bigger than the bucket passes when
+// that is full, and later calls wait until it is paid for. An election counts for a day after its
+// principal has used it last, unless the principal deletes it.
 //
 // Renewals and releases have a bucket of their own, and places of their own among the calls that an
 // instance makes at the same time. So a flood of other calls, of one principal or of a thousand,
 // waits for places of its own kind while renewals pass. A leader costs one call every ten seconds:
 // the default limits are for thousands of leaders of one principal on one instance.
+//
+// Long is a gate of its own, with or without principals: it keeps waiting candidates, long polls
+// and streams from taking all requests that a platform lets an instance handle at a time.
 //
 // The counts are an instance's own and start again with it. They keep a service alive; they are no
 // basis for a bill.

@@ -121,6 +121,10 @@ func tooOften(op instance.Op) string {
 const minRetryAfter = 100 * time.Millisecond
 
 func (g *Gate) refuse(ctx context.Context, quota bool, after time.Duration, format string, args ...any) error {
-	g.refused(ctx, quota)
+	return refuse(ctx, g.refused, quota, after, format, args...)
+}
+
+func refuse(ctx context.Context, refused func(context.Context, bool), quota bool, after time.Duration, format string, args ...any) error {
+	refused(ctx, quota)
 	return &leadership.Error{Code: wire.RateLimited, RetryAfter: max(after, minRetryAfter), Detail: fmt.Sprintf(format, args...)}
 }

@@ -82,8 +82,8 @@ func TestACallCountsOnce(t *testing.T) {
 	})
 }
 
-// A batch larger than the bucket needs all of it. What it has paid before its body was read must not
-// keep it out for ever.
+// A batch larger than the bucket needs all of it. What it has paid before its body was read must
+// not keep it out for ever.
 func TestARefusedBatchComesInWhenItWasTold(t *testing.T) {
 	batch := `{"renewals":[` + strings.TrimSuffix(strings.Repeat(`{"election":"e","candidateId":"c","key":"x","fencingToken":1},`, 500), ",") + `]}`
 	batch = strings.ReplaceAll(batch, `"key":"x"`, `"key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"`)

@@ -31,14 +31,15 @@ type Config struct {
 	// revision of a service, or the name of a host. It need not be unique.
 	Instance string
 	// Probe is how long nothing may be heard before Run asks whether anything can be. 0 is 8 s. A
-	// shorter time notices a cut connection sooner and asks more often.
+	// shorter time notices a cut connection sooner and asks more often. While the service answers
+	// pings, Run pings it twice in that time, and asks once in four times as long.
 	Probe time.Duration
 	// Emulator is the host:port of an emulator. If it is empty PUBSUB_EMULATOR_HOST is used, and if
 	// that is empty too, the service.
 	Emulator string
-	// PublishEndpoint is the HOST:PORT that events are published through; see ParseEndpoint. If it is
-	// empty they go through the nearest region. Pub/Sub keeps the order of a key only among what is
-	// published in one region, so instances in several regions need one endpoint for all.
+	// PublishEndpoint is the HOST:PORT that events are published through; see ParseEndpoint. If it
+	// is empty they go through the nearest region. Pub/Sub keeps the order of a key only among what
+	// is published in one region, so instances in several regions need one endpoint for all.
 	PublishEndpoint string
 	// Options are for each connection, after this package's own: credentials, the endpoint of a
 	// region. They cannot give a connection: each failure is followed by a new one.
@@ -121,8 +122,13 @@ func (c Config) checkEndpoint(emulator string) error {
 	return nil
 }
 
-// Bound returns within what time Run notices a break that shows itself only by silence.
+// Bound returns within what time Run notices a break that shows itself only by silence, other than
+// the loss of the subscription.
 func (b *Bus) Bound() time.Duration { return b.probe + b.probeTimeout() }
+
+// LossBound returns within what time Run notices that its subscription is of no use: that its topic
+// was deleted, or the right to it was lost.
+func (b *Bus) LossBound() time.Duration { return rarely*b.probe + b.probeTimeout() }
 
 func (b *Bus) probeTimeout() time.Duration { return b.probe / 2 }
 

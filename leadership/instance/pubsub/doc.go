@@ -27,9 +27,10 @@
 // next try begins with the first event that was not acknowledged. A request whose reply was lost
 // may have been carried out and is sent again, so events come at least once. First deliveries of an
 // election come in order if no caller sends an event before the one in front of it was accepted,
-// and all publish in one region: Pub/Sub orders a key only among what one region was sent. Instances
-// in several regions therefore publish through the endpoint of one (Config.PublishEndpoint). While
-// that region's Pub/Sub is out of reach, events wait in the outbox. Hearing needs no such endpoint.
+// and all publish in one region: Pub/Sub orders a key only among what one region was sent.
+// Instances in several regions therefore publish through the endpoint of one
+// (Config.PublishEndpoint). While that region's Pub/Sub is out of reach, events wait in the outbox.
+// Hearing needs no such endpoint.
 //
 // The library's Publisher is not used: it keeps a queue that outlives the caller's context, and
 // refuses an ordering key after an error until that key is resumed. A request does neither.
@@ -57,11 +58,16 @@
 //   - at once, when the connection is closed, or the service ends the stream because the
 //     subscription was deleted;
 //   - at once, when the topic was deleted and this instance publishes;
+//   - by pings, within Bound (12 s), where the service answers them: the stream is pinged every 4
+//     s, and is given up if two pings in a row are not answered. So a cut cable and a stream that
+//     hangs are noticed. The service answers pings; emulators do so from 0.8.32 on. A stream that
+//     has answered none need not: an empty message that came before the first ping is no answer;
 //   - by a probe: whenever no message has come for Config.Probe (8 s), Run asks for the
-//     subscription on the connection of the stream, and waits half of that for the answer. So a cut
-//     cable, a deleted topic and a lost right are noticed within Bound, 12 s;
-//   - within three times Config.Probe, when only the stream hangs: a stream that has answered pings
-//     must go on doing so. The service answers them; emulators do so from 0.8.32 on.
+//     subscription on the connection of the stream, and waits half of that for the answer. While
+//     pings are answered it asks only every fourth time, for what they do not show, a deleted topic
+//     or a lost right: these are noticed within LossBound, 36 s, and without pings within 12 s.
+//     That the quota of such calls is used up, or that the answer does not come in time, ends
+//     nothing while pings are answered.
 //
 // A process that is suspended, or gets no CPU, notices nothing meanwhile.
 //
@@ -92,7 +98,8 @@
 //
 //	n events of one election   ⌈n/100⌉ Publish
 //	hearing them               at most one Acknowledge for each answer of the stream
-//	an instance at rest        one GetSubscription every 8 s, one UpdateSubscription in 30 min
+//	an instance at rest        one GetSubscription every 32 s (every 8 s where pings are not
+//	                           answered), one UpdateSubscription in 30 min
 //
 // # Rights
 //

@@ -74,7 +74,7 @@ func newService(tb testing.TB, addr string) *service {
 // open returns a bus of one instance.
 func (s *service) open(tb testing.TB, change ...func(*pubsub.Config)) *pubsub.Bus {
 	tb.Helper()
-	c := pubsub.Config{Topic: s.topic, Instance: "test", Emulator: s.addr, Probe: time.Second}
+	c := pubsub.Config{Topic: s.topic, Instance: "test", Emulator: s.addr, Probe: 2 * time.Second}
 	for _, f := range change {
 		f(&c)
 	}

@@ -12,6 +12,8 @@ import (
 
 	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 const (
@@ -34,6 +36,7 @@ type session struct {
 	heard  chan struct{} // of one: messages have come
 
 	answers atomic.Int32 // that have come since the last ping
+	pings   atomic.Int32 // that were sent
 	pongs   atomic.Bool  // pings were answered
 	silent  int          // pings without an answer
 }
@@ -90,7 +93,9 @@ func (s *session) receive(ctx context.Context) error {
 		}
 		s.answers.Add(1)
 		if len(r.GetReceivedMessages()) == 0 {
-			s.pongs.Store(true)
+			if s.pings.Load() > 0 { // before, it tells the properties of the subscription
+				s.pongs.Store(true)
+			}
 			continue
 		}
 		signal(s.heard)
@@ -177,12 +182,17 @@ func (s *session) watch(ctx context.Context) error {
 	return s.listen(ctx)
 }
 
+const (
+	pingsPerProbe = 2 // so that the third ping after a stream began to hang comes within Bound
+	rarely        = 4 // of so many probes one is made while pings are answered
+)
+
 // listen returns why nothing can be heard any more.
 func (s *session) listen(ctx context.Context) error {
-	ping, probe := time.NewTicker(s.probe), time.NewTimer(s.probe)
+	ping, probe := time.NewTicker(s.probe/pingsPerProbe), time.NewTimer(s.probe)
 	defer ping.Stop()
 	defer probe.Stop()
-	for {
+	for skipped := 0; ; {
 		var err error
 		select {
 		case <-ctx.Done():
@@ -190,10 +200,17 @@ func (s *session) listen(ctx context.Context) error {
 		case <-s.heard:
 			probe.Reset(s.probe)
 		case <-s.doubt:
+			skipped = rarely
 			probe.Reset(0)
 		case <-probe.C:
-			err = s.look(ctx, s.client)
 			probe.Reset(s.probe)
+			if skipped++; s.answering() && skipped < rarely {
+				continue
+			}
+			skipped = 0
+			if err = s.look(ctx, s.client); s.answering() && passes(err) {
+				err = nil
+			}
 		case <-ping.C:
 			err = s.ping()
 		}
@@ -201,6 +218,23 @@ func (s *session) listen(ctx context.Context) error {
 			return why(ctx, err)
 		}
 	}
+}
+
+// answering reports whether the stream answers pings: then it can be heard, and a probe finds only
+// what the stream does not show, that the subscription has lost its topic.
+func (s *session) answering() bool { return s.pongs.Load() && s.silent == 0 }
+
+// passes reports whether a probe's error says nothing of the subscription: the quota is used up, or
+// there was no answer in time.
+func passes(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) { // while the library waits to try again
+		return true
+	}
+	switch status.Code(err) {
+	case codes.ResourceExhausted, codes.Unavailable, codes.DeadlineExceeded:
+		return true
+	}
+	return false
 }
 
 // ping keeps the stream open, which the service ends after a silent minute, and finds out whether
@@ -211,6 +245,7 @@ func (s *session) ping() error {
 	} else if s.silent++; s.silent > 1 {
 		return errHangs
 	}
+	s.pings.Add(1)
 	_ = s.stream.Send(&pubsubpb.StreamingPullRequest{}) // if it fails, receive returns the cause
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel"
 	prometheusexporter "go.opentelemetry.io/otel/exporters/prometheus"
@@ -115,9 +116,11 @@ func (p *Pipeline) readers(ctx context.Context, c Config, s signal, dial []grpc.
 	return readers, nil
 }
 
-// serve returns the handler for Prometheus.
+// serve returns the handler for Prometheus. It also shows what Go and the operating system know of
+// the process: go_* and process_*.
 func (p *Pipeline) serve() (sdkmetric.Reader, error) {
 	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	reader, err := prometheusexporter.New(prometheusexporter.WithRegisterer(registry), prometheusexporter.WithoutScopeInfo())
 	if err != nil {
 		return nil, err

@@ -25,6 +25,23 @@ func TestOperationsCostWhatTestdataSays(t *testing.T) {
 	})
 }
 
+func TestRenewalsThroughSeveralInstancesCostWhatTheyCostThroughOne(t *testing.T) {
+	onEach(t, func(t *testing.T, p Place) {
+		found, err := InTurn(t.Context(), p, 36, fleets()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if diff := cmp.Diff(found[0].Cost, f.Cost); diff != "" || f.Cost.Written != 36 {
+				t.Errorf("%d renewals through %d instances (-through one +counted):\n%s", f.Cost.Written, f.Instances, diff)
+			}
+			if p.kind == emulators.KindFirestore && (f.Cost.RPCs() != 36 || f.Cost.Read != 0) {
+				t.Errorf("through %d instances: %+v; want a call and no read for each renewal", f.Instances, f.Cost)
+			}
+		}
+	})
+}
+
 func TestReadersOfOneElectionShareOneReadPerExpiry(t *testing.T) {
 	onEach(t, func(t *testing.T, p Place) {
 		cost, err := Readers(t.Context(), p, 10, time.Minute)
@@ -46,6 +63,24 @@ func TestBatchRenewalIsOneCommit(t *testing.T) {
 		one, all := grown[0].Single, grown[0].Batched
 		if all.RPCs()*10 != one.RPCs() || all.Written != 10 || one.Written != 10 {
 			t.Errorf("one by one they cost %+v, together %+v", one, all)
+		}
+	})
+}
+
+// A leader that is alone waits for no other; the more there are, the less each costs. How much less
+// depends on the machine: alone, each would cost as much as the first.
+func TestRenewalsThatComeTogetherCostFewerCalls(t *testing.T) {
+	onEach(t, func(t *testing.T, p Place) {
+		found, err := Together(t.Context(), p, 1, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone, crowd := found[0], found[1]
+		if want := map[emulators.Kind]float64{emulators.KindFirestore: 1, emulators.KindSpanner: 2}[p.kind]; alone.PerRenewal() != want {
+			t.Errorf("one leader's renewal costs %v calls, want %v: %v", alone.PerRenewal(), want, alone.Cost.Calls)
+		}
+		if crowd.PerRenewal() > alone.PerRenewal()/2 || crowd.Cost.Written != crowd.Renewals {
+			t.Errorf("a renewal beside 15 others costs %v calls, want half of %v at most: %+v", crowd.PerRenewal(), alone.PerRenewal(), crowd.Cost)
 		}
 	})
 }

@@ -56,6 +56,8 @@ type Found struct {
 	Held       Held
 	Readers    Cost // an hour of readers of one election, at one instance
 	Growth     []Growth
+	Crowds     []Crowd
+	Turns      []Turns // an hour of a leader
 }
 
 const readers = 100
@@ -77,7 +79,9 @@ func Measure(ctx context.Context, kind emulators.Kind, host string) (Found, erro
 			return err
 		}},
 		{"readers", func(p Place) (err error) { found.Readers, err = Readers(ctx, p, readers, time.Hour); return err }},
+		{"renewals in turn", func(p Place) (err error) { found.Turns, err = InTurn(ctx, p, beatsAnHour, fleets()...); return err }},
 		{"growth", func(p Place) (err error) { found.Growth, err = Grow(ctx, p, growthSizes(kind)...); return err }},
+		{"renewals together", func(p Place) (err error) { found.Crowds, err = Together(ctx, p, crowds...); return err }},
 	} {
 		begin := time.Now()
 		p, err := NewPlace(ctx, kind, host)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"strconv"
 	"strings"
 	"text/template"
 	"time"
@@ -60,6 +61,16 @@ func (f Found) check() error {
 	if most := stretchLeases*beats/(beats-1) + 1; attempts > most {
 		return fmt.Errorf("%s: at another instance there were %d attempts in %d leases, want at most %d", f.Kind, attempts, stretchLeases, most)
 	}
+	for _, c := range f.Crowds {
+		if alone := f.Crowds[0].PerRenewal(); c.Leaders > 1 && c.PerRenewal() > alone/2 {
+			return fmt.Errorf("%s: a renewal of %d leaders at the same time costs %v calls, want half of %v at most", f.Kind, c.Leaders, c.PerRenewal(), alone)
+		}
+	}
+	for _, t := range f.Turns {
+		if t.Cost.RPCs() != f.Turns[0].Cost.RPCs() || t.Cost.Read != f.Turns[0].Cost.Read || t.Cost.Written != beatsAnHour {
+			return fmt.Errorf("%s: renewals through %d instances cost %+v an hour, through one %+v", f.Kind, t.Instances, t.Cost, f.Turns[0].Cost)
+		}
+	}
 	if reads := f.Readers.RPCs(); reads > readsAnHour {
 		return fmt.Errorf("%s: readers of one election made %d reads in an hour, want at most %d", f.Kind, reads, readsAnHour)
 	}
@@ -82,6 +93,7 @@ func (r report) data() map[string]any {
 		"Spanner":         OperationsTable(r.s.Kind, r.s.Operations),
 		"Waiting":         r.waiting(),
 		"Elections":       r.elections(),
+		"Together":        r.together(),
 		"Rivals":          r.rivals(),
 		"Reasons":         reasons(),
 	}
@@ -115,6 +127,11 @@ func (r report) hours() string {
 		t.add(name, count(f.RPCs()), count(f.Read), count(f.Written), count(s.RPCs()), count(s.Read), count(s.Written))
 	}
 	add("a leader", func(f Found) Cost { return f.Held.Stretches[0].AnHour() })
+	for i, t := range r.f.Turns {
+		if t.Instances > 1 {
+			add(fmt.Sprintf("a leader whose renewals reach %d instances in turn", t.Instances), func(f Found) Cost { return f.Turns[i].Cost })
+		}
+	}
 	add("100 leaders, renewed in one batch", func(f Found) Cost { return f.operation(batchName).scaled(beatsAnHour, 1) })
 	for i, s := range r.f.Held.Stretches[1:] {
 		name := fmt.Sprintf("%s waiting candidates, together", count(s.Waiting))
@@ -179,6 +196,20 @@ func (r report) elections() string {
 	t.add(cells(ownName, numbers, func(n int) int { return n * beatsAnHour })...)
 	for _, rival := range Rivals() {
 		t.add(cells(rival.Name, numbers, rival.led)...)
+	}
+	return t.String()
+}
+
+// together is what a renewal costs beside others at the same instance.
+func (r report) together() string {
+	t := newTable(heads("", crowds)...)
+	for _, f := range []Found{r.f, r.s} {
+		store, _ := words(f.Kind)
+		row := []string{"RPCs of " + store}
+		for _, c := range f.Crowds {
+			row = append(row, strconv.FormatFloat(c.PerRenewal(), 'f', 2, 64))
+		}
+		t.add(row...)
 	}
 	return t.String()
 }

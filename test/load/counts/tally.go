@@ -91,6 +91,8 @@ func (c *call) sent(message any) {
 		c.outbox = len(m.Writes) > 0 && len(m.Writes[0].GetUpdateMask().GetFieldPaths()) == 1 && m.Writes[0].UpdateMask.FieldPaths[0] == outboxField
 	case *spannerpb.ExecuteSqlRequest:
 		c.outbox = outboxTag(m.GetRequestOptions().GetRequestTag())
+	case *spannerpb.ReadRequest:
+		c.outbox = outboxTag(m.GetRequestOptions().GetRequestTag())
 	case *spannerpb.CommitRequest:
 		c.outbox = outboxTag(m.GetRequestOptions().GetTransactionTag())
 		for _, mutation := range m.Mutations {
@@ -102,7 +104,7 @@ func (c *call) sent(message any) {
 // outboxField marks an event's document as one to announce.
 const outboxField = "unannounced"
 
-// outboxTag reports whether the tag is of a statement that reads or marks Spanner's outbox.
+// outboxTag reports whether the tag is of a call that reads or marks Spanner's outbox.
 func outboxTag(tag string) bool { return strings.HasSuffix(tag, "announced") }
 
 // rowsOf is how many rows a mutation writes. Regent deletes none.

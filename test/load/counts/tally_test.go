@@ -74,9 +74,11 @@ func TestRelayIsCountedApart(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[string]bool{"unannounced": true, "announced": true, "renew": false} {
 		options := &spannerpb.RequestOptions{RequestTag: "app=regent,action=" + action}
-		asked, relay := tallied(t, "ExecuteStreamingSql", sent(&spannerpb.ExecuteSqlRequest{RequestOptions: options}))
-		if (relay.RPCs() == 1) != want || (asked.RPCs() == 0) != want {
-			t.Errorf("%s: asked %v, of the relay %v", action, asked.Calls, relay.Calls)
+		for _, message := range []any{&spannerpb.ExecuteSqlRequest{RequestOptions: options}, &spannerpb.ReadRequest{RequestOptions: options}} {
+			asked, relay := tallied(t, "ExecuteStreamingSql", sent(message))
+			if (relay.RPCs() == 1) != want || (asked.RPCs() == 0) != want {
+				t.Errorf("%s, %T: asked %v, of the relay %v", action, message, asked.Calls, relay.Calls)
+			}
 		}
 	}
 }

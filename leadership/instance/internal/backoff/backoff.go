@@ -11,17 +11,25 @@ import (
 type Backoff struct {
 	Min, Max time.Duration
 
-	last time.Duration
+	tries int
 }
 
 // Next returns the next wait.
 func (b *Backoff) Next() time.Duration {
-	b.last = min(max(2*b.last, b.Min), b.Max)
-	return Jitter(b.last)
+	d := After(b.tries, b.Min, b.Max)
+	b.tries++
+	return Jitter(d)
 }
 
 // Reset starts the series again. Call it after a success.
-func (b *Backoff) Reset() { b.last = 0 }
+func (b *Backoff) Reset() { b.tries = 0 }
+
+// After returns the wait after a try, without jitter: least after try 0, then twice as long after
+// each further one, up to most. Least is a minute at most.
+func After(try int, least, most time.Duration) time.Duration {
+	const enough = 16 // doublings; a minute doubled so often is 45 days
+	return min(least<<min(try, enough), most)
+}
 
 // Jitter returns d, a quarter more or less.
 func Jitter(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }

@@ -24,6 +24,20 @@ func TestWaitsDoubleUpToTheMaximumAndStartAgainAfterReset(t *testing.T) {
 	}
 }
 
+func TestAWaitDoublesWithEachTryAndNeverOverflows(t *testing.T) {
+	t.Parallel()
+	for try, want := range []time.Duration{20, 40, 80, 100, 100} {
+		if got := backoff.After(try, 20*time.Millisecond, 100*time.Millisecond); got != want*time.Millisecond {
+			t.Errorf("after try %d: %v, want %v", try, got, want*time.Millisecond)
+		}
+	}
+	for _, try := range []int{16, 63, 64, 1 << 30} {
+		if got := backoff.After(try, time.Minute, time.Hour); got != time.Hour {
+			t.Errorf("after try %d: %v, want an hour", try, got)
+		}
+	}
+}
+
 func TestSleepEndsWithItsTimeOrItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

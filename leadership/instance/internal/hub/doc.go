@@ -29,6 +29,9 @@
 //     lock delay, the store is asked: another instance may have renewed it, and of that there is no
 //     event.
 //
+// That there is no such election, or no longer, is kept and bounded in the same way; absences take
+// up to half of the room.
+//
 // A reading is a hint all the same: only the fencing token protects. Age is counted from before the
 // store was asked, on a clock that runs while the machine is suspended; the remaining time of a
 // lease is reduced by as much. While a read is under way, callers that want the same wait for it;
@@ -39,9 +42,11 @@
 //
 // A lease that ends without a release leaves no trace by itself. The instance that granted or last
 // renewed it therefore has its end recorded, with the event "expired", shortly after a candidate in
-// line would have come. What no instance has in mind, because the one that had was stopped, is
-// found by the tick of a scheduler (leadership.Service.ExpireAll). Nothing depends on a look being
-// in time: whether a lease is over is the store's to say.
+// line would have come. If it cannot announce that, the others find the event in the outbox. If it
+// died together with the leader, another one with a watcher finds the end, up to 6 minutes late,
+// and one with a candidate at once. What no instance has in mind is found by the tick of a
+// scheduler (leadership.Service.ExpireAll). Nothing depends on a look being in time: whether a
+// lease is over is the store's to say.
 //
 // # When the history is read
 //

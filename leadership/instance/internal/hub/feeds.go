@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 	"regent/leadership/instance/internal/view"
 )
 
@@ -235,7 +236,7 @@ func (g *gap) missed(began time.Time) (forget bool) {
 	if began.Before(g.due) {
 		return false // it may have come too early
 	}
-	g.due = time.Now().Add(settling << g.tries)
+	g.due = time.Now().Add(backoff.After(g.tries, settling, settling<<maxTries))
 	g.tries++
 	return g.tries >= maxTries
 }

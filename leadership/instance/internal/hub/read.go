@@ -27,14 +27,14 @@ func (h *Hub) WaitReads() { h.running.Wait() }
 // ReadAt is when the store was read, by its own clock. An answer that was not asked for as Strong
 // has an Age even if the store was asked for it.
 //
-// Errors: those of the store, which are not kept; RevisionMismatch, with the election as it is, if
-// the store has less than Known; StoreUnavailable if ctx ended, or if the store took longer than
-// the expiry.
+// Errors: those of the store, of which only NotFound is kept, as a lease is; RevisionMismatch, with
+// the election as it is, if the store has less than Known; StoreUnavailable if ctx ended, or if the
+// store took longer than the expiry.
 func (h *Hub) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	if !r.Strong {
-		if reading, ok := h.fresh(r); ok {
+		if reading, err, ok := h.fresh(r); ok {
 			h.hits.Add(1)
-			return reading, nil
+			return reading, err
 		}
 	}
 	reading, err := h.miss(ctx, r)
@@ -45,18 +45,21 @@ func (h *Hub) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Re
 }
 
 // fresh answers from memory, if that is allowed and possible.
-func (h *Hub) fresh(r leadership.ReadRequest) (reading leadership.Reading, ok bool) {
+func (h *Hub) fresh(r leadership.ReadRequest) (reading leadership.Reading, absent error, ok bool) {
 	h.mu.Lock()
 	l := h.view.Fresh(r.Election, r.Known)
 	h.mu.Unlock()
 	if l == nil {
-		return reading, false
+		return reading, nil, false
 	}
 	now := h.now() // after the lease was found, or its age would be too low
-	if now >= l.Over(h.expiry) {
-		return reading, false
+	switch {
+	case now >= l.Over(h.expiry):
+		return reading, nil, false
+	case l.Absent != nil:
+		return reading, l.Absent, true
 	}
-	return h.aged(l, now-l.Asked), true
+	return h.aged(l, now-l.Asked), nil, true
 }
 
 func (h *Hub) aged(l *view.Lease, age time.Duration) leadership.Reading {
@@ -141,7 +144,7 @@ func (h *Hub) join(ctx context.Context, r leadership.ReadRequest) (l *landing, o
 	defer h.unlock()
 	now := h.now()
 	if fresh := h.view.Fresh(r.Election, r.Known); fresh != nil && now < fresh.Over(h.expiry) {
-		l = &landing{asked: fresh.Asked, lease: fresh, done: make(chan struct{})}
+		l = &landing{asked: fresh.Asked, lease: fresh, err: fresh.Absent, done: make(chan struct{})}
 		close(l.done)
 		return l, true
 	}
@@ -178,10 +181,25 @@ func (h *Hub) land(l *landing, brought *leadership.Lease) {
 		if h.landings[l.election] == l {
 			delete(h.landings, l.election)
 		}
-		if v.Landed(l.election, brought, l.asked, now) {
+		if missing, ok := l.missing(); ok {
+			v.Missing(missing, l.err, l.asked, now)
+		} else if v.Landed(l.election, brought, l.asked, now) {
 			h.wakeLine(l.election)
 		}
 	})
+}
+
+// missing returns the tombstone of an election that the read did not find; one that was never seen
+// has a name alone.
+func (l *landing) missing() (leadership.Lease, bool) {
+	refusal, ok := errors.AsType[*leadership.Error](l.err)
+	switch {
+	case !ok || refusal.Code != leadership.NotFound:
+		return leadership.Lease{}, false
+	case refusal.Lease != nil:
+		return *refusal.Lease, true
+	}
+	return leadership.Lease{Election: l.election, State: leadership.Vacant}, true
 }
 
 // await waits for a read. A panic of the store is repeated in every waiting caller.

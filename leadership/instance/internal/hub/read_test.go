@@ -407,7 +407,7 @@ func TestPastTheBoundAFailingStoreIsAnErrorAndNeverOldData(t *testing.T) {
 
 func TestErrorsAreSharedAndNotKept(t *testing.T) {
 	t.Parallel()
-	for _, code := range []leadership.Code{leadership.NotFound, leadership.StoreUnavailable, leadership.RecordCorrupt} {
+	for _, code := range []leadership.Code{leadership.RecordTooNew, leadership.StoreUnavailable, leadership.RecordCorrupt} {
 		t.Run(string(code), func(t *testing.T) {
 			t.Parallel()
 			withCache(t, func(t *testing.T, w *cached) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 	"regent/leadership/instance/internal/view"
 )
 
@@ -177,7 +178,7 @@ func (l *Line) failed(a *Attempt, err error, now time.Duration) {
 
 // retryLater lets the head ask again after a while.
 func (l *Line) retryLater(now time.Duration) {
-	pause := min(firstRetry<<min(l.failures.count, 16), view.Poll)
+	pause := backoff.After(l.failures.count, firstRetry, view.Poll)
 	l.failures.count++
 	l.next = now + pause/2 + l.common.jitter(pause/2)
 	l.poll, l.failures.again = l.next, l.next

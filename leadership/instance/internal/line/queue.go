@@ -98,9 +98,9 @@ func (q *Queue) Acquire(ctx context.Context, r leadership.AcquireRequest) (leade
 	return grant, err
 }
 
-// join puts the caller in line, unless it may be the present leader, which has lost a reply and must
-// not wait for its own lease. Then join returns the token of that lease: the store has to be asked,
-// and told is the token for which it has refused the caller. The first caller begins a line.
+// join puts the caller in line, unless it may be the present leader, which has lost a reply and
+// must not wait for its own lease. Then join returns the token of that lease: the store has to be
+// asked, and told is the token for which it has refused the caller. The first caller begins a line.
 func (q *Queue) join(c *call, r leadership.AcquireRequest, told leadership.Token) (own leadership.Token, err error) {
 	q.c.Hub.View(func(_ *view.View, now time.Duration) {
 		if err = q.closed(); err != nil {

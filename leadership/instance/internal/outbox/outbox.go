@@ -141,8 +141,8 @@ func (o *Outbox) Publish(events ...leadership.Event) {
 // Heard says that the topic delivered an event, no matter which instance had published it.
 func (o *Outbox) Heard(e leadership.Event) { o.known.heard(e) }
 
-// Reached says that the topic seems to be in reach again: if this instance cannot announce, it tries
-// at once.
+// Reached says that the topic seems to be in reach again: if this instance cannot announce, it
+// tries at once.
 func (o *Outbox) Reached() {
 	if o.CannotAnnounce() != nil {
 		signal(o.again)

@@ -14,8 +14,8 @@
 //   - when the newest one has taken 250 ms, so that no renewal waits long for one that is stuck, or
 //   - when it is full.
 //
-// So a renewal waits 250 ms at most before it is sent, and batches that are stuck, each of which the
-// store itself ends after some seconds, are few.
+// So a renewal waits 250 ms at most before it is sent. Batches that are stuck are few: one comes
+// every 250 ms, and the store itself ends each after some seconds.
 //
 // No election is twice in one batch; its second renewal goes with the next. A renewal is never
 // answered by one that was sent before it came: its caller would count its lease from too late.

@@ -81,8 +81,8 @@ func (s *Store) renew(ctx context.Context, lease leadership.Renewal) leadership.
 	return c.is
 }
 
-// leave takes back a renewal whose caller has gone, if it was not sent. It reports false if there is
-// an answer already.
+// leave takes back a renewal whose caller has gone, if it was not sent. It reports false if there
+// is an answer already.
 func (s *Store) leave(c *call) (leadership.Renewed, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

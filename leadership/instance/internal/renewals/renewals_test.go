@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -174,6 +175,25 @@ func TestNoElectionIsTwiceInABatch(t *testing.T) {
 	})
 }
 
+// An answer that tells of a heartbeat before the call would let the caller count its lease from too
+// late.
+func TestARenewalIsAnsweredByOneThatWasSentAfterItCame(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first := w.renew(t.Context(), "a")
+		<-time.After(10 * time.Millisecond)
+		came := time.Now()
+		again := <-w.renew(t.Context(), "a")[0]
+		if again.Err != nil || again.Snapshot.Now.Before(came) {
+			t.Errorf("the heartbeat was at %v, %v; want %v or later", again.Snapshot.Now, again.Err, came)
+		}
+		if sent := time.Since(w.begin); sent != 100*time.Millisecond {
+			t.Errorf("answered after %v, want after the second batch", sent)
+		}
+		w.done([]leadership.Election{"a"}, first)
+		w.wantSent("0s: a", "50ms: a")
+	})
+}
+
 func TestEachCallerGetsTheAnswerToItsOwnRenewal(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		answers := w.renew(t.Context(), "a", "b")
@@ -288,6 +308,55 @@ func TestAPanicOfTheStoreIsTheCallers(t *testing.T) {
 			}
 		}
 		w.done([]leadership.Election{"d"}, w.renew(t.Context(), "d"))
+	})
+}
+
+// Renewals come at random, batches take up to two seconds, and some callers leave.
+func TestNoRenewalWaitsLongAndNoneIsSentTwice(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		random, durations := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4))
+		came, sent := make(map[leadership.Election]time.Time), make(map[leadership.Election]int)
+		w.takes = func(leases []leadership.Renewal) time.Duration {
+			if len(leases) > renewals.MaxTogether {
+				t.Errorf("%d renewals in a batch", len(leases))
+			}
+			for _, c := range leases {
+				sent[c.Election]++
+				if waited := time.Since(came[c.Election]); waited > renewals.Patience {
+					t.Errorf("%s was sent after %v", c.Election, waited)
+				}
+			}
+			return time.Duration(durations.IntN(2000)) * time.Millisecond
+		}
+		var all sync.WaitGroup
+		for i := range 1000 {
+			lease := w.lease(leadership.Election(fmt.Sprint("e", i)))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			if random.IntN(5) == 0 {
+				ctx, cancel = context.WithTimeout(t.Context(), time.Duration(random.IntN(1000))*time.Millisecond)
+			}
+			w.mu.Lock()
+			came[lease.Election] = time.Now()
+			w.mu.Unlock()
+			all.Go(func() {
+				defer cancel()
+				a := w.store.Renew(ctx, []leadership.Renewal{lease})[0]
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				switch n := sent[lease.Election]; {
+				case a.Err == nil && (n != 1 || a.Snapshot.Record.Election != lease.Election || a.Snapshot.Now.Before(came[lease.Election])):
+					t.Errorf("%s: sent %d times; %+v", lease.Election, n, a.Snapshot)
+				case errors.Is(a.Err, leadership.StoreUnavailable) && n != 0, errors.Is(a.Err, leadership.OutcomeUnknown) && n != 1:
+					t.Errorf("%s: sent %d times; %v", lease.Election, n, a.Err)
+				case a.Err != nil && ctx.Err() == nil:
+					t.Errorf("%s: %v", lease.Election, a.Err)
+				}
+			})
+			if random.IntN(20) == 0 {
+				time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
+			}
+		}
+		all.Wait()
 	})
 }
 

@@ -28,7 +28,8 @@
 //
 //	reason   moment                                        what to do
 //	End      a lease that was granted or renewed here      Expire
-//	         has run out
+//	         has run out; four leases later if the leader
+//	         renews elsewhere, too
 //	Watcher  one that is watched here, and renewed         Expire; up to 6 min later each time
 //	         elsewhere, has run out                        that it was renewed, at its end if a
 //	                                                       candidate waits as well
@@ -37,6 +38,10 @@
 //	Silence  not all events are heard, and the election    Look, each Poll
 //	         is watched
 //	Failed   the last look has failed                      Look, a second later
+//
+// So a watcher of a lease that is renewed elsewhere costs 14 looks in an hour, and is told of its
+// end up to 6 min late if no event tells: if the instance that renewed it died together with the
+// leader.
 //
 // An event that another process has left behind in the outbox is heard like any other, and so it is
 // Missing that makes the view look. A candidate that waits looks at Open, by an attempt of its own,

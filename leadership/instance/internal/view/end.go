@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 )
 
 // end is the end of a lease that this instance looks after.
@@ -14,6 +15,11 @@ type end struct {
 	looking   bool
 	failed    int // looks in a row without an answer
 	elsewhere int // looks in a row that found it renewed through another instance
+
+	// The last renewals here, none of which came after the end that the one before it had promised:
+	// when they began, and the end that the last one has promised; 0 if there was none since the
+	// last look.
+	since, promised time.Duration
 }
 
 const (
@@ -34,6 +40,10 @@ const (
 	// no candidate waits for: with four times the pause before, that makes 14 looks in an hour.
 	longest = 6 * time.Minute
 	growth  = 4
+	// After so many looks that found the lease renewed elsewhere, an instance that renews it again
+	// does not take itself for the last renewer, until all renewals of so many leases came here.
+	moving  = 2
+	settled = 4
 )
 
 // dueAfter is when to look after a lease that lasts so long from now.
@@ -46,20 +56,48 @@ func (e *Election) learnEnd(l leadership.Lease, from Source, now time.Duration) 
 	switch t := &e.end; {
 	case l.Revision < t.revision: // a later reply was faster
 	case l.Revision == t.revision && l.State == leadership.Held:
-		t.due, t.failed = max(t.due, e.view.dueAfter(l.ExpiresIn, now)), 0
+		left := l.ExpiresIn
 		if from == Committed {
-			t.elsewhere = 0
+			left = e.renewed(l, now)
 		}
+		t.due, t.failed = max(t.due, e.view.dueAfter(left, now)), 0
 	case l.Revision == t.revision: // it is over, and its end is not recorded yet
 	case l.State == leadership.Held && (from == Committed || t.revision > 0):
 		*t = end{revision: l.Revision, due: e.view.dueAfter(l.ExpiresIn, now), elsewhere: t.elsewhere}
 		if from == Committed {
-			t.elsewhere = 0
+			t.elsewhere, t.since, t.promised = 0, now, now+l.ExpiresIn
 		}
 	default:
 		*t = end{}
 	}
 }
+
+// renewed notes a renewal by this instance, and returns in what time to look. A leader whose
+// renewals reach several instances in turn is looked after later: none of them knows that it is the
+// last, and each would look in vain at each of its own ends. By then the leader mostly has come
+// back here.
+func (e *Election) renewed(l leadership.Lease, now time.Duration) (left time.Duration) {
+	t := &e.end
+	if now > t.promised {
+		t.since = now
+	}
+	t.promised = now + l.ExpiresIn
+	moves := t.elsewhere >= moving && now-t.since < settled*l.LeaseDuration
+	switch {
+	case moves && e.waiters == 0:
+		return max(l.ExpiresIn, roaming(l.LeaseDuration))
+	case t.elsewhere > 0:
+		t.due = 0 // which may lie beyond the end
+	}
+	if !moves && t.elsewhere >= moving {
+		t.elsewhere = 0
+	}
+	return l.ExpiresIn
+}
+
+// roaming is how long a leader that renews elsewhere, too, may take until it comes back: four
+// leases, and no more than six minutes beyond one.
+func roaming(lease time.Duration) time.Duration { return min(settled*lease, lease+longest) }
 
 // Follow records the end of a lease for a watcher, unless that is arranged already: the instance
 // that granted it may be gone. The remaining time of the lease counts from now.
@@ -108,9 +146,9 @@ func (e *Election) conclude(l leadership.Lease, err error, now time.Duration) (o
 	switch {
 	case t.due > now: // it was renewed meanwhile
 	case (unanswered || early) && t.failed+1 < maxFailed:
-		t.due = now + min(firstPause<<t.failed, maxPause)
+		t.due = now + backoff.After(t.failed, firstPause, maxPause)
 		t.failed++
-	case err == nil && l.State == leadership.Held && e.listened():
+	case err == nil && l.State == leadership.Held && (e.listened() || t.promised > 0): // it was renewed here since the last look
 		e.follow(l, now)
 	default: // if it was renewed through another instance, that one looks after it
 		*t = end{}
@@ -120,10 +158,14 @@ func (e *Election) conclude(l leadership.Lease, err error, now time.Duration) (o
 }
 
 // follow looks again after a lease that was renewed elsewhere: the instance that looks after it
-// there may stop. For watchers it looks less and less often.
+// there may stop. For watchers it looks less and less often, and without listeners once more, if
+// the leader does not come back until then.
 func (e *Election) follow(l leadership.Lease, now time.Duration) {
 	left := l.ExpiresIn
-	if e.waiters == 0 {
+	switch {
+	case !e.listened():
+		left = max(left, roaming(l.LeaseDuration))
+	case e.waiters == 0:
 		pause := min(l.LeaseDuration, longest)
 		for range e.end.elsewhere {
 			pause = min(pause*growth, longest)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/backoff"
 )
 
 // history has the known events of a watched election.
@@ -71,7 +72,7 @@ func (h *history) missed(began, now time.Duration) {
 	if began < h.due {
 		return // it may have come too early
 	}
-	h.due = now + settling<<h.tries
+	h.due = now + backoff.After(h.tries, settling, settling<<maxTries)
 	if h.tries++; h.tries >= maxTries {
 		h.forget()
 		h.disproved = true

@@ -22,6 +22,8 @@ type Lease struct {
 	leadership.Lease
 	Asked  time.Duration // before the store was asked: the age counts from it
 	Learnt time.Duration // when the answer arrived: for waiting callers the remaining time counts from it
+	// Absent is the store's error if there is no such election: it was never seen, or is deleted.
+	Absent error
 }
 
 // Aged is the lease after some time.
@@ -98,12 +100,12 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 			e.version++
 		}
 		if l.ReadAt.After(e.lease.ReadAt) {
-			e.lease = &Lease{l, asked, now}
+			e.lease = &Lease{Lease: l, Asked: asked, Learnt: now}
 		}
 	default:
 		e.lease, e.event, e.newest, e.changed, e.open = nil, nil, l.Revision, now, open
 		if e.version++; e.wanted() || e.reads > 0 {
-			e.lease = &Lease{l, asked, now}
+			e.lease = &Lease{Lease: l, Asked: asked, Learnt: now}
 		}
 		if l.Deleted {
 			delete(e.view.kept, e)

@@ -6,12 +6,13 @@ import (
 	"regent/leadership"
 )
 
-// Fresh returns the lease that may be shown to a reader that has seen the revision, until it is
-// Over; nil if the store has to be read. Only the result of a read is shown: the answer to a call
-// of this instance may be older than an event that was heard while the election was not remembered.
+// Fresh returns the lease, or the absence, that may be shown to a reader that has seen the
+// revision, until it is Over; nil if the store has to be read. Only the result of a read is shown:
+// the answer to a call of this instance may be older than an event that was heard while the
+// election was not remembered.
 func (v *View) Fresh(name leadership.Election, known leadership.Revision) *Lease {
 	e, ok := v.elections[name]
-	if !ok || !e.isKept() || e.event != nil || e.lease.Deleted || e.lease.Revision < known {
+	if !ok || !e.isKept() || e.event != nil || e.lease.Deleted && e.lease.Absent == nil || e.lease.Revision < known {
 		return nil
 	}
 	return e.lease
@@ -56,6 +57,20 @@ func (v *View) Landed(name leadership.Election, l *leadership.Lease, asked, now 
 	e.reads--
 	v.settle(e)
 	return wake
+}
+
+// Missing takes the result of a read of the store that found no such election, in place of Landed:
+// l is its tombstone, or has the name alone. It is kept for other readers, as a lease is, unless
+// anything newer is known. Absences take up to half of the room, for there are endless names that
+// no election has.
+func (v *View) Missing(l leadership.Lease, absent error, asked, now time.Duration) {
+	e := v.elections[l.Election]
+	if e.event == nil && e.newest == l.Revision && (e.isKept() || len(v.kept) < v.c.Size/2 && v.room(now)) {
+		v.kept[e] = struct{}{}
+		e.lease = &Lease{Lease: l, Asked: asked, Learnt: now, Absent: absent}
+	}
+	e.reads--
+	v.settle(e)
 }
 
 // sweepsPerExpiry limits the cost of a full cache.

@@ -229,7 +229,7 @@ func (e *Election) next() (time.Duration, Reason) {
 	at, reason := never, Reason(0)
 	if e.end.revision > 0 && !e.end.looking {
 		at, reason = e.end.due, End
-		if e.end.elsewhere > 0 {
+		if e.end.elsewhere > 0 && e.listened() {
 			reason = Watcher
 		}
 	}

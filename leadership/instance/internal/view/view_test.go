@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -74,6 +75,104 @@ func TestAWatcherOfALeaseThatIsRenewedElsewhereCostsSixteenReadsAnHour(t *testin
 		if due(v, start+2*time.Hour, func(task view.Task, now time.Duration) { v.Expired(task, held(1, now, lease), nil, now, now) }); v.Elections() > 0 {
 			t.Errorf("a lease of %v: %d elections are remembered once the watcher has gone", lease, v.Elections())
 		}
+	}
+}
+
+// fleet is instances that one leader's renewals reach.
+type fleet struct {
+	views []*view.View
+	lease time.Duration
+	at    time.Duration // of the last renewal
+	looks int
+	told  time.Duration // when a look found the lease over; 0 until then
+}
+
+// run lets the leader renew three times in a lease, through the instance that is chosen, until the
+// moment; and then nothing but looks happen until the other.
+func (f *fleet) run(from, until, after time.Duration, choose func(n int) int) {
+	for n, now := 0, from; now < after; now += f.lease / 3 {
+		if now < until {
+			f.at = now
+			f.views[choose(n)].Learn(held(1, now, f.lease), view.Committed, now, now)
+			n++
+		}
+		for _, v := range f.views {
+			f.look(v, now, now+f.lease/3)
+		}
+	}
+}
+
+// look does what the view asks for before the moment.
+func (f *fleet) look(v *view.View, now, until time.Duration) {
+	for now < until {
+		task, next, ok := v.Next(now)
+		if !ok {
+			now = next
+			continue
+		}
+		f.looks++
+		l := held(1, f.at, f.lease)
+		if l.ExpiresIn = f.at + f.lease - now; l.ExpiresIn <= 0 {
+			if f.told == 0 {
+				f.told = now
+			}
+			l = leadership.Lease{Election: jobs, State: leadership.Vacant, Token: 1, Revision: 2, LeaseDuration: f.lease}
+		}
+		v.Expired(task, l, nil, now, now)
+	}
+}
+
+func newFleet(n int, lease time.Duration) *fleet {
+	f := &fleet{lease: lease}
+	for range n {
+		f.views = append(f.views, newView(true))
+	}
+	return f
+}
+
+// Of instances that renew a lease in turn none knows that it is the last. Each looks twice at its
+// own end, and from then on the leader comes back before it would look again.
+func TestRenewalsThroughManyInstancesCostNoLooks(t *testing.T) {
+	for _, n := range []int{1, 2, 4, 8} {
+		for _, lease := range []time.Duration{3 * time.Second, 30 * time.Second, 5 * time.Minute} {
+			f := newFleet(n, lease)
+			f.run(start, start+time.Hour, start+time.Hour, func(i int) int { return i % n })
+			most := 2 * n
+			switch {
+			case n <= 2: // the leader is back before its lease could be over
+				most = 0
+			case n == 8 && lease == 5*time.Minute: // it comes back after 13 minutes only
+				most = 5 * n
+			}
+			if f.looks > most {
+				t.Errorf("%d instances, a lease of %v: %d looks in an hour, want %d at most", n, lease, f.looks, most)
+			}
+		}
+	}
+	rand := rand.New(rand.NewPCG(1, 2))
+	f := newFleet(4, 30*time.Second)
+	f.run(start, start+10*time.Hour, start+10*time.Hour, func(int) int { return rand.IntN(4) })
+	if f.looks > 10*32 {
+		t.Errorf("4 instances at random: %d looks in ten hours, want 8 an hour for each at most", f.looks)
+	}
+}
+
+func TestTheEndOfALeaseThatIsRenewedInTurnIsToldWithinFourLeases(t *testing.T) {
+	const lease = 30 * time.Second
+	f := newFleet(4, lease)
+	f.run(start, start+time.Hour, start+2*time.Hour, func(i int) int { return i % 4 })
+	if late := f.told - f.at; f.told == 0 || late > 4*lease+2*time.Second {
+		t.Errorf("the end is told %v after the last renewal", late)
+	}
+}
+
+func TestALeaderThatHasSettledHasItsEndToldAtOnceAgain(t *testing.T) {
+	const lease = 30 * time.Second
+	f := newFleet(4, lease)
+	f.run(start, start+time.Hour, start+time.Hour, func(i int) int { return i % 4 })
+	f.run(start+time.Hour, start+time.Hour+5*lease, start+2*time.Hour, func(int) int { return 2 })
+	if late := f.told - f.at - lease; f.told == 0 || late > time.Second {
+		t.Errorf("the end is told %v late", late)
 	}
 }
 

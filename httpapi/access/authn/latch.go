@@ -1,0 +1,194 @@
+package authn
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// latch is closed once there is proof that the platform does not verify callers. Then every call is
+// refused, until a probe finds that the platform refuses callers again, or the process restarts.
+type latch struct {
+	log *slog.Logger
+
+	mu  sync.Mutex
+	why string // "" while it is open; guarded by mu
+}
+
+// close refuses all calls from now on, and says why. The arguments must not come from a request.
+func (l *latch) close(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why == "" {
+		l.log.Error("every call is refused: the platform does not verify callers", "reason", why)
+	}
+	l.why = why
+}
+
+func (l *latch) open() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why != "" {
+		l.log.Warn("calls are answered again: the platform refuses callers without a token", "was", l.why)
+	}
+	l.why = ""
+}
+
+func (l *latch) reason() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
+}
+
+// refuse is the error of a call while the latch is closed; nil while it is open.
+func (l *latch) refuse() error {
+	if l.reason() == "" {
+		return nil
+	}
+	return &leadership.Error{Code: leadership.StoreUnavailable, Detail: "this instance cannot tell who calls, so it refuses every call and did nothing; its operator finds the reason in its log"}
+}
+
+// isWhole reports whether a header's value has a token whose signature is still there.
+func isWhole(value string) bool {
+	parts := strings.Split(value, ".")
+	return len(parts) == 3 && parts[2] != "" && parts[2] != cutSignature
+}
+
+// metadataHost is where Cloud Run tells a process about itself.
+const metadataHost = "metadata.google.internal"
+
+const (
+	probeEvery    = time.Minute
+	probeTimeout  = 10 * time.Second
+	metadataTries = 3
+)
+
+// Start asks the metadata server where the process runs, so that a variable alone cannot pass for
+// Cloud Run, and learns the service's URL from it. Call it before the first Authenticate. It blocks
+// for some seconds at most.
+func (p *Platform) Start(ctx context.Context) error {
+	var region string
+	var err error
+	for try := range metadataTries {
+		if region, err = p.metadata(ctx, "instance/region"); err == nil || ctx.Err() != nil {
+			break
+		}
+		if try < metadataTries-1 {
+			pause(ctx, p.retry)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the metadata server does not answer (%w), and every instance of Cloud Run has one: deploy there, or verify tokens with oidc", err)
+	}
+	found := regionName.FindStringSubmatch(region)
+	if p.url == "" && found != nil {
+		p.url = fmt.Sprintf("https://%s-%s.%s.run.app", p.service, found[1], found[2])
+	}
+	return nil
+}
+
+var regionName = regexp.MustCompile(`^projects/([0-9]+)/regions/([a-z0-9-]+)$`)
+
+// metadata reads a value of the metadata server.
+func (p *Platform) metadata(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout/metadataTries)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metadataHost+"/computeMetadata/v1/"+path, nil)
+	if err != nil {
+		return "", err
+	}
+	const flavor = "Metadata-Flavor"
+	r.Header.Set(flavor, "Google")
+	reply, err := p.client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer reply.Body.Close()
+	value, err := io.ReadAll(io.LimitReader(reply.Body, 1<<10))
+	if reply.StatusCode != http.StatusOK || reply.Header.Get(flavor) != "Google" {
+		return "", cmp.Or(err, errors.New("another server answers in its place"))
+	}
+	return strings.TrimSpace(string(value)), err
+}
+
+// Run asks the service's own URL without a token, at once and then each minute, until ctx ends. If
+// the service itself answers and not the platform, strangers can call it, and the latch closes.
+// Another answer, or none, changes nothing: the URL may be out of reach from here.
+func (p *Platform) Run(ctx context.Context) error {
+	for p.url != "" && ctx.Err() == nil {
+		switch answered, by := p.probe(ctx); {
+		case answered && by == itself:
+			p.latch.close("a call of " + p.url + " without a token came through to the service: IAM lets everyone in; remove allUsers and allAuthenticatedUsers from its invokers, and let it check invokers")
+		case answered && by == platform:
+			p.latch.open()
+		}
+		pause(ctx, probeEvery)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// answerer is the part that has answered a probe.
+type answerer int
+
+const (
+	platform answerer = iota // and it has refused the call
+	itself
+)
+
+// probe makes a call without a token. The service repeats the call's id, and the platform does not.
+func (p *Platform) probe(ctx context.Context) (answered bool, by answerer) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+wire.PathLive, nil)
+	if err != nil {
+		return false, 0
+	}
+	id := "probe-" + rand.Text()
+	r.Header.Set(wire.RequestIDHeader, id)
+	reply, err := p.client.Do(r)
+	if err != nil {
+		return false, 0
+	}
+	defer reply.Body.Close()
+	switch {
+	case reply.Header.Get(wire.RequestIDHeader) == id:
+		return true, itself
+	case reply.StatusCode == http.StatusUnauthorized, reply.StatusCode == http.StatusForbidden:
+		return true, platform
+	}
+	return false, 0
+}
+
+// Latched returns why every call is refused; "" if none is for that reason.
+func (p *Platform) Latched() string { return p.latch.reason() }
+
+// validateURL requires the URL of a service, without a path.
+func validateURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return errors.New("the service's own URL must be as https://regent-123.europe-west1.run.app, without a path")
+	}
+	return nil
+}
+
+// pause waits, until ctx ends at most.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,45 @@
+package limit
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"regent/leadership/instance"
+)
+
+// longPart is the part, in percent, of the requests of an instance that may be long calls.
+const longPart = 80
+
+// Long is an instance.Gate that keeps room for short calls where a platform bounds how many
+// requests an instance handles at a time, such as Cloud Run by its concurrency. Calls that go on
+// for long, of all principals together, take up to 80 % of these: waiting candidates, long polls
+// and streams. If they took all, renewals would have to wait in front of the instance, where no
+// Gate sees them.
+type Long struct {
+	most    int64
+	open    atomic.Int64
+	refused func(ctx context.Context, quota bool)
+}
+
+// NewLong returns the Gate of an instance that handles so many requests at a time, 1 or more.
+// Refused is told of each call that is refused, as that of Config; it may be nil.
+func NewLong(concurrency int, refused func(ctx context.Context, quota bool)) *Long {
+	if refused == nil {
+		refused = func(context.Context, bool) {}
+	}
+	return &Long{most: int64(concurrency) * longPart / 100, refused: refused}
+}
+
+// Enter implements instance.Gate.
+func (g *Long) Enter(ctx context.Context, op instance.Op) (done func(error), err error) {
+	if !op.Waits {
+		return nil, nil
+	}
+	if g.open.Add(1) > g.most {
+		g.open.Add(-1)
+		return nil, refuse(ctx, g.refused, false, time.Second,
+			"%d waiting candidates, long polls and streams are open at this instance, and it keeps its other requests for renewals; come again, or ask without waiting", g.most)
+	}
+	return func(error) { g.open.Add(-1) }, nil
+}

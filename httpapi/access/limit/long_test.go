@@ -1,0 +1,100 @@
+package limit_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/httpapi/access/limit"
+	"regent/leadership"
+	"regent/leadership/instance"
+)
+
+// long runs a test in a bubble, on a service that handles so many requests at a time.
+func long(t *testing.T, concurrency int, test func(t *testing.T, s *instance.Guarded, refused *int)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refused := 0
+		gate := limit.NewLong(concurrency, func(context.Context, bool) { refused++ })
+		test(t, instance.Guard(serve(t), gate), &refused)
+	})
+}
+
+func TestLongCallsOfAllPrincipalsTogetherLeaveRoomForRenewals(t *testing.T) {
+	long(t, 10, func(t *testing.T, s *instance.Guarded, refused *int) {
+		lead, err := acquire(s, t.Context(), "reports", "ann", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, hangUp := context.WithCancel(t.Context())
+		var open sync.WaitGroup
+		for i := range 3 {
+			open.Go(func() {
+				acquire(s, by(ctx, fmt.Sprint("waiter ", i)), "reports", leadership.CandidateID(fmt.Sprint("bob-", i)), time.Minute)
+			})
+		}
+		for i := range 2 {
+			open.Go(func() {
+				s.Await(by(ctx, fmt.Sprint("poller ", i)), leadership.ReadRequest{Election: "reports", Known: 1}, time.Minute)
+			})
+		}
+		_, watch, err := s.Watch(by(ctx, "watcher"), leadership.WatchRequest{Election: "reports"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			feed, err := s.Feed(by(ctx, "reader"), "", instance.Cursor{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer feed.Close()
+		}
+		synctest.Wait()
+
+		_, err = acquire(s, by(ctx, "late"), "reports", "cy", time.Minute)
+		wantLimited(t, "a ninth long call of ten, which waits", err)
+		_, _, err = s.Await(ctx, leadership.ReadRequest{Election: "reports", Known: 1}, time.Minute)
+		wantLimited(t, "a long poll", err)
+		_, _, err = s.Watch(ctx, leadership.WatchRequest{Election: "reports"})
+		wantLimited(t, "a stream", err)
+		_, err = s.Feed(ctx, "", instance.Cursor{})
+		wantLimited(t, "a stream of all", err)
+		if *refused != 4 {
+			t.Errorf("%d refusals were told, want 4", *refused)
+		}
+		if _, err := s.Renew(ctx, leadership.LeaseRequest{Election: "reports", CandidateID: "ann", Key: lead.Key, Token: lead.Token}); err != nil {
+			t.Errorf("a renewal: %v", err)
+		}
+		if _, err := s.Read(ctx, leadership.ReadRequest{Election: "reports"}); err != nil {
+			t.Errorf("a read: %v", err)
+		}
+
+		watch.Close()
+		_, watch, err = s.Watch(ctx, leadership.WatchRequest{Election: "reports"})
+		if err != nil {
+			t.Fatalf("after another has ended: %v", err)
+		}
+		watch.Close()
+		hangUp()
+		open.Wait()
+		for range 6 {
+			if _, watch, err = s.Watch(t.Context(), leadership.WatchRequest{Election: "reports"}); err != nil {
+				t.Fatalf("after all have hung up: %v", err)
+			}
+			defer watch.Close()
+		}
+	})
+}
+
+func TestAnInstanceOfOneRequestAtATimeTakesNoLongCall(t *testing.T) {
+	long(t, 1, func(t *testing.T, s *instance.Guarded, _ *int) {
+		_, err := acquire(s, t.Context(), "reports", "ann", time.Second)
+		wantLimited(t, "a candidate that would wait", err)
+		if _, err := acquire(s, t.Context(), "reports", "ann", 0); err != nil {
+			t.Errorf("a candidate that would not: %v", err)
+		}
+	})
+}

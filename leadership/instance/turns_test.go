@@ -1,0 +1,99 @@
+package instance_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/store/memory"
+	"regent/store/storetest"
+)
+
+// ticketing gives a ticket with each renewal, and keeps what each has brought.
+type ticketing struct {
+	leadership.Store
+	brought []leadership.Ticket
+	given   int
+}
+
+func (s *ticketing) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+	answers := s.Store.Renew(ctx, leases)
+	for i := range answers {
+		s.brought = append(s.brought, leases[i].Ticket)
+		s.given++
+		answers[i].Snapshot.Ticket = leadership.Ticket(fmt.Sprint("t", s.given))
+	}
+	return answers
+}
+
+// In round robin an instance cannot know that it is the last one that has renewed: it looks in vain
+// at the end of its lease, twice, and then no more.
+func TestAnHourOfRenewalsThroughFourInstancesCostsTheRenewalsAndAHandfulOfLooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{})
+		c := &cluster{T: t, bus: &bus{ears: make(map[*ear]struct{})}, keys: make(map[leadership.CandidateID]leadership.Key), store: store}
+		var calls storetest.Counter
+		var instances []*instance.Instance
+		for i := range 4 {
+			instances = append(instances, c.start(fmt.Sprint("i", i), &storetest.Fake{Store: store.Open(), Around: calls.Count}))
+		}
+		lease := c.lead(instances[3], "ann")
+		calls.Take()
+		for i := range 360 {
+			time.Sleep(10 * time.Second)
+			if _, err := instances[i%4].Renew(t.Context(), lease); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n := calls.Take()
+		if n["Renew"] != 360 || n["Get"] != 0 || n["Update"] > 8 {
+			t.Errorf("%d renewals, %d reads, %d transactions; want 360, none, and 8 at most", n["Renew"], n["Get"], n["Update"])
+		}
+	})
+}
+
+func TestATicketPassesThroughAnInstanceToTheLeaderAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &ticketing{Store: memory.New(memory.Config{})}
+		c := &cluster{T: t, bus: &bus{ears: make(map[*ear]struct{})}, keys: make(map[leadership.CandidateID]leadership.Key), store: store}
+		on := instance.Guard(c.start("a", store))
+		g, err := on.Acquire(t.Context(), c.ask("ann", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease := leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token, Ticket: "t0"}
+		for i := range 4 {
+			time.Sleep(time.Second) // so that the cache takes the renewal for newer
+			var l leadership.Lease
+			if i%2 == 0 {
+				l, err = on.Renew(t.Context(), lease)
+			} else {
+				var results []leadership.Result
+				if results, err = on.BatchRenew(t.Context(), []leadership.LeaseRequest{lease}); err != nil {
+					t.Fatal(err)
+				}
+				l, err = results[0].Lease, results[0].Err
+			}
+			if want := leadership.Ticket(fmt.Sprint("t", i+1)); err != nil || l.Ticket != want || store.brought[i] != lease.Ticket {
+				t.Errorf("sent %q, arrived %q, answered %q, %v; want %q", lease.Ticket, store.brought[i], l.Ticket, err, want)
+			}
+			lease.Ticket = l.Ticket
+			for _, strong := range []bool{false, true} {
+				if r, err := on.Read(t.Context(), leadership.ReadRequest{Election: "jobs", Strong: strong}); err != nil || r.Ticket != "" {
+					t.Errorf("a reader is shown the ticket %q, %v", r.Ticket, err)
+				}
+			}
+		}
+		if _, err := on.Renew(t.Context(), leadership.LeaseRequest{
+			Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token, Ticket: leadership.Ticket(make([]byte, leadership.MaxTicketBytes+1)),
+		}); err == nil || len(store.brought) != 4 {
+			t.Errorf("a ticket of more than 1 KiB reaches the store, or is taken: %v", err)
+		}
+	})
+}

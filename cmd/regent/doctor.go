@@ -76,7 +76,7 @@ type doctorReport struct {
 func (c *cli) examine(ctx context.Context, s doctorSettings, project *cloud.Client) error {
 	x := &doctorReport{id: "doctor-" + rand.Text(), rows: [][]string{{"CHECK", "RESULT", "TOOK", ""}}}
 	ctx = leadership.WithRequestID(ctx, x.id)
-	x.examineStore(ctx, s.store)
+	x.examineStore(ctx, s.store, readDetail(s.store, c.env))
 	if s.events != noEvents {
 		x.examineTopic(ctx, pubsub.Config{Topic: s.events, PublishEndpoint: s.endpoint})
 	}
@@ -136,8 +136,8 @@ func remedy(err error) string {
 	return text
 }
 
-// examineStore uses a store as serve does.
-func (x *doctorReport) examineStore(ctx context.Context, spec string) {
+// examineStore uses a store as serve does. readShows is what a read shows beside that it works.
+func (x *doctorReport) examineStore(ctx context.Context, spec, readShows string) {
 	var s leadership.Store
 	opened := x.check(ctx, "open the store", 1, func(ctx context.Context) (detail string, err error) {
 		s, err = store.OpenExisting(ctx, spec, store.Config{})
@@ -148,7 +148,7 @@ func (x *doctorReport) examineStore(ctx context.Context, spec string) {
 	}
 	defer s.Close()
 	clock := &clockWatch{}
-	x.check(ctx, "read", doctorRounds, func(ctx context.Context) (string, error) { return readDetail(spec), clock.get(ctx, s) })
+	x.check(ctx, "read", doctorRounds, func(ctx context.Context) (string, error) { return readShows, clock.get(ctx, s) })
 	x.check(ctx, "list", doctorRounds, func(ctx context.Context) (string, error) {
 		_, err := s.List(ctx, "", "", 1)
 		return "", err

@@ -55,9 +55,10 @@ func firestoreOf(spec string) (project, database string, is bool) {
 	return project, database, is
 }
 
-// readDetail says what a read has shown beside that it works.
-func readDetail(spec string) string {
-	if _, database, is := firestoreOf(spec); is {
+// readDetail says what a read of a store shows beside that it works. An emulator looks at no
+// headers.
+func readDetail(spec string, env map[string]string) string {
+	if _, database, is := firestoreOf(spec); is && env["FIRESTORE_EMULATOR_HOST"] == "" {
 		return "database " + database + " accepts the headers of this client"
 	}
 	return ""

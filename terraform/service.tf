@@ -68,7 +68,7 @@ resource "google_cloud_run_v2_service" "main" {
     timeout                          = "${var.request_timeout_seconds}s"
     max_instance_request_concurrency = var.concurrency
     execution_environment            = "EXECUTION_ENVIRONMENT_GEN2"
-    session_affinity                 = false # to change the instance costs an agent one read
+    session_affinity                 = false # with its ticket an agent renews anywhere without a read
     labels                           = var.labels
 
     scaling {

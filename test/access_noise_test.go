@@ -95,7 +95,8 @@ func (n *noise) dial(ctx context.Context, kind string) (connection *net.TCPConn,
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", n.address)
 	if err != nil {
 		if ctx.Err() == nil {
-			n.fates.add(kind+": no connection", nil)
+			// Of how the kind is answered it says nothing.
+			n.fates.add(fmt.Sprintf("without a connection: %s: %v", kind, err), nil)
 			pause(ctx, time.Second)
 		}
 		return nil, func() {}

@@ -236,7 +236,7 @@ func TestTheSDKLeadsWithAToken(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
 	var led leadership.Lease
-	c := a.as("candidate@test", client.Candidate{ID: "ann-1", LeaseDuration: time.Second})
+	c := a.as("candidate@test", client.Candidate{ID: "ann-1", LeaseDuration: 6 * time.Second})
 	err := c.Run(within(t, patience), "own-1", func(ctx context.Context, l *client.Lease) (err error) {
 		select {
 		case <-l.Extended():
@@ -285,7 +285,7 @@ func TestTheCommandLineLeadsWithATokenInAFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte(a.token("candidate@test")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const renewed = "sleep 0.5; echo token $REGENT_FENCING_TOKEN" // after a renewal
+	const renewed = "sleep 2.5; echo token $REGENT_FENCING_TOKEN" // after a renewal
 	for _, c := range []struct {
 		args []string
 		code int
@@ -293,7 +293,7 @@ func TestTheCommandLineLeadsWithATokenInAFile(t *testing.T) {
 	}{
 		{[]string{"acquire", "own-1", "--candidate", "ann-1", "--output", "json", "--id-token-file", file}, 0, `"fencingToken":1`},
 		{[]string{"status", "own-1", "--id-token-file", file}, 0, "ann-1"},
-		{[]string{"run", "own-2", "--candidate", "ann-2", "--lease", "1s", "--id-token-file", file, "--", "sh", "-c", renewed}, 0, "token 1\n"},
+		{[]string{"run", "own-2", "--candidate", "ann-2", "--lease", "6s", "--id-token-file", file, "--", "sh", "-c", renewed}, 0, "token 1\n"},
 		{[]string{"acquire", "own-3", "--candidate", "bob", "--id-token-file", file}, 1, "candidate@test may not acquire"},
 		{[]string{"acquire", "own-3", "--candidate", "ann-1"}, 1, "send an ID token"},
 		{[]string{"status", "own-1"}, 1, "send an ID token"},

@@ -108,3 +108,27 @@ func TestLateExtensionIsNotAcknowledged(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// ann's renewal was lost with its reply, so her lock delay is known from an answer alone.
+func TestLockThatAnAnswerRoundsUpMayEndEarlier(t *testing.T) {
+	t.Parallel()
+	const some = time.Millisecond / 2
+	p := newPlay(t)
+	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 8 * s, LockDelay: s}}) // r1
+	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                             // r2
+	p.at(16*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                                     // r3: until 24 s
+	p.at(24*s+100*ms, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1})                            // r4: a lock until 25 s
+	p.at(24*s+200*ms+some, checker.Call{Verb: checker.Get})                                                       // r5
+	p.at(25*s+some/2, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                      // r6
+	r := p.recording()
+	lose(&r, 3)
+	a := call(r, 5).Answer
+	a.LockedFor = (a.LockedFor + ms - 1).Truncate(ms)
+	if err := checker.Linear(r, 0).Err(); err != nil {
+		t.Error(err)
+	}
+	a.LockedFor += ms
+	if diff := cmp.Diff(kindsOf(checker.Illegal), kinds(checker.Linear(r, 0))); diff != "" {
+		t.Errorf("a lock that is shown longer than it is: %s", diff)
+	}
+}

@@ -181,13 +181,14 @@ func (p *search) endsUnsure(s state, in step) bool {
 	return ends && s.record.LeaderID != "" && p.unconfirmed(s.record, in.span.until) > s.used
 }
 
-// locked is the record, with the lock that the answer shows if it may be longer than is known.
+// locked is the record, with the lock that the answer shows if it may be longer than is known. The
+// answer is rounded up, so the lock may end up to a millisecond earlier.
 func (s state) locked(in step) leadership.Record {
 	r, a := s.record, in.answer
 	if !s.unsure || a == nil || a.LockedFor == 0 || a.Token != r.Token {
 		return r
 	}
-	r.LockFor = max(r.LockFor, in.at.Add(a.LockedFor).Sub(r.EndedAt))
+	r.LockFor = max(r.LockFor, in.at.Add(a.LockedFor-millisecond+1).Sub(r.EndedAt))
 	return r
 }
 

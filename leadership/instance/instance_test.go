@@ -206,6 +206,34 @@ func TestWhatOneInstanceChangesTheOtherShowsAtOnce(t *testing.T) {
 	})
 }
 
+func TestAnElectionThatDoesNotExistCostsOneReadHoweverManyAskForIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.take()
+		for range 2000 {
+			if r, err := c.b.Read(t.Context(), leadership.ReadRequest{Election: "jobs"}); !errors.Is(err, leadership.NotFound) {
+				t.Fatalf("got %+v, %v; want %s", r, err, leadership.NotFound)
+			}
+		}
+		for range 500 {
+			_, watch, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer watch.Close()
+		}
+		if got, want := took(&c.cb), "1 reads, 0 updates, 0 renewals, 0 histories"; got != want {
+			t.Errorf("the store was asked for %s; want %s", got, want)
+		}
+		c.lead(c.a, "ann")
+		synctest.Wait()
+		if r := c.read(c.b); r.LeaderID != "ann" {
+			t.Errorf("once it exists b shows %+v", r)
+		}
+	})
+}
+
 func TestAnIdleElectionCostsItsLeadersRenewalsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

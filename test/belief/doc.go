@@ -1,7 +1,7 @@
 // Package belief is a small model of ME-2, searched exhaustively: no candidate believes that it
 // leads after its lease has ended, and no two believe it at once. The decisions in it are the real
-// ones: the rules leadership.Acquire, Renew, Release, Expire, Lapse, Retire, Delete and Configure for the
-// store, and leadership.Deadline for the candidates.
+// ones: the rules leadership.Acquire, Renew, Release, Expire, Lapse, Retire, Delete and Configure
+// for the store, and leadership.Deadline for the candidates.
 //
 // # What can happen
 //

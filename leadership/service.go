@@ -359,7 +359,7 @@ func (s *Service) RetireAll(ctx context.Context) (retired int, err error) {
 }
 
 // changeAll runs a rule on each of the elections, a few at a time, and returns how many it changed.
-// The error is the first.
+// The error is the first. One that needs a newer program is left to it.
 func (s *Service) changeAll(ctx context.Context, all []Election, rule func(Snapshot) (Change, error)) (changed int, err error) {
 	var mu sync.Mutex // guards changed and err
 	each(len(all), func(i int) {
@@ -374,7 +374,9 @@ func (s *Service) changeAll(ctx context.Context, all []Election, rule func(Snaps
 		if failed == nil && wrote {
 			changed++
 		}
-		err = cmp.Or(err, failed)
+		if !errors.Is(failed, RecordTooNew) {
+			err = cmp.Or(err, failed)
+		}
 	})
 	return changed, err
 }

@@ -297,3 +297,16 @@ func TestAnInstanceThatCannotTellWhoCallsIsNotReadyAndSaysWhy(t *testing.T) {
 		t.Errorf("latched: %v", err)
 	}
 }
+
+// TestServeAndDoctorPublishThroughTheEndpoint sees by the bus's refusal, with an emulator, that both
+// give it the endpoint.
+func TestServeAndDoctorPublishThroughTheEndpoint(t *testing.T) {
+	t.Setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1")
+	env := []string{"PUBSUB_EMULATOR_HOST=127.0.0.1:1", "REGENT_EVENTS_ENDPOINT=europe-west4-pubsub.googleapis.com:443"}
+	for _, command := range []string{"serve --dev --listen 127.0.0.1:0 --store memory:", "doctor --store bolt:" + filepath.Join(t.TempDir(), "regent.db")} {
+		r := regent(t, env, command+" --events projects/p/topics/regent")
+		if said := r.out + r.err; !strings.Contains(said, "no endpoint of a region") {
+			t.Errorf("%s says: %s", command, said)
+		}
+	}
+}

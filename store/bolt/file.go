@@ -154,6 +154,7 @@ func prepare(db *bbolt.DB, machine Clock, codec leadership.Codec) (found beginni
 				return err
 			}
 			t.sign()
+			t.now = found.clock.now()
 			found.retire = t.retirements()
 			found.durable, found.digest = tx.ID(), t.digest
 			return t.err

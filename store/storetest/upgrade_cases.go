@@ -45,13 +45,17 @@ func (f *fleet) as(c leadership.Codec) leadership.Store {
 	return f.open[v]
 }
 
-// runUpgrade is a case of its own, because not every store can be open to two versions at once.
+// runUpgrade has cases of its own, because not every store can be open to two versions at once.
 func runUpgrade(t *testing.T, h Harness) {
-	t.Run("two versions of the program share the data until one uses what the other must not ignore", func(t *testing.T) {
-		t.Parallel()
-		f := &fleet{handles: &handles{TB: t, backing: h(t)}, open: make(map[leadership.Version]leadership.Store)}
-		f.upgrade()
-	})
+	for name, run := range map[string]func(*fleet){
+		"two versions of the program share the data until one uses what the other must not ignore": (*fleet).upgrade,
+		"an older program refuses, by name, an election that is to be retired":                     (*fleet).firstRefusesWhatRetires,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(&fleet{handles: &handles{TB: t, backing: h(t)}, open: make(map[leadership.Version]leadership.Store)})
+		})
+	}
 }
 
 func (f *fleet) upgrade() {
@@ -75,6 +79,37 @@ func (f *fleet) upgrade() {
 	f.update(f.as(older), jobs, func(s leadership.Snapshot) (leadership.Change, error) {
 		return leadership.Release(s, renewalOf(jobs, "cid", 3))
 	})
+}
+
+// first is the program that does not know RetireAfter.
+var first = leadership.Codec{Version: 1}
+
+// firstRefusesWhatRetires keeps a store's RetireAt from being out of date: a program that knows
+// nothing of it changes no election that has one.
+func (f *fleet) firstRefusesWhatRetires() {
+	f.Helper()
+	const held, due = "retiring-held", "retiring-due"
+	for _, e := range []leadership.Election{held, due} {
+		f.update(f.as(older), e, retireAfter(2*time.Hour))
+	}
+	f.update(f.as(older), held, acquire("ann", 24*time.Hour))
+	f.backing.Advance(f, 3*time.Hour)
+	now := f.get(f.as(older), due).Now
+	for _, e := range []leadership.Election{held, due} {
+		if _, err := f.as(first).Update(f.Context(), e, acquire("bob", time.Minute)); !errors.Is(err, leadership.RecordTooNew) {
+			f.Errorf("acquire %s by the first program: got %v, want %s", e, err, leadership.RecordTooNew)
+		}
+	}
+	listing, err := f.as(first).Held(f.Context(), "", 10)
+	if err != nil || len(listing.Snapshots) != 0 || !slices.Equal(listing.TooNew, []leadership.Election{held}) {
+		f.Errorf("held, by the first program: got %+v, %v; want only the name", listing, err)
+	}
+	if n, err := leadership.New(f.as(first)).RetireAll(f.Context()); n != 0 || err != nil {
+		f.Errorf("retire all by the first program: %d, %v", n, err)
+	}
+	if names, err := f.as(older).Retirable(f.Context(), now, 10); err != nil || !slices.Equal(names, []leadership.Election{due}) {
+		f.Errorf("to be retired: got %v, %v", names, err)
+	}
 }
 
 // carrying is a change by a newer program: it writes members that the older one does not know, and,

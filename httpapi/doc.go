@@ -7,6 +7,8 @@
 // stable, and hides what caused an internal error. Each request has an id, which is in the reply,
 // the problem, the log, and the events of whatever it changed.
 //
+// Pages of other origins that a browser shows are kept out, in origin.go. There is no CORS.
+//
 // openapi.yaml is the contract, written by hand and served at /openapi.yaml. README.md is the
 // reference for users. Tests hold the contract to the table of verbs, to the codes of package wire
 // and, with package apitest, to every exchange that they make.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -218,6 +219,44 @@ func TestServeSpeaksHTTPS(t *testing.T) {
 	if out, err := calling.CombinedOutput(); err != nil {
 		t.Errorf("with SSL_CERT_FILE: %v: %s", err, out)
 	}
+}
+
+func TestReadersThatLeaveOverHTTP2DoNotHarmTheService(t *testing.T) {
+	t.Parallel()
+	files := certificateFiles(t)
+	trusted := writeCertificate(t, files, 1)
+	p := startProcess(t, "--store", "memory:", "--tls-cert", files.cert, "--tls-key", files.key)
+	server := strings.Replace(p.env[0], "REGENT_SERVER=http:", "https:", 1)
+	caller := dial(trusted, &tls.Config{})
+	for i := range 30 {
+		ctx, leave := context.WithCancel(t.Context())
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/v1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := caller.Do(request)
+		if err != nil {
+			t.Fatalf("stream %d: %v", i+1, err)
+		}
+		if _, err := response.Body.Read(make([]byte, 1)); err != nil || response.ProtoMajor != 2 {
+			t.Fatalf("stream %d over %s: %v", i+1, response.Proto, err)
+		}
+		leave()
+		response.Body.Close()
+	}
+	if got := statusOf(t, caller, server+"/health/ready"); got != http.StatusOK {
+		t.Errorf("status %d, want 200", got)
+	}
+}
+
+func statusOf(t *testing.T, caller *http.Client, url string) int {
+	t.Helper()
+	response, err := caller.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
 }
 
 func TestAWrongStoreIsToldBeforeThePortIsBound(t *testing.T) {

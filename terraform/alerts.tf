@@ -68,6 +68,15 @@ locals {
       seconds = 60
       means   = "More than ${var.alert_thresholds.error_ratio * 100} % of the operations fail because of the service."
     }
+    unverified-callers = {
+      title     = "Callers are not verified"
+      severity  = "CRITICAL"
+      metric    = local.metrics.unverified
+      threshold = 0
+      query     = "max(${local.series.unverified}) > 0"
+      seconds   = 0
+      means     = "Cloud Run does not verify callers, so Regent refuses every call."
+    }
     silence = {
       title     = "No instance reports"
       severity  = "ERROR"

@@ -21,6 +21,7 @@ locals {
     { title = "Reads of the cache, per second", queries = { "$${result}" = "sum by (result) (rate(${local.series.cached}[5m]))" } },
     { title = "Requests, 99 % (s)", queries = { "all" = "histogram_quantile(0.99, sum by (le) (rate(${local.series.requests_bucket}[5m])))" } },
     { title = "Requests, per second", queries = { "all" = "sum(rate(${local.series.requests_all}[5m]))", "failed" = "sum(rate(${local.series.requests_failed}[5m]))" } },
+    { title = "Instances that refuse all, as callers are not verified", queries = { "instances" = "sum(${local.series.unverified})" } },
     { title = "Refused requests, per second", queries = { "$${reason}" = "sum by (reason) (rate(${local.series.refused}[5m]))" } },
   ]
 }

@@ -78,6 +78,18 @@ resource "google_compute_managed_ssl_certificate" "main" {
   depends_on = [google_project_service.main]
 }
 
+# Without one, TLS 1.0 would do.
+resource "google_compute_ssl_policy" "main" {
+  count = local.balanced ? 1 : 0
+
+  project         = var.project_id
+  name            = var.name
+  profile         = "MODERN"
+  min_tls_version = "TLS_1_2"
+
+  depends_on = [google_project_service.main]
+}
+
 resource "google_compute_target_https_proxy" "main" {
   count = local.balanced ? 1 : 0
 
@@ -85,6 +97,7 @@ resource "google_compute_target_https_proxy" "main" {
   name             = var.name
   url_map          = google_compute_url_map.main[0].id
   ssl_certificates = [google_compute_managed_ssl_certificate.main[0].id]
+  ssl_policy       = google_compute_ssl_policy.main[0].id
 }
 
 resource "google_compute_global_address" "main" {

@@ -18,6 +18,7 @@ locals {
     terms       = { otlp = "regent.leadership.term.duration", prometheus = "regent_leadership_term_duration_seconds" }
     transitions = { otlp = "regent.leadership.transition.duration", prometheus = "regent_leadership_transition_duration_seconds" }
     unannounced = { otlp = "regent.events.unannounced.age", prometheus = "regent_events_unannounced_age_seconds" }
+    unverified  = { otlp = "regent.callers.unverified", prometheus = "regent_callers_unverified" }
     waiting     = { otlp = "regent.candidates.waiting", prometheus = "regent_candidates_waiting" }
     watchers    = { otlp = "regent.watchers", prometheus = "regent_watchers" }
   }

@@ -1,13 +1,16 @@
 # The policy, mounted as a file at its newest version, so that a change needs no new revision.
 
 locals {
-  # With the scheduler's grant.
-  policy = yamlencode({
+  # An e-mail address names a principal only while there is one issuer: see service.tf.
+  scheduler = length(local.issuers) == 1 ? "${google_service_account.scheduler.account_id}@${var.project_id}.iam.gserviceaccount.com" : "${local.google}|${google_service_account.scheduler.unique_id}"
+
+  # With the scheduler's grant. Everything else stays as it is.
+  policy = yamlencode(merge(yamldecode(var.policy), {
     grants = concat(yamldecode(var.policy).grants, [{
-      principals = ["${google_service_account.scheduler.account_id}@${var.project_id}.iam.gserviceaccount.com"]
+      principals = [local.scheduler]
       roles      = ["scheduler"]
     }])
-  })
+  }))
 }
 
 resource "google_secret_manager_secret" "policy" {

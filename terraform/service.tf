@@ -4,6 +4,11 @@ locals {
   policy_folder = "/etc/regent"
   policy_file   = "policy.yaml"
 
+  google = "https://accounts.google.com"
+
+  # With another issuer, Google stays one for the scheduler's tokens.
+  issuers = var.auth == "oidc" ? distinct([var.oidc_issuer, local.google]) : [local.google]
+
   # Variables of `regent serve`.
   settings = merge({
     REGENT_STORE         = local.store
@@ -11,14 +16,16 @@ locals {
     REGENT_HISTORY       = "${var.history_hours}h"
     REGENT_CACHE_EXPIRY  = "${var.cache_expiry_seconds}s"
     REGENT_STREAM_LIMIT  = "${var.stream_limit_seconds}s"
-    REGENT_AUTH          = "platform"
+    REGENT_AUTH          = var.auth
     REGENT_AUTH_AUDIENCE = local.audience
     REGENT_POLICY        = "${local.policy_folder}/${local.policy_file}"
 
     REGENT_MAX_CONCURRENCY = tostring(var.concurrency) # long calls leave a part of it to renewals
     }, var.events_region == null ? {} : {
     REGENT_EVENTS_ENDPOINT = "${var.events_region}-pubsub.googleapis.com:443"
-  })
+    }, var.auth == "oidc" ? {
+    REGENT_AUTH_ISSUER = join(",", local.issuers)
+  } : {})
 
   # Variables of its libraries. Telemetry uses the project's own quota.
   telemetry = {
@@ -44,8 +51,9 @@ resource "google_cloud_run_v2_service" "main" {
   deletion_protection = var.deletion_protection
   labels              = var.labels
 
-  # Regent relies on IAM to verify tokens: without it, any caller could forge one.
-  invoker_iam_disabled = false
+  # With auth = "platform" Regent relies on IAM to verify tokens: without it, any caller could forge one. With "oidc" it
+  # verifies them itself, and IAM, which removes the signature of each token that it verifies, would be in the way.
+  invoker_iam_disabled = var.auth == "oidc"
 
   dynamic "scaling" {
     for_each = var.stopped ? [true] : []
@@ -155,6 +163,8 @@ resource "google_cloud_run_v2_service" "main" {
   ]
 }
 
+# One member each, and not an authoritative binding: to replace the ones by the other on a running service could lock all
+# agents out in between. Regent itself watches for members such as allUsers: see unverified-callers in alerts.tf.
 resource "google_cloud_run_v2_service_iam_member" "invoker" {
   for_each = {
     for pair in setproduct(var.regions, var.invokers) : "${pair[0]} ${pair[1]}" => { region = pair[0], member = pair[1] }

@@ -364,14 +364,47 @@ variable "domain" {
 
 # Access.
 
-variable "invokers" {
-  description = "IAM members that may call the service. The policy says what each may do."
-  type        = list(string)
+variable "auth" {
+  description = "What verifies callers: platform (Cloud Run's IAM, which admits the invokers) or oidc (Regent itself, which admits every token of oidc_issuer for the audience; Cloud Run lets every call through to it)."
+  type        = string
+  default     = "platform"
   nullable    = false
 
   validation {
-    condition     = length(var.invokers) > 0
+    condition     = contains(["platform", "oidc"], var.auth)
+    error_message = "auth must be platform or oidc; choose platform unless your agents have tokens of another issuer than Google."
+  }
+}
+
+variable "oidc_issuer" {
+  description = "With auth oidc, the issuer of the agents' tokens, as their iss has it. With another one than Google the policy names principals as ISSUER|SUBJECT."
+  type        = string
+  default     = "https://accounts.google.com"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^https://[^ ,|]+$", var.oidc_issuer))
+    error_message = "oidc_issuer must be the URL of one issuer, such as https://accounts.google.com or https://token.actions.githubusercontent.com."
+  }
+  validation {
+    condition     = var.auth == "oidc" || var.oidc_issuer == "https://accounts.google.com"
+    error_message = "oidc_issuer is for auth oidc; Cloud Run's IAM takes Google's tokens only. Set auth too, or omit it."
+  }
+}
+
+variable "invokers" {
+  description = "With auth platform, the IAM members that may call the service. The policy says what each may do."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = length(var.invokers) > 0 || var.auth == "oidc"
     error_message = "invokers is empty, so no agent could reach the service; name at least one, such as serviceAccount:agent@my-project.iam.gserviceaccount.com."
+  }
+  validation {
+    condition     = length(var.invokers) == 0 || var.auth != "oidc"
+    error_message = "invokers has no effect with auth oidc, where Regent itself verifies callers; omit it, and name the callers in the policy."
   }
   validation {
     condition     = length(setintersection(["allusers", "allauthenticatedusers"], [for m in var.invokers : lower(m)])) == 0
@@ -401,15 +434,32 @@ variable "policy" {
   validation {
     condition = !can(yamldecode(var.policy).grants) || alltrue([
       for g in try(yamldecode(var.policy).grants, []) :
-      try(length(g.principals) > 0 && length(g.roles) > 0 && length(setsubtract(keys(g), ["principals", "roles", "elections", "candidates"])) == 0, false)
+      try(length(g.principals) > 0 && length(g.roles) > 0 && length(setsubtract(keys(g), ["principals", "roles", "elections", "candidates", "maxLeaseDuration"])) == 0, false)
     ])
-    error_message = "policy has a grant that Regent would refuse; each has principals and roles, neither empty, optionally elections and candidates, and nothing else."
+    error_message = "policy has a grant that Regent would refuse; each has principals and roles, neither empty, optionally elections, candidates and maxLeaseDuration, and nothing else."
   }
   validation {
     condition = length(setsubtract(
       try(flatten([for g in yamldecode(var.policy).grants : g.roles]), []), ["candidate", "observer", "verifier", "scheduler", "operator", "admin"]
     )) == 0
     error_message = "policy grants an unknown role; the roles are candidate, observer, verifier, scheduler, operator and admin."
+  }
+  validation {
+    condition     = try(length(setsubtract(keys(yamldecode(var.policy)), ["grants", "limits"])) == 0, true)
+    error_message = "policy has a key that Regent would refuse; it has grants, optionally limits, and nothing else."
+  }
+  validation {
+    condition = try(yamldecode(var.policy).limits, null) == null || try(alltrue([
+      for l in yamldecode(var.policy).limits :
+      length(l.principals) > 0 && length(setsubtract(keys(l), ["principals", "renewals", "campaigns", "reads", "waiters", "watchers", "elections"])) == 0
+    ]), false)
+    error_message = "policy has limits that Regent would refuse; each has principals, some of renewals, campaigns, reads, waiters, watchers and elections, and nothing else."
+  }
+  validation {
+    condition = var.auth != "oidc" || try(alltrue([
+      for g in yamldecode(var.policy).grants : !contains(g.principals, "*") || length(setsubtract(g.roles, ["observer", "verifier"])) == 0
+    ]), true)
+    error_message = "policy lets everyone who has a token of the issuer (\"*\") do more than look, and with auth oidc that may be every Google account; name the principals, or give only the roles observer and verifier."
   }
   validation {
     condition     = length(var.policy) <= 60000

@@ -182,7 +182,7 @@ func (i *Instance) Troubles() (all []Trouble) {
 	if i.deaf.Load() {
 		all = append(all, CannotHear)
 	}
-	if i.outbox.OthersLeave() {
+	if i.outbox.OthersLeave() && !i.alone { // of one that is alone it was an earlier process
 		all = append(all, OthersCannotAnnounce)
 	}
 	return all

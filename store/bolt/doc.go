@@ -51,8 +51,8 @@
 // A file that is older as a whole cannot be detected, such as a backup, or a file that lost the
 // write of the newer meta page. Restoring a backup therefore includes raising its tokens.
 //
-// One process has the file at a time. Its mode is 0600, and its owner the user of the process; a
-// file of another user, or that others may read or write, is refused. It does not shrink.
+// One process has the file at a time. Its mode is 0600, and it belongs to the process's user: a file
+// that another user could read or change is refused. It does not shrink.
 //
 // # History
 //

@@ -167,4 +167,5 @@ var (
 	Seal           = seal
 	Unseal         = unseal
 	CheckPages     = checkPages
+	CheckOwner     = checkOwner
 )

@@ -90,8 +90,8 @@ func openError(path string, err error) error {
 	return fmt.Errorf("%s cannot be opened: %w", path, err)
 }
 
-// openPrivate opens the file if no other user can read or write it, or owns it. It does not follow
-// a link at the end of the path.
+// openPrivate opens the file if it is this user's and no other user can read or write it. It does
+// not follow a link at the end of the path.
 func openPrivate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|noFollow, mode)
 	if err != nil {
@@ -105,13 +105,22 @@ func openPrivate(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		err = fmt.Errorf("others may read or write it (mode %04o); run: chmod 600 %s", info.Mode().Perm(), path)
 	default:
-		err = checkOwner(info)
+		err = checkOwner(info, path, os.Geteuid())
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// checkOwner refuses a file of another user, who could change it at any time, even if this process
+// may open it because it is root's.
+func checkOwner(info fs.FileInfo, path string, user int) error {
+	if owner, known := ownerOf(info); known && owner != user {
+		return fmt.Errorf("it belongs to another user (%d, and this is %d), who may change it; run as that user, or: chown %d %s", owner, user, user, path)
+	}
+	return nil
 }
 
 // syncDir makes the file's name durable.

@@ -246,7 +246,7 @@ run "alerts" {
   }
 
   assert {
-    condition     = keys(google_monitoring_alert_policy.main) == ["contention", "errors", "flapping", "no-leader", "silence", "slow-transition", "split-brain", "unannounced-events"]
+    condition     = keys(google_monitoring_alert_policy.main) == ["contention", "errors", "flapping", "no-leader", "silence", "slow-transition", "split-brain", "unannounced-events", "unverified-callers"]
     error_message = "an alert is missing"
   }
   assert {
@@ -300,5 +300,90 @@ run "stopped_and_without_protection" {
   assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].scaling[0].manual_instance_count == 0
     error_message = "an instance is still running"
+  }
+}
+
+run "keeps_the_limits_of_the_policy" {
+  command = plan
+
+  variables {
+    policy = <<-YAML
+      grants:
+        - principals: [agent@my-project.iam.gserviceaccount.com]
+          roles: [candidate]
+          elections: ["*"]
+          maxLeaseDuration: 5m
+      limits:
+        - principals: ["*"]
+          renewals: 5
+    YAML
+  }
+
+  assert {
+    condition     = yamldecode(output.policy).limits == [{ principals = ["*"], renewals = 5 }]
+    error_message = "the mounted policy has other limits than were given"
+  }
+  assert {
+    condition     = yamldecode(output.policy).grants[0].maxLeaseDuration == "5m" && length(yamldecode(output.policy).grants) == 2
+    error_message = "the mounted policy has other grants than were given, and the scheduler's"
+  }
+}
+
+run "verifies_callers_itself" {
+  command = plan
+
+  variables {
+    auth     = "oidc"
+    invokers = []
+  }
+
+  assert {
+    condition     = output.settings.REGENT_AUTH == "oidc" && output.settings.REGENT_AUTH_ISSUER == "https://accounts.google.com" && output.settings.REGENT_AUTH_AUDIENCE == output.audience
+    error_message = "the service does not verify Google's tokens for its audience"
+  }
+  assert {
+    condition     = google_cloud_run_v2_service.main["europe-west1"].invoker_iam_disabled && length(google_cloud_run_v2_service_iam_member.invoker) == 0
+    error_message = "IAM stands before the service, and cuts the signatures off"
+  }
+}
+
+run "verifies_callers_of_another_issuer_itself" {
+  command = apply
+
+  variables {
+    auth        = "oidc"
+    oidc_issuer = "https://issuer.example.com"
+    invokers    = []
+  }
+
+  assert {
+    condition     = output.settings.REGENT_AUTH_ISSUER == "https://issuer.example.com,https://accounts.google.com"
+    error_message = "the service does not verify the tokens of both the agents and the scheduler"
+  }
+  assert {
+    condition     = startswith(yamldecode(output.policy).grants[1].principals[0], "https://accounts.google.com|")
+    error_message = "the scheduler is not named by its subject, though no e-mail is believed"
+  }
+}
+
+run "relies_on_iam_by_default" {
+  command = plan
+
+  assert {
+    condition     = output.settings.REGENT_AUTH == "platform" && !contains(keys(output.settings), "REGENT_AUTH_ISSUER") && !google_cloud_run_v2_service.main["europe-west1"].invoker_iam_disabled
+    error_message = "Regent believes what IAM does not check"
+  }
+}
+
+run "refuses_old_tls" {
+  command = plan
+
+  variables {
+    domain = "regent.example.com"
+  }
+
+  assert {
+    condition     = google_compute_ssl_policy.main[0].min_tls_version == "TLS_1_2" && google_compute_ssl_policy.main[0].profile == "MODERN"
+    error_message = "the load balancer takes less than TLS 1.2"
   }
 }

@@ -31,6 +31,8 @@ type attack struct {
 
 type vars = map[string]any
 
+const goodGrant = "{principals: [a@example.com], roles: [admin], elections: ['*']}"
+
 func grants(text string) string { return "grants: [" + text + "]" }
 
 var hostile = []attack{
@@ -112,6 +114,15 @@ var hostile = []attack{
 	{refuses: "policy", value: grants("{principals: [a@example.com], roles: [owner], elections: ['*']}"), says: "the roles are candidate"},
 	{refuses: "policy", value: grants("{roles: [admin], elections: ['*']}"), says: "each has principals and roles"},
 	{refuses: "policy", value: grants("{principals: [a@example.com], role: admin, elections: ['*']}"), says: "each has principals and roles"},
+	{refuses: "policy", value: grants(goodGrant) + "\nlimit: [{principals: [a@example.com], reads: 5}]", says: "optionally limits, and nothing else"},
+	{refuses: "policy", value: grants(goodGrant) + "\nlimits: [{principals: [a@example.com], writes: 5}]", says: "some of renewals"},
+	{refuses: "policy", value: grants(goodGrant) + "\nlimits: [{reads: 5}]", says: "each has principals"},
+	{refuses: "policy", value: grants(goodGrant) + "\nlimits: 5", says: "each has principals"},
+	{refuses: "policy", value: grants("{principals: ['*'], roles: [candidate], elections: ['*']}"), says: "every Google account", also: vars{"auth": "oidc", "invokers": []string{}}},
+	{refuses: "auth", value: "none", says: "choose platform", also: vars{}}, // others look at it
+	{refuses: "oidc_issuer", value: "http://issuer.example.com", says: "the URL of one issuer", also: vars{"auth": "oidc", "invokers": []string{}}},
+	{refuses: "oidc_issuer", value: "https://issuer.example.com", says: "is for auth oidc"},
+	{refuses: "invokers", value: []string{"user:a@example.com"}, says: "has no effect with auth oidc", also: vars{"auth": "oidc"}},
 	{refuses: "policy", value: grants("{principals: [a@example.com], roles: [admin], elections: ['*']}") + "#" + strings.Repeat("x", 60000), says: "prefixes of elections"},
 	{refuses: "audience", value: "", says: "omit it"},
 	{refuses: "audience", value: "one,two", says: "without spaces and commas"},
@@ -169,6 +180,9 @@ func TestValidVariablesAreAccepted(t *testing.T) {
 			"group:agents@example.com", "domain:example.com", "principalSet://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/*",
 			"serviceAccount:my-project.svc.id.goog[leads/agent]@example.com",
 		}},
+		{"auth": "oidc", "oidc_issuer": "https://issuer.example.com/agents", "invokers": []string{}, "policy": grants("{principals: ['*'], roles: [observer], elections: ['*']}")},
+		{"policy": grants("{principals: [a@example.com], roles: [candidate], elections: ['*'], maxLeaseDuration: 5m}") +
+			"\nlimits: [{principals: ['*'], renewals: 7}, {principals: [a@example.com], campaigns: 1, reads: 2, waiters: 3, watchers: 4, elections: 5}]"},
 		{"image": "europe-docker.pkg.dev/p/r/regent@sha256:" + strings.Repeat("0", 64), "tick_schedule": "*/5 8-18 * * MON-FRI", "uptime_check": true},
 		{"regions": []string{"europe-west1", "europe-west4"}, "events_region": "europe-west4", "domain": "regent.example.com"},
 	} {

@@ -129,10 +129,10 @@ func (p *Platform) metadata(ctx context.Context, path string) (string, error) {
 // Another answer, or none, changes nothing: the URL may be out of reach from here.
 func (p *Platform) Run(ctx context.Context) error {
 	for p.url != "" && ctx.Err() == nil {
-		switch answered, by := p.probe(ctx); {
-		case answered && by == itself:
-			p.latch.close("a call of " + p.url + " without a token came through to the service: IAM lets everyone in; remove allUsers and allAuthenticatedUsers from its invokers, and let it check invokers")
-		case answered && by == platform:
+		switch who, _ := probe(ctx, p.client, p.url); who {
+		case itself:
+			p.latch.close("a call of " + p.url + " without a token came through to the service: " + openAdvice)
+		case platform:
 			p.latch.open()
 		}
 		pause(ctx, probeEvery)
@@ -141,36 +141,59 @@ func (p *Platform) Run(ctx context.Context) error {
 	return nil
 }
 
+const openAdvice = "IAM lets everyone in; remove allUsers and allAuthenticatedUsers from its invokers, and let it check invokers"
+
+// Probe returns an error unless the platform refuses a call of the service at the URL that has no
+// token.
+func Probe(ctx context.Context, url string) error {
+	if err := validateURL(url); err != nil {
+		return err
+	}
+	client := &http.Client{CheckRedirect: noRedirect}
+	switch who, err := probe(ctx, client, strings.TrimSuffix(url, "/")); {
+	case err != nil:
+		return err
+	case who == itself:
+		return errors.New("a call without a token came through to the service: " + openAdvice)
+	case who == unclear:
+		return errors.New("neither the platform nor the service has answered; is this the URL of the service, and may it be reached from here?")
+	}
+	return nil
+}
+
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 // answerer is the part that has answered a probe.
 type answerer int
 
 const (
-	platform answerer = iota // and it has refused the call
+	unclear  answerer = iota
+	platform          // and it has refused the call
 	itself
 )
 
 // probe makes a call without a token. The service repeats the call's id, and the platform does not.
-func (p *Platform) probe(ctx context.Context) (answered bool, by answerer) {
+func probe(ctx context.Context, client *http.Client, url string) (answerer, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+wire.PathLive, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+wire.PathLive, nil)
 	if err != nil {
-		return false, 0
+		return unclear, err
 	}
 	id := "probe-" + rand.Text()
 	r.Header.Set(wire.RequestIDHeader, id)
-	reply, err := p.client.Do(r)
+	reply, err := client.Do(r)
 	if err != nil {
-		return false, 0
+		return unclear, err
 	}
 	defer reply.Body.Close()
 	switch {
 	case reply.Header.Get(wire.RequestIDHeader) == id:
-		return true, itself
+		return itself, nil
 	case reply.StatusCode == http.StatusUnauthorized, reply.StatusCode == http.StatusForbidden:
-		return true, platform
+		return platform, nil
 	}
-	return false, 0
+	return unclear, nil
 }
 
 // Latched returns why every call is refused; "" if none is for that reason.

@@ -80,7 +80,7 @@ func NewPlatform(c PlatformConfig) (*Platform, error) {
 		metadataHost: cmp.Or(c.MetadataHost, metadataHost),
 		client: &http.Client{
 			Transport:     c.Transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			CheckRedirect: noRedirect,
 		},
 		retry: time.Second,
 		now:   clock(c.Now),

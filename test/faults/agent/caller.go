@@ -62,7 +62,11 @@ func (c *caller) work(ctx context.Context) {
 		default:
 			c.renew(ctx)
 		}
-		c.rest(ctx, c.Pace)
+		if c.lost { // it returns while its attempt may still be under way
+			c.rest(ctx, c.Pace/10)
+		} else {
+			c.rest(ctx, c.Pace)
+		}
 	}
 }
 
@@ -70,7 +74,7 @@ func (c *caller) acquire(ctx context.Context) {
 	wait := time.Duration(c.rand.Int64N(int64(maxWait/time.Millisecond))) * time.Millisecond * time.Duration(c.rand.IntN(2))
 	patience := wait + c.patience()
 	switch {
-	case c.rand.IntN(4) == 0:
+	case c.rand.IntN(3) == 0:
 		patience = time.Duration(1+c.rand.IntN(200)) * time.Millisecond
 	case c.lost:
 		wait = returnWait

@@ -83,19 +83,19 @@ func (o *Outbox) sweepBriefly(ctx, late context.Context) (waiting bool, err erro
 	if _, waiting, err = o.sweep(brief, late, age); err != nil {
 		return waiting, err
 	}
-	return waiting, o.tryTopic(ctx)
+	return waiting, o.tryTopic(ctx, late)
 }
 
 // tryTopic publishes an event again that this process could not publish, if the topic has not
 // accepted anything since. By then another instance may have announced that event, and there may be
 // nothing else to publish for a long time. Order allows it: it was allowed when it failed.
-func (o *Outbox) tryTopic(ctx context.Context) error {
+func (o *Outbox) tryTopic(ctx, late context.Context) error {
 	e, cause := o.reach.lost()
 	if cause == nil || !o.queue.claim(e.Election) {
 		return nil
 	}
 	defer o.queue.done(e.Election)
-	if _, err := o.clear(ctx, ctx, e.Election); err != nil { // which also publishes what claim has dropped
+	if _, err := o.clear(ctx, late, e.Election); err != nil { // which also publishes what claim has dropped
 		o.left.add(e.Election, err)
 		return err
 	}

@@ -229,13 +229,13 @@ func TestStrangersAmongTheInvokersAreFound(t *testing.T) {
 			t.Parallel()
 			found := answers{servicePath: c.service, servicePath + ":getIamPolicy": c.policy}.serve(t).Service(t.Context(), service, c.verified)
 			var got []cloud.Verdict
-			var text string
+			var text strings.Builder
 			for _, f := range found {
 				got = append(got, f.Verdict)
-				text += f.Text + "\n"
+				text.WriteString(f.Text + "\n")
 			}
-			if !slices.Equal(got, c.want) || !strings.Contains(text, c.text) {
-				t.Errorf("%v, want %v with %q:\n%s", got, c.want, c.text, text)
+			if !slices.Equal(got, c.want) || !strings.Contains(text.String(), c.text) {
+				t.Errorf("%v, want %v with %q:\n%s", got, c.want, c.text, text.String())
 			}
 		})
 	}

@@ -9,7 +9,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/store/memory"
 	"regent/store/storetest"
 )
 
@@ -35,12 +34,11 @@ func (s *ticketing) Renew(ctx context.Context, leases []leadership.Renewal) []le
 func TestAnHourOfRenewalsThroughFourInstancesCostsTheRenewalsAndAHandfulOfLooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.New(memory.Config{})
-		c := &cluster{T: t, bus: &bus{ears: make(map[*ear]struct{})}, keys: make(map[leadership.CandidateID]leadership.Key), store: store}
+		c := newCluster(t) // of which two more instances stand by
 		var calls storetest.Counter
 		var instances []*instance.Instance
 		for i := range 4 {
-			instances = append(instances, c.start(fmt.Sprint("i", i), &storetest.Fake{Store: store.Open(), Around: calls.Count}))
+			instances = append(instances, c.start(fmt.Sprint("i", i), &storetest.Fake{Store: c.store, Around: calls.Count}))
 		}
 		lease := c.lead(instances[3], "ann")
 		calls.Take()
@@ -60,9 +58,9 @@ func TestAnHourOfRenewalsThroughFourInstancesCostsTheRenewalsAndAHandfulOfLooks(
 func TestATicketPassesThroughAnInstanceToTheLeaderAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &ticketing{Store: memory.New(memory.Config{})}
-		c := &cluster{T: t, bus: &bus{ears: make(map[*ear]struct{})}, keys: make(map[leadership.CandidateID]leadership.Key), store: store}
-		on := instance.Guard(c.start("a", store))
+		c := newCluster(t)
+		store := &ticketing{Store: c.store}
+		on := instance.Guard(c.start("c", store))
 		g, err := on.Acquire(t.Context(), c.ask("ann", 0))
 		if err != nil {
 			t.Fatal(err)

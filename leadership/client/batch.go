@@ -10,7 +10,8 @@ import (
 )
 
 // BatchRenew renews up to leadership.MaxBatch leases, at most one per election. The results are in
-// the order of the requests. The error is for a batch that failed as a whole.
+// the order of the requests. The error is for a batch that failed as a whole. Tickets are as in
+// Renew.
 func (c *Client) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
 	return c.batch(ctx, "renewals", each(batch, ofRenewal), call{
 		name: "batch renew", path: wire.PathBatchRenew, mutates: wire.VerbBatchRenew.Row().Changes(), body: wire.NewRenewals(batch),

@@ -50,7 +50,8 @@ func waited(r leadership.AcquireRequest, answer wire.Grant) time.Duration {
 	return time.Duration(min(max(answer.WaitedMs, 0), most)) * time.Millisecond
 }
 
-// Renew renews the caller's lease.
+// Renew renews the caller's lease. The Ticket of the last answer, in the request, saves the store a
+// read. A server of an older version answers InvalidArgument to it: renew without it then.
 func (c *Client) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	return c.lease(ctx, ofRenewal(r), call{
 		name: "renew", method: http.MethodPost, suffix: wire.Renew, mutates: wire.VerbRenew.Row().Changes(), body: wire.NewLeaseRequest(r),

@@ -298,8 +298,8 @@ func TestAnInstanceThatCannotTellWhoCallsIsNotReadyAndSaysWhy(t *testing.T) {
 	}
 }
 
-// TestServeAndDoctorPublishThroughTheEndpoint sees by the bus's refusal, with an emulator, that both
-// give it the endpoint.
+// TestServeAndDoctorPublishThroughTheEndpoint sees by the bus's refusal, with an emulator, that
+// both give it the endpoint.
 func TestServeAndDoctorPublishThroughTheEndpoint(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1")
 	env := []string{"PUBSUB_EMULATOR_HOST=127.0.0.1:1", "REGENT_EVENTS_ENDPOINT=europe-west4-pubsub.googleapis.com:443"}

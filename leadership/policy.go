@@ -44,19 +44,19 @@ type Standing struct {
 	Unknown string // as in Policy
 }
 
-// retiringVersion is the first version of the program that knows RetireAfter. An older one would
-// leave behind no RetireAt in the stores, and the election would never be retired.
-const retiringVersion Version = 2
+// limitsVersion is the first version of the program that knows RetireAfter and MaxLeaseDuration. An
+// older one would leave behind no RetireAt in the stores, so that the election is never retired,
+// and would grant longer leases.
+const limitsVersion Version = 2
 
 // policyMembers are the members of a policy, bound to the fields of p.
 func policyMembers(p *Policy) []member {
 	return []member{
 		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
 		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
-		{name: "retireAfterMs", needs: retiringVersion, field: (*longMilliseconds)(&p.RetireAfter)},
+		{name: "retireAfterMs", needs: limitsVersion, field: (*longMilliseconds)(&p.RetireAfter)},
 		{name: "description", field: (*text)(&p.Description)},
-		// An older program would grant longer leases, and may set a LeaseDuration above the limit.
-		{name: "maxLeaseDurationMs", needs: 2, field: (*milliseconds)(&p.MaxLeaseDuration)},
+		{name: "maxLeaseDurationMs", needs: limitsVersion, field: (*milliseconds)(&p.MaxLeaseDuration)},
 	}
 }
 

@@ -131,6 +131,9 @@ func use(t *testing.T, p *export.Pipeline) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := m.Latch(func() bool { return true }); err != nil {
+		t.Fatal(err)
+	}
 	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m)})
 	server := httptest.NewServer(timing.Handler(p.Meters, p.Tracers, api, api))
 	defer server.Close()

@@ -42,6 +42,17 @@ func TestTwoAgentsContendForOneLeadership(t *testing.T) {
 	regent(t, first, "acquire reports").want(t, exitDone)
 }
 
+func TestARenewalTakesAnyTicketOfAtMostOneKiB(t *testing.T) {
+	t.Parallel()
+	env := append(startServer(t, newClock()), "REGENT_CANDIDATE=a", "REGENT_KEY="+testKey(1), "REGENT_TOKEN=1")
+	regent(t, env, "acquire e").want(t, exitDone)
+	regent(t, env, "renew e --ticket "+strings.Repeat("t", leadership.MaxTicketBytes)).want(t, exitDone)
+	r := regent(t, env, "renew e --ticket "+strings.Repeat("t", leadership.MaxTicketBytes+1)).want(t, exitUsage)
+	if !strings.Contains(r.err, "at most 1024 bytes") || !strings.Contains(r.err, "send the one of the last reply") {
+		t.Errorf("the error is %q; want the limit, and what to do", r.err)
+	}
+}
+
 func TestAKeyThatTheServerChoseIsPrintedOnceAndWorks(t *testing.T) {
 	t.Parallel()
 	env := append(startServer(t, newClock()), "REGENT_CANDIDATE=a", "REGENT_OUTPUT=json")

@@ -20,8 +20,8 @@ import (
 // tickets. Without it no ticket is given or taken, and nothing else suffers. To replace it at once,
 // delete the document: all tickets are then worthless within refreshAfter, and cost a read each.
 //
-// A handle that could be made to read the document can be made to renew in a leader's name, as one
-// can that may write to the database: no other principal may read it.
+// A principal that can read the document can forge tickets, and with them keep a lease alive. As
+// with the records themselves, only Regent may read it.
 const (
 	secretSchema   = 1
 	secretKeyField = "key"      // 32 bytes
@@ -36,7 +36,7 @@ const (
 const (
 	refreshAfter = time.Hour
 	retryAfter   = time.Minute // while it is not known, or does not open a ticket
-	// secretPatience is how long a call waits for the secret while it is not known.
+	// secretPatience is how long calls wait for a read of the secret while it is not known.
 	secretPatience = time.Second
 )
 
@@ -112,8 +112,8 @@ type sealer struct {
 	mu      sync.Mutex // guards all below
 	keys    keyring
 	tried   bool
-	asked   time.Time     // the store's time at the last read, as far as it is known
-	reading chan struct{} // closed when the read that is under way has ended; nil if there is none
+	asked   time.Time       // the store's time at the last read, as far as it is known
+	reading context.Context // done when calls need not wait for the read that is under way; nil if there is none
 }
 
 // due reports whether it is time to read the secret. missed says that the known keys did not open a
@@ -133,18 +133,18 @@ func (s *Store) keys(ctx context.Context, missed bool) keyring {
 	t := &s.sealer
 	t.mu.Lock()
 	if t.due(now, missed) && s.calls.Enter() == nil {
-		t.tried, t.asked, t.reading = true, now, make(chan struct{})
-		go s.readKeys(context.WithoutCancel(ctx))
+		ctx := context.WithoutCancel(ctx)
+		reading, enough := context.WithTimeout(ctx, secretPatience)
+		t.tried, t.asked, t.reading = true, now, reading
+		go s.readKeys(ctx, enough)
 	}
 	keys, reading := t.keys, t.reading
 	t.mu.Unlock()
 	if keys.known() || reading == nil {
 		return keys
 	}
-	ctx, cancel := context.WithTimeout(ctx, secretPatience)
-	defer cancel()
 	select {
-	case <-reading:
+	case <-reading.Done():
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
@@ -152,8 +152,8 @@ func (s *Store) keys(ctx context.Context, missed bool) keyring {
 	return t.keys
 }
 
-// readKeys is the read of the secret that keys begins.
-func (s *Store) readKeys(ctx context.Context) {
+// readKeys is the read of the secret that keys begins. It calls enough at its end.
+func (s *Store) readKeys(ctx context.Context, enough func()) {
 	defer s.calls.Leave()
 	keys, at, err := s.secret(ctx)
 	t := &s.sealer
@@ -162,8 +162,8 @@ func (s *Store) readKeys(ctx context.Context) {
 	if err == nil {
 		t.keys, t.asked = keys, at
 	}
-	close(t.reading)
 	t.reading = nil
+	enough()
 }
 
 // secret reads the secret, and creates or replaces it if it is time to. It returns when, by the

@@ -2,11 +2,15 @@ package firestore_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 
@@ -192,5 +196,56 @@ func TestWithoutASecretThereAreNoTicketsAndAllElseWorks(t *testing.T) {
 		if after := p.read(t, name); !after.UpdateTime.AsTime().Equal(before.UpdateTime.AsTime()) {
 			t.Errorf("%s: it was overwritten", what)
 		}
+	}
+}
+
+// hang lets every read of the secret wait until its context ends.
+func hang() grpc.DialOption {
+	return grpc.WithStreamInterceptor(func(
+		ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption,
+	) (grpc.ClientStream, error) {
+		s, err := stream(ctx, desc, cc, method, opts...)
+		return &hanging{s}, err
+	})
+}
+
+type hanging struct{ grpc.ClientStream }
+
+func (s *hanging) SendMsg(m any) error {
+	if r, ok := m.(*firestorepb.BatchGetDocumentsRequest); ok && strings.HasSuffix(r.Documents[0], secretName) {
+		<-s.Context().Done()
+		return s.Context().Err()
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+func TestASecretThatCannotBeReadHoldsUpABatchForASecondAtMost(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	ann, here := newAgent("ann"), leadership.New(p.open(t))
+	there := leadership.New(p.open(t, hang()))
+	var batch []leadership.LeaseRequest
+	for i := range 20 {
+		e := leadership.Election(fmt.Sprint("e", i))
+		g, err := here.Acquire(t.Context(), ann.ask(e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := ann.lease(e, g.Token)
+		r.Ticket = g.Ticket
+		batch = append(batch, r)
+	}
+	began := time.Now()
+	results, err := there.BatchRenew(t.Context(), batch)
+	if took := time.Since(began); took > 8*time.Second { // each of them for a second would be twenty
+		t.Errorf("the batch took %v", took)
+	}
+	for i, r := range results {
+		if r.Err != nil || r.Lease.Ticket != "" {
+			t.Errorf("%s: %v, ticket %q", batch[i].Election, r.Err, r.Lease.Ticket)
+		}
+	}
+	if err != nil || len(results) != len(batch) {
+		t.Errorf("%d results, %v", len(results), err)
 	}
 }

@@ -54,6 +54,15 @@ class Rule(unittest.TestCase):
         self.assertTrue(self.lease.extend(1010.0, reply()))
         self.assertAlmostEqual(self.lease.remaining(), 1010 + 30 * 0.999 - 1 - 1015)
 
+    def test_the_ticket_is_that_of_the_last_reply_and_has_at_most_one_kib(self):
+        for ticket, want in (("t1", {"ticket": "t1"}), ("x" * 1024, {"ticket": "x" * 1024}), ("x" * 1025, {}), (7, {}), (None, {})):
+            with self.subTest(ticket):
+                self.assertTrue(self.lease.extend(1000.0, reply(ticket=ticket)))
+                self.assertEqual(self.lease.ticket, want)
+        self.assertTrue(self.lease.extend(1000.0, reply(ticket="t2")))
+        self.assertTrue(self.lease.extend(1000.0, reply()))
+        self.assertEqual(self.lease.ticket, {})
+
     def test_what_is_not_ours_extends_nothing(self):
         for other in ({"election": "other"}, {"leaderId": "bob"}, {"fencingToken": 8}, {"fencingToken": "7"}, {"expiresInMs": None},
                       {"expiresInMs": "30000"}, {"expiresInMs": 30000.0}, {"expiresInMs": True}, {"expiresInMs": -1}, {"waitedMs": "9"}):  # fmt: skip

@@ -56,6 +56,15 @@ locals {
       seconds   = 0
       means     = "An event has waited more than ${var.alert_thresholds.unannounced_seconds} s to be announced."
     }
+    cut-off = {
+      title     = "An instance is cut off from events"
+      severity  = "WARNING"
+      metric    = local.metrics.troubles
+      threshold = 0
+      query     = "max(${local.series.troubles_own}) > 0"
+      seconds   = 300
+      means     = "For five minutes an instance could not announce its events, or has not heard those of others."
+    }
     errors = {
       title     = "Requests fail"
       severity  = "ERROR"

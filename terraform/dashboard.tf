@@ -16,12 +16,14 @@ locals {
     { title = "Contention, per second", queries = { "$${reason}" = "sum by (reason) (rate(${local.series.contention}[5m]))" } },
     { title = "Who waits and who watches", queries = { "waiting" = "sum(${local.series.waiting})", "watching" = "sum(${local.series.watchers})" } },
     { title = "Oldest event that is not announced (s)", queries = { "oldest" = "max(${local.series.unannounced})" } },
+    { title = "Instances that are cut off from events", queries = { "$${reason}" = "sum by (reason) (${local.series.troubles})" } },
     { title = "Store, 99 % (s)", queries = { "$${op}" = "histogram_quantile(0.99, sum by (le, op) (rate(${local.series.stored_bucket}[5m])))" } },
     { title = "Renewals in one batch, 90 %", queries = { "renewals" = "histogram_quantile(0.9, sum by (le) (rate(${local.series.batches_bucket}[5m])))" } },
     { title = "Reads of the cache, per second", queries = { "$${result}" = "sum by (result) (rate(${local.series.cached}[5m]))" } },
     { title = "Requests, 99 % (s)", queries = { "all" = "histogram_quantile(0.99, sum by (le) (rate(${local.series.requests_bucket}[5m])))" } },
     { title = "Requests, per second", queries = { "all" = "sum(rate(${local.series.requests_all}[5m]))", "failed" = "sum(rate(${local.series.requests_failed}[5m]))" } },
     { title = "Instances that refuse all, as callers are not verified", queries = { "instances" = "sum(${local.series.unverified})" } },
+    { title = "Connections closed to make room, per second", queries = { "all" = "sum(rate(${local.series.displaced}[5m]))" } },
     { title = "Refused requests, per second", queries = { "$${reason}" = "sum by (reason) (rate(${local.series.refused}[5m]))" } },
   ]
 }

@@ -7,6 +7,7 @@ locals {
     cached      = { otlp = "regent.cache.reads", prometheus = "regent_cache_reads_total" }
     changes     = { otlp = "regent.leadership.changes", prometheus = "regent_leadership_changes_total" }
     contention  = { otlp = "regent.lease.contention", prometheus = "regent_lease_contention_total" }
+    displaced   = { otlp = "regent.connections.displaced", prometheus = "regent_connections_displaced_total" }
     elections   = { otlp = "regent.elections", prometheus = "regent_elections" }
     flapping    = { otlp = "regent.elections.flapping", prometheus = "regent_elections_flapping" }
     leaderless  = { otlp = "regent.elections.leaderless", prometheus = "regent_elections_leaderless_seconds" }
@@ -17,6 +18,7 @@ locals {
     stored      = { otlp = "regent.store.duration", prometheus = "regent_store_duration_seconds" }
     terms       = { otlp = "regent.leadership.term.duration", prometheus = "regent_leadership_term_duration_seconds" }
     transitions = { otlp = "regent.leadership.transition.duration", prometheus = "regent_leadership_transition_duration_seconds" }
+    troubles    = { otlp = "regent.events.troubles", prometheus = "regent_events_troubles" }
     unannounced = { otlp = "regent.events.unannounced.age", prometheus = "regent_events_unannounced_age_seconds" }
     unverified  = { otlp = "regent.callers.unverified", prometheus = "regent_callers_unverified" }
     waiting     = { otlp = "regent.candidates.waiting", prometheus = "regent_candidates_waiting" }
@@ -32,6 +34,8 @@ locals {
       requests_bucket = "{\"${local.metrics.requests}_bucket\", \"job\"=\"${var.name}\"}"
       requests_all    = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\"}"
       requests_failed = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\", \"${local.status_label}\"=~\"5..\"}"
+
+      troubles_own = "{\"${local.metrics.troubles}\", \"job\"=\"${var.name}\", \"reason\"=~\"cannot_announce|cannot_hear\"}"
 
       operations_failed = "{\"${local.metrics.operations}\", \"job\"=\"${var.name}\", \"outcome\"=~\"internal|store_unavailable|outcome_unknown|record_corrupt\"}"
     },

@@ -129,7 +129,7 @@ func (p *Platform) metadata(ctx context.Context, path string) (string, error) {
 // Another answer, or none, changes nothing: the URL may be out of reach from here.
 func (p *Platform) Run(ctx context.Context) error {
 	for p.url != "" && ctx.Err() == nil {
-		switch who, _ := probe(ctx, p.client, p.url); who {
+		switch probe(ctx, p.client, p.url) {
 		case itself:
 			p.latch.close("a call of " + p.url + " without a token came through to the service: " + openAdvice)
 		case platform:
@@ -143,24 +143,6 @@ func (p *Platform) Run(ctx context.Context) error {
 
 const openAdvice = "IAM lets everyone in; remove allUsers and allAuthenticatedUsers from its invokers, and let it check invokers"
 
-// Probe returns an error unless the platform refuses a call of the service at the URL that has no
-// token.
-func Probe(ctx context.Context, url string) error {
-	if err := validateURL(url); err != nil {
-		return err
-	}
-	client := &http.Client{CheckRedirect: noRedirect}
-	switch who, err := probe(ctx, client, strings.TrimSuffix(url, "/")); {
-	case err != nil:
-		return err
-	case who == itself:
-		return errors.New("a call without a token came through to the service: " + openAdvice)
-	case who == unclear:
-		return errors.New("neither the platform nor the service has answered; is this the URL of the service, and may it be reached from here?")
-	}
-	return nil
-}
-
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // answerer is the part that has answered a probe.
@@ -173,27 +155,27 @@ const (
 )
 
 // probe makes a call without a token. The service repeats the call's id, and the platform does not.
-func probe(ctx context.Context, client *http.Client, url string) (answerer, error) {
+func probe(ctx context.Context, client *http.Client, url string) answerer {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+wire.PathLive, nil)
 	if err != nil {
-		return unclear, err
+		return unclear
 	}
 	id := "probe-" + rand.Text()
 	r.Header.Set(wire.RequestIDHeader, id)
 	reply, err := client.Do(r)
 	if err != nil {
-		return unclear, err
+		return unclear
 	}
 	defer reply.Body.Close()
 	switch {
 	case reply.Header.Get(wire.RequestIDHeader) == id:
-		return itself, nil
+		return itself
 	case reply.StatusCode == http.StatusUnauthorized, reply.StatusCode == http.StatusForbidden:
-		return platform, nil
+		return platform
 	}
-	return unclear, nil
+	return unclear
 }
 
 // Latched returns why every call is refused; "" if none is for that reason.

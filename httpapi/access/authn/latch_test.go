@@ -187,25 +187,3 @@ func TestTheProbedURLMayBeGiven(t *testing.T) {
 		}
 	}
 }
-
-func TestProbeSaysWhetherStrangersAreRefused(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		front http.HandlerFunc
-		says  string
-	}{
-		"refused by the platform": {guarded, ""},
-		"answered":                {open, "without a token came through"},
-		"refused by the service":  {openAndRefused, "without a token came through"},
-		"another server":          {absent, "is this the URL of the service"},
-	} {
-		front := httptest.NewServer(c.front)
-		defer front.Close()
-		if err := authn.Probe(t.Context(), front.URL+"/"); c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
-			t.Errorf("%s: %v, want %q", name, err, c.says)
-		}
-	}
-	if err := authn.Probe(t.Context(), "regent"); err == nil {
-		t.Error("a name was taken for a URL")
-	}
-}

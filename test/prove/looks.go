@@ -181,7 +181,8 @@ func longTests() []goTest {
 			"TestAChangeAtOneInstanceIsSeenAtTheOther|TestWithoutEventsReadsStayWithinTheirBoundAndStreamsGetEverything"},
 		{"./test", "TestTooManyConnectionsCostNoLease|TestANoisyTenantCostsNoOtherTenantALease|" +
 			"TestAnIssuerMayChangeItsKey|TestTheBinaryIsTheSameWhereverItIsBuilt"},
-		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound"},
+		{"./test", "TestWhatAnInstanceCannotAnnounceIsHeardAndAnnouncedByAnother|TestAnInstanceThatHearsNothingSeesWhatOthersChange"},
+		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound|TestNoLeaderIsKeptWaitingByAServerThatStops"},
 	}
 }
 

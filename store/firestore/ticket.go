@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -100,9 +101,7 @@ func pack(doc document, v values, whole bool) ([]byte, error) {
 	all.Values[ticketUpdated] = instant(doc.updated)
 	all.Values[ticketDigest] = instant(time.Time{})
 	left := make(values, len(v))
-	for name, value := range v {
-		left[name] = value
-	}
+	maps.Copy(left, v)
 	if !whole {
 		all.Values[ticketDigest] = bytesValue(digest(v))
 		for _, name := range largeFields() {

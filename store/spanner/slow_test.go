@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,18 +69,9 @@ func locked(t *testing.T, l *locks, n *network, leases int) (*Store, []leadershi
 	return s, granted(t, s, leases)
 }
 
-func contains(elections []string, one string) bool {
-	for _, e := range elections {
-		if e == one {
-			return true
-		}
-	}
-	return false
-}
-
 func TestALockedRowDoesNotKeepOtherLeasesFromBeingRenewed(t *testing.T) {
 	t.Parallel()
-	l := &locks{held: func(elections []string, within time.Duration) bool { return contains(elections, "e017") }}
+	l := &locks{held: func(elections []string, within time.Duration) bool { return slices.Contains(elections, "e017") }}
 	s, leases := locked(t, l, new(network), 100)
 	for i, a := range s.Renew(t.Context(), leases) {
 		if e := leases[i].Election; e == "e017" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -50,12 +51,13 @@ func (w *world) around(ctx context.Context, c storetest.Call, next func(context.
 	if c.Method != "Renew" {
 		return next(ctx)
 	}
-	line := fmt.Sprintf("%v:", time.Since(w.begin))
+	var line strings.Builder
+	line.WriteString(fmt.Sprintf("%v:", time.Since(w.begin)))
 	for _, l := range c.Leases {
-		line += " " + string(l.Election)
+		line.WriteString(" " + string(l.Election))
 	}
 	w.mu.Lock()
-	w.sent, w.context = append(w.sent, line), append(w.context, ctx)
+	w.sent, w.context = append(w.sent, line.String()), append(w.context, ctx)
 	takes := w.takes(c.Leases)
 	w.mu.Unlock()
 	select {
@@ -137,11 +139,12 @@ func TestABatchHasAHundredAtMostAndDoesNotWaitOnceItIsFull(t *testing.T) {
 		}
 		w.done(elections, w.renew(t.Context(), elections...))
 		batch := func(at string, from, to int) string {
-			line := at + ":"
+			var line strings.Builder
+			line.WriteString(at + ":")
 			for _, e := range elections[from:to] {
-				line += " " + string(e)
+				line.WriteString(" " + string(e))
 			}
-			return line
+			return line.String()
 		}
 		w.wantSent(batch("0s", 0, 1), batch("0s", 1, 101), batch("0s", 101, 201), batch("50ms", 201, 206))
 	})

@@ -83,6 +83,9 @@ func newSearch(e leadership.Election, calls []Call, history []leadership.Event, 
 			p.end = max(p.end, c.Answered+1)
 		}
 	}
+	for _, at := range commits {
+		p.end = max(p.end, at.earliest+1) // it may come after the last call
+	}
 	p.tell()
 	p.resolve()
 	p.rest()

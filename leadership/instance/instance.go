@@ -235,9 +235,7 @@ func (i *Instance) heard(e leadership.Event) {
 // call began.
 func (i *Instance) learn(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
 	if err == nil {
-		known := l
-		known.Ticket = "" // it is the leader's
-		i.hub.Learn(known, view.Committed, asked)
+		i.hub.Learn(l, view.Committed, asked)
 	}
 	return l, err
 }

@@ -201,6 +201,19 @@ func TestARenewalThatIsLearntPutsOffTheLook(t *testing.T) {
 	}
 }
 
+func TestATicketIsNotKept(t *testing.T) {
+	for _, from := range []view.Source{view.Read, view.Committed} {
+		v := newView(true)
+		e := v.Wait(jobs)
+		l := held(1, start, time.Minute)
+		l.Ticket = "the leader's"
+		v.Learn(l, from, start, start)
+		if known := e.Lease(); known == nil || known.Ticket != "" {
+			t.Errorf("source %v: got %+v, want the lease without its ticket", from, known)
+		}
+	}
+}
+
 // An event does not say how long the lease lasts, so no lease is derived from it.
 func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -139,6 +139,22 @@ func TestLostRepliesAreResolved(t *testing.T) {
 	}
 }
 
+// The operator that made them was killed, and no answer shows what came of the first.
+func TestAConfigurationThatNoAnswerShowsIsBelieved(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t)
+	once, again := leadership.Config{LeaseDuration: 8 * s}, leadership.Config{LeaseDuration: 8 * s, LockDelay: s}
+	p.at(s, checker.Call{Verb: checker.Configure, Config: once})    // r1
+	p.at(2*s, checker.Call{Verb: checker.Configure, Config: again}) // r2
+	p.at(3*s, checker.Call{Verb: checker.Configure, Config: once})  // r3
+	p.at(4*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})
+	r := p.recording()
+	without(&r, 2)
+	if err := checker.Linear(r, 0).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnEventMayComeAfterTheLastCall(t *testing.T) {
 	t.Parallel()
 	r := fourTerms(t)

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -92,16 +93,24 @@ func unlock(s leadership.Snapshot, reason string) (leadership.Change, error) {
 	return ch, err
 }
 
-// configAt is the configuration that the first answer after an event shows, or else the previous
-// one.
+// configAt is the configuration that an event left, as an answer shows it that was given before the
+// next one. If none does, it is the previous one but for its description: it was changed, and
+// nothing else is known of it.
 func (p *search) configAt(from leadership.Revision, was leadership.Config) leadership.Config {
-	config, at := was, leadership.Revision(0)
-	for _, c := range p.calls {
-		if a := c.Answer; a != nil && a.Revision >= from && (at == 0 || a.Revision < at) {
-			config, at = a.Config, a.Revision
+	next := leadership.Revision(math.MaxInt64)
+	for _, g := range p.groups {
+		e := g.last()
+		if e.Revision > from && e.Revision < next && (e.Type == leadership.EventConfigured || e.Type == leadership.EventRecreated) {
+			next = e.Revision
 		}
 	}
-	return config
+	for _, c := range p.calls {
+		if a := c.Answer; a != nil && a.Revision >= from && a.Revision < next {
+			return a.Config
+		}
+	}
+	was.Description += " (changed)"
+	return was
 }
 
 // sameEvents compares what a rule writes with the history, except for what only a store knows.

@@ -374,6 +374,7 @@ func TestOnCloudRunOnlyCheckedTokensCount(t *testing.T) {
 	defer front.Close()
 	env := []string{"K_SERVICE=regent", "GCE_METADATA_HOST=" + strings.TrimPrefix(metadata.URL, "http://"), "REGENT_AUTH_PROBE=" + front.URL}
 	a := serveTo(t, issuer, env, roles, "--auth", "platform")
+	awaitHealth(t, a.server, wire.Healthy) // it has probed
 	token := func(change string, to any) string {
 		c := issuer.Claims(forRegent, "observer@test")
 		c["iss"], c[change] = "https://accounts.google.com", to

@@ -91,8 +91,8 @@ const (
 )
 
 // Start asks the metadata server where the process runs, so that a variable alone cannot pass for
-// Cloud Run, and learns the service's URL from it. Call it before the first Authenticate, which then
-// refuses calls until Run has probed the URL. It blocks for some seconds at most.
+// Cloud Run, and learns the service's URL from it. Call it before the first Authenticate, which
+// then refuses calls until Run has probed the URL. It blocks for some seconds at most.
 func (p *Platform) Start(ctx context.Context) error {
 	var region string
 	var err error

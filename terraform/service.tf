@@ -23,7 +23,9 @@ locals {
     REGENT_MAX_CONCURRENCY = tostring(var.concurrency) # long calls leave a part of it to renewals
     }, var.events_region == null ? {} : {
     REGENT_EVENTS_ENDPOINT = "${var.events_region}-pubsub.googleapis.com:443"
-    }, var.auth == "oidc" ? {
+    }, var.auth == "platform" && var.domain != null ? {
+    REGENT_AUTH_PROBE = "https://${var.domain}" # var.ingress may keep an instance from its own run.app URL
+    } : {}, var.auth == "oidc" ? {
     REGENT_AUTH_ISSUER = join(",", local.issuers)
   } : {})
 
@@ -109,7 +111,8 @@ resource "google_cloud_run_v2_service" "main" {
         mount_path = local.policy_folder
       }
 
-      # An instance gets no requests until its store has answered once.
+      # An instance gets no requests until its store has answered once and, with auth = "platform", it has tried for 10 s
+      # at most to find out whether IAM checks callers.
       startup_probe {
         period_seconds    = 3
         timeout_seconds   = 3

@@ -374,6 +374,7 @@ func TestOnCloudRunOnlyCheckedTokensCount(t *testing.T) {
 	defer front.Close()
 	env := []string{"K_SERVICE=regent", "GCE_METADATA_HOST=" + strings.TrimPrefix(metadata.URL, "http://"), "REGENT_AUTH_PROBE=" + front.URL}
 	a := serveTo(t, issuer, env, roles, "--auth", "platform")
+	awaitHealth(t, a.server, wire.Healthy) // it has probed
 	token := func(change string, to any) string {
 		c := issuer.Claims(forRegent, "observer@test")
 		c["iss"], c[change] = "https://accounts.google.com", to
@@ -394,7 +395,9 @@ func TestOnCloudRunOnlyCheckedTokensCount(t *testing.T) {
 		{"cut and expired", issuertest.CutSignature(token("exp", time.Now().Add(-time.Hour).Unix())), "", http.StatusUnauthorized},
 		{"cut, of another issuer", issuertest.CutSignature(token("iss", issuer.URL())), "", http.StatusUnauthorized},
 		{"cut, of a stranger", issuertest.CutSignature(token("email", "stranger@test")), "", http.StatusForbidden},
-		{"whole, in the second header, so that no platform has cut it", cut, good, http.StatusUnauthorized},
+		{"whole, in the second header, and cut in the first", cut, good, http.StatusUnauthorized},
+		{"cut, after a call that any caller can make", cut, "", http.StatusOK},
+		{"whole, so that no platform has cut it", "", good, http.StatusUnauthorized},
 		{"cut, after that", cut, "", http.StatusServiceUnavailable},
 	} {
 		var headers []string

@@ -132,7 +132,7 @@ func (a *access) openPlatform(ctx context.Context, s accessSettings, env map[str
 	if err := p.Start(ctx); err != nil {
 		return err
 	}
-	a.who, a.keep, a.latch = p, p.Run, p.Latched
+	a.who, a.keep, a.latch = p, p.Run, p.Refusing
 	return a.Latch(func() bool { return p.Latched() != "" })
 }
 

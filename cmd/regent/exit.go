@@ -100,7 +100,7 @@ func (e storeError) Unwrap() error { return e.error }
 // noServer returns the cause if no Regent server answered, and nil otherwise.
 func noServer(err error) *url.Error {
 	var cause *url.Error
-	if !errors.As(err, new(storeError)) { // the cause of a storeError may be a URL of Google's
+	if !errors.As(err, new(storeError)) && !errors.As(err, new(usageError)) { // whose cause may be a URL of Google's
 		errors.As(err, &cause)
 	}
 	return cause

@@ -359,7 +359,7 @@ func (r *readiness) check(ctx context.Context) (degraded string, err error) {
 	}
 	if r.latch != nil {
 		if why := r.latch(); why != "" {
-			return "", &leadership.Error{Code: leadership.StoreUnavailable, Detail: "every call is refused, because callers are not verified: " + why}
+			return "", &leadership.Error{Code: leadership.StoreUnavailable, Detail: "every call is refused, because " + why}
 		}
 	}
 	q := r.ask(ctx)

@@ -380,3 +380,16 @@ func TestMigrateSaysWhatItDid(t *testing.T) {
 		t.Errorf("stderr %q, want %q", r.err, want)
 	}
 }
+
+func TestPlatformOffCloudRunIsExplained(t *testing.T) {
+	t.Parallel()
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(policy, []byte("grants: [{principals: [a@b.c], roles: [observer], elections: [reports]}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"K_SERVICE=x", "GCE_METADATA_HOST=127.0.0.1:1"}
+	r := regent(t, env, "serve --listen 127.0.0.1:0 --store memory: --events none --auth platform --auth-audience a --policy", policy).want(t, exitUsage)
+	if !strings.Contains(r.err, "--auth platform: the metadata server does not answer") || !strings.Contains(r.err, "verify tokens with oidc") || strings.Contains(r.err, "127.0.0.1:8080") {
+		t.Errorf("%q: want that this is not Cloud Run, and what to do", r.err)
+	}
+}

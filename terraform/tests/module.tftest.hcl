@@ -329,6 +329,35 @@ run "keeps_the_limits_of_the_policy" {
   }
 }
 
+run "asks_itself_through_the_load_balancer" {
+  command = plan
+
+  variables {
+    domain  = "regent.example.com"
+    ingress = "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
+  }
+
+  assert {
+    condition     = output.settings.REGENT_AUTH_PROBE == "https://regent.example.com"
+    error_message = "an instance cannot reach its run.app URL, so it does not notice that IAM is off"
+  }
+}
+
+run "verifies_callers_itself_behind_a_load_balancer" {
+  command = plan
+
+  variables {
+    auth     = "oidc"
+    invokers = []
+    domain   = "regent.example.com"
+  }
+
+  assert {
+    condition     = !contains(keys(output.settings), "REGENT_AUTH_PROBE")
+    error_message = "serve does not start with a probe and without IAM"
+  }
+}
+
 run "verifies_callers_itself" {
   command = plan
 
@@ -370,7 +399,7 @@ run "relies_on_iam_by_default" {
   command = plan
 
   assert {
-    condition     = output.settings.REGENT_AUTH == "platform" && !contains(keys(output.settings), "REGENT_AUTH_ISSUER") && !google_cloud_run_v2_service.main["europe-west1"].invoker_iam_disabled
+    condition     = output.settings.REGENT_AUTH == "platform" && !contains(keys(output.settings), "REGENT_AUTH_ISSUER") && !contains(keys(output.settings), "REGENT_AUTH_PROBE") && !google_cloud_run_v2_service.main["europe-west1"].invoker_iam_disabled
     error_message = "Regent believes what IAM does not check"
   }
 }

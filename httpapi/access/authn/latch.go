@@ -24,8 +24,16 @@ import (
 type latch struct {
 	log *slog.Logger
 
-	mu  sync.Mutex
-	why string // "" while it is open; guarded by mu
+	mu       sync.Mutex
+	why      string // "" while it is open; guarded by mu
+	awaiting bool   // the first verdict of a probe, and calls are refused until then; guarded by mu
+}
+
+// await refuses all calls until the first verdict.
+func (l *latch) await() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awaiting = true
 }
 
 // close refuses all calls from now on, and says why. The arguments must not come from a request.
@@ -35,36 +43,41 @@ func (l *latch) close(why string) {
 	if l.why == "" {
 		l.log.Error("every call is refused: the platform does not verify callers", "reason", why)
 	}
-	l.why = why
+	l.why, l.awaiting = why, false
 }
 
+// open answers calls.
 func (l *latch) open() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.why != "" {
 		l.log.Warn("calls are answered again: the platform refuses callers without a token", "was", l.why)
 	}
-	l.why = ""
+	l.why, l.awaiting = "", false
 }
 
-func (l *latch) reason() string {
+// leave answers calls unless there is proof against the platform: a probe had no clear verdict.
+func (l *latch) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.why
+	l.awaiting = false
 }
 
-// refuse is the error of a call while the latch is closed; nil while it is open.
+func (l *latch) state() (why string, awaiting bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why, l.awaiting
+}
+
+// refuse is the error of a call while calls are refused, and nil otherwise.
 func (l *latch) refuse() error {
-	if l.reason() == "" {
-		return nil
+	switch why, awaiting := l.state(); {
+	case why != "":
+		return &leadership.Error{Code: leadership.StoreUnavailable, Detail: "this instance cannot tell who calls, so it refuses every call and did nothing; its operator finds the reason in its log"}
+	case awaiting:
+		return &leadership.Error{Code: leadership.StoreUnavailable, Detail: "this instance has just started and is verifying that Cloud Run checks its callers, so it did nothing; try again in some seconds"}
 	}
-	return &leadership.Error{Code: leadership.StoreUnavailable, Detail: "this instance cannot tell who calls, so it refuses every call and did nothing; its operator finds the reason in its log"}
-}
-
-// isWhole reports whether a header's value has a token whose signature is still there.
-func isWhole(value string) bool {
-	parts := strings.Split(value, ".")
-	return len(parts) == 3 && parts[2] != "" && parts[2] != cutSignature
+	return nil
 }
 
 // metadataHost is where Cloud Run tells a process about itself.
@@ -72,13 +85,14 @@ const metadataHost = "metadata.google.internal"
 
 const (
 	probeEvery    = time.Minute
+	probeAgain    = 5 * time.Second // after an unclear verdict in the first minute
 	probeTimeout  = 10 * time.Second
 	metadataTries = 3
 )
 
 // Start asks the metadata server where the process runs, so that a variable alone cannot pass for
-// Cloud Run, and learns the service's URL from it. Call it before the first Authenticate. It blocks
-// for some seconds at most.
+// Cloud Run, and learns the service's URL from it. Call it before the first Authenticate, which
+// then refuses calls until Run has probed the URL. It blocks for some seconds at most.
 func (p *Platform) Start(ctx context.Context) error {
 	var region string
 	var err error
@@ -97,6 +111,11 @@ func (p *Platform) Start(ctx context.Context) error {
 	if p.url == "" && found != nil {
 		p.url = fmt.Sprintf("https://%s-%s.%s.run.app", p.service, found[1], found[2])
 	}
+	if p.url == "" {
+		p.latch.log.Warn("nothing verifies that Cloud Run checks callers: the metadata server names no region, so the service's URL is not known; name it with --auth-probe", "region", region)
+		return nil
+	}
+	p.latch.await()
 	return nil
 }
 
@@ -126,16 +145,32 @@ func (p *Platform) metadata(ctx context.Context, path string) (string, error) {
 
 // Run asks the service's own URL without a token, at once and then each minute, until ctx ends. If
 // the service itself answers and not the platform, strangers can call it, and the latch closes.
-// Another answer, or none, changes nothing: the URL may be out of reach from here.
+// Another answer, or none, changes nothing: the URL may be out of reach from here. In the first
+// minute it asks again after seconds then, and after it, it logs once that it never had a verdict.
 func (p *Platform) Run(ctx context.Context) error {
+	began := time.Now()
+	var known, warned bool
 	for p.url != "" && ctx.Err() == nil {
-		switch probe(ctx, p.client, p.url) {
+		verdict := probe(ctx, p.client, p.url)
+		switch verdict {
 		case itself:
 			p.latch.close("a call of " + p.url + " without a token came through to the service: " + openAdvice)
 		case platform:
 			p.latch.open()
+		case unclear:
+			p.latch.leave()
 		}
-		pause(ctx, probeEvery)
+		known = known || verdict != unclear
+		early := time.Since(began) < probeEvery
+		if !known && !early && !warned {
+			warned = true
+			p.latch.log.Warn("nothing verifies that Cloud Run checks callers: neither it nor this service answers at the service's URL; name one that the service can reach with --auth-probe, and make sure that IAM does not let in allUsers", "url", p.url)
+		}
+		if verdict == unclear && early {
+			pause(ctx, probeAgain)
+		} else {
+			pause(ctx, probeEvery)
+		}
 	}
 	<-ctx.Done()
 	return nil
@@ -178,8 +213,22 @@ func probe(ctx context.Context, client *http.Client, url string) answerer {
 	return unclear
 }
 
-// Latched returns why every call is refused; "" if none is for that reason.
-func (p *Platform) Latched() string { return p.latch.reason() }
+// Latched returns the proof that the platform does not verify callers; "" if there is none.
+func (p *Platform) Latched() string {
+	why, _ := p.latch.state()
+	return why
+}
+
+// Refusing returns why every call is refused; "" while calls are answered.
+func (p *Platform) Refusing() string {
+	switch why, awaiting := p.latch.state(); {
+	case why != "":
+		return "callers are not verified: " + why
+	case awaiting:
+		return "the instance has just started and is verifying that Cloud Run checks its callers"
+	}
+	return ""
+}
 
 // validateURL requires the URL of a service, without a path.
 func validateURL(text string) error {

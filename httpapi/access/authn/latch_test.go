@@ -89,9 +89,8 @@ func TestAProbeThatComesThroughClosesTheLatchUntilOneIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				good := func() *http.Request {
-					claims := issuer.Claims(audience, ann)
-					claims["iss"], claims["exp"], claims["iat"] = "https://accounts.google.com", time.Now().Add(time.Hour).Unix(), time.Now().Unix()
-					return with(issuertest.CutSignature(issuer.Sign(claims)))
+					_, cut := tokens(issuer)
+					return with(cut)
 				}
 				c := &cloud{region: here, front: guarded}
 				p, log := started(t, c)
@@ -123,27 +122,25 @@ func TestAProbeThatComesThroughClosesTheLatchUntilOneIsRefused(t *testing.T) {
 	}
 }
 
+// tokens returns one of Google's for ann, valid now, and the same as Cloud Run passes it on.
+func tokens(issuer *issuertest.Issuer) (whole, cut string) {
+	claims := issuer.Claims(audience, ann)
+	claims["iss"], claims["exp"], claims["iat"] = "https://accounts.google.com", time.Now().Add(time.Hour).Unix(), time.Now().Unix()
+	whole = issuer.Sign(claims)
+	return whole, issuertest.CutSignature(whole)
+}
+
 func TestATokenWithItsSignatureClosesTheLatch(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)
-	for name, headers := range map[string]func(whole, cut string) []string{
-		"in Authorization": func(whole, _ string) []string { return []string{authorization, "Bearer " + whole} },
-		"in the header of Cloud Run": func(whole, cut string) []string {
-			return []string{serverless, "Bearer " + whole, authorization, "Bearer " + cut}
-		},
-		"with an algorithm that is not": func(_, cut string) []string { return []string{authorization, "Bearer e30.e30." + cut[len(cut)-5:]} },
-	} {
+	for name, header := range map[string]string{"in Authorization": authorization, "in the header of Cloud Run": serverless} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p, log := started(t, &cloud{region: here, front: absent})
-				claims := issuer.Claims(audience, ann)
-				claims["iss"], claims["exp"], claims["iat"] = "https://accounts.google.com", time.Now().Add(time.Hour).Unix(), time.Now().Unix()
-				whole := issuer.Sign(claims)
-				cut := issuertest.CutSignature(whole)
-				elsewhere := request(serverless, "Bearer "+cut, authorization, "Bearer "+whole) // where a caller may send what it likes
-				wantCaller(t, p, elsewhere, ann)
-				wantUnauthenticated(t, p, request(headers(whole, cut)...), "not checked by the platform")
+				whole, cut := tokens(issuer)
+				wantCaller(t, p, with(cut), ann)
+				wantUnauthenticated(t, p, request(header, "Bearer "+whole), "not checked by the platform")
 				if _, err := p.Authenticate(with(cut)); !errors.Is(err, leadership.StoreUnavailable) {
 					t.Errorf("afterwards: %v, want every call refused", err)
 				}
@@ -153,6 +150,158 @@ func TestATokenWithItsSignatureClosesTheLatch(t *testing.T) {
 			})
 		})
 	}
+}
+
+// With IAM on a caller can send each of these, or nothing says that it cannot.
+func TestNoCallerThatIAMLetsInCanCloseTheLatch(t *testing.T) {
+	t.Parallel()
+	issuer := newIssuer(t)
+	bearer := func(token string) string { return "Bearer " + token }
+	for name, headers := range map[string]func(whole, cut string) []string{
+		"a whole token where Cloud Run does not look": func(whole, cut string) []string {
+			return []string{serverless, bearer(cut), authorization, bearer(whole)}
+		},
+		"a malformed header of Cloud Run": func(_, cut string) []string { return []string{authorization, bearer(cut), serverless, "a.b.c"} },
+		"a malformed token in the header of Cloud Run": func(_, cut string) []string {
+			return []string{authorization, bearer(cut), serverless, bearer("a.b.c")}
+		},
+		"an empty header of Cloud Run": func(whole, _ string) []string { return []string{serverless, "", authorization, bearer(whole)} },
+		"a whole token in both": func(whole, _ string) []string {
+			return []string{serverless, bearer(whole), authorization, bearer(whole)}
+		},
+		"a whole token in the header of Cloud Run, a cut": func(whole, cut string) []string {
+			return []string{serverless, bearer(whole), authorization, bearer(cut)}
+		},
+		"a whole token beside another scheme": func(whole, _ string) []string {
+			return []string{serverless, bearer(whole), authorization, "Basic eDp5"}
+		},
+		"a header twice": func(whole, cut string) []string {
+			return []string{authorization, bearer(whole), authorization, bearer(cut)}
+		},
+		"three parts that are no token": func(_, _ string) []string { return []string{authorization, bearer("a.b.c")} },
+		"three parts without a scheme":  func(whole, _ string) []string { return []string{authorization, whole} },
+		"another algorithm":             func(_, _ string) []string { return []string{authorization, bearer("e30.e30.c2ln")} },
+		"a token of another issuer":     func(_, _ string) []string { return []string{authorization, bearer(issuer.Token(audience, ann))} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p, log := started(t, &cloud{region: here, front: absent})
+				whole, cut := tokens(issuer)
+				p.Authenticate(request(headers(whole, cut)...))
+				if p.Latched() != "" {
+					t.Errorf("latched, and the log says\n%s", log)
+				}
+				wantCaller(t, p, with(cut), ann)
+			})
+		})
+	}
+}
+
+func TestNoCallIsAnsweredBeforeTheFirstProbe(t *testing.T) {
+	t.Parallel()
+	issuer := newIssuer(t)
+	for name, c := range map[string]struct {
+		front   http.HandlerFunc
+		latched bool
+	}{
+		"refused by the platform": {guarded, false}, "unclear": {absent, false}, "answered": {open, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p, _ := started(t, &cloud{region: here, front: func(w http.ResponseWriter, r *http.Request) {
+					time.Sleep(9 * time.Second)
+					c.front(w, r)
+				}})
+				_, cut := tokens(issuer)
+				wantRefusal(t, p, with(cut), leadership.StoreUnavailable, "has just started and is verifying")
+				if !strings.Contains(p.Refusing(), "verifying") || p.Latched() != "" {
+					t.Errorf("refusing %q, latched %q; want only the first", p.Refusing(), p.Latched())
+				}
+				time.Sleep(9 * time.Second)
+				synctest.Wait()
+				if c.latched {
+					wantRefusal(t, p, with(cut), leadership.StoreUnavailable, "cannot tell who calls")
+				} else {
+					wantCaller(t, p, with(cut), ann)
+				}
+				if latched, refusing := p.Latched() != "", p.Refusing() != ""; latched != c.latched || refusing != c.latched {
+					t.Errorf("refusing %q, latched %q", p.Refusing(), p.Latched())
+				}
+			})
+		})
+	}
+	t.Run("no answer", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			p, _ := started(t, &cloud{region: here, front: absent}, func(c *authn.PlatformConfig) {
+				silent := c.Transport
+				c.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+					if r.URL.Host == "metadata.google.internal" {
+						return silent.RoundTrip(r)
+					}
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				})
+			})
+			_, cut := tokens(issuer)
+			time.Sleep(9 * time.Second)
+			wantRefusal(t, p, with(cut), leadership.StoreUnavailable, "verifying")
+			time.Sleep(time.Second)
+			synctest.Wait()
+			wantCaller(t, p, with(cut), ann)
+		})
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestAnUnclearProbeIsSoonRepeatedAndThenLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{region: here, front: absent}
+		p, log := started(t, c)
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		if n := len(c.asked); n != 12 || log.Len() > 0 {
+			t.Errorf("asked %d times in the first minute, want 12; logged\n%s", n, log)
+		}
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if n := len(c.asked); n != 15 || strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), "--auth-probe") {
+			t.Errorf("asked %d times in four minutes, want 15; logged\n%s", n, log)
+		}
+		c.front = open
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if p.Latched() == "" {
+			t.Error("not latched by a probe that came through later")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		_, log := started(t, &cloud{region: here, front: guarded})
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if log.Len() > 0 {
+			t.Errorf("with clear verdicts it logged\n%s", log)
+		}
+	})
+}
+
+func TestWithoutAURLToProbeCallsAreAnsweredAndAWarningIsLogged(t *testing.T) {
+	t.Parallel()
+	issuer := newIssuer(t)
+	synctest.Test(t, func(t *testing.T) {
+		p, log := started(t, &cloud{region: "elsewhere", front: guarded})
+		_, cut := tokens(issuer)
+		wantCaller(t, p, with(cut), ann)
+		if strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), "names no region") {
+			t.Errorf("logged\n%s", log)
+		}
+	})
 }
 
 func TestPlatformNeedsTheMetadataServer(t *testing.T) {

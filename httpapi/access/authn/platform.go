@@ -43,11 +43,18 @@ type PlatformConfig struct {
 //   - If the marker is in both headers, the caller wrote one of them, and the request is refused.
 //
 // A caller that reaches a service whose IAM is off (it lets in allUsers, or checks no invoker) can
-// write the marker itself. So there is a latch: once a token arrives with its signature in the
-// header that Cloud Run checks, or a probe without a token comes through (Run), the platform does
-// not do its part, and every call is refused with leadership.StoreUnavailable. It opens when a
-// probe is refused by the platform. A service that cannot reach its own URL, because of its
-// ingress, has the first proof only: then the operator must make sure of the invokers.
+// write the marker itself. So there is a latch, which closes on proof that the platform does not do
+// its part. Then every call is refused with leadership.StoreUnavailable, until a probe is refused
+// by the platform. The proofs are:
+//
+//   - A probe without a token comes through (Run). Until the first probe has a verdict, after 10 s
+//     at most, every call is refused, too: a forged token must not count meanwhile.
+//   - A token of Google's arrives with its signature, as the only token of its call. With IAM on no
+//     caller can bring this about: Cloud Run cuts the token that it checks, and an intact one
+//     passes only beside that.
+//
+// A service that cannot reach its own URL, because of its ingress, has the second proof only: then
+// the operator must make sure of the invokers, or name a URL that the service can reach.
 type Platform struct {
 	service      string
 	audiences    []string
@@ -104,15 +111,6 @@ func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 	if len(r.Header.Values(serverlessAuthorization)) > 0 {
 		header = serverlessAuthorization
 	}
-	if slices.ContainsFunc(r.Header.Values(header), isWhole) {
-		p.latch.close("a token arrived with its signature, which Cloud Run removes from every token that it checks")
-		return Principal{}, refuse("the token was not checked by the platform; call the service by its public URL")
-	}
-	if header == serverlessAuthorization {
-		if slices.ContainsFunc(r.Header.Values(authorization), isCut) {
-			return Principal{}, refuse("%s and %s both have a token without a signature, and only one was checked; send one", authorization, serverlessAuthorization)
-		}
-	}
 	raw, err := bearer(r.Header, header)
 	if err != nil {
 		return Principal{}, err
@@ -121,7 +119,22 @@ func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 	if err != nil {
 		return Principal{}, err
 	}
+	if t.signature != cutSignature {
+		if alone(r.Header) && slices.Contains(google, t.claims.issuer) {
+			p.latch.close("a token arrived with its signature, which Cloud Run removes from every token that it checks")
+		}
+		return Principal{}, refuse("the token was not checked by the platform; call the service by its public URL")
+	}
+	if header == serverlessAuthorization && slices.ContainsFunc(r.Header.Values(authorization), isCut) {
+		return Principal{}, refuse("%s and %s both have a token without a signature, and only one was checked; send one", authorization, serverlessAuthorization)
+	}
 	return p.principal(t.claims)
+}
+
+// alone reports whether the request has one authorization in all, so that it must be the one that
+// the platform looks at. What Cloud Run does with several is not fully documented.
+func alone(h http.Header) bool {
+	return len(h.Values(authorization))+len(h.Values(serverlessAuthorization)) == 1
 }
 
 // isCut reports whether a header's value has anything that may pass for a checked token.

@@ -53,8 +53,8 @@ type grant struct {
 // pattern is a name, or a prefix and a star.
 type pattern string
 
-// everybody matches every authenticated caller.
-const everybody = "*"
+// anyCaller matches every authenticated caller.
+const anyCaller = "*"
 
 // Crowd says who may be among the authenticated callers, for whom "*" stands.
 type Crowd string
@@ -62,7 +62,7 @@ type Crowd string
 // The crowds.
 const (
 	Admitted Crowd = "admitted" // those that another check has let in, such as Cloud Run's IAM
-	Anyone   Crowd = "anyone"   // whoever can get a token of the issuer: with Google, every account
+	Anyone   Crowd = "anyone"   // all that can get a token of the issuer: with Google, every account
 )
 
 // ParsePolicy reads a policy for a service that such a crowd can call. An error names the mistake,
@@ -78,7 +78,7 @@ func ParsePolicy(text []byte, crowd Crowd) (*Policy, error) {
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("the policy is empty and would refuse every call; write a list of grants")
 		}
-		return nil, fmt.Errorf("the policy cannot be read: %w", err)
+		return nil, fmt.Errorf("the policy cannot be read: %w", cmp.Or(explain(text, err), err))
 	}
 	if err := decoder.Decode(&document{}); !errors.Is(err, io.EOF) {
 		return nil, errors.New("the policy has more than one YAML document; write all grants into the first")
@@ -122,7 +122,7 @@ func (p *Policy) Limits(principal string) limit.Limits {
 	if own, ok := p.limits[principal]; ok {
 		return own
 	}
-	return p.limits[everybody]
+	return p.limits[anyCaller]
 }
 
 func (g grant) validate() error {
@@ -162,12 +162,12 @@ func (g grant) validateMaxLease() error {
 
 // refuseCrowd refuses a grant that would let strangers change something.
 func (g grant) refuseCrowd(crowd Crowd) error {
-	if crowd != Anyone || !slices.Contains(g.Principals, everybody) {
+	if crowd != Anyone || !slices.Contains(g.Principals, anyCaller) {
 		return nil
 	}
 	for _, r := range g.Roles {
 		if r != wire.RoleObserver && r != wire.RoleVerifier {
-			return fmt.Errorf(`principal "*" may not be a %s here: with oidc it stands for everyone who can get a token of the issuer, which for Google is every account there is; `+
+			return fmt.Errorf(`principal "*" may not be a %s here: with oidc it stands for every account that can get a token of the issuer, which for Google is every account there is; `+
 				`name the principals, or let Cloud Run's IAM choose the callers (platform)`, r)
 		}
 	}
@@ -179,7 +179,7 @@ func validatePrincipals(all []string) error {
 		return errors.New("principals are missing: an e-mail address or ISSUER|SUBJECT")
 	}
 	for _, p := range all {
-		if p == "" || p != everybody && strings.ContainsAny(p, "* \t\n") {
+		if p == "" || p != anyCaller && strings.ContainsAny(p, "* \t\n") {
 			return fmt.Errorf(`principal %q must be written in full, or "*" for every authenticated caller`, p)
 		}
 	}
@@ -252,9 +252,9 @@ func (p *Policy) longest(who authn.Principal, op instance.Op) (most time.Duratio
 }
 
 // isFor reports whether the grant names the principal: by its e-mail, by the subject that its
-// issuer never gives to another, or as one of everybody.
+// issuer never gives to another, or as any caller.
 func (g grant) isFor(who authn.Principal) bool {
-	return slices.Contains(g.Principals, who.String()) || slices.Contains(g.Principals, who.Pinned()) || slices.Contains(g.Principals, everybody)
+	return slices.Contains(g.Principals, who.String()) || slices.Contains(g.Principals, who.Pinned()) || slices.Contains(g.Principals, anyCaller)
 }
 
 // spans returns the names of elections that the principal's grants for the call cover.

@@ -16,10 +16,17 @@ func TestAnInvalidPolicyIsRefusedWithAReason(t *testing.T) {
 		{"a comment", "# nobody\n", "the policy is empty"},
 		{"null", "null", "has no grants"},
 		{"no grants", "grants: []", "has no grants"},
-		{"a list", "- " + good, "cannot be read"},
+		{"a list", "- " + good, "line 1: the policy must be keys with values; the keys are grants, limits"},
+		{"a longest lease that is no duration", "grants:\n  - principals: [a@b.c]\n    maxLeaseDuration: 10x", `line 3: maxLeaseDuration must be a duration such as 1m, not "10x"`},
+		{"a longest lease that is a list", "grants: [{maxLeaseDuration: [1m]}]", "line 1: maxLeaseDuration must be a duration such as 1m"},
+		{"a principal without a list", "grants: [{principals: a@b.c}]", "line 1: principals must be a list, such as [a, b]"},
+		{"a grant without a list", "grants: " + good, "line 1: grants must be a list"},
+		{"a role that is a list", "grants: [{principals: [a@b.c], roles: [[observer]]}]", "line 1: an entry of roles must be a text"},
+		{"a mistake behind an alias", "grants:\n  - &g\n    principal: [a@b.c]\n  - *g", `line 3: an entry of grants has no key "principal"`},
+		{"a limit that is no number", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: many}]", `line 2: reads must be a whole number such as 100, not "many"`},
 		{"no YAML", "grants: [", "cannot be read"},
-		{"another field", "grants: [" + good + "]\ngrant: []", "field grant not found"},
-		{"another field of a grant", "grants: [{principal: [a@b.c], roles: [observer], elections: [reports]}]", "field principal not found"},
+		{"another field", "grants: [" + good + "]\ngrant: []", `the policy cannot be read: line 2: the policy has no key "grant"; the keys are grants, limits`},
+		{"another field of a grant", "grants: [{principal: [a@b.c], roles: [observer], elections: [reports]}]", `line 1: an entry of grants has no key "principal"; the keys are candidates, elections, maxLeaseDuration, principals, roles`},
 		{"a field twice", "grants: [" + good + "]\ngrants: [" + good + "]", "already defined"},
 		{"two documents", "grants: [" + good + "]\n---\ngrants: [" + good + "]", "more than one YAML document"},
 		{"too long", "#" + strings.Repeat("x", authz.MaxPolicy), "must not exceed 1048576 bytes"},
@@ -36,11 +43,13 @@ func TestAnInvalidPolicyIsRefusedWithAReason(t *testing.T) {
 		{"candidates of no candidate", `grants: [{principals: [a@b.c], roles: [observer], elections: [reports], candidates: [a]}]`, "candidates need the role candidate"},
 		{"limits without principals", "grants: [" + good + "]\nlimits: [{reads: 5}]", "limits 1 of the policy: principals are missing"},
 		{"limits below nothing", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: -5}]", "reads must be from 1 to"},
-		{"no such limit", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], writes: 5}]", "field writes not found"},
+		{"no such limit", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], writes: 5}]", `line 2: an entry of limits has no key "writes"; the keys are campaigns, elections, principals, reads, renewals, waiters, watchers`},
 		{"limits twice", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: 5}, {principals: [a@b.c], reads: 6}]", `limits 2 of the policy: principal "a@b.c" has limits already`},
 	} {
 		if _, err := authz.ParsePolicy([]byte(c.text), authz.Admitted); err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v; want that %s", c.name, err, c.reason)
+		} else if strings.Contains(err.Error(), "authz.") || strings.Contains(err.Error(), "!!") {
+			t.Errorf("%s: %v; want no type of Go or YAML", c.name, err)
 		}
 	}
 }

@@ -44,8 +44,8 @@ func giveMemoryBack(ctx context.Context) {
 // free, and that is more than half of what is used. To return it costs a collection.
 func tooMuchFree(free, used uint64) bool { return free >= ballastSize && free > used/2 }
 
-// heldMemory returns how many bytes of the system's memory the process holds without use, and how many
-// it uses, the ballast included.
+// heldMemory returns how many bytes of the system's memory the process holds without use, and how
+// many it uses, the ballast included.
 func heldMemory() (free, used uint64) {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/heap/free:bytes"},

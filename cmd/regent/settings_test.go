@@ -307,8 +307,11 @@ func TestServeAndDoctorPublishThroughTheEndpoint(t *testing.T) {
 	env := []string{"PUBSUB_EMULATOR_HOST=127.0.0.1:1", "REGENT_EVENTS_ENDPOINT=europe-west4-pubsub.googleapis.com:443"}
 	for _, command := range []string{"serve --dev --listen 127.0.0.1:0 --store memory:", "doctor --store bolt:" + filepath.Join(t.TempDir(), "regent.db")} {
 		r := regent(t, env, command+" --events projects/p/topics/regent")
-		if said := r.out + r.err; !strings.Contains(said, "no endpoint of a region") || !strings.Contains(said, "check --events, --events-endpoint") {
+		if said := r.out + r.err; !strings.Contains(said, "no endpoint of a region") || !strings.Contains(said, "unset PUBSUB_EMULATOR_HOST") {
 			t.Errorf("%s says: %s", command, said)
+		}
+		if strings.HasPrefix(command, "serve") && !strings.Contains(r.err, "check --events, --events-endpoint") {
+			t.Errorf("serve does not name the flag that is wrong: %s", r.err)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func LocalHosts(names ...string) func(host string) bool {
 			host = name
 		}
 		if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-			return !ip.IsUnspecified() // 0.0.0.0 means this machine as well, and browsers mark no request to it
+			return !ip.Unmap().IsUnspecified() // 0.0.0.0 means this machine as well, and browsers mark no request to it
 		}
 		matches := func(name string) bool { return strings.EqualFold(host, name) }
 		return host == "" || matches("localhost") || slices.ContainsFunc(names, matches) // browsers send a name

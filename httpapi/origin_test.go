@@ -138,6 +138,8 @@ func TestWithoutAccessControlOnlyLocalNamesAreAnswered(t *testing.T) {
 		"localhost.:8080":          http.StatusForbidden,
 		"0.0.0.0:8080":             http.StatusForbidden,
 		"[::]:8080":                http.StatusForbidden,
+		"[::ffff:0.0.0.0]:8080":    http.StatusForbidden,
+		"[::ffff:127.0.0.1]:8080":  http.StatusOK,
 		"regent.evil.test":         http.StatusForbidden,
 		"127.0.0.1:8080:evil.test": http.StatusForbidden,
 		"evil.test\"<script>":      http.StatusForbidden,

@@ -266,8 +266,8 @@ variable "concurrency" {
   nullable    = false
 
   validation {
-    condition     = var.concurrency >= 1 && var.concurrency <= 1000 && floor(var.concurrency) == var.concurrency
-    error_message = "concurrency must be a whole number from 1 to 1000, Cloud Run's limit."
+    condition     = var.concurrency >= 2 && var.concurrency <= 1000 && floor(var.concurrency) == var.concurrency
+    error_message = "concurrency must be a whole number from 2 to 1000, Cloud Run's limit; with 1, no agent could wait or watch."
   }
 }
 

@@ -14,14 +14,12 @@ type crowd struct {
 	log   *slog.Logger
 	count func(context.Context) // the metric
 
-	mu       sync.Mutex
-	last     time.Time // guarded by mu
-	logged   time.Time // guarded by mu
-	unlogged int       // guarded by mu
+	mu     sync.Mutex
+	last   time.Time     // guarded by mu
+	repeat minuteCounter // guarded by mu
 }
 
-// crowded is how long the service is degraded after a connection was closed, and how often that is
-// logged.
+// crowded is how long the service is degraded after a connection was closed.
 const crowded = time.Minute
 
 // displaced notes a closed connection.
@@ -30,10 +28,8 @@ func (c *crowd) displaced() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = time.Now()
-	c.unlogged++
-	if c.logged.IsZero() || c.last.Sub(c.logged) >= crowded {
-		c.log.Warn("connections are closed to make room for others; raise the limit of open files (ulimit -n), or add instances", "closed", c.unlogged)
-		c.logged, c.unlogged = c.last, 0
+	if closed := c.repeat.add(c.last); closed > 0 {
+		c.log.Warn("connections are closed to make room for others; raise the limit of open files (ulimit -n) or of memory (GOMEMLIMIT, or the container's), whichever is lower here, or add instances", "closed", closed)
 	}
 }
 
@@ -44,5 +40,5 @@ func (c *crowd) degraded() string {
 	if c.last.IsZero() || time.Since(c.last) >= crowded {
 		return ""
 	}
-	return fmt.Sprintf("connections are closed to make room for others, the last one within %v: this process may open no more files, so callers have to connect again", crowded)
+	return fmt.Sprintf("connections are closed to make room for others, the last one within %v: this process may open no more files, or has no memory for more connections, so callers have to connect again", crowded)
 }

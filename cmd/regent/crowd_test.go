@@ -43,10 +43,20 @@ func TestAFullServerSaysSoOnceAMinuteAndIsDegradedForOne(t *testing.T) {
 	})
 }
 
-// A process that may open 128 files serves 64 connections.
+// A process that may open 128 files serves 64 connections, as does one with little memory.
 func TestAFullServerTellsItsLogItsMetricsAndItsProbes(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 128; exec "$@"`, "sh",
+	for name, limit := range map[string]string{"files": "ulimit -n 128", "memory": "export GOMEMLIMIT=4MiB"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fillServer(t, limit)
+		})
+	}
+}
+
+// fillServer fills a server that a command of the shell has limited to 64 connections.
+func fillServer(t *testing.T, limit string) {
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", limit+`; exec "$@"`, "sh",
 		os.Args[0], "serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--metrics-listen", "127.0.0.1:0")
 	cmd.Env = []string{beRegent, "HOME=" + t.TempDir()}
 	stderr, err := cmd.StderrPipe()
@@ -67,8 +77,8 @@ func TestAFullServerTellsItsLogItsMetricsAndItsProbes(t *testing.T) {
 		}
 		t.Cleanup(func() { connection.Close() })
 	}
-	log.await(t, "connections are closed to make room for others; raise the limit of open files (ulimit -n), or add instances")
-	if got := get(t, "http://"+address+"/health/ready"); !strings.Contains(got, `"degraded"`) || !strings.Contains(got, "may open no more files") {
+	log.await(t, "connections are closed to make room for others; raise the limit of open files (ulimit -n) or of memory (GOMEMLIMIT, or the container's), whichever is lower here, or add instances")
+	if got := get(t, "http://"+address+"/health/ready"); !strings.Contains(got, `"degraded"`) || !strings.Contains(got, "may open no more files, or has no memory for more connections") {
 		t.Errorf("/health/ready: %s", got)
 	}
 	if got := get(t, "http://"+metrics+"/metrics"); !strings.Contains(got, "\nregent_connections_displaced_total ") || strings.Contains(got, "\nregent_connections_displaced_total 0\n") {

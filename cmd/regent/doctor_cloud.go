@@ -24,7 +24,10 @@ func (s doctorSettings) validate() error {
 	if err := checkEndpoint(s.endpoint, s.events); err != nil {
 		return err
 	}
-	if len(s.services) > 0 && s.auth != authPlatform && s.auth != authOIDC {
+	if len(s.services) == 0 && s.auth == authNone { // of a service of this machine's own, which is not examined
+		return nil
+	}
+	if s.auth != authPlatform && s.auth != authOIDC {
 		return usagef("--auth %q is not %s or %s, which a service needs that other machines can reach; say which --service has", s.auth, authPlatform, authOIDC)
 	}
 	for _, service := range s.services {

@@ -83,11 +83,16 @@ func TestDoctorLooksAtNoProjectOfAnEmulator(t *testing.T) {
 
 func TestDoctorRefusesWhatIsNoService(t *testing.T) {
 	t.Parallel()
+	// The store is refused, too, but the setting of a service on this machine is not.
+	if r := regent(t, []string{"REGENT_AUTH=none"}, "doctor --store memory:"); strings.Contains(r.err, "--auth") {
+		t.Errorf("doctor without --service: %s", r.err)
+	}
 	for args, want := range map[string]string{
 		"--service regent":                                      "is not projects/P/locations/L/services/S",
 		"--service http://example.com":                          "and not https://HOST",
 		"--service https://example.com/v1":                      "and not https://HOST",
 		"--service projects/p/services/regent":                  "is not projects/P/locations/L/services/S",
+		"--auth bogus":                                          "is not platform or oidc",
 		"--service https://example.com --auth none":             "is not platform or oidc",
 		"--service https://a.example.com,projects/p/services/s": `--service "projects/p/services/s"`,
 	} {

@@ -85,7 +85,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")
 	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
 	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
-	cmd.Flags().Var(&value[int]{&s.maxConcurrency, "", "N", parseCount}, "max-concurrency", "how many requests the platform sends at a time, such as Cloud Run's concurrency; waits and streams take 80 % of them at most (default: unbounded)")
+	cmd.Flags().Var(&value[int]{&s.maxConcurrency, "", "N", parseConcurrency}, "max-concurrency", "how many requests the platform sends at a time, 2 or more, such as Cloud Run's concurrency; waits and streams take 80 % of them at most (default: unbounded)")
 	cmd.Flags().Var(&value[string]{&s.access.auth, "", "HOW", parseText}, "auth", "how to authenticate callers: none, platform or oidc (default "+authNone+")")
 	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "the audience of valid tokens, such as the URL of this service")
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid tokens (default "+defaultIssuer+")")
@@ -203,6 +203,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	running.Go(func() { who.run(background) })
 	running.Go(func() { m.run(background) })
 	running.Go(func() { at.run(background) })
+	running.Go(func() { giveMemoryBack(background) })
 	defer running.Wait()
 	defer cancel()
 	ready := &readiness{store: leases, instance: inst, latch: who.latch, crowd: crowd{log: m.log, count: m.Displaced}}
@@ -241,7 +242,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 	if s.events != noEvents {
 		bus, err := pubsub.Open(ctx, pubsub.Config{Topic: s.events, Instance: config.Name, PublishEndpoint: s.eventsEndpoint, Log: m.log})
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w; check --events and the credentials, or give --events %s", err, noEvents)
+			return nil, nil, fmt.Errorf("%w; check --events, --events-endpoint and the credentials, or give --events %s", err, noEvents)
 		}
 		config.Bus, closeBus = m.Bus(bus), bus.Close
 	}
@@ -269,7 +270,7 @@ func instanceName(env map[string]string) string {
 // longer.
 func newServer(h http.Handler, displaced func(), log *slog.Logger) (server *http.Server, hurry func()) {
 	server = httpapi.Server(h, displaced)
-	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	server.ErrorLog = newServerLog(log)
 	calls, cancel := context.WithCancelCause(context.Background())
 	server.BaseContext = func(net.Listener) context.Context { return calls }
 	return server, func() { cancel(wire.Draining) }

@@ -293,8 +293,21 @@ func TestDefaultStoreIsInTheUsersStateFolder(t *testing.T) {
 
 func TestLongCallsLeaveRoomForRenewalsWithoutAuthentication(t *testing.T) {
 	t.Parallel()
-	s := startService(t, []string{"REGENT_LISTEN=127.0.0.1:0"}, "--store", "memory:", "--auth", "none", "--max-concurrency", "1")
+	s := startService(t, []string{"REGENT_LISTEN=127.0.0.1:0"}, "--store", "memory:", "--auth", "none", "--max-concurrency", "2")
 	address := s.log.await(t, "serving")["address"].(string)
+	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+wire.PathEvents, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream.Header.Set("Accept", wire.StreamType)
+	open, err := http.DefaultClient.Do(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Body.Close()
+	if open.StatusCode != http.StatusOK {
+		t.Fatalf("the one long call of two requests at a time: status %d", open.StatusCode)
+	}
 	ask := func(body string) (status int, problem wire.Problem) {
 		t.Helper()
 		r, err := http.Post("http://"+address+"/v1/elections/jobs:acquire", "application/json", strings.NewReader(body))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 )
@@ -52,6 +53,10 @@ func (c *cli) applyEnvironment(cmd *cobra.Command) error {
 		value := c.env[s.variable]
 		if value == "" || cmd.Flags().Changed(s.flag) {
 			continue
+		}
+		_, bad := strconv.ParseBool(value)
+		if bad != nil && cmd.Flags().Lookup(s.flag).Value.Type() == "bool" {
+			return fmt.Errorf("%s: %q must be true or false", s.variable, value)
 		}
 		if err := cmd.Flags().Set(s.flag, value); err != nil {
 			return fmt.Errorf("%s: %w", s.variable, err)

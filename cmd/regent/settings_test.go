@@ -70,6 +70,7 @@ func TestAWrongVariableIsNamed(t *testing.T) {
 		{"REGENT_CACHE_EXPIRY=11s", "serve --store memory:"},
 		{"REGENT_STREAM_LIMIT=0s", "serve --store memory:"},
 		{"REGENT_MAX_CONCURRENCY=0", "serve --store memory:"},
+		{"REGENT_MAX_CONCURRENCY=1", "serve --store memory:"},
 	} {
 		name, value, _ := strings.Cut(c.variable, "=")
 		r := regent(t, []string{c.variable}, c.args).want(t, exitUsage)
@@ -149,6 +150,7 @@ func TestServeRefusesUnsafeSettings(t *testing.T) {
 		{"the platform elsewhere", "serve --store memory: --auth platform --auth-audience a --policy p.yaml", nil, "this is not Cloud Run (K_SERVICE is not set); give --auth oidc"},
 		{"the platform's issuer", "serve --store memory: --auth platform --auth-issuer https://a.test", []string{"K_SERVICE=regent"}, "on Cloud Run the issuer is Google"},
 		{"the platform without an audience", "serve --store memory: --auth platform --policy p.yaml", []string{"K_SERVICE=regent"}, "--auth platform needs --auth-audience"},
+		{"one request at a time", "serve --store memory: --max-concurrency 1", nil, "must be an integer, 2 or more: with one request at a time, no candidate could wait"},
 		{"no home", "serve", nil, "no home folder for the leases; give --store bolt:PATH"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -236,8 +238,8 @@ func TestCommandsSendNothingOverPlainHTTPToAnotherMachine(t *testing.T) {
 	}
 	regent(t, env, "list --insecure").want(t, exitUnreachable)
 	regent(t, append(env, "REGENT_INSECURE=true"), "list").want(t, exitUnreachable)
-	if r := regent(t, append(env, "REGENT_INSECURE=perhaps"), "list").want(t, exitUsage); !strings.Contains(r.err, "REGENT_INSECURE") {
-		t.Errorf("%q does not name the variable", r.err)
+	if r := regent(t, append(env, "REGENT_INSECURE=perhaps"), "list").want(t, exitUsage); !strings.Contains(r.err, `REGENT_INSECURE: "perhaps" must be true or false`) {
+		t.Errorf("%q does not name the variable and what it may be", r.err)
 	}
 }
 
@@ -305,8 +307,11 @@ func TestServeAndDoctorPublishThroughTheEndpoint(t *testing.T) {
 	env := []string{"PUBSUB_EMULATOR_HOST=127.0.0.1:1", "REGENT_EVENTS_ENDPOINT=europe-west4-pubsub.googleapis.com:443"}
 	for _, command := range []string{"serve --dev --listen 127.0.0.1:0 --store memory:", "doctor --store bolt:" + filepath.Join(t.TempDir(), "regent.db")} {
 		r := regent(t, env, command+" --events projects/p/topics/regent")
-		if said := r.out + r.err; !strings.Contains(said, "no endpoint of a region") {
+		if said := r.out + r.err; !strings.Contains(said, "no endpoint of a region") || !strings.Contains(said, "unset PUBSUB_EMULATOR_HOST") {
 			t.Errorf("%s says: %s", command, said)
+		}
+		if strings.HasPrefix(command, "serve") && !strings.Contains(r.err, "check --events, --events-endpoint") {
+			t.Errorf("serve does not name the flag that is wrong: %s", r.err)
 		}
 	}
 }

@@ -79,6 +79,7 @@ func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
 		{"list --server 127.0.0.1:8080", "--server or REGENT_SERVER: the server's address must begin with http:// or https://, as in http://127.0.0.1:8080"},
 		{"list --server ftp://example.com", "begin with http:// or https://"},
 		{"list --server http://", "has no host"},
+		{"configure e --max-lease 0s", "must be from 1s to 24h0m0s; or none"},
 		{"list --server=", "must not be empty"},
 		{"list --server http://127.0.0.1:1/?a=b", "must not contain ? or #"},
 	} {

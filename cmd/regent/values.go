@@ -89,7 +89,11 @@ func parseMaxLease(text string) (time.Duration, error) {
 	if text == "none" {
 		return 0, nil
 	}
-	return parseLease(text)
+	d, err := parseLease(text)
+	if err != nil {
+		return 0, fmt.Errorf("%w; or none, for no limit of its own", err)
+	}
+	return d, nil
 }
 
 func parseLockDelay(text string) (time.Duration, error) {
@@ -170,6 +174,15 @@ func parseCount(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
 		return 0, errors.New("must be an integer, 1 or more")
+	}
+	return n, nil
+}
+
+// parseConcurrency refuses 1, of which no part is left to long calls.
+func parseConcurrency(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 2 {
+		return 0, errors.New("must be an integer, 2 or more: with one request at a time, no candidate could wait and no stream be open; leave it out if the platform sets no limit")
 	}
 	return n, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -264,5 +265,20 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		if err := k.do(t.Context(), c); err == nil {
 			t.Errorf("%s succeeds", name)
 		}
+	}
+}
+
+func TestAnHTTPSPortCalledWithoutTLSIsNamed(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	cl, err := client.New(client.Config{Server: "http://" + server.Listener.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cl.Read(t.Context(), leadership.ReadRequest{Election: "reports"}); err == nil || !strings.Contains(err.Error(), "call it with https://") {
+		t.Errorf("%v; want the advice to call it with https://", err)
 	}
 }

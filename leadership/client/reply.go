@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"regent/leadership"
@@ -65,6 +66,9 @@ func foreignCode(k call, status int) leadership.Code {
 // Error shows the status and the beginning of the body.
 func (e *ReplyError) Error() string {
 	text := fmt.Sprintf("client: %s: HTTP status %d with %q is not a reply of Regent: %q", e.Call, e.Status, e.ContentType, e.Start)
+	if strings.Contains(e.Start, "HTTP request to an HTTPS server") || strings.Contains(e.Start, "HTTP request was sent to HTTPS port") {
+		text += "; call it with https://"
+	}
 	if e.code != "" {
 		text += " (" + string(e.code) + ")"
 	}

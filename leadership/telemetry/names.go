@@ -138,7 +138,7 @@ func calls() []Metric {
 		Description: "Requests that were refused before the service.",
 	}, {
 		Name: nameDisplaced, Kind: Counter, Unit: "{connection}",
-		Description: "Connections that were closed to make room for others: the process may open no more files.",
+		Description: "Connections that were closed to make room for others: the process may open no more files, or has no memory for more.",
 	}, {
 		Name: nameLatched, Kind: Gauge, Unit: "{instance}",
 		Description: "1 while this instance refuses every call because Cloud Run's IAM was seen not to verify callers; else 0. Only with --auth platform.",

@@ -60,7 +60,7 @@ run "invalid_service" {
   command = plan
   variables {
     min_instances           = 0
-    concurrency             = 0
+    concurrency             = 1
     cpu                     = 0.5
     memory_mib              = 128
     request_timeout_seconds = 4000

@@ -176,9 +176,11 @@ class _Agent:
             url.port  # which only now is looked at
         except ValueError:
             url = urllib.parse.SplitResult("", "", "", "", "")
-        if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or re.search(r"[\s\x00-\x1f@]", server):
+        # All of it is checked: of [::1].example, urlsplit names ::1 as the host.
+        host = re.fullmatch(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", url.netloc)
+        if url.scheme not in ("http", "https") or not host or url.query or url.fragment or re.search(r"[\s\x00-\x1f@]", server):
             raise Refused(f"{server!r} is no server; set REGENT_SERVER to an address such as http://127.0.0.1:8080")
-        if url.scheme == "http" and not _is_here(url.hostname) and os.environ.get("REGENT_INSECURE") != "true":
+        if url.scheme == "http" and not _is_here(host[1].strip("[]").lower()) and os.environ.get("REGENT_INSECURE") != "true":
             raise Refused(f"{server!r} is on another machine, and over http:// the key can be read on the way; "
                           "use https://, or set REGENT_INSECURE=true")
         if not re.fullmatch(r"[a-z0-9]([a-z0-9._-]{0,126}[a-z0-9])?", election):

@@ -296,6 +296,7 @@ func TestWrongUseIsAnsweredWithAdvice(t *testing.T) {
 			{[]string{"REGENT_CANDIDATE=a b"}, []string{"reports", "--", "true"}, "set REGENT_CANDIDATE"},
 			{[]string{"REGENT_SERVER=localhost"}, []string{"reports", "--", "true"}, "set REGENT_SERVER"},
 			{[]string{"REGENT_SERVER=http://a b"}, []string{"reports", "--", "true"}, "set REGENT_SERVER"},
+			{[]string{"REGENT_SERVER=http://[::1].evil.test"}, []string{"reports", "--", "true"}, "set REGENT_SERVER"},
 			{[]string{"REGENT_SERVER=http://192.0.2.1:8080"}, []string{"reports", "--", "true"}, "set REGENT_INSECURE=true"},
 			{[]string{"REGENT_SERVER=http://127.0.0.1.example"}, []string{"reports", "--", "true"}, "set REGENT_INSECURE=true"},
 			{[]string{"REGENT_SERVER=" + server + "/nowhere"}, []string{"reports", "--", "true"}, "no such path"},

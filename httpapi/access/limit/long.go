@@ -22,7 +22,7 @@ type Long struct {
 	refused func(ctx context.Context, quota bool)
 }
 
-// NewLong returns the Gate of an instance that handles so many requests at a time, 1 or more.
+// NewLong returns the Gate of an instance that handles so many requests at a time, 2 or more.
 // Refused is told of each call that is refused, as that of Config; it may be nil.
 func NewLong(concurrency int, refused func(ctx context.Context, quota bool)) *Long {
 	if refused == nil {

@@ -89,9 +89,14 @@ func TestLongCallsOfAllPrincipalsTogetherLeaveRoomForRenewals(t *testing.T) {
 	})
 }
 
-func TestAnInstanceOfOneRequestAtATimeTakesNoLongCall(t *testing.T) {
-	long(t, 1, func(t *testing.T, s *instance.Guarded, _ *int) {
-		_, err := acquire(s, t.Context(), "reports", "ann", time.Second)
+func TestAnInstanceOfTwoRequestsAtATimeTakesOneLongCall(t *testing.T) {
+	long(t, 2, func(t *testing.T, s *instance.Guarded, _ *int) {
+		_, watch, err := s.Watch(t.Context(), leadership.WatchRequest{Election: "reports"})
+		if err != nil {
+			t.Fatalf("a first stream: %v", err)
+		}
+		defer watch.Close()
+		_, err = acquire(s, t.Context(), "reports", "ann", time.Second)
 		wantLimited(t, "a candidate that would wait", err)
 		if _, err := acquire(s, t.Context(), "reports", "ann", 0); err != nil {
 			t.Errorf("a candidate that would not: %v", err)

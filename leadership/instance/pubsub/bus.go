@@ -117,7 +117,7 @@ func (c Config) checkEndpoint(emulator string) error {
 		return fmt.Errorf("pubsub: %w", err)
 	}
 	if emulator != "" {
-		return fmt.Errorf("pubsub: the emulator at %s has no endpoint of a region; leave out %s", emulator, c.PublishEndpoint)
+		return fmt.Errorf("pubsub: the emulator at %s has no endpoint of a region; leave out %s, or unset PUBSUB_EMULATOR_HOST", emulator, c.PublishEndpoint)
 	}
 	return nil
 }

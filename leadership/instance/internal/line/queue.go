@@ -19,8 +19,8 @@ type Config struct {
 	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 	// Release gives back a lease that no caller can use: leadership.Service.Release.
 	Release func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
-	// Hub has the view that the lines read, and the clock. When it is closed, those who wait are
-	// answered with its cause.
+	// Hub has the view that the lines read, and the clock. When it is closed, the waiting
+	// candidates are answered with its cause.
 	Hub *hub.Hub
 	// Jitter draws a duration from 0 up to the limit, which is positive; nil draws them evenly.
 	Jitter func(limit time.Duration) time.Duration

@@ -35,7 +35,7 @@ func (s *simulation) begin() {
 		s.repeatedly(s.plan.mean, func() bool { return f.leaps }, func() { s.figures.Leaps++; a.clock.ahead += s.w.upTo(2 * s.plan.lease) })
 	}
 	for _, i := range s.instances {
-		s.repeatedly(s.plan.mean, func() bool { return f.stalls }, func() { s.figures.Stalls++; i.stalled = s.w.now + s.w.about(s.plan.lease) })
+		s.repeatedly(s.plan.mean, func() bool { return f.stalls }, func() { s.figures.Stalls++; i.stalled = max(i.stalled, s.w.now+s.w.about(s.plan.lease)) })
 		s.repeatedly(s.plan.mean, func() bool { return f.deaths }, func() { s.figures.Deaths++; s.kill(i) })
 		s.repeatedly(s.plan.mean, func() bool { return f.deaf }, func() { s.deafen(i) })
 	}

@@ -203,7 +203,6 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	running.Go(func() { who.run(background) })
 	running.Go(func() { m.run(background) })
 	running.Go(func() { at.run(background) })
-	running.Go(func() { giveMemoryBack(background) })
 	defer running.Wait()
 	defer cancel()
 	ready := &readiness{store: leases, instance: inst, latch: who.latch, crowd: crowd{log: m.log, count: m.Displaced}}

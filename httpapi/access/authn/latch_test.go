@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,9 +23,45 @@ import (
 // cloud is a transport to a made-up Cloud Run: its metadata server, and its front.
 type cloud struct {
 	region string // "" if no metadata server answers
-	front  http.HandlerFunc
-	asked  []string // URLs of the front
+
+	mu    sync.Mutex // guards all below
+	front http.HandlerFunc
+	asked []string // URLs of the front
 }
+
+// urls returns the URLs of the front that were asked.
+func (c *cloud) urls() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.asked)
+}
+
+// answer sets what the front does from now on.
+func (c *cloud) answer(front http.HandlerFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.front = front
+}
+
+// logged is a log that may be read while it is written.
+type logged struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logged) Len() int { return len(l.String()) }
 
 func (c *cloud) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
@@ -36,6 +74,8 @@ func (c *cloud) RoundTrip(r *http.Request) (*http.Response, error) {
 			w.WriteString(c.region)
 		}
 	default:
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.asked = append(c.asked, r.URL.String())
 		c.front(w, r)
 	}
@@ -58,9 +98,9 @@ var (
 )
 
 // started returns a Platform in the cloud whose Run is running, and its log.
-func started(t *testing.T, c *cloud, change ...func(*authn.PlatformConfig)) (*authn.Platform, *bytes.Buffer) {
+func started(t *testing.T, c *cloud, change ...func(*authn.PlatformConfig)) (*authn.Platform, *logged) {
 	t.Helper()
-	log := new(bytes.Buffer)
+	log := new(logged)
 	config := authn.PlatformConfig{Service: "regent", Audiences: []string{audience}, Transport: c, Log: slog.New(slog.NewTextHandler(log, nil))}
 	for _, f := range change {
 		f(&config)
@@ -95,27 +135,27 @@ func TestAProbeThatComesThroughClosesTheLatchUntilOneIsRefused(t *testing.T) {
 				c := &cloud{region: here, front: guarded}
 				p, log := started(t, c)
 				wantCaller(t, p, good(), ann)
-				c.front = front
+				c.answer(front)
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if _, err := p.Authenticate(good()); !errors.Is(err, leadership.StoreUnavailable) || p.Latched() == "" {
 					t.Errorf("with IAM off: %v, latched %q; want every call refused", err, p.Latched())
 				}
-				c.front = absent // which says nothing
+				c.answer(absent) // which says nothing
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if p.Latched() == "" {
 					t.Error("an answer that proves nothing has opened the latch")
 				}
-				c.front = guarded
+				c.answer(guarded)
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				wantCaller(t, p, good(), ann)
 				if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "allUsers") {
 					t.Errorf("%d errors are logged:\n%s", n, log)
 				}
-				if c.asked[0] != "https://regent-123456.europe-west1.run.app/health/live" {
-					t.Errorf("asked %q", c.asked[0])
+				if c.urls()[0] != "https://regent-123456.europe-west1.run.app/health/live" {
+					t.Errorf("asked %q", c.urls()[0])
 				}
 			})
 		})
@@ -266,15 +306,15 @@ func TestAnUnclearProbeIsSoonRepeatedAndThenLogged(t *testing.T) {
 		p, log := started(t, c)
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
-		if n := len(c.asked); n != 12 || log.Len() > 0 {
+		if n := len(c.urls()); n != 12 || log.Len() > 0 {
 			t.Errorf("asked %d times in the first minute, want 12; logged\n%s", n, log)
 		}
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
-		if n := len(c.asked); n != 15 || strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), "--auth-probe") {
+		if n := len(c.urls()); n != 15 || strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), "--auth-probe") {
 			t.Errorf("asked %d times in four minutes, want 15; logged\n%s", n, log)
 		}
-		c.front = open
+		c.answer(open)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if p.Latched() == "" {
@@ -326,8 +366,8 @@ func TestTheProbedURLMayBeGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{region: here, front: open}
 		p, _ := started(t, c, func(c *authn.PlatformConfig) { c.URL = "https://regent.example.com/" })
-		if p.Latched() == "" || c.asked[0] != "https://regent.example.com/health/live" {
-			t.Errorf("asked %q, latched %q", c.asked, p.Latched())
+		if p.Latched() == "" || c.urls()[0] != "https://regent.example.com/health/live" {
+			t.Errorf("asked %q, latched %q", c.urls(), p.Latched())
 		}
 	})
 	for _, wrong := range []string{"regent.example.com", "ftp://regent.example.com", "https://regent.example.com/v1", "https://"} {

@@ -95,7 +95,7 @@ func Delete(s Snapshot, c DeleteCommand) (Change, error) {
 	return ch, nil
 }
 
-// UnlockCommand ends a wait that no one can end otherwise.
+// UnlockCommand ends a wait that no other call can end.
 type UnlockCommand struct {
 	Reason string // why, for people: one line of 1 to MaxReasonBytes bytes
 	// Acknowledge repeats the sentence of the refusal word for word: see Unlock.

@@ -42,7 +42,7 @@ func (c *Client) Service(ctx context.Context, name string, verified bool) (found
 	return found
 }
 
-// everyone are the members of an IAM policy that anybody is: the second, anybody with a Google
+// everyone are the members of an IAM policy that let in all callers: the second, all with a Google
 // account.
 var everyone = []string{"allUsers", "allAuthenticatedUsers"}
 

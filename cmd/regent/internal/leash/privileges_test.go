@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	unprivileged = 65534 // a user without rights
+	plainUser = 65534 // a user without rights
 	// stubborn makes this program print who it is, and then ignore all that asks it to end.
 	stubborn = "LEASH_STUBBORN"
 	// allowing makes a caller let its command gain privileges.
@@ -75,7 +75,7 @@ func unprivileged(t *testing.T, grace time.Duration, extra ...string) (process *
 	process = exec.Command(program, command)
 	process.Dir = "/"
 	process.Env = append([]string{caller + "=" + grace.String(), stubborn + "=1", "TMPDIR=/tmp"}, extra...)
-	process.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
+	process.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: plainUser, Gid: plainUser}}
 	out, err := process.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func killAll(program string) {
 func TestSetUIDCommandGainsNothingAndIsGoneAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	process, line := unprivileged(t, 2*time.Second)
-	if want := fmt.Sprintf("user %d, no new privileges 1", unprivileged); line != want {
+	if want := fmt.Sprintf("user %d, no new privileges 1", plainUser); line != want {
 		t.Errorf("the command says %q, want %q", line, want)
 	}
 	ended := make(chan error, 1)

@@ -26,12 +26,7 @@ func TestProtocol(t *testing.T) { storetest.RunProtocol(t, fresh) }
 
 func TestStoreOnANamedDatabase(t *testing.T) { storetest.RunStore(t, freshNamed) }
 
-func TestProtocolOnANamedDatabase(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the store's own contract holds on a named database; this is the same from further away")
-	}
-	storetest.RunProtocol(t, freshNamed)
-}
+func TestProtocolOnANamedDatabase(t *testing.T) { storetest.RunProtocol(t, freshNamed) }
 
 func BenchmarkFirestore(b *testing.B) { storetest.Bench(b, fresh) }
 

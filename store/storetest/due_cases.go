@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"regent/leadership"
@@ -143,10 +142,7 @@ var dueCases = []contractCase{
 		}
 	}},
 	{"what is held or due is found among many that are neither", func(h *handles) {
-		past := 300
-		if testing.Short() {
-			past = 50
-		}
+		const past = 50
 		for i := range past {
 			h.vacant(leadership.Election(fmt.Sprintf("past-%03d", i)))
 		}

@@ -1,319 +1,241 @@
 package file
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
+	"slices"
+	"strings"
 	"time"
 
 	"regent/leadership"
 )
 
-// schema is the version of records and events, and is stored in each; the file has one of its own.
-// A new field means a new schema, and a decoder that still reads the one before: no field is
-// optional, because a record that lost one must be noticed.
+// tag says what an entry of a frame is; see the package's comment.
+type tag = byte
+
 const (
-	schema       = 2
-	schemaBefore = 1
+	tagRecord tag = iota + 1
+	tagHeartbeat
+	tagEvent
+	tagAnnounced
+	tagAllAnnounced
+	tagForgotten
+	tagBoot
+	tagPruned
+	tagPage
+	tagEnd
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// seal puts a checksum over key and value in front of the value.
-func seal(key, value []byte) []byte {
-	sum := crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
-	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(value)), sum), value...)
+func appendText[T ~string](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// unseal checks what seal made and returns the value.
-func unseal(key, sealed []byte) ([]byte, error) {
-	if len(sealed) < 4 {
-		return nil, errors.New("its checksum is missing")
-	}
-	value := sealed[4:]
-	if crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value) != binary.BigEndian.Uint32(sealed) {
-		return nil, errors.New("its checksum is wrong")
-	}
-	return value, nil
+// appendInstant keeps every instant exactly, also the zero one.
+func appendInstant(b []byte, t time.Time) []byte {
+	return binary.AppendUvarint(binary.AppendVarint(b, t.Unix()), uint64(t.Nanosecond()))
 }
 
-// record is the persisted form of a leadership.Record without its heartbeat.
-type record struct {
-	Schema        int             `json:"schema"`
-	Needs         int64           `json:"needs"`
-	FencingToken  int64           `json:"fencingToken"`
-	Revision      int64           `json:"revision"`
-	Deleted       bool            `json:"deleted"`
-	LeaderID      string          `json:"leaderId"`
-	KeyHash       string          `json:"keyHash"` // base64url; "" without a leader
-	LeaseDuration int64           `json:"leaseDurationMs"`
-	AcquiredAt    time.Time       `json:"acquiredAt"`
-	EndsBy        time.Time       `json:"endsBy"`
-	EndsBecause   string          `json:"endsBecause"`
-	Metadata      json.RawMessage `json:"metadata"` // null without any
-	EndedAt       time.Time       `json:"endedAt"`
-	LockFor       int64           `json:"lockForNs"`
-	Policy        string          `json:"policy"`   // as leadership.Codec has it
-	Standing      string          `json:"standing"` // so, too
+// appendElection begins an entry.
+func appendElection(b []byte, t tag, e leadership.Election) []byte {
+	return appendText(append(b, t), e)
 }
 
-// recordBefore is the form of records in the schema before.
-type recordBefore struct {
-	Schema              int             `json:"schema"`
-	FencingToken        int64           `json:"fencingToken"`
-	Revision            int64           `json:"revision"`
-	ConfigLeaseDuration int64           `json:"configLeaseDurationMs"`
-	ConfigLockDelay     int64           `json:"configLockDelayMs"`
-	Deleted             bool            `json:"deleted"`
-	LeaderID            string          `json:"leaderId"`
-	KeyHash             string          `json:"keyHash"`
-	LeaseDuration       int64           `json:"leaseDurationMs"`
-	AcquiredAt          time.Time       `json:"acquiredAt"`
-	Metadata            json.RawMessage `json:"metadata"`
-	EndedAt             time.Time       `json:"endedAt"`
-	LockFor             int64           `json:"lockForNs"`
+// appendRevision appends an entry of an election and a revision.
+func appendRevision(b []byte, t tag, e leadership.Election, r leadership.Revision) []byte {
+	return binary.AppendVarint(appendElection(b, t, e), int64(r))
 }
 
-func encodeRecord(r leadership.Record, carried leadership.Carried) ([]byte, error) {
-	p := record{
-		Schema:        schema,
-		Needs:         int64(carried.Needs),
-		FencingToken:  int64(r.Token),
-		Revision:      int64(r.Revision),
-		Deleted:       r.Deleted,
-		LeaderID:      string(r.LeaderID),
-		LeaseDuration: r.LeaseDuration.Milliseconds(),
-		AcquiredAt:    r.AcquiredAt,
-		EndsBy:        r.EndsBy,
-		EndsBecause:   string(r.EndsBecause),
-		Metadata:      json.RawMessage(cmp.Or(r.Metadata, "null")),
-		EndedAt:       r.EndedAt,
-		LockFor:       int64(r.LockFor),
-		Policy:        carried.Policy,
-		Standing:      carried.Standing,
-	}
-	if r.LeaderID != "" {
-		p.KeyHash = base64.RawURLEncoding.EncodeToString(r.KeyHash[:])
-	}
-	return marshal(p)
+func appendHeartbeat(b []byte, r *leadership.Record) []byte {
+	return appendInstant(appendElection(b, tagHeartbeat, r.Election), r.HeartbeatAt)
 }
 
-// decodeRecord is the inverse of encodeRecord, and reads the schema before. The record is without
-// its policy and standing, which are for the codec to decode.
-func decodeRecord(e leadership.Election, value []byte) (leadership.Record, leadership.Carried, error) {
-	var p record
-	v, err := schemaOf(value)
-	switch {
-	case err == nil && v == schemaBefore:
-		p, err = decodeBefore(e, value)
-	case err == nil:
-		err = json.Unmarshal(value, &p)
+// Bits of a record.
+const (
+	isDeleted = 1 << iota
+	hasKey
+)
+
+func appendRecord(b []byte, r *leadership.Record, carried leadership.Carried) []byte {
+	b = appendElection(b, tagRecord, r.Election)
+	var bits byte
+	if r.Deleted {
+		bits |= isDeleted
 	}
-	if err != nil {
-		return leadership.Record{}, leadership.Carried{}, err
+	if r.KeyHash != (leadership.KeyHash{}) {
+		bits |= hasKey
 	}
-	r := leadership.Record{
-		Election:      e,
-		Token:         leadership.Token(p.FencingToken),
-		Revision:      leadership.Revision(p.Revision),
-		Deleted:       p.Deleted,
-		LeaderID:      leadership.CandidateID(p.LeaderID),
-		LeaseDuration: time.Duration(p.LeaseDuration) * time.Millisecond,
-		AcquiredAt:    p.AcquiredAt,
-		EndsBy:        p.EndsBy,
-		EndsBecause:   leadership.EndReason(p.EndsBecause),
-		EndedAt:       p.EndedAt,
-		LockFor:       time.Duration(p.LockFor),
+	b = append(b, bits)
+	for _, n := range [...]int64{int64(carried.Needs), int64(r.Token), int64(r.Revision), int64(r.LeaseDuration), int64(r.LockFor)} {
+		b = binary.AppendVarint(b, n)
 	}
-	if string(p.Metadata) != "null" {
-		r.Metadata = leadership.Metadata(p.Metadata)
+	for _, t := range [...]time.Time{r.AcquiredAt, r.HeartbeatAt, r.EndsBy, r.EndedAt} {
+		b = appendInstant(b, t)
 	}
-	hash, err := base64.RawURLEncoding.DecodeString(p.KeyHash)
-	if err != nil || len(hash) != 0 && len(hash) != len(r.KeyHash) {
-		return leadership.Record{}, leadership.Carried{}, errors.New("its key hash cannot be decoded")
+	for _, s := range [...]string{string(r.LeaderID), string(r.EndsBecause), string(r.Metadata), carried.Policy, carried.Standing} {
+		b = appendText(b, s)
 	}
-	copy(r.KeyHash[:], hash)
-	carried := leadership.Carried{Policy: p.Policy, Standing: p.Standing, Needs: leadership.Version(p.Needs)}
-	if again, err := encodeRecord(r, carried); v == schema && (err != nil || !bytes.Equal(value, again)) {
-		return leadership.Record{}, leadership.Carried{}, errNotWritten
+	if bits&hasKey != 0 {
+		b = append(b, r.KeyHash[:]...)
 	}
-	return r, carried, nil
+	return b
 }
 
-// decodeBefore decodes a record of the schema before.
-func decodeBefore(e leadership.Election, value []byte) (record, error) {
-	var p recordBefore
-	if err := decode(value, &p); err != nil {
-		return record{}, err
+// record decodes what appendRecord wrote after the tag. Policy and standing are for the codec to
+// decode.
+func (d *decoder) record(e leadership.Election) (r leadership.Record, carried leadership.Carried) {
+	bits := d.byte()
+	if bits&^(isDeleted|hasKey) != 0 {
+		d.fail("a record has unknown bits")
 	}
-	carried, err := leadership.Codec{}.Encode(&leadership.Record{Election: e, Policy: leadership.Policy{Config: leadership.Config{
-		LeaseDuration: time.Duration(p.ConfigLeaseDuration) * time.Millisecond,
-		LockDelay:     time.Duration(p.ConfigLockDelay) * time.Millisecond,
-	}}})
-	return record{
-		Needs:         int64(carried.Needs),
-		FencingToken:  p.FencingToken,
-		Revision:      p.Revision,
-		Deleted:       p.Deleted,
-		LeaderID:      p.LeaderID,
-		KeyHash:       p.KeyHash,
-		LeaseDuration: p.LeaseDuration,
-		AcquiredAt:    p.AcquiredAt,
-		Metadata:      p.Metadata,
-		EndedAt:       p.EndedAt,
-		LockFor:       p.LockFor,
-		Policy:        carried.Policy,
-	}, err
-}
-
-// event is the persisted form of a leadership.Event; the key has the rest.
-type event struct {
-	eventBefore
-	Actor  string `json:"actor"`
-	Reason string `json:"reason"`
-	Detail string `json:"detail"`
-}
-
-// eventBefore is the form of events in the schema before.
-type eventBefore struct {
-	Schema           int       `json:"schema"`
-	Type             string    `json:"type"`
-	At               time.Time `json:"at"`
-	LeaderID         string    `json:"leaderId"`
-	PreviousLeaderID string    `json:"previousLeaderId"`
-	FencingToken     int64     `json:"fencingToken"`
-	RequestID        string    `json:"requestId"`
-}
-
-func encodeEvent(e leadership.Event) ([]byte, error) {
-	return marshal(event{
-		eventBefore: eventBefore{
-			Schema:           schema,
-			Type:             string(e.Type),
-			At:               e.At,
-			LeaderID:         string(e.LeaderID),
-			PreviousLeaderID: string(e.PreviousLeaderID),
-			FencingToken:     int64(e.Token),
-			RequestID:        e.RequestID,
-		},
-		Actor:  e.Actor,
-		Reason: e.Reason,
-		Detail: e.Detail,
-	})
-}
-
-func decodeEvent(id leadership.EventID, value []byte) (leadership.Event, error) {
-	var p event
-	v, err := schemaOf(value)
-	switch {
-	case err == nil && v == schemaBefore:
-		err = decode(value, &p.eventBefore)
-	case err == nil:
-		err = decode(value, &p)
+	r.Election, r.Deleted = e, bits&isDeleted != 0
+	carried.Needs = leadership.Version(d.varint())
+	r.Token = leadership.Token(d.varint())
+	r.Revision = leadership.Revision(d.varint())
+	r.LeaseDuration, r.LockFor = time.Duration(d.varint()), time.Duration(d.varint())
+	r.AcquiredAt, r.HeartbeatAt, r.EndsBy, r.EndedAt = d.instant(), d.instant(), d.instant(), d.instant()
+	r.LeaderID = leadership.CandidateID(d.text())
+	r.EndsBecause = leadership.EndReason(d.text())
+	r.Metadata = leadership.Metadata(d.text())
+	carried.Policy, carried.Standing = string(d.text()), string(d.text())
+	if bits&hasKey != 0 {
+		copy(r.KeyHash[:], d.take(len(r.KeyHash)))
+		if r.KeyHash == (leadership.KeyHash{}) {
+			d.fail("a key is zero")
+		}
 	}
-	if err != nil {
-		return leadership.Event{}, err
-	}
-	return leadership.Event{
-		Election:         id.Election,
-		Revision:         id.Revision,
-		Type:             leadership.EventType(p.Type),
-		At:               p.At,
-		LeaderID:         leadership.CandidateID(p.LeaderID),
-		PreviousLeaderID: leadership.CandidateID(p.PreviousLeaderID),
-		Token:            leadership.Token(p.FencingToken),
-		RequestID:        p.RequestID,
-		Actor:            p.Actor,
-		Reason:           p.Reason,
-		Detail:           p.Detail,
-	}, nil
+	return r, carried
 }
 
-// encodeInstant is the persisted form of a heartbeat and of the times in meta: nanoseconds since
-// 1970, 8 bytes.
-func encodeInstant(t time.Time) []byte {
-	return binary.BigEndian.AppendUint64(nil, uint64(t.UnixNano()))
+// appendEvent appends an event without a tag; what every reader needs comes first.
+func appendEvent(b []byte, e *leadership.Event) []byte {
+	b = appendText(b, e.Election)
+	b = binary.AppendVarint(b, int64(e.Revision))
+	b = binary.AppendVarint(b, int64(e.Token))
+	b = appendInstant(b, e.At)
+	for _, s := range [...]string{string(e.Type), string(e.LeaderID), string(e.PreviousLeaderID), e.RequestID, e.Actor, e.Reason, e.Detail} {
+		b = appendText(b, s)
+	}
+	return b
 }
 
-func decodeInstant(value []byte) (time.Time, error) {
-	if len(value) != 8 {
-		return time.Time{}, fmt.Errorf("an instant has 8 bytes, not %d", len(value))
-	}
-	return time.Unix(0, int64(binary.BigEndian.Uint64(value))).UTC(), nil
+// eventHead decodes the first part of an event.
+func (d *decoder) eventHead() (e []byte, r leadership.Revision, t leadership.Token, at time.Time) {
+	return d.text(), leadership.Revision(d.varint()), leadership.Token(d.varint()), d.instant()
 }
 
-// eventKey sorts the events of an election together, and by revision.
-func eventKey(id leadership.EventID) []byte {
-	return binary.BigEndian.AppendUint64(eventPrefix(id.Election), uint64(id.Revision))
+// skipEvent reads the part that follows.
+func (d *decoder) skipEvent() {
+	for range 7 {
+		d.text()
+	}
 }
 
-// eventPrefix is the prefix of the keys of an election's events, and of no other election's: no
-// name has a zero byte in it.
-func eventPrefix(e leadership.Election) []byte { return append([]byte(e), 0) }
-
-func decodeEventKey(key []byte) (leadership.EventID, error) {
-	n := len(key) - 9
-	if n < 1 || key[n] != 0 {
-		return leadership.EventID{}, errors.New("an event's key cannot be read")
+// decodeEvent is the inverse of appendEvent.
+func decodeEvent(b []byte) (e leadership.Event, err error) {
+	d := decoder{rest: b}
+	name, r, t, at := d.eventHead()
+	e = leadership.Event{Election: leadership.Election(name), Revision: r, Token: t, At: at}
+	e.Type = leadership.EventType(d.text())
+	e.LeaderID, e.PreviousLeaderID = leadership.CandidateID(d.text()), leadership.CandidateID(d.text())
+	e.RequestID, e.Actor, e.Reason, e.Detail = string(d.text()), string(d.text()), string(d.text()), string(d.text())
+	if d.err == nil && len(d.rest) > 0 {
+		d.fail("something follows an event")
 	}
-	return leadership.EventID{
-		Election: leadership.Election(key[:n]),
-		Revision: leadership.Revision(binary.BigEndian.Uint64(key[n+1:])),
-	}, nil
+	return e, d.err
 }
 
-// timeKey sorts events by their time and, those of one time, by their keys.
-func timeKey(at time.Time, eventKey []byte) []byte { return append(encodeInstant(at), eventKey...) }
-
-func decodeTimeKey(key []byte) (at time.Time, eventKey []byte, err error) {
-	if len(key) < 8 {
-		return time.Time{}, nil, errors.New("an event's place among the times cannot be read")
-	}
-	at, err = decodeInstant(key[:8])
-	return at, key[8:], err
-}
-
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-// schemaOf returns the schema of a record or an event, one that this program reads.
-func schemaOf(value []byte) (int, error) {
-	var p struct{ Schema int }
-	if err := json.Unmarshal(value, &p); err != nil {
-		return 0, fmt.Errorf("it cannot be decoded: %w", err)
-	}
-	if p.Schema != schema && p.Schema != schemaBefore {
-		return 0, fmt.Errorf("its schema is %d, and this program reads %d and %d", p.Schema, schemaBefore, schema)
-	}
-	return p.Schema, nil
-}
-
-var errNotWritten = errors.New("it is not what was written: a field is missing or unknown")
-
-// decode reads only texts that marshal makes of a value of that type: no field is missing, doubled,
-// unknown or spelt otherwise.
-func decode[T any](value []byte, into *T) error {
-	if err := json.Unmarshal(value, into); err != nil {
-		return fmt.Errorf("it cannot be decoded: %w", err)
-	}
-	again, err := marshal(into)
-	if err != nil {
-		return fmt.Errorf("it cannot be encoded again: %w", err)
-	}
-	if !bytes.Equal(value, again) {
-		return errNotWritten
+// writable returns an error if the event could make a sector of zeros. No part of a record can, nor
+// can the other texts of an event, which are shorter or have no zero bytes.
+func writable(e *leadership.Event) error {
+	zeros := strings.Repeat("\x00", 64)
+	for _, s := range [...]string{string(e.Type), e.RequestID, e.Actor} {
+		if len(s) >= len(zeros) && strings.Contains(s, zeros) {
+			return fmt.Errorf("file: event %d of %q: %w", e.Revision, e.Election, errTooManyZeros)
+		}
 	}
 	return nil
+}
+
+// decoder reads a payload. After the first error everything that it reads is zero.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) fail(why string) {
+	if d.err == nil {
+		d.err = errors.New(why)
+	}
+	d.rest = nil
+}
+
+func (d *decoder) take(n int) []byte {
+	if n > len(d.rest) {
+		d.fail("it ends within a field")
+		return nil
+	}
+	taken := d.rest[:n]
+	d.rest = d.rest[n:]
+	return taken
+}
+
+func (d *decoder) byte() byte {
+	if b := d.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+// uvarint takes only the shortest form of a number.
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 || n > 1 && d.rest[n-1] == 0 {
+		d.fail("a number cannot be read")
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) varint() int64 {
+	u := d.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+// text returns a part of the payload, which the caller copies.
+func (d *decoder) text() []byte {
+	n := d.uvarint()
+	if n > uint64(len(d.rest)) {
+		d.fail("a text goes beyond the end")
+		return nil
+	}
+	return d.take(int(n))
+}
+
+func (d *decoder) instant() time.Time {
+	s, ns := d.varint(), d.uvarint()
+	if ns >= uint64(time.Second) {
+		d.fail("an instant has too many nanoseconds")
+		return time.Time{}
+	}
+	if d.err != nil {
+		return time.Time{}
+	}
+	return time.Unix(s, int64(ns)).UTC()
+}
+
+// same lets every instant of a record have the form in which it is read again; records are compared
+// with ==.
+func same(r leadership.Record) leadership.Record {
+	for _, t := range [...]*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndsBy, &r.EndedAt} {
+		*t = t.Round(0).UTC()
+	}
+	return r
+}
+
+// insert adds v to a sorted slice.
+func insert[T ~string](sorted []T, v T) []T {
+	at, _ := slices.BinarySearch(sorted, v)
+	return slices.Insert(sorted, at, v)
 }

@@ -11,7 +11,7 @@ import (
 
 func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
 	t.Parallel()
-	s, err := file.Open(filepath.Join(t.TempDir(), "regent.db"), file.Config{})
+	s, err := file.Open(filepath.Join(t.TempDir(), "leases"), file.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,10 +22,7 @@ func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
 		}
 	}
 	for _, e := range []leadership.Election{"a", "a.b", "c"} {
-		err := s.Spoil(e, func(_, heartbeat []byte) ([]byte, []byte) { return nil, heartbeat })
-		if err != nil {
-			t.Fatal(err)
-		}
+		s.Spoil(e, nil)
 	}
 	for limit := 1; limit <= 5; limit++ {
 		var whole, untrusted []leadership.Election

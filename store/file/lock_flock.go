@@ -7,24 +7,29 @@ import (
 	"os"
 	"time"
 
-	berrors "go.etcd.io/bbolt/errors"
 	"golang.org/x/sys/unix"
 )
 
-// lockShared keeps other processes from writing to the file until it is closed, as bbolt does when
-// it only reads. If another process has the file, it waits up to patience and then returns bbolt's
-// error for that.
-func lockShared(f *os.File, patience time.Duration) error {
+// lock keeps other processes from the folder until it is closed; a shared lock only those that
+// would write. If another process has the folder, it waits up to patience and then returns
+// errInUse. The lock is the folder's own: a file of locks could be removed and made anew.
+func lock(folder *os.File, shared bool, patience time.Duration) error {
 	const pause = 20 * time.Millisecond
+	how := unix.LOCK_EX | unix.LOCK_NB
+	if shared {
+		how = unix.LOCK_SH | unix.LOCK_NB
+	}
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+		err := unix.Flock(int(folder.Fd()), how)
 		switch {
+		case errors.Is(err, unix.EINTR):
 		case !errors.Is(err, unix.EWOULDBLOCK):
 			return err
 		case patience <= 0:
-			return berrors.ErrTimeout
+			return errInUse
+		default:
+			time.Sleep(pause)
+			patience -= pause
 		}
-		time.Sleep(pause)
-		patience -= pause
 	}
 }

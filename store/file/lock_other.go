@@ -3,10 +3,12 @@
 package file
 
 import (
+	"errors"
 	"os"
 	"time"
 )
 
-// lockShared does nothing here: a file that another process is writing to may be taken for a
-// damaged one, and is refused either way.
-func lockShared(*os.File, time.Duration) error { return nil }
+// lock refuses: two processes that serve one folder would make two leaders.
+func lock(*os.File, bool, time.Duration) error {
+	return errors.New("this program cannot lock a folder on this operating system; use another store")
+}

@@ -13,7 +13,7 @@ import (
 func TestAReadThatDoesNotSeeAChangeIsNoLaterThanTheChange(t *testing.T) {
 	t.Parallel()
 	var clock atomic.Int64
-	s, err := file.Open(filepath.Join(t.TempDir(), "regent.db"), file.Config{Clock: file.Clock{
+	s, err := file.Open(filepath.Join(t.TempDir(), "leases"), file.Config{Clock: file.Clock{
 		BootID: "a", SinceBoot: func() time.Duration { return time.Duration(clock.Load()) },
 	}})
 	if err != nil {

@@ -1,170 +1,191 @@
 package file
 
 import (
+	"bytes"
+	"compress/flate"
 	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"io"
+	"sort"
+	"sync"
 )
 
-// This file knows bbolt's file format, version 2, as far as is needed to check that a file is
-// whole. Numbers are in the machine's byte order.
-//
-// A page begins with a header: its number (8 bytes), its kind (2), how many elements it has (2),
-// and over how many further pages it goes (4). The first two pages are meta pages, of which the one
-// with the higher transaction counts. An element has 16 bytes and says where its key lies, counted
-// from the element itself.
-const (
-	headerSize  = 16
-	elementSize = 16
+// pageEvents is how many events a page has.
+const pageEvents = 256
 
-	kindBranch   = 0x01
-	kindLeaf     = 0x02
-	kindFreelist = 0x10
+// pages keep events in the order of their commits, the full ones compressed.
+type pages struct {
+	list   []page
+	first  uint64       // pages that were dropped before list
+	packed int          // so many pages of list are packed, or dropped
+	halved map[int]bool // pages of list (counted with first) of which half was forgotten since they were packed
+	writer *flate.Writer
 
-	noFreelist   = 1<<64 - 1 // in place of its page
-	longFreelist = 1<<16 - 1 // in place of how many there are, which then stands before them
-
-	isBucket   = 0x01 // an element's flag: its value is a bucket
-	bucketSize = 16   // of a bucket before what lies within the leaf itself, if its root is 0
-
-	metaMagic    = 0xED0CDAED
-	metaVersion  = 2
-	metaPageSize = headerSize + 8
-	metaRoot     = headerSize + 16
-	metaFreelist = headerSize + 32
-	metaPages    = headerSize + 40 // how many pages are in use
-	metaTx       = headerSize + 48
-	metaChecksum = headerSize + 56 // FNV-1a, 64 bits, of the meta before it
-	metaEnd      = metaChecksum + 8
-
-	smallestPage = 1024
-	largestPage  = 1 << 20
-)
-
-// checkPages returns an error unless both meta pages are whole, the file is as long as they say,
-// and every page in use is there, once, with its keys in order and between those of the branch
-// above. bbolt's own check will not do: it panics in a goroutine of its own, which ends the
-// process.
-func checkPages(f io.ReaderAt, size int64) error {
-	first, err := readMeta(f, 0)
-	if err != nil {
-		return err
-	}
-	page := int64(binary.NativeEndian.Uint32(first[metaPageSize:]))
-	if page < smallestPage || page > largestPage {
-		return fmt.Errorf("its pages have %d bytes", page)
-	}
-	second, err := readMeta(f, page)
-	if err != nil {
-		return err
-	}
-	newest := first
-	if binary.NativeEndian.Uint64(second[metaTx:]) > binary.NativeEndian.Uint64(first[metaTx:]) {
-		newest = second
-	}
-	pages := binary.NativeEndian.Uint64(newest[metaPages:])
-	if pages > uint64(size/page) {
-		return fmt.Errorf("it has %d bytes, and %d pages of %d bytes are in use", size, pages, page)
-	}
-	w := &pageWalk{file: f, pageSize: page, seen: make([]bool, pages)}
-	return w.all(binary.NativeEndian.Uint64(newest[metaRoot:]), binary.NativeEndian.Uint64(newest[metaFreelist:]))
+	cache *pageCache
 }
 
-func readMeta(f io.ReaderAt, at int64) ([]byte, error) {
-	meta := make([]byte, metaEnd)
-	if _, err := f.ReadAt(meta, at); err != nil {
-		return nil, fmt.Errorf("its meta page at byte %d: %w", at, err)
+// page has events, each with its length before it. A length of 0 stands for an event that is gone.
+// What it holds is never changed in place, but for what follows the end of raw.
+type page struct {
+	raw    []byte // while it is not packed
+	packed []byte
+	count  int   // events, with those that are gone
+	kept   int   // events in raw or packed that are not gone
+	alive  int   // events that no election has forgotten
+	first  int64 // the time of the first event, nanoseconds since 1970
+}
+
+// pageCache has the page that was read last.
+type pageCache struct {
+	mu     sync.Mutex
+	number uint64
+	raw    []byte // nil if there is none
+}
+
+func (p *pages) end() uint64 {
+	if len(p.list) == 0 {
+		return p.first * pageEvents
 	}
-	sum := fnv.New64a()
-	sum.Write(meta[headerSize:metaChecksum])
+	return (p.first+uint64(len(p.list))-1)*pageEvents + uint64(p.list[len(p.list)-1].count)
+}
+
+// add copies an event and returns its number.
+func (p *pages) add(event []byte, at int64) uint64 {
+	if n := len(p.list); n == 0 || p.list[n-1].count == pageEvents {
+		p.list = append(p.list, page{first: at})
+	}
+	number := p.end()
+	last := &p.list[len(p.list)-1]
+	last.raw = append(binary.AppendUvarint(last.raw, uint64(len(event))), event...)
+	last.count++
+	last.kept++
+	last.alive++
+	return number
+}
+
+// drop forgets an event.
+func (p *pages) drop(number uint64) {
+	i := int(number/pageEvents - p.first)
+	at := &p.list[i]
+	at.alive--
 	switch {
-	case binary.NativeEndian.Uint32(meta[headerSize:]) != metaMagic, binary.NativeEndian.Uint32(meta[headerSize+4:]) != metaVersion:
-		return nil, fmt.Errorf("there is no meta page at byte %d", at)
-	case binary.NativeEndian.Uint64(meta[metaChecksum:]) != sum.Sum64():
-		return nil, fmt.Errorf("its meta page at byte %d has a wrong checksum, so that its last commit may be missing", at)
+	case at.count < pageEvents:
+	case at.alive == 0:
+		at.raw, at.packed, at.kept = nil, nil, 0
+	case at.alive*2 <= at.kept:
+		if p.halved == nil {
+			p.halved = make(map[int]bool)
+		}
+		p.halved[i+int(p.first)] = true
 	}
-	return meta, nil
+	for len(p.list) > 0 && p.list[0].alive == 0 && p.list[0].count == pageEvents {
+		p.list, p.first, p.packed = p.list[1:], p.first+1, max(p.packed-1, 0)
+	}
 }
 
-// pageWalk goes through the pages in use, from the root.
-type pageWalk struct {
-	file     io.ReaderAt
-	pageSize int64
-	seen     []bool // by a page's number
+// pack compresses the pages that are full.
+func (p *pages) pack() error {
+	for ; p.packed < len(p.list) && p.list[p.packed].count == pageEvents; p.packed++ {
+		if at := &p.list[p.packed]; at.alive > 0 {
+			packed, err := p.compress(at.raw)
+			if err != nil {
+				return err
+			}
+			at.packed, at.raw = packed, nil
+		}
+	}
+	return nil
 }
 
-// all checks every page in use, and that none of them is listed as free.
-func (w *pageWalk) all(root, freelist uint64) error {
-	if err := w.mark(0, 2); err != nil { // the meta pages
-		return err
-	}
-	if err := (&tree{pageWalk: w, leaf: w.bucket}).visit(root, span{}, 1); err != nil {
-		return err
-	}
-	return w.free(freelist)
-}
-
-// free checks the list of free pages, which a file has until it is first written to.
-func (w *pageWalk) free(id uint64) error {
-	if id == noFreelist {
-		return nil
-	}
-	page, err := w.read(id)
-	if err != nil {
-		return err
-	}
-	if kind := binary.NativeEndian.Uint16(page[8:]); kind != kindFreelist {
-		return fmt.Errorf("page %d is of kind %d, and no list of free pages", id, kind)
-	}
-	n, list := uint64(binary.NativeEndian.Uint16(page[10:])), page[headerSize:]
-	if n == longFreelist {
-		n, list = binary.NativeEndian.Uint64(list), list[8:]
-	}
-	if n > uint64(len(list)/8) {
-		return fmt.Errorf("page %d lists more free pages than it holds", id)
-	}
-	for i := range n {
-		if err := w.mark(binary.NativeEndian.Uint64(list[8*i:]), 1); err != nil {
+// thin removes the events that are gone from pages that have many of them.
+func (p *pages) thin(gone func(event []byte) bool) error {
+	for i := range p.halved {
+		delete(p.halved, i)
+		if i -= int(p.first); i < 0 || i >= p.packed || p.list[i].alive == 0 {
+			continue
+		}
+		at := &p.list[i]
+		raw, err := unpack(at.packed)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// read reads a page with its further pages, and marks them as seen.
-func (w *pageWalk) read(id uint64) ([]byte, error) {
-	header := make([]byte, headerSize)
-	if err := w.mark(id, 1); err != nil {
-		return nil, err
-	}
-	if _, err := w.file.ReadAt(header, int64(id)*w.pageSize); err != nil {
-		return nil, fmt.Errorf("page %d: %w", id, err)
-	}
-	if number := binary.NativeEndian.Uint64(header); number != id {
-		return nil, fmt.Errorf("page %d says that it is page %d", id, number)
-	}
-	over := uint64(binary.NativeEndian.Uint32(header[12:]))
-	if err := w.mark(id+1, over); err != nil {
-		return nil, err
-	}
-	page := make([]byte, int64(1+over)*w.pageSize)
-	if _, err := w.file.ReadAt(page, int64(id)*w.pageSize); err != nil {
-		return nil, fmt.Errorf("page %d: %w", id, err)
-	}
-	return page, nil
-}
-
-// mark marks n pages as seen, from the one with that number on.
-func (w *pageWalk) mark(from, n uint64) error {
-	if from+n > uint64(len(w.seen)) || from+n < from {
-		return fmt.Errorf("page %d is beyond its end", from+n-1)
-	}
-	for id := from; id < from+n; id++ {
-		if w.seen[id] {
-			return fmt.Errorf("page %d is used twice", id)
+		var left []byte
+		kept := 0
+		for d := (&decoder{rest: raw}); len(d.rest) > 0; {
+			event := d.text()
+			if len(event) == 0 || gone(event) {
+				left = append(left, 0)
+				continue
+			}
+			left = append(binary.AppendUvarint(left, uint64(len(event))), event...)
+			kept++
 		}
-		w.seen[id] = true
+		if at.packed, err = p.compress(left); err != nil {
+			return err
+		}
+		at.kept = kept
 	}
 	return nil
+}
+
+func (p *pages) compress(raw []byte) ([]byte, error) {
+	var b bytes.Buffer
+	if p.writer == nil {
+		p.writer, _ = flate.NewWriter(nil, flate.BestSpeed) // the level is valid
+	}
+	p.writer.Reset(&b)
+	if _, err := p.writer.Write(raw); err != nil {
+		return nil, err
+	}
+	if err := p.writer.Close(); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(b.Bytes()), nil
+}
+
+func unpack(packed []byte) ([]byte, error) {
+	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		return nil, fmt.Errorf("a page of events: %w", err)
+	}
+	return raw, nil
+}
+
+// read returns the events of a page from the slot on, one after the other, until use returns false.
+func (p *pages) read(number uint64, use func(event []byte) (more bool)) error {
+	raw, err := p.raw(number / pageEvents)
+	if err != nil {
+		return err
+	}
+	d := &decoder{rest: raw}
+	for slot := uint64(0); len(d.rest) > 0; slot++ {
+		if event := d.text(); slot >= number%pageEvents && len(event) > 0 && !use(event) {
+			break
+		}
+	}
+	return d.err
+}
+
+// raw returns a page's content.
+func (p *pages) raw(number uint64) ([]byte, error) {
+	at := &p.list[number-p.first]
+	if at.packed == nil {
+		return at.raw, nil
+	}
+	p.cache.mu.Lock()
+	defer p.cache.mu.Unlock()
+	if p.cache.raw != nil && p.cache.number == number {
+		return p.cache.raw, nil
+	}
+	raw, err := unpack(at.packed)
+	if err == nil {
+		p.cache.number, p.cache.raw = number, raw
+	}
+	return raw, err
+}
+
+// after is the number of the first event of the first page that can have one after the instant.
+func (p *pages) after(at int64) uint64 {
+	i := sort.Search(len(p.list), func(i int) bool { return p.list[i].first > at })
+	return (p.first + uint64(max(i-1, 0))) * pageEvents
 }

@@ -1,22 +1,20 @@
 package file
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
-
-	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
 	"regent/leadership"
 	"regent/store/internal/history"
 )
 
-// Config says how to open a file; its zero value works.
+// Config says how to open a folder; its zero value works.
 type Config struct {
 	// Clock is the store's clock. The zero Clock stands for the machine's own.
 	Clock Clock
@@ -26,62 +24,92 @@ type Config struct {
 	History time.Duration
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec leadership.Codec
+
+	checkpoint int64 // the length of a log that is worth a snapshot; 0 for minCheckpoint
 }
 
-// Store is an open file.
+// Store is an open folder.
 type Store struct {
-	db      *bbolt.DB
+	folder  *os.File // which is locked
 	history history.Span
-	codec   leadership.Codec
 	writer  *writer
 }
 
 var _ leadership.Store = (*Store)(nil)
 
-// Open opens the file at path, or creates it with mode 0600 in a folder that exists. It waits a
-// second for another process to close the file, and then returns an error that says that it is in
-// use.
+// Open opens the folder at path, or creates it with mode 0700 in a folder that exists. It waits a
+// second for another process to close it, and then returns an error that says that it is in use.
 func Open(path string, c Config) (*Store, error) {
 	span, err := history.Of(c.History)
 	if err != nil {
 		return nil, fmt.Errorf("file: %w", err)
 	}
-	db, file, err := openFile(path)
+	folder, err := openFolder(path, true, false)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("file: %w", err)
 	}
-	machine := c.Clock
-	if machine.SinceBoot == nil {
-		machine = machineClock()
-	}
-	found, err := prepare(db, machine, c.Codec)
+	w, err := openWriter(path, span, c)
 	if err != nil {
-		db.Close()
+		folder.Close()
 		return nil, fmt.Errorf("file: %w", unusable(path, err))
 	}
-	return &Store{db: db, history: span, codec: c.Codec, writer: startWriter(db, file, found, span, c.Codec)}, nil
+	go w.loop()
+	return &Store{folder: folder, history: span, writer: w}, nil
+}
+
+// Report is what Check has found in a folder.
+type Report struct {
+	Elections  int
+	Events     int
+	Bytes      int64     // of all files
+	Commits    uint64    // since the store was created
+	LastCommit time.Time // by the store's clock; zero if there was none
+	// Torn is how many bytes Open would overwrite with zeros: those of a last commit that a power
+	// cut left in part, and of which no caller had heard.
+	Torn int
+}
+
+// Check reads and verifies the folder at path and changes nothing. The error is that of Open; it is
+// fs.ErrNotExist, by errors.Is, if there is no such folder.
+func Check(path string) (Report, error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return Report{}, fmt.Errorf("file: there is no folder %s: %w", path, fs.ErrNotExist)
+	}
+	folder, err := openFolder(path, false, true)
+	if err != nil {
+		return Report{}, fmt.Errorf("file: %w", err)
+	}
+	defer folder.Close()
+	found, err := load(path, leadership.Codec{})
+	if err != nil {
+		return Report{}, fmt.Errorf("file: %w", unusable(path, err))
+	}
+	r := Report{Bytes: found.bytes, Commits: found.sequence, LastCommit: found.table.last}
+	r.Elections, r.Events = found.table.count()
+	if found.torn != nil {
+		r.Torn = found.torn.to - found.torn.from
+	}
+	return r, nil
 }
 
 // Broken returns a channel that is closed once the store can no longer be used: a commit has
-// failed, and what the disk holds is not known until the file is opened again.
+// failed, and what the disk holds is not known until the folder is opened again.
 func (s *Store) Broken() <-chan struct{} { return s.writer.broken }
 
-// Close finishes the calls under way and closes the file.
+// Close finishes the calls under way and a checkpoint, and closes the folder. Its error does not
+// put in doubt what was acknowledged.
 func (s *Store) Close() error {
 	if !s.writer.stop() {
 		return nil // closed before
 	}
-	return s.db.Close()
+	return errors.Join(s.writer.close(), s.folder.Close())
 }
 
 // Update implements leadership.Store.
 func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	var after leadership.Snapshot
-	err := s.writer.do(ctx, func(t *transaction) error {
-		snap, err := t.load(e)
-		if err == nil {
-			after, err = t.update(snap, decide)
-		}
+	err := s.writer.do(ctx, func(b *batch) (err error) {
+		after, err = b.update(e, decide)
 		return err
 	})
 	if err != nil {
@@ -96,9 +124,9 @@ func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leader
 	// answers are only taken if it has finished.
 	leases = slices.Clone(leases)
 	renewed := make([]leadership.Renewed, len(leases))
-	err := s.writer.do(ctx, func(t *transaction) error {
+	err := s.writer.do(ctx, func(b *batch) error {
 		for i, c := range leases {
-			renewed[i] = t.renew(c)
+			renewed[i] = b.renew(c)
 		}
 		return nil
 	})
@@ -108,74 +136,37 @@ func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leader
 	return renewed
 }
 
-func (t *transaction) renew(c leadership.Renewal) leadership.Renewed {
-	snap, err := t.load(c.Election)
-	if err != nil {
-		return leadership.Renewed{Err: err}
-	}
-	var before time.Time
-	snap, err = t.update(snap, func(snap leadership.Snapshot) (leadership.Change, error) {
-		ch, err := leadership.Renew(snap, c)
-		if err != nil {
-			return ch, leadership.ErrNotRenewed
-		}
-		before = ch.Before
-		return ch, nil
-	})
-	return leadership.Renewed{Snapshot: snap, Before: before, Err: err}
-}
-
 // MarkAnnounced implements leadership.Store.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	ids = slices.Clone(ids) // for the same reason
-	return s.writer.do(ctx, func(t *transaction) error {
+	return s.writer.do(ctx, func(b *batch) error {
 		for _, id := range ids {
-			t.remove(outboxBucket, eventKey(id))
+			b.announce(id)
 		}
 		return nil
 	})
 }
 
-// view runs a read. It sees everything that was committed before it, and nothing that is not
-// durable.
-func (s *Store) view(ctx context.Context, read func(*transaction) error) error {
-	if err := s.writer.usable(ctx); err != nil {
+// view runs a read at the given instant. It sees everything that was committed before it, and
+// nothing that is not durable.
+func (s *Store) view(ctx context.Context, read func(t *table, now time.Time) error) error {
+	w := s.writer
+	if err := w.usable(ctx); err != nil {
 		return err
 	}
-	var id int
-	var answer error
-	now := s.writer.moments.reading()
-	err := undamaged(func() error {
-		return s.db.View(func(tx *bbolt.Tx) error {
-			id = tx.ID()
-			t := &transaction{tx: tx, now: now, codec: s.codec}
-			last, err := t.instant(metaBucket, nowKey)
-			if err != nil {
-				return err
-			}
-			if last.After(now) {
-				t.now = last
-			}
-			answer = read(t)
-			return nil
-		})
-	})
-	switch {
-	case errors.Is(err, berrors.ErrDatabaseNotOpen):
-		return errClosed
-	case err != nil:
-		return unavailable(err)
+	now := w.moments.reading()
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.table.last.After(now) {
+		now = w.table.last
 	}
-	if err := s.writer.await(ctx, id); err != nil {
-		return err
-	}
-	return answer
+	return read(w.table, now)
 }
 
 // Get implements leadership.Store.
 func (s *Store) Get(ctx context.Context, e leadership.Election) (snap leadership.Snapshot, err error) {
-	err = s.view(ctx, func(t *transaction) error {
-		snap, err = t.load(e)
+	err = s.view(ctx, func(t *table, now time.Time) error {
+		snap, err = t.entries[e].snapshot(e, now)
 		return err
 	})
 	return snap, err
@@ -183,97 +174,57 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (snap leadership
 
 // List implements leadership.Store.
 func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (listing leadership.Listing, err error) {
-	err = s.view(ctx, func(t *transaction) error {
-		listing = t.list(prefix, after, limit)
+	err = s.view(ctx, func(t *table, now time.Time) error {
+		from, found := slices.BinarySearch(t.names, max(after, leadership.Election(prefix)))
+		if found && t.names[from] == after {
+			from++
+		}
+		names := t.names[from:]
+		if end := slices.IndexFunc(names[:min(len(names), limit+1)], func(e leadership.Election) bool {
+			return !strings.HasPrefix(string(e), prefix)
+		}); end >= 0 {
+			names = names[:end]
+		}
+		listing = t.listing(names, limit, now)
 		return nil
 	})
 	return listing, err
 }
 
-func (t *transaction) list(prefix string, after leadership.Election, limit int) leadership.Listing {
-	var listing leadership.Listing
-	var last leadership.Election
-	name := t.nameFrom(max(prefix, string(after)))
-	if after != "" && name == string(after) {
-		name = t.nameAfter(name)
-	}
-	for n := 0; name != "" && strings.HasPrefix(name, prefix); n++ {
-		if n == limit {
-			listing.Next = last
-			break
-		}
-		last = leadership.Election(name)
-		snap, err := t.load(last)
-		if err == nil && snap.Record.Revision == 0 {
-			err = leadership.Corrupt(last, errors.New("its name stands where there is no record"))
-		}
-		listing.Add(last, snap, err)
-		name = t.nameAfter(name)
-	}
-	return listing
-}
-
-// Held implements leadership.Store: it reads the heartbeats, which only elections with a leader
-// have.
+// Held implements leadership.Store, in the order of names.
 func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (listing leadership.Listing, err error) {
-	err = s.view(ctx, func(t *transaction) error {
-		listing = t.held(after, limit)
+	err = s.view(ctx, func(t *table, now time.Time) error {
+		var names []leadership.Election
+		for e := range t.held {
+			if e > after {
+				names = append(names, e)
+			}
+		}
+		slices.Sort(names)
+		listing = t.listing(names, limit, now)
 		return nil
 	})
 	return listing, err
 }
 
-func (t *transaction) held(after leadership.Election, limit int) leadership.Listing {
-	var listing leadership.Listing
-	var last leadership.Election
-	c := t.tx.Bucket(heartbeatsBucket).Cursor()
-	name, _ := c.Seek([]byte(after))
-	if after != "" && string(name) == string(after) {
-		name, _ = c.Next()
+// listing reads the first of the named elections.
+func (t *table) listing(names []leadership.Election, limit int, now time.Time) (listing leadership.Listing) {
+	if len(names) > limit {
+		names = names[:limit]
+		listing.Next = names[limit-1]
 	}
-	for n := 0; name != nil; n++ {
-		if n == limit {
-			listing.Next = last
-			break
-		}
-		last = leadership.Election(name)
-		snap, err := t.load(last)
-		if err == nil && snap.Record.LeaderID == "" {
-			err = leadership.Corrupt(last, errors.New("it has a heartbeat and no leader"))
-		}
-		listing.Add(last, snap, err)
-		name, _ = c.Next()
+	for _, e := range names {
+		snap, err := t.entries[e].snapshot(e, now)
+		listing.Add(e, snap, err)
 	}
 	return listing
 }
 
-// Retirable implements leadership.Store. The writer knows the answer.
-func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
-	var due []leadership.Election
-	err := s.writer.do(ctx, func(t *transaction) error {
+// Retirable implements leadership.Store.
+func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) (due []leadership.Election, err error) {
+	err = s.view(ctx, func(t *table, _ time.Time) error {
 		due = t.retire.By(at, limit)
 		return nil
 	})
-	switch {
-	case errors.Is(err, leadership.OutcomeUnknown): // as far as a read's can be
-		return nil, s.writer.usable(ctx)
-	case err != nil:
-		return nil, err // the writer may still be at it
-	}
-	return due, nil
-}
-
-// nameAfter returns the next name of an election that has a record or, though that is damage, a
-// history without one; "" if there is none.
-func (t *transaction) nameAfter(name string) string { return t.nameFrom(name + "\x01") }
-
-// nameFrom is nameAfter for the first name that is not before from.
-func (t *transaction) nameFrom(from string) string {
-	record, _ := t.tx.Bucket(recordsBucket).Cursor().Seek([]byte(from))
-	key, _ := t.tx.Bucket(eventsBucket).Cursor().Seek([]byte(from))
-	witness, _, _ := bytes.Cut(key, []byte{0})
-	if record == nil || len(witness) > 0 && bytes.Compare(witness, record) < 0 {
-		return string(witness)
-	}
-	return string(record)
+	return due, err
 }

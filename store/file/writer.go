@@ -1,25 +1,19 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 
-	"go.etcd.io/bbolt"
-
 	"regent/leadership"
 	"regent/store/internal/history"
-	"regent/store/internal/retirement"
 )
 
-// Limits of the writer.
-const (
-	maxJobs   = 1024    // in one commit
-	maxCached = 100_000 // records kept decoded
-)
+// maxJobs is how many calls there are in one commit at most.
+const maxJobs = 1024
 
 var errClosed = unavailable(errors.New("the store is closed"))
 
@@ -30,7 +24,7 @@ func unavailable(why error) error {
 
 // job is one call that writes.
 type job struct {
-	run func(*transaction) error // decides and puts; if it returns an error it has put nothing
+	run func(*batch) error // decides and puts; if it returns an error it has put nothing
 
 	taken    atomic.Bool // set by the writer, or by a caller that gives up first
 	decided  error       // what run returned; it becomes err once what was put is durable
@@ -41,15 +35,14 @@ type job struct {
 
 // writer is the one goroutine that writes.
 type writer struct {
-	db      *bbolt.DB
-	file    os.FileInfo // of db, as it was opened
-	moments moments
-	history history.Span
-	codec   leadership.Codec
-	digest  digest                                    // of the committed contents; the goroutine's own
-	cache   map[leadership.Election]leadership.Record // the goroutine's own
-	retire  retirement.Plan                           // of the committed contents; the goroutine's own
-	durable horizon
+	path        string
+	log         *log         // the goroutine's own
+	batch       *batch       // the goroutine's own
+	checkpoints *checkpoints // the goroutine's own
+	moments     moments
+
+	mu    sync.RWMutex // held to change table, and to read it elsewhere than in the goroutine
+	table *table
 
 	jobs    chan *job
 	closing chan struct{}
@@ -59,24 +52,45 @@ type writer struct {
 	broken  chan struct{}         // closed once failed is set
 }
 
-func startWriter(db *bbolt.DB, file os.FileInfo, found beginning, span history.Span, codec leadership.Codec) *writer {
-	w := &writer{
-		db:      db,
-		file:    file,
-		moments: moments{clock: found.clock},
-		history: span,
-		codec:   codec,
-		digest:  found.digest,
-		cache:   make(map[leadership.Election]leadership.Record),
-		retire:  found.retire,
-		durable: horizon{last: found.durable, moved: make(chan struct{})},
-		jobs:    make(chan *job, maxJobs),
-		closing: make(chan struct{}),
-		ended:   make(chan struct{}),
-		broken:  make(chan struct{}),
+// openWriter reads and mends a folder, and starts the store's clock. The caller runs loop.
+func openWriter(path string, span history.Span, c Config) (*writer, error) {
+	found, err := load(path, c.Codec)
+	if err != nil {
+		return nil, err
 	}
-	go w.loop()
-	return w
+	log, err := found.mend()
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{
+		path:        path,
+		log:         log,
+		table:       found.table,
+		batch:       newBatch(found.table, span, c.Codec),
+		checkpoints: newCheckpoints(path, cmp.Or(c.checkpoint, minCheckpoint), found.snapshot),
+		jobs:        make(chan *job, maxJobs),
+		closing:     make(chan struct{}),
+		ended:       make(chan struct{}),
+		broken:      make(chan struct{}),
+	}
+	machine := c.Clock
+	if machine.SinceBoot == nil {
+		machine = machineClock()
+	}
+	if w.moments.clock, err = w.table.start(machine, log, w.batch); err != nil {
+		log.f.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// close ends a checkpoint, and notes durably that nothing is missing. Call it after stop.
+func (w *writer) close() error {
+	err := w.checkpoints.wait()
+	if w.failed.Load() == nil {
+		err = errors.Join(err, writeState(w.path, w.log.id, true, w.log.sequence))
+	}
+	return errors.Join(err, w.log.f.Close())
 }
 
 // stop lets the calls that wait finish, ends the goroutine and waits for it. It reports whether it
@@ -107,7 +121,7 @@ func (w *writer) usable(ctx context.Context) error {
 }
 
 // do has run carried out by the writer and made durable.
-func (w *writer) do(ctx context.Context, run func(*transaction) error) error {
+func (w *writer) do(ctx context.Context, run func(*batch) error) error {
 	if err := w.usable(ctx); err != nil {
 		return err
 	}
@@ -156,6 +170,7 @@ func (w *writer) loop() {
 			return
 		}
 		w.commit(batch)
+		w.tend()
 	}
 }
 
@@ -184,15 +199,15 @@ func (w *writer) next() []*job {
 	return batch
 }
 
-// commit runs the jobs in one transaction, makes it durable, and then answers all.
-func (w *writer) commit(batch []*job) {
+// commit runs the jobs, makes what they change durable, and then answers all.
+func (w *writer) commit(jobs []*job) {
 	var taken []*job
 	defer func() {
 		for _, j := range taken {
 			close(j.done)
 		}
 	}()
-	for _, j := range batch {
+	for _, j := range jobs {
 		if !j.taken.Swap(true) {
 			taken = append(taken, j)
 		}
@@ -201,16 +216,11 @@ func (w *writer) commit(batch []*job) {
 		fail(taken, *failed)
 		return
 	}
-	id, err := w.write(taken)
-	if err != nil {
-		dead := fmt.Errorf("file: %w: a commit has failed (%w), so what the disk holds is not known; start again", leadership.StoreUnavailable, err)
-		w.failed.Store(&dead)
-		close(w.broken)
-		w.durable.move(0)
+	if err := w.write(taken); err != nil {
+		w.fail(err)
 		fail(taken, fmt.Errorf("file: commit: %w: %w", leadership.OutcomeUnknown, err))
 		return
 	}
-	w.durable.move(id)
 	for _, j := range taken {
 		j.err = j.decided
 	}
@@ -222,64 +232,55 @@ func fail(jobs []*job, err error) {
 	}
 }
 
-// write decides the jobs in one transaction and makes it durable. It returns the transaction's
-// number, 0 if there was nothing to write. An error means that the file cannot be relied on any
-// more.
-func (w *writer) write(jobs []*job) (id int, err error) {
-	err = undamaged(func() error {
-		tx, err := w.db.Begin(true)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback() // does nothing after a commit
-		if len(w.cache) > maxCached {
-			clear(w.cache)
-		}
-		now := w.moments.begin()
-		defer w.moments.end()
-		t := &transaction{tx: tx, now: now, history: w.history, codec: w.codec, cache: w.cache, retire: w.retire, digest: w.digest}
-		for _, j := range jobs {
-			j.decide(t)
-		}
-		if !t.dirty {
-			return t.err
-		}
-		t.put(metaBucket, nowKey, encodeInstant(t.now))
-		if t.sign(); t.err != nil {
-			return t.err
-		}
-		if err := w.inPlace(); err != nil {
-			return err
-		}
-		id, w.digest = tx.ID(), t.digest
-		return tx.Commit()
-	})
-	return id, err
+// fail ends the use of the folder.
+func (w *writer) fail(err error) {
+	dead := fmt.Errorf("file: %w: a commit has failed (%w), so what the disk holds is not known; start again", leadership.StoreUnavailable, err)
+	w.failed.Store(&dead)
+	close(w.broken)
 }
 
-// inPlace returns an error unless the file is still at its path. If it was removed or replaced,
-// another process may have opened another file at that path, and would elect a second leader.
-func (w *writer) inPlace() error {
-	now, err := os.Lstat(w.db.Path())
-	if err == nil && !os.SameFile(now, w.file) {
-		err = fmt.Errorf("%s is another file now", w.db.Path())
+// write decides the jobs and makes what they change durable. An error means that the folder cannot
+// be relied on any more.
+func (w *writer) write(jobs []*job) error {
+	b := w.batch
+	b.begin(w.moments.begin())
+	defer w.moments.end()
+	for _, j := range jobs {
+		j.decide(b)
 	}
-	return err
+	if !b.changes() {
+		return nil
+	}
+	if err := w.log.inPlace(); err != nil {
+		return err
+	}
+	if err := w.log.append(b.frame); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b.apply()
+	return nil
+}
+
+// tend does what a commit has left to do, while no caller waits for it.
+func (w *writer) tend() {
+	if w.failed.Load() != nil {
+		return
+	}
+	w.mu.Lock()
+	err := w.table.tidy()
+	w.mu.Unlock()
+	if err == nil {
+		err = w.checkpoints.rotate(w.log, w.table)
+	}
+	if err != nil {
+		w.fail(err)
+	}
 }
 
 // decide runs the job. A panic of the caller's function is the caller's, and stops no other.
-func (j *job) decide(t *transaction) {
-	j.decided = j.run(t)
-	j.panicked, t.panicked = t.panicked, nil
-}
-
-// undamaged turns a panic of bbolt, which is how it reports a page that makes no sense, into an
-// error.
-func undamaged(f func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("the file is damaged: %v", v)
-		}
-	}()
-	return f()
+func (j *job) decide(b *batch) {
+	j.decided = j.run(b)
+	j.panicked, b.panicked = b.panicked, nil
 }

@@ -96,6 +96,7 @@ func (u *used) live(calls int) {
 func dump(t testing.TB, s *file.Store) string {
 	t.Helper()
 	var b strings.Builder
+	var newest time.Time
 	listing, err := s.List(t.Context(), "", "", 1000)
 	if err != nil || listing.Next != "" || len(listing.Untrusted) > 0 {
 		t.Fatalf("got %+v, %v", listing, err)
@@ -107,7 +108,9 @@ func dump(t testing.TB, s *file.Store) string {
 			t.Fatal(err)
 		}
 		for _, e := range events {
-			fmt.Fprintf(&b, "  %+v\n", e)
+			if fmt.Fprintf(&b, "  %+v\n", e); e.At.After(newest) {
+				newest = e.At
+			}
 		}
 	}
 	held, err := s.Held(t.Context(), "", 1000)
@@ -124,8 +127,8 @@ func dump(t testing.TB, s *file.Store) string {
 	for _, e := range waiting {
 		fmt.Fprintln(&b, "waits", e.ID())
 	}
-	recent, err := s.Since(t.Context(), listing.Snapshots[0].Now.Add(-leadership.MinHistory+time.Second), 100_000)
-	fmt.Fprintln(&b, len(recent.Events), err)
+	recent, err := s.Between(newest.Add(-leadership.MinHistory/2), newest)
+	fmt.Fprintln(&b, recent, err)
 	return b.String()
 }
 

@@ -26,18 +26,27 @@ type plan struct {
 	HeldLease     time.Duration
 	HeldFor       time.Duration
 	Growth        []int
+	// with spindle
+	Leases         []time.Duration // that take-overs are measured with
+	TakeOvers      int             // of each lease in a round, each in processes of its own
+	TakeOverRounds int
+	CallLeases     []time.Duration // that calls are counted with
+	CallsFor       time.Duration   // how long
 }
 
 var (
 	full = plan{
-		Mode: "full", Rounds: 5, Warm: 250 * time.Millisecond, Long: 1200 * time.Millisecond, Connections: []int{1, 64, 512},
-		Watchers: 1000, Changes: 40, HandoverSizes: []int{1, 64}, Handovers: 20, Deaths: 5, Orphaned: 25,
+		Mode: "full", Rounds: 5, Warm: 250 * time.Millisecond, Long: 2 * time.Second, Connections: []int{1, 64},
+		Watchers: 1000, Changes: 40, HandoverSizes: []int{1, 64}, Handovers: 100, Deaths: 5, Orphaned: 25,
 		HeldRounds: 2, Held: 5000, HeldLease: 15 * time.Second, HeldFor: 10 * time.Second, Growth: []int{1, 10, 100, 1000, 10_000},
+		Leases: []time.Duration{2 * time.Second, 5 * time.Second}, TakeOvers: 5, TakeOverRounds: 3,
+		CallLeases: []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second}, CallsFor: time.Minute,
 	}
 	quick = plan{
 		Mode: "quick", Rounds: 2, Warm: 150 * time.Millisecond, Long: 600 * time.Millisecond, Connections: []int{1, 64},
 		Watchers: 1000, Changes: 20, HandoverSizes: []int{1, 64}, Handovers: 10, Deaths: 1, Orphaned: 10,
 		HeldRounds: 1, Held: 1000, HeldLease: 6 * time.Second, HeldFor: 4 * time.Second, Growth: []int{1, 100, 1000},
+		Leases: []time.Duration{2 * time.Second}, TakeOvers: 3, TakeOverRounds: 1, CallLeases: []time.Duration{2 * time.Second}, CallsFor: 10 * time.Second,
 	}
 )
 
@@ -54,7 +63,7 @@ type bench struct {
 // measure runs the contests that are picked.
 func measure(ctx context.Context, p plan, o options, pick *regexp.Regexp) (found Result, err error) {
 	begin := time.Now()
-	if _, err := os.Stat(o.out); err != nil {
+	if _, err := os.Stat(o.folder()); err != nil {
 		return found, err
 	}
 	b := &bench{plan: p, binary: o.program}
@@ -62,8 +71,11 @@ func measure(ctx context.Context, p plan, o options, pick *regexp.Regexp) (found
 		return found, err
 	}
 	defer os.RemoveAll(b.dir)
+	if b.dir, err = filepath.Abs(b.dir); err != nil {
+		return found, err
+	}
 	if b.binary == "" {
-		if b.binary, err = build(ctx, b.dir); err != nil {
+		if b.binary, err = b.build(ctx); err != nil {
 			return found, err
 		}
 	}
@@ -71,22 +83,42 @@ func measure(ctx context.Context, p plan, o options, pick *regexp.Regexp) (found
 	if err := found.Facts.gather(ctx, b.dir); err != nil {
 		return found, err
 	}
-	if b.etcd, err = startEtcd(ctx, filepath.Join(b.dir, "etcd")); err != nil {
+	if found.Contests, err = b.besideEtcd(ctx, pick); err != nil {
 		return found, err
-	}
-	defer b.etcd.stop()
-	if b.regent, err = startRegent(ctx, b.binary, b.dir); err != nil {
-		return found, err
-	}
-	defer b.regent.stop()
-	if found.Contests, err = b.runAll(ctx, pick); err != nil {
-		return found, fmt.Errorf("%w\netcd: %s\nregent: %s", err, b.etcd.log(), b.regent.log())
 	}
 	if pick.MatchString("growth") {
-		found.Growth, err = b.grow(ctx)
+		if found.Growth, err = b.grow(ctx); err != nil {
+			return found, err
+		}
 	}
+	found.Spanner, found.Facts.Spindle, err = b.besideSpindle(ctx, pick.MatchString)
 	found.Facts.Took = time.Since(begin)
 	return found, err
+}
+
+// build builds the program that is shipped, and returns its path.
+func (b *bench) build(ctx context.Context) (string, error) {
+	root, err := rootFolder(ctx)
+	if err != nil {
+		return "", err
+	}
+	return build(ctx, root, "./cmd/regent", b.dir)
+}
+
+// besideEtcd runs the contests with etcd that are picked.
+func (b *bench) besideEtcd(ctx context.Context, pick *regexp.Regexp) (all []Contest, err error) {
+	if b.etcd, err = startEtcd(ctx, filepath.Join(b.dir, "etcd")); err != nil {
+		return nil, err
+	}
+	defer b.etcd.stop()
+	if b.regent, err = startRegent(ctx, b.binary, filepath.Join(b.dir, "state")); err != nil {
+		return nil, err
+	}
+	defer b.regent.stop()
+	if all, err = b.runAll(ctx, pick); err != nil {
+		err = fmt.Errorf("%w\netcd: %s\nregent: %s", err, b.etcd.log(), b.regent.log())
+	}
+	return all, err
 }
 
 // runAll runs every contest once in each round, so that what changes in the course of a run meets
@@ -101,12 +133,11 @@ func (b *bench) runAll(ctx context.Context, pick *regexp.Regexp) (all []Contest,
 	}
 	for round := range most + 1 {
 		for _, c := range picked {
-			rehearsal := round == 0
-			if rehearsal && c.long || round > c.rounds {
+			if round == 0 && c.long || round > c.rounds {
 				continue
 			}
 			begin := time.Now()
-			if err := c.run(ctx, rehearsal); err != nil {
+			if err := c.run(ctx, round); err != nil {
 				return nil, err
 			}
 			fmt.Fprintf(os.Stderr, "round %d of %d: %s, %v\n", round, most, c.ID, time.Since(begin).Round(time.Millisecond))

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"time"
 
 	"regent/leadership"
@@ -24,10 +23,10 @@ type regent struct {
 	agents pool[*agent]
 }
 
-// startRegent starts the program on a new file in the folder.
+// startRegent starts the program on its default store, which it makes in the folder.
 func startRegent(ctx context.Context, binary, dir string, flags ...string) (*regent, error) {
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--store", "bolt:" + filepath.Join(dir, "regent.db")}, flags...)
-	s, err := serve(ctx, "regent", exec.Command(binary, args...))
+	args := append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)
+	s, err := serve(ctx, "regent", exec.Command(binary, args...), "XDG_STATE_HOME="+dir)
 	return regentAt(s), err
 }
 

@@ -46,7 +46,7 @@ var (
 		Mode: "quick", Rounds: 2, Warm: 150 * time.Millisecond, Long: 600 * time.Millisecond, Connections: []int{1, 64},
 		Watchers: 1000, Changes: 20, HandoverSizes: []int{1, 64}, Handovers: 10, Deaths: 1, Orphaned: 10,
 		HeldRounds: 1, Held: 1000, HeldLease: 6 * time.Second, HeldFor: 4 * time.Second, Growth: []int{1, 100, 1000},
-		Leases: []time.Duration{2 * time.Second}, TakeOvers: 3, TakeOverRounds: 1, CallLeases: []time.Duration{2 * time.Second}, CallsFor: 10 * time.Second,
+		Leases: []time.Duration{time.Second}, TakeOvers: 3, TakeOverRounds: 1, CallLeases: []time.Duration{2 * time.Second}, CallsFor: 10 * time.Second,
 	}
 )
 

@@ -98,7 +98,7 @@ func (r Result) execute(text, cost string, name ...string) (string, error) {
 	return b.String(), err
 }
 
-// number has three significant digits and no exponent.
+// number has three significant digits at most and no exponent.
 func number(f float64) string {
 	switch {
 	case f < 0:
@@ -112,6 +112,8 @@ func number(f float64) string {
 		return fmt.Sprintf("%.0f", f)
 	case f >= 10:
 		return fmt.Sprintf("%.1f", f)
+	case 0 < f && f < 0.01:
+		return fmt.Sprintf("%.4f", f)
 	}
 	return fmt.Sprintf("%.2f", f)
 }

@@ -99,7 +99,8 @@ func startEmulator(ctx context.Context, dir string) (host string, stop func(), e
 	}
 	// The emulator ends with the shell's input, so also if this process is killed.
 	cmd := exec.Command(program, "-only", "spanner", "--", "sh", "-c", "echo $"+emulatorVariable+"; cat")
-	cmd.Env, cmd.Stderr = append(os.Environ(), "REGENT_REQUIRE_EMULATORS=1"), os.Stderr
+	var told strings.Builder // to be read when the program has ended
+	cmd.Env, cmd.Stderr = append(os.Environ(), "REGENT_REQUIRE_EMULATORS=1"), &told
 	stdin, err1 := cmd.StdinPipe()
 	stdout, err2 := cmd.StdoutPipe()
 	if err := errors.Join(err1, err2); err != nil {
@@ -116,7 +117,7 @@ func startEmulator(ctx context.Context, dir string) (host string, stop func(), e
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		stop()
-		return "", nil, fmt.Errorf("the Spanner emulator did not start; see above: %w", err)
+		return "", nil, fmt.Errorf("the Spanner emulator did not start: %s", told.String())
 	}
 	return strings.TrimSpace(line), stop, nil
 }

@@ -16,6 +16,8 @@ import (
 	"cloud.google.com/go/spanner"
 	database "cloud.google.com/go/spanner/admin/database/apiv1"
 	"cloud.google.com/go/spanner/admin/database/apiv1/databasepb"
+	instance "cloud.google.com/go/spanner/admin/instance/apiv1"
+	"cloud.google.com/go/spanner/admin/instance/apiv1/instancepb"
 	"github.com/flowerinthenight/spindle/v2"
 
 	"regent/test/load/etcd/internal/contender"
@@ -30,12 +32,15 @@ func main() {
 
 func run(ctx context.Context) error {
 	name := flag.String("database", "", "the `database`, projects/P/instances/I/databases/D, on the emulator of SPANNER_EMULATOR_HOST")
-	create := flag.Bool("create", false, "create the database, in an instance that exists, and compete for nothing")
+	create := flag.Bool("create", false, "create the instance and the database, and compete for nothing")
 	lock := flag.String("lock", "", "the `name` of the lock")
 	lease := flag.Duration("lease", 10*time.Second, "how long the lock lasts after a heartbeat")
 	ask := flag.Duration("ask", 0, "how often to ask whether this process has the lock; 0 for never: it hears by the callback alone")
 	flag.Parse()
 	if *create {
+		if err := createInstance(ctx, path.Dir(path.Dir(*name))); err != nil {
+			return err
+		}
 		return createDatabase(ctx, *name)
 	}
 	client, err := spanner.NewClient(ctx, *name)
@@ -53,6 +58,24 @@ const table = `CREATE TABLE locktable (
     token TIMESTAMP OPTIONS (allow_commit_timestamp=true),
     writer STRING(MAX),
 ) PRIMARY KEY (name)`
+
+// createInstance creates an instance on the emulator.
+func createInstance(ctx context.Context, name string) error {
+	admin, err := instance.NewInstanceAdminClient(ctx)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	project := path.Dir(path.Dir(name))
+	created, err := admin.CreateInstance(ctx, &instancepb.CreateInstanceRequest{
+		Parent: project, InstanceId: path.Base(name),
+		Instance: &instancepb.Instance{Config: project + "/instanceConfigs/emulator-config", DisplayName: "compare", NodeCount: 1},
+	})
+	if err == nil {
+		_, err = created.Wait(ctx)
+	}
+	return err
+}
 
 func createDatabase(ctx context.Context, name string) error {
 	admin, err := database.NewDatabaseAdminClient(ctx)

@@ -26,6 +26,9 @@ type plan struct {
 	HeldLease     time.Duration
 	HeldFor       time.Duration
 	Growth        []int
+	Led           []int // elections of one client
+	LedLease      time.Duration
+	LedLeases     int // for which calls are counted
 	// with spindle
 	Leases         []time.Duration // that take-overs are measured with
 	TakeOvers      int             // of each lease in a round, each in processes of its own
@@ -39,6 +42,7 @@ var (
 		Mode: "full", Rounds: 5, Warm: 250 * time.Millisecond, Long: 2 * time.Second, Connections: []int{1, 64},
 		Watchers: 1000, Changes: 40, HandoverSizes: []int{1, 64}, Handovers: 100, Deaths: 5, Orphaned: 25,
 		HeldRounds: 2, Held: 5000, HeldLease: 15 * time.Second, HeldFor: 10 * time.Second, Growth: []int{1, 10, 100, 1000, 10_000},
+		Led: []int{1, 10, 100, 1000}, LedLease: 3 * time.Second, LedLeases: 5,
 		Leases: []time.Duration{2 * time.Second, 5 * time.Second}, TakeOvers: 5, TakeOverRounds: 3,
 		CallLeases: []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second}, CallsFor: time.Minute,
 	}
@@ -46,6 +50,7 @@ var (
 		Mode: "quick", Rounds: 2, Warm: 150 * time.Millisecond, Long: 600 * time.Millisecond, Connections: []int{1, 64},
 		Watchers: 1000, Changes: 20, HandoverSizes: []int{1, 64}, Handovers: 10, Deaths: 1, Orphaned: 10,
 		HeldRounds: 1, Held: 1000, HeldLease: 6 * time.Second, HeldFor: 4 * time.Second, Growth: []int{1, 100, 1000},
+		Led: []int{1, 100}, LedLease: 3 * time.Second, LedLeases: 2,
 		Leases: []time.Duration{time.Second}, TakeOvers: 3, TakeOverRounds: 1, CallLeases: []time.Duration{2 * time.Second}, CallsFor: 10 * time.Second,
 	}
 )
@@ -58,6 +63,8 @@ type bench struct {
 	etcd   *etcd
 	regent *regent
 	killed int // leaders so far
+
+	emulator string // host:port of Spanner's; "" to start one
 }
 
 // measure runs the contests that are picked.

@@ -72,7 +72,7 @@ func (b *bench) batch() *contest {
 		},
 		Pairs: []Pair{
 			{3, 0, Rate, "leases in batches of 100 / etcd KeepAliveOnce", at64and1(10, 10)},
-			{3, 2, Late, "p99 of a batch of 100 / 100 keep-alives sent at once over an open stream", at64and1(1, 1)},
+			{3, 2, Late, "p99 of a batch of 100 / of 100 keep-alives in one stream", at64and1(1, 1)},
 			{4, 0, Rate, "", nil}, {3, 1, Rate, "", nil}, {3, 2, Rate, "", nil}, {4, 2, Rate, "", nil},
 		},
 	}, b.flat(e.server, e.keepAlives), b.flat(e.server, e.streams(1)), b.flat(e.server, e.streams(batchSize)),

@@ -41,17 +41,25 @@ func (r Result) Goals() (all []Judged) {
 	return all
 }
 
-// Missed are the goals that were not reached.
-func (r Result) Missed() (all []Judged) {
+// Missed is a goal that was not reached, at one or more sizes for the same reason.
+type Missed struct {
+	Name   string
+	Where  []string
+	Reason string // "" if none is written down
+}
+
+// Missed are the goals that were not reached, and why.
+func (r Result) Missed() (all []Missed) {
 	for _, line := range r.Goals() {
-		missed := Judged{Name: line.Name}
 		for _, v := range line.Verdicts {
-			if v.Goal != "" && !v.Met {
-				missed.Verdicts = append(missed.Verdicts, v)
+			if v.Goal == "" || v.Met {
+				continue
 			}
-		}
-		if missed.Verdicts != nil {
-			all = append(all, missed)
+			if last := len(all) - 1; last >= 0 && all[last].Name == line.Name && all[last].Reason == v.Reason {
+				all[last].Where = append(all[last].Where, v.Where)
+				continue
+			}
+			all = append(all, Missed{line.Name, []string{v.Where}, v.Reason})
 		}
 	}
 	return all

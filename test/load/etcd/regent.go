@@ -43,18 +43,29 @@ type agent struct {
 	*client.Client
 	id     leadership.CandidateID
 	wire   *http.Transport
+	http   *http.Client              // over wire
 	leases []leadership.LeaseRequest // that it holds
 }
 
 // newAgent returns an agent that has not connected yet.
 func (s *regent) newAgent(id leadership.CandidateID, lease time.Duration) (*agent, error) {
-	wire := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
-	c, err := client.New(client.Config{
-		Server: "http://" + s.address, HTTP: &http.Client{Transport: wire},
+	wire := newWire()
+	c, err := s.newClient(id, lease, wire)
+	return &agent{Client: c, id: id, wire: wire}, err
+}
+
+// newWire returns a transport for one connection.
+func newWire() *http.Transport {
+	return &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
+}
+
+// newClient returns a client of the SDK that calls the server through the transport.
+func (s *regent) newClient(id leadership.CandidateID, lease time.Duration, through http.RoundTripper) (*client.Client, error) {
+	return client.New(client.Config{
+		Server: "http://" + s.address, HTTP: &http.Client{Transport: through},
 		Candidate: client.Candidate{ID: id, LeaseDuration: lease},
 		Log:       slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	return &agent{Client: c, id: id, wire: wire}, err
 }
 
 // rest closes the connections, which the server would close while they are not used.

@@ -54,12 +54,15 @@ func (b *bench) besideSpindle(ctx context.Context, picked func(id string) bool) 
 	if !picked(killedID) && !picked(releasedID) && !picked(callsID) {
 		return nil, nil, nil
 	}
-	host, stop, err := startEmulator(ctx, b.dir)
-	if err != nil {
-		return nil, nil, err
+	s := &spanner{bench: b, host: b.emulator}
+	if s.host == "" {
+		host, stop, err := startEmulator(ctx, b.dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer stop()
+		s.host = host
 	}
-	defer stop()
-	s := &spanner{bench: b, host: host}
 	if s.spindle, err = build(ctx, ".", "./spindle", b.dir); err != nil {
 		return nil, nil, err
 	}
@@ -83,12 +86,9 @@ func (b *bench) besideSpindle(ctx context.Context, picked func(id string) bool) 
 	return all, versionsOf(info.Deps, "github.com/flowerinthenight/spindle/v2", "cloud.google.com/go/spanner"), nil
 }
 
-// startEmulator returns the host:port of a Spanner emulator: the one that the environment names, or
-// one that it starts.
+// startEmulator returns the host:port of a Spanner emulator. If the environment names one, that one
+// is used.
 func startEmulator(ctx context.Context, dir string) (host string, stop func(), err error) {
-	if host = os.Getenv(emulatorVariable); host != "" {
-		return host, func() {}, nil
-	}
 	root, err := rootFolder(ctx)
 	if err != nil {
 		return "", nil, err
@@ -306,10 +306,15 @@ func (s *spanner) endAll(ctx context.Context, c Contest, of side, events []conte
 	}
 	defer place.close()
 	begin, each := time.Now(), s.TakeOvers
-	took := make([][]time.Duration, len(s.Leases)*each)
+	took, early := make([][]time.Duration, len(s.Leases)*each), make([]int, len(s.Leases)*each)
 	err = load.Each(len(took), len(took), func(i int) (err error) {
-		took[i], err = endOne(ctx, place, fmt.Sprintf("lock-%d", i), s.Leases[i/each], events, end)
-		return err
+		for {
+			took[i], err = endOne(ctx, place, fmt.Sprintf("lock-%d-%d", i, early[i]), s.Leases[i/each], events, end)
+			if !errors.Is(err, errEarly) || early[i] == mostEarly {
+				return err
+			}
+			early[i]++
+		}
 	})
 	if err != nil {
 		return err
@@ -317,14 +322,25 @@ func (s *spanner) endAll(ctx context.Context, c Contest, of side, events []conte
 	for i := range s.Leases {
 		for k := range events {
 			var of []time.Duration
-			for _, one := range took[i*each : (i+1)*each] {
-				of = append(of, one[k])
+			failed := 0
+			for j := i * each; j < (i+1)*each; j++ {
+				of, failed = append(of, took[j][k]), failed+early[j]
 			}
-			c.Rows[i].Samples[first+k] = append(c.Rows[i].Samples[first+k], sampleOf(begin, of))
+			sample := sampleOf(begin, of)
+			if failed > 0 {
+				sample.Errors, sample.Failure = failed, errEarly.Error()
+			}
+			c.Rows[i].Samples[first+k] = append(c.Rows[i].Samples[first+k], sample)
 		}
 	}
 	return nil
 }
+
+// errEarly says that there was nothing to take over any more. It is tried again, and counted.
+var errEarly = errors.New("the leader lost its lock before it was ended")
+
+// mostEarly is how often one take-over is tried again.
+const mostEarly = 3
 
 // endOne ends one leader, and returns how long after it each event came to the next.
 func endOne(ctx context.Context, place site, lock string, lease time.Duration, events []contender.Event, end func(context.Context, *contender.Process) (time.Duration, error)) ([]time.Duration, error) {
@@ -353,6 +369,9 @@ func endOne(ctx context.Context, place site, lock string, lease time.Duration, e
 		at, err := next.Await(ctx, e)
 		if err != nil {
 			return nil, err
+		}
+		if at < ended {
+			return nil, errEarly
 		}
 		took = append(took, at-ended)
 	}

@@ -9,6 +9,7 @@ import (
 // Both systems take over from a leader that is killed, and from one that gives up, and their calls
 // are counted, on a real emulator with real processes.
 func TestSpindleAndRegentTakeOverOnTheEmulator(t *testing.T) {
+	t.Parallel()
 	host, stop, err := startEmulator(t.Context(), t.TempDir())
 	if err != nil && strings.Contains(err.Error(), "no emulator is available") {
 		t.Skip(err)
@@ -17,9 +18,8 @@ func TestSpindleAndRegentTakeOverOnTheEmulator(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	t.Setenv(emulatorVariable, host)
-	b := &bench{dir: t.TempDir(), plan: plan{
-		Leases: []time.Duration{time.Second}, TakeOvers: 1, TakeOverRounds: 1, CallLeases: []time.Duration{time.Second}, CallsFor: 3 * time.Second,
+	b := &bench{dir: t.TempDir(), emulator: host, plan: plan{
+		Leases: []time.Duration{2 * time.Second}, TakeOvers: 1, TakeOverRounds: 1, CallLeases: []time.Duration{2 * time.Second}, CallsFor: 5 * time.Second,
 	}}
 	if b.binary, err = b.build(t.Context()); err != nil {
 		t.Fatal(err)

@@ -47,11 +47,11 @@ var (
 		CallLeases: []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second}, CallsFor: time.Minute,
 	}
 	quick = plan{
-		Mode: "quick", Rounds: 2, Warm: 150 * time.Millisecond, Long: 600 * time.Millisecond, Connections: []int{1, 64},
-		Watchers: 1000, Changes: 20, HandoverSizes: []int{1, 64}, Handovers: 10, Deaths: 1, Orphaned: 10,
-		HeldRounds: 1, Held: 1000, HeldLease: 6 * time.Second, HeldFor: 4 * time.Second, Growth: []int{1, 100, 1000},
-		Led: []int{1, 100}, LedLease: 3 * time.Second, LedLeases: 2,
-		Leases: []time.Duration{time.Second}, TakeOvers: 3, TakeOverRounds: 1, CallLeases: []time.Duration{2 * time.Second}, CallsFor: 10 * time.Second,
+		Mode: "quick", Rounds: 1, Warm: 100 * time.Millisecond, Long: 400 * time.Millisecond, Connections: []int{1, 64},
+		Watchers: 500, Changes: 10, HandoverSizes: []int{1, 64}, Handovers: 10, Deaths: 1, Orphaned: 10,
+		HeldRounds: 1, Held: 500, HeldLease: 3 * time.Second, HeldFor: 2 * time.Second, Growth: []int{1, 100, 1000},
+		Led: []int{1, 100}, LedLease: 3 * time.Second, LedLeases: 1,
+		Leases: []time.Duration{time.Second}, TakeOvers: 3, TakeOverRounds: 1, CallLeases: []time.Duration{time.Second}, CallsFor: 6 * time.Second,
 	}
 )
 

@@ -43,7 +43,6 @@ type agent struct {
 	*client.Client
 	id     leadership.CandidateID
 	wire   *http.Transport
-	http   *http.Client              // over wire
 	leases []leadership.LeaseRequest // that it holds
 }
 

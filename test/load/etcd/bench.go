@@ -73,19 +73,11 @@ func measure(ctx context.Context, p plan, o options, pick *regexp.Regexp) (found
 	if _, err := os.Stat(o.folder()); err != nil {
 		return found, err
 	}
-	b := &bench{plan: p, binary: o.program}
-	if b.dir, err = os.MkdirTemp(o.dir, "bench-*"); err != nil {
+	b, remove, err := newBench(ctx, p, o)
+	if err != nil {
 		return found, err
 	}
-	defer os.RemoveAll(b.dir)
-	if b.dir, err = filepath.Abs(b.dir); err != nil {
-		return found, err
-	}
-	if b.binary == "" {
-		if b.binary, err = b.build(ctx); err != nil {
-			return found, err
-		}
-	}
+	defer remove()
 	found.Facts = Facts{Mode: p.Mode, Rounds: p.Rounds, Long: p.Long}
 	if err := found.Facts.gather(ctx, b.dir); err != nil {
 		return found, err
@@ -98,8 +90,39 @@ func measure(ctx context.Context, p plan, o options, pick *regexp.Regexp) (found
 			return found, err
 		}
 	}
-	found.Spanner, found.Facts.Spindle, err = b.besideSpindle(ctx, pick.MatchString)
+	found.Spanner, err = b.besideSpindle(ctx, pick.MatchString)
 	found.Facts.Took = time.Since(begin)
+	return found, err
+}
+
+// newBench returns a bench with a folder of its own, and a function that removes the folder.
+func newBench(ctx context.Context, p plan, o options) (b *bench, remove func(), err error) {
+	b = &bench{plan: p, binary: o.program}
+	dir, err := os.MkdirTemp(o.dir, "bench-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	remove = func() { os.RemoveAll(dir) }
+	if b.dir, err = filepath.Abs(dir); err == nil && b.binary == "" {
+		b.binary, err = b.build(ctx)
+	}
+	if err != nil {
+		remove()
+	}
+	return b, remove, err
+}
+
+// again measures only beside spindle, and puts that into what was found before.
+func again(ctx context.Context, p plan, o options) (found Result, err error) {
+	if found, err = readResult(o.folder()); err != nil {
+		return found, err
+	}
+	b, remove, err := newBench(ctx, p, o)
+	if err != nil {
+		return found, err
+	}
+	defer remove()
+	found.Spanner, err = b.besideSpindle(ctx, func(string) bool { return true })
 	return found, err
 }
 

@@ -28,7 +28,6 @@ type Facts struct {
 	Go       string
 	Regent   string    // the revision it was built from
 	Versions []Version // of what etcd and Regent consist of; both use the same version of a module
-	Spindle  []Version `json:",omitempty"` // of what spindle consists of
 	Rounds   int
 	Long     time.Duration // of a round
 }

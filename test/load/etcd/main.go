@@ -44,16 +44,17 @@ func child(ctx context.Context) (is bool, err error) {
 
 // options are the flags.
 type options struct {
-	quick, render bool
-	only          string
-	dir, out      string
-	program       string
+	quick, render, spindle bool
+	only                   string
+	dir, out               string
+	program                string
 }
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	flags.BoolVar(&o.quick, "quick", false, "fewer and shorter rounds, for a look: the report is printed and no file is written")
 	flags.BoolVar(&o.render, "render", false, "measure nothing: write the report again from results.json")
+	flags.BoolVar(&o.spindle, "spindle", false, "measure only beside spindle, and replace that part of the report")
 	flags.StringVar(&o.only, "only", "", "run only the contests whose id matches this `expression`, and write no report")
 	flags.StringVar(&o.dir, "dir", "", "`folder` on the disk to measure (default: the system's folder for temporary files)")
 	flags.StringVar(&o.out, "out", "", "`folder` of the report (default: this one; of a quick run none, it is printed)")
@@ -91,7 +92,12 @@ func run(ctx context.Context, args []string) error {
 		plan = quick
 	}
 	debug.SetGCPercent(400) // this process is not measured: it should seldom collect garbage
-	found, err := measure(ctx, plan, o, pick)
+	var found Result
+	if o.spindle {
+		found, err = again(ctx, plan, o)
+	} else {
+		found, err = measure(ctx, plan, o, pick)
+	}
 	if err != nil {
 		return err
 	}

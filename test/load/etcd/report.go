@@ -66,7 +66,7 @@ func (r Result) report(cost string) (string, error) {
 // print writes the tables alone.
 func (r Result) print(w io.Writer) error {
 	const tables = `{{if .Goals}}{{template "goals" .}}{{end}}{{range .Contests}}{{template "contest" .}}{{end}}` +
-		`{{range .Growth}}{{template "growth" .}}{{end}}{{range .Spanner}}{{template "contest" .}}{{end}}`
+		`{{range .Growth}}{{template "growth" .}}{{end}}{{with .Spanner}}{{range .Contests}}{{template "contest" .}}{{end}}{{end}}`
 	text, err := r.execute(page+`{{define "tables"}}`+tables+`{{end}}`, "", "tables")
 	if err == nil {
 		_, err = io.WriteString(w, text)

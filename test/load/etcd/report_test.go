@@ -54,7 +54,7 @@ func found() Result {
 				}}},
 			},
 		},
-		Spanner: []Contest{
+		Spanner: &OnSpanner{Date: time.Date(2001, 2, 4, 0, 0, 0, 0, time.UTC), Took: time.Minute, Regent: "abc", Contests: []Contest{
 			{
 				ID: "some-kill", Title: "Killed", About: "About it.", Of: "s leases", Kind: Few, Other: "spindle",
 				Entrants: []Entrant{{"spindle", "x"}, {"Regent", "y"}},
@@ -70,7 +70,7 @@ func found() Result {
 					{{Count: 90, Seconds: 60, Calls: map[string]int{"Commit": 90}}},
 				}}},
 			},
-		},
+		}},
 		Growth: []Growth{{Title: "More", About: "Of them.", Columns: []string{"elections", "p50, ms"}, Rows: [][]float64{{1, 0.5}, {10_000, 12.25}, nil}}},
 	}
 }
@@ -137,6 +137,7 @@ func TestReportHasEveryResult(t *testing.T) {
 		"| 2 s leases, one leads | Regent and spindle | calls an hour | 5,400 | 7,200 | **0.75** |\n",
 		"| 10,000 | 12.2 |\n",
 		"example.com/m v1.2.3",
+		"Measured on 4 February 2001 in 1m0s, on the same machine, with Regent abc.",
 		"\n## Elsewhere\n\nIt costs.\n",
 	} {
 		if !strings.Contains(got, want) {

@@ -7,7 +7,17 @@ type Result struct {
 	Facts    Facts
 	Contests []Contest // with etcd
 	Growth   []Growth
-	Spanner  []Contest `json:",omitempty"` // with spindle
+	Spanner  *OnSpanner `json:",omitempty"`
+}
+
+// OnSpanner is what was found beside spindle. It may have been measured by itself, later than the
+// rest, so it has its own facts.
+type OnSpanner struct {
+	Date     time.Time
+	Took     time.Duration
+	Regent   string    // the revision it was built from
+	Versions []Version // of what spindle consists of
+	Contests []Contest
 }
 
 // Contest is something that both systems do.

@@ -45,23 +45,32 @@ type spanner struct {
 	mu      sync.Mutex // guards made
 }
 
-// besideSpindle runs the contests with spindle that are picked. It also returns the versions of
-// what spindle consists of.
-func (b *bench) besideSpindle(ctx context.Context, picked func(id string) bool) (all []Contest, versions []Version, err error) {
+// besideSpindle runs the contests with spindle that are picked. It returns nil if none is.
+func (b *bench) besideSpindle(ctx context.Context, picked func(id string) bool) (*OnSpanner, error) {
 	if !picked(killedID) && !picked(releasedID) && !picked(callsID) {
-		return nil, nil, nil
+		return nil, nil
 	}
+	begin := time.Now()
 	s := &spanner{bench: b, host: b.emulator}
 	if s.host == "" {
 		host, stop, err := startEmulator(ctx, b.dir)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		defer stop()
 		s.host = host
 	}
+	var err error
 	if s.spindle, err = build(ctx, ".", "./spindle", b.dir); err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	info, err := buildinfo.ReadFile(s.spindle)
+	if err != nil {
+		return nil, err
+	}
+	found := &OnSpanner{
+		Date: begin.UTC(), Regent: revision(ctx),
+		Versions: versionsOf(info.Deps, "github.com/flowerinthenight/spindle/v2", "cloud.google.com/go/spanner"),
 	}
 	for _, c := range []struct {
 		id  string
@@ -72,15 +81,12 @@ func (b *bench) besideSpindle(ctx context.Context, picked func(id string) bool) 
 		}
 		contest, err := c.run(ctx)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", c.id, err)
+			return nil, fmt.Errorf("%s: %w", c.id, err)
 		}
-		all = append(all, contest)
+		found.Contests = append(found.Contests, contest)
 	}
-	info, err := buildinfo.ReadFile(s.spindle)
-	if err != nil {
-		return nil, nil, err
-	}
-	return all, versionsOf(info.Deps, "github.com/flowerinthenight/spindle/v2", "cloud.google.com/go/spanner"), nil
+	found.Took = time.Since(begin)
+	return found, nil
 }
 
 // startEmulator returns the host:port of a Spanner emulator. If the environment names one, that one

@@ -24,12 +24,13 @@ func TestSpindleAndRegentTakeOverOnTheEmulator(t *testing.T) {
 	if b.binary, err = b.build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	found, versions, err := b.besideSpindle(t.Context(), func(string) bool { return true })
+	all, err := b.besideSpindle(t.Context(), func(string) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 3 || len(versions) != 2 {
-		t.Fatalf("%d contests with %v, want 3 with the versions of spindle and its client", len(found), versions)
+	found := all.Contests
+	if len(found) != 3 || len(all.Versions) != 2 {
+		t.Fatalf("%d contests with %v, want 3 with the versions of spindle and its client", len(found), all.Versions)
 	}
 	for _, c := range found[:2] {
 		for _, l := range c.Lines() {

@@ -76,8 +76,8 @@ race: ## run all tests in their short form under the race detector
 bench: ## measure every store: grant and release, and renewals, at 1, 64 and 512 callers
 	$(WITH_EMULATORS) go test -run '^$$' -bench . -timeout 30m ./store/...
 
-compare: ## measure Regent beside etcd, and rewrite test/load/etcd/README.md (ARGS="-quick")
-	$(WITH_EMULATORS) go run ./test/load/counts test/load/etcd/cost.md
+compare: ## measure Regent beside etcd and spindle, and rewrite test/load/etcd/README.md (ARGS="-quick": only print)
+	$(if $(findstring -quick,$(ARGS)),,$(WITH_EMULATORS) go run ./test/load/counts test/load/etcd/cost.md)
 	cd test/load/etcd && go run . $(ARGS)
 
 load: ## measure cost and delay with 10,000 waiters and 10,000 watchers (CROWD=10000)

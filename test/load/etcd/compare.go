@@ -4,18 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"regent/test/proxy"
 )
 
 // Comparison is a pair in a row.
 type Comparison struct {
-	Contest, Row string
-	RegentName   string
-	EtcdName     string
-	Measure      Measure
-	Regent, Etcd Spread
-	Ratio        Spread // of the rounds' ratios, Regent's by etcd's
-	Goal         string // "" for none
-	Met          bool
+	Row                   string
+	RegentName, OtherName string
+	Measure               Measure
+	Regent, Other         Spread
+	Ratio                 Spread // of the rounds' ratios, Regent's by the other's
 }
 
 // Comparisons are all of the contest.
@@ -29,33 +28,11 @@ func (c Contest) Comparisons() (all []Comparison) {
 }
 
 func (c Contest) compare(p Pair, r Row) Comparison {
-	ours, theirs := r.values(p.Regent, p.Measure), r.values(p.Etcd, p.Measure)
-	x := Comparison{
-		Contest: c.Title, Row: r.Name(c.Of), RegentName: c.Entrants[p.Regent].Name, EtcdName: c.Entrants[p.Etcd].Name,
-		Measure: p.Measure, Regent: spreadOf(ours), Etcd: spreadOf(theirs), Ratio: spreadOf(ratios(ours, theirs)),
+	ours, theirs := r.values(p.Regent, p.Measure), r.values(p.Other, p.Measure)
+	return Comparison{
+		Row: r.Name(c.Of), RegentName: c.Entrants[p.Regent].Name, OtherName: c.Entrants[p.Other].Name,
+		Measure: p.Measure, Regent: spreadOf(ours), Other: spreadOf(theirs), Ratio: spreadOf(ratios(ours, theirs)),
 	}
-	switch {
-	case p.Goal.Size != r.Size:
-	case p.Goal.Most > 0:
-		x.Goal, x.Met = fmt.Sprintf("at most %s ms", number(p.Goal.Most)), x.Regent.Most <= p.Goal.Most
-	case p.Measure == Rate:
-		x.Goal, x.Met = fmt.Sprintf("at least %s × etcd", number(p.Goal.Ratio)), x.Ratio.Median >= p.Goal.Ratio
-	default:
-		x.Goal, x.Met = fmt.Sprintf("at most %s × etcd", number(p.Goal.Ratio)), x.Ratio.Median <= p.Goal.Ratio
-	}
-	return x
-}
-
-// Goals are the comparisons that have a goal.
-func (r Result) Goals() (all []Comparison) {
-	for _, c := range r.Contests {
-		for _, x := range c.Comparisons() {
-			if x.Goal != "" {
-				all = append(all, x)
-			}
-		}
-	}
-	return all
 }
 
 // Totals returns how many operations there were in all contests, and how many of them failed.
@@ -97,6 +74,9 @@ type Line struct {
 	Minute        Spread  // CPU seconds a minute for 1,000
 	Memory        Spread  // MiB for 1,000
 	Empty         Spread  // MiB
+	Hourly        Spread  // calls
+	Calls         proxy.Calls
+	Seconds       float64 // of all rounds
 }
 
 // Lines are all lines of the contest.
@@ -116,8 +96,11 @@ func (r Row) Line(c Contest, entrant int) Line {
 		Rate: spreadOf(r.values(entrant, Rate)),
 		P50:  spreadOf(r.values(entrant, Median)), P99: spreadOf(r.values(entrant, Late)), Max: spreadOf(r.values(entrant, Last)),
 	}
-	if c.Kind == Costs {
+	switch c.Kind {
+	case Costs:
 		l.Minute, l.Memory = spreadOf(r.values(entrant, CPU)), spreadOf(r.values(entrant, Memory))
+	case Calls:
+		l.Hourly = spreadOf(r.values(entrant, Hourly))
 	}
 	var cpu, own float64
 	var empty []float64
@@ -125,6 +108,8 @@ func (r Row) Line(c Contest, entrant int) Line {
 		l.Count += s.Count
 		l.Errors += s.Errors
 		l.Failure = cmp.Or(l.Failure, s.Failure)
+		l.Seconds += s.Seconds
+		l.Calls = proxy.Calls(s.Calls).Plus(l.Calls)
 		cpu, own, empty = cpu+s.CPU, own+s.Load, append(empty, s.Empty)
 	}
 	each := 1e6 / l.Count

@@ -27,8 +27,9 @@ type contest struct {
 // race lets one entrant run once, and returns a sample of each aspect.
 type race func(ctx context.Context, size int) ([]Sample, error)
 
-// run runs one round. A rehearsal leaves no samples.
-func (c *contest) run(ctx context.Context, rehearsal bool) error {
+// run runs one round. Round 0 leaves no samples. The entrants' order is reversed from round to
+// round, so that none has always the same before it.
+func (c *contest) run(ctx context.Context, round int) error {
 	if c.Rows == nil {
 		for _, size := range c.sizes {
 			for _, aspect := range c.aspects {
@@ -37,13 +38,16 @@ func (c *contest) run(ctx context.Context, rehearsal bool) error {
 		}
 	}
 	for i, size := range c.sizes {
-		for k, race := range c.races {
-			samples, err := race(ctx, size)
+		for k := range c.races {
+			if round%2 == 1 {
+				k = len(c.races) - 1 - k
+			}
+			samples, err := c.races[k](ctx, size)
 			if err != nil {
 				return fmt.Errorf("%s, %s, %d %s: %w", c.Title, c.Entrants[k].Name, size, c.Of, err)
 			}
 			for j, s := range samples {
-				if row := &c.Rows[i*len(samples)+j]; !rehearsal {
+				if row := &c.Rows[i*len(samples)+j]; round > 0 {
 					row.Samples[k] = append(row.Samples[k], s)
 				}
 			}

@@ -11,19 +11,16 @@ func (b *bench) contests() []*contest {
 
 // throughput is a contest of how often something can be done in a second.
 func (b *bench) throughput(c Contest, races ...race) *contest {
-	c.Of, c.Kind = "connections", Rates
+	c.Of, c.Kind, c.Other = "connections", Rates, etcdName
 	return &contest{Contest: c, sizes: b.Connections, aspects: whole, rounds: b.Rounds, races: races}
 }
 
-// Besides the client that agents use, whose figures the goals are about, Regent is called with next
+// Besides the client that agents use, which alone the goals are about, Regent is called with next
 // to no work for the caller.
 const (
 	bareName = "Regent, bare HTTP"
 	bareWhat = "the same, by requests that were written beforehand, on a plain TCP connection each; of an answer only the status and the length are read"
 )
-
-// at64 is a goal for 64 connections.
-func at64(ratio float64) Goal { return Goal{Size: 64, Ratio: ratio} }
 
 func (b *bench) cycle() *contest {
 	e, r := b.etcd, b.regent
@@ -36,7 +33,12 @@ func (b *bench) cycle() *contest {
 			{"Regent", "`:acquire` with a new key and `:release`; both are durable before they are answered, and write an event each"},
 			{bareName, bareWhat + ", and of a grant the fencing token; the key and the token are put in"},
 		},
-		Pairs: []Pair{{2, 0, Rate, at64(3)}, {3, 0, Rate, at64(3)}, {2, 0, Late, at64(1)}, {2, 1, Rate, Goal{}}},
+		Pairs: []Pair{
+			{2, 0, Rate, "grant+release / etcd campaign+resign", at64and1(3, 1.3)},
+			{2, 0, Late, "p99 of grant+release", at64and1(1, 1)},
+			{3, 0, Rate, "", nil},
+			{2, 1, Rate, "", nil},
+		},
 	}, b.flat(e.server, e.cycles), b.flat(e.server, e.sessions), b.flat(r.server, r.cycles), b.flat(r.server, bare{r}.cycles))
 }
 
@@ -50,7 +52,11 @@ func (b *bench) renew() *contest {
 			{"Regent", "`:renew`; durable before it is answered"},
 			{bareName, bareWhat},
 		},
-		Pairs: []Pair{{1, 0, Rate, at64(1.5)}, {2, 0, Rate, at64(1.5)}, {1, 0, Late, at64(1)}},
+		Pairs: []Pair{
+			{1, 0, Rate, "durable renewal / etcd synced put", at64and1(1.5, 1)},
+			{1, 0, Late, "p99 of durable renewal", at64and1(1, 1)},
+			{2, 0, Rate, "", nil},
+		},
 	}, b.flat(e.server, e.puts), b.flat(r.server, r.renewals), b.flat(r.server, bare{r}.renewals))
 }
 
@@ -68,7 +74,12 @@ func (b *bench) batch() *contest {
 			{bareName, bareWhat + ", and counts the leases"},
 		},
 		Pairs: []Pair{
-			{3, 0, Rate, at64(10)}, {4, 0, Rate, at64(10)}, {3, 1, Rate, Goal{}}, {3, 2, Rate, Goal{}}, {4, 2, Rate, Goal{}}, {3, 2, Late, at64(1)},
+			{3, 0, Rate, "leases in batches of 100 / etcd KeepAliveOnce", at64and1(10, 10)},
+			{3, 2, Late, "p99 of a batch of 100 / of 100 keep-alives in one stream", at64and1(1, 1)},
+			{4, 0, Rate, "", nil},
+			{3, 1, Rate, "", nil},
+			{3, 2, Rate, "", nil},
+			{4, 2, Rate, "", nil},
 		},
 	}, b.flat(e.server, e.keepAlives), b.flat(e.server, e.streams(1)), b.flat(e.server, e.streams(batchSize)),
 		b.flat(r.server, r.batches), b.flat(r.server, bare{r}.batches))
@@ -84,7 +95,11 @@ func (b *bench) strong() *contest {
 			{"Regent", "`GET …?consistency=strong`"},
 			{bareName, bareWhat},
 		},
-		Pairs: []Pair{{1, 0, Rate, Goal{}}, {2, 0, Rate, Goal{}}, {1, 0, Late, at64(1)}},
+		Pairs: []Pair{
+			{1, 0, Rate, "strong read / etcd linearizable get", at64and1(1.3, 1.1)},
+			{1, 0, Late, "p99 of strong read", at64and1(1, 1)},
+			{2, 0, Rate, "", nil},
+		},
 	}, b.flat(e.server, e.reads()), b.flat(r.server, r.reads(true)), b.flat(r.server, bare{r}.reads(true)))
 }
 
@@ -98,6 +113,10 @@ func (b *bench) cached() *contest {
 			{"Regent", "`GET …`; at most 5 s old, and it says how old it may be"},
 			{bareName, bareWhat},
 		},
-		Pairs: []Pair{{1, 0, Rate, at64(1)}, {2, 0, Rate, at64(1)}, {1, 0, Late, at64(1)}},
+		Pairs: []Pair{
+			{1, 0, Rate, "cached read / etcd serializable get", at64and1(1.5, 1.2)},
+			{1, 0, Late, "p99 of cached read", at64and1(1, 1)},
+			{2, 0, Rate, "", nil},
+		},
 	}, b.flat(e.server, e.reads(etcdclient.WithSerializable())), b.flat(r.server, r.reads(false)), b.flat(r.server, bare{r}.reads(false)))
 }

@@ -1,19 +1,23 @@
-// Command etcd measures Regent beside etcd on one machine, in alternating rounds of one run, and
-// writes what it found to README.md and results.json:
+// Command etcd measures Regent beside etcd, and then beside spindle, on one machine, in alternating
+// rounds of one run, and writes what it found to README.md and results.json:
 //
 //	        +--------------------- load: this process ---------------------+
 //	        | a goroutine for each connection, the clients that agents use  |
 //	        +------+-----------------------------------------------+-------+
 //	    gRPC, clientv3                               HTTP/JSON, leadership/client
 //	               |                                                |
-//	etcd, one member, from its packages            regent serve, as it is shipped, on a local file
+//	etcd, one member, from its packages            regent serve, on its local store
 //	               |                                                |
 //	               +------------- one disk, fsync on both ----------+
 //
 // Where a client can be the limit, Regent is also called without one: over plain TCP connections,
 // with requests that were written beforehand.
 //
+// Spindle is a library on Cloud Spanner. Beside it Regent is on Spanner, too: both use one
+// emulator, and every process that competes for a lock is one of its own, so that it can be killed.
+//
 // A contest is something that both do; its entrants are the ways to do it. In each round one
 // entrant after the other runs for the same time, so that other work of the machine meets all of
-// them alike. The first round is dropped.
+// them alike. The first round is dropped. Goals are Pair.Goals; why one is missed is written down
+// in reasons.go.
 package main

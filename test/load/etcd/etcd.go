@@ -17,6 +17,9 @@ import (
 	"go.uber.org/zap"
 )
 
+// etcdName is the system that most contests are with.
+const etcdName = "etcd"
+
 // memberVariable holds the folder of a process that is to be etcd.
 const memberVariable = "BENCH_MEMBER"
 

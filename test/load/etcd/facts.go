@@ -26,8 +26,8 @@ type Facts struct {
 	Disk     string // the type of the file system
 	Fsync    Spread // milliseconds, of a block of 4 KiB
 	Go       string
-	Regent   string // the revision it was built from
-	Versions []Version
+	Regent   string    // the revision it was built from
+	Versions []Version // of what etcd and Regent consist of; both use the same version of a module
 	Rounds   int
 	Long     time.Duration // of a round
 }
@@ -47,14 +47,15 @@ func (f *Facts) gather(ctx context.Context, dir string) (err error) {
 	}
 	f.Regent = revision(ctx)
 	if info, ok := debug.ReadBuildInfo(); ok {
-		f.Versions = versions(info.Deps)
+		f.Versions = versionsOf(info.Deps,
+			"go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/client/v3", "go.etcd.io/raft/v3", "go.etcd.io/bbolt", "google.golang.org/grpc")
 	}
 	return nil
 }
 
-// versions are of the modules that the servers consist of. Both use the same version of a module.
-func versions(deps []*debug.Module) (all []Version) {
-	for _, path := range []string{"go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/client/v3", "go.etcd.io/raft/v3", "go.etcd.io/bbolt", "google.golang.org/grpc"} {
+// versionsOf are the versions of some of the modules that a program consists of.
+func versionsOf(deps []*debug.Module, paths ...string) (all []Version) {
+	for _, path := range paths {
 		if i := slices.IndexFunc(deps, func(m *debug.Module) bool { return m.Path == path }); i >= 0 {
 			all = append(all, Version{path, deps[i].Version})
 		}

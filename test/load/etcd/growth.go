@@ -30,14 +30,18 @@ const (
 	idle      = time.Second
 )
 
-// grow measures both tables.
+// grow measures all tables.
 func (b *bench) grow(ctx context.Context) ([]Growth, error) {
 	elections, err := b.growElections(ctx)
 	if err != nil {
 		return nil, err
 	}
 	candidates, err := b.growCandidates(ctx)
-	return []Growth{elections, candidates}, err
+	if err != nil {
+		return nil, err
+	}
+	led, err := b.growLed(ctx)
+	return []Growth{elections, candidates, led}, err
 }
 
 // fresh calls use with a new server, which counts the calls of its store.

@@ -19,7 +19,7 @@ const keepers = 64
 func (b *bench) held() *contest {
 	return &contest{
 		Contest: Contest{
-			ID: "held", Title: "What held elections cost", Of: "elections", Kind: Costs,
+			ID: "held", Title: "What held elections cost", Of: "elections", Kind: Costs, Other: etcdName,
 			About: fmt.Sprintf("A new server, and that many elections in it, kept over %d connections. Each has a lease of %v that is "+
 				"renewed every %v, the renewals spread evenly. For %v nothing else happens. Memory is what the process has more than before "+
 				"the first election; CPU is that of all its threads, including the work that it does without elections.", keepers, b.HeldLease, b.HeldLease/3, b.HeldFor),
@@ -28,7 +28,7 @@ func (b *bench) held() *contest {
 				{"Regent, one by one", "`:renew` of each; durable"},
 				{"Regent, batched", "`:batchRenew` of all that one connection keeps; durable"},
 			},
-			Pairs: []Pair{{1, 0, CPU, Goal{}}, {2, 0, CPU, Goal{}}, {1, 0, Memory, Goal{}}},
+			Pairs: []Pair{{1, 0, CPU, "", nil}, {2, 0, CPU, "", nil}, {1, 0, Memory, "", nil}},
 		},
 		sizes: []int{b.Held}, aspects: whole, rounds: b.HeldRounds, long: true,
 		races: []race{b.heldByEtcd, b.heldByRegent(false), b.heldByRegent(true)},

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"regent/test/load"
@@ -26,8 +27,8 @@ func main() {
 	}
 }
 
-// child runs what this program was started for by itself: etcd, a leader that is to be killed, or a
-// crowd. It reports whether it was.
+// child runs what this program was started for by itself: etcd, a leader that is to be killed, a
+// contender, or a crowd. It reports whether it was.
 func child(ctx context.Context) (is bool, err error) {
 	if dir, is := os.LookupEnv(memberVariable); is {
 		return true, member(ctx, dir)
@@ -35,27 +36,34 @@ func child(ctx context.Context) (is bool, err error) {
 	if spec, is := os.LookupEnv(leaderVariable); is {
 		return true, lead(ctx, spec)
 	}
+	if text, is := os.LookupEnv(campaignVariable); is {
+		return true, runCampaign(ctx, text)
+	}
 	return load.Main(), nil
 }
 
 // options are the flags.
 type options struct {
-	quick, render bool
-	only          string
-	dir, out      string
-	program       string
+	quick, render, spindle bool
+	only                   string
+	dir, out               string
+	program                string
 }
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
-	flags.BoolVar(&o.quick, "quick", false, "fewer and shorter rounds")
+	flags.BoolVar(&o.quick, "quick", false, "fewer and shorter rounds, for a look: the report is printed and no file is written")
 	flags.BoolVar(&o.render, "render", false, "measure nothing: write the report again from results.json")
+	flags.BoolVar(&o.spindle, "spindle", false, "measure only beside spindle, and replace that part of the report")
 	flags.StringVar(&o.only, "only", "", "run only the contests whose id matches this `expression`, and write no report")
 	flags.StringVar(&o.dir, "dir", "", "`folder` on the disk to measure (default: the system's folder for temporary files)")
-	flags.StringVar(&o.out, "out", ".", "`folder` of the report")
+	flags.StringVar(&o.out, "out", "", "`folder` of the report (default: this one; of a quick run none, it is printed)")
 	flags.StringVar(&o.program, "regent", "", "measure this `program` instead of building one")
 	return o, flags.Parse(args)
 }
+
+// folder is where the report is.
+func (o options) folder() string { return cmp.Or(o.out, ".") }
 
 func run(ctx context.Context, args []string) error {
 	if is, err := child(ctx); is {
@@ -66,11 +74,11 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.render {
-		found, err := readResult(o.out)
+		found, err := readResult(o.folder())
 		if err != nil {
 			return err
 		}
-		return found.write(o.out)
+		return found.write(o.folder())
 	}
 	if disk, err := fileSystem(cmp.Or(o.dir, os.TempDir())); err != nil || disk == inMemory {
 		return cmp.Or(err, errors.New("the data would be in memory, where nothing is durable; choose a folder on a disk with -dir"))
@@ -84,25 +92,40 @@ func run(ctx context.Context, args []string) error {
 		plan = quick
 	}
 	debug.SetGCPercent(400) // this process is not measured: it should seldom collect garbage
-	found, err := measure(ctx, plan, o, pick)
+	var found Result
+	if o.spindle {
+		found, err = again(ctx, plan, o)
+	} else {
+		found, err = measure(ctx, plan, o, pick)
+	}
 	if err != nil {
 		return err
 	}
-	if o.only != "" {
+	switch {
+	case o.only != "":
 		return found.print(os.Stdout)
+	case o.quick && o.out == "":
+		report, err := found.report("")
+		fmt.Print(report)
+		return err
 	}
-	return found.write(o.out)
+	return found.write(o.folder())
 }
 
-// build builds the program that is shipped, in the folder, and returns its path.
-func build(ctx context.Context, dir string) (string, error) {
+// rootFolder is the folder of the module that is measured.
+func rootFolder(ctx context.Context) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "regent").Output()
 	if err != nil {
 		return "", fmt.Errorf("go list: %w", err)
 	}
-	binary := filepath.Join(dir, "regent")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "./cmd/regent")
-	cmd.Dir, cmd.Stderr = string(root[:len(root)-1]), os.Stderr
+	return strings.TrimSpace(string(root)), nil
+}
+
+// build builds a command of the module in that folder, puts it into dir, and returns its path.
+func build(ctx context.Context, module, command, dir string) (string, error) {
+	binary := filepath.Join(dir, filepath.Base(command)+"-program")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, command)
+	cmd.Dir, cmd.Stderr = module, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	return binary, cmd.Run()
 }

@@ -74,8 +74,10 @@ func serve(ctx context.Context, name string, cmd *exec.Cmd, env ...string) (*ser
 // environ is this process's environment without what would change how a server behaves.
 func environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return slices.ContainsFunc([]string{"REGENT_", "ETCD_", "OTEL_", "PORT=", "GOMAXPROCS=", "GOGC=", "GOMEMLIMIT=", "GODEBUG="},
-			func(prefix string) bool { return strings.HasPrefix(entry, prefix) })
+		name, _, _ := strings.Cut(entry, "=")
+		return strings.HasSuffix(name, "_EMULATOR_HOST") ||
+			slices.ContainsFunc([]string{"REGENT_", "ETCD_", "OTEL_"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) ||
+			slices.Contains([]string{"PORT", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "XDG_STATE_HOME"}, name)
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"time"
 
 	"regent/leadership"
@@ -24,10 +23,10 @@ type regent struct {
 	agents pool[*agent]
 }
 
-// startRegent starts the program on a new file in the folder.
+// startRegent starts the program on its default store, which it makes in the folder.
 func startRegent(ctx context.Context, binary, dir string, flags ...string) (*regent, error) {
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--store", "file:" + filepath.Join(dir, "regent.db")}, flags...)
-	s, err := serve(ctx, "regent", exec.Command(binary, args...))
+	args := append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)
+	s, err := serve(ctx, "regent", exec.Command(binary, args...), "XDG_STATE_HOME="+dir)
 	return regentAt(s), err
 }
 
@@ -49,13 +48,23 @@ type agent struct {
 
 // newAgent returns an agent that has not connected yet.
 func (s *regent) newAgent(id leadership.CandidateID, lease time.Duration) (*agent, error) {
-	wire := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
-	c, err := client.New(client.Config{
-		Server: "http://" + s.address, HTTP: &http.Client{Transport: wire},
+	wire := newWire()
+	c, err := s.newClient(id, lease, wire)
+	return &agent{Client: c, id: id, wire: wire}, err
+}
+
+// newWire returns a transport for one connection.
+func newWire() *http.Transport {
+	return &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
+}
+
+// newClient returns a client of the SDK that calls the server through the transport.
+func (s *regent) newClient(id leadership.CandidateID, lease time.Duration, through http.RoundTripper) (*client.Client, error) {
+	return client.New(client.Config{
+		Server: "http://" + s.address, HTTP: &http.Client{Transport: through},
 		Candidate: client.Candidate{ID: id, LeaseDuration: lease},
 		Log:       slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	return &agent{Client: c, id: id, wire: wire}, err
 }
 
 // rest closes the connections, which the server would close while they are not used.

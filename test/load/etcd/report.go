@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"regent/test/load"
+	"regent/test/proxy"
 )
 
 // The files of a report.
@@ -64,7 +65,8 @@ func (r Result) report(cost string) (string, error) {
 
 // print writes the tables alone.
 func (r Result) print(w io.Writer) error {
-	const tables = `{{range .Contests}}{{template "contest" .}}{{end}}{{range .Growth}}{{template "growth" .}}{{end}}`
+	const tables = `{{if .Goals}}{{template "goals" .}}{{end}}{{range .Contests}}{{template "contest" .}}{{end}}` +
+		`{{range .Growth}}{{template "growth" .}}{{end}}{{with .Spanner}}{{range .Contests}}{{template "contest" .}}{{end}}{{end}}`
 	text, err := r.execute(page+`{{define "tables"}}`+tables+`{{end}}`, "", "tables")
 	if err == nil {
 		_, err = io.WriteString(w, text)
@@ -78,6 +80,8 @@ func (r Result) execute(text, cost string, name ...string) (string, error) {
 		"count":  func(n float64) string { return number(math.Round(n)) },
 		"spread": spread,
 		"join":   strings.Join,
+		"sizes":  goalSizes,
+		"calls":  func(calls map[string]int) string { return proxy.Calls(calls).String() },
 		"round":  func(d time.Duration) time.Duration { return d.Round(time.Second) },
 	}).Parse(text)
 	if err != nil {
@@ -94,7 +98,7 @@ func (r Result) execute(text, cost string, name ...string) (string, error) {
 	return b.String(), err
 }
 
-// number has three significant digits and no exponent.
+// number has three significant digits at most and no exponent.
 func number(f float64) string {
 	switch {
 	case f < 0:
@@ -108,6 +112,8 @@ func number(f float64) string {
 		return fmt.Sprintf("%.0f", f)
 	case f >= 10:
 		return fmt.Sprintf("%.1f", f)
+	case 0 < f && f < 0.01:
+		return fmt.Sprintf("%.4f", f)
 	}
 	return fmt.Sprintf("%.2f", f)
 }

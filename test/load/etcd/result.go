@@ -5,8 +5,19 @@ import "time"
 // Result is everything that a run has found.
 type Result struct {
 	Facts    Facts
-	Contests []Contest
+	Contests []Contest // with etcd
 	Growth   []Growth
+	Spanner  *OnSpanner `json:",omitempty"`
+}
+
+// OnSpanner is what was found beside spindle. It may have been measured by itself, later than the
+// rest, so it has its own facts.
+type OnSpanner struct {
+	Date     time.Time
+	Took     time.Duration
+	Regent   string    // the revision it was built from
+	Versions []Version // of what spindle consists of
+	Contests []Contest
 }
 
 // Contest is something that both systems do.
@@ -16,6 +27,7 @@ type Contest struct {
 	About    string // the measurement, and how it is made
 	Of       string // what a row counts, such as "connections"
 	Kind     Kind
+	Other    string // the system beside Regent
 	Entrants []Entrant
 	Pairs    []Pair
 	Rows     []Row
@@ -29,6 +41,8 @@ const (
 	Rates  Kind = "rates"  // how often something is done, and how long it takes
 	Delays Kind = "delays" // how long something takes that happens now and then
 	Costs  Kind = "costs"  // what something needs that goes on by itself
+	Few    Kind = "few"    // delays, of so few that their percentiles mean nothing
+	Calls  Kind = "calls"  // how many calls something makes that goes on by itself
 )
 
 // Entrant is one way to do it.
@@ -55,7 +69,8 @@ type Sample struct {
 	CPU, Load float64 `json:",omitempty"`
 	Held      int     `json:",omitempty"` // elections that were held meanwhile
 	// MiB resident in the server's process: before any election was held, and with them
-	Empty, Memory float64 `json:",omitempty"`
+	Empty, Memory float64        `json:",omitempty"`
+	Calls         map[string]int `json:",omitempty"` // of the store, by method
 }
 
 // Measure is what of a sample is compared.
@@ -69,6 +84,7 @@ const (
 	Last   Measure = "longest, ms"
 	CPU    Measure = "CPU s per minute and 1,000"
 	Memory Measure = "MiB per 1,000"
+	Hourly Measure = "calls an hour"
 )
 
 // of returns the measure of the sample.
@@ -86,22 +102,35 @@ func (m Measure) of(s Sample) float64 {
 		return s.CPU / s.Seconds * time.Minute.Seconds() / float64(s.Held) * 1000
 	case Memory:
 		return (s.Memory - s.Empty) / float64(s.Held) * 1000
+	case Hourly:
+		return s.Count / s.Seconds * time.Hour.Seconds()
 	}
 	panic("no measure: " + m)
 }
 
 // Pair is a comparison of two entrants, by their index.
 type Pair struct {
-	Regent, Etcd int
-	Measure      Measure
-	Goal         Goal
+	Regent, Other int
+	Measure       Measure
+	Name          string `json:",omitempty"` // of its goals; "" if it has none
+	Goals         []Goal `json:",omitempty"`
 }
 
-// Goal is what a comparison should come to.
+// Goal is what the ratio of a comparison, Regent's by the other's, should come to in the rows of
+// that size: at least for a rate, at most for everything else.
 type Goal struct {
-	Size  int     // in the rows of that size; 0 for nowhere
-	Ratio float64 // Regent's to etcd's: at least for a rate, at most for all else; 0 for none
-	Most  float64 // of Regent's own, in the unit of the measure; 0 for none
+	Size  int
+	Ratio float64
+}
+
+// goal returns the ratio that is the goal at that size; 0 for none.
+func (p Pair) goal(size int) float64 {
+	for _, g := range p.Goals {
+		if g.Size == size {
+			return g.Ratio
+		}
+	}
+	return 0
 }
 
 // values are the measures of an entrant's samples.

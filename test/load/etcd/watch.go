@@ -16,7 +16,7 @@ import (
 func (b *bench) watch() *contest {
 	return &contest{
 		Contest: Contest{
-			ID: "watch", Title: "How soon watchers learn of a change", Of: "watchers", Kind: Delays,
+			ID: "watch", Title: "How soon watchers learn of a change", Of: "watchers", Kind: Delays, Other: etcdName,
 			About: "One election changes, and all watchers are told: each by a stream over a connection of its own, read by the system's client, " +
 				"as it would be in so many agents. A sample is from when the change was sent, or from when it was answered, to when the last " +
 				"of them has received it. The next change comes when all have received this one.",
@@ -24,7 +24,7 @@ func (b *bench) watch() *contest {
 				{"etcd", "a Watch of the key, one gRPC connection each; the changes are a Put and a Delete in turn"},
 				{"Regent", "`GET …/events` as `text/event-stream`, one HTTP/1.1 connection each; the changes are `:acquire` and `:release` in turn"},
 			},
-			Pairs: []Pair{{1, 0, Median, Goal{}}, {1, 0, Late, Goal{}}},
+			Pairs: []Pair{{1, 0, Median, "", nil}, {1, 0, Late, "", nil}},
 		},
 		sizes: []int{b.Watchers}, aspects: []string{"from sent", "from answered"}, rounds: b.Rounds,
 		races: []race{b.watchEtcd, b.watchRegent},

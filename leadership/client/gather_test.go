@@ -637,8 +637,11 @@ func TestEachLeaseOfABatchBringsItsOwnTicket(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		agent := recordRenewals(t, server, named("ann"))
 		tickets := map[leadership.Election]leadership.Ticket{}
+		var mu sync.Mutex
 		n := 0
 		agent.answer(func(c renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			for _, r := range c.renewals {
 				if r.Ticket != tickets[r.Election] {
 					t.Errorf("%s came with the ticket %q, want %q", r.Election, r.Ticket, tickets[r.Election])
@@ -664,10 +667,12 @@ func TestEachLeaseOfABatchBringsItsOwnTicket(t *testing.T) {
 		})
 		leases := leadMany(t, agent.Client, "shard", 20, 0)
 		time.Sleep(5 * time.Minute)
+		requireValid(t, leases)
+		resignAll(t, leases)
+		mu.Lock()
+		defer mu.Unlock()
 		if n < 20*20 {
 			t.Errorf("%d tickets", n)
 		}
-		requireValid(t, leases)
-		resignAll(t, leases)
 	})
 }

@@ -404,9 +404,9 @@ func TestBatchesThatFailCostNoLease(t *testing.T) {
 						batches++
 					}
 				}
-				// two and then one in ten minutes, and some before all go together
-				if batches == 0 || batches > 2+2+5 {
-					t.Errorf("%d batches in 25 minutes, and each of them failed", batches)
+				// two in ten minutes, and some before all go together; without pauses it is 169
+				if batches == 0 || batches > 30 {
+					t.Errorf("%d batches in 25 minutes, though they fail", batches)
 				}
 				agent.answer(nil)
 				time.Sleep(12 * time.Minute)

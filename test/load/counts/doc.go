@@ -25,7 +25,6 @@
 // The parts:
 //
 //	Operations   what each operation of Regent costs by itself; testdata has the counts
-//	process      what a process of the Go SDK costs that leads many elections
 //	Stretches    what a held election costs for a while at a whole instance, with more and
 //	             more waiting and watching agents
 //	Turns        what an hour of renewals costs that reach several instances in turn

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -284,8 +285,12 @@ func (m *machine) extend() {
 func FuzzParseMetadata(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2.5,"x",null,{"b":1e30}]}`))
 	f.Add([]byte(`{"a":{"a":{"a":{}}},"\u0000":-0}`))
+	for _, plain := range plainMetadata {
+		f.Add([]byte(plain))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := leadership.ParseMetadata(text)
+		requireSameAsWithSpace(t, text)
 		if err != nil {
 			return
 		}
@@ -296,6 +301,29 @@ func FuzzParseMetadata(f *testing.F) {
 			t.Fatalf("%s becomes %s, %v", m, again, err)
 		}
 	})
+}
+
+// plainMetadata is objects, or nearly, that are read without encoding/json.
+var plainMetadata = []string{
+	`{"a":"b"}`, `{"":""}`, `{"":"","a":""}`, `{"a":"b","c":"d e~!"}`, `{"c":"d","a":"b"}`, `{"a":"b","a":"b"}`, `{"a":"b",}`, `{"a":"b"`,
+	`{"a":"b}`, `{"a":"\n"}`, "{\"a\":\"\n\"}", "{\"a\":\"\u2028\"}", "{\"a\":\"\x7f\"}", `{"a":"b"}}`, `{"a":"b"} `, `{"a":"<>&"}`, `{,"a":"b"}`, `{"a","b"}`, `{`, `{}`,
+	`{"a":"` + strings.Repeat("x", 4088) + `"}`, `{"a":"` + strings.Repeat("x", 4089) + `"}`,
+}
+
+// requireSameAsWithSpace compares with the same text after a space, which encoding/json reads.
+func requireSameAsWithSpace(t *testing.T, text []byte) {
+	t.Helper()
+	got, err := leadership.ParseMetadata(text)
+	want, wantErr := leadership.ParseMetadata(append([]byte(" "), text...))
+	if got != want || (err == nil) != (wantErr == nil) {
+		t.Fatalf("%q becomes %q, %v; want %q, %v", text, got, err, want, wantErr)
+	}
+}
+
+func TestPlainMetadataIsReadAsAnyOther(t *testing.T) {
+	for _, text := range plainMetadata {
+		requireSameAsWithSpace(t, []byte(text))
+	}
 }
 
 func FuzzParseKey(f *testing.F) {

@@ -26,6 +26,12 @@ type Metadata string
 // nearest to it; one that no double can hold is refused, as is an object deeper than
 // MaxMetadataDepth or longer than MaxMetadataBytes. Nothing, and the JSON null, give "".
 func ParseMetadata(text []byte) (Metadata, error) {
+	if len(text) == 0 {
+		return "", nil
+	}
+	if len(text) <= MaxMetadataBytes && isPlainObject(text) {
+		return Metadata(text), nil
+	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return "", nil
 	}
@@ -42,6 +48,41 @@ func ParseMetadata(text []byte) (Metadata, error) {
 		return "", errors.New("metadata must be one JSON object, and something follows it")
 	}
 	return canonicalMetadata(v)
+}
+
+// isPlainObject reports whether text is a canonical object whose values are strings, and has
+// nothing but printable ASCII without escapes. Most metadata is, and each reply has it.
+func isPlainObject(text []byte) bool {
+	var last []byte
+	for rest, before := text, byte('{'); ; before = ',' {
+		name, after, ok := cutPlainString(rest, before)
+		if !ok || last != nil && bytes.Compare(last, name) >= 0 {
+			return false
+		}
+		if _, rest, ok = cutPlainString(after, ':'); !ok {
+			return false
+		}
+		if last = name; len(rest) == 1 {
+			return rest[0] == '}'
+		}
+	}
+}
+
+// cutPlainString cuts off a string that comes after the byte.
+func cutPlainString(text []byte, before byte) (value, rest []byte, ok bool) {
+	if len(text) < 2 || text[0] != before || text[1] != '"' {
+		return nil, nil, false
+	}
+	text = text[2:]
+	for i, c := range text {
+		switch {
+		case c == '"':
+			return text[:i:i], text[i+1:], true
+		case c < ' ' || c > '~' || c == '\\':
+			return nil, nil, false
+		}
+	}
+	return nil, nil, false
 }
 
 func canonicalMetadata(v any) (Metadata, error) {

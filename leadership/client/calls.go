@@ -54,14 +54,14 @@ func waited(r leadership.AcquireRequest, answer wire.Grant) time.Duration {
 // read. A server of an older version answers InvalidArgument to it: renew without it then.
 func (c *Client) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	return c.lease(ctx, ofRenewal(r), call{
-		name: "renew", method: http.MethodPost, suffix: wire.Renew, mutates: wire.VerbRenew.Row().Changes(), body: wire.NewLeaseRequest(r),
+		name: "renew", method: http.MethodPost, suffix: wire.Renew, mutates: wire.VerbRenew.Row().Changes(), text: wire.AppendRenewal(nil, r),
 	})
 }
 
 // Release ends the caller's lease.
 func (c *Client) Release(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "release", method: http.MethodPost, suffix: wire.Release, mutates: wire.VerbRelease.Row().Changes(), body: wire.NewLeaseRequest(r),
+		name: "release", method: http.MethodPost, suffix: wire.Release, mutates: wire.VerbRelease.Row().Changes(), text: wire.AppendRenewal(nil, r),
 	})
 }
 

@@ -135,7 +135,7 @@ func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 		k.note(ctx, errLate)
 		return nil, errLate
 	}
-	go l.keep(k.clock() + l.pause(grant.RenewIn, left))
+	go l.keep(k.clock(), l.pause(grant.RenewIn, left))
 	k.log.Info("leading", "token", l.Token(), "remaining", left)
 	return l, nil
 }

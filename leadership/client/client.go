@@ -56,6 +56,7 @@ type Client struct {
 	token     func(context.Context) (string, error)
 	candidate Candidate
 	id        *identity // if the candidate has none
+	groups    *groups   // of its leases, shared with the clients that As returns
 	log       *slog.Logger
 	clock     func() time.Duration
 }
@@ -80,7 +81,7 @@ func New(c Config) (*Client, error) {
 	}
 	client := &Client{
 		server: server, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence),
-		token: c.Token, candidate: c.Candidate, id: &identity{}, log: cmp.Or(c.Log, slog.Default()), clock: c.Clock,
+		token: c.Token, candidate: c.Candidate, id: &identity{}, groups: &groups{}, log: cmp.Or(c.Log, slog.Default()), clock: c.Clock,
 	}
 	if client.clock == nil {
 		client.clock = boottime.Now

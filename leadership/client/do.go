@@ -28,6 +28,7 @@ type call struct {
 	wait        time.Duration     // how long the server is asked to wait
 	mutates     bool              // the call may change something, so its outcome can be unknown
 	body        any               // nil for none
+	text        []byte            // the body, if it is written already
 	answer      any               // pointer to the result of a success
 	replyHeader *http.Header      // receives the headers of a success; may be nil
 }
@@ -81,7 +82,7 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	if len(k.query) > 0 {
 		target += "?" + k.query.Encode()
 	}
-	body, err := encode(k.body)
+	body, err := k.reader()
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 		return nil, err
 	}
 	request.Header.Set("Accept", wire.ContentType)
-	if k.body != nil {
+	if body != nil {
 		request.Header.Set("Content-Type", wire.ContentType)
 	}
 	for name, value := range k.header {
@@ -133,16 +134,16 @@ func within(ctx context.Context, ask func(context.Context) (string, error)) (str
 	}
 }
 
-// encode returns a reader of the body, and nil for none.
-func encode(body any) (io.Reader, error) {
-	if body == nil {
+// reader returns a reader of the body, and nil for none.
+func (k call) reader() (io.Reader, error) {
+	if k.text == nil && k.body == nil {
 		return nil, nil
 	}
-	text, err := wire.Marshal(body)
-	if err != nil {
-		return nil, err
+	text, err := k.text, error(nil)
+	if text == nil {
+		text, err = wire.Marshal(k.body)
 	}
-	return bytes.NewReader(text), nil
+	return bytes.NewReader(text), err
 }
 
 // How far a request got, according to its transport.

@@ -31,6 +31,13 @@
 // leader that asks its Lease never believes that it leads after the lease has ended in the store,
 // as long as its clock loses no more than one part in a thousand.
 //
+// The leases of a Client, and of the clients that As returns, are renewed together: a process that
+// leads 100 elections sends one call in each period, up to 100 leases in one. To that end a lease
+// is renewed up to a tenth of its duration before its time, and never after it. Each has its own
+// deadline and its own answer, and none waits for another. A lone lease goes by itself; so does one
+// whose last renewal has failed, and each of them for ten minutes if a server takes no batches. A
+// batch has the values of the context of one of its leases.
+//
 // A request that was sent just before may still arrive later. Send the Token with each write, and
 // have it compared where the write arrives: package fence does that for Firestore, Spanner, SQL,
 // Cloud Storage and HTTP.

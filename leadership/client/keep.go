@@ -21,53 +21,96 @@ const (
 	minRetry = 50 * time.Millisecond
 )
 
-// keep renews the lease until it is over. next is when to begin, on the client's clock.
-func (l *Lease) keep(next time.Duration) {
+// keep renews the lease until it is over. It was granted now, and the first renewal is due after the
+// pause at the latest.
+func (l *Lease) keep(now, pause time.Duration) {
 	defer close(l.kept)
-	k := keeper{Lease: l, log: l.client.logOf(l)}
-	for l.sleepUntil(next) {
-		next = k.renew()
+	k := &keeper{Lease: l, log: l.client.logOf(l), taken: make(chan seat, 1)}
+	defer l.client.groups.leave(k)
+	for next, lasts := k.client.groups.sleep(k, now, pause), true; lasts; {
+		var s seat
+		if s, lasts = k.await(next); lasts {
+			next = k.renew(s)
+		}
 	}
 	if cause, own := l.ending(); own != nil && own != ErrResigned {
 		k.log.Error("no longer leader", "reason", cause)
 	}
 }
 
-// sleepUntil waits for an instant of the client's clock, and reports whether the lease is still
-// valid then.
-func (l *Lease) sleepUntil(next time.Duration) bool {
-	for {
-		left, d := l.Remaining(), next-l.client.clock()
-		if left == 0 || d <= 0 {
-			return left > 0
-		}
-		sleep(l.ctx, min(d, left, maxSleep))
-	}
-}
-
+// keeper renews a lease.
 type keeper struct {
 	*Lease
 	log     *slog.Logger
 	backoff backoff
+
+	taken  chan seat // capacity 1: where the lease sits that was asleep and is not any more
+	group  *group    // guarded by groups.mu
+	plan   plan      // guarded by groups.mu
+	asleep bool      // waits to be renewed; guarded by groups.mu
 }
 
-// renew sends one renewal, and returns when to send the next. Its timeout is a part of the
-// remaining time, so that a silent connection does not use up all of it.
-func (k *keeper) renew() (next time.Duration) {
+// await blocks until the lease is to be renewed, and returns its seat if it is in a batch. It
+// reports whether the lease is still valid then.
+func (k *keeper) await(next plan) (s seat, valid bool) {
+	for {
+		now := k.client.clock()
+		left, d := k.Remaining(), next.due-now
+		switch {
+		case left == 0:
+			k.client.groups.stop(k)
+			return seat{}, false
+		case d <= 0:
+			return k.client.groups.rouse(k, now), true
+		}
+		select {
+		case s = <-k.taken:
+			return s, true
+		case <-time.After(min(d, left, maxSleep)):
+		case <-k.ctx.Done():
+		}
+	}
+}
+
+// renew sends one renewal, or waits for that of its batch, and returns when to send the next.
+func (k *keeper) renew(s seat) (next plan) {
+	if s.batch != nil {
+		if sent, lease, err := k.together(s); err != errRefused {
+			return k.heard(sent, lease, err)
+		}
+	}
 	sent := k.client.clock()
-	left := k.Remaining()
-	ctx, cancel := context.WithTimeout(k.ctx, min(max(left/3, minTry), left))
+	ctx, cancel := k.try()
 	defer cancel()
 	request := k.request
 	request.Ticket = k.ticket
 	lease, err := k.server().Renew(ctx, request)
+	return k.heard(sent, lease, err)
+}
+
+// together waits for the answer to the lease's renewal in a batch.
+func (k *keeper) together(s seat) (sent time.Duration, lease leadership.Lease, err error) {
+	ctx, cancel := k.try()
+	defer cancel()
+	return s.wait(ctx)
+}
+
+// try returns the context of one renewal. Its timeout is a part of the remaining time, so that a
+// silent connection does not use up all of it.
+func (k *keeper) try() (context.Context, context.CancelFunc) {
+	left := k.Remaining()
+	return context.WithTimeout(k.ctx, min(max(left/3, minTry), left))
+}
+
+// heard takes the answer to a renewal that left at sent.
+func (k *keeper) heard(sent time.Duration, lease leadership.Lease, err error) (next plan) {
 	switch {
 	case err == nil:
 		k.ticket = lease.Ticket
 		return k.renewed(sent, lease)
 	case errors.Is(err, leadership.LeaseLost), errors.Is(err, leadership.ElectionDeleted):
 		k.lose(err)
-		return sent
+		return plan{}
 	case errors.Is(err, leadership.InvalidArgument):
 		k.ticket = "" // a server of an older version refuses it
 	}
@@ -87,10 +130,10 @@ func (k *keeper) server() *Client {
 
 // renewed extends the deadline, unless it has passed meanwhile: a lease that is over is never
 // revived.
-func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next time.Duration) {
+func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next plan) {
 	left, failed := k.extend(sent, lease)
 	if left == 0 {
-		return sent
+		return plan{}
 	}
 	select {
 	case k.extended <- struct{}{}:
@@ -100,13 +143,13 @@ func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next time.
 		k.log.Info("renewed again", "remaining", left)
 	}
 	k.backoff = backoff{}
-	return sent + k.pause(lease.RenewIn, left)
+	return k.client.groups.sleep(k, sent, k.pause(lease.RenewIn, left))
 }
 
-// pause returns the time until the next renewal: as the server says, but early enough for a retry,
-// and never zero.
+// pause returns the longest time until the next renewal: as the server says, but early enough for a
+// retry, and never zero.
 func (l *Lease) pause(renewIn, left time.Duration) time.Duration {
-	return early(max(min(renewIn, left/2), minRetry))
+	return max(min(renewIn, left/2), minRetry)
 }
 
 // extend returns the remaining time, and whether the previous renewal had failed.
@@ -134,12 +177,12 @@ func (k *keeper) lose(err error) {
 
 // failed records a renewal that failed or whose outcome is unknown. It says nothing about who
 // leads, so the deadline stands.
-func (k *keeper) failed(err error) (next time.Duration) {
+func (k *keeper) failed(err error) (next plan) {
 	left, again := k.fail(err)
 	if !again && left > 0 {
 		k.log.Warn("the lease could not be renewed; trying until the deadline", "remaining", left, "reason", err)
 	}
-	return k.client.clock() + max(min(k.backoff.after(err), left/4), minRetry)
+	return k.client.groups.retry(k, k.client.clock()+max(min(k.backoff.after(err), left/4), minRetry))
 }
 
 // fail records why a renewal failed, and returns the remaining time and whether the previous one

@@ -34,6 +34,7 @@ type testbed struct {
 	store   *endRecorder
 	handler http.Handler
 	calm    atomic.Bool   // no more faults
+	batches atomic.Int32  // how many renewed the contested election among others
 	over    chan struct{} // closed then
 	under   sync.WaitGroup
 
@@ -246,6 +247,9 @@ func (m *machine) deliver(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
 		body, _ = io.ReadAll(r.Body)
+	}
+	if bytes.Contains(body, []byte(`"election":"`+contested+`"`)) {
+		m.testbed.batches.Add(1)
 	}
 	give := r.Context()
 	if m.happens(1, 6) {

@@ -20,7 +20,12 @@ func Marshal(v any) ([]byte, error) {
 
 // Unmarshal reads a reply. It ignores fields that it does not know, because the server may be
 // newer. The rest is strict: names are case-sensitive, and stand at most once in an object.
-func Unmarshal(text []byte, into any) error { return json.Unmarshal(text, into) }
+func Unmarshal(text []byte, into any) error {
+	if scanInto(text, into) {
+		return nil
+	}
+	return json.Unmarshal(text, into)
+}
 
 // Decode reads the body of a request, one JSON object, into the struct that into points to. The
 // struct is the definition of the document: a field without omitzero is required, and a field that

@@ -81,7 +81,7 @@ func (r report) data() map[string]any {
 	last := len(r.f.Held.Stretches) - 1
 	return map[string]any{
 		"Leases": stretchLeases, "Lease": stretchLease.Seconds(), "LeasesAnHour": leasesAnHour, "Beats": beatsAnHour, "Looks": looksAnHour,
-		"Early":           fmt.Sprintf("%.0f", float64(beatsAnHour)/0.95),
+		"Early":           fmt.Sprintf("%.0f", float64(beatsAnHour)/0.9),
 		"Hours":           r.hours(),
 		"Join":            r.both(func(f Found) Cost { return f.Held.Stretches[1].Begin }),
 		"Joined":          r.f.joined().plus(r.s.joined()).RPCs(),
@@ -133,6 +133,7 @@ func (r report) hours() string {
 		}
 	}
 	add("100 leaders, renewed in one batch", func(f Found) Cost { return f.operation(batchName).scaled(beatsAnHour, 1) })
+	add("a process that leads 100 elections with the Go SDK", func(f Found) Cost { return f.operation(processName).scaled(beatsAnHour, 1) })
 	for i, s := range r.f.Held.Stretches[1:] {
 		name := fmt.Sprintf("%s waiting candidates, together", count(s.Waiting))
 		if s.Waiting == 1 {
@@ -194,6 +195,7 @@ func (r report) elections() string {
 		t.add(cells("Regent on "+store+", in batches", numbers, func(n int) int { return f.grown(n).Batched.RPCs() * beatsAnHour })...)
 	}
 	t.add(cells(ownName, numbers, func(n int) int { return n * beatsAnHour })...)
+	t.add(cells(ownName+", by processes that lead up to 100 each with the Go SDK", numbers, func(n int) int { return (n + many - 1) / many * beatsAnHour })...)
 	for _, rival := range Rivals() {
 		t.add(cells(rival.Name, numbers, rival.led)...)
 	}

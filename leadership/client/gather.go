@@ -1,0 +1,254 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+const (
+	// maxGroup is how many leases go in one call; a server sends as many to its store at once.
+	maxGroup = 100
+	// aloneFor is how long each lease is renewed by itself after batches were refused, or have
+	// failed again and again.
+	aloneFor = 10 * time.Minute
+)
+
+// groups gathers the renewals of a client's leases into few calls. Each lease belongs to a group,
+// and the leases of a group aim at the same instants: the marks of a grid that is the group's own.
+// A lease that is not on a mark yet is renewed up to a tenth of its duration early, once in each
+// period, until it is. The first of them that is due takes along all that are due too; nothing
+// waits, and a lease that is alone, or whose last renewal has failed, is renewed by itself.
+type groups struct {
+	mu  sync.Mutex // never held while logging, sending or reading the clock
+	all []*group   // guarded by mu
+}
+
+// group is up to maxGroup leases, each of another election. Its fields are guarded by groups.mu.
+type group struct {
+	offset time.Duration // of the grid, random: processes that began together spread out
+	leases map[leadership.Election]*keeper
+	alone  time.Duration // until then, on the client's clock, there are no batches
+	doubt  bool          // the last batch has failed
+}
+
+// plan is when a lease is renewed next, on the client's clock.
+type plan struct {
+	due  time.Duration // it is renewed then
+	from time.Duration // from then on it may go with another lease that is due
+	solo bool          // it goes by itself
+}
+
+// seat is the place of a lease in a batch.
+type seat struct {
+	*batch
+	at int
+}
+
+// join adds a lease to the first group that has room for it. Call with mu held.
+func (s *groups) join(k *keeper) {
+	for _, g := range s.all {
+		if g == k.group {
+			return
+		}
+		if _, there := g.leases[k.request.Election]; !there && len(g.leases) < maxGroup {
+			s.drop(k)
+			k.group, g.leases[k.request.Election] = g, k
+			return
+		}
+	}
+	k.group = &group{offset: rand.N(leadership.MaxLeaseDuration), leases: map[leadership.Election]*keeper{k.request.Election: k}}
+	s.all = append(s.all, k.group)
+}
+
+// drop removes a lease from its group. Call with mu held.
+func (s *groups) drop(k *keeper) {
+	if k.group != nil {
+		delete(k.group.leases, k.request.Election)
+	}
+}
+
+// leave removes a lease that is over.
+func (s *groups) leave(k *keeper) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(k)
+}
+
+// sleep says that the lease was renewed at sent and has to be again after the pause, at the latest.
+// From now on it may be taken along. A lease of a later group moves to an earlier one with room, so
+// that groups stay full when leases end.
+func (s *groups) sleep(k *keeper, sent, pause time.Duration) plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.join(k)
+	k.plan, k.asleep = k.group.plan(k.duration, sent, pause), true
+	return k.plan
+}
+
+// retry says that the lease has to be renewed by itself then.
+func (s *groups) retry(k *keeper, due time.Duration) plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k.plan, k.asleep = plan{due: due, solo: true}, true
+	return k.plan
+}
+
+// rouse ends the sleep of a lease that is due, and returns its seat in a batch: of its own with all
+// that may go along, or of one that has taken it. There is no batch if it goes by itself.
+func (s *groups) rouse(k *keeper, now time.Duration) seat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !k.asleep {
+		return <-k.taken // sent with mu held
+	}
+	k.asleep = false
+	if k.plan.solo || now < k.group.alone {
+		return seat{}
+	}
+	b := &batch{group: k.group, client: k.client, answered: make(chan struct{})}
+	b.add(k)
+	for _, other := range k.group.leases {
+		if other.asleep && !other.plan.solo && now >= other.plan.from {
+			other.asleep = false
+			other.taken <- seat{b, b.add(other)}
+		}
+	}
+	if len(b.all) == 1 {
+		return seat{}
+	}
+	b.waiting.Store(int32(len(b.all)))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(k.ctx))
+	b.cancel = cancel
+	go b.run(ctx)
+	return seat{b, 0}
+}
+
+// stop ends the sleep of a lease that is over. Others may wait for the batch that has taken it.
+func (s *groups) stop(k *keeper) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k.asleep = false
+	select {
+	case s := <-k.taken: // sent with mu held
+		s.leave()
+	default:
+	}
+}
+
+// plan returns when to renew next. A lone lease is renewed up to a tenth of the pause early, at
+// random.
+func (g *group) plan(duration, sent, pause time.Duration) plan {
+	latest := sent + pause
+	soon := plan{due: sent + early(pause), from: latest - min(duration/10, pause/2)}
+	// servers say a third of a lease, less a tenth of that at most; so each pause has a mark
+	step := duration / 1000 * 295
+	if len(g.leases) == 1 || pause < step {
+		return soon
+	}
+	if mark := g.mark(latest, step); mark >= soon.from {
+		// leases that are still on their way to a mark must not draw this one away from it
+		return plan{due: mark, from: max(mark-duration/100, soon.from)}
+	}
+	if mark := g.mark(soon.from+step/5, step/5); mark <= latest {
+		soon.due = mark
+	}
+	return soon
+}
+
+// mark returns the last mark of the grid until then.
+func (g *group) mark(until, step time.Duration) time.Duration {
+	past := (until - g.offset) % step
+	if past < 0 {
+		past += step
+	}
+	return until - past
+}
+
+// batch is one call that renews several leases.
+type batch struct {
+	client *Client
+	group  *group
+	all    []leadership.LeaseRequest
+
+	waiting atomic.Int32 // leases that wait for the answer
+	cancel  context.CancelFunc
+
+	answered chan struct{} // closed when what follows is set
+	sent     time.Duration // read before the request left
+	results  []leadership.Result
+	err      error // of the batch as a whole
+}
+
+// add returns the place of the lease. Call with groups.mu held.
+func (b *batch) add(k *keeper) int {
+	request := k.request
+	request.Ticket = k.ticket
+	b.all = append(b.all, request)
+	return len(b.all) - 1
+}
+
+// run makes the call. It lasts no longer than a lease waits for its answer.
+func (b *batch) run(ctx context.Context) {
+	defer b.cancel()
+	b.sent = b.client.clock()
+	b.results, b.err = b.client.BatchRenew(ctx, b.all)
+	b.client.groups.heed(b, b.client.clock())
+	close(b.answered)
+	if b.refused() {
+		b.client.log.Warn("a batch of renewals was refused; renewing each lease by itself", "leases", len(b.all), "for", aloneFor, "reason", b.err)
+	}
+}
+
+// heed decides after the end of a batch whether the group goes on with batches.
+func (s *groups) heed(b *batch, now time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	failed := b.err != nil
+	// an outage fails one batch: until it is over, each lease tries by itself
+	if b.refused() || failed && b.group.doubt {
+		b.group.alone = now + aloneFor
+	}
+	b.group.doubt = failed
+}
+
+// errRefused says that the lease has to be renewed by itself at once.
+var errRefused = errors.New("the batch was refused")
+
+// refused reports whether the server does not take this batch, now or at all. That says nothing
+// about any lease in it.
+func (b *batch) refused() bool {
+	return b.err != nil && (!transient(b.err) || errors.Is(b.err, wire.RateLimited))
+}
+
+// wait returns the answer to the lease at this place, and when its request left.
+func (s seat) wait(ctx context.Context) (sent time.Duration, lease leadership.Lease, err error) {
+	select {
+	case <-s.answered:
+	case <-ctx.Done():
+		s.leave()
+		return 0, leadership.Lease{}, fmt.Errorf("client: batch renew: %w: %w", leadership.OutcomeUnknown, ctx.Err())
+	}
+	switch {
+	case s.refused():
+		return s.sent, leadership.Lease{}, errRefused
+	case s.err != nil:
+		return s.sent, leadership.Lease{}, s.err
+	}
+	r := s.results[s.at]
+	return s.sent, r.Lease, r.Err
+}
+
+// leave says that the lease does not wait for the answer any more. The call ends with the last.
+func (s seat) leave() {
+	if s.waiting.Add(-1) == 0 {
+		s.cancel()
+	}
+}

@@ -1,0 +1,135 @@
+package wire
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+)
+
+// scanned are replies as servers write them, all of which are read without reflection.
+func scanned(t testing.TB) (texts []string, into []func() any) {
+	t.Helper()
+	add := func(v any, fresh func() any) {
+		text, err := Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts, into = append(texts, string(text), string(text)+"\n"), append(into, fresh, fresh)
+	}
+	noted, bare, ticketed := held(), held(), held()
+	noted.Note, noted.Config.MaxLeaseDuration, noted.Config.RetireAfter = "from Monday on", time.Hour, 24*time.Hour
+	bare.Metadata, bare.AcquiredAt = "", time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+	ticketed.Ticket, ticketed.LeaderID = "AbC-_123", "agent-8"
+	results := Results{}
+	for i, l := range []leadership.Lease{held(), held(), noted, bare, ticketed, vacant()} {
+		add(NewLease(l), func() any { return new(Lease) })
+		add(NewReading(leadership.Reading{Lease: l, Bound: time.Second}), func() any { return new(Lease) })
+		add(NewGrant(leadership.Grant{Lease: l, Key: leadership.Key{1}, Waited: time.Minute}), func() any { return new(Grant) })
+		results.Results = append(results.Results, NewResult(At("renewals", i), l.Election, leadership.Result{Lease: l}))
+		add(results, func() any { return new(Results) })
+	}
+	return texts, into
+}
+
+func TestUsualRepliesAreReadWithoutReflection(t *testing.T) {
+	t.Parallel()
+	texts, into := scanned(t)
+	for i, text := range texts {
+		got, want := into[i](), into[i]()
+		if !scanInto([]byte(text), got) {
+			t.Errorf("not read: %s", text)
+			continue
+		}
+		if err := json.Unmarshal([]byte(text), want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-json +scan)\n%s", text, diff)
+		}
+	}
+}
+
+// requireScanAgrees requires that the scan takes the text only if json does, and in the same way.
+func requireScanAgrees(t *testing.T, text string) {
+	t.Helper()
+	for _, fresh := range []func() any{func() any { return new(Lease) }, func() any { return new(Grant) }, func() any { return new(Results) }} {
+		got, untouched, want := fresh(), fresh(), fresh()
+		took := scanInto([]byte(text), got)
+		err := json.Unmarshal([]byte(text), want)
+		if !took {
+			want = untouched
+		} else if err != nil {
+			t.Fatalf("%q is read, but json says: %v", text, err)
+		}
+		if !reflect.DeepEqual(want, got) {
+			diff := cmp.Diff(want, got)
+			t.Fatalf("%q (read: %v; -json +scan)\n%s", text, took, diff)
+		}
+	}
+}
+
+func TestScanTakesNothingThatJSONRefuses(t *testing.T) {
+	t.Parallel()
+	texts, _ := scanned(t)
+	for _, text := range []string{texts[4], texts[6]} { // a grant and a batch
+		for i := range text {
+			requireScanAgrees(t, text[:i])
+			requireScanAgrees(t, text[:i]+text[i+1:])
+			for _, c := range []string{`"`, `\`, "{", "}", "[", "]", ",", ":", "0", "9", "-", ".", " ", "\n", "\x00", "\xff", "é", "Z", "e", "null", `,"deleted":true`, `"deleted":false,`} {
+				requireScanAgrees(t, text[:i]+c+text[i:])
+				requireScanAgrees(t, text[:i]+c+text[i+1:])
+			}
+		}
+	}
+}
+
+func FuzzScanAgreesWithJSON(f *testing.F) {
+	texts, _ := scanned(f)
+	for _, text := range texts {
+		f.Add(text)
+	}
+	f.Fuzz(requireScanAgrees)
+}
+
+func FuzzAppendRenewals(f *testing.F) {
+	f.Add("planner", "agent-7", []byte{1, 2}, int64(7), "ticket")
+	f.Add("<&\u2028>", "\xff\x00\"\\", []byte{}, int64(-1), "")
+	f.Fuzz(func(t *testing.T, election, candidate string, key []byte, token int64, ticket string) {
+		r := leadership.LeaseRequest{Election: leadership.Election(election), CandidateID: leadership.CandidateID(candidate), Token: leadership.Token(token), Ticket: leadership.Ticket(ticket)}
+		copy(r.Key[:], key)
+		compare := func(document any, got []byte) {
+			t.Helper()
+			if want, err := Marshal(document); err != nil || string(got) != string(want) {
+				t.Errorf("appended %s\nwant     %s (%v)", got, want, err)
+			}
+		}
+		compare(NewLeaseRequest(r), AppendRenewal(nil, r))
+		for n := range 3 {
+			batch := []leadership.LeaseRequest{r, {Election: "other"}}[:min(n, 2)]
+			compare(NewRenewals(batch), AppendRenewals(nil, batch))
+		}
+	})
+}
+
+func BenchmarkReadResults(b *testing.B) {
+	b.ReportAllocs()
+	results := Results{}
+	for i := range 100 {
+		results.Results = append(results.Results, NewResult(At("renewals", i), "planner", leadership.Result{Lease: held()}))
+	}
+	text, err := Marshal(results)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		var into Results
+		if err := Unmarshal(text, &into); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -41,7 +41,7 @@ func (a *api) batchCheckTokens(w http.ResponseWriter, r *http.Request) error {
 	if err := b.run(r.Context(), a.service.BatchCheckTokens); err != nil {
 		return err
 	}
-	asItIs := func(l wire.Lease) wire.Lease { return l }
+	asItIs := func(*wire.Lease) {}
 	return answerBatch(w, "checks", b.results, func(i int) leadership.Election { return body.Checks[i].Value.Election }, asItIs)
 }
 
@@ -61,7 +61,9 @@ type batch[T any] struct {
 
 // newBatch reads the entries.
 func newBatch[W, T any](entries wire.Entries[W], read func(W) (T, error)) *batch[T] {
-	b := &batch[T]{results: make([]leadership.Result, len(entries))}
+	b := &batch[T]{
+		results: make([]leadership.Result, len(entries)), requests: make([]T, 0, len(entries)), place: make([]int, 0, len(entries)),
+	}
 	for i, e := range entries {
 		var request T
 		err := e.Err
@@ -89,25 +91,42 @@ func (b *batch[T]) run(ctx context.Context, do func(context.Context, []T) ([]lea
 	if len(results) != len(b.requests) {
 		return fmt.Errorf("httpapi: %d results for a batch of %d", len(results), len(b.requests))
 	}
-	for i, r := range results {
-		b.results[b.place[i]] = r
+	if len(results) == len(b.results) {
+		b.results = results
+		return nil
+	}
+	for i := range results {
+		b.results[b.place[i]] = results[i]
 	}
 	return nil
 }
 
-func answerBatch(w http.ResponseWriter, field string, results []leadership.Result, election func(int) leadership.Election, lease func(wire.Lease) wire.Lease) error {
-	answer := wire.Results{Results: make([]wire.Result, len(results))}
-	for i, r := range results {
-		result := wire.NewResult(wire.At(field, i), election(i), r)
-		switch {
-		case result.Lease != nil:
-			*result.Lease = lease(*result.Lease)
-		case result.Error.Status >= http.StatusInternalServerError:
+// answerBatch answers with wire.Results. It writes them one by one: a batch has up to a hundred.
+func answerBatch(w http.ResponseWriter, field string, results []leadership.Result, election func(int) leadership.Election, change func(*wire.Lease)) (err error) {
+	body := append(make([]byte, 0, (len(results)+1)*usualReply), `{"results":[`...)
+	for i := range results {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		if body, err = appendResult(w, body, wire.At(field, i), election(i), &results[i], change); err != nil {
+			return err
+		}
+	}
+	return send(w, append(body, "]}"...), nil)
+}
+
+// appendResult appends the answer to the entry at the pointer.
+func appendResult(w http.ResponseWriter, body []byte, at string, e leadership.Election, r *leadership.Result, change func(*wire.Lease)) ([]byte, error) {
+	if r.Err != nil {
+		problem := wire.NewProblem(r.Err).In(at)
+		if problem.Status >= http.StatusInternalServerError {
 			blame(w, r.Err)
 		}
-		answer.Results[i] = result
+		return wire.AppendResult(body, e, nil, &problem)
 	}
-	return ok(w, answer)
+	lease := wire.NewLease(r.Lease)
+	change(&lease)
+	return wire.AppendResult(body, e, &lease, nil)
 }
 
 // blame keeps the first cause of a failure that is hidden from the caller, for the log. The others

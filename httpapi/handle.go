@@ -25,15 +25,7 @@ type handler func(http.ResponseWriter, *http.Request) error
 type offer struct {
 	contentType string // "" if Accept does not matter
 	answer      handler
-}
-
-// bounded gives h the usual time for its calls of the service.
-func (a *api) bounded(h handler) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		ctx, cancel := context.WithTimeout(r.Context(), a.timeout)
-		defer cancel()
-		return h(w, r.WithContext(ctx))
-	}
+	within      time.Duration // the time for its calls of the service; 0: the handler bounds them
 }
 
 // knocking asks whether the caller may send a body at all, before it is read.
@@ -69,7 +61,7 @@ func (a *api) handle(offers []offer) http.HandlerFunc {
 		e := &exchange{ResponseWriter: w, status: http.StatusOK}
 		err := a.keepPagesOut(r)
 		if err == nil {
-			err = answer(e, r.WithContext(leadership.WithRequestID(r.Context(), id)), offers)
+			err = answer(e, r, id, offers)
 		}
 		if err != nil && !e.streaming {
 			e.problem(id, err)
@@ -80,7 +72,7 @@ func (a *api) handle(offers []offer) http.HandlerFunc {
 
 // requestID returns the caller's id if it is valid, or else a new one.
 func requestID(r *http.Request) string {
-	if ids := r.Header.Values(wire.RequestIDHeader); len(ids) == 1 && wire.ValidRequestID(ids[0]) {
+	if ids := r.Header[wire.RequestIDHeader]; len(ids) == 1 && wire.ValidRequestID(ids[0]) {
 		return ids[0]
 	}
 	return rand.Text()
@@ -89,9 +81,10 @@ func requestID(r *http.Request) string {
 // setHeaders sets the headers of every reply. no-store, because a lease ends sooner than a cache
 // would know.
 func setHeaders(h http.Header, requestID string) {
-	h.Set(wire.RequestIDHeader, requestID)
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
+	values := [...]string{requestID, "no-store", "nosniff"} // one allocation, not three
+	h[wire.RequestIDHeader] = values[0:1:1]
+	h["Cache-Control"] = values[1:2:2]
+	h["X-Content-Type-Options"] = values[2:3:3]
 }
 
 // panicked is the error of a handler that panicked.
@@ -104,7 +97,7 @@ func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 // answer makes the checks that are the same for all requests and then calls the handler of the
 // offer that the caller likes best. A panic becomes an error.
-func answer(w http.ResponseWriter, r *http.Request, offers []offer) (err error) {
+func answer(w http.ResponseWriter, r *http.Request, id string, offers []offer) (err error) {
 	defer func() {
 		switch v := recover(); v {
 		case nil:
@@ -114,11 +107,17 @@ func answer(w http.ResponseWriter, r *http.Request, offers []offer) (err error) 
 			err = &panicked{v, debug.Stack()}
 		}
 	}()
-	h, err := admit(r, offers)
+	o, err := admit(r, offers)
 	if err != nil {
 		return err
 	}
-	return h(w, r)
+	ctx := leadership.WithRequestID(r.Context(), id)
+	if o.within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.within)
+		defer cancel()
+	}
+	return o.answer(w, r.WithContext(ctx))
 }
 
 // exchange remembers how a request was answered.

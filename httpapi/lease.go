@@ -46,11 +46,12 @@ func acquireRequest(w http.ResponseWriter, r *http.Request) (leadership.AcquireR
 
 func answerGrant(w http.ResponseWriter, request leadership.AcquireRequest, grant leadership.Grant) error {
 	answer := wire.NewGrant(grant)
-	answer.Lease = spread(answer.Lease)
+	spread(&answer.Lease)
 	if request.Key != nil {
 		answer.Key = "" // a key is told once, by the reply to the call that made the server choose it
 	}
-	return ok(w, &answer)
+	body, err := wire.AppendGrant(make([]byte, 0, usualReply), &answer)
+	return send(w, body, err)
 }
 
 func (a *api) renew(w http.ResponseWriter, r *http.Request) error {
@@ -75,8 +76,9 @@ func (a *api) onLease(w http.ResponseWriter, r *http.Request, do func(context.Co
 	if err != nil {
 		return err
 	}
-	answer := spread(wire.NewLease(lease))
-	return ok(w, &answer) // a pointer spares a copy
+	answer := wire.NewLease(lease)
+	spread(&answer)
+	return okLease(w, &answer)
 }
 
 func (a *api) checkToken(w http.ResponseWriter, r *http.Request) error {
@@ -88,7 +90,8 @@ func (a *api) checkToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return ok(w, wire.NewLease(lease))
+	answer := wire.NewLease(lease)
+	return okLease(w, &answer)
 }
 
 // call reads a request that has a body and no query.
@@ -104,9 +107,8 @@ const renewalJitter = 0.1
 
 // spread tells a leader to renew a little earlier, at random, so that a fleet which started at once
 // does not renew in step for ever. Never later: that would leave less time for failed renewals.
-func spread(l wire.Lease) wire.Lease {
+func spread(l *wire.Lease) {
 	if l.RenewInMs != nil {
-		l.RenewInMs = new(int64(float64(*l.RenewInMs) * (1 - renewalJitter*rand.Float64())))
+		*l.RenewInMs = int64(float64(*l.RenewInMs) * (1 - renewalJitter*rand.Float64()))
 	}
-	return l
 }

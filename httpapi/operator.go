@@ -84,7 +84,8 @@ func changed(w http.ResponseWriter, lease leadership.Lease, err error) error {
 		return err
 	}
 	w.Header().Set("ETag", wire.ETag(lease.Revision))
-	return ok(w, wire.NewLease(lease))
+	answer := wire.NewLease(lease)
+	return okLease(w, &answer)
 }
 
 // tick does what is overdue, for a scheduler whose service may have slept. It may be repeated, also

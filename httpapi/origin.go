@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"regent/leadership/wire"
 )
@@ -34,14 +35,27 @@ func (a *api) keepPagesOut(r *http.Request) error {
 // LocalHosts returns a function for Config.Hosts that allows IP addresses, localhost and the names.
 // A page reaches none of them by having its own name mean this machine.
 func LocalHosts(names ...string) func(host string) bool {
+	var last atomic.Pointer[string] // that was allowed: callers mostly name the same
 	return func(host string) bool {
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
+		if known := last.Load(); known != nil && *known == host {
+			return true
 		}
-		if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-			return !ip.Unmap().IsUnspecified() // 0.0.0.0 means this machine as well, and browsers mark no request to it
+		if !localHost(host, names) {
+			return false
 		}
-		matches := func(name string) bool { return strings.EqualFold(host, name) }
-		return host == "" || matches("localhost") || slices.ContainsFunc(names, matches) // browsers send a name
+		known := strings.Clone(host)
+		last.Store(&known)
+		return true
 	}
+}
+
+func localHost(host string, names []string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return !ip.Unmap().IsUnspecified() // 0.0.0.0 means this machine as well, and browsers mark no request to it
+	}
+	matches := func(name string) bool { return strings.EqualFold(host, name) }
+	return host == "" || matches("localhost") || slices.ContainsFunc(names, matches) // browsers send a name
 }

@@ -92,7 +92,8 @@ func answerReading(w http.ResponseWriter, r *http.Request, reading leadership.Re
 		return notModified(w, reading.Revision)
 	}
 	w.Header().Set("ETag", wire.ETag(reading.Revision))
-	return ok(w, wire.NewReading(reading))
+	answer := wire.NewReading(reading)
+	return okLease(w, &answer)
 }
 
 func (a *api) list(w http.ResponseWriter, r *http.Request) error {

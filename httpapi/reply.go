@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strconv"
 
 	"regent/leadership/wire"
 )
@@ -9,11 +10,35 @@ import (
 // ok answers with v as JSON. An error means that nothing was written.
 func ok(w http.ResponseWriter, v any) error {
 	body, err := wire.Marshal(v)
+	return send(w, body, err)
+}
+
+// okLease is ok for a lease, which it keeps off the heap.
+func okLease(w http.ResponseWriter, l *wire.Lease) error {
+	body, err := wire.AppendLease(make([]byte, 0, usualReply), l)
+	return send(w, body, err)
+}
+
+const (
+	// usualReply is how many bytes the reply with a lease has, or a few more.
+	usualReply = 640
+	// shortReply is the most that net/http counts by itself: a longer reply is sent in chunks
+	// unless it says how long it is.
+	shortReply = 2048
+)
+
+// send answers with JSON, unless err says that there is none.
+func send(w http.ResponseWriter, body []byte, err error) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", wire.ContentType)
-	w.Write(append(body, '\n')) // an error means that the caller is gone
+	body = append(body, '\n')
+	h := w.Header()
+	h["Content-Type"] = []string{wire.ContentType}
+	if len(body) > shortReply {
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	w.Write(body) // an error means that the caller is gone
 	return nil
 }
 

@@ -24,21 +24,21 @@ func refuse(code leadership.Code, format string, args ...any) error {
 }
 
 // admit makes the checks that are the same for all requests, and chooses an offer.
-func admit(r *http.Request, offers []offer) (handler, error) {
+func admit(r *http.Request, offers []offer) (offer, error) {
 	if n := len(r.RequestURI); n > wire.MaxURI {
-		return nil, refuse(wire.URITooLong, "a path and its query must not exceed %d bytes, this one has %d", wire.MaxURI, n)
+		return offer{}, refuse(wire.URITooLong, "a path and its query must not exceed %d bytes, this one has %d", wire.MaxURI, n)
 	}
-	h, err := choose(r.Header.Values("Accept"), offers)
+	o, err := choose(r.Header["Accept"], offers)
 	if err != nil {
-		return nil, err
+		return offer{}, err
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodDelete:
 		if r.ContentLength != 0 {
-			return nil, refuse(leadership.InvalidArgument, "a %s of this API has no body", r.Method)
+			return offer{}, refuse(leadership.InvalidArgument, "a %s of this API has no body", r.Method)
 		}
 	}
-	return h, checkCondition(r)
+	return o, checkCondition(r)
 }
 
 // checkCondition refuses a condition that the method does not take: it would be surprising to
@@ -47,32 +47,32 @@ func checkCondition(r *http.Request) error {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	changes := r.Method == http.MethodPut || r.Method == http.MethodDelete
 	switch {
-	case !reads && r.Header.Values("If-None-Match") != nil:
+	case !reads && r.Header["If-None-Match"] != nil:
 		return wrong("If-None-Match", "If-None-Match is for reads, and this is a %s; leave it out, or send the revision that you expect in the If-Match of a PUT or DELETE", r.Method)
-	case !changes && r.Header.Values("If-Match") != nil:
+	case !changes && r.Header["If-Match"] != nil:
 		return wrong("If-Match", "If-Match is for PUT and DELETE, and this is a %s; leave it out", r.Method)
 	}
 	return nil
 }
 
-// choose returns the handler of the offer that the header Accept likes best. The quick way suits
-// almost all callers: they send no header, or the type itself.
-func choose(accept []string, offers []offer) (handler, error) {
+// choose returns the offer that the header Accept likes best. The quick way suits almost all
+// callers: they send no header, or the type itself.
+func choose(accept []string, offers []offer) (offer, error) {
 	first := offers[0]
 	if first.contentType == "" || len(accept) == 0 || len(accept) == 1 && (accept[0] == first.contentType || accept[0] == "*/*") {
-		return first.answer, nil
+		return first, nil
 	}
-	var chosen handler
+	var chosen offer
 	var types []string
 	most := 0.0
 	for _, o := range offers {
 		if q := quality(accept, o.contentType); q > most {
-			chosen, most = o.answer, q
+			chosen, most = o, q
 		}
 		types = append(types, o.contentType)
 	}
-	if chosen == nil {
-		return nil, refuse(wire.NotAcceptable, "replies are %s; send an Accept header that allows it, or none", strings.Join(types, " or "))
+	if chosen.answer == nil {
+		return offer{}, refuse(wire.NotAcceptable, "replies are %s; send an Accept header that allows it, or none", strings.Join(types, " or "))
 	}
 	return chosen, nil
 }
@@ -109,7 +109,7 @@ func decode(w http.ResponseWriter, r *http.Request, limit int64, into any) error
 		w.Header().Set("Connection", "close") // else net/http reads the body before it sends the answer
 		return tooLarge(limit)
 	}
-	body, err := readAll(http.MaxBytesReader(w, r.Body, limit), r.ContentLength)
+	body, err := readAll(w, r, limit)
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return tooLarge(limit)
@@ -125,19 +125,24 @@ func tooLarge(limit int64) error {
 	return refuse(wire.PayloadTooLarge, "the body of this call must not exceed %d bytes", limit)
 }
 
-// readAll is io.ReadAll for a body with a Content-Length, or -1.
-func readAll(from io.Reader, length int64) ([]byte, error) {
+// readAll reads the body, of at most limit bytes.
+func readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if n := r.ContentLength; n > 0 && n <= wire.MaxBody { // net/http gives no more than that
+		body := make([]byte, n)
+		_, err := io.ReadFull(r.Body, body)
+		return body, err
+	}
 	var b bytes.Buffer
-	b.Grow(int(min(max(length, 0), wire.MaxBody)) + bytes.MinRead) // more only as it arrives: the length may be a lie
-	_, err := b.ReadFrom(from)
+	b.Grow(int(min(max(r.ContentLength, 0), wire.MaxBody)) + bytes.MinRead) // more only as it arrives: the length may be a lie
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 	return b.Bytes(), err
 }
 
 func isJSON(h http.Header) error {
-	if len(h.Values("Content-Encoding")) > 0 {
+	if len(h["Content-Encoding"]) > 0 {
 		return refuse(wire.UnsupportedMediaType, "send the body as it is, without a Content-Encoding")
 	}
-	types := h.Values("Content-Type")
+	types := h["Content-Type"]
 	if len(types) != 1 {
 		return refuse(wire.UnsupportedMediaType, "send the header Content-Type: %s", wire.ContentType)
 	}

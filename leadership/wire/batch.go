@@ -129,14 +129,6 @@ type Result struct {
 // At is the JSON pointer of an entry of the batch in field.
 func At(field string, i int) string { return "/" + field + "/" + strconv.Itoa(i) }
 
-// NewResult writes the answer to the entry at the pointer.
-func NewResult(at string, e leadership.Election, r leadership.Result) Result {
-	if r.Err != nil {
-		return Result{Election: e, Error: new(NewProblem(r.Err).In(at))}
-	}
-	return Result{Election: e, Lease: new(NewLease(r.Lease))}
-}
-
 // Leadership reads the answer to the entry at the pointer. The error is for a document that is not
 // an answer.
 func (w Result) Leadership(at string) (leadership.Result, error) {

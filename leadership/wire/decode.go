@@ -12,10 +12,13 @@ import (
 // Marshal writes a document of this package. A string that is not UTF-8 is written with U+FFFD in
 // place of each wrong byte: an error must reach its caller, whatever it quotes.
 func Marshal(v any) ([]byte, error) {
-	const usual = 640 // bytes: a lease has some 500
-	text := bytes.NewBuffer(make([]byte, 0, usual))
-	err := json.MarshalWrite(text, v, jsontext.AllowInvalidUTF8(true))
-	return text.Bytes(), err
+	text, known, err := appendDocument(make([]byte, 0, usual), v)
+	if known {
+		return text, err
+	}
+	b := bytes.NewBuffer(text)
+	err = json.MarshalWrite(b, v, jsontext.AllowInvalidUTF8(true))
+	return b.Bytes(), err
 }
 
 // Unmarshal reads a reply. It ignores fields that it does not know, because the server may be

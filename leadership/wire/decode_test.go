@@ -215,7 +215,7 @@ func TestMalformedEntryDoesNotSpoilTheBatch(t *testing.T) {
 			}
 			continue
 		}
-		p := NewResult(At("checks", i), entry.Value.Election, leadership.Result{Err: entry.Err}).Error
+		p := NewProblem(entry.Err).In(At("checks", i))
 		if len(p.Errors) != 1 || p.Errors[0].Pointer != want.pointer || p.Detail != want.detail {
 			t.Errorf("entry %d has problem %+v, want %q at %q", i, p, want.detail, want.pointer)
 		}

@@ -157,6 +157,8 @@ func FuzzMarshal(f *testing.F) {
 			l.AcquiredAt, l.LastHeartbeat = time.Unix(0, at).UTC(), time.Unix(at%4e9, 0).UTC()
 			l.Metadata, _ = json.Marshal(map[string]string{leader: state})
 		}
+		event := Event{Election: l.Election, Revision: l.Revision, At: l.AcquiredAt, LeaderID: l.LeaderID, Reason: key, Detail: l.Metadata}
+		allAlike(t, &l, &Grant{Lease: l, Key: key, WaitedMs: ms}, &event, &Result{Election: l.Election, Lease: &l})
 		readAlike(t, Grant{Lease: l, Key: key, WaitedMs: ms})
 		problem := NewProblem(&leadership.Error{Code: leadership.LeaseHeld, Detail: leader})
 		problem.Lease = &l

@@ -26,7 +26,7 @@ func (a *api) batchRenew(w http.ResponseWriter, r *http.Request) error {
 	if err := b.run(r.Context(), a.service.BatchRenew); err != nil {
 		return err
 	}
-	return answerBatch(w, "renewals", b.results, func(i int) leadership.Election { return body.Renewals[i].Value.Election }, spread)
+	return answerBatch(w, "renewals", b.results, func(i int) leadership.Election { return body.Renewals[i].Value.Election }, true)
 }
 
 func (a *api) batchCheckTokens(w http.ResponseWriter, r *http.Request) error {
@@ -41,8 +41,7 @@ func (a *api) batchCheckTokens(w http.ResponseWriter, r *http.Request) error {
 	if err := b.run(r.Context(), a.service.BatchCheckTokens); err != nil {
 		return err
 	}
-	asItIs := func(*wire.Lease) {}
-	return answerBatch(w, "checks", b.results, func(i int) leadership.Election { return body.Checks[i].Value.Election }, asItIs)
+	return answerBatch(w, "checks", b.results, func(i int) leadership.Election { return body.Checks[i].Value.Election }, false)
 }
 
 func batchCall(w http.ResponseWriter, r *http.Request, body any) error {
@@ -102,13 +101,13 @@ func (b *batch[T]) run(ctx context.Context, do func(context.Context, []T) ([]lea
 }
 
 // answerBatch answers with wire.Results. It writes them one by one: a batch has up to a hundred.
-func answerBatch(w http.ResponseWriter, field string, results []leadership.Result, election func(int) leadership.Election, change func(*wire.Lease)) (err error) {
+func answerBatch(w http.ResponseWriter, field string, results []leadership.Result, election func(int) leadership.Election, renewed bool) (err error) {
 	body := append(make([]byte, 0, (len(results)+1)*usualReply), `{"results":[`...)
 	for i := range results {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		if body, err = appendResult(w, body, wire.At(field, i), election(i), &results[i], change); err != nil {
+		if body, err = appendResult(w, body, wire.At(field, i), election(i), &results[i], renewed); err != nil {
 			return err
 		}
 	}
@@ -116,7 +115,7 @@ func answerBatch(w http.ResponseWriter, field string, results []leadership.Resul
 }
 
 // appendResult appends the answer to the entry at the pointer.
-func appendResult(w http.ResponseWriter, body []byte, at string, e leadership.Election, r *leadership.Result, change func(*wire.Lease)) ([]byte, error) {
+func appendResult(w http.ResponseWriter, body []byte, at string, e leadership.Election, r *leadership.Result, renewed bool) ([]byte, error) {
 	if r.Err != nil {
 		problem := wire.NewProblem(r.Err).In(at)
 		if problem.Status >= http.StatusInternalServerError {
@@ -125,7 +124,9 @@ func appendResult(w http.ResponseWriter, body []byte, at string, e leadership.El
 		return wire.AppendResult(body, e, nil, &problem)
 	}
 	lease := wire.NewLease(r.Lease)
-	change(&lease)
+	if renewed {
+		spread(&lease)
+	}
 	return wire.AppendResult(body, e, &lease, nil)
 }
 

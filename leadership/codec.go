@@ -72,6 +72,10 @@ func (c Codec) policyMembers(p *Policy) []member {
 // Encode returns what a store keeps of r's policy and standing, and sets r.Needs. The error has the
 // code InvalidArgument if they are too large together.
 func (c Codec) Encode(r *Record) (Carried, error) {
+	if c.policy == nil && r.Policy == (Policy{}) && r.Standing == (Standing{}) { // most records, at each renewal
+		r.Needs = 1
+		return Carried{Needs: 1}, nil
+	}
 	policy, policyNeeds, err := encodeMembers(c.policyMembers(&r.Policy), r.Policy.Unknown)
 	if err != nil {
 		return Carried{}, Corrupt(r.Election, fmt.Errorf("policy: %w", err))
@@ -105,6 +109,9 @@ func (c Codec) Decode(r *Record, from Carried) error {
 		return Corrupt(r.Election, fmt.Errorf("policy and standing have %d bytes together", len(from.Policy)+len(from.Standing)))
 	}
 	r.Needs, r.Policy, r.Standing = from.Needs, Policy{}, Standing{}
+	if from.Policy == "" && from.Standing == "" {
+		return nil
+	}
 	var err error
 	if r.Policy.Unknown, err = decodeMembers(from.Policy, c.policyMembers(&r.Policy)); err != nil {
 		return Corrupt(r.Election, fmt.Errorf("policy: %w", err))

@@ -69,8 +69,8 @@ func (s *Service) BatchRenew(ctx context.Context, batch []LeaseRequest) ([]Resul
 		return nil, err
 	}
 	results := make([]Result, len(batch))
-	var leases []Renewal
-	var place []int // of leases[i] in the batch
+	leases := make([]Renewal, 0, len(batch))
+	place := make([]int, 0, len(batch)) // of leases[i] in the batch
 	for i, r := range batch {
 		c, err := r.renewal()
 		if err != nil {
@@ -84,8 +84,8 @@ func (s *Service) BatchRenew(ctx context.Context, batch []LeaseRequest) ([]Resul
 	}
 	var open []int // leases for which the store has to be asked once more
 	answers := s.store.Renew(ctx, leases)
-	for i, a := range answers {
-		if a.Err == nil && inTime(a.Snapshot, a.Before) {
+	for i := range answers {
+		if a := &answers[i]; a.Err == nil && inTime(a.Snapshot, a.Before) {
 			results[place[i]].Lease = a.Snapshot.leaders()
 		} else {
 			open = append(open, i)

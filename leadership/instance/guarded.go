@@ -202,8 +202,8 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 	whole := &Batch{}
 	return guarded(ctx, g, verb, Op{N: max(len(batch), 1), Batch: whole}, func(ctx context.Context, batch []T) (results []leadership.Result, err error) {
 		results = make([]leadership.Result, len(batch))
-		var made []T
-		var at []int // of made[i] in the batch
+		made := make([]T, 0, len(batch))
+		at := make([]int, 0, len(batch)) // of made[i] in the batch
 		ins := make([]entered, len(batch))
 		err = errPanicked
 		defer func() {
@@ -232,8 +232,12 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 		if err != nil {
 			return nil, err
 		}
-		for i, answer := range answers {
-			results[at[i]] = answer
+		if len(answers) == len(batch) {
+			results = answers
+			return results, nil
+		}
+		for i := range answers {
+			results[at[i]] = answers[i]
 		}
 		return results, nil
 	}, batch)

@@ -34,8 +34,8 @@ func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leader
 func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
 	asked := i.now()
 	results, err := i.service.BatchRenew(ctx, batch)
-	for _, r := range results {
-		i.learn(r.Lease, r.Err, asked)
+	for n := range results {
+		i.learn(results[n].Lease, results[n].Err, asked)
 	}
 	return results, err
 }

@@ -50,6 +50,14 @@ func Decode(body []byte, into any) error {
 
 // decode is Decode for a document that may be part of another one.
 func decode(text []byte, into any) error {
+	if quick(text, into) {
+		return nil
+	}
+	return decodeAny(text, into)
+}
+
+// decodeAny is decode for a document that is not quickly read.
+func decodeAny(text []byte, into any) error {
 	options := []json.Options{json.RejectUnknownMembers(true)}
 	if bytes.Contains(text, []byte("null")) { // seldom; it costs a call for each value
 		options = append(options, json.WithUnmarshalers(json.UnmarshalFromFunc(refuseNull)))

@@ -35,7 +35,9 @@ func FuzzDecodeLeaseRequest(f *testing.F) {
 	f.Add([]byte(`{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4}`))
 	f.Add([]byte(`{"candidateId":"agent-7","key":"","fencingToken":-0}`))
 	f.Add([]byte(`{"fencingToken":4.5}`))
+	f.Add([]byte(` {"election":"planner" ,"candidateId":"a", "key":"b", "fencingToken":10,"ticket":"t"} `))
 	f.Fuzz(func(t *testing.T, body []byte) {
+		quickAlike(t, body)
 		var w LeaseRequest
 		if !accepted(t, body, &w) {
 			return

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -15,6 +16,7 @@ func missing(text []byte, at jsontext.Pointer, v reflect.Value) error {
 	switch {
 	case v.Kind() == reflect.Pointer && !v.IsNil():
 		return missing(text, at, v.Elem())
+	case reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[json.UnmarshalerFrom]()): // Entries, whose parts are read by themselves
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
 		for i := range v.Len() {
 			if err := missing(text, at.AppendToken(strconv.Itoa(i)), v.Index(i)); err != nil {

@@ -179,11 +179,11 @@ func Replay(payload []byte) error {
 
 // Frame makes a frame of a payload, and ReadFrame reads the first frame of a file.
 func Frame(payload []byte) []byte {
-	return endFrame(append(beginFrame(nil), payload...), identity{1}, 1)
+	return endFrame(append(beginFrame(nil), payload...), identity{1}.seed(), 1)
 }
 
 func ReadFrame(content []byte) ([]byte, error) {
-	f := frames{id: identity{1}, content: content}
+	f := frames{seed: identity{1}.seed(), content: content}
 	return f.next()
 }
 

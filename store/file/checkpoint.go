@@ -132,7 +132,7 @@ func (t *table) frozen() *table {
 
 // encode writes the table as a snapshot.
 func (t *table) encode(h fileHead, write func([]byte) error) error {
-	s := &snapshotWriter{id: h.id, write: write, t: t}
+	s := &snapshotWriter{seed: h.id.seed(), write: write, t: t}
 	if err := write(h.encode()); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (t *table) encode(h fileHead, write func([]byte) error) error {
 
 // snapshotWriter gathers entries to blocks.
 type snapshotWriter struct {
-	id       identity
+	seed     uint32
 	write    func([]byte) error
 	t        *table
 	frame    []byte
@@ -166,7 +166,7 @@ func (s *snapshotWriter) begin() { s.frame = appendInstant(beginFrame(s.frame), 
 
 func (s *snapshotWriter) flush() error {
 	s.sequence++
-	b := endFrame(s.frame, s.id, s.sequence)
+	b := endFrame(s.frame, s.seed, s.sequence)
 	b = append(b, make([]byte, aligned(len(b))-len(b))...)
 	s.frame = b
 	return s.write(b)

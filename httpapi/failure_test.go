@@ -67,8 +67,8 @@ func TestAFailureIsToldByItsCodeAndLoggedWithItsCause(t *testing.T) {
 	}{
 		{errors.New("disk /dev/sda1 is on fire"), 500, wire.Internal, "ERROR"},
 		{leadership.Corrupt("planner", errors.New("its revision is 3")), 500, leadership.RecordCorrupt, "ERROR"},
-		{fmt.Errorf("bolt: /dev/sda1: %w", leadership.StoreUnavailable), 503, leadership.StoreUnavailable, "WARN"},
-		{fmt.Errorf("bolt: /dev/sda1: %w: %w", leadership.OutcomeUnknown, context.DeadlineExceeded), 504, leadership.OutcomeUnknown, "WARN"},
+		{fmt.Errorf("file: /dev/sda1: %w", leadership.StoreUnavailable), 503, leadership.StoreUnavailable, "WARN"},
+		{fmt.Errorf("file: /dev/sda1: %w: %w", leadership.OutcomeUnknown, context.DeadlineExceeded), 504, leadership.OutcomeUnknown, "WARN"},
 		{wire.Draining, 503, wire.Draining, "DEBUG"},
 	} {
 		w := brokenFixture(t, func(context.Context) error { return c.err })

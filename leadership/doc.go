@@ -32,7 +32,7 @@
 //	  |  |              leadership/client, leadership/fence: the agents' side
 //	  |  +- all of them import leadership and leadership/wire
 //	  |
-//	store               memory, bolt, firestore, spanner: a Store each
+//	store               memory, file, firestore, spanner: a Store each
 //
 // # States
 //

@@ -272,7 +272,7 @@ func (t target) same(other target) bool {
 	switch {
 	case t.kind != other.kind:
 		return false
-	case t.kind == inBolt:
+	case t.kind == inFile:
 		return samePath(t.path, other.path)
 	case t.kind == inFirestore && t.database == "":
 		t.database = unnamed
@@ -302,9 +302,9 @@ func OpenExisting(ctx context.Context, spec string, c Config) (leadership.Store,
 	switch t.kind {
 	case inMemory:
 		return nil, refuse("memory: is gone with its process, so there is nothing in it; name a store that lasts")
-	case inBolt:
+	case inFile:
 		if _, err := os.Stat(t.path); err != nil {
-			return nil, fmt.Errorf("there is no store at bolt:%s: %w", t.path, err)
+			return nil, fmt.Errorf("there is no store at file:%s: %w", t.path, err)
 		}
 	}
 	return Open(ctx, spec, c)

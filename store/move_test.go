@@ -14,7 +14,7 @@ import (
 
 	"regent/emulators"
 	"regent/leadership"
-	"regent/store/bolt"
+	"regent/store/file"
 	"regent/store/firestore"
 	"regent/store/memory"
 	"regent/store/spanner"
@@ -32,10 +32,10 @@ func (c *clock) memory(ahead time.Duration) *memory.Store {
 	return memory.New(memory.Config{Now: func() time.Time { return start.Add(c.since) }})
 }
 
-// bolt opens a file.
-func (c *clock) bolt(t *testing.T, path string) *bolt.Store {
+// file opens a file.
+func (c *clock) file(t *testing.T, path string) *file.Store {
 	t.Helper()
-	s, err := bolt.Open(path, bolt.Config{Clock: bolt.Clock{BootID: "boot", SinceBoot: func() time.Duration { return c.since }}})
+	s, err := file.Open(path, file.Config{Clock: file.Clock{BootID: "boot", SinceBoot: func() time.Duration { return c.since }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func open(t *testing.T, s leadership.Store) {
 func TestElectionsInEveryStateComeThroughAFileAndBack(t *testing.T) {
 	t.Parallel()
 	c := &clock{since: time.Hour}
-	home, away := c.memory(0), c.bolt(t, filepath.Join(t.TempDir(), "regent.db"))
+	home, away := c.memory(0), c.file(t, filepath.Join(t.TempDir(), "regent.db"))
 	populate(t, home, c.advance)
 	moveAll(t, home, away)
 	for _, e := range elections {
@@ -194,7 +194,7 @@ func TestElectionsInEveryStateComeThroughAFileAndBack(t *testing.T) {
 func TestElectionsInEveryStateComeThroughEveryStoreAndHome(t *testing.T) {
 	t.Parallel()
 	c := &clock{since: time.Hour}
-	home := c.bolt(t, filepath.Join(t.TempDir(), "regent.db"))
+	home := c.file(t, filepath.Join(t.TempDir(), "regent.db"))
 	populate(t, home, c.advance)
 	inFirestore, err := firestore.Open(t.Context(), firestore.Config{Project: emulators.Name(t), Emulator: emulators.Firestore(t)})
 	if err != nil {
@@ -534,7 +534,7 @@ func TestTwoSpecsOfOneStoreAreSeen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "regent.db")
-	(&clock{}).bolt(t, path).Close()
+	(&clock{}).file(t, path).Close()
 	const database = "spanner:projects/p/instances/i/databases/d"
 	for _, c := range []struct {
 		from, to string
@@ -546,10 +546,10 @@ func TestTwoSpecsOfOneStoreAreSeen(t *testing.T) {
 		{"firestore:p", "firestore:q", ""},
 		{database, database, "one store"},
 		{database, database + "2", ""},
-		{"bolt:" + path, "bolt:" + dir + "/./regent.db", "one store"},
-		{"bolt:" + path, "bolt:" + dir + "/other.db", ""},
-		{"bolt:a/b", "bolt:a/c/../b", "one store"},
-		{"bolt:" + path, "firestore:p", ""},
+		{"file:" + path, "file:" + dir + "/./regent.db", "one store"},
+		{"file:" + path, "file:" + dir + "/other.db", ""},
+		{"file:a/b", "file:a/c/../b", "one store"},
+		{"file:" + path, "firestore:p", ""},
 		{"memory:", "firestore:p", "memory: is gone"},
 		{"firestore:p", "memory:", "memory: is gone"},
 		{"redis:", "firestore:p", "a store is memory:"},

@@ -1,4 +1,4 @@
-// Package store opens the store that a text such as "bolt:/var/lib/regent/regent.db" names, so that
+// Package store opens the store that a text such as "file:/var/lib/regent/regent.db" names, so that
 // a flag or an environment variable can choose where the leases live. The stores themselves are in
 // the packages below it.
 package store
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/store/bolt"
+	"regent/store/file"
 	"regent/store/firestore"
 	"regent/store/internal/history"
 	"regent/store/memory"
@@ -27,7 +27,7 @@ type Config struct {
 // Open opens the store that spec names:
 //
 //	memory:                                      this process's memory; lost when it ends
-//	bolt:PATH                                    a local file, for one process; created if absent
+//	file:PATH                                    a local file, for one process; created if absent
 //	firestore:PROJECT[/DATABASE]                 Firestore; the default database is "(default)"
 //	spanner:projects/P/instances/I/databases/D   Spanner; prepare the database with Migrate
 //
@@ -44,8 +44,8 @@ func Open(ctx context.Context, spec string, c Config) (leadership.Store, error) 
 	switch t.kind {
 	case inMemory:
 		return memory.New(memory.Config{History: c.History}), nil
-	case inBolt:
-		return opened(bolt.Open(t.path, bolt.Config{History: c.History}))
+	case inFile:
+		return opened(file.Open(t.path, file.Config{History: c.History}))
 	case inFirestore:
 		return opened(firestore.Open(ctx, firestore.Config{Project: t.project, Database: t.database, History: c.History}))
 	default:
@@ -78,7 +78,7 @@ func Migrate(ctx context.Context, spec string) (done string, err error) {
 	switch t.kind {
 	case inMemory:
 		return "nothing to do: memory needs no preparation", nil
-	case inBolt:
+	case inFile:
 		return "nothing to do: serve creates " + t.path + " when it starts", nil
 	case inFirestore:
 		return "nothing to do: Firestore creates collections with their first documents", nil
@@ -94,7 +94,7 @@ type kind string
 
 const (
 	inMemory    kind = "memory"
-	inBolt      kind = "bolt"
+	inFile      kind = "file"
 	inFirestore kind = "firestore"
 	inSpanner   kind = "spanner"
 )
@@ -102,7 +102,7 @@ const (
 // target is what a spec names.
 type target struct {
 	kind     kind
-	path     string // of bolt's file
+	path     string // of the local file
 	project  string // of Firestore
 	database string // Firestore's, "" for the default one, or Spanner's full name
 }
@@ -116,8 +116,8 @@ func parse(spec string) (target, error) {
 	switch t.kind {
 	case inMemory:
 		return t, t.parseMemory(rest)
-	case inBolt:
-		return t, t.parseBolt(rest)
+	case inFile:
+		return t, t.parseFile(rest)
 	case inFirestore:
 		return t, t.parseFirestore(rest)
 	case inSpanner:
@@ -133,9 +133,9 @@ func (t *target) parseMemory(rest string) error {
 	return nil
 }
 
-func (t *target) parseBolt(rest string) error {
+func (t *target) parseFile(rest string) error {
 	if strings.TrimSpace(rest) == "" || strings.ContainsRune(rest, 0) {
-		return wrong(inBolt, rest, "needs the path of a file: bolt:PATH, such as bolt:/var/lib/regent/regent.db")
+		return wrong(inFile, rest, "needs the path of a file: file:PATH, such as file:/var/lib/regent/regent.db")
 	}
 	t.path = rest
 	return nil
@@ -175,7 +175,7 @@ func wrong(k kind, rest, want string) error {
 }
 
 func unknown(spec string) error {
-	return refuse("store %q: a store is memory:, bolt:PATH, firestore:PROJECT[/DATABASE] or spanner:projects/P/instances/I/databases/D", spec)
+	return refuse("store %q: a store is memory:, file:PATH, firestore:PROJECT[/DATABASE] or spanner:projects/P/instances/I/databases/D", spec)
 }
 
 func refuse(format string, args ...any) error {

@@ -17,8 +17,8 @@ func TestASpecNamesAStore(t *testing.T) {
 	t.Parallel()
 	for spec, want := range map[string]target{
 		"memory:":                                    {kind: inMemory},
-		"bolt:regent.db":                             {kind: inBolt, path: "regent.db"},
-		"bolt:/a b/with:colon.db":                    {kind: inBolt, path: "/a b/with:colon.db"},
+		"file:regent.db":                             {kind: inFile, path: "regent.db"},
+		"file:/a b/with:colon.db":                    {kind: inFile, path: "/a b/with:colon.db"},
 		"firestore:my-project":                       {kind: inFirestore, project: "my-project"},
 		"firestore:p/(default)":                      {kind: inFirestore, project: "p", database: "(default)"},
 		"firestore:example.com:p/db":                 {kind: inFirestore, project: "example.com:p", database: "db"},
@@ -39,7 +39,7 @@ func TestASpecNamesAStore(t *testing.T) {
 
 func TestAWrongSpecIsRefusedWithARightOne(t *testing.T) {
 	t.Parallel()
-	const all = "memory:, bolt:PATH, firestore:PROJECT[/DATABASE] or spanner:projects/P/instances/I/databases/D"
+	const all = "memory:, file:PATH, firestore:PROJECT[/DATABASE] or spanner:projects/P/instances/I/databases/D"
 	for _, c := range []struct{ spec, want string }{
 		{"", all},
 		{" ", all},
@@ -47,12 +47,12 @@ func TestAWrongSpecIsRefusedWithARightOne(t *testing.T) {
 		{"regent.db", all},
 		{"/var/lib/regent.db", all},
 		{"redis:localhost", all},
-		{"Bolt:regent.db", all},
+		{"File:regent.db", all},
 		{":", all},
 		{"memory:now", "memory:"},
-		{"bolt:", "bolt:PATH"},
-		{"bolt: ", "bolt:PATH"},
-		{"bolt:a\x00b", "bolt:PATH"},
+		{"file:", "file:PATH"},
+		{"file: ", "file:PATH"},
+		{"file:a\x00b", "file:PATH"},
 		{"firestore:", "firestore:PROJECT[/DATABASE]"},
 		{"firestore:/db", "firestore:PROJECT[/DATABASE]"},
 		{"firestore:p/", "firestore:PROJECT[/DATABASE]"},
@@ -85,7 +85,7 @@ func TestAWrongSpecIsRefusedWithARightOne(t *testing.T) {
 
 func TestTheStoreOfASpecWorks(t *testing.T) {
 	t.Parallel()
-	for _, spec := range []string{"memory:", "bolt:" + filepath.Join(t.TempDir(), "regent.db")} {
+	for _, spec := range []string{"memory:", "file:" + filepath.Join(t.TempDir(), "regent.db")} {
 		s, err := Open(t.Context(), spec, Config{})
 		if err != nil {
 			t.Fatalf("%s: %v", spec, err)
@@ -103,7 +103,7 @@ func TestTheStoreOfASpecWorks(t *testing.T) {
 func TestHistoryIsKeptForAnHourAtLeastInEveryStore(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "regent.db")
-	for _, spec := range []string{"memory:", "bolt:" + path, "firestore:p", "spanner:projects/p/instances/i/databases/d"} {
+	for _, spec := range []string{"memory:", "file:" + path, "firestore:p", "spanner:projects/p/instances/i/databases/d"} {
 		for _, span := range []time.Duration{-time.Hour, time.Nanosecond, leadership.MinHistory - 1} {
 			s, err := Open(t.Context(), spec, Config{History: span})
 			var refused *leadership.Error
@@ -119,7 +119,7 @@ func TestHistoryIsKeptForAnHourAtLeastInEveryStore(t *testing.T) {
 
 func TestTheStoreOfASpecKeepsHistoryForAsLongAsItIsTold(t *testing.T) {
 	t.Parallel()
-	for _, spec := range []string{"memory:", "bolt:" + filepath.Join(t.TempDir(), "regent.db")} {
+	for _, spec := range []string{"memory:", "file:" + filepath.Join(t.TempDir(), "regent.db")} {
 		s, err := Open(t.Context(), spec, Config{History: 2 * leadership.MinHistory})
 		if err != nil {
 			t.Fatalf("%s: %v", spec, err)
@@ -140,7 +140,7 @@ func TestTheStoreOfASpecKeepsHistoryForAsLongAsItIsTold(t *testing.T) {
 func TestAStoreThatCannotBeOpenedIsNil(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	s, err := Open(t.Context(), "bolt:"+folder, Config{})
+	s, err := Open(t.Context(), "file:"+folder, Config{})
 	if s != nil || err == nil {
 		t.Errorf("a folder as the file: %v, %v; want nil and an error", s, err)
 	}
@@ -149,7 +149,7 @@ func TestAStoreThatCannotBeOpenedIsNil(t *testing.T) {
 func TestMigratingCreatesNoFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "regent.db")
-	for _, spec := range []string{"memory:", "bolt:" + path, "firestore:p"} {
+	for _, spec := range []string{"memory:", "file:" + path, "firestore:p"} {
 		done, err := Migrate(t.Context(), spec)
 		if err != nil || !strings.HasPrefix(done, "nothing to do") {
 			t.Errorf("%s: %q, %v; want that there is nothing to do", spec, done, err)
@@ -161,7 +161,7 @@ func TestMigratingCreatesNoFile(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, spec := range []string{"memory:", "bolt:/var/lib/regent.db", "firestore:my-project/my-database", "spanner:projects/p/instances/i/databases/d", "bolt:", ":"} {
+	for _, spec := range []string{"memory:", "file:/var/lib/regent.db", "firestore:my-project/my-database", "spanner:projects/p/instances/i/databases/d", "file:", ":"} {
 		f.Add(spec)
 	}
 	f.Fuzz(func(t *testing.T, spec string) {

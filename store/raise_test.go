@@ -20,12 +20,12 @@ func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.
 	c := &clock{since: time.Hour}
 	path := filepath.Join(t.TempDir(), "regent.db")
 	backup := path + ".backup"
-	first := c.bolt(t, path)
+	first := c.file(t, path)
 	populate(t, first, c.advance)
 	first.Close()
 	put(t, path, backup)
 
-	lost := c.bolt(t, path)
+	lost := c.file(t, path)
 	for range 3 {
 		c.advance(2 * time.Hour)
 		for _, e := range append(elections, "late") {
@@ -41,7 +41,7 @@ func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.
 	put(t, backup, path)
 	c.advance(time.Second)
 
-	restored := c.bolt(t, path)
+	restored := c.file(t, path)
 	const above = 1000
 	raising := Raising{Elections: []leadership.Election{"late", "held"}, Above: above, Lock: 30 * time.Minute}
 	done, err := Raise(t.Context(), restored, raising)

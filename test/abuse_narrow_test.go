@@ -86,7 +86,7 @@ func serveNarrow(t *testing.T, policy string) *authServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := inBolt(t).with("--auth-audience", forRegent, "--policy", a.policy, "--auth", "oidc", "--auth-issuer", a.issuer.URL())
+	at := inFile(t).with("--auth-audience", forRegent, "--policy", a.policy, "--auth", "oidc", "--auth-issuer", a.issuer.URL())
 	limited := []string{"-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, narrow), "sh", path, "serve", "--listen", "127.0.0.1:0"}
 	cmd := exec.Command("sh", append(limited, at.args...)...)
 	cmd.Env = environ()

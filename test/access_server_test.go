@@ -64,7 +64,7 @@ func serveTo(t *testing.T, issuer *issuertest.Issuer, env []string, policy strin
 	t.Helper()
 	a := &authServer{t: t, issuer: issuer, policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
 	a.write(policy)
-	a.server = inBolt(t).withEnv(env...).with("--auth-audience", forRegent, "--policy", a.policy).with(how...).serve(t)
+	a.server = inFile(t).withEnv(env...).with("--auth-audience", forRegent, "--policy", a.policy).with(how...).serve(t)
 	a.line, a.heard = overhear(t, a.URL)
 	t.Cleanup(a.search)
 	return a

@@ -26,7 +26,7 @@ import (
 // the mark that it was announced, and at random moments. In the end a subscriber of the topic has
 // heard of every change, in order, and of nothing else.
 //
-// The short form leaves out one server on each cloud store: bolt dies at every point, and two
+// The short form leaves out one server on each cloud store: a file dies at every point, and two
 // servers take over from each other there.
 func TestEveryChangeIsAnnouncedWhateverIsKilled(t *testing.T) {
 	machine.Share(t)
@@ -38,7 +38,7 @@ func TestEveryChangeIsAnnouncedWhateverIsKilled(t *testing.T) {
 		rounds  int
 		long    bool // not in the short form
 	}{
-		{"bolt", inBolt, 1, machine.Size(400, 800), machine.Size(1, 2), false},
+		{"file", inFile, 1, machine.Size(400, 800), machine.Size(1, 2), false},
 		{"firestore", inFirestore, 1, 400, 1, true},
 		{"firestore, two servers", inFirestore, 2, machine.Size(150, 300), 1, false},
 		{"spanner", inSpanner, 1, 300, 1, true},

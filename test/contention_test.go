@@ -22,7 +22,7 @@ const (
 // LEASE_HELD and nothing else, and the tokens of an election rise by one from round to round.
 func TestManyCandidatesAtTwoServersElectOneLeaderEach(t *testing.T) {
 	machine.Share(t)
-	t.Run("bolt", func(t *testing.T) { contend(t, inBolt(t).serve(t)) })
+	t.Run("file", func(t *testing.T) { contend(t, inFile(t).serve(t)) })
 	t.Run("firestore", func(t *testing.T) {
 		in := inFirestore(t)
 		contend(t, in.serve(t), in.serve(t))

@@ -50,7 +50,7 @@ func (m memory) per(n int) string {
 // its memory can be measured.
 func serveInProcess(t testing.TB) crowdServers {
 	t.Helper()
-	in := inBolt(t)
+	in := inFile(t)
 	leases, err := store.Open(t.Context(), in.args[len(in.args)-1], store.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func serveInFirestore(t testing.TB, n int) crowdServers {
 
 func oneInFirestore(t testing.TB) crowdServers { return serveInFirestore(t, 1) }
 func twoInFirestore(t testing.TB) crowdServers { return serveInFirestore(t, 2) }
-func oneInBolt(t testing.TB) crowdServers      { return serveProcesses(t, inBolt(t), 1) }
+func oneInFile(t testing.TB) crowdServers      { return serveProcesses(t, inFile(t), 1) }
 
 // resident is the memory of a process, in bytes.
 func resident(t testing.TB, pid int) int64 {

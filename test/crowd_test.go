@@ -37,10 +37,10 @@ func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
 		p.deaths(deaths)
 		t.Log(p)
 	}
-	t.Run("bolt", func(t *testing.T) { show(t, serveInProcess) })
+	t.Run("file", func(t *testing.T) { show(t, serveInProcess) })
 	t.Run("firestore, two servers", func(t *testing.T) { show(t, twoInFirestore) })
 	if *crowded > few {
-		t.Run("bolt, a process", func(t *testing.T) { show(t, oneInBolt) }) // whose memory is that of the real thing
+		t.Run("file, a process", func(t *testing.T) { show(t, oneInFile) }) // whose memory is that of the real thing
 	}
 }
 
@@ -53,7 +53,7 @@ func TestAnIdleElectionCostsItsRenewalsAlone(t *testing.T) {
 		begin   func(testing.TB) crowdServers
 		renewal string // what one is called
 	}{
-		{"bolt", serveInProcess, "Renew"},
+		{"file", serveInProcess, "Renew"},
 		{"firestore", oneInFirestore, "Commit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func TestACallCutAnywhereAndRepeatedIsDoneOnce(t *testing.T) {
 func TestACallToAProcessCutAndRepeatedIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	all := newTotal(t)
-	server := inBolt(t).serve(t)
+	server := inFile(t).serve(t)
 	for _, m := range mutations {
 		if m.later {
 			continue // its clock cannot be moved

@@ -10,7 +10,7 @@ import (
 
 func TestTheDoctorFindsWhatServeNeeds(t *testing.T) {
 	t.Parallel()
-	for name, begin := range map[string]func(testing.TB) place{"bolt": inBolt, "firestore": inFirestore, "spanner": inSpanner} {
+	for name, begin := range map[string]func(testing.TB) place{"file": inFile, "firestore": inFirestore, "spanner": inSpanner} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := begin(t)
@@ -39,8 +39,8 @@ func TestDoctorNamesMissingParts(t *testing.T) {
 		want string
 	}{
 		"no database":  {unmade, nil, "open the store"},
-		"no such file": {place{args: []string{"--store", "bolt:/nowhere/regent.db"}}, nil, "there is no store at"},
-		"no topic":     {inBolt(t), []string{"--events", "topic"}, "open the topic"},
+		"no such file": {place{args: []string{"--store", "file:/nowhere/regent.db"}}, nil, "there is no store at"},
+		"no topic":     {inFile(t), []string{"--events", "topic"}, "open the topic"},
 	} {
 		if out, code := examine(t, c.place, c.args...); code != 1 || !strings.Contains(out, "FAILED") || !strings.Contains(out, c.want) {
 			t.Errorf("%s: exit code %d\n%s\nwant that %q failed", name, code, out, c.want)

@@ -21,8 +21,8 @@ func TestAChangeAtOneInstanceIsSeenAtTheOther(t *testing.T) {
 		name  string
 		begin func(*testing.T) (a, b *server)
 	}{
-		{"bolt, one instance", func(t *testing.T) (a, b *server) {
-			s := inBolt(t).serve(t)
+		{"file, one instance", func(t *testing.T) (a, b *server) {
+			s := inFile(t).serve(t)
 			return s, s
 		}},
 		{"firestore and pubsub", func(t *testing.T) (a, b *server) {

@@ -23,7 +23,7 @@ const (
 func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {
 	machine.Share(t)
 	n := machine.Size(40, 500)
-	in := inBolt(t)
+	in := inFile(t)
 	book := &ledger{granted: make(map[grantID]leadership.CandidateID), released: make(map[leadership.Election]leadership.Token)}
 	clients := make([]*churner, killers)
 	for i := range clients {

@@ -120,7 +120,7 @@ func (p *pausing) heard(u lockset.Update) (ended bool) {
 // acknowledged and how many of these are in no set.
 func playLockset(t *testing.T, manner lockset.Manner, target int) (acknowledged, lost, pauses int) {
 	host, project := emulators.Firestore(t), emulators.Name(t)
-	server, p := inBolt(t).serve(t), &pausing{t: t}
+	server, p := inFile(t).serve(t), &pausing{t: t}
 	seen := make(chan lockset.Update)
 	var listening sync.WaitGroup
 	for i := range lockMembers {

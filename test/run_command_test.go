@@ -98,7 +98,7 @@ const untilTold = "\necho begun; while ! test -e $dir/over; do sleep 0.01; done"
 
 func TestARunEndsAsItsCommandDoes(t *testing.T) {
 	t.Parallel()
-	s := inBolt(t).serve(t)
+	s := inFile(t).serve(t)
 	for i, c := range []struct {
 		script string
 		want   int
@@ -125,7 +125,7 @@ func TestARunEndsAsItsCommandDoes(t *testing.T) {
 
 func TestInputAndOutputArePassedThrough(t *testing.T) {
 	t.Parallel()
-	s := inBolt(t).serve(t)
+	s := inFile(t).serve(t)
 	cmd := invoke(t, regent, []string{"REGENT_SERVER=" + s.URL}, "run", "e", "--", "sh", "-c", "tr a-z A-Z; echo to stderr >&2")
 	cmd.Stdin = strings.NewReader("through\n")
 	var out, stderr bytes.Buffer
@@ -137,7 +137,7 @@ func TestInputAndOutputArePassedThrough(t *testing.T) {
 
 func TestARunThatDoesNotLeadHasACodeOfItsOwn(t *testing.T) {
 	t.Parallel()
-	s := inBolt(t).serve(t)
+	s := inFile(t).serve(t)
 	first := runScript(t, s.URL, "e --candidate agent-1", untilTold)
 	first.await("out", "begun")
 	for _, flags := range []string{"e --no-wait", "e --wait 0s"} {
@@ -162,7 +162,7 @@ func TestARunThatDoesNotLeadHasACodeOfItsOwn(t *testing.T) {
 
 func TestASignalEndsTheWait(t *testing.T) {
 	t.Parallel()
-	s := inBolt(t).serve(t)
+	s := inFile(t).serve(t)
 	first := runScript(t, s.URL, "e", untilTold)
 	first.await("out", "begun")
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131} {
@@ -181,7 +181,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 
 func TestSignalsReachTheCommand(t *testing.T) {
 	t.Parallel()
-	s := inBolt(t).serve(t)
+	s := inFile(t).serve(t)
 	r := runScript(t, s.URL, "e", `
 		for s in HUP QUIT USR1 USR2 WINCH; do trap "echo got $s" $s; done
 		trap 'echo got INT; n=x$n; test $n = xx && exit 9' INT`+untilTold)
@@ -201,7 +201,7 @@ func TestSignalsReachTheCommand(t *testing.T) {
 
 func TestACommandIsStoppedWhenItsLeaseIsLost(t *testing.T) {
 	t.Parallel()
-	s := inBolt(t).serve(t)
+	s := inFile(t).serve(t)
 	for script, want := range map[string]string{
 		"trap 'echo asked; exit 0' TERM": "begun\nasked\n",
 		"trap '' TERM":                   "begun\n",
@@ -222,7 +222,7 @@ func TestACommandIsStoppedWhenItsLeaseIsLost(t *testing.T) {
 
 func TestACommandIsStoppedBeforeALeaseThatCannotBeRenewedEnds(t *testing.T) {
 	t.Parallel()
-	s := inBolt(t).serve(t)
+	s := inFile(t).serve(t)
 	r := runScript(t, s.URL, "e --lease 1s", "trap 'echo asked; exit 0' TERM"+untilTold)
 	r.await("out", "begun")
 	s.kill()
@@ -239,7 +239,7 @@ func TestACommandIsStoppedBeforeALeaseThatCannotBeRenewedEnds(t *testing.T) {
 
 func TestWithRestartACommandRunsAgainUntilASignal(t *testing.T) {
 	t.Parallel()
-	s := inBolt(t).serve(t)
+	s := inFile(t).serve(t)
 	r := runScript(t, s.URL, "e --restart", "echo token $REGENT_FENCING_TOKEN; test $REGENT_FENCING_TOKEN -lt 3 && exit 1; trap 'exit 4' TERM; "+untilTold)
 	if out := r.await("out", "begun"); out != "token 1\ntoken 2\ntoken 3\nbegun\n" {
 		t.Errorf("%q", out)
@@ -304,7 +304,7 @@ func overhear(t *testing.T, target string) (string, *secrets) {
 
 func TestTheCommandSeesItsTokenAndNeverTheKey(t *testing.T) {
 	t.Parallel()
-	s := inBolt(t).serve(t)
+	s := inFile(t).serve(t)
 	address, heard := overhear(t, s.URL)
 	const foreign = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
 	r := runScript(t, address, "e --lease 1s --candidate agent-1 --metadata {}",

@@ -39,7 +39,7 @@ const (
 // a guard in time.
 func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 	machine.Share(t)
-	in, trials := inBolt(t), cmp.Or(*trials, machine.Size(64, 128))
+	in, trials := inFile(t), cmp.Or(*trials, machine.Size(64, 128))
 	a := newContests(t, in.serve(t), machine.Size(3*time.Second, time.Second), contests)
 	for round := range max(trials/contests, 4) {
 		switch round % 4 {

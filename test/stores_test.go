@@ -33,9 +33,9 @@ func (p place) serve(t testing.TB) *server {
 	return serve(t, p.env, p.args...)
 }
 
-// inBolt is a file of the test's own.
-func inBolt(t testing.TB) place {
-	return place{args: []string{"--dev", "--store", "bolt:" + filepath.Join(t.TempDir(), "regent.db")}}
+// inFile is a file of the test's own.
+func inFile(t testing.TB) place {
+	return place{args: []string{"--dev", "--store", "file:" + filepath.Join(t.TempDir(), "regent.db")}}
 }
 
 // inFirestore is a project of the test's own on the emulator.

@@ -23,7 +23,7 @@ func TestDoctorSaysWhetherStrangersMayCallAService(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	path := filepath.Join(t.TempDir(), "regent.db")
-	p := startProcess(t, "--store", "bolt:"+path) // creates the file
+	p := startProcess(t, "--store", "file:"+path) // creates the file
 	p.end(t, syscall.SIGTERM)
 	for _, c := range []struct {
 		status, code int
@@ -34,7 +34,7 @@ func TestDoctorSaysWhetherStrangersMayCallAService(t *testing.T) {
 		{http.StatusOK, exitOther, "strangers may call it"},
 	} {
 		status = c.status
-		if r := regent(t, nil, "doctor --store bolt:"+path+" --service "+s.URL).want(t, c.code); !strings.Contains(r.out, c.want) {
+		if r := regent(t, nil, "doctor --store file:"+path+" --service "+s.URL).want(t, c.code); !strings.Contains(r.out, c.want) {
 			t.Errorf("no %q in\n%s", c.want, r.out)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // leaders.
 func fileWith(t *testing.T) string {
 	t.Helper()
-	spec := "bolt:" + filepath.Join(t.TempDir(), "regent.db")
+	spec := "file:" + filepath.Join(t.TempDir(), "regent.db")
 	inFile(t, spec, func(s *leadership.Service) {
 		for range 2 {
 			g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "free", CandidateID: "ann"})
@@ -56,13 +56,13 @@ func grantIn(t *testing.T, spec string, e leadership.Election) (token leadership
 
 func TestMigrateMovesAStoreIntoAnother(t *testing.T) {
 	t.Parallel()
-	from, to := fileWith(t), "bolt:"+filepath.Join(t.TempDir(), "new.db")
+	from, to := fileWith(t), "file:"+filepath.Join(t.TempDir(), "new.db")
 	plan := regent(t, nil, "migrate --dry-run --from "+from+" --store "+to).want(t, exitDone)
 	want := "free: move, fencing token 2, revision 7, vacant\nheld: move, fencing token 1, revision 4, locked for 1h0m1s\n"
 	if plan.out != want {
 		t.Errorf("the plan is\n%swant\n%s", plan.out, want)
 	}
-	if _, err := os.Stat(strings.TrimPrefix(to, "bolt:")); err == nil {
+	if _, err := os.Stat(strings.TrimPrefix(to, "file:")); err == nil {
 		t.Error("a dry run has created a file")
 	}
 	done := regent(t, nil, "migrate --from "+from+" --store "+to).want(t, exitDone)
@@ -122,13 +122,13 @@ func TestRecordsThatWereNotRaisedAreNamedInTheError(t *testing.T) {
 func TestInvalidMoveOrRaiseIsRefusedInOneLine(t *testing.T) {
 	t.Parallel()
 	spec := fileWith(t)
-	served := "bolt:" + filepath.Join(t.TempDir(), "served.db")
+	served := "file:" + filepath.Join(t.TempDir(), "served.db")
 	s, err := store.Open(t.Context(), served, store.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	fresh := "bolt:" + filepath.Join(t.TempDir(), "none.db")
+	fresh := "file:" + filepath.Join(t.TempDir(), "none.db")
 	for _, c := range []struct {
 		args string
 		code int
@@ -162,17 +162,17 @@ func TestInvalidMoveOrRaiseIsRefusedInOneLine(t *testing.T) {
 			t.Errorf("%s: %q, want one line with %q", c.args, r.err, c.want)
 		}
 	}
-	if _, err := os.Stat(strings.TrimPrefix(fresh, "bolt:")); err == nil {
+	if _, err := os.Stat(strings.TrimPrefix(fresh, "file:")); err == nil {
 		t.Error("a file was created")
 	}
 }
 
 func TestEmulatorIsMentioned(t *testing.T) {
 	t.Parallel()
-	env := []string{"BOLT_EMULATOR_HOST=127.0.0.1:1"} // no such emulator exists
-	spec, to := fileWith(t), "bolt:"+filepath.Join(t.TempDir(), "new.db")
+	env := []string{"FILE_EMULATOR_HOST=127.0.0.1:1"} // no such emulator exists
+	spec, to := fileWith(t), "file:"+filepath.Join(t.TempDir(), "new.db")
 	for _, args := range []string{"migrate --store " + to, "migrate --dry-run --from " + spec + " --store " + to, "migrate --from " + spec + " --store " + to, "raise --above 100 --store " + to} {
-		if r := regent(t, env, args).want(t, exitDone); !strings.HasPrefix(r.err, "BOLT_EMULATOR_HOST is set: ") || !strings.Contains(r.err, "the emulator at 127.0.0.1:1\n") {
+		if r := regent(t, env, args).want(t, exitDone); !strings.HasPrefix(r.err, "FILE_EMULATOR_HOST is set: ") || !strings.Contains(r.err, "the emulator at 127.0.0.1:1\n") {
 			t.Errorf("%s: %q", args, r.err)
 		}
 	}

@@ -86,14 +86,14 @@ func TestALeaseSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "regent.db")
 	key := "REGENT_KEY=" + testKey(1)
-	p := startProcess(t, "--store", "bolt:"+path)
+	p := startProcess(t, "--store", "file:"+path)
 	regent(t, append(p.env, key), "acquire reports --candidate agent-1 --lease 1h").want(t, exitDone)
 	regent(t, p.env, "acquire reports --candidate agent-2").want(t, exitHeld)
 	if state := p.end(t, syscall.SIGTERM); state.ExitCode() != exitDone {
 		t.Fatalf("after SIGTERM: %v", state)
 	}
 
-	p = startProcess(t, "--store", "bolt:"+path)
+	p = startProcess(t, "--store", "file:"+path)
 	regent(t, p.env, "check reports --token 1").want(t, exitDone)
 	regent(t, p.env, "acquire reports --candidate agent-2").want(t, exitHeld)
 	regent(t, append(p.env, key), "renew reports --candidate agent-1 --token 1").want(t, exitDone)
@@ -160,8 +160,8 @@ func TestServeWaitsForItsLastLine(t *testing.T) {
 func TestASecondServiceOnTheFileIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "regent.db")
-	p := startProcess(t, "--store", "bolt:"+path)
-	r := regent(t, nil, "serve --listen 127.0.0.1:0 --store bolt:"+path)
+	p := startProcess(t, "--store", "file:"+path)
+	r := regent(t, nil, "serve --listen 127.0.0.1:0 --store file:"+path)
 	if r.code == exitDone || !strings.Contains(r.err, path) {
 		t.Errorf("exit code %d, %q; want an error that names the file", r.code, r.err)
 	}
@@ -278,8 +278,8 @@ func TestDefaultStoreIsInTheUsersStateFolder(t *testing.T) {
 	home := t.TempDir()
 	s := startService(t, []string{"HOME=" + home}, "--listen", "127.0.0.1:0")
 	path := filepath.Join(home, ".local", "state", "regent", "regent.db")
-	if line := s.log.await(t, "serving"); line["store"] != "bolt:"+path || line["severity"] != "INFO" {
-		t.Errorf("%v; want the store bolt:%s", line, path)
+	if line := s.log.await(t, "serving"); line["store"] != "file:"+path || line["severity"] != "INFO" {
+		t.Errorf("%v; want the store file:%s", line, path)
 	}
 	if code := s.end(); code != exitDone {
 		t.Errorf("exit code %d", code)
@@ -361,7 +361,7 @@ func TestAddressInUseIsAnErrorAndCreatesNoStore(t *testing.T) {
 	}
 	defer listener.Close()
 	path := filepath.Join(t.TempDir(), "regent.db")
-	args := fmt.Sprintf("serve --store bolt:%s --listen %s", path, listener.Addr())
+	args := fmt.Sprintf("serve --store file:%s --listen %s", path, listener.Addr())
 	if r := regent(t, nil, args).want(t, exitOther); !strings.Contains(r.err, "address already in use") || !strings.Contains(r.err, "--listen") {
 		t.Errorf("%q; want the problem and what to do", r.err)
 	}
@@ -376,7 +376,7 @@ func TestAStateFolderThatCannotBeMadeIsAnError(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := regent(t, []string{"HOME=" + file}, "serve --listen 127.0.0.1:0").want(t, exitOther); !strings.Contains(r.err, "--store bolt:PATH") {
+	if r := regent(t, []string{"HOME=" + file}, "serve --listen 127.0.0.1:0").want(t, exitOther); !strings.Contains(r.err, "--store file:PATH") {
 		t.Errorf("%q; want what to do", r.err)
 	}
 }

@@ -148,7 +148,7 @@ func isExposed(address string) bool {
 
 // local reports whether the store belongs to this process alone.
 func (s serviceSettings) local() bool {
-	return strings.HasPrefix(s.store, "memory:") || strings.HasPrefix(s.store, "bolt:")
+	return strings.HasPrefix(s.store, "memory:") || strings.HasPrefix(s.store, "file:")
 }
 
 // withListen resolves the address. Cloud Run sets PORT, and calls from outside the container.
@@ -199,8 +199,8 @@ func (s serviceSettings) refuseEmulators(env map[string]string) error {
 
 // withStore resolves the store. Without a permanent disk there is no default.
 func (s serviceSettings) withStore(env map[string]string) (serviceSettings, error) {
-	if strings.HasPrefix(s.store, "bolt:~") {
-		return s, usagef("--store %s: the shell expands ~ only at the beginning of a word; write the folder in full, as in bolt:$HOME/regent.db", s.store)
+	if strings.HasPrefix(s.store, "file:~") {
+		return s, usagef("--store %s: the shell expands ~ only at the beginning of a word; write the folder in full, as in file:$HOME/regent.db", s.store)
 	}
 	if s.store != "" {
 		return s, nil
@@ -212,7 +212,7 @@ func (s serviceSettings) withStore(env map[string]string) (serviceSettings, erro
 	if err != nil {
 		return s, err
 	}
-	s.store = "bolt:" + path
+	s.store = "file:" + path
 	return s, nil
 }
 
@@ -222,7 +222,7 @@ func statePath(env map[string]string) (string, error) {
 	if !filepath.IsAbs(folder) {
 		home := env["HOME"]
 		if !filepath.IsAbs(home) {
-			return "", usagef("there is no home folder for the leases; give --store bolt:PATH")
+			return "", usagef("there is no home folder for the leases; give --store file:PATH")
 		}
 		folder = filepath.Join(home, ".local", "state")
 	}

@@ -90,9 +90,9 @@ func TestWhereServeListensAndStores(t *testing.T) {
 		env           []string
 		listen, store string
 	}{
-		{"nothing is set", serviceSettings{}, home, "127.0.0.1:8080", "bolt:/home/me/.local/state/regent/regent.db"},
-		{"the state folder is elsewhere", serviceSettings{}, append(home, "XDG_STATE_HOME=/state"), "127.0.0.1:8080", "bolt:/state/regent/regent.db"},
-		{"a relative state folder does not count", serviceSettings{}, append(home, "XDG_STATE_HOME=state"), "127.0.0.1:8080", "bolt:/home/me/.local/state/regent/regent.db"},
+		{"nothing is set", serviceSettings{}, home, "127.0.0.1:8080", "file:/home/me/.local/state/regent/regent.db"},
+		{"the state folder is elsewhere", serviceSettings{}, append(home, "XDG_STATE_HOME=/state"), "127.0.0.1:8080", "file:/state/regent/regent.db"},
+		{"a relative state folder does not count", serviceSettings{}, append(home, "XDG_STATE_HOME=state"), "127.0.0.1:8080", "file:/home/me/.local/state/regent/regent.db"},
 		{"PORT is every address", serviceSettings{store: "memory:", access: open}, []string{"PORT=9000"}, "0.0.0.0:9000", "memory:"},
 		{"an address goes before PORT", serviceSettings{listen: "127.0.0.1:1", store: "memory:"}, []string{"PORT=9000"}, "127.0.0.1:1", "memory:"},
 		{"port 0 is any", serviceSettings{listen: "[::1]:0", store: "memory:"}, nil, "[::1]:0", "memory:"},
@@ -151,7 +151,7 @@ func TestServeRefusesUnsafeSettings(t *testing.T) {
 		{"the platform's issuer", "serve --store memory: --auth platform --auth-issuer https://a.test", []string{"K_SERVICE=regent"}, "on Cloud Run the issuer is Google"},
 		{"the platform without an audience", "serve --store memory: --auth platform --policy p.yaml", []string{"K_SERVICE=regent"}, "--auth platform needs --auth-audience"},
 		{"one request at a time", "serve --store memory: --max-concurrency 1", nil, "must be an integer, 2 or more: with one request at a time, no candidate could wait"},
-		{"no home", "serve", nil, "no home folder for the leases; give --store bolt:PATH"},
+		{"no home", "serve", nil, "no home folder for the leases; give --store file:PATH"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -305,7 +305,7 @@ func TestAnInstanceThatCannotTellWhoCallsIsNotReadyAndSaysWhy(t *testing.T) {
 func TestServeAndDoctorPublishThroughTheEndpoint(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1")
 	env := []string{"PUBSUB_EMULATOR_HOST=127.0.0.1:1", "REGENT_EVENTS_ENDPOINT=europe-west4-pubsub.googleapis.com:443"}
-	for _, command := range []string{"serve --dev --listen 127.0.0.1:0 --store memory:", "doctor --store bolt:" + filepath.Join(t.TempDir(), "regent.db")} {
+	for _, command := range []string{"serve --dev --listen 127.0.0.1:0 --store memory:", "doctor --store file:" + filepath.Join(t.TempDir(), "regent.db")} {
 		r := regent(t, env, command+" --events projects/p/topics/regent")
 		if said := r.out + r.err; !strings.Contains(said, "no endpoint of a region") || !strings.Contains(said, "unset PUBSUB_EMULATOR_HOST") {
 			t.Errorf("%s says: %s", command, said)

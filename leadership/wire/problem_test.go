@@ -70,7 +70,7 @@ func TestCauseOfAnErrorStaysInTheServer(t *testing.T) {
 		code leadership.Code
 	}{
 		{errors.New("secret"), Internal},
-		{fmt.Errorf("bolt: secret: %w", leadership.StoreUnavailable), leadership.StoreUnavailable},
+		{fmt.Errorf("file: secret: %w", leadership.StoreUnavailable), leadership.StoreUnavailable},
 		{fmt.Errorf("%w: secret", leadership.OutcomeUnknown), leadership.OutcomeUnknown},
 		{fmt.Errorf("secret: %w", &leadership.Error{Code: leadership.RecordCorrupt, Detail: "told"}), leadership.RecordCorrupt},
 		{&leadership.Error{Code: "SECRET", Detail: "secret"}, Internal},

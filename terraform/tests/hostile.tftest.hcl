@@ -30,7 +30,7 @@ run "invalid_names" {
 run "invalid_store" {
   command = plan
   variables {
-    store                    = "bolt"
+    store                    = "file"
     firestore_database       = "DB"
     firestore_location       = "EU"
     spanner_database         = "Regent"

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/store/bolt"
+	"regent/store/file"
 )
 
 // challenge lets another candidate ask for every lease. It must get none that is held or locked,
 // and no token that was seen before. After another boot the leases of the last commit run anew,
 // from the instant last or later, but not after late. In the same boot it is late now.
-func (v view) challenge(store *bolt.Store, s *seen, otherBoot bool, last, late time.Time) error {
+func (v view) challenge(store *file.Store, s *seen, otherBoot bool, last, late time.Time) error {
 	service := leadership.New(store)
 	for name, e := range v.elections {
 		if _, trusted := s.snapshots[name]; !trusted {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/store/bolt"
+	"regent/store/file"
 )
 
 // The verdicts on an image that are no failure.
@@ -23,11 +23,11 @@ const (
 // image may be refused.
 func (t *truth) check(path string, p plan, otherBoot bool) (verdict string, err error) {
 	clock := startClock(t.clock(p))
-	machine := bolt.Clock{BootID: boot, SinceBoot: clock.now}
+	machine := file.Clock{BootID: boot, SinceBoot: clock.now}
 	if otherBoot {
 		machine.BootID = "another-boot"
 	}
-	store, err := bolt.Open(path, bolt.Config{Clock: machine, History: history})
+	store, err := file.Open(path, file.Config{Clock: machine, History: history})
 	switch {
 	case err == nil:
 	case p.Damage == nil:
@@ -60,7 +60,7 @@ func (t *truth) check(path string, p plan, otherBoot bool) (verdict string, err 
 }
 
 // hold compares what an image says, and what it grants, with the truth.
-func (t *truth) hold(store *bolt.Store, s *seen, p plan, otherBoot bool) error {
+func (t *truth) hold(store *file.Store, s *seen, p plan, otherBoot bool) error {
 	least, most := t.span(p)
 	n, err := t.find(s, least, most, otherBoot)
 	if err != nil {

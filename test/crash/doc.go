@@ -10,7 +10,7 @@
 // and each answer when it has come. So one log has both what was on the disk and what was
 // acknowledged.
 //
-//	writer --calls--> service --> store/bolt --pwrite, fdatasync, ...--> file
+//	writer --calls--> service --> store/file --pwrite, fdatasync, ...--> file
 //	   |                                            |
 //	   +--prints: asked, told---------------> tracer: one log --> disk --> images --> check
 //	                                                   |                               ^

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"regent/store/bolt"
+	"regent/store/file"
 )
 
 // fullDisk is a script that is run on a disk of its own, too small for it.
@@ -51,7 +51,7 @@ func fillDisk(f fullDisk) error {
 	if err := unix.Mount("", f.Disk, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		return err
 	}
-	if s, err := bolt.Open(f.Script.Path, bolt.Config{}); err == nil {
+	if s, err := file.Open(f.Script.Path, file.Config{}); err == nil {
 		s.Close()
 		return errors.New("the store opens on a read-only disk")
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/store/bolt"
+	"regent/store/file"
 )
 
 // seen is what an opened image says. Of what it refuses by name there is only the refusal.
@@ -34,7 +34,7 @@ func (s *seen) refused(err error) (bool, error) {
 const everything = leadership.MaxRecent
 
 // see reads everything from the store, including the elections named.
-func see(store *bolt.Store, names map[leadership.Election]election) (*seen, error) {
+func see(store *file.Store, names map[leadership.Election]election) (*seen, error) {
 	ctx := context.Background()
 	s := &seen{
 		snapshots:   make(map[leadership.Election]leadership.Snapshot),
@@ -79,7 +79,7 @@ func see(store *bolt.Store, names map[leadership.Election]election) (*seen, erro
 	return s, nil
 }
 
-func (s *seen) election(ctx context.Context, store *bolt.Store, name leadership.Election) error {
+func (s *seen) election(ctx context.Context, store *file.Store, name leadership.Election) error {
 	snap, err := store.Get(ctx, name)
 	if no, err := s.refused(err); err != nil {
 		return err

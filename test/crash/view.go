@@ -10,7 +10,7 @@ import (
 	"regent/leadership"
 )
 
-// maxPruned is how many old events one change deletes at most; see store/bolt.
+// maxPruned is how many old events one change deletes at most; see store/file.
 const maxPruned = 100
 
 // election is one election as it must be in a file.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/store/bolt"
+	"regent/store/file"
 )
 
 // script says which calls the writer makes on a file in one start. Its numbers have no defaults.
@@ -31,7 +31,7 @@ type script struct {
 type writer struct {
 	script
 	clock   *clock
-	store   *bolt.Store
+	store   *file.Store
 	service *leadership.Service
 	told    changes
 }
@@ -75,7 +75,7 @@ func (c *changes) take(id string) []leadership.Event {
 func write(s script) error {
 	w := &writer{script: s, clock: startClock(beginning(s.Start)), told: changes{byID: make(map[string][]leadership.Event)}}
 	var err error
-	w.store, err = bolt.Open(s.Path, bolt.Config{Clock: bolt.Clock{BootID: boot, SinceBoot: w.clock.now}, History: history})
+	w.store, err = file.Open(s.Path, file.Config{Clock: file.Clock{BootID: boot, SinceBoot: w.clock.now}, History: history})
 	if err != nil {
 		return w.say(line{Told: true, Code: codeOpen, Detail: err.Error()})
 	}

@@ -138,7 +138,7 @@ func (d *drawer) fault() (f Fault, ok bool) {
 func (d *drawer) topicFault(f Fault) (Fault, bool) {
 	f.Kind, f.Target = []Kind{Mute, Deaf}[d.rand.IntN(2)], hopName(serverName(d.server()), "topic")
 	f.For = d.between(time.Second, 25*time.Second)
-	return f, d.plan.Store != Bolt
+	return f, d.plan.Store != File
 }
 
 func (d *drawer) guardFault(f Fault) (Fault, bool) {
@@ -161,7 +161,7 @@ func (d *drawer) serverFault(f Fault) (Fault, bool) {
 	}
 	points := []string{"outbox:committed", "outbox:published", "outbox:marked"}
 	f.Kind, f.Point, f.Hit = Point, points[d.rand.IntN(len(points))], 1+d.rand.IntN(5)
-	return f, d.plan.Store != Bolt
+	return f, d.plan.Store != File
 }
 
 func (d *drawer) machineFault(f Fault) (Fault, bool) {
@@ -170,7 +170,7 @@ func (d *drawer) machineFault(f Fault) (Fault, bool) {
 		if f.Kind, f.Target = Frozen, "store"; what == "topic" {
 			f.Target = what
 		}
-		return f, d.plan.Store != Bolt && slices.Contains(d.can.Freezable, what)
+		return f, d.plan.Store != File && slices.Contains(d.can.Freezable, what)
 	}
 	f.Kind, f.Target = Partition, d.group()
 	return f, d.can.NetworkNamespaces
@@ -202,7 +202,7 @@ func (d *drawer) hop() string {
 	case n == 1 && len(d.plan.Wrappers) > 0:
 		w := d.plan.Wrappers[d.rand.IntN(len(d.plan.Wrappers))]
 		return hopName(w.Name, serverName(w.Server))
-	case (n == 2 || n == 3) && d.plan.Store != Bolt:
+	case (n == 2 || n == 3) && d.plan.Store != File:
 		return hopName(serverName(server), []string{"store", "topic"}[n-2])
 	}
 	return hopName(d.group(), serverName(server))

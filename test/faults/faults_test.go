@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	runs = flag.Int("runs", 0, "how many runs on each store; 0 for two on bolt and one on each emulator, or one on each with -short")
+	runs = flag.Int("runs", 0, "how many runs on each store; 0 for two on a file and one on each emulator, or one on each with -short")
 	seed = flag.Uint64("seed", 1, "of the first run; each next one has the next")
 )
 
@@ -59,8 +59,8 @@ func setupOf(t *testing.T, c faults.SetupConfig) *faults.Setup {
 	return r
 }
 
-func TestNoFaultBreaksAPromiseOnBolt(t *testing.T) {
-	play(t, faults.Bolt, faults.SetupConfig{}, cmp.Or(*runs, machine.Size(1, 2)))
+func TestNoFaultBreaksAPromiseOnFile(t *testing.T) {
+	play(t, faults.File, faults.SetupConfig{}, cmp.Or(*runs, machine.Size(1, 2)))
 }
 
 func TestNoFaultBreaksAPromiseOnFirestore(t *testing.T) {
@@ -111,7 +111,7 @@ func run(t *testing.T, c faults.Config) (result faults.Result, err error) {
 // grant whose reply was lost is told to its leader at once, and not kept in line for.
 func TestNoLeaderIsKeptWaitingByAServerThatStops(t *testing.T) {
 	for store, c := range map[faults.Store]faults.SetupConfig{
-		faults.Bolt:      {},
+		faults.File:      {},
 		faults.Firestore: {Firestore: emulators.Firestore(t), PubSub: emulators.PubSub(t)},
 	} {
 		t.Run(string(store), func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestALieIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			machine.Share(t)
 			dir := t.TempDir()
-			_, err := run(t, faults.Config{Store: faults.Bolt, Seed: *seed, Dir: dir, Setup: setupOf(t, faults.SetupConfig{}), Lie: c.lie})
+			_, err := run(t, faults.Config{Store: faults.File, Seed: *seed, Dir: dir, Setup: setupOf(t, faults.SetupConfig{}), Lie: c.lie})
 			requireFound(t, err, c.found)
 			kept, _ := os.ReadDir(dir)
 			if !slices.ContainsFunc(kept, func(e os.DirEntry) bool { return strings.Contains(err.Error(), e.Name()) }) {
@@ -167,7 +167,7 @@ func TestABugOfTheServerIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
-	_, err = run(t, faults.Config{Store: faults.Bolt, Seed: *seed, Dir: t.TempDir(), Setup: r})
+	_, err = run(t, faults.Config{Store: faults.File, Seed: *seed, Dir: t.TempDir(), Setup: r})
 	requireFound(t, err, "ME2: two leaders", "Linear: illegal")
 }
 

@@ -24,7 +24,7 @@ func (s *session) place(ctx context.Context) (env map[string]string, args []stri
 	env, args = map[string]string{}, []string{"--store", s.spec()}
 	s.emulators = map[string]int{}
 	switch s.plan.Store {
-	case Bolt:
+	case File:
 		return env, args, nil
 	case Firestore:
 		env["FIRESTORE_EMULATOR_HOST"] = s.setup.Firestore
@@ -65,7 +65,7 @@ func (s *session) spec() string {
 	case Spanner:
 		return "spanner:" + s.database()
 	}
-	return "bolt:" + filepath.Join(s.dir, "regent.db")
+	return "file:" + filepath.Join(s.dir, "regent.db")
 }
 
 func (s *session) database() string {

@@ -16,7 +16,7 @@ type Store string
 
 // The stores.
 const (
-	Bolt      Store = "bolt"
+	File      Store = "file"
 	Firestore Store = "firestore"
 	Spanner   Store = "spanner"
 )
@@ -56,7 +56,7 @@ func NewPlan(store Store, seed uint64, can Abilities, lease time.Duration) Plan 
 	d := &drawer{rand: rand.New(rand.NewPCG(seed, uint64(len(store)))), can: can}
 	d.plan = Plan{Store: store, Seed: seed, Lease: time.Second, Pace: 30 * time.Millisecond, Servers: 2}
 	switch store {
-	case Bolt:
+	case File:
 		d.plan.Servers = 1
 	case Firestore:
 		d.plan.Lease, d.plan.Pace = 3*time.Second, 120*time.Millisecond

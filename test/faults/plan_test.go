@@ -50,7 +50,7 @@ func TestPlansTryEverythingThatCanGoWrong(t *testing.T) {
 func TestAPlanAsksForNothingThatTheMachineCannotDo(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1000) {
-		p := faults.NewPlan(faults.Bolt, seed, faults.Abilities{}, 0)
+		p := faults.NewPlan(faults.File, seed, faults.Abilities{}, 0)
 		for _, f := range p.Faults {
 			switch f.Kind {
 			case faults.Point, faults.OtherBoot, faults.Partition, faults.Frozen, faults.Mute, faults.Deaf:
@@ -69,7 +69,7 @@ func TestAPlanAsksForNothingThatTheMachineCannotDo(t *testing.T) {
 func TestNoPlanHarmsARunAndAGuardTogether(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1000) {
-		p := faults.NewPlan(faults.Bolt, seed, able, 0)
+		p := faults.NewPlan(faults.File, seed, able, 0)
 		runs := map[string]bool{}
 		for _, w := range p.Wrappers {
 			runs[w.Name] = true

@@ -53,7 +53,7 @@ func (s *session) time(ctx context.Context, what string, usual time.Duration, do
 // transaction in at a time, and what a busy machine makes of that says nothing of Spanner, or of
 // Regent: a leader whose renewals are not answered does well to stop.
 func (p Plan) lateRenewals(r checker.Recording) (late []checker.Fault) {
-	if p.Store == Bolt {
+	if p.Store == File {
 		return nil
 	}
 	for _, c := range r.Calls {
@@ -67,7 +67,7 @@ func (p Plan) lateRenewals(r checker.Recording) (late []checker.Fault) {
 // toucher returns what uses the store without Regent: one small write to a disk, or one read of an
 // emulator.
 func (s *session) toucher(ctx context.Context) (touch func(context.Context), done func() error, err error) {
-	if s.plan.Store == Bolt {
+	if s.plan.Store == File {
 		file, err := os.Create(s.path("probe"))
 		if err != nil {
 			return nil, nil, err

@@ -55,7 +55,7 @@ const (
 
 // guard is that of the store.
 func (p Plan) guard() time.Duration {
-	if p.Store == Bolt {
+	if p.Store == File {
 		return 0
 	}
 	return cloudGuard
@@ -93,7 +93,7 @@ func (s *session) examine(t truth) (f findings) {
 // otherBoot reports whether a file's leases counted as just renewed at some moment, which the order
 // of calls does not show.
 func (s *session) otherBoot() bool {
-	return s.plan.Store == Bolt && slices.ContainsFunc(s.plan.Faults, func(f Fault) bool { return f.Kind == OtherBoot })
+	return s.plan.Store == File && slices.ContainsFunc(s.plan.Faults, func(f Fault) bool { return f.Kind == OtherBoot })
 }
 
 // renewals are those: of any token, at some time before the server was there again.
@@ -138,7 +138,7 @@ func (f findings) valid(p Plan) error {
 
 // leastRate is how many operations there must be a second.
 func (p Plan) leastRate() float64 {
-	if p.Store == Bolt {
+	if p.Store == File {
 		return 20
 	}
 	return 10

@@ -5,7 +5,7 @@
 //	simulation   years of elections, from seeds                        (package simulation)
 //	crash        the local file, as crashes and bad disks leave it      (package crash)
 //	mutants      planted bugs, which the tests must catch               (package mutants)
-//	bolt, firestore, spanner   real processes, with faults              (package faults)
+//	file, firestore, spanner   real processes, with faults              (package faults)
 //	tests        the long forms of the tests of real processes    (packages test, test/faults)
 //	lock, command, announcing  some of these for much longer            (night set only)
 //

@@ -78,7 +78,7 @@ func parts(c config, faultRuns *faultRuns) ([]part, error) {
 		{name: "simulation", unit: "election-hours", quick: 10 * hoursAYear, night: 100 * hoursAYear, side: computes, step: simulate},
 		{name: "crash", unit: "images", quick: 1_000, night: 100_000, side: computes, step: crashes},
 		whole(part{name: "mutants", unit: "bugs", side: computes, things: len(groups), step: plants(c, groups)}, len(planted)),
-		{name: "bolt", unit: "runs", quick: 30, night: 1_200, each: 1, side: waits, step: faultRuns.breaks("bolt")},
+		{name: "file", unit: "runs", quick: 30, night: 1_200, each: 1, side: waits, step: faultRuns.breaks("file")},
 		{name: "firestore", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: faultRuns.breaks("firestore")},
 		{name: "spanner", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: faultRuns.breaks("spanner")},
 		whole(part{name: "tests", unit: "tests", side: waits, things: len(long), step: runs(long)}, tested),

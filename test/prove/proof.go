@@ -137,7 +137,7 @@ func (p *proof) workers(part part) int {
 	switch {
 	case part.side == computes || part.name == "tests": // which take turns by themselves
 		return 1
-	case part.unit == "runs" && part.name != "bolt":
+	case part.unit == "runs" && part.name != "file":
 		return min(p.together, 2) // an emulator has a machine's processors to itself, or takes its time
 	}
 	return p.together

@@ -6,7 +6,7 @@
 //	        +------+-----------------------------------------------+-------+
 //	    gRPC, clientv3                               HTTP/JSON, leadership/client
 //	               |                                                |
-//	etcd, one member, from its packages            regent serve, as it is shipped, on bolt
+//	etcd, one member, from its packages            regent serve, as it is shipped, on a local file
 //	               |                                                |
 //	               +------------- one disk, fsync on both ----------+
 //

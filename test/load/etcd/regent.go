@@ -26,7 +26,7 @@ type regent struct {
 
 // startRegent starts the program on a new file in the folder.
 func startRegent(ctx context.Context, binary, dir string, flags ...string) (*regent, error) {
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--store", "bolt:" + filepath.Join(dir, "regent.db")}, flags...)
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--store", "file:" + filepath.Join(dir, "regent.db")}, flags...)
 	s, err := serve(ctx, "regent", exec.Command(binary, args...))
 	return regentAt(s), err
 }

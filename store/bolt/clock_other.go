@@ -1,9 +1,0 @@
-//go:build !linux
-
-package bolt
-
-import "regent/leadership/boottime"
-
-// machineClock counts from the start of the process and has no boot id, so every start counts as
-// another boot.
-func machineClock() Clock { return Clock{SinceBoot: boottime.Now} }

@@ -1,0 +1,207 @@
+package file
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"regent/leadership"
+	"regent/store/internal/history"
+)
+
+// maxPruned is how many events one change deletes at most: more than it adds, and few enough to
+// stay quick.
+const maxPruned = 100
+
+// batch is what the calls of one commit change: the next frame, and beside the tables the elections
+// as they will be.
+type batch struct {
+	table   *table
+	now     time.Time
+	history history.Span
+	codec   leadership.Codec
+
+	frame   []byte
+	empty   int // the length of a frame that changes nothing
+	changed map[leadership.Election]*entry
+	events  []span  // of new events in frame, in order
+	dropped []place // of forgotten events
+	boot    string  // a new boot; "" if there is none
+	anchor  time.Time
+
+	// panicked is what the decision of the present call panicked with.
+	panicked any
+}
+
+type span struct{ from, to int }
+
+func newBatch(t *table, h history.Span, c leadership.Codec) *batch {
+	return &batch{table: t, history: h, codec: c, changed: make(map[leadership.Election]*entry)}
+}
+
+// begin makes the batch an empty one at the given instant.
+func (b *batch) begin(now time.Time) {
+	const large = 1 << 20
+	if cap(b.frame) > large {
+		b.frame = nil
+	}
+	b.now = now
+	b.frame = appendInstant(beginFrame(b.frame), now)
+	b.empty = len(b.frame)
+	b.events, b.dropped = b.events[:0], b.dropped[:0]
+	clear(b.changed)
+}
+
+// changes reports whether there is something to write.
+func (b *batch) changes() bool { return len(b.frame) > b.empty }
+
+// apply changes the tables once the frame is durable. The caller holds their mutex.
+func (b *batch) apply() {
+	t := b.table
+	for _, s := range b.events {
+		t.events.add(b.frame[s.from:s.to], b.now.UnixNano())
+	}
+	t.drop(b.dropped)
+	for _, n := range b.changed {
+		t.put(n)
+	}
+	t.last = b.now
+}
+
+// present is an election as the batch has it so far.
+func (b *batch) present(e leadership.Election) *entry {
+	if n := b.changed[e]; n != nil {
+		return n
+	}
+	return b.table.entries[e]
+}
+
+// own returns an election for the batch to change.
+func (b *batch) own(e leadership.Election) *entry {
+	n := b.changed[e]
+	if n == nil {
+		n = new(entry)
+		if before := b.table.entries[e]; before != nil {
+			*n = *before
+		}
+		n.record.Election = e
+		b.changed[e] = n
+	}
+	return n
+}
+
+// load reads an election and verifies it.
+func (b *batch) load(e leadership.Election) (leadership.Snapshot, error) {
+	return b.present(e).snapshot(e, b.now)
+}
+
+// decide runs a caller's decision. A panic becomes an error and is kept for that caller alone.
+func (b *batch) decide(snap leadership.Snapshot, decide func(leadership.Snapshot) (leadership.Change, error)) (ch leadership.Change, err error) {
+	defer func() {
+		if b.panicked = recover(); b.panicked != nil {
+			err = errors.New("file: the decision panicked")
+		}
+	}()
+	return decide(snap)
+}
+
+// update decides on an election, and adds the change to the batch. If it returns an error it has
+// added nothing.
+func (b *batch) update(e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	snap, err := b.load(e)
+	if err != nil {
+		return snap, err
+	}
+	ch, carried, err := b.codec.Decide(snap, func(s leadership.Snapshot) (leadership.Change, error) { return b.decide(s, decide) })
+	if err != nil || ch.Empty() {
+		return snap, err
+	}
+	for i := range ch.Events {
+		if err := writable(&ch.Events[i]); err != nil {
+			return snap, err
+		}
+	}
+	before := snap.Record
+	snap.Record = same(ch.Committed(b.now))
+	n := b.own(e)
+	n.record, n.carried = snap.Record, carried
+	before.HeartbeatAt = snap.Record.HeartbeatAt
+	if snap.Record == before && len(ch.Events) == 0 { // a plain renewal changes nothing else
+		b.frame = appendHeartbeat(b.frame, &n.record)
+		return snap, nil
+	}
+	b.frame = appendRecord(b.frame, &n.record, carried)
+	for i := range ch.Events {
+		b.event(n, ch.Events[i])
+	}
+	if len(ch.Events) > 0 {
+		b.prune(n)
+	}
+	return snap, nil
+}
+
+func (b *batch) event(n *entry, e leadership.Event) {
+	e.At = b.now
+	b.frame = append(b.frame, tagEvent)
+	from := len(b.frame)
+	b.frame = appendEvent(b.frame, &e)
+	number := b.table.events.end() + uint64(len(b.events))
+	b.events = append(b.events, span{from, len(b.frame)})
+	n.add(place{e.Revision, number, b.now.UnixNano()}, e.Token)
+}
+
+// prune deletes the oldest events of an election that has just changed, as far as they need not be
+// kept any longer.
+func (b *batch) prune(n *entry) {
+	over := 0
+	for over < min(maxPruned, len(n.places)-1) && b.history.Over(time.Unix(0, n.places[over].at), b.now) {
+		over++
+	}
+	if over == 0 {
+		return
+	}
+	last := n.places[over-1].revision
+	b.frame = appendRevision(b.frame, tagForgotten, n.record.Election, last)
+	b.dropped = append(b.dropped, n.forget(last)...)
+}
+
+// renew sends a heartbeat, if the lease is the one named.
+func (b *batch) renew(c leadership.Renewal) (a leadership.Renewed) {
+	a.Snapshot, a.Err = b.update(c.Election, func(snap leadership.Snapshot) (leadership.Change, error) {
+		ch, err := leadership.Renew(snap, c)
+		if err != nil {
+			return ch, leadership.ErrNotRenewed
+		}
+		a.Before = ch.Before
+		return ch, nil
+	})
+	return a
+}
+
+// announce marks an event as announced.
+func (b *batch) announce(id leadership.EventID) {
+	if n := b.present(id.Election); n == nil || id.Revision <= n.announced {
+		return
+	}
+	if b.own(id.Election).announce(id.Revision) {
+		b.frame = appendRevision(b.frame, tagAnnounced, id.Election, id.Revision)
+	}
+}
+
+// begun lets a record of which something ran begin anew, after another boot.
+func (b *batch) begun(r leadership.Record) {
+	n := b.own(r.Election)
+	n.record = same(r)
+	b.frame = appendRecord(b.frame, &n.record, n.carried)
+}
+
+// newBoot notes that the store is used in another boot.
+func (b *batch) newBoot(id string, anchor time.Time) {
+	b.table.boot, b.table.anchor = id, anchor
+	b.frame = appendInstant(appendText(append(b.frame, tagBoot), id), anchor)
+}
+
+// appendPage appends a compressed page.
+func appendPage(b, packed []byte) []byte {
+	return append(binary.AppendUvarint(append(b, tagPage), uint64(len(packed))), packed...)
+}

@@ -1,0 +1,81 @@
+package file
+
+import (
+	"errors"
+	"time"
+
+	"regent/leadership"
+)
+
+// wall is today's date, for people.
+func wall() time.Time { return time.Now().Round(0).UTC() }
+
+// start dates the machine's clock. If the machine has begun a new boot, so do all leases and locks
+// that ran, in a first commit.
+func (t *table) start(machine Clock, l *log, b *batch) (storeClock, error) {
+	clock := storeClock{anchor: t.anchor, sinceBoot: machine.SinceBoot}
+	// A clock that has gone back within one boot counts as another boot: that happens to a machine
+	// that is restored from a snapshot while its disk is not.
+	if machine.BootID != "" && t.boot == machine.BootID && !clock.now().Before(t.last) {
+		return clock, nil
+	}
+	now := wall()
+	if t.last.After(now) {
+		now = t.last
+	}
+	clock.anchor = now.Add(-machine.SinceBoot())
+	b.begin(now)
+	b.newBoot(machine.BootID, clock.anchor)
+	for _, n := range t.entries {
+		if r, runs := n.running(t.last, now); runs {
+			b.begun(r)
+		}
+	}
+	if err := l.append(b.frame); err != nil {
+		return clock, err
+	}
+	b.apply()
+	return clock, nil
+}
+
+// running returns the record as it begins anew now, if a lease or a lock ran at the instant of the
+// last commit: how long the machine was off is not known. What had ended by then stays ended. A
+// record that cannot be trusted also stays as it is, and is refused when it is read. A record that
+// needs a newer program begins anew too, because that program is not there to do it; its lock delay
+// is not known, so that is taken to be the longest.
+func (n *entry) running(last, now time.Time) (r leadership.Record, runs bool) {
+	r = n.record
+	switch {
+	case leadership.Verify(leadership.Snapshot{Record: r, Now: now}, n.newest) != nil:
+		return r, false
+	case errors.Is(n.refused, leadership.RecordTooNew):
+		r.Policy.LockDelay = leadership.MaxLockDelay
+	case n.refused != nil:
+		return r, false
+	}
+	return begun(r, last, now)
+}
+
+// begun returns r with whatever ran in it at the given instant beginning now: its lease, the lock
+// after a lease whose end is not recorded, or a recorded lock. A latest end of the lease stays as
+// far away as it was.
+func begun(r leadership.Record, at, now time.Time) (_ leadership.Record, runs bool) {
+	held := r.LeaderID != ""
+	switch {
+	case held && r.LeaseEnd().After(at):
+		r.HeartbeatAt = now
+		if !r.EndsBy.IsZero() {
+			r.EndsBy = now.Add(r.EndsBy.Sub(at))
+		}
+	case held && r.LeaseEnd().Add(r.Policy.LockDelay).After(at):
+		r.HeartbeatAt = now.Add(-r.LeaseDuration)
+		if !r.EndsBy.IsZero() {
+			r.EndsBy = now
+		}
+	case !held && r.LockFor > 0 && r.EndedAt.Add(r.LockFor).After(at):
+		r.EndedAt = now
+	default:
+		return r, false
+	}
+	return r, true
+}

@@ -1,0 +1,219 @@
+package file_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/file"
+)
+
+func TestAfterAnotherBootNoLeaseIsGrantedBeforeAFullLeaseHasPassed(t *testing.T) {
+	for name, c := range map[string]struct {
+		boots [2]string
+		then  time.Duration // the second one's uptime
+	}{
+		"another boot id":                       {[2]string{"boot-1", "boot-2"}, time.Second},
+		"a machine that has run for far longer": {[2]string{"boot-1", "boot-2"}, 10_000 * time.Hour}, // the disk was moved
+		"no boot id at all":                     {[2]string{"", ""}, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "leases")
+			var uptime time.Duration
+			clock := func(boot string) file.Clock {
+				return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
+			}
+			uptime = 100 * time.Hour
+			s, service := open(t, path, clock(c.boots[0]))
+			if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+				t.Fatal(err)
+			}
+			uptime += 29 * time.Second
+			before, err := service.Get(t.Context(), "jobs")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Close()
+
+			uptime = c.then // the machine was off for an unknown time
+			_, service = open(t, path, clock(c.boots[1]))
+			after, err := service.Get(t.Context(), "jobs")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if after.ExpiresIn != leadership.DefaultLeaseDuration || after.Token != 1 || after.ReadAt.Before(before.ReadAt.Add(-30*time.Second)) {
+				t.Errorf("after the boot: %+v, want a full lease of token 1", after)
+			}
+			uptime += leadership.DefaultLeaseDuration - time.Nanosecond
+			if _, err := service.Acquire(t.Context(), ask("bob")); !errors.Is(err, leadership.LeaseHeld) {
+				t.Errorf("just before the end: %v, want %s", err, leadership.LeaseHeld)
+			}
+			uptime += time.Nanosecond
+			if g, err := service.Acquire(t.Context(), ask("bob")); err != nil || g.Token != 2 {
+				t.Errorf("at the end: token %d, %v; want 2", g.Token, err)
+			}
+		})
+	}
+}
+
+func TestAfterARestartInTheSameBootALeaseGoesOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases")
+	uptime := time.Hour
+	clock := file.Clock{BootID: "boot-1", SinceBoot: func() time.Duration { return uptime }}
+	s, service := open(t, path, clock)
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	uptime += 20 * time.Second
+	_, service = open(t, path, clock)
+	if l, err := service.Get(t.Context(), "jobs"); err != nil || l.ExpiresIn != 10*time.Second {
+		t.Errorf("got %v left, %v; want 10s", l.ExpiresIn, err)
+	}
+}
+
+func TestALockDelayStartsAnewAfterAnotherBoot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases")
+	uptime := time.Hour
+	clock := func(boot string) file.Clock {
+		return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
+	}
+	s, service := open(t, path, clock("boot-1"))
+	config := leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Minute}}
+	if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: config}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	uptime += 80 * time.Second // 50 s into the lock
+	if _, err := service.Expire(t.Context(), "jobs"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	uptime = time.Second
+	_, service = open(t, path, clock("boot-2"))
+	if l, err := service.Get(t.Context(), "jobs"); err != nil || l.LockedFor != time.Minute {
+		t.Errorf("locked for %v, %v; want a full minute", l.LockedFor, err)
+	}
+}
+
+func TestWhatEndedBeforeABootIsNotRevivedByIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases")
+	uptime := time.Hour
+	clock := func(boot string) file.Clock {
+		return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
+	}
+	s, service := open(t, path, clock("boot-1"))
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	uptime += time.Minute // ann's lease is over, and its end is not recorded
+	other := ask("ann")
+	other.Election = "other"
+	if _, err := service.Acquire(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	uptime = time.Second
+	_, service = open(t, path, clock("boot-2"))
+	if _, err := service.CheckToken(t.Context(), leadership.TokenCheck{Election: "jobs", Token: 1}); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("the token of the lease that was over: got %v, want %s", err, leadership.TokenStale)
+	}
+	if l, err := service.Get(t.Context(), "other"); err != nil || l.ExpiresIn != leadership.DefaultLeaseDuration {
+		t.Errorf("the lease that was not: %v left, %v; want all of it", l.ExpiresIn, err)
+	}
+}
+
+func TestLockAfterAnUnrecordedEndStartsAnewAfterAnotherBoot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases")
+	uptime := time.Hour
+	clock := func(boot string) file.Clock {
+		return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
+	}
+	s, service := open(t, path, clock("boot-1"))
+	config := leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: 10 * time.Second, LockDelay: time.Hour}}
+	if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: config}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	uptime += 30 * time.Minute
+	other := ask("ann")
+	other.Election = "other"
+	if _, err := service.Acquire(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	uptime = time.Second
+	_, service = open(t, path, clock("boot-2"))
+	if l, err := service.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Vacant || l.LockedFor != time.Hour {
+		t.Errorf("%s, locked for %v, %v; want vacant and locked for an hour", l.State, l.LockedFor, err)
+	}
+}
+
+// A clock that went back within one boot starts every lease anew, and time goes on from there. A
+// store that believes the clock shows no earlier time either: its time stands still until the clock
+// has caught up, and so does the lease.
+func TestAClockThatWentBackWithinABootCountsAsAnotherBoot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases")
+	uptime := time.Hour
+	clock := file.Clock{BootID: "boot-1", SinceBoot: func() time.Duration { return uptime }}
+	s, service := open(t, path, clock)
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	uptime -= 30 * time.Minute // the machine's memory was restored from a snapshot
+	_, service = open(t, path, clock)
+	for _, passed := range []time.Duration{0, 10 * time.Second, 10 * time.Second} {
+		uptime += passed
+		want := leadership.DefaultLeaseDuration - (uptime - 30*time.Minute)
+		if l, err := service.Get(t.Context(), "jobs"); err != nil || l.ExpiresIn != want {
+			t.Errorf("%v after the restart: %v left, %v; want %v", uptime-30*time.Minute, l.ExpiresIn, err, want)
+		}
+	}
+}
+
+// TestAfterAnotherBootALatestEndStaysAsFarAway also for a record that only a newer program may
+// decide on: that program finds the boot as this one has left it.
+func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/leases"
+	newer := leadership.Codec{Version: leadership.ProgramVersion + 1}
+	open := func(boot string, codec leadership.Codec) *file.Store {
+		s, err := file.Open(path, file.Config{Clock: file.Clock{BootID: boot, SinceBoot: func() time.Duration { return time.Hour }}, Codec: codec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open("first", newer)
+	for _, e := range []leadership.Election{"known", "new"} {
+		_, err := s.Update(t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
+			ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}, LeaseDuration: time.Minute})
+			ch.Record.EndsBy, ch.Record.EndsBecause = s.Now.Add(20*time.Second), leadership.EndsDrained
+			if e == "new" {
+				ch.Record.Needs, ch.Record.Standing.Unknown = newer.Version, `{"ballot":1}`
+			}
+			return ch, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	open("second", leadership.Codec{}).Close()
+	s = open("second", newer)
+	defer s.Close()
+	for _, e := range []leadership.Election{"known", "new"} {
+		snap, err := s.Get(t.Context(), e)
+		if l := snap.Lease(); err != nil || l.ExpiresIn != 20*time.Second || l.EndsIn != 20*time.Second {
+			t.Errorf("%s: %v left, %v until its latest end, %v; want 20s", e, l.ExpiresIn, l.EndsIn, err)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package file_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"regent/leadership"
+	"regent/store/file"
+)
+
+// behind reads jobs behind all that the writer has taken or has waiting.
+func behind(t *testing.T, s *file.Store) leadership.Record {
+	t.Helper()
+	snap, err := s.Update(t.Context(), "jobs", func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap.Record
+}
+
+// queued waits until so many calls wait for the writer.
+func queued(t *testing.T, s *file.Store, calls int) {
+	for s.Queued() < calls && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+}
+
+func TestAChangeThatWasBegunWhenItsCallerGaveUpIsUnknownAndIsDone(t *testing.T) {
+	s, _ := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
+	ctx, giveUp := context.WithCancel(t.Context())
+	returned := make(chan struct{})
+	_, err := s.Update(ctx, "jobs", func(snap leadership.Snapshot) (leadership.Change, error) {
+		giveUp()
+		<-returned
+		return leadership.Acquire(snap, leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.Key{1}.Hash()})
+	})
+	close(returned)
+	if !errors.Is(err, leadership.OutcomeUnknown) || errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %s because of %v", err, leadership.OutcomeUnknown, context.Canceled)
+	}
+	if r := behind(t, s); r.Token != 1 {
+		t.Errorf("token %d; want that of the change, 1", r.Token)
+	}
+}
+
+func TestCancelledRenewalIsUnknownAndStaysSo(t *testing.T) {
+	s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
+	g, err := service.Acquire(t.Context(), ask("ann"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := []leadership.Renewal{{Election: "jobs", CandidateID: "ann", KeyHash: g.Key.Hash(), Token: g.Token}}
+	first := s.Hold()
+	second := make(chan func(), 1)
+	go func() { second <- s.Hold() }()
+	queued(t, s, 1)
+	ctx, giveUp := context.WithCancel(t.Context())
+	answers := make(chan []leadership.Renewed, 1)
+	go func() { answers <- s.Renew(ctx, lease) }()
+	queued(t, s, 2)
+	first()
+	release := <-second // both are taken now, and the renewal comes behind
+	giveUp()
+	got := <-answers
+	lease[0].Token = 99 // the caller's again
+	release()
+	if r := behind(t, s); !r.HeartbeatAt.After(g.LastHeartbeat) {
+		t.Errorf("the last heartbeat is of %v, that of the grant was of %v: the renewal that had begun was not done", r.HeartbeatAt, g.LastHeartbeat)
+	}
+	if err := got[0].Err; !errors.Is(err, leadership.OutcomeUnknown) || errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %s because of %v", err, leadership.OutcomeUnknown, context.Canceled)
+	}
+}
+
+func TestRenewalCancelledBeforeItBeginsIsNotDone(t *testing.T) {
+	s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
+	g, err := service.Acquire(t.Context(), ask("ann"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := s.Hold()
+	ctx, giveUp := context.WithCancel(t.Context())
+	answers := make(chan []leadership.Renewed, 1)
+	go func() {
+		answers <- s.Renew(ctx, []leadership.Renewal{{Election: "jobs", CandidateID: "ann", KeyHash: g.Key.Hash(), Token: g.Token}})
+	}()
+	queued(t, s, 1)
+	giveUp()
+	got := <-answers
+	release()
+	if r := behind(t, s); !r.HeartbeatAt.Equal(g.LastHeartbeat) {
+		t.Errorf("the last heartbeat is of %v, that of the grant was of %v", r.HeartbeatAt, g.LastHeartbeat)
+	}
+	if err := got[0].Err; !errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %s because of %v", err, leadership.StoreUnavailable, context.Canceled)
+	}
+}

@@ -1,0 +1,241 @@
+package file
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"regent/leadership"
+)
+
+// tag says what an entry of a frame is; see the package's comment.
+type tag = byte
+
+const (
+	tagRecord tag = iota + 1
+	tagHeartbeat
+	tagEvent
+	tagAnnounced
+	tagAllAnnounced
+	tagForgotten
+	tagBoot
+	tagPruned
+	tagPage
+	tagEnd
+)
+
+func appendText[T ~string](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// appendInstant keeps every instant exactly, also the zero one.
+func appendInstant(b []byte, t time.Time) []byte {
+	return binary.AppendUvarint(binary.AppendVarint(b, t.Unix()), uint64(t.Nanosecond()))
+}
+
+// appendElection begins an entry.
+func appendElection(b []byte, t tag, e leadership.Election) []byte {
+	return appendText(append(b, t), e)
+}
+
+// appendRevision appends an entry of an election and a revision.
+func appendRevision(b []byte, t tag, e leadership.Election, r leadership.Revision) []byte {
+	return binary.AppendVarint(appendElection(b, t, e), int64(r))
+}
+
+func appendHeartbeat(b []byte, r *leadership.Record) []byte {
+	return appendInstant(appendElection(b, tagHeartbeat, r.Election), r.HeartbeatAt)
+}
+
+// Bits of a record.
+const (
+	isDeleted = 1 << iota
+	hasKey
+)
+
+func appendRecord(b []byte, r *leadership.Record, carried leadership.Carried) []byte {
+	b = appendElection(b, tagRecord, r.Election)
+	var bits byte
+	if r.Deleted {
+		bits |= isDeleted
+	}
+	if r.KeyHash != (leadership.KeyHash{}) {
+		bits |= hasKey
+	}
+	b = append(b, bits)
+	for _, n := range [...]int64{int64(carried.Needs), int64(r.Token), int64(r.Revision), int64(r.LeaseDuration), int64(r.LockFor)} {
+		b = binary.AppendVarint(b, n)
+	}
+	for _, t := range [...]time.Time{r.AcquiredAt, r.HeartbeatAt, r.EndsBy, r.EndedAt} {
+		b = appendInstant(b, t)
+	}
+	for _, s := range [...]string{string(r.LeaderID), string(r.EndsBecause), string(r.Metadata), carried.Policy, carried.Standing} {
+		b = appendText(b, s)
+	}
+	if bits&hasKey != 0 {
+		b = append(b, r.KeyHash[:]...)
+	}
+	return b
+}
+
+// record decodes what appendRecord wrote after the tag. Policy and standing are for the codec to
+// decode.
+func (d *decoder) record(e leadership.Election) (r leadership.Record, carried leadership.Carried) {
+	bits := d.byte()
+	if bits&^(isDeleted|hasKey) != 0 {
+		d.fail("a record has unknown bits")
+	}
+	r.Election, r.Deleted = e, bits&isDeleted != 0
+	carried.Needs = leadership.Version(d.varint())
+	r.Token = leadership.Token(d.varint())
+	r.Revision = leadership.Revision(d.varint())
+	r.LeaseDuration, r.LockFor = time.Duration(d.varint()), time.Duration(d.varint())
+	r.AcquiredAt, r.HeartbeatAt, r.EndsBy, r.EndedAt = d.instant(), d.instant(), d.instant(), d.instant()
+	r.LeaderID = leadership.CandidateID(d.text())
+	r.EndsBecause = leadership.EndReason(d.text())
+	r.Metadata = leadership.Metadata(d.text())
+	carried.Policy, carried.Standing = string(d.text()), string(d.text())
+	if bits&hasKey != 0 {
+		copy(r.KeyHash[:], d.take(len(r.KeyHash)))
+		if r.KeyHash == (leadership.KeyHash{}) {
+			d.fail("a key is zero")
+		}
+	}
+	return r, carried
+}
+
+// appendEvent appends an event without a tag; what every reader needs comes first.
+func appendEvent(b []byte, e *leadership.Event) []byte {
+	b = appendText(b, e.Election)
+	b = binary.AppendVarint(b, int64(e.Revision))
+	b = binary.AppendVarint(b, int64(e.Token))
+	b = appendInstant(b, e.At)
+	for _, s := range [...]string{string(e.Type), string(e.LeaderID), string(e.PreviousLeaderID), e.RequestID, e.Actor, e.Reason, e.Detail} {
+		b = appendText(b, s)
+	}
+	return b
+}
+
+// eventHead decodes the first part of an event.
+func (d *decoder) eventHead() (e []byte, r leadership.Revision, t leadership.Token, at time.Time) {
+	return d.text(), leadership.Revision(d.varint()), leadership.Token(d.varint()), d.instant()
+}
+
+// skipEvent reads the part that follows.
+func (d *decoder) skipEvent() {
+	for range 7 {
+		d.text()
+	}
+}
+
+// decodeEvent is the inverse of appendEvent.
+func decodeEvent(b []byte) (e leadership.Event, err error) {
+	d := decoder{rest: b}
+	name, r, t, at := d.eventHead()
+	e = leadership.Event{Election: leadership.Election(name), Revision: r, Token: t, At: at}
+	e.Type = leadership.EventType(d.text())
+	e.LeaderID, e.PreviousLeaderID = leadership.CandidateID(d.text()), leadership.CandidateID(d.text())
+	e.RequestID, e.Actor, e.Reason, e.Detail = string(d.text()), string(d.text()), string(d.text()), string(d.text())
+	if d.err == nil && len(d.rest) > 0 {
+		d.fail("something follows an event")
+	}
+	return e, d.err
+}
+
+// writable returns an error if the event could make a sector of zeros. No part of a record can, nor
+// can the other texts of an event, which are shorter or have no zero bytes.
+func writable(e *leadership.Event) error {
+	zeros := strings.Repeat("\x00", 64)
+	for _, s := range [...]string{string(e.Type), e.RequestID, e.Actor} {
+		if len(s) >= len(zeros) && strings.Contains(s, zeros) {
+			return fmt.Errorf("file: event %d of %q: %w", e.Revision, e.Election, errTooManyZeros)
+		}
+	}
+	return nil
+}
+
+// decoder reads a payload. After the first error everything that it reads is zero.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) fail(why string) {
+	if d.err == nil {
+		d.err = errors.New(why)
+	}
+	d.rest = nil
+}
+
+func (d *decoder) take(n int) []byte {
+	if n > len(d.rest) {
+		d.fail("it ends within a field")
+		return nil
+	}
+	taken := d.rest[:n]
+	d.rest = d.rest[n:]
+	return taken
+}
+
+func (d *decoder) byte() byte {
+	if b := d.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+// uvarint takes only the shortest form of a number.
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 || n > 1 && d.rest[n-1] == 0 {
+		d.fail("a number cannot be read")
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) varint() int64 {
+	u := d.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+// text returns a part of the payload, which the caller copies.
+func (d *decoder) text() []byte {
+	n := d.uvarint()
+	if n > uint64(len(d.rest)) {
+		d.fail("a text goes beyond the end")
+		return nil
+	}
+	return d.take(int(n))
+}
+
+func (d *decoder) instant() time.Time {
+	s, ns := d.varint(), d.uvarint()
+	if ns >= uint64(time.Second) {
+		d.fail("an instant has too many nanoseconds")
+		return time.Time{}
+	}
+	if d.err != nil {
+		return time.Time{}
+	}
+	return time.Unix(s, int64(ns)).UTC()
+}
+
+// same lets every instant of a record have the form in which it is read again; records are compared
+// with ==.
+func same(r leadership.Record) leadership.Record {
+	for _, t := range [...]*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndsBy, &r.EndedAt} {
+		*t = t.Round(0).UTC()
+	}
+	return r
+}
+
+// insert adds v to a sorted slice.
+func insert[T ~string](sorted []T, v T) []T {
+	at, _ := slices.BinarySearch(sorted, v)
+	return slices.Insert(sorted, at, v)
+}

@@ -1,0 +1,153 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// lockWait is how long Open waits for another process to close the folder, such as one that is just
+// shutting down.
+const lockWait = time.Second
+
+const (
+	stateName      = "state"
+	unfinishedName = ".new"
+)
+
+var errInUse = errors.New("in use")
+
+// openFolder opens a folder and locks it until it is closed: shared to read it, otherwise for this
+// process alone. With create it makes the folder if there is none.
+func openFolder(path string, create, shared bool) (*os.File, error) {
+	if create {
+		if err := makeFolder(path); err != nil {
+			return nil, openError(path, err)
+		}
+	}
+	f, err := openPrivate(path)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	if err := lock(f, shared, lockWait); err != nil {
+		f.Close()
+		return nil, openError(path, err)
+	}
+	return f, nil
+}
+
+func makeFolder(path string) error {
+	err := os.Mkdir(path, 0o700)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// At every open: the process that made the folder may have died before its name was durable.
+	return syncFolder(filepath.Dir(path))
+}
+
+// openPrivate opens the folder if it is this user's and no other user can read or write in it. It
+// does not follow a link at the end of the path.
+func openPrivate(path string) (*os.File, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Mode().IsRegular():
+		return nil, errors.New("it is a file, and a store is a folder; name another path")
+	case !info.IsDir():
+		return nil, errors.New("it is not a folder")
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("others may read or write in it (mode %04o); run: chmod 700 %s", info.Mode().Perm(), path)
+	}
+	if err := checkOwner(info, path, os.Geteuid()); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := f.Stat(); err != nil || !os.SameFile(opened, info) {
+		f.Close()
+		return nil, errors.Join(errors.New("it was replaced meanwhile"), err)
+	}
+	return f, nil
+}
+
+// checkOwner refuses a folder of another user, who could change it at any time, even if this
+// process may open it because it is root's.
+func checkOwner(info fs.FileInfo, path string, user int) error {
+	if owner, known := ownerOf(info); known && owner != user {
+		return fmt.Errorf("it belongs to another user (%d, and this is %d), who may change it; run as that user, or: chown -R %d %s", owner, user, user, path)
+	}
+	return nil
+}
+
+func openError(path string, err error) error {
+	var at *fs.PathError
+	switch {
+	case errors.Is(err, errInUse):
+		return fmt.Errorf("%s is in use by another process; only one may serve a folder, so stop that one or name another folder", path)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s cannot be created: the folder that it is to be in does not exist; create that, or name another path: %w", path, fs.ErrNotExist)
+	case errors.As(err, &at):
+		return fmt.Errorf("%s cannot be opened: %w", path, at.Err) // which would name it again
+	}
+	return fmt.Errorf("%s cannot be opened: %w", path, err)
+}
+
+// fault is damage of a file in the folder.
+type fault struct {
+	name string
+	err  error
+}
+
+func (f *fault) Error() string { return f.name + ": " + f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
+
+func faulty(name, format string, args ...any) error {
+	return &fault{name, fmt.Errorf(format, args...)}
+}
+
+// unusable is the error of a folder that was opened and cannot be used.
+func unusable(path string, err error) error {
+	if _, damaged := errors.AsType[*fault](err); damaged {
+		return fmt.Errorf("%s is damaged, or no folder of Regent's: %w; nothing is granted on it. Restore a backup, with fencing tokens above every one ever seen", path, err)
+	}
+	return fmt.Errorf("%s cannot be used: %w", path, err)
+}
+
+// contents are the files of a folder.
+type contents struct {
+	logs, snapshots []uint64 // in order
+	unfinished      []string
+	state           bool
+}
+
+// list reads which files there are. Others than the store's are let be.
+func list(path string) (c contents, err error) {
+	files, err := os.ReadDir(path) // sorted, and so are numbers of ten digits
+	for _, f := range files {
+		var n uint64
+		switch name := f.Name(); {
+		case strings.HasSuffix(name, unfinishedName):
+			c.unfinished = append(c.unfinished, name)
+		case name == stateName:
+			c.state = true
+		case numbered(name, "log-%d", &n) && name == logName(n):
+			c.logs = append(c.logs, n)
+		case numbered(name, "snapshot-%d", &n) && name == snapshotName(n):
+			c.snapshots = append(c.snapshots, n)
+		}
+	}
+	return c, err
+}
+
+func numbered(name, format string, n *uint64) bool {
+	_, err := fmt.Sscanf(name, format, n)
+	return err == nil
+}

@@ -1,0 +1,196 @@
+package file
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// version is the version of the format. Every file names its own; see formats.
+const version = 1
+
+// formats are the versions that this program reads. A new one is added with what reads the one
+// before; nothing was released before version 1.
+func formats() []uint32 { return []uint32{version} }
+
+// The kinds of files.
+const (
+	kindLog      = "regentLG"
+	kindSnapshot = "regentSN"
+	kindState    = "regentST"
+)
+
+const (
+	sector    = 512     // what a disk writes whole or not at all
+	step      = 1 << 20 // by which a log grows
+	headSize  = 48      // of a file
+	frameHead = 16
+	frameTail = 5
+	alignment = 16 // of frames, so that a head lies within one sector
+	lastByte  = 0xff
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// identity is the random id of a store. All checksums of frames begin with it, so no frame of
+// another store is ever taken for one of this.
+type identity [16]byte
+
+// fileHead is the beginning of every file.
+type fileHead struct {
+	kind     string
+	id       identity
+	number   uint64
+	sequence uint64
+}
+
+func (h fileHead) encode() []byte {
+	b := append(make([]byte, 0, headSize), h.kind...)
+	b = binary.BigEndian.AppendUint32(b, version)
+	b = append(b, h.id[:]...)
+	b = binary.BigEndian.AppendUint64(b, h.number)
+	b = binary.BigEndian.AppendUint64(b, h.sequence)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func decodeHead(kind string, b []byte) (fileHead, error) {
+	if len(b) < headSize || string(b[:8]) != kind {
+		return fileHead{}, damage{0, "it does not begin as such a file does"}
+	}
+	v := binary.BigEndian.Uint32(b[8:])
+	if readable := formats(); v < readable[0] || v > readable[len(readable)-1] {
+		return fileHead{}, fmt.Errorf("its format has version %d, and this program reads %d: use the version of regent that wrote it, or a newer one", v, readable)
+	}
+	if crc32.Checksum(b[:headSize-4], castagnoli) != binary.BigEndian.Uint32(b[headSize-4:]) {
+		return fileHead{}, damage{0, "the checksum of its head is wrong"}
+	}
+	return fileHead{kind, identity(b[12:28]), binary.BigEndian.Uint64(b[28:]), binary.BigEndian.Uint64(b[36:])}, nil
+}
+
+// damage says what is wrong in a file, and where.
+type damage struct {
+	at  int
+	why string
+}
+
+func (d damage) Error() string { return fmt.Sprintf("at byte %d: %s", d.at, d.why) }
+
+// torn is the range of a frame that was written in part.
+type torn struct{ from, to int }
+
+func (t *torn) Error() string {
+	return fmt.Sprintf("at byte %d: a commit was written in part", t.from)
+}
+
+// beginFrame makes b an empty frame, to which a payload is appended.
+func beginFrame(b []byte) []byte { return append(b[:0], make([]byte, frameHead)...) }
+
+// endFrame completes a frame.
+func endFrame(b []byte, id identity, sequence uint64) []byte {
+	binary.BigEndian.PutUint32(b, uint32(len(b)-frameHead))
+	binary.BigEndian.PutUint64(b[4:], sequence)
+	binary.BigEndian.PutUint32(b[12:], headSum(id, b))
+	b = binary.BigEndian.AppendUint32(b, bodySum(id, b))
+	return append(b, lastByte)
+}
+
+func headSum(id identity, frame []byte) uint32 {
+	return crc32.Update(crc32.Checksum(id[:], castagnoli), castagnoli, frame[:12])
+}
+
+// bodySum is the checksum of a frame without its tail.
+func bodySum(id identity, frame []byte) uint32 {
+	sum := crc32.Update(crc32.Checksum(id[:], castagnoli), castagnoli, frame[4:12])
+	return crc32.Update(sum, castagnoli, frame[frameHead:])
+}
+
+func aligned(n int) int { return (n + alignment - 1) &^ (alignment - 1) }
+
+// frames reads the frames of a file, one after the other.
+type frames struct {
+	id       identity
+	content  []byte // of the file; a multiple of alignment
+	at       int    // where the next frame begins
+	sequence uint64 // of the frame before
+}
+
+// next returns the payload of the next frame, nil if there are only zeros. The error is a *torn or a
+// damage.
+func (f *frames) next() ([]byte, error) {
+	rest := f.content[f.at:]
+	if len(rest) < frameHead || zero(rest[:frameHead]) {
+		return nil, f.ended()
+	}
+	length, sequence := int(binary.BigEndian.Uint32(rest)), binary.BigEndian.Uint64(rest[4:])
+	end := frameHead + length + frameTail
+	switch {
+	case headSum(f.id, rest) != binary.BigEndian.Uint32(rest[12:]):
+		return nil, f.damage("the head of a commit is wrong")
+	case sequence != f.sequence+1:
+		return nil, f.damage(fmt.Sprintf("commit %d follows commit %d", sequence, f.sequence))
+	case end > len(rest):
+		return nil, f.damage(fmt.Sprintf("commit %d goes beyond the end of the file", sequence))
+	}
+	body, tail := rest[:end-frameTail], rest[end-frameTail:end]
+	if bodySum(f.id, body) != binary.BigEndian.Uint32(tail) || tail[4] != lastByte {
+		return nil, f.unfinished(end)
+	}
+	if next := aligned(end); !zero(rest[end:next]) {
+		return nil, f.damage(fmt.Sprintf("something was written behind commit %d", sequence))
+	}
+	f.at += aligned(end)
+	f.sequence = sequence
+	return body[frameHead:], nil
+}
+
+// ended looks at what follows the last frame. If it is more than zeros, it can be a frame of which
+// the first sector was not written.
+func (f *frames) ended() error {
+	rest := f.content[f.at:]
+	behind := sector - f.at%sector // where the next sector begins
+	switch {
+	case zero(rest):
+		return nil
+	case !zero(rest[:min(behind, len(rest))]):
+		return f.damage("something was written where a commit has to begin")
+	}
+	for at := behind; at+frameHead <= len(rest); at += alignment {
+		if head := rest[at:]; !zero(head[:frameHead]) && headSum(f.id, head) == binary.BigEndian.Uint32(head[12:]) {
+			return f.damage(fmt.Sprintf("commit %d is missing, and commit %d is there", f.sequence+1, binary.BigEndian.Uint64(head[4:])))
+		}
+	}
+	return &torn{f.at, f.at + len(bytes.TrimRight(rest, "\x00"))}
+}
+
+// unfinished says what is wrong with a frame whose head is right and whose body is not.
+func (f *frames) unfinished(end int) error {
+	rest := f.content[f.at:]
+	if !zero(rest[end:]) {
+		return f.damage(fmt.Sprintf("the checksum of commit %d is wrong, and something follows it", f.sequence+1))
+	}
+	for at := sector - f.at%sector; at < end; at += sector {
+		if zero(rest[at:min(at+sector, end)]) {
+			return &torn{f.at, f.at + end}
+		}
+	}
+	return f.damage(fmt.Sprintf("the checksum of commit %d is wrong", f.sequence+1))
+}
+
+func (f *frames) damage(why string) error { return damage{f.at, why} }
+
+// zero reports whether all bytes are.
+func zero(b []byte) bool {
+	for len(b) >= 8 && binary.NativeEndian.Uint64(b) == 0 {
+		b = b[8:]
+	}
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+var errTooManyZeros = errors.New("one of its texts has too many zero bytes")

@@ -1,0 +1,182 @@
+package file_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/file"
+)
+
+// aged is a folder whose clock is moved by hand.
+type aged struct {
+	t      *testing.T
+	path   string
+	uptime time.Duration
+	*file.Store
+}
+
+func newAged(t *testing.T) *aged {
+	t.Helper()
+	f := &aged{t: t, path: filepath.Join(t.TempDir(), "leases"), uptime: time.Hour}
+	f.reopen(leadership.MinHistory)
+	return f
+}
+
+// reopen opens the folder anew, in the same boot.
+func (f *aged) reopen(history time.Duration) {
+	f.t.Helper()
+	if f.Store != nil {
+		f.Close()
+	}
+	clock := file.Clock{BootID: "boot", SinceBoot: func() time.Duration { return f.uptime }}
+	s, err := file.Open(f.path, file.Config{Clock: clock, History: history})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { s.Close() })
+	f.Store = s
+}
+
+// change makes so many changes to an election, each with one event.
+func (f *aged) change(e leadership.Election, times int) {
+	f.t.Helper()
+	for range times {
+		_, err := f.Update(f.t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
+			lock := s.Record.Policy.Config.LockDelay + time.Millisecond
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: lock}})
+		})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		f.uptime += time.Millisecond
+	}
+}
+
+// keys expects so many events: in the elections, waiting to be announced, and in the pages.
+func (f *aged) keys(want int) {
+	f.t.Helper()
+	if events, waiting, alive := f.Kept(); events != want || waiting != want || alive != want {
+		f.t.Errorf("%d events, %d that wait, and %d in pages; want %d of each", events, waiting, alive, want)
+	}
+}
+
+func (f *aged) now() time.Time {
+	f.t.Helper()
+	snap, err := f.Get(f.t.Context(), "jobs")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return snap.Now
+}
+
+func TestAChangeDeletesAHundredOldEventsAtMostOfItsOwnElectionAndAllTheirTraces(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	const old = 2*file.MaxPruned + 50
+	f.change("jobs", old)
+	f.change("other", 3)
+	f.uptime += leadership.MinHistory + time.Minute
+	for _, left := range []int{old - file.MaxPruned, old - 2*file.MaxPruned, 0, 0} {
+		f.change("jobs", 1)
+		events, err := f.Events(t.Context(), "jobs", 0, 2*old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := 0
+		for _, e := range events {
+			if f.now().Sub(e.At) > leadership.MinHistory {
+				kept++
+			}
+		}
+		if kept != left {
+			t.Errorf("%d old events are left, want %d", kept, left)
+		}
+	}
+	f.keys(4 + 3) // those of the other election stay for as long as nothing happens to it
+}
+
+func TestAnEventIsKeptUntilItIsOlderThanHistoryIsKept(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	f.change("jobs", 1)
+	f.uptime += leadership.MinHistory - time.Millisecond // just as old as history is kept
+	f.change("jobs", 1)
+	f.keys(2)
+	f.change("jobs", 1)
+	f.keys(2)
+}
+
+func TestAfterHistoryWasMadeLongerWhatWasDeletedBeforeIsMissed(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	f.change("jobs", 3)
+	f.uptime += 2 * leadership.MinHistory
+	f.change("jobs", 1)
+	f.keys(1)
+	f.reopen(leadership.DefaultHistory)
+	if recent, err := f.Since(t.Context(), f.now().Add(-3*leadership.MinHistory), 10); !errors.Is(err, leadership.HistoryCompacted) {
+		t.Errorf("since before what was deleted: got %v, %v; want %s", recent.Events, err, leadership.HistoryCompacted)
+	}
+	if recent, err := f.Since(t.Context(), f.now().Add(-2*leadership.MinHistory), 10); err != nil || len(recent.Events) != 1 {
+		t.Errorf("since after it: got %v, %v; want one event", recent.Events, err)
+	}
+	_, err := leadership.New(f).Events(t.Context(), leadership.EventsRequest{Election: "jobs"})
+	if !errors.Is(err, leadership.HistoryCompacted) {
+		t.Errorf("the history of the election: got %v, want %s", err, leadership.HistoryCompacted)
+	}
+}
+
+func TestSinceWaitsForACommitUnderWay(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	f.change("jobs", 1)
+	start := f.now().Add(-time.Minute)
+	first := f.Hold()
+	second := make(chan func(), 1)
+	go func() { second <- f.Hold() }()
+	queued(t, f.Store, 1)
+	impatient, giveUp := context.WithCancel(t.Context())
+	answer := make(chan error, 1)
+	go func() { _, err := f.Since(impatient, start, 10); answer <- err }()
+	queued(t, f.Store, 2)
+	first()
+	release := <-second // both are taken now, and neither is done
+	giveUp()
+	err := <-answer
+	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.OutcomeUnknown) {
+		t.Errorf("while a transaction is under way: got %v, want %s", err, leadership.StoreUnavailable)
+	}
+	release()
+	if recent, err := f.Since(t.Context(), start, 10); err != nil || len(recent.Events) != 1 {
+		t.Errorf("then: got %v, %v; want one event", recent.Events, err)
+	}
+}
+
+func TestWhatWasCommittedWhileItIsReadWaitsForTheNextTime(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	start := f.now()
+	f.change("jobs", 3) // at the start, and 1 ms and 2 ms later
+	for _, c := range []struct {
+		after, last time.Duration
+		want        []leadership.Revision
+	}{
+		{-1, 2 * time.Millisecond, []leadership.Revision{1, 2, 3}},
+		{0, time.Millisecond, []leadership.Revision{2}},
+		{-1, time.Millisecond - 1, []leadership.Revision{1}},
+	} {
+		events, err := f.Between(start.Add(c.after), start.Add(c.last))
+		var got []leadership.Revision
+		for _, e := range events {
+			got = append(got, e.Revision)
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("after %v and not after %v: got revisions %v, %v; want %v", c.after, c.last, got, err, c.want)
+		}
+	}
+}

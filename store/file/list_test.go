@@ -1,0 +1,46 @@
+package file_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"regent/leadership"
+	"regent/store/file"
+)
+
+func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
+	t.Parallel()
+	s, err := file.Open(filepath.Join(t.TempDir(), "leases"), file.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, e := range []leadership.Election{"a", "a.b", "b", "c"} {
+		if _, err := leadership.New(s).Configure(t.Context(), leadership.ConfigureRequest{Election: e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range []leadership.Election{"a", "a.b", "c"} {
+		s.Spoil(e, nil)
+	}
+	for limit := 1; limit <= 5; limit++ {
+		var whole, untrusted []leadership.Election
+		for after := leadership.Election(""); ; {
+			l, err := s.List(t.Context(), "", after, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, snap := range l.Snapshots {
+				whole = append(whole, snap.Record.Election)
+			}
+			untrusted = append(untrusted, l.Untrusted...)
+			if after = l.Next; after == "" {
+				break
+			}
+		}
+		if !slices.Equal(whole, []leadership.Election{"b"}) || !slices.Equal(untrusted, []leadership.Election{"a", "a.b", "c"}) {
+			t.Errorf("%d a page: got %v, and untrusted %v", limit, whole, untrusted)
+		}
+	}
+}

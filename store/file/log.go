@@ -1,0 +1,165 @@
+package file
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// log is the file that commits are appended to.
+type log struct {
+	folder   string
+	id       identity
+	number   uint64
+	sequence uint64 // of the last commit
+	disk     disk
+	info     os.FileInfo // of the file
+	at       int64       // where the next frame begins
+	size     int64       // up to where it is filled with zeros, durably
+}
+
+// disk is a log's file.
+type disk interface {
+	WriteAt(b []byte, at int64) (int, error)
+	SyncData() error // makes durable what was written, and the length
+	Sync() error
+	Close() error
+}
+
+type diskFile struct{ *os.File }
+
+func (f diskFile) SyncData() error { return syncData(f.File) }
+
+func logName(n uint64) string      { return fmt.Sprintf("log-%010d", n) }
+func snapshotName(n uint64) string { return fmt.Sprintf("snapshot-%010d", n) }
+
+func newIdentity() (id identity) {
+	rand.Read(id[:]) // never fails
+	return id
+}
+
+// createLog makes an empty log that begins after the given commit, durably.
+func createLog(folder string, id identity, number, sequence uint64) (*log, error) {
+	content := make([]byte, step)
+	copy(content, fileHead{kindLog, id, number, sequence}.encode())
+	name := filepath.Join(folder, logName(number))
+	if err := writeWhole(name, content); err != nil {
+		return nil, err
+	}
+	return openLog(folder, id, number, sequence, headSize, step)
+}
+
+// openLog opens a log that was read up to the given place.
+func openLog(folder string, id identity, number, sequence uint64, at, size int64) (*log, error) {
+	f, err := os.OpenFile(filepath.Join(folder, logName(number)), os.O_RDWR|noFollow, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &log{folder: folder, id: id, number: number, sequence: sequence, disk: diskFile{f}, info: info, at: at, size: size}, nil
+}
+
+// append writes a frame and makes it durable: one write and one sync, if there is space that is
+// filled with zeros. After an error it is not known what the disk holds.
+func (l *log) append(frame []byte) error {
+	frame = endFrame(frame, l.id, l.sequence+1)
+	next := l.at + int64(aligned(len(frame)))
+	if next > l.size {
+		if err := l.extend(next); err != nil {
+			return err
+		}
+	}
+	if _, err := l.disk.WriteAt(frame, l.at); err != nil {
+		return err
+	}
+	if err := l.disk.SyncData(); err != nil {
+		return err
+	}
+	l.at = next
+	l.sequence++
+	return nil
+}
+
+// extend fills the log with zeros, so that it has at least the given size. A frame that a power cut
+// leaves in part is known by the zeros that are left of it.
+func (l *log) extend(size int64) error {
+	size = (size + step - 1) / step * step
+	zeros := make([]byte, step)
+	for at := l.size; at < size; at += step {
+		if _, err := l.disk.WriteAt(zeros, at); err != nil {
+			return err
+		}
+	}
+	if err := l.disk.Sync(); err != nil {
+		return err
+	}
+	l.size = size
+	return nil
+}
+
+// inPlace returns an error unless the log is still at its path. If the folder was removed or
+// replaced, another process may have opened another one at that path, and would elect a second
+// leader.
+func (l *log) inPlace() error {
+	path := filepath.Join(l.folder, logName(l.number))
+	now, err := os.Lstat(path)
+	if err == nil && !os.SameFile(now, l.info) {
+		err = fmt.Errorf("%s is another file now", path)
+	}
+	return err
+}
+
+// erase overwrites what was written of a frame.
+func (l *log) erase(t *torn) error {
+	if _, err := l.disk.WriteAt(make([]byte, t.to-t.from), int64(t.from)); err != nil {
+		return err
+	}
+	return l.disk.Sync()
+}
+
+// writeWhole makes a file that is there with all its content, durably, or not at all.
+func writeWhole(name string, content []byte) error {
+	return writeParts(name, func(write func([]byte) error) error { return write(content) })
+}
+
+// writeParts is writeWhole for a large file. Each part is made durable before the next one is
+// written, so that commits meanwhile do not have to wait for all of it.
+func writeParts(name string, parts func(write func([]byte) error) error) error {
+	f, err := os.OpenFile(name+unfinishedName, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o600)
+	if err != nil {
+		return err
+	}
+	err = parts(func(part []byte) error {
+		if _, err := f.Write(part); err != nil {
+			return err
+		}
+		return syncData(f)
+	})
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name()) // else the next open does
+		return err
+	}
+	return syncFolder(filepath.Dir(name))
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,42 @@
+package file_test
+
+import (
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/file"
+)
+
+func TestAReadThatDoesNotSeeAChangeIsNoLaterThanTheChange(t *testing.T) {
+	t.Parallel()
+	var clock atomic.Int64
+	s, err := file.Open(filepath.Join(t.TempDir(), "leases"), file.Config{Clock: file.Clock{
+		BootID: "a", SinceBoot: func() time.Duration { return time.Duration(clock.Load()) },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	var before leadership.Snapshot
+	after, err := s.Update(t.Context(), "reports", func(now leadership.Snapshot) (leadership.Change, error) {
+		clock.Add(int64(time.Minute)) // it takes its time
+		var err error
+		if before, err = s.Get(t.Context(), "reports"); err != nil {
+			t.Error(err)
+		}
+		return leadership.Configure(now, leadership.ConfigureCommand{})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before.Record.Revision != 0 || before.Now.After(after.Now) {
+		t.Errorf("revision %d was read at %v, and revision %d is of %v", before.Record.Revision, before.Now, after.Record.Revision, after.Now)
+	}
+	read, err := s.Get(t.Context(), "reports")
+	if want := after.Now.Add(time.Minute); err != nil || read.Record.Revision != 1 || !read.Now.Equal(want) {
+		t.Errorf("then revision %d is read at %v, want 1 at %v (%v)", read.Record.Revision, read.Now, want, err)
+	}
+}

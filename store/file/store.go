@@ -1,0 +1,230 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"regent/leadership"
+	"regent/store/internal/history"
+)
+
+// Config says how to open a folder; its zero value works.
+type Config struct {
+	// Clock is the store's clock. The zero Clock stands for the machine's own.
+	Clock Clock
+	// History is how long events are kept: leadership.MinHistory or more, 0 for
+	// leadership.DefaultHistory. Older ones are deleted as their election changes; its newest event
+	// always stays.
+	History time.Duration
+	// Codec reads and writes policy and standing; the zero Codec is this program's.
+	Codec leadership.Codec
+
+	checkpoint int64 // the length of a log that is worth a snapshot; 0 for minCheckpoint
+}
+
+// Store is an open folder.
+type Store struct {
+	folder  *os.File // which is locked
+	history history.Span
+	writer  *writer
+}
+
+var _ leadership.Store = (*Store)(nil)
+
+// Open opens the folder at path, or creates it with mode 0700 in a folder that exists. It waits a
+// second for another process to close it, and then returns an error that says that it is in use.
+func Open(path string, c Config) (*Store, error) {
+	span, err := history.Of(c.History)
+	if err != nil {
+		return nil, fmt.Errorf("file: %w", err)
+	}
+	folder, err := openFolder(path, true, false)
+	if err != nil {
+		return nil, fmt.Errorf("file: %w", err)
+	}
+	w, err := openWriter(path, span, c)
+	if err != nil {
+		folder.Close()
+		return nil, fmt.Errorf("file: %w", unusable(path, err))
+	}
+	go w.loop()
+	return &Store{folder: folder, history: span, writer: w}, nil
+}
+
+// Report is what Check has found in a folder.
+type Report struct {
+	Elections  int
+	Events     int
+	Bytes      int64     // of all files
+	Commits    uint64    // since the store was created
+	LastCommit time.Time // by the store's clock; zero if there was none
+	// Torn is how many bytes Open would overwrite with zeros: those of a last commit that a power
+	// cut left in part, and of which no caller had heard.
+	Torn int
+}
+
+// Check reads and verifies the folder at path and changes nothing. The error is that of Open; it is
+// fs.ErrNotExist, by errors.Is, if there is no such folder.
+func Check(path string) (Report, error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return Report{}, fmt.Errorf("file: there is no folder %s: %w", path, fs.ErrNotExist)
+	}
+	folder, err := openFolder(path, false, true)
+	if err != nil {
+		return Report{}, fmt.Errorf("file: %w", err)
+	}
+	defer folder.Close()
+	found, err := load(path, leadership.Codec{})
+	if err != nil {
+		return Report{}, fmt.Errorf("file: %w", unusable(path, err))
+	}
+	r := Report{Bytes: found.bytes, Commits: found.sequence, LastCommit: found.table.last}
+	r.Elections, r.Events = found.table.count()
+	if found.torn != nil {
+		r.Torn = found.torn.to - found.torn.from
+	}
+	return r, nil
+}
+
+// Broken returns a channel that is closed once the store can no longer be used: a commit has
+// failed, and what the disk holds is not known until the folder is opened again.
+func (s *Store) Broken() <-chan struct{} { return s.writer.broken }
+
+// Close finishes the calls under way and a checkpoint, and closes the folder. Its error does not
+// put in doubt what was acknowledged.
+func (s *Store) Close() error {
+	if !s.writer.stop() {
+		return nil // closed before
+	}
+	return errors.Join(s.writer.close(), s.folder.Close())
+}
+
+// Update implements leadership.Store.
+func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	var after leadership.Snapshot
+	err := s.writer.do(ctx, func(b *batch) (err error) {
+		after, err = b.update(e, decide)
+		return err
+	})
+	if err != nil {
+		return leadership.Snapshot{}, err
+	}
+	return after, nil
+}
+
+// Renew implements leadership.Store.
+func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+	// The writer may still be at work when the caller has given up, so it works on a copy, and its
+	// answers are only taken if it has finished.
+	leases = slices.Clone(leases)
+	renewed := make([]leadership.Renewed, len(leases))
+	err := s.writer.do(ctx, func(b *batch) error {
+		for i, c := range leases {
+			renewed[i] = b.renew(c)
+		}
+		return nil
+	})
+	if err != nil {
+		return slices.Repeat([]leadership.Renewed{{Err: err}}, len(leases))
+	}
+	return renewed
+}
+
+// MarkAnnounced implements leadership.Store.
+func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
+	ids = slices.Clone(ids) // for the same reason
+	return s.writer.do(ctx, func(b *batch) error {
+		for _, id := range ids {
+			b.announce(id)
+		}
+		return nil
+	})
+}
+
+// view runs a read at the given instant. It sees everything that was committed before it, and
+// nothing that is not durable.
+func (s *Store) view(ctx context.Context, read func(t *table, now time.Time) error) error {
+	w := s.writer
+	if err := w.usable(ctx); err != nil {
+		return err
+	}
+	now := w.moments.reading()
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.table.last.After(now) {
+		now = w.table.last
+	}
+	return read(w.table, now)
+}
+
+// Get implements leadership.Store.
+func (s *Store) Get(ctx context.Context, e leadership.Election) (snap leadership.Snapshot, err error) {
+	err = s.view(ctx, func(t *table, now time.Time) error {
+		snap, err = t.entries[e].snapshot(e, now)
+		return err
+	})
+	return snap, err
+}
+
+// List implements leadership.Store.
+func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (listing leadership.Listing, err error) {
+	err = s.view(ctx, func(t *table, now time.Time) error {
+		from, found := slices.BinarySearch(t.names, max(after, leadership.Election(prefix)))
+		if found && t.names[from] == after {
+			from++
+		}
+		names := t.names[from:]
+		if end := slices.IndexFunc(names[:min(len(names), limit+1)], func(e leadership.Election) bool {
+			return !strings.HasPrefix(string(e), prefix)
+		}); end >= 0 {
+			names = names[:end]
+		}
+		listing = t.listing(names, limit, now)
+		return nil
+	})
+	return listing, err
+}
+
+// Held implements leadership.Store, in the order of names.
+func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (listing leadership.Listing, err error) {
+	err = s.view(ctx, func(t *table, now time.Time) error {
+		var names []leadership.Election
+		for e := range t.held {
+			if e > after {
+				names = append(names, e)
+			}
+		}
+		slices.Sort(names)
+		listing = t.listing(names, limit, now)
+		return nil
+	})
+	return listing, err
+}
+
+// listing reads the first of the named elections.
+func (t *table) listing(names []leadership.Election, limit int, now time.Time) (listing leadership.Listing) {
+	if len(names) > limit {
+		names = names[:limit]
+		listing.Next = names[limit-1]
+	}
+	for _, e := range names {
+		snap, err := t.entries[e].snapshot(e, now)
+		listing.Add(e, snap, err)
+	}
+	return listing
+}
+
+// Retirable implements leadership.Store.
+func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) (due []leadership.Election, err error) {
+	err = s.view(ctx, func(t *table, _ time.Time) error {
+		due = t.retire.By(at, limit)
+		return nil
+	})
+	return due, err
+}

@@ -1,0 +1,231 @@
+package file_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/file"
+	"regent/store/storetest"
+)
+
+func TestTheStoreKeepsItsContract(t *testing.T) { storetest.RunStore(t, backing) }
+
+func TestTheProtocolHoldsOnFile(t *testing.T) { storetest.RunProtocol(t, backing) }
+
+func BenchmarkFile(b *testing.B) { storetest.Bench(b, backing) }
+
+// shared is a folder that several handles share, for only one of them can have it open.
+type shared struct {
+	path  string
+	start time.Time
+	ahead atomic.Int64 // nanoseconds that the clock was moved by
+
+	mu    sync.Mutex
+	store *file.Store // nil while no handle is open
+	users int
+}
+
+// handle is one user of the folder. The last to close it closes the folder.
+type handle struct {
+	*file.Store
+	file   *shared
+	closed sync.Once
+}
+
+func backing(t testing.TB) storetest.Backing {
+	f := &shared{path: filepath.Join(t.TempDir(), "leases"), start: time.Now()}
+	return storetest.Backing{
+		Open:      f.open,
+		OpenAs:    f.openAs,
+		Exclusive: true,
+		Advance:   func(_ testing.TB, d time.Duration) { f.ahead.Add(int64(d)) },
+		Damage: func(_ testing.TB, e leadership.Election, d storetest.Damage) {
+			f.store.Spoil(e, damages[d])
+		},
+	}
+}
+
+// clock runs in real time, and as much ahead as it was moved. All of the test is one boot.
+func (f *shared) clock() file.Clock {
+	return file.Clock{BootID: "boot", SinceBoot: func() time.Duration { return time.Since(f.start) + time.Duration(f.ahead.Load()) }}
+}
+
+func (f *shared) open(t testing.TB) leadership.Store { return f.openAs(t, leadership.Codec{}) }
+
+func (f *shared) openAs(t testing.TB, codec leadership.Codec) leadership.Store {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.store == nil {
+		s, err := file.Open(f.path, file.Config{Clock: f.clock(), History: storetest.History, Codec: codec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.store = s
+	}
+	f.users++
+	h := &handle{Store: f.store, file: f}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+func (h *handle) Close() (err error) {
+	h.closed.Do(func() {
+		h.file.mu.Lock()
+		defer h.file.mu.Unlock()
+		if h.file.users--; h.file.users == 0 {
+			h.file.store = nil
+			err = h.Store.Close()
+		}
+	})
+	return err
+}
+
+// damages are what comes nearest in a store whose records are in memory. What is on the disk is read
+// whole or not at all.
+var damages = map[storetest.Damage]func(*leadership.Record){
+	storetest.MissingField:  func(r *leadership.Record) { r.KeyHash = leadership.KeyHash{} },
+	storetest.WrongType:     func(r *leadership.Record) { r.LeaderID = "no such name!" },
+	storetest.UnknownSchema: func(r *leadership.Record) { r.LockFor = -1 },
+	storetest.TokenBehind:   func(r *leadership.Record) { r.Token-- },
+	storetest.RecordGone:    nil,
+	storetest.LeaderNoLease: func(r *leadership.Record) { r.LeaseDuration = 0 },
+	storetest.FutureBeat:    func(r *leadership.Record) { r.HeartbeatAt = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC) },
+}
+
+func TestRecordThatDoesNotSayWhatItNeedsIsCorrupt(t *testing.T) {
+	t.Parallel()
+	for _, needs := range []leadership.Version{-1, -100} {
+		s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
+		if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+			t.Fatal(err)
+		}
+		s.SpoilCarried("jobs", leadership.Carried{Needs: needs})
+		if snap, err := s.Get(t.Context(), "jobs"); !errors.Is(err, leadership.RecordCorrupt) {
+			t.Errorf("%d: got %+v, %v; want %s", needs, snap.Record, err, leadership.RecordCorrupt)
+		}
+	}
+}
+
+func open(t testing.TB, path string, clock file.Clock) (*file.Store, *leadership.Service) {
+	t.Helper()
+	s, err := file.Open(path, file.Config{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s, leadership.New(s)
+}
+
+func ask(candidate string) leadership.AcquireRequest {
+	var key leadership.Key
+	copy(key[:], candidate)
+	return leadership.AcquireRequest{Election: "jobs", CandidateID: leadership.CandidateID(candidate), Key: &key}
+}
+
+func TestASecondProcessOnTheFolderIsRefusedByName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases")
+	open(t, path, file.Clock{})
+	_, err := file.Open(path, file.Config{})
+	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheFolderIsPrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases")
+	s, _ := open(t, path, file.Clock{})
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v, %v; want 0700", info.Mode(), err)
+	}
+	s.Close()
+	for _, mode := range []os.FileMode{0o750, 0o701} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.Open(path, file.Config{}); err == nil || !strings.Contains(err.Error(), "chmod 700 "+path) {
+			t.Errorf("a folder of mode %v: got %v", mode, err)
+		}
+	}
+}
+
+func TestAFolderOfAnotherUserIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases")
+	s, _ := open(t, path, file.Clock{})
+	s.Close()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.CheckOwner(info, path, os.Geteuid()); err != nil {
+		t.Errorf("the user's own folder: %v", err)
+	}
+	if err := file.CheckOwner(info, path, os.Geteuid()+1); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+		t.Errorf("another user's folder: %v", err)
+	}
+	if os.Geteuid() != 0 {
+		return // only root can give a folder away
+	}
+	if err := os.Chown(path, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Open(path, file.Config{}); err == nil || !strings.Contains(err.Error(), "chown -R 0 "+path) {
+		t.Errorf("opened by root: %v", err)
+	}
+}
+
+func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("no store\n", 5000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	whole := filepath.Join(dir, "whole")
+	s, _ := open(t, whole, file.Clock{})
+	s.Close()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(whole, link); err != nil {
+		t.Fatal(err)
+	}
+	for path, why := range map[string]string{
+		text:                                    "it is a file, and a store is a folder",
+		link:                                    "it is not a folder",
+		filepath.Join(dir, "no", "such", "one"): "does not exist",
+	} {
+		if s, err := file.Open(path, file.Config{}); err == nil {
+			s.Close()
+			t.Errorf("%s was opened", path)
+		} else if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: got %v, want something with %q", path, err, why)
+		}
+	}
+}
+
+func TestAfterACommitThatFailedNothingIsReadOrWritten(t *testing.T) {
+	s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Fail(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := service.Acquire(t.Context(), ask("ann"))
+	if !errors.Is(err, leadership.OutcomeUnknown) {
+		t.Errorf("the commit that fails: got %v, want %s", err, leadership.OutcomeUnknown)
+	}
+	_, err = service.Acquire(t.Context(), ask("ann"))
+	if !errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("a later one: got %v, want %s", err, leadership.StoreUnavailable)
+	}
+	_, err = service.Get(t.Context(), "jobs")
+	if !errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("a read: got %v, want %s", err, leadership.StoreUnavailable)
+	}
+}

@@ -1,0 +1,303 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"regent/leadership"
+	"regent/store/internal/retirement"
+)
+
+// table is all that the store holds. Only the writer changes it, and what the disk does not have is
+// not in it.
+type table struct {
+	entries map[leadership.Election]*entry
+	names   []leadership.Election // of entries, in order
+	held    map[leadership.Election]bool
+	waiting map[leadership.Election]bool // have events that are not announced
+	retire  retirement.Plan
+	events  pages
+
+	last   time.Time // of the last commit
+	pruned time.Time // of the newest event that was deleted
+	boot   string    // in which the store was used last
+	anchor time.Time // the instant of that boot
+}
+
+// entry is an election. It is never changed once others can see it, but for the array behind
+// places, which they share.
+type entry struct {
+	record    leadership.Record
+	carried   leadership.Carried // its policy and standing as text
+	refused   error              // why the codec cannot decode them
+	newest    leadership.Newest
+	places    []place               // of its events, by revision
+	announced leadership.Revision   // all events up to it are announced
+	also      []leadership.Revision // of announced events after it
+}
+
+// place says where an event is.
+type place struct {
+	revision leadership.Revision
+	number   uint64 // among all events, in the order of their commits
+	at       int64  // nanoseconds since 1970
+}
+
+func newTable() *table {
+	return &table{
+		entries: make(map[leadership.Election]*entry),
+		held:    make(map[leadership.Election]bool),
+		waiting: make(map[leadership.Election]bool),
+		retire:  make(retirement.Plan),
+		events:  pages{cache: new(pageCache)},
+	}
+}
+
+// snapshot is the election at the given instant; n is nil if it was never seen.
+func (n *entry) snapshot(e leadership.Election, now time.Time) (leadership.Snapshot, error) {
+	snap := leadership.Snapshot{Record: leadership.Record{Election: e}, Now: now}
+	switch {
+	case n == nil:
+		return snap, nil
+	case n.refused != nil:
+		return snap, n.refused
+	}
+	snap.Record = n.record
+	return snap, leadership.Verify(snap, n.newest)
+}
+
+// decode reads policy and standing of the record.
+func (n *entry) decode(c leadership.Codec) {
+	if n.carried.Needs != 0 { // else there is no record
+		n.refused = c.Decode(&n.record, n.carried)
+	}
+}
+
+// add adds the newest event.
+func (n *entry) add(p place, t leadership.Token) {
+	n.places = append(n.places, p)
+	n.newest = leadership.Newest{Revision: p.revision, Token: t}
+}
+
+// behind is the index of the first event after the revision.
+func (n *entry) behind(r leadership.Revision) int {
+	return sort.Search(len(n.places), func(i int) bool { return n.places[i].revision > r })
+}
+
+// announce notes that an event is announced. It reports whether that is news.
+func (n *entry) announce(r leadership.Revision) bool {
+	i := n.behind(r)
+	if r <= n.announced || i == 0 || n.places[i-1].revision != r {
+		return false
+	}
+	at, known := slices.BinarySearch(n.also, r)
+	if known {
+		return false
+	}
+	n.also = slices.Concat(n.also[:at], []leadership.Revision{r}, n.also[at:])
+	n.settle(n.announced)
+	return true
+}
+
+// settle notes that all events up to the revision are announced, and those behind it that are.
+func (n *entry) settle(r leadership.Revision) {
+	n.announced = max(n.announced, r)
+	i := n.behind(n.announced)
+	for len(n.also) > 0 && (n.also[0] <= n.announced || n.places[i].revision == n.also[0]) {
+		if n.also[0] > n.announced {
+			n.announced = n.also[0]
+			i++
+		}
+		n.also = n.also[1:]
+	}
+}
+
+// waits reports whether an event is not announced.
+func (n *entry) waits() bool { return n.newest.Revision > n.announced }
+
+// forget deletes the events up to the revision, which must be older than the newest, and returns
+// where they are.
+func (n *entry) forget(r leadership.Revision) []place {
+	i := n.behind(r)
+	forgotten := n.places[:i]
+	n.places = n.places[i:]
+	n.settle(r)
+	return forgotten
+}
+
+// put replaces an election.
+func (t *table) put(n *entry) {
+	e := n.record.Election
+	if t.entries[e] == nil {
+		t.names = insert(t.names, e)
+	}
+	t.entries[e] = n
+	t.note(n)
+}
+
+// note keeps what is derived from an election.
+func (t *table) note(n *entry) {
+	e := n.record.Election
+	set(t.held, e, n.record.LeaderID != "")
+	set(t.waiting, e, n.waits())
+	t.retire.Set(n.record)
+}
+
+func set(m map[leadership.Election]bool, e leadership.Election, in bool) {
+	if in {
+		m[e] = true
+	} else {
+		delete(m, e)
+	}
+}
+
+// replay repeats what a frame says. It reports whether the frame was the last of its file. Nobody
+// else may use the table meanwhile, and the caller must call ready at last.
+func (t *table) replay(payload []byte) (last bool, err error) {
+	d := &decoder{rest: payload}
+	t.last = d.instant()
+	for !last && d.err == nil && len(d.rest) > 0 {
+		last = t.replayEntry(d)
+	}
+	if d.err == nil && len(d.rest) > 0 {
+		d.fail("something follows the end")
+	}
+	return last, d.err
+}
+
+func (t *table) replayEntry(d *decoder) (last bool) {
+	switch kind := d.byte(); kind {
+	case tagEvent:
+		t.replayEvent(d)
+	case tagRecord:
+		n := t.entry(d)
+		n.record, n.carried = d.record(n.record.Election)
+	case tagHeartbeat:
+		t.entry(d).record.HeartbeatAt = d.instant()
+	case tagAnnounced, tagAllAnnounced, tagForgotten:
+		t.replayRevision(kind, d)
+	case tagBoot:
+		t.boot, t.anchor = string(d.text()), d.instant()
+	case tagPruned:
+		t.pruned = d.instant()
+	case tagPage:
+		t.replayPage(d)
+	case tagEnd:
+		return true
+	default:
+		d.fail(fmt.Sprintf("an entry of the unknown kind %d", kind))
+	}
+	return false
+}
+
+// entry returns the election whose name comes next.
+func (t *table) entry(d *decoder) *entry {
+	name := d.text()
+	n := t.entries[leadership.Election(name)]
+	if n == nil {
+		n = &entry{record: leadership.Record{Election: leadership.Election(name)}}
+		if d.err == nil {
+			t.entries[n.record.Election] = n
+		}
+	}
+	return n
+}
+
+func (t *table) replayRevision(kind tag, d *decoder) {
+	n := t.entry(d)
+	switch r := leadership.Revision(d.varint()); {
+	case d.err != nil:
+	case kind == tagAnnounced:
+		n.announce(r)
+	case r < 0 || r > n.newest.Revision || kind == tagForgotten && r == n.newest.Revision:
+		d.fail("an election's newest event is older than another entry says")
+	case kind == tagAllAnnounced:
+		n.settle(r)
+	default:
+		t.drop(n.forget(r))
+	}
+}
+
+// replayEvent adds the next event of an election.
+func (t *table) replayEvent(d *decoder) {
+	from := d.rest
+	name, r, token, at := d.eventHead()
+	d.skipEvent()
+	if d.err != nil {
+		return
+	}
+	n := t.entry(&decoder{rest: from})
+	if r <= n.newest.Revision || len(name) == 0 {
+		d.fail(fmt.Sprintf("event %d of %q follows event %d", r, name, n.newest.Revision))
+		return
+	}
+	number := t.events.add(from[:len(from)-len(d.rest)], at.UnixNano())
+	n.add(place{r, number, at.UnixNano()}, token)
+	d.check(t.events.pack())
+}
+
+// replayPage adds the events of a page.
+func (t *table) replayPage(d *decoder) {
+	raw, err := unpack(d.text())
+	if d.check(err); d.err != nil {
+		return
+	}
+	page := &decoder{rest: raw}
+	for len(page.rest) > 0 {
+		if event := page.text(); len(event) > 0 {
+			inner := &decoder{rest: event}
+			t.replayEvent(inner)
+			if len(inner.rest) > 0 {
+				inner.fail("something follows an event")
+			}
+			page.check(inner.err)
+		}
+	}
+	d.check(page.err)
+}
+
+func (d *decoder) check(err error) {
+	if err != nil && d.err == nil {
+		d.err, d.rest = err, nil
+	}
+}
+
+// drop lets events go that an election has forgotten.
+func (t *table) drop(forgotten []place) {
+	for _, p := range forgotten {
+		t.events.drop(p.number)
+	}
+	if n := len(forgotten); n > 0 {
+		if at := time.Unix(0, forgotten[n-1].at).UTC(); at.After(t.pruned) {
+			t.pruned = at
+		}
+	}
+}
+
+// ready completes a table after the last replay.
+func (t *table) ready(c leadership.Codec) error {
+	t.names = make([]leadership.Election, 0, len(t.entries))
+	for e, n := range t.entries {
+		t.names = append(t.names, e)
+		n.decode(c)
+		t.note(n)
+	}
+	slices.Sort(t.names)
+	return t.tidy()
+}
+
+// tidy packs pages that are full, and pages of which half has been forgotten.
+func (t *table) tidy() error {
+	return errors.Join(t.events.pack(), t.events.thin(t.forgot))
+}
+
+// forgot reports whether the event is no longer in its election.
+func (t *table) forgot(event []byte) bool {
+	d := decoder{rest: event}
+	name, r, _, _ := d.eventHead()
+	n := t.entries[leadership.Election(name)]
+	return n == nil || len(n.places) == 0 || r < n.places[0].revision
+}

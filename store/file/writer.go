@@ -1,0 +1,286 @@
+package file
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"regent/leadership"
+	"regent/store/internal/history"
+)
+
+// maxJobs is how many calls there are in one commit at most.
+const maxJobs = 1024
+
+var errClosed = unavailable(errors.New("the store is closed"))
+
+// unavailable is the error of a call that did nothing.
+func unavailable(why error) error {
+	return fmt.Errorf("file: %w: %w", leadership.StoreUnavailable, why)
+}
+
+// job is one call that writes.
+type job struct {
+	run func(*batch) error // decides and puts; if it returns an error it has put nothing
+
+	taken    atomic.Bool // set by the writer, or by a caller that gives up first
+	decided  error       // what run returned; it becomes err once what was put is durable
+	err      error
+	panicked any
+	done     chan struct{} // closed once err and panicked are set
+}
+
+// writer is the one goroutine that writes.
+type writer struct {
+	path        string
+	log         *log         // the goroutine's own
+	batch       *batch       // the goroutine's own
+	checkpoints *checkpoints // the goroutine's own
+	moments     moments
+
+	mu    sync.RWMutex // held to change table, and to read it elsewhere than in the goroutine
+	table *table
+
+	jobs    chan *job
+	closing chan struct{}
+	ended   chan struct{}
+	once    sync.Once
+	failed  atomic.Pointer[error] // why nothing can be read or written any more
+	broken  chan struct{}         // closed once failed is set
+}
+
+// openWriter reads and mends a folder, and starts the store's clock. The caller runs loop.
+func openWriter(path string, span history.Span, c Config) (*writer, error) {
+	found, err := load(path, c.Codec)
+	if err != nil {
+		return nil, err
+	}
+	log, err := found.mend()
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{
+		path:        path,
+		log:         log,
+		table:       found.table,
+		batch:       newBatch(found.table, span, c.Codec),
+		checkpoints: newCheckpoints(path, cmp.Or(c.checkpoint, minCheckpoint), found.snapshot),
+		jobs:        make(chan *job, maxJobs),
+		closing:     make(chan struct{}),
+		ended:       make(chan struct{}),
+		broken:      make(chan struct{}),
+	}
+	machine := c.Clock
+	if machine.SinceBoot == nil {
+		machine = machineClock()
+	}
+	if w.moments.clock, err = w.table.start(machine, log, w.batch); err != nil {
+		log.disk.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// close ends a checkpoint, and notes durably that nothing is missing. Call it after stop.
+func (w *writer) close() error {
+	err := w.checkpoints.wait()
+	if w.failed.Load() == nil {
+		err = errors.Join(err, writeState(w.path, w.log.id, true, w.log.sequence))
+	}
+	return errors.Join(err, w.log.disk.Close())
+}
+
+// stop lets the calls that wait finish, ends the goroutine and waits for it. It reports whether it
+// was the first to do so.
+func (w *writer) stop() (first bool) {
+	w.once.Do(func() {
+		first = true
+		close(w.closing)
+	})
+	<-w.ended
+	return first
+}
+
+// usable returns an error if no call may begin.
+func (w *writer) usable(ctx context.Context) error {
+	if failed := w.failed.Load(); failed != nil {
+		return *failed
+	}
+	select {
+	case <-w.closing:
+		return errClosed
+	default:
+	}
+	if err := ctx.Err(); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// do has run carried out by the writer and made durable.
+func (w *writer) do(ctx context.Context, run func(*batch) error) error {
+	if err := w.usable(ctx); err != nil {
+		return err
+	}
+	j := &job{run: run, done: make(chan struct{})}
+	select {
+	case w.jobs <- j:
+	case <-ctx.Done():
+		return unavailable(ctx.Err())
+	case <-w.closing:
+		return errClosed
+	}
+	return w.wait(ctx, j)
+}
+
+// wait waits for the writer's answer. If the caller gives up first, nothing was done unless the
+// writer had begun.
+func (w *writer) wait(ctx context.Context, j *job) error {
+	select {
+	case <-j.done:
+	case <-w.ended: // the job may have come too late to be seen
+		if !j.taken.Swap(true) {
+			return errClosed
+		}
+		<-j.done
+	case <-ctx.Done():
+		if !j.taken.Swap(true) {
+			return unavailable(ctx.Err())
+		}
+		select {
+		case <-j.done:
+		default:
+			return fmt.Errorf("file: %w: %w", leadership.OutcomeUnknown, ctx.Err())
+		}
+	}
+	if j.panicked != nil {
+		panic(j.panicked)
+	}
+	return j.err
+}
+
+func (w *writer) loop() {
+	defer close(w.ended)
+	for {
+		batch := w.next()
+		if batch == nil {
+			return
+		}
+		w.commit(batch)
+		w.tend()
+	}
+}
+
+// next waits for a job and takes whatever else is waiting. It returns nil once the store is closing
+// and nothing waits.
+func (w *writer) next() []*job {
+	var batch []*job
+	select {
+	case j := <-w.jobs:
+		batch = append(batch, j)
+	default:
+		select {
+		case j := <-w.jobs:
+			batch = append(batch, j)
+		case <-w.closing:
+		}
+	}
+	for len(batch) < maxJobs {
+		select {
+		case j := <-w.jobs:
+			batch = append(batch, j)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commit runs the jobs, makes what they change durable, and then answers all.
+func (w *writer) commit(jobs []*job) {
+	var taken []*job
+	defer func() {
+		for _, j := range taken {
+			close(j.done)
+		}
+	}()
+	for _, j := range jobs {
+		if !j.taken.Swap(true) {
+			taken = append(taken, j)
+		}
+	}
+	if failed := w.failed.Load(); failed != nil {
+		fail(taken, *failed)
+		return
+	}
+	if err := w.write(taken); err != nil {
+		w.fail(err)
+		fail(taken, fmt.Errorf("file: commit: %w: %w", leadership.OutcomeUnknown, err))
+		return
+	}
+	for _, j := range taken {
+		j.err = j.decided
+	}
+}
+
+func fail(jobs []*job, err error) {
+	for _, j := range jobs {
+		j.err = err
+	}
+}
+
+// fail ends the use of the folder.
+func (w *writer) fail(err error) {
+	dead := fmt.Errorf("file: %w: a commit has failed (%w), so what the disk holds is not known; start again", leadership.StoreUnavailable, err)
+	w.failed.Store(&dead)
+	close(w.broken)
+}
+
+// write decides the jobs and makes what they change durable. An error means that the folder cannot
+// be relied on any more.
+func (w *writer) write(jobs []*job) error {
+	b := w.batch
+	b.begin(w.moments.begin())
+	defer w.moments.end()
+	for _, j := range jobs {
+		j.decide(b)
+	}
+	if !b.changes() {
+		return nil
+	}
+	if err := w.log.inPlace(); err != nil {
+		return err
+	}
+	if err := w.log.append(b.frame); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b.apply()
+	return nil
+}
+
+// tend does what a commit has left to do, while no caller waits for it.
+func (w *writer) tend() {
+	if w.failed.Load() != nil {
+		return
+	}
+	w.mu.Lock()
+	err := w.table.tidy()
+	w.mu.Unlock()
+	if err == nil {
+		err = w.checkpoints.rotate(w.log, w.table)
+	}
+	if err != nil {
+		w.fail(err)
+	}
+}
+
+// decide runs the job. A panic of the caller's function is the caller's, and stops no other.
+func (j *job) decide(b *batch) {
+	j.decided = j.run(b)
+	j.panicked, b.panicked = b.panicked, nil
+}

@@ -41,7 +41,7 @@ If the store fails for good, serve exits with code 5, for a supervisor to restar
 
 Stores:
   memory:                                      in memory, lost when the process ends
-  file:PATH                                    a local folder, for one process
+  file:PATH                                    one local folder, for one process
   firestore:PROJECT[/DATABASE]                 Firestore
   spanner:projects/P/instances/I/databases/D   Spanner; create the tables with 'regent migrate'
 

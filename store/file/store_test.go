@@ -190,11 +190,16 @@ func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
 	whole := filepath.Join(dir, "whole")
 	s, _ := open(t, whole, file.Clock{})
 	s.Close()
+	full := filepath.Join(dir, "full")
+	if err := errors.Join(os.Mkdir(full, 0o700), os.WriteFile(filepath.Join(full, "text.new"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(whole, link); err != nil {
 		t.Fatal(err)
 	}
 	for path, why := range map[string]string{
+		full:                                    "it has files in it that are not the store's",
 		text:                                    "it is a file, and a store is a folder",
 		link:                                    "it is not a folder",
 		filepath.Join(dir, "no", "such", "one"): "does not exist",
@@ -205,27 +210,5 @@ func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
 		} else if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: got %v, want something with %q", path, err, why)
 		}
-	}
-}
-
-func TestAfterACommitThatFailedNothingIsReadOrWritten(t *testing.T) {
-	s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
-	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Fail(); err != nil {
-		t.Fatal(err)
-	}
-	_, err := service.Acquire(t.Context(), ask("ann"))
-	if !errors.Is(err, leadership.OutcomeUnknown) {
-		t.Errorf("the commit that fails: got %v, want %s", err, leadership.OutcomeUnknown)
-	}
-	_, err = service.Acquire(t.Context(), ask("ann"))
-	if !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("a later one: got %v, want %s", err, leadership.StoreUnavailable)
-	}
-	_, err = service.Get(t.Context(), "jobs")
-	if !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("a read: got %v, want %s", err, leadership.StoreUnavailable)
 	}
 }

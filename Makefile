@@ -29,7 +29,7 @@ IMAGE    ?= regent
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: building build ## serve on 127.0.0.1:8080 with a local file (ARGS="..." adds flags)
+run: building build ## serve on 127.0.0.1:8080 with a local store (ARGS="..." adds flags)
 	@$(BUILD)/regent serve $(ARGS)
 
 building:

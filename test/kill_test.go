@@ -17,7 +17,7 @@ const (
 	contested = 6 // elections that they contend for
 )
 
-// A server on a local file is killed again and again while clients acquire and release. After each
+// A server on a local store is killed again and again while clients acquire and release. After each
 // start every acknowledged change must be there: no grant lost, no release undone, no token granted
 // twice.
 func TestNothingAcknowledgedIsLostWhenTheServerIsKilled(t *testing.T) {

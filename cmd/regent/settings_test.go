@@ -136,7 +136,7 @@ func TestServeRefusesUnsafeSettings(t *testing.T) {
 		{"IPv6 without brackets", "serve --store memory: --listen ::1:80", nil, "is not HOST:PORT"},
 		{"PORT out of range", "serve --store memory:", []string{"PORT=0"}, `PORT="0" is not a port`},
 		{"PORT as a URL", "serve --store memory:", []string{"PORT=tcp://10.0.0.1:80"}, "is not a port from 1 to 65535"},
-		{"a local file on Cloud Run", "serve", []string{"K_SERVICE=regent", "HOME=/root"}, "a local folder is lost with its instance; give --store"},
+		{"a local folder on Cloud Run", "serve", []string{"K_SERVICE=regent", "HOME=/root"}, "a local folder is lost with its instance; give --store"},
 		{"every address without --auth", "serve --store memory: --listen :0", nil, "other machines can reach this address, and callers would not be authenticated"},
 		{"PORT without --auth", "serve --store memory:", []string{"PORT=8080"}, "give --auth platform (behind Cloud Run's IAM) or --auth oidc"},
 		{"a way to ask that is none", "serve --store memory: --auth basic", nil, `--auth "basic" is not none, platform or oidc`},

@@ -69,7 +69,7 @@ func (m *Metrics) Store(inner leadership.Store) leadership.Store {
 	return s
 }
 
-// breakable is a store that can fail for good, such as a local file.
+// breakable is a store that can fail for good, such as a local one.
 type breakable interface{ Broken() <-chan struct{} }
 
 type store struct {

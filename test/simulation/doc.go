@@ -15,7 +15,7 @@
 // events, and the pace at which agents ask, which is like that of package client. The store is one
 // of three kinds:
 //
-//	one step     a transaction reads and commits in one instant, as the local file's do; there is
+//	one step     a transaction reads and commits in one instant, as the local store's do; there is
 //	             one clock
 //	stamped      the same, but the commit has a later instant than the read, by clocks that differ
 //	             by up to the guard, as in Spanner

@@ -57,7 +57,7 @@ var hostile = []attack{
 	{refuses: "store", value: "", says: "choose one of them"},
 	{refuses: "store", value: "memory", says: "choose one of them"},
 	{refuses: "store", value: "Firestore", says: "choose one of them"},
-	{refuses: "store", value: "file:/var/regent.db", says: "which Cloud Run does not have"},
+	{refuses: "store", value: "file:/var/leases", says: "which Cloud Run does not have"},
 	{refuses: "firestore_database", value: "db", says: "try regent"},
 	{refuses: "firestore_database", value: "default()", says: "must be (default), or"},
 	{refuses: "firestore_location", value: "EU", says: "such as europe-west1"},

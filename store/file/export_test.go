@@ -80,7 +80,7 @@ func (s *Store) Fail() error { return s.writer.log.f.Close() }
 
 // WithCheckpoint is a Config of which a log of that length is worth a snapshot.
 func (c Config) WithCheckpoint(length int64) Config {
-	c.checkpoint = length
+	c.Checkpoint = length
 	return c
 }
 

@@ -25,7 +25,8 @@ type Config struct {
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec leadership.Codec
 
-	checkpoint int64 // the length of a log that is worth a snapshot; 0 for minCheckpoint
+	// Checkpoint is how many bytes a log has before a snapshot replaces it; 0 for 16 MiB.
+	Checkpoint int64
 }
 
 // Store is an open folder.

@@ -28,7 +28,7 @@ type Result struct {
 	Commits    int // of what it was told, that images were compared with
 	Images     int // crashes
 	Corrupted  int // damaged files
-	Refused    int // of them, by name, at open, at a read or at a write; the others were right
+	Refused    int // of them, by name; the others were right
 	Trials     int // runs in which one call failed
 	FullDisks  int
 	// Kinds counts all images and trials by their kind and verdict, as in "torn, whole".
@@ -102,7 +102,7 @@ func (c Config) round(ctx context.Context, r *Result, i, n int, dir string) erro
 
 // images traces a writer and checks what crashes and bad disks leave of its file.
 func (c Config) images(ctx context.Context, r *Result, dir string) error {
-	files := filepath.Join(dir, "files")
+	files := filepath.Join(dir, folderName)
 	if err := os.MkdirAll(files, 0o700); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (r *Result) tried(ctx context.Context, t task, count *int) error {
 	for kind, n := range found {
 		r.Kinds[kind] += n
 		*count += n
-		if strings.Contains(kind, "refused") {
+		if strings.HasSuffix(kind, refused) {
 			r.Refused += n
 		}
 	}

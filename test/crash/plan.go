@@ -43,17 +43,35 @@ func crashes(log []entry, seed uint64, n int) []plan {
 	return ordered(append(killed, some(random, cuts, n-len(killed))...))
 }
 
-// damages plans n images of a disk that has lost nothing and is damaged. It goes through the pages
-// in use and the kinds of damage.
+// damages plans n images of a disk that has lost nothing and is damaged, half of them after the
+// store was closed. It goes through the kinds of damage.
 func damages(log []entry, seed uint64, n int) (plans []plan) {
 	random := rand.New(rand.NewPCG(seed, 3))
 	quiet := slices.DeleteFunc(kills(log), func(p plan) bool { return log[p.At-1].Kind != synced || p.At < len(log)/4 })
+	closed := closings(log)
 	for i := range n {
 		p := quiet[random.IntN(len(quiet))]
-		p.Damage = &damage{Sort: sorts[i%len(sorts)], Page: random.Uint64(), Random: random.Uint64()}
+		ended := len(closed) > 0 && i/len(sorts)%2 == 0
+		if ended {
+			p = closed[random.IntN(len(closed))]
+		}
+		p.Damage = &damage{Sort: sorts[i%len(sorts)], File: random.Uint64(), Random: random.Uint64(), Closed: ended}
 		plans = append(plans, p)
 	}
 	return ordered(plans)
+}
+
+// closings returns the moments after the store was closed.
+func closings(log []entry) (plans []plan) {
+	for i, e := range log {
+		if e.Kind != said {
+			continue
+		}
+		if l, err := decode(e.Data); err == nil && l.Closed {
+			plans = append(plans, plan{At: i + 1, Seen: i + 1})
+		}
+	}
+	return plans
 }
 
 // some chooses up to n of the plans.
@@ -73,7 +91,7 @@ func (p plan) kind() string {
 		return p.Damage.Sort
 	case p.Cut == nil:
 		return "killed"
-	case p.Cut.Tear > 0:
+	case p.Cut.torn():
 		return "torn"
 	}
 	return "cut"

@@ -233,11 +233,14 @@ func (l *loaded) unused(n uint64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.open(kindLog, name, n, content); err != nil {
+	f, err := l.open(kindLog, name, n, content)
+	switch {
+	case err != nil:
 		return err
-	}
-	if !zero(content[headSize:]) {
+	case !zero(content[headSize:]):
 		return faulty(name, "it has commits, and %s does not lead to it", logName(n-1))
+	case f.sequence > l.sequence+1: // less, if it was made in vain and the log before went on
+		return faulty(logName(n-1), "it ends with commit %d, and %s was made after commit %d", l.sequence, name, f.sequence-1)
 	}
 	l.leftovers = append(l.leftovers, name)
 	return nil

@@ -90,7 +90,7 @@ func (d damage) apply(v fileSet, past []entry) {
 	case removed:
 		delete(v.names, name)
 	case swapped:
-		other := names[random.IntN(len(names))]
+		other := names[(d.File+1+random.Uint64N(max(uint64(len(names)), 2)-1))%uint64(len(names))]
 		v.names[name], v.names[other] = v.names[other], v.names[name]
 	}
 }

@@ -52,11 +52,11 @@ func (c *checkpoints) rotate(l *log, t *table) error {
 	}
 	end := append(appendInstant(beginFrame(nil), t.last), tagEnd)
 	if err := l.append(end); err != nil {
-		next.f.Close()
+		next.disk.Close()
 		<-c.busy
 		return err
 	}
-	l.f.Close() // all of it is durable
+	l.disk.Close() // all of it is durable
 	*l = *next
 	c.due = max(c.least, c.size())
 	go c.write(l.id, l.number, l.sequence, t.frozen())

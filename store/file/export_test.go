@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"regent/leadership"
@@ -76,7 +77,102 @@ func (s *Store) Kept() (events, waiting, alive int) {
 const MaxPruned = maxPruned
 
 // Fail makes every later commit fail.
-func (s *Store) Fail() error { return s.writer.log.f.Close() }
+func (s *Store) Fail() error { return s.writer.log.disk.Close() }
+
+// LogEnd is the place in the log at which the next commit begins, after all calls that wait.
+func (s *Store) LogEnd() (at int64) {
+	s.writer.do(context.Background(), func(*batch) error {
+		at = s.writer.log.at
+		return nil
+	})
+	return at
+}
+
+// watched calls a function before each call of a disk.
+type watched struct {
+	disk
+	before func(call string) error
+}
+
+func (d watched) WriteAt(b []byte, at int64) (int, error) {
+	if err := d.before("write"); err != nil {
+		return 0, err
+	}
+	return d.disk.WriteAt(b, at)
+}
+
+func (d watched) SyncData() error { return errors.Join(d.before("sync"), d.disk.SyncData()) }
+func (d watched) Sync() error     { return errors.Join(d.before("sync"), d.disk.Sync()) }
+
+// Watch has the function called before each write and sync of the present log, in place of which its
+// error is returned.
+func (s *Store) Watch(before func(call string) error) {
+	s.writer.do(context.Background(), func(*batch) error {
+		s.writer.log.disk = watched{s.writer.log.disk, before}
+		return nil
+	})
+}
+
+// Checkpointed waits for a checkpoint under way, after all calls that wait.
+func (s *Store) Checkpointed() error {
+	for range 2 { // the second begins when the first has ended
+		s.LogEnd()
+	}
+	return s.writer.checkpoints.wait()
+}
+
+// RoundTrip decodes a payload's entries, and encodes what they say of records and events again.
+func RoundTrip(payload []byte) (again []byte, err error) {
+	d := &decoder{rest: payload}
+	for len(d.rest) > 0 && d.err == nil {
+		switch kind := d.byte(); kind {
+		case tagRecord:
+			r, carried := d.record(leadership.Election(d.text()))
+			again = appendRecord(again, &r, carried)
+		case tagHeartbeat:
+			r := leadership.Record{Election: leadership.Election(d.text()), HeartbeatAt: d.instant()}
+			again = appendHeartbeat(again, &r)
+		case tagEvent:
+			from := d.rest
+			d.eventHead()
+			d.skipEvent()
+			if d.err != nil {
+				break
+			}
+			e, err := decodeEvent(from[:len(from)-len(d.rest)])
+			d.check(err)
+			again = appendEvent(append(again, kind), &e)
+		default:
+			d.fail("another entry")
+		}
+	}
+	return again, d.err
+}
+
+// Entries encodes a record and an event.
+func Entries(r leadership.Record, c leadership.Carried, e leadership.Event) []byte {
+	b := appendHeartbeat(appendRecord(nil, &r, c), &r)
+	return appendEvent(append(b, tagEvent), &e)
+}
+
+// Replay repeats what a payload says in an empty table.
+func Replay(payload []byte) error {
+	t := newTable()
+	if _, err := t.replay(payload); err != nil {
+		return err
+	}
+	return t.ready(leadership.Codec{})
+}
+
+// Frame makes a frame of a payload, and ReadFrame reads the first frame of a file.
+func Frame(payload []byte) []byte {
+	return endFrame(append(beginFrame(nil), payload...), identity{1}, 1)
+}
+
+func ReadFrame(content []byte) ([]byte, error) {
+	f := frames{id: identity{1}, content: content}
+	return f.next()
+}
 
 // WithCheckpoint is a Config of which a log of that length is worth a snapshot.
 func (c Config) WithCheckpoint(length int64) Config {

@@ -284,7 +284,7 @@ func (l *loaded) mend() (*log, error) {
 		err = opened.erase(l.torn)
 	}
 	if err = errors.Join(err, writeState(l.path, l.id, false, l.sequence)); err != nil {
-		opened.f.Close()
+		opened.disk.Close()
 		return nil, err
 	}
 	return opened, nil

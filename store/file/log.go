@@ -14,11 +14,23 @@ type log struct {
 	id       identity
 	number   uint64
 	sequence uint64 // of the last commit
-	f        *os.File
-	info     os.FileInfo // of f
+	disk     disk
+	info     os.FileInfo // of the file
 	at       int64       // where the next frame begins
 	size     int64       // up to where it is filled with zeros, durably
 }
+
+// disk is a log's file.
+type disk interface {
+	WriteAt(b []byte, at int64) (int, error)
+	SyncData() error // makes durable what was written, and the length
+	Sync() error
+	Close() error
+}
+
+type diskFile struct{ *os.File }
+
+func (f diskFile) SyncData() error { return syncData(f.File) }
 
 func logName(n uint64) string      { return fmt.Sprintf("log-%010d", n) }
 func snapshotName(n uint64) string { return fmt.Sprintf("snapshot-%010d", n) }
@@ -50,7 +62,7 @@ func openLog(folder string, id identity, number, sequence uint64, at, size int64
 		f.Close()
 		return nil, err
 	}
-	return &log{folder: folder, id: id, number: number, sequence: sequence, f: f, info: info, at: at, size: size}, nil
+	return &log{folder: folder, id: id, number: number, sequence: sequence, disk: diskFile{f}, info: info, at: at, size: size}, nil
 }
 
 // append writes a frame and makes it durable: one write and one sync, if there is space that is
@@ -63,10 +75,10 @@ func (l *log) append(frame []byte) error {
 			return err
 		}
 	}
-	if _, err := l.f.WriteAt(frame, l.at); err != nil {
+	if _, err := l.disk.WriteAt(frame, l.at); err != nil {
 		return err
 	}
-	if err := syncData(l.f); err != nil {
+	if err := l.disk.SyncData(); err != nil {
 		return err
 	}
 	l.at = next
@@ -80,11 +92,11 @@ func (l *log) extend(size int64) error {
 	size = (size + step - 1) / step * step
 	zeros := make([]byte, step)
 	for at := l.size; at < size; at += step {
-		if _, err := l.f.WriteAt(zeros, at); err != nil {
+		if _, err := l.disk.WriteAt(zeros, at); err != nil {
 			return err
 		}
 	}
-	if err := l.f.Sync(); err != nil {
+	if err := l.disk.Sync(); err != nil {
 		return err
 	}
 	l.size = size
@@ -105,10 +117,10 @@ func (l *log) inPlace() error {
 
 // erase overwrites what was written of a frame.
 func (l *log) erase(t *torn) error {
-	if _, err := l.f.WriteAt(make([]byte, t.to-t.from), int64(t.from)); err != nil {
+	if _, err := l.disk.WriteAt(make([]byte, t.to-t.from), int64(t.from)); err != nil {
 		return err
 	}
-	return l.f.Sync()
+	return l.disk.Sync()
 }
 
 // writeWhole makes a file that is there with all its content, durably, or not at all.

@@ -78,7 +78,7 @@ func openWriter(path string, span history.Span, c Config) (*writer, error) {
 		machine = machineClock()
 	}
 	if w.moments.clock, err = w.table.start(machine, log, w.batch); err != nil {
-		log.f.Close()
+		log.disk.Close()
 		return nil, err
 	}
 	return w, nil
@@ -90,7 +90,7 @@ func (w *writer) close() error {
 	if w.failed.Load() == nil {
 		err = errors.Join(err, writeState(w.path, w.log.id, true, w.log.sequence))
 	}
-	return errors.Join(err, w.log.f.Close())
+	return errors.Join(err, w.log.disk.Close())
 }
 
 // stop lets the calls that wait finish, ends the goroutine and waits for it. It reports whether it

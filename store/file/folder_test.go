@@ -1,0 +1,237 @@
+package file_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/file"
+)
+
+// used is a folder in which something goes on.
+type used struct {
+	t       testing.TB
+	path    string
+	config  file.Config
+	uptime  time.Duration
+	random  *rand.Rand
+	service *leadership.Service
+	*file.Store
+}
+
+// elections are those of a used folder.
+var elections = []leadership.Election{"a", "a.b", "b", "c", "d"}
+
+func newUsed(t testing.TB, checkpoint int64) *used {
+	t.Helper()
+	u := &used{t: t, path: filepath.Join(t.TempDir(), "leases"), uptime: time.Hour, random: rand.New(rand.NewPCG(1, 2))}
+	clock := file.Clock{BootID: "boot", SinceBoot: func() time.Duration { return u.uptime }}
+	u.config = file.Config{Clock: clock, History: leadership.MinHistory}.WithCheckpoint(checkpoint)
+	u.open(u.path)
+	t.Cleanup(func() { u.Close() })
+	return u
+}
+
+// open opens the folder, or a copy of it.
+func (u *used) open(path string) {
+	u.t.Helper()
+	s, err := file.Open(path, u.config)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	u.Store, u.service, u.path = s, leadership.New(s), path
+}
+
+// live makes so many calls of all kinds.
+func (u *used) live(calls int) {
+	u.t.Helper()
+	for range calls {
+		u.uptime += time.Duration(u.random.Int64N(int64(time.Minute)))
+		e := elections[u.random.IntN(len(elections))]
+		name := []string{"ann", "bob"}[u.random.IntN(2)]
+		var key leadership.Key
+		copy(key[:], name)
+		lease := leadership.LeaseRequest{Election: e, CandidateID: leadership.CandidateID(name), Key: key}
+		if l, err := u.service.Get(u.t.Context(), e); err == nil {
+			lease.Token = l.Token
+		}
+		ctx := leadership.WithRequestID(u.t.Context(), fmt.Sprintf("%032x", u.random.Uint64()))
+		switch u.random.IntN(6) { // what is refused changes nothing
+		case 0, 1:
+			metadata := fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("y", u.random.IntN(1000)))
+			u.service.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: lease.CandidateID, Key: &key, LeaseDuration: 5 * time.Minute, Metadata: metadata})
+		case 2:
+			u.service.Release(ctx, lease)
+		case 3:
+			u.service.Renew(ctx, lease)
+		case 4:
+			config := leadership.Config{LockDelay: time.Duration(u.random.IntN(9)) * time.Second, LeaseDuration: time.Minute}
+			u.service.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: config}})
+		case 5:
+			waiting, err := u.Unannounced(ctx, "", 20)
+			if err != nil {
+				u.t.Fatal(err)
+			}
+			var ids []leadership.EventID
+			for _, w := range waiting {
+				if u.random.IntN(3) > 0 {
+					ids = append(ids, w.ID())
+				}
+			}
+			if err := u.MarkAnnounced(ctx, ids); err != nil {
+				u.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// dump tells all that a store has.
+func dump(t testing.TB, s *file.Store) string {
+	t.Helper()
+	var b strings.Builder
+	var newest time.Time
+	listing, err := s.List(t.Context(), "", "", 1000)
+	if err != nil || listing.Next != "" || len(listing.Untrusted) > 0 {
+		t.Fatalf("got %+v, %v", listing, err)
+	}
+	for _, snap := range listing.Snapshots {
+		fmt.Fprintf(&b, "%+v\n", snap.Record)
+		events, err := s.Events(t.Context(), snap.Record.Election, 0, 100_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if fmt.Fprintf(&b, "  %+v\n", e); e.At.After(newest) {
+				newest = e.At
+			}
+		}
+	}
+	held, err := s.Held(t.Context(), "", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, snap := range held.Snapshots {
+		fmt.Fprintln(&b, "held", snap.Record.Election)
+	}
+	waiting, err := s.Unannounced(t.Context(), "", 100_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range waiting {
+		fmt.Fprintln(&b, "waits", e.ID())
+	}
+	recent, err := s.Between(newest.Add(-leadership.MinHistory/2), newest)
+	fmt.Fprintln(&b, recent, err)
+	return b.String()
+}
+
+// copied is the folder as a kill at this moment leaves it.
+func copied(t testing.TB, path string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(to, os.DirFS(path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(to, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// reopened is what a folder has when it is opened anew.
+func (u *used) reopened(path string) string {
+	u.t.Helper()
+	s, err := file.Open(path, u.config)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	defer s.Close()
+	return dump(u.t, s)
+}
+
+func TestAFolderHasWhenItIsOpenedAgainWhatItHadBefore(t *testing.T) {
+	t.Parallel()
+	for _, checkpoint := range []int64{1 << 30, 20_000} {
+		u := newUsed(t, checkpoint)
+		for round := range 6 {
+			u.live(400)
+			if err := u.Checkpointed(); err != nil {
+				t.Fatal(err)
+			}
+			want := dump(t, u.Store)
+			killed := u.reopened(copied(t, u.path))
+			if killed != want {
+				t.Fatalf("round %d, killed: got\n%s\nwant\n%s", round, killed, want)
+			}
+			if err := u.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if closed := u.reopened(copied(t, u.path)); closed != want {
+				t.Fatalf("round %d, closed: got\n%s\nwant\n%s", round, closed, want)
+			}
+			if round%2 == 0 {
+				u.open(copied(t, u.path)) // it may be copied, and moved
+			} else {
+				u.open(u.path)
+			}
+			events, _, alive := u.Kept()
+			if events != alive {
+				t.Fatalf("%d events are kept in pages, and %d in elections", alive, events)
+			}
+		}
+		if snapshots, _ := filepath.Glob(u.path + "/snapshot-*"); (len(snapshots) == 1) != (checkpoint < 1<<20) {
+			t.Errorf("a checkpoint is due after %d bytes, and there are the snapshots %v", checkpoint, snapshots)
+		}
+	}
+}
+
+func TestCheckTellsWhatAFolderHasAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 20_000)
+	u.live(300)
+	if _, err := file.Check(u.path); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("while it is served: got %v", err)
+	}
+	events, _, _ := u.Kept()
+	now, err := u.Get(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Close()
+	before := contents(t, u.path)
+	r, err := file.Check(u.path)
+	if err != nil || r.Elections != len(elections) || r.Events != events || r.Torn != 0 || r.LastCommit.After(now.Now) || r.Commits == 0 {
+		t.Errorf("got %+v, %v; want %d elections and %d events", r, err, len(elections), events)
+	}
+	if after := contents(t, u.path); after != before {
+		t.Errorf("the folder was\n%s\nand is\n%s", before, after)
+	}
+	if _, err := file.Check(u.path + "-not"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no folder: got %v", err)
+	}
+}
+
+// contents tells the files of a folder, and when they were changed.
+func contents(t testing.TB, path string) string {
+	t.Helper()
+	files, err := os.ReadDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&b, f.Name(), info.Size(), info.ModTime())
+	}
+	return b.String()
+}

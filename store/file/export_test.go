@@ -88,6 +88,17 @@ func (s *Store) LogEnd() (at int64) {
 	return at
 }
 
+// Log is the number of the present log, after all calls that wait.
+func (s *Store) Log() (number uint64) {
+	for range 2 { // the second begins when the first has ended
+		s.writer.do(context.Background(), func(*batch) error {
+			number = s.writer.log.number
+			return nil
+		})
+	}
+	return number
+}
+
 // watched calls a function before each call of a disk.
 type watched struct {
 	disk

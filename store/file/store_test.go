@@ -207,25 +207,3 @@ func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
 		}
 	}
 }
-
-func TestAfterACommitThatFailedNothingIsReadOrWritten(t *testing.T) {
-	s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
-	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Fail(); err != nil {
-		t.Fatal(err)
-	}
-	_, err := service.Acquire(t.Context(), ask("ann"))
-	if !errors.Is(err, leadership.OutcomeUnknown) {
-		t.Errorf("the commit that fails: got %v, want %s", err, leadership.OutcomeUnknown)
-	}
-	_, err = service.Acquire(t.Context(), ask("ann"))
-	if !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("a later one: got %v, want %s", err, leadership.StoreUnavailable)
-	}
-	_, err = service.Get(t.Context(), "jobs")
-	if !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("a read: got %v, want %s", err, leadership.StoreUnavailable)
-	}
-}

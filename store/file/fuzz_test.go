@@ -1,0 +1,160 @@
+package file_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/file"
+)
+
+// FuzzEntries expects each value to have one stored form: a decoder takes exactly what the encoder
+// writes.
+func FuzzEntries(f *testing.F) {
+	day := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	event := leadership.Event{
+		Election: "jobs", Revision: 1 << 40, Type: leadership.EventAcquired, At: day, LeaderID: "ann", PreviousLeaderID: "bob",
+		Token: 2, RequestID: "r", Actor: "a", Reason: "because", Detail: `{"a":"<"}`,
+	}
+	carried := leadership.Carried{Policy: `{"lockDelayMs":1,"x":"<\u2028"}`, Standing: `{"y":1}`, Needs: 2}
+	for _, r := range []leadership.Record{
+		{Election: "jobs"},
+		{
+			Election: "jobs", Token: 7, Revision: 9, LeaderID: "ann", KeyHash: leadership.Key{1}.Hash(), LeaseDuration: time.Minute,
+			AcquiredAt: day, HeartbeatAt: day.Add(1), EndsBy: day.Add(time.Hour), EndsBecause: leadership.EndsMaxTerm, Metadata: `{"a":[1,"<"]}`,
+		},
+		{Election: "jobs", Token: 7, Revision: 10, Deleted: true, EndedAt: day, LockFor: 1234567},
+		{Election: "jobs", Token: -1, LockFor: -1, EndedAt: time.Date(-400, 1, 1, 0, 0, 0, 0, time.UTC), AcquiredAt: time.Date(9999, 1, 1, 0, 0, 0, 999_999_999, time.UTC)},
+	} {
+		f.Add(file.Entries(r, carried, event))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		if again, err := file.RoundTrip(payload); err == nil && !bytes.Equal(again, payload) {
+			t.Fatalf("%x is written again as %x", payload, again)
+		}
+	})
+}
+
+// TestEntriesKeepEveryField compares the forms of records and events that differ in one field.
+func TestEntriesKeepEveryField(t *testing.T) {
+	t.Parallel()
+	day := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	seen := make(map[string]int)
+	for i, change := range []func(*leadership.Record, *leadership.Carried, *leadership.Event){
+		func(*leadership.Record, *leadership.Carried, *leadership.Event) {},
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.Election = "x" },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.Token = 1 },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.Revision = 1 },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.Deleted = true },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.LeaderID = "x" },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.KeyHash[31] = 1 },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.LeaseDuration = 1 },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.AcquiredAt = day },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.HeartbeatAt = day },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.EndsBy = day },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.EndsBecause = "x" },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.Metadata = "x" },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.EndedAt = day },
+		func(r *leadership.Record, _ *leadership.Carried, _ *leadership.Event) { r.LockFor = 1 },
+		func(_ *leadership.Record, c *leadership.Carried, _ *leadership.Event) { c.Needs = 1 },
+		func(_ *leadership.Record, c *leadership.Carried, _ *leadership.Event) { c.Policy = "x" },
+		func(_ *leadership.Record, c *leadership.Carried, _ *leadership.Event) { c.Standing = "x" },
+		func(_ *leadership.Record, _ *leadership.Carried, e *leadership.Event) { e.Election = "x" },
+		func(_ *leadership.Record, _ *leadership.Carried, e *leadership.Event) { e.Revision = 1 },
+		func(_ *leadership.Record, _ *leadership.Carried, e *leadership.Event) { e.Type = "x" },
+		func(_ *leadership.Record, _ *leadership.Carried, e *leadership.Event) { e.At = day },
+		func(_ *leadership.Record, _ *leadership.Carried, e *leadership.Event) { e.LeaderID = "x" },
+		func(_ *leadership.Record, _ *leadership.Carried, e *leadership.Event) { e.PreviousLeaderID = "x" },
+		func(_ *leadership.Record, _ *leadership.Carried, e *leadership.Event) { e.Token = 1 },
+		func(_ *leadership.Record, _ *leadership.Carried, e *leadership.Event) { e.RequestID = "x" },
+		func(_ *leadership.Record, _ *leadership.Carried, e *leadership.Event) { e.Actor = "x" },
+		func(_ *leadership.Record, _ *leadership.Carried, e *leadership.Event) { e.Reason = "x" },
+		func(_ *leadership.Record, _ *leadership.Carried, e *leadership.Event) { e.Detail = "x" },
+	} {
+		var r leadership.Record
+		var c leadership.Carried
+		var e leadership.Event
+		change(&r, &c, &e)
+		payload := file.Entries(r, c, e)
+		if other, known := seen[string(payload)]; known {
+			t.Errorf("change %d has the form of change %d", i, other)
+		}
+		seen[string(payload)] = i
+		if again, err := file.RoundTrip(payload); err != nil || !bytes.Equal(again, payload) {
+			t.Errorf("change %d: %x is written again as %x, %v", i, payload, again, err)
+		}
+	}
+}
+
+// FuzzReplay expects every payload to be read, or refused, without a panic.
+func FuzzReplay(f *testing.F) {
+	f.Add(file.Entries(leadership.Record{Election: "jobs", Token: 1, Revision: 1}, leadership.Carried{Needs: 1}, leadership.Event{Election: "jobs", Revision: 1}))
+	for _, entry := range []string{"\x04\x04jobs\x02", "\x05\x04jobs\x02", "\x06\x04jobs\x02", "\x07\x01b\x00\x00", "\x08\x00\x00", "\x09\x01\x00", "\x0a", "\x0b"} {
+		f.Add([]byte("\x00\x00" + entry))
+	}
+	f.Fuzz(func(_ *testing.T, payload []byte) { file.Replay(payload) })
+}
+
+// FuzzFrame changes a byte of a frame, and expects that to be noticed.
+func FuzzFrame(f *testing.F) {
+	f.Add([]byte("payload"), uint(3), byte(1))
+	f.Add(bytes.Repeat([]byte("payload"), 200), uint(700), byte(128))
+	f.Fuzz(func(t *testing.T, payload []byte, at uint, flip byte) {
+		if len(payload) == 0 {
+			return // no commit is empty
+		}
+		frame := file.Frame(payload)
+		content := append(frame, make([]byte, -len(frame)&15)...)
+		if got, err := file.ReadFrame(content); err != nil || !bytes.Equal(got, payload) {
+			t.Fatalf("got %x, %v; want %x", got, err, payload)
+		}
+		if flip == 0 {
+			return
+		}
+		content[at%uint(len(content))] ^= flip
+		if got, err := file.ReadFrame(content); err == nil {
+			t.Fatalf("a changed byte was not noticed: got %x", got)
+		}
+	})
+}
+
+// FuzzOpen changes some bytes of a folder in use. It is refused, or everything in it is as it was.
+func FuzzOpen(f *testing.F) {
+	u := checkpointed(f)
+	end := uint(u.LogEnd())
+	killed := copied(f, u.path)
+	u.Close()
+	want := u.reopened(copied(f, killed))
+	files := []string{"state", "log-0000000002", "snapshot-0000000002"}
+	f.Add(uint(0), uint(36), []byte{1})
+	f.Add(uint(1), end+600, []byte{1})
+	f.Add(uint(1), end-3, []byte{0, 0, 0, 0, 0})
+	f.Add(uint(2), uint(100), []byte{0, 0, 0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, which, at uint, put []byte) {
+		path := copied(t, killed)
+		name := filepath.Join(path, files[which%3])
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := bytes.Clone(content)
+		copy(content[at%uint(len(content)):], put)
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := file.Open(path, u.config)
+		if err != nil {
+			if bytes.Equal(before, content) {
+				t.Fatal(err)
+			}
+			return
+		}
+		defer s.Close()
+		if got := dump(t, s); got != want {
+			t.Fatalf("%s from byte %d on is %x: got\n%s\nwant\n%s", name, at, put, got, want)
+		}
+	})
+}

@@ -19,6 +19,7 @@ type loaded struct {
 	at, size  int64    // where its next frame begins, and up to where it is filled with zeros
 	sequence  uint64   // of the last commit
 	torn      *torn    // of the newest log; nil if it is whole
+	closed    bool     // as state says
 	leftovers []string // of an interrupted checkpoint
 	snapshot  int64    // the size of the snapshot
 	bytes     int64    // of all files
@@ -67,7 +68,7 @@ func (l *loaded) readState(there bool) (*fileHead, error) {
 	if len(content) != headSize || h.number > 1 {
 		return nil, faulty(stateName, "it does not say whether the store was closed")
 	}
-	l.id = h.id
+	l.id, l.closed = h.id, h.number == 1
 	return &h, nil
 }
 

@@ -26,6 +26,7 @@ type Result struct {
 	Recordings int // how often a process was traced
 	Calls      int // that it made
 	Commits    int // of what it was told, that images were compared with
+	Snapshots  int // that it made in its checkpoints
 	Images     int // crashes
 	Corrupted  int // damaged files
 	Refused    int // of them, by name; the others were right
@@ -106,7 +107,7 @@ func (c Config) images(ctx context.Context, r *Result, dir string) error {
 	if err := os.MkdirAll(files, 0o700); err != nil {
 		return err
 	}
-	log, err := record(ctx, files, script{Seed: c.Seed, Callers: 4, Calls: 14}, faults{})
+	log, err := record(ctx, files, script{Seed: c.Seed, Callers: 4, Calls: 20}, faults{})
 	if errors.Is(err, errNoTrace) {
 		return errors.Join(err, errors.ErrUnsupported)
 	}
@@ -133,6 +134,11 @@ func (r *Result) recorded(log []entry) error {
 	r.Recordings++
 	r.Calls += len(t.calls)
 	r.Commits += len(t.commits)
+	for _, e := range log {
+		if e.Kind == renamed && strings.HasPrefix(e.To, "snapshot-") {
+			r.Snapshots++
+		}
+	}
 	return nil
 }
 

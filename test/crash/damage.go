@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 )
 
@@ -48,12 +47,18 @@ func (d damage) apply(v fileSet, past []entry) {
 	}
 	random := rand.New(rand.NewPCG(d.Random, 4))
 	name := names[d.File%uint64(len(names))]
+	if log := newestLog(names); log != "" && d.Random%4 == 0 {
+		name = log
+	}
 	id := v.names[name]
 	file := v.file(id)
 	spared := d.spared(v, past)
 	switch d.Sort {
 	case flipped:
-		flip(file, random)
+		if spared.File != id {
+			spared = entry{}
+		}
+		flip(file, random, spared)
 	case zeroed:
 		page := int64(0)
 		if n := file.used(); n > 0 {
@@ -101,16 +106,23 @@ func (d damage) spared(v fileSet, past []entry) (last entry) {
 	if d.Closed {
 		return last
 	}
-	logs := slices.DeleteFunc(v.sorted(), func(name string) bool { return !isLog(name) })
-	if len(logs) == 0 {
-		return last
-	}
+	log := v.names[newestLog(v.sorted())]
 	for _, e := range past {
-		if e.Kind == wrote && e.File == v.names[logs[len(logs)-1]] && e.Offset > 0 && len(bytes.Trim(e.Data, "\x00")) > 0 {
+		if e.Kind == wrote && e.File == log && e.Offset > 0 && len(bytes.Trim(e.Data, "\x00")) > 0 {
 			last = e
 		}
 	}
 	return last
+}
+
+// newestLog is the last of the sorted names that is a log's; "" if none is.
+func newestLog(names []string) (log string) {
+	for _, name := range names {
+		if isLog(name) {
+			log = name
+		}
+	}
+	return log
 }
 
 func isLog(name string) bool {
@@ -127,15 +139,19 @@ func (e entry) within(id uint64, from, to int64) bool {
 	return e.File == id && e.Offset < to && from < e.Offset+int64(len(e.Data))
 }
 
-// flip changes a bit: most of the time one before the last byte that is not zero.
-func flip(file *content, random *rand.Rand) {
-	n := len(file.data)
+// flip changes a bit: most of the time one before the last byte that is not zero, and often one of
+// the last write to the log.
+func flip(file *content, random *rand.Rand, last entry) {
+	n, at := len(file.data), int(last.Offset)
 	if random.IntN(8) > 0 {
 		n = file.used()
 	}
-	if n > 0 {
-		bit := random.IntN(n * 8)
-		file.data[bit/8] ^= 1 << (bit % 8)
+	part := file.data[:n]
+	if end := at + len(last.Data); 0 < at && end <= n && random.IntN(2) == 0 {
+		part = part[at:end]
+	}
+	if len(part) > 0 {
+		part[random.IntN(len(part))] ^= 1 << random.IntN(8)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 )
 
 // cut is what a crash does to what was not durable. The zero cut does nothing: the process was
@@ -89,6 +90,24 @@ func (d *diskModel) survivors(c cut) (entries []entry, last int) {
 		entries = append(entries, p.entry)
 	}
 	return entries, last
+}
+
+// situation says in short what a cut does: to the last three open entries, and to the write that is
+// torn.
+func (d *diskModel) situation(c cut) string {
+	var parts []string
+	for i, at := range d.open() {
+		p := d.pending[at]
+		part := fmt.Sprint(p.Kind, " ", strings.Trim(strings.TrimSuffix(p.On, ".new"), "-0123456789"), strings.HasSuffix(p.On, ".new"))
+		if len(p.Data) >= 1<<16 {
+			part += " large"
+		}
+		if c.Drop>>i&1 == 1 {
+			part += " lost"
+		}
+		parts = append(parts, part)
+	}
+	return fmt.Sprint(parts[max(0, len(parts)-3):], c.Tear > 0, c.Holes != 0)
 }
 
 // few is how many open entries have all their subsets tried.

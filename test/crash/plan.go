@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 )
@@ -32,15 +33,42 @@ func crashes(log []entry, seed uint64, n int) []plan {
 	random := rand.New(rand.NewPCG(seed, 2))
 	killed := kills(log)
 	var cuts []plan
+	situations := make(map[string][]plan)
 	d := newDiskModel()
 	for _, p := range killed {
 		d.advance(log, p.At)
 		for _, c := range d.cuts(random) {
 			cuts = append(cuts, plan{At: p.At, Seen: p.Seen, Cut: &c})
+			s := d.situation(c)
+			situations[s] = append(situations[s], cuts[len(cuts)-1])
 		}
 	}
 	killed = some(random, killed, max(n/2, n-len(cuts)))
-	return ordered(append(killed, some(random, cuts, n-len(killed))...))
+	rest := n - len(killed)
+	rare := varied(random, situations, rest*2/3)
+	return ordered(slices.Concat(killed, rare, some(random, cuts, rest-len(rare))))
+}
+
+// varied chooses n of the plans, about as many of each situation: some happen in every commit, others
+// once in a checkpoint or when a log grows.
+func varied(random *rand.Rand, plans map[string][]plan, n int) (chosen []plan) {
+	situations := slices.Sorted(maps.Keys(plans))
+	for _, s := range situations {
+		plans[s] = some(random, plans[s], n)
+	}
+	for i := 0; len(chosen) < n; i++ {
+		before := len(chosen)
+		random.Shuffle(len(situations), func(i, j int) { situations[i], situations[j] = situations[j], situations[i] })
+		for _, s := range situations {
+			if i < len(plans[s]) && len(chosen) < n {
+				chosen = append(chosen, plans[s][i])
+			}
+		}
+		if len(chosen) == before {
+			break
+		}
+	}
+	return chosen
 }
 
 // damages plans n images of a disk that has lost nothing and is damaged, half of them after the

@@ -15,11 +15,12 @@ var errNoTrace = errors.New("crash: processes cannot be traced here")
 
 // record runs the writer on a new folder dir, several times, and returns what it did and printed.
 // It is killed at the end of the first run, and the folder is left as in the middle of a commit and
-// of a checkpoint. In the second its commits fill more than one step of a log.
+// of a checkpoint. In the second its commits fill more than one step of a log. In the others there
+// is a checkpoint as soon as a log is longer than the last snapshot.
 func record(ctx context.Context, dir string, s script, f faults) (log []entry, err error) {
 	s.Path = dir
 	for s.Start = range starts {
-		s.Abandon, s.Fill, s.Times, s.Checkpoint = s.Start == 0, 0, 0, 8<<10
+		s.Abandon, s.Fill, s.Times, s.Checkpoint = s.Start == 0, 0, 0, 1
 		if s.Start == 1 {
 			s.Fill, s.Times, s.Checkpoint = 16, 40, 1<<20+100<<10
 		}
@@ -83,11 +84,10 @@ func interrupt(dir string) (log []entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	names := slices.DeleteFunc(v.sorted(), func(name string) bool { return !isLog(name) })
-	if len(names) == 0 {
+	newest := newestLog(v.sorted())
+	if newest == "" {
 		return nil, errors.New("the writer has left no log")
 	}
-	newest := names[len(names)-1]
 	at := (v.file(v.names[newest]).used()/sector + 1) * sector
 	if err := patchFile(filepath.Join(dir, newest), int64(at), torn()); err != nil {
 		return nil, err

@@ -292,8 +292,8 @@ func samePath(a, b string) bool {
 	return filepath.Clean(a) == filepath.Clean(b)
 }
 
-// OpenExisting is Open for an existing store: it creates no file, and refuses memory. If there is
-// no such file, the error is fs.ErrNotExist by errors.Is.
+// OpenExisting is Open for an existing store: it creates no folder, and refuses memory. If there
+// is no such folder, the error is fs.ErrNotExist by errors.Is.
 func OpenExisting(ctx context.Context, spec string, c Config) (leadership.Store, error) {
 	t, err := parse(spec)
 	if err != nil {

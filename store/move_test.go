@@ -179,7 +179,7 @@ func open(t *testing.T, s leadership.Store) {
 func TestElectionsInEveryStateComeThroughAFileAndBack(t *testing.T) {
 	t.Parallel()
 	c := &clock{since: time.Hour}
-	home, away := c.memory(0), c.file(t, filepath.Join(t.TempDir(), "regent.db"))
+	home, away := c.memory(0), c.file(t, filepath.Join(t.TempDir(), "leases"))
 	populate(t, home, c.advance)
 	moveAll(t, home, away)
 	for _, e := range elections {
@@ -194,7 +194,7 @@ func TestElectionsInEveryStateComeThroughAFileAndBack(t *testing.T) {
 func TestElectionsInEveryStateComeThroughEveryStoreAndHome(t *testing.T) {
 	t.Parallel()
 	c := &clock{since: time.Hour}
-	home := c.file(t, filepath.Join(t.TempDir(), "regent.db"))
+	home := c.file(t, filepath.Join(t.TempDir(), "leases"))
 	populate(t, home, c.advance)
 	inFirestore, err := firestore.Open(t.Context(), firestore.Config{Project: emulators.Name(t), Emulator: emulators.Firestore(t)})
 	if err != nil {
@@ -533,7 +533,7 @@ func TestALeaseThatIsRenewedDuringAMoveIsWaitedForToItsEnd(t *testing.T) {
 func TestTwoSpecsOfOneStoreAreSeen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path := filepath.Join(dir, "regent.db")
+	path := filepath.Join(dir, "leases")
 	(&clock{}).file(t, path).Close()
 	const database = "spanner:projects/p/instances/i/databases/d"
 	for _, c := range []struct {
@@ -546,7 +546,7 @@ func TestTwoSpecsOfOneStoreAreSeen(t *testing.T) {
 		{"firestore:p", "firestore:q", ""},
 		{database, database, "one store"},
 		{database, database + "2", ""},
-		{"file:" + path, "file:" + dir + "/./regent.db", "one store"},
+		{"file:" + path, "file:" + dir + "/./leases", "one store"},
 		{"file:" + path, "file:" + dir + "/other.db", ""},
 		{"file:a/b", "file:a/c/../b", "one store"},
 		{"file:" + path, "firestore:p", ""},

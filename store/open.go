@@ -1,4 +1,4 @@
-// Package store opens the store that a text such as "file:/var/lib/regent/regent.db" names, so that
+// Package store opens the store that a text such as "file:/var/lib/regent/leases" names, so that
 // a flag or an environment variable can choose where the leases live. The stores themselves are in
 // the packages below it.
 package store
@@ -27,7 +27,7 @@ type Config struct {
 // Open opens the store that spec names:
 //
 //	memory:                                      this process's memory; lost when it ends
-//	file:PATH                                    a local file, for one process; created if absent
+//	file:PATH                                    a local folder, for one process; created if absent
 //	firestore:PROJECT[/DATABASE]                 Firestore; the default database is "(default)"
 //	spanner:projects/P/instances/I/databases/D   Spanner; prepare the database with Migrate
 //
@@ -128,7 +128,7 @@ const (
 // target is what a spec names.
 type target struct {
 	kind     kind
-	path     string // of the local file
+	path     string // of the local folder
 	project  string // of Firestore
 	database string // Firestore's, "" for the default one, or Spanner's full name
 }
@@ -161,7 +161,7 @@ func (t *target) parseMemory(rest string) error {
 
 func (t *target) parseFile(rest string) error {
 	if strings.TrimSpace(rest) == "" || strings.ContainsRune(rest, 0) {
-		return wrong(inFile, rest, "needs the path of a file: file:PATH, such as file:/var/lib/regent/regent.db")
+		return wrong(inFile, rest, "needs the path of a folder: file:PATH, such as file:/var/lib/regent/leases")
 	}
 	t.path = rest
 	return nil

@@ -17,7 +17,7 @@ func TestASpecNamesAStore(t *testing.T) {
 	t.Parallel()
 	for spec, want := range map[string]target{
 		"memory:":                                    {kind: inMemory},
-		"file:regent.db":                             {kind: inFile, path: "regent.db"},
+		"file:leases":                                {kind: inFile, path: "leases"},
 		"file:/a b/with:colon.db":                    {kind: inFile, path: "/a b/with:colon.db"},
 		"firestore:my-project":                       {kind: inFirestore, project: "my-project"},
 		"firestore:p/(default)":                      {kind: inFirestore, project: "p", database: "(default)"},
@@ -44,10 +44,10 @@ func TestAWrongSpecIsRefusedWithARightOne(t *testing.T) {
 		{"", all},
 		{" ", all},
 		{"memory", all},
-		{"regent.db", all},
-		{"/var/lib/regent.db", all},
+		{"leases", all},
+		{"/var/lib/leases", all},
 		{"redis:localhost", all},
-		{"File:regent.db", all},
+		{"File:leases", all},
 		{":", all},
 		{"memory:now", "memory:"},
 		{"file:", "file:PATH"},
@@ -85,7 +85,7 @@ func TestAWrongSpecIsRefusedWithARightOne(t *testing.T) {
 
 func TestTheStoreOfASpecWorks(t *testing.T) {
 	t.Parallel()
-	for _, spec := range []string{"memory:", "file:" + filepath.Join(t.TempDir(), "regent.db")} {
+	for _, spec := range []string{"memory:", "file:" + filepath.Join(t.TempDir(), "leases")} {
 		s, err := Open(t.Context(), spec, Config{})
 		if err != nil {
 			t.Fatalf("%s: %v", spec, err)
@@ -102,7 +102,7 @@ func TestTheStoreOfASpecWorks(t *testing.T) {
 
 func TestHistoryIsKeptForAnHourAtLeastInEveryStore(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "regent.db")
+	path := filepath.Join(t.TempDir(), "leases")
 	for _, spec := range []string{"memory:", "file:" + path, "firestore:p", "spanner:projects/p/instances/i/databases/d"} {
 		for _, span := range []time.Duration{-time.Hour, time.Nanosecond, leadership.MinHistory - 1} {
 			s, err := Open(t.Context(), spec, Config{History: span})
@@ -113,13 +113,13 @@ func TestHistoryIsKeptForAnHourAtLeastInEveryStore(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("stat: %v; want no file", err)
+		t.Errorf("stat: %v; want no folder", err)
 	}
 }
 
 func TestTheStoreOfASpecKeepsHistoryForAsLongAsItIsTold(t *testing.T) {
 	t.Parallel()
-	for _, spec := range []string{"memory:", "file:" + filepath.Join(t.TempDir(), "regent.db")} {
+	for _, spec := range []string{"memory:", "file:" + filepath.Join(t.TempDir(), "leases")} {
 		s, err := Open(t.Context(), spec, Config{History: 2 * leadership.MinHistory})
 		if err != nil {
 			t.Fatalf("%s: %v", spec, err)
@@ -139,16 +139,16 @@ func TestTheStoreOfASpecKeepsHistoryForAsLongAsItIsTold(t *testing.T) {
 
 func TestAStoreThatCannotBeOpenedIsNil(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
+	folder := t.TempDir() // of mode 0755
 	s, err := Open(t.Context(), "file:"+folder, Config{})
 	if s != nil || err == nil {
-		t.Errorf("a folder as the file: %v, %v; want nil and an error", s, err)
+		t.Errorf("a folder that others can read: %v, %v; want nil and an error", s, err)
 	}
 }
 
-func TestMigratingCreatesNoFile(t *testing.T) {
+func TestMigratingCreatesNoFolder(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "regent.db")
+	path := filepath.Join(t.TempDir(), "leases")
 	for _, spec := range []string{"memory:", "file:" + path, "firestore:p"} {
 		done, err := Migrate(t.Context(), spec)
 		if err != nil || !strings.HasPrefix(done, "nothing to do") {
@@ -156,12 +156,12 @@ func TestMigratingCreatesNoFile(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("stat: %v; want no file", err)
+		t.Errorf("stat: %v; want no folder", err)
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	for _, spec := range []string{"memory:", "file:/var/lib/regent.db", "firestore:my-project/my-database", "spanner:projects/p/instances/i/databases/d", "file:", ":"} {
+	for _, spec := range []string{"memory:", "file:/var/lib/leases", "firestore:my-project/my-database", "spanner:projects/p/instances/i/databases/d", "file:", ":"} {
 		f.Add(spec)
 	}
 	f.Fuzz(func(t *testing.T, spec string) {

@@ -18,7 +18,7 @@ import (
 func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.T) {
 	t.Parallel()
 	c := &clock{since: time.Hour}
-	path := filepath.Join(t.TempDir(), "regent.db")
+	path := filepath.Join(t.TempDir(), "leases")
 	backup := path + ".backup"
 	first := c.file(t, path)
 	populate(t, first, c.advance)
@@ -121,11 +121,7 @@ func oldCursorsAreTold(t *testing.T, s leadership.Store, seen map[leadership.Ele
 // put copies a file.
 func put(t *testing.T, from, to string) {
 	t.Helper()
-	content, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, content, 0o600)
-	}
-	if err != nil {
+	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from)), os.Chmod(to, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 }

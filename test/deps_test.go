@@ -52,7 +52,7 @@ var arrows = []arrow{
 	{"regent/httpapi", []string{"regent/leadership", "regent/leadership/instance", "regent/leadership/wire", "github.com/go-chi/chi/v5/..."}, "a door knows the guarded service, never a store or a gate"},
 	{"regent/httpapi/timing", []string{"regent/leadership/wire", "github.com/go-chi/chi/v5", "go.opentelemetry.io/..."}, "what times requests knows the routes alone"},
 	{"regent/store/memory", []string{"regent/leadership", "regent/store/internal/history", "regent/store/internal/retirement"}, "adapters know the domain, never each other"},
-	{"regent/store/file", []string{"regent/leadership", "regent/store/internal/history", "regent/store/internal/retirement", "regent/leadership/boottime", "go.etcd.io/bbolt/...", "golang.org/x/sys/..."}, "adapters know the domain, never each other"},
+	{"regent/store/file", []string{"regent/leadership", "regent/store/internal/history", "regent/store/internal/retirement", "regent/leadership/boottime", "golang.org/x/sys/..."}, "adapters know the domain, never each other"},
 	{"regent/store/firestore", []string{"regent/leadership", "regent/store/internal/calls", "regent/store/internal/history", "cloud.google.com/go/firestore/...", "github.com/googleapis/gax-go/v2/...", "github.com/hashicorp/golang-lru/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
 	{"regent/store/spanner", []string{"regent/leadership", "regent/store/internal/calls", "regent/store/internal/history", "cloud.google.com/go/spanner/...", "github.com/googleapis/gax-go/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
 	{"regent/store/internal/calls", nil, "what counts calls knows nothing"},

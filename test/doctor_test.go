@@ -39,7 +39,7 @@ func TestDoctorNamesMissingParts(t *testing.T) {
 		want string
 	}{
 		"no database":  {unmade, nil, "open the store"},
-		"no such file": {place{args: []string{"--store", "file:/nowhere/regent.db"}}, nil, "there is no store at"},
+		"no such file": {place{args: []string{"--store", "file:/nowhere/leases"}}, nil, "there is no store at"},
 		"no topic":     {inFile(t), []string{"--events", "topic"}, "open the topic"},
 	} {
 		if out, code := examine(t, c.place, c.args...); code != 1 || !strings.Contains(out, "FAILED") || !strings.Contains(out, c.want) {

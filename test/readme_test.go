@@ -75,7 +75,7 @@ func TestReadmeSessionsWorkAsPrinted(t *testing.T) {
 }
 
 func runSession(t *testing.T, dir string, session []command) {
-	s := serve(t, nil, "--store", "file:"+filepath.Join(t.TempDir(), "regent.db"))
+	s := serve(t, nil, "--store", "file:"+filepath.Join(t.TempDir(), "leases"))
 	adapt := strings.NewReplacer("http://127.0.0.1:8080", s.URL, ".build/", dir+"/", "make build", "make build BUILD="+dir,
 		"make run", ": TestMakeRunServes tries make run")
 	var script strings.Builder
@@ -178,7 +178,7 @@ func pattern(printed string) *regexp.Regexp {
 }
 
 func TestMakeRunServes(t *testing.T) {
-	spec := "file:" + filepath.Join(t.TempDir(), "regent.db")
+	spec := "file:" + filepath.Join(t.TempDir(), "leases")
 	cmd := exec.CommandContext(within(t, 5*time.Minute), "make", "-C", "..", "run", "BUILD="+t.TempDir(), "ARGS=--listen 127.0.0.1:0 --store "+spec)
 	cmd.Env = environ()
 	s := start(t, cmd)

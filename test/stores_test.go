@@ -35,7 +35,7 @@ func (p place) serve(t testing.TB) *server {
 
 // inFile is a file of the test's own.
 func inFile(t testing.TB) place {
-	return place{args: []string{"--dev", "--store", "file:" + filepath.Join(t.TempDir(), "regent.db")}}
+	return place{args: []string{"--dev", "--store", "file:" + filepath.Join(t.TempDir(), "leases")}}
 }
 
 // inFirestore is a project of the test's own on the emulator.

@@ -22,7 +22,7 @@ func TestDoctorSaysWhetherStrangersMayCallAService(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	t.Cleanup(s.Close)
-	path := filepath.Join(t.TempDir(), "regent.db")
+	path := filepath.Join(t.TempDir(), "leases")
 	p := startProcess(t, "--store", "file:"+path) // creates the file
 	p.end(t, syscall.SIGTERM)
 	for _, c := range []struct {

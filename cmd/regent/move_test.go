@@ -15,7 +15,7 @@ import (
 // leaders.
 func fileWith(t *testing.T) string {
 	t.Helper()
-	spec := "file:" + filepath.Join(t.TempDir(), "regent.db")
+	spec := "file:" + filepath.Join(t.TempDir(), "leases")
 	inFile(t, spec, func(s *leadership.Service) {
 		for range 2 {
 			g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "free", CandidateID: "ann"})

@@ -41,7 +41,7 @@ If the store fails for good, serve exits with code 5, for a supervisor to restar
 
 Stores:
   memory:                                      in memory, lost when the process ends
-  file:PATH                                    one local file, for one process
+  file:PATH                                    one local folder, for one process
   firestore:PROJECT[/DATABASE]                 Firestore
   spanner:projects/P/instances/I/databases/D   Spanner; create the tables with 'regent migrate'
 
@@ -79,7 +79,7 @@ SPANNER_EMULATOR_HOST is set, serve starts only with --dev, and then serves this
 // addTo adds the flags of serve.
 func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.listen, "", "HOST:PORT", parseText}, "listen", "where to serve (default "+defaultListen+")")
-	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store of the leases (default: a file in the user's state folder)")
+	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store of the leases (default: a folder in the user's state folder)")
 	cmd.Flags().Var(&value[string]{&s.events, "", "TOPIC", parseText}, "events", "where changes are announced (default "+noEvents+")")
 	cmd.Flags().Var(&value[string]{&s.eventsEndpoint, "", "HOST:PORT", parseText}, "events-endpoint", "the regional Pub/Sub endpoint that all instances publish through, if they run in several regions, such as europe-west4-pubsub.googleapis.com:443 (default: that of the nearest region)")
 	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")

@@ -84,7 +84,7 @@ func (p *process) await() *os.ProcessState {
 
 func TestALeaseSurvivesARestart(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "regent.db")
+	path := filepath.Join(t.TempDir(), "leases")
 	key := "REGENT_KEY=" + testKey(1)
 	p := startProcess(t, "--store", "file:"+path)
 	regent(t, append(p.env, key), "acquire reports --candidate agent-1 --lease 1h").want(t, exitDone)
@@ -159,7 +159,7 @@ func TestServeWaitsForItsLastLine(t *testing.T) {
 
 func TestASecondServiceOnTheFileIsRefused(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "regent.db")
+	path := filepath.Join(t.TempDir(), "leases")
 	p := startProcess(t, "--store", "file:"+path)
 	r := regent(t, nil, "serve --listen 127.0.0.1:0 --store file:"+path)
 	if r.code == exitDone || !strings.Contains(r.err, path) {
@@ -277,14 +277,14 @@ func TestDefaultStoreIsInTheUsersStateFolder(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	s := startService(t, []string{"HOME=" + home}, "--listen", "127.0.0.1:0")
-	path := filepath.Join(home, ".local", "state", "regent", "regent.db")
+	path := filepath.Join(home, ".local", "state", "regent", "leases")
 	if line := s.log.await(t, "serving"); line["store"] != "file:"+path || line["severity"] != "INFO" {
 		t.Errorf("%v; want the store file:%s", line, path)
 	}
 	if code := s.end(); code != exitDone {
 		t.Errorf("exit code %d", code)
 	}
-	for name, want := range map[string]os.FileMode{filepath.Dir(path): os.ModeDir | 0o700, path: 0o600} {
+	for name, want := range map[string]os.FileMode{filepath.Dir(path): os.ModeDir | 0o700, path: os.ModeDir | 0o700} {
 		if info, err := os.Stat(name); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v, %v; want mode %v", name, info.Mode(), err, want)
 		}
@@ -360,7 +360,7 @@ func TestAddressInUseIsAnErrorAndCreatesNoStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	path := filepath.Join(t.TempDir(), "regent.db")
+	path := filepath.Join(t.TempDir(), "leases")
 	args := fmt.Sprintf("serve --store file:%s --listen %s", path, listener.Addr())
 	if r := regent(t, nil, args).want(t, exitOther); !strings.Contains(r.err, "address already in use") || !strings.Contains(r.err, "--listen") {
 		t.Errorf("%q; want the problem and what to do", r.err)

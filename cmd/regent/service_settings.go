@@ -200,13 +200,13 @@ func (s serviceSettings) refuseEmulators(env map[string]string) error {
 // withStore resolves the store. Without a permanent disk there is no default.
 func (s serviceSettings) withStore(env map[string]string) (serviceSettings, error) {
 	if strings.HasPrefix(s.store, "file:~") {
-		return s, usagef("--store %s: the shell expands ~ only at the beginning of a word; write the folder in full, as in file:$HOME/regent.db", s.store)
+		return s, usagef("--store %s: the shell expands ~ only at the beginning of a word; write the folder in full, as in file:$HOME/leases", s.store)
 	}
 	if s.store != "" {
 		return s, nil
 	}
 	if env["K_SERVICE"] != "" {
-		return s, usagef("on Cloud Run a local file is lost with its instance; give --store (or REGENT_STORE), such as firestore:PROJECT")
+		return s, usagef("on Cloud Run a local folder is lost with its instance; give --store (or REGENT_STORE), such as firestore:PROJECT")
 	}
 	path, err := statePath(env)
 	if err != nil {
@@ -226,5 +226,5 @@ func statePath(env map[string]string) (string, error) {
 		}
 		folder = filepath.Join(home, ".local", "state")
 	}
-	return filepath.Join(folder, "regent", "regent.db"), nil
+	return filepath.Join(folder, "regent", "leases"), nil
 }

@@ -90,9 +90,9 @@ func TestWhereServeListensAndStores(t *testing.T) {
 		env           []string
 		listen, store string
 	}{
-		{"nothing is set", serviceSettings{}, home, "127.0.0.1:8080", "file:/home/me/.local/state/regent/regent.db"},
-		{"the state folder is elsewhere", serviceSettings{}, append(home, "XDG_STATE_HOME=/state"), "127.0.0.1:8080", "file:/state/regent/regent.db"},
-		{"a relative state folder does not count", serviceSettings{}, append(home, "XDG_STATE_HOME=state"), "127.0.0.1:8080", "file:/home/me/.local/state/regent/regent.db"},
+		{"nothing is set", serviceSettings{}, home, "127.0.0.1:8080", "file:/home/me/.local/state/regent/leases"},
+		{"the state folder is elsewhere", serviceSettings{}, append(home, "XDG_STATE_HOME=/state"), "127.0.0.1:8080", "file:/state/regent/leases"},
+		{"a relative state folder does not count", serviceSettings{}, append(home, "XDG_STATE_HOME=state"), "127.0.0.1:8080", "file:/home/me/.local/state/regent/leases"},
 		{"PORT is every address", serviceSettings{store: "memory:", access: open}, []string{"PORT=9000"}, "0.0.0.0:9000", "memory:"},
 		{"an address goes before PORT", serviceSettings{listen: "127.0.0.1:1", store: "memory:"}, []string{"PORT=9000"}, "127.0.0.1:1", "memory:"},
 		{"port 0 is any", serviceSettings{listen: "[::1]:0", store: "memory:"}, nil, "[::1]:0", "memory:"},
@@ -136,7 +136,7 @@ func TestServeRefusesUnsafeSettings(t *testing.T) {
 		{"IPv6 without brackets", "serve --store memory: --listen ::1:80", nil, "is not HOST:PORT"},
 		{"PORT out of range", "serve --store memory:", []string{"PORT=0"}, `PORT="0" is not a port`},
 		{"PORT as a URL", "serve --store memory:", []string{"PORT=tcp://10.0.0.1:80"}, "is not a port from 1 to 65535"},
-		{"a local file on Cloud Run", "serve", []string{"K_SERVICE=regent", "HOME=/root"}, "a local file is lost with its instance; give --store"},
+		{"a local file on Cloud Run", "serve", []string{"K_SERVICE=regent", "HOME=/root"}, "a local folder is lost with its instance; give --store"},
 		{"every address without --auth", "serve --store memory: --listen :0", nil, "other machines can reach this address, and callers would not be authenticated"},
 		{"PORT without --auth", "serve --store memory:", []string{"PORT=8080"}, "give --auth platform (behind Cloud Run's IAM) or --auth oidc"},
 		{"a way to ask that is none", "serve --store memory: --auth basic", nil, `--auth "basic" is not none, platform or oidc`},
@@ -305,7 +305,7 @@ func TestAnInstanceThatCannotTellWhoCallsIsNotReadyAndSaysWhy(t *testing.T) {
 func TestServeAndDoctorPublishThroughTheEndpoint(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1")
 	env := []string{"PUBSUB_EMULATOR_HOST=127.0.0.1:1", "REGENT_EVENTS_ENDPOINT=europe-west4-pubsub.googleapis.com:443"}
-	for _, command := range []string{"serve --dev --listen 127.0.0.1:0 --store memory:", "doctor --store file:" + filepath.Join(t.TempDir(), "regent.db")} {
+	for _, command := range []string{"serve --dev --listen 127.0.0.1:0 --store memory:", "doctor --store file:" + filepath.Join(t.TempDir(), "leases")} {
 		r := regent(t, env, command+" --events projects/p/topics/regent")
 		if said := r.out + r.err; !strings.Contains(said, "no endpoint of a region") || !strings.Contains(said, "unset PUBSUB_EMULATOR_HOST") {
 			t.Errorf("%s says: %s", command, said)

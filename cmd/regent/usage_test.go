@@ -75,7 +75,7 @@ func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
 		{"list --output yaml", "table or json"},
 		{"list --timeout 0s", "from 1ms"},
 		{"list --timeout -1s", "from 1ms"},
-		{"serve --store file:~/regent.db", "the shell expands ~ only at the beginning of a word; write the folder in full, as in file:$HOME/"},
+		{"serve --store file:~/leases", "the shell expands ~ only at the beginning of a word; write the folder in full, as in file:$HOME/"},
 		{"list --server 127.0.0.1:8080", "--server or REGENT_SERVER: the server's address must begin with http:// or https://, as in http://127.0.0.1:8080"},
 		{"list --server ftp://example.com", "begin with http:// or https://"},
 		{"list --server http://", "has no host"},

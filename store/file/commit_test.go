@@ -23,10 +23,20 @@ func TestEveryCommitIsOneWriteAndOneSync(t *testing.T) {
 	s.Watch(func(call string) error { calls = append(calls, call); return nil })
 	lease := leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}
 	for name, call := range map[string]func() error{
-		"renew":         func() error { _, err := service.Renew(t.Context(), lease); return err },
-		"grant":         func() error { r := ask("bob"); r.Election = "mail"; _, err := service.Acquire(t.Context(), r); return err },
-		"configuration": func() error { _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "other"}); return err },
-		"announcement":  func() error { return s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 1}}) },
+		"renew": func() error { _, err := service.Renew(t.Context(), lease); return err },
+		"grant": func() error {
+			r := ask("bob")
+			r.Election = "mail"
+			_, err := service.Acquire(t.Context(), r)
+			return err
+		},
+		"configuration": func() error {
+			_, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "other"})
+			return err
+		},
+		"announcement": func() error {
+			return s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 1}})
+		},
 	} {
 		calls = nil
 		if err := call(); err != nil {
@@ -100,8 +110,14 @@ func TestAReadTellsNothingThatAPowerCutCouldStillUndo(t *testing.T) {
 	for what, read := range map[string]func() (int, error){
 		"events": func() (int, error) { e, err := s.Events(t.Context(), "jobs", 0, 9); return len(e), err },
 		"outbox": func() (int, error) { e, err := s.Unannounced(t.Context(), "", 9); return len(e), err },
-		"list":   func() (int, error) { l, err := s.List(t.Context(), "", "", 9); return len(l.Snapshots) + len(l.Untrusted), err },
-		"held":   func() (int, error) { l, err := s.Held(t.Context(), "", 9); return len(l.Snapshots) + len(l.Untrusted), err },
+		"list": func() (int, error) {
+			l, err := s.List(t.Context(), "", "", 9)
+			return len(l.Snapshots) + len(l.Untrusted), err
+		},
+		"held": func() (int, error) {
+			l, err := s.Held(t.Context(), "", 9)
+			return len(l.Snapshots) + len(l.Untrusted), err
+		},
 	} {
 		if n, err := read(); n != 0 || err != nil {
 			t.Errorf("%s while the commit is being synced: got %d, %v", what, n, err)

@@ -229,7 +229,7 @@ func TestACommitInOneSectorIsNeverTorn(t *testing.T) {
 	u.Close()
 	for at := from + 16; at < from+30; at++ {
 		path := copied(t, killed)
-		rewrite(t, path, "log-0000000001", func(b []byte) []byte { clear(b[at:int(from/sector+1)*sector]); return b })
+		rewrite(t, path, "log-0000000001", func(b []byte) []byte { clear(b[at : int(from/sector+1)*sector]); return b })
 		u.refused(path, "cut off", "log-0000000001")
 	}
 }

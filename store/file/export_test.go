@@ -3,9 +3,11 @@ package file
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"regent/leadership"
+	"regent/store/internal/history"
 )
 
 // Spoil changes a record behind the store's back; nil removes it.
@@ -192,3 +194,47 @@ func (c Config) WithCheckpoint(length int64) Config {
 }
 
 var CheckOwner = checkOwner
+
+// Fill makes a folder with the history of so many elections: grants and releases, each with a
+// request's id and an actor, none of them announced. It needs few syncs.
+func Fill(path string, elections, events int, random func() uint64) error {
+	const inOneCommit = 1000
+	folder, err := openFolder(path, true, false)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	w, err := openWriter(path, history.Span(leadership.DefaultHistory), Config{})
+	if err != nil {
+		return err
+	}
+	for n := 0; n < events; {
+		w.batch.begin(w.moments.clock.now())
+		for end := min(events, n+inOneCommit); n < end; n++ {
+			e := leadership.Election(fmt.Sprintf("reports.daily-%05d", n%elections))
+			_, err := w.batch.update(e, func(s leadership.Snapshot) (leadership.Change, error) {
+				hash := leadership.KeyHash{1, byte(n)}
+				candidate := leadership.CandidateID(fmt.Sprintf("agent-%d", n%elections%7))
+				ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: candidate, KeyHash: hash, LeaseDuration: time.Minute})
+				if s.Live() {
+					ch, err = leadership.Release(s, leadership.Renewal{Election: e, CandidateID: s.Record.LeaderID, KeyHash: s.Record.KeyHash, Token: s.Record.Token})
+				}
+				for i := range ch.Events {
+					ch.Events[i].RequestID, ch.Events[i].Actor = fmt.Sprintf("%016x%016x", random(), random()), "agents@example.com"
+				}
+				return ch, err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if err := w.log.append(w.batch.frame); err != nil {
+			return err
+		}
+		w.batch.apply()
+		if err := errors.Join(w.table.tidy(), w.checkpoints.rotate(w.log, w.table)); err != nil {
+			return err
+		}
+	}
+	return w.close()
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -126,28 +127,35 @@ type contents struct {
 	logs, snapshots []uint64 // in order
 	unfinished      []string
 	state           bool
+	others          bool
 }
 
-// list reads which files there are. Others than the store's are let be.
+// list reads which files there are.
 func list(path string) (c contents, err error) {
 	files, err := os.ReadDir(path) // sorted, and so are numbers of ten digits
 	for _, f := range files {
-		var n uint64
-		switch name := f.Name(); {
-		case strings.HasSuffix(name, unfinishedName):
-			c.unfinished = append(c.unfinished, name)
-		case name == stateName:
+		name, unfinished := strings.CutSuffix(f.Name(), unfinishedName)
+		isLog, n := numbered(name, logName)
+		isSnapshot, m := numbered(name, snapshotName)
+		switch {
+		case unfinished && (isLog || isSnapshot):
+			c.unfinished = append(c.unfinished, f.Name())
+		case f.Name() == stateName:
 			c.state = true
-		case numbered(name, "log-%d", &n) && name == logName(n):
+		case isLog:
 			c.logs = append(c.logs, n)
-		case numbered(name, "snapshot-%d", &n) && name == snapshotName(n):
-			c.snapshots = append(c.snapshots, n)
+		case isSnapshot:
+			c.snapshots = append(c.snapshots, m)
+		default:
+			c.others = true
 		}
 	}
 	return c, err
 }
 
-func numbered(name, format string, n *uint64) bool {
-	_, err := fmt.Sscanf(name, format, n)
-	return err == nil
+// numbered reports whether a name is that of a file with a number, and which.
+func numbered(name string, nameOf func(uint64) string) (is bool, n uint64) {
+	_, digits, _ := strings.Cut(name, "-")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return err == nil && name == nameOf(n), n
 }

@@ -41,6 +41,9 @@ func load(path string, codec leadership.Codec) (*loaded, error) {
 		if l.fresh = state == nil; !l.fresh {
 			return nil, faulty(logName(1), "it is missing, and so is every other log and snapshot")
 		}
+		if files.others {
+			return nil, errors.New("it has files in it that are not the store's; name a folder that is empty, or a new one")
+		}
 		return l, nil
 	}
 	if err := l.read(files, state); err != nil {

@@ -63,6 +63,16 @@ func (p *pages) add(event []byte, at int64) uint64 {
 	return number
 }
 
+// append adds a packed page. It reports whether that is possible: the one before must be packed, too.
+func (p *pages) append(whole page) bool {
+	if p.packed != len(p.list) || whole.kept == 0 {
+		return false
+	}
+	p.list = append(p.list, whole)
+	p.packed++
+	return true
+}
+
 // drop forgets an event.
 func (p *pages) drop(number uint64) {
 	i := int(number/pageEvents - p.first)

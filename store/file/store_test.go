@@ -190,11 +190,16 @@ func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
 	whole := filepath.Join(dir, "whole")
 	s, _ := open(t, whole, file.Clock{})
 	s.Close()
+	full := filepath.Join(dir, "full")
+	if err := errors.Join(os.Mkdir(full, 0o700), os.WriteFile(filepath.Join(full, "text.new"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(whole, link); err != nil {
 		t.Fatal(err)
 	}
 	for path, why := range map[string]string{
+		full:                                    "it has files in it that are not the store's",
 		text:                                    "it is a file, and a store is a folder",
 		link:                                    "it is not a folder",
 		filepath.Join(dir, "no", "such", "one"): "does not exist",

@@ -1,6 +1,8 @@
 package file
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -171,7 +173,11 @@ func (t *table) replay(payload []byte) (last bool, err error) {
 func (t *table) replayEntry(d *decoder) (last bool) {
 	switch kind := d.byte(); kind {
 	case tagEvent:
-		t.replayEvent(d)
+		from := d.rest
+		if at := t.replayEvent(d, t.events.end()); d.err == nil {
+			t.events.add(from[:len(from)-len(d.rest)], at)
+			d.check(t.events.pack())
+		}
 	case tagRecord:
 		n := t.entry(d)
 		n.record, n.carried = d.record(n.record.Election)
@@ -221,42 +227,50 @@ func (t *table) replayRevision(kind tag, d *decoder) {
 	}
 }
 
-// replayEvent adds the next event of an election.
-func (t *table) replayEvent(d *decoder) {
-	from := d.rest
-	name, r, token, at := d.eventHead()
+// replayEvent adds the next event of an election, which has the given number. It returns the time of
+// the event.
+func (t *table) replayEvent(d *decoder, number uint64) (at int64) {
+	from := *d
+	name, r, token, instant := d.eventHead()
 	d.skipEvent()
 	if d.err != nil {
-		return
+		return 0
 	}
-	n := t.entry(&decoder{rest: from})
+	n := t.entry(&from)
 	if r <= n.newest.Revision || len(name) == 0 {
 		d.fail(fmt.Sprintf("event %d of %q follows event %d", r, name, n.newest.Revision))
-		return
+		return 0
 	}
-	number := t.events.add(from[:len(from)-len(d.rest)], at.UnixNano())
-	n.add(place{r, number, at.UnixNano()}, token)
-	d.check(t.events.pack())
+	at = instant.UnixNano()
+	n.add(place{r, number, at}, token)
+	return at
 }
 
 // replayPage adds the events of a page.
 func (t *table) replayPage(d *decoder) {
-	raw, err := unpack(d.text())
+	packed := bytes.Clone(d.text())
+	raw, err := unpack(packed)
 	if d.check(err); d.err != nil {
 		return
 	}
-	page := &decoder{rest: raw}
-	for len(page.rest) > 0 {
-		if event := page.text(); len(event) > 0 {
-			inner := &decoder{rest: event}
-			t.replayEvent(inner)
-			if len(inner.rest) > 0 {
-				inner.fail("something follows an event")
+	loaded, number := page{packed: packed}, t.events.end()
+	for events := (&decoder{rest: raw}); len(events.rest) > 0 && d.err == nil; loaded.count++ {
+		event := &decoder{rest: events.text()}
+		if len(event.rest) > 0 {
+			at := t.replayEvent(event, number+uint64(loaded.count))
+			if loaded.kept++; loaded.kept == 1 {
+				loaded.first = at
 			}
-			page.check(inner.err)
 		}
+		if len(event.rest) > 0 {
+			event.fail("something follows an event")
+		}
+		d.check(cmp.Or(events.err, event.err))
 	}
-	d.check(page.err)
+	loaded.alive = loaded.kept
+	if loaded.count != pageEvents || !t.events.append(loaded) {
+		d.fail("a page of events is not whole")
+	}
 }
 
 func (d *decoder) check(err error) {

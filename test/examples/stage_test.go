@@ -65,7 +65,7 @@ func serve(t *testing.T) string {
 	if err != nil {
 		t.Fatalf("build: %v", err)
 	}
-	cmd := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--store", "file:"+filepath.Join(t.TempDir(), "regent.db"))
+	cmd := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--store", "file:"+filepath.Join(t.TempDir(), "leases"))
 	cmd.Env = environ()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -65,7 +65,7 @@ func (s *session) spec() string {
 	case Spanner:
 		return "spanner:" + s.database()
 	}
-	return "file:" + filepath.Join(s.dir, "regent.db")
+	return "file:" + filepath.Join(s.dir, "leases")
 }
 
 func (s *session) database() string {

@@ -92,13 +92,13 @@ func (d *diskModel) survivors(c cut) (entries []entry, last int) {
 	return entries, last
 }
 
-// situation says in short what a cut does: to the last three open entries, and to the write that is
+// situation says in short what a cut does: to the last two open entries, and to the write that is
 // torn.
 func (d *diskModel) situation(c cut) string {
 	var parts []string
 	for i, at := range d.open() {
 		p := d.pending[at]
-		part := fmt.Sprint(p.Kind, " ", strings.Trim(strings.TrimSuffix(p.On, ".new"), "-0123456789"), strings.HasSuffix(p.On, ".new"))
+		part := fmt.Sprint(p.Kind, " ", strings.Map(withoutDigits, p.On))
 		if len(p.Data) >= 1<<16 {
 			part += " large"
 		}
@@ -107,7 +107,14 @@ func (d *diskModel) situation(c cut) string {
 		}
 		parts = append(parts, part)
 	}
-	return fmt.Sprint(parts[max(0, len(parts)-3):], c.Tear > 0, c.Holes != 0)
+	return fmt.Sprint(parts[max(0, len(parts)-2):], c.torn())
+}
+
+func withoutDigits(r rune) rune {
+	if '0' <= r && r <= '9' {
+		return -1
+	}
+	return r
 }
 
 // few is how many open entries have all their subsets tried.

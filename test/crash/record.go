@@ -98,11 +98,11 @@ func interrupt(dir string) (log []entry, err error) {
 	}
 	made, err := inode(filepath.Join(dir, unfinished))
 	return []entry{
-		{Kind: wrote, File: v.names[newest], Offset: int64(at), Data: torn()},
-		{Kind: synced, File: v.names[newest], Began: 1},
-		{Kind: named, File: made, Folder: folder, Name: unfinished},
-		{Kind: wrote, File: made, Data: torn()},
-		{Kind: synced, File: made, Began: 4},
+		{Kind: wrote, File: v.names[newest], On: newest, Offset: int64(at), Data: torn()},
+		{Kind: synced, File: v.names[newest], On: newest, Began: 1},
+		{Kind: named, File: made, Folder: folder, On: unfinished, Name: unfinished},
+		{Kind: wrote, File: made, On: unfinished, Data: torn()},
+		{Kind: synced, File: made, On: unfinished, Began: 4},
 		{Kind: synced, File: folder, Began: 4},
 	}, err
 }

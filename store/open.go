@@ -59,6 +59,32 @@ func Validate(spec string) error {
 	return err
 }
 
+// Check verifies the folder of a local store, uses and changes nothing, and returns a sentence that
+// says what is in it. If there is no such folder, the error is fs.ErrNotExist by errors.Is. It
+// returns "" for a store that is not local.
+func Check(spec string) (found string, err error) {
+	t, err := parse(spec)
+	if err != nil || t.kind != inFile {
+		return "", err
+	}
+	r, err := file.Check(t.path)
+	if err != nil {
+		return "", err
+	}
+	end := "closed cleanly"
+	switch {
+	case r.Torn > 0:
+		end = fmt.Sprintf("its server was killed in the middle of a commit: those %d bytes, of which no caller has heard, are cut off when it is opened", r.Torn)
+	case !r.Closed:
+		end = "its server was killed, and left no commit in part"
+	}
+	last := ""
+	if !r.LastCommit.IsZero() {
+		last = ", the last at " + r.LastCommit.Format(time.RFC3339)
+	}
+	return fmt.Sprintf("elections: %d, events: %d, commits: %d%s; %.1f MiB; %s", r.Elections, r.Events, r.Commits, last, float64(r.Bytes)/(1<<20), end), nil
+}
+
 // opened keeps a nil pointer from becoming an interface that is not nil.
 func opened[S leadership.Store](s S, err error) (leadership.Store, error) {
 	if err != nil {

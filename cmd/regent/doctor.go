@@ -35,6 +35,9 @@ read the history, publish, subscribe and receive. It prints how long each step t
 servers differ. It uses the election regent.doctor, whose token rises with each run, and a subscription of its own, which it
 deletes.
 
+A local store's folder is read and verified first, and not used if it is damaged. That is possible while no server serves
+it; a server verifies it when it starts. To look at it in the meantime, stop the server, copy the folder, and start it again.
+
 On Google Cloud it also looks at what no emulator has: the indexes and the TTL policy of a Firestore database, the regions
 that a topic is stored in, and whether strangers may call a Cloud Run service. That takes rights to read them
 (roles/datastore.viewer, roles/pubsub.viewer, roles/run.viewer), so run it as a person, too; what it lacks a right for is
@@ -42,6 +45,7 @@ that a topic is stored in, and whether strangers may call a Cloud Run service. T
 
 If a check fails, the exit code is 1.`,
 		Example: `  regent doctor --store firestore:PROJECT/regent --events projects/PROJECT/topics/regent
+  regent doctor --store file:/var/lib/regent/leases
   regent doctor --store firestore:PROJECT/regent --service projects/PROJECT/locations/europe-west1/services/regent`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -138,6 +142,12 @@ func remedy(err error) string {
 
 // examineStore uses a store as serve does. readShows is what a read shows beside that it works.
 func (x *doctorReport) examineStore(ctx context.Context, spec, readShows string) {
+	if strings.HasPrefix(spec, "file:") {
+		sound := x.check(ctx, "verify the folder", 1, func(context.Context) (string, error) { return store.Check(spec) })
+		if !sound {
+			return
+		}
+	}
 	var s leadership.Store
 	opened := x.check(ctx, "open the store", 1, func(ctx context.Context) (detail string, err error) {
 		s, err = store.OpenExisting(ctx, spec, store.Config{})

@@ -157,11 +157,11 @@ func TestAfterACommitThatFailedNothingIsReadOrWritten(t *testing.T) {
 		if !errors.Is(err, leadership.OutcomeUnknown) || !errors.Is(err, full) {
 			t.Errorf("the %s that fails: got %v, want %s", fails, err, leadership.OutcomeUnknown)
 		}
-		<-s.Broken()
 		content := read(t, path, "log-0000000001")
 		if _, err = service.Acquire(t.Context(), ask("ann")); !errors.Is(err, leadership.StoreUnavailable) {
-			t.Errorf("a later call: got %v, want %s", err, leadership.StoreUnavailable)
+			t.Fatalf("a later call: got %v, want %s", err, leadership.StoreUnavailable)
 		}
+		<-s.Broken()
 		if _, err = service.Get(t.Context(), "jobs"); !errors.Is(err, leadership.StoreUnavailable) {
 			t.Errorf("a read: got %v, want %s", err, leadership.StoreUnavailable)
 		}

@@ -189,7 +189,7 @@ func ReadFrame(content []byte) ([]byte, error) {
 
 // WithCheckpoint is a Config of which a log of that length is worth a snapshot.
 func (c Config) WithCheckpoint(length int64) Config {
-	c.checkpoint = length
+	c.Checkpoint = length
 	return c
 }
 

@@ -19,6 +19,7 @@ type loaded struct {
 	at, size  int64    // where its next frame begins, and up to where it is filled with zeros
 	sequence  uint64   // of the last commit
 	torn      *torn    // of the newest log; nil if it is whole
+	closed    bool     // as state says
 	leftovers []string // of an interrupted checkpoint
 	snapshot  int64    // the size of the snapshot
 	bytes     int64    // of all files
@@ -70,7 +71,7 @@ func (l *loaded) readState(there bool) (*fileHead, error) {
 	if len(content) != headSize || h.number > 1 {
 		return nil, faulty(stateName, "it does not say whether the store was closed")
 	}
-	l.id = h.id
+	l.id, l.closed = h.id, h.number == 1
 	return &h, nil
 }
 
@@ -236,11 +237,14 @@ func (l *loaded) unused(n uint64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.open(kindLog, name, n, content); err != nil {
+	f, err := l.open(kindLog, name, n, content)
+	switch {
+	case err != nil:
 		return err
-	}
-	if !zero(content[headSize:]) {
+	case !zero(content[headSize:]):
 		return faulty(name, "it has commits, and %s does not lead to it", logName(n-1))
+	case f.sequence > l.sequence+1: // less, if it was made in vain and the log before went on
+		return faulty(logName(n-1), "it ends with commit %d, and %s was made after commit %d", l.sequence, name, f.sequence-1)
 	}
 	l.leftovers = append(l.leftovers, name)
 	return nil

@@ -25,7 +25,8 @@ type Config struct {
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec leadership.Codec
 
-	checkpoint int64 // the length of a log that is worth a snapshot; 0 for minCheckpoint
+	// Checkpoint is how many bytes a log has before a snapshot replaces it; 0 for 16 MiB.
+	Checkpoint int64
 }
 
 // Store is an open folder.
@@ -64,6 +65,7 @@ type Report struct {
 	Bytes      int64     // of all files
 	Commits    uint64    // since the store was created
 	LastCommit time.Time // by the store's clock; zero if there was none
+	Closed     bool      // the store was closed, so no commit can be missing at the end
 	// Torn is how many bytes Open would overwrite with zeros: those of a last commit that a power
 	// cut left in part, and of which no caller had heard.
 	Torn int
@@ -84,7 +86,7 @@ func Check(path string) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("file: %w", unusable(path, err))
 	}
-	r := Report{Bytes: found.bytes, Commits: found.sequence, LastCommit: found.table.last}
+	r := Report{Bytes: found.bytes, Commits: found.sequence, LastCommit: found.table.last, Closed: found.closed}
 	r.Elections, r.Events = found.table.count()
 	if found.torn != nil {
 		r.Torn = found.torn.to - found.torn.from

@@ -69,7 +69,7 @@ func openWriter(path string, span history.Span, c Config) (*writer, error) {
 		log:         log,
 		table:       found.table,
 		batch:       newBatch(found.table, span, c.Codec),
-		checkpoints: newCheckpoints(path, cmp.Or(c.checkpoint, minCheckpoint), found.snapshot),
+		checkpoints: newCheckpoints(path, cmp.Or(c.Checkpoint, minCheckpoint), found.snapshot),
 		batchOf:     make([]*job, 0, maxJobs),
 		jobs:        make(chan *job, maxJobs),
 		closing:     make(chan struct{}),

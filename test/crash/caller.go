@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -175,16 +176,33 @@ func (c *caller) mark() error {
 	return err
 }
 
-// fill acquires many elections with much metadata.
-func (w *writer) fill() error {
-	random := rand.New(rand.NewPCG(w.Seed, 1))
+// fill acquires elections with much metadata.
+func (w *writer) fill() (err error) {
+	errs := make(chan error, w.Fill)
 	for i := range w.Fill {
-		id := fmt.Sprintf("%d-fill-%d", w.Start, i)
-		key := keyOf(id)
-		_, err := w.ask(line{ID: id, Key: id}, func(ctx context.Context) ([]leadership.Lease, error) {
+		fill := func() { errs <- w.fillOne(i) }
+		if w.Callers == 1 {
+			fill()
+		} else {
+			go fill()
+		}
+	}
+	for range w.Fill {
+		err = errors.Join(err, <-errs)
+	}
+	return err
+}
+
+func (w *writer) fillOne(i int) error {
+	random := rand.New(rand.NewPCG(w.Seed, uint64(i)))
+	first := fmt.Sprintf("%d-fill-%d-0", w.Start, i)
+	key := keyOf(first)
+	for n := range max(w.Times, 1) {
+		id := fmt.Sprintf("%d-fill-%d-%d", w.Start, i, n)
+		_, err := w.ask(line{ID: id, Key: first}, func(ctx context.Context) ([]leadership.Lease, error) {
 			g, err := w.service.Acquire(ctx, leadership.AcquireRequest{
 				Election: leadership.Election(fmt.Sprintf("fill-%d", i)), CandidateID: "filler", Key: &key,
-				Metadata: fmt.Appendf(nil, `{"room":%q}`, strings.Repeat("x", 1000+random.IntN(3000))),
+				Metadata: fmt.Appendf(nil, `{"n":%d,"room":%q}`, n, strings.Repeat("x", 1000+random.IntN(3000))),
 			})
 			return one(g.Lease, err)
 		})

@@ -3,6 +3,7 @@
 package crash
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,7 +18,6 @@ import (
 // call is a system call that has begun.
 type call struct {
 	entry  entry
-	path   string // of the file to be created
 	effect effect
 }
 
@@ -34,14 +34,29 @@ func (t *tracer) begun(tid int, number uint64, args []uint64) error {
 		return nil
 	}
 	t.calls[tid] = c
-	c.effect = t.faults.next(c.entry.Kind)
-	switch {
-	case c.effect.skips():
+	c.effect = t.faults.next(target{c.entry.Kind, c.entry.On})
+	if c.effect.short && c.entry.Kind == wrote {
+		half := half(c.entry)
+		if half > 0 {
+			return shorten(tid, half)
+		}
+		c.effect.errno = unix.ENOSPC
+	}
+	if c.effect.skips() {
 		return skip(tid)
-	case c.effect.short && c.entry.Kind == wrote:
-		return shorten(tid, len(c.entry.Data)/2)
 	}
 	return nil
+}
+
+// half is about half the length of a write, up to the end of a sector; 0 if it is within one.
+func half(e entry) int {
+	n := int64(len(e.Data))
+	for _, end := range []int64{(e.Offset + n/2) / sector * sector, (e.Offset/sector + 1) * sector} {
+		if e.Offset < end && end < e.Offset+n {
+			return int(end - e.Offset)
+		}
+	}
+	return 0
 }
 
 // returned logs a call that has returned.
@@ -65,9 +80,9 @@ func (t *tracer) returned(tid int, result int64) error {
 		return nil
 	case c.entry.Kind == wrote:
 		c.entry.Data = c.entry.Data[:result]
-	case c.entry.Kind == named:
+	case c.entry.Kind == named, c.entry.Kind == renamed:
 		var err error
-		if c.entry.File, err = inode(c.path); err != nil {
+		if c.entry.File, err = inode(filepath.Join(t.dir, cmp.Or(c.entry.To, c.entry.Name))); err != nil {
 			return err
 		}
 	}
@@ -110,16 +125,16 @@ func (t *tracer) understand(tid int, number uint64, args []uint64) (*call, error
 }
 
 func (t *tracer) refuse(tid int, number, fd uint64) error {
-	if !t.watched(target(tid, fd)) {
+	if !t.watched(opened(tid, fd)) {
 		return nil
 	}
 	return fmt.Errorf("system call %d changes a file, and the tracer does not know it", number)
 }
 
-// writes takes offset -1 for the standard output.
+// writes takes offset -1 for the present position.
 func (t *tracer) writes(tid int, args []uint64, offset int64) (*call, error) {
 	output := args[0] == 1 && offset < 0
-	if !output && !t.watched(target(tid, args[0])) {
+	if !output && !t.watched(opened(tid, args[0])) {
 		return nil, nil
 	}
 	data := make([]byte, args[2])
@@ -130,20 +145,27 @@ func (t *tracer) writes(tid int, args []uint64, offset int64) (*call, error) {
 	case output:
 		return &call{entry: entry{Kind: said, Data: data}}, nil
 	case offset < 0:
-		return nil, errors.New("a file is written at its present position, which the tracer does not know")
+		var err error
+		if offset, err = position(tid, args[0]); err != nil {
+			return nil, err
+		}
 	}
 	return t.onFile(tid, args[0], entry{Kind: wrote, Offset: offset, Data: data})
 }
 
 func (t *tracer) onFile(tid int, fd uint64, e entry) (_ *call, err error) {
-	if path := target(tid, fd); !t.watched(path) && path != t.dir {
+	path := opened(tid, fd)
+	switch {
+	case t.watched(path):
+		e.On = filepath.Base(path)
+	case path != t.dir:
 		return nil, nil
 	}
 	e.File, err = inode(descriptor(tid, fd))
 	return &call{entry: e}, err
 }
 
-// opens records that a file is created.
+// opens records that a file is created, or emptied.
 func (t *tracer) opens(tid int, args []uint64) (*call, error) {
 	if args[2]&(unix.O_CREAT|unix.O_TRUNC) == 0 {
 		return nil, nil
@@ -152,12 +174,12 @@ func (t *tracer) opens(tid int, args []uint64) (*call, error) {
 	if c == nil || err != nil {
 		return nil, err
 	}
-	_, err = os.Lstat(c.path)
+	id, err := inode(filepath.Join(t.dir, c.entry.Name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return c, nil
 	case err == nil && args[2]&unix.O_TRUNC != 0:
-		return nil, errors.New("a file is truncated as it is opened, which the tracer does not know")
+		return &call{entry: entry{Kind: resized, File: id, On: c.entry.Name}}, nil
 	}
 	return nil, err
 }
@@ -168,7 +190,8 @@ func (t *tracer) names(tid int, e entry, path uint64) (*call, error) {
 		return nil, err
 	}
 	e.Folder, e.Name = t.folder, filepath.Base(name)
-	return &call{entry: e, path: name}, nil
+	e.On = e.Name
+	return &call{entry: e}, nil
 }
 
 func (t *tracer) renames(tid int, args []uint64) (*call, error) {
@@ -188,10 +211,19 @@ func descriptor(tid int, fd uint64) string {
 	return "/proc/" + strconv.Itoa(tid) + "/fd/" + strconv.Itoa(int(fd))
 }
 
-// target is the path of an open file of the process; "" if it is none.
-func target(tid int, fd uint64) string {
+// opened is the path of an open file of the process; "" if it is none.
+func opened(tid int, fd uint64) string {
 	path, _ := os.Readlink(descriptor(tid, fd))
 	return strings.TrimSuffix(path, " (deleted)")
+}
+
+// position is where the next write to an open file begins.
+func position(tid int, fd uint64) (at int64, err error) {
+	info, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/fdinfo/" + strconv.Itoa(int(fd)))
+	if err == nil {
+		_, err = fmt.Sscanf(string(info), "pos:\t%d", &at)
+	}
+	return at, err
 }
 
 func inode(path string) (uint64, error) {

@@ -13,12 +13,9 @@ import (
 // challenge lets another candidate ask for every lease. It must get none that is held or locked,
 // and no token that was seen before. After another boot the leases of the last commit run anew,
 // from the instant last or later, but not after late. In the same boot it is late now.
-func (v view) challenge(store *file.Store, s *seen, otherBoot bool, last, late time.Time) error {
+func (v view) challenge(store *file.Store, otherBoot bool, last, late time.Time) error {
 	service := leadership.New(store)
 	for name, e := range v.elections {
-		if _, trusted := s.snapshots[name]; !trusted {
-			continue
-		}
 		g, err := service.Acquire(context.Background(), leadership.AcquireRequest{Election: name, CandidateID: "challenger"})
 		refusal, named := errors.AsType[*leadership.Error](err)
 		running := e.lease.State == leadership.Held && late.Before(e.lease.LeaseExpiration)

@@ -2,21 +2,17 @@ package crash
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"regent/leadership"
 	"regent/store/file"
 )
 
 // The verdicts on an image that are no failure.
 const (
-	whole          = "whole"            // it has exactly what it must have
-	refusedAtOpen  = "refused at open"  // by name
-	refusedAtRead  = "refused at read"  // by name, in part; the rest is what it must be
-	refusedAtWrite = "refused at write" // by name, and nothing works from then on
+	whole   = "whole"   // it has exactly what it must have
+	refused = "refused" // by name
 )
 
 // check opens an image as a user of the store does, and compares it with the truth. Only a damaged
@@ -27,36 +23,30 @@ func (t *truth) check(path string, p plan, otherBoot bool) (verdict string, err 
 	if otherBoot {
 		machine.BootID = "another-boot"
 	}
+	_, looked := file.Check(path)
 	store, err := file.Open(path, file.Config{Clock: machine, History: history})
 	switch {
+	case (err == nil) != (looked == nil):
+		return "", fmt.Errorf("it is opened with the error %w, and its verification has the error %w", err, looked)
 	case err == nil:
 	case p.Damage == nil:
-		return "", fmt.Errorf("the file is refused: %w", err)
-	case !strings.Contains(err.Error(), path):
-		return "", fmt.Errorf("the file is refused, but not by name: %w", err)
-	case strings.Contains(err.Error(), "freepages"): // which goes on looking
-		return "", fmt.Errorf("the file is refused too late: %w", err)
+		return "", fmt.Errorf("the folder is refused: %w", err)
+	case !strings.Contains(err.Error(), path) || !namesFile(err.Error()) || strings.Contains(err.Error(), "\n"):
+		return "", fmt.Errorf("the folder is refused, but not by name: %w", err)
 	default:
-		return refusedAtOpen, nil
+		return refused, nil
 	}
 	defer store.Close()
 	s, err := see(store, t.views[len(t.views)-1].elections)
 	if err != nil {
 		return "", err
 	}
-	if len(s.refusals) > 0 && p.Damage == nil {
-		return "", s.refusals[0]
-	}
-	err = t.hold(store, s, p, otherBoot)
-	switch {
-	case p.Damage != nil && errors.Is(err, leadership.OutcomeUnknown) && strings.Contains(err.Error(), "the file is damaged"):
-		return refusedAtWrite, nil
-	case err != nil:
-		return "", err
-	case len(s.refusals) > 0:
-		return refusedAtRead, nil
-	}
-	return whole, nil
+	return whole, t.hold(store, s, p, otherBoot)
+}
+
+// namesFile reports whether the text names a file of a store.
+func namesFile(text string) bool {
+	return strings.Contains(text, ": log-") || strings.Contains(text, ": snapshot-") || strings.Contains(text, ": state: ")
 }
 
 // hold compares what an image says, and what it grants, with the truth.
@@ -73,7 +63,7 @@ func (t *truth) hold(store *file.Store, s *seen, p plan, otherBoot bool) error {
 	if otherBoot {
 		late = t.anchor.Add(t.clock(p))
 	}
-	return t.views[n].challenge(store, s, otherBoot, last, late)
+	return t.views[n].challenge(store, otherBoot, last, late)
 }
 
 // find returns after how many commits the store was as it is in the image: from least to most.

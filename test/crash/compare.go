@@ -12,10 +12,7 @@ import (
 // compare returns the first difference between the expected view and the seen one.
 func (v view) compare(s *seen, otherBoot bool) error {
 	for name, listed := range s.listed {
-		snap, ok := s.snapshots[name]
-		if !ok {
-			continue // refused
-		}
+		snap := s.snapshots[name]
 		if err := v.elections[name].compare(snap, otherBoot); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -65,7 +62,7 @@ func (v view) compareRecent(s *seen, otherBoot bool) error {
 		after = v.pruned
 	}
 	events, err := s.recent(after)
-	if no, err := s.refused(err); no || err != nil {
+	if err != nil {
 		return err
 	}
 	if want := v.recent(after); !slices.Equal(want, events) {
@@ -77,9 +74,6 @@ func (v view) compareRecent(s *seen, otherBoot bool) error {
 // announced compares the unannounced events with those that calls have marked, or may have marked,
 // as announced.
 func (t *truth) announced(s *seen, p plan, n int) error {
-	if s.unannounced == nil {
-		return nil
-	}
 	may := make(map[leadership.EventID]bool)
 	for _, call := range t.calls {
 		if call.at >= p.At {
@@ -94,7 +88,7 @@ func (t *truth) announced(s *seen, p plan, n int) error {
 	}
 	for _, e := range t.views[n].elections {
 		for _, event := range e.events {
-			if _, readable := s.events[event.Election]; readable && !s.unannounced[event.ID()] && !may[event.ID()] {
+			if !s.unannounced[event.ID()] && !may[event.ID()] {
 				return fmt.Errorf("event %v counts as announced, and no call marked it", event.ID())
 			}
 		}

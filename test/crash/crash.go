@@ -26,9 +26,10 @@ type Result struct {
 	Recordings int // how often a process was traced
 	Calls      int // that it made
 	Commits    int // of what it was told, that images were compared with
+	Snapshots  int // that it made in its checkpoints
 	Images     int // crashes
 	Corrupted  int // damaged files
-	Refused    int // of them, by name, at open, at a read or at a write; the others were right
+	Refused    int // of them, by name; the others were right
 	Trials     int // runs in which one call failed
 	FullDisks  int
 	// Kinds counts all images and trials by their kind and verdict, as in "torn, whole".
@@ -102,11 +103,11 @@ func (c Config) round(ctx context.Context, r *Result, i, n int, dir string) erro
 
 // images traces a writer and checks what crashes and bad disks leave of its file.
 func (c Config) images(ctx context.Context, r *Result, dir string) error {
-	files := filepath.Join(dir, "files")
+	files := filepath.Join(dir, folderName)
 	if err := os.MkdirAll(files, 0o700); err != nil {
 		return err
 	}
-	log, err := record(ctx, files, script{Seed: c.Seed, Callers: 4, Calls: 14}, faults{})
+	log, err := record(ctx, files, script{Seed: c.Seed, Callers: 4, Calls: 20}, faults{})
 	if errors.Is(err, errNoTrace) {
 		return errors.Join(err, errors.ErrUnsupported)
 	}
@@ -133,6 +134,11 @@ func (r *Result) recorded(log []entry) error {
 	r.Recordings++
 	r.Calls += len(t.calls)
 	r.Commits += len(t.commits)
+	for _, e := range log {
+		if e.Kind == renamed && strings.HasPrefix(e.To, "snapshot-") {
+			r.Snapshots++
+		}
+	}
 	return nil
 }
 
@@ -142,7 +148,7 @@ func (r *Result) tried(ctx context.Context, t task, count *int) error {
 	for kind, n := range found {
 		r.Kinds[kind] += n
 		*count += n
-		if strings.Contains(kind, "refused") {
+		if strings.HasSuffix(kind, refused) {
 			r.Refused += n
 		}
 	}

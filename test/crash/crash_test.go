@@ -13,7 +13,7 @@ import (
 
 var (
 	images    = flag.Int("images", 300, "how many crashes are tried")
-	corrupted = flag.Int("corrupted", 100, "how many damaged files are tried")
+	corrupted = flag.Int("corrupted", 100, "how many damaged folders are tried")
 	seed      = flag.Uint64("seed", 1, "chooses the trials")
 )
 
@@ -31,7 +31,7 @@ func TestStoreSurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", r)
-	if r.Images != *images || r.Corrupted != *corrupted || r.Refused == 0 || r.Kinds["torn, whole"] == 0 || r.Kinds["fault, stopped"] == 0 {
+	if r.Images != *images || r.Corrupted != *corrupted || r.Refused == 0 || r.Snapshots < 3 || r.Kinds["torn, whole"] == 0 || r.Kinds["fault, stopped"] == 0 {
 		t.Errorf("too little was tried: %+v", r)
 	}
 	if r.FullDisks == 0 && required() {
@@ -56,7 +56,7 @@ func recorded(t *testing.T, f faults) ([]entry, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	files := filepath.Join(dir, "files")
+	files := filepath.Join(dir, folderName)
 	if err := os.Mkdir(files, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -145,20 +145,20 @@ func answers(t *testing.T, log []entry) map[int]int {
 
 func TestMissingWriteInLogIsCaught(t *testing.T) {
 	log, path := recorded(t, faults{})
-	file := filepath.Join(filepath.Dir(path), "files", fileName)
-	if err := same(log, file); err != nil {
+	folder := filepath.Join(filepath.Dir(path), folderName)
+	if err := same(log, folder); err != nil {
 		t.Fatal(err)
 	}
 	last := len(log) - 1
 	for log[last].Kind != wrote {
 		last--
 	}
-	if err := same(slices.Delete(slices.Clone(log), last, last+1), file); err == nil {
-		t.Error("the last write is missing from the log, and the file that it makes is held to be the one that is there")
+	if err := same(slices.Delete(slices.Clone(log), last, last+1), folder); err == nil {
+		t.Error("the last write is missing from the log, and the folder that it makes is held to be the one that is there")
 	}
 	var writes []int
 	for i, e := range log[:last] {
-		if e.Kind == wrote && e.Offset >= 2*pageSize {
+		if e.Kind == wrote && isLog(e.On) && len(e.Data) < pageSize {
 			writes = append(writes, i)
 		}
 	}

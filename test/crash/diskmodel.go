@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 )
 
 // sector is what a disk writes whole or not at all.
@@ -33,6 +35,9 @@ func (c *content) resize(size int64) {
 	}
 }
 
+// used is how many bytes it has up to the last one that is not zero.
+func (c content) used() int { return len(bytes.TrimRight(c.data, "\x00")) }
+
 // put writes it to a new file.
 func (c content) put(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -40,7 +45,7 @@ func (c content) put(path string) error {
 		return err
 	}
 	defer f.Close()
-	if _, err := f.Write(c.data); err != nil {
+	if _, err := f.Write(c.data[:c.used()]); err != nil {
 		return err
 	}
 	return f.Truncate(c.size)
@@ -73,11 +78,49 @@ func (v fileSet) apply(e entry) {
 	case named:
 		v.names[e.Name] = e.File
 	case renamed:
-		v.names[e.To] = v.names[e.Name]
+		v.names[e.To] = e.File
 		delete(v.names, e.Name)
 	case unnamed:
 		delete(v.names, e.Name)
 	}
+}
+
+// sorted returns the names.
+func (v fileSet) sorted() []string { return slices.Sorted(maps.Keys(v.names)) }
+
+// put makes the folder.
+func (v fileSet) put(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	for name, id := range v.names {
+		if err := v.file(id).put(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFolder reads a folder with files.
+func readFolder(dir string) (v fileSet, err error) {
+	v = newFileSet()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return v, err
+	}
+	for _, f := range list {
+		path := filepath.Join(dir, f.Name())
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return v, err
+		}
+		id, err := inode(path)
+		if err != nil {
+			return v, err
+		}
+		v.names[f.Name()], v.files[id] = id, &content{data, int64(len(data))}
+	}
+	return v, nil
 }
 
 func (v fileSet) file(id uint64) *content {

@@ -9,7 +9,7 @@ import (
 
 // three returns three writes to one file, with other entries between them.
 func three(between ...entry) []entry {
-	log := []entry{{Kind: named, File: 7, Folder: 1, Name: fileName}, {Kind: synced, File: 1, Began: 1}}
+	log := []entry{{Kind: named, File: 7, Folder: 1, Name: "log-0000000001"}, {Kind: synced, File: 1, Began: 1}}
 	for i, b := range []string{"a", "b", "c"} {
 		log = append(log, entry{Kind: wrote, File: 7, Offset: int64(i) * sector, Data: bytes.Repeat([]byte(b), sector)})
 		if i < len(between) {

@@ -48,7 +48,7 @@ func (t *failureRuns) clean() string { return filepath.Join(t.dir, "clean.log") 
 
 // prepare makes the two runs. There is one caller, so that every run does the same.
 func (t *failureRuns) prepare(ctx context.Context) (err error) {
-	t.script = script{Seed: t.Seed, Callers: 1, Calls: 12, Fill: 2}
+	t.script = script{Seed: t.Seed, Callers: 1, Calls: 34, Fill: 2, Checkpoint: 6 << 10}
 	if t.created, _, err = (trial{script: t.script}).try(ctx, filepath.Join(t.dir, "created")); err != nil {
 		return err
 	}
@@ -74,8 +74,9 @@ func (t *failureRuns) laterTrials() []trial {
 	return trials(t.used, t.created, t.script, rand.New(rand.NewPCG(t.Seed, 6)))
 }
 
-// diskBytes is the size of the small disk.
-const diskBytes = 1 << 20
+// diskBytes is the size of the small disk: room for one log, and not for another one or for a
+// longer one.
+const diskBytes = 3 << 19
 
 // fill lets the writer fill a disk, and then checks its contents.
 func (t *failureRuns) fill(ctx context.Context, r *Result) error {
@@ -84,9 +85,9 @@ func (t *failureRuns) fill(ctx context.Context, r *Result) error {
 		return err
 	}
 	f := fullDisk{
-		Script: script{Seed: t.Seed, Callers: 1, Calls: 20, Fill: 500},
+		Script: script{Seed: t.Seed, Callers: 1, Calls: 20, Fill: 500, Checkpoint: 100 << 10},
 		Disk:   disk, Bytes: diskBytes,
-		Out: filepath.Join(t.dir, "full.db"),
+		Out: filepath.Join(t.dir, "full"),
 	}
 	var spoken []entry
 	err := listen(ctx, partFull, f, func(line []byte) error {
@@ -99,7 +100,7 @@ func (t *failureRuns) fill(ctx context.Context, r *Result) error {
 		}
 		return err
 	}
-	log, err := t.left(spoken, f.Out)
+	log, err := holds(spoken, f.Out)
 	if err != nil {
 		return err
 	}
@@ -111,14 +112,4 @@ func (t *failureRuns) fill(ctx context.Context, r *Result) error {
 		return errors.Join(errors.New("the disk is not full, or the store went on"), err)
 	}
 	return r.tried(ctx, e, &r.FullDisks)
-}
-
-// left is a log of what was printed, and of the file that there was in the end.
-func (t *failureRuns) left(spoken []entry, path string) ([]entry, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	log, err := holds(spoken, content{data, int64(len(data))}, path)
-	return log, err
 }

@@ -16,7 +16,7 @@ import (
 type fullDisk struct {
 	Script script // without a path
 	Disk   string // a folder, to mount the disk at
-	Out    string // where the file is copied to in the end
+	Out    string // where the folder is copied to in the end
 	Bytes  int
 }
 
@@ -44,7 +44,7 @@ func fillDisk(f fullDisk) error {
 	if err := unix.Mount("tmpfs", f.Disk, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", f.Bytes)); err != nil {
 		return fmt.Errorf("%w: %w", errNoMount, err)
 	}
-	f.Script.Path = filepath.Join(f.Disk, fileName)
+	f.Script.Path = filepath.Join(f.Disk, folderName)
 	if err := write(f.Script); err != nil {
 		return err
 	}
@@ -55,9 +55,5 @@ func fillDisk(f fullDisk) error {
 		s.Close()
 		return errors.New("the store opens on a read-only disk")
 	}
-	file, err := os.ReadFile(f.Script.Path)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(f.Out, file, 0o600)
+	return os.CopyFS(f.Out, os.DirFS(f.Script.Path))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 )
 
 // cut is what a crash does to what was not durable. The zero cut does nothing: the process was
@@ -13,14 +14,21 @@ type cut struct {
 	Drop uint64
 	// Tear, if not 0, is how many bytes of the last open write that is not dropped reach the disk.
 	Tear int
+	// Holes is a mask of the sectors of that write that do not reach the disk, again and again.
+	Holes uint64
 	// Backwards lets the open entries reach the disk in reverse order.
 	Backwards bool
 }
+
+func (c cut) torn() bool { return c.Tear > 0 || c.Holes != 0 }
 
 func (c cut) String() string {
 	text := fmt.Sprintf("without those of mask %b that were not durable", c.Drop)
 	if c.Tear > 0 {
 		text += fmt.Sprintf(", the last of the others torn after %d bytes", c.Tear)
+	}
+	if c.Holes != 0 {
+		text += fmt.Sprintf(", the last of the others without the sectors of mask %b", c.Holes)
 	}
 	if c.Backwards {
 		text += ", in the reverse order"
@@ -32,8 +40,8 @@ func (c cut) String() string {
 func (d *diskModel) image(c cut) fileSet {
 	v := d.settled.clone()
 	entries, last := d.survivors(c)
-	if c.Tear > 0 && last >= 0 {
-		entries[last].Data = entries[last].Data[:min(c.Tear, len(entries[last].Data))]
+	if c.torn() && last >= 0 {
+		entries = slices.Replace(entries, last, last+1, c.pieces(entries[last])...)
 	}
 	if c.Backwards {
 		slices.Reverse(entries)
@@ -42,6 +50,26 @@ func (d *diskModel) image(c cut) fileSet {
 		v.apply(e)
 	}
 	return v
+}
+
+// pieces returns what reaches the disk of a write that is torn.
+func (c cut) pieces(e entry) (pieces []entry) {
+	if c.Tear > 0 {
+		e.Data = e.Data[:min(c.Tear, len(e.Data))]
+	}
+	if c.Holes == 0 {
+		return []entry{e}
+	}
+	for i, from := 0, 0; from < len(e.Data); i++ {
+		to := min(from+sector-int(e.Offset+int64(from))%sector, len(e.Data))
+		if c.Holes>>(i%64)&1 == 0 {
+			piece := e
+			piece.Offset, piece.Data = e.Offset+int64(from), e.Data[from:to]
+			pieces = append(pieces, piece)
+		}
+		from = to
+	}
+	return pieces
 }
 
 // survivors returns the pending entries that are not lost, and the index of the last open write
@@ -64,11 +92,40 @@ func (d *diskModel) survivors(c cut) (entries []entry, last int) {
 	return entries, last
 }
 
+// situation says in short what a cut does: to the last two open entries, and to the write that is
+// torn.
+func (d *diskModel) situation(c cut) string {
+	var parts []string
+	for i, at := range d.open() {
+		p := d.pending[at]
+		part := fmt.Sprint(p.Kind, " ", strings.Map(withoutDigits, p.On))
+		if len(p.Data) >= 1<<16 {
+			part += " large"
+		}
+		if c.Drop>>i&1 == 1 {
+			part += " lost"
+		}
+		parts = append(parts, part)
+	}
+	return fmt.Sprint(parts[max(0, len(parts)-2):], c.torn())
+}
+
+func withoutDigits(r rune) rune {
+	if '0' <= r && r <= '9' {
+		return -1
+	}
+	return r
+}
+
 // few is how many open entries have all their subsets tried.
 const few = 4
 
+// maxTears is how many sectors of a write it is torn at.
+const maxTears = 16
+
 // cuts returns the power cuts to try at this moment: all subsets of the open entries if they are
-// few, else some; the last write torn at each sector; and some of both at once, in another order.
+// few, else some; the last write torn at its sectors, and without some of them; and some of both at
+// once, in another order.
 func (d *diskModel) cuts(random *rand.Rand) (cuts []cut) {
 	n := len(d.open())
 	if n == 0 {
@@ -85,18 +142,28 @@ func (d *diskModel) cuts(random *rand.Rand) (cuts []cut) {
 		}
 	}
 	for _, mask := range []uint64{0, random.Uint64()} {
-		for at := sector; at < d.lastOpen(mask); at += sector {
-			cuts = append(cuts, cut{Drop: mask, Tear: at, Backwards: random.IntN(4) == 0})
+		tears := d.tears(mask)
+		random.Shuffle(len(tears), func(i, j int) { tears[i], tears[j] = tears[j], tears[i] })
+		for i, at := range tears[:min(len(tears), maxTears)] {
+			c := cut{Drop: mask, Tear: at, Backwards: random.IntN(4) == 0}
+			if i%2 == 1 {
+				c.Tear, c.Holes = 0, random.Uint64()
+			}
+			cuts = append(cuts, c)
 		}
 	}
 	return cuts
 }
 
-// lastOpen is the length of the last open write that is not dropped.
-func (d *diskModel) lastOpen(drop uint64) int {
+// tears returns after how many bytes the last open write that is not dropped can be torn.
+func (d *diskModel) tears(drop uint64) (at []int) {
 	entries, last := d.survivors(cut{Drop: drop})
 	if last < 0 {
-		return 0
+		return nil
 	}
-	return len(entries[last].Data)
+	e := entries[last]
+	for n := sector - int(e.Offset%sector); n < len(e.Data); n += sector {
+		at = append(at, n)
+	}
+	return at
 }

@@ -35,8 +35,8 @@ func (d imageTask) plans(log []entry) []plan {
 	return crashes(log, d.Seed, d.Images)
 }
 
-// fileName is the name of the store's file in every folder.
-const fileName = "regent.db"
+// folderName is the name of the store's folder everywhere.
+const folderName = "regent"
 
 // checkImages checks the images of the task, and prints a finding for each.
 func checkImages(d imageTask) error {
@@ -92,27 +92,22 @@ func (t *truth) try(d *diskModel, log []entry, p plan, dir string, otherBoot boo
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, fileName)
+	path := filepath.Join(dir, folderName)
 	if err := d.make(log, p, path); err != nil {
 		return "", err
 	}
 	return t.check(path, p, otherBoot)
 }
 
-// make puts the planned image at the path; nothing if the file has no name in it.
+// make puts the planned image at the path.
 func (d *diskModel) make(log []entry, p plan, path string) error {
 	var c cut
 	if p.Cut != nil {
 		c = *p.Cut
 	}
 	v := d.image(c)
-	id, ok := v.names[fileName]
-	if !ok {
-		return nil
-	}
-	file := v.file(id)
 	if p.Damage != nil {
-		p.Damage.apply(file, id, log[:p.At])
+		p.Damage.apply(v, log[:p.At])
 	}
-	return file.put(path)
+	return v.put(path)
 }

@@ -26,6 +26,7 @@ type line struct {
 	Leases []leadership.Lease `json:"leases,omitempty"` // told: the elections as they are now
 	Events []leadership.Event `json:"events,omitempty"` // told: what the call has changed
 	Code   string             `json:"code,omitempty"`   // told: why it was not done
+	Closed bool               `json:"closed,omitempty"` // the store was closed, without an error; has no ID
 	Detail string             `json:"detail,omitempty"`
 }
 

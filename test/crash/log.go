@@ -15,7 +15,7 @@ const (
 	resized                 // gave the file the length Size
 	synced                  // made the file, or a folder, durable; with Failed, tried to
 	named                   // gave the file the name Name, its first or another
-	renamed                 // gave what was called Name the name To
+	renamed                 // gave the file called Name the name To
 	unnamed                 // took the name Name away
 )
 
@@ -30,6 +30,7 @@ type entry struct {
 	Kind   kind
 	File   uint64 // its inode
 	Folder uint64 // with a name: the inode of its folder
+	On     string // what it was called when the call began; "" for the folder
 	Name   string // without the folder
 	To     string
 	Offset int64

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 )
@@ -32,28 +33,73 @@ func crashes(log []entry, seed uint64, n int) []plan {
 	random := rand.New(rand.NewPCG(seed, 2))
 	killed := kills(log)
 	var cuts []plan
+	situations := make(map[string][]plan)
 	d := newDiskModel()
 	for _, p := range killed {
 		d.advance(log, p.At)
 		for _, c := range d.cuts(random) {
 			cuts = append(cuts, plan{At: p.At, Seen: p.Seen, Cut: &c})
+			s := d.situation(c)
+			situations[s] = append(situations[s], cuts[len(cuts)-1])
 		}
 	}
 	killed = some(random, killed, max(n/2, n-len(cuts)))
-	return ordered(append(killed, some(random, cuts, n-len(killed))...))
+	rest := n - len(killed)
+	rare := varied(random, situations, rest*2/3)
+	return ordered(slices.Concat(killed, rare, some(random, cuts, rest-len(rare))))
 }
 
-// damages plans n images of a disk that has lost nothing and is damaged. It goes through the pages
-// in use and the kinds of damage.
+// varied chooses n of the plans, about as many of each situation: some happen in every commit, others
+// once in a checkpoint or when a log grows.
+func varied(random *rand.Rand, plans map[string][]plan, n int) (chosen []plan) {
+	situations := slices.Sorted(maps.Keys(plans))
+	for _, s := range situations {
+		plans[s] = some(random, plans[s], n)
+	}
+	for i := 0; len(chosen) < n; i++ {
+		before := len(chosen)
+		random.Shuffle(len(situations), func(i, j int) { situations[i], situations[j] = situations[j], situations[i] })
+		for _, s := range situations {
+			if i < len(plans[s]) && len(chosen) < n {
+				chosen = append(chosen, plans[s][i])
+			}
+		}
+		if len(chosen) == before {
+			break
+		}
+	}
+	return chosen
+}
+
+// damages plans n images of a disk that has lost nothing and is damaged, half of them after the
+// store was closed. It goes through the kinds of damage.
 func damages(log []entry, seed uint64, n int) (plans []plan) {
 	random := rand.New(rand.NewPCG(seed, 3))
 	quiet := slices.DeleteFunc(kills(log), func(p plan) bool { return log[p.At-1].Kind != synced || p.At < len(log)/4 })
+	closed := closings(log)
 	for i := range n {
 		p := quiet[random.IntN(len(quiet))]
-		p.Damage = &damage{Sort: sorts[i%len(sorts)], Page: random.Uint64(), Random: random.Uint64()}
+		ended := len(closed) > 0 && i/len(sorts)%2 == 0
+		if ended {
+			p = closed[random.IntN(len(closed))]
+		}
+		p.Damage = &damage{Sort: sorts[i%len(sorts)], File: random.Uint64(), Random: random.Uint64(), Closed: ended}
 		plans = append(plans, p)
 	}
 	return ordered(plans)
+}
+
+// closings returns the moments after the store was closed.
+func closings(log []entry) (plans []plan) {
+	for i, e := range log {
+		if e.Kind != said {
+			continue
+		}
+		if l, err := decode(e.Data); err == nil && l.Closed {
+			plans = append(plans, plan{At: i + 1, Seen: i + 1})
+		}
+	}
+	return plans
 }
 
 // some chooses up to n of the plans.
@@ -73,7 +119,7 @@ func (p plan) kind() string {
 		return p.Damage.Sort
 	case p.Cut == nil:
 		return "killed"
-	case p.Cut.Tear > 0:
+	case p.Cut.torn():
 		return "torn"
 	}
 	return "cut"

@@ -7,35 +7,42 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // errNoTrace: this machine does not allow a process to trace another.
 var errNoTrace = errors.New("crash: processes cannot be traced here")
 
-// starts is how often the writer is started on one file.
-const starts = 2
-
-// record runs the writer on a new file in the folder, and returns what it did and printed. Between
-// two starts the file is truncated to the pages in use, so that it has to grow again.
+// record runs the writer on a new folder dir, several times, and returns what it did and printed.
+// It is killed at the end of the first run, and the folder is left as in the middle of a commit and
+// of a checkpoint. In the second its commits fill more than one step of a log. In the others there
+// is a checkpoint as soon as a log is longer than the last snapshot.
 func record(ctx context.Context, dir string, s script, f faults) (log []entry, err error) {
-	s.Path = filepath.Join(dir, fileName)
+	s.Path = dir
 	for s.Start = range starts {
+		s.Abandon, s.Fill, s.Times, s.Checkpoint = s.Start == 0, 0, 0, 1
+		if s.Start == 1 {
+			s.Fill, s.Times, s.Checkpoint = 16, 40, 1<<20+100<<10
+		}
 		run, err := runWriter(ctx, dir, s, f)
 		log = join(log, run)
 		if err != nil {
 			return log, err
 		}
-		if s.Start == starts-1 {
-			break
+		if !s.Abandon {
+			continue
 		}
-		shrunk, err := shrink(log, s.Path)
+		left, err := interrupt(dir)
 		if err != nil {
 			return log, err
 		}
-		log = join(log, shrunk)
+		log = join(log, left)
 	}
-	return log, same(log, s.Path)
+	return log, same(log, dir)
 }
+
+// starts is how often the writer is started on one folder.
+const starts = 3
 
 // runWriter runs the writer once.
 func runWriter(ctx context.Context, dir string, s script, f faults) ([]entry, error) {
@@ -66,39 +73,71 @@ func join(log, next []entry) []entry {
 	return log
 }
 
-// shrink cuts the file down to the pages in use, durably, and returns the entries that say so.
-func shrink(log []entry, path string) ([]entry, error) {
-	d := newDiskModel()
-	d.advance(log, len(log))
-	v := d.image(cut{})
-	id, ok := v.names[fileName]
-	if !ok {
-		return nil, errors.New("the writer has left no file")
-	}
-	size := int64(len(v.file(id).data))
-	if err := os.Truncate(path, size); err != nil {
+// interrupt leaves in the folder, durably, what a power cut can leave of a commit whose first sector
+// was not written, and of a file that was being made. It returns the entries that say so.
+func interrupt(dir string) (log []entry, err error) {
+	v, err := readFolder(dir)
+	if err != nil {
 		return nil, err
 	}
-	return []entry{{Kind: resized, File: id, Size: size}, {Kind: synced, File: id, Began: 1}}, nil
+	folder, err := inode(dir)
+	if err != nil {
+		return nil, err
+	}
+	newest := newestLog(v.sorted())
+	if newest == "" {
+		return nil, errors.New("the writer has left no log")
+	}
+	at := (v.file(v.names[newest]).used()/sector + 1) * sector
+	if err := patchFile(filepath.Join(dir, newest), int64(at), torn()); err != nil {
+		return nil, err
+	}
+	unfinished := "snapshot-0000009999.new"
+	if err := patchFile(filepath.Join(dir, unfinished), 0, torn()); err != nil {
+		return nil, err
+	}
+	made, err := inode(filepath.Join(dir, unfinished))
+	return []entry{
+		{Kind: wrote, File: v.names[newest], On: newest, Offset: int64(at), Data: torn()},
+		{Kind: synced, File: v.names[newest], On: newest, Began: 1},
+		{Kind: named, File: made, Folder: folder, On: unfinished, Name: unfinished},
+		{Kind: wrote, File: made, On: unfinished, Data: torn()},
+		{Kind: synced, File: made, On: unfinished, Began: 4},
+		{Kind: synced, File: folder, Began: 4},
+	}, err
 }
 
-// same compares the file that the log makes with the one that exists: the log is complete and was
-// understood.
-func same(log []entry, path string) error {
-	d := newDiskModel()
-	d.advance(log, len(log))
-	v := d.image(cut{})
-	id, ok := v.names[fileName]
-	if !ok {
-		return errors.New("the log has no file")
-	}
-	real, err := os.ReadFile(path)
+func torn() []byte { return bytes.Repeat([]byte("torn"), sector/2) }
+
+// patchFile writes to a file, which it creates if there is none.
+func patchFile(path string, at int64, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	made := v.file(id)
-	if made.size != int64(len(real)) || !bytes.Equal(made.data, real[:len(made.data)]) || len(bytes.Trim(real[len(made.data):], "\x00")) > 0 {
-		return fmt.Errorf("the file that the log makes (%d bytes) differs from the file itself (%d bytes)", made.size, len(real))
+	defer f.Close()
+	_, err = f.WriteAt(data, at)
+	return err
+}
+
+// same compares the folder that the log makes with the one that exists: the log is complete and was
+// understood.
+func same(log []entry, dir string) error {
+	d := newDiskModel()
+	d.advance(log, len(log))
+	v := d.image(cut{})
+	real, err := readFolder(dir)
+	if err != nil {
+		return err
+	}
+	if made, there := v.sorted(), real.sorted(); !slices.Equal(made, there) {
+		return fmt.Errorf("the folder that the log makes has %v, and the folder itself has %v", made, there)
+	}
+	for name, id := range v.names {
+		made, there := v.file(id), real.file(real.names[name])
+		if id != real.names[name] || made.size != there.size || !bytes.Equal(made.data[:made.used()], there.data[:there.used()]) {
+			return fmt.Errorf("%s: the file that the log makes (%d bytes) differs from the file itself (%d bytes)", name, made.size, there.size)
+		}
 	}
 	return nil
 }

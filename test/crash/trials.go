@@ -2,12 +2,12 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -41,20 +41,21 @@ func failures(k kind) []faults {
 // trials plans, for every call on files in the log of a run without failures, a trial of its first
 // failure and of one more.
 func trials(clean, before []entry, s script, random *rand.Rand) (all []trial) {
-	n := 0
+	count := make(map[target]int)
 	for _, e := range clean {
 		if !e.touches() {
 			continue
 		}
-		n++
+		on := target{e.Kind, e.On}
+		count[on]++
 		list := failures(e.Kind)
 		chosen := list[:1]
 		if len(list) > 1 {
 			chosen = []faults{list[0], list[1+random.IntN(len(list)-1)]}
 		}
 		for _, f := range chosen {
-			f.at = n
-			all = append(all, trial{before: before, script: s, faults: f, what: fmt.Sprintf("start %d, call %d (%s): %s", s.Start, n, e.Kind, f)})
+			f.on, f.at = on, count[on]
+			all = append(all, trial{before: before, script: s, faults: f, what: fmt.Sprintf("start %d, %s: %s", s.Start, on.nth(f.at), f)})
 		}
 	}
 	return all
@@ -63,12 +64,12 @@ func trials(clean, before []entry, s script, random *rand.Rand) (all []trial) {
 // try runs the trial in a folder of its own, and returns what was done and printed; its own part
 // begins at own.
 func (t trial) try(ctx context.Context, dir string) (log []entry, own int, err error) {
-	files := filepath.Join(dir, "files")
-	if err := os.MkdirAll(files, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, 0, err
 	}
-	t.script.Path = filepath.Join(files, fileName)
-	log, err = restore(t.before, t.script.Path)
+	files := filepath.Join(dir, folderName)
+	t.script.Path = files
+	log, err = restore(t.before, files)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -76,43 +77,36 @@ func (t trial) try(ctx context.Context, dir string) (log []entry, own int, err e
 	return join(log, run), len(log), err
 }
 
-// restore puts the file that the log makes at the path, and returns a log that makes it there and
-// in which the same was printed.
+// restore makes the folder that the log makes at the path, and returns a log that makes it there
+// and in which the same was printed.
 func restore(log []entry, path string) ([]entry, error) {
-	if len(log) == 0 {
-		return nil, nil
-	}
 	d := newDiskModel()
 	d.advance(log, len(log))
-	v := d.image(cut{})
-	file := v.file(v.names[fileName])
-	if err := file.put(path); err != nil {
+	if err := d.image(cut{}).put(path); err != nil {
 		return nil, err
 	}
-	return holds(log, *file, path)
+	return holds(log, path)
 }
 
-// holds returns a log in which the same was printed as in the other, and that makes the durable
-// file at the path.
-func holds(log []entry, file content, path string) ([]entry, error) {
-	id, missing := inode(path)
-	folder, err := inode(filepath.Dir(path))
-	if err := errors.Join(missing, err); err != nil {
+// holds returns a log in which the same was printed as in the other, and that makes the folder at
+// the path durably.
+func holds(log []entry, path string) (made []entry, err error) {
+	v, err := readFolder(path)
+	if err != nil {
 		return nil, err
 	}
-	var spoken []entry
-	for _, e := range log {
-		if e.Kind == said {
-			spoken = append(spoken, e)
-		}
+	folder, err := inode(path)
+	if err != nil {
+		return nil, err
 	}
-	return join(spoken, []entry{
-		{Kind: named, File: id, Folder: folder, Name: fileName},
-		{Kind: wrote, File: id, Data: file.data},
-		{Kind: resized, File: id, Size: file.size},
-		{Kind: synced, File: id, Began: 3},
-		{Kind: synced, File: folder, Began: 3},
-	}), nil
+	for name, id := range v.names {
+		made = append(made,
+			entry{Kind: named, File: id, Folder: folder, Name: name},
+			entry{Kind: wrote, File: id, Data: v.file(id).data},
+			entry{Kind: synced, File: id, Began: len(made) + 2})
+	}
+	made = append(made, entry{Kind: synced, File: folder, Began: len(made)})
+	return join(slices.DeleteFunc(slices.Clone(log), entry.touches), made), nil
 }
 
 // carryOut runs the trials, several at a time, and saves the log of the i-th as dir/i.log.

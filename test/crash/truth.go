@@ -69,6 +69,7 @@ func truthOf(log []entry, clean *truth) (*truth, error) {
 		}
 		t.readings = append(t.readings, reading{i, time.Duration(l.Reading)})
 		switch {
+		case l.Closed:
 		case !l.Told:
 			open[l.ID] = &asked{line: l, at: i, told: never}
 			t.calls = append(t.calls, open[l.ID])

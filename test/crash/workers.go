@@ -34,7 +34,7 @@ func (d imageTask) keep(image int, wrong string) error {
 	p := d.plans(log)[image]
 	disk := newDiskModel()
 	disk.advance(log, p.At)
-	path := filepath.Join(filepath.Dir(d.Log), fmt.Sprintf("%s-%d.db", p.kind(), image))
+	path := filepath.Join(filepath.Dir(d.Log), fmt.Sprintf("%s-%d", p.kind(), image))
 	if err := disk.make(log, p, path); err != nil {
 		return errors.Join(errors.New(wrong), err)
 	}

@@ -3,6 +3,7 @@ package crash
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -21,9 +22,11 @@ type script struct {
 	Start   int // there are several on one file, from 0
 	Callers int // at the same time
 	Calls   int // of each
-	// Fill is how many elections are acquired first, one after the other, with as much metadata as
-	// they can have.
-	Fill int
+	// Fill is how many elections are acquired first, with as much metadata as they can have: each
+	// Times times, at the same time if there are several callers. 0 Times is 1.
+	Fill, Times int
+	Checkpoint  int64 // as in file.Config
+	Abandon     bool  // ends without closing the store
 }
 
 // writer runs a script on the real store. It prints each call before it is made and each answer
@@ -75,15 +78,31 @@ func (c *changes) take(id string) []leadership.Event {
 func write(s script) error {
 	w := &writer{script: s, clock: startClock(beginning(s.Start)), told: changes{byID: make(map[string][]leadership.Event)}}
 	var err error
-	w.store, err = file.Open(s.Path, file.Config{Clock: file.Clock{BootID: boot, SinceBoot: w.clock.now}, History: history})
+	machine := file.Clock{BootID: boot, SinceBoot: w.clock.now}
+	w.store, err = file.Open(s.Path, file.Config{Clock: machine, History: history, Checkpoint: s.Checkpoint})
 	if err != nil {
 		return w.say(line{Told: true, Code: codeOpen, Detail: err.Error()})
 	}
-	defer w.store.Close()
 	w.service = leadership.New(w.store, &w.told)
-	if err := w.fill(); err != nil {
+	if err := errors.Join(w.fill(), w.callers()); err != nil || s.Abandon {
 		return err
 	}
+	err = w.store.Close()
+	select {
+	case <-w.store.Broken():
+		return nil // it was said
+	default:
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err) // what was acknowledged is there all the same
+		return nil
+	}
+	return w.say(line{Closed: true})
+}
+
+// callers lets all callers make their calls.
+func (w *writer) callers() (err error) {
+	s := w.script
 	errs := make(chan error, s.Callers)
 	for i := range s.Callers {
 		c := &caller{

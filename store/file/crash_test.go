@@ -1,0 +1,96 @@
+package file_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"regent/leadership"
+)
+
+// ends are the places in the log after each of so many commits.
+func (u *used) ends(commits int) (at []int) {
+	u.t.Helper()
+	for range commits {
+		r := ask("ann")
+		r.Election = leadership.Election(fmt.Sprintf("e%x", u.random.Uint64()))
+		if _, err := u.service.Acquire(u.t.Context(), r); err != nil {
+			u.t.Fatal(err)
+		}
+		at = append(at, int(u.LogEnd()))
+	}
+	return at
+}
+
+// A copy of a log can lack a block of it, with all that follows in its place.
+func TestALogWithoutACommitInItsMiddleIsRefused(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	at := u.ends(3)
+	killed := copied(t, u.path)
+	u.Close()
+	rewrite(t, killed, "log-0000000001", func(b []byte) []byte {
+		return append(append(bytes.Clone(b[:at[0]]), b[at[1]:]...), make([]byte, at[1]-at[0])...)
+	})
+	u.refused(killed, "the second commit is cut out", "log-0000000001")
+}
+
+// The next log says which commit the log before ends with, also when it has no commit of its own.
+func TestALogThatEndsBeforeTheNextWasMadeIsRefused(t *testing.T) {
+	t.Parallel()
+	const log1, log2 = "log-0000000001", "log-0000000002"
+	u := newUsed(t, 3000)
+	kept := filepath.Join(t.TempDir(), log1)
+	if err := os.Link(filepath.Join(u.path, log1), kept); err != nil {
+		t.Fatal(err)
+	}
+	var at []int
+	for len(at) < 100 {
+		at = append(at, u.ends(1)...)
+		if err := u.Checkpointed(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(u.path, log2)); err == nil {
+			break
+		}
+	}
+	killed := copied(t, u.path)
+	u.Close()
+	ended, err := os.ReadFile(kept)
+	if err != nil || len(at) < 3 {
+		t.Fatalf("after %d commits: %v", len(at), err)
+	}
+	clear(ended[at[len(at)-2]:]) // the last place is in the next log already
+	if err := errors.Join(os.Remove(filepath.Join(killed, "snapshot-0000000002")), os.WriteFile(filepath.Join(killed, log1), ended, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	u.refused(killed, "the log lacks its last commit", log1)
+}
+
+// The second of two calls that share a commit decides on what the first has changed.
+func TestACallSeesTheOneBeforeItInTheSameCommit(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	release := u.Hold()
+	answers := make(chan error, 3)
+	for i, candidate := range []string{"ann", "bob", "cas"} {
+		go func() { _, err := u.service.Acquire(u.t.Context(), ask(candidate)); answers <- err }()
+		queued(t, u.Store, i+1)
+	}
+	release()
+	granted := 0
+	for range 3 {
+		switch err := <-answers; {
+		case err == nil:
+			granted++
+		case !errors.Is(err, leadership.LeaseHeld):
+			t.Error(err)
+		}
+	}
+	if granted != 1 {
+		t.Errorf("%d candidates lead one election, want one", granted)
+	}
+}

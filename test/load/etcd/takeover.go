@@ -16,13 +16,12 @@ import (
 // takeOvers returns the entrants of a contest about take-overs, and its pairs. What spindle's two
 // entrants do is the same; they differ in how the next leader hears of it.
 func takeOvers() ([]Entrant, []Pair) {
-	return []Entrant{
+	entrants := []Entrant{
 		{"spindle, asked", fmt.Sprintf("the waiting process calls `HasLock` every %v, a query each; from the first that says yes", asking)},
 		{"spindle, told", "the same take-over, from when the callback of `WithLeaderCallback` says so: `Run` calls it once in each duration"},
 		{"Regent", "`Campaign` of leadership/client, which waits in line at one `regent serve` and returns when this process leads"},
-	}, []Pair{
-		{Regent: 2, Other: 0, Measure: Median}, {Regent: 2, Other: 1, Measure: Median}, {Regent: 2, Other: 0, Measure: Last},
 	}
+	return entrants, []Pair{{Regent: 2, Other: 0, Measure: Median}, {Regent: 2, Other: 1, Measure: Median}, {Regent: 2, Other: 0, Measure: Last}}
 }
 
 func (s *spanner) killed(ctx context.Context) (Contest, error) {

@@ -78,9 +78,9 @@ func (s *spanner) takeOver(ctx context.Context, c Contest, end func(context.Cont
 	return c, nil
 }
 
-// endAll runs one round of one side: all leases at once, and as many leaders of each, each at a site
-// of its own, because the emulator runs one transaction of a database at a time. What happens to the
-// next leader is sampled event by event, for the entrants from first on.
+// endAll runs one round of one side: all leases at once, and as many leaders of each, each at a
+// site of its own, because the emulator runs one transaction of a database at a time. What happens
+// to the next leader is sampled event by event, for the entrants from first on.
 func (s *spanner) endAll(ctx context.Context, c Contest, of side, events []contender.Event, first int, end func(context.Context, *contender.Process) (time.Duration, error)) error {
 	begin, each := time.Now(), s.TakeOvers
 	took, early := make([][]time.Duration, len(s.Leases)*each), make([]int, len(s.Leases)*each)

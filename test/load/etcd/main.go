@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -101,12 +102,19 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	return o.put(found, os.Stdout)
+}
+
+// put writes the report, or prints it if the run was only for a look.
+func (o options) put(found Result, out io.Writer) error {
 	switch {
 	case o.only != "":
-		return found.print(os.Stdout)
+		return found.print(out)
 	case o.quick && o.out == "":
 		report, err := found.report("")
-		fmt.Print(report)
+		if err == nil {
+			_, err = io.WriteString(out, report)
+		}
 		return err
 	}
 	return found.write(o.folder())

@@ -239,6 +239,23 @@ func TestCommittedReportMatchesResults(t *testing.T) {
 	}
 }
 
+// A look must not replace what a full run has found.
+func TestQuickRunAndSomeContestsAreOnlyPrinted(t *testing.T) {
+	for _, o := range []options{{quick: true}, {only: "some"}} {
+		t.Chdir(t.TempDir())
+		var printed strings.Builder
+		if err := o.put(found(), &printed); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(printed.String(), "**missed: 0.50**") {
+			t.Errorf("%+v: the goals are not printed: %s", o, printed.String())
+		}
+		if files, err := os.ReadDir("."); err != nil || len(files) != 0 {
+			t.Errorf("%+v: there are files: %v, %v", o, files, err)
+		}
+	}
+}
+
 func TestReasonsAreAboutGoals(t *testing.T) {
 	t.Parallel()
 	b := &bench{plan: full, etcd: etcdAt(&server{}), regent: regentAt(&server{})}

@@ -168,7 +168,7 @@ func (s *spanner) ofSpindle(ctx context.Context, host string) (site, error) {
 }
 
 // asking is how often a waiting process asks spindle whether it leads.
-const asking = 50 * time.Millisecond
+const asking = 100 * time.Millisecond
 
 // ofRegent is the side of Regent: one `regent serve` on Spanner, and a client of it in each
 // process.

@@ -16,13 +16,12 @@ import (
 // takeOvers returns the entrants of a contest about take-overs, and its pairs. What spindle's two
 // entrants do is the same; they differ in how the next leader hears of it.
 func takeOvers() ([]Entrant, []Pair) {
-	return []Entrant{
+	entrants := []Entrant{
 		{"spindle, asked", fmt.Sprintf("the waiting process calls `HasLock` every %v, a query each; from the first that says yes", asking)},
 		{"spindle, told", "the same take-over, from when the callback of `WithLeaderCallback` says so: `Run` calls it once in each duration"},
 		{"Regent", "`Campaign` of leadership/client, which waits in line at one `regent serve` and returns when this process leads"},
-	}, []Pair{
-		{Regent: 2, Other: 0, Measure: Median}, {Regent: 2, Other: 1, Measure: Median}, {Regent: 2, Other: 0, Measure: Last},
 	}
+	return entrants, []Pair{{Regent: 2, Other: 0, Measure: Median}, {Regent: 2, Other: 1, Measure: Median}, {Regent: 2, Other: 0, Measure: Last}}
 }
 
 func (s *spanner) killed(ctx context.Context) (Contest, error) {
@@ -79,19 +78,20 @@ func (s *spanner) takeOver(ctx context.Context, c Contest, end func(context.Cont
 	return c, nil
 }
 
-// endAll runs one round of one side: all leases at once, and as many leaders of each. What happens
+// endAll runs one round of one side: all leases at once, and as many leaders of each, each at a
+// site of its own, because the emulator runs one transaction of a database at a time. What happens
 // to the next leader is sampled event by event, for the entrants from first on.
 func (s *spanner) endAll(ctx context.Context, c Contest, of side, events []contender.Event, first int, end func(context.Context, *contender.Process) (time.Duration, error)) error {
-	place, err := of(ctx, s.host)
-	if err != nil {
-		return err
-	}
-	defer place.close()
 	begin, each := time.Now(), s.TakeOvers
 	took, early := make([][]time.Duration, len(s.Leases)*each), make([]int, len(s.Leases)*each)
-	err = load.Each(len(took), len(took), func(i int) (err error) {
+	err := load.Each(len(took), len(took), func(i int) error {
+		place, err := of(ctx, s.host)
+		if err != nil {
+			return err
+		}
+		defer place.close()
 		for {
-			took[i], err = endOne(ctx, place, fmt.Sprintf("lock-%d-%d", i, early[i]), s.Leases[i/each], events, end)
+			took[i], err = endOne(ctx, place, fmt.Sprintf("lock-%d", early[i]), s.Leases[i/each], events, end)
 			if !errors.Is(err, errEarly) || early[i] == mostEarly {
 				return err
 			}

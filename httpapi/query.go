@@ -15,6 +15,9 @@ import (
 // query reads the named parameters of a request's query. It refuses an unknown parameter and a
 // duplicate one: the caller expects something of it.
 func query(r *http.Request, names ...string) (url.Values, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil
+	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, refuse(leadership.InvalidArgument, "the query cannot be read: it has an incomplete escape or a semicolon")

@@ -58,7 +58,7 @@ func readRequest(r *http.Request) (request leadership.ReadRequest, wait time.Dur
 	if err != nil {
 		return request, 0, err
 	}
-	tagged := wire.Newest(r.Header.Values("If-None-Match"))
+	tagged := wire.Newest(r.Header["If-None-Match"])
 	request = leadership.ReadRequest{Election: election(r), Strong: values.Has("consistency"), Known: max(known, tagged)}
 	if wait, err = duration(values, "wait"); err != nil {
 		return request, 0, err
@@ -78,7 +78,8 @@ func notModified(w http.ResponseWriter, r leadership.Revision) error {
 // answerReading answers with the election. A tag of a revision that does not exist yet matches
 // nothing; as minRevision it would be an error.
 func answerReading(w http.ResponseWriter, r *http.Request, reading leadership.Reading, err error) error {
-	tagged := wire.Newest(r.Header.Values("If-None-Match")) > 0 && !r.URL.Query().Has("minRevision")
+	tags := r.Header["If-None-Match"]
+	tagged := wire.Newest(tags) > 0 && !r.URL.Query().Has("minRevision")
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok && tagged && refusal.Code == leadership.RevisionMismatch && refusal.Lease != nil {
 		reading, err = leadership.Reading{Lease: *refusal.Lease}, nil
 	}
@@ -88,7 +89,7 @@ func answerReading(w http.ResponseWriter, r *http.Request, reading leadership.Re
 	if reading.Bound > 0 {
 		w.Header().Set("Age", strconv.Itoa(int(math.Ceil(reading.Age.Seconds()))))
 	}
-	if !reading.Lapsed && !wire.NoneMatch(r.Header.Values("If-None-Match"), reading.Revision) {
+	if !reading.Lapsed && !wire.NoneMatch(tags, reading.Revision) {
 		return notModified(w, reading.Revision)
 	}
 	w.Header().Set("ETag", wire.ETag(reading.Revision))

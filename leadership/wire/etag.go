@@ -50,6 +50,9 @@ func revisionOf(tag string) (leadership.Revision, bool) {
 // that the reply must be sent in full. The comparison is weak (RFC 9110 §13.1.2), and a tag that
 // Regent never wrote matches nothing.
 func NoneMatch(values []string, r leadership.Revision) bool {
+	if len(values) == 0 {
+		return true
+	}
 	for tag := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		tag = strings.TrimSpace(tag)
 		if tag == "*" || strings.TrimPrefix(tag, "W/") == ETag(r) {

@@ -80,14 +80,14 @@ func late(token leadership.Token, refusal *leadership.Error) bool {
 	return token < now.Token && !recent
 }
 
-// operation are the labels of an operation.
+// operation are the labels of an operation, or of a call of the store.
 type operation struct{ op, outcome string }
 
-// operationLabels makes the labels of all operations once, because renewals are many.
-func operationLabels() map[operation]metric.MeasurementOption {
+// labelsOf makes all labels once, because renewals are many.
+func labelsOf(ops, outcomes []string) map[operation]metric.MeasurementOption {
 	labels := map[operation]metric.MeasurementOption{}
-	for _, op := range operations() {
-		for _, outcome := range outcomes() {
+	for _, op := range ops {
+		for _, outcome := range outcomes {
 			labels[operation{op, outcome}] = metric.WithAttributeSet(attribute.NewSet(attribute.String("op", op), attribute.String("outcome", outcome)))
 		}
 	}

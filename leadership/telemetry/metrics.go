@@ -27,7 +27,8 @@ type Metrics struct {
 	meter     metric.Meter
 	tracer    trace.Tracer
 	elections *elections
-	labels    map[operation]metric.MeasurementOption
+	labels    map[operation]metric.MeasurementOption // of operations
+	calls     map[operation]metric.MeasurementOption // of the store
 
 	changes    metric.Int64Counter
 	terms      metric.Float64Histogram
@@ -50,7 +51,8 @@ type Metrics struct {
 // decorators return what they are given and the gate does nothing. An error is a provider's.
 func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, error) {
 	m := &Metrics{
-		meter: meters.Meter(scope), tracer: tracers.Tracer(scope), elections: newElections(maxElections), labels: operationLabels(),
+		meter: meters.Meter(scope), tracer: tracers.Tracer(scope), elections: newElections(maxElections),
+		labels: labelsOf(operations(), outcomes()), calls: labelsOf(storeOps(), storeOutcomes()),
 	}
 	_, noMeters := meters.(noopmetric.MeterProvider)
 	_, noTracers := tracers.(nooptrace.TracerProvider)

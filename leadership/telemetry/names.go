@@ -147,9 +147,8 @@ func calls() []Metric {
 
 // parts are counted by the parts of an instance.
 func parts() []Metric {
-	ops := texts(storeGet, storeList, storeHeld, storeRetirable, storeUpdate, storeRenew, storeEvents, storeSince, storeUnannounced, storeMark)
 	return []Metric{{
-		Name: nameStore, Kind: Histogram, Unit: "s", Labels: []Label{{"op", ops}, {"outcome", texts(done, refused, unavailable, unknown)}},
+		Name: nameStore, Kind: Histogram, Unit: "s", Labels: []Label{{"op", storeOps()}, {"outcome", storeOutcomes()}},
 		Description: "Duration of calls of the store by outcome. Refused: a rule refused, and nothing was written.",
 		Buckets:     []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
 	}, {
@@ -168,6 +167,14 @@ func parts() []Metric {
 			"of others, or it finds events that another instance has left behind.",
 	}}
 }
+
+// storeOps returns the calls of a store.
+func storeOps() []string {
+	return texts(storeGet, storeList, storeHeld, storeRetirable, storeUpdate, storeRenew, storeEvents, storeSince, storeUnannounced, storeMark)
+}
+
+// storeOutcomes returns the outcomes of a call of a store.
+func storeOutcomes() []string { return texts(done, refused, unavailable, unknown) }
 
 // outcomes returns the outcomes of an operation.
 func outcomes() []string {

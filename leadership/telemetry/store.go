@@ -5,9 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
@@ -90,8 +88,7 @@ func (m *Metrics) time(ctx context.Context, op storeOp) (context.Context, func(e
 			span.SetStatus(codes.Error, string(what))
 		}
 		span.End()
-		m.store.Record(ctx, time.Since(began).Seconds(),
-			metric.WithAttributes(attribute.String("op", string(op)), attribute.String("outcome", string(what))))
+		m.store.Record(ctx, time.Since(began).Seconds(), m.calls[operation{string(op), string(what)}])
 	}
 }
 

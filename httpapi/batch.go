@@ -53,29 +53,36 @@ func batchCall(w http.ResponseWriter, r *http.Request, body any) error {
 
 // batch sets malformed entries aside, so that the others can be done.
 type batch[T any] struct {
-	results  []leadership.Result // one for each entry
+	size     int                 // how many entries there are
+	results  []leadership.Result // one for each entry; nil until there is one
 	requests []T
 	place    []int // of requests[i] among the entries
 }
 
 // newBatch reads the entries.
 func newBatch[W, T any](entries wire.Entries[W], read func(W) (T, error)) *batch[T] {
-	b := &batch[T]{
-		results: make([]leadership.Result, len(entries)), requests: make([]T, 0, len(entries)), place: make([]int, 0, len(entries)),
-	}
-	for i, e := range entries {
+	b := &batch[T]{size: len(entries), requests: make([]T, 0, len(entries)), place: make([]int, 0, len(entries))}
+	for i := range entries {
 		var request T
-		err := e.Err
+		err := entries[i].Err
 		if err == nil {
-			request, err = read(e.Value)
+			request, err = read(entries[i].Value)
 		}
 		if err != nil {
-			b.results[i].Err = err
+			b.result(i).Err = err
 			continue
 		}
 		b.requests, b.place = append(b.requests, request), append(b.place, i)
 	}
 	return b
+}
+
+// result returns the result of an entry.
+func (b *batch[T]) result(i int) *leadership.Result {
+	if b.results == nil {
+		b.results = make([]leadership.Result, b.size)
+	}
+	return &b.results[i]
 }
 
 // run calls the service for the well-formed entries, if there are any.
@@ -90,12 +97,12 @@ func (b *batch[T]) run(ctx context.Context, do func(context.Context, []T) ([]lea
 	if len(results) != len(b.requests) {
 		return fmt.Errorf("httpapi: %d results for a batch of %d", len(results), len(b.requests))
 	}
-	if len(results) == len(b.results) {
+	if len(results) == b.size {
 		b.results = results
 		return nil
 	}
 	for i := range results {
-		b.results[b.place[i]] = results[i]
+		*b.result(b.place[i]) = results[i]
 	}
 	return nil
 }

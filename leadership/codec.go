@@ -76,11 +76,12 @@ func (c Codec) Encode(r *Record) (Carried, error) {
 		r.Needs = 1
 		return Carried{Needs: 1}, nil
 	}
-	policy, policyNeeds, err := encodeMembers(c.policyMembers(&r.Policy), r.Policy.Unknown)
+	p, s := r.Policy, r.Standing // so that no record goes to the heap
+	policy, policyNeeds, err := encodeMembers(c.policyMembers(&p), p.Unknown)
 	if err != nil {
 		return Carried{}, Corrupt(r.Election, fmt.Errorf("policy: %w", err))
 	}
-	standing, standingNeeds, err := encodeMembers(standingMembers(&r.Standing), r.Standing.Unknown)
+	standing, standingNeeds, err := encodeMembers(standingMembers(&s), s.Unknown)
 	if err != nil {
 		return Carried{}, Corrupt(r.Election, fmt.Errorf("standing: %w", err))
 	}
@@ -112,13 +113,16 @@ func (c Codec) Decode(r *Record, from Carried) error {
 	if from.Policy == "" && from.Standing == "" {
 		return nil
 	}
+	var p Policy // so that no record goes to the heap
+	var s Standing
 	var err error
-	if r.Policy.Unknown, err = decodeMembers(from.Policy, c.policyMembers(&r.Policy)); err != nil {
+	if p.Unknown, err = decodeMembers(from.Policy, c.policyMembers(&p)); err != nil {
 		return Corrupt(r.Election, fmt.Errorf("policy: %w", err))
 	}
-	if r.Standing.Unknown, err = decodeMembers(from.Standing, standingMembers(&r.Standing)); err != nil {
+	if s.Unknown, err = decodeMembers(from.Standing, standingMembers(&s)); err != nil {
 		return Corrupt(r.Election, fmt.Errorf("standing: %w", err))
 	}
+	r.Policy, r.Standing = p, s
 	return nil
 }
 

@@ -201,7 +201,6 @@ func opened[S interface{ OnClose(func()) }](ctx context.Context, g *Guarded, ver
 func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, part func(T) Op, call func(context.Context, []T) ([]leadership.Result, error)) ([]leadership.Result, error) {
 	whole := &Batch{}
 	return guarded(ctx, g, verb, Op{N: max(len(batch), 1), Batch: whole}, func(ctx context.Context, batch []T) (results []leadership.Result, err error) {
-		results = make([]leadership.Result, len(batch))
 		made := make([]T, 0, len(batch))
 		at := make([]int, 0, len(batch)) // of made[i] in the batch
 		ins := make([]entered, len(batch))
@@ -218,9 +217,15 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 		for i, r := range batch {
 			op := part(r)
 			op.Batch = whole
-			if ins[i], results[i].Err = g.enter(ctx, g.rows[verb].Parts, op); results[i].Err == nil {
-				made, at = append(made, r), append(at, i)
+			in, refused := g.enter(ctx, g.rows[verb].Parts, op)
+			if refused == nil {
+				ins[i], made, at = in, append(made, r), append(at, i)
+				continue
 			}
+			if results == nil {
+				results = make([]leadership.Result, len(batch))
+			}
+			results[i].Err = refused
 		}
 		if len(made) == 0 && len(batch) > 0 {
 			return results, nil

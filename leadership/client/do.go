@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +46,10 @@ func (c *Client) do(ctx context.Context, k call) error {
 		}
 	}
 	var sent atomic.Int32
-	request, err := c.request(traced(ctx, &sent), k)
+	if k.mutates { // else it makes no difference
+		ctx = traced(ctx, &sent)
+	}
+	request, err := c.request(ctx, k)
 	if err != nil {
 		return fmt.Errorf("client: %s: %w", k.name, err)
 	}
@@ -55,7 +59,7 @@ func (c *Client) do(ctx context.Context, k call) error {
 	if err := c.authorize(request); err != nil {
 		return fmt.Errorf("client: %s: %w", k.name, err)
 	}
-	response, err := c.http.Do(request)
+	response, err := c.send(request)
 	if err != nil {
 		return fmt.Errorf("client: %s: %w: %w", k.name, transportCode(k, sent.Load(), err), err)
 	}
@@ -68,6 +72,28 @@ func (c *Client) do(ctx context.Context, k call) error {
 		return misread(k.name, k.mutates, fmt.Errorf("the reply is larger than %d bytes", maxReply))
 	}
 	return read(k, response, body)
+}
+
+// send makes a request as http.Client does, which would do no more for it: redirects are not
+// followed, and most clients have neither cookies nor a timeout of their own.
+func (c *Client) send(r *http.Request) (*http.Response, error) {
+	if c.http.Jar != nil || c.http.Timeout > 0 {
+		return c.http.Do(r)
+	}
+	response, err := c.http.Transport.RoundTrip(r)
+	if err == nil && response == nil {
+		err = errors.New("the transport returned neither a response nor an error")
+	}
+	if err != nil {
+		if tlsError, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(tlsError.RecordHeader[:]) == "HTTP/" {
+			err = http.ErrSchemeMismatch
+		}
+		return nil, &url.Error{Op: r.Method, URL: r.URL.String(), Err: err}
+	}
+	if response.Body == nil {
+		response.Body = http.NoBody
+	}
+	return response, nil
 }
 
 // readAll is io.ReadAll with a size hint, -1 if the length is unknown.

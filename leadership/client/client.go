@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"regent/leadership/boottime"
+	"regent/leadership/wire"
 )
 
 // Config says which server to call, and how.
@@ -47,11 +48,12 @@ type Config struct {
 
 // Client calls one server. Its methods may be called concurrently.
 type Client struct {
-	server  string // without a trailing slash
-	http    http.Client
-	spare   http.RoundTripper // with its own connections; nil if the caller chose the transport
-	limit   time.Duration     // of a call, in addition to the wait it asks for; 0 for none
-	silence time.Duration     // of a stream
+	template *http.Request // of the server's address, whose path has no trailing slash; never changed
+	json     []string      // the header that says so; never changed
+	http     http.Client
+	spare    http.RoundTripper // with its own connections; nil if the caller chose the transport
+	limit    time.Duration     // of a call, in addition to the wait it asks for; 0 for none
+	silence  time.Duration     // of a stream
 
 	token     func(context.Context) (string, error)
 	candidate Candidate
@@ -79,8 +81,12 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
+	template, err := http.NewRequest(http.MethodGet, server, nil)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
 	client := &Client{
-		server: server, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence),
+		template: template, json: []string{wire.ContentType}, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence),
 		token: c.Token, candidate: c.Candidate, id: &identity{}, groups: &groups{}, log: cmp.Or(c.Log, slog.Default()), clock: c.Clock,
 	}
 	if client.clock == nil {

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -37,13 +38,18 @@ type call struct {
 const maxReply = 16 << 20
 
 func (c *Client) do(ctx context.Context, k call) error {
-	if c.limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.limit+k.wait)
-		defer cancel()
+	if limit := c.limit + k.wait; c.limit > 0 {
+		if end, ok := ctx.Deadline(); !ok || time.Until(end) > limit {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, limit)
+			defer cancel()
+		}
 	}
 	var sent atomic.Int32
-	request, err := c.request(traced(ctx, &sent), k)
+	if k.mutates { // else it makes no difference
+		ctx = traced(ctx, &sent)
+	}
+	request, err := c.request(ctx, k)
 	if err != nil {
 		return fmt.Errorf("client: %s: %w", k.name, err)
 	}
@@ -53,7 +59,7 @@ func (c *Client) do(ctx context.Context, k call) error {
 	if err := c.authorize(request); err != nil {
 		return fmt.Errorf("client: %s: %w", k.name, err)
 	}
-	response, err := c.http.Do(request)
+	response, err := c.send(request)
 	if err != nil {
 		return fmt.Errorf("client: %s: %w: %w", k.name, transportCode(k, sent.Load(), err), err)
 	}
@@ -68,6 +74,28 @@ func (c *Client) do(ctx context.Context, k call) error {
 	return read(k, response, body)
 }
 
+// send makes a request as http.Client does, which would do no more for it: redirects are not
+// followed, and most clients have neither cookies nor a timeout of their own.
+func (c *Client) send(r *http.Request) (*http.Response, error) {
+	if c.http.Jar != nil || c.http.Timeout > 0 {
+		return c.http.Do(r)
+	}
+	response, err := c.http.Transport.RoundTrip(r)
+	if err == nil && response == nil {
+		err = errors.New("the transport returned neither a response nor an error")
+	}
+	if err != nil {
+		if tlsError, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(tlsError.RecordHeader[:]) == "HTTP/" {
+			err = http.ErrSchemeMismatch
+		}
+		return nil, &url.Error{Op: r.Method, URL: r.URL.String(), Err: err}
+	}
+	if response.Body == nil {
+		response.Body = http.NoBody
+	}
+	return response, nil
+}
+
 // readAll is io.ReadAll with a size hint, -1 if the length is unknown.
 func readAll(from io.Reader, length int64) ([]byte, error) {
 	var b bytes.Buffer
@@ -77,22 +105,25 @@ func readAll(from io.Reader, length int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// request makes the request from that for the server itself, which is parsed once.
 func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
-	target := c.server + k.path
-	if len(k.query) > 0 {
-		target += "?" + k.query.Encode()
+	request := c.template.WithContext(ctx)
+	target := *c.template.URL
+	if target.Path += k.path; target.RawPath != "" {
+		target.RawPath += k.path
 	}
-	body, err := k.reader()
+	target.RawQuery = k.query.Encode()
+	request.Method, request.URL = k.method, &target
+	request.Header = http.Header{"Accept": c.json} // Set replaces the value, and leaves the slice alone
+	text, err := k.encode()
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, k.method, target, body)
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Accept", wire.ContentType)
-	if body != nil {
-		request.Header.Set("Content-Type", wire.ContentType)
+	if text != nil {
+		request.Header["Content-Type"] = c.json
+		request.ContentLength = int64(len(text))
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+		request.Body, _ = request.GetBody()
 	}
 	for name, value := range k.header {
 		if value != "" {
@@ -134,16 +165,12 @@ func within(ctx context.Context, ask func(context.Context) (string, error)) (str
 	}
 }
 
-// reader returns a reader of the body, and nil for none.
-func (k call) reader() (io.Reader, error) {
-	if k.text == nil && k.body == nil {
-		return nil, nil
+// encode returns the body, and nil for none.
+func (k call) encode() ([]byte, error) {
+	if k.text != nil || k.body == nil {
+		return k.text, nil
 	}
-	text, err := k.text, error(nil)
-	if text == nil {
-		text, err = wire.Marshal(k.body)
-	}
-	return bytes.NewReader(text), err
+	return wire.Marshal(k.body)
 }
 
 // How far a request got, according to its transport.

@@ -21,8 +21,8 @@ const (
 	minRetry = 50 * time.Millisecond
 )
 
-// keep renews the lease until it is over. It was granted now, and the first renewal is due after the
-// pause at the latest.
+// keep renews the lease until it is over. It was granted now, and has to be renewed after the pause
+// at the latest.
 func (l *Lease) keep(now, pause time.Duration) {
 	defer close(l.kept)
 	k := &keeper{Lease: l, log: l.client.logOf(l), taken: make(chan seat, 1)}

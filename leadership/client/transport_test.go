@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -119,5 +121,72 @@ func (c *killableConn) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	default:
 		return n, err
+	}
+}
+
+func TestNoCompressionIsAskedFor(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Accept-Encoding"); got != "" {
+			t.Errorf("Accept-Encoding: %s", got)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, leaseOf("planner", "ann", "1"))
+	}))
+	t.Cleanup(server.Close)
+	if _, err := clientOf(t, server.URL, client.NewTransport()).Get(t.Context(), "planner"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServerWithoutTLSIsNamedAsSuch(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	address := "https://" + server.Listener.Addr().String()
+	_, err := clientOf(t, address, client.NewTransport()).Get(t.Context(), "planner")
+	if !errors.Is(err, http.ErrSchemeMismatch) || !strings.Contains(err.Error(), address) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// wordless is a transport that breaks the contract of http.RoundTripper.
+type wordless struct{}
+
+func (wordless) RoundTrip(*http.Request) (*http.Response, error) { return nil, nil }
+
+func TestTransportThatReturnsNothingIsAnError(t *testing.T) {
+	t.Parallel()
+	if _, err := clientOf(t, "http://localhost", wordless{}).Get(t.Context(), "planner"); !errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// A cookie jar and a timeout are http.Client's.
+func TestCookiesAreKept(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := r.Cookie("instance"); (err == nil) != (calls > 0) {
+			t.Errorf("call %d: %v", calls, err)
+		}
+		calls++
+		http.SetCookie(w, &http.Cookie{Name: "instance", Value: "7"})
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, leaseOf("planner", "ann", "1"))
+	}))
+	t.Cleanup(server.Close)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(client.Config{Server: server.URL, HTTP: &http.Client{Jar: jar}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := c.Get(t.Context(), "planner"); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,10 +24,12 @@ func scanInto(text []byte, into any) bool {
 	case *Results:
 		return took(&s, into, s.results())
 	case *Lease:
-		return took(&s, into, s.lease(&Lease{}, nil))
+		var w Lease
+		s.lease(&w, &Lease{}, nil)
+		return took(&s, into, w)
 	case *Grant:
 		var g Grant
-		g.Lease = s.lease(&Lease{}, &g)
+		s.lease(&g.Lease, &Lease{}, &g)
 		return took(&s, into, g)
 	}
 	return false
@@ -222,7 +225,8 @@ func (s *scan) result(like *Lease) (r Result) {
 		case "election":
 			member, r.Election = 1, scanString(s, r.Election)
 		case "lease":
-			member, r.Lease = 2, new(s.lease(&Lease{Election: r.Election, LeaderID: like.LeaderID, Note: like.Note}, nil))
+			member, r.Lease = 2, &Lease{Election: r.Election}
+			s.lease(r.Lease, like, nil)
 		default: // an error, too
 			member = 0
 		}
@@ -231,14 +235,15 @@ func (s *scan) result(like *Lease) (r Result) {
 	return r
 }
 
-// lease reads a lease like another one, or the one in a grant.
-func (s *scan) lease(like *Lease, g *Grant) (w Lease) {
+// lease reads a lease like another one, or the one in a grant. It may have the name of its election
+// already.
+func (s *scan) lease(w, like *Lease, g *Grant) {
 	var had, member members
 	ms := new([2]int64)
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "election":
-			member, w.Election = 1<<0, scanString(s, like.Election)
+			member, w.Election = 1<<0, scanString(s, w.Election)
 		case "state":
 			member, w.State = 1<<1, scanString(s, leadership.Held)
 		case "leaderId":
@@ -290,7 +295,9 @@ func (s *scan) lease(like *Lease, g *Grant) (w Lease) {
 		}
 		s.once(&had, member)
 	}
-	return w
+	if had&1 == 0 {
+		w.Election = ""
+	}
 }
 
 func (s *scan) configuration() (w Configuration) {
@@ -337,7 +344,8 @@ func AppendRenewal(text []byte, r leadership.LeaseRequest) []byte {
 
 // AppendRenewals appends the body of a batch of renewals.
 func AppendRenewals(text []byte, batch []leadership.LeaseRequest) []byte {
-	text = append(text, `{"renewals":[`...)
+	const least = 160 // bytes of a renewal with short names, without a ticket
+	text = append(slices.Grow(text, len(batch)*least), `{"renewals":[`...)
 	for i, r := range batch {
 		if i > 0 {
 			text = append(text, ',')

@@ -75,6 +75,14 @@ func requireScanAgrees(t *testing.T, text string) {
 
 func TestScanTakesNothingThatJSONRefuses(t *testing.T) {
 	t.Parallel()
+	for _, text := range []string{
+		"", "{}", "null", `{"results":null}`, `{"results":[]}`, `{"results":[{}]}`, `{"results":[{"election":"a"}]}`, `{"results":[{"election":"a","lease":{}}]}`,
+		`{"results":[{"lease":{"state":"held"},"election":"a"}]}`, `{"results":[{"election":"a","lease":{"metadata":{"b":"","a":""}}}]}`,
+		`{"results":[],"results":[]}`, `{"key":"","key":""}`, `{"metadata":{"":"","":""}}`, `{"fencingToken":01}`, `{"fencingToken":1e2}`, `{"leaseDuration":"030s"}`,
+		`{"readAt":"2027-02-29T12:00:00Z"}`, `{"readAt":"2027-03-01T12:00:00.Z"}`, `{"readAt":"2027-03-01T24:00:00Z"}`, `{"readAt":"2027-03-01T12:00:00,5Z"}`,
+	} {
+		requireScanAgrees(t, text)
+	}
 	texts, _ := scanned(t)
 	for _, text := range []string{texts[4], texts[6]} { // a grant and a batch
 		for i := range text {

@@ -40,30 +40,48 @@ func newConnections(most int, displaced func()) *connections {
 // LimitConnections limits the connections of a server. Server has a limit already. displaced is
 // called for each connection that was closed to make room, and must not block.
 func LimitConnections(server *http.Server, most int, displaced func()) {
-	open := newConnections(most, displaced)
-	server.Handler, server.ConnState, server.ConnContext = open.serve(server.Handler), open.changed, open.know
-	server.RegisterOnShutdown(open.hurry)
+	server.Handler = limited(server, most, displaced).serve(server.Handler)
 }
 
-// changed is http.Server.ConnState.
+// limited limits the connections of a server, whose handler must say when it begins and ends.
+func limited(server *http.Server, most int, displaced func()) *connections {
+	open := newConnections(most, displaced)
+	server.ConnState, server.ConnContext = open.changed, open.know
+	server.RegisterOnShutdown(open.hurry)
+	return open
+}
+
+// changed is http.Server.ConnState. A connection that is taken over keeps its place until drop.
 func (s *connections) changed(c net.Conn, state http.ConnState) {
-	switch state {
+	switch c = plain(c); state {
 	case http.StateNew:
 		if surplus := s.add(c); surplus != nil {
 			surplus.Close()
 			s.displaced()
 		}
-	case http.StateClosed, http.StateHijacked:
+	case http.StateClosed:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.remove(c)
 	}
 }
 
-// add adds a connection and returns the one to close instead, if there is one.
+// drop closes a connection that was taken over.
+func (s *connections) drop(c net.Conn) {
+	c.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(c)
+}
+
+// add adds a connection and returns the one to close instead, if there is one. One that net/http
+// gets back has its place.
 func (s *connections) add(c net.Conn) (surplus net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, here := s.places[c]; here {
+		return nil
+	}
 	if len(s.places) >= s.most {
 		longest := s.waiting.Front()
 		if longest == nil {
@@ -100,21 +118,30 @@ func (s *connections) silent() (all []net.Conn) {
 	return all
 }
 
-// connectionKey is the context key of a request's connection.
+// connectionKey is the context key of a request's *connection.
 type connectionKey struct{}
+
+// connection is the connection of a request, and the context of all calls of the server.
+type connection struct {
+	net.Conn
+	ctx context.Context
+}
 
 // know is http.Server.ConnContext.
 func (s *connections) know(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connectionKey{}, c)
+	on := &connection{Conn: plain(c)}
+	on.ctx = context.WithValue(ctx, connectionKey{}, on)
+	return on.ctx
 }
 
 // serve wraps the handler. A connection counts as waiting from its return, although a part of the
 // body may still arrive.
 func (s *connections) serve(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, _ := r.Context().Value(connectionKey{}).(net.Conn)
-		s.begin(c)
-		defer s.end(c)
+		if on, known := r.Context().Value(connectionKey{}).(*connection); known {
+			s.begin(on.Conn)
+			defer s.end(on.Conn)
+		}
 		h.ServeHTTP(w, r)
 	})
 }

@@ -55,7 +55,7 @@ func newLive(t *testing.T, c httpapi.Config) *live {
 	waiting := make(entrances, 1000)
 	c.Service = instance.Guard(inst, waiting)
 	server := httptest.NewUnstartedServer(nil)
-	server.Config = httpapi.Server(httpapi.New(c), nil)
+	server.Config = httpapi.Server(httpapi.New(c), nil).Server
 	server.Listener = small{server.Listener}
 	server.Start()
 	t.Cleanup(func() {

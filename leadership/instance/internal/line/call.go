@@ -34,10 +34,9 @@ func (c *call) Answered(a Answer) {
 
 // await waits for the caller's answer, and makes the caller leave when its wait is over.
 func (q *Queue) await(c *call, wait time.Duration) (*leadership.Grant, error) {
+	defer time.AfterFunc(wait, func() { q.leave(c, nil) }).Stop()
 	select {
 	case <-c.answered:
-	case <-time.After(wait):
-		q.leave(c, nil)
 	case <-c.ctx.Done():
 		q.leave(c, gone(c.ctx))
 	case <-q.closing:

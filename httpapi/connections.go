@@ -3,6 +3,7 @@ package httpapi
 import (
 	"container/list"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -30,7 +31,25 @@ type connections struct {
 type place struct {
 	among    *list.List
 	at       *list.Element
-	requests int // under way; HTTP/2 may have several
+	requests int       // under way; HTTP/2 may have several
+	owner    io.Closer // of a connection that was taken over from net/http; else nil
+}
+
+// closer returns what closes the connection. Call with mu held.
+func (s *connections) closer(c net.Conn) io.Closer {
+	if owner := s.places[c].owner; owner != nil {
+		return owner
+	}
+	return c
+}
+
+// own sets the owner of a connection; nil: net/http.
+func (s *connections) own(c net.Conn, owner io.Closer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, here := s.places[c]; here {
+		p.owner = owner
+	}
 }
 
 func newConnections(most int, displaced func()) *connections {
@@ -76,7 +95,7 @@ func (s *connections) drop(c net.Conn) {
 
 // add adds a connection and returns the one to close instead, if there is one. One that net/http
 // gets back has its place.
-func (s *connections) add(c net.Conn) (surplus net.Conn) {
+func (s *connections) add(c net.Conn) (surplus io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, here := s.places[c]; here {
@@ -87,8 +106,9 @@ func (s *connections) add(c net.Conn) (surplus net.Conn) {
 		if longest == nil {
 			longest = s.busy.Front()
 		}
-		surplus = longest.Value.(net.Conn)
-		s.remove(surplus)
+		first := longest.Value.(net.Conn)
+		surplus = s.closer(first)
+		s.remove(first)
 	}
 	s.places[c] = &place{among: &s.waiting, at: s.waiting.PushBack(c)}
 	return surplus
@@ -109,11 +129,11 @@ func (s *connections) hurry() {
 	}
 }
 
-func (s *connections) silent() (all []net.Conn) {
+func (s *connections) silent() (all []io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for e := s.waiting.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(net.Conn))
+		all = append(all, s.closer(e.Value.(net.Conn)))
 	}
 	return all
 }

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,15 +23,17 @@ import (
 // server's connections have one, and net/http spends 10 KiB of buffers and a goroutine with a deep
 // stack on each. So after a moment the connection is taken over from net/http, which forgets it:
 //
-//	net/http --> ServeHTTP --- go --> handler ................................ answer
-//	                 |                   the same handler, which notices nothing   |
-//	                 +-- after a moment: takes the connection over                 |
-//	                                      reader: waits for a byte ----------------+--> net/http
-//	                                              or for the caller to leave            or closed
+//	net/http --> ServeHTTP -- go --> handler .................................. answer
+//	                 |                                                            |
+//	                 +-- after a moment: takes the connection over                |
+//	                            |                                                 |
+//	                        arrivals: the next request or the caller's end ------ + --> net/http,
+//	                                                                                    or closed
 //
-// The handler runs in a goroutine of its own, so that that of net/http can end. Its ResponseWriter
-// writes the reply as net/http would. When the caller sends the next request, net/http gets the
-// connection back. HTTP/2, where a call has no connection of its own, and TLS are left as they are.
+// The handler runs in a goroutine of its own, so that that of net/http can end, and notices
+// nothing. Its ResponseWriter writes the reply as net/http would. When the caller sends the next
+// request, net/http gets the connection back. HTTP/2, where a call has no connection of its own,
+// and TLS are left as they are.
 type longCalls struct {
 	server  *http.Server
 	handler http.Handler // of long calls
@@ -42,6 +46,8 @@ type longCalls struct {
 	closed  func()        // closes gone; idempotent
 	gone    chan struct{} // closed when net/http accepts no connections any more
 	buffers sync.Pool     // of *[]byte
+
+	arrivals arrivals
 
 	mu       sync.Mutex // guards the fields below
 	taken    map[*longCall]struct{}
@@ -120,6 +126,7 @@ func (l *longCalls) drop(c *longCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.taken, c)
+	l.arrivals.forget(c)
 	if l.stopping && len(l.taken) == 0 {
 		close(l.quiet)
 	}
@@ -155,11 +162,15 @@ func (l *longCalls) wait(ctx context.Context) error {
 
 // cut closes all connections.
 func (l *longCalls) cut() {
+	for _, c := range l.all() {
+		c.Close()
+	}
+}
+
+func (l *longCalls) all() []*longCall {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for c := range l.taken {
-		c.conn.Close()
-	}
+	return slices.Collect(maps.Keys(l.taken))
 }
 
 // giveBack lets net/http serve the connection, on which something was read.
@@ -229,7 +240,6 @@ type longCall struct {
 	cancel  context.CancelFunc // of the handler's context
 	arrived atomic.Bool        // the request's body was read
 	done    chan struct{}      // closed when the call is answered
-	keep    bool               // the connection is fit for another call; set before done is closed
 
 	panicked any // by the handler, before the connection was taken; set before done is closed
 
@@ -247,7 +257,14 @@ type longCall struct {
 	writeBy   time.Time
 	taken     bool
 
-	read []byte // of the next request, once the connection is taken
+	number uint64     // of arrivals
+	turn   sync.Mutex // guards the fields below, of a connection that is taken; never held for long
+	read   []byte     // of the next request
+	left   error      // the caller has left, or the connection was closed
+	next   bool       // read or left is set
+	ready  bool       // the call is answered
+	keep   bool       // the connection is fit for another call
+	idle   *time.Timer
 }
 
 // longBody is the body of a request.
@@ -318,15 +335,19 @@ func (c *longCall) takeOver() bool {
 	c.deadlines.Lock()
 	defer c.deadlines.Unlock()
 	_, rw, err := controller.Hijack() // lifts the deadlines
-	if c.w, c.taken = nil, true; err != nil {
+	c.w, c.taken = nil, true
+	c.calls.open.own(c.conn, c)
+	if err != nil {
 		c.failed = err
-		c.conn.Close()
-	} else {
-		c.conn.SetWriteDeadline(c.writeBy)
-		buffered, _ := rw.Reader.Peek(rw.Reader.Buffered())
-		c.read = bytes.Clone(buffered)
+		c.came(nil, err)
+		return true
 	}
-	go c.await()
+	c.conn.SetWriteDeadline(c.writeBy)
+	if buffered, _ := rw.Reader.Peek(rw.Reader.Buffered()); len(buffered) > 0 {
+		c.came(bytes.Clone(buffered), nil)
+	} else {
+		c.calls.await(c)
+	}
 	return true
 }
 
@@ -338,59 +359,112 @@ func hasBody(status int) bool {
 	return status >= http.StatusOK && status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-// await waits for the next request on the connection or its end, which means that the caller has
-// gone. A caller that has sent its next request before the answer is not seen to leave; so it is
-// with net/http.
-func (c *longCall) await() {
-	var err error
-	if len(c.read) == 0 {
-		var first [1]byte
-		if _, err = c.conn.Read(first[:]); err == nil {
-			c.read = first[:]
-		}
-	}
-	if err != nil {
-		c.cancel()
-	}
-	<-c.done
-	c.cancel()
-	defer c.calls.drop(c)
-	if err != nil || !c.keep {
-		c.calls.open.drop(c.conn)
+// await has came called when the next request begins to arrive, or the caller leaves.
+func (l *longCalls) await(c *longCall) {
+	if l.arrivals.await(c) {
 		return
 	}
-	c.conn.SetReadDeadline(time.Time{})
-	c.calls.giveBack(c.conn, c.read)
+	go func() {
+		var first [1]byte
+		_, err := c.conn.Read(first[:])
+		c.came(first[:], err)
+	}()
+}
+
+// came takes the beginning of the next request, or the error that means that the caller has left. A
+// caller that has sent its next request before the answer is not seen to leave; so it is with
+// net/http. It does not block; the first call counts.
+func (c *longCall) came(read []byte, left error) {
+	c.turn.Lock()
+	first, ready := !c.next, c.ready
+	if first {
+		c.next, c.read, c.left = true, read, left
+		if c.idle != nil {
+			c.idle.Stop()
+		}
+	}
+	c.turn.Unlock()
+	if !first {
+		return
+	}
+	if left != nil {
+		c.cancel()
+	}
+	if ready {
+		go c.pass()
+	}
+}
+
+// Close closes a connection that is taken, as if its caller had left.
+func (c *longCall) Close() error {
+	c.came(nil, net.ErrClosed)
+	return c.conn.Close()
+}
+
+// answered is the end of the call: the connection is fit for another one, or is to be closed.
+func (c *longCall) answered(keep bool) {
+	c.turn.Lock()
+	c.ready, c.keep = true, keep
+	next := c.next
+	if !next && keep {
+		c.idle = time.AfterFunc(c.calls.server.IdleTimeout, func() { c.Close() })
+	}
+	c.turn.Unlock()
+	switch {
+	case next:
+		c.pass()
+	case !keep:
+		c.Close()
+	}
+}
+
+// pass passes the connection on, once the call is answered and the next one has come: to net/http,
+// or it is closed.
+func (c *longCall) pass() {
+	c.cancel()
+	defer c.calls.drop(c)
+	if c.left == nil && c.keep {
+		c.calls.open.own(c.conn, nil)
+		c.calls.giveBack(c.conn, c.read)
+	} else {
+		c.calls.open.drop(c.conn)
+	}
 }
 
 // finish sends what was not sent. If the connection was not taken, that is up to net/http.
 func (c *longCall) finish(panicked any) {
+	taken := c.conclude(panicked)
+	if !taken {
+		return
+	}
+	c.calls.open.end(c.conn)
+	c.conn.SetWriteDeadline(time.Time{})
+	c.answered(c.failed == nil && !c.close && !c.calls.stops())
+}
+
+// conclude ends the reply, and reports whether the connection is taken: it will not be any more.
+func (c *longCall) conclude(panicked any) (taken bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
-	if c.w != nil {
-		if panicked != nil && panicked != http.ErrAbortHandler {
-			panicked = fmt.Errorf("%v\n%s", panicked, debug.Stack())
-		}
+	aborted := panicked == http.ErrAbortHandler
+	switch {
+	case c.w != nil && panicked != nil && !aborted:
+		c.panicked = fmt.Errorf("%v\n%s", panicked, debug.Stack())
+	case c.w != nil:
 		c.panicked = panicked
-		return
-	}
-	if panicked != nil {
-		c.failed = http.ErrAbortHandler
-		if panicked != http.ErrAbortHandler && c.calls.server.ErrorLog != nil {
-			c.calls.server.ErrorLog.Printf("http: panic serving %v: %v\n%s", c.conn.RemoteAddr(), panicked, debug.Stack())
-		}
-	} else {
+	case panicked == nil:
 		c.send(true)
+	case !aborted && c.calls.server.ErrorLog != nil:
+		c.calls.server.ErrorLog.Printf("http: panic serving %v: %v\n%s", c.conn.RemoteAddr(), panicked, debug.Stack())
+		fallthrough
+	default:
+		c.failed = http.ErrAbortHandler
 	}
-	c.calls.open.end(c.conn)
-	if c.keep = c.failed == nil && !c.close && !c.calls.stops(); c.keep {
-		c.conn.SetWriteDeadline(time.Time{})
-		c.conn.SetReadDeadline(time.Now().Add(c.calls.server.IdleTimeout))
-	} else {
-		c.conn.Close()
+	if c.w == nil {
+		c.header = nil // the connection may be silent for long
 	}
-	c.header = nil // the connection may be silent for long
+	return c.w == nil
 }
 
 // Header implements http.ResponseWriter.

@@ -18,12 +18,17 @@ type HTTPServer struct {
 // Shutdown does what that of http.Server does.
 func (s *HTTPServer) Shutdown(ctx context.Context) error {
 	s.long.stop() // before the first call can end
-	return cmp.Or(s.Server.Shutdown(ctx), s.long.wait(ctx))
+	err := cmp.Or(s.Server.Shutdown(ctx), s.long.wait(ctx))
+	if err == nil {
+		s.long.arrivals.close()
+	}
+	return err
 }
 
 // Close does what that of http.Server does.
 func (s *HTTPServer) Close() error {
 	s.long.stop()
+	defer s.long.arrivals.close()
 	defer s.long.cut()
 	return s.Server.Close()
 }

@@ -45,8 +45,8 @@ func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
 }
 
 // What a waiter and a watcher take of the heap and of stacks. The kernel's buffers are not counted.
-func TestAWaiterAndAWatcherTakeLessThan26KiBEach(t *testing.T) {
-	const size, most = 1000, 26 << 10
+func TestAWaiterAndAWatcherTakeLessThan20KiBEach(t *testing.T) {
+	const size, most = 1000, 20 << 10
 	p := &crowdRun{crowdServers: serveInProcess(t), tb: t, size: map[load.Kind]int{load.Waiters: size, load.Watchers: size}}
 	if _, err := p.clients[0].Acquire(t.Context(), leadership.AcquireRequest{Election: planner, CandidateID: "ann", LeaseDuration: time.Hour}); err != nil {
 		t.Fatal(err)

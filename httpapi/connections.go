@@ -3,6 +3,7 @@ package httpapi
 import (
 	"container/list"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -30,7 +31,25 @@ type connections struct {
 type place struct {
 	among    *list.List
 	at       *list.Element
-	requests int // under way; HTTP/2 may have several
+	requests int       // under way; HTTP/2 may have several
+	owner    io.Closer // of a connection that was taken over from net/http; else nil
+}
+
+// closer returns what closes the connection. Call with mu held.
+func (s *connections) closer(c net.Conn) io.Closer {
+	if owner := s.places[c].owner; owner != nil {
+		return owner
+	}
+	return c
+}
+
+// own sets the owner of a connection; nil: net/http.
+func (s *connections) own(c net.Conn, owner io.Closer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, here := s.places[c]; here {
+		p.owner = owner
+	}
 }
 
 func newConnections(most int, displaced func()) *connections {
@@ -40,37 +59,56 @@ func newConnections(most int, displaced func()) *connections {
 // LimitConnections limits the connections of a server. Server has a limit already. displaced is
 // called for each connection that was closed to make room, and must not block.
 func LimitConnections(server *http.Server, most int, displaced func()) {
-	open := newConnections(most, displaced)
-	server.Handler, server.ConnState, server.ConnContext = open.serve(server.Handler), open.changed, open.know
-	server.RegisterOnShutdown(open.hurry)
+	server.Handler = limited(server, most, displaced).serve(server.Handler)
 }
 
-// changed is http.Server.ConnState.
+// limited limits the connections of a server, whose handler must say when it begins and ends.
+func limited(server *http.Server, most int, displaced func()) *connections {
+	open := newConnections(most, displaced)
+	server.ConnState, server.ConnContext = open.changed, open.know
+	server.RegisterOnShutdown(open.hurry)
+	return open
+}
+
+// changed is http.Server.ConnState. A connection that is taken over keeps its place until drop.
 func (s *connections) changed(c net.Conn, state http.ConnState) {
-	switch state {
+	switch c = plain(c); state {
 	case http.StateNew:
 		if surplus := s.add(c); surplus != nil {
 			surplus.Close()
 			s.displaced()
 		}
-	case http.StateClosed, http.StateHijacked:
+	case http.StateClosed:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.remove(c)
 	}
 }
 
-// add adds a connection and returns the one to close instead, if there is one.
-func (s *connections) add(c net.Conn) (surplus net.Conn) {
+// drop closes a connection that was taken over.
+func (s *connections) drop(c net.Conn) {
+	c.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.remove(c)
+}
+
+// add adds a connection and returns the one to close instead, if there is one. One that net/http
+// gets back has its place.
+func (s *connections) add(c net.Conn) (surplus io.Closer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, here := s.places[c]; here {
+		return nil
+	}
 	if len(s.places) >= s.most {
 		longest := s.waiting.Front()
 		if longest == nil {
 			longest = s.busy.Front()
 		}
-		surplus = longest.Value.(net.Conn)
-		s.remove(surplus)
+		first := longest.Value.(net.Conn)
+		surplus = s.closer(first)
+		s.remove(first)
 	}
 	s.places[c] = &place{among: &s.waiting, at: s.waiting.PushBack(c)}
 	return surplus
@@ -91,30 +129,39 @@ func (s *connections) hurry() {
 	}
 }
 
-func (s *connections) silent() (all []net.Conn) {
+func (s *connections) silent() (all []io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for e := s.waiting.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(net.Conn))
+		all = append(all, s.closer(e.Value.(net.Conn)))
 	}
 	return all
 }
 
-// connectionKey is the context key of a request's connection.
+// connectionKey is the context key of a request's *connection.
 type connectionKey struct{}
+
+// connection is the connection of a request, and the context of all calls of the server.
+type connection struct {
+	net.Conn
+	ctx context.Context
+}
 
 // know is http.Server.ConnContext.
 func (s *connections) know(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connectionKey{}, c)
+	on := &connection{Conn: plain(c)}
+	on.ctx = context.WithValue(ctx, connectionKey{}, on)
+	return on.ctx
 }
 
 // serve wraps the handler. A connection counts as waiting from its return, although a part of the
 // body may still arrive.
 func (s *connections) serve(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, _ := r.Context().Value(connectionKey{}).(net.Conn)
-		s.begin(c)
-		defer s.end(c)
+		if on, known := r.Context().Value(connectionKey{}).(*connection); known {
+			s.begin(on.Conn)
+			defer s.end(on.Conn)
+		}
 		h.ServeHTTP(w, r)
 	})
 }

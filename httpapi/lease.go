@@ -23,9 +23,28 @@ func (a *api) acquire(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if request.Wait > 0 {
+		return a.campaign(w, r, &request)
+	}
+	return a.acquireNow(w, r, &request)
+}
+
+// acquireNow answers an acquire that does not wait.
+func (a *api) acquireNow(w http.ResponseWriter, r *http.Request, request *leadership.AcquireRequest) error {
+	ctx, cancel := a.patience(w, r, 0)
+	defer cancel()
+	grant, err := a.service.Acquire(ctx, *request)
+	if err != nil {
+		return err
+	}
+	return answerGrant(w, request, &grant)
+}
+
+// campaign answers an acquire that may wait.
+func (a *api) campaign(w http.ResponseWriter, r *http.Request, request *leadership.AcquireRequest) error {
 	ctx, cancel := a.patience(w, r, request.Wait)
 	defer cancel()
-	grant, err := a.service.Acquire(ctx, request)
+	grant, err := a.service.Campaign(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -44,8 +63,8 @@ func acquireRequest(w http.ResponseWriter, r *http.Request) (leadership.AcquireR
 	return body.Leadership(e)
 }
 
-func answerGrant(w http.ResponseWriter, request leadership.AcquireRequest, grant leadership.Grant) error {
-	answer := wire.NewGrant(grant)
+func answerGrant(w http.ResponseWriter, request *leadership.AcquireRequest, grant *leadership.Grant) error {
+	answer := wire.NewGrant(*grant)
 	spread(&answer.Lease)
 	if request.Key != nil {
 		answer.Key = "" // a key is told once, by the reply to the call that made the server choose it

@@ -28,6 +28,7 @@ type live struct {
 	url      string
 	client   *http.Client
 	waiting  entrances
+	server   *httpapi.HTTPServer
 }
 
 // entrances is a gate that sends the verb of each call that enters to wait.
@@ -44,6 +45,12 @@ func (e entrances) Enter(_ context.Context, op instance.Op) (func(error), error)
 // newLive serves an empty store, with the API as c says.
 func newLive(t *testing.T, c httpapi.Config) *live {
 	t.Helper()
+	return newLiveWith(t, c, func(*httpapi.HTTPServer) {})
+}
+
+// newLiveWith is newLive with a server that is changed before it starts.
+func newLiveWith(t *testing.T, c httpapi.Config, change func(*httpapi.HTTPServer)) *live {
+	t.Helper()
 	clock := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
 	inst := newInstance(t, memory.New(memory.Config{Now: clock.Now}), clock)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,7 +62,9 @@ func newLive(t *testing.T, c httpapi.Config) *live {
 	waiting := make(entrances, 1000)
 	c.Service = instance.Guard(inst, waiting)
 	server := httptest.NewUnstartedServer(nil)
-	server.Config = httpapi.Server(httpapi.New(c), nil)
+	of := httpapi.Server(httpapi.New(c), nil)
+	change(of)
+	server.Config = of.Server
 	server.Listener = small{server.Listener}
 	server.Start()
 	t.Cleanup(func() {
@@ -64,7 +73,11 @@ func newLive(t *testing.T, c httpapi.Config) *live {
 		cancel()
 		<-ended
 	})
-	return &live{t, inst, clock, server.URL, &http.Client{Transport: apitest.New(t).Transport(&http.Transport{ReadBufferSize: 512, DialContext: dialSmall})}, waiting}
+	return &live{t, inst, clock, server.URL, newClient(t), waiting, of}
+}
+
+func newClient(t *testing.T) *http.Client {
+	return &http.Client{Transport: apitest.New(t).Transport(&http.Transport{ReadBufferSize: 512, DialContext: dialSmall})}
 }
 
 // lead makes the candidate the leader of planner. It returns what names its lease.

@@ -210,7 +210,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	api := httpapi.New(httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Knock: who.knock(), StreamLimit: s.streamLimit})
 	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), ready.crowd.displaced, m.log)
 	done := make(chan error, 1)
-	go func() { done <- at.serve(server) }()
+	go func() { done <- at.serve(server.Server) }()
 	c.greet(m.log, at, s)
 	var failure error
 	select {
@@ -267,7 +267,7 @@ func instanceName(env map[string]string) string {
 
 // newServer returns a server. hurry makes its calls answer without waiting for the store any
 // longer.
-func newServer(h http.Handler, displaced func(), log *slog.Logger) (server *http.Server, hurry func()) {
+func newServer(h http.Handler, displaced func(), log *slog.Logger) (server *httpapi.HTTPServer, hurry func()) {
 	server = httpapi.Server(h, displaced)
 	server.ErrorLog = newServerLog(log)
 	calls, cancel := context.WithCancelCause(context.Background())
@@ -312,7 +312,11 @@ const (
 
 // shutdown lets calls under way finish. After finish it calls hurry, and after answer it closes the
 // remaining connections.
-func shutdown(server *http.Server, hurry func(), finish, answer time.Duration) error {
+func shutdown(server interface {
+	Shutdown(context.Context) error
+	Close() error
+}, hurry func(), finish, answer time.Duration,
+) error {
 	late := time.AfterFunc(finish, hurry)
 	defer late.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), finish+answer)

@@ -49,7 +49,7 @@ func newEdge(t *testing.T, answer time.Duration) *edge {
 	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m)})
 	timed := timing.Handler(meters, tracers, api, api)
 	server := httptest.NewUnstartedServer(timed)
-	server.Config = httpapi.Server(timed, nil)
+	server.Config = httpapi.Server(timed, nil).Server
 	server.Config.WriteTimeout = cmp.Or(answer, server.Config.WriteTimeout)
 	server.Start()
 	t.Cleanup(server.Close)

@@ -33,6 +33,9 @@ type Protocol interface {
 type Service interface {
 	Protocol
 
+	// Campaign is Acquire for a request with Wait. The grant is nil if there is an error. With
+	// pointers the stack of a call stays small; ten thousand may wait.
+	Campaign(context.Context, *leadership.AcquireRequest) (*leadership.Grant, error)
 	// Read reads an election as cheaply as the request allows.
 	Read(context.Context, leadership.ReadRequest) (leadership.Reading, error)
 	// Await blocks until the election differs from what the reader knows, and reads it. If the time
@@ -256,17 +259,30 @@ func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 	}
 	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Acquire, r)
 	if err == nil {
+		g.witnessed(ctx, op, &grant)
+	}
+	return grant, err
+}
+
+// Campaign implements Service.
+func (g *Guarded) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
+	if op.Waits {
+		ctx = g.rechecked(ctx, op)
+	}
+	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Campaign, r)
+	if err == nil {
 		g.witnessed(ctx, op, grant)
 	}
 	return grant, err
 }
 
 // witnessed tells the gates of a grant.
-func (g *Guarded) witnessed(ctx context.Context, op Op, grant leadership.Grant) {
+func (g *Guarded) witnessed(ctx context.Context, op Op, grant *leadership.Grant) {
 	op.Row = g.rows[wire.VerbAcquire]
 	for _, gate := range g.gates {
 		if w, ok := gate.(Witness); ok {
-			w.Granted(ctx, op, grant)
+			w.Granted(ctx, op, *grant)
 		}
 	}
 }

@@ -12,6 +12,11 @@ func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (le
 	return i.queue.Acquire(ctx, r)
 }
 
+// Campaign implements Service.
+func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
+	return i.queue.Stand(ctx, r)
+}
+
 // acquire is one attempt. A candidate whose rights went while it stood in line is refused.
 func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	if err := recheck(ctx); err != nil {

@@ -33,11 +33,10 @@ func (c *call) Answered(a Answer) {
 }
 
 // await waits for the caller's answer, and makes the caller leave when its wait is over.
-func (q *Queue) await(c *call, wait time.Duration) (leadership.Grant, error) {
+func (q *Queue) await(c *call, wait time.Duration) (*leadership.Grant, error) {
+	defer time.AfterFunc(wait, func() { q.leave(c, nil) }).Stop()
 	select {
 	case <-c.answered:
-	case <-time.After(wait):
-		q.leave(c, nil)
 	case <-c.ctx.Done():
 		q.leave(c, gone(c.ctx))
 	case <-q.closing:
@@ -46,13 +45,10 @@ func (q *Queue) await(c *call, wait time.Duration) (leadership.Grant, error) {
 		q.leave(c, q.closed())
 	}
 	<-c.answered
-	switch {
-	case c.answer.Panic != nil:
+	if c.answer.Panic != nil {
 		panic(c.answer.Panic)
-	case c.answer.Grant == nil:
-		return leadership.Grant{}, c.answer.Err
 	}
-	return *c.answer.Grant, nil
+	return c.answer.Grant, c.answer.Err
 }
 
 // leave answers a caller that stops waiting. If an attempt for its place is under way, the outcome

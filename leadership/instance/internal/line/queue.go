@@ -72,52 +72,74 @@ func (q *Queue) Acquire(ctx context.Context, r leadership.AcquireRequest) (leade
 	if r.Wait == 0 {
 		return q.ask(ctx, r)
 	}
+	grant, err := q.Stand(ctx, &r)
+	if grant == nil {
+		return leadership.Grant{}, err
+	}
+	return *grant, err
+}
+
+// Stand is Acquire for a request with Wait. The grant is nil if there is an error. Its stack is
+// small while it blocks, for it may be one of ten thousand.
+func (q *Queue) Stand(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
+	c, grant, err := q.enter(ctx, r)
+	if c == nil {
+		return grant, err
+	}
+	grant, err = q.await(c, r.Wait)
+	if err == nil && r.Key == nil && ctx.Err() != nil {
+		q.giveBack(ctx, grant)
+		return nil, gone(ctx)
+	}
+	return grant, err
+}
+
+// enter returns a call that stands in line. For the present leader, or after an error, it returns
+// the answer instead.
+func (q *Queue) enter(ctx context.Context, r *leadership.AcquireRequest) (*call, *leadership.Grant, error) {
 	c := &call{ctx: ctx, answered: make(chan struct{})}
 	c.standing = NewCaller(c, q.c.Hub.Now())
 	if err := r.Validate(); err != nil {
-		return leadership.Grant{}, err
+		return nil, nil, err
 	}
 	for told := leadership.Token(0); ; {
 		own, err := q.join(c, r, told)
 		if err != nil {
-			return leadership.Grant{}, err
+			return nil, nil, err
 		}
 		if own == 0 {
-			break
+			return c, nil, nil
 		}
-		if grant, err := q.ask(ctx, r); !errors.Is(err, leadership.LeaseHeld) {
-			return grant, err
+		switch grant, err := q.ask(ctx, *r); {
+		case err == nil:
+			return nil, &grant, nil
+		case !errors.Is(err, leadership.LeaseHeld):
+			return nil, nil, err
 		}
 		told = own
 	}
-	grant, err := q.await(c, r.Wait)
-	if err == nil && r.Key == nil && ctx.Err() != nil {
-		q.giveBack(ctx, leadership.LeaseRequest{Election: r.Election, CandidateID: r.CandidateID, Key: grant.Key, Token: grant.Token})
-		return leadership.Grant{}, gone(ctx)
-	}
-	return grant, err
 }
 
 // join puts the caller in line, unless it may be the present leader, which has lost a reply and
 // must not wait for its own lease. Then join returns the token of that lease: the store has to be
 // asked, and told is the token for which it has refused the caller. The first caller begins a line.
-func (q *Queue) join(c *call, r leadership.AcquireRequest, told leadership.Token) (own leadership.Token, err error) {
+func (q *Queue) join(c *call, r *leadership.AcquireRequest, told leadership.Token) (own leadership.Token, err error) {
 	q.c.Hub.View(func(_ *view.View, now time.Duration) {
 		if err = q.closed(); err != nil {
 			return
 		}
 		found, ok := q.lines[r.Election]
 		if !ok {
-			c.runner = q.begin(c.standing, r, now)
+			c.runner = q.begin(c.standing, *r, now)
 			go c.runner.run()
 			return
 		}
-		if token, owns := found.line.Owns(r, now); owns && token != told {
+		if token, owns := found.line.Owns(*r, now); owns && token != told {
 			own = token
 			return
 		}
 		c.runner = found
-		found.line.Join(c.standing, r, now)
+		found.line.Join(c.standing, *r, now)
 		c.standing.place.told = max(c.standing.place.told, told)
 	})
 	return own, err
@@ -151,8 +173,13 @@ const (
 	giveBackTimeout = 2 * time.Second
 )
 
-// giveBack releases a lease whose key was never told. If that fails, it runs out.
-func (q *Queue) giveBack(ctx context.Context, r leadership.LeaseRequest) {
+// giveBack releases a lease whose key was never told.
+func (q *Queue) giveBack(ctx context.Context, g *leadership.Grant) {
+	q.release(ctx, leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token})
+}
+
+// release releases a lease. If that fails, it runs out.
+func (q *Queue) release(ctx context.Context, r leadership.LeaseRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 	defer cancel()
 	asked := q.c.Hub.Now()

@@ -66,7 +66,7 @@ func (r *runner) ask(ctx context.Context, request leadership.AcquireRequest) (o 
 	defer cancel()
 	o.Grant, o.Err = r.q.c.Acquire(bounded, request)
 	if orphan, ok := r.orphan(o.Err); ok {
-		r.q.giveBack(ctx, orphan)
+		r.q.release(ctx, orphan)
 	}
 	return o
 }

@@ -28,15 +28,15 @@ func (s *sink) Header() http.Header         { return s.header }
 func (s *sink) WriteHeader(status int)      { s.status = status }
 func (s *sink) Write(b []byte) (int, error) { return s.body.Write(b) }
 
-// caller calls an API again and again, without a connection.
-type caller struct {
+// benchCaller calls an API again and again, without a connection.
+type benchCaller struct {
 	api   http.Handler
 	reply sink
 	body  bytes.Reader
 }
 
 // call sends a request that was sent before or not. It fails unless the status is 200.
-func (c *caller) call(b *testing.B, r *http.Request, body string) {
+func (c *benchCaller) call(b *testing.B, r *http.Request, body string) {
 	c.body.Reset([]byte(body))
 	if body != "" {
 		r.Body, r.ContentLength = io.NopCloser(&c.body), int64(len(body))
@@ -68,7 +68,7 @@ func BenchmarkCalls(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := &caller{reply: sink{header: make(http.Header)}, api: httpapi.New(httpapi.Config{
+	c := &benchCaller{reply: sink{header: make(http.Header)}, api: httpapi.New(httpapi.Config{
 		Service: instance.Guard(service), Hosts: httpapi.LocalHosts(),
 	})}
 	acquire := func(e leadership.Election, duration string) {

@@ -26,11 +26,11 @@ func scanned(t testing.TB) (texts []string, into []func() any) {
 	bare.Metadata, bare.AcquiredAt = "", time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
 	ticketed.Ticket, ticketed.LeaderID = "AbC-_123", "agent-8"
 	results := Results{}
-	for i, l := range []leadership.Lease{held(), held(), noted, bare, ticketed, vacant()} {
+	for _, l := range []leadership.Lease{held(), held(), noted, bare, ticketed, vacant()} {
 		add(NewLease(l), func() any { return new(Lease) })
 		add(NewReading(leadership.Reading{Lease: l, Bound: time.Second}), func() any { return new(Lease) })
 		add(NewGrant(leadership.Grant{Lease: l, Key: leadership.Key{1}, Waited: time.Minute}), func() any { return new(Grant) })
-		results.Results = append(results.Results, NewResult(At("renewals", i), l.Election, leadership.Result{Lease: l}))
+		results.Results = append(results.Results, Result{Election: l.Election, Lease: new(NewLease(l))})
 		add(results, func() any { return new(Results) })
 	}
 	return texts, into
@@ -127,8 +127,8 @@ func FuzzAppendRenewals(f *testing.F) {
 func BenchmarkReadResults(b *testing.B) {
 	b.ReportAllocs()
 	results := Results{}
-	for i := range 100 {
-		results.Results = append(results.Results, NewResult(At("renewals", i), "planner", leadership.Result{Lease: held()}))
+	for range 100 {
+		results.Results = append(results.Results, Result{Election: "planner", Lease: new(NewLease(held()))})
 	}
 	text, err := Marshal(results)
 	if err != nil {

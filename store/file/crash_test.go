@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"regent/leadership"
@@ -92,5 +94,24 @@ func TestACallSeesTheOneBeforeItInTheSameCommit(t *testing.T) {
 	}
 	if granted != 1 {
 		t.Errorf("%d candidates lead one election, want one", granted)
+	}
+}
+
+func TestALogGrowsDurablyBeforeACommitIsWrittenThere(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	var calls []string
+	u.Watch(func(call string) error { calls = append(calls, call); return nil })
+	r, key := ask("ann"), leadership.NewKey()
+	r.Key = &key
+	for end := 0; end < step; end = int(u.LogEnd()) {
+		r.Metadata = fmt.Appendf(nil, `{"at":%d,"x":%q}`, end, strings.Repeat("x", 4000))
+		calls = nil
+		if _, err := u.service.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"write", "sync", "write", "sync"}; !slices.Equal(calls, want) {
+		t.Errorf("the commit that did not fit: got %v, want %v", calls, want)
 	}
 }

@@ -26,8 +26,6 @@ type batch struct {
 	changed map[leadership.Election]*entry
 	events  []span  // of new events in frame, in order
 	dropped []place // of forgotten events
-	boot    string  // a new boot; "" if there is none
-	anchor  time.Time
 
 	// panicked is what the decision of the present call panicked with.
 	panicked any

@@ -121,8 +121,8 @@ func removeOlder(folder string, number uint64) error {
 	return err
 }
 
-// frozen is a copy of the table that stays as it is, of what a snapshot has. What it shares with the
-// table is not changed any more.
+// frozen is a copy of what a snapshot has of the table, which stays as it is: what both share is not
+// changed any more.
 func (t *table) frozen() *table {
 	return &table{
 		entries: maps.Clone(t.entries), events: pages{list: slices.Clone(t.events.list)},

@@ -31,8 +31,8 @@
 //	snapshot-0000000002   all tables as they were when log 2 began; there is none before log 2
 //	*.new                 a file that is being written; removed when the folder is opened
 //
-// Its mode is 0700, it belongs to the process's user, and it is locked while it is open: one process
-// serves it at a time. It may be copied while no process does.
+// Its mode is 0700, it belongs to the process's user, and it is locked while it is open: one
+// process serves it at a time. It may be copied while no process does.
 //
 // Numbers are big-endian. Every file begins with 48 bytes:
 //

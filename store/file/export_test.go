@@ -117,8 +117,8 @@ func (d watched) WriteAt(b []byte, at int64) (int, error) {
 func (d watched) SyncData() error { return errors.Join(d.before("sync"), d.disk.SyncData()) }
 func (d watched) Sync() error     { return errors.Join(d.before("sync"), d.disk.Sync()) }
 
-// Watch has the function called before each write and sync of the present log, in place of which its
-// error is returned.
+// Watch has the function called before each write and sync of the present log, in place of which
+// its error is returned.
 func (s *Store) Watch(before func(call string) error) {
 	s.writer.do(context.Background(), func(*batch) error {
 		s.writer.log.disk = watched{s.writer.log.disk, before}

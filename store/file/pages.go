@@ -63,7 +63,7 @@ func (p *pages) add(event []byte, at int64) uint64 {
 	return number
 }
 
-// append adds a packed page. It reports whether that is possible: the one before must be packed, too.
+// append adds a packed page. It reports whether that is possible: the one before must be packed.
 func (p *pages) append(whole page) bool {
 	if p.packed != len(p.list) || whole.kept == 0 {
 		return false

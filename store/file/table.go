@@ -227,8 +227,8 @@ func (t *table) replayRevision(kind tag, d *decoder) {
 	}
 }
 
-// replayEvent adds the next event of an election, which has the given number. It returns the time of
-// the event.
+// replayEvent adds the next event of an election, which has the given number. It returns the time
+// of the event.
 func (t *table) replayEvent(d *decoder, number uint64) (at int64) {
 	from := *d
 	name, r, token, instant := d.eventHead()

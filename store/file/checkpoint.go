@@ -121,7 +121,7 @@ func removeOlder(folder string, number uint64) error {
 	return err
 }
 
-// frozen is a copy of what a snapshot has of the table, which stays as it is: what both share is not
+// frozen is a copy of what a snapshot has of the table. It stays as it is: what both share is not
 // changed any more.
 func (t *table) frozen() *table {
 	return &table{

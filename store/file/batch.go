@@ -178,10 +178,7 @@ func (b *batch) renew(c leadership.Renewal) (a leadership.Renewed) {
 
 // announce marks an event as announced.
 func (b *batch) announce(id leadership.EventID) {
-	if n := b.present(id.Election); n == nil || id.Revision <= n.announced {
-		return
-	}
-	if b.own(id.Election).announce(id.Revision) {
+	if b.present(id.Election) != nil && b.own(id.Election).announce(id.Revision) {
 		b.frame = appendRevision(b.frame, tagAnnounced, id.Election, id.Revision)
 	}
 }

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -202,11 +203,9 @@ func (s *snapshotWriter) entry(n *entry) error {
 	if len(n.places) > 0 && n.places[0].revision > 1 {
 		s.frame = appendRevision(s.frame, tagForgotten, e, n.places[0].revision-1)
 	}
-	if n.announced > 0 {
-		s.frame = appendRevision(s.frame, tagAllAnnounced, e, n.announced)
-	}
-	for _, r := range n.also {
-		s.frame = appendRevision(s.frame, tagAnnounced, e, r)
+	s.frame = binary.AppendUvarint(appendElection(s.frame, tagWaiting, e), uint64(len(n.waiting)))
+	for _, r := range n.waiting {
+		s.frame = binary.AppendVarint(s.frame, int64(r))
 	}
 	return s.next()
 }

@@ -63,11 +63,11 @@
 //	2 heartbeat  election, instant                                   changes the record
 //	3 event      election, revision, …                               the next of its election
 //	4 announced  election, revision                                  of one event
-//	5 announced  election, revision                                  of all events up to that one
+//	5 waiting    election, number of revisions, revisions            all that are not announced
 //	6 forgotten  election, revision                                  all events up to that one
 //	7 boot       id, instant of the boot
 //	8 forgotten  instant                                             of the newest such event
-//	9 page       compressed events, in the order of commits          in snapshots
+//	9 page       compressed events, in the order of commits          (5, 8, 9 in snapshots)
 //	10 end       the log goes on in the next one; or the snapshot is complete
 //
 // A log is filled with zeros ahead, a mebibyte at a time, which is synced before a frame is written

@@ -276,12 +276,9 @@ func (w *writer) tend() {
 		return
 	}
 	w.mu.Lock()
-	err := w.table.tidy()
+	w.table.tidy()
 	w.mu.Unlock()
-	if err == nil {
-		err = w.checkpoints.rotate(w.log, w.table)
-	}
-	if err != nil {
+	if err := w.checkpoints.rotate(w.log, w.table); err != nil {
 		w.fail(err)
 	}
 }

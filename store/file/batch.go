@@ -1,7 +1,6 @@
 package file
 
 import (
-	"encoding/binary"
 	"errors"
 	"time"
 
@@ -194,9 +193,4 @@ func (b *batch) begun(r leadership.Record) {
 func (b *batch) newBoot(id string, anchor time.Time) {
 	b.table.boot, b.table.anchor = id, anchor
 	b.frame = appendInstant(appendText(append(b.frame, tagBoot), id), anchor)
-}
-
-// appendPage appends a compressed page.
-func appendPage(b, packed []byte) []byte {
-	return append(binary.AppendUvarint(append(b, tagPage), uint64(len(packed))), packed...)
 }

@@ -127,11 +127,13 @@ func (s *Store) Watch(before func(call string) error) {
 }
 
 // Checkpointed waits for a checkpoint under way, after all calls that wait.
-func (s *Store) Checkpointed() error {
-	for range 2 { // the second begins when the first has ended
-		s.LogEnd()
-	}
-	return s.writer.checkpoints.wait()
+func (s *Store) Checkpointed() (err error) {
+	s.LogEnd()
+	s.writer.do(context.Background(), func(*batch) error { // when what follows the one before has ended
+		err = s.writer.checkpoints.wait()
+		return nil
+	})
+	return err
 }
 
 // RoundTrip decodes a payload's entries, and encodes what they say of records and events again.

@@ -64,12 +64,13 @@ func openWriter(path string, span history.Span, c Config) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	least := cmp.Or(c.checkpoint, minCheckpoint)
 	w := &writer{
 		path:        path,
 		log:         log,
 		table:       found.table,
 		batch:       newBatch(found.table, span, c.Codec),
-		checkpoints: newCheckpoints(path, cmp.Or(c.checkpoint, minCheckpoint), found.snapshot),
+		checkpoints: &checkpoints{least: least, due: max(least, found.snapshot), snapshot: found.snapshot},
 		batchOf:     make([]*job, 0, maxJobs),
 		jobs:        make(chan *job, maxJobs),
 		closing:     make(chan struct{}),

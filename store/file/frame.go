@@ -38,6 +38,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // another store is ever taken for one of this.
 type identity [16]byte
 
+// seed is the checksum of the id, with which those of frames go on.
+func (id identity) seed() uint32 { return crc32.Checksum(id[:], castagnoli) }
+
 // fileHead is the beginning of every file.
 type fileHead struct {
 	kind     string
@@ -88,36 +91,35 @@ func (t *torn) Error() string {
 func beginFrame(b []byte) []byte { return append(b[:0], make([]byte, frameHead)...) }
 
 // endFrame completes a frame.
-func endFrame(b []byte, id identity, sequence uint64) []byte {
+func endFrame(b []byte, seed uint32, sequence uint64) []byte {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-frameHead))
 	binary.BigEndian.PutUint64(b[4:], sequence)
-	binary.BigEndian.PutUint32(b[12:], headSum(id, b))
-	b = binary.BigEndian.AppendUint32(b, bodySum(id, b))
+	binary.BigEndian.PutUint32(b[12:], headSum(seed, b))
+	b = binary.BigEndian.AppendUint32(b, bodySum(seed, b))
 	return append(b, lastByte)
 }
 
-func headSum(id identity, frame []byte) uint32 {
-	return crc32.Update(crc32.Checksum(id[:], castagnoli), castagnoli, frame[:12])
+func headSum(seed uint32, frame []byte) uint32 {
+	return crc32.Update(seed, castagnoli, frame[:12])
 }
 
 // bodySum is the checksum of a frame without its tail.
-func bodySum(id identity, frame []byte) uint32 {
-	sum := crc32.Update(crc32.Checksum(id[:], castagnoli), castagnoli, frame[4:12])
-	return crc32.Update(sum, castagnoli, frame[frameHead:])
+func bodySum(seed uint32, frame []byte) uint32 {
+	return crc32.Update(crc32.Update(seed, castagnoli, frame[4:12]), castagnoli, frame[frameHead:])
 }
 
 func aligned(n int) int { return (n + alignment - 1) &^ (alignment - 1) }
 
 // frames reads the frames of a file, one after the other.
 type frames struct {
-	id       identity
+	seed     uint32
 	content  []byte // of the file; a multiple of alignment
 	at       int    // where the next frame begins
 	sequence uint64 // of the frame before
 }
 
-// next returns the payload of the next frame, nil if there are only zeros. The error is a *torn or a
-// damage.
+// next returns the payload of the next frame, nil if there are only zeros. The error is a *torn or
+// a damage.
 func (f *frames) next() ([]byte, error) {
 	rest := f.content[f.at:]
 	if len(rest) < frameHead || zero(rest[:frameHead]) {
@@ -126,7 +128,7 @@ func (f *frames) next() ([]byte, error) {
 	length, sequence := int(binary.BigEndian.Uint32(rest)), binary.BigEndian.Uint64(rest[4:])
 	end := frameHead + length + frameTail
 	switch {
-	case headSum(f.id, rest) != binary.BigEndian.Uint32(rest[12:]):
+	case headSum(f.seed, rest) != binary.BigEndian.Uint32(rest[12:]):
 		return nil, f.damage("the head of a commit is wrong")
 	case sequence != f.sequence+1:
 		return nil, f.damage(fmt.Sprintf("commit %d follows commit %d", sequence, f.sequence))
@@ -134,7 +136,7 @@ func (f *frames) next() ([]byte, error) {
 		return nil, f.damage(fmt.Sprintf("commit %d goes beyond the end of the file", sequence))
 	}
 	body, tail := rest[:end-frameTail], rest[end-frameTail:end]
-	if bodySum(f.id, body) != binary.BigEndian.Uint32(tail) || tail[4] != lastByte {
+	if bodySum(f.seed, body) != binary.BigEndian.Uint32(tail) || tail[4] != lastByte {
 		return nil, f.unfinished(end)
 	}
 	if next := aligned(end); !zero(rest[end:next]) {
@@ -157,7 +159,7 @@ func (f *frames) ended() error {
 		return f.damage("something was written where a commit has to begin")
 	}
 	for at := behind; at+frameHead <= len(rest); at += alignment {
-		if head := rest[at:]; !zero(head[:frameHead]) && headSum(f.id, head) == binary.BigEndian.Uint32(head[12:]) {
+		if head := rest[at:]; !zero(head[:frameHead]) && headSum(f.seed, head) == binary.BigEndian.Uint32(head[12:]) {
 			return f.damage(fmt.Sprintf("commit %d is missing, and commit %d is there", f.sequence+1, binary.BigEndian.Uint64(head[4:])))
 		}
 	}

@@ -49,9 +49,7 @@ func load(path string, codec leadership.Codec) (*loaded, error) {
 	if err := l.read(files, state); err != nil {
 		return nil, err
 	}
-	if err := l.table.ready(codec); err != nil {
-		return nil, err
-	}
+	l.table.ready(codec)
 	return l, l.reaches(state)
 }
 
@@ -140,7 +138,7 @@ func (l *loaded) open(kind, name string, number uint64, content []byte) (*frames
 		return nil, faulty(name, "it is number %d", h.number)
 	}
 	l.id = h.id
-	return &frames{id: h.id, content: content, at: headSize, sequence: h.sequence}, nil
+	return &frames{seed: h.id.seed(), content: content, at: headSize, sequence: h.sequence}, nil
 }
 
 // asFault adds a file's name to damage; another error stays what it is.

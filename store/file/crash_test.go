@@ -2,10 +2,13 @@ package file_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"regent/leadership"
@@ -93,4 +96,55 @@ func TestACallSeesTheOneBeforeItInTheSameCommit(t *testing.T) {
 	if granted != 1 {
 		t.Errorf("%d candidates lead one election, want one", granted)
 	}
+}
+
+func TestALogGrowsDurablyBeforeACommitIsWrittenThere(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	var calls []string
+	u.Watch(func(call string) error { calls = append(calls, call); return nil })
+	r, key := ask("ann"), leadership.NewKey()
+	r.Key = &key
+	for end := 0; end < step; end = int(u.LogEnd()) {
+		r.Metadata = fmt.Appendf(nil, `{"at":%d,"x":%q}`, end, strings.Repeat("x", 4000))
+		calls = nil
+		if _, err := u.service.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"write", "sync", "write", "sync"}; !slices.Equal(calls, want) {
+		t.Errorf("the commit that did not fit: got %v, want %v", calls, want)
+	}
+}
+
+// A snapshot that is cut off between two of its frames has nothing but whole ones.
+func TestASnapshotWithoutItsLastFramesIsRefused(t *testing.T) {
+	t.Parallel()
+	const snapshot = "snapshot-0000000002"
+	u := newUsed(t, step+step/2)
+	r := ask("ann")
+	r.Metadata = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 4000))
+	for n := 0; ; n++ {
+		r.Election = leadership.Election(fmt.Sprint("e", n))
+		if _, err := u.service.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(u.path, "log-0000000002")); err == nil {
+			break
+		}
+	}
+	if err := u.Checkpointed(); err != nil {
+		t.Fatal(err)
+	}
+	killed := copied(t, u.path)
+	u.Close()
+	rewrite(t, killed, snapshot, func(b []byte) []byte {
+		const head, tail = 16, 5
+		end := 48 + head + int(binary.BigEndian.Uint32(b[48:])) + tail
+		if end = (end + 15) / 16 * 16; end >= len(b) {
+			t.Fatalf("it has one frame of %d bytes", end)
+		}
+		return b[:end]
+	})
+	u.refused(killed, "the snapshot has its first frame alone", snapshot)
 }

@@ -19,7 +19,7 @@ const (
 	tagHeartbeat
 	tagEvent
 	tagAnnounced
-	tagAllAnnounced
+	tagWaiting
 	tagForgotten
 	tagBoot
 	tagPruned

@@ -118,8 +118,8 @@ type frames struct {
 	sequence uint64 // of the frame before
 }
 
-// next returns the payload of the next frame, nil if there are only zeros. The error is a *torn or a
-// damage.
+// next returns the payload of the next frame, nil if there are only zeros. The error is a *torn or
+// a damage.
 func (f *frames) next() ([]byte, error) {
 	rest := f.content[f.at:]
 	if len(rest) < frameHead || zero(rest[:frameHead]) {

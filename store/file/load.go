@@ -49,9 +49,7 @@ func load(path string, codec leadership.Codec) (*loaded, error) {
 	if err := l.read(files, state); err != nil {
 		return nil, err
 	}
-	if err := l.table.ready(codec); err != nil {
-		return nil, err
-	}
+	l.table.ready(codec)
 	return l, l.reaches(state)
 }
 

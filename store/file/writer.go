@@ -64,12 +64,13 @@ func openWriter(path string, span history.Span, c Config) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	least := cmp.Or(c.Checkpoint, minCheckpoint)
 	w := &writer{
 		path:        path,
 		log:         log,
 		table:       found.table,
 		batch:       newBatch(found.table, span, c.Codec),
-		checkpoints: newCheckpoints(path, cmp.Or(c.Checkpoint, minCheckpoint), found.snapshot),
+		checkpoints: &checkpoints{least: least, due: max(least, found.snapshot), snapshot: found.snapshot},
 		batchOf:     make([]*job, 0, maxJobs),
 		jobs:        make(chan *job, maxJobs),
 		closing:     make(chan struct{}),
@@ -276,12 +277,9 @@ func (w *writer) tend() {
 		return
 	}
 	w.mu.Lock()
-	err := w.table.tidy()
+	w.table.tidy()
 	w.mu.Unlock()
-	if err == nil {
-		err = w.checkpoints.rotate(w.log, w.table)
-	}
-	if err != nil {
+	if err := w.checkpoints.rotate(w.log, w.table); err != nil {
 		w.fail(err)
 	}
 }

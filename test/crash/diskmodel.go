@@ -38,6 +38,10 @@ func (c *content) resize(size int64) {
 // used is how many bytes it has up to the last one that is not zero.
 func (c content) used() int { return len(bytes.TrimRight(c.data, "\x00")) }
 
+func (c content) equal(other *content) bool {
+	return c.size == other.size && bytes.Equal(c.data[:c.used()], other.data[:other.used()])
+}
+
 // put writes it to a new file.
 func (c content) put(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -76,6 +80,9 @@ func (v fileSet) apply(e entry) {
 	case resized:
 		v.file(e.File).resize(e.Size)
 	case named:
+		if !slices.Contains(slices.Collect(maps.Values(v.names)), e.File) {
+			delete(v.files, e.File) // the inode of a file that was removed
+		}
 		v.names[e.Name] = e.File
 	case renamed:
 		v.names[e.To] = e.File

@@ -95,3 +95,116 @@ func TestJoinShiftsWhenCallsBegan(t *testing.T) {
 		}
 	}
 }
+
+// names is which names the image has.
+func names(log []entry, c cut) string {
+	d := newDiskModel()
+	d.advance(log, len(log))
+	return strings.Join(d.image(c).sorted(), " ")
+}
+
+func TestANameIsDurableOnceItsFolderIs(t *testing.T) {
+	log := []entry{
+		{Kind: named, File: 7, Folder: 1, Name: "log.new"},
+		{Kind: wrote, File: 7, Data: []byte("a")},
+		{Kind: synced, File: 7, Began: 2},
+	}
+	if got := names(log, cut{Drop: 1}); got != "" {
+		t.Errorf("its data are durable, and its name is not: got %q", got)
+	}
+	log = append(log, entry{Kind: renamed, File: 7, Folder: 1, Name: "log.new", To: "log"})
+	for mask, want := range map[uint64]string{0: "log", 1: "log", 2: "log.new", 3: ""} {
+		if got := names(log, cut{Drop: mask}); got != want {
+			t.Errorf("without those of mask %b: got %q, want %q", mask, got, want)
+		}
+	}
+	log = append(log, entry{Kind: synced, File: 1, Began: 4}, entry{Kind: unnamed, File: 7, Folder: 1, Name: "log"})
+	for mask, want := range map[uint64]string{0: "", 1: "log"} {
+		if got := names(log, cut{Drop: mask}); got != want {
+			t.Errorf("when it is removed, without those of mask %b: got %q, want %q", mask, got, want)
+		}
+	}
+}
+
+func TestASyncOfOneFileSettlesNoOther(t *testing.T) {
+	log := three(entry{Kind: synced, File: 8}, entry{Kind: synced, File: 1})
+	if got := holdings(log, cut{Drop: 7}); got != "" {
+		t.Errorf("%q is left, want nothing", got)
+	}
+	log = three(entry{Kind: wrote, File: 8, Data: []byte("d")}, entry{Kind: synced, File: 8})
+	d := newDiskModel()
+	d.advance(log, len(log))
+	if v := d.image(cut{Drop: 7}); string(v.file(8).data) != "d" || v.file(7).used() > 0 {
+		t.Errorf("got %q and %d bytes, want d alone", v.file(8).data, v.file(7).used())
+	}
+}
+
+func TestZerosThatAreNotDurableLeaveTheFileShorter(t *testing.T) {
+	log := append(three(), entry{Kind: synced, File: 7, Began: 5}, entry{Kind: wrote, File: 7, Offset: 3 * sector, Data: make([]byte, sector)})
+	d := newDiskModel()
+	d.advance(log, len(log))
+	if with, without := d.image(cut{}).file(7).size, d.image(cut{Drop: 1}).file(7).size; with != 4*sector || without != 3*sector {
+		t.Errorf("%d bytes with and %d without them, want %d and %d", with, without, 4*sector, 3*sector)
+	}
+}
+
+func TestATornWriteLacksSectorsOfTheDiskAndNotOfItsOwn(t *testing.T) {
+	log := three()
+	last := &log[len(log)-1]
+	last.Offset, last.Data = 2*sector+100, bytes.Repeat([]byte("c"), 2*sector)
+	d := newDiskModel()
+	d.advance(log, len(log))
+	if got := d.tears(0); !slices.Equal(got, []int{sector - 100, 2*sector - 100}) {
+		t.Errorf("it is torn at %v", got)
+	}
+	got := d.image(cut{Holes: 2}).file(7).data[2*sector:]
+	if c := []byte("c"); bytes.Count(got[:sector], c) != sector-100 || bytes.Count(got[sector:2*sector], c) != 0 || bytes.Count(got[2*sector:], c) != 100 {
+		t.Errorf("got %q; want its second sector to be missing", got)
+	}
+}
+
+// worn is a folder with two logs, and the log of the one that made it.
+func worn() (v fileSet, past []entry) {
+	log := func(id uint64, name string) []entry {
+		return []entry{
+			{Kind: named, File: id, Folder: 1, Name: name},
+			{Kind: wrote, File: id, On: name, Data: bytes.Repeat([]byte("h"), 2*pageSize)},
+			{Kind: wrote, File: id, On: name, Offset: 2 * pageSize, Data: []byte("commit 1")},
+			{Kind: wrote, File: id, On: name, Offset: 3 * pageSize, Data: []byte("commit 2")},
+		}
+	}
+	past = slices.Concat(log(7, "log-0000000001"), log(8, "log-0000000002"))
+	d := newDiskModel()
+	d.advance(past, len(past))
+	return d.image(cut{}), past
+}
+
+// The last write to the newest log stays whole, and only it, unless the store was closed.
+func TestDamageSparesTheLastCommitOfAStoreThatWasNotClosed(t *testing.T) {
+	lost := make(map[string]int) // how often damage took a write away, by what it was
+	for _, sort := range []string{zeroed, outdated, older} {
+		for random := range uint64(200) {
+			for _, closed := range []bool{false, true} {
+				v, past := worn()
+				damage{Sort: sort, File: random, Random: random, Closed: closed}.apply(v, past)
+				for name, id := range v.names {
+					for _, commit := range []string{"commit 1", "commit 2"} {
+						if !bytes.Contains(v.file(id).data, []byte(commit)) {
+							lost[strings.Join([]string{sort, name, commit, map[bool]string{true: "closed"}[closed]}, " ")]++
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, sort := range []string{zeroed, outdated, older} {
+		for _, end := range []string{"", "closed"} {
+			for _, name := range []string{"log-0000000001", "log-0000000002"} {
+				key := sort + " " + name + " commit 2 " + end
+				if spared := end == "" && name == "log-0000000002"; spared != (lost[key] == 0) {
+					t.Errorf("%s: lost %d times", key, lost[key])
+				}
+			}
+		}
+	}
+}

@@ -24,7 +24,7 @@
 // sync of the folder alone. From it come the images that crashes leave:
 //
 //	killed     everything up to some moment is there
-//	cut        any part of the log that was not durable is lost, or comes in another order
+//	cut        any part of the log that was not durable is lost, in whatever order the rest came
 //	torn       and the last write of it ends at some sector, or lacks some of its sectors
 //
 // Each image is opened as any user opens it, and compared with the truth, which comes from the

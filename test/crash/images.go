@@ -16,8 +16,6 @@ type cut struct {
 	Tear int
 	// Holes is a mask of the sectors of that write that do not reach the disk, again and again.
 	Holes uint64
-	// Backwards lets the open entries reach the disk in reverse order.
-	Backwards bool
 }
 
 func (c cut) torn() bool { return c.Tear > 0 || c.Holes != 0 }
@@ -30,9 +28,6 @@ func (c cut) String() string {
 	if c.Holes != 0 {
 		text += fmt.Sprintf(", the last of the others without the sectors of mask %b", c.Holes)
 	}
-	if c.Backwards {
-		text += ", in the reverse order"
-	}
 	return text
 }
 
@@ -42,9 +37,6 @@ func (d *diskModel) image(c cut) fileSet {
 	entries, last := d.survivors(c)
 	if c.torn() && last >= 0 {
 		entries = slices.Replace(entries, last, last+1, c.pieces(entries[last])...)
-	}
-	if c.Backwards {
-		slices.Reverse(entries)
 	}
 	for _, e := range entries {
 		v.apply(e)
@@ -125,7 +117,7 @@ const maxTears = 16
 
 // cuts returns the power cuts to try at this moment: all subsets of the open entries if they are
 // few, else some; the last write torn at its sectors, and without some of them; and some of both at
-// once, in another order.
+// once. The order in which a disk writes makes no other images: at each moment it has some of them.
 func (d *diskModel) cuts(random *rand.Rand) (cuts []cut) {
 	n := len(d.open())
 	if n == 0 {
@@ -138,14 +130,14 @@ func (d *diskModel) cuts(random *rand.Rand) (cuts []cut) {
 	} else {
 		cuts = append(cuts, cut{Drop: 1<<min(n, 64) - 1})
 		for range 1 << few {
-			cuts = append(cuts, cut{Drop: random.Uint64() & random.Uint64(), Backwards: random.IntN(2) == 0})
+			cuts = append(cuts, cut{Drop: random.Uint64() & random.Uint64()})
 		}
 	}
 	for _, mask := range []uint64{0, random.Uint64()} {
 		tears := d.tears(mask)
 		random.Shuffle(len(tears), func(i, j int) { tears[i], tears[j] = tears[j], tears[i] })
 		for i, at := range tears[:min(len(tears), maxTears)] {
-			c := cut{Drop: mask, Tear: at, Backwards: random.IntN(4) == 0}
+			c := cut{Drop: mask, Tear: at}
 			if i%2 == 1 {
 				c.Tear, c.Holes = 0, random.Uint64()
 			}

@@ -1,7 +1,9 @@
 package crash
 
 import (
+	"compress/flate"
 	"encoding/gob"
+	"errors"
 	"os"
 )
 
@@ -51,16 +53,14 @@ func (e entry) settledBy(file uint64) bool {
 	return e.File == file
 }
 
+// save writes a log, compressed: most of what a store writes are zeros.
 func save(log []entry, path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := gob.NewEncoder(f).Encode(log); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	w, _ := flate.NewWriter(f, flate.BestSpeed) // the level is valid
+	return errors.Join(gob.NewEncoder(w).Encode(log), w.Close(), f.Close())
 }
 
 func readLog(path string) (log []entry, err error) {
@@ -69,5 +69,5 @@ func readLog(path string) (log []entry, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	return log, gob.NewDecoder(f).Decode(&log)
+	return log, gob.NewDecoder(flate.NewReader(f)).Decode(&log)
 }

@@ -49,8 +49,8 @@ func crashes(log []entry, seed uint64, n int) []plan {
 	return ordered(slices.Concat(killed, rare, some(random, cuts, rest-len(rare))))
 }
 
-// varied chooses n of the plans, about as many of each situation: some happen in every commit, others
-// once in a checkpoint or when a log grows.
+// varied chooses n of the plans, about as many of each situation: some happen in every commit,
+// others once in a checkpoint or when a log grows.
 func varied(random *rand.Rand, plans map[string][]plan, n int) (chosen []plan) {
 	situations := slices.Sorted(maps.Keys(plans))
 	for _, s := range situations {

@@ -32,6 +32,11 @@ func record(ctx context.Context, dir string, s script, f faults) (log []entry, e
 		if !s.Abandon {
 			continue
 		}
+		unseen, err := unseen(log, dir)
+		if err != nil {
+			return log, err
+		}
+		log = join(log, unseen)
 		left, err := interrupt(dir)
 		if err != nil {
 			return log, err
@@ -73,8 +78,35 @@ func join(log, next []entry) []entry {
 	return log
 }
 
-// interrupt leaves in the folder, durably, what a power cut can leave of a commit whose first sector
-// was not written, and of a file that was being made. It returns the entries that say so.
+// unseen returns what the process did last, in calls that had not returned when it ended.
+func unseen(log []entry, dir string) (last []entry, err error) {
+	d := newDiskModel()
+	d.advance(log, len(log))
+	v := d.image(cut{})
+	real, err := readFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := inode(dir)
+	for _, name := range v.sorted() {
+		if real.names[name] == 0 {
+			last = append(last, entry{Kind: unnamed, File: v.names[name], Folder: folder, On: name, Name: name})
+		}
+	}
+	for _, name := range real.sorted() {
+		id := real.names[name]
+		if v.names[name] != id {
+			last = append(last, entry{Kind: named, File: id, Folder: folder, On: name, Name: name})
+		}
+		if made, there := v.file(id), real.file(id); !made.equal(there) {
+			last = append(last, entry{Kind: wrote, File: id, On: name, Data: there.data})
+		}
+	}
+	return last, err
+}
+
+// interrupt leaves in the folder, durably, what a power cut can leave of a commit whose first
+// sector was not written, and of a file that was being made. It returns the entries that say so.
 func interrupt(dir string) (log []entry, err error) {
 	v, err := readFolder(dir)
 	if err != nil {
@@ -135,7 +167,7 @@ func same(log []entry, dir string) error {
 	}
 	for name, id := range v.names {
 		made, there := v.file(id), real.file(real.names[name])
-		if id != real.names[name] || made.size != there.size || !bytes.Equal(made.data[:made.used()], there.data[:there.used()]) {
+		if id != real.names[name] || !made.equal(there) {
 			return fmt.Errorf("%s: the file that the log makes (%d bytes) differs from the file itself (%d bytes)", name, made.size, there.size)
 		}
 	}

@@ -186,8 +186,8 @@ func (l *loaded) replay(f *frames) (ended bool, err error) {
 	return true, nil
 }
 
-// unused checks what is behind the last log that was used: a log without commits, which a checkpoint
-// made that was interrupted, or nothing.
+// unused checks what is behind the last log that was used: nothing, or a log without commits that
+// an interrupted checkpoint has made.
 func (l *loaded) unused(n uint64, behind []uint64) error {
 	if len(behind) == 0 {
 		return nil

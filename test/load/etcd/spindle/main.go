@@ -115,8 +115,8 @@ func compete(ctx context.Context, client *spanner.Client, name string, lease tim
 	})
 }
 
-// taken reads spindle's log. The line that it has the lock comes before a callback does, and without
-// the queries of HasLock.
+// taken reads spindle's log. The line that it has the lock comes before a callback does, and
+// without the queries of HasLock.
 type taken struct{}
 
 // Write implements io.Writer. A line comes in one call.

@@ -59,7 +59,7 @@ func (s *spanner) count(ctx context.Context, of side, lease time.Duration, proce
 	ready, cancel := context.WithTimeout(ctx, takeOverTimeout+takeOverLeases*lease)
 	defer cancel()
 	for i := range processes {
-		p, err := place.compete(ready, fmt.Sprintf("agent-%d", i), "lock", lease, false)
+		p, err := place.compete(fmt.Sprintf("agent-%d", i), "lock", lease)
 		if err != nil {
 			return Sample{}, err
 		}

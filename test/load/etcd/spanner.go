@@ -30,9 +30,8 @@ type side func(ctx context.Context, host string) (site, error)
 
 // site is a database of its own, with what has to serve there.
 type site struct {
-	// compete starts a process that competes for a lock. With ask it finds out soon that it leads;
-	// else it waits until it is told.
-	compete func(ctx context.Context, id, lock string, lease time.Duration, ask bool) (*contender.Process, error)
+	// compete starts a process that competes for a lock.
+	compete func(id, lock string, lease time.Duration) (*contender.Process, error)
 	close   func()
 }
 
@@ -156,19 +155,12 @@ func (s *spanner) ofSpindle(ctx context.Context, host string) (site, error) {
 		return site{}, err
 	}
 	return site{
-		compete: func(_ context.Context, _, lock string, lease time.Duration, ask bool) (*contender.Process, error) {
-			args := []string{"-database", database, "-lock", lock, "-lease", lease.String()}
-			if ask {
-				args = append(args, "-ask", asking.String())
-			}
-			return contend(host, exec.Command(s.spindle, args...))
+		compete: func(_, lock string, lease time.Duration) (*contender.Process, error) {
+			return contend(host, exec.Command(s.spindle, "-database", database, "-lock", lock, "-lease", lease.String()))
 		},
 		close: func() {},
 	}, nil
 }
-
-// asking is how often a waiting process asks spindle whether it leads.
-const asking = 100 * time.Millisecond
 
 // ofRegent is the side of Regent: one `regent serve` on Spanner, and a client of it in each
 // process.
@@ -187,7 +179,7 @@ func (s *spanner) ofRegent(ctx context.Context, host string) (site, error) {
 		return site{}, err
 	}
 	return site{
-		compete: func(_ context.Context, id, lock string, lease time.Duration, _ bool) (*contender.Process, error) {
+		compete: func(id, lock string, lease time.Duration) (*contender.Process, error) {
 			text, err := json.Marshal(campaign{server.address, leadership.CandidateID(id), leadership.Election(lock), lease})
 			if err != nil {
 				return nil, err

@@ -17,8 +17,8 @@ import (
 // entrants do is the same; they differ in how the next leader hears of it.
 func takeOvers() ([]Entrant, []Pair) {
 	entrants := []Entrant{
-		{"spindle, asked", fmt.Sprintf("the waiting process calls `HasLock` every %v, a query each; from the first that says yes", asking)},
-		{"spindle, told", "the same take-over, from when the callback of `WithLeaderCallback` says so: `Run` calls it once in each duration"},
+		{"spindle, taken", "until the waiting process's spindle has taken the lock, as its log says: the first moment at which `HasLock`, a query each time, would say yes"},
+		{"spindle, told", "the same take-over, until the callback of `WithLeaderCallback` says so: `Run` calls it once in each duration"},
 		{"Regent", "`Campaign` of leadership/client, which waits in line at one `regent serve` and returns when this process leads"},
 	}
 	return entrants, []Pair{{Regent: 2, Other: 0, Measure: Median}, {Regent: 2, Other: 1, Measure: Median}, {Regent: 2, Other: 0, Measure: Last}}
@@ -128,7 +128,7 @@ const mostEarly = 3
 func endOne(ctx context.Context, place site, lock string, lease time.Duration, events []contender.Event, end func(context.Context, *contender.Process) (time.Duration, error)) ([]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeOverTimeout+takeOverLeases*lease)
 	defer cancel()
-	leader, err := place.compete(ctx, "leader", lock, lease, false)
+	leader, err := place.compete("leader", lock, lease)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func endOne(ctx context.Context, place site, lock string, lease time.Duration, e
 	if _, err := leader.Await(ctx, contender.Told); err != nil {
 		return nil, err
 	}
-	next, err := place.compete(ctx, "next", lock, lease, true)
+	next, err := place.compete("next", lock, lease)
 	if err != nil {
 		return nil, err
 	}

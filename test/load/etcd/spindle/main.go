@@ -4,10 +4,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"os"
 	"path"
@@ -35,7 +35,6 @@ func run(ctx context.Context) error {
 	create := flag.Bool("create", false, "create the instance and the database, and compete for nothing")
 	lock := flag.String("lock", "", "the `name` of the lock")
 	lease := flag.Duration("lease", 10*time.Second, "how long the lock lasts after a heartbeat")
-	ask := flag.Duration("ask", 0, "how often to ask whether this process has the lock; 0 for never: it hears by the callback alone")
 	flag.Parse()
 	if *create {
 		if err := createInstance(ctx, path.Dir(path.Dir(*name))); err != nil {
@@ -48,7 +47,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
-	return compete(ctx, client, *lock, *lease, *ask)
+	return compete(ctx, client, *lock, *lease)
 }
 
 // table is the table of locks as spindle's README defines it.
@@ -96,7 +95,7 @@ func createDatabase(ctx context.Context, name string) error {
 
 // compete competes until the standard input ends. Spindle has no call that releases a lock: its
 // Unlock, too, cancels the context.
-func compete(ctx context.Context, client *spanner.Client, name string, lease, ask time.Duration) error {
+func compete(ctx context.Context, client *spanner.Client, name string, lease time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	called := func(_ any, state []byte) {
@@ -105,13 +104,10 @@ func compete(ctx context.Context, client *spanner.Client, name string, lease, as
 		}
 	}
 	lock := spindle.New(client, "locktable", name, spindle.WithDuration(lease.Milliseconds()),
-		spindle.WithLeaderCallback(nil, called), spindle.WithLogger(log.New(io.Discard, "", 0)))
+		spindle.WithLeaderCallback(nil, called), spindle.WithLogger(log.New(taken{}, "", 0)))
 	done := make(chan error, 1)
 	if err := lock.Run(ctx, done); err != nil {
 		return err
-	}
-	if ask > 0 {
-		go askUntilLed(ctx, lock, ask)
 	}
 	return contender.Obey(func() error {
 		cancel()
@@ -119,12 +115,14 @@ func compete(ctx context.Context, client *spanner.Client, name string, lease, as
 	})
 }
 
-// askUntilLed asks whether the process has the lock until it does.
-func askUntilLed(ctx context.Context, lock *spindle.Lock, every time.Duration) {
-	for each := time.NewTicker(every); ctx.Err() == nil; <-each.C {
-		if leads, _ := lock.HasLock(); leads {
-			contender.Report(contender.Leads)
-			return
-		}
+// taken reads spindle's log. The line that it has the lock comes before a callback does, and
+// without the queries of HasLock.
+type taken struct{}
+
+// Write implements io.Writer. A line comes in one call.
+func (taken) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("got the lock")) {
+		contender.Report(contender.Leads)
 	}
+	return len(line), nil
 }

@@ -102,7 +102,8 @@ func (c *Client) send(r *http.Request) (*http.Response, error) {
 // readAll reads all into the buffer, with a size hint, -1 if the length is unknown.
 func readAll(into *bytes.Buffer, from io.Reader, length int64) error {
 	into.Reset()
-	into.Grow(int(min(max(length, 0), maxBuffer)) + bytes.MinRead) // the declared length may be wrong; room to see its end
+	known := min(max(length, 0), maxBuffer) // it may be wrong
+	into.Grow(int(known) + bytes.MinRead)   // room to see its end
 	_, err := into.ReadFrom(from)
 	return err
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"regent/leadership/boottime"
@@ -50,6 +52,7 @@ type Config struct {
 type Client struct {
 	template *http.Request // of the server's address, whose path has no trailing slash; never changed
 	json     []string      // the header that says so; never changed
+	buffers  *sync.Pool    // of *bytes.Buffer, for replies
 	http     http.Client
 	spare    http.RoundTripper // with its own connections; nil if the caller chose the transport
 	limit    time.Duration     // of a call, in addition to the wait it asks for; 0 for none
@@ -86,7 +89,7 @@ func New(c Config) (*Client, error) {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	client := &Client{
-		template: template, json: []string{wire.ContentType}, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence),
+		template: template, json: []string{wire.ContentType}, buffers: &sync.Pool{New: func() any { return new(bytes.Buffer) }}, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence),
 		token: c.Token, candidate: c.Candidate, id: &identity{}, groups: &groups{}, log: cmp.Or(c.Log, slog.Default()), clock: c.Clock,
 	}
 	if client.clock == nil {

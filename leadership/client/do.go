@@ -64,7 +64,10 @@ func (c *Client) do(ctx context.Context, k call) error {
 		return fmt.Errorf("client: %s: %w: %w", k.name, transportCode(k, sent.Load(), err), err)
 	}
 	defer response.Body.Close()
-	body, err := readAll(io.LimitReader(response.Body, maxReply+1), response.ContentLength)
+	buffer := c.buffers.Get().(*bytes.Buffer)
+	defer c.reuse(buffer)
+	err = readAll(buffer, io.LimitReader(response.Body, maxReply+1), response.ContentLength)
+	body := buffer.Bytes()
 	switch {
 	case err != nil:
 		return fmt.Errorf("client: %s: %w: %w", k.name, lostCode(k.mutates), err)
@@ -96,13 +99,23 @@ func (c *Client) send(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// readAll is io.ReadAll with a size hint, -1 if the length is unknown.
-func readAll(from io.Reader, length int64) ([]byte, error) {
-	var b bytes.Buffer
-	const most = 64 << 10                                  // the declared length may be wrong
-	b.Grow(int(min(max(length, 0), most)) + bytes.MinRead) // room to see its end
-	_, err := b.ReadFrom(from)
-	return b.Bytes(), err
+// readAll reads all into the buffer, with a size hint, -1 if the length is unknown.
+func readAll(into *bytes.Buffer, from io.Reader, length int64) error {
+	into.Reset()
+	known := min(max(length, 0), maxBuffer) // it may be wrong
+	into.Grow(int(known) + bytes.MinRead)   // room to see its end
+	_, err := into.ReadFrom(from)
+	return err
+}
+
+// maxBuffer is how many bytes of a reply are read without growing, and it has room for a batch.
+const maxBuffer = 64 << 10
+
+// reuse keeps the buffer of a reply. All that was read of it has been copied.
+func (c *Client) reuse(b *bytes.Buffer) {
+	if b.Cap() <= 2*maxBuffer {
+		c.buffers.Put(b)
+	}
 }
 
 // request makes the request from that for the server itself, which is parsed once.

@@ -113,21 +113,20 @@ func (s *groups) rouse(k *keeper, now time.Duration) seat {
 	if k.plan.solo || now < k.group.alone {
 		return seat{}
 	}
-	b := &batch{group: k.group, client: k.client, answered: make(chan struct{})}
-	b.add(k)
+	with := []*keeper{k}
 	for _, other := range k.group.leases {
 		if other.asleep && !other.plan.solo && now >= other.plan.from {
-			other.asleep = false
-			other.taken <- seat{b, b.add(other)}
+			with = append(with, other)
 		}
 	}
-	if len(b.all) == 1 {
+	if len(with) == 1 {
 		return seat{}
 	}
-	b.waiting.Store(int32(len(b.all)))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(k.ctx))
-	b.cancel = cancel
-	go b.run(ctx)
+	b := newBatch(with)
+	for i, other := range with[1:] {
+		other.asleep = false
+		other.taken <- seat{b, i + 1}
+	}
 	return seat{b, 0}
 }
 
@@ -187,12 +186,21 @@ type batch struct {
 	err      error // of the batch as a whole
 }
 
-// add returns the place of the lease. Call with groups.mu held.
-func (b *batch) add(k *keeper) int {
-	request := k.request
-	request.Ticket = k.ticket
-	b.all = append(b.all, request)
-	return len(b.all) - 1
+// newBatch begins the call for leases of a group, the first of which is due. Call with groups.mu
+// held.
+func newBatch(leases []*keeper) *batch {
+	first := leases[0]
+	b := &batch{client: first.client, group: first.group, answered: make(chan struct{})}
+	for _, k := range leases {
+		request := k.request
+		request.Ticket = k.ticket
+		b.all = append(b.all, request)
+	}
+	b.waiting.Store(int32(len(leases)))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(first.ctx))
+	b.cancel = cancel
+	go b.run(ctx)
+	return b
 }
 
 // run makes the call. It lasts no longer than a lease waits for its answer.

@@ -19,7 +19,8 @@ const (
 )
 
 // newTransport returns Go's default transport, except that it notices dead connections within
-// seconds, and asks for no compression. If the program has replaced http.DefaultTransport, it returns that.
+// seconds, and asks for no compression. If the program has replaced http.DefaultTransport, it
+// returns that.
 func newTransport() http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -29,7 +30,7 @@ func newTransport() http.RoundTripper {
 	alive := net.KeepAliveConfig{Enable: true, Idle: pingAfter, Interval: pingTimeout / 2, Count: 2}
 	t.DialContext = (&net.Dialer{Timeout: dialTimeout, KeepAliveConfig: alive}).DialContext
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, idleConnections
-	t.DisableCompression = true // a server compresses nothing, so do not ask for it
+	t.DisableCompression = true // servers compress nothing
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
 	return t
 }

@@ -51,6 +51,15 @@ type scan struct {
 	text   []byte
 	at     int
 	failed bool
+
+	// the last instant of each member of a lease: the leases of a batch have many in common
+	instants [4]instant
+}
+
+// instant is one that has been read, and its text.
+type instant struct {
+	text []byte
+	at   time.Time
 }
 
 func (s *scan) fail() { s.failed = true }
@@ -133,11 +142,18 @@ func (s *scan) duration() (d Duration) {
 	return d
 }
 
-func (s *scan) instant() (t time.Time) {
+// instant returns the next instant. The last one is kept.
+func (s *scan) instant(last *instant) time.Time {
 	raw := s.raw()
+	if last.text != nil && bytes.Equal(raw, last.text) {
+		return last.at
+	}
+	var t time.Time
 	if !isPlainInstant(raw) || t.UnmarshalText(raw) != nil {
 		s.fail()
+		return t
 	}
+	*last = instant{raw, t}
 	return t
 }
 
@@ -263,13 +279,13 @@ func (s *scan) lease(w, like *Lease, g *Grant) {
 		case "lockedForMs":
 			member, w.LockedForMs = 1<<8, s.number()
 		case "acquiredAt":
-			member, w.AcquiredAt = 1<<9, s.instant()
+			member, w.AcquiredAt = 1<<9, s.instant(&s.instants[0])
 		case "lastHeartbeat":
-			member, w.LastHeartbeat = 1<<10, s.instant()
+			member, w.LastHeartbeat = 1<<10, s.instant(&s.instants[1])
 		case "leaseExpiration":
-			member, w.LeaseExpiration = 1<<11, s.instant()
+			member, w.LeaseExpiration = 1<<11, s.instant(&s.instants[2])
 		case "readAt":
-			member, w.ReadAt = 1<<12, s.instant()
+			member, w.ReadAt = 1<<12, s.instant(&s.instants[3])
 		case "metadata":
 			member, w.Metadata = 1<<13, s.plainObject()
 		case "note":

@@ -62,6 +62,7 @@ type api struct {
 	limit   time.Duration // of a stream
 	ping    time.Duration
 	stall   time.Duration
+	encoded encoded
 	router  *chi.Mux
 }
 

@@ -57,7 +57,7 @@ type longCalls struct {
 
 // takeOverAfter is how long a call lasts before its connection is taken over: longer than one that
 // is answered by the store.
-const takeOverAfter = 250 * time.Millisecond
+const takeOverAfter = 100 * time.Millisecond
 
 // newLongCalls has the server's calls served by its handler, those that may last in a way that
 // takes less memory.

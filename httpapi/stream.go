@@ -1,9 +1,9 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -19,6 +19,26 @@ type message struct {
 	id   string // where to resume once this was read; "" leaves that as it was
 	name string // "" for an event of an election
 	data any
+	text []byte // the message as it is sent; nil: encode makes it
+}
+
+// encode returns the message as it is sent.
+func (m message) encode() ([]byte, error) {
+	if m.text != nil {
+		return m.text, nil
+	}
+	data, err := wire.Marshal(m.data)
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, 0, len("event: \nid: \ndata: \n\n")+len(m.name)+len(m.id)+len(data))
+	if m.name != "" {
+		text = append(append(append(text, "event: "...), m.name...), '\n')
+	}
+	if m.id != "" {
+		text = append(append(append(text, "id: "...), m.id...), '\n')
+	}
+	return append(append(append(text, "data: "...), data...), "\n\n"...), nil
 }
 
 // source is where the messages of a stream come from.
@@ -51,17 +71,19 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request, from source, first 
 	if err := t.write(first); err != nil {
 		return err
 	}
+	pinging := &pinging{ctx: ctx, every: a.ping}
+	defer pinging.stop()
 	for {
-		messages, err := a.listen(ctx, from)
+		messages, err := a.listen(pinging, from)
 		switch reason := stopReason(ctx, err); {
 		case reason != "":
-			return t.write([]message{{from.cursor(), wire.StreamEnd, wire.StreamStop{Reason: reason}}})
+			return t.write([]message{{id: from.cursor(), name: wire.StreamEnd, data: wire.StreamStop{Reason: reason}}})
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil:
 			err = t.write(messages)
 		default: // nothing new, or the store is out of reach: both pass
-			err = t.ping()
+			err = t.write(ping)
 		}
 		if err != nil {
 			return err
@@ -76,7 +98,6 @@ type streamWriter struct {
 	w          http.ResponseWriter
 	connection *http.ResponseController
 	stall      time.Duration
-	buffer     bytes.Buffer
 }
 
 // newStreamWriter begins the reply. From then on it is too late for a problem document.
@@ -89,59 +110,45 @@ func newStreamWriter(w http.ResponseWriter, r *http.Request, stall time.Duration
 	w.Header().Set("Content-Type", wire.StreamType)
 	w.Header().Set("X-Accel-Buffering", "no") // tells nginx not to buffer
 	w.WriteHeader(http.StatusOK)
-	t.buffer.WriteString("retry: 1000\n\n")
+	io.WriteString(w, "retry: 1000\n\n") // an error comes again
 	return t
 }
 
-// portion is the number of bytes that are sent at once.
+// portion is the number of bytes after which those that were written are sent.
 const portion = 64 << 10
 
-// write sends messages.
+// write sends messages. An error means that the reader has left, or did not read in time.
 func (t *streamWriter) write(messages []message) error {
+	t.extend()
+	size := 0
 	for _, m := range messages {
-		if err := t.add(m); err != nil {
+		text, err := m.encode()
+		if err == nil {
+			_, err = t.w.Write(text)
+		}
+		if err != nil {
 			return err
 		}
-		if t.buffer.Len() >= portion {
-			if err := t.send(); err != nil {
+		if size += len(text); size >= portion {
+			size = 0
+			if err := t.connection.Flush(); err != nil {
 				return err
 			}
+			t.extend()
 		}
 	}
-	return t.send()
-}
-
-func (t *streamWriter) add(m message) error {
-	data, err := wire.Marshal(m.data)
-	if err != nil {
-		return err
-	}
-	if m.name != "" {
-		t.buffer.WriteString("event: " + m.name + "\n")
-	}
-	if m.id != "" {
-		t.buffer.WriteString("id: " + m.id + "\n")
-	}
-	t.buffer.WriteString("data: ")
-	t.buffer.Write(data)
-	t.buffer.WriteString("\n\n")
-	return nil
-}
-
-// send sends the buffer. An error means that the reader has left, or did not read in time.
-func (t *streamWriter) send() error {
-	if t.ctx.Err() == nil {
-		t.connection.SetWriteDeadline(time.Now().Add(t.stall))
-	}
-	_, err := t.w.Write(t.buffer.Bytes())
-	if t.buffer.Reset(); err != nil {
-		return err
-	}
-	err = t.connection.Flush()
+	err := t.connection.Flush()
 	if t.shared {
 		t.rest()
 	}
 	return err
+}
+
+// extend gives the reader time for what is sent next.
+func (t *streamWriter) extend() {
+	if t.ctx.Err() == nil {
+		t.connection.SetWriteDeadline(time.Now().Add(t.stall))
+	}
 }
 
 // rest lifts the deadline until there is something to send: HTTP/2 ends a stream at its deadline,
@@ -176,24 +183,44 @@ func (t *streamWriter) hurryAtTheEnd() (done func()) {
 // hurry limits the time for the last message, for a reader that does not read.
 func (t *streamWriter) hurry() { t.connection.SetWriteDeadline(time.Now().Add(lastWords)) }
 
-// ping sends a comment, a sign of life.
-func (t *streamWriter) ping() error {
-	t.buffer.WriteString(": ping\n\n")
-	return t.send()
-}
+// ping is a comment, a sign of life.
+var ping = []message{{text: []byte(": ping\n\n")}}
 
 var errLimit = errors.New("the stream has reached its time limit")
 
+// pinging is the time until a ping is due.
+type pinging struct {
+	ctx    context.Context // of the stream
+	every  time.Duration
+	next   context.Context // ends when a ping is due; nil: begin anew
+	cancel context.CancelFunc
+}
+
+// due returns a context that ends when a ping is due. It is used until then, whatever is sent: a
+// new one for each event would cost more than the event.
+func (p *pinging) due() context.Context {
+	if p.next == nil || p.next.Err() != nil {
+		p.stop()
+		p.next, p.cancel = context.WithTimeout(p.ctx, p.every)
+	}
+	return p.next
+}
+
+func (p *pinging) stop() {
+	if p.cancel != nil {
+		p.cancel()
+	}
+}
+
 // listen blocks until the source has messages or a ping is due. After an error of the store it
 // pauses.
-func (a *api) listen(ctx context.Context, from source) ([]message, error) {
-	waiting, cancel := context.WithTimeout(ctx, a.ping)
-	defer cancel()
+func (a *api) listen(p *pinging, from source) ([]message, error) {
+	waiting := p.due()
 	messages, err := from.next(waiting)
-	if err != nil && waiting.Err() == nil && stopReason(ctx, err) == "" {
+	if err != nil && waiting.Err() == nil && stopReason(p.ctx, err) == "" {
 		select {
 		case <-time.After(streamRetry):
-		case <-ctx.Done():
+		case <-p.ctx.Done():
 		}
 	}
 	return messages, err

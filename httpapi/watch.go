@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -36,9 +37,9 @@ func (a *api) beginWatch(w http.ResponseWriter, r *http.Request, request leaders
 	defer cancel()
 	reading, watch, err := a.service.Watch(ctx, request)
 	if err == nil && reading.Revision > 0 {
-		first = []message{{streamID(reading.Revision), wire.StreamSnapshot, wire.NewReading(reading)}}
+		first = []message{{id: streamID(reading.Revision), name: wire.StreamSnapshot, data: wire.NewReading(reading)}}
 	}
-	return watching{watch}, first, err
+	return watching{watch, &a.encoded}, first, err
 }
 
 // missed returns the events since the cursor.
@@ -71,7 +72,10 @@ func watchRequest(r *http.Request) (leadership.WatchRequest, error) {
 }
 
 // watching is the source of a stream of one election.
-type watching struct{ *instance.Watch }
+type watching struct {
+	*instance.Watch
+	encoded *encoded
+}
 
 func (w watching) next(ctx context.Context) ([]message, error) {
 	events, err := w.Next(ctx)
@@ -82,10 +86,40 @@ func (w watching) cursor() string { return streamID(w.After()) }
 
 func (w watching) messages(events []leadership.Event) []message {
 	messages := make([]message, len(events))
-	for i, e := range events {
-		messages[i] = message{id: streamID(e.Revision), data: wire.NewEvent(e)}
+	for i := range events {
+		messages[i] = w.encoded.message(&events[i])
 	}
 	return messages
+}
+
+// encoded has messages about the events that were passed on last. Thousands of streams are told of
+// one event, which is encoded once.
+type encoded struct {
+	last [64]atomic.Pointer[encodedEvent]
+}
+
+// encodedEvent is an event and its message.
+type encodedEvent struct {
+	event    *leadership.Event
+	election leadership.Election
+	revision leadership.Revision
+	message  message
+}
+
+// message returns the message about the event, which must not change.
+func (m *encoded) message(e *leadership.Event) message {
+	at := &m.last[uint64(e.Revision)%uint64(len(m.last))]
+	if known := at.Load(); known != nil && known.event == e && known.election == e.Election && known.revision == e.Revision {
+		return known.message
+	}
+	made := message{id: streamID(e.Revision), data: wire.NewEvent(*e)}
+	text, err := made.encode()
+	if err != nil {
+		return made // for the stream to fail
+	}
+	made = message{text: text}
+	at.Store(&encodedEvent{e, e.Election, e.Revision, made})
+	return made
 }
 
 func streamID(r leadership.Revision) string { return strconv.FormatInt(int64(r), 10) }
@@ -147,7 +181,7 @@ func (a *api) snapshots(ctx context.Context, prefix string, cursor instance.Curs
 		}
 	}
 	start := wire.StreamStart{Elections: len(messages)}
-	return append(messages, message{cursor.String(), wire.StreamReady, start}), nil
+	return append(messages, message{id: cursor.String(), name: wire.StreamReady, data: start}), nil
 }
 
 // feeding is the source of a stream of all elections.

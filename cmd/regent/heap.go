@@ -7,9 +7,9 @@ import (
 
 const (
 	// ballastSize is what the heap counts as larger than it is.
-	ballastSize = 192 << 20
+	ballastSize = 320 << 20
 	// growth is by how much the heap may grow before the next collection, in percent.
-	growth = 25
+	growth = 10
 )
 
 // ballast makes collections fit a server that has either few elections or thousands of waiters, and

@@ -1,23 +1,77 @@
 package wire
 
 import (
+	"bytes"
+	"slices"
 	"strconv"
 
 	"regent/leadership"
 )
 
-// quick reads a renewal, a release or one entry of a batch of renewals as programs send them: an
-// object of strings without escapes and of whole numbers. It reports false for any other body, also
-// for one that is wrong, and has read nothing then: package json reads those, and says what is
-// wrong. A test holds it to what that reads.
+// quick reads an acquire, a renewal, a release or one entry of a batch of renewals as programs send
+// them: an object of strings without escapes, of whole numbers and, as metadata, of an object of a
+// few such strings. It reports false for any other body, also for one that is wrong, and has read
+// nothing then: package json reads those, and says what is wrong. A test holds it to what that
+// reads.
 func quick(text []byte, into any) bool {
 	switch w := into.(type) {
 	case *LeaseRequest:
 		return quickRenewal(text, nil, w)
 	case *Renewal:
 		return quickRenewal(text, &w.Election, &w.LeaseRequest)
+	case *AcquireRequest:
+		return quickAcquire(text, w)
 	}
 	return false
+}
+
+func quickAcquire(text []byte, into *AcquireRequest) bool {
+	const named, keyed, lasting, described, noted, waiting = 1, 2, 4, 8, 16, 32
+	f := flat{text}
+	var w AcquireRequest
+	seen := 0
+	for more := f.take('{'); more; more = f.take(',') {
+		name, ok := f.string()
+		if !ok || !f.take(':') {
+			return false
+		}
+		field := 0
+		var value []byte
+		switch string(name) {
+		case "candidateId":
+			field = named
+			value, ok = f.string()
+			w.CandidateID = leadership.CandidateID(value)
+		case "key":
+			field = keyed
+			value, ok = f.string()
+			w.Key = new(string(value))
+		case "leaseDuration":
+			field = lasting
+			w.LeaseDuration = new(Duration)
+			ok = f.duration(w.LeaseDuration)
+		case "metadata":
+			field = described
+			value, ok = f.object()
+			w.Metadata = slices.Clone(value)
+		case "note":
+			field = noted
+			value, ok = f.string()
+			w.Note = string(value)
+		case "wait":
+			field = waiting
+			ok = f.duration(&w.Wait)
+		}
+		if !ok || field == 0 || seen&field != 0 {
+			return false
+		}
+		seen |= field
+	}
+	if !f.take('}') || !f.ended() || seen&named == 0 {
+		return false
+	}
+	*into = w
+	return true
 }
 
 // quickRenewal reads a LeaseRequest, with an election unless that is nil.
@@ -119,6 +173,35 @@ func (f *flat) string() ([]byte, bool) {
 		}
 	}
 	return nil, false
+}
+
+func (f *flat) duration(d *Duration) bool {
+	text, ok := f.string()
+	return ok && d.UnmarshalText(text) == nil
+}
+
+// object reads an object of up to eight strings, each with a name of its own, and returns its text.
+func (f *flat) object() ([]byte, bool) {
+	f.space()
+	begin := f.rest
+	var names [8][]byte
+	n := 0
+	for more := f.take('{'); more; more = f.take(',') {
+		name, ok := f.string()
+		same := func(other []byte) bool { return bytes.Equal(name, other) }
+		if !ok || n == len(names) || slices.ContainsFunc(names[:n], same) || !f.take(':') {
+			return nil, false
+		}
+		names[n] = name
+		n++
+		if _, ok := f.string(); !ok {
+			return nil, false
+		}
+	}
+	if n == 0 || !f.take('}') {
+		return nil, false
+	}
+	return begin[:len(begin)-len(f.rest)], true
 }
 
 // token reads a whole number of up to 18 digits.

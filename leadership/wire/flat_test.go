@@ -3,11 +3,13 @@ package wire
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // quickAlike holds what is quickly read to what package json reads. It reports whether the body was
 // quickly read.
-func quickAlike(t *testing.T, body []byte) (renewal, entry bool) {
+func quickAlike(t *testing.T, body []byte) (renewal, entry, acquire bool) {
 	t.Helper()
 	var r, r2 LeaseRequest
 	if renewal = quick(body, &r); renewal {
@@ -21,10 +23,19 @@ func quickAlike(t *testing.T, body []byte) (renewal, entry bool) {
 			t.Errorf("%q is quickly read as %+v, and by json as %+v, %v", body, e, e2, err)
 		}
 	}
+	var a, a2 AcquireRequest
+	if acquire = quick(body, &a); acquire {
+		err := decodeAny(body, &a2)
+		if diff := cmp.Diff(a2, a); err != nil || diff != "" {
+			t.Errorf("%q is read by json (-) and quickly (+) as:\n%s, %v", body, diff, err)
+		}
+	} else if diff := cmp.Diff(AcquireRequest{}, a); diff != "" {
+		t.Errorf("%q is not quickly read, and is %+v all the same", body, a)
+	}
 	if r != (LeaseRequest{}) && !renewal || e != (Renewal{}) && !entry {
 		t.Errorf("%q is not quickly read, and is %+v and %+v all the same", body, r, e)
 	}
-	return renewal, entry
+	return renewal, entry, acquire
 }
 
 func TestWhatIsQuicklyReadIsWhatJSONReads(t *testing.T) {
@@ -64,8 +75,39 @@ func TestWhatIsQuicklyReadIsWhatJSONReads(t *testing.T) {
 		strings.Replace(renewal, `"candidateId":"agent-7",`, "", 1):        {},
 		strings.Replace(entry, `"election":"planner",`, "", 1):             {true, false},
 	} {
-		r, e := quickAlike(t, []byte(body))
+		r, e, _ := quickAlike(t, []byte(body))
 		if got := [2]bool{r, e}; got != want {
+			t.Errorf("%q is quickly read: %v, want %v", body, got, want)
+		}
+	}
+}
+
+func TestAnAcquireThatIsQuicklyReadIsWhatJSONReads(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]bool{
+		`{"candidateId":"a"}`: true,
+		`{"candidateId":"","key":"","leaseDuration":"0s","metadata":{"a":""},"note":"","wait":"0s"}`:                                     true,
+		` {"wait" : "1m30s", "note":"<&>" , "metadata" : { "b" : "1", "a":"2" } ,"leaseDuration":"1500ms","key":"k","candidateId":"a"} `: true,
+		`{"candidateId":"a","metadata":{"1":"","2":"","3":"","4":"","5":"","6":"","7":"","8":""}}`:                                       true,
+
+		`{}`:                                false,
+		`{"key":"a"}`:                       false,
+		`{"candidateId":"a","x":1}`:         false,
+		`{"candidateId":"a","wait":"soon"}`: false,
+		`{"candidateId":"a","wait":1}`:      false,
+		`{"candidateId":"a","wait":"1s","wait":"1s"}`:                                                     false,
+		`{"candidateId":"a","key":null}`:                                                                  false,
+		`{"candidateId":"a","metadata":{}}`:                                                               false,
+		`{"candidateId":"a","metadata":{"a":1}}`:                                                          false,
+		`{"candidateId":"a","metadata":{"a":"1","a":"1"}}`:                                                false,
+		`{"candidateId":"a","metadata":{"a":"1",}}`:                                                       false,
+		`{"candidateId":"a","metadata":{"a":"1"}`:                                                         false,
+		`{"candidateId":"a","metadata":{"a":{}}}`:                                                         false,
+		`{"candidateId":"a","metadata":{"a":"\n"}}`:                                                       false,
+		`{"candidateId":"a","metadata":"a"}`:                                                              false,
+		`{"candidateId":"a","metadata":{"1":"","2":"","3":"","4":"","5":"","6":"","7":"","8":"","9":""}}`: false,
+	} {
+		if _, _, got := quickAlike(t, []byte(body)); got != want {
 			t.Errorf("%q is quickly read: %v, want %v", body, got, want)
 		}
 	}

@@ -17,7 +17,9 @@ func FuzzDecodeAcquire(f *testing.F) {
 	f.Add([]byte(`{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","leaseDuration":"1m30s","metadata":{"a":[1,{"b":"\ud83d\ude00"}]}}`))
 	f.Add([]byte(`{"candidateId":"a","candidateId":"b"}`))
 	f.Add([]byte(`{"candidateId":null,"metadata":{"x":1e400}}`))
+	f.Add([]byte(`{"candidateId":"a","key":"b","leaseDuration":"30s","metadata":{"a":"1" , "b":"2"},"note":"n","wait":"1s"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
+		quickAlike(t, body)
 		var w AcquireRequest
 		if !accepted(t, body, &w) {
 			return

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -246,4 +248,36 @@ func (o *object) fail(err error) {
 	if o.err == nil {
 		o.err = err
 	}
+}
+
+// AppendRenewal appends the body of a renewal or a release as Marshal writes it.
+func AppendRenewal(text []byte, r leadership.LeaseRequest) []byte {
+	o := object{text: append(text, '{')}
+	o.renewal(&r)
+	return append(o.text, '}')
+}
+
+// AppendRenewals appends the body of a batch of renewals as Marshal writes it.
+func AppendRenewals(text []byte, batch []leadership.LeaseRequest) []byte {
+	const least = 160 // bytes of a renewal with short names, without a ticket
+	o := object{text: append(slices.Grow(text, len(batch)*least), `{"renewals":[`...)}
+	for i := range batch {
+		if i > 0 {
+			o.text = append(o.text, ',')
+		}
+		o.text = append(o.text, '{')
+		o.string("election", string(batch[i].Election))
+		o.renewal(&batch[i])
+		o.text = append(o.text, '}')
+	}
+	return append(o.text, "]}"...)
+}
+
+func (o *object) renewal(r *leadership.LeaseRequest) {
+	o.string("candidateId", string(r.CandidateID))
+	o.name("key")
+	o.text = base64.RawURLEncoding.AppendEncode(append(o.text, '"'), r.Key[:])
+	o.text = append(o.text, '"')
+	o.integer("fencingToken", int64(r.Token))
+	o.optional("ticket", string(r.Ticket))
 }

@@ -24,7 +24,7 @@ func Marshal(v any) ([]byte, error) {
 // Unmarshal reads a reply. It ignores fields that it does not know, because the server may be
 // newer. The rest is strict: names are case-sensitive, and stand at most once in an object.
 func Unmarshal(text []byte, into any) error {
-	if scanInto(text, into) {
+	if read(text, into) {
 		return nil
 	}
 	return json.Unmarshal(text, into)
@@ -50,13 +50,13 @@ func Decode(body []byte, into any) error {
 
 // decode is Decode for a document that may be part of another one.
 func decode(text []byte, into any) error {
-	if quick(text, into) {
+	if read(text, into) {
 		return nil
 	}
 	return decodeAny(text, into)
 }
 
-// decodeAny is decode for a document that is not quickly read.
+// decodeAny is decode with reflection.
 func decodeAny(text []byte, into any) error {
 	options := []json.Options{json.RejectUnknownMembers(true)}
 	if bytes.Contains(text, []byte("null")) { // seldom; it costs a call for each value

@@ -19,7 +19,7 @@ func FuzzDecodeAcquire(f *testing.F) {
 	f.Add([]byte(`{"candidateId":null,"metadata":{"x":1e400}}`))
 	f.Add([]byte(`{"candidateId":"a","key":"b","leaseDuration":"30s","metadata":{"a":"1" , "b":"2"},"note":"n","wait":"1s"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		quickAlike(t, body)
+		requestAlike(t, body)
 		var w AcquireRequest
 		if !accepted(t, body, &w) {
 			return
@@ -39,7 +39,7 @@ func FuzzDecodeLeaseRequest(f *testing.F) {
 	f.Add([]byte(`{"fencingToken":4.5}`))
 	f.Add([]byte(` {"election":"planner" ,"candidateId":"a", "key":"b", "fencingToken":10,"ticket":"t"} `))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		quickAlike(t, body)
+		requestAlike(t, body)
 		var w LeaseRequest
 		if !accepted(t, body, &w) {
 			return

@@ -41,7 +41,7 @@ func TestUsualRepliesAreReadWithoutReflection(t *testing.T) {
 	texts, into := scanned(t)
 	for i, text := range texts {
 		got, want := into[i](), into[i]()
-		if !scanInto([]byte(text), got) {
+		if !read([]byte(text), got) {
 			t.Errorf("not read: %s", text)
 			continue
 		}
@@ -49,17 +49,17 @@ func TestUsualRepliesAreReadWithoutReflection(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-json +scan)\n%s", text, diff)
+			t.Errorf("%s (-json +read)\n%s", text, diff)
 		}
 	}
 }
 
-// requireScanAgrees requires that the scan takes the text only if json does, and in the same way.
-func requireScanAgrees(t *testing.T, text string) {
+// requireReadAgrees requires that the text is read only if json does, and in the same way.
+func requireReadAgrees(t *testing.T, text string) {
 	t.Helper()
 	for _, fresh := range []func() any{func() any { return new(Lease) }, func() any { return new(Grant) }, func() any { return new(Results) }} {
 		got, untouched, want := fresh(), fresh(), fresh()
-		took := scanInto([]byte(text), got)
+		took := read([]byte(text), got)
 		err := json.Unmarshal([]byte(text), want)
 		if !took {
 			want = untouched
@@ -68,12 +68,12 @@ func requireScanAgrees(t *testing.T, text string) {
 		}
 		if !reflect.DeepEqual(want, got) {
 			diff := cmp.Diff(want, got)
-			t.Fatalf("%q (read: %v; -json +scan)\n%s", text, took, diff)
+			t.Fatalf("%q (read: %v; -json +read)\n%s", text, took, diff)
 		}
 	}
 }
 
-func TestScanTakesNothingThatJSONRefuses(t *testing.T) {
+func TestNothingIsReadThatJSONRefuses(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "{}", "null", `{"results":null}`, `{"results":[]}`, `{"results":[{}]}`, `{"results":[{"election":"a"}]}`, `{"results":[{"election":"a","lease":{}}]}`,
@@ -81,27 +81,27 @@ func TestScanTakesNothingThatJSONRefuses(t *testing.T) {
 		`{"results":[],"results":[]}`, `{"key":"","key":""}`, `{"metadata":{"":"","":""}}`, `{"fencingToken":01}`, `{"fencingToken":1e2}`, `{"leaseDuration":"030s"}`,
 		`{"readAt":"2027-02-29T12:00:00Z"}`, `{"readAt":"2027-03-01T12:00:00.Z"}`, `{"readAt":"2027-03-01T24:00:00Z"}`, `{"readAt":"2027-03-01T12:00:00,5Z"}`,
 	} {
-		requireScanAgrees(t, text)
+		requireReadAgrees(t, text)
 	}
 	texts, _ := scanned(t)
 	for _, text := range []string{texts[4], texts[6]} { // a grant and a batch
 		for i := range text {
-			requireScanAgrees(t, text[:i])
-			requireScanAgrees(t, text[:i]+text[i+1:])
+			requireReadAgrees(t, text[:i])
+			requireReadAgrees(t, text[:i]+text[i+1:])
 			for _, c := range []string{`"`, `\`, "{", "}", "[", "]", ",", ":", "0", "9", "-", ".", " ", "\n", "\x00", "\xff", "é", "Z", "e", "null", `,"deleted":true`, `"deleted":false,`} {
-				requireScanAgrees(t, text[:i]+c+text[i:])
-				requireScanAgrees(t, text[:i]+c+text[i+1:])
+				requireReadAgrees(t, text[:i]+c+text[i:])
+				requireReadAgrees(t, text[:i]+c+text[i+1:])
 			}
 		}
 	}
 }
 
-func FuzzScanAgreesWithJSON(f *testing.F) {
+func FuzzReadAgreesWithJSON(f *testing.F) {
 	texts, _ := scanned(f)
 	for _, text := range texts {
 		f.Add(text)
 	}
-	f.Fuzz(requireScanAgrees)
+	f.Fuzz(requireReadAgrees)
 }
 
 func FuzzAppendRenewals(f *testing.F) {

@@ -7,38 +7,38 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// quickAlike holds what is quickly read to what package json reads. It reports whether the body was
-// quickly read.
-func quickAlike(t *testing.T, body []byte) (renewal, entry, acquire bool) {
+// requestAlike holds what is read without reflection to what package json reads. It reports whether the body was
+// read without reflection.
+func requestAlike(t *testing.T, body []byte) (renewal, entry, acquire bool) {
 	t.Helper()
 	var r, r2 LeaseRequest
-	if renewal = quick(body, &r); renewal {
+	if renewal = read(body, &r); renewal {
 		if err := decodeAny(body, &r2); err != nil || r != r2 {
-			t.Errorf("%q is quickly read as %+v, and by json as %+v, %v", body, r, r2, err)
+			t.Errorf("%q is read without reflection as %+v, and by json as %+v, %v", body, r, r2, err)
 		}
 	}
 	var e, e2 Renewal
-	if entry = quick(body, &e); entry {
+	if entry = read(body, &e); entry {
 		if err := decodeAny(body, &e2); err != nil || e != e2 {
-			t.Errorf("%q is quickly read as %+v, and by json as %+v, %v", body, e, e2, err)
+			t.Errorf("%q is read without reflection as %+v, and by json as %+v, %v", body, e, e2, err)
 		}
 	}
 	var a, a2 AcquireRequest
-	if acquire = quick(body, &a); acquire {
+	if acquire = read(body, &a); acquire {
 		err := decodeAny(body, &a2)
 		if diff := cmp.Diff(a2, a); err != nil || diff != "" {
-			t.Errorf("%q is read by json (-) and quickly (+) as:\n%s, %v", body, diff, err)
+			t.Errorf("%q is read by json (-) and without reflection (+) as:\n%s, %v", body, diff, err)
 		}
 	} else if diff := cmp.Diff(AcquireRequest{}, a); diff != "" {
-		t.Errorf("%q is not quickly read, and is %+v all the same", body, a)
+		t.Errorf("%q is not read without reflection, and is %+v all the same", body, a)
 	}
 	if r != (LeaseRequest{}) && !renewal || e != (Renewal{}) && !entry {
-		t.Errorf("%q is not quickly read, and is %+v and %+v all the same", body, r, e)
+		t.Errorf("%q is not read without reflection, and is %+v and %+v all the same", body, r, e)
 	}
 	return renewal, entry, acquire
 }
 
-func TestWhatIsQuicklyReadIsWhatJSONReads(t *testing.T) {
+func TestRequestsAreReadWithoutReflectionAsJSONReadsThem(t *testing.T) {
 	t.Parallel()
 	const entry = `{"election":"planner","candidateId":"a b","key":"","fencingToken":999999999999999999,"ticket":"t=="}`
 	for body, want := range map[string][2]bool{ // a renewal, an entry of a batch
@@ -75,17 +75,18 @@ func TestWhatIsQuicklyReadIsWhatJSONReads(t *testing.T) {
 		strings.Replace(renewal, `"candidateId":"agent-7",`, "", 1):        {},
 		strings.Replace(entry, `"election":"planner",`, "", 1):             {true, false},
 	} {
-		r, e, _ := quickAlike(t, []byte(body))
+		r, e, _ := requestAlike(t, []byte(body))
 		if got := [2]bool{r, e}; got != want {
-			t.Errorf("%q is quickly read: %v, want %v", body, got, want)
+			t.Errorf("%q is read without reflection: %v, want %v", body, got, want)
 		}
 	}
 }
 
-func TestAnAcquireThatIsQuicklyReadIsWhatJSONReads(t *testing.T) {
+func TestAcquiresAreReadWithoutReflectionAsJSONReadsThem(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]bool{
-		`{"candidateId":"a"}`: true,
+		`{"candidateId":"a"}`:               true,
+		`{"candidateId":"a","metadata":{}}`: true,
 		`{"candidateId":"","key":"","leaseDuration":"0s","metadata":{"a":""},"note":"","wait":"0s"}`:                                     true,
 		` {"wait" : "1m30s", "note":"<&>" , "metadata" : { "b" : "1", "a":"2" } ,"leaseDuration":"1500ms","key":"k","candidateId":"a"} `: true,
 		`{"candidateId":"a","metadata":{"1":"","2":"","3":"","4":"","5":"","6":"","7":"","8":""}}`:                                       true,
@@ -97,7 +98,6 @@ func TestAnAcquireThatIsQuicklyReadIsWhatJSONReads(t *testing.T) {
 		`{"candidateId":"a","wait":1}`:      false,
 		`{"candidateId":"a","wait":"1s","wait":"1s"}`:                                                     false,
 		`{"candidateId":"a","key":null}`:                                                                  false,
-		`{"candidateId":"a","metadata":{}}`:                                                               false,
 		`{"candidateId":"a","metadata":{"a":1}}`:                                                          false,
 		`{"candidateId":"a","metadata":{"a":"1","a":"1"}}`:                                                false,
 		`{"candidateId":"a","metadata":{"a":"1",}}`:                                                       false,
@@ -107,8 +107,8 @@ func TestAnAcquireThatIsQuicklyReadIsWhatJSONReads(t *testing.T) {
 		`{"candidateId":"a","metadata":"a"}`:                                                              false,
 		`{"candidateId":"a","metadata":{"1":"","2":"","3":"","4":"","5":"","6":"","7":"","8":"","9":""}}`: false,
 	} {
-		if _, _, got := quickAlike(t, []byte(body)); got != want {
-			t.Errorf("%q is quickly read: %v, want %v", body, got, want)
+		if _, _, got := requestAlike(t, []byte(body)); got != want {
+			t.Errorf("%q is read without reflection: %v, want %v", body, got, want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type Config struct {
 // Open opens the store that spec names:
 //
 //	memory:                                      this process's memory; lost when it ends
-//	file:PATH                                    a local folder, for one process; created if absent
+//	file:PATH                                    a local folder, for one process; made if absent
 //	firestore:PROJECT[/DATABASE]                 Firestore; the default database is "(default)"
 //	spanner:projects/P/instances/I/databases/D   Spanner; prepare the database with Migrate
 //

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"encoding/binary"
 	"errors"
 	"time"
 
@@ -26,8 +25,6 @@ type batch struct {
 	changed map[leadership.Election]*entry
 	events  []span  // of new events in frame, in order
 	dropped []place // of forgotten events
-	boot    string  // a new boot; "" if there is none
-	anchor  time.Time
 
 	// panicked is what the decision of the present call panicked with.
 	panicked any
@@ -180,10 +177,7 @@ func (b *batch) renew(c leadership.Renewal) (a leadership.Renewed) {
 
 // announce marks an event as announced.
 func (b *batch) announce(id leadership.EventID) {
-	if n := b.present(id.Election); n == nil || id.Revision <= n.announced {
-		return
-	}
-	if b.own(id.Election).announce(id.Revision) {
+	if b.present(id.Election) != nil && b.own(id.Election).announce(id.Revision) {
 		b.frame = appendRevision(b.frame, tagAnnounced, id.Election, id.Revision)
 	}
 }
@@ -199,9 +193,4 @@ func (b *batch) begun(r leadership.Record) {
 func (b *batch) newBoot(id string, anchor time.Time) {
 	b.table.boot, b.table.anchor = id, anchor
 	b.frame = appendInstant(appendText(append(b.frame, tagBoot), id), anchor)
-}
-
-// appendPage appends a compressed page.
-func appendPage(b, packed []byte) []byte {
-	return append(binary.AppendUvarint(append(b, tagPage), uint64(len(packed))), packed...)
 }

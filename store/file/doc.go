@@ -31,8 +31,8 @@
 //	snapshot-0000000002   all tables as they were when log 2 began; there is none before log 2
 //	*.new                 a file that is being written; removed when the folder is opened
 //
-// Its mode is 0700, it belongs to the process's user, and it is locked while it is open: one process
-// serves it at a time. It may be copied while no process does.
+// Its mode is 0700, it belongs to the process's user, and it is locked while it is open: one
+// process serves it at a time. It may be copied while no process does.
 //
 // Numbers are big-endian. Every file begins with 48 bytes:
 //
@@ -63,11 +63,11 @@
 //	2 heartbeat  election, instant                                   changes the record
 //	3 event      election, revision, …                               the next of its election
 //	4 announced  election, revision                                  of one event
-//	5 announced  election, revision                                  of all events up to that one
+//	5 waiting    election, number of revisions, revisions            all that are not announced
 //	6 forgotten  election, revision                                  all events up to that one
 //	7 boot       id, instant of the boot
 //	8 forgotten  instant                                             of the newest such event
-//	9 page       compressed events, in the order of commits          in snapshots
+//	9 page       compressed events, in the order of commits          (5, 8, 9 in snapshots)
 //	10 end       the log goes on in the next one; or the snapshot is complete
 //
 // A log is filled with zeros ahead, a mebibyte at a time, which is synced before a frame is written

@@ -133,8 +133,8 @@ func dump(t testing.TB, s *file.Store) string {
 	return b.String()
 }
 
-// copied is the folder as a kill at this moment leaves it, without the files named. No checkpoint may
-// be under way but in those.
+// copied is the folder as a kill at this moment leaves it, without the files named. No checkpoint
+// may be under way but in those.
 func copied(t testing.TB, path string, without ...string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")

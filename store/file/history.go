@@ -53,28 +53,18 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 			if len(events) >= limit || !t.waiting[e] {
 				continue
 			}
-			found, err := t.eventsAt(e, t.entries[e].waitingPlaces(limit-len(events)), limit)
-			if err != nil {
-				return err
+			n := t.entries[e]
+			for _, r := range n.waiting[:min(len(n.waiting), limit-len(events))] {
+				found, err := t.eventsAt(e, n.places[n.behind(r-1):], 1)
+				if err != nil {
+					return err
+				}
+				events = append(events, found...)
 			}
-			events = append(events, found...)
 		}
 		return nil
 	})
 	return events, err
-}
-
-// waitingPlaces returns up to limit places of events that are not announced.
-func (n *entry) waitingPlaces(limit int) (waiting []place) {
-	for _, p := range n.places[n.behind(n.announced):] {
-		if len(waiting) == limit {
-			break
-		}
-		if _, announced := slices.BinarySearch(n.also, p.revision); !announced {
-			waiting = append(waiting, p)
-		}
-	}
-	return waiting
 }
 
 // Since implements leadership.Store.

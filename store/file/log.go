@@ -11,7 +11,9 @@ import (
 // log is the file that commits are appended to.
 type log struct {
 	folder   string
+	path     string
 	id       identity
+	seed     uint32 // of id
 	number   uint64
 	sequence uint64 // of the last commit
 	disk     disk
@@ -53,7 +55,8 @@ func createLog(folder string, id identity, number, sequence uint64) (*log, error
 
 // openLog opens a log that was read up to the given place.
 func openLog(folder string, id identity, number, sequence uint64, at, size int64) (*log, error) {
-	f, err := os.OpenFile(filepath.Join(folder, logName(number)), os.O_RDWR|noFollow, 0)
+	path := filepath.Join(folder, logName(number))
+	f, err := os.OpenFile(path, os.O_RDWR|noFollow, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +65,13 @@ func openLog(folder string, id identity, number, sequence uint64, at, size int64
 		f.Close()
 		return nil, err
 	}
-	return &log{folder: folder, id: id, number: number, sequence: sequence, disk: diskFile{f}, info: info, at: at, size: size}, nil
+	return &log{folder: folder, path: path, id: id, seed: id.seed(), number: number, sequence: sequence, disk: diskFile{f}, info: info, at: at, size: size}, nil
 }
 
 // append writes a frame and makes it durable: one write and one sync, if there is space that is
 // filled with zeros. After an error it is not known what the disk holds.
 func (l *log) append(frame []byte) error {
-	frame = endFrame(frame, l.id, l.sequence+1)
+	frame = endFrame(frame, l.seed, l.sequence+1)
 	next := l.at + int64(aligned(len(frame)))
 	if next > l.size {
 		if err := l.extend(next); err != nil {
@@ -107,10 +110,9 @@ func (l *log) extend(size int64) error {
 // replaced, another process may have opened another one at that path, and would elect a second
 // leader.
 func (l *log) inPlace() error {
-	path := filepath.Join(l.folder, logName(l.number))
-	now, err := os.Lstat(path)
+	now, err := os.Lstat(l.path)
 	if err == nil && !os.SameFile(now, l.info) {
-		err = fmt.Errorf("%s is another file now", path)
+		err = fmt.Errorf("%s is another file now", l.path)
 	}
 	return err
 }

@@ -16,12 +16,10 @@ const pageEvents = 256
 // pages keep events in the order of their commits, the full ones compressed.
 type pages struct {
 	list   []page
-	first  uint64       // pages that were dropped before list
-	packed int          // so many pages of list are packed, or dropped
-	halved map[int]bool // pages of list (counted with first) of which half was forgotten since they were packed
+	first  uint64 // pages that were dropped before list
+	look   int    // the page of list that thin looks at next
 	writer *flate.Writer
-
-	cache *pageCache
+	cache  *pageCache
 }
 
 // page has events, each with its length before it. A length of 0 stands for an event that is gone.
@@ -63,94 +61,59 @@ func (p *pages) add(event []byte, at int64) uint64 {
 	return number
 }
 
-// append adds a packed page. It reports whether that is possible: the one before must be packed, too.
-func (p *pages) append(whole page) bool {
-	if p.packed != len(p.list) || whole.kept == 0 {
-		return false
-	}
-	p.list = append(p.list, whole)
-	p.packed++
-	return true
-}
-
 // drop forgets an event.
 func (p *pages) drop(number uint64) {
-	i := int(number/pageEvents - p.first)
-	at := &p.list[i]
-	at.alive--
-	switch {
-	case at.count < pageEvents:
-	case at.alive == 0:
+	at := &p.list[number/pageEvents-p.first]
+	if at.alive--; at.alive == 0 && at.count == pageEvents {
 		at.raw, at.packed, at.kept = nil, nil, 0
-	case at.alive*2 <= at.kept:
-		if p.halved == nil {
-			p.halved = make(map[int]bool)
-		}
-		p.halved[i+int(p.first)] = true
 	}
 	for len(p.list) > 0 && p.list[0].alive == 0 && p.list[0].count == pageEvents {
-		p.list, p.first, p.packed = p.list[1:], p.first+1, max(p.packed-1, 0)
+		p.list, p.first = p.list[1:], p.first+1
 	}
 }
 
 // pack compresses the pages that are full.
-func (p *pages) pack() error {
-	for ; p.packed < len(p.list) && p.list[p.packed].count == pageEvents; p.packed++ {
-		if at := &p.list[p.packed]; at.alive > 0 {
-			packed, err := p.compress(at.raw)
-			if err != nil {
-				return err
-			}
-			at.packed, at.raw = packed, nil
+func (p *pages) pack() {
+	for i := len(p.list) - 1; i >= 0 && p.list[i].raw != nil; i-- {
+		if at := &p.list[i]; at.count == pageEvents {
+			at.packed, at.raw = p.compress(at.raw), nil
 		}
 	}
-	return nil
 }
 
-// thin removes the events that are gone from pages that have many of them.
-func (p *pages) thin(gone func(event []byte) bool) error {
-	for i := range p.halved {
-		delete(p.halved, i)
-		if i -= int(p.first); i < 0 || i >= p.packed || p.list[i].alive == 0 {
-			continue
-		}
-		at := &p.list[i]
-		raw, err := unpack(at.packed)
-		if err != nil {
-			return err
-		}
-		var left []byte
-		kept := 0
-		for d := (&decoder{rest: raw}); len(d.rest) > 0; {
-			event := d.text()
-			if len(event) == 0 || gone(event) {
-				left = append(left, 0)
-				continue
-			}
-			left = append(binary.AppendUvarint(left, uint64(len(event))), event...)
-			kept++
-		}
-		if at.packed, err = p.compress(left); err != nil {
-			return err
-		}
-		at.kept = kept
+// thin looks at one page, and removes what is gone if that is half of it.
+func (p *pages) thin(gone func(event []byte) bool) {
+	if p.look++; p.look >= len(p.list) {
+		p.look = 0
 	}
-	return nil
+	if len(p.list) == 0 || p.list[p.look].packed == nil || p.list[p.look].alive*2 > p.list[p.look].kept {
+		return
+	}
+	at := &p.list[p.look]
+	raw, err := unpack(at.packed)
+	if err != nil {
+		return // it stays as it is
+	}
+	var left []byte
+	for d := (&decoder{rest: raw}); len(d.rest) > 0; {
+		event := d.text()
+		if gone(event) {
+			event = nil
+		}
+		left = append(binary.AppendUvarint(left, uint64(len(event))), event...)
+	}
+	at.packed, at.kept = p.compress(left), at.alive
 }
 
-func (p *pages) compress(raw []byte) ([]byte, error) {
-	var b bytes.Buffer
+func (p *pages) compress(raw []byte) []byte {
+	var b bytes.Buffer // writing to which never fails
 	if p.writer == nil {
 		p.writer, _ = flate.NewWriter(nil, flate.BestSpeed) // the level is valid
 	}
 	p.writer.Reset(&b)
-	if _, err := p.writer.Write(raw); err != nil {
-		return nil, err
-	}
-	if err := p.writer.Close(); err != nil {
-		return nil, err
-	}
-	return bytes.Clone(b.Bytes()), nil
+	_, _ = p.writer.Write(raw)
+	_ = p.writer.Close()
+	return bytes.Clone(b.Bytes())
 }
 
 func unpack(packed []byte) ([]byte, error) {

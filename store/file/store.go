@@ -180,9 +180,9 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 			from++
 		}
 		names := t.names[from:]
-		if end := slices.IndexFunc(names[:min(len(names), limit+1)], func(e leadership.Election) bool {
-			return !strings.HasPrefix(string(e), prefix)
-		}); end >= 0 {
+		names = names[:min(len(names)-1, max(limit, 0))+1] // one more than the page
+		other := func(e leadership.Election) bool { return !strings.HasPrefix(string(e), prefix) }
+		if end := slices.IndexFunc(names, other); end >= 0 {
 			names = names[:end]
 		}
 		listing = t.listing(names, limit, now)
@@ -209,9 +209,11 @@ func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) 
 
 // listing reads the first of the named elections.
 func (t *table) listing(names []leadership.Election, limit int, now time.Time) (listing leadership.Listing) {
-	if len(names) > limit {
+	if limit = max(limit, 0); len(names) > limit {
 		names = names[:limit]
-		listing.Next = names[limit-1]
+		if limit > 0 {
+			listing.Next = names[limit-1]
+		}
 	}
 	for _, e := range names {
 		snap, err := t.entries[e].snapshot(e, now)

@@ -3,7 +3,6 @@ package file
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -29,16 +28,15 @@ type table struct {
 	anchor time.Time // the instant of that boot
 }
 
-// entry is an election. It is never changed once others can see it, but for the array behind
-// places, which they share.
+// entry is an election. It is never changed once others can see it, but for what follows the ends
+// of its slices.
 type entry struct {
-	record    leadership.Record
-	carried   leadership.Carried // its policy and standing as text
-	refused   error              // why the codec cannot decode them
-	newest    leadership.Newest
-	places    []place               // of its events, by revision
-	announced leadership.Revision   // all events up to it are announced
-	also      []leadership.Revision // of announced events after it
+	record  leadership.Record
+	carried leadership.Carried // its policy and standing as text
+	refused error              // why the codec cannot decode them
+	newest  leadership.Newest
+	places  []place               // of its events, by revision
+	waiting []leadership.Revision // of the events that are not announced
 }
 
 // place says where an event is.
@@ -81,6 +79,7 @@ func (n *entry) decode(c leadership.Codec) {
 // add adds the newest event.
 func (n *entry) add(p place, t leadership.Token) {
 	n.places = append(n.places, p)
+	n.waiting = append(n.waiting, p.revision)
 	n.newest = leadership.Newest{Revision: p.revision, Token: t}
 }
 
@@ -91,34 +90,16 @@ func (n *entry) behind(r leadership.Revision) int {
 
 // announce notes that an event is announced. It reports whether that is news.
 func (n *entry) announce(r leadership.Revision) bool {
-	i := n.behind(r)
-	if r <= n.announced || i == 0 || n.places[i-1].revision != r {
-		return false
+	at, waits := slices.BinarySearch(n.waiting, r)
+	switch {
+	case !waits:
+	case at == 0: // as nearly always
+		n.waiting = n.waiting[1:]
+	default:
+		n.waiting = slices.Concat(n.waiting[:at], n.waiting[at+1:])
 	}
-	at, known := slices.BinarySearch(n.also, r)
-	if known {
-		return false
-	}
-	n.also = slices.Concat(n.also[:at], []leadership.Revision{r}, n.also[at:])
-	n.settle(n.announced)
-	return true
+	return waits
 }
-
-// settle notes that all events up to the revision are announced, and those behind it that are.
-func (n *entry) settle(r leadership.Revision) {
-	n.announced = max(n.announced, r)
-	i := n.behind(n.announced)
-	for len(n.also) > 0 && (n.also[0] <= n.announced || n.places[i].revision == n.also[0]) {
-		if n.also[0] > n.announced {
-			n.announced = n.also[0]
-			i++
-		}
-		n.also = n.also[1:]
-	}
-}
-
-// waits reports whether an event is not announced.
-func (n *entry) waits() bool { return n.newest.Revision > n.announced }
 
 // forget deletes the events up to the revision, which must be older than the newest, and returns
 // where they are.
@@ -126,7 +107,8 @@ func (n *entry) forget(r leadership.Revision) []place {
 	i := n.behind(r)
 	forgotten := n.places[:i]
 	n.places = n.places[i:]
-	n.settle(r)
+	waiting, _ := slices.BinarySearch(n.waiting, r+1)
+	n.waiting = n.waiting[waiting:]
 	return forgotten
 }
 
@@ -144,7 +126,7 @@ func (t *table) put(n *entry) {
 func (t *table) note(n *entry) {
 	e := n.record.Election
 	set(t.held, e, n.record.LeaderID != "")
-	set(t.waiting, e, n.waits())
+	set(t.waiting, e, len(n.waiting) > 0)
 	t.retire.Set(n.record)
 }
 
@@ -176,15 +158,24 @@ func (t *table) replayEntry(d *decoder) (last bool) {
 		from := d.rest
 		if at := t.replayEvent(d, t.events.end()); d.err == nil {
 			t.events.add(from[:len(from)-len(d.rest)], at)
-			d.check(t.events.pack())
+			t.events.pack()
 		}
 	case tagRecord:
 		n := t.entry(d)
 		n.record, n.carried = d.record(n.record.Election)
 	case tagHeartbeat:
 		t.entry(d).record.HeartbeatAt = d.instant()
-	case tagAnnounced, tagAllAnnounced, tagForgotten:
-		t.replayRevision(kind, d)
+	case tagAnnounced:
+		t.entry(d).announce(leadership.Revision(d.varint()))
+	case tagWaiting:
+		t.replayWaiting(d)
+	case tagForgotten:
+		n, r := t.entry(d), leadership.Revision(d.varint())
+		if r >= n.newest.Revision {
+			d.fail("an event is forgotten that is the newest, or was never there")
+			break
+		}
+		t.drop(n.forget(r))
 	case tagBoot:
 		t.boot, t.anchor = string(d.text()), d.instant()
 	case tagPruned:
@@ -212,23 +203,23 @@ func (t *table) entry(d *decoder) *entry {
 	return n
 }
 
-func (t *table) replayRevision(kind tag, d *decoder) {
+// replayWaiting replaces the events of an election that are not announced.
+func (t *table) replayWaiting(d *decoder) {
 	n := t.entry(d)
-	switch r := leadership.Revision(d.varint()); {
-	case d.err != nil:
-	case kind == tagAnnounced:
-		n.announce(r)
-	case r < 0 || r > n.newest.Revision || kind == tagForgotten && r == n.newest.Revision:
-		d.fail("an election's newest event is older than another entry says")
-	case kind == tagAllAnnounced:
-		n.settle(r)
-	default:
-		t.drop(n.forget(r))
+	n.waiting = nil
+	for left := d.uvarint(); left > 0 && d.err == nil; left-- {
+		r := leadership.Revision(d.varint())
+		i := n.behind(r)
+		if i == 0 || n.places[i-1].revision != r || len(n.waiting) > 0 && r <= n.waiting[len(n.waiting)-1] {
+			d.fail("an event waits to be announced that is not there")
+			return
+		}
+		n.waiting = append(n.waiting, r)
 	}
 }
 
-// replayEvent adds the next event of an election, which has the given number. It returns the time of
-// the event.
+// replayEvent adds the next event of an election, which has the given number. It returns the time
+// of the event.
 func (t *table) replayEvent(d *decoder, number uint64) (at int64) {
 	from := *d
 	name, r, token, instant := d.eventHead()
@@ -267,10 +258,10 @@ func (t *table) replayPage(d *decoder) {
 		}
 		d.check(cmp.Or(events.err, event.err))
 	}
-	loaded.alive = loaded.kept
-	if loaded.count != pageEvents || !t.events.append(loaded) {
+	if loaded.alive = loaded.kept; loaded.count != pageEvents || loaded.kept == 0 || number%pageEvents != 0 {
 		d.fail("a page of events is not whole")
 	}
+	t.events.list = append(t.events.list, loaded)
 }
 
 func (d *decoder) check(err error) {
@@ -292,7 +283,7 @@ func (t *table) drop(forgotten []place) {
 }
 
 // ready completes a table after the last replay.
-func (t *table) ready(c leadership.Codec) error {
+func (t *table) ready(c leadership.Codec) {
 	t.names = make([]leadership.Election, 0, len(t.entries))
 	for e, n := range t.entries {
 		t.names = append(t.names, e)
@@ -300,12 +291,12 @@ func (t *table) ready(c leadership.Codec) error {
 		t.note(n)
 	}
 	slices.Sort(t.names)
-	return t.tidy()
 }
 
-// tidy packs pages that are full, and pages of which half has been forgotten.
-func (t *table) tidy() error {
-	return errors.Join(t.events.pack(), t.events.thin(t.forgot))
+// tidy packs pages that are full, and now and then one of which half has been forgotten.
+func (t *table) tidy() {
+	t.events.pack()
+	t.events.thin(t.forgot)
 }
 
 // forgot reports whether the event is no longer in its election.
@@ -314,4 +305,12 @@ func (t *table) forgot(event []byte) bool {
 	name, r, _, _ := d.eventHead()
 	n := t.entries[leadership.Election(name)]
 	return n == nil || len(n.places) == 0 || r < n.places[0].revision
+}
+
+// count returns how many elections and events there are.
+func (t *table) count() (elections, events int) {
+	for _, n := range t.entries {
+		events += len(n.places)
+	}
+	return len(t.entries), events
 }

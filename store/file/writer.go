@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -37,6 +38,7 @@ type job struct {
 type writer struct {
 	path        string
 	log         *log         // the goroutine's own
+	batchOf     []*job       // for next
 	batch       *batch       // the goroutine's own
 	checkpoints *checkpoints // the goroutine's own
 	moments     moments
@@ -62,12 +64,14 @@ func openWriter(path string, span history.Span, c Config) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	least := cmp.Or(c.checkpoint, minCheckpoint)
 	w := &writer{
 		path:        path,
 		log:         log,
 		table:       found.table,
 		batch:       newBatch(found.table, span, c.Codec),
-		checkpoints: newCheckpoints(path, cmp.Or(c.checkpoint, minCheckpoint), found.snapshot),
+		checkpoints: &checkpoints{least: least, due: max(least, found.snapshot), snapshot: found.snapshot},
+		batchOf:     make([]*job, 0, maxJobs),
 		jobs:        make(chan *job, maxJobs),
 		closing:     make(chan struct{}),
 		ended:       make(chan struct{}),
@@ -88,9 +92,17 @@ func openWriter(path string, span history.Span, c Config) (*writer, error) {
 func (w *writer) close() error {
 	err := w.checkpoints.wait()
 	if w.failed.Load() == nil {
-		err = errors.Join(err, writeState(w.path, w.log.id, true, w.log.sequence))
+		err = errors.Join(err, w.noteClosed())
 	}
 	return errors.Join(err, w.log.disk.Close())
+}
+
+// noteClosed writes the state, but not to a folder that has taken the place of this one.
+func (w *writer) noteClosed() error {
+	if err := w.log.inPlace(); err != nil {
+		return fmt.Errorf("file: %w", err)
+	}
+	return writeState(w.path, w.log.id, true, w.log.sequence)
 }
 
 // stop lets the calls that wait finish, ends the goroutine and waits for it. It reports whether it
@@ -166,18 +178,19 @@ func (w *writer) loop() {
 	defer close(w.ended)
 	for {
 		batch := w.next()
-		if batch == nil {
+		if len(batch) == 0 {
 			return
 		}
 		w.commit(batch)
+		clear(batch)
 		w.tend()
 	}
 }
 
-// next waits for a job and takes whatever else is waiting. It returns nil once the store is closing
-// and nothing waits.
+// next waits for a job and takes whatever else is waiting. It returns nothing once the store is
+// closing and nothing waits.
 func (w *writer) next() []*job {
-	var batch []*job
+	batch := w.batchOf[:0]
 	select {
 	case j := <-w.jobs:
 		batch = append(batch, j)
@@ -201,17 +214,12 @@ func (w *writer) next() []*job {
 
 // commit runs the jobs, makes what they change durable, and then answers all.
 func (w *writer) commit(jobs []*job) {
-	var taken []*job
+	taken := slices.DeleteFunc(jobs, func(j *job) bool { return j.taken.Swap(true) })
 	defer func() {
 		for _, j := range taken {
 			close(j.done)
 		}
 	}()
-	for _, j := range jobs {
-		if !j.taken.Swap(true) {
-			taken = append(taken, j)
-		}
-	}
 	if failed := w.failed.Load(); failed != nil {
 		fail(taken, *failed)
 		return
@@ -269,12 +277,9 @@ func (w *writer) tend() {
 		return
 	}
 	w.mu.Lock()
-	err := w.table.tidy()
+	w.table.tidy()
 	w.mu.Unlock()
-	if err == nil {
-		err = w.checkpoints.rotate(w.log, w.table)
-	}
-	if err != nil {
+	if err := w.checkpoints.rotate(w.log, w.table); err != nil {
 		w.fail(err)
 	}
 }

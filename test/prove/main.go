@@ -3,7 +3,7 @@
 //
 //	states       all states of a model of the protocol                  (package belief)
 //	simulation   years of elections, from seeds                        (package simulation)
-//	crash        the local file, as crashes and bad disks leave it      (package crash)
+//	crash        the local store, as crashes and bad disks leave it      (package crash)
 //	mutants      planted bugs, which the tests must catch               (package mutants)
 //	file, firestore, spanner   real processes, with faults              (package faults)
 //	tests        the long forms of the tests of real processes    (packages test, test/faults)

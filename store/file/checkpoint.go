@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -128,21 +129,32 @@ func (t *table) encode(h fileHead, write func([]byte) error) error {
 	b := appendInstant(beginFrame(nil), t.last)
 	b = appendInstant(appendText(append(b, tagBoot), t.boot), t.anchor)
 	b = appendInstant(append(b, tagPruned), t.pruned)
-	var err error
-	for i := range t.events.list {
-		if b = t.events.list[i].encode(b); len(b) >= blockSize && err == nil {
-			b, err = flush(b)
+	for part := range t.parts() {
+		if b = part(b); len(b) >= blockSize {
+			var err error
+			if b, err = flush(b); err != nil {
+				return err
+			}
 		}
 	}
-	for _, n := range t.entries {
-		if b = n.encode(b); len(b) >= blockSize && err == nil {
-			b, err = flush(b)
-		}
-	}
-	if err == nil {
-		_, err = flush(append(b, tagEnd))
-	}
+	_, err := flush(append(b, tagEnd))
 	return err
+}
+
+// parts are the functions that append a page or an election.
+func (t *table) parts() iter.Seq[func([]byte) []byte] {
+	return func(yield func(func([]byte) []byte) bool) {
+		for i := range t.events.list {
+			if !yield(t.events.list[i].encode) {
+				return
+			}
+		}
+		for _, n := range t.entries {
+			if !yield(n.encode) {
+				return
+			}
+		}
+	}
 }
 
 func (p *page) encode(b []byte) []byte {

@@ -151,7 +151,7 @@ func writable(e *leadership.Event) error {
 	zeros := strings.Repeat("\x00", 64)
 	for _, s := range [...]string{string(e.Type), e.RequestID, e.Actor} {
 		if len(s) >= len(zeros) && strings.Contains(s, zeros) {
-			return fmt.Errorf("file: event %d of %q: %w", e.Revision, e.Election, errTooManyZeros)
+			return fmt.Errorf("file: event %d of %q: one of its texts has too many zero bytes", e.Revision, e.Election)
 		}
 	}
 	return nil

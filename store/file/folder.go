@@ -101,22 +101,9 @@ func openError(path string, err error) error {
 	return fmt.Errorf("%s cannot be opened: %w", path, err)
 }
 
-// fault is damage of a file in the folder.
-type fault struct {
-	name string
-	err  error
-}
-
-func (f *fault) Error() string { return f.name + ": " + f.err.Error() }
-func (f *fault) Unwrap() error { return f.err }
-
-func faulty(name, format string, args ...any) error {
-	return &fault{name, fmt.Errorf(format, args...)}
-}
-
 // unusable is the error of a folder that was opened and cannot be used.
 func unusable(path string, err error) error {
-	if _, damaged := errors.AsType[*fault](err); damaged {
+	if _, is := errors.AsType[*damage](err); is {
 		return fmt.Errorf("%s is damaged, or no folder of Regent's: %w; nothing is granted on it. Restore a backup, with fencing tokens above every one ever seen", path, err)
 	}
 	return fmt.Errorf("%s cannot be used: %w", path, err)

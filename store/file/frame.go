@@ -3,9 +3,9 @@ package file
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 )
 
 // version is the version of the format. Every file names its own; see formats.
@@ -58,34 +58,32 @@ func (h fileHead) encode() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-func decodeHead(kind string, b []byte) (fileHead, error) {
+// decodeHead is the inverse of encode. name is that of the file.
+func decodeHead(kind, name string, b []byte) (fileHead, error) {
 	if len(b) < headSize || string(b[:8]) != kind {
-		return fileHead{}, damage{0, "it does not begin as such a file does"}
+		return fileHead{}, damaged(name, "it does not begin as such a file does")
 	}
 	v := binary.BigEndian.Uint32(b[8:])
-	if readable := formats(); v < readable[0] || v > readable[len(readable)-1] {
-		return fileHead{}, fmt.Errorf("its format has version %d, and this program reads %d: use the version of regent that wrote it, or a newer one", v, readable)
+	if readable := formats(); !slices.Contains(readable, v) {
+		return fileHead{}, fmt.Errorf("%s: its format has version %d, and this program reads %d: use the version of regent that wrote it, or a newer one", name, v, readable)
 	}
 	if crc32.Checksum(b[:headSize-4], castagnoli) != binary.BigEndian.Uint32(b[headSize-4:]) {
-		return fileHead{}, damage{0, "the checksum of its head is wrong"}
+		return fileHead{}, damaged(name, "the checksum of its head is wrong")
 	}
 	return fileHead{kind, identity(b[12:28]), binary.BigEndian.Uint64(b[28:]), binary.BigEndian.Uint64(b[36:])}, nil
 }
 
-// damage says what is wrong in a file, and where.
-type damage struct {
-	at  int
-	why string
-}
+// damage says what is wrong in which file.
+type damage struct{ name, why string }
 
-func (d damage) Error() string { return fmt.Sprintf("at byte %d: %s", d.at, d.why) }
+func (d *damage) Error() string { return d.name + ": " + d.why }
+
+func damaged(name, format string, args ...any) error {
+	return &damage{name, fmt.Sprintf(format, args...)}
+}
 
 // torn is the range of a frame that was written in part.
 type torn struct{ from, to int }
-
-func (t *torn) Error() string {
-	return fmt.Sprintf("at byte %d: a commit was written in part", t.from)
-}
 
 // beginFrame makes b an empty frame, to which a payload is appended.
 func beginFrame(b []byte) []byte { return append(b[:0], make([]byte, frameHead)...) }
@@ -112,35 +110,36 @@ func aligned(n int) int { return (n + alignment - 1) &^ (alignment - 1) }
 
 // frames reads the frames of a file, one after the other.
 type frames struct {
+	name     string
 	seed     uint32
 	content  []byte // of the file; a multiple of alignment
 	at       int    // where the next frame begins
 	sequence uint64 // of the frame before
+	torn     *torn  // the last frame, once it was found to be torn
 }
 
-// next returns the payload of the next frame, nil if there are only zeros. The error is a *torn or
-// a damage.
+// next returns the payload of the next frame; nil if there are only zeros, or a torn frame.
 func (f *frames) next() ([]byte, error) {
 	rest := f.content[f.at:]
 	if len(rest) < frameHead || zero(rest[:frameHead]) {
-		return nil, f.ended()
+		return nil, f.ended(rest)
 	}
 	length, sequence := int(binary.BigEndian.Uint32(rest)), binary.BigEndian.Uint64(rest[4:])
 	end := frameHead + length + frameTail
 	switch {
 	case headSum(f.seed, rest) != binary.BigEndian.Uint32(rest[12:]):
-		return nil, f.damage("the head of a commit is wrong")
+		return nil, f.damaged("the head of a commit is wrong")
 	case sequence != f.sequence+1:
-		return nil, f.damage(fmt.Sprintf("commit %d follows commit %d", sequence, f.sequence))
+		return nil, f.damaged("commit %d follows commit %d", sequence, f.sequence)
 	case end > len(rest):
-		return nil, f.damage(fmt.Sprintf("commit %d goes beyond the end of the file", sequence))
+		return nil, f.damaged("commit %d goes beyond the end of the file", sequence)
 	}
 	body, tail := rest[:end-frameTail], rest[end-frameTail:end]
 	if bodySum(f.seed, body) != binary.BigEndian.Uint32(tail) || tail[4] != lastByte {
-		return nil, f.unfinished(end)
+		return nil, f.unfinished(rest, end)
 	}
 	if next := aligned(end); !zero(rest[end:next]) {
-		return nil, f.damage(fmt.Sprintf("something was written behind commit %d", sequence))
+		return nil, f.damaged("something was written behind commit %d", sequence)
 	}
 	f.at += aligned(end)
 	f.sequence = sequence
@@ -149,38 +148,40 @@ func (f *frames) next() ([]byte, error) {
 
 // ended looks at what follows the last frame. If it is more than zeros, it can be a frame of which
 // the first sector was not written.
-func (f *frames) ended() error {
-	rest := f.content[f.at:]
+func (f *frames) ended(rest []byte) error {
 	behind := sector - f.at%sector // where the next sector begins
 	switch {
 	case zero(rest):
 		return nil
 	case !zero(rest[:min(behind, len(rest))]):
-		return f.damage("something was written where a commit has to begin")
+		return f.damaged("something was written where a commit has to begin")
 	}
 	for at := behind; at+frameHead <= len(rest); at += alignment {
 		if head := rest[at:]; !zero(head[:frameHead]) && headSum(f.seed, head) == binary.BigEndian.Uint32(head[12:]) {
-			return f.damage(fmt.Sprintf("commit %d is missing, and commit %d is there", f.sequence+1, binary.BigEndian.Uint64(head[4:])))
+			return f.damaged("commit %d is missing, and commit %d is there", f.sequence+1, binary.BigEndian.Uint64(head[4:]))
 		}
 	}
-	return &torn{f.at, f.at + len(bytes.TrimRight(rest, "\x00"))}
+	f.torn = &torn{f.at, f.at + len(bytes.TrimRight(rest, "\x00"))}
+	return nil
 }
 
-// unfinished says what is wrong with a frame whose head is right and whose body is not.
-func (f *frames) unfinished(end int) error {
-	rest := f.content[f.at:]
+// unfinished looks at a frame whose head is right and whose body is not.
+func (f *frames) unfinished(rest []byte, end int) error {
 	if !zero(rest[end:]) {
-		return f.damage(fmt.Sprintf("the checksum of commit %d is wrong, and something follows it", f.sequence+1))
+		return f.damaged("the checksum of commit %d is wrong, and something follows it", f.sequence+1)
 	}
 	for at := sector - f.at%sector; at < end; at += sector {
 		if zero(rest[at:min(at+sector, end)]) {
-			return &torn{f.at, f.at + end}
+			f.torn = &torn{f.at, f.at + end}
+			return nil
 		}
 	}
-	return f.damage(fmt.Sprintf("the checksum of commit %d is wrong", f.sequence+1))
+	return f.damaged("the checksum of commit %d is wrong", f.sequence+1)
 }
 
-func (f *frames) damage(why string) error { return damage{f.at, why} }
+func (f *frames) damaged(format string, args ...any) error {
+	return damaged(f.name, "at byte %d: %s", f.at, fmt.Sprintf(format, args...))
+}
 
 // zero reports whether all bytes are.
 func zero(b []byte) bool {
@@ -194,5 +195,3 @@ func zero(b []byte) bool {
 	}
 	return true
 }
-
-var errTooManyZeros = errors.New("one of its texts has too many zero bytes")

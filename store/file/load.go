@@ -2,7 +2,6 @@ package file
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -14,11 +13,10 @@ type loaded struct {
 	path      string
 	table     *table
 	id        identity
-	fresh     bool     // nothing is in the folder yet
-	log       uint64   // the newest
-	at, size  int64    // where its next frame begins, and up to where it is filled with zeros
+	log       uint64   // the newest; 0 if nothing is in the folder yet
 	sequence  uint64   // of the last commit
-	torn      *torn    // of the newest log; nil if it is whole
+	at, size  int64    // where the log's next frame begins, and up to where it is filled with zeros
+	torn      *torn    // a frame of the log; nil if all are whole
 	closed    bool     // as state says
 	leftovers []string // of an interrupted checkpoint
 	snapshot  int64    // the size of the snapshot
@@ -37,20 +35,35 @@ func load(path string, codec leadership.Codec) (*loaded, error) {
 		return nil, err
 	}
 	l.leftovers = files.unfinished
-	if len(files.logs) == 0 && len(files.snapshots) == 0 {
-		if l.fresh = state == nil; !l.fresh {
-			return nil, faulty(logName(1), "it is missing, and so is every other log and snapshot")
-		}
-		if files.others {
-			return nil, errors.New("it has files in it that are not the store's; name a folder that is empty, or a new one")
-		}
+	switch none := len(files.logs) == 0 && len(files.snapshots) == 0; {
+	case none && state != nil:
+		return nil, damaged(logName(1), "it is missing, and so is every other log and snapshot")
+	case none && files.others:
+		return nil, errors.New("it has files in it that are not the store's; name a folder that is empty, or a new one")
+	case none:
 		return l, nil
 	}
-	if err := l.read(files, state); err != nil {
+	if err := l.read(files); err != nil {
 		return nil, err
 	}
 	l.table.ready(codec)
 	return l, l.reaches(state)
+}
+
+// content reads a file.
+func (l *loaded) content(name string) ([]byte, error) {
+	info, err := os.Lstat(filepath.Join(l.path, name))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, damaged(name, "it is missing")
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, damaged(name, "it is not a regular file")
+	}
+	content, err := os.ReadFile(filepath.Join(l.path, name))
+	l.bytes += int64(len(content))
+	return content, err
 }
 
 // readState returns what the state file says, nil if there is none or if it was never written.
@@ -62,36 +75,17 @@ func (l *loaded) readState(there bool) (*fileHead, error) {
 	if err != nil || zero(content) {
 		return nil, err
 	}
-	h, err := decodeHead(kindState, content)
-	if err != nil {
-		return nil, asFault(stateName, err)
-	}
-	if len(content) != headSize || h.number > 1 {
-		return nil, faulty(stateName, "it does not say whether the store was closed")
+	h, err := decodeHead(kindState, stateName, content)
+	if err == nil && (len(content) != headSize || h.number > 1) {
+		err = damaged(stateName, "it does not say whether the store was closed")
 	}
 	l.id, l.closed = h.id, h.number == 1
-	return &h, nil
-}
-
-// content reads a file.
-func (l *loaded) content(name string) ([]byte, error) {
-	info, err := os.Lstat(filepath.Join(l.path, name))
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, faulty(name, "it is missing")
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, faulty(name, "it is not a regular file")
-	}
-	content, err := os.ReadFile(filepath.Join(l.path, name))
-	l.bytes += int64(len(content))
-	return content, err
+	return &h, err
 }
 
 // read reads the newest snapshot, and the logs from it on.
-func (l *loaded) read(files contents, state *fileHead) error {
-	first := uint64(1)
+func (l *loaded) read(files contents) error {
+	first, logs := uint64(1), files.logs
 	if n := len(files.snapshots); n > 0 {
 		first = files.snapshots[n-1]
 		if err := l.readSnapshot(first); err != nil {
@@ -101,148 +95,114 @@ func (l *loaded) read(files contents, state *fileHead) error {
 			l.leftovers = append(l.leftovers, snapshotName(older))
 		}
 	}
-	logs := files.logs
 	for len(logs) > 0 && logs[0] < first {
 		l.leftovers = append(l.leftovers, logName(logs[0]))
 		logs = logs[1:]
 	}
 	for n := first; ; n++ {
 		if len(logs) == 0 || logs[0] != n {
-			return faulty(logName(n), "it is missing")
+			return damaged(logName(n), "it is missing")
 		}
 		logs = logs[1:]
-		ended, err := l.readLog(n)
-		switch {
-		case err != nil:
+		if ended, err := l.readLog(n, len(logs) == 0); err != nil {
 			return err
-		case ended:
-			continue
-		case len(logs) == 1 && logs[0] == n+1:
-			return l.unused(n + 1)
-		case len(logs) > 0:
-			return faulty(logName(n), "its last commits are missing: it does not lead to %s", logName(logs[0]))
+		} else if !ended {
+			return l.unused(n, logs)
 		}
-		return nil
 	}
 }
 
-// open reads a file's head, and returns what follows as frames.
-func (l *loaded) open(kind, name string, number uint64, content []byte) (*frames, error) {
-	h, err := decodeHead(kind, content)
+// open reads the head of a log or snapshot, and returns what follows as frames.
+func (l *loaded) open(kind, name string, number uint64) (*frames, error) {
+	content, err := l.content(name)
+	if err != nil {
+		return nil, err
+	}
+	h, err := decodeHead(kind, name, content)
 	switch {
 	case err != nil:
-		return nil, asFault(name, err)
+		return nil, err
 	case l.id != identity{} && h.id != l.id:
-		return nil, faulty(name, "it belongs to another store")
+		return nil, damaged(name, "it belongs to another store")
 	case h.number != number:
-		return nil, faulty(name, "it is number %d", h.number)
+		return nil, damaged(name, "it is number %d", h.number)
 	}
 	l.id = h.id
-	return &frames{seed: h.id.seed(), content: content, at: headSize, sequence: h.sequence}, nil
-}
-
-// asFault adds a file's name to damage; another error stays what it is.
-func asFault(name string, err error) error {
-	if _, is := errors.AsType[damage](err); is {
-		return &fault{name, err}
-	}
-	return fmt.Errorf("%s: %w", name, err)
+	return &frames{name: name, seed: h.id.seed(), content: content, at: headSize, sequence: h.sequence}, nil
 }
 
 func (l *loaded) readSnapshot(n uint64) error {
-	name := snapshotName(n)
-	content, err := l.content(name)
+	f, err := l.open(kindSnapshot, snapshotName(n), n)
 	if err != nil {
 		return err
 	}
-	if len(content)%alignment != 0 {
-		return faulty(name, "it has been cut off")
-	}
-	f, err := l.open(kindSnapshot, name, n, content)
-	if err != nil {
-		return err
-	}
+	l.snapshot = int64(len(f.content))
 	l.sequence, f.sequence = f.sequence, 0
-	ended, err := l.replay(name, f)
-	_, inPart := errors.AsType[*torn](err)
-	switch {
-	case inPart, err == nil && !ended:
-		return faulty(name, "at byte %d: its end is missing", f.at)
-	case err != nil:
-		return err
-	case f.at != len(content):
-		return faulty(name, "at byte %d: something follows its end", f.at)
+	f.content = f.content[:len(f.content)&^(alignment-1)]
+	ended, err := l.replay(f)
+	if err == nil && (!ended || f.at != int(l.snapshot)) {
+		err = f.damaged("its end is missing, or something follows it")
 	}
-	l.snapshot = int64(len(content))
-	return nil
+	return err
 }
 
 // readLog reads a log. It reports whether the log leads to the next one.
-func (l *loaded) readLog(n uint64) (ended bool, err error) {
-	name := logName(n)
-	content, err := l.content(name)
+func (l *loaded) readLog(n uint64, newest bool) (ended bool, err error) {
+	f, err := l.open(kindLog, logName(n), n)
 	if err != nil {
 		return false, err
 	}
 	// A power cut can leave a part of the last step, in which nothing was written yet.
-	whole := content[:len(content)/step*step]
-	if len(whole) == 0 || !zero(content[len(whole):]) {
-		return false, faulty(name, "it has %d bytes, which is no multiple of %d: it has been cut off", len(content), step)
+	part := f.content[len(f.content)/step*step:]
+	f.content = f.content[:len(f.content)/step*step]
+	switch {
+	case len(f.content) == 0 || !zero(part):
+		return false, damaged(f.name, "it has been cut off within a step of %d bytes", step)
+	case n > 1 && f.sequence != l.sequence:
+		return false, damaged(f.name, "it begins after commit %d, and what is before it ends with commit %d", f.sequence, l.sequence)
 	}
-	f, err := l.open(kindLog, name, n, whole)
-	if err != nil {
-		return false, err
+	ended, err = l.replay(f)
+	l.log, l.at, l.size, l.sequence, l.torn = n, int64(f.at), int64(len(f.content)), f.sequence, f.torn
+	switch {
+	case err != nil:
+	case ended && newest:
+		err = damaged(logName(n+1), "it is missing")
+	case ended && !zero(f.content[f.at:]):
+		err = f.damaged("something follows its end")
 	}
-	if n > 1 && f.sequence != l.sequence {
-		return false, faulty(name, "it begins after commit %d, and what is before it ends with commit %d", f.sequence, l.sequence)
-	}
-	ended, err = l.replay(name, f)
-	l.log, l.at, l.size, l.sequence = n, int64(f.at), int64(len(whole)), f.sequence
-	if t, is := errors.AsType[*torn](err); is {
-		l.torn, err = t, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if ended && !zero(whole[f.at:]) {
-		return false, faulty(name, "at byte %d: something follows its end", f.at)
-	}
-	return ended, nil
+	return ended, err
 }
 
-// replay repeats what a file's frames say, up to its end.
-func (l *loaded) replay(name string, f *frames) (ended bool, err error) {
+// replay repeats what a file's frames say. It reports whether there was an end.
+func (l *loaded) replay(f *frames) (ended bool, err error) {
 	for !ended {
-		at := f.at
 		payload, err := f.next()
-		if _, is := errors.AsType[damage](err); is {
-			return false, &fault{name, err}
-		}
 		if payload == nil || err != nil {
 			return false, err
 		}
 		if ended, err = l.table.replay(payload); err != nil {
-			return false, &fault{name, damage{at, err.Error()}}
+			return false, f.damaged("before this, commit %d: %v", f.sequence, err)
 		}
 	}
 	return true, nil
 }
 
-// unused checks that the log behind the last one that was used has no commit in it.
-func (l *loaded) unused(n uint64) error {
-	name := logName(n)
-	content, err := l.content(name)
+// unused checks what is behind the last log that was used: nothing, or a log without commits that
+// an interrupted checkpoint has made.
+func (l *loaded) unused(n uint64, behind []uint64) error {
+	if len(behind) == 0 {
+		return nil
+	}
+	name := logName(behind[0])
+	f, err := l.open(kindLog, name, behind[0])
 	if err != nil {
 		return err
 	}
-	f, err := l.open(kindLog, name, n, content)
 	switch {
-	case err != nil:
-		return err
-	case !zero(content[headSize:]):
-		return faulty(name, "it has commits, and %s does not lead to it", logName(n-1))
+	case len(behind) > 1 || behind[0] != n+1 || !zero(f.content[headSize:]):
+		return damaged(name, "%s does not lead to it: the last commits of that are missing", logName(n))
 	case f.sequence > l.sequence+1: // less, if it was made in vain and the log before went on
-		return faulty(logName(n-1), "it ends with commit %d, and %s was made after commit %d", l.sequence, name, f.sequence-1)
+		return damaged(logName(n), "it ends with commit %d, and %s was made after commit %d", l.sequence, name, f.sequence-1)
 	}
 	l.leftovers = append(l.leftovers, name)
 	return nil
@@ -255,41 +215,36 @@ func (l *loaded) reaches(state *fileHead) error {
 	case state == nil:
 		return nil
 	case l.sequence < state.sequence:
-		return faulty(logName(l.log), "it ends with commit %d, and the store has had %d", l.sequence, state.sequence)
+		return damaged(logName(l.log), "it ends with commit %d, and the store has had %d", l.sequence, state.sequence)
 	case state.number == 1 && (l.sequence > state.sequence || l.torn != nil):
-		return faulty(logName(l.log), "it goes on after commit %d, with which the store was closed", state.sequence)
+		return damaged(logName(l.log), "it goes on after commit %d, with which the store was closed", state.sequence)
 	}
 	return nil
 }
 
 // mend removes what an interrupted checkpoint or a power cut has left, and opens the newest log, or
 // creates the first.
-func (l *loaded) mend() (*log, error) {
+func (l *loaded) mend() (made *log, err error) {
 	for _, name := range l.leftovers {
 		if err := os.Remove(filepath.Join(l.path, name)); err != nil {
 			return nil, err
 		}
 	}
-	if l.fresh {
-		l.log, l.id = 1, newIdentity()
-		made, err := createLog(l.path, l.id, 1, 0)
-		if err != nil {
-			return nil, err
-		}
-		return made, writeState(l.path, l.id, false, 0)
+	if l.log == 0 {
+		made, err = createLog(l.path, newIdentity(), 1, 0)
+	} else {
+		made, err = openLog(l.path, l.id, l.log, l.sequence, l.at, l.size)
 	}
-	opened, err := openLog(l.path, l.id, l.log, l.sequence, l.at, l.size)
 	if err != nil {
 		return nil, err
 	}
 	if l.torn != nil {
-		err = opened.erase(l.torn)
+		err = made.erase(l.torn)
 	}
-	if err = errors.Join(err, writeState(l.path, l.id, false, l.sequence)); err != nil {
-		opened.disk.Close()
-		return nil, err
+	if err = errors.Join(err, writeState(l.path, made.id, false, l.sequence)); err != nil {
+		made.disk.Close()
 	}
-	return opened, nil
+	return made, err
 }
 
 // writeState says durably whether the store is closed, and that it has had so many commits.
@@ -306,16 +261,5 @@ func writeState(path string, id identity, closed bool, sequence uint64) (err err
 	if _, err := f.WriteAt(h.encode(), 0); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return syncFolder(path)
-}
-
-// count returns how many elections and events there are.
-func (t *table) count() (elections, events int) {
-	for _, n := range t.entries {
-		events += len(n.places)
-	}
-	return len(t.entries), events
+	return errors.Join(f.Sync(), syncFolder(path))
 }

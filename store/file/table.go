@@ -306,3 +306,11 @@ func (t *table) forgot(event []byte) bool {
 	n := t.entries[leadership.Election(name)]
 	return n == nil || len(n.places) == 0 || r < n.places[0].revision
 }
+
+// count returns how many elections and events there are.
+func (t *table) count() (elections, events int) {
+	for _, n := range t.entries {
+		events += len(n.places)
+	}
+	return len(t.entries), events
+}

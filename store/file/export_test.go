@@ -48,12 +48,8 @@ func (s *Store) Hold() (release func()) {
 }
 
 // Between reads what was committed after the instant and not after the other.
-func (s *Store) Between(after, last time.Time) (events []leadership.Event, err error) {
-	err = s.view(context.Background(), func(t *table, _ time.Time) error {
-		events, err = t.between(after, last, 100)
-		return err
-	})
-	return events, err
+func (s *Store) Between(after, last time.Time) ([]leadership.Event, error) {
+	return s.between(context.Background(), after, last, 100)
 }
 
 // Queued is how many calls wait for the writer.

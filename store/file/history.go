@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -12,59 +13,60 @@ import (
 )
 
 // Events implements leadership.Store.
-func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) (events []leadership.Event, err error) {
-	err = s.view(ctx, func(t *table, _ time.Time) error {
+func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
+	var found []slot
+	err := s.view(ctx, func(t *table, _ time.Time) error {
 		if n := t.entries[e]; n != nil {
-			events, err = t.eventsAt(e, n.places[n.behind(after):], limit)
+			for _, p := range n.places[n.behind(after):] {
+				if len(found) >= limit {
+					break
+				}
+				found = append(found, t.events.at(p.number))
+			}
 		}
-		return err
+		return nil
 	})
-	return events, err
-}
-
-// eventsAt reads up to limit events of an election.
-func (t *table) eventsAt(e leadership.Election, places []place, limit int) (events []leadership.Event, err error) {
-	for _, p := range places[:min(len(places), max(limit, 0))] {
-		event, err := t.event(p.number)
-		if err != nil {
-			return nil, leadership.Corrupt(e, err)
-		}
-		events = append(events, event)
-	}
-	return events, nil
-}
-
-func (t *table) event(number uint64) (event leadership.Event, err error) {
-	unread := t.events.read(number, func(content []byte) bool {
-		event, err = decodeEvent(content)
-		return false
-	})
-	return event, errors.Join(unread, err)
+	return s.read(found, err)
 }
 
 // Unannounced implements leadership.Store.
-func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) (events []leadership.Event, err error) {
-	err = s.view(ctx, func(t *table, _ time.Time) error {
+func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
+	var found []slot
+	err := s.view(ctx, func(t *table, _ time.Time) error {
 		elections := []leadership.Election{e}
 		if e == "" {
 			elections = slices.Sorted(maps.Keys(t.waiting))
 		}
 		for _, e := range elections {
-			if len(events) >= limit || !t.waiting[e] {
+			if !t.waiting[e] || len(found) >= limit {
 				continue
 			}
 			n := t.entries[e]
-			for _, r := range n.waiting[:min(len(n.waiting), limit-len(events))] {
-				found, err := t.eventsAt(e, n.places[n.behind(r-1):], 1)
-				if err != nil {
-					return err
-				}
-				events = append(events, found...)
+			for _, r := range n.waiting[:min(len(n.waiting), limit-len(found))] {
+				found = append(found, t.events.at(n.places[n.behind(r-1)].number))
 			}
 		}
 		return nil
 	})
-	return events, err
+	return s.read(found, err)
+}
+
+// read reads one event of each slot, while commits go on.
+func (s *Store) read(found []slot, err error) ([]leadership.Event, error) {
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	events := make([]leadership.Event, 0, len(found))
+	for _, at := range found {
+		err := s.cache.read(at, func(e leadership.Event) bool {
+			events = append(events, e)
+			return false
+		})
+		if err != nil {
+			return nil, fmt.Errorf("file: event %d: %w", at.number, err)
+		}
+	}
+	return events, nil
 }
 
 // Since implements leadership.Store.
@@ -73,17 +75,14 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (recent l
 	if err != nil {
 		return leadership.Recent{}, err
 	}
-	err = s.view(ctx, func(t *table, _ time.Time) (err error) {
-		var found []leadership.Event
-		if !s.history.Over(after, now) && after.Before(now) { // else there is nothing to find
-			found, err = t.between(after, now, limit+1)
-		}
-		if err == nil {
-			recent, err = s.history.Since(after, now, found, limit)
-		}
-		return err
-	})
-	return recent, err
+	var found []leadership.Event
+	if !s.history.Over(after, now) && after.Before(now) { // else there is nothing to find
+		found, err = s.between(ctx, after, now, limit+1)
+	}
+	if err != nil {
+		return leadership.Recent{}, err
+	}
+	return s.history.Since(after, now, found, limit)
 }
 
 // settled returns the present instant, once every commit up to that instant is visible. A commit
@@ -105,22 +104,25 @@ func (s *Store) settled(ctx context.Context) (time.Time, error) {
 
 // between reads up to limit of the events that were committed after the instant and not after the
 // other.
-func (t *table) between(after, last time.Time, limit int) (events []leadership.Event, err error) {
-	if after.Before(t.pruned) {
-		return nil, history.Compacted(after, t.pruned) // history was kept for a shorter time before
-	}
-	for n := t.events.after(after.UnixNano()); n < t.events.end() && len(events) < limit && err == nil; n += pageEvents {
-		unread := t.events.read(n, func(content []byte) bool {
-			event, undecoded := decodeEvent(content)
-			if err = undecoded; err == nil && event.At.After(after) && !event.At.After(last) {
-				events = append(events, event)
+func (s *Store) between(ctx context.Context, after, last time.Time, limit int) (events []leadership.Event, err error) {
+	var found []slot
+	err = s.view(ctx, func(t *table, _ time.Time) error {
+		if after.Before(t.pruned) {
+			return history.Compacted(after, t.pruned) // history was kept for a shorter time before
+		}
+		found = t.events.after(after.UnixNano())
+		return nil
+	})
+	for _, at := range found {
+		if err != nil || len(events) >= limit {
+			break
+		}
+		err = s.cache.read(at, func(e leadership.Event) bool {
+			if e.At.After(after) && !e.At.After(last) {
+				events = append(events, e)
 			}
-			return err == nil && len(events) < limit
+			return len(events) < limit
 		})
-		err = errors.Join(unread, err)
 	}
-	if err != nil {
-		return nil, leadership.Corrupt("", err)
-	}
-	return events, nil
+	return events, err
 }

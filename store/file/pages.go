@@ -8,6 +8,8 @@ import (
 	"io"
 	"sort"
 	"sync"
+
+	"regent/leadership"
 )
 
 // pageEvents is how many events a page has.
@@ -19,7 +21,6 @@ type pages struct {
 	first  uint64 // pages that were dropped before list
 	look   int    // the page of list that thin looks at next
 	writer *flate.Writer
-	cache  *pageCache
 }
 
 // page has events, each with its length before it. A length of 0 stands for an event that is gone.
@@ -35,9 +36,9 @@ type page struct {
 
 // pageCache has the page that was read last.
 type pageCache struct {
-	mu     sync.Mutex
-	number uint64
-	raw    []byte // nil if there is none
+	mu      sync.Mutex
+	number  uint64
+	content []byte // nil if there is none
 }
 
 func (p *pages) end() uint64 {
@@ -124,41 +125,58 @@ func unpack(packed []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// read returns the events of a page from the slot on, one after the other, until use returns false.
-func (p *pages) read(number uint64, use func(event []byte) (more bool)) error {
-	raw, err := p.raw(number / pageEvents)
+// at returns where an event is, to be read later, while the pages may change.
+func (p *pages) at(number uint64) slot {
+	return slot{p.list[number/pageEvents-p.first], number}
+}
+
+// after returns the first slot of each page that can have an event after the instant.
+func (p *pages) after(at int64) (slots []slot) {
+	i := sort.Search(len(p.list), func(i int) bool { return p.list[i].first > at })
+	for i = max(i-1, 0); i < len(p.list); i++ {
+		slots = append(slots, p.at((p.first+uint64(i))*pageEvents))
+	}
+	return slots
+}
+
+// slot is the place of an event in a page, as that was.
+type slot struct {
+	page   page
+	number uint64 // of the event
+}
+
+// read gives the events of a page from the slot on to use, until that returns false.
+func (c *pageCache) read(s slot, use func(leadership.Event) (more bool)) error {
+	raw, err := c.raw(s)
 	if err != nil {
 		return err
 	}
 	d := &decoder{rest: raw}
-	for slot := uint64(0); len(d.rest) > 0; slot++ {
-		if event := d.text(); slot >= number%pageEvents && len(event) > 0 && !use(event) {
-			break
+	for i := uint64(0); len(d.rest) > 0; i++ {
+		content := d.text()
+		if i < s.number%pageEvents || len(content) == 0 {
+			continue
+		}
+		if e, err := decodeEvent(content); err != nil || !use(e) {
+			return err
 		}
 	}
 	return d.err
 }
 
 // raw returns a page's content.
-func (p *pages) raw(number uint64) ([]byte, error) {
-	at := &p.list[number-p.first]
-	if at.packed == nil {
-		return at.raw, nil
+func (c *pageCache) raw(s slot) ([]byte, error) {
+	if s.page.packed == nil {
+		return s.page.raw, nil
 	}
-	p.cache.mu.Lock()
-	defer p.cache.mu.Unlock()
-	if p.cache.raw != nil && p.cache.number == number {
-		return p.cache.raw, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.content != nil && c.number == s.number/pageEvents {
+		return c.content, nil
 	}
-	raw, err := unpack(at.packed)
+	content, err := unpack(s.page.packed)
 	if err == nil {
-		p.cache.number, p.cache.raw = number, raw
+		c.number, c.content = s.number/pageEvents, content
 	}
-	return raw, err
-}
-
-// after is the number of the first event of the first page that can have one after the instant.
-func (p *pages) after(at int64) uint64 {
-	i := sort.Search(len(p.list), func(i int) bool { return p.list[i].first > at })
-	return (p.first + uint64(max(i-1, 0))) * pageEvents
+	return content, err
 }

@@ -34,6 +34,7 @@ type Store struct {
 	folder  *os.File // which is locked
 	history history.Span
 	writer  *writer
+	cache   pageCache
 }
 
 var _ leadership.Store = (*Store)(nil)

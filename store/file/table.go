@@ -52,7 +52,6 @@ func newTable() *table {
 		held:    make(map[leadership.Election]bool),
 		waiting: make(map[leadership.Election]bool),
 		retire:  make(retirement.Plan),
-		events:  pages{cache: new(pageCache)},
 	}
 }
 

@@ -102,6 +102,8 @@ func (t *tracer) understand(tid int, number uint64, args []uint64) (*call, error
 		return t.onFile(tid, args[0], entry{Kind: resized, Size: int64(args[1])})
 	case unix.SYS_FSYNC, unix.SYS_FDATASYNC:
 		return t.onFile(tid, args[0], entry{Kind: synced})
+	case unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_GETDENTS64:
+		return t.onFile(tid, args[0], entry{Kind: used})
 	case unix.SYS_OPENAT:
 		return t.opens(tid, args)
 	case unix.SYS_LINKAT:
@@ -165,14 +167,15 @@ func (t *tracer) onFile(tid int, fd uint64, e entry) (_ *call, err error) {
 	return &call{entry: e}, err
 }
 
-// opens records that a file is created, or emptied.
+// opens records that a file is created, emptied, or opened as it is.
 func (t *tracer) opens(tid int, args []uint64) (*call, error) {
-	if args[2]&(unix.O_CREAT|unix.O_TRUNC) == 0 {
-		return nil, nil
-	}
 	c, err := t.names(tid, entry{Kind: named}, args[1])
 	if c == nil || err != nil {
 		return nil, err
+	}
+	if args[2]&(unix.O_CREAT|unix.O_TRUNC) == 0 {
+		c.entry.Kind = used
+		return c, nil
 	}
 	id, err := inode(filepath.Join(t.dir, c.entry.Name))
 	switch {
@@ -181,7 +184,8 @@ func (t *tracer) opens(tid int, args []uint64) (*call, error) {
 	case err == nil && args[2]&unix.O_TRUNC != 0:
 		return &call{entry: entry{Kind: resized, File: id, On: c.entry.Name}}, nil
 	}
-	return nil, err
+	c.entry.Kind = used
+	return c, err
 }
 
 func (t *tracer) names(tid int, e entry, path uint64) (*call, error) {

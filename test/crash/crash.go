@@ -14,7 +14,7 @@ import (
 // Config says how much is tried. Its zero value tries as much as fits in a test of a few seconds.
 type Config struct {
 	Seed uint64 // determines the trials, except how the callers of a recorded process interleave
-	// Images is how many crashes are tried, Corrupted how many damaged files: 0 for 1000 and 200.
+	// Images is how many crashes are tried, Corrupted how many damaged folders: 0 for 1000 and 200.
 	Images, Corrupted int
 	// Dir is where images are made, best in memory; "" for /dev/shm, or the folder for temporary
 	// files if that does not exist.
@@ -28,7 +28,7 @@ type Result struct {
 	Commits    int // of what it was told, that images were compared with
 	Snapshots  int // that it made in its checkpoints
 	Images     int // crashes
-	Corrupted  int // damaged files
+	Corrupted  int // damaged folders
 	Refused    int // of them, by name; the others were right
 	Trials     int // runs in which one call failed
 	FullDisks  int

@@ -30,8 +30,8 @@ type damage struct {
 	Sort   string
 	File   uint64 // among the names in the folder
 	Random uint64 // which bit, which write, which length
-	// Closed: the store had been closed when it happened. Otherwise the last write to the newest log
-	// is not touched; see the package comment.
+	// Closed: the store had been closed when it happened. Otherwise the last write to the newest
+	// log is not touched; see the package comment.
 	Closed bool
 }
 

@@ -167,7 +167,7 @@ func newDiskModel() *diskModel { return &diskModel{settled: newFileSet()} }
 func (d *diskModel) advance(log []entry, until int) {
 	for ; d.next < until; d.next++ {
 		switch e := log[d.next]; e.Kind {
-		case said:
+		case said, used:
 		case synced:
 			d.sync(e)
 		default:

@@ -3,15 +3,16 @@
 //
 // # How
 //
-// The store has no hooks for a test. So the unmodified store is watched from outside: a tracer sees,
-// in order, each system call of a process that changes a file or a name in the folder or makes it
-// durable, with its data, and each line that the process prints. The process is a writer that makes
-// calls through leadership.Service, several at a time, and prints each call before it is made and
-// each answer when it has come. So one log has both the changes of the disk and the answers.
+// The store has no hooks for a test. So the unmodified store is watched from outside: a tracer
+// sees, in order, each system call of a process that changes a file or a name in the folder or
+// makes it durable, with its data, and each line that the process prints. The process is a writer
+// that makes calls through leadership.Service, several at a time, and prints each call before it is
+// made and each answer when it has come. So one log has both the changes of the disk and the
+// answers.
 //
 //	writer --calls--> service --> store/file --pwrite, fdatasync, rename, ...--> folder
 //	   |                                                  |
-//	   +--prints: asked, told-----------------------> tracer: one log --> disk --> images --> check
+//    +--prints: asked, told-----------------------> tracer: one log --> disk --> images --> check
 //	                                                         |                               ^
 //	                                                         +--> truth ---------------------+
 //
@@ -46,8 +47,8 @@
 // then the one of a crash before that commit, and nothing in it can tell them apart. So this write
 // is not damaged as a whole: it is not taken away, its pages are not zeroed, and the newest log is
 // neither an older copy nor cut off before it at the end of a step. Flipped bits it has. After a
-// close nothing is left out, for the file "state" has the number of the last commit. That the folder
-// is an older one as a whole cannot be told either.
+// close nothing is left out, for the file "state" has the number of the last commit. That the
+// folder is an older one as a whole cannot be told either.
 //
 // Processes can be traced on Linux, on amd64 and arm64.
 package crash

@@ -48,7 +48,7 @@ func (t *failureRuns) clean() string { return filepath.Join(t.dir, "clean.log") 
 
 // prepare makes the two runs. There is one caller, so that every run does the same.
 func (t *failureRuns) prepare(ctx context.Context) (err error) {
-	t.script = script{Seed: t.Seed, Callers: 1, Calls: 34, Fill: 2, Checkpoint: 6 << 10}
+	t.script = script{Seed: t.Seed, Callers: 1, Calls: 38, Fill: 2, Checkpoint: 6 << 10}
 	if t.created, _, err = (trial{script: t.script}).try(ctx, filepath.Join(t.dir, "created")); err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ type effect struct {
 
 func (e effect) skips() bool { return e.errno != 0 || e.lie }
 
-// target is the calls of a kind on a file; "" stands for the folder. Those on one file have the same
-// order in every run, though several threads make calls.
+// target is the calls of a kind on a file; "" stands for the folder. Those on one file have the
+// same order in every run, though several threads make calls.
 type target struct {
 	kind kind
 	file string

@@ -19,10 +19,11 @@ const (
 	named                   // gave the file the name Name, its first or another
 	renamed                 // gave the file called Name the name To
 	unnamed                 // took the name Name away
+	used                    // opened or read the file, or the folder
 )
 
 func (k kind) String() string {
-	return [...]string{said: "said", wrote: "write", resized: "resize", synced: "sync", named: "name", renamed: "rename", unnamed: "remove"}[k]
+	return [...]string{said: "said", wrote: "write", resized: "resize", synced: "sync", named: "name", renamed: "rename", unnamed: "remove", used: "use"}[k]
 }
 
 // entry is one thing that a process did to the files in a folder, or printed. An entry of a file
@@ -42,8 +43,8 @@ type entry struct {
 	Failed bool // with synced
 }
 
-// touches reports whether the entry is about files.
-func (e entry) touches() bool { return e.Kind != said }
+// touches reports whether the entry changes files, or makes them durable.
+func (e entry) touches() bool { return e.Kind != said && e.Kind != used }
 
 // settledBy reports whether the entry is durable once the file or folder is.
 func (e entry) settledBy(file uint64) bool {

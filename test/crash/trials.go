@@ -43,7 +43,7 @@ func failures(k kind) []faults {
 func trials(clean, before []entry, s script, random *rand.Rand) (all []trial) {
 	count := make(map[target]int)
 	for _, e := range clean {
-		if !e.touches() {
+		if e.Kind == said {
 			continue
 		}
 		on := target{e.Kind, e.On}

@@ -25,7 +25,8 @@ const (
 // and the leases of a group aim at the same instants: the marks of a grid that is the group's own.
 // A lease that is not on a mark yet is renewed up to a tenth of its duration early, once in each
 // period, until it is. The first of them that is due takes along all that are due too; nothing
-// waits, and a lease that is alone, or whose last renewal has failed, is renewed by itself.
+// waits, and a lease that is alone, or whose last renewal has failed, is renewed by itself. See
+// leadership/adr/0019.
 type groups struct {
 	mu  sync.Mutex // never held while logging, sending or reading the clock
 	all []*group   // guarded by mu

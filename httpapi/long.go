@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,10 +90,47 @@ func mayLast(r *http.Request) bool {
 	return false
 }
 
+// mostEarly is how long a body may be to be read before the handler is called. It has mostly come
+// together with the header.
+const mostEarly = 2 << 10
+
+// mayWait reports whether an acquire may wait. A goroutine for one that does not would cost a
+// quarter of its CPU time, so it reads the body for the handler, if that is short.
+func mayWait(r *http.Request) bool {
+	if r.ContentLength <= 0 || r.ContentLength > mostEarly || r.Header["Expect"] != nil {
+		return true
+	}
+	body := &earlyBody{read: make([]byte, r.ContentLength)}
+	n, err := io.ReadFull(r.Body, body.read)
+	body.read, body.err = body.read[:n], err
+	r.Body = body
+	return bytes.Contains(body.read, []byte(`"wait"`))
+}
+
+// earlyBody is the body of a request that was read before.
+type earlyBody struct {
+	read []byte
+	err  error // that ended the reading; nil: none
+}
+
+func (b *earlyBody) Read(p []byte) (int, error) {
+	if len(b.read) == 0 {
+		return 0, cmp.Or(b.err, io.EOF)
+	}
+	n := copy(p, b.read)
+	if b.read = b.read[n:]; len(b.read) == 0 {
+		b.read = nil // while the call waits
+	}
+	return n, nil
+}
+
+// Close leaves the rest to net/http.
+func (b *earlyBody) Close() error { return nil }
+
 // ServeHTTP implements http.Handler.
 func (l *longCalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	on, known := r.Context().Value(connectionKey{}).(*connection)
-	if !known || !mayLast(r) {
+	if !known || !mayLast(r) || r.Method == http.MethodPost && !mayWait(r) {
 		l.others.ServeHTTP(w, r)
 		return
 	}
@@ -101,7 +139,7 @@ func (l *longCalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var ctx context.Context
 	ctx, c.cancel = context.WithCancel(on.ctx)
 	begun := r.WithContext(ctx)
-	if r.Body == http.NoBody {
+	if _, early := r.Body.(*earlyBody); early || r.Body == http.NoBody {
 		c.arrived.Store(true)
 	} else {
 		begun.Body = &longBody{c, r.Body}

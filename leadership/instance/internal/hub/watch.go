@@ -103,9 +103,10 @@ func (w *Watch) ready(ctx context.Context) (events []leadership.Event, news <-ch
 // the history. failed is an error that the watch has not returned yet.
 func (w *Watch) glance() (events []leadership.Event, news <-chan struct{}, l *look, failed, err error) {
 	h := w.hub
+	now := h.now() // before the mutex, which thousands of watches want at once
 	h.mu.Lock()
 	defer h.unlock()
-	events, want, failed := w.election.After(w.after, h.now())
+	events, want, failed := w.election.After(w.after, now)
 	switch failure := h.view.Failure(w.election.Name()); {
 	case len(events) > 0:
 		return events, nil, nil, nil, nil

@@ -253,10 +253,7 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 
 // Acquire implements Protocol.
 func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
-	if op.Waits {
-		ctx = g.rechecked(ctx, op)
-	}
+	ctx, op := g.acquisition(ctx, &r)
 	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Acquire, r)
 	if err == nil {
 		g.witnessed(ctx, op, &grant)
@@ -266,15 +263,21 @@ func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 
 // Campaign implements Service.
 func (g *Guarded) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
-	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
-	if op.Waits {
-		ctx = g.rechecked(ctx, op)
-	}
+	ctx, op := g.acquisition(ctx, r)
 	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Campaign, r)
 	if err == nil {
 		g.witnessed(ctx, op, grant)
 	}
 	return grant, err
+}
+
+// acquisition returns what the gates are told of a call, and its context.
+func (g *Guarded) acquisition(ctx context.Context, r *leadership.AcquireRequest) (context.Context, Op) {
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
+	if op.Waits {
+		ctx = g.rechecked(ctx, op)
+	}
+	return ctx, op
 }
 
 // witnessed tells the gates of a grant.

@@ -5,7 +5,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -68,13 +70,16 @@ func Check(spec string) (found string, err error) {
 		return "", err
 	}
 	r, err := file.Check(t.path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("%w; regent serve creates it", err)
+	case err != nil:
 		return "", err
 	}
 	end := "closed cleanly"
 	switch {
 	case r.Torn > 0:
-		end = fmt.Sprintf("its server was killed in the middle of a commit: those %d bytes, of which no caller has heard, are cut off when it is opened", r.Torn)
+		end = fmt.Sprintf("its server was killed in the middle of a commit; the %d bytes of that, which no caller has heard of, are cut off when the store is opened", r.Torn)
 	case !r.Closed:
 		end = "its server was killed, and left no commit in part"
 	}

@@ -52,10 +52,10 @@ func TestDoctorSaysWhetherALocalStoreIsSound(t *testing.T) {
 		used := len(strings.TrimRight(string(b), "\x00"))
 		copy(b[(used/512+1)*512:], strings.Repeat("part", 100))
 	})
-	says(t, path, exitDone, "killed in the middle of a commit", "are cut off when it is opened", "fencing token 3")
+	says(t, path, exitDone, "killed in the middle of a commit", "are cut off when the store is opened", "fencing token 3")
 	says(t, path, exitDone, "closed cleanly", "fencing token 4")
 
 	changeLog(t, path, func(b []byte) { b[100] ^= 1 })
 	says(t, path, exitOther, "verify the folder  FAILED", path+" is damaged", "log-0000000001: at byte 48", "Restore a backup, with fencing tokens above every one ever seen", "1 of 1 checks failed")
-	says(t, path+"-not", exitOther, "verify the folder  FAILED", "there is no folder "+path+"-not", "1 of 1 checks failed")
+	says(t, path+"-not", exitOther, "verify the folder  FAILED", "there is no folder "+path+"-not", "regent serve creates it", "1 of 1 checks failed")
 }

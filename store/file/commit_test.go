@@ -208,6 +208,43 @@ func TestAFolderThatWasRemovedOrReplacedIsServedNoLonger(t *testing.T) {
 	}
 }
 
+func TestTheCloseOfAMovedFolderDoesNotTouchTheOneInItsPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases")
+	s, service := open(t, path, file.Clock{})
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := open(t, path, file.Clock{})
+	before := read(t, path, "state")
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "is another file now") {
+		t.Errorf("got %v", err)
+	}
+	if after := read(t, path, "state"); !bytes.Equal(before, after) {
+		t.Errorf("its state was %x and is %x", before, after)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnEventThatWouldLookUnwrittenIsRefused because it could make a sector of zeros.
+func TestAnEventThatWouldLookUnwrittenIsRefused(t *testing.T) {
+	s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
+	ctx := leadership.WithRequestID(t.Context(), strings.Repeat("\x00", 2000))
+	if _, err := service.Acquire(ctx, ask("ann")); err == nil || !strings.Contains(err.Error(), "too many zero bytes") {
+		t.Errorf("got %v", err)
+	}
+	if snap, err := s.Get(t.Context(), "jobs"); err != nil || snap.Record.Revision != 0 {
+		t.Errorf("afterwards: got %+v, %v", snap, err)
+	}
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Errorf("another call: %v", err)
+	}
+}
+
 func TestAFailedCheckpointLosesNothingAndIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 3000)

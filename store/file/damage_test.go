@@ -325,6 +325,57 @@ func TestAMissingOrForeignFileIsNoticed(t *testing.T) {
 	}
 }
 
+// TestFilesOfTwoCopiesAreNoticed mixes the files of two stores that were one.
+func TestFilesOfTwoCopiesAreNoticed(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	u.live(10)
+	u.Close()
+	other := copied(t, u.path)
+	grow := func(path string, checkpoints uint64, more int) string {
+		u.open(path)
+		u.live(more)
+		u.Close()
+		u.config = u.config.WithCheckpoint(3000)
+		u.open(path)
+		for u.Log() < checkpoints+1 {
+			u.live(1)
+		}
+		if err := u.Checkpointed(); err != nil {
+			t.Fatal(err)
+		}
+		u.live(1)
+		killed := copied(t, path)
+		u.Close()
+		u.config = u.config.WithCheckpoint(1 << 30)
+		return killed
+	}
+	a, b := grow(u.path, 1, 0), grow(other, 1, 300)
+	for _, name := range []string{"log-0000000002", "snapshot-0000000002"} {
+		path := copied(t, a)
+		rewrite(t, path, name, func([]byte) []byte { return read(t, b, name) })
+		u.refused(path, name+" of the other", "and what is before it ends with commit")
+	}
+}
+
+func TestAMissingCommitIsNoticed(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	from := u.LogEnd()
+	u.live(1)
+	for u.LogEnd() == from {
+		u.live(1)
+	}
+	to := u.LogEnd()
+	u.live(20)
+	killed := copied(t, u.path)
+	u.Close()
+	rewrite(t, killed, "log-0000000001", func(b []byte) []byte {
+		return append(append(b[:from:from], b[to:]...), make([]byte, to-from)...)
+	})
+	u.refused(killed, "a commit is gone", "follows commit")
+}
+
 func TestAFolderOfAnUnknownVersionIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	u := checkpointed(t)

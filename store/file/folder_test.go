@@ -130,6 +130,8 @@ func dump(t testing.TB, s *file.Store) string {
 	}
 	recent, err := s.Between(newest.Add(-leadership.MinHistory/2), newest)
 	fmt.Fprintln(&b, recent, err)
+	_, err = s.Between(newest.Add(-1000*time.Hour), newest)
+	fmt.Fprintln(&b, err) // which says from when on the history is kept
 	return b.String()
 }
 

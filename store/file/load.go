@@ -104,7 +104,7 @@ func (l *loaded) read(files contents) error {
 			return damaged(logName(n), "it is missing")
 		}
 		logs = logs[1:]
-		if ended, err := l.readLog(n, len(logs) == 0); err != nil {
+		if ended, err := l.readLog(n); err != nil {
 			return err
 		} else if !ended {
 			return l.unused(n, logs)
@@ -147,7 +147,7 @@ func (l *loaded) readSnapshot(n uint64) error {
 }
 
 // readLog reads a log. It reports whether the log leads to the next one.
-func (l *loaded) readLog(n uint64, newest bool) (ended bool, err error) {
+func (l *loaded) readLog(n uint64) (ended bool, err error) {
 	f, err := l.open(kindLog, logName(n), n)
 	if err != nil {
 		return false, err
@@ -165,8 +165,6 @@ func (l *loaded) readLog(n uint64, newest bool) (ended bool, err error) {
 	l.log, l.at, l.size, l.sequence, l.torn = n, int64(f.at), int64(len(f.content)), f.sequence, f.torn
 	switch {
 	case err != nil:
-	case ended && newest:
-		err = damaged(logName(n+1), "it is missing")
 	case ended && !zero(f.content[f.at:]):
 		err = f.damaged("something follows its end")
 	}

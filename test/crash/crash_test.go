@@ -183,3 +183,32 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A process that is killed in the middle of calls leaves more than the log has.
+func TestCallsThatHadNotReturnedAreFound(t *testing.T) {
+	log, path := recorded(t, faults{})
+	folder := filepath.Join(filepath.Dir(path), folderName)
+	newest, err := readFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(folder, newestLog(newest.sorted()))
+	err = errors.Join(
+		os.Rename(name, filepath.Join(folder, "log-renamed")),
+		os.Remove(filepath.Join(folder, "state")),
+		os.WriteFile(filepath.Join(folder, "made"), []byte("made"), 0o600),
+		patchFile(filepath.Join(folder, "log-renamed"), 5000, torn()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := same(log, folder); err == nil {
+		t.Fatal("the folder was changed, and is the same")
+	}
+	last, err := unseen(log, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := same(join(log, last), folder); err != nil {
+		t.Error(err)
+	}
+}

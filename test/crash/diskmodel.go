@@ -80,7 +80,7 @@ func (v fileSet) apply(e entry) {
 	case resized:
 		v.file(e.File).resize(e.Size)
 	case named:
-		if !slices.Contains(slices.Collect(maps.Values(v.names)), e.File) {
+		if v.nameOf(e.File) == "" {
 			delete(v.files, e.File) // the inode of a file that was removed
 		}
 		v.names[e.Name] = e.File
@@ -94,6 +94,16 @@ func (v fileSet) apply(e entry) {
 
 // sorted returns the names.
 func (v fileSet) sorted() []string { return slices.Sorted(maps.Keys(v.names)) }
+
+// nameOf returns a name of the file; "" if it has none.
+func (v fileSet) nameOf(id uint64) string {
+	for name, other := range v.names {
+		if other == id {
+			return name
+		}
+	}
+	return ""
+}
 
 // put makes the folder.
 func (v fileSet) put(dir string) error {

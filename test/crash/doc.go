@@ -11,10 +11,10 @@
 // answers.
 //
 //	writer --calls--> service --> store/file --pwrite, fdatasync, rename, ...--> folder
-//	   |                                                  |
-//    +--prints: asked, told-----------------------> tracer: one log --> disk --> images --> check
-//	                                                         |                               ^
-//	                                                         +--> truth ---------------------+
+//	   |                                              |
+//	   +--prints: asked, told-------------------> tracer: one log --> disk --> images --> check
+//	                                                     |                               ^
+//	                                                     +--> truth ---------------------+
 //
 // The writer is started three times on one folder. It makes checkpoints, with many calls under way;
 // it is killed; it mends what a power cut has left of a commit and of a checkpoint; its log grows

@@ -88,14 +88,15 @@ func unseen(log []entry, dir string) (last []entry, err error) {
 		return nil, err
 	}
 	folder, err := inode(dir)
-	for _, name := range v.sorted() {
-		if real.names[name] == 0 {
-			last = append(last, entry{Kind: unnamed, File: v.names[name], Folder: folder, On: name, Name: name})
+	for name, id := range v.names {
+		if to := real.nameOf(id); to == "" {
+			last = append(last, entry{Kind: unnamed, File: id, Folder: folder, On: name, Name: name})
+		} else if to != name {
+			last = append(last, entry{Kind: renamed, File: id, Folder: folder, On: name, Name: name, To: to})
 		}
 	}
-	for _, name := range real.sorted() {
-		id := real.names[name]
-		if v.names[name] != id {
+	for name, id := range real.names {
+		if v.nameOf(id) == "" {
 			last = append(last, entry{Kind: named, File: id, Folder: folder, On: name, Name: name})
 		}
 		if made, there := v.file(id), real.file(id); !made.equal(there) {

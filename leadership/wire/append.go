@@ -236,12 +236,7 @@ func isCanonical(v jsontext.Value) bool {
 	if v[0] != '{' || v[len(v)-1] != '}' {
 		return false
 	}
-	for _, c := range v {
-		if c == '\\' {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(v, '\\')
 }
 
 func (o *object) fail(err error) {

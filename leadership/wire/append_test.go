@@ -25,8 +25,8 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 	case v.Type() == reflect.TypeFor[jsontext.Value]():
 		v.SetBytes(fmt.Appendf(nil, `{"n":%d}`, *n))
 	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i), n)
+		for _, field := range v.Fields() {
+			fill(t, field, n)
 		}
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

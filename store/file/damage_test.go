@@ -59,7 +59,7 @@ func read(t testing.TB, path, name string) []byte {
 func checkpointed(t testing.TB) *used {
 	t.Helper()
 	u := newUsed(t, 3000)
-	for i := 0; i < 1000; i++ {
+	for range 1000 {
 		u.live(1)
 		if err := u.Checkpointed(); err != nil {
 			t.Fatal(err)

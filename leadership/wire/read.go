@@ -6,11 +6,11 @@ import (
 	"regent/leadership"
 )
 
-// read reads a document of a leader's calls without reflection, as programs write it: known members,
-// each once, whole numbers, and strings that are printable ASCII without escapes. It reports false,
-// and leaves the document alone, if the text has anything else; then package json reads it, or says
-// what is wrong. It never takes a text that json would not, nor in another way: tests hold it to
-// that.
+// read reads a document of a leader's calls without reflection, as programs write it: known
+// members, each once, whole numbers, and strings that are printable ASCII without escapes. It
+// reports false, and leaves the document alone, if the text has anything else; then package json
+// reads it, or says what is wrong. It never takes a text that json would not, nor in another way:
+// tests hold it to that.
 func read(text []byte, into any) bool {
 	s := scan{text: text}
 	switch into := into.(type) {

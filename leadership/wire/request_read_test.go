@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// requestAlike holds what is read without reflection to what package json reads. It reports whether the body was
-// read without reflection.
+// requestAlike holds what is read without reflection to what package json reads. It reports whether
+// the body was read without reflection.
 func requestAlike(t *testing.T, body []byte) (renewal, entry, acquire bool) {
 	t.Helper()
 	var r, r2 LeaseRequest

@@ -244,10 +244,14 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 
 // Acquire implements Protocol.
 func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
-	if op.Waits {
-		ctx = g.rechecked(ctx, op)
+	if r.Wait > 0 {
+		grant, err := g.Campaign(ctx, &r)
+		if err != nil {
+			return leadership.Grant{}, err
+		}
+		return *grant, nil
 	}
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, N: 1}
 	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Acquire, r)
 	if err == nil {
 		g.witnessed(ctx, op, &grant)
@@ -257,7 +261,7 @@ func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 
 // Campaign implements Service.
 func (g *Guarded) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
-	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Validate() == nil, N: 1}
 	if op.Waits {
 		ctx = g.rechecked(ctx, op)
 	}

@@ -22,6 +22,10 @@ func Route(rows []wire.Row, without ...wire.Verb) error {
 // TakeOverAfter sets after what time a connection is taken over.
 func (s *HTTPServer) TakeOverAfter(d time.Duration) { s.long.after = d }
 
+// WatchOneByOne has connections that are taken over watched by a goroutine each, as on systems
+// without epoll.
+func (s *HTTPServer) WatchOneByOne() { s.long.arrivals.close() }
+
 // Taken returns how many connections are taken over.
 func (s *HTTPServer) Taken() int {
 	s.long.mu.Lock()

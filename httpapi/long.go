@@ -357,18 +357,16 @@ func (c *longCall) serve(r *http.Request) {
 func (c *longCall) takeOver() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.arrived.Load() || c.over || c.status != 0 && !c.chunked() {
+	if !c.arrived.Load() || c.over || c.status != 0 && !c.chunked() || !c.calls.take(c) {
 		return false
 	}
 	controller := http.NewResponseController(c.w)
 	if c.status != 0 {
 		if controller.Flush() != nil {
+			c.calls.drop(c)
 			return false
 		}
 		c.sent = true
-	}
-	if !c.calls.take(c) {
-		return false
 	}
 	c.deadlines.Lock()
 	defer c.deadlines.Unlock()

@@ -106,18 +106,19 @@ func (l *live) untilTaken(n int) {
 
 func (l *live) until(done func() bool) {
 	l.t.Helper()
-	for !done() {
-		select {
-		case <-time.After(time.Millisecond):
-		case <-l.t.Context().Done():
-			l.t.Fatal("the test is over")
+	for begun := time.Now(); !done(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > 30*time.Second {
+			l.t.Fatal("the server does not do it")
 		}
 	}
 }
 
 func TestAConnectionThatWasTakenOverServesFurtherCalls(t *testing.T) {
 	t.Parallel()
-	l := newTaken(t, httpapi.Config{})
+	bothWays(t, furtherCalls)
+}
+
+func furtherCalls(t *testing.T, l *live) {
 	c := l.dial()
 	for round := range 3 {
 		lease := l.lead("ann")
@@ -251,7 +252,25 @@ func TestAStreamGoesOnWhenItsConnectionIsTakenOver(t *testing.T) {
 
 func TestADisconnectedWaiterWhoseConnectionWasTakenOverIsNeverGrantedALease(t *testing.T) {
 	t.Parallel()
-	l := newTaken(t, httpapi.Config{})
+	bothWays(t, disconnectedWaiter)
+}
+
+// bothWays runs the test with the ways in which connections that are taken over can be watched.
+func bothWays(t *testing.T, test func(*testing.T, *live)) {
+	t.Run("together", func(t *testing.T) {
+		t.Parallel()
+		test(t, newTaken(t, httpapi.Config{}))
+	})
+	t.Run("one by one", func(t *testing.T) {
+		t.Parallel()
+		test(t, newLiveWith(t, httpapi.Config{}, func(s *httpapi.HTTPServer) {
+			s.TakeOverAfter(time.Nanosecond)
+			s.WatchOneByOne()
+		}))
+	})
+}
+
+func disconnectedWaiter(t *testing.T, l *live) {
 	lease := l.lead("ann")
 	gone, stays := l.dial(), l.dial()
 	gone.send(waitRequest)

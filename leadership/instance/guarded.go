@@ -204,8 +204,9 @@ func opened[S interface{ OnClose(func()) }](ctx context.Context, g *Guarded, ver
 func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, part func(T) Op, call func(context.Context, []T) ([]leadership.Result, error)) ([]leadership.Result, error) {
 	whole := &Batch{}
 	return guarded(ctx, g, verb, Op{N: max(len(batch), 1), Batch: whole}, func(ctx context.Context, batch []T) (results []leadership.Result, err error) {
-		made := make([]T, 0, len(batch))
-		at := make([]int, 0, len(batch)) // of made[i] in the batch
+		results = make([]leadership.Result, len(batch))
+		var made []T
+		var at []int // of made[i] in the batch
 		ins := make([]entered, len(batch))
 		err = errPanicked
 		defer func() {
@@ -220,15 +221,9 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 		for i, r := range batch {
 			op := part(r)
 			op.Batch = whole
-			in, refused := g.enter(ctx, g.rows[verb].Parts, op)
-			if refused == nil {
-				ins[i], made, at = in, append(made, r), append(at, i)
-				continue
+			if ins[i], results[i].Err = g.enter(ctx, g.rows[verb].Parts, op); results[i].Err == nil {
+				made, at = append(made, r), append(at, i)
 			}
-			if results == nil {
-				results = make([]leadership.Result, len(batch))
-			}
-			results[i].Err = refused
 		}
 		if len(made) == 0 && len(batch) > 0 {
 			return results, nil
@@ -240,12 +235,8 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 		if err != nil {
 			return nil, err
 		}
-		if len(answers) == len(batch) {
-			results = answers
-			return results, nil
-		}
-		for i := range answers {
-			results[at[i]] = answers[i]
+		for i, answer := range answers {
+			results[at[i]] = answer
 		}
 		return results, nil
 	}, batch)
@@ -253,7 +244,14 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 
 // Acquire implements Protocol.
 func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	ctx, op := g.acquisition(ctx, &r)
+	if r.Wait > 0 {
+		grant, err := g.Campaign(ctx, &r)
+		if err != nil {
+			return leadership.Grant{}, err
+		}
+		return *grant, nil
+	}
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, N: 1}
 	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Acquire, r)
 	if err == nil {
 		g.witnessed(ctx, op, &grant)
@@ -263,21 +261,15 @@ func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 
 // Campaign implements Service.
 func (g *Guarded) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
-	ctx, op := g.acquisition(ctx, r)
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Validate() == nil, N: 1}
+	if op.Waits {
+		ctx = g.rechecked(ctx, op)
+	}
 	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Campaign, r)
 	if err == nil {
 		g.witnessed(ctx, op, grant)
 	}
 	return grant, err
-}
-
-// acquisition returns what the gates are told of a call, and its context.
-func (g *Guarded) acquisition(ctx context.Context, r *leadership.AcquireRequest) (context.Context, Op) {
-	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Wait > 0 && r.Validate() == nil, N: 1}
-	if op.Waits {
-		ctx = g.rechecked(ctx, op)
-	}
-	return ctx, op
 }
 
 // witnessed tells the gates of a grant.

@@ -17,6 +17,7 @@ type aged struct {
 	t      *testing.T
 	path   string
 	uptime time.Duration
+	config file.Config // but for the clock and the history
 	*file.Store
 }
 
@@ -34,7 +35,8 @@ func (f *aged) reopen(history time.Duration) {
 		f.Close()
 	}
 	clock := file.Clock{BootID: "boot", SinceBoot: func() time.Duration { return f.uptime }}
-	s, err := file.Open(f.path, file.Config{Clock: clock, History: history})
+	f.config.Clock, f.config.History = clock, history
+	s, err := file.Open(f.path, f.config)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -129,6 +131,27 @@ func TestAfterHistoryWasMadeLongerWhatWasDeletedBeforeIsMissed(t *testing.T) {
 	if !errors.Is(err, leadership.HistoryCompacted) {
 		t.Errorf("the history of the election: got %v, want %s", err, leadership.HistoryCompacted)
 	}
+}
+
+func TestWhatWasDeletedBeforeACheckpointIsMissedAfterIt(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	const onePage = 256
+	f.change("jobs", onePage)
+	f.uptime += 2 * leadership.MinHistory
+	f.config = f.config.WithCheckpoint(1)
+	f.reopen(leadership.MinHistory)
+	f.change("jobs", onePage/file.MaxPruned+1) // all of the page, and no more
+	f.keys(onePage/file.MaxPruned + 1)
+	if err := f.Checkpointed(); err != nil {
+		t.Fatal(err)
+	}
+	f.config = f.config.WithCheckpoint(1 << 30)
+	f.reopen(leadership.DefaultHistory)
+	if recent, err := f.Since(t.Context(), f.now().Add(-3*leadership.MinHistory), 10); !errors.Is(err, leadership.HistoryCompacted) {
+		t.Errorf("since before what was deleted: got %v, %v; want %s", recent.Events, err, leadership.HistoryCompacted)
+	}
+	f.keys(onePage/file.MaxPruned + 1)
 }
 
 func TestSinceWaitsForACommitUnderWay(t *testing.T) {

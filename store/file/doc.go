@@ -87,7 +87,8 @@
 // than granting a token twice. When it is opened, the newest snapshot and all logs from that number
 // on are read: ids and versions must be right, sequences without a gap, every checksum right, every
 // entry readable to its last byte, and every padding zero. A missing file is noticed by the "end"
-// of the log before, or by the number of the snapshot.
+// of the log before, or by the number of the snapshot; missing commits at the end of a log also by
+// the sequence in the next one's head.
 //
 // One thing is mended: a power cut can leave the last frame of the last log in part, because no
 // caller had heard of it. It is overwritten with zeros if it looks like that: its header is whole

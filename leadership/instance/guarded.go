@@ -204,9 +204,8 @@ func opened[S interface{ OnClose(func()) }](ctx context.Context, g *Guarded, ver
 func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, part func(T) Op, call func(context.Context, []T) ([]leadership.Result, error)) ([]leadership.Result, error) {
 	whole := &Batch{}
 	return guarded(ctx, g, verb, Op{N: max(len(batch), 1), Batch: whole}, func(ctx context.Context, batch []T) (results []leadership.Result, err error) {
-		results = make([]leadership.Result, len(batch))
-		var made []T
-		var at []int // of made[i] in the batch
+		made := make([]T, 0, len(batch))
+		at := make([]int, 0, len(batch)) // of made[i] in the batch
 		ins := make([]entered, len(batch))
 		err = errPanicked
 		defer func() {
@@ -221,9 +220,15 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 		for i, r := range batch {
 			op := part(r)
 			op.Batch = whole
-			if ins[i], results[i].Err = g.enter(ctx, g.rows[verb].Parts, op); results[i].Err == nil {
-				made, at = append(made, r), append(at, i)
+			in, refused := g.enter(ctx, g.rows[verb].Parts, op)
+			if refused == nil {
+				ins[i], made, at = in, append(made, r), append(at, i)
+				continue
 			}
+			if results == nil {
+				results = make([]leadership.Result, len(batch))
+			}
+			results[i].Err = refused
 		}
 		if len(made) == 0 && len(batch) > 0 {
 			return results, nil
@@ -235,8 +240,12 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 		if err != nil {
 			return nil, err
 		}
-		for i, answer := range answers {
-			results[at[i]] = answer
+		if len(answers) == len(batch) {
+			results = answers
+			return results, nil
+		}
+		for i := range answers {
+			results[at[i]] = answers[i]
 		}
 		return results, nil
 	}, batch)

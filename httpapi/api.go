@@ -33,8 +33,9 @@ type Config struct {
 	// LocalHosts. nil allows all: right only if callers are authenticated.
 	Hosts func(host string) bool
 	// Knock, if it is not nil, is asked before the body of a call is read, except for up to 2 KiB of
-	// an acquire, which Server reads. It returns the context of the call, or why the call is refused. Of the Op it gets the verb, and the election in the
-	// path. The gates of the service decide again, when all of the call is known.
+	// an acquire, which Server reads. It returns the context of the call, or why the call is
+	// refused. Of the Op it gets the verb, and the election in the path. The gates of the service
+	// decide again, when all of the call is known.
 	Knock func(context.Context, instance.Op) (context.Context, error)
 	// RequestTimeout bounds the calls of the service that one request makes, in addition to the
 	// time that it asks to wait: 10 s if it is zero.

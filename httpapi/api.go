@@ -32,8 +32,8 @@ type Config struct {
 	// Hosts reports whether a request may be sent to a host, as its header Host names it; see
 	// LocalHosts. nil allows all: right only if callers are authenticated.
 	Hosts func(host string) bool
-	// Knock, if it is not nil, is asked before the body of a call is read, but for the first 2 KiB
-	// of an acquire, which Server reads. It returns the context of the call, or why the call is
+	// Knock, if it is not nil, is asked before the body of a call is read, unless Server has read
+	// it: that of an acquire of up to 2 KiB. It returns the context of the call, or why the call is
 	// refused. Of the Op it gets the verb, and the election in the path. The gates of the service
 	// decide again, when all of the call is known.
 	Knock func(context.Context, instance.Op) (context.Context, error)

@@ -32,9 +32,10 @@ type Config struct {
 	// Hosts reports whether a request may be sent to a host, as its header Host names it; see
 	// LocalHosts. nil allows all: right only if callers are authenticated.
 	Hosts func(host string) bool
-	// Knock, if it is not nil, is asked before the body of a call is read, except for up to 2 KiB of
-	// an acquire, which Server reads. It returns the context of the call, or why the call is refused. Of the Op it gets the verb, and the election in the
-	// path. The gates of the service decide again, when all of the call is known.
+	// Knock, if it is not nil, is asked before the body of a call is read, unless Server has read
+	// it: that of an acquire of up to 2 KiB. It returns the context of the call, or why the call is
+	// refused. Of the Op it gets the verb, and the election in the path. The gates of the service
+	// decide again, when all of the call is known.
 	Knock func(context.Context, instance.Op) (context.Context, error)
 	// RequestTimeout bounds the calls of the service that one request makes, in addition to the
 	// time that it asks to wait: 10 s if it is zero.

@@ -119,15 +119,22 @@ func (a *arrivals) run() {
 func (a *arrivals) arrived(number uint64) {
 	a.mu.Lock()
 	c := a.awaiting[number]
-	delete(a.awaiting, number)
 	a.mu.Unlock()
 	if c == nil {
 		return
 	}
 	read, err := readNow(c.conn)
-	if err != syscall.EAGAIN || !a.await(c) {
-		c.came(read, err)
+	if err == syscall.EAGAIN && a.again(c.conn, number) {
+		return
 	}
+	a.forget(c)
+	c.came(read, err)
+}
+
+// again goes on watching a connection on which nothing had arrived. It reports whether it can.
+func (a *arrivals) again(c net.Conn, number uint64) bool {
+	raw, err := c.(syscall.Conn).SyscallConn()
+	return err == nil && a.watch(raw, number) == nil
 }
 
 // readNow reads a byte, if there is one.

@@ -130,7 +130,13 @@ func (b *earlyBody) Close() error { return nil }
 // ServeHTTP implements http.Handler.
 func (l *longCalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	on, known := r.Context().Value(connectionKey{}).(*connection)
-	if !known || !mayLast(r) || r.Method == http.MethodPost && !mayWait(r) {
+	if !known || !mayLast(r) {
+		l.others.ServeHTTP(w, r)
+		return
+	}
+	l.open.begin(on.Conn)
+	if r.Method == http.MethodPost && !mayWait(r) {
+		defer l.open.end(on.Conn)
 		l.others.ServeHTTP(w, r)
 		return
 	}
@@ -144,7 +150,6 @@ func (l *longCalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		begun.Body = &longBody{c, r.Body}
 	}
-	l.open.begin(c.conn)
 	go c.serve(begun)
 	c.stay(r.Context())
 }
@@ -215,7 +220,7 @@ func (l *longCalls) all() []*longCall {
 func (l *longCalls) giveBack(c net.Conn, read []byte) {
 	l.serving.Do(func() { go l.server.Serve(l) })
 	select {
-	case l.resumed <- &resumed{c, read}:
+	case l.resumed <- &resumed{Conn: c, read: read}:
 	case <-l.gone:
 		l.open.drop(c)
 	}
@@ -243,16 +248,25 @@ func (l *longCalls) Addr() net.Addr { return &net.TCPAddr{} }
 // resumed is a connection on which something was read before.
 type resumed struct {
 	net.Conn
-	read []byte
+	read  []byte
+	begun bool // the next request has
 }
 
-func (r *resumed) Read(p []byte) (int, error) {
-	if len(r.read) == 0 {
-		return r.Conn.Read(p)
+// Read implements net.Conn. It leaves out empty lines before the next request, which a caller may
+// send after a body (RFC 9112, section 2.2): net/http does so only after a body that it has read.
+func (r *resumed) Read(p []byte) (n int, err error) {
+	for n == 0 && err == nil && len(p) > 0 {
+		if n = copy(p, r.read); n > 0 {
+			r.read = r.read[n:]
+		} else {
+			n, err = r.Conn.Read(p)
+		}
+		if !r.begun {
+			n = copy(p, bytes.TrimLeft(p[:n], "\r\n"))
+			r.begun = n > 0
+		}
 	}
-	n := copy(p, r.read)
-	r.read = r.read[n:]
-	return n, nil
+	return n, err
 }
 
 // CloseWrite is for net/http, which lets a caller read the answer before it closes the connection.

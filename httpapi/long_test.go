@@ -129,7 +129,7 @@ func furtherCalls(t *testing.T, l *live) {
 		if !strings.Contains(body, `"leaderId":"bob"`) {
 			t.Fatalf("round %d: %s", round, body)
 		}
-		c.send(readRequest)
+		c.send("\r\n\r\n", readRequest) // some programs send an empty line after a body
 		c.want(http.StatusOK, `"leaderId":"bob"`)
 		l.untilTaken(0)
 		if all, busy := l.server.Places(); all != 1 || busy > 1 {
@@ -370,6 +370,21 @@ func TestAReaderOfATakenStreamThatStopsReadingIsDisconnected(t *testing.T) {
 		}
 	}
 	l.untilTaken(0)
+}
+
+// So it does not make room for another connection, and a server that shuts down waits for it.
+func TestAConnectionOnWhichABodyIsOnItsWayIsNotSilent(t *testing.T) {
+	t.Parallel()
+	l := newTaken(t, httpapi.Config{})
+	c := l.dial()
+	request := strings.Replace(waitRequest, `"wait":"60s"`, `"note":"60s"`, 1)
+	c.send(request[:len(request)-5])
+	l.until(func() bool {
+		_, busy := l.server.Places()
+		return busy == 1
+	})
+	c.send(request[len(request)-5:])
+	c.want(http.StatusOK, `"leaderId":"bob"`)
 }
 
 func TestABodyThatIsOnItsWayIsNotTakenFromNetHTTP(t *testing.T) {

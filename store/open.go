@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type Config struct {
 	// History is how long events are kept, leadership.MinHistory or more; 0 for
 	// leadership.DefaultHistory.
 	History time.Duration
+	// Log is told what an operator has to know of a local store; nil for none.
+	Log *slog.Logger
 }
 
 // Open opens the store that spec names:
@@ -47,7 +50,7 @@ func Open(ctx context.Context, spec string, c Config) (leadership.Store, error) 
 	case inMemory:
 		return memory.New(memory.Config{History: c.History}), nil
 	case inFile:
-		return opened(file.Open(t.path, file.Config{History: c.History}))
+		return opened(file.Open(t.path, file.Config{History: c.History, Log: c.Log}))
 	case inFirestore:
 		return opened(firestore.Open(ctx, firestore.Config{Project: t.project, Database: t.database, History: c.History}))
 	default:
@@ -79,7 +82,7 @@ func Check(spec string) (found string, err error) {
 	end := "closed cleanly"
 	switch {
 	case r.Torn > 0:
-		end = fmt.Sprintf("its server was killed in the middle of a commit; the %d bytes of that, which no caller has heard of, are cut off when the store is opened", r.Torn)
+		end = fmt.Sprintf("its server was killed in the middle of a commit; the %d bytes of that are cut off when the store is opened, and no caller has heard of it unless the disk has lost the end of the log, too", r.Torn)
 	case !r.Closed:
 		end = "its server was killed, and left no commit in part"
 	}

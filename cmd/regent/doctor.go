@@ -195,6 +195,9 @@ func (x *doctorReport) examineLease(ctx context.Context, s leadership.Store, clo
 			Election: doctorElection, CandidateID: "doctor", Key: &key, LeaseDuration: leadership.MinLeaseDuration,
 		})
 		clock.see(grant.ReadAt)
+		if errors.Is(err, leadership.LeaseHeld) {
+			err = fmt.Errorf("%w; another doctor is at work, or the store was raised or moved and its locks have not ended: run doctor again then", err)
+		}
 		return fmt.Sprintf("fencing token %d of election %s", grant.Token, doctorElection), err
 	}
 	lease := func() leadership.LeaseRequest {

@@ -140,7 +140,7 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	if err != nil {
 		return err
 	}
-	leases, err := c.openStore(ctx, s)
+	leases, err := c.openStore(ctx, m.log, s)
 	switch {
 	case err != nil && ctx.Err() != nil: // it was told to stop before it had begun
 		return nil
@@ -165,13 +165,13 @@ func whenDone(ctx context.Context, do func()) (wait func()) {
 	}
 }
 
-func (c *cli) openStore(ctx context.Context, s serviceSettings) (leadership.Store, error) {
+func (c *cli) openStore(ctx context.Context, log *slog.Logger, s serviceSettings) (leadership.Store, error) {
 	if path, ok := strings.CutPrefix(s.store, "file:"); ok {
 		if err := c.makeStateFolder(path); err != nil {
 			return nil, err
 		}
 	}
-	leases, err := store.Open(ctx, s.store, store.Config{History: s.history})
+	leases, err := store.Open(ctx, s.store, store.Config{History: s.history, Log: log})
 	if err != nil {
 		return nil, storeError{s.store, err}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ const (
 
 // checkpoints makes snapshots, one at a time, beside the writer. All is the writer's own.
 type checkpoints struct {
+	log      *slog.Logger
 	least    int64       // the length of a log from which on there is a checkpoint
 	due      int64       // the length of the present log at which there is the next one
 	snapshot int64       // the size of the newest
@@ -67,6 +69,7 @@ func (c *checkpoints) ended(r result) {
 	c.done, c.failed = nil, nil
 	if r.err != nil {
 		c.failed = fmt.Errorf("file: the last checkpoint failed, so the logs become longer: %w", r.err)
+		c.log.Warn("a checkpoint has failed, so the logs become longer; nothing is lost", "reason", r.err)
 		return
 	}
 	c.snapshot = r.size

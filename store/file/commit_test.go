@@ -3,6 +3,7 @@ package file_test
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -248,6 +249,10 @@ func TestAnEventThatWouldLookUnwrittenIsRefused(t *testing.T) {
 func TestAFailedCheckpointLosesNothingAndIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 3000)
+	u.Close()
+	var log bytes.Buffer
+	u.config.Log = slog.New(slog.NewTextHandler(&log, nil))
+	u.open(u.path)
 	blocked := filepath.Join(u.path, "snapshot-0000000002.new") // a folder in the place of the file
 	if err := os.MkdirAll(filepath.Join(blocked, "x"), 0o700); err != nil {
 		t.Fatal(err)
@@ -259,6 +264,9 @@ func TestAFailedCheckpointLosesNothingAndIsTriedAgain(t *testing.T) {
 	}
 	if !strings.Contains(failed.Error(), "checkpoint failed") || !strings.Contains(failed.Error(), blocked) {
 		t.Errorf("got %v", failed)
+	}
+	if !strings.Contains(log.String(), "a checkpoint has failed") {
+		t.Errorf("the log says %q", log.String())
 	}
 	if err := os.RemoveAll(blocked); err != nil {
 		t.Fatal(err)

@@ -320,9 +320,17 @@ func TestAMissingOrForeignFileIsNoticed(t *testing.T) {
 	if err := os.Remove(filepath.Join(path, "state")); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := u.reopened(path), u.reopened(copied(t, killed)); got != want {
-		t.Errorf("without the state: got\n%s\nwant\n%s", got, want)
+	u.refused(path, "the state is gone", "state")
+	for what, content := range map[string][]byte{"is empty": nil, "has zeros": make([]byte, 48)} {
+		path = copied(t, killed)
+		rewrite(t, path, "state", func([]byte) []byte { return content })
+		u.refused(path, "the state "+what, "state")
 	}
+	path = copied(t, killed)
+	if err := os.Remove(filepath.Join(path, snapshot)); err != nil {
+		t.Fatal(err)
+	}
+	u.refused(path, "the snapshot is gone", snapshot+": it is missing")
 }
 
 // TestFilesOfTwoCopiesAreNoticed mixes the files of two stores that were one.

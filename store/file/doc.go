@@ -97,7 +97,8 @@
 // not torn, and so is a frame in one sector, or one with a wrong header.
 //
 // After Close the file "state" has the sequence of the last commit, and the logs must end exactly
-// there: then no tail can be missing. It is changed before the next commit.
+// there: then no tail can be missing. It is changed before the next commit, and there before the
+// first one.
 //
 // A folder that is older as a whole cannot be detected, such as a backup, or one whose disk lost
 // the last write before a crash. Restoring a backup therefore includes raising its tokens.

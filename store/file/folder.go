@@ -60,6 +60,8 @@ func openPrivate(path string) (*os.File, error) {
 		return nil, err
 	case info.Mode().IsRegular():
 		return nil, errors.New("it is a file, and a store is a folder; name another path")
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, errors.New("it is a link; name the folder itself")
 	case !info.IsDir():
 		return nil, errors.New("it is not a folder")
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:

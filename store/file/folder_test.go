@@ -1,9 +1,11 @@
 package file_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -228,6 +230,33 @@ func TestCheckTellsWhatAFolderHasAndChangesNothing(t *testing.T) {
 	}
 	if _, err := file.Check(u.path + "-not"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no folder: got %v", err)
+	}
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.Mkdir(empty, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Check(empty); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an empty folder: got %v", err)
+	}
+}
+
+// A server that is started again after its folder was moved makes a new store, whose tokens begin
+// anew.
+func TestANewStoreIsToldOfInTheLog(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "leases")
+	for _, isNew := range []bool{true, false} {
+		var log bytes.Buffer
+		s, err := file.Open(path, file.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "new, empty store"); told != isNew {
+			t.Errorf("new: %v, and the log says %q", isNew, log.String())
+		}
 	}
 }
 

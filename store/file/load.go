@@ -95,6 +95,9 @@ func (l *loaded) read(files contents) error {
 			l.leftovers = append(l.leftovers, snapshotName(older))
 		}
 	}
+	if first == 1 && len(logs) > 0 && logs[0] > 1 {
+		return damaged(snapshotName(logs[0]), "it is missing")
+	}
 	for len(logs) > 0 && logs[0] < first {
 		l.leftovers = append(l.leftovers, logName(logs[0]))
 		logs = logs[1:]
@@ -210,6 +213,8 @@ func (l *loaded) unused(n uint64, behind []uint64) error {
 // if the store was closed.
 func (l *loaded) reaches(state *fileHead) error {
 	switch {
+	case state == nil && (l.sequence > 0 || l.log > 1 || l.torn != nil): // it is written before the first commit
+		return damaged(stateName, "it is missing, or was emptied")
 	case state == nil:
 		return nil
 	case l.sequence < state.sequence:

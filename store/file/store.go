@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +26,8 @@ type Config struct {
 	History time.Duration
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec leadership.Codec
+	// Log is told of a new store, and of checkpoints that fail; nil for none.
+	Log *slog.Logger
 
 	// Checkpoint is how many bytes a log has before a snapshot replaces it; 0 for 16 MiB.
 	Checkpoint int64
@@ -42,6 +46,7 @@ var _ leadership.Store = (*Store)(nil)
 // Open opens the folder at path, or creates it with mode 0700 in a folder that exists. It waits a
 // second for another process to close it, and then returns an error that says that it is in use.
 func Open(path string, c Config) (*Store, error) {
+	path = filepath.Clean(path)
 	span, err := history.Of(c.History)
 	if err != nil {
 		return nil, fmt.Errorf("file: %w", err)
@@ -73,8 +78,9 @@ type Report struct {
 }
 
 // Check reads and verifies the folder at path and changes nothing. The error is that of Open; it is
-// fs.ErrNotExist, by errors.Is, if there is no such folder.
+// fs.ErrNotExist, by errors.Is, if there is no such folder, or no store in it.
 func Check(path string) (Report, error) {
+	path = filepath.Clean(path)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return Report{}, fmt.Errorf("file: there is no folder %s: %w", path, fs.ErrNotExist)
 	}
@@ -86,6 +92,9 @@ func Check(path string) (Report, error) {
 	found, err := load(path, leadership.Codec{})
 	if err != nil {
 		return Report{}, fmt.Errorf("file: %w", unusable(path, err))
+	}
+	if found.log == 0 {
+		return Report{}, fmt.Errorf("file: there is no store in %s, which is empty: %w", path, fs.ErrNotExist)
 	}
 	r := Report{Bytes: found.bytes, Commits: found.sequence, LastCommit: found.table.last, Closed: found.closed}
 	r.Elections, r.Events = found.table.count()

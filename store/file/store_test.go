@@ -201,7 +201,7 @@ func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
 	for path, why := range map[string]string{
 		full:                                    "it has files in it that are not the store's",
 		text:                                    "it is a file, and a store is a folder",
-		link:                                    "it is not a folder",
+		link:                                    "it is a link",
 		filepath.Join(dir, "no", "such", "one"): "does not exist",
 	} {
 		if s, err := file.Open(path, file.Config{}); err == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -64,13 +65,17 @@ func openWriter(path string, span history.Span, c Config) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	told := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if found.log == 0 {
+		told.Warn("this is a new, empty store, in which fencing tokens begin at 1; if there was one here before, stop, and bring it back", "folder", path)
+	}
 	least := cmp.Or(c.Checkpoint, minCheckpoint)
 	w := &writer{
 		path:        path,
 		log:         log,
 		table:       found.table,
 		batch:       newBatch(found.table, span, c.Codec),
-		checkpoints: &checkpoints{least: least, due: max(least, found.snapshot), snapshot: found.snapshot},
+		checkpoints: &checkpoints{log: told, least: least, due: max(least, found.snapshot), snapshot: found.snapshot},
 		batchOf:     make([]*job, 0, maxJobs),
 		jobs:        make(chan *job, maxJobs),
 		closing:     make(chan struct{}),
@@ -260,7 +265,7 @@ func (w *writer) write(jobs []*job) error {
 		return nil
 	}
 	if err := w.log.inPlace(); err != nil {
-		return err
+		return fmt.Errorf("the folder was moved, removed or replaced: bring it back first, because a new one would grant tokens again: %w", err)
 	}
 	if err := w.log.append(b.frame); err != nil {
 		return err

@@ -2,7 +2,9 @@ package crash
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -24,6 +26,9 @@ func (t *truth) check(path string, p plan, otherBoot bool) (verdict string, err 
 		machine.BootID = "another-boot"
 	}
 	_, looked := file.Check(path)
+	if errors.Is(looked, fs.ErrNotExist) {
+		looked = nil // nothing is in the folder yet, and Open makes a store
+	}
 	store, err := file.Open(path, file.Config{Clock: machine, History: history})
 	switch {
 	case (err == nil) != (looked == nil):

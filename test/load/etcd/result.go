@@ -70,7 +70,7 @@ type Sample struct {
 	Held      int     `json:",omitempty"` // elections that were held meanwhile
 	// MiB resident in the server's process: before any election was held, and with them
 	Empty, Memory float64        `json:",omitempty"`
-	Calls         map[string]int `json:",omitempty"` // of the store, by method
+	Calls         map[string]int `json:",omitzero"` // of the store, by method; empty if there were none, nil if they were not counted
 }
 
 // Measure is what of a sample is compared.

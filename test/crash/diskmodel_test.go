@@ -208,3 +208,15 @@ func TestDamageSparesTheLastCommitOfAStoreThatWasNotClosed(t *testing.T) {
 		}
 	}
 }
+
+// An interrupted commit lacks its first sector. A commit that ends within the last 16 bytes of a
+// sector is followed by one that begins with the next sector.
+func TestInterruptedCommitLacksItsFirstSector(t *testing.T) {
+	for used := 1; used <= 2*sector; used++ {
+		begin := (used + 15) &^ 15
+		at := int(secondSector(used))
+		if lacks := at - begin; at%sector != 0 || lacks < 1 || lacks > sector {
+			t.Errorf("after %d bytes the next commit begins at %d, and its second sector at %d", used, begin, at)
+		}
+	}
+}

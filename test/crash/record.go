@@ -121,8 +121,8 @@ func interrupt(dir string) (log []entry, err error) {
 	if newest == "" {
 		return nil, errors.New("the writer has left no log")
 	}
-	at := (v.file(v.names[newest]).used()/sector + 1) * sector
-	if err := patchFile(filepath.Join(dir, newest), int64(at), torn()); err != nil {
+	at := secondSector(v.file(v.names[newest]).used())
+	if err := patchFile(filepath.Join(dir, newest), at, torn()); err != nil {
 		return nil, err
 	}
 	unfinished := "snapshot-0000009999.new"
@@ -131,13 +131,20 @@ func interrupt(dir string) (log []entry, err error) {
 	}
 	made, err := inode(filepath.Join(dir, unfinished))
 	return []entry{
-		{Kind: wrote, File: v.names[newest], On: newest, Offset: int64(at), Data: torn()},
+		{Kind: wrote, File: v.names[newest], On: newest, Offset: at, Data: torn()},
 		{Kind: synced, File: v.names[newest], On: newest, Began: 1},
 		{Kind: named, File: made, Folder: folder, On: unfinished, Name: unfinished},
 		{Kind: wrote, File: made, On: unfinished, Data: torn()},
 		{Kind: synced, File: made, On: unfinished, Began: 4},
 		{Kind: synced, File: folder, Began: 4},
 	}, err
+}
+
+// secondSector is where the second sector of the commit that follows the used bytes of a log
+// begins. The commit itself begins at the next multiple of 16, which can be the end of a sector.
+func secondSector(used int) int64 {
+	begin := (used + 15) / 16 * 16
+	return int64(begin/sector+1) * sector
 }
 
 func torn() []byte { return bytes.Repeat([]byte("torn"), sector/2) }

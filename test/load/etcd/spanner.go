@@ -119,7 +119,7 @@ func startEmulator(ctx context.Context, dir string) (host string, stop func(), e
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		stop()
-		return "", nil, fmt.Errorf("the Spanner emulator did not start: %s", told.String())
+		return "", nil, fmt.Errorf("the Spanner emulator did not start: %s", strings.TrimSpace(told.String()))
 	}
 	return strings.TrimSpace(line), stop, nil
 }

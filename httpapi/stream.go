@@ -110,7 +110,7 @@ func newStreamWriter(w http.ResponseWriter, r *http.Request, stall time.Duration
 	w.Header().Set("Content-Type", wire.StreamType)
 	w.Header().Set("X-Accel-Buffering", "no") // tells nginx not to buffer
 	w.WriteHeader(http.StatusOK)
-	io.WriteString(w, "retry: 1000\n\n") // an error comes again
+	io.WriteString(w, "retry: 1000\n\n") // the next write returns the error
 	return t
 }
 
@@ -144,7 +144,7 @@ func (t *streamWriter) write(messages []message) error {
 	return err
 }
 
-// extend gives the reader time for what is sent next.
+// extend moves the write deadline, so that the reader has the stall timeout for the next bytes.
 func (t *streamWriter) extend() {
 	if t.ctx.Err() == nil {
 		t.connection.SetWriteDeadline(time.Now().Add(t.stall))

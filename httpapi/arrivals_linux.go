@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"cmp"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -45,15 +47,10 @@ func (a *arrivals) close() {
 	}
 }
 
-// await calls c.came once, with what was read, unless forget is called before. It reports whether
-// the connection can be watched.
+// await reports whether the connection can be watched. If it can, c.came is called once, when a byte
+// was read or the caller has left, unless forget is called before.
 func (a *arrivals) await(c *longCall) bool {
-	conn, ok := c.conn.(syscall.Conn)
-	if a.once.Do(a.open); a.file == nil || !ok {
-		return false
-	}
-	raw, err := conn.SyscallConn()
-	if err != nil {
+	if a.once.Do(a.open); a.file == nil {
 		return false
 	}
 	a.mu.Lock()
@@ -62,32 +59,38 @@ func (a *arrivals) await(c *longCall) bool {
 	c.number = number
 	a.awaiting[number] = c
 	a.mu.Unlock()
-	if a.watch(raw, number) != nil {
+	if a.watch(c.conn, number) != nil {
 		a.forget(c)
 		return false
 	}
 	return true
 }
 
-// watch lets the kernel tell of the next thing that arrives.
-func (a *arrivals) watch(conn syscall.RawConn, number uint64) error {
+// watch makes run call arrived once: for the next byte, or the end of the connection.
+func (a *arrivals) watch(c net.Conn, number uint64) error {
+	conn, err := rawConn(c)
+	if err != nil {
+		return err
+	}
 	event := syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLRDHUP | syscall.EPOLLONESHOT, Fd: int32(number), Pad: int32(number >> 32)}
 	var failed error
-	err := conn.Control(func(fd uintptr) {
+	err = conn.Control(func(fd uintptr) {
 		err := a.epoll.Control(func(epoll uintptr) {
 			failed = syscall.EpollCtl(int(epoll), syscall.EPOLL_CTL_ADD, int(fd), &event)
 			if failed == syscall.EEXIST { // it was watched before
 				failed = syscall.EpollCtl(int(epoll), syscall.EPOLL_CTL_MOD, int(fd), &event)
 			}
 		})
-		if err != nil {
-			failed = err
-		}
+		failed = cmp.Or(err, failed)
 	})
-	if err != nil {
-		return err
+	return cmp.Or(err, failed)
+}
+
+func rawConn(c net.Conn) (syscall.RawConn, error) {
+	if s, ok := c.(syscall.Conn); ok {
+		return s.SyscallConn()
 	}
-	return failed
+	return nil, errors.ErrUnsupported
 }
 
 // forget is for a connection that is closed.
@@ -97,7 +100,7 @@ func (a *arrivals) forget(c *longCall) {
 	delete(a.awaiting, c.number)
 }
 
-// run notices what arrives until close is called.
+// run calls arrived for each connection that epoll reports. It returns after close.
 func (a *arrivals) run() {
 	events := make([]syscall.EpollEvent, 128)
 	for {
@@ -115,7 +118,7 @@ func (a *arrivals) run() {
 	}
 }
 
-// arrived reads what has arrived. It does not block.
+// arrived reads a byte of the connection, and ends the wait for it. It does not block.
 func (a *arrivals) arrived(number uint64) {
 	a.mu.Lock()
 	c := a.awaiting[number]
@@ -124,22 +127,16 @@ func (a *arrivals) arrived(number uint64) {
 		return
 	}
 	read, err := readNow(c.conn)
-	if err == syscall.EAGAIN && a.again(c.conn, number) {
+	if err == syscall.EAGAIN && a.watch(c.conn, number) == nil { // nothing had arrived
 		return
 	}
 	a.forget(c)
 	c.came(read, err)
 }
 
-// again goes on watching a connection on which nothing had arrived. It reports whether it can.
-func (a *arrivals) again(c net.Conn, number uint64) bool {
-	raw, err := c.(syscall.Conn).SyscallConn()
-	return err == nil && a.watch(raw, number) == nil
-}
-
-// readNow reads a byte, if there is one.
+// readNow reads a byte. If none has arrived, the error is syscall.EAGAIN.
 func readNow(c net.Conn) (read []byte, err error) {
-	raw, err := c.(syscall.Conn).SyscallConn()
+	raw, err := rawConn(c)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,8 @@ type place struct {
 	owner    io.Closer // of a connection that was taken over from net/http; else nil
 }
 
-// closer returns what closes the connection. Call with mu held.
+// closer returns the owner of a connection that was taken over, else the connection. Call with mu
+// held.
 func (s *connections) closer(c net.Conn) io.Closer {
 	if owner := s.places[c].owner; owner != nil {
 		return owner

@@ -30,8 +30,8 @@ import (
 // are never taken over.
 type longCalls struct {
 	server  *http.Server
-	handler http.Handler // of long calls
-	others  http.Handler // the same for all other calls
+	handler http.Handler // of the server
+	counted http.Handler // handler, with its calls counted by open
 	open    *connections
 	after   time.Duration // when a connection is taken over
 
@@ -57,7 +57,7 @@ const takeOverAfter = 100 * time.Millisecond
 // memory for the calls that may last.
 func newLongCalls(server *http.Server, open *connections) *longCalls {
 	l := &longCalls{
-		server: server, handler: server.Handler, others: open.serve(server.Handler), open: open, after: takeOverAfter,
+		server: server, handler: server.Handler, counted: open.serve(server.Handler), open: open, after: takeOverAfter,
 		resumed: make(chan net.Conn), gone: make(chan struct{}),
 		buffers: sync.Pool{New: func() any { return new([]byte) }},
 		taken:   map[*longCall]struct{}{}, quiet: make(chan struct{}),
@@ -87,13 +87,13 @@ func mayLast(r *http.Request) bool {
 func (l *longCalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	on, known := r.Context().Value(connectionKey{}).(*connection)
 	if !known || !mayLast(r) {
-		l.others.ServeHTTP(w, r)
+		l.counted.ServeHTTP(w, r)
 		return
 	}
 	l.open.begin(on.Conn)
 	if r.Method == http.MethodPost && !mayWait(r) {
 		defer l.open.end(on.Conn)
-		l.others.ServeHTTP(w, r)
+		l.handler.ServeHTTP(w, r)
 		return
 	}
 	c := &longCall{calls: l, conn: on.Conn, done: make(chan struct{}), w: w, header: w.Header(), close: r.Close}

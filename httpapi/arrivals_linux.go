@@ -47,8 +47,8 @@ func (a *arrivals) close() {
 	}
 }
 
-// await reports whether the connection can be watched. If it can, c.came is called once, when a byte
-// was read or the caller has left, unless forget is called before.
+// await reports whether the connection can be watched. If it can, c.came is called once, when a
+// byte was read or the caller has left, unless forget is called before.
 func (a *arrivals) await(c *longCall) bool {
 	if a.once.Do(a.open); a.file == nil {
 		return false

@@ -126,8 +126,8 @@ func (l *longCalls) await(c *longCall) {
 }
 
 // came records the beginning of the next request, or the error that means that the caller has left.
-// Only the first call counts. After a request that was sent before the answer to this one, it is not
-// noticed that the caller leaves, as in net/http. It does not block.
+// Only the first call counts. After a request that was sent before the answer to this one, it is
+// not noticed that the caller leaves, as in net/http. It does not block.
 func (c *longCall) came(read []byte, left error) {
 	c.turn.Lock()
 	first, ready := !c.next, c.ready
@@ -197,8 +197,8 @@ func (c *longCall) finish(panicked any) {
 	c.answered(c.failed == nil && !c.close && !c.calls.stops())
 }
 
-// conclude ends the reply, and reports whether the connection is taken over. takeOver fails from now
-// on.
+// conclude ends the reply, and reports whether the connection is taken over. takeOver fails from
+// now on.
 func (c *longCall) conclude(panicked any) (taken bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -140,8 +140,8 @@ func (c *longCall) appendHeader(to, body []byte, whole bool) []byte {
 	return b.Bytes()
 }
 
-// SetReadDeadline is for http.ResponseController. It does nothing once the connection is taken over:
-// the body was read, and the next request has no deadline.
+// SetReadDeadline is for http.ResponseController. It does nothing once the connection is taken
+// over: the body was read, and the next request has no deadline.
 func (c *longCall) SetReadDeadline(t time.Time) error {
 	c.deadlines.Lock()
 	defer c.deadlines.Unlock()
@@ -151,8 +151,8 @@ func (c *longCall) SetReadDeadline(t time.Time) error {
 	return c.conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline is for http.ResponseController. It does not block while a write is under way, and
-// moves the deadline of that write too.
+// SetWriteDeadline is for http.ResponseController. It does not block while a write is under way,
+// and moves the deadline of that write too.
 func (c *longCall) SetWriteDeadline(t time.Time) error {
 	c.deadlines.Lock()
 	defer c.deadlines.Unlock()

@@ -26,8 +26,8 @@ func (c *Client) BatchCheckTokens(ctx context.Context, batch []leadership.TokenC
 	})
 }
 
-// callBatch makes a call that returns one result for each request. If any result is not what of
-// says of its request, the whole reply is refused.
+// callBatch makes a call that returns one result for each request. If any result differs from what
+// of(request) expects, the whole reply is refused.
 func callBatch[T any](ctx context.Context, c *Client, batch []T, of func(T) expected, field string, k call) ([]leadership.Result, error) {
 	var answer wire.Results
 	k.method, k.answer = http.MethodPost, &answer

@@ -77,8 +77,8 @@ func (c *Client) do(ctx context.Context, k call) error {
 	return read(k, response, body)
 }
 
-// send makes a request as http.Client does, which would do no more for it: redirects are not
-// followed, and most clients have neither cookies nor a timeout of their own.
+// send does what http.Client.Do does, without its cost if the client has neither cookies nor a
+// timeout of its own. Redirects are not followed.
 func (c *Client) send(r *http.Request) (*http.Response, error) {
 	if c.http.Jar != nil || c.http.Timeout > 0 {
 		return c.http.Do(r)
@@ -108,17 +108,17 @@ func readAll(into *bytes.Buffer, from io.Reader, length int64) error {
 	return err
 }
 
-// maxBuffer is how many bytes of a reply are read without growing, and it has room for a batch.
+// maxBuffer is how many bytes of a reply are read without growing the buffer: enough for a batch.
 const maxBuffer = 64 << 10
 
-// reuse keeps the buffer of a reply. All that was read of it has been copied.
+// reuse keeps the buffer of a reply, of which nothing may be used any more.
 func (c *Client) reuse(b *bytes.Buffer) {
 	if b.Cap() <= 2*maxBuffer {
 		c.buffers.Put(b)
 	}
 }
 
-// request makes the request from that for the server itself, which is parsed once.
+// request makes a request from the template, whose URL was parsed once.
 func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 	request := c.template.WithContext(ctx)
 	target := *c.template.URL

@@ -83,8 +83,8 @@ func (s *groups) leave(k *keeper) {
 	s.drop(k)
 }
 
-// sleep says that the lease was renewed at sent and has to be again after the pause, at the latest.
-// From now on it may be taken along. A lease of a later group moves to an earlier one with room, so
+// sleep plans the next renewal of a lease that was renewed at sent: after the pause at the latest.
+// From now on a batch may take it. A lease of a later group moves to an earlier one with room, so
 // that groups stay full when leases end.
 func (s *groups) sleep(k *keeper, sent, pause time.Duration) plan {
 	s.mu.Lock()
@@ -94,7 +94,7 @@ func (s *groups) sleep(k *keeper, sent, pause time.Duration) plan {
 	return k.plan
 }
 
-// retry says that the lease has to be renewed by itself then.
+// retry plans the renewal of a lease by itself.
 func (s *groups) retry(k *keeper, due time.Duration) plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +102,9 @@ func (s *groups) retry(k *keeper, due time.Duration) plan {
 	return k.plan
 }
 
-// rouse ends the sleep of a lease that is due, and returns its seat in a batch: of its own with all
-// that may go along, or of one that has taken it. There is no batch if it goes by itself.
+// rouse ends the sleep of a lease that is due, and returns its seat in a batch: a new one with all
+// leases that may go along, or the one that has taken it. The seat has no batch if the lease is to
+// be renewed by itself.
 func (s *groups) rouse(k *keeper, now time.Duration) seat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +132,7 @@ func (s *groups) rouse(k *keeper, now time.Duration) seat {
 	return seat{b, 0}
 }
 
-// stop ends the sleep of a lease that is over. Others may wait for the batch that has taken it.
+// stop ends the sleep of a lease that is over. A batch that has taken it goes on for its others.
 func (s *groups) stop(k *keeper) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +182,7 @@ type batch struct {
 	waiting atomic.Int32 // leases that wait for the answer
 	cancel  context.CancelFunc
 
-	answered chan struct{} // closed when what follows is set
+	answered chan struct{} // closed when the fields below are set
 	sent     time.Duration // read before the request left
 	results  []leadership.Result
 	err      error // of the batch as a whole
@@ -216,7 +217,7 @@ func (b *batch) run(ctx context.Context) {
 	}
 }
 
-// heed decides after the end of a batch whether the group goes on with batches.
+// heed decides after the end of a batch whether the group stops sending batches for a time.
 func (s *groups) heed(b *batch, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +256,7 @@ func (s seat) wait(ctx context.Context) (sent time.Duration, lease leadership.Le
 	return s.sent, r.Lease, r.Err
 }
 
-// leave says that the lease does not wait for the answer any more. The call ends with the last.
+// leave ends the wait of the lease for the answer. When no lease waits, the call is cancelled.
 func (s seat) leave() {
 	if s.waiting.Add(-1) == 0 {
 		s.cancel()

@@ -9,8 +9,8 @@ import (
 // read reads a document of a leader's calls without reflection, as programs write it: known
 // members, each once, whole numbers, and strings that are printable ASCII without escapes. It
 // reports false, and leaves the document alone, if the text has anything else; then package json
-// reads it, or says what is wrong. It never takes a text that json would not, nor in another way:
-// tests hold it to that.
+// reads it, or returns the error. It never takes a text that json refuses, nor gives it another
+// meaning: tests hold it to that.
 func read(text []byte, into any) bool {
 	s := scan{text: text}
 	switch into := into.(type) {
@@ -137,7 +137,7 @@ func (s *scan) result(like *Lease) (r Result) {
 		case "lease":
 			member, r.Lease = 2, &Lease{Election: r.Election}
 			s.lease(r.Lease, like, nil)
-		default: // an error, too
+		default: // such as an error
 			member = 0
 		}
 		s.once(&had, member)
@@ -200,7 +200,7 @@ func (s *scan) lease(w, like *Lease, g *Grant) {
 			if member = 0; g != nil {
 				member, g.Key = 1<<20, string(s.raw())
 			}
-		default: // one of the rare ones, too
+		default: // also one that few leases have
 			member = 0
 		}
 		s.once(&had, member)

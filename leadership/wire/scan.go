@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// scan is a text that has been read up to a place.
+// scan reads a text from its beginning to its end.
 type scan struct {
 	text   []byte
 	at     int
@@ -174,7 +174,7 @@ func (s *scan) name() []byte {
 // members is the set of those that an object has had.
 type members uint32
 
-// once adds a member, which must not be there yet. Zero is one that is not known.
+// once adds a member. It fails if the object has had it already, or if it is unknown: zero.
 func (s *scan) once(had *members, member members) {
 	if member == 0 || *had&member != 0 {
 		s.fail()

@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// explain returns what is wrong in a policy that the decoder refused with err, by line and key: the
-// decoder names the types of this package. It returns nil if it finds nothing, or the text is no
-// YAML.
+// explain names the line and the key of the first mistake in a policy that the decoder refused with
+// err: the decoder itself names the types of this package. It returns nil if it finds no mistake,
+// or the text is no YAML.
 func explain(text []byte, err error) error {
 	var root yaml.Node
 	if !errors.As(err, new(*yaml.TypeError)) || yaml.Unmarshal(text, &root) != nil || len(root.Content) == 0 {

@@ -1,16 +1,13 @@
 package client_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,161 +19,11 @@ import (
 	"regent/leadership/wire"
 )
 
-// renewalCall is a call of :renew or :batchRenew as it was sent, and what it was told.
-type renewalCall struct {
-	at       time.Time
-	batch    bool
-	renewals []wire.Renewal
-	renewIn  map[leadership.Election]time.Duration
-}
-
-func (c renewalCall) has(e leadership.Election) bool {
-	return slices.ContainsFunc(c.renewals, func(r wire.Renewal) bool { return r.Election == e })
-}
-
-// trip answers a call, or sends it.
-type trip func(c renewalCall, r *http.Request, send func() (*http.Response, error)) (*http.Response, error)
-
-// renewalLog is a client whose renewals are recorded.
-type renewalLog struct {
-	*client.Client
-	mu    sync.Mutex
-	calls []*renewalCall // guarded by mu
-	act   trip           // nil to send each; guarded by mu
-}
-
-func recordRenewals(t *testing.T, server *clienttest.Server, who client.Candidate) *renewalLog {
-	l := &renewalLog{}
-	l.Client = over(t, server, who, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-		batch := strings.HasSuffix(r.URL.Path, wire.PathBatchRenew)
-		if !batch && !strings.HasSuffix(r.URL.Path, wire.Renew) {
-			return send()
-		}
-		c := &renewalCall{at: time.Now(), batch: batch, renewIn: map[leadership.Election]time.Duration{}}
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if batch {
-			var document wire.Renewals
-			if err := wire.Decode(body, &document); err != nil {
-				t.Error(err)
-			}
-			for _, e := range document.Renewals {
-				c.renewals = append(c.renewals, e.Value)
-			}
-		} else {
-			var document wire.LeaseRequest
-			if err := wire.Decode(body, &document); err != nil {
-				t.Error(err)
-			}
-			name := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, wire.PathElections+"/"), wire.Renew)
-			c.renewals = []wire.Renewal{{Election: leadership.Election(name), LeaseRequest: document}}
-		}
-		l.mu.Lock()
-		l.calls = append(l.calls, c)
-		act := l.act
-		l.mu.Unlock()
-		if act != nil {
-			return act(*c, r, send)
-		}
-		response, err := send()
-		if err == nil && response.StatusCode == http.StatusOK {
-			c.hear(response)
-		}
-		return response, err
-	})
-	return l
-}
-
-// hear notes when the leases of the answer are to be renewed next.
-func (c *renewalCall) hear(response *http.Response) {
-	body := rewind(response)
-	var document wire.Results
-	if c.batch {
-		if err := wire.Unmarshal(body, &document); err != nil {
-			panic(err)
-		}
-	} else {
-		document.Results = []wire.Result{{Lease: &wire.Lease{}}}
-		if err := wire.Unmarshal(body, document.Results[0].Lease); err != nil {
-			panic(err)
-		}
-	}
-	for _, r := range document.Results {
-		if r.Lease != nil {
-			c.renewIn[r.Lease.Election] = time.Duration(*r.Lease.RenewInMs) * time.Millisecond
-		}
-	}
-}
-
-// rewind reads the body of a reply, which can be read again.
-func rewind(response *http.Response) []byte {
-	body, _ := io.ReadAll(response.Body)
-	replace(response, body)
-	return body
-}
-
-// replace gives a reply another body.
-func replace(response *http.Response, body []byte) {
-	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-}
-
-// take returns the calls since the last take.
-func (l *renewalLog) take() (calls []*renewalCall) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	calls, l.calls = l.calls, nil
-	return calls
-}
-
-// answer sets how calls are answered from now on.
-func (l *renewalLog) answer(act trip) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.act = act
-}
-
-// leadMany leads n elections whose names begin with the prefix, granted one after the other.
-func leadMany(t *testing.T, c *client.Client, prefix string, n int, apart time.Duration) (all []*client.Lease) {
-	t.Helper()
-	for i := range n {
-		lease, err := c.TryAcquire(t.Context(), leadership.Election(fmt.Sprintf("%s-%d", prefix, i)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, lease)
-		time.Sleep(apart)
-	}
-	return all
-}
-
-// requireValid requires that each lease still is the first one of its election.
-func requireValid(t *testing.T, leases []*client.Lease) {
-	t.Helper()
-	for _, l := range leases {
-		if !l.Valid() || l.Token() != 1 {
-			t.Errorf("%s ended: %v", l.Election(), context.Cause(l.Context()))
-		}
-	}
-}
-
-func resignAll(t *testing.T, leases []*client.Lease) {
-	t.Helper()
-	for _, l := range leases {
-		if err := l.Resign(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// period is how often the leases of a client are renewed: a little more often than the server says
-// to the most hurried of them, which is after 0.3 of the lease.
-func period(lease time.Duration) time.Duration { return lease * 295 / 1000 }
-
 func TestHundredLeasesOfAClientAreRenewedInOneCallPerPeriod(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		agent := recordRenewals(t, server, named("ann"))
 		leases := leadMany(t, agent.Client, "shard", 100, 97*time.Millisecond)
-		time.Sleep(4 * 10 * time.Second) // so long does it take at most until all go together
+		time.Sleep(4 * 10 * time.Second) // the longest time until all go together
 		agent.take()
 		const periods = 40
 		time.Sleep(periods * period(30*time.Second))
@@ -329,155 +176,10 @@ func TestOneLostLeaseOfABatchEndsAlone(t *testing.T) {
 	})
 }
 
-// document returns a trip that answers batches so, and sends the other calls.
-func document(status int, contentType, body string) trip {
-	return func(c renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-		if !c.batch {
-			return send()
-		}
-		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(strings.NewReader(body))}, nil
-	}
-}
-
-func problemDocument(status int, code string) trip {
-	return document(status, wire.ProblemType, fmt.Sprintf(`{"type":"about:blank","title":"No","status":%d,"detail":"no","code":%q}`, status, code))
-}
-
-// A batch that fails says nothing about the leases in it.
-func TestBatchesThatFailCostNoLease(t *testing.T) {
-	for name, act := range map[string]trip{
-		"a server without batches":    document(404, "text/html", "<h1>Not here"),
-		"no such path":                problemDocument(404, "NOT_FOUND"),
-		"no such method":              problemDocument(405, "METHOD_NOT_ALLOWED"),
-		"a caller that may not":       problemDocument(403, "PERMISSION_DENIED"),
-		"a request that is not known": problemDocument(400, "INVALID_ARGUMENT"),
-		"too large":                   problemDocument(413, "PAYLOAD_TOO_LARGE"),
-		"too many":                    problemDocument(429, "RATE_LIMITED"),
-		"the store is away":           problemDocument(503, "STORE_UNAVAILABLE"),
-		"the outcome is unknown":      problemDocument(504, "OUTCOME_UNKNOWN"),
-		"a fault":                     problemDocument(500, "INTERNAL"),
-		"a lease that is lost":        problemDocument(409, "LEASE_LOST"),
-		"an election that is deleted": problemDocument(409, "ELECTION_DELETED"),
-		"a front end":                 document(502, "text/html", "<h1>Bad gateway"),
-		"a log-in":                    document(200, "text/html", "<h1>Welcome"),
-		"no results":                  document(200, wire.ContentType, `{"results":[]}`),
-		"not JSON":                    document(200, wire.ContentType, `{"results":[`),
-		"the answers of others": func(c renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			response, err := send()
-			if c.batch && err == nil {
-				reverse(response)
-			}
-			return response, err
-		},
-		"the reply is lost": func(c renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			response, err := send()
-			if c.batch {
-				return nil, errLostReply
-			}
-			return response, err
-		},
-		"no answer": func(c renewalCall, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if c.batch {
-				<-r.Context().Done()
-				return nil, r.Context().Err()
-			}
-			return send()
-		},
-		"one row is slow": func(c renewalCall, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if c.batch && c.has("shard-7") {
-				<-r.Context().Done()
-				return nil, r.Context().Err()
-			}
-			return send()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, server *clienttest.Server) {
-				agent := recordRenewals(t, server, named("ann"))
-				agent.answer(act)
-				leases := leadMany(t, agent.Client, "shard", 8, 100*time.Millisecond)
-				time.Sleep(25 * time.Minute)
-				requireValid(t, leases)
-				batches := 0
-				for _, c := range agent.take() {
-					if c.batch {
-						batches++
-					}
-				}
-				// two in ten minutes, and some before all go together; without pauses it is 169
-				if batches == 0 || batches > 30 {
-					t.Errorf("%d batches in 25 minutes, though they fail", batches)
-				}
-				agent.answer(nil)
-				time.Sleep(12 * time.Minute)
-				agent.take()
-				time.Sleep(10 * period(30*time.Second))
-				if calls := agent.take(); len(calls) > 11 {
-					t.Errorf("%d calls in ten periods after batches have recovered", len(calls))
-				}
-				requireValid(t, leases)
-				resignAll(t, leases)
-			})
-		})
-	}
-}
-
-// reverse turns the order of the results in a reply.
-func reverse(response *http.Response) {
-	var document wire.Results
-	if err := wire.Unmarshal(rewind(response), &document); err != nil {
-		panic(err)
-	}
-	slices.Reverse(document.Results)
-	body, _ := wire.Marshal(document)
-	replace(response, body)
-}
-
-func TestAfterABatchHasFailedEachLeaseTriesByItself(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		agent := recordRenewals(t, server, named("ann"))
-		leases := leadMany(t, agent.Client, "shard", 20, 0)
-		time.Sleep(time.Minute)
-		agent.take()
-		var once sync.Once
-		agent.answer(func(_ renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			var err error
-			if once.Do(func() { err = errLostReply }); err != nil {
-				return nil, err
-			}
-			return send()
-		})
-		time.Sleep(10 * time.Second)
-		calls := agent.take()
-		single := map[leadership.Election]int{}
-		for _, c := range calls[1:] {
-			if !c.batch {
-				single[c.renewals[0].Election]++
-				if after := c.at.Sub(calls[0].at); after > 100*time.Millisecond {
-					t.Errorf("%s was renewed %v after the batch had failed", c.renewals[0].Election, after)
-				}
-			}
-		}
-		if !calls[0].batch || len(single) != 20 {
-			t.Errorf("%d of 20 leases were renewed by themselves after a batch had failed", len(single))
-		}
-		time.Sleep(time.Minute)
-		agent.take()
-		time.Sleep(10 * period(30*time.Second))
-		if calls := agent.take(); len(calls) > 11 {
-			t.Errorf("%d calls in ten periods: they do not go together again", len(calls))
-		}
-		requireValid(t, leases)
-		resignAll(t, leases)
-	})
-}
-
 // The store has renewed each lease no earlier than when the batch was sent, and maybe no later.
 func TestDeadlinesOfABatchAreCountedFromWhenItWasSent(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		agent := recordRenewals(t, server, named("ann"))
-		leases := leadMany(t, agent.Client, "shard", 20, 0)
-		time.Sleep(time.Minute)
+		agent, leases := gathered(t, server)
 		clock := server.Config().Clock
 		sent, answered := make(chan time.Duration, 1), make(chan struct{})
 		agent.answer(func(c renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
@@ -501,82 +203,6 @@ func TestDeadlinesOfABatchAreCountedFromWhenItWasSent(t *testing.T) {
 			}
 		}
 		resignAll(t, leases)
-	})
-}
-
-func TestLeaseThatResignsDoesNotWaitForItsBatchNorEndIt(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		agent := recordRenewals(t, server, named("ann"))
-		leases := leadMany(t, agent.Client, "shard", 20, 0)
-		time.Sleep(time.Minute)
-		sent := make(chan struct{})
-		agent.take()
-		agent.answer(func(c renewalCall, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			close(sent)
-			agent.answer(nil)
-			rest(r, 5*time.Second)
-			return send()
-		})
-		<-sent
-		began := time.Now()
-		resignAll(t, leases[:10])
-		if d := time.Since(began); d > 0 {
-			t.Errorf("to resign took %v", d)
-		}
-		time.Sleep(8 * time.Second)
-		if calls := agent.take(); len(calls) != 1 {
-			t.Errorf("%d calls, want the one batch", len(calls))
-		}
-		requireValid(t, leases[10:])
-		page, err := agent.List(t.Context(), leadership.ListRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		held := 0
-		for _, l := range page.Leases {
-			if l.State == leadership.Held {
-				held++
-			}
-		}
-		if held != 10 {
-			t.Errorf("%d elections are held, want 10", held)
-		}
-		resignAll(t, leases[10:])
-	})
-}
-
-func TestBatchThatNoLeaseWaitsForIsCancelled(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		agent := recordRenewals(t, server, named("ann"))
-		ctx, cancel := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		for i := range 20 {
-			all.Go(func() {
-				err := agent.Run(ctx, leadership.Election(fmt.Sprint("shard-", i)), func(ctx context.Context, _ *client.Lease) error {
-					<-ctx.Done()
-					return nil
-				})
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		time.Sleep(time.Minute)
-		sent, cancelled := make(chan struct{}), make(chan struct{})
-		agent.answer(func(_ renewalCall, r *http.Request, _ func() (*http.Response, error)) (*http.Response, error) {
-			close(sent)
-			<-r.Context().Done()
-			close(cancelled)
-			return nil, r.Context().Err()
-		})
-		<-sent
-		began := time.Now()
-		cancel()
-		<-cancelled
-		all.Wait()
-		if d := time.Since(began); d > 0 {
-			t.Errorf("it took %v", d)
-		}
 	})
 }
 

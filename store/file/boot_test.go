@@ -10,6 +10,56 @@ import (
 	"regent/store/file"
 )
 
+// machine has a store in a folder, which it opens at each boot.
+type machine struct {
+	*leadership.Service
+	t      *testing.T
+	path   string
+	uptime time.Duration
+	store  *file.Store
+}
+
+// newMachine returns a machine that has run for the uptime.
+func newMachine(t *testing.T, id string, uptime time.Duration) *machine {
+	m := &machine{t: t, path: filepath.Join(t.TempDir(), "leases"), uptime: uptime}
+	m.open(id)
+	return m
+}
+
+func (m *machine) open(id string) {
+	m.t.Helper()
+	m.store, m.Service = open(m.t, m.path, file.Clock{BootID: id, SinceBoot: func() time.Duration { return m.uptime }})
+}
+
+// restart closes the store and opens it with the given boot id and uptime.
+func (m *machine) restart(id string, uptime time.Duration) {
+	m.t.Helper()
+	if err := m.store.Close(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.uptime = uptime
+	m.open(id)
+}
+
+// lead has ann lead an election.
+func (m *machine) lead(e leadership.Election) {
+	m.t.Helper()
+	request := ask("ann")
+	request.Election = e
+	if _, err := m.Acquire(m.t.Context(), request); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// configure configures the election jobs.
+func (m *machine) configure(c leadership.Config) {
+	m.t.Helper()
+	request := leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: c}}
+	if _, err := m.Configure(m.t.Context(), request); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
 func TestAfterAnotherBootNoLeaseIsGrantedBeforeAFullLeaseHasPassed(t *testing.T) {
 	for name, c := range map[string]struct {
 		boots [2]string
@@ -21,38 +71,27 @@ func TestAfterAnotherBootNoLeaseIsGrantedBeforeAFullLeaseHasPassed(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "leases")
-			var uptime time.Duration
-			clock := func(boot string) file.Clock {
-				return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
-			}
-			uptime = 100 * time.Hour
-			s, service := open(t, path, clock(c.boots[0]))
-			if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
-				t.Fatal(err)
-			}
-			uptime += 29 * time.Second
-			before, err := service.Get(t.Context(), "jobs")
+			m := newMachine(t, c.boots[0], 100*time.Hour)
+			m.lead("jobs")
+			m.uptime += 29 * time.Second
+			before, err := m.Get(t.Context(), "jobs")
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Close()
-
-			uptime = c.then // the machine was off for an unknown time
-			_, service = open(t, path, clock(c.boots[1]))
-			after, err := service.Get(t.Context(), "jobs")
+			m.restart(c.boots[1], c.then) // the machine was off for an unknown time
+			after, err := m.Get(t.Context(), "jobs")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if after.ExpiresIn != leadership.DefaultLeaseDuration || after.Token != 1 || after.ReadAt.Before(before.ReadAt.Add(-30*time.Second)) {
 				t.Errorf("after the boot: %+v, want a full lease of token 1", after)
 			}
-			uptime += leadership.DefaultLeaseDuration - time.Nanosecond
-			if _, err := service.Acquire(t.Context(), ask("bob")); !errors.Is(err, leadership.LeaseHeld) {
+			m.uptime += leadership.DefaultLeaseDuration - time.Nanosecond
+			if _, err := m.Acquire(t.Context(), ask("bob")); !errors.Is(err, leadership.LeaseHeld) {
 				t.Errorf("just before the end: %v, want %s", err, leadership.LeaseHeld)
 			}
-			uptime += time.Nanosecond
-			if g, err := service.Acquire(t.Context(), ask("bob")); err != nil || g.Token != 2 {
+			m.uptime += time.Nanosecond
+			if g, err := m.Acquire(t.Context(), ask("bob")); err != nil || g.Token != 2 {
 				t.Errorf("at the end: token %d, %v; want 2", g.Token, err)
 			}
 		})
@@ -60,98 +99,50 @@ func TestAfterAnotherBootNoLeaseIsGrantedBeforeAFullLeaseHasPassed(t *testing.T)
 }
 
 func TestAfterARestartInTheSameBootALeaseGoesOn(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases")
-	uptime := time.Hour
-	clock := file.Clock{BootID: "boot-1", SinceBoot: func() time.Duration { return uptime }}
-	s, service := open(t, path, clock)
-	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	uptime += 20 * time.Second
-	_, service = open(t, path, clock)
-	if l, err := service.Get(t.Context(), "jobs"); err != nil || l.ExpiresIn != 10*time.Second {
+	m := newMachine(t, "boot-1", time.Hour)
+	m.lead("jobs")
+	m.restart("boot-1", m.uptime+20*time.Second)
+	if l, err := m.Get(t.Context(), "jobs"); err != nil || l.ExpiresIn != 10*time.Second {
 		t.Errorf("got %v left, %v; want 10s", l.ExpiresIn, err)
 	}
 }
 
 func TestALockDelayStartsAnewAfterAnotherBoot(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases")
-	uptime := time.Hour
-	clock := func(boot string) file.Clock {
-		return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
-	}
-	s, service := open(t, path, clock("boot-1"))
-	config := leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Minute}}
-	if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: config}); err != nil {
+	m := newMachine(t, "boot-1", time.Hour)
+	m.configure(leadership.Config{LockDelay: time.Minute})
+	m.lead("jobs")
+	m.uptime += 80 * time.Second // 50 s into the lock
+	if _, err := m.Expire(t.Context(), "jobs"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
-		t.Fatal(err)
-	}
-	uptime += 80 * time.Second // 50 s into the lock
-	if _, err := service.Expire(t.Context(), "jobs"); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	uptime = time.Second
-	_, service = open(t, path, clock("boot-2"))
-	if l, err := service.Get(t.Context(), "jobs"); err != nil || l.LockedFor != time.Minute {
+	m.restart("boot-2", time.Second)
+	if l, err := m.Get(t.Context(), "jobs"); err != nil || l.LockedFor != time.Minute {
 		t.Errorf("locked for %v, %v; want a full minute", l.LockedFor, err)
 	}
 }
 
-func TestWhatEndedBeforeABootIsNotRevivedByIt(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases")
-	uptime := time.Hour
-	clock := func(boot string) file.Clock {
-		return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
-	}
-	s, service := open(t, path, clock("boot-1"))
-	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
-		t.Fatal(err)
-	}
-	uptime += time.Minute // ann's lease is over, and its end is not recorded
-	other := ask("ann")
-	other.Election = "other"
-	if _, err := service.Acquire(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	uptime = time.Second
-	_, service = open(t, path, clock("boot-2"))
-	if _, err := service.CheckToken(t.Context(), leadership.TokenCheck{Election: "jobs", Token: 1}); !errors.Is(err, leadership.TokenStale) {
+func TestALeaseThatEndedBeforeABootIsNotRevivedByIt(t *testing.T) {
+	m := newMachine(t, "boot-1", time.Hour)
+	m.lead("jobs")
+	m.uptime += time.Minute // ann's lease is over, and its end is not recorded
+	m.lead("other")
+	m.restart("boot-2", time.Second)
+	if _, err := m.CheckToken(t.Context(), leadership.TokenCheck{Election: "jobs", Token: 1}); !errors.Is(err, leadership.TokenStale) {
 		t.Errorf("the token of the lease that was over: got %v, want %s", err, leadership.TokenStale)
 	}
-	if l, err := service.Get(t.Context(), "other"); err != nil || l.ExpiresIn != leadership.DefaultLeaseDuration {
+	if l, err := m.Get(t.Context(), "other"); err != nil || l.ExpiresIn != leadership.DefaultLeaseDuration {
 		t.Errorf("the lease that was not: %v left, %v; want all of it", l.ExpiresIn, err)
 	}
 }
 
 func TestLockAfterAnUnrecordedEndStartsAnewAfterAnotherBoot(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases")
-	uptime := time.Hour
-	clock := func(boot string) file.Clock {
-		return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
-	}
-	s, service := open(t, path, clock("boot-1"))
-	config := leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: 10 * time.Second, LockDelay: time.Hour}}
-	if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: config}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
-		t.Fatal(err)
-	}
-	uptime += 30 * time.Minute
-	other := ask("ann")
-	other.Election = "other"
-	if _, err := service.Acquire(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	uptime = time.Second
-	_, service = open(t, path, clock("boot-2"))
-	if l, err := service.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Vacant || l.LockedFor != time.Hour {
+	m := newMachine(t, "boot-1", time.Hour)
+	m.configure(leadership.Config{LeaseDuration: 10 * time.Second, LockDelay: time.Hour})
+	m.lead("jobs")
+	m.uptime += 30 * time.Minute
+	m.lead("other")
+	m.restart("boot-2", time.Second)
+	if l, err := m.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Vacant || l.LockedFor != time.Hour {
 		t.Errorf("%s, locked for %v, %v; want vacant and locked for an hour", l.State, l.LockedFor, err)
 	}
 }
@@ -160,21 +151,14 @@ func TestLockAfterAnUnrecordedEndStartsAnewAfterAnotherBoot(t *testing.T) {
 // store that believes the clock shows no earlier time either: its time stands still until the clock
 // has caught up, and so does the lease.
 func TestAClockThatWentBackWithinABootCountsAsAnotherBoot(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases")
-	uptime := time.Hour
-	clock := file.Clock{BootID: "boot-1", SinceBoot: func() time.Duration { return uptime }}
-	s, service := open(t, path, clock)
-	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	uptime -= 30 * time.Minute // the machine's memory was restored from a snapshot
-	_, service = open(t, path, clock)
+	m := newMachine(t, "boot-1", time.Hour)
+	m.lead("jobs")
+	m.restart("boot-1", 30*time.Minute) // the machine's memory was restored from a snapshot
 	for _, passed := range []time.Duration{0, 10 * time.Second, 10 * time.Second} {
-		uptime += passed
-		want := leadership.DefaultLeaseDuration - (uptime - 30*time.Minute)
-		if l, err := service.Get(t.Context(), "jobs"); err != nil || l.ExpiresIn != want {
-			t.Errorf("%v after the restart: %v left, %v; want %v", uptime-30*time.Minute, l.ExpiresIn, err, want)
+		m.uptime += passed
+		want := leadership.DefaultLeaseDuration - (m.uptime - 30*time.Minute)
+		if l, err := m.Get(t.Context(), "jobs"); err != nil || l.ExpiresIn != want {
+			t.Errorf("%v after the restart: %v left, %v; want %v", m.uptime-30*time.Minute, l.ExpiresIn, err, want)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func checkpointed(t testing.TB) *used {
 		}
 		if _, err := os.Stat(filepath.Join(u.path, "snapshot-0000000002")); err == nil {
 			u.Close()
-			u.config = u.config.WithCheckpoint(1 << 30) // no other
+			u.config.Checkpoint = 1 << 30 // no other
 			u.open(u.path)
 			u.live(20)
 			return u
@@ -344,7 +344,7 @@ func TestFilesOfTwoCopiesAreNoticed(t *testing.T) {
 		u.open(path)
 		u.live(more)
 		u.Close()
-		u.config = u.config.WithCheckpoint(3000)
+		u.config.Checkpoint = 3000
 		u.open(path)
 		for u.Log() < checkpoints+1 {
 			u.live(1)
@@ -355,7 +355,7 @@ func TestFilesOfTwoCopiesAreNoticed(t *testing.T) {
 		u.live(1)
 		killed := copied(t, path)
 		u.Close()
-		u.config = u.config.WithCheckpoint(1 << 30)
+		u.config.Checkpoint = 1 << 30
 		return killed
 	}
 	a, b := grow(u.path, 1, 0), grow(other, 1, 300)

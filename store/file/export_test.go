@@ -186,12 +186,6 @@ func ReadFrame(content []byte) ([]byte, error) {
 	return f.next()
 }
 
-// WithCheckpoint is a Config of which a log of that length is worth a snapshot.
-func (c Config) WithCheckpoint(length int64) Config {
-	c.Checkpoint = length
-	return c
-}
-
 var CheckOwner = checkOwner
 
 // Fill makes a folder with the history of so many elections: grants and releases, each with a

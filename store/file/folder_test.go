@@ -36,7 +36,7 @@ func newUsed(t testing.TB, checkpoint int64) *used {
 	t.Helper()
 	u := &used{t: t, path: filepath.Join(t.TempDir(), "leases"), uptime: time.Hour, random: rand.New(rand.NewPCG(1, 2))}
 	clock := file.Clock{BootID: "boot", SinceBoot: func() time.Duration { return u.uptime }}
-	u.config = file.Config{Clock: clock, History: leadership.MinHistory}.WithCheckpoint(checkpoint)
+	u.config = file.Config{Clock: clock, History: leadership.MinHistory, Checkpoint: checkpoint}
 	u.open(u.path)
 	t.Cleanup(func() { u.Close() })
 	return u

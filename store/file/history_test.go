@@ -139,14 +139,14 @@ func TestWhatWasDeletedBeforeACheckpointIsMissedAfterIt(t *testing.T) {
 	const onePage = 256
 	f.change("jobs", onePage)
 	f.uptime += 2 * leadership.MinHistory
-	f.config = f.config.WithCheckpoint(1)
+	f.config.Checkpoint = 1
 	f.reopen(leadership.MinHistory)
 	f.change("jobs", onePage/file.MaxPruned+1) // all of the page, and no more
 	f.keys(onePage/file.MaxPruned + 1)
 	if err := f.Checkpointed(); err != nil {
 		t.Fatal(err)
 	}
-	f.config = f.config.WithCheckpoint(1 << 30)
+	f.config.Checkpoint = 1 << 30
 	f.reopen(leadership.DefaultHistory)
 	if recent, err := f.Since(t.Context(), f.now().Add(-3*leadership.MinHistory), 10); !errors.Is(err, leadership.HistoryCompacted) {
 		t.Errorf("since before what was deleted: got %v, %v; want %s", recent.Events, err, leadership.HistoryCompacted)

@@ -1,0 +1,223 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/client/clienttest"
+	"regent/leadership/wire"
+)
+
+// document returns a trip that answers batches so, and sends the other calls.
+func document(status int, contentType, body string) trip {
+	return func(c renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		if !c.batch {
+			return send()
+		}
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+	}
+}
+
+func problemDocument(status int, code string) trip {
+	return document(status, wire.ProblemType, fmt.Sprintf(`{"type":"about:blank","title":"No","status":%d,"detail":"no","code":%q}`, status, code))
+}
+
+// A batch that fails says nothing about the leases in it.
+func TestBatchesThatFailCostNoLease(t *testing.T) {
+	for name, act := range map[string]trip{
+		"a server without batches":    document(404, "text/html", "<h1>Not here"),
+		"no such path":                problemDocument(404, "NOT_FOUND"),
+		"no such method":              problemDocument(405, "METHOD_NOT_ALLOWED"),
+		"a caller that may not":       problemDocument(403, "PERMISSION_DENIED"),
+		"a request that is not known": problemDocument(400, "INVALID_ARGUMENT"),
+		"too large":                   problemDocument(413, "PAYLOAD_TOO_LARGE"),
+		"too many":                    problemDocument(429, "RATE_LIMITED"),
+		"the store is away":           problemDocument(503, "STORE_UNAVAILABLE"),
+		"the outcome is unknown":      problemDocument(504, "OUTCOME_UNKNOWN"),
+		"a fault":                     problemDocument(500, "INTERNAL"),
+		"a lease that is lost":        problemDocument(409, "LEASE_LOST"),
+		"an election that is deleted": problemDocument(409, "ELECTION_DELETED"),
+		"a front end":                 document(502, "text/html", "<h1>Bad gateway"),
+		"a log-in":                    document(200, "text/html", "<h1>Welcome"),
+		"no results":                  document(200, wire.ContentType, `{"results":[]}`),
+		"not JSON":                    document(200, wire.ContentType, `{"results":[`),
+		"the answers of others": func(c renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if c.batch && err == nil {
+				reverse(response)
+			}
+			return response, err
+		},
+		"the reply is lost": func(c renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if c.batch {
+				return nil, errLostReply
+			}
+			return response, err
+		},
+		"no answer": func(c renewalCall, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if c.batch {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return send()
+		},
+		"one row is slow": func(c renewalCall, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if c.batch && c.has("shard-7") {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return send()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *clienttest.Server) {
+				agent := recordRenewals(t, server, named("ann"))
+				agent.answer(act)
+				leases := leadMany(t, agent.Client, "shard", 8, 100*time.Millisecond)
+				time.Sleep(25 * time.Minute)
+				requireValid(t, leases)
+				batches := 0
+				for _, c := range agent.take() {
+					if c.batch {
+						batches++
+					}
+				}
+				// two in ten minutes, and some before all go together; without pauses it is 169
+				if batches == 0 || batches > 30 {
+					t.Errorf("%d batches in 25 minutes, though they fail", batches)
+				}
+				agent.answer(nil)
+				time.Sleep(12 * time.Minute)
+				agent.requireTogether(t, "after batches have recovered")
+				requireValid(t, leases)
+				resignAll(t, leases)
+			})
+		})
+	}
+}
+
+// reverse turns the order of the results in a reply.
+func reverse(response *http.Response) {
+	var document wire.Results
+	if err := wire.Unmarshal(rewind(response), &document); err != nil {
+		panic(err)
+	}
+	slices.Reverse(document.Results)
+	body, _ := wire.Marshal(document)
+	replace(response, body)
+}
+
+func TestAfterABatchHasFailedEachLeaseTriesByItself(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		agent, leases := gathered(t, server)
+		var once sync.Once
+		agent.answer(func(_ renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			var err error
+			if once.Do(func() { err = errLostReply }); err != nil {
+				return nil, err
+			}
+			return send()
+		})
+		time.Sleep(10 * time.Second)
+		calls := agent.take()
+		single := map[leadership.Election]int{}
+		for _, c := range calls[1:] {
+			if !c.batch {
+				single[c.renewals[0].Election]++
+				if after := c.at.Sub(calls[0].at); after > 100*time.Millisecond {
+					t.Errorf("%s was renewed %v after the batch had failed", c.renewals[0].Election, after)
+				}
+			}
+		}
+		if !calls[0].batch || len(single) != 20 {
+			t.Errorf("%d of 20 leases were renewed by themselves after a batch had failed", len(single))
+		}
+		time.Sleep(time.Minute)
+		agent.requireTogether(t, "after one batch has failed")
+		requireValid(t, leases)
+		resignAll(t, leases)
+	})
+}
+
+func TestLeaseThatResignsDoesNotWaitForItsBatchNorEndIt(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		agent, leases := gathered(t, server)
+		sent := make(chan struct{})
+		agent.answer(func(c renewalCall, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			close(sent)
+			agent.answer(nil)
+			rest(r, 5*time.Second)
+			return send()
+		})
+		<-sent
+		began := time.Now()
+		resignAll(t, leases[:10])
+		if d := time.Since(began); d > 0 {
+			t.Errorf("to resign took %v", d)
+		}
+		time.Sleep(8 * time.Second)
+		if calls := agent.take(); len(calls) != 1 {
+			t.Errorf("%d calls, want the one batch", len(calls))
+		}
+		requireValid(t, leases[10:])
+		page, err := agent.List(t.Context(), leadership.ListRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := 0
+		for _, l := range page.Leases {
+			if l.State == leadership.Held {
+				held++
+			}
+		}
+		if held != 10 {
+			t.Errorf("%d elections are held, want 10", held)
+		}
+		resignAll(t, leases[10:])
+	})
+}
+
+func TestBatchThatNoLeaseWaitsForIsCancelled(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		agent := recordRenewals(t, server, named("ann"))
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				err := agent.Run(ctx, leadership.Election(fmt.Sprint("shard-", i)), func(ctx context.Context, _ *client.Lease) error {
+					<-ctx.Done()
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		sent, cancelled := make(chan struct{}), make(chan struct{})
+		agent.answer(func(_ renewalCall, r *http.Request, _ func() (*http.Response, error)) (*http.Response, error) {
+			close(sent)
+			<-r.Context().Done()
+			close(cancelled)
+			return nil, r.Context().Err()
+		})
+		<-sent
+		began := time.Now()
+		cancel()
+		<-cancelled
+		all.Wait()
+		if d := time.Since(began); d > 0 {
+			t.Errorf("it took %v", d)
+		}
+	})
+}

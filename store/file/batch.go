@@ -12,8 +12,8 @@ import (
 // stay quick.
 const maxPruned = 100
 
-// batch is what the calls of one commit change: the next frame, and beside the tables the elections
-// as they will be.
+// batch has the changes of one commit: the next frame, and the elections as they will be in the
+// tables.
 type batch struct {
 	table   *table
 	now     time.Time
@@ -26,8 +26,7 @@ type batch struct {
 	events  []span  // of new events in frame, in order
 	dropped []place // of forgotten events
 
-	// panicked is what the decision of the present call panicked with.
-	panicked any
+	panicked any // the value with which the decision of the present call panicked; else nil
 }
 
 type span struct{ from, to int }
@@ -49,7 +48,7 @@ func (b *batch) begin(now time.Time) {
 	clear(b.changed)
 }
 
-// changes reports whether there is something to write.
+// changes reports whether the batch changes anything.
 func (b *batch) changes() bool { return len(b.frame) > b.empty }
 
 // apply changes the tables once the frame is durable. The caller holds their mutex.
@@ -87,11 +86,6 @@ func (b *batch) own(e leadership.Election) *entry {
 	return n
 }
 
-// load reads an election and verifies it.
-func (b *batch) load(e leadership.Election) (leadership.Snapshot, error) {
-	return b.present(e).snapshot(e, b.now)
-}
-
 // decide runs a caller's decision. A panic becomes an error and is kept for that caller alone.
 func (b *batch) decide(snap leadership.Snapshot, decide func(leadership.Snapshot) (leadership.Change, error)) (ch leadership.Change, err error) {
 	defer func() {
@@ -105,7 +99,7 @@ func (b *batch) decide(snap leadership.Snapshot, decide func(leadership.Snapshot
 // update decides on an election, and adds the change to the batch. If it returns an error it has
 // added nothing.
 func (b *batch) update(e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	snap, err := b.load(e)
+	snap, err := b.present(e).snapshot(e, b.now)
 	if err != nil {
 		return snap, err
 	}
@@ -182,14 +176,14 @@ func (b *batch) announce(id leadership.EventID) {
 	}
 }
 
-// begun lets a record of which something ran begin anew, after another boot.
-func (b *batch) begun(r leadership.Record) {
+// replace replaces a record, and adds no event.
+func (b *batch) replace(r leadership.Record) {
 	n := b.own(r.Election)
 	n.record = same(r)
 	b.frame = appendRecord(b.frame, &n.record, n.carried)
 }
 
-// newBoot notes that the store is used in another boot.
+// newBoot sets the boot in which the store is used.
 func (b *batch) newBoot(id string, anchor time.Time) {
 	b.table.boot, b.table.anchor = id, anchor
 	b.frame = appendInstant(appendText(append(b.frame, tagBoot), id), anchor)

@@ -7,9 +7,6 @@ import (
 	"regent/leadership"
 )
 
-// wall is today's date, for people.
-func wall() time.Time { return time.Now().Round(0).UTC() }
-
 // start dates the machine's clock. If the machine has begun a new boot, so do all leases and locks
 // that ran, in a first commit.
 func (t *table) start(machine Clock, l *log, b *batch) (storeClock, error) {
@@ -19,7 +16,7 @@ func (t *table) start(machine Clock, l *log, b *batch) (storeClock, error) {
 	if machine.BootID != "" && t.boot == machine.BootID && !clock.now().Before(t.last) {
 		return clock, nil
 	}
-	now := wall()
+	now := time.Now().Round(0).UTC() // a date, for people
 	if t.last.After(now) {
 		now = t.last
 	}
@@ -28,7 +25,7 @@ func (t *table) start(machine Clock, l *log, b *batch) (storeClock, error) {
 	b.newBoot(machine.BootID, clock.anchor)
 	for _, n := range t.entries {
 		if r, runs := n.running(t.last, now); runs {
-			b.begun(r)
+			b.replace(r)
 		}
 	}
 	if err := l.append(b.frame); err != nil {
@@ -39,10 +36,10 @@ func (t *table) start(machine Clock, l *log, b *batch) (storeClock, error) {
 }
 
 // running returns the record as it begins anew now, if a lease or a lock ran at the instant of the
-// last commit: how long the machine was off is not known. What had ended by then stays ended. A
-// record that cannot be trusted also stays as it is, and is refused when it is read. A record that
-// needs a newer program begins anew too, because that program is not there to do it; its lock delay
-// is not known, so that is taken to be the longest.
+// last commit: how long the machine was off is not known. A lease or a lock that had ended by then
+// stays ended. A record that cannot be trusted also stays as it is, and is refused when it is read.
+// A record that needs a newer program begins anew too, because that program is not there to do it;
+// its lock delay is not known, so that is taken to be the longest.
 func (n *entry) running(last, now time.Time) (r leadership.Record, runs bool) {
 	r = n.record
 	switch {
@@ -56,9 +53,9 @@ func (n *entry) running(last, now time.Time) (r leadership.Record, runs bool) {
 	return begun(r, last, now)
 }
 
-// begun returns r with whatever ran in it at the given instant beginning now: its lease, the lock
-// after a lease whose end is not recorded, or a recorded lock. A latest end of the lease stays as
-// far away as it was.
+// begun returns r beginning now, and reports whether it ran at the given instant: its lease, the
+// lock after a lease whose end is not recorded, or a recorded lock. A latest end of the lease stays
+// as far away as it was.
 func begun(r leadership.Record, at, now time.Time) (_ leadership.Record, runs bool) {
 	held := r.LeaderID != ""
 	switch {

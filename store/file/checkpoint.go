@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"maps"
 	"os"
@@ -17,7 +16,7 @@ const (
 	blockSize     = 1 << 20  // of a snapshot, written and synced at once
 )
 
-// checkpoints makes snapshots, one at a time, beside the writer. All is the writer's own.
+// checkpoints makes snapshots, one at a time, while the writer goes on. Only the writer uses it.
 type checkpoints struct {
 	log      *slog.Logger
 	least    int64       // the length of a log from which on there is a checkpoint
@@ -83,8 +82,8 @@ func (c *checkpoints) wait() error {
 	return c.failed
 }
 
-// frozen is a copy of what a snapshot has of the table. It stays as it is: what both share is not
-// changed any more.
+// frozen returns a copy of those parts of the table that a snapshot has. It never changes: neither
+// does anything that both share.
 func (t *table) frozen() *table {
 	return &table{
 		entries: maps.Clone(t.entries), events: pages{list: slices.Clone(t.events.list)},
@@ -92,9 +91,9 @@ func (t *table) frozen() *table {
 	}
 }
 
-// write writes the table as a snapshot, and then removes what is older.
+// write writes the table as a snapshot, and then removes older logs and snapshots.
 func (t *table) write(folder string, h fileHead) (size int64, err error) {
-	err = writeParts(filepath.Join(folder, snapshotName(h.number)), func(write func([]byte) error) error {
+	err = writeFile(filepath.Join(folder, snapshotName(h.number)), func(write func([]byte) error) error {
 		return t.encode(h, func(part []byte) error {
 			size += int64(len(part))
 			return write(part)
@@ -104,60 +103,46 @@ func (t *table) write(folder string, h fileHead) (size int64, err error) {
 		return 0, err
 	}
 	files, err := list(folder)
-	for _, n := range files.logs {
-		if n < h.number {
-			err = errors.Join(err, os.Remove(filepath.Join(folder, logName(n))))
-		}
-	}
-	for _, n := range files.snapshots {
-		if n < h.number {
-			err = errors.Join(err, os.Remove(filepath.Join(folder, snapshotName(n))))
-		}
+	for _, name := range files.before(h.number) {
+		err = errors.Join(err, os.Remove(filepath.Join(folder, name)))
 	}
 	return size, err
 }
 
-// encode gives all parts of the snapshot to write: its head, and then frames of about blockSize.
+// encode passes the parts of the snapshot to write: its head, and then frames of about blockSize.
 func (t *table) encode(h fileHead, write func([]byte) error) error {
 	if err := write(h.encode()); err != nil {
 		return err
 	}
 	seed, sequence := h.id.seed(), uint64(0)
-	flush := func(b []byte) ([]byte, error) {
+	b := appendInstant(beginFrame(nil), t.last)
+	flush := func() error {
 		sequence++
 		b = endFrame(b, seed, sequence)
-		err := write(append(b, make([]byte, -len(b)&(alignment-1))...))
-		return appendInstant(beginFrame(b), t.last), err
+		err := write(append(b, make([]byte, aligned(len(b))-len(b))...))
+		b = appendInstant(beginFrame(b), t.last)
+		return err
 	}
-	b := appendInstant(beginFrame(nil), t.last)
+	add := func(encode func([]byte) []byte) error {
+		if b = encode(b); len(b) < blockSize {
+			return nil
+		}
+		return flush()
+	}
 	b = appendInstant(appendText(append(b, tagBoot), t.boot), t.anchor)
 	b = appendInstant(append(b, tagPruned), t.pruned)
-	for part := range t.parts() {
-		if b = part(b); len(b) >= blockSize {
-			var err error
-			if b, err = flush(b); err != nil {
-				return err
-			}
+	for i := range t.events.list {
+		if err := add(t.events.list[i].encode); err != nil {
+			return err
 		}
 	}
-	_, err := flush(append(b, tagEnd))
-	return err
-}
-
-// parts are the functions that append a page or an election.
-func (t *table) parts() iter.Seq[func([]byte) []byte] {
-	return func(yield func(func([]byte) []byte) bool) {
-		for i := range t.events.list {
-			if !yield(t.events.list[i].encode) {
-				return
-			}
-		}
-		for _, n := range t.entries {
-			if !yield(n.encode) {
-				return
-			}
+	for _, n := range t.entries {
+		if err := add(n.encode); err != nil {
+			return err
 		}
 	}
+	b = append(b, tagEnd)
+	return flush()
 }
 
 func (p *page) encode(b []byte) []byte {

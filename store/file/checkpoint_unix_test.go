@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestCommitsGoOnWhileACheckpointIsMade lets the snapshot's file be a pipe, which nobody reads.
+// TestCommitsGoOnWhileACheckpointIsMade lets the snapshot's file be a pipe, that is not read.
 func TestCommitsGoOnWhileACheckpointIsMade(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 3000)

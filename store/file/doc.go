@@ -6,13 +6,13 @@
 //
 // # Durability
 //
-// One goroutine writes. It takes the calls that wait, decides each in turn, writes what they change
-// as one frame of the log, makes it durable (one write, one fdatasync), changes the tables in
+// One goroutine writes. It takes the calls that wait, decides each in turn, writes their changes as
+// one frame of the log, makes it durable (one write, one fdatasync), changes the tables in
 // memory, and answers all. So a call costs its share of a commit, and the more callers there are,
 // the smaller that share. A read sees the tables, and so only durable data.
 //
-// If a commit fails, nothing more is read or written until the folder is opened again: what the
-// disk holds is not known then.
+// If a commit fails, nothing more is read or written until the folder is opened again: the content
+// of the disk is not known then.
 //
 // # Time
 //
@@ -83,8 +83,8 @@
 //
 // # Damage
 //
-// A folder is refused, by name, unless it holds what was committed last: granting nothing is better
-// than granting a token twice. When it is opened, the newest snapshot and all logs from that number
+// A folder is refused, by name, unless it has the last commit: granting nothing is better than
+// granting a token twice. When it is opened, the newest snapshot and all logs from that number
 // on are read: ids and versions must be right, sequences without a gap, every checksum right, every
 // entry readable to its last byte, and every padding zero. A missing file is noticed by the "end"
 // of the log before, or by the number of the snapshot; missing commits at the end of a log also by
@@ -107,6 +107,6 @@
 //
 // An event is kept for Config.History. Each change to an election deletes those of its events that
 // are older, the oldest first and a hundred at most, announced or not. The newest always stays: the
-// record is compared with it. An election that no longer changes keeps what it has. In memory,
+// record is compared with it. An election that no longer changes keeps its events. In memory,
 // events are compressed in pages of 256, in the order of their commits.
 package file

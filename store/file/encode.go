@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -107,7 +106,7 @@ func (d *decoder) record(e leadership.Election) (r leadership.Record, carried le
 	return r, carried
 }
 
-// appendEvent appends an event without a tag; what every reader needs comes first.
+// appendEvent appends an event without a tag. The fields of eventHead come first.
 func appendEvent(b []byte, e *leadership.Event) []byte {
 	b = appendText(b, e.Election)
 	b = binary.AppendVarint(b, int64(e.Revision))
@@ -124,7 +123,7 @@ func (d *decoder) eventHead() (e []byte, r leadership.Revision, t leadership.Tok
 	return d.text(), leadership.Revision(d.varint()), leadership.Token(d.varint()), d.instant()
 }
 
-// skipEvent reads the part that follows.
+// skipEvent skips the rest of an event.
 func (d *decoder) skipEvent() {
 	for range 7 {
 		d.text()
@@ -163,11 +162,13 @@ type decoder struct {
 	err  error
 }
 
-func (d *decoder) fail(why string) {
-	if d.err == nil {
-		d.err = errors.New(why)
+func (d *decoder) fail(why string) { d.check(errors.New(why)) }
+
+// check ends the decoding, unless err is nil.
+func (d *decoder) check(err error) {
+	if err != nil && d.err == nil {
+		d.err, d.rest = err, nil
 	}
-	d.rest = nil
 }
 
 func (d *decoder) take(n int) []byte {
@@ -225,17 +226,11 @@ func (d *decoder) instant() time.Time {
 	return time.Unix(s, int64(ns)).UTC()
 }
 
-// same lets every instant of a record have the form in which it is read again; records are compared
-// with ==.
+// same gives every instant of a record the form in which it is read again, because records are
+// compared with ==.
 func same(r leadership.Record) leadership.Record {
 	for _, t := range [...]*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndsBy, &r.EndedAt} {
 		*t = t.Round(0).UTC()
 	}
 	return r
-}
-
-// insert adds v to a sorted slice.
-func insert[T ~string](sorted []T, v T) []T {
-	at, _ := slices.BinarySearch(sorted, v)
-	return slices.Insert(sorted, at, v)
 }

@@ -192,7 +192,7 @@ var CheckOwner = checkOwner
 // request's id and an actor, none of them announced. It needs few syncs.
 func Fill(path string, elections, events int, random func() uint64) error {
 	const inOneCommit = 1000
-	folder, err := openFolder(path, true, false)
+	folder, err := openFolder(path, true)
 	if err != nil {
 		return err
 	}

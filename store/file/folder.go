@@ -23,10 +23,10 @@ const (
 
 var errInUse = errors.New("in use")
 
-// openFolder opens a folder and locks it until it is closed: shared to read it, otherwise for this
-// process alone. With create it makes the folder if there is none.
-func openFolder(path string, create, shared bool) (*os.File, error) {
-	if create {
+// openFolder opens a folder and locks it until it is closed. With write it makes the folder if
+// there is none, and the lock is for this process alone; else the lock is shared.
+func openFolder(path string, write bool) (*os.File, error) {
+	if write {
 		if err := makeFolder(path); err != nil {
 			return nil, openError(path, err)
 		}
@@ -35,7 +35,7 @@ func openFolder(path string, create, shared bool) (*os.File, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	if err := lock(f, shared, lockWait); err != nil {
+	if err := lock(f, !write, lockWait); err != nil {
 		f.Close()
 		return nil, openError(path, err)
 	}
@@ -119,7 +119,7 @@ type contents struct {
 	others          bool
 }
 
-// list reads which files there are.
+// list returns which files there are.
 func list(path string) (c contents, err error) {
 	files, err := os.ReadDir(path) // sorted, and so are numbers of ten digits
 	for _, f := range files {
@@ -140,6 +140,21 @@ func list(path string) (c contents, err error) {
 		}
 	}
 	return c, err
+}
+
+// before returns the names of the logs and snapshots with smaller numbers.
+func (c contents) before(number uint64) (names []string) {
+	for _, n := range c.logs {
+		if n < number {
+			names = append(names, logName(n))
+		}
+	}
+	for _, n := range c.snapshots {
+		if n < number {
+			names = append(names, snapshotName(n))
+		}
+	}
+	return names
 }
 
 // numbered reports whether a name is that of a file with a number, and which.

@@ -73,7 +73,7 @@ func decodeHead(kind, name string, b []byte) (fileHead, error) {
 	return fileHead{kind, identity(b[12:28]), binary.BigEndian.Uint64(b[28:]), binary.BigEndian.Uint64(b[36:])}, nil
 }
 
-// damage says what is wrong in which file.
+// damage is the error of a file whose content is wrong.
 type damage struct{ name, why string }
 
 func (d *damage) Error() string { return d.name + ": " + d.why }
@@ -146,8 +146,8 @@ func (f *frames) next() ([]byte, error) {
 	return body[frameHead:], nil
 }
 
-// ended looks at what follows the last frame. If it is more than zeros, it can be a frame of which
-// the first sector was not written.
+// ended looks at the rest of the file. If it is more than zeros, it can be a frame of which the
+// first sector was not written.
 func (f *frames) ended(rest []byte) error {
 	behind := sector - f.at%sector // where the next sector begins
 	switch {
@@ -183,7 +183,7 @@ func (f *frames) damaged(format string, args ...any) error {
 	return damaged(f.name, "at byte %d: %s", f.at, fmt.Sprintf(format, args...))
 }
 
-// zero reports whether all bytes are.
+// zero reports whether all bytes are zero.
 func zero(b []byte) bool {
 	for len(b) >= 8 && binary.NativeEndian.Uint64(b) == 0 {
 		b = b[8:]

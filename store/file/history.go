@@ -94,10 +94,10 @@ func (s *Store) settled(ctx context.Context) (time.Time, error) {
 		return nil
 	})
 	switch {
-	case errors.Is(err, leadership.OutcomeUnknown): // as far as a read's can be
+	case errors.Is(err, leadership.OutcomeUnknown): // of a change, and a read changes nothing
 		return time.Time{}, s.writer.usable(ctx)
 	case err != nil:
-		return time.Time{}, err // the writer may still be at it
+		return time.Time{}, err
 	}
 	return now, nil
 }

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"regent/leadership"
 )
 
-// loaded is what was read of a folder, and what has to be mended before it can be used.
+// loaded is the content of a folder, with the faults to mend before the folder can be used.
 type loaded struct {
 	path      string
 	table     *table
@@ -91,17 +92,13 @@ func (l *loaded) read(files contents) error {
 		if err := l.readSnapshot(first); err != nil {
 			return err
 		}
-		for _, older := range files.snapshots[:n-1] {
-			l.leftovers = append(l.leftovers, snapshotName(older))
-		}
 	}
 	if first == 1 && len(logs) > 0 && logs[0] > 1 {
 		return damaged(snapshotName(logs[0]), "it is missing")
 	}
-	for len(logs) > 0 && logs[0] < first {
-		l.leftovers = append(l.leftovers, logName(logs[0]))
-		logs = logs[1:]
-	}
+	l.leftovers = append(l.leftovers, files.before(first)...)
+	unread, _ := slices.BinarySearch(logs, first)
+	logs = logs[unread:]
 	for n := first; ; n++ {
 		if len(logs) == 0 || logs[0] != n {
 			return damaged(logName(n), "it is missing")
@@ -115,7 +112,7 @@ func (l *loaded) read(files contents) error {
 	}
 }
 
-// open reads the head of a log or snapshot, and returns what follows as frames.
+// open reads a log or a snapshot, and returns its frames.
 func (l *loaded) open(kind, name string, number uint64) (*frames, error) {
 	content, err := l.content(name)
 	if err != nil {
@@ -166,9 +163,7 @@ func (l *loaded) readLog(n uint64) (ended bool, err error) {
 	}
 	ended, err = l.replay(f)
 	l.log, l.at, l.size, l.sequence, l.torn = n, int64(f.at), int64(len(f.content)), f.sequence, f.torn
-	switch {
-	case err != nil:
-	case ended && !zero(f.content[f.at:]):
+	if ended && !zero(f.content[f.at:]) {
 		err = f.damaged("something follows its end")
 	}
 	return ended, err
@@ -188,8 +183,8 @@ func (l *loaded) replay(f *frames) (ended bool, err error) {
 	return true, nil
 }
 
-// unused checks what is behind the last log that was used: nothing, or a log without commits that
-// an interrupted checkpoint has made.
+// unused checks the logs behind the last one that was used: there is none, or one without commits,
+// which an interrupted checkpoint has made.
 func (l *loaded) unused(n uint64, behind []uint64) error {
 	if len(behind) == 0 {
 		return nil
@@ -225,8 +220,8 @@ func (l *loaded) reaches(state *fileHead) error {
 	return nil
 }
 
-// mend removes what an interrupted checkpoint or a power cut has left, and opens the newest log, or
-// creates the first.
+// mend removes the leftovers of an interrupted checkpoint or a power cut, and opens the newest log,
+// or creates the first.
 func (l *loaded) mend() (made *log, err error) {
 	for _, name := range l.leftovers {
 		if err := os.Remove(filepath.Join(l.path, name)); err != nil {
@@ -244,25 +239,8 @@ func (l *loaded) mend() (made *log, err error) {
 	if l.torn != nil {
 		err = made.erase(l.torn)
 	}
-	if err = errors.Join(err, writeState(l.path, made.id, false, l.sequence)); err != nil {
+	if err = errors.Join(err, made.writeState(false)); err != nil {
 		made.disk.Close()
 	}
 	return made, err
-}
-
-// writeState says durably whether the store is closed, and that it has had so many commits.
-func writeState(path string, id identity, closed bool, sequence uint64) (err error) {
-	f, err := os.OpenFile(filepath.Join(path, stateName), os.O_WRONLY|os.O_CREATE|noFollow, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	h := fileHead{kind: kindState, id: id, sequence: sequence}
-	if closed {
-		h.number = 1
-	}
-	if _, err := f.WriteAt(h.encode(), 0); err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), syncFolder(path))
 }

@@ -25,7 +25,7 @@ type log struct {
 // disk is a log's file.
 type disk interface {
 	WriteAt(b []byte, at int64) (int, error)
-	SyncData() error // makes durable what was written, and the length
+	SyncData() error // makes the content and the length durable
 	Sync() error
 	Close() error
 }
@@ -47,7 +47,7 @@ func createLog(folder string, id identity, number, sequence uint64) (*log, error
 	content := make([]byte, step)
 	copy(content, fileHead{kindLog, id, number, sequence}.encode())
 	name := filepath.Join(folder, logName(number))
-	if err := writeWhole(name, content); err != nil {
+	if err := writeFile(name, func(write func([]byte) error) error { return write(content) }); err != nil {
 		return nil, err
 	}
 	return openLog(folder, id, number, sequence, headSize, step)
@@ -117,7 +117,7 @@ func (l *log) inPlace() error {
 	return err
 }
 
-// erase overwrites what was written of a frame.
+// erase overwrites a torn frame with zeros.
 func (l *log) erase(t *torn) error {
 	if _, err := l.disk.WriteAt(make([]byte, t.to-t.from), int64(t.from)); err != nil {
 		return err
@@ -125,14 +125,10 @@ func (l *log) erase(t *torn) error {
 	return l.disk.Sync()
 }
 
-// writeWhole makes a file that is there with all its content, durably, or not at all.
-func writeWhole(name string, content []byte) error {
-	return writeParts(name, func(write func([]byte) error) error { return write(content) })
-}
-
-// writeParts is writeWhole for a large file. Each part is made durable before the next one is
-// written, so that commits meanwhile do not have to wait for all of it.
-func writeParts(name string, parts func(write func([]byte) error) error) error {
+// writeFile makes a file of the parts that the function writes: with all of them, durably, or not
+// at all. Each part is made durable before the next one is written, so that commits meanwhile do
+// not have to wait for all of a large file.
+func writeFile(name string, parts func(write func([]byte) error) error) error {
 	f, err := os.OpenFile(name+unfinishedName, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o600)
 	if err != nil {
 		return err
@@ -154,6 +150,23 @@ func writeParts(name string, parts func(write func([]byte) error) error) error {
 		return err
 	}
 	return syncFolder(filepath.Dir(name))
+}
+
+// writeState says durably whether the store is closed, and how many commits it has had.
+func (l *log) writeState(closed bool) (err error) {
+	f, err := os.OpenFile(filepath.Join(l.folder, stateName), os.O_WRONLY|os.O_CREATE|noFollow, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := fileHead{kind: kindState, id: l.id, sequence: l.sequence}
+	if closed {
+		h.number = 1
+	}
+	if _, err := f.WriteAt(h.encode(), 0); err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), syncFolder(l.folder))
 }
 
 // syncFolder makes the names in a folder durable.

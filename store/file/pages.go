@@ -24,7 +24,7 @@ type pages struct {
 }
 
 // page has events, each with its length before it. A length of 0 stands for an event that is gone.
-// What it holds is never changed in place, but for what follows the end of raw.
+// Its content is never changed in place, but raw is appended to.
 type page struct {
 	raw    []byte // while it is not packed
 	packed []byte
@@ -41,6 +41,7 @@ type pageCache struct {
 	content []byte // nil if there is none
 }
 
+// end returns the number of the next event.
 func (p *pages) end() uint64 {
 	if len(p.list) == 0 {
 		return p.first * pageEvents
@@ -48,18 +49,16 @@ func (p *pages) end() uint64 {
 	return (p.first+uint64(len(p.list))-1)*pageEvents + uint64(p.list[len(p.list)-1].count)
 }
 
-// add copies an event and returns its number.
-func (p *pages) add(event []byte, at int64) uint64 {
+// add appends a copy of an event.
+func (p *pages) add(event []byte, at int64) {
 	if n := len(p.list); n == 0 || p.list[n-1].count == pageEvents {
 		p.list = append(p.list, page{first: at})
 	}
-	number := p.end()
 	last := &p.list[len(p.list)-1]
 	last.raw = append(binary.AppendUvarint(last.raw, uint64(len(event))), event...)
 	last.count++
 	last.kept++
 	last.alive++
-	return number
 }
 
 // drop forgets an event.
@@ -82,7 +81,7 @@ func (p *pages) pack() {
 	}
 }
 
-// thin looks at one page, and removes what is gone if that is half of it.
+// thin looks at one page, and removes the events that are gone if they are half of it.
 func (p *pages) thin(gone func(event []byte) bool) {
 	if p.look++; p.look >= len(p.list) {
 		p.look = 0

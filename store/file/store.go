@@ -51,7 +51,7 @@ func Open(path string, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("file: %w", err)
 	}
-	folder, err := openFolder(path, true, false)
+	folder, err := openFolder(path, true)
 	if err != nil {
 		return nil, fmt.Errorf("file: %w", err)
 	}
@@ -84,7 +84,7 @@ func Check(path string) (Report, error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return Report{}, fmt.Errorf("file: there is no folder %s: %w", path, fs.ErrNotExist)
 	}
-	folder, err := openFolder(path, false, true)
+	folder, err := openFolder(path, false)
 	if err != nil {
 		return Report{}, fmt.Errorf("file: %w", err)
 	}

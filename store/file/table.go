@@ -12,8 +12,7 @@ import (
 	"regent/store/internal/retirement"
 )
 
-// table is all that the store holds. Only the writer changes it, and what the disk does not have is
-// not in it.
+// table has all data of the store. Only the writer changes it, once the change is durable.
 type table struct {
 	entries map[leadership.Election]*entry
 	names   []leadership.Election // of entries, in order
@@ -28,8 +27,8 @@ type table struct {
 	anchor time.Time // the instant of that boot
 }
 
-// entry is an election. It is never changed once others can see it, but for what follows the ends
-// of its slices.
+// entry is an election. Once it is in a table it is never changed, but for elements that are
+// appended behind the ends of its slices.
 type entry struct {
 	record  leadership.Record
 	carried leadership.Carried // its policy and standing as text
@@ -87,7 +86,7 @@ func (n *entry) behind(r leadership.Revision) int {
 	return sort.Search(len(n.places), func(i int) bool { return n.places[i].revision > r })
 }
 
-// announce notes that an event is announced. It reports whether that is news.
+// announce notes that an event is announced. It reports whether the event was not yet.
 func (n *entry) announce(r leadership.Revision) bool {
 	at, waits := slices.BinarySearch(n.waiting, r)
 	switch {
@@ -115,13 +114,14 @@ func (n *entry) forget(r leadership.Revision) []place {
 func (t *table) put(n *entry) {
 	e := n.record.Election
 	if t.entries[e] == nil {
-		t.names = insert(t.names, e)
+		at, _ := slices.BinarySearch(t.names, e)
+		t.names = slices.Insert(t.names, at, e)
 	}
 	t.entries[e] = n
 	t.note(n)
 }
 
-// note keeps what is derived from an election.
+// note updates the sets and the plan that are derived from an election.
 func (t *table) note(n *entry) {
 	e := n.record.Election
 	set(t.held, e, n.record.LeaderID != "")
@@ -137,8 +137,8 @@ func set(m map[leadership.Election]bool, e leadership.Election, in bool) {
 	}
 }
 
-// replay repeats what a frame says. It reports whether the frame was the last of its file. Nobody
-// else may use the table meanwhile, and the caller must call ready at last.
+// replay applies a frame. It reports whether the frame was the last of its file. The table must not
+// be used before a call of ready.
 func (t *table) replay(payload []byte) (last bool, err error) {
 	d := &decoder{rest: payload}
 	t.last = d.instant()
@@ -261,12 +261,6 @@ func (t *table) replayPage(d *decoder) {
 		d.fail("a page of events is not whole")
 	}
 	t.events.list = append(t.events.list, loaded)
-}
-
-func (d *decoder) check(err error) {
-	if err != nil && d.err == nil {
-		d.err, d.rest = err, nil
-	}
 }
 
 // drop lets events go that an election has forgotten.

@@ -29,7 +29,7 @@ type job struct {
 	run func(*batch) error // decides and puts; if it returns an error it has put nothing
 
 	taken    atomic.Bool // set by the writer, or by a caller that gives up first
-	decided  error       // what run returned; it becomes err once what was put is durable
+	decided  error       // of run; it becomes err once the changes are durable
 	err      error
 	panicked any
 	done     chan struct{} // closed once err and panicked are set
@@ -37,7 +37,6 @@ type job struct {
 
 // writer is the one goroutine that writes.
 type writer struct {
-	path        string
 	log         *log         // the goroutine's own
 	batchOf     []*job       // for next
 	batch       *batch       // the goroutine's own
@@ -71,7 +70,6 @@ func openWriter(path string, span history.Span, c Config) (*writer, error) {
 	}
 	least := cmp.Or(c.Checkpoint, minCheckpoint)
 	w := &writer{
-		path:        path,
 		log:         log,
 		table:       found.table,
 		batch:       newBatch(found.table, span, c.Codec),
@@ -107,7 +105,7 @@ func (w *writer) noteClosed() error {
 	if err := w.log.inPlace(); err != nil {
 		return fmt.Errorf("file: %w", err)
 	}
-	return writeState(w.path, w.log.id, true, w.log.sequence)
+	return w.log.writeState(true)
 }
 
 // stop lets the calls that wait finish, ends the goroutine and waits for it. It reports whether it
@@ -192,8 +190,8 @@ func (w *writer) loop() {
 	}
 }
 
-// next waits for a job and takes whatever else is waiting. It returns nothing once the store is
-// closing and nothing waits.
+// next waits for a job, and takes all others that wait, up to maxJobs. It returns none once the
+// store is closing and no job waits.
 func (w *writer) next() []*job {
 	batch := w.batchOf[:0]
 	select {
@@ -217,31 +215,19 @@ func (w *writer) next() []*job {
 	return batch
 }
 
-// commit runs the jobs, makes what they change durable, and then answers all.
+// commit runs the jobs, makes their changes durable, and then answers all of them.
 func (w *writer) commit(jobs []*job) {
 	taken := slices.DeleteFunc(jobs, func(j *job) bool { return j.taken.Swap(true) })
-	defer func() {
-		for _, j := range taken {
-			close(j.done)
-		}
-	}()
+	var err error
 	if failed := w.failed.Load(); failed != nil {
-		fail(taken, *failed)
-		return
-	}
-	if err := w.write(taken); err != nil {
+		err = *failed
+	} else if err = w.write(taken); err != nil {
 		w.fail(err)
-		fail(taken, fmt.Errorf("file: commit: %w: %w", leadership.OutcomeUnknown, err))
-		return
+		err = fmt.Errorf("file: commit: %w: %w", leadership.OutcomeUnknown, err)
 	}
 	for _, j := range taken {
-		j.err = j.decided
-	}
-}
-
-func fail(jobs []*job, err error) {
-	for _, j := range jobs {
-		j.err = err
+		j.err = cmp.Or(err, j.decided)
+		close(j.done)
 	}
 }
 
@@ -252,8 +238,8 @@ func (w *writer) fail(err error) {
 	close(w.broken)
 }
 
-// write decides the jobs and makes what they change durable. An error means that the folder cannot
-// be relied on any more.
+// write decides the jobs and makes their changes durable. After an error the folder cannot be
+// relied on.
 func (w *writer) write(jobs []*job) error {
 	b := w.batch
 	b.begin(w.moments.begin())
@@ -276,7 +262,7 @@ func (w *writer) write(jobs []*job) error {
 	return nil
 }
 
-// tend does what a commit has left to do, while no caller waits for it.
+// tend does the work that a commit has put off, while no caller waits for it.
 func (w *writer) tend() {
 	if w.failed.Load() != nil {
 		return
@@ -289,7 +275,7 @@ func (w *writer) tend() {
 	}
 }
 
-// decide runs the job. A panic of the caller's function is the caller's, and stops no other.
+// decide runs the job. A panic of the caller's function goes to that caller, and stops no other.
 func (j *job) decide(b *batch) {
 	j.decided = j.run(b)
 	j.panicked, b.panicked = b.panicked, nil

@@ -112,7 +112,7 @@ func newBench(ctx context.Context, p plan, o options) (b *bench, remove func(), 
 	return b, remove, err
 }
 
-// again measures only beside spindle, and puts that into what was found before.
+// again measures only beside spindle, and replaces that part of the last result.
 func again(ctx context.Context, p plan, o options) (found Result, err error) {
 	if found, err = readResult(o.folder()); err != nil {
 		return found, err

@@ -28,7 +28,7 @@ type contest struct {
 type race func(ctx context.Context, size int) ([]Sample, error)
 
 // run runs one round. Round 0 leaves no samples. The entrants' order is reversed from round to
-// round, so that none has always the same before it.
+// round, so that none always follows the same one.
 func (c *contest) run(ctx context.Context, round int) error {
 	if c.Rows == nil {
 		for _, size := range c.sizes {

@@ -14,14 +14,14 @@ type Judged struct {
 	Verdicts []Verdict // one for each of goalSizes
 }
 
-// Verdict is a goal at one size, and what was measured.
+// Verdict is a goal at one size, and whether it is met.
 type Verdict struct {
 	Where  string // such as "64 connections"
 	Goal   string // such as "≥ 3"; "" for none
 	Ratio  Spread // Regent's by the other's
 	Rounds int    // that have a ratio; with none nothing was measured
 	Met    bool
-	Reason string // why it is missed, and what it would take; "" if it is met, or if nothing is written down
+	Reason string // why it is missed, and how to meet it; "" if it is met, or if none is written down
 }
 
 // Goals judges all that have a goal. The ratio that counts is the median of the rounds.
@@ -48,7 +48,7 @@ type Missed struct {
 	Reason string // "" if none is written down
 }
 
-// Missed are the goals that were not reached, and why.
+// Missed returns the goals that were not reached, and why.
 func (r Result) Missed() (all []Missed) {
 	for _, line := range r.Goals() {
 		for _, v := range line.Verdicts {

@@ -2,8 +2,8 @@ package main
 
 import "cmp"
 
-// why says why a goal is missed, and what it would take. It is written by hand, and printed only
-// while the goal is missed.
+// why says why a goal is missed, and how to meet it. It is written by hand, and printed only while
+// the goal is missed.
 type why struct {
 	goal      string
 	many, one string // at 64 and at 1; if only one is set, it is for both
@@ -12,6 +12,8 @@ type why struct {
 // whys are about goals that were missed in some run. The tables have the figures.
 func whys() []why {
 	const (
+		both = "It takes less time in net/http on both sides."
+		sync = "etcd writes nothing for a keep-alive; Regent's batch is on the disk before it is answered. "
 		busy = "All cores are busy in both systems, so the ratio is that of the processor time of an operation, the client's included, which the table shows. "
 		late = "With all cores busy a call waits for its turn, so the p99 follows the rate. It takes what the rate takes."
 		rare = "One call in a hundred meets a slow sync of the disk, a garbage collection or other work of the machine, and a p99 is the delay of such a call; " +
@@ -20,19 +22,19 @@ func whys() []why {
 			"The row of bare HTTP is the same without the client's stack; it takes a cheaper one."
 	)
 	return []why{
-		{"grant+release / etcd campaign+resign", busy + "A grant and its release are two HTTP calls. It takes less time in net/http on both sides.", turn},
+		{"grant+release / etcd campaign+resign", busy + "A grant and its release are two HTTP calls. " + both, turn},
 		{"p99 of grant+release", late, rare},
-		{"durable renewal / etcd synced put", busy + "It takes less time in net/http on both sides.", turn},
+		{"durable renewal / etcd synced put", busy + both, turn},
 		{"p99 of durable renewal", late, rare},
 		{
 			"leases in batches of 100 / etcd KeepAliveOnce",
 			busy + "Regent checks and writes each of the 100 leases, and JSON has each of them in the request and in the answer; etcd notes one lease in memory. It takes less time for a lease in a batch.",
 			"A batch waits for the disk, and its 100 leases are read, checked, written and answered by one core after the other; a KeepAliveOnce waits for no disk. It takes less time for a lease in a batch.",
 		},
-		{"p99 of a batch of 100 / of 100 keep-alives in one stream", "etcd writes nothing for a keep-alive; Regent's batch is on the disk before it is answered. " + late, "etcd writes nothing for a keep-alive; Regent's batch is on the disk before it is answered. " + rare},
-		{"strong read / etcd linearizable get", busy + "It takes less time in net/http on both sides.", turn},
+		{"p99 of a batch of 100 / of 100 keep-alives in one stream", sync + late, sync + rare},
+		{"strong read / etcd linearizable get", busy + both, turn},
 		{"p99 of strong read", late, rare},
-		{"cached read / etcd serializable get", busy + "It takes less time in net/http on both sides.", turn},
+		{"cached read / etcd serializable get", busy + both, turn},
 		{"p99 of cached read", late, rare},
 		{
 			"p99 of take-over after a release",

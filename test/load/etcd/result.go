@@ -10,13 +10,13 @@ type Result struct {
 	Spanner  *OnSpanner `json:",omitempty"`
 }
 
-// OnSpanner is what was found beside spindle. It may have been measured by itself, later than the
+// OnSpanner is the result beside spindle. It may have been measured by itself, later than the
 // rest, so it has its own facts.
 type OnSpanner struct {
 	Date     time.Time
 	Took     time.Duration
 	Regent   string    // the revision it was built from
-	Versions []Version // of what spindle consists of
+	Versions []Version // of the modules in spindle
 	Contests []Contest
 }
 

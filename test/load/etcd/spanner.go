@@ -28,7 +28,7 @@ const emulatorVariable = "SPANNER_EMULATOR_HOST"
 // side is one of the two systems: it makes a site on the emulator at host:port.
 type side func(ctx context.Context, host string) (site, error)
 
-// site is a database of its own, with what has to serve there.
+// site is a database of its own, and the server that its side needs there.
 type site struct {
 	// compete starts a process that competes for a lock.
 	compete func(id, lock string, lease time.Duration) (*contender.Process, error)
@@ -190,7 +190,7 @@ func (s *spanner) ofRegent(ctx context.Context, host string) (site, error) {
 	}, nil
 }
 
-// campaign is what a process that campaigns for Regent has to know.
+// campaign is the task of a process that campaigns for Regent.
 type campaign struct {
 	Address   string
 	Candidate leadership.CandidateID

@@ -125,7 +125,7 @@ func (p *Process) Await(ctx context.Context, e Event) (time.Duration, error) {
 			if at, known, _ := p.heard(e); known {
 				return at, nil
 			}
-			return 0, fmt.Errorf("%s has ended before the event %q: %s", p.cmd.Path, e, p.stderr.String())
+			return 0, fmt.Errorf("%s has ended before the event %q: %s", p.cmd.Path, e, p.log())
 		case <-ctx.Done():
 			return 0, fmt.Errorf("%s, event %q: %w", p.cmd.Path, e, ctx.Err())
 		}
@@ -157,6 +157,7 @@ func (p *Process) Stop() {
 	<-p.gone
 }
 
+// log returns the standard error of the process, once it has ended.
 func (p *Process) log() string {
 	<-p.gone
 	return p.stderr.String()

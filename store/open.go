@@ -25,7 +25,7 @@ type Config struct {
 	// History is how long events are kept, leadership.MinHistory or more; 0 for
 	// leadership.DefaultHistory.
 	History time.Duration
-	// Log is told what an operator has to know of a local store; nil for none.
+	// Log gets the warnings of a local store; nil for none.
 	Log *slog.Logger
 }
 
@@ -64,8 +64,8 @@ func Validate(spec string) error {
 	return err
 }
 
-// Check verifies the folder of a local store, uses and changes nothing, and returns a sentence that
-// says what is in it. If there is no such folder, the error is fs.ErrNotExist by errors.Is. It
+// Check verifies the folder of a local store, uses and changes nothing, and returns a sentence
+// about its content. If there is no such folder, the error is fs.ErrNotExist by errors.Is. It
 // returns "" for a store that is not local.
 func Check(spec string) (found string, err error) {
 	t, err := parse(spec)

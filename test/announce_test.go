@@ -26,8 +26,8 @@ import (
 // the mark that it was announced, and at random moments. In the end a subscriber of the topic has
 // heard of every change, in order, and of nothing else.
 //
-// The short form leaves out one server on each cloud store: a file dies at every point, and two
-// servers take over from each other there.
+// The short form leaves out one server on each cloud store: a server with a local store dies at
+// every point, and on the cloud stores two servers take over from each other.
 func TestEveryChangeIsAnnouncedWhateverIsKilled(t *testing.T) {
 	machine.Share(t)
 	for _, c := range []struct {

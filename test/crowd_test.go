@@ -44,7 +44,7 @@ func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
 	}
 }
 
-// What a waiter and a watcher take of the heap and of stacks. The kernel's buffers are not counted.
+// The heap and the stacks of a waiter and of a watcher count, the kernel's buffers do not.
 func TestAWaiterAndAWatcherTakeLessThan20KiBEach(t *testing.T) {
 	const size, most = 1000, 20 << 10
 	p := &crowdRun{crowdServers: serveInProcess(t), tb: t, size: map[load.Kind]int{load.Waiters: size, load.Watchers: size}}

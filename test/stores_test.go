@@ -33,7 +33,7 @@ func (p place) serve(t testing.TB) *server {
 	return serve(t, p.env, p.args...)
 }
 
-// inFile is a file of the test's own.
+// inFile is a local store of the test's own.
 func inFile(t testing.TB) place {
 	return place{args: []string{"--dev", "--store", "file:" + filepath.Join(t.TempDir(), "leases")}}
 }

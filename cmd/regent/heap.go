@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// ballastSize is what the heap counts as larger than it is.
+	// ballastSize is how many bytes the heap counts more than it takes.
 	ballastSize = 320 << 20
 	// growth is by how much the heap may grow before the next collection, in percent.
 	growth = 10

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// minuteCounter counts what is logged once a minute at most.
+// minuteCounter counts events that are logged together, once a minute at most.
 type minuteCounter struct {
 	logged   time.Time
 	unlogged int
@@ -25,8 +25,8 @@ func (c *minuteCounter) add(now time.Time) (due int) {
 	return due
 }
 
-// serverLog takes the lines that net/http logs. Any stranger who opens connections can cause some
-// of them: of these it logs one a minute, with a count.
+// serverLog takes the lines that net/http logs. A stranger can cause some of them by opening
+// connections: of these it logs one a minute, with a count.
 type serverLog struct {
 	log *slog.Logger
 

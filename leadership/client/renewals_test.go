@@ -18,7 +18,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// renewalCall is a call of :renew or :batchRenew as it was sent, and what it was told.
+// renewalCall is a call of :renew or :batchRenew as it was sent, and a part of its answer.
 type renewalCall struct {
 	at       time.Time
 	batch    bool

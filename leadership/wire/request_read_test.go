@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// requestAlike holds what is read without reflection to what package json reads. It reports whether
-// the body was read without reflection.
+// requestAlike requires that a body has the same meaning if it is read without reflection as if
+// package json reads it. It reports whether it was read without reflection.
 func requestAlike(t *testing.T, body []byte) (renewal, entry, acquire bool) {
 	t.Helper()
 	var r, r2 LeaseRequest

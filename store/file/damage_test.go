@@ -132,7 +132,7 @@ func TestAZeroedSectorIsNoticed(t *testing.T) {
 }
 
 // lastCommit makes a folder whose last commit has several sectors. It returns the folder as a kill
-// leaves it, where the commit is in the log, and what was there before.
+// leaves it, the place of the commit in the log, and the content of the store before it.
 func lastCommit(t testing.TB, many int) (u *used, killed string, from, to int, before string) {
 	t.Helper()
 	u = newUsed(t, 1<<30)
@@ -431,7 +431,7 @@ func TestACheckpointMayBeInterruptedAnywhere(t *testing.T) {
 	if err := os.Link(filepath.Join(u.path, log1), kept); err != nil {
 		t.Fatal(err)
 	}
-	var before, old string // the folder before the last commit of log 1, and what it has
+	var before, old string // the folder before the last commit of log 1, and its content
 	for {
 		old, before = dump(t, u.Store), copied(t, u.path)
 		u.live(1)

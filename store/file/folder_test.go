@@ -66,7 +66,7 @@ func (u *used) live(calls int) {
 			lease.Token = l.Token
 		}
 		ctx := leadership.WithRequestID(u.t.Context(), fmt.Sprintf("%032x", u.random.Uint64()))
-		switch u.random.IntN(6) { // what is refused changes nothing
+		switch u.random.IntN(6) { // a refused call changes nothing
 		case 0, 1:
 			metadata := fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("y", u.random.IntN(1000)))
 			u.service.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: lease.CandidateID, Key: &key, LeaseDuration: 5 * time.Minute, Metadata: metadata})

@@ -26,7 +26,7 @@ type Config struct {
 	History time.Duration
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec leadership.Codec
-	// Log is told of a new store, and of checkpoints that fail; nil for none.
+	// Log gets a warning for a new store and for each checkpoint that fails; nil for none.
 	Log *slog.Logger
 
 	// Checkpoint is how many bytes a log has before a snapshot replaces it; 0 for 16 MiB.
@@ -108,8 +108,8 @@ func Check(path string) (Report, error) {
 // failed, and what the disk holds is not known until the folder is opened again.
 func (s *Store) Broken() <-chan struct{} { return s.writer.broken }
 
-// Close finishes the calls under way and a checkpoint, and closes the folder. Its error does not
-// put in doubt what was acknowledged.
+// Close finishes the calls under way and a checkpoint, and closes the folder. Acknowledged commits
+// are durable even if it returns an error.
 func (s *Store) Close() error {
 	if !s.writer.stop() {
 		return nil // closed before

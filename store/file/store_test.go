@@ -87,8 +87,8 @@ func (h *handle) Close() (err error) {
 	return err
 }
 
-// damages are what comes nearest in a store whose records are in memory. What is on the disk is
-// read whole or not at all.
+// damages are the nearest equivalents for a store whose records are in memory. A folder is read
+// whole or not at all.
 var damages = map[storetest.Damage]func(*leadership.Record){
 	storetest.MissingField:  func(r *leadership.Record) { r.KeyHash = leadership.KeyHash{} },
 	storetest.WrongType:     func(r *leadership.Record) { r.LeaderID = "no such name!" },

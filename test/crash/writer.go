@@ -94,7 +94,7 @@ func write(s script) error {
 	default:
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err) // what was acknowledged is there all the same
+		fmt.Fprintln(os.Stderr, err) // acknowledged commits are there all the same
 		return nil
 	}
 	return w.say(line{Closed: true})

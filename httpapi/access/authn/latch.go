@@ -145,8 +145,8 @@ func (p *Platform) metadata(ctx context.Context, path string) (string, error) {
 
 // Run asks the service's own URL without a token, at once and then each minute, until ctx ends. If
 // the service itself answers and not the platform, strangers can call it, and the latch closes.
-// Another answer, or none, changes nothing: the URL may be out of reach from here. In the first
-// minute it asks again after seconds then, and after it, it logs once that it never had a verdict.
+// Another answer, or none, changes nothing: the URL may be out of reach from here. Then it asks
+// again after seconds during the first minute. If that brings no verdict either, it logs so once.
 func (p *Platform) Run(ctx context.Context) error {
 	began := time.Now()
 	var known, warned bool
@@ -180,7 +180,7 @@ const openAdvice = "IAM lets everyone in; remove allUsers and allAuthenticatedUs
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// answerer is the part that has answered a probe.
+// answerer says which part has answered a probe.
 type answerer int
 
 const (

@@ -131,8 +131,8 @@ func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 	return p.principal(t.claims)
 }
 
-// alone reports whether the request has one authorization in all, so that it must be the one that
-// the platform looks at. What Cloud Run does with several is not fully documented.
+// alone reports whether the request has one authorization in all, which must be the one that the
+// platform looks at. Google does not fully document how Cloud Run treats several.
 func alone(h http.Header) bool {
 	return len(h.Values(authorization))+len(h.Values(serverlessAuthorization)) == 1
 }

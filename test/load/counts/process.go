@@ -21,8 +21,8 @@ import (
 // processName is the operation that repeats in each period of a process that leads many elections.
 const processName = "renewal of 100 elections that one process leads with the Go SDK, in one call of Regent"
 
-// process counts what a period costs in which a process that leads many elections renews them all:
-// from the end of one call that renewed them all to the end of the next.
+// process counts the calls of the store in a period of a process that leads many elections: from
+// the end of one call that renewed them all to the end of the next.
 func (s *script) process() error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()

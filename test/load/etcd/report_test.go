@@ -94,7 +94,7 @@ func TestGoalsAreJudgedByTheMedianOfTheRounds(t *testing.T) {
 		"things; 64 connections; ≥ 2; 3; met",
 		"things; 1 connection; ≥ 0.6; 0.50; missed",
 		"p99 of things; 64 connections; ≤ 1; 1.25 (0.50–2); missed",
-		// no row has these sizes: what was not measured is not met
+		// no row has these sizes: a goal that was not measured is not met
 		"lateness; 64 elections; ≤ 1; 0; missed",
 		"lateness; 1 election; ≤ 1; 0; missed",
 	}

@@ -33,6 +33,21 @@ func (u *used) refused(path, damage, why string) {
 	}
 }
 
+// folderOf makes a folder with the files, and returns its path.
+func folderOf(t testing.TB, files map[string][]byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "made")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(path, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
 // rewrite changes a file of a folder.
 func rewrite(t testing.TB, path, name string, change func([]byte) []byte) {
 	t.Helper()
@@ -283,54 +298,40 @@ func TestAMissingOrForeignFileIsNoticed(t *testing.T) {
 	killed := copied(t, u.path)
 	u.Close()
 	other := checkpointed(t)
+	refused := func(damage, why string, change func(path string) error) {
+		t.Helper()
+		path := copied(t, killed)
+		if err := change(path); err != nil {
+			t.Fatal(err)
+		}
+		u.refused(path, damage, why)
+	}
 	const log, snapshot = "log-0000000002", "snapshot-0000000002"
 	for _, name := range []string{log, snapshot} {
-		path := copied(t, killed)
-		if err := os.Remove(filepath.Join(path, name)); err != nil {
-			t.Fatal(err)
-		}
-		u.refused(path, name+" is gone", "it is missing")
-
-		path = copied(t, killed)
-		rewrite(t, path, name, func([]byte) []byte { return read(t, other.path, name) })
-		u.refused(path, name+" is another store's", "it belongs to another store")
-
-		path = copied(t, killed)
-		rewrite(t, path, name, func(b []byte) []byte { return b[:len(b)/2] })
-		u.refused(path, name+" is half as long", name)
-
-		path = copied(t, killed)
-		if err := errors.Join(os.Remove(filepath.Join(path, name)), os.Symlink(filepath.Join(killed, name), filepath.Join(path, name))); err != nil {
-			t.Fatal(err)
-		}
-		u.refused(path, name+" is a link", "it is not a regular file")
-
-		path = copied(t, killed)
-		if err := os.Rename(filepath.Join(path, name), filepath.Join(path, strings.Replace(name, "2", "3", 1))); err != nil {
-			t.Fatal(err)
-		}
-		u.refused(path, name+" has another number", "000000000")
+		refused(name+" is gone", name+": it is missing", func(path string) error { return os.Remove(filepath.Join(path, name)) })
+		refused(name+" is another store's", "it belongs to another store", func(path string) error {
+			return os.WriteFile(filepath.Join(path, name), read(t, other.path, name), 0o600)
+		})
+		refused(name+" is half as long", name, func(path string) error {
+			content := read(t, path, name)
+			return os.WriteFile(filepath.Join(path, name), content[:len(content)/2], 0o600)
+		})
+		refused(name+" is a link", "it is not a regular file", func(path string) error {
+			return errors.Join(os.Remove(filepath.Join(path, name)), os.Symlink(filepath.Join(killed, name), filepath.Join(path, name)))
+		})
+		refused(name+" has another number", "000000000", func(path string) error {
+			return os.Rename(filepath.Join(path, name), filepath.Join(path, strings.Replace(name, "2", "3", 1)))
+		})
 	}
-	path := copied(t, killed)
-	if err := errors.Join(os.Remove(filepath.Join(path, log)), os.Remove(filepath.Join(path, snapshot))); err != nil {
-		t.Fatal(err)
-	}
-	u.refused(path, "both are gone", "it is missing")
-	path = copied(t, killed)
-	if err := os.Remove(filepath.Join(path, "state")); err != nil {
-		t.Fatal(err)
-	}
-	u.refused(path, "the state is gone", "state")
+	refused("both are gone", "it is missing", func(path string) error {
+		return errors.Join(os.Remove(filepath.Join(path, log)), os.Remove(filepath.Join(path, snapshot)))
+	})
+	refused("the state is gone", "state", func(path string) error { return os.Remove(filepath.Join(path, "state")) })
 	for what, content := range map[string][]byte{"is empty": nil, "has zeros": make([]byte, 48)} {
-		path = copied(t, killed)
-		rewrite(t, path, "state", func([]byte) []byte { return content })
-		u.refused(path, "the state "+what, "state")
+		refused("the state "+what, "state", func(path string) error {
+			return os.WriteFile(filepath.Join(path, "state"), content, 0o600)
+		})
 	}
-	path = copied(t, killed)
-	if err := os.Remove(filepath.Join(path, snapshot)); err != nil {
-		t.Fatal(err)
-	}
-	u.refused(path, "the snapshot is gone", snapshot+": it is missing")
 }
 
 // TestFilesOfTwoCopiesAreNoticed mixes the files of two stores that were one.
@@ -472,16 +473,8 @@ func TestACheckpointMayBeInterruptedAnywhere(t *testing.T) {
 		"the log before is removed":                 {map[string][]byte{log2: read(t, after, log2), snapshot2: snapshot}, later},
 		"the commit before the checkpoint is there": {map[string][]byte{log1: read(t, before, log1)}, old},
 	} {
-		path := filepath.Join(t.TempDir(), "made")
-		if err := os.Mkdir(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
 		c.files["state"] = read(t, before, "state")
-		for file, content := range c.files {
-			if err := os.WriteFile(filepath.Join(path, file), content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		path := folderOf(t, c.files)
 		u.open(path)
 		if got := dump(t, u.Store); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
@@ -506,15 +499,6 @@ func TestACheckpointMayBeInterruptedAnywhere(t *testing.T) {
 		"the log does not lead to the next":       {log1: open, log2: read(t, after, log2)},
 		"the snapshot ends too early":             {log2: read(t, after, log2), snapshot2: snapshot[:len(snapshot)-48]},
 	} {
-		path := filepath.Join(t.TempDir(), "damaged")
-		if err := os.Mkdir(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		for file, content := range files {
-			if err := os.WriteFile(filepath.Join(path, file), content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		u.refused(path, name, "000000000")
+		u.refused(folderOf(t, files), name, "000000000")
 	}
 }

@@ -141,23 +141,17 @@ func dump(t testing.TB, s *file.Store) string {
 // may be under way but in those.
 func copied(t testing.TB, path string, without ...string) string {
 	t.Helper()
-	to := filepath.Join(t.TempDir(), "copy")
-	if err := os.Mkdir(to, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	files, err := os.ReadDir(path)
+	list, err := os.ReadDir(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
-		if slices.Contains(without, f.Name()) {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(to, f.Name()), read(t, path, f.Name()), 0o600); err != nil {
-			t.Fatal(err)
+	files := make(map[string][]byte)
+	for _, f := range list {
+		if !slices.Contains(without, f.Name()) {
+			files[f.Name()] = read(t, path, f.Name())
 		}
 	}
-	return to
+	return folderOf(t, files)
 }
 
 // reopened is what a folder has when it is opened anew.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package client_test
 
 import (
@@ -98,12 +100,14 @@ func benchmarkLease(e leadership.Election, token leadership.Token) wire.Lease {
 	})
 }
 
-// benchmarkCalls returns calls of a client and the documents that answer them.
-func benchmarkCalls(b *testing.B) map[string]struct {
-	answer any
-	renews int
+// benchmarked is a call of a client.
+type benchmarked struct {
+	answer any // the document that answers it
+	renews int // leases
 	make   func(*client.Client) error
-} {
+}
+
+func benchmarkCalls(b *testing.B) map[string]benchmarked {
 	held := leadership.LeaseRequest{Election: "shard-7", CandidateID: "agent-7", Key: leadership.NewKey(), Token: 3}
 	var batch []leadership.LeaseRequest
 	var results wire.Results
@@ -114,11 +118,7 @@ func benchmarkCalls(b *testing.B) map[string]struct {
 		results.Results = append(results.Results, wire.Result{Election: r.Election, Lease: new(benchmarkLease(r.Election, r.Token))})
 	}
 	one := benchmarkLease(held.Election, held.Token)
-	return map[string]struct {
-		answer any
-		renews int
-		make   func(*client.Client) error
-	}{
+	return map[string]benchmarked{
 		"renew": {one, 1, func(c *client.Client) error { _, err := c.Renew(b.Context(), held); return err }},
 		"read": {one, 1, func(c *client.Client) error {
 			_, err := c.Read(b.Context(), leadership.ReadRequest{Election: held.Election})

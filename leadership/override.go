@@ -51,6 +51,8 @@ type Override struct {
 	Reason      string       `json:"reason"`
 	Since       time.Time    `json:"since"`
 	Until       time.Time    `json:"until"`
+
+	Left time.Duration `json:"-"` // until its end, when it was read
 }
 
 // bars reports whether the order is against a grant to the candidate.
@@ -85,8 +87,20 @@ func (o Override) validate() error {
 // Overrides are standing orders as a JSON array; "" if there is none.
 type Overrides string
 
+// NewOverrides returns the text of standing orders.
+func NewOverrides(all []Override) Overrides { return Overrides(writeList(all)) }
+
 // List returns the orders, the oldest first.
 func (o Overrides) List() []Override { return readList[Override](string(o)) }
+
+// At returns the orders as they are at the instant.
+func (o Overrides) At(now time.Time) []Override {
+	all := o.List()
+	for i := range all {
+		all[i].Left = max(all[i].Until.Sub(now), 0)
+	}
+	return all
+}
 
 // overrides are the orders that count at the instant.
 func (s Standing) overrides(now time.Time) []Override {
@@ -106,7 +120,7 @@ func (s Snapshot) Orders() Overrides {
 			all = append(all, Override{ID: b.id(), Kind: OverrideCooldown, CandidateID: b.CandidateID, Actor: "policy", Reason: b.Why, Since: b.Since, Until: b.Until})
 		}
 	}
-	return Overrides(writeList(all))
+	return NewOverrides(all)
 }
 
 // OrderKind names an operator's order.
@@ -306,7 +320,7 @@ func (c *Change) stand(s Snapshot, t EventType, o Override) bool {
 	})
 	c.announce(t, "")
 	o.ID = OverrideID(fmt.Sprintf("%s-%d", o.Kind, c.Record.Revision))
-	c.Record.Standing.Overrides = Overrides(writeList(append(all, o)))
+	c.Record.Standing.Overrides = NewOverrides(append(all, o))
 	c.explain("", o.detail())
 	return true
 }
@@ -394,7 +408,7 @@ func (c *Change) lift(s Snapshot, match func(Override) bool, t EventType) {
 		return
 	}
 	o := all[i]
-	r.Standing.Overrides = Overrides(writeList(slices.Delete(all, i, i+1)))
+	r.Standing.Overrides = NewOverrides(slices.Delete(all, i, i+1))
 	switch o.Kind {
 	case OverridePause:
 		c.endsNoLonger(EndsDrained, s.Now)

@@ -376,14 +376,12 @@ func actor(ctx context.Context, named string) (string, error) {
 }
 
 // Overrides reads the standing orders of an election from the store, strongly.
-func (s *Service) Overrides(ctx context.Context, e Election) (Lease, error) {
+func (s *Service) Overrides(ctx context.Context, e Election) ([]Override, error) {
 	snap, err := s.look(ctx, e)
 	if err != nil {
-		return Lease{}, err
+		return nil, err
 	}
-	l := snap.Lease()
-	l.Overrides = snap.Orders()
-	return l, nil
+	return snap.Orders().At(snap.Now), nil
 }
 
 // Explain says why a candidate does not lead, by one strong read; see the function of that name.

@@ -121,7 +121,7 @@ func StepDown(s Snapshot, c StepDownCommand) (Change, error) {
 		Actor: string(c.CandidateID), Reason: c.Reason, Since: since, Until: since.Add(c.For),
 	}
 	all := append(ch.Record.Standing.overrides(s.Now), o)
-	ch.Record.Standing.Overrides = Overrides(writeList(all))
+	ch.Record.Standing.Overrides = NewOverrides(all)
 	if len(all) > MaxOverrides || len(ch.Record.Standing.Overrides) > maxOverrideBytes {
 		return Change{}, s.refuse(LimitExceeded, "election %q has %d overrides already; step down without a time, or release", s.Record.Election, len(all)-1)
 	}

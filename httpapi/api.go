@@ -94,7 +94,7 @@ type handlers map[wire.Verb]handler
 // handlers returns the handlers of all files.
 func (a *api) handlers() handlers {
 	all := handlers{}
-	for _, some := range []handlers{a.leaseHandlers(), a.batchHandlers(), a.readHandlers(), a.operatorHandlers(), a.healthHandlers()} {
+	for _, some := range []handlers{a.leaseHandlers(), a.batchHandlers(), a.readHandlers(), a.operatorHandlers(), a.orderHandlers(), a.healthHandlers()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -146,4 +146,6 @@ func check(row wire.Row, handled bool) error {
 }
 
 // pattern is the router's form of a row's path. A name has no colon: what follows one is a verb.
-func pattern(path string) string { return strings.Replace(path, "{election}", "{election:[^:/]+}", 1) }
+func pattern(path string) string {
+	return strings.NewReplacer("{election}", "{election:[^:/]+}", "{candidate}", "{candidate:[^/]+}").Replace(path)
+}

@@ -45,12 +45,12 @@ func admit(r *http.Request, offers []offer) (offer, error) {
 // ignore it.
 func checkCondition(r *http.Request) error {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-	changes := r.Method == http.MethodPut || r.Method == http.MethodDelete
+	changes := r.Method == http.MethodPut || r.Method == http.MethodDelete || isOrder(r.URL.Path)
 	switch {
 	case !reads && r.Header["If-None-Match"] != nil:
 		return wrong("If-None-Match", "If-None-Match is for reads, and this is a %s; leave it out, or send the revision that you expect in the If-Match of a PUT or DELETE", r.Method)
 	case !changes && r.Header["If-Match"] != nil:
-		return wrong("If-Match", "If-Match is for PUT and DELETE, and this is a %s; leave it out", r.Method)
+		return wrong("If-Match", "If-Match is for PUT, DELETE and operators' orders, and this is a %s; leave it out", r.Method)
 	}
 	return nil
 }

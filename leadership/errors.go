@@ -23,6 +23,7 @@ const (
 	HistoryCompacted Code = "HISTORY_COMPACTED" // the events asked for are no longer kept
 	RevisionMismatch Code = "REVISION_MISMATCH" // the election has changed since the caller looked
 	RecordCorrupt    Code = "RECORD_CORRUPT"    // the store's record cannot be trusted; nothing is granted on it
+	LimitExceeded    Code = "LIMIT_EXCEEDED"    // there is no room for more; end something first
 	RecordTooNew     Code = "RECORD_TOO_NEW"    // the record needs a newer program; nothing was done; try again until your own deadline
 	StoreUnavailable Code = "STORE_UNAVAILABLE" // nothing was done; try again until your own deadline
 	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // it may have been done; the same call again finds out
@@ -39,6 +40,24 @@ const (
 	ReasonHeld        Reason = "HELD"              // another candidate leads
 	ReasonIncarnation Reason = "OTHER_INCARNATION" // the same candidate leads, with another key
 	ReasonLockDelay   Reason = "LOCK_DELAY"        // the last lease ended without a release, and its lock delay, or the store's guard, runs
+	ReasonPaused      Reason = "PAUSED"            // an operator has paused the election
+	ReasonBanned      Reason = "BANNED"            // an operator, or the policy after a trip, has banned the candidate
+	ReasonAssigned    Reason = "ASSIGNED"          // an operator has assigned the election to another candidate
+	ReasonApproval    Reason = "APPROVAL"          // the last term ended for want of an approval, and there is none yet
+)
+
+// The reasons of LeaseLost. It mostly has none.
+const (
+	ReasonEpoch   Reason = "EPOCH"   // the caller still leads, with a later token: acquire again with the same key
+	ReasonDeposed Reason = "DEPOSED" // the policy has ended the caller's term
+)
+
+// Further reasons of an Explanation.
+const (
+	ReasonProbation Reason = "PROBATION"  // the candidate has tripped before, so its leases are short
+	ReasonInLine    Reason = "IN_LINE"    // it waits behind others
+	ReasonNotAsking Reason = "NOT_ASKING" // it does not wait for the lease at this instance
+	ReasonRights    Reason = "RIGHTS"     // the caller's policy does not let it lead
 )
 
 // Error is a refusal with what the caller needs to act on it.
@@ -46,7 +65,8 @@ type Error struct {
 	Code       Code
 	Detail     string        // a sentence for a person: the problem, and what to do
 	Field      string        // with InvalidArgument: the field that is wrong, as the API spells it
-	Reason     Reason        // with LeaseHeld
+	Reason     Reason        // with LeaseHeld; with LeaseLost if there is one
+	Cause      *Cause        // with the reasons that an order or a policy is behind
 	RetryAfter time.Duration // when asking again may help; zero if that is not known
 	Lease      *Lease        // the election as it was found, where that helps
 	Oldest     Revision      // with HistoryCompacted of one election: the oldest revision that can still be read

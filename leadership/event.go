@@ -22,6 +22,20 @@ const (
 	EventDeleted    EventType = "deleted"    // an operator deleted the election
 	EventRecreated  EventType = "recreated"  // an operator brought a deleted election back
 	EventUnlocked   EventType = "unlocked"   // an operator ended a lease or a lock before its time
+
+	EventAssigned EventType = "assigned" // an operator lets only one candidate be granted
+	EventEvicted  EventType = "evicted"  // an operator lets the term end at the end already promised
+	EventPaused   EventType = "paused"   // an operator lets no candidate be granted
+	EventResumed  EventType = "resumed"  // an operator has ended the pause
+	EventBanned   EventType = "banned"   // an operator lets a candidate not be granted
+	EventLifted   EventType = "lifted"   // an operator has ended a standing order
+	EventApproved EventType = "approved" // an operator has approved of the leader
+
+	EventApprovalRequested EventType = "approvalRequested" // the leader asks for an approval
+	EventEpoch             EventType = "epoch"             // LeaderID goes on with the next token, Token
+	EventJudged            EventType = "judged"            // a verifier has judged the leader's work
+	EventTripped           EventType = "tripped"           // the leader's work is not as its policy wants it; it goes on
+	EventDeposed           EventType = "deposed"           // so, and PreviousLeaderID's term has ended
 )
 
 // Event is one revision of an election. It is written in the transaction of its change, and never

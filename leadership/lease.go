@@ -46,8 +46,17 @@ type Lease struct {
 	EndsBecause EndReason
 	EndsIn      time.Duration
 
+	// Report is what the leader said last of its work, at ReportedAt, which was ReportAge before
+	// ReadAt.
+	Report     ReportText
+	ReportedAt time.Time
+	ReportAge  time.Duration
+
 	Config  Config
 	Deleted bool
+
+	// Overrides are the standing orders, in the answer to an order and to who asks for them.
+	Overrides Overrides
 
 	// Ticket is in the answer to the leader's own acquire and renewal, if the store needs one: the
 	// leader sends it with its next renewal.
@@ -108,6 +117,10 @@ func (l *Lease) hold(s Snapshot) {
 	r := s.Record
 	l.State, l.LeaderID, l.LeaseDuration, l.Metadata = Held, r.LeaderID, r.LeaseDuration, r.Metadata
 	l.Note = r.Standing.Note
+	if l.Report = r.Standing.Report; l.Report != "" {
+		l.ReportedAt = r.Standing.ReportedAt
+		l.ReportAge = max(s.Now.Sub(l.ReportedAt), 0)
+	}
 	l.AcquiredAt, l.LastHeartbeat, l.LeaseExpiration = r.AcquiredAt, r.HeartbeatAt, r.LeaseEnd()
 	l.ExpiresIn = l.LeaseExpiration.Sub(s.Now)
 	l.RenewIn = max(r.HeartbeatAt.Add(r.renewEvery()).Sub(s.Now), 0)

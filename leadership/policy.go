@@ -24,6 +24,8 @@ type Config struct {
 	// RetireAfter is how long the election may be vacant before it is deleted; see the rule Retire:
 	// 1 h to 10 years in whole milliseconds, or 0 for never.
 	RetireAfter time.Duration
+	// Term limits the term of a leader.
+	Term TermPolicy
 	// Description tells people what the election is for: one line of at most 256 bytes.
 	Description string
 }
@@ -40,7 +42,23 @@ type Policy struct {
 // Standing is what is going on in an election beside the lease. A new member is a field, a row in
 // standingMembers, and a line in each function that sets or clears it.
 type Standing struct {
-	Note    string // of the leader's acquire, while the lease lasts
+	Note string // of the leader's acquire, while the lease lasts
+
+	Overrides Overrides // standing orders, also some that are over
+	Breakers  breakers  // candidates that have tripped
+	Approval  approval
+
+	// Of the present term.
+	Ends       ends
+	Report     ReportText // the last one
+	ReportedAt time.Time
+	Verdicts   verdicts
+	Probation  probation
+	Notified   bool  // it has tripped, and the policy only tells of it
+	EpochFrom  Token // of the leader's grant, if operators have begun new epochs since
+
+	Deposed deposed // the last term, until the next grant
+
 	Unknown string // as in Policy
 }
 
@@ -49,27 +67,44 @@ type Standing struct {
 // and would grant longer leases.
 const limitsVersion Version = 2
 
+// termVersion is the first version of the program that knows the limits of a term, operators'
+// orders and reports. An older one would grant against an order, or leave behind in one term what
+// is of another.
+const termVersion Version = 3
+
 // policyMembers are the members of a policy, bound to the fields of p.
 func policyMembers(p *Policy) []member {
-	return []member{
+	return append([]member{
 		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
 		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
 		{name: "retireAfterMs", needs: limitsVersion, field: (*longMilliseconds)(&p.RetireAfter)},
 		{name: "description", field: (*text)(&p.Description)},
 		{name: "maxLeaseDurationMs", needs: limitsVersion, field: (*milliseconds)(&p.MaxLeaseDuration)},
-	}
+	}, termMembers(&p.Term)...)
 }
 
 // standingMembers are the members of a standing, bound to the fields of s.
 func standingMembers(s *Standing) []member {
 	return []member{
 		{name: "note", field: (*text)(&s.Note)},
+		{name: "overrides", needs: termVersion, field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
+		{name: "breakers", needs: termVersion, field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
+		{name: "approval", needs: termVersion, field: value(&s.Approval)},
+		{name: "ends", needs: termVersion, field: value(&s.Ends)},
+		{name: "report", needs: termVersion, field: (*reportField)(&s.Report)},
+		{name: "reportedAt", needs: termVersion, field: value(&s.ReportedAt)},
+		{name: "verdicts", needs: termVersion, field: value(&s.Verdicts)},
+		{name: "probation", needs: termVersion, field: value(&s.Probation)},
+		{name: "notified", needs: termVersion, field: value(&s.Notified)},
+		{name: "epochFrom", needs: termVersion, field: value(&s.EpochFrom)},
+		{name: "deposed", needs: termVersion, field: value(&s.Deposed)},
 	}
 }
 
 // granted is s after a grant.
 func (s Standing) granted(c AcquireCommand) Standing {
 	s.Note = c.Note
+	s.Deposed, s.Approval = deposed{}, approval{}
 	return s
 }
 
@@ -82,6 +117,9 @@ func (s Standing) reacquired(c AcquireCommand) Standing {
 // vacated is s once the lease has ended.
 func (s Standing) vacated() Standing {
 	s.Note = ""
+	s.Ends, s.Report, s.ReportedAt, s.Verdicts = ends{}, "", time.Time{}, verdicts{}
+	s.Probation, s.Notified, s.EpochFrom = probation{}, false, 0
+	s.Approval = approval{Awaited: s.Approval.Awaited}
 	return s
 }
 
@@ -92,6 +130,7 @@ func (c Config) leaseDuration() time.Duration {
 // explicit is c with the defaults filled in.
 func (c Config) explicit() Config {
 	c.LeaseDuration = c.leaseDuration()
+	c.Term = c.Term.explicit()
 	return c
 }
 
@@ -116,6 +155,9 @@ func (c Config) validate() (field string, err error) {
 	}
 	if err := validateRetireAfter(c.RetireAfter); err != nil {
 		return "retireAfter", err
+	}
+	if field, err := c.Term.validate(c.leaseDuration()); err != nil {
+		return field, err
 	}
 	if err := validateText(c.Description); err != nil {
 		return "description", fmt.Errorf("description is %w", err)

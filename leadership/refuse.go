@@ -70,6 +70,14 @@ func (s Snapshot) refuseUnlock(reason Reason, until time.Time) error {
 func (s Snapshot) refuseLost(c Renewal) error {
 	r := s.Record
 	switch {
+	case s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) && r.goesOnFrom(c.Token):
+		err := s.refuse(LeaseLost, "election %q has a new epoch, by an operator's order: fencing token %d is %d now; stop what was begun under the old one, acquire again with the same key, and go on", r.Election, c.Token, r.Token)
+		err.Reason = ReasonEpoch
+		return err
+	case r.Token == c.Token && r.Standing.Deposed.Token == c.Token:
+		err := s.refuse(LeaseLost, "the lease of election %q with fencing token %d was ended, as its policy says: %s; stop acting as its leader", r.Election, c.Token, r.Standing.Deposed.Why)
+		err.Reason, err.Cause = ReasonDeposed, &Cause{Code: ReasonDeposed, Actor: "policy", Because: r.Standing.Deposed.Why}
+		return err
 	case r.Deleted:
 		return s.refuse(LeaseLost, "election %q is deleted: stop acting as its leader", r.Election)
 	case c.holds(r):

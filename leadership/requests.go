@@ -113,6 +113,8 @@ type LeaseRequest struct {
 	Key         Key
 	Token       Token
 	Ticket      Ticket // of the answer to the last heartbeat, or empty; a release has no use for it
+	// Report is what the leader says of its work, to renew: see ParseReport. Empty: nothing.
+	Report []byte
 }
 
 func (r LeaseRequest) renewal() (Renewal, error) {
@@ -128,7 +130,11 @@ func (r LeaseRequest) renewal() (Renewal, error) {
 	if err := r.Ticket.validate(); err != nil {
 		return Renewal{}, invalid("ticket", err)
 	}
-	return Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: r.Key.Hash(), Token: r.Token, Ticket: r.Ticket}, nil
+	report, err := ParseReport(r.Report)
+	if err != nil {
+		return Renewal{}, invalid("report", err)
+	}
+	return Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: r.Key.Hash(), Token: r.Token, Ticket: r.Ticket, Report: report}, nil
 }
 
 // TokenCheck asks whether a token is that of the present leader.
@@ -172,6 +178,37 @@ type ConfigureRequest struct {
 type DeleteRequest struct {
 	Election Election
 	DeleteCommand
+}
+
+// OrderRequest is an operator's order about an election.
+type OrderRequest struct {
+	Election Election
+	OrderCommand
+}
+
+// JudgeRequest is a verdict on the leader's work.
+type JudgeRequest struct {
+	Election Election
+	JudgeCommand
+}
+
+// StepDownRequest is a release that says why.
+type StepDownRequest struct {
+	LeaseRequest
+	Reason string        // as in StepDownCommand
+	For    time.Duration // as in StepDownCommand
+}
+
+// ApprovalNote is a leader's question to go on.
+type ApprovalNote struct {
+	LeaseRequest
+	Note string // for people: one line of 1 to MaxReasonBytes bytes
+}
+
+// ExplainRequest asks why a candidate does not lead.
+type ExplainRequest struct {
+	Election    Election
+	CandidateID CandidateID
 }
 
 // UnlockRequest ends the wait for an election.

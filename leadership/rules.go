@@ -30,8 +30,34 @@ func (c *Change) vacate(t EventType, endedAt time.Time, lockFor time.Duration) {
 
 // expire records the end of a lease that ran out by itself.
 func (c *Change) expire(guard time.Duration) {
-	c.vacate(EventExpired, c.Record.LeaseEnd(), c.Record.Policy.LockDelay+guard)
+	c.runOut(c.Record.LeaseEnd(), guard)
 }
+
+// runOut ends a lease that was not renewed before its end. One that ended because its leader made
+// no progress is a trip; after one that ended for want of an approval, no lease is granted until
+// there is one.
+func (c *Change) runOut(endedAt time.Time, guard time.Duration) {
+	r := &c.Record
+	because, event := r.endedBecause(), EventExpired
+	switch {
+	case because == EndsStuck && r.Policy.Term.OnTrip != TripNotify:
+		event = EventDeposed
+		r.Standing.bar(r.LeaderID, r.Policy.Term.Cooldown, endedAt, stuck)
+		r.Standing.Deposed = deposed{r.Token, stuck}
+	case because == EndsApproval && r.Policy.Term.Approval.Every > 0:
+		r.Standing.Approval.Awaited = true
+	}
+	if p := r.Standing.Probation; !p.Until.IsZero() && because != EndsStuck && !endedAt.Before(p.Until) {
+		r.Standing.passed(r.LeaderID)
+	}
+	c.vacate(event, endedAt, r.Policy.LockDelay+guard)
+	if because != "" {
+		c.explain("", fmt.Sprintf(`{"endsBecause":%q}`, because))
+	}
+}
+
+// stuck is why a leader without progress is deposed.
+const stuck = "it has reported no progress for as long as its policy allows"
 
 // Acquire grants the lease, with the next token, if the election has no leader and no lock delay
 // runs.
@@ -57,8 +83,8 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	if s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) {
 		return reacquire(s, c), nil
 	}
-	if left, reason := s.blocked(); left > 0 {
-		return Change{}, s.refuseHeld(c.CandidateID, left, reason)
+	if barriers := s.barriers(c.CandidateID); len(barriers) > 0 {
+		return Change{}, s.refuseBarred(c.CandidateID, barriers)
 	}
 	if r.Token >= MaxToken {
 		return Change{}, Corrupt(r.Election, fmt.Errorf("there is no fencing token after %d", r.Token))
@@ -80,6 +106,8 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 	if r.LeaseDuration == 0 {
 		r.LeaseDuration = r.Policy.leaseDuration()
 	}
+	c.tryOut(now)
+	c.begin(now)
 	r.AcquiredAt, r.HeartbeatAt = now, now
 	r.EndedAt, r.LockFor = time.Time{}, 0
 	c.Heartbeat = true
@@ -89,6 +117,10 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 func reacquire(s Snapshot, cmd AcquireCommand) Change {
 	ch := s.heartbeat()
 	r := &ch.Record
+	ch.passProbation(s.Now)
+	if !r.Standing.Probation.Until.IsZero() {
+		cmd.LeaseDuration = min(cmd.LeaseDuration, ProbationLease)
+	}
 	longer := cmd.LeaseDuration > r.LeaseDuration
 	other := cmd.Metadata != "" && cmd.Metadata != r.Metadata
 	if longer {
@@ -124,6 +156,8 @@ type Renewal struct {
 	// Ticket is of the answer to the last heartbeat, or empty. It saves a store's Renew a read; no
 	// rule looks at it.
 	Ticket Ticket
+	// Report is what the leader says of its work; empty if nothing. A store's Renew takes none.
+	Report ReportText
 }
 
 // holds reports whether the record has the lease that c names, ended or not.
@@ -131,14 +165,26 @@ func (c Renewal) holds(r Record) bool {
 	return r.LeaderID != "" && r.Token == c.Token && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash)
 }
 
-// Renew lets the lease start anew if it is the caller's and its end has not come. It has no event.
+// Renew lets the lease start anew if it is the caller's and its end has not come. Without a report
+// it has no event.
 //
-// Error: LeaseLost, with the election as it is.
+// A report is judged by the policy: progress moves the end of the term on, and a leader that trips
+// loses its lease, with an event. Then the change is no heartbeat, and the caller of the store must
+// refuse the renewal: see Service.Renew.
+//
+// Errors: LeaseLost, with the election as it is; InvalidArgument, if a counter has fallen.
 func Renew(s Snapshot, c Renewal) (Change, error) {
 	if !c.holds(s.Record) || !s.Live() {
 		return Change{}, s.refuseLost(c)
 	}
-	return s.heartbeat(), nil
+	ch := s.heartbeat()
+	if c.Report == "" {
+		return ch, nil
+	}
+	if err := ch.report(s, c.Report); err != nil {
+		return Change{}, err
+	}
+	return ch, nil
 }
 
 // Release ends the caller's lease, so that the next candidate need not wait. It leaves a lease that
@@ -160,6 +206,9 @@ func Release(s Snapshot, c Renewal) (Change, error) {
 	}
 	ch := s.change()
 	if s.Live() {
+		if p := r.Standing.Probation; !p.Until.IsZero() && !s.Now.Before(p.Until) {
+			ch.Record.Standing.passed(r.LeaderID)
+		}
 		ch.vacate(EventReleased, s.Now, 0)
 	} else {
 		ch.expire(s.Guard)
@@ -205,7 +254,7 @@ func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 		return Change{}, nil
 	}
 	ch := s.change()
-	ch.vacate(EventExpired, before, r.Policy.LockDelay+s.Guard)
+	ch.runOut(before, s.Guard)
 	return ch, nil
 }
 

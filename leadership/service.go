@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -43,6 +44,9 @@ func (s *Service) Renew(ctx context.Context, r LeaseRequest) (Lease, error) {
 	if err != nil {
 		return Lease{}, err
 	}
+	if c.Report != "" {
+		return s.renewed(ctx, c, Renewed{Err: ErrNotRenewed})
+	}
 	return s.renewed(ctx, c, s.store.Renew(ctx, []Renewal{c})[0])
 }
 
@@ -52,7 +56,10 @@ func (s *Service) renewed(ctx context.Context, c Renewal, a Renewed) (Lease, err
 	snap, err := a.Snapshot, a.Err
 	switch {
 	case errors.Is(err, ErrNotRenewed):
-		snap, err = s.update(ctx, c.Election, func(snap Snapshot) (Change, error) { return Renew(snap, c) })
+		snap, err = s.update(ExpectHeld(ctx, c), c.Election, func(snap Snapshot) (Change, error) { return Renew(snap, c) })
+		if err == nil && !c.holds(snap.Record) { // its report has tripped
+			err = snap.refuseLost(c)
+		}
 	case err == nil:
 		snap, err = s.settle(ctx, snap, a.Before)
 	}
@@ -83,7 +90,7 @@ func (s *Service) BatchRenew(ctx context.Context, batch []LeaseRequest) ([]Resul
 		return results, nil
 	}
 	var open []int // leases for which the store has to be asked once more
-	answers := s.store.Renew(ctx, leases)
+	answers := s.renewPlain(ctx, leases)
 	for i := range answers {
 		if a := &answers[i]; a.Err == nil && inTime(a.Snapshot, a.Before) {
 			results[place[i]].Lease = a.Snapshot.leaders()
@@ -97,6 +104,27 @@ func (s *Service) BatchRenew(ctx context.Context, batch []LeaseRequest) ([]Resul
 		r.Lease, r.Err = s.renewed(ctx, leases[i], answers[i])
 	})
 	return results, nil
+}
+
+// renewPlain renews the leases that come without a report; the others need a decision.
+func (s *Service) renewPlain(ctx context.Context, leases []Renewal) []Renewed {
+	if !slices.ContainsFunc(leases, func(c Renewal) bool { return c.Report != "" }) {
+		return s.store.Renew(ctx, leases)
+	}
+	answers := make([]Renewed, len(leases))
+	var plain []Renewal
+	var place []int // of plain[i] among the leases
+	for i, c := range leases {
+		if answers[i].Err = ErrNotRenewed; c.Report == "" {
+			plain, place = append(plain, c), append(place, i)
+		}
+	}
+	if len(plain) > 0 {
+		for i, a := range s.store.Renew(ctx, plain) {
+			answers[place[i]] = a
+		}
+	}
+	return answers
 }
 
 // Release ends the caller's lease; see the rule of that name.
@@ -141,19 +169,28 @@ func (s *Service) BatchCheckTokens(ctx context.Context, batch []TokenCheck) ([]R
 
 // Get reads an election from the store, strongly. A deleted one is NotFound.
 func (s *Service) Get(ctx context.Context, e Election) (Lease, error) {
+	snap, err := s.look(ctx, e)
+	if err != nil {
+		return Lease{}, err
+	}
+	return snap.Lease(), nil
+}
+
+// look reads an election that was seen and is not deleted.
+func (s *Service) look(ctx context.Context, e Election) (Snapshot, error) {
 	if err := e.Validate(); err != nil {
-		return Lease{}, invalid("election", err)
+		return Snapshot{}, invalid("election", err)
 	}
 	snap, err := s.store.Get(ctx, e)
 	switch {
 	case err != nil:
-		return Lease{}, err
+		return Snapshot{}, err
 	case !snap.exists():
-		return Lease{}, snap.refuseUnseen()
+		return Snapshot{}, snap.refuseUnseen()
 	case snap.Record.Deleted:
-		return Lease{}, snap.refuse(NotFound, "election %q is deleted; configuring it brings it back, and its fencing token goes on from %d", e, snap.Record.Token)
+		return Snapshot{}, snap.refuse(NotFound, "election %q is deleted; configuring it brings it back, and its fencing token goes on from %d", e, snap.Record.Token)
 	}
-	return snap.Lease(), nil
+	return snap, nil
 }
 
 // List reads a page of elections in the order of their names, without the deleted ones.
@@ -304,6 +341,106 @@ func (s *Service) Unlock(ctx context.Context, r UnlockRequest) (Lease, error) {
 	return s.lease(ctx, r.Election, func(snap Snapshot) (Change, error) { return Unlock(snap, r.UnlockCommand) })
 }
 
+// Order carries out an operator's order; see the rule of that name. Where the caller is verified,
+// that principal is the actor. The lease has the overrides.
+func (s *Service) Order(ctx context.Context, r OrderRequest) (Lease, error) {
+	if err := r.Election.Validate(); err != nil {
+		return Lease{}, invalid("election", err)
+	}
+	var err error
+	if r.Actor, err = actor(ctx, r.Actor); err != nil {
+		return Lease{}, err
+	}
+	if field, err := r.validate(); err != nil {
+		return Lease{}, invalid(field, err)
+	}
+	if err := validateCondition(r.IfRevision); err != nil {
+		return Lease{}, err
+	}
+	snap, err := s.update(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return Order(snap, r.OrderCommand) })
+	if err != nil {
+		return Lease{}, err
+	}
+	l := snap.Lease()
+	l.Overrides = snap.Orders()
+	return l, nil
+}
+
+// actor is the principal that makes a call: the verified one, or the one named if none is.
+func actor(ctx context.Context, named string) (string, error) {
+	verified := Actor(ctx)
+	if verified != "" && named != "" && named != verified {
+		return "", invalid("actor", errors.New("the actor is the verified caller here; leave it out"))
+	}
+	return cmp.Or(verified, named), nil
+}
+
+// Overrides reads the standing orders of an election from the store, strongly.
+func (s *Service) Overrides(ctx context.Context, e Election) ([]Override, error) {
+	snap, err := s.look(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return snap.Orders().At(snap.Now), nil
+}
+
+// Explain says why a candidate does not lead, by one strong read; see the function of that name.
+func (s *Service) Explain(ctx context.Context, r ExplainRequest) (Explanation, error) {
+	if err := r.CandidateID.Validate(); err != nil {
+		return Explanation{}, invalid("candidateId", err)
+	}
+	snap, err := s.look(ctx, r.Election)
+	if err != nil {
+		return Explanation{}, err
+	}
+	return Explain(snap, r.CandidateID), nil
+}
+
+// Judge counts a verifier's verdict on the present term; see the rule of that name.
+func (s *Service) Judge(ctx context.Context, r JudgeRequest) (Lease, error) {
+	if err := r.Election.Validate(); err != nil {
+		return Lease{}, invalid("election", err)
+	}
+	var err error
+	if r.Actor, err = actor(ctx, r.Actor); err != nil {
+		return Lease{}, err
+	}
+	if field, err := r.validate(); err != nil {
+		return Lease{}, invalid(field, err)
+	}
+	return s.lease(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return Judge(snap, r.JudgeCommand) })
+}
+
+// StepDown ends the caller's lease and says why; see the rule of that name.
+func (s *Service) StepDown(ctx context.Context, r StepDownRequest) (Lease, error) {
+	c, err := r.renewal()
+	if err != nil {
+		return Lease{}, err
+	}
+	command := StepDownCommand{Renewal: c, Reason: r.Reason, For: r.For}
+	if field, err := command.validate(); err != nil {
+		return Lease{}, invalid(field, err)
+	}
+	return s.lease(ExpectChange(ctx), c.Election, func(snap Snapshot) (Change, error) { return StepDown(snap, command) })
+}
+
+// RequestApproval asks operators to approve of the caller's term; see the rule of that name.
+func (s *Service) RequestApproval(ctx context.Context, r ApprovalNote) (Lease, error) {
+	c, err := r.renewal()
+	if err != nil {
+		return Lease{}, err
+	}
+	if field, err := validateWord("-", r.Note); err != nil {
+		if field == "reason" {
+			field, err = "note", errors.New(strings.Replace(err.Error(), "reason", "note", 1))
+		}
+		return Lease{}, invalid(field, err)
+	}
+	return s.lease(ctx, c.Election, func(snap Snapshot) (Change, error) {
+		return RequestApproval(snap, ApprovalRequest{Renewal: c, Note: r.Note})
+	})
+}
+
 // Expire records that the election's lease has run out, if it has.
 func (s *Service) Expire(ctx context.Context, e Election) (Lease, error) {
 	if err := e.Validate(); err != nil {
@@ -410,7 +547,7 @@ func (s *Service) commit(ctx context.Context, e Election, rule func(Snapshot) (C
 		ch, err := rule(snap)
 		before, events = ch.Before, ch.Events
 		for i := range events {
-			events[i].Actor = actor
+			events[i].Actor = cmp.Or(actor, events[i].Actor)
 			events[i].RequestID = requestID
 		}
 		return ch, err

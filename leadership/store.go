@@ -106,6 +106,23 @@ func ExpectChange(ctx context.Context) context.Context {
 	return context.WithValue(ctx, expectChangeKey{}, true)
 }
 
+type expectHeldKey struct{}
+
+// ExpectHeld returns a context for an Update that runs the rule Renew for the lease named. It is
+// about cost alone. A store whose renewals need no read may let the rule decide on what the
+// renewal's ticket, or its own memory, has of the record, under the guard of a renewal; Snapshot.Now
+// is then no later than the commit. It must take only a heartbeat without events so, and read and
+// decide again otherwise, or if the guard fails.
+func ExpectHeld(ctx context.Context, c Renewal) context.Context {
+	return context.WithValue(ctx, expectHeldKey{}, c)
+}
+
+// HeldExpected returns the lease of a context of ExpectHeld.
+func HeldExpected(ctx context.Context) (c Renewal, expected bool) {
+	c, expected = ctx.Value(expectHeldKey{}).(Renewal)
+	return c, expected
+}
+
 // ChangeExpected reports whether the context is one of ExpectChange.
 func ChangeExpected(ctx context.Context) bool { return ctx.Value(expectChangeKey{}) != nil }
 

@@ -56,7 +56,7 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 	if !s.has(from) {
 		if ch.Record.Token <= from.Token { // else it has a history of its own here, and only its revision is behind
 			ch.Record.Token, ch.Record.Policy, ch.Record.Deleted = from.Token, from.Policy, from.Deleted
-			ch.Record.Standing, ch.Record.Needs = from.Standing, from.Needs
+			ch.Record.Standing, ch.Record.Needs = from.Standing.vacated(), from.Needs
 		}
 		ch.Record.Revision = max(s.Record.Revision, from.Revision+carryRoom-1) // announce adds one
 	}

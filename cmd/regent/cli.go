@@ -61,6 +61,7 @@ const (
 	groupService  = "service"
 	groupAgent    = "agent"
 	groupOperator = "operator"
+	groupOverrule = "overrule"
 )
 
 func (c *cli) root() *cobra.Command {
@@ -80,10 +81,12 @@ func (c *cli) root() *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: groupAgent, Title: "For agents:"},
 		&cobra.Group{ID: groupOperator, Title: "For operators:"},
+		&cobra.Group{ID: groupOverrule, Title: "To overrule:"},
 		&cobra.Group{ID: groupService, Title: "The service:"},
 	)
 	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.runCommand())
 	c.add(root, groupOperator, c.statusCommand(), c.listCommand(), c.historyCommand(), c.watchCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
+	c.add(root, groupOverrule, append(c.orderCommands(), c.overridesCommand(), c.judgeCommand(), c.whyCommand())...)
 	c.add(root, groupService, c.serveCommand(), c.doctorCommand(), c.migrateCommand(), c.raiseCommand())
 	c.add(root, "", c.versionCommand(), c.licensesCommand(), c.completionCommand())
 	root.SetHelpCommand(c.helpCommand())

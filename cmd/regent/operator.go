@@ -23,13 +23,14 @@ var settings = []setting{
 	{"max-lease", func(wanted *leadership.Config, now leadership.Config) { wanted.MaxLeaseDuration = now.MaxLeaseDuration }},
 	{"lock-delay", func(wanted *leadership.Config, now leadership.Config) { wanted.LockDelay = now.LockDelay }},
 	{"retire-after", func(wanted *leadership.Config, now leadership.Config) { wanted.RetireAfter = now.RetireAfter }},
+	{"policy", func(wanted *leadership.Config, now leadership.Config) { wanted.Term = now.Term }},
 	{"description", func(wanted *leadership.Config, now leadership.Config) { wanted.Description = now.Description }},
 }
 
 func (c *cli) configureCommand() *cobra.Command {
 	var wanted leadership.ConfigureRequest
 	cmd := &cobra.Command{
-		Use:   "configure ELECTION [--lease DURATION] [--max-lease DURATION] [--lock-delay DURATION] [--retire-after DURATION] [--description TEXT]",
+		Use:   "configure ELECTION [--lease DURATION] [--max-lease DURATION] [--lock-delay DURATION] [--retire-after DURATION] [--policy JSON] [--description TEXT]",
 		Short: "Create an election, or change its configuration",
 		Long: `Create an election, change its configuration, or restore a deleted one. Settings that are not given stay as they are. The
 present lease keeps its duration; the next one gets the new duration.`,
@@ -45,6 +46,7 @@ present lease keeps its duration; the next one gets the new duration.`,
 	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.MaxLeaseDuration, "", "DURATION", parseMaxLease}, "max-lease", "the longest lease that a candidate may ask for, up to 24h, or none (default for a new election: none)")
 	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LockDelay, "", "DURATION", parseLockDelay}, "lock-delay", "how long the election stays vacant after a lease that ended without a release, up to 24h (default for a new election: 0s)")
 	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.RetireAfter, "", "DURATION", parseRetireAfter}, "retire-after", "how long the election may be vacant before it is deleted, from 1h to 87600h (ten years); 0s keeps it for ever (default for a new election: 0s)")
+	cmd.Flags().Var(&value[leadership.TermPolicy]{&wanted.Config.Term, "", "JSON", parsePolicy}, "policy", "the limits of a term, as the API takes them, such as {\"maxTerm\":\"8h\",\"stuckAfter\":\"5m\"}; {} for none")
 	cmd.Flags().StringVar(&wanted.Config.Description, "description", "", "what the election is for, in at most 256 bytes; an empty text removes it")
 	addCondition(cmd, &wanted.IfRevision)
 	return c.remote(cmd)

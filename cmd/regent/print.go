@@ -106,6 +106,10 @@ func leaseRows(l leadership.Lease) [][]string {
 	if l.Config.RetireAfter > 0 {
 		row("retire after", l.Config.RetireAfter.String())
 	}
+	if l.Config.Term != (leadership.TermPolicy{}) {
+		policy, _ := wire.Marshal(wire.NewLease(l).Configuration.Policy) // it has no value without a JSON form
+		row("policy", string(policy))
+	}
 	if l.Config.Description != "" {
 		row("description", printable(l.Config.Description))
 	}
@@ -113,6 +117,15 @@ func leaseRows(l leadership.Lease) [][]string {
 		row("expires in", remaining(l.ExpiresIn))
 		row("renew in", remaining(l.RenewIn))
 		row("acquired", formatTime(l.AcquiredAt))
+	}
+	if l.EndsBecause != "" {
+		row("ends in", remaining(l.EndsIn)+" at the latest ("+string(l.EndsBecause)+")")
+	}
+	if l.Report != "" {
+		row("report", printable(string(l.Report))+", "+remaining(l.ReportAge)+" ago")
+	}
+	for _, o := range l.Overrides.At(l.ReadAt) {
+		row("order", string(o.ID)+": "+orderSentence(o))
 	}
 	if l.LockedFor > 0 {
 		row("locked for", remaining(l.LockedFor))

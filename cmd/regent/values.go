@@ -9,6 +9,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 )
 
 // value is a flag that is validated while the command line is read, so that the error names the
@@ -106,6 +107,42 @@ func parseRetireAfter(text string) (time.Duration, error) {
 		return 0, nil
 	}
 	return parseDuration(text, leadership.MinRetireAfter, leadership.MaxRetireAfter)
+}
+
+// parseOrder takes the duration of an order.
+func parseOrder(text string) (time.Duration, error) {
+	return parseDuration(text, leadership.MinOrder, leadership.MaxOrder)
+}
+
+func parseMode(text string) (leadership.PauseMode, error) {
+	switch m := leadership.PauseMode(text); m {
+	case leadership.PauseFreeze, leadership.PauseDrain:
+		return m, nil
+	}
+	return "", errors.New("must be freeze or drain")
+}
+
+func parseVerdict(text string) (leadership.Verdict, error) {
+	switch v := leadership.Verdict(text); v {
+	case leadership.VerdictBad, leadership.VerdictGood:
+		return v, nil
+	}
+	return "", errors.New("must be bad or good")
+}
+
+func parseOverride(text string) (leadership.OverrideID, error) {
+	id, err := parseText(text)
+	return leadership.OverrideID(id), err
+}
+
+// parsePolicy reads the member policy of a configuration as the API takes it.
+func parsePolicy(text string) (leadership.TermPolicy, error) {
+	var body wire.ConfigureRequest
+	if err := wire.Decode([]byte(`{"policy":`+text+`}`), &body); err != nil {
+		return leadership.TermPolicy{}, fmt.Errorf("must be a JSON object as the API takes it, such as {\"maxTerm\":\"8h\"}, or {} for none: %w", err)
+	}
+	config, err := body.Leadership()
+	return config.Term, err
 }
 
 func parseTimeout(text string) (time.Duration, error) {

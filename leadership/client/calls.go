@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -175,6 +177,61 @@ func (c *Client) Unlock(ctx context.Context, r leadership.UnlockRequest) (leader
 	return c.lease(ctx, expected{election: r.Election}, call{
 		name: "unlock", method: http.MethodPost, suffix: wire.Unlock, mutates: wire.VerbUnlock.Row().Changes(), body: wire.NewUnlockRequest(r.UnlockCommand),
 	})
+}
+
+// Order gives an operator's order; see leadership.Order.
+func (c *Client) Order(ctx context.Context, r leadership.OrderRequest) (leadership.Lease, error) {
+	row := wire.Verb(r.Kind).Row()
+	if !slices.Contains(leadership.Orders(), r.Kind) {
+		return leadership.Lease{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "order", Detail: fmt.Sprintf("there is no order %q", r.Kind)}
+	}
+	return c.lease(ctx, expected{election: r.Election}, call{
+		name: string(r.Kind), method: row.Method, suffix: ":" + string(r.Kind), header: ifMatch(r.IfRevision), mutates: row.Changes(),
+		body: wire.NewOrderRequest(r.OrderCommand),
+	})
+}
+
+// Overrides reads the standing orders of an election, the oldest first.
+func (c *Client) Overrides(ctx context.Context, e leadership.Election) ([]leadership.Override, error) {
+	var answer wire.Overrides
+	if err := c.about(ctx, e, call{name: "overrides", method: http.MethodGet, suffix: wire.AllOverrides, answer: &answer}); err != nil {
+		return nil, err
+	}
+	return answer.Leadership(), nil
+}
+
+// Judge gives a verdict on the leader's work; see leadership.Judge.
+func (c *Client) Judge(ctx context.Context, r leadership.JudgeRequest) (leadership.Lease, error) {
+	return c.lease(ctx, expected{election: r.Election}, call{
+		name: "judge", method: http.MethodPost, suffix: wire.Judge, mutates: wire.VerbJudge.Row().Changes(), body: wire.NewJudgeRequest(r.JudgeCommand),
+	})
+}
+
+// StepDown ends the caller's lease and says why; see leadership.StepDown.
+func (c *Client) StepDown(ctx context.Context, r leadership.StepDownRequest) (leadership.Lease, error) {
+	return c.lease(ctx, expected{election: r.Election}, call{
+		name: "step down", method: http.MethodPost, suffix: wire.StepDown, mutates: wire.VerbStepDown.Row().Changes(), body: wire.NewStepDownRequest(r),
+	})
+}
+
+// RequestApproval asks operators to approve of the caller's term; see leadership.RequestApproval.
+func (c *Client) RequestApproval(ctx context.Context, r leadership.ApprovalNote) (leadership.Lease, error) {
+	return c.lease(ctx, expected{election: r.Election}, call{
+		name: "request approval", method: http.MethodPost, suffix: wire.RequestApproval, mutates: wire.VerbRequestApproval.Row().Changes(), body: wire.NewApprovalNote(r),
+	})
+}
+
+// Explain says why a candidate does not lead.
+func (c *Client) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
+	if err := r.CandidateID.Validate(); err != nil {
+		return leadership.Explanation{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "candidateId", Detail: err.Error()}
+	}
+	var answer wire.Explanation
+	suffix := wire.Candidates + "/" + string(r.CandidateID) + wire.Explain
+	if err := c.about(ctx, r.Election, call{name: "explain", method: http.MethodGet, suffix: suffix, answer: &answer}); err != nil {
+		return leadership.Explanation{}, err
+	}
+	return answer.Leadership(), nil
 }
 
 // lease makes a call whose reply is a lease, and checks that the lease matches x.

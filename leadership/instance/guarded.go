@@ -27,6 +27,13 @@ type Protocol interface {
 	Configure(context.Context, leadership.ConfigureRequest) (leadership.Lease, error)
 	Delete(context.Context, leadership.DeleteRequest) (leadership.Lease, error)
 	Unlock(context.Context, leadership.UnlockRequest) (leadership.Lease, error)
+
+	Order(context.Context, leadership.OrderRequest) (leadership.Lease, error)
+	Overrides(context.Context, leadership.Election) ([]leadership.Override, error)
+	Judge(context.Context, leadership.JudgeRequest) (leadership.Lease, error)
+	StepDown(context.Context, leadership.StepDownRequest) (leadership.Lease, error)
+	RequestApproval(context.Context, leadership.ApprovalNote) (leadership.Lease, error)
+	Explain(context.Context, leadership.ExplainRequest) (leadership.Explanation, error)
 }
 
 // Service is what a door, such as the REST API, calls: an *Instance, or a *Guarded before it.
@@ -415,6 +422,37 @@ func (g *Guarded) Delete(ctx context.Context, r leadership.DeleteRequest) (leade
 // Unlock implements Protocol.
 func (g *Guarded) Unlock(ctx context.Context, r leadership.UnlockRequest) (leadership.Lease, error) {
 	return guarded(ctx, g, wire.VerbUnlock, Op{Election: r.Election, N: 1}, g.service.Unlock, r)
+}
+
+// Order implements Protocol. Each kind of order is a verb of its own.
+func (g *Guarded) Order(ctx context.Context, r leadership.OrderRequest) (leadership.Lease, error) {
+	return guarded(ctx, g, wire.Verb(r.Kind), Op{Election: r.Election, N: 1}, g.service.Order, r)
+}
+
+// Overrides implements Protocol.
+func (g *Guarded) Overrides(ctx context.Context, e leadership.Election) ([]leadership.Override, error) {
+	return guarded(ctx, g, wire.VerbOverrides, Op{Election: e, N: 1}, g.service.Overrides, e)
+}
+
+// Judge implements Protocol.
+func (g *Guarded) Judge(ctx context.Context, r leadership.JudgeRequest) (leadership.Lease, error) {
+	return guarded(ctx, g, wire.VerbJudge, Op{Election: r.Election, N: 1}, g.service.Judge, r)
+}
+
+// StepDown implements Protocol.
+func (g *Guarded) StepDown(ctx context.Context, r leadership.StepDownRequest) (leadership.Lease, error) {
+	return guarded(ctx, g, wire.VerbStepDown, Op{Election: r.Election, Candidate: r.CandidateID, N: 1}, g.service.StepDown, r)
+}
+
+// RequestApproval implements Protocol.
+func (g *Guarded) RequestApproval(ctx context.Context, r leadership.ApprovalNote) (leadership.Lease, error) {
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Token: r.Token, N: 1}
+	return guarded(ctx, g, wire.VerbRequestApproval, op, g.service.RequestApproval, r)
+}
+
+// Explain implements Protocol.
+func (g *Guarded) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
+	return guarded(ctx, g, wire.VerbExplain, Op{Election: r.Election, N: 1}, g.service.Explain, r)
 }
 
 // Tick implements Service.

@@ -80,3 +80,41 @@ func (i *Instance) Unlock(ctx context.Context, r leadership.UnlockRequest) (lead
 	l, err := i.service.Unlock(ctx, r)
 	return i.learn(l, err, asked)
 }
+
+// Order carries out an operator's order; see leadership.Service.
+func (i *Instance) Order(ctx context.Context, r leadership.OrderRequest) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.Order(ctx, r)
+	return i.learn(l, err, asked)
+}
+
+// Overrides reads the standing orders of an election; see leadership.Service.
+func (i *Instance) Overrides(ctx context.Context, e leadership.Election) ([]leadership.Override, error) {
+	return i.service.Overrides(ctx, e)
+}
+
+// Judge counts a verdict; see leadership.Service.
+func (i *Instance) Judge(ctx context.Context, r leadership.JudgeRequest) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.Judge(ctx, r)
+	return i.learn(l, err, asked)
+}
+
+// StepDown ends the caller's lease and says why; see leadership.Service.
+func (i *Instance) StepDown(ctx context.Context, r leadership.StepDownRequest) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.StepDown(ctx, r)
+	return i.learn(l, err, asked)
+}
+
+// RequestApproval asks operators to approve of the caller's term; see leadership.Service.
+func (i *Instance) RequestApproval(ctx context.Context, r leadership.ApprovalNote) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.RequestApproval(ctx, r)
+	return i.learn(l, err, asked)
+}
+
+// Explain says why a candidate does not lead; see leadership.Service.
+func (i *Instance) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
+	return i.service.Explain(ctx, r)
+}

@@ -116,8 +116,14 @@ func (o *object) lease(w *Lease) {
 	o.optionalInteger("endsInMs", w.EndsInMs)
 	o.optionalValue("metadata", w.Metadata)
 	o.optional("note", w.Note)
+	o.optionalValue("report", w.Report)
+	o.optionalInstant("reportedAt", w.ReportedAt)
+	o.optionalInteger("reportAgeMs", w.ReportAgeMs)
 	o.name("configuration")
 	o.configuration(&w.Configuration)
+	if w.Overrides != nil {
+		o.any("overrides", w.Overrides)
+	}
 	if w.Deleted {
 		o.name("deleted")
 		o.text = append(o.text, "true"...)
@@ -133,7 +139,20 @@ func (o *object) configuration(w *Configuration) {
 	o.duration("lockDelay", w.LockDelay)
 	o.optionalDuration("retireAfter", w.RetireAfter)
 	o.optional("description", w.Description)
+	if w.Policy != nil {
+		o.any("policy", w.Policy)
+	}
 	o.text = append(o.text, '}')
+}
+
+// any writes a member that is rare, by package json.
+func (o *object) any(name string, v any) {
+	o.name(name)
+	text, err := Marshal(v)
+	if err != nil {
+		o.fail(err)
+	}
+	o.text = append(o.text, text...)
 }
 
 func (o *object) name(name string) {
@@ -275,4 +294,5 @@ func (o *object) renewal(r *leadership.LeaseRequest) {
 	o.text = append(o.text, '"')
 	o.integer("fencingToken", int64(r.Token))
 	o.optional("ticket", string(r.Ticket))
+	o.optionalValue("report", rawObject(r.Report))
 }

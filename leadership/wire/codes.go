@@ -45,6 +45,7 @@ func Meanings() []Meaning {
 		{leadership.LeaseLost, http.StatusConflict, "Lease lost", "you do not lead: stop now"},
 		{leadership.TokenStale, http.StatusConflict, "Token stale", "the token is not that of the current leader; do not act on it"},
 		{leadership.ElectionDeleted, http.StatusConflict, "Election deleted", "an operator brings the election back by configuring it"},
+		{leadership.LimitExceeded, http.StatusConflict, "Limit exceeded", "there is no room for more; end something first"},
 		{leadership.HistoryCompacted, http.StatusGone, "History compacted", "the requested events are no longer kept; read the election and go on from its revision"},
 		{leadership.RevisionMismatch, http.StatusPreconditionFailed, "Revision mismatch", "the election has changed since you read it; read it again and decide again"},
 		{PayloadTooLarge, http.StatusRequestEntityTooLarge, "Payload too large", "send a smaller body"},

@@ -13,6 +13,7 @@ type Configuration struct {
 	LockDelay        Duration `json:"lockDelay"`
 	RetireAfter      Duration `json:"retireAfter,omitzero"`
 	Description      string   `json:"description,omitzero"`
+	Policy           *Policy  `json:"policy,omitzero"`
 }
 
 func newConfiguration(c leadership.Config) Configuration {
@@ -22,6 +23,7 @@ func newConfiguration(c leadership.Config) Configuration {
 		LockDelay:        Duration(c.LockDelay),
 		RetireAfter:      Duration(c.RetireAfter),
 		Description:      c.Description,
+		Policy:           newPolicy(c.Term),
 	}
 }
 
@@ -32,6 +34,7 @@ func (w Configuration) leadership() leadership.Config {
 		LockDelay:        time.Duration(w.LockDelay),
 		RetireAfter:      time.Duration(w.RetireAfter),
 		Description:      w.Description,
+		Term:             w.Policy.leadership(),
 	}
 }
 
@@ -43,6 +46,7 @@ type ConfigureRequest struct {
 	LockDelay        Duration  `json:"lockDelay,omitzero"`
 	RetireAfter      Duration  `json:"retireAfter,omitzero"`
 	Description      string    `json:"description,omitzero"`
+	Policy           *Policy   `json:"policy,omitzero"`
 }
 
 // NewConfigureRequest writes a request.
@@ -53,6 +57,7 @@ func NewConfigureRequest(c leadership.Config) ConfigureRequest {
 		LockDelay:        Duration(c.LockDelay),
 		RetireAfter:      Duration(c.RetireAfter),
 		Description:      c.Description,
+		Policy:           newPolicy(c.Term),
 	}
 }
 
@@ -67,7 +72,10 @@ func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 		return leadership.Config{}, malformed("/maxLeaseDuration", "maxLeaseDuration is from %v to %gh, not 0s; leave it out for no limit of the election's own",
 			leadership.MinLeaseDuration, leadership.MaxLeaseDuration.Hours())
 	}
-	return leadership.Config{LeaseDuration: d, MaxLeaseDuration: most, LockDelay: time.Duration(w.LockDelay), RetireAfter: time.Duration(w.RetireAfter), Description: w.Description}, nil
+	return leadership.Config{
+		LeaseDuration: d, MaxLeaseDuration: most, LockDelay: time.Duration(w.LockDelay), RetireAfter: time.Duration(w.RetireAfter),
+		Description: w.Description, Term: w.Policy.leadership(),
+	}, nil
 }
 
 func optionalOf(d *Duration) time.Duration {

@@ -31,7 +31,11 @@ type Lease struct {
 	EndsInMs        int64                  `json:"endsInMs,omitzero"` // rounded down; with endsBy
 	Metadata        jsontext.Value         `json:"metadata,omitzero"` // an object
 	Note            string                 `json:"note,omitzero"`
+	Report          jsontext.Value         `json:"report,omitzero"`      // the leader's last, an object
+	ReportedAt      time.Time              `json:"reportedAt,omitzero"`  // with report
+	ReportAgeMs     int64                  `json:"reportAgeMs,omitzero"` // with report, rounded up
 	Configuration   Configuration          `json:"configuration"`
+	Overrides       []Override             `json:"overrides,omitzero"` // in the answer to an order
 	Deleted         bool                   `json:"deleted,omitzero"`
 	Ticket          leadership.Ticket      `json:"ticket,omitzero"` // for the leader's next renewal
 	// MaxStalenessMs marks a lease that was read from a cache: it was true at some moment within
@@ -59,6 +63,9 @@ func NewLease(l leadership.Lease) Lease {
 		EndsInMs:        millisDown(l.EndsIn),
 		Metadata:        rawObject([]byte(l.Metadata)),
 		Note:            l.Note,
+		Report:          rawReport(l.Report),
+		ReportedAt:      l.ReportedAt.UTC(),
+		ReportAgeMs:     millisUp(l.ReportAge),
 		Configuration:   newConfiguration(l.Config),
 		Deleted:         l.Deleted,
 		Ticket:          l.Ticket,
@@ -66,6 +73,9 @@ func NewLease(l leadership.Lease) Lease {
 	if l.State == leadership.Held {
 		rest := [...]int64{millisDown(l.ExpiresIn), millisDown(l.RenewIn)} // one allocation, not two
 		w.ExpiresInMs, w.RenewInMs = &rest[0], &rest[1]
+	}
+	if l.Overrides != "" {
+		w.Overrides = NewOverrides(l.Overrides.At(l.ReadAt)).Overrides
 	}
 	return w
 }
@@ -94,6 +104,10 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 	if err := w.validate(); err != nil {
 		return leadership.Lease{}, err
 	}
+	report, err := leadership.ParseReport(w.Report)
+	if err != nil {
+		report = "" // a newer server's; a leader does as well without it
+	}
 	return leadership.Lease{
 		Election:        w.Election,
 		State:           w.State,
@@ -103,6 +117,10 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		LeaseDuration:   time.Duration(w.LeaseDuration),
 		Metadata:        metadata,
 		Note:            w.Note,
+		Report:          report,
+		ReportedAt:      w.ReportedAt,
+		ReportAge:       fromMillis(w.ReportAgeMs),
+		Overrides:       leadership.NewOverrides(Overrides{w.Overrides}.Leadership()),
 		ExpiresIn:       optionalMillis(w.ExpiresInMs),
 		RenewIn:         optionalMillis(w.RenewInMs),
 		LockedFor:       fromMillis(w.LockedForMs),

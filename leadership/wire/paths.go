@@ -22,6 +22,20 @@ const (
 	CheckToken = ":checkToken"
 	Unlock     = ":unlock"
 	Events     = "/events"
+
+	Assign          = ":assign"
+	Evict           = ":evict"
+	Pause           = ":pause"
+	Resume          = ":resume"
+	Ban             = ":ban"
+	Approve         = ":approve"
+	Lift            = ":lift"
+	Judge           = ":judge"
+	StepDown        = ":stepDown"
+	RequestApproval = ":requestApproval"
+	AllOverrides    = "/overrides"
+	Candidates      = "/candidates"
+	Explain         = ":explain"
 )
 
 // Path returns the path of the election or, with one of the suffixes above, of something that

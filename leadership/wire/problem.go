@@ -29,6 +29,7 @@ type Problem struct {
 	// OldestRevision is the first revision that can still be read, of an election whose older
 	// history is no longer kept.
 	OldestRevision leadership.Revision `json:"oldestRevision,omitzero"`
+	Cause          *Cause              `json:"cause,omitzero"` // with a reason that an order or a policy is behind
 	*Lease
 }
 
@@ -70,6 +71,9 @@ func NewProblem(err error) Problem {
 	if p.Detail == "" {
 		p.Detail = m.Advice
 	}
+	if e.Cause != nil {
+		p.Cause = new(newCause(*e.Cause))
+	}
 	if e.Lease != nil {
 		p.Lease = new(NewLease(*e.Lease))
 	}
@@ -101,6 +105,9 @@ func (p Problem) Leadership() *leadership.Error {
 	}
 	if len(p.Errors) > 0 {
 		e.Field = p.Errors[0].field()
+	}
+	if p.Cause != nil {
+		e.Cause = new(p.Cause.leadership())
 	}
 	if p.Lease != nil {
 		if l, err := p.Lease.Leadership(); err == nil {

@@ -68,11 +68,12 @@ type LeaseRequest struct {
 	Key          string                 `json:"key"`
 	FencingToken leadership.Token       `json:"fencingToken"`
 	Ticket       leadership.Ticket      `json:"ticket,omitzero"`
+	Report       jsontext.Value         `json:"report,omitzero"` // of a renewal; see leadership.ParseReport
 }
 
 // NewLeaseRequest writes a request.
 func NewLeaseRequest(r leadership.LeaseRequest) LeaseRequest {
-	return LeaseRequest{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token, Ticket: r.Ticket}
+	return LeaseRequest{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token, Ticket: r.Ticket, Report: rawObject(r.Report)}
 }
 
 // Leadership reads a request about the election.
@@ -81,7 +82,7 @@ func (w LeaseRequest) Leadership(e leadership.Election) (leadership.LeaseRequest
 	if err != nil {
 		return leadership.LeaseRequest{}, err
 	}
-	return leadership.LeaseRequest{Election: e, CandidateID: w.CandidateID, Key: key, Token: w.FencingToken, Ticket: w.Ticket}, nil
+	return leadership.LeaseRequest{Election: e, CandidateID: w.CandidateID, Key: key, Token: w.FencingToken, Ticket: w.Ticket, Report: []byte(w.Report)}, nil
 }
 
 // TokenCheck is the body of a check.

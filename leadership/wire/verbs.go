@@ -24,6 +24,18 @@ const (
 	VerbConfigure        Verb = "configure"
 	VerbDelete           Verb = "delete"
 	VerbUnlock           Verb = "unlock"
+	VerbAssign           Verb = "assign"
+	VerbEvict            Verb = "evict"
+	VerbPause            Verb = "pause"
+	VerbResume           Verb = "resume"
+	VerbBan              Verb = "ban"
+	VerbApprove          Verb = "approve"
+	VerbLift             Verb = "lift"
+	VerbOverrides        Verb = "overrides"
+	VerbJudge            Verb = "judge"
+	VerbStepDown         Verb = "stepDown"
+	VerbRequestApproval  Verb = "requestApproval"
+	VerbExplain          Verb = "explain"
 	VerbTick             Verb = "tick"
 	VerbLive             Verb = "live"
 	VerbReady            Verb = "ready"
@@ -132,8 +144,17 @@ var (
 	operates = []Role{RoleOperator, RoleAdmin}
 	deletes  = []Role{RoleAdmin}
 	unlocks  = []Role{RoleAdmin}
+	judges   = []Role{RoleVerifier, RoleAdmin}
 	ticks    = []Role{RoleScheduler, RoleOperator, RoleAdmin}
 )
+
+// order is the row of an operator's order.
+func order(v Verb, suffix, does string) Row {
+	return Row{
+		Verb: v, Method: http.MethodPost, Path: pathElection + suffix, Type: ContentType, Scope: ScopeElection,
+		Roles: operates, Cost: CostRead, Metric: string(v), Repeat: RepeatYes, Audited: true, Does: does,
+	}
+}
 
 // rows is never changed.
 var rows = []Row{
@@ -145,7 +166,7 @@ var rows = []Row{
 	{
 		Verb: VerbRenew, Method: http.MethodPost, Path: pathElection + Renew, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "renew", Repeat: RepeatYes, AsCandidate: true,
-		Does: "Body `{candidateId, key, fencingToken, ticket?}`. The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once.",
+		Does: "Body `{candidateId, key, fencingToken, ticket?, report?}`. The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once.",
 	},
 	{
 		Verb: VerbRelease, Method: http.MethodPost, Path: pathElection + Release, Type: ContentType, Scope: ScopeElection,
@@ -160,7 +181,7 @@ var rows = []Row{
 	{
 		Verb: VerbBatchRenew, Method: http.MethodPost, Path: PathBatchRenew, Type: ContentType,
 		Roles: leads, Cost: CostRenewal, Repeat: RepeatYes, Parts: VerbRenew,
-		Does: "Body `{renewals: [{election, candidateId, key, fencingToken, ticket?}]}`, up to 500. A result for each.",
+		Does: "Body `{renewals: [{election, candidateId, key, fencingToken, ticket?, report?}]}`, up to 500. A result for each.",
 	},
 	{
 		Verb: VerbBatchCheckTokens, Method: http.MethodPost, Path: PathBatchCheckTokens, Type: ContentType,
@@ -195,7 +216,7 @@ var rows = []Row{
 	{
 		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,
 		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true,
-		Does: "Body `{leaseDuration?, maxLeaseDuration?, lockDelay?, retireAfter?, description?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional.",
+		Does: "Body `{leaseDuration?, maxLeaseDuration?, lockDelay?, retireAfter?, description?, policy?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional.",
 	},
 	{
 		Verb: VerbDelete, Method: http.MethodDelete, Path: pathElection, Type: ContentType, Scope: ScopeElection,
@@ -206,6 +227,38 @@ var rows = []Row{
 		Verb: VerbUnlock, Method: http.MethodPost, Path: pathElection + Unlock, Type: ContentType, Scope: ScopeElection,
 		Roles: unlocks, Cost: CostRead, Metric: "unlock", Repeat: RepeatYes, Audited: true,
 		Does: "Body `{reason, acknowledge?}`. Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
+	},
+	order(VerbAssign, Assign, "Body `{candidateId, for, reason}`. Until then only this candidate is granted. If another one leads, its term ends at the end already promised."),
+	order(VerbEvict, Evict, "Body `{fencingToken?, ban?, reason}`. The present term ends at the end already promised; with `ban` its candidate is not granted for that long."),
+	order(VerbPause, Pause, "Body `{for, mode?, reason}`. No candidate is granted. With `mode` `drain` the present term ends too, at the end already promised; with `freeze`, the default, it goes on."),
+	order(VerbResume, Resume, "Body `{reason}`. Ends the pause."),
+	order(VerbBan, Ban, "Body `{candidateId, for, reason}`. This candidate, in every incarnation, is not granted."),
+	order(VerbApprove, Approve, "Body `{fencingToken, for?, newEpoch?, reason}`. Approves of the present term, as its policy needs it. With `newEpoch` the same leader goes on under the next token."),
+	order(VerbLift, Lift, "Body `{override, reason}`. Ends one standing order, or a cooldown, by its id."),
+	{
+		Verb: VerbOverrides, Method: http.MethodGet, Path: pathElection + AllOverrides, Type: ContentType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The standing orders: `{overrides: [{id, kind, candidateId?, actor, reason, since, until, untilMs}]}`.",
+	},
+	{
+		Verb: VerbJudge, Method: http.MethodPost, Path: pathElection + Judge, Type: ContentType, Scope: ScopeElection,
+		Roles: judges, Cost: CostRead, Metric: "judge", Repeat: RepeatYes, Audited: true,
+		Does: "Body `{fencingToken, verdict, evidence}`, the verdict `bad` or `good`. As many bad verdicts as the policy says end the term.",
+	},
+	{
+		Verb: VerbStepDown, Method: http.MethodPost, Path: pathElection + StepDown, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "stepDown", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key, fencingToken, reason, for?}`. A release that says why; with `for` the candidate is not granted for that long.",
+	},
+	{
+		Verb: VerbRequestApproval, Method: http.MethodPost, Path: pathElection + RequestApproval, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "requestApproval", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key, fencingToken, note}`. The leader asks operators to approve.",
+	},
+	{
+		Verb: VerbExplain, Method: http.MethodGet, Path: pathElection + Candidates + "/{candidate}" + Explain, Type: ContentType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Does: "Why the candidate does not lead: `{leads, reasons: [{code, until?, untilMs?, by?, reason?, …}]}`.",
 	},
 	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,

@@ -1,0 +1,328 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/wire"
+)
+
+// orderHelp describes the command of one order.
+type orderHelp struct {
+	kind           leadership.OrderKind
+	use            string // after the command's name and the election
+	short, long    string
+	example        string
+	needs, options []string // flags
+}
+
+// orders are the commands by which an operator overrules.
+var orders = []orderHelp{
+	{
+		kind: leadership.OrderAssign, use: "--candidate ID --for DURATION --reason TEXT", short: "Let only one candidate lead for a time",
+		long: "Until the time is over only this candidate is granted the lease. If another one leads, its term ends at the end that it was\n" +
+			"promised, and is not renewed beyond it.",
+		example: `regent assign reports --candidate agent-7 --for 2h --reason "agent-7 has the cache"`,
+		needs:   []string{"candidate", "for"},
+	},
+	{
+		kind: leadership.OrderEvict, use: "--reason TEXT [--token N] [--ban DURATION]", short: "End the present term",
+		long: "The term ends at the end that its leader was promised: at most one lease from now. The leader hears of it at its next renewal.\n" +
+			"With --ban its candidate is not granted the lease for that long, under any key.",
+		example: `regent evict reports --ban 1h --reason "it writes nonsense"`,
+		options: []string{"token", "ban"},
+	},
+	{
+		kind: leadership.OrderPause, use: "--for DURATION --reason TEXT [--mode freeze|drain]", short: "Let no candidate lead for a time",
+		long: "No candidate is granted the lease until the time is over. The present leader goes on; with --mode drain its term ends too, at\n" +
+			"the end that it was promised.",
+		example: `regent pause reports --for 30m --mode drain --reason "the database is being moved"`,
+		needs:   []string{"for"}, options: []string{"mode"},
+	},
+	{
+		kind: leadership.OrderResume, use: "--reason TEXT", short: "End a pause",
+		long:    "Candidates are granted the lease again, and a leader whose term was to end because of the pause goes on.",
+		example: `regent resume reports --reason "the database has moved"`,
+	},
+	{
+		kind: leadership.OrderBan, use: "--candidate ID --for DURATION --reason TEXT", short: "Let a candidate not lead for a time",
+		long:    "The candidate is not granted the lease, under any key. If it leads, it goes on: evict it as well.",
+		example: `regent ban reports --candidate agent-7 --for 24h --reason "it is being repaired"`,
+		needs:   []string{"candidate", "for"},
+	},
+	{
+		kind: leadership.OrderApprove, use: "--token N --reason TEXT [--for DURATION] [--new-epoch]", short: "Let the leader go on",
+		long: "Where the policy asks for approvals, this is one of those that the present term needs to go on. With --new-epoch the leader goes\n" +
+			"on under the next fencing token, so that what was begun before is stale.",
+		example: `regent approve reports --token 12 --reason "checked the draft"`,
+		needs:   []string{"token"}, options: []string{"for", "new-epoch"},
+	},
+	{
+		kind: leadership.OrderLift, use: "--override ID --reason TEXT", short: "End one standing order, or a cooldown",
+		long:    "The id is that of 'regent overrides'.",
+		example: `regent lift reports --override ban-17 --reason "repaired"`,
+		needs:   []string{"override"},
+	},
+}
+
+func (c *cli) orderCommands() (all []*cobra.Command) {
+	for _, o := range orders {
+		all = append(all, c.orderCommand(o))
+	}
+	return all
+}
+
+func (c *cli) orderCommand(o orderHelp) *cobra.Command {
+	r := leadership.OrderRequest{OrderCommand: leadership.OrderCommand{Kind: o.kind}}
+	cmd := &cobra.Command{
+		Use:   string(o.kind) + " ELECTION " + o.use,
+		Short: o.short,
+		Long:  o.long + "\n\nThe election's history keeps the reason and who gave the order. Only the roles operator and admin may do this.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Election, r.Actor = leadership.Election(args[0]), c.actor(r.Actor)
+			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
+				return server.Order(ctx, r)
+			})
+		},
+	}
+	cmd.Example = "  " + o.example
+	for _, flag := range slices.Concat(o.needs, o.options) {
+		addOrderFlag(cmd, flag, &r.OrderCommand)
+	}
+	for _, flag := range o.needs {
+		c.require(cmd, flag, "")
+	}
+	c.addReason(cmd, "reason", "why, for the election's history", &r.Reason, &r.Actor)
+	addCondition(cmd, &r.IfRevision)
+	return c.remote(cmd)
+}
+
+// addOrderFlag adds a flag of some orders.
+func addOrderFlag(cmd *cobra.Command, flag string, o *leadership.OrderCommand) {
+	switch flag {
+	case "candidate":
+		cmd.Flags().Var(&value[leadership.CandidateID]{&o.CandidateID, "", "ID", parseCandidate}, flag, "the candidate")
+	case "for":
+		cmd.Flags().Var(&value[time.Duration]{&o.For, "", "DURATION", parseOrder}, flag, "for how long, from 1s to 720h (30 days)")
+	case "mode":
+		cmd.Flags().Var(&value[leadership.PauseMode]{&o.Mode, "freeze", "MODE", parseMode}, flag, "freeze: the present leader goes on; drain: its term ends too")
+	case "token":
+		cmd.Flags().Var(&value[leadership.Token]{&o.Token, "", "N", parseToken}, flag, "the fencing token of the term that is meant")
+	case "ban":
+		cmd.Flags().Var(&value[time.Duration]{&o.Ban, "", "DURATION", parseOrder}, flag, "how long the leader's candidate is not granted the lease, from 1s to 720h (30 days)")
+	case "new-epoch":
+		cmd.Flags().BoolVar(&o.NewEpoch, flag, false, "let the leader go on under the next fencing token")
+	case "override":
+		cmd.Flags().Var(&value[leadership.OverrideID]{&o.Override, "", "ID", parseOverride}, flag, "the id of the standing order")
+	}
+}
+
+func (c *cli) addReason(cmd *cobra.Command, flag, help string, reason, actor *string) {
+	cmd.Flags().Var(&value[string]{reason, "", "TEXT", parseText}, flag, help+": one line of at most 256 bytes")
+	cmd.Flags().Var(&value[string]{actor, "", "NAME", parseText}, "actor", "who gives it, where the server does not verify its callers (default: the user of this machine)")
+	c.require(cmd, flag, "")
+	c.from(cmd, "actor", "REGENT_ACTOR")
+}
+
+// actor is who a command says it acts for. A server that verifies its callers knows better.
+func (c *cli) actor(named string) string {
+	if named != "" || c.bearer.token() != nil {
+		return named
+	}
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "unknown"
+}
+
+func (c *cli) overridesCommand() *cobra.Command {
+	return c.remote(&cobra.Command{
+		Use:   "overrides ELECTION",
+		Short: "Show the standing orders of an election",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				all, err := server.Overrides(ctx, leadership.Election(args[0]))
+				if err != nil {
+					return err
+				}
+				return c.printOverrides(all)
+			})
+		},
+	})
+}
+
+func (c *cli) printOverrides(all []leadership.Override) error {
+	if c.output == document {
+		return printDocuments(c, [][]leadership.Override{all}, wire.NewOverrides)
+	}
+	rows := [][]string{{"ID", "KIND", "CANDIDATE", "ENDS IN", "BY", "REASON"}}
+	for _, o := range all {
+		kind := string(o.Kind)
+		if o.Mode != "" {
+			kind += " (" + string(o.Mode) + ")"
+		}
+		rows = append(rows, []string{string(o.ID), kind, orDash(o.CandidateID), remaining(o.Left), printable(o.Actor), printable(o.Reason)})
+	}
+	return c.printTable(rows)
+}
+
+func (c *cli) judgeCommand() *cobra.Command {
+	var r leadership.JudgeRequest
+	cmd := &cobra.Command{
+		Use:   "judge ELECTION --token N --verdict bad|good --evidence TEXT",
+		Short: "Judge the work of the present leader",
+		Long: `Judge the work that was done under a fencing token. Of each verifier the last verdict on a term counts. As many bad ones as
+the election's policy says end the term. Only the roles verifier and admin may do this.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Election, r.Actor = leadership.Election(args[0]), c.actor(r.Actor)
+			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
+				return server.Judge(ctx, r)
+			})
+		},
+	}
+	cmd.Flags().Var(&value[leadership.Token]{&r.Token, "", "N", parseToken}, "token", "the fencing token of the work")
+	cmd.Flags().Var(&value[leadership.Verdict]{&r.Verdict, "", "VERDICT", parseVerdict}, "verdict", "bad or good")
+	c.require(cmd, "token", "REGENT_TOKEN")
+	c.require(cmd, "verdict", "")
+	c.complete(cmd, "verdict", string(leadership.VerdictBad), string(leadership.VerdictGood))
+	c.addReason(cmd, "evidence", "what the verdict rests on", &r.Evidence, &r.Actor)
+	return c.remote(cmd)
+}
+
+func (c *cli) whyCommand() *cobra.Command {
+	return c.remote(&cobra.Command{
+		Use:   "why ELECTION [CANDIDATE]",
+		Short: "Say why a candidate does not lead, or why the election has the leader that it has",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				if err := leadership.CandidateID(args[1]).Validate(); err != nil {
+					return err
+				}
+				args = args[:1]
+			}
+			return oneElection(cmd, args)
+		},
+		ValidArgsFunction: c.completeElection,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				e := leadership.Election(args[0])
+				if len(args) == 1 {
+					return c.whyElection(ctx, server, e)
+				}
+				x, err := server.Explain(ctx, leadership.ExplainRequest{Election: e, CandidateID: leadership.CandidateID(args[1])})
+				if err != nil {
+					return err
+				}
+				return c.printExplanation(x)
+			})
+		},
+	})
+}
+
+// whyElection says what holds for all candidates.
+func (c *cli) whyElection(ctx context.Context, server *client.Client, e leadership.Election) error {
+	l, err := server.Get(ctx, e)
+	if err != nil {
+		return err
+	}
+	all, err := server.Overrides(ctx, e)
+	if err != nil {
+		return err
+	}
+	if c.output == document {
+		w := wire.NewLease(l)
+		w.Overrides = wire.NewOverrides(all).Overrides
+		return printDocuments(c, []wire.Lease{w}, func(w wire.Lease) wire.Lease { return w })
+	}
+	lines := []string{standing(l)}
+	for _, o := range all {
+		lines = append(lines, orderSentence(o))
+	}
+	return c.printLines(lines)
+}
+
+// standing says who leads.
+func standing(l leadership.Lease) string {
+	switch {
+	case l.State == leadership.Held && l.EndsBecause != "":
+		return fmt.Sprintf("Candidate %s leads with fencing token %d; its lease ends in %s unless it renews it, and in %s at the latest (%s).",
+			l.LeaderID, l.Token, remaining(l.ExpiresIn), remaining(l.EndsIn), l.EndsBecause)
+	case l.State == leadership.Held:
+		return fmt.Sprintf("Candidate %s leads with fencing token %d; its lease ends in %s unless it renews it.", l.LeaderID, l.Token, remaining(l.ExpiresIn))
+	case l.LockedFor > 0:
+		return fmt.Sprintf("No candidate leads; after the last lease none is granted for another %s.", remaining(l.LockedFor))
+	}
+	return "No candidate leads."
+}
+
+// orderSentence says a standing order in words.
+func orderSentence(o leadership.Override) string {
+	text := fmt.Sprintf("Candidate %s is banned", o.CandidateID)
+	switch o.Kind {
+	case leadership.OverrideAssign:
+		text = fmt.Sprintf("Only candidate %s is granted the lease", o.CandidateID)
+	case leadership.OverridePause:
+		text = "The election is paused"
+	}
+	return printable(fmt.Sprintf("%s for another %s (%s: %s).", text, remaining(o.Left), o.Actor, o.Reason))
+}
+
+func (c *cli) printExplanation(x leadership.Explanation) error {
+	if c.output == document {
+		return printDocuments(c, []leadership.Explanation{x}, wire.NewExplanation)
+	}
+	var lines []string
+	if x.Leads {
+		lines = append(lines, fmt.Sprintf("Candidate %s leads election %s.", x.CandidateID, x.Election))
+	} else {
+		lines = append(lines, fmt.Sprintf("Candidate %s does not lead election %s.", x.CandidateID, x.Election))
+	}
+	for _, cause := range x.Causes {
+		lines = append(lines, sentence(cause, x.CandidateID))
+	}
+	if !x.Leads && len(x.Causes) == 0 {
+		lines = append(lines, "Nothing is in its way: it has to ask.")
+	}
+	return c.printLines(lines)
+}
+
+// sentence says a cause in words. id is the candidate that it is about.
+func sentence(cause leadership.Cause, id leadership.CandidateID) string {
+	text := map[leadership.Reason]string{
+		leadership.ReasonHeld:        "candidate " + string(cause.LeaderID) + " leads, and its lease has not ended",
+		leadership.ReasonIncarnation: "it leads already, under another key",
+		leadership.ReasonLockDelay:   "the last lease ended without a release, so no lease is granted yet",
+		leadership.ReasonPaused:      "the election is paused",
+		leadership.ReasonBanned:      "candidate " + string(id) + " is banned",
+		leadership.ReasonAssigned:    "the election is assigned to another candidate",
+		leadership.ReasonApproval:    "an operator's approval is needed",
+		leadership.ReasonProbation:   "it is on probation: its leases are short",
+		leadership.ReasonInLine:      fmt.Sprintf("it waits in line, at place %d of %d", cause.Position, cause.Of),
+		leadership.ReasonNotAsking:   "it does not ask for the lease at the server that was asked",
+		leadership.ReasonRights:      "its caller may not lead this election",
+	}[cause.Code]
+	if text == "" {
+		text = string(cause.Code)
+	}
+	if cause.Left > 0 {
+		text += ", for another " + remaining(cause.Left)
+	}
+	if cause.Because != "" {
+		text += fmt.Sprintf(" (%s: %s)", cmp.Or(cause.Actor, "unknown"), cause.Because)
+	}
+	return strings.ToUpper(text[:1]) + printable(text[1:]) + "."
+}
+
+func (c *cli) printLines(lines []string) error {
+	_, err := fmt.Fprintln(c.out, strings.Join(lines, "\n"))
+	return err
+}

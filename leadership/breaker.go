@@ -1,0 +1,157 @@
+package leadership
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// maxBreakers is how many candidates an election remembers as tripped.
+const maxBreakers = 16
+
+// breaker is a candidate that has tripped. It is not granted until Until. Then it is on probation:
+// its leases are short until it has led for as long as the cooldown was. If it trips again before
+// that, the cooldown doubles.
+type breaker struct {
+	CandidateID CandidateID `json:"candidateId"`
+	Trips       int         `json:"trips"`
+	CooldownMS  int64       `json:"cooldownMs"`
+	Since       time.Time   `json:"since"`
+	Until       time.Time   `json:"until"`
+	Why         string      `json:"why,omitempty"`
+}
+
+func (b breaker) validate() error {
+	if b.Trips < 1 || b.CooldownMS < 1 || b.Since.IsZero() || b.Until.IsZero() {
+		return errors.New("a cooldown has no trip, or no end")
+	}
+	return b.CandidateID.Validate()
+}
+
+func (b breaker) cooldown() time.Duration { return time.Duration(b.CooldownMS) * time.Millisecond }
+
+// id is the name by which an operator may lift it.
+func (b breaker) id() OverrideID { return OverrideID("cooldown-" + string(b.CandidateID)) }
+
+// breakers is a list of them as a JSON array; "" if there is none.
+type breakers string
+
+func (b breakers) list() []breaker { return readList[breaker](string(b)) }
+
+func (b breakers) of(c CandidateID) (breaker, bool) {
+	all := b.list()
+	if i := slices.IndexFunc(all, func(b breaker) bool { return b.CandidateID == c }); i >= 0 {
+		return all[i], true
+	}
+	return breaker{}, false
+}
+
+// without is the list without the candidate's.
+func (b breakers) without(c CandidateID) breakers {
+	return breakers(writeList(slices.DeleteFunc(b.list(), func(b breaker) bool { return b.CandidateID == c })))
+}
+
+// bar notes a trip of the candidate. Without a cooldown it is not banned.
+func (s *Standing) bar(c CandidateID, cooldown time.Duration, now time.Time, why string) {
+	if cooldown == 0 {
+		return
+	}
+	b, _ := s.Breakers.of(c)
+	if b.Trips++; b.Trips > 1 {
+		cooldown = min(max(cooldown, 2*b.cooldown()), MaxCooldown)
+	}
+	b.CandidateID, b.CooldownMS, b.Since, b.Until, b.Why = c, cooldown.Milliseconds(), later(now, 0), later(now, cooldown), why
+	all := append(s.Breakers.without(c).list(), b)
+	if len(all) > maxBreakers { // the one whose ban has ended, or ends, first
+		first := slices.IndexFunc(all, func(b breaker) bool {
+			return !slices.ContainsFunc(all, func(other breaker) bool { return other.Until.Before(b.Until) })
+		})
+		all = slices.Delete(all, first, first+1)
+	}
+	s.Breakers = breakers(writeList(all))
+}
+
+// probation is of a leader that has tripped before.
+type probation struct {
+	Until   time.Time `json:"until,omitzero"`    // when it has led for one cooldown
+	LeaseMS int64     `json:"leaseMs,omitempty"` // its lease after that
+}
+
+// tryOut puts a candidate that has tripped before on probation, at its grant.
+func (c *Change) tryOut(now time.Time) {
+	r := &c.Record
+	b, tripped := r.Standing.Breakers.of(r.LeaderID)
+	if !tripped {
+		return
+	}
+	r.Standing.Probation = probation{later(now, b.cooldown()), r.LeaseDuration.Milliseconds()}
+	r.LeaseDuration = min(r.LeaseDuration, ProbationLease)
+}
+
+// passProbation ends the probation of a leader that has led for long enough.
+func (c *Change) passProbation(now time.Time) {
+	r := &c.Record
+	p := r.Standing.Probation
+	if p.Until.IsZero() || now.Before(p.Until) {
+		return
+	}
+	r.Standing.passed(r.LeaderID)
+	if lease := time.Duration(p.LeaseMS) * time.Millisecond; lease > r.LeaseDuration {
+		r.LeaseDuration = lease
+		c.announce(EventUpdated, "")
+		c.explain("its probation is over", fmt.Sprintf(`{"leaseDurationMs":%d}`, p.LeaseMS))
+	}
+}
+
+func (s *Standing) passed(c CandidateID) {
+	s.Breakers, s.Probation = s.Breakers.without(c), probation{}
+}
+
+// readList reads a JSON array that writeList has made.
+func readList[T any](text string) (all []T) {
+	if text != "" {
+		_ = decodeStrictly([]byte(text), &all) // the codec has checked it
+	}
+	return all
+}
+
+func writeList[T any](all []T) string {
+	if len(all) == 0 {
+		return ""
+	}
+	text, _ := encodeJSON(all) // the types used have no value without a JSON form
+	return string(text)
+}
+
+// listField is a list as the text that writeList makes.
+type listField[T any] struct {
+	text  *string
+	most  int // elements
+	check func(T) error
+}
+
+func (f listField[T]) encode() json.RawMessage {
+	if *f.text == "" {
+		return nil
+	}
+	return json.RawMessage(*f.text)
+}
+
+func (f listField[T]) decode(text json.RawMessage) error {
+	var all []T
+	if err := decodeStrictly(text, &all); err != nil {
+		return err
+	}
+	if len(all) == 0 || len(all) > f.most {
+		return fmt.Errorf("it has %d elements, and 1 to %d are possible", len(all), f.most)
+	}
+	for _, one := range all {
+		if err := f.check(one); err != nil {
+			return err
+		}
+	}
+	*f.text = writeList(all)
+	return nil
+}

@@ -1,0 +1,138 @@
+package leadership
+
+import (
+	"fmt"
+	"time"
+)
+
+// Cause is one reason why a candidate does not lead, or may soon not lead any more.
+type Cause struct {
+	Code     Reason
+	Until    time.Time     // zero if that is not known
+	Left     time.Duration // until then; 0 if it is not known
+	LeaderID CandidateID   // with HELD
+	Override OverrideID    // the standing order
+	Actor    string        // that gave it
+	Because  string        // what that principal said
+	Position int           // with IN_LINE: from 1
+	Of       int           // with IN_LINE: how many stand in line at this instance
+}
+
+// Explanation says whether a candidate leads and, if not, why.
+type Explanation struct {
+	Election    Election
+	CandidateID CandidateID
+	Leads       bool
+	Causes      []Cause // the most lasting first
+	ReadAt      time.Time
+}
+
+func (s Snapshot) cause(code Reason, until time.Time) Cause {
+	return Cause{Code: code, Until: until, Left: until.Sub(s.Now)}
+}
+
+// Explain says why the candidate does not lead, as far as the record tells. It is what Acquire
+// refuses by.
+func Explain(s Snapshot, c CandidateID) Explanation {
+	x := Explanation{Election: s.Record.Election, CandidateID: c, ReadAt: s.Now}
+	x.Leads = s.Live() && s.Record.LeaderID == c
+	if !x.Leads {
+		x.Causes = s.barriers(c)
+	}
+	standing := s.Record.Standing
+	if b, tripped := standing.Breakers.of(c); tripped && !s.Now.Before(b.Until) {
+		p := Cause{Code: ReasonProbation, Actor: "policy", Because: b.Why}
+		if x.Leads && !standing.Probation.Until.IsZero() {
+			p.Until, p.Left = standing.Probation.Until, max(standing.Probation.Until.Sub(s.Now), 0)
+		}
+		x.Causes = append(x.Causes, p)
+	}
+	if end := s.Record.Standing.Ends.Approval; x.Leads && s.Record.EndsBecause == EndsApproval {
+		x.Causes = append(x.Causes, s.cause(ReasonApproval, end))
+	}
+	return x
+}
+
+// reason is the one for which such an order bars a candidate.
+func (k OverrideKind) reason() Reason {
+	switch k {
+	case OverrideAssign:
+		return ReasonAssigned
+	case OverridePause:
+		return ReasonPaused
+	}
+	return ReasonBanned
+}
+
+// barriers are what stands against a grant to the candidate now: what is about this candidate
+// first, then what is about all.
+func (s Snapshot) barriers(c CandidateID) (all []Cause) {
+	orders := s.Orders().List()
+	for _, reason := range []Reason{ReasonBanned, ReasonAssigned, ReasonPaused} {
+		for _, o := range orders {
+			if o.Kind.reason() == reason && o.bars(c) {
+				cause := s.cause(reason, o.Until)
+				cause.Override, cause.Actor, cause.Because = o.ID, o.Actor, o.Reason
+				all = append(all, cause)
+			}
+		}
+	}
+	if !s.Live() && s.awaitsApproval() {
+		all = append(all, Cause{Code: ReasonApproval})
+	}
+	if left, reason := s.blocked(); left > 0 {
+		cause := s.cause(reason, s.Now.Add(left))
+		if s.Live() {
+			cause.LeaderID = s.Record.LeaderID
+		}
+		all = append(all, cause)
+	}
+	return all
+}
+
+// awaitsApproval reports whether the last term has ended for want of an approval, recorded or not.
+func (s Snapshot) awaitsApproval() bool {
+	r := s.Record
+	if r.Policy.Term.Approval.Every == 0 {
+		return false
+	}
+	if r.LeaderID != "" && !s.Live() {
+		return r.endedBecause() == EndsApproval
+	}
+	return r.Standing.Approval.Awaited
+}
+
+// endedBecause is why the lease ends at EndsBy, if it was renewed until then; "" if it runs out by
+// itself.
+func (r Record) endedBecause() EndReason {
+	if !r.EndsBy.IsZero() && r.LeaseEnd().Equal(r.EndsBy) {
+		return r.EndsBecause
+	}
+	return ""
+}
+
+// refuseBarred tells a candidate what stands against its grant.
+func (s Snapshot) refuseBarred(by CandidateID, barriers []Cause) error {
+	r, first := s.Record, barriers[0]
+	var wait time.Duration
+	for _, b := range barriers {
+		wait = max(wait, b.Left)
+	}
+	in := first.Left.Round(time.Millisecond)
+	var detail string
+	switch first.Code {
+	case ReasonBanned:
+		detail = fmt.Sprintf("%q is not granted election %q for another %v: %s (ordered by %s)", by, r.Election, in, first.Because, first.Actor)
+	case ReasonAssigned:
+		detail = fmt.Sprintf("election %q is assigned to another candidate for another %v: %s (ordered by %s)", r.Election, in, first.Because, first.Actor)
+	case ReasonPaused:
+		detail = fmt.Sprintf("election %q is paused for another %v: %s (ordered by %s)", r.Election, in, first.Because, first.Actor)
+	case ReasonApproval:
+		detail = fmt.Sprintf("the last term of election %q ended because no operator had approved of it; it is granted again once it is approved (fencing token %d)", r.Election, r.Token)
+	default:
+		return s.refuseHeld(by, first.Left, first.Code)
+	}
+	err := s.refuse(LeaseHeld, "%s", detail)
+	err.Reason, err.RetryAfter, err.Cause = first.Code, wait, &first
+	return err
+}

@@ -1,0 +1,524 @@
+package leadership
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limits of overrides.
+const (
+	MaxOverrides     = 32      // of one election
+	maxOverrideBytes = 8 << 10 // of all of them, encoded
+	MaxActorBytes    = 256
+)
+
+// OverrideID names a standing order within its election, as "ban-17".
+type OverrideID string
+
+// OverrideKind is what a standing order does.
+type OverrideKind string
+
+// The kinds of standing orders.
+const (
+	OverrideAssign   OverrideKind = "assign"   // only CandidateID is granted
+	OverridePause    OverrideKind = "pause"    // no candidate is granted
+	OverrideBan      OverrideKind = "ban"      // CandidateID is not granted
+	OverrideCooldown OverrideKind = "cooldown" // so, because the policy has ended its term
+)
+
+// PauseMode says what a pause does to the present leader.
+type PauseMode string
+
+// The modes of a pause.
+const (
+	PauseFreeze PauseMode = "freeze" // it goes on
+	PauseDrain  PauseMode = "drain"  // its term ends at the end already promised
+)
+
+// Override is a standing order: it counts until its end, by the store's clock.
+type Override struct {
+	ID          OverrideID   `json:"id"`
+	Kind        OverrideKind `json:"kind"`
+	CandidateID CandidateID  `json:"candidateId,omitempty"`
+	Mode        PauseMode    `json:"mode,omitempty"`
+	Actor       string       `json:"actor"` // the principal that gave it; "policy" of a cooldown
+	Reason      string       `json:"reason"`
+	Since       time.Time    `json:"since"`
+	Until       time.Time    `json:"until"`
+
+	Left time.Duration `json:"-"` // until its end, when it was read
+}
+
+// bars reports whether the order is against a grant to the candidate.
+func (o Override) bars(c CandidateID) bool {
+	switch o.Kind {
+	case OverridePause:
+		return true
+	case OverrideAssign:
+		return o.CandidateID != c
+	}
+	return o.CandidateID == c
+}
+
+// repeats reports whether the order is the same as another one, given once more.
+func (o Override) repeats(other Override) bool {
+	return o.Kind == other.Kind && o.CandidateID == other.CandidateID && o.Mode == other.Mode &&
+		o.Actor == other.Actor && o.Reason == other.Reason && o.Until.Sub(o.Since) == other.Until.Sub(other.Since)
+}
+
+func (o Override) validate() error {
+	if o.CandidateID != "" {
+		if err := o.CandidateID.Validate(); err != nil {
+			return err
+		}
+	}
+	if o.ID == "" || o.Until.IsZero() || !o.Until.After(o.Since) {
+		return errors.New("an override has no id, or no end")
+	}
+	return validateText(o.Reason)
+}
+
+// Overrides are standing orders as a JSON array; "" if there is none.
+type Overrides string
+
+// NewOverrides returns the text of standing orders.
+func NewOverrides(all []Override) Overrides { return Overrides(writeList(all)) }
+
+// List returns the orders, the oldest first.
+func (o Overrides) List() []Override { return readList[Override](string(o)) }
+
+// At returns the orders as they are at the instant.
+func (o Overrides) At(now time.Time) []Override {
+	all := o.List()
+	for i := range all {
+		all[i].Left = max(all[i].Until.Sub(now), 0)
+	}
+	return all
+}
+
+// overrides are the orders that count at the instant.
+func (s Standing) overrides(now time.Time) []Override {
+	return slices.DeleteFunc(s.Overrides.List(), func(o Override) bool { return !now.Before(o.Until) })
+}
+
+// Orders are all orders that count at the moment of the snapshot, the cooldowns of tripped
+// candidates included.
+func (s Snapshot) Orders() Overrides {
+	standing := s.Record.Standing
+	if standing.Overrides == "" && standing.Breakers == "" { // most elections, at each read
+		return ""
+	}
+	all := standing.overrides(s.Now)
+	for _, b := range standing.Breakers.list() {
+		if s.Now.Before(b.Until) {
+			all = append(all, Override{ID: b.id(), Kind: OverrideCooldown, CandidateID: b.CandidateID, Actor: "policy", Reason: b.Why, Since: b.Since, Until: b.Until})
+		}
+	}
+	return NewOverrides(all)
+}
+
+// OrderKind names an operator's order.
+type OrderKind string
+
+// The orders.
+const (
+	OrderAssign  OrderKind = "assign"  // only one candidate is granted for a time
+	OrderEvict   OrderKind = "evict"   // the present term ends at the end already promised
+	OrderPause   OrderKind = "pause"   // no candidate is granted for a time
+	OrderResume  OrderKind = "resume"  // the pause is over
+	OrderBan     OrderKind = "ban"     // a candidate is not granted for a time
+	OrderApprove OrderKind = "approve" // the leader may go on
+	OrderLift    OrderKind = "lift"    // one standing order is over
+)
+
+// OrderCommand is an operator's order. Each kind takes the fields that are named with it, and
+// Reason, Actor and IfRevision.
+type OrderCommand struct {
+	Kind        OrderKind
+	CandidateID CandidateID   // assign, ban
+	For         time.Duration // assign, pause, ban: 1 s to 30 days; approve: so, or 0 for the policy's
+	Mode        PauseMode     // pause; "" for PauseFreeze
+	Token       Token         // approve; evict: the term to end, or 0 for the present one
+	Ban         time.Duration // evict: how long its candidate is banned; 0: not
+	NewEpoch    bool          // approve: the leader goes on under the next token
+	Override    OverrideID    // lift
+	Reason      string        // for people: one line of 1 to MaxReasonBytes bytes
+	Actor       string        // the principal that gives the order
+	IfRevision  Revision      // as in ConfigureCommand
+}
+
+// orderFields are the fields that each kind of order must (true) or may have.
+var orderFields = map[OrderKind]map[string]bool{
+	OrderAssign:  {"candidateId": true, "for": true},
+	OrderEvict:   {"fencingToken": false, "ban": false},
+	OrderPause:   {"for": true, "mode": false},
+	OrderResume:  {},
+	OrderBan:     {"candidateId": true, "for": true},
+	OrderApprove: {"fencingToken": true, "for": false, "newEpoch": false},
+	OrderLift:    {"override": true},
+}
+
+// Orders returns all kinds of orders.
+func Orders() []OrderKind {
+	return []OrderKind{OrderAssign, OrderEvict, OrderPause, OrderResume, OrderBan, OrderApprove, OrderLift}
+}
+
+func (c OrderCommand) validate() (field string, err error) {
+	takes, known := orderFields[c.Kind]
+	if !known {
+		return "order", fmt.Errorf("there is no order %s", shown(string(c.Kind)))
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"candidateId", c.CandidateID != ""},
+		{"for", c.For != 0},
+		{"mode", c.Mode != ""},
+		{"fencingToken", c.Token != 0},
+		{"ban", c.Ban != 0},
+		{"newEpoch", c.NewEpoch},
+		{"override", c.Override != ""},
+	} {
+		must, may := takes[f.name]
+		switch {
+		case f.set && !may:
+			return f.name, fmt.Errorf("%s takes no %s", c.Kind, f.name)
+		case !f.set && must:
+			return f.name, fmt.Errorf("%s is missing: %s needs it", f.name, c.Kind)
+		}
+	}
+	return c.validateValues()
+}
+
+func (c OrderCommand) validateValues() (field string, err error) {
+	if c.CandidateID != "" {
+		if err := c.CandidateID.Validate(); err != nil {
+			return "candidateId", err
+		}
+	}
+	if c.Token != 0 {
+		if err := c.Token.validate(); err != nil {
+			return "fencingToken", err
+		}
+	}
+	if c.For != 0 {
+		if err := validateSpan("for", c.For, MaxOrder); err != nil {
+			return "for", err
+		}
+	}
+	if c.Ban != 0 {
+		if err := validateSpan("ban", c.Ban, MaxOrder); err != nil {
+			return "ban", err
+		}
+	}
+	if c.Mode != "" && c.Mode != PauseFreeze && c.Mode != PauseDrain {
+		return "mode", fmt.Errorf("mode is %q or %q, not %s", PauseFreeze, PauseDrain, shown(string(c.Mode)))
+	}
+	return validateWord(c.Actor, c.Reason)
+}
+
+// validateWord checks a person's name and reason.
+func validateWord(actor, reason string) (field string, err error) {
+	if reason == "" {
+		return "reason", errors.New("reason is missing: say why in a line; the election's history keeps it")
+	}
+	if err := validateText(reason); err != nil {
+		return "reason", fmt.Errorf("reason is %w", err)
+	}
+	if actor == "" {
+		return "actor", errors.New("actor is missing: say who gives the order; a server that verifies its callers knows it")
+	}
+	if err := validateText(actor); err != nil {
+		return "actor", fmt.Errorf("actor is %w", err)
+	}
+	return "", nil
+}
+
+// Order carries out an operator's order. It never ends a lease before the end that its leader was
+// promised: a leader that obeys its deadline obeys every order.
+//
+// Idempotent: an order that is already carried out, or that stands with the same actor, reason and
+// duration, writes nothing, and then ignores the condition, as Configure does. The same order with
+// another reason or duration takes the place of the one that stands.
+//
+// Errors: NotFound; ElectionDeleted; RevisionMismatch; InvalidArgument; TokenStale, if the order is
+// about a term that is over; LimitExceeded.
+func Order(s Snapshot, c OrderCommand) (Change, error) {
+	switch {
+	case !s.exists():
+		return Change{}, s.refuseUnseen()
+	case s.Record.Deleted:
+		return Change{}, s.refuse(ElectionDeleted, "election %q is deleted, so there is nothing to order; bring it back by configuring it", s.Record.Election)
+	}
+	ch := s.change()
+	if s.Record.LeaderID != "" && !s.Live() { // the order is about what comes next
+		ch.expire(s.Guard)
+	}
+	recorded := len(ch.Events)
+	if err := ch.order(s, c); err != nil {
+		return Change{}, err
+	}
+	if len(ch.Events) == recorded {
+		return Change{}, nil
+	}
+	if err := s.require(c.IfRevision); err != nil {
+		return Change{}, err
+	}
+	for i := recorded; i < len(ch.Events); i++ {
+		ch.Events[i].Reason, ch.Events[i].Actor = c.Reason, c.Actor
+	}
+	if n := len(ch.Record.Standing.Overrides); n > maxOverrideBytes || len(ch.Record.Standing.Overrides.List()) > MaxOverrides {
+		return Change{}, s.refuse(LimitExceeded, "election %q has %d overrides already, and at most %d, of %d bytes together, are possible; lift one first",
+			s.Record.Election, len(s.Record.Standing.overrides(s.Now)), MaxOverrides, maxOverrideBytes)
+	}
+	return ch, nil
+}
+
+// order changes the record, with an event if there is something to change.
+func (c *Change) order(s Snapshot, cmd OrderCommand) error {
+	switch cmd.Kind {
+	case OrderAssign:
+		return c.assign(s, cmd)
+	case OrderEvict:
+		return c.evict(s, cmd)
+	case OrderPause:
+		c.pause(s, cmd)
+	case OrderResume:
+		c.lift(s, func(o Override) bool { return o.Kind == OverridePause }, EventResumed)
+	case OrderBan:
+		c.stand(s, EventBanned, cmd.override(OverrideBan, cmd.CandidateID, cmd.For, s.Now))
+	case OrderApprove:
+		return c.approve(s, cmd)
+	case OrderLift:
+		return c.liftNamed(s, cmd.Override)
+	}
+	return nil
+}
+
+// override is the standing order of a command.
+func (c OrderCommand) override(kind OverrideKind, candidate CandidateID, d time.Duration, now time.Time) Override {
+	since := later(now, 0)
+	return Override{Kind: kind, CandidateID: candidate, Mode: c.Mode, Actor: c.Actor, Reason: c.Reason, Since: since, Until: since.Add(d)}
+}
+
+// stand adds a standing order in the place of the one of the same kind (of a ban: for the same
+// candidate), with an event, unless it stands already. It reports whether it did.
+func (c *Change) stand(s Snapshot, t EventType, o Override) bool {
+	all := c.Record.Standing.overrides(s.Now)
+	if slices.ContainsFunc(all, o.repeats) {
+		return false
+	}
+	all = slices.DeleteFunc(all, func(other Override) bool {
+		return other.Kind == o.Kind && (o.Kind != OverrideBan || other.CandidateID == o.CandidateID)
+	})
+	c.announce(t, "")
+	o.ID = OverrideID(fmt.Sprintf("%s-%d", o.Kind, c.Record.Revision))
+	c.Record.Standing.Overrides = NewOverrides(append(all, o))
+	c.explain("", o.detail())
+	return true
+}
+
+// detail is the order for an event.
+func (o Override) detail() string {
+	d := map[string]any{"override": o.ID, "until": stamp(o.Until)}
+	if o.CandidateID != "" {
+		d["candidateId"] = o.CandidateID
+	}
+	if o.Mode != "" {
+		d["mode"] = o.Mode
+	}
+	text, _ := encodeJSON(d) // texts always have a JSON form
+	return string(text)
+}
+
+func (c *Change) assign(s Snapshot, cmd OrderCommand) error {
+	c.stand(s, EventAssigned, cmd.override(OverrideAssign, cmd.CandidateID, cmd.For, s.Now))
+	r := &c.Record
+	if len(c.Events) > 0 && r.LeaderID != "" && r.LeaderID != cmd.CandidateID {
+		c.endsOrdered(EndsHandOver)
+	} else if len(c.Events) > 0 {
+		c.endsNoLonger(EndsHandOver, s.Now)
+	}
+	return nil
+}
+
+func (c *Change) pause(s Snapshot, cmd OrderCommand) {
+	if cmd.Mode == "" {
+		cmd.Mode = PauseFreeze
+	}
+	if !c.stand(s, EventPaused, cmd.override(OverridePause, "", cmd.For, s.Now)) {
+		return
+	}
+	if cmd.Mode == PauseDrain && c.Record.LeaderID != "" {
+		c.endsOrdered(EndsDrained)
+	} else {
+		c.endsNoLonger(EndsDrained, s.Now)
+	}
+}
+
+// evict ends the present term, and may ban its candidate.
+func (c *Change) evict(s Snapshot, cmd OrderCommand) error {
+	r := &c.Record
+	if cmd.Token > r.Token {
+		return s.refuse(TokenStale, "fencing token %d of election %q was never granted; the newest is %d", cmd.Token, r.Election, r.Token)
+	}
+	if r.LeaderID == "" || cmd.Token != 0 && cmd.Token < r.Token {
+		return c.evictedBefore(s, cmd)
+	}
+	leader := r.LeaderID
+	if cmd.Ban > 0 {
+		c.stand(s, EventEvicted, cmd.override(OverrideBan, leader, cmd.Ban, s.Now))
+	}
+	if r.Standing.Ends.Because == EndsEvicted {
+		return nil
+	}
+	c.endsOrdered(EndsEvicted)
+	if len(c.Events) == 0 {
+		c.announce(EventEvicted, "")
+		c.explain("", fmt.Sprintf(`{"endsBy":%q}`, stamp(r.LeaseEnd())))
+	}
+	return nil
+}
+
+// evictedBefore answers an order to end a term that is over: that is what it asks for, but for a
+// ban that does not stand.
+func (c *Change) evictedBefore(s Snapshot, cmd OrderCommand) error {
+	stands := func(o Override) bool {
+		return o.Kind == OverrideBan && o.Actor == cmd.Actor && o.Reason == cmd.Reason && o.Until.Sub(o.Since) == cmd.Ban
+	}
+	if cmd.Ban == 0 || slices.ContainsFunc(c.Record.Standing.overrides(s.Now), stands) {
+		return nil
+	}
+	return s.refuse(TokenStale, "the term that is to end is over, and no candidate was banned; ban one by its id")
+}
+
+// lift ends the standing orders that match.
+func (c *Change) lift(s Snapshot, match func(Override) bool, t EventType) {
+	r := &c.Record
+	all := r.Standing.overrides(s.Now)
+	i := slices.IndexFunc(all, match)
+	if i < 0 {
+		return
+	}
+	o := all[i]
+	r.Standing.Overrides = NewOverrides(slices.Delete(all, i, i+1))
+	switch o.Kind {
+	case OverridePause:
+		c.endsNoLonger(EndsDrained, s.Now)
+	case OverrideAssign:
+		c.endsNoLonger(EndsHandOver, s.Now)
+	}
+	c.announce(t, "")
+	c.explain("", o.detail())
+}
+
+// liftNamed ends the standing order, or the cooldown, of that name. One that is over already needs
+// no lifting.
+func (c *Change) liftNamed(s Snapshot, id OverrideID) error {
+	standing := &c.Record.Standing
+	for _, b := range standing.Breakers.list() {
+		if b.id() == id && s.Now.Before(b.Until) {
+			standing.Breakers = standing.Breakers.without(b.CandidateID)
+			c.announce(EventLifted, "")
+			c.explain("", Override{ID: id, CandidateID: b.CandidateID, Until: b.Until}.detail())
+			return nil
+		}
+	}
+	c.lift(s, func(o Override) bool { return o.ID == id }, EventLifted)
+	return nil
+}
+
+// approval is how far operators have approved of the present leader.
+type approval struct {
+	By    string `json:"by,omitempty"`    // digests of the principals, with spaces between
+	Done  bool   `json:"done,omitempty"`  // they were enough, and the end has moved on
+	Asked bool   `json:"asked,omitempty"` // the leader has asked for it
+	// Awaited: the last term has ended for want of it, so no lease is granted.
+	Awaited bool `json:"awaited,omitempty"`
+}
+
+// digestOf stands for a principal, where its name would be too long.
+func digestOf(principal string) string {
+	sum := sha256.Sum256([]byte(principal))
+	return hex.EncodeToString(sum[:12])
+}
+
+// approve counts an approval of the present leader, or of the next one if it is awaited. Enough of
+// them move its end on. A principal counts once, until half of the time they have won is over.
+func (c *Change) approve(s Snapshot, cmd OrderCommand) error {
+	r := &c.Record
+	if cmd.NewEpoch && r.LeaderID != "" && cmd.Token == r.Token-1 && r.goesOnFrom(cmd.Token) {
+		return nil // it was done before
+	}
+	every := r.Policy.Term.Approval.Every
+	switch {
+	case cmd.Token != r.Token || r.LeaderID == "" && !r.Standing.Approval.Awaited:
+		return s.refuse(TokenStale, "fencing token %d of election %q is not that of the present leader, so there is nothing to approve; the newest is %d", cmd.Token, r.Election, r.Token)
+	case every == 0 && !cmd.NewEpoch:
+		return invalid("fencingToken", fmt.Errorf("election %q needs no approval; its policy has no approval.every", r.Election))
+	case cmd.NewEpoch && r.LeaderID == "":
+		return s.refuse(TokenStale, "election %q has no leader, so there is no new epoch to begin", r.Election)
+	}
+	a := &r.Standing.Approval
+	digest := digestOf(cmd.Actor)
+	by := strings.Fields(a.By)
+	due := r.Standing.Ends.Approval.Sub(s.Now) <= every/2
+	if a.Done && (due || cmd.NewEpoch || !slices.Contains(by, digest)) {
+		by, a.Done = nil, false
+	}
+	if slices.Contains(by, digest) {
+		return nil
+	}
+	by = append(by, digest)
+	a.By = strings.Join(by, " ")
+	need := max(r.Policy.Term.Approval.Need, 1)
+	c.announce(EventApproved, "")
+	c.explain("", fmt.Sprintf(`{"have":%d,"need":%d}`, len(by), need))
+	if len(by) < need {
+		return nil
+	}
+	a.Done, a.Asked, a.Awaited = true, false, false
+	if r.LeaderID == "" {
+		return nil
+	}
+	if every > 0 {
+		promised := r.LeaseEnd()
+		if end := later(s.Now, cmp.Or(cmd.For, every)); end.After(r.Standing.Ends.Approval) {
+			r.Standing.Ends.Approval = end
+		}
+		c.limit(promised)
+	}
+	if cmd.NewEpoch {
+		return c.epoch(cmd.Token, s.Now)
+	}
+	return nil
+}
+
+// goesOnFrom reports whether the present leader led under the earlier token already, and has never
+// stopped since.
+func (r Record) goesOnFrom(earlier Token) bool {
+	return r.Standing.EpochFrom > 0 && r.Standing.EpochFrom <= earlier && earlier < r.Token
+}
+
+// epoch grants the lease anew to its leader, with the next token. What was ordered under the token
+// before is stale then; the leader learns of it at its next renewal.
+func (c *Change) epoch(from Token, now time.Time) error {
+	r := &c.Record
+	if r.Token >= MaxToken {
+		return Corrupt(r.Election, fmt.Errorf("there is no fencing token after %d", r.Token))
+	}
+	r.Token++
+	r.AcquiredAt, r.HeartbeatAt = now, now
+	r.Standing.EpochFrom = cmp.Or(r.Standing.EpochFrom, from)
+	c.Heartbeat = true
+	c.announce(EventEpoch, r.LeaderID)
+	c.explain("", fmt.Sprintf(`{"from":%d}`, from))
+	return nil
+}

@@ -1,0 +1,271 @@
+package leadership
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Limits of what a TermPolicy and a standing order may ask for.
+const (
+	MinOrder     = time.Second         // the shortest time that an operator may name
+	MaxOrder     = 30 * 24 * time.Hour // the longest
+	MaxCooldown  = 24 * time.Hour
+	MaxApprovals = 8  // that one extension may need
+	MaxVerdicts  = 16 // that may be needed to end a term
+
+	// ProbationLease is the longest lease of a candidate on probation.
+	ProbationLease = 10 * time.Second
+)
+
+// TermPolicy limits the term of a leader, and says what a leader must achieve to stay one. It is
+// judged by the store's clock, in the rules that grant and renew. The zero TermPolicy is no limit.
+type TermPolicy struct {
+	MaxTerm    time.Duration // the longest term: 1 s to 30 days; 0: no limit
+	Approval   ApprovalPolicy
+	StuckAfter time.Duration // a term ends this long after the last progress: 2 leases to 30 days; 0: never
+	Budget     Counters      // a counter above its limit trips; 0: no limit
+	ErrorRate  ErrorRate
+	OnTrip     OnTrip        // "" for TripStepDown
+	Cooldown   time.Duration // how long a tripped candidate is not granted: 1 s to 24 h; 0: not at all
+	Verdicts   int           // so many bad verdicts trip: 1 to 16; 0: none do
+}
+
+// ApprovalPolicy lets a term end unless operators approve of it now and then.
+type ApprovalPolicy struct {
+	Every time.Duration // after the grant, or the last approval: 1 s to 30 days; 0: no approval is needed
+	Need  int           // how many different principals have to approve: 1 to 8; 0 is 1
+}
+
+// ErrorRate trips if more than Max of the calls have failed, once there are Min calls.
+type ErrorRate struct {
+	Max float64 `json:"max"` // above 0, up to 1; 0: no limit
+	Min int64   `json:"min"` // at least 1
+}
+
+// OnTrip says what a trip does.
+type OnTrip string
+
+// The kinds of OnTrip.
+const (
+	TripStepDown OnTrip = "stepDown" // the term ends, and the candidate is banned for the cooldown
+	TripNotify   OnTrip = "notify"   // there is an event, once in a term
+)
+
+func (p TermPolicy) validate(lease time.Duration) (field string, err error) {
+	for _, d := range []struct {
+		field string
+		value time.Duration
+		most  time.Duration
+	}{
+		{"policy.maxTerm", p.MaxTerm, MaxOrder},
+		{"policy.approval.every", p.Approval.Every, MaxOrder},
+		{"policy.stuckAfter", p.StuckAfter, MaxOrder},
+		{"policy.cooldown", p.Cooldown, MaxCooldown},
+	} {
+		if d.value == 0 {
+			continue
+		}
+		if err := validateSpan(d.field, d.value, d.most); err != nil {
+			return d.field, err
+		}
+	}
+	switch {
+	case p.Approval.Need < 0 || p.Approval.Need > MaxApprovals:
+		return "policy.approval.need", fmt.Errorf("policy.approval.need is from 1 to %d, not %d", MaxApprovals, p.Approval.Need)
+	case p.Approval.Need > 0 && p.Approval.Every == 0:
+		return "policy.approval.every", errors.New("policy.approval.every is missing: say how often the leader needs an approval")
+	case p.StuckAfter > 0 && p.StuckAfter < 2*lease:
+		return "policy.stuckAfter", fmt.Errorf("policy.stuckAfter is at least two leases (%s), not %s: reports come with renewals", spoken(2*lease), spoken(p.StuckAfter))
+	case p.OnTrip != "" && p.OnTrip != TripStepDown && p.OnTrip != TripNotify:
+		return "policy.onTrip", fmt.Errorf("policy.onTrip is %q or %q, not %s", TripStepDown, TripNotify, shown(string(p.OnTrip)))
+	case p.Verdicts < 0 || p.Verdicts > MaxVerdicts:
+		return "policy.verdicts", fmt.Errorf("policy.verdicts is from 0 to %d, not %d", MaxVerdicts, p.Verdicts)
+	}
+	if err := p.Budget.validate(); err != nil {
+		return "policy.budget", fmt.Errorf("policy.budget: %w", err)
+	}
+	if err := p.ErrorRate.validate(); err != nil {
+		return "policy.errorRate", err
+	}
+	return "", nil
+}
+
+// validateSpan accepts whole milliseconds from MinOrder to most.
+func validateSpan(field string, d, most time.Duration) error {
+	switch {
+	case d < MinOrder || d > most:
+		return fmt.Errorf("%s is from %s to %s, not %s", field, spoken(MinOrder), spoken(most), spoken(d))
+	case d%time.Millisecond != 0:
+		return fmt.Errorf("%s is in whole milliseconds, not %v", field, d)
+	}
+	return nil
+}
+
+func (r ErrorRate) validate() error {
+	switch {
+	case r == ErrorRate{}:
+		return nil
+	case !(r.Max > 0 && r.Max <= 1):
+		return fmt.Errorf("policy.errorRate.max is above 0 and at most 1, not %v", r.Max)
+	case r.Min < 1 || r.Min > maxCounter:
+		return fmt.Errorf("policy.errorRate.min is from 1 to %d calls, not %d", maxCounter, r.Min)
+	}
+	return nil
+}
+
+// explicit is p in the one form that is stored.
+func (p TermPolicy) explicit() TermPolicy {
+	if p.Approval.Every > 0 {
+		p.Approval.Need = max(p.Approval.Need, 1)
+	}
+	if p.OnTrip == TripStepDown {
+		p.OnTrip = ""
+	}
+	return p
+}
+
+// termMembers are the members of a policy that limit terms, bound to the fields of p.
+func termMembers(p *TermPolicy) []member {
+	return []member{
+		{name: "maxTermMs", needs: termVersion, field: (*longMilliseconds)(&p.MaxTerm)},
+		{name: "approvalEveryMs", needs: termVersion, field: (*longMilliseconds)(&p.Approval.Every)},
+		{name: "approvalNeed", needs: termVersion, field: value(&p.Approval.Need)},
+		{name: "stuckAfterMs", needs: termVersion, field: (*longMilliseconds)(&p.StuckAfter)},
+		{name: "budget", needs: termVersion, field: value(&p.Budget)},
+		{name: "errorRate", needs: termVersion, field: value(&p.ErrorRate)},
+		{name: "onTrip", needs: termVersion, field: (*text)(&p.OnTrip)},
+		{name: "cooldownMs", needs: termVersion, field: (*milliseconds)(&p.Cooldown)},
+		{name: "verdicts", needs: termVersion, field: value(&p.Verdicts)},
+	}
+}
+
+// valueField is a value that has a JSON form of its own.
+type valueField[T comparable] struct{ value *T }
+
+func value[T comparable](v *T) field { return valueField[T]{v} }
+
+func (f valueField[T]) encode() json.RawMessage {
+	if zero := *new(T); *f.value == zero {
+		return nil
+	}
+	text, _ := encodeJSON(*f.value) // the types used have no value without a JSON form
+	return text
+}
+
+func (f valueField[T]) decode(text json.RawMessage) error {
+	if string(text) == "null" {
+		return errors.New("null is no value")
+	}
+	return decodeStrictly(text, f.value)
+}
+
+// ends are the latest ends of the present term, by what sets each; zero: none. The earliest is
+// Record.EndsBy.
+type ends struct {
+	Term     time.Time `json:"term,omitzero"`
+	Approval time.Time `json:"approval,omitzero"`
+	Stuck    time.Time `json:"stuck,omitzero"`
+	// Ordered is set by an operator's order, Because says which.
+	Ordered time.Time `json:"ordered,omitzero"`
+	Because EndReason `json:"because,omitempty"`
+}
+
+// first is the earliest of them; zero if there is none.
+func (e ends) first() (at time.Time, because EndReason) {
+	for _, end := range []struct {
+		at      time.Time
+		because EndReason
+	}{{e.Ordered, e.Because}, {e.Stuck, EndsStuck}, {e.Approval, EndsApproval}, {e.Term, EndsMaxTerm}} {
+		if !end.at.IsZero() && (at.IsZero() || end.at.Before(at)) {
+			at, because = end.at, end.because
+		}
+	}
+	return at, because
+}
+
+// instantPrecision is the precision of the instants that rules compute: that of the cloud stores.
+const instantPrecision = time.Microsecond
+
+// later is the instant d after t, rounded up to what every store keeps.
+func later(t time.Time, d time.Duration) time.Time {
+	end := t.Add(d).UTC().Round(0)
+	if short := end.Truncate(instantPrecision); !short.Equal(end) {
+		return short.Add(instantPrecision)
+	}
+	return end
+}
+
+// begin sets the ends of a term that is granted now.
+func (c *Change) begin(now time.Time) {
+	p := c.Record.Policy.Term
+	var e ends
+	if p.MaxTerm > 0 {
+		e.Term = later(now, p.MaxTerm)
+	}
+	if p.Approval.Every > 0 {
+		e.Approval = later(now, p.Approval.Every)
+	}
+	if p.StuckAfter > 0 {
+		e.Stuck = later(now, p.StuckAfter)
+	}
+	c.Record.Standing.Ends = e
+	c.Record.EndsBy, c.Record.EndsBecause = e.first()
+}
+
+// limit makes EndsBy the earliest of the ends, but never earlier than what the leader was promised:
+// the end of the lease as it was before the change.
+func (c *Change) limit(promised time.Time) {
+	r := &c.Record
+	if r.EndsBy, r.EndsBecause = r.Standing.Ends.first(); r.EndsBy.IsZero() {
+		return
+	}
+	if r.EndsBy.Before(promised) {
+		r.EndsBy = later(promised, 0)
+	}
+}
+
+// endsOrdered lets the lease end at the end that was promised, by an operator's order. An eviction
+// stays one, because nothing lifts it.
+func (c *Change) endsOrdered(because EndReason) {
+	r := &c.Record
+	e := &r.Standing.Ends
+	if e.Because != EndsEvicted {
+		e.Because = because
+	}
+	if e.Ordered.IsZero() {
+		promised := r.LeaseEnd()
+		e.Ordered = later(promised, 0)
+		c.limit(promised)
+		return
+	}
+	r.EndsBecause = e.Because
+}
+
+// endsNoLonger lifts the end that an operator's order has set for that reason, unless another order
+// that stands asks for it too.
+func (c *Change) endsNoLonger(because EndReason, now time.Time) {
+	r := &c.Record
+	e := &r.Standing.Ends
+	if r.LeaderID == "" || e.Because != because {
+		return
+	}
+	if e.Because = r.orderedEnd(now); e.Because == "" {
+		e.Ordered = time.Time{}
+	}
+	c.limit(r.LeaseEnd())
+}
+
+// orderedEnd is why standing orders end the present term; "" if none does.
+func (r Record) orderedEnd(now time.Time) EndReason {
+	for _, o := range r.Standing.overrides(now) {
+		switch {
+		case o.Kind == OverrideAssign && o.CandidateID != r.LeaderID:
+			return EndsHandOver
+		case o.Mode == PauseDrain:
+			return EndsDrained
+		}
+	}
+	return ""
+}

@@ -1,0 +1,156 @@
+package leadership
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Verdict is what a verifier says of a leader's work.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictBad  Verdict = "bad"
+	VerdictGood Verdict = "good"
+)
+
+// JudgeCommand is a verdict on the work that was done under a token.
+type JudgeCommand struct {
+	Token    Token
+	Verdict  Verdict
+	Evidence string // for people: one line of 1 to MaxReasonBytes bytes
+	Actor    string // the principal that judges
+}
+
+func (c JudgeCommand) validate() (field string, err error) {
+	if err := c.Token.validate(); err != nil {
+		return "fencingToken", err
+	}
+	if c.Verdict != VerdictBad && c.Verdict != VerdictGood {
+		return "verdict", fmt.Errorf("verdict is %q or %q, not %s", VerdictBad, VerdictGood, shown(string(c.Verdict)))
+	}
+	if field, err = validateWord(c.Actor, c.Evidence); field == "reason" {
+		return "evidence", errors.New(strings.Replace(err.Error(), "reason", "evidence", 1))
+	}
+	return field, err
+}
+
+// verdicts are those on the present term: digests of principals, with spaces between.
+type verdicts struct {
+	Bad  string `json:"bad,omitempty"`
+	Good string `json:"good,omitempty"`
+}
+
+// Judge counts a verdict on the present term: of each principal its last. So many bad ones as the
+// policy says trip. Idempotent: a verdict that was given before writes nothing.
+//
+// Errors: NotFound; TokenStale, if the term is over; LimitExceeded, if too many have judged.
+func Judge(s Snapshot, c JudgeCommand) (Change, error) {
+	r := s.Record
+	if !s.exists() {
+		return Change{}, s.refuseUnseen()
+	}
+	digest := digestOf(c.Actor)
+	if c.Token == r.Token && r.Standing.Deposed.Token == c.Token && r.LeaderID == "" {
+		return Change{}, nil // the term has ended for this reason, or for another
+	}
+	if err := Check(s, c.Token); err != nil {
+		return Change{}, err
+	}
+	bad, good := strings.Fields(r.Standing.Verdicts.Bad), strings.Fields(r.Standing.Verdicts.Good)
+	to, from := &bad, &good
+	if c.Verdict == VerdictGood {
+		to, from = &good, &bad
+	}
+	if slices.Contains(*to, digest) {
+		return Change{}, nil
+	}
+	*from = slices.DeleteFunc(*from, func(d string) bool { return d == digest })
+	if *to = append(*to, digest); len(*to) > MaxVerdicts {
+		return Change{}, s.refuse(LimitExceeded, "%d principals have given this verdict on the present term of election %q, and more are not counted", MaxVerdicts, r.Election)
+	}
+	ch := s.change()
+	ch.Record.Standing.Verdicts = verdicts{strings.Join(bad, " "), strings.Join(good, " ")}
+	ch.announce(EventJudged, "")
+	ch.explain(c.Evidence, fmt.Sprintf(`{"bad":%d,"good":%d,"verdict":%q}`, len(bad), len(good), c.Verdict))
+	ch.Events[0].Actor = c.Actor
+	if need := r.Policy.Term.Verdicts; need > 0 && len(bad) >= need {
+		ch.trip(s, trip{fmt.Sprintf("%d verifiers judged its work bad", len(bad)), fmt.Sprintf(`{"badVerdicts":%d,"verdicts":%d}`, len(bad), need)})
+	}
+	return ch, nil
+}
+
+// StepDownCommand is a release that says why.
+type StepDownCommand struct {
+	Renewal
+	Reason string        // for people: one line of 1 to MaxReasonBytes bytes
+	For    time.Duration // how long the candidate is not granted: 1 s to 30 days; 0: not at all
+}
+
+func (c StepDownCommand) validate() (field string, err error) {
+	if field, err := validateWord("-", c.Reason); err != nil {
+		return field, err
+	}
+	if c.For != 0 {
+		if err := validateSpan("for", c.For, MaxOrder); err != nil {
+			return "for", err
+		}
+	}
+	return "", nil
+}
+
+// StepDown is Release with a reason. With For its candidate is banned for a while.
+//
+// Errors: LeaseLost, as Release; LimitExceeded, if there is no room for the ban: release then.
+func StepDown(s Snapshot, c StepDownCommand) (Change, error) {
+	ch, err := Release(s, c.Renewal)
+	if err != nil || ch.Empty() || !s.Live() {
+		return ch, err
+	}
+	e := &ch.Events[len(ch.Events)-1]
+	e.Reason = c.Reason
+	if c.For == 0 {
+		return ch, nil
+	}
+	since := later(s.Now, 0)
+	o := Override{
+		ID: OverrideID(fmt.Sprintf("%s-%d", OverrideBan, ch.Record.Revision)), Kind: OverrideBan, CandidateID: c.CandidateID,
+		Actor: string(c.CandidateID), Reason: c.Reason, Since: since, Until: since.Add(c.For),
+	}
+	all := append(ch.Record.Standing.overrides(s.Now), o)
+	ch.Record.Standing.Overrides = NewOverrides(all)
+	if len(all) > MaxOverrides || len(ch.Record.Standing.Overrides) > maxOverrideBytes {
+		return Change{}, s.refuse(LimitExceeded, "election %q has %d overrides already; step down without a time, or release", s.Record.Election, len(all)-1)
+	}
+	e.Detail = o.detail()
+	return ch, nil
+}
+
+// ApprovalRequest is a leader's question to go on.
+type ApprovalRequest struct {
+	Renewal
+	Note string // for people: one line of 1 to MaxReasonBytes bytes
+}
+
+// RequestApproval tells operators that the leader needs an approval, once until they have answered.
+//
+// Errors: LeaseLost; InvalidArgument, if the election's policy needs no approval.
+func RequestApproval(s Snapshot, c ApprovalRequest) (Change, error) {
+	r := s.Record
+	switch {
+	case !c.holds(r) || !s.Live():
+		return Change{}, s.refuseLost(c.Renewal)
+	case r.Policy.Term.Approval.Every == 0:
+		return Change{}, invalid("election", fmt.Errorf("election %q needs no approval; its policy has no approval.every", r.Election))
+	case r.Standing.Approval.Asked:
+		return Change{}, nil
+	}
+	ch := s.change()
+	ch.Record.Standing.Approval.Asked = true
+	ch.announce(EventApprovalRequested, "")
+	ch.explain(c.Note, fmt.Sprintf(`{"endsBy":%q}`, stamp(r.LeaseEnd())))
+	return ch, nil
+}

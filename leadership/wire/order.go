@@ -1,0 +1,247 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"regent/leadership"
+)
+
+// OrderRequest is the body of every operator's order. Which fields an order takes is said at
+// leadership.OrderCommand; the others are refused.
+type OrderRequest struct {
+	CandidateID  leadership.CandidateID `json:"candidateId,omitzero"`
+	For          Duration               `json:"for,omitzero"`
+	Mode         leadership.PauseMode   `json:"mode,omitzero"`
+	FencingToken leadership.Token       `json:"fencingToken,omitzero"`
+	Ban          Duration               `json:"ban,omitzero"`
+	NewEpoch     bool                   `json:"newEpoch,omitzero"`
+	Override     leadership.OverrideID  `json:"override,omitzero"`
+	Reason       string                 `json:"reason"`
+	Actor        string                 `json:"actor,omitzero"` // only where callers are not verified
+}
+
+// NewOrderRequest writes a request.
+func NewOrderRequest(c leadership.OrderCommand) OrderRequest {
+	return OrderRequest{
+		CandidateID: c.CandidateID, For: Duration(c.For), Mode: c.Mode, FencingToken: c.Token, Ban: Duration(c.Ban),
+		NewEpoch: c.NewEpoch, Override: c.Override, Reason: c.Reason, Actor: c.Actor,
+	}
+}
+
+// Leadership reads an order about the election.
+func (w OrderRequest) Leadership(e leadership.Election, kind leadership.OrderKind, condition leadership.Revision) leadership.OrderRequest {
+	return leadership.OrderRequest{Election: e, OrderCommand: leadership.OrderCommand{
+		Kind: kind, CandidateID: w.CandidateID, For: time.Duration(w.For), Mode: w.Mode, Token: w.FencingToken, Ban: time.Duration(w.Ban),
+		NewEpoch: w.NewEpoch, Override: w.Override, Reason: w.Reason, Actor: w.Actor, IfRevision: condition,
+	}}
+}
+
+// Override is a standing order.
+type Override struct {
+	ID          leadership.OverrideID   `json:"id"`
+	Kind        leadership.OverrideKind `json:"kind"`
+	CandidateID leadership.CandidateID  `json:"candidateId,omitzero"`
+	Mode        leadership.PauseMode    `json:"mode,omitzero"`
+	Actor       string                  `json:"actor"`
+	Reason      string                  `json:"reason"`
+	Since       time.Time               `json:"since"`
+	Until       time.Time               `json:"until"`
+	UntilMs     int64                   `json:"untilMs"` // what is left, rounded up
+}
+
+// Overrides is the reply to a read of the standing orders.
+type Overrides struct {
+	Overrides []Override `json:"overrides"`
+}
+
+// NewOverrides writes standing orders.
+func NewOverrides(all []leadership.Override) Overrides {
+	w := Overrides{Overrides: []Override{}}
+	for _, o := range all {
+		w.Overrides = append(w.Overrides, Override{o.ID, o.Kind, o.CandidateID, o.Mode, o.Actor, o.Reason, o.Since.UTC(), o.Until.UTC(), millisUp(o.Left)})
+	}
+	return w
+}
+
+// Leadership reads the standing orders.
+func (w Overrides) Leadership() []leadership.Override {
+	var all []leadership.Override
+	for _, o := range w.Overrides {
+		all = append(all, leadership.Override{
+			ID: o.ID, Kind: o.Kind, CandidateID: o.CandidateID, Mode: o.Mode, Actor: o.Actor, Reason: o.Reason, Since: o.Since, Until: o.Until, Left: fromMillis(o.UntilMs),
+		})
+	}
+	return all
+}
+
+// JudgeRequest is the body of a verdict.
+type JudgeRequest struct {
+	FencingToken leadership.Token   `json:"fencingToken"`
+	Verdict      leadership.Verdict `json:"verdict"`
+	Evidence     string             `json:"evidence"`
+	Actor        string             `json:"actor,omitzero"` // as in OrderRequest
+}
+
+// NewJudgeRequest writes a request.
+func NewJudgeRequest(c leadership.JudgeCommand) JudgeRequest {
+	return JudgeRequest{FencingToken: c.Token, Verdict: c.Verdict, Evidence: c.Evidence, Actor: c.Actor}
+}
+
+// Leadership reads a verdict about the election.
+func (w JudgeRequest) Leadership(e leadership.Election) leadership.JudgeRequest {
+	return leadership.JudgeRequest{Election: e, JudgeCommand: leadership.JudgeCommand{
+		Token: w.FencingToken, Verdict: w.Verdict, Evidence: w.Evidence, Actor: w.Actor,
+	}}
+}
+
+// StepDownRequest is the body of a release that says why.
+type StepDownRequest struct {
+	CandidateID  leadership.CandidateID `json:"candidateId"`
+	Key          string                 `json:"key"`
+	FencingToken leadership.Token       `json:"fencingToken"`
+	Reason       string                 `json:"reason"`
+	For          Duration               `json:"for,omitzero"`
+}
+
+// NewStepDownRequest writes a request.
+func NewStepDownRequest(r leadership.StepDownRequest) StepDownRequest {
+	return StepDownRequest{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token, Reason: r.Reason, For: Duration(r.For)}
+}
+
+// Leadership reads a request about the election.
+func (w StepDownRequest) Leadership(e leadership.Election) (leadership.StepDownRequest, error) {
+	r, err := LeaseRequest{CandidateID: w.CandidateID, Key: w.Key, FencingToken: w.FencingToken}.Leadership(e)
+	return leadership.StepDownRequest{LeaseRequest: r, Reason: w.Reason, For: time.Duration(w.For)}, err
+}
+
+// ApprovalNote is the body of a leader's question to go on.
+type ApprovalNote struct {
+	CandidateID  leadership.CandidateID `json:"candidateId"`
+	Key          string                 `json:"key"`
+	FencingToken leadership.Token       `json:"fencingToken"`
+	Note         string                 `json:"note"`
+}
+
+// NewApprovalNote writes a request.
+func NewApprovalNote(r leadership.ApprovalNote) ApprovalNote {
+	return ApprovalNote{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token, Note: r.Note}
+}
+
+// Leadership reads a request about the election.
+func (w ApprovalNote) Leadership(e leadership.Election) (leadership.ApprovalNote, error) {
+	r, err := LeaseRequest{CandidateID: w.CandidateID, Key: w.Key, FencingToken: w.FencingToken}.Leadership(e)
+	return leadership.ApprovalNote{LeaseRequest: r, Note: w.Note}, err
+}
+
+// Cause is one reason why a candidate does not lead.
+type Cause struct {
+	Code     leadership.Reason      `json:"code"`
+	LeaderID leadership.CandidateID `json:"leaderId,omitzero"`
+	Override leadership.OverrideID  `json:"override,omitzero"`
+	By       string                 `json:"by,omitzero"`     // the principal behind it
+	Reason   string                 `json:"reason,omitzero"` // in that principal's words
+	Until    time.Time              `json:"until,omitzero"`
+	UntilMs  int64                  `json:"untilMs,omitzero"`  // what is left, rounded up
+	Position int                    `json:"position,omitzero"` // in line, from 1
+	Of       int                    `json:"of,omitzero"`
+}
+
+func newCause(c leadership.Cause) Cause {
+	return Cause{c.Code, c.LeaderID, c.Override, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of}
+}
+
+func (w Cause) leadership() leadership.Cause {
+	return leadership.Cause{
+		Code: w.Code, LeaderID: w.LeaderID, Override: w.Override, Actor: w.By, Because: w.Reason, Until: w.Until,
+		Left: fromMillis(w.UntilMs), Position: w.Position, Of: w.Of,
+	}
+}
+
+// Explanation is the reply to the question why a candidate does not lead.
+type Explanation struct {
+	Election    leadership.Election    `json:"election"`
+	CandidateID leadership.CandidateID `json:"candidateId"`
+	Leads       bool                   `json:"leads"`
+	Reasons     []Cause                `json:"reasons"`
+	ReadAt      time.Time              `json:"readAt,omitzero"`
+}
+
+// NewExplanation writes an explanation.
+func NewExplanation(x leadership.Explanation) Explanation {
+	w := Explanation{Election: x.Election, CandidateID: x.CandidateID, Leads: x.Leads, Reasons: []Cause{}, ReadAt: x.ReadAt.UTC()}
+	for _, c := range x.Causes {
+		w.Reasons = append(w.Reasons, newCause(c))
+	}
+	return w
+}
+
+// Leadership reads an explanation.
+func (w Explanation) Leadership() leadership.Explanation {
+	x := leadership.Explanation{Election: w.Election, CandidateID: w.CandidateID, Leads: w.Leads, ReadAt: w.ReadAt}
+	for _, c := range w.Reasons {
+		x.Causes = append(x.Causes, c.leadership())
+	}
+	return x
+}
+
+// Policy limits the terms of an election's leaders.
+type Policy struct {
+	MaxTerm    Duration             `json:"maxTerm,omitzero"`
+	Approval   *Approval            `json:"approval,omitzero"`
+	StuckAfter Duration             `json:"stuckAfter,omitzero"`
+	Budget     *leadership.Counters `json:"budget,omitzero"`
+	ErrorRate  *ErrorRate           `json:"errorRate,omitzero"`
+	OnTrip     leadership.OnTrip    `json:"onTrip,omitzero"`
+	Cooldown   Duration             `json:"cooldown,omitzero"`
+	Verdicts   int                  `json:"verdicts,omitzero"`
+}
+
+// Approval is how often, and by how many, a leader must be approved of.
+type Approval struct {
+	Every Duration `json:"every"`
+	Need  int      `json:"need,omitzero"`
+}
+
+// ErrorRate is how many of a leader's calls may fail.
+type ErrorRate struct {
+	Max float64 `json:"max"`
+	Min int64   `json:"min"`
+}
+
+func newPolicy(p leadership.TermPolicy) *Policy {
+	if p == (leadership.TermPolicy{}) {
+		return nil
+	}
+	w := &Policy{MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), Verdicts: p.Verdicts}
+	if p.Approval.Every > 0 {
+		w.Approval = &Approval{Duration(p.Approval.Every), p.Approval.Need}
+	}
+	if p.Budget != (leadership.Counters{}) {
+		w.Budget = &p.Budget
+	}
+	if p.ErrorRate != (leadership.ErrorRate{}) {
+		w.ErrorRate = &ErrorRate{p.ErrorRate.Max, p.ErrorRate.Min}
+	}
+	return w
+}
+
+func (w *Policy) leadership() (p leadership.TermPolicy) {
+	if w == nil {
+		return p
+	}
+	p = leadership.TermPolicy{MaxTerm: time.Duration(w.MaxTerm), StuckAfter: time.Duration(w.StuckAfter), OnTrip: w.OnTrip, Cooldown: time.Duration(w.Cooldown), Verdicts: w.Verdicts}
+	if w.Approval != nil {
+		p.Approval = leadership.ApprovalPolicy{Every: time.Duration(w.Approval.Every), Need: w.Approval.Need}
+	}
+	if w.Budget != nil {
+		p.Budget = *w.Budget
+	}
+	if w.ErrorRate != nil {
+		p.ErrorRate = leadership.ErrorRate{Max: w.ErrorRate.Max, Min: w.ErrorRate.Min}
+	}
+	return p
+}
+
+func rawReport(t leadership.ReportText) jsontext.Value { return rawObject([]byte(t)) }

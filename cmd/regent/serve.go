@@ -159,7 +159,7 @@ func whenDone(ctx context.Context, do func()) (wait func()) {
 		do()
 	})
 	return func() {
-		// A context is done before it begins what is to be done then, and that can still be called off.
+		// A context is done a moment before it begins do, which can still be called off then.
 		if ctx.Err() != nil || !callOff() {
 			<-returned
 		}

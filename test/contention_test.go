@@ -59,8 +59,8 @@ func contend(t *testing.T, servers ...*server) {
 	}
 }
 
-// untilAnswered makes the call again, in the short form, while the store does not answer in time, as
-// on a machine that is very busy.
+// untilAnswered makes the call again, in the short form, while the store does not answer in time,
+// as on a machine that is very busy.
 func untilAnswered[T any](ctx context.Context, call func() (T, error)) (answer T, err error) {
 	for {
 		answer, err = call()

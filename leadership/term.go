@@ -185,6 +185,18 @@ func (e ends) first() (at time.Time, because EndReason) {
 	return at, because
 }
 
+// Moved is s with what limits the present term that much later, for a store whose clock has jumped
+// while the lease stood still.
+func (s Standing) Moved(by time.Duration) Standing {
+	e := &s.Ends
+	for _, end := range []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &s.Probation.Until} {
+		if !end.IsZero() {
+			*end = end.Add(by)
+		}
+	}
+	return s
+}
+
 // instantPrecision is the precision of the instants that rules compute: that of the cloud stores.
 const instantPrecision = time.Microsecond
 

@@ -12,7 +12,7 @@ func (a *api) operatorHandlers() handlers {
 	return handlers{
 		wire.VerbConfigure: a.configure,
 		wire.VerbDelete:    a.delete,
-		wire.VerbUnlock:    change(always(wire.UnlockRequest.Leadership), a.service.Unlock),
+		wire.VerbUnlock:    change(a, always(wire.UnlockRequest.Leadership), instance.Service.Unlock),
 		wire.VerbTick:      a.tick,
 	}
 }
@@ -26,7 +26,7 @@ func (a *api) configure(w http.ResponseWriter, r *http.Request) error {
 		config, err := body.Leadership()
 		return leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: config, IfRevision: condition}}, err
 	}
-	return change(read, a.service.Configure)(w, r)
+	return change(a, read, instance.Service.Configure)(w, r)
 }
 
 func (a *api) delete(w http.ResponseWriter, r *http.Request) error {

@@ -9,15 +9,16 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
 func (a *api) orderHandlers() handlers {
 	all := handlers{
 		wire.VerbOverrides:       a.overrides,
-		wire.VerbJudge:           change(always(wire.JudgeRequest.Leadership), a.service.Judge),
-		wire.VerbStepDown:        change(wire.StepDownRequest.Leadership, a.service.StepDown),
-		wire.VerbRequestApproval: change(wire.ApprovalNote.Leadership, a.service.RequestApproval),
+		wire.VerbJudge:           change(a, always(wire.JudgeRequest.Leadership), instance.Service.Judge),
+		wire.VerbStepDown:        change(a, wire.StepDownRequest.Leadership, instance.Service.StepDown),
+		wire.VerbRequestApproval: change(a, wire.ApprovalNote.Leadership, instance.Service.RequestApproval),
 		wire.VerbExplain:         a.explain,
 	}
 	for _, kind := range leadership.Orders() {
@@ -33,7 +34,7 @@ func isOrder(path string) bool {
 }
 
 // change answers a call whose body B asks for a change R of the election in the path.
-func change[B, R any](read func(B, leadership.Election) (R, error), do func(context.Context, R) (leadership.Lease, error)) handler {
+func change[B, R any](a *api, read func(B, leadership.Election) (R, error), do func(instance.Service, context.Context, R) (leadership.Lease, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var body B
 		if err := call(w, r, &body); err != nil {
@@ -47,7 +48,7 @@ func change[B, R any](read func(B, leadership.Election) (R, error), do func(cont
 		if err != nil {
 			return err
 		}
-		lease, err := do(r.Context(), request)
+		lease, err := do(a.service, r.Context(), request)
 		return changed(w, lease, err)
 	}
 }
@@ -66,7 +67,7 @@ func (a *api) order(kind leadership.OrderKind) handler {
 		read := func(body wire.OrderRequest, e leadership.Election) (leadership.OrderRequest, error) {
 			return body.Leadership(e, kind, condition)
 		}
-		return change(read, a.service.Order)(w, r)
+		return change(a, read, instance.Service.Order)(w, r)
 	}
 }
 

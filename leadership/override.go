@@ -169,6 +169,13 @@ func Orders() []OrderKind {
 	return []OrderKind{OrderAssign, OrderEvict, OrderPause, OrderResume, OrderBan, OrderApprove, OrderLift}
 }
 
+// Takes reports whether an order of that kind has such a field, as the API spells it, besides those
+// that all have.
+func (k OrderKind) Takes(field string) bool {
+	_, may := orderFields[k][field]
+	return may
+}
+
 func (c OrderCommand) validate() (field string, err error) {
 	takes, known := orderFields[c.Kind]
 	if !known {
@@ -189,7 +196,7 @@ func (c OrderCommand) validate() (field string, err error) {
 		must, may := takes[f.name]
 		switch {
 		case f.set && !may:
-			return f.name, fmt.Errorf("%s takes no %s", c.Kind, f.name)
+			return f.name, fmt.Errorf("%s takes no %s; leave it out", c.Kind, f.name)
 		case !f.set && must:
 			return f.name, fmt.Errorf("%s is missing: %s needs it", f.name, c.Kind)
 		}

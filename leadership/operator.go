@@ -38,9 +38,9 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 		event = EventRecreated // token, revision and a lock that still runs stay
 	}
 	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.explicit()
-	ch.relax()
 	ch.countVacancy(s.Now)
 	ch.announce(event, "")
+	ch.relax()
 	return ch, nil
 }
 

@@ -16,7 +16,7 @@ import (
 // order, a cooldown or a missing approval, and none is refused without one; a call that is made
 // again changes nothing; and what is stored is read back as it was.
 func TestNoCallEndsALeaseBeforeWhatItsLeaderWasTold(t *testing.T) {
-	courses, steps := uint64(500), 400
+	courses, steps := uint64(300), 400
 	if testing.Short() {
 		courses = 100
 	}
@@ -62,8 +62,14 @@ type course struct {
 	awaited  bool // an approval
 
 	report  leadership.Report // the leader's
-	replays []func(leadership.Snapshot) (leadership.Change, error)
+	replays []call
 	last    string
+}
+
+// call is one that was made under a token.
+type call struct {
+	token leadership.Token
+	rule  func(leadership.Snapshot) (leadership.Change, error)
 }
 
 // order is a standing one, as the observer knows it.
@@ -89,7 +95,9 @@ func (c *course) fatalf(format string, args ...any) {
 
 func pick[T any](c *course, all ...T) T { return all[c.IntN(len(all))] }
 
-func (c *course) candidate() leadership.CandidateID { return pick(c, leadership.CandidateID("ann"), "bob", "cy") }
+func (c *course) candidate() leadership.CandidateID {
+	return pick(c, leadership.CandidateID("ann"), "bob", "cy")
+}
 
 func (c *course) wait() {
 	unit := pick(c, time.Microsecond, time.Millisecond, 100*time.Millisecond, 100*time.Millisecond, time.Second, time.Second, 10*time.Second)
@@ -136,7 +144,9 @@ func (c *course) step() {
 	case n < 98:
 		c.move()
 	case len(c.replays) > 0:
-		c.replay(pick(c, c.replays...))
+		if call := pick(c, c.replays...); call.token < r.Token || r.LeaderID == "" {
+			c.replay(call.rule)
+		}
 	}
 }
 
@@ -281,7 +291,7 @@ func (c *course) renewWithReport(lease leadership.Renewal) {
 		return
 	}
 	at := c.snap
-	ch, err := leadership.Renew(at, lease) // as after a lost reply
+	ch, err := leadership.Renew(at, lease)                                                // as after a lost reply
 	if err == nil && len(ch.Events) > 0 && ch.Events[0].Type != leadership.EventUpdated { // a probation may be over by now
 		c.fatalf("a report that is sent again writes %+v", ch.Events)
 	}
@@ -297,8 +307,8 @@ func (c *course) again(what string, rule func(leadership.Snapshot) (leadership.C
 	if c.last = what + " again"; c.snap.Now.Equal(before.Now) {
 		c.replay(rule)
 	}
-	if named := what != "evict" || c.snap.Record.LeaderID != ""; named && (what == "judge" || what == "stepDown" || what == "release") {
-		c.replays = append(c.replays[max(len(c.replays)-7, 0):], rule)
+	if what == "judge" || what == "stepDown" || what == "release" {
+		c.replays = append(c.replays[max(len(c.replays)-7, 0):], call{before.Record.Token, rule})
 	}
 	return true
 }

@@ -162,6 +162,7 @@ func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 	ch.Record.Revision, ch.Record.Token = c.Above-1, Token(c.Above) // the event adds one
 	lock := max(s.barred(), c.Lock+s.Guard, max(r.LeaseDuration, r.Policy.leaseDuration())+r.Policy.LockDelay+s.Guard)
 	if r.LeaderID != "" {
+		ch.Record.Standing = s.ended().Record.Standing // with what bars the next grant
 		ch.vacate(EventExpired, s.Now, lock)
 		return ch.trusted(s)
 	}

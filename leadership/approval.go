@@ -15,10 +15,10 @@ import (
 // awaited. Approvals are counted in rounds: each ends with so many as the policy needs.
 type approval struct {
 	By     string    `json:"by,omitempty"`     // the principals of this round: digests, with spaces between
-	Orders string    `json:"orders,omitempty"` // so, too, the latest orders, also of earlier rounds
 	ForMS  int64     `json:"forMs,omitempty"`  // the shortest time that an order of this round gives
 	Epoch  bool      `json:"epoch,omitempty"`  // an order of this round asks for a new epoch
-	Done   time.Time `json:"done,omitzero"`    // when this round ended
+	Done   time.Time `json:"done,omitzero"`    // when the round before ended
+	Orders string    `json:"orders,omitempty"` // the latest orders, of both: digests, so, too
 	Asked  bool      `json:"asked,omitempty"`  // the leader has asked for it
 	// Awaited: the last term has ended for want of it, so no lease is granted.
 	Awaited bool `json:"awaited,omitempty"`
@@ -40,10 +40,9 @@ func (a approval) validate() error {
 // await begins to wait for an approval of the next leader. Those that came too late for the last
 // one count.
 func (a *approval) await() {
-	if !a.Done.IsZero() {
-		*a = approval{}
-	}
-	a.Awaited = true
+	orders := strings.Fields(a.Orders)
+	late := orders[max(len(orders)-len(strings.Fields(a.By)), 0):]
+	a.Orders, a.Done, a.Awaited = strings.Join(late, " "), time.Time{}, true
 }
 
 // repeats reports whether the order was counted before. Once half of the time is over that the
@@ -58,9 +57,6 @@ func (a approval) repeats(order string, now, end time.Time) bool {
 // count counts the order, once for each principal in a round. It returns how many the round has; 0
 // if the principal was counted before.
 func (a *approval) count(cmd OrderCommand, order string, every time.Duration) (have int) {
-	if !a.Done.IsZero() { // a new round
-		*a = approval{Orders: a.Orders, Asked: a.Asked}
-	}
 	by, orders := strings.Fields(a.By), strings.Fields(a.Orders)
 	principal := digestOf(cmd.Actor)
 	if slices.Contains(by, principal) {
@@ -115,18 +111,19 @@ func (c *Change) approve(s Snapshot, cmd OrderCommand) error {
 func (c *Change) approved(now time.Time) error {
 	r := &c.Record
 	a, e := &r.Standing.Approval, &r.Standing.Ends
-	a.Done, a.Asked, a.Awaited = later(now, 0), false, false
+	won := *a
+	*a = approval{Done: later(now, 0), Orders: won.Orders} // a new round
 	if r.LeaderID == "" {
 		return nil
 	}
 	if r.Policy.Term.Approval.Every > 0 {
 		promised := r.LeaseEnd()
-		if end := later(now, time.Duration(a.ForMS)*time.Millisecond); end.After(e.Approval) {
+		if end := later(now, time.Duration(won.ForMS)*time.Millisecond); end.After(e.Approval) {
 			e.Approval = end
 		}
 		c.limit(promised)
 	}
-	if a.Epoch {
+	if won.Epoch {
 		return c.epoch(now)
 	}
 	return nil

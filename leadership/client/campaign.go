@@ -90,12 +90,14 @@ func (k *campaigner) run(ctx, within context.Context) (*Lease, error) {
 	for round := 1; ; round++ {
 		l, err := k.ask(ctx, within)
 		held := errors.Is(err, leadership.LeaseHeld)
+		// The lease of an earlier call, whose reply was lost or late, was over when this one renewed it.
+		over := errors.Is(err, leadership.LeaseLost)
 		switch {
 		case err == nil:
 			return l, nil
 		case ctx.Err() != nil:
 			return nil, k.stopped(context.Cause(ctx))
-		case held && k.wait == 0, !held && !transient(err), round == k.rounds:
+		case held && k.wait == 0, !held && !over && !transient(err), round == k.rounds:
 			return nil, err
 		}
 		sleep(ctx, k.pause(err, held))

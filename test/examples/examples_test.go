@@ -57,7 +57,7 @@ func TestNoTwoAgentsLeadAtOnceAfterKills(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "python3", "curl")
 	server := serve(t)
-	configure(t, server, 2*time.Second)
+	configure(t, server, 5*time.Second)
 	pulse := newPulse(t)
 	agents := map[string]*agent{}
 	for _, p := range programs() {
@@ -119,14 +119,14 @@ func TestShortOutageDoesNotEndLeadership(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				server := serve(t)
-				election := configure(t, server, 3*time.Second)
+				election := configure(t, server, 9*time.Second)
 				line := proxy.NewLine(t, strings.TrimPrefix(server, "http://"))
 				pulse := newPulse(t)
 				a := p.agent(t, "http://"+line.Addr(), nil, pulse.command(":")...)
 				until(t, "it leads", func() bool { return pulse.last().token == 1 })
 				before := strong(t, election).LastHeartbeat
 				disturb(line)
-				time.Sleep(1200 * time.Millisecond) // the renewal after a second fails
+				time.Sleep(3600 * time.Millisecond) // the renewal after three seconds fails
 				line.Heal()
 				until(t, "it renews again", func() bool { return strong(t, election).LastHeartbeat != before })
 				since := boottime.Now()
@@ -178,7 +178,7 @@ func disturbances() map[string]func(*proxy.Line) {
 func TestLostReplyCostsNoToken(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
-		election := configure(t, server, 4*time.Second)
+		election := configure(t, server, 8*time.Second)
 		tap := newTap(t, server, nil)
 		tap.loseReplies("acquire", 2)
 		tap.loseReplies("renew", 1)
@@ -363,7 +363,7 @@ func pretend(t *testing.T, replies map[string][]string) string {
 }
 
 const (
-	ours = `200 {"election":"reports","state":"held","leaderId":"ann","fencingToken":7,"expiresInMs":2000,"renewInMs":200}`
+	ours = `200 {"election":"reports","state":"held","leaderId":"ann","fencingToken":7,"expiresInMs":4000,"renewInMs":200}`
 	// The leader chooses the names in its metadata; they must not be mistaken for the server's.
 	held = `409 {"code":"LEASE_HELD","detail":"\"bob\" leads \\","leaderId":"bob","fencingToken":6,"metadata":{"a":"}\"{","code":"ELECTION_DELETED",` +
 		`"b":[{"leaderId":"ann"}],"fencingToken":9},"retryAfterMs":1}`
@@ -378,7 +378,7 @@ func TestOtherErrorsDoNotStopALeader(t *testing.T) {
 			`200 {"cut":{"code":"LEASE_LOST"}`, `409 {"code":"LEASE_HELD","metadata":{"code":"LEASE_LOST"}}`, ours,
 		}
 		server := pretend(t, map[string][]string{"acquire": {held, `503 {"code":"DRAINING"}`, ours}, "renew": renewals, "release": {ours}})
-		a := p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sh", "-c", "sleep 3.5; echo token $REGENT_FENCING_TOKEN")
+		a := p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sh", "-c", "sleep 5.5; echo token $REGENT_FENCING_TOKEN")
 		a.exits(t, 0)
 		if !strings.Contains(a.log.String(), "token 7\n") {
 			t.Errorf("it does not lead to the end:\n%s", a.log)
@@ -393,15 +393,15 @@ func TestOnlyItsOwnSuccessExtendsALease(t *testing.T) {
 			strings.NewReplacer(`"reports"`, `"others"`),
 			strings.NewReplacer(`"ann"`, `"bob"`),
 			strings.NewReplacer(`:7`, `:8`),
-			strings.NewReplacer(`"expiresInMs":2000,`, ``),
-			strings.NewReplacer(`:2000`, `:"2000"`),
+			strings.NewReplacer(`"expiresInMs":4000,`, ``),
+			strings.NewReplacer(`:4000`, `:"4000"`),
 			strings.NewReplacer(`{`, `{"metadata":{`, `}`, `}}`),
 			strings.NewReplacer(`}`, ``), // cut short
 		} {
 			others = append(others, other.Replace(ours))
 		}
 		server := pretend(t, map[string][]string{"acquire": {ours}, "renew": others, "release": {ours}})
-		p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sleep", "6").exits(t, 4)
+		p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sleep", "12").exits(t, 4)
 	})
 }
 

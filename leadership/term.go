@@ -191,7 +191,7 @@ func (s Standing) Moved(by time.Duration) Standing {
 	e := &s.Ends
 	for _, end := range []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &s.Probation.Until} {
 		if !end.IsZero() {
-			*end = end.Add(by)
+			*end = later(*end, by)
 		}
 	}
 	return s

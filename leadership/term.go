@@ -208,8 +208,8 @@ func (e ends) first() (at time.Time, because EndReason) {
 	return at, because
 }
 
-// TermMoved is s with what limits the present term that much later, for a store whose clock has jumped
-// while the lease stood still.
+// TermMoved is s with what limits the present term that much later, for a store whose clock has
+// jumped while the lease stood still.
 func (s Standing) TermMoved(by time.Duration) Standing {
 	e := &s.Ends
 	for _, end := range []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &s.Probation.Until, &s.Approval.Done} {

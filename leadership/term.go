@@ -208,13 +208,13 @@ func (e ends) first() (at time.Time, because EndReason) {
 	return at, because
 }
 
-// Moved is s with what limits the present term that much later, for a store whose clock has jumped
-// while the lease stood still.
-func (s Standing) Moved(by time.Duration) Standing {
+// TermMoved is s with what limits the present term that much later, for a store whose clock has
+// jumped while the lease stood still.
+func (s Standing) TermMoved(by time.Duration) Standing {
 	e := &s.Ends
-	for _, end := range []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &s.Probation.Until} {
+	for _, end := range []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &s.Probation.Until, &s.Approval.Done} {
 		if !end.IsZero() {
-			*end = end.Add(by)
+			*end = later(*end, by)
 		}
 	}
 	return s

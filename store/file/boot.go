@@ -78,6 +78,6 @@ func moved(r leadership.Record, by time.Duration) leadership.Record {
 	if !r.EndsBy.IsZero() {
 		r.EndsBy = r.EndsBy.Add(by)
 	}
-	r.Standing = r.Standing.Moved(by)
+	r.Standing = r.Standing.TermMoved(by)
 	return r
 }

@@ -244,7 +244,7 @@ func TestAfterAnotherBootWhatLimitsATermStaysAsFarAwayAndOrdersKeepTheirDates(t 
 	if left := is.EndsBy.Sub(after.Now); left != was.EndsBy.Sub(before.Now) {
 		t.Errorf("its end is %v away, and was %v", left, was.EndsBy.Sub(before.Now))
 	}
-	if want := was.Standing.Moved(moved); moved <= 0 || is.Standing != want || is.Standing.Overrides != was.Standing.Overrides {
+	if want := was.Standing.TermMoved(moved); moved <= 0 || is.Standing != want || is.Standing.Overrides != was.Standing.Overrides {
 		t.Errorf("by %v: got %+v\nwant %+v", moved, is.Standing, want)
 	}
 	s.Close()

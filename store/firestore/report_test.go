@@ -210,14 +210,14 @@ func TestNoReportCarriesALeaseBeyondAnEndThatIsSetMeanwhile(t *testing.T) {
 	}
 }
 
-// A report that was decided without a read counts only if it is committed before the end, however
-// much progress it tells of.
+// A report that was decided without a read counts only if it is committed before the end of the
+// term, though the lease would last longer, and however much progress it tells of.
 func TestALateReportDoesNotReviveTheLease(t *testing.T) {
 	t.Parallel()
 	f := new(faults)
 	p := newProject(t)
 	s, other := leadership.New(p.open(t, f.option())), p.open(t)
-	configure(t, s, "jobs", leadership.Config{LeaseDuration: leadership.MinLeaseDuration, Term: leadership.TermPolicy{StuckAfter: 2 * leadership.MinLeaseDuration}})
+	configure(t, s, "jobs", leadership.Config{Term: leadership.TermPolicy{MaxTerm: leadership.MinOrder, StuckAfter: time.Hour}})
 	ann := newAgent("ann")
 	g, err := s.Acquire(t.Context(), ann.ask("jobs"))
 	if err != nil {

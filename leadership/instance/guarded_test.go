@@ -72,6 +72,9 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 	ctx := t.Context()
 	lease := leadership.LeaseRequest{Election: "e", CandidateID: "ann", Token: 7}
 	check := leadership.TokenCheck{Election: "e", Token: 7}
+	order := func(kind leadership.OrderKind) leadership.OrderRequest {
+		return leadership.OrderRequest{Election: "e", OrderCommand: leadership.OrderCommand{Kind: kind, Reason: "why"}}
+	}
 	seen := map[wire.Verb]bool{}
 	for _, c := range []struct {
 		call func()
@@ -97,7 +100,23 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.Census(ctx, "p") }, instance.Op{Prefix: "p", N: 1}, wire.VerbWatchAll},
 		{func() { s.Configure(ctx, leadership.ConfigureRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbConfigure},
 		{func() { s.Delete(ctx, leadership.DeleteRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbDelete},
-		{func() { s.Unlock(ctx, leadership.UnlockRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbUnlock},
+		{func() {
+			s.Unlock(ctx, leadership.UnlockRequest{Election: "e", UnlockCommand: leadership.UnlockCommand{Reason: "why"}})
+		}, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbUnlock},
+		{func() { s.Order(ctx, order(leadership.OrderAssign)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbAssign},
+		{func() { s.Order(ctx, order(leadership.OrderEvict)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbEvict},
+		{func() { s.Order(ctx, order(leadership.OrderPause)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbPause},
+		{func() { s.Order(ctx, order(leadership.OrderResume)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbResume},
+		{func() { s.Order(ctx, order(leadership.OrderBan)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbBan},
+		{func() { s.Order(ctx, order(leadership.OrderApprove)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbApprove},
+		{func() { s.Order(ctx, order(leadership.OrderLift)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbLift},
+		{func() { s.Overrides(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbOverrides},
+		{func() {
+			s.Judge(ctx, leadership.JudgeRequest{Election: "e", JudgeCommand: leadership.JudgeCommand{Token: 7, Evidence: "why"}})
+		}, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbJudge},
+		{func() { s.StepDown(ctx, leadership.StepDownRequest{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbStepDown},
+		{func() { s.RequestApproval(ctx, leadership.ApprovalNote{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbRequestApproval},
+		{func() { s.Explain(ctx, leadership.ExplainRequest{Election: "e", CandidateID: "ann"}) }, instance.Op{Election: "e", N: 1}, wire.VerbExplain},
 		{func() { s.Tick(ctx) }, instance.Op{N: 1}, wire.VerbTick},
 	} {
 		spy.ops = nil

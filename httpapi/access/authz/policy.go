@@ -289,9 +289,25 @@ func (g grant) over(op instance.Op) bool {
 // owns reports whether the principal may use the candidate id.
 func (g grant) owns(who string, id leadership.CandidateID) bool {
 	if len(g.Candidates) == 0 {
-		return string(id) == who || strings.HasPrefix(string(id), who+":")
+		return isOwn(who, id)
 	}
 	return slices.ContainsFunc(g.Candidates, func(p pattern) bool { return p.matches(string(id)) })
+}
+
+// isOwn reports whether a candidate id is a principal's own name, or begins with it and a colon.
+func isOwn(who string, id leadership.CandidateID) bool {
+	return string(id) == who || strings.HasPrefix(string(id), who+":")
+}
+
+// mayLead reports whether the grant lets any of its principals make the call as its candidate. Of a
+// principal that is not named in full it is not known, so it may.
+func (g grant) mayLead(op instance.Op) bool {
+	if !slices.ContainsFunc(g.Roles, op.Allows) || !g.over(op) {
+		return false
+	}
+	return slices.ContainsFunc(g.Principals, func(p string) bool {
+		return p == anyCaller || strings.Contains(p, "|") || g.owns(p, op.Candidate)
+	})
 }
 
 func roleNames() string {

@@ -263,3 +263,59 @@ func TestABatchWithTooFewResultsIsAnError(t *testing.T) {
 		t.Errorf("results %v for two renewals", results)
 	}
 }
+
+// reader is a gate that may refuse to let its callers read the overrides.
+type reader struct {
+	gate
+	may bool
+}
+
+func (r *reader) Recheck(_ context.Context, op instance.Op) error {
+	if op.Verb == wire.VerbOverrides && op.Election == "jobs" && !r.may {
+		return errRefused
+	}
+	return nil
+}
+
+func TestARefusalNamesItsOrderOnlyToReadersOfTheOverrides(t *testing.T) {
+	t.Parallel()
+	for _, may := range []bool{true, false} {
+		s, _ := newGuarded(t)
+		ctx := t.Context()
+		g, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Release(ctx, leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.Order(ctx, leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
+			Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour, Reason: "a secret", Actor: "eve",
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ban := l.Overrides.List()[0]
+		s = instance.Guard(s, &reader{gate: gate{told: new([]string)}, may: may})
+		_, err = s.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "bob"})
+		refusal, ok := errors.AsType[*leadership.Error](err)
+		if !ok || refusal.Reason != leadership.ReasonBanned || refusal.Cause == nil || !refusal.Cause.Until.Equal(ban.Until) || refusal.RetryAfter <= 0 {
+			t.Fatalf("refused with %+v", refusal)
+		}
+		want := leadership.Cause{Code: leadership.ReasonBanned, Until: ban.Until, Left: refusal.Cause.Left}
+		if may {
+			want.Override, want.Actor, want.Because = ban.ID, "eve", "a secret"
+		}
+		if told := strings.Contains(refusal.Detail, "secret") && strings.Contains(refusal.Detail, "eve"); *refusal.Cause != want || told != may {
+			t.Errorf("by a caller that may read the overrides: %v; the cause is %+v, %s", may, *refusal.Cause, refusal.Detail)
+		}
+		_, err = s.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Wait: time.Millisecond})
+		if err == nil || !may && strings.Contains(fmt.Sprint(err), "secret") {
+			t.Errorf("in line: %v", err)
+		}
+		x, err := s.Explain(ctx, leadership.ExplainRequest{Election: "jobs", CandidateID: "bob"})
+		if err != nil || len(x.Causes) == 0 || x.Causes[0].Code != leadership.ReasonBanned || (x.Causes[0].Actor == "eve") != may || (x.Causes[0].Because == "a secret") != may {
+			t.Errorf("explained to a caller that may read the overrides: %v: %+v, %v", may, x, err)
+		}
+	}
+}

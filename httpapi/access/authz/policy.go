@@ -166,7 +166,8 @@ func (g grant) refuseCrowd(crowd Crowd) error {
 		return nil
 	}
 	for _, r := range g.Roles {
-		if r != wire.RoleObserver && r != wire.RoleVerifier {
+		changes := func(row wire.Row) bool { return row.Allows(r) && row.Changes() }
+		if slices.ContainsFunc(wire.Verbs(), changes) {
 			return fmt.Errorf(`principal "*" may not be a %s here: with oidc it stands for every account that can get a token of the issuer, which for Google is every account there is; `+
 				`name the principals, or let Cloud Run's IAM choose the callers (platform)`, r)
 		}
@@ -299,14 +300,15 @@ func isOwn(who string, id leadership.CandidateID) bool {
 	return string(id) == who || strings.HasPrefix(string(id), who+":")
 }
 
-// mayLead reports whether the grant lets any of its principals make the call as its candidate. Of a
-// principal that is not named in full it is not known, so it may.
+// mayLead reports whether the grant lets any of its principals make the call as its candidate. A
+// principal whose name is not known here may have any id as its own.
 func (g grant) mayLead(op instance.Op) bool {
 	if !slices.ContainsFunc(g.Roles, op.Allows) || !g.over(op) {
 		return false
 	}
 	return slices.ContainsFunc(g.Principals, func(p string) bool {
-		return p == anyCaller || strings.Contains(p, "|") || g.owns(p, op.Candidate)
+		unknown := p == anyCaller || strings.Contains(p, "|")
+		return g.owns(p, op.Candidate) || unknown && len(g.Candidates) == 0
 	})
 }
 

@@ -270,6 +270,11 @@ func TestARefusalAndAnExplanationSayTheSame(t *testing.T) {
 	if x := explain("agent-7"); !x.Leads {
 		t.Errorf("the leader is explained as %+v", x)
 	}
+	for _, id := range []leadership.CandidateID{"ann@example.com:2", "a:explain", ":"} {
+		if x := explain(string(id)); x.CandidateID != id || x.Leads {
+			t.Errorf("%s is explained as %+v", id, x)
+		}
+	}
 }
 
 // tripped configures planner and scribe with a budget of calls, both led by agent-7.

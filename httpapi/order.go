@@ -86,8 +86,8 @@ func (a *api) explain(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
-	candidate := leadership.CandidateID(chi.URLParam(r, "candidate"))
-	explanation, err := a.service.Explain(r.Context(), leadership.ExplainRequest{Election: election(r), CandidateID: candidate})
+	candidate := strings.TrimSuffix(chi.URLParam(r, "candidate"), wire.Explain)
+	explanation, err := a.service.Explain(r.Context(), leadership.ExplainRequest{Election: election(r), CandidateID: leadership.CandidateID(candidate)})
 	if err != nil {
 		return err
 	}

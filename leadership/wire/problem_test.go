@@ -120,14 +120,14 @@ func TestUnavailableServerSaysWhenToRetry(t *testing.T) {
 
 func TestFieldOfAnErrorIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	for _, field := range []string{"candidateId", "election", "pageSize", "If-Match", "metadata"} {
+	for _, field := range []string{"candidateId", "election", "pageSize", "If-Match", "metadata", "policy.approval.every"} {
 		err := &leadership.Error{Code: leadership.InvalidArgument, Detail: "because", Field: field}
 		if got := writtenAndRead(t, err).Field; got != field {
 			t.Errorf("field %q comes back as %q", field, got)
 		}
 		at := At("renewals", 3)
 		in := NewProblem(err).In(at)
-		if want := at + "/" + field; in.Errors[0].Pointer != want || in.Errors[0].Parameter != "" {
+		if want := at + "/" + strings.ReplaceAll(field, ".", "/"); in.Errors[0].Pointer != want || in.Errors[0].Parameter != "" {
 			t.Errorf("in a batch field %q is at %+v, want %q", field, in.Errors[0], want)
 		}
 		if got := in.Out(at).Leadership().Field; got != field {

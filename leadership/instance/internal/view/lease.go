@@ -105,7 +105,7 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 			e.open = open
 			e.version++
 		}
-		if l.ReadAt.After(e.lease.ReadAt) {
+		if l.ReadAt.After(e.lease.ReadAt) || l.ReadAt.Equal(e.lease.ReadAt) && l.ReportedAt.After(e.lease.ReportedAt) {
 			e.lease = &Lease{Lease: l, Asked: asked, Learnt: now}
 		}
 	default:
@@ -117,6 +117,7 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 			delete(e.view.kept, e)
 		}
 	}
+	e.learnReport(l)
 	return e.version != version
 }
 

@@ -37,6 +37,7 @@ type View struct {
 	sweepAt   time.Duration          // no sweep before that
 	schedule  schedule
 	sooner    bool
+	reported  []leadership.Election // see Reported
 }
 
 // New returns a view that knows nothing.
@@ -65,6 +66,7 @@ type Election struct {
 
 	end     end
 	history *history // while there are watchers
+	report  *Report  // so, too
 
 	at    time.Duration // its place in the schedule: never after its next moment
 	index int           // in the schedule; -1 if it is not there
@@ -117,7 +119,9 @@ func (v *View) Watch(name leadership.Election) *Election {
 
 // Unwatch removes a watcher.
 func (v *View) Unwatch(e *Election) {
-	e.watchers--
+	if e.watchers--; e.watchers == 0 {
+		e.report = nil
+	}
 	v.settle(e)
 }
 

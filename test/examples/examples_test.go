@@ -242,6 +242,111 @@ func TestLostLeaseStopsTheCommandAtOnce(t *testing.T) {
 	})
 }
 
+// approve begins a new epoch for the leader with the token.
+func approve(t *testing.T, election string, token int) {
+	t.Helper()
+	call(t, http.MethodPost, election+":approve", fmt.Sprintf(`{"fencingToken":%d,"newEpoch":true,"actor":"olga","reason":"a checkpoint"}`, token))
+}
+
+func TestNewEpochStartsTheCommandAnewUnderItsToken(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		election := configure(t, server, 6*time.Second)
+		pulse := newPulse(t)
+		a := p.agent(t, server, nil, pulse.command(":")...)
+		for token := range 3 {
+			until(t, fmt.Sprintf("token %d acts", token+1), func() bool { return pulse.last().token == token+1 })
+			if token < 2 {
+				approve(t, election, token+1)
+			}
+		}
+		a.cmd.Process.Signal(syscall.SIGTERM)
+		a.exits(t, 143)
+		if l := strong(t, election); l.State != "vacant" || l.FencingToken != 3 {
+			t.Errorf("afterwards the election is %+v, not released", l)
+		}
+	})
+}
+
+func TestEpochOfAnotherLeaseIsNotFollowed(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		const epoch = `409 {"code":"LEASE_LOST","reason":"EPOCH","detail":"gone","election":"reports","state":"held","leaderId":"ann","fencingToken":8}`
+		for name, other := range map[string]*strings.Replacer{
+			"another leader":   strings.NewReplacer(`"ann"`, `"bob"`),
+			"another election": strings.NewReplacer(`"reports"`, `"others"`),
+			"an earlier token": strings.NewReplacer(`:8`, `:6`),
+			"another reason":   strings.NewReplacer(`EPOCH`, `DEPOSED`),
+			"no leader":        strings.NewReplacer(`"held"`, `"vacant"`),
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				server := pretend(t, map[string][]string{"acquire": {ours}, "renew": {other.Replace(epoch), ours}, "release": {ours}})
+				a := p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sleep", "6")
+				if a.exits(t, 4); !strings.Contains(a.log.String(), "gone") {
+					t.Errorf("the log does not say why:\n%s", a.log)
+				}
+			})
+		}
+	})
+}
+
+func TestEvictedLeaderStopsAndSaysWhy(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		election := configure(t, server, 3*time.Second)
+		pulse := newPulse(t)
+		a := p.agent(t, server, nil, pulse.command(":")...)
+		until(t, "it leads", func() bool { return pulse.last().token == 1 })
+		call(t, http.MethodPost, election+":evict", `{"actor":"olga","reason":"a test"}`)
+		a.exits(t, 4)
+		for _, want := range []string{"s: evicted", "its term has ended: evicted"} {
+			if !strings.Contains(a.log.String(), want) {
+				t.Errorf("the log does not say %q:\n%s", want, a.log)
+			}
+		}
+	})
+}
+
+func TestReportOfTheCommandIsSentAndARefusedOneCostsNothing(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		election := configure(t, server, 2*time.Second)
+		file := filepath.Join(t.TempDir(), "report.json")
+		if err := os.WriteFile(file, []byte(`{"progress":99}`), 0o600); err != nil { // of an earlier leader
+			t.Fatal(err)
+		}
+		tap := newTap(t, server, nil)
+		a := p.agent(t, tap.URL, []string{"REGENT_REPORT_FILE=" + file}, "sleep", "100")
+		report := func(text, want string) {
+			t.Helper()
+			if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(file+".new", file); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the report is "+want, func() bool { return string(strong(t, election).Report) == want })
+		}
+		until(t, "it has renewed", func() bool { return len(tap.of("renew")) > 1 })
+		if got := strong(t, election).Report; got != nil {
+			t.Errorf("before the command has reported the report is %s", got)
+		}
+		report(`{"progress":3,"health":"ok"}`, `{"progress":3,"health":"ok"}`)
+		report(`{"progress":4,"custom":"no"}`, `{"progress":3,"health":"ok"}`)
+		n := len(tap.of("renew"))
+		until(t, "it goes on renewing", func() bool { return len(tap.of("renew")) > n+6 })
+		report(`{"progress":5,"health":"ok"}`, `{"progress":5,"health":"ok"}`)
+		if said := strings.Count(a.log.String(), "the report"); said != 1 {
+			t.Errorf("it was said %d times that a report is bad:\n%s", said, a.log)
+		}
+		a.cmd.Process.Signal(syscall.SIGTERM)
+		a.exits(t, 143)
+		if l := strong(t, election); l.FencingToken != 1 {
+			t.Errorf("it ends with %+v", l)
+		}
+	})
+}
+
 func TestAgentSendsTheTicketOfTheLastReply(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)

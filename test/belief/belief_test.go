@@ -90,7 +90,7 @@ func TestEachBugIsFoundByAShortestTrace(t *testing.T) {
 		{belief.CapIgnored, orders, []belief.Property{belief.CapKept, belief.NoneAfterEnd, belief.NeverTwo}, 7},
 		{belief.PauseForgotten, orders, []belief.Property{belief.PauseKept}, 3},
 		{belief.EpochNoToken, epochs, []belief.Property{belief.TokensRise}, 3},
-		{belief.DeposedFrees, verdicts, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 5},
+		{belief.DeposedFrees, verdicts, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 4},
 		{belief.LateStands, commits, []belief.Property{belief.EndIsEnd}, 6},
 		{belief.LateTold, commits, []belief.Property{belief.EndIsEnd, belief.NoneAfterEnd, belief.NeverTwo}, 6},
 		{belief.LateUntilTaken, commits, []belief.Property{belief.EndIsEnd}, 7},

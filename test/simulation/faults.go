@@ -42,7 +42,7 @@ func (s *simulation) begin() {
 	s.repeatedly(s.plan.mean, func() bool { return f.storeLeaps }, func() { s.figures.Leaps++; s.data.ahead += s.w.upTo(2 * s.plan.lease) })
 	for _, e := range s.names {
 		s.repeatedly(s.plan.mean, func() bool { return f.operators }, func() { s.operate(e) })
-		s.repeatedly(s.plan.mean/4, func() bool { return f.people }, func() { s.order(e) })
+		s.repeatedly(s.plan.mean/4, func() bool { return f.people }, func() { s.give(e) })
 		s.repeatedly(5*s.plan.lease, func() bool { return !s.closed }, func() { s.observe(e, true) })
 		s.repeatedly(5*s.plan.lease, func() bool { return !s.closed }, func() { s.observe(e, false) })
 	}

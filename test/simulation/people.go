@@ -9,8 +9,8 @@ import (
 	"regent/test/checker"
 )
 
-// order does what an operator or a verifier may do.
-func (s *simulation) order(e leadership.Election) {
+// give does what an operator or a verifier may do.
+func (s *simulation) give(e leadership.Election) {
 	w := s.w
 	d := max(w.about(3*s.plan.lease), leadership.MinOrder).Truncate(time.Millisecond)
 	actor := []string{"dot", "pia", "sam"}[w.random.IntN(3)]
@@ -50,16 +50,16 @@ func (s *simulation) order(e leadership.Election) {
 		s.judge(e, c, 3)
 		return
 	}
-	s.ordered(e, o, 3)
+	s.giveAgain(e, o, 3)
 }
 
-// ordered gives an order, and again if its outcome is unknown: it does what once would have done.
-func (s *simulation) ordered(e leadership.Election, o leadership.OrderCommand, tries int) {
+// giveAgain gives an order, and again if its outcome is unknown: it does what once would have done.
+func (s *simulation) giveAgain(e leadership.Election, o leadership.OrderCommand, tries int) {
 	s.figures.Orders++
 	s.w.tell("%s: %s orders %s %s for %v", e, o.Actor, o.Kind, o.CandidateID, max(o.For, o.Ban))
 	s.operated(e, checker.Call{Verb: checker.Order, Order: o}, tries, func(ctx context.Context, i *instance) (leadership.Lease, error) {
 		return i.service.Order(ctx, leadership.OrderRequest{Election: e, OrderCommand: o})
-	}, func() { s.ordered(e, o, tries-1) })
+	}, func() { s.giveAgain(e, o, tries-1) })
 }
 
 func (s *simulation) judge(e leadership.Election, c leadership.JudgeCommand, tries int) {
@@ -90,10 +90,11 @@ func (s *simulation) operated(e leadership.Election, c checker.Call, tries int, 
 }
 
 // barred reports whether an order keeps the agent from being granted the lease.
-func (s *simulation) barred(a *agent) bool { return s.bars(a.election, a.name) }
+func (s *simulation) barred(a *agent) bool { return s.bars(a.election, a.name, 0) }
 
-func (s *simulation) bars(e leadership.Election, c leadership.CandidateID) bool {
-	x := leadership.Explain(leadership.Snapshot{Record: s.data.row(e).record, Now: epoch.Add(s.w.now + s.data.ahead)}, c)
+// bars reports whether an order keeps the candidate from being granted the lease, or did so long ago.
+func (s *simulation) bars(e leadership.Election, c leadership.CandidateID, ago time.Duration) bool {
+	x := leadership.Explain(leadership.Snapshot{Record: s.data.row(e).record, Now: epoch.Add(s.w.now + s.data.ahead - ago)}, c)
 	return slices.ContainsFunc(x.Causes, func(c leadership.Cause) bool {
 		return slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonApproval}, c.Code)
 	})

@@ -25,6 +25,7 @@ type simulation struct {
 	figures   Figures
 	keys      uint64
 	calm      bool    // without faults
+	ordered   bool    // orders and limits may bar candidates: a line need not ask for them
 	closed    bool    // the run is over
 	record    *record // nil: nothing is recorded
 }
@@ -80,7 +81,8 @@ func newSimulation(c Config) *simulation {
 		s.record = &record{w: w, wait: s.plan.wait, skewed: s.plan.faults.storeLeaps, bus: checker.Consumer{Name: "the topic"}}
 		s.plan.faults.doubled = 0
 	}
-	s.calm = s.plan.faults.none() && !s.plan.faults.operators && !s.plan.faults.people && s.plan.policy == (leadership.TermPolicy{})
+	s.ordered = s.plan.faults.people || s.plan.policy != (leadership.TermPolicy{})
+	s.calm = s.plan.faults.none() && !s.plan.faults.operators && !s.ordered
 	w.tell("seed %d: %v", c.Seed, s.plan)
 	s.truth = &truth{
 		w: w, figures: &s.figures, skewed: s.plan.faults.storeLeaps, believers: s.of, replaced: make(map[leadership.EventID]time.Duration),

@@ -182,9 +182,17 @@ func (b *batch) announce(id leadership.EventID) {
 	}
 }
 
-// begun lets a record of which something ran begin anew, after another boot.
+// begun lets a record of which something ran begin anew, after another boot. If its standing has
+// become too large by that, it stays as it was: the ends in it are then sooner, not later.
 func (b *batch) begun(r leadership.Record) {
 	n := b.own(r.Election)
+	if r.Standing != n.record.Standing {
+		if carried, err := b.codec.Encode(&r); err == nil {
+			n.carried = carried
+		} else {
+			r.Standing = n.record.Standing
+		}
+	}
 	n.record = same(r)
 	b.frame = appendRecord(b.frame, &n.record, n.carried)
 }

@@ -11,6 +11,7 @@ type Cause struct {
 	Until    time.Time     // zero if that is not known
 	Left     time.Duration // until then; 0 if it is not known
 	LeaderID CandidateID   // with HELD
+	Only     CandidateID   // with ASSIGNED: the one candidate that is granted
 	Override OverrideID    // the standing order
 	Actor    string        // that gave it
 	Because  string        // what that principal said
@@ -75,6 +76,9 @@ func (s Snapshot) barriers(c CandidateID) (all []Cause) {
 			if o.Kind.reason() == reason && o.bars(c) {
 				cause := s.cause(reason, o.Until)
 				cause.Override, cause.Actor, cause.Because = o.ID, o.Actor, o.Reason
+				if o.Kind == OverrideAssign {
+					cause.Only = o.CandidateID
+				}
 				all = append(all, cause)
 			}
 		}

@@ -58,8 +58,10 @@ type Election struct {
 	newest  leadership.Revision // that was learnt or heard
 	changed time.Duration       // when any of these changed
 	open    time.Duration
-	version int // counts what has changed for a line
-	terms   int // counts the changes of leader that were heard of
+	version int                 // counts what has changed for a line
+	terms   int                 // counts the changes of leader that were heard of
+	orders  int                 // counts the events that may have let a barred candidate be granted
+	ordered leadership.Revision // of the newest of them
 
 	end     end
 	history *history // while there are watchers

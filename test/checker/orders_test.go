@@ -1,6 +1,7 @@
 package checker_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -46,12 +47,15 @@ func ordered(tb testing.TB) checker.Recording {
 	p.at(42*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                // r15: revision 10, token 3
 	// r16: revision 11, refused: bob is out until 63 s
 	p.at(43*s, checker.Call{Verb: checker.Renew, Candidate: "bob", Token: 3, Report: `{"tasks":7}`})
-	p.at(51*s, checker.Call{Verb: checker.Acquire, Candidate: "cy"})                                  // r17: revision 12, token 4
-	p.at(52*s, checker.Call{Verb: checker.Delete, Force: true})                                       // r18: revision 13
-	p.at(53*s, checker.Call{Verb: checker.Configure, Config: config})                                 // r19: revision 14
-	p.at(62*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                 // r20: refused
-	p.at(64*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                 // r21: revision 15, token 5
-	p.at(65*s, checker.Call{Verb: checker.StepDown, Candidate: "bob", Token: 5, Reason: "x", For: s}) // r22: revision 16
+	p.at(51*s, checker.Call{Verb: checker.Acquire, Candidate: "cy"}) // r17: revision 12, token 4
+	// r18: revision 13; eve is banned until 111.5 s
+	p.at(51*s+500*ms, checker.Call{Verb: checker.Order, Order: order(leadership.OrderBan, "eve", 60*s)})
+	p.at(52*s, checker.Call{Verb: checker.Delete, Force: true})                                       // r19: revision 14
+	p.at(53*s, checker.Call{Verb: checker.Configure, Config: config})                                 // r20: revision 15
+	p.at(61*s, checker.Call{Verb: checker.Acquire, Candidate: "eve"})                                 // r21: refused
+	p.at(62*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                 // r22: refused
+	p.at(64*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                 // r23: revision 16, token 5
+	p.at(65*s, checker.Call{Verb: checker.StepDown, Candidate: "bob", Token: 5, Reason: "x", For: s}) // r24: revision 17
 	r := p.recording()
 	r.Beliefs = []checker.Belief{
 		{Who: "ann", Election: "planner", Token: 1, From: 10*s + 5*ms, Until: 20 * s}, // it was evicted
@@ -66,16 +70,16 @@ func ordered(tb testing.TB) checker.Recording {
 func approved(tb testing.TB) checker.Recording {
 	p := newPlay(tb)
 	config := leadership.Config{LeaseDuration: 8 * s, Term: leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 10 * s, Need: 2}}}
-	approve := func(token leadership.Token, actor string, epoch bool) leadership.OrderCommand {
-		return leadership.OrderCommand{Kind: leadership.OrderApprove, Token: token, NewEpoch: epoch, Reason: "it does well", Actor: actor}
+	approve := func(token leadership.Token, actor, reason string) leadership.OrderCommand {
+		return leadership.OrderCommand{Kind: leadership.OrderApprove, Token: token, NewEpoch: true, Reason: reason, Actor: actor}
 	}
 	p.at(s, checker.Call{Verb: checker.Configure, Config: config})                                        // r1: revision 1
 	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                     // r2: revision 2, token 1, until 18 s
 	p.at(14*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                             // r3: until 20 s
 	p.at(15*s, checker.Call{Verb: checker.RequestApproval, Candidate: "ann", Token: 1, Reason: "go on?"}) // r4: revision 3
-	p.at(16*s, checker.Call{Verb: checker.Order, Order: approve(1, "dot", true)})                         // r5: revision 4
-	p.at(17*s, checker.Call{Verb: checker.Order, Order: approve(1, "dot", true)})                         // r6
-	p.at(18*s, checker.Call{Verb: checker.Order, Order: approve(1, "eve", true)})                         // r7: revisions 5 and 6, token 2, until 26 s
+	p.at(16*s, checker.Call{Verb: checker.Order, Order: approve(1, "dot", "it does well")})               // r5: revision 4
+	p.at(17*s, checker.Call{Verb: checker.Order, Order: approve(1, "dot", "I said so")})                  // r6
+	p.at(18*s, checker.Call{Verb: checker.Order, Order: approve(1, "eve", "so I think")})                 // r7: revisions 5 and 6, token 2, until 26 s
 	p.at(19*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                             // r8: refused
 	p.at(20*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                     // r9: token 2, until 28 s
 	p.at(27*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                     // r10: refused
@@ -89,11 +93,47 @@ func approved(tb testing.TB) checker.Recording {
 	return r
 }
 
-func TestHistoriesOfOrdersPass(t *testing.T) {
+// working is a term of ann, whose progress moves its end on until there is none; then bob's, which
+// a pause only lets run out.
+func working(tb testing.TB) checker.Recording {
+	p := newPlay(tb)
+	config := leadership.Config{LeaseDuration: 8 * s, Term: leadership.TermPolicy{StuckAfter: 20 * s, Cooldown: 40 * s}}
+	p.at(s, checker.Call{Verb: checker.Configure, Config: config})    // r1: revision 1
+	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"}) // r2: revision 2, token 1
+	// r3 to r7: by the last progress, until 42 s
+	for i, report := range []leadership.ReportText{`{"progress":1}`, `{"progress":2}`, `{"progress":2}`, "", `{"progress":2}`} {
+		p.at(time.Duration(16+6*i)*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1, Report: report})
+	}
+	p.at(43*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1}) // r8: refused
+	p.at(44*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})         // r9: refused
+	p.at(45*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})         // r10: revisions 3 and 4, token 2, until 53 s
+	p.at(46*s, checker.Call{Verb: checker.Order, Order: leadership.OrderCommand{
+		Kind: leadership.OrderPause, For: 10 * s, Reason: "it has to be", Actor: "dot",
+	}}) // r11: revision 5
+	p.at(54*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"}) // r12: refused, though it led last
+	p.at(57*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"}) // r13: revisions 6 and 7, token 3
+	r := p.recording()
+	r.Beliefs = []checker.Belief{{Who: "ann", Election: "planner", Token: 1, From: 10*s + 5*ms, Until: 42 * s}}
+	return r
+}
+
+func TestHistoriesOfOrdersAreWhatTheRulesSay(t *testing.T) {
 	t.Parallel()
-	for _, r := range []checker.Recording{ordered(t), approved(t)} {
+	for _, c := range []struct {
+		history func(testing.TB) checker.Recording
+		want    string
+	}{
+		{ordered, "configured acquired evicted assigned expired acquired paused deposed resumed acquired deposed acquired banned deleted recreated acquired released"},
+		{approved, "configured acquired approvalRequested approved approved epoch"},
+		{working, "configured acquired deposed acquired paused expired acquired"},
+	} {
+		r := c.history(t)
+		var got []string
 		for _, e := range r.History {
-			t.Logf("%d %s %s%s token %d at %v %s", e.Revision, e.Type, e.LeaderID, e.PreviousLeaderID, e.Token, e.At.Sub(begin), e.Detail)
+			got = append(got, string(e.Type))
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if err := checker.All(r, 10*ms, 0).Err(); err != nil {
 			t.Error(err)
@@ -123,8 +163,8 @@ func TestBrokenOrdersAreFound(t *testing.T) {
 		}, nil},
 		{"a grant in the cooldown", ov, func(r *checker.Recording) { at(r, 10, 35*s-1) }, kindsOf(checker.Barred)},
 		{"a grant after the cooldown", ov, func(r *checker.Recording) { at(r, 10, 35*s) }, nil},
-		{"a cooldown that does not double", ov, func(r *checker.Recording) { at(r, 15, 63*s-1) }, kindsOf(checker.Barred)},
-		{"a cooldown that has doubled", ov, func(r *checker.Recording) { at(r, 15, 63*s) }, nil},
+		{"a cooldown that does not double", ov, func(r *checker.Recording) { at(r, 16, 63*s-1) }, kindsOf(checker.Barred)},
+		{"a cooldown that has doubled", ov, func(r *checker.Recording) { at(r, 16, 63*s) }, nil},
 
 		{"a lease beyond its EndsBy", limits, func(r *checker.Recording) {
 			a := call(*r, 6).Answer
@@ -135,7 +175,7 @@ func TestBrokenOrdersAreFound(t *testing.T) {
 			a.LeaseExpiration, a.EndsBy = begin.Add(14*s), begin.Add(14*s)
 		}, kindsOf(checker.Shortened)},
 		{"a term beyond its maximum", limits, func(r *checker.Recording) {
-			a := call(*r, 17).Answer
+			a := call(*r, 18).Answer
 			a.LeaseExpiration, a.EndsBy = begin.Add(152*s), begin.Add(153*s)
 		}, kindsOf(checker.Unlimited, checker.Unlimited)}, // nor may it without progress
 		{"a leader without progress that goes on", limits, func(r *checker.Recording) {

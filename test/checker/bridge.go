@@ -45,7 +45,7 @@ func (p *search) bridge(s state, in step, guard time.Duration) (state, bool) {
 // that set the limit was decided some time before its commit.
 func (p *search) adopted(r leadership.Record, in step, guard time.Duration) (leadership.Record, bool) {
 	a := in.answer
-	if a == nil || in.adopts || a.State != leadership.Held || a.Token != r.Token || a.LeaderID != r.LeaderID || r.Policy.Term == (leadership.TermPolicy{}) {
+	if a == nil || in.adopts || a.State != leadership.Held || a.Token != r.Token || a.LeaderID != r.LeaderID {
 		return r, false
 	}
 	shown := in.call.Verb == Renew && in.call.Report == a.Report
@@ -56,7 +56,7 @@ func (p *search) adopted(r leadership.Record, in step, guard time.Duration) (lea
 	if guard == 0 && !reported || a.Report != r.Standing.Report && !brought && !shown {
 		return r, false
 	}
-	if !shown && a.Report != "" {
+	if a.Report != "" && (reported || !shown) {
 		r.Standing.Report, r.Standing.ReportedAt = a.Report, a.ReportedAt
 	}
 	e := &r.Standing.Ends
@@ -67,8 +67,9 @@ func (p *search) adopted(r leadership.Record, in step, guard time.Duration) (lea
 		e.Approval = a.EndsBy
 	case leadership.EndsStuck:
 		e.Stuck = a.EndsBy
+	case "":
 	default:
-		e.Ordered = a.EndsBy
+		e.Ordered, e.Because = a.EndsBy, a.EndsBecause
 	}
 	return r, true
 }

@@ -107,6 +107,9 @@ func spansOf(t truth, calls []Call) map[grantID]reignSpan {
 			if id.token > 0 {
 				spans[id] = span
 			}
+			if ends(event) {
+				id = grantID{}
+			}
 		}
 	}
 	return spans

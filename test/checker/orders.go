@@ -107,7 +107,9 @@ func (o *orders) follow(e leadership.Event) {
 			o.banned[o.begun.LeaderID] = b
 		}
 		o.begun = leadership.Event{}
-		clear(o.approvers)
+		if limitOf(e) != leadership.EndsApproval { // an approval that came too late counts for the next term
+			clear(o.approvers)
+		}
 	}
 }
 
@@ -189,7 +191,8 @@ func (o *orders) depose(e leadership.Event) {
 		return
 	}
 	b := o.banned[e.PreviousLeaderID]
-	if b.length > 0 && !o.begun.At.IsZero() && e.At.Sub(o.begun.At) < b.length {
+	soon := !o.begun.At.IsZero() && e.At.Sub(o.begun.At) < b.length && o.begun.At.Before(b.cooldown.Add(forgotten))
+	if b.length > 0 && soon {
 		length = min(max(length, 2*b.length), leadership.MaxCooldown)
 	}
 	from := e.At
@@ -198,10 +201,13 @@ func (o *orders) depose(e leadership.Event) {
 	}
 	b.cooldown, b.length = from.Add(length), length
 	o.banned[e.PreviousLeaderID] = b
-	if most := 16; len(o.banned) > most { // an election remembers no more
+	if most := 8; len(o.banned) > most { // an election remembers no more
 		clear(o.banned)
 	}
 }
+
+// forgotten is how long after a cooldown its candidate is trusted again at the latest.
+const forgotten = 24 * time.Hour
 
 // orderOf is the order that made the events, if an order did.
 func orderOf(events []leadership.Event, now time.Time) (c leadership.OrderCommand, ok bool) {

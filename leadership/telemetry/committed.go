@@ -3,7 +3,10 @@ package telemetry
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
+
+	"go.opentelemetry.io/otel/metric"
 
 	"regent/leadership"
 )
@@ -16,6 +19,7 @@ func (m *Metrics) committed(ctx context.Context, tx transaction, after leadershi
 		events[i] = e
 	}
 	m.count(ctx, tx, events)
+	m.report(ctx, tx)
 	m.elections.learn(tx.before)
 	m.elections.hear(events...)
 	m.elections.learn(after)
@@ -27,10 +31,50 @@ func (m *Metrics) count(ctx context.Context, tx transaction, events []leadership
 		m.changes.Add(ctx, 1, with("type", e.Type))
 		switch {
 		case e.PreviousLeaderID != "":
-			m.terms.Record(ctx, max(tx.ended().Sub(before.AcquiredAt), 0).Seconds(), with("end", e.Type))
+			at := tx.ended()
+			if e.Type == leadership.EventEpoch { // its leader goes on, in another term
+				at = e.At
+			}
+			m.terms.Record(ctx, max(at.Sub(before.AcquiredAt), 0).Seconds(), with("end", e.Type))
+			if why := limitedBy(before, e); slices.Contains(endReasons, why) {
+				m.limited.Add(ctx, 1, with("because", why))
+			}
 		case e.Type == leadership.EventAcquired && !tx.ended().IsZero():
 			m.transitioned(ctx, tx, e.At)
 		}
+	}
+}
+
+// limitedBy returns why a term ended before its leader's time; "" if it did not. A leader that is
+// ordered to go may release its lease before it has to.
+func limitedBy(before leadership.Record, end leadership.Event) leadership.EndReason {
+	switch why := before.EndsBecause; end.Type {
+	case leadership.EventExpired, leadership.EventDeposed:
+		return detailOf(end).EndsBecause
+	case leadership.EventReleased:
+		if why == leadership.EndsEvicted || why == leadership.EndsDrained || why == leadership.EndsHandOver {
+			return why
+		}
+	}
+	return ""
+}
+
+// reported counts one of the numbers that leaders report.
+type reported struct {
+	counter metric.Int64Counter
+	of      func(leadership.Counters) int64
+}
+
+// report counts the work that a renewal has reported: how far its numbers are above those of the
+// report that the record had before, whichever instance took that. So nothing counts twice.
+func (m *Metrics) report(ctx context.Context, tx transaction) {
+	c, ok := leadership.HeldExpected(ctx)
+	if !ok || c.Report == "" || tx.change.Empty() {
+		return
+	}
+	before, now := tx.before.Record.Standing.Report.Report(), c.Report.Report()
+	for _, r := range m.reported {
+		r.counter.Add(ctx, max(r.of(now.Counters)-r.of(before.Counters), 0))
 	}
 }
 
@@ -60,20 +104,25 @@ func (m *Metrics) transitioned(ctx context.Context, tx transaction, granted time
 		}
 		took = min(took, waited)
 	}
-	m.transition.Record(ctx, took.Seconds(), with("after", cmp.Or(tx.expired(), how, likely(tx.before.Record))))
+	m.transition.Record(ctx, took.Seconds(), with("after", cmp.Or(tx.ending(), how, likely(tx.before.Record))))
 }
 
-// expired returns how the last term ended if this transaction found that out; else "".
-func (tx transaction) expired() leadership.EventType {
-	if tx.before.Record.LeaderID != "" {
-		return leadership.EventExpired
+// ending returns how the last term ended if this transaction found that out; else "".
+func (tx transaction) ending() leadership.EventType {
+	for _, e := range tx.change.Events {
+		if e.PreviousLeaderID != "" {
+			return e.Type
+		}
 	}
 	return ""
 }
 
 // likely returns how the last term ended according to the record: only a release leaves no lock.
 func likely(r leadership.Record) leadership.EventType {
-	if r.LockFor > 0 {
+	switch {
+	case r.Standing.Deposed.Token > 0:
+		return leadership.EventDeposed
+	case r.LockFor > 0:
 		return leadership.EventExpired
 	}
 	return leadership.EventReleased

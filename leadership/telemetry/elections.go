@@ -90,6 +90,14 @@ func (es *elections) last(e leadership.Election) (ended leadership.EventType, wa
 	return s.ended, waited
 }
 
+// goesOn reports whether the leader of the token led under the one before, as far as is known.
+func (es *elections) goesOn(e leadership.Election, token leadership.Token) bool {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	s, ok := es.known.Peek(e)
+	return ok && s.epoch == token
+}
+
 // now returns the store's time, as far as it is known.
 func (es *elections) now() time.Time {
 	es.mu.Lock()
@@ -97,11 +105,31 @@ func (es *elections) now() time.Time {
 	return es.clock.now()
 }
 
+// stops are the reasons for which the work of an election may stand still: each reports whether it
+// holds, and since when.
+var stops = [...]func(*standing, time.Time) (since time.Time, ok bool){
+	leaderless: (*standing).leaderless,
+	paused:     (*standing).paused,
+	unapproved: (*standing).unapproved,
+}
+
+const (
+	leaderless = iota
+	paused
+	unapproved
+)
+
+// stopped is how many elections stand still for one reason, and the one that has for longest.
+type stopped struct {
+	n        int
+	longest  time.Duration
+	election leadership.Election
+}
+
 // counts sums up all elections.
 type counts struct {
 	held, vacant, flapping int
-	leaderless             time.Duration       // the longest
-	longest                leadership.Election // that has been leaderless the longest
+	stopped                [len(stops)]stopped
 }
 
 func (es *elections) count() counts {
@@ -109,20 +137,26 @@ func (es *elections) count() counts {
 	defer es.mu.Unlock()
 	c, now := counts{held: es.held, vacant: es.vacant}, es.clock.now()
 	for s := range es.eyed {
-		since, leaderless := s.leaderless(now)
-		switch {
-		case leaderless:
-			if d := now.Sub(since); d > c.leaderless || d == c.leaderless && s.election < c.longest {
-				c.leaderless, c.longest = d, s.election
-			}
-		case !s.notable(now):
+		if !s.notable(now) {
 			delete(es.eyed, s)
+		}
+		for i, stop := range stops {
+			if since, ok := stop(s, now); ok {
+				c.stopped[i].add(s.election, now.Sub(since))
+			}
 		}
 		if s.flaps(now) {
 			c.flapping++
 		}
 	}
 	return c
+}
+
+func (s *stopped) add(e leadership.Election, d time.Duration) {
+	s.n++
+	if d > s.longest || d == s.longest && e < s.election {
+		s.longest, s.election = d, e
+	}
 }
 
 // standing returns the known state of an election; nil for one that does not count. Call with mu

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -54,10 +55,10 @@ func (m *Metrics) operated(ctx context.Context, op instance.Op, err error) {
 	if !ok {
 		return
 	}
-	if op.Cost == wire.CostCampaign && refusal.Code == leadership.LeaseHeld && refusal.Reason != "" {
+	if op.Cost == wire.CostCampaign && refusal.Code == leadership.LeaseHeld && slices.Contains(refusals, refusal.Reason) {
 		m.contention.Add(ctx, 1, with("reason", lower(refusal.Reason)))
 	}
-	if op.Token > 0 && late(op.Token, refusal) {
+	if op.Token > 0 && m.late(op, refusal) {
 		m.splitBrain.Add(ctx, 1, with("op", op.Metric))
 	}
 }
@@ -70,14 +71,18 @@ const underWay = 5 * time.Second
 //
 // A leader stops before its lease ends, and the next one is never granted earlier. So a leader
 // that renews later believes that it leads though another does, and a token that is checked later
-// was sent by such a leader.
-func late(token leadership.Token, refusal *leadership.Error) bool {
-	if refusal.Code != leadership.LeaseLost && refusal.Code != leadership.TokenStale || refusal.Lease == nil {
+// was sent by such a leader. A leader that goes on in a new epoch learns of its new token when it
+// renews, at the latest when the lease ends that it had.
+func (m *Metrics) late(op instance.Op, refusal *leadership.Error) bool {
+	if refusal.Code != leadership.LeaseLost && refusal.Code != leadership.TokenStale || refusal.Lease == nil || refusal.Reason == leadership.ReasonEpoch {
 		return false
 	}
-	now := refusal.Lease
-	recent := now.State == leadership.Held && now.ReadAt.Sub(now.AcquiredAt) < underWay
-	return token < now.Token && !recent
+	now, within := refusal.Lease, underWay
+	if op.Token == now.Token-1 && m.elections.goesOn(op.Election, now.Token) {
+		within += now.LeaseDuration
+	}
+	recent := now.State == leadership.Held && now.ReadAt.Sub(now.AcquiredAt) < within
+	return op.Token < now.Token && !recent
 }
 
 // operation are the labels of an operation, or of a call of the store.

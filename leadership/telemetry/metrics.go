@@ -32,12 +32,14 @@ type Metrics struct {
 
 	changes    metric.Int64Counter
 	terms      metric.Float64Histogram
+	limited    metric.Int64Counter
 	transition metric.Float64Histogram
 	splitBrain metric.Int64Counter
 	operations metric.Int64Counter
 	contention metric.Int64Counter
 	refusals   metric.Int64Counter
 	displaced  metric.Int64Counter
+	reported   []reported
 	store      metric.Float64Histogram
 	batch      metric.Int64Histogram
 
@@ -61,7 +63,13 @@ func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, e
 	b := newBuilder(m.meter)
 	m.changes, m.splitBrain, m.operations = b.counter(nameChanges), b.counter(nameSplitBrain), b.counter(nameOperations)
 	m.contention, m.refusals = b.counter(nameContention), b.counter(nameRefused)
-	m.displaced = b.counter(nameDisplaced)
+	m.displaced, m.limited = b.counter(nameDisplaced), b.counter(nameLimited)
+	m.reported = []reported{
+		{b.counter(nameTasks), func(c leadership.Counters) int64 { return c.Tasks }},
+		{b.counter(nameTokens), func(c leadership.Counters) int64 { return c.TokensUsed }},
+		{b.counter(nameCalls), func(c leadership.Counters) int64 { return c.Calls }},
+		{b.counter(nameErrors), func(c leadership.Counters) int64 { return c.Errors }},
+	}
 	m.terms, m.transition, m.store = b.seconds(nameTerm), b.seconds(nameTransition), b.seconds(nameStore)
 	m.batch = b.sizes(nameBatch)
 	m.observe(b)
@@ -71,48 +79,56 @@ func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, e
 // observe registers the gauges, which are read at each collection.
 func (m *Metrics) observe(b *builder) {
 	known, flapping, waiting, watchers := b.gauge(nameElections), b.gauge(nameFlapping), b.gauge(nameWaiting), b.gauge(nameWatchers)
-	leaderless, unannounced := b.age(nameLeaderless), b.age(nameUnannounced)
+	halted, asking := b.gauge(namePaused), b.gauge(nameApprovals)
+	longest, unannounced := b.age(nameLeaderless), b.age(nameUnannounced)
+	haltedFor, askingFor := b.age(namePausedAge), b.age(nameApprovalsAge)
 	held, vacant := with("state", leadership.Held), with("state", leadership.Vacant)
 	b.callback(func(ctx context.Context, o metric.Observer) error {
 		c := m.sure(ctx)
 		o.ObserveInt64(known, int64(c.held), held)
 		o.ObserveInt64(known, int64(c.vacant), vacant)
 		o.ObserveInt64(flapping, int64(c.flapping))
-		o.ObserveFloat64(leaderless, c.leaderless.Seconds())
+		o.ObserveFloat64(longest, c.stopped[leaderless].longest.Seconds())
+		o.ObserveInt64(halted, int64(c.stopped[paused].n))
+		o.ObserveFloat64(haltedFor, c.stopped[paused].longest.Seconds())
+		o.ObserveInt64(asking, int64(c.stopped[unapproved].n))
+		o.ObserveFloat64(askingFor, c.stopped[unapproved].longest.Seconds())
 		o.ObserveInt64(waiting, m.waiting.Load())
 		o.ObserveInt64(watchers, m.watchers.Load())
 		if age := m.unannounced.Load(); age >= 0 {
 			o.ObserveFloat64(unannounced, time.Duration(age).Seconds())
 		}
 		return nil
-	}, known, flapping, waiting, watchers, leaderless, unannounced)
+	}, known, flapping, waiting, watchers, longest, halted, haltedFor, asking, askingFor, unannounced)
 }
 
-// How an election that seems to have no leader is checked.
+// How an election that seems to stand still is checked.
 const (
 	doubtful = 10 * time.Second // after this time
-	maxLooks = 100              // reads per collection
+	maxLooks = 100              // reads per collection and reason
 	lookFor  = 2 * time.Second  // for all of them
 )
 
-// sure counts the elections after it has read, from the store, the one that seems to have been
-// without a leader for the longest time: this instance may have missed the event of a grant
-// elsewhere, and would raise an alarm for ever. It costs one read per collection while an election
-// is leaderless. If the store does not answer, the known state counts.
+// sure counts the elections after it has read, from the store, those that seem to have stood still
+// for the longest time: this instance may have missed the event of a grant, or of an order,
+// elsewhere, and would raise an alarm for ever. It costs one read per collection and reason while
+// an election stands still. If the store does not answer, the known state counts.
 func (m *Metrics) sure(ctx context.Context) counts {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
 	c, s := m.elections.count(), m.measured.Load()
-	for range maxLooks {
-		if s == nil || c.leaderless < doubtful {
-			break
-		}
-		if _, err := s.Get(ctx, c.longest); err != nil {
-			break
-		}
-		before := c.longest
-		if c = m.elections.count(); c.longest == before {
-			break
+	for i := range stops {
+		for range maxLooks {
+			worst := c.stopped[i]
+			if s == nil || worst.longest < doubtful {
+				break
+			}
+			if _, err := s.Get(ctx, worst.election); err != nil {
+				break
+			}
+			if c = m.elections.count(); c.stopped[i].election == worst.election {
+				break
+			}
 		}
 	}
 	return c

@@ -49,53 +49,63 @@ type Label struct {
 
 // The names.
 const (
-	nameChanges     = "regent.leadership.changes"
-	nameTerm        = "regent.leadership.term.duration"
-	nameTransition  = "regent.leadership.transition.duration"
-	nameElections   = "regent.elections"
-	nameLeaderless  = "regent.elections.leaderless"
-	nameFlapping    = "regent.elections.flapping"
-	nameSplitBrain  = "regent.leadership.splitbrain"
-	nameOperations  = "regent.lease.operations"
-	nameContention  = "regent.lease.contention"
-	nameWaiting     = "regent.candidates.waiting"
-	nameWatchers    = "regent.watchers"
-	nameStore       = "regent.store.duration"
-	nameBatch       = "regent.store.batch.size"
-	nameCache       = "regent.cache.reads"
-	nameUnannounced = "regent.events.unannounced.age"
-	nameRefused     = "regent.requests.refused"
-	nameDisplaced   = "regent.connections.displaced"
-	nameTroubles    = "regent.events.troubles"
-	nameLatched     = "regent.callers.unverified"
+	nameChanges      = "regent.leadership.changes"
+	nameTerm         = "regent.leadership.term.duration"
+	nameTransition   = "regent.leadership.transition.duration"
+	nameLimited      = "regent.leadership.terms.limited"
+	nameElections    = "regent.elections"
+	nameLeaderless   = "regent.elections.leaderless"
+	nameFlapping     = "regent.elections.flapping"
+	namePaused       = "regent.elections.paused"
+	namePausedAge    = "regent.elections.paused.age"
+	nameApprovals    = "regent.approvals.waiting"
+	nameApprovalsAge = "regent.approvals.waiting.age"
+	nameTasks        = "regent.reported.tasks"
+	nameTokens       = "regent.reported.tokens"
+	nameCalls        = "regent.reported.calls"
+	nameErrors       = "regent.reported.errors"
+	nameSplitBrain   = "regent.leadership.splitbrain"
+	nameOperations   = "regent.lease.operations"
+	nameContention   = "regent.lease.contention"
+	nameWaiting      = "regent.candidates.waiting"
+	nameWatchers     = "regent.watchers"
+	nameStore        = "regent.store.duration"
+	nameBatch        = "regent.store.batch.size"
+	nameCache        = "regent.cache.reads"
+	nameUnannounced  = "regent.events.unannounced.age"
+	nameRefused      = "regent.requests.refused"
+	nameDisplaced    = "regent.connections.displaced"
+	nameTroubles     = "regent.events.troubles"
+	nameLatched      = "regent.callers.unverified"
 )
 
 // Catalogue returns Regent's own metrics, ordered by name. Those of HTTP are OpenTelemetry's.
 func Catalogue() []Metric {
-	all := slices.Concat(leaderships(), elected(), calls(), parts())
+	all := slices.Concat(leaderships(), elected(), reports(), calls(), parts())
 	slices.SortFunc(all, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // leaderships are counted by the instance that committed the change.
 func leaderships() []Metric {
-	types := texts(leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
-		leadership.EventConfigured, leadership.EventDeleted, leadership.EventRecreated, leadership.EventUnlocked)
-	ends := texts(leadership.EventReleased, leadership.EventExpired, leadership.EventDeleted, leadership.EventUnlocked)
+	ends := texts(leadership.EventReleased, leadership.EventExpired, leadership.EventDeposed, leadership.EventDeleted, leadership.EventUnlocked)
 	return []Metric{{
-		Name: nameChanges, Kind: Counter, Unit: "{change}", Labels: []Label{{"type", types}},
+		Name: nameChanges, Kind: Counter, Unit: "{change}", Labels: []Label{{"type", texts(eventTypes...)}},
 		Description: "Changes that this instance committed. Sum over instances.",
 	}, {
-		Name: nameTerm, Kind: Histogram, Unit: "s", Labels: []Label{{"end", ends}},
-		Description: "How long a leader led, from its grant to the end of its lease, by how the term ended.",
+		Name: nameTerm, Kind: Histogram, Unit: "s", Labels: []Label{{"end", append(ends, string(leadership.EventEpoch))}},
+		Description: "How long a leader led, from its grant to the end of its lease, by how the term ended. Of a term that ended with a new epoch: until then.",
 		Buckets:     []float64{1, 10, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600},
 	}, {
 		Name: nameTransition, Kind: Histogram, Unit: "s", Labels: []Label{{"after", ends}},
 		Description: "From the end of a term to the next grant, by how the term ended. A gap of more than 10 minutes counts only as long as a candidate waited.",
 		Buckets:     []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 120, 300, 600},
 	}, {
-		Name: nameSplitBrain, Kind: Counter, Unit: "{act}", Labels: []Label{{"op", []string{wire.VerbRenew.Row().Metric, wire.VerbCheckToken.Row().Metric}}},
-		Description: "Acts under an old fencing token, 5 s or more after a newer one was granted: renewals by a leader that believes it still leads, " +
+		Name: nameLimited, Kind: Counter, Unit: "{term}", Labels: []Label{{"because", texts(endReasons...)}},
+		Description: "Terms that ended because a policy or an order limited them, by what did: endsBecause of the lease.",
+	}, {
+		Name: nameSplitBrain, Kind: Counter, Unit: "{act}", Labels: []Label{{"op", []string{wire.VerbRenew.Row().Metric, wire.VerbCheckToken.Row().Metric, wire.VerbRequestApproval.Row().Metric}}},
+		Description: "Acts under an old fencing token, 5 s or more after a newer one was granted: renewals and requests by a leader that believes it still leads, " +
 			"or checks of what it has sent. They were refused, so that nothing that checks tokens was harmed. Each one is a leader that did " +
 			"not stop in time, or a caller that keeps using an old token.",
 	}}
@@ -109,23 +119,52 @@ func elected() []Metric {
 	}, {
 		Name: nameLeaderless, Kind: Gauge, Unit: "s",
 		Description: "The longest time that a wanted election has been without a leader: one for which a candidate waits here, or whose " +
-			"last lease ran out and was not followed by another. 0: there is none.",
+			"last lease ran out and was not followed by another. Paused elections, and those that are not granted without an approval, " +
+			"are not among them. 0: there is none.",
 	}, {
 		Name: nameFlapping, Kind: Gauge, Unit: "{election}",
 		Description: "Elections with more than 5 grants within the last 10 minutes.",
+	}, {
+		Name: namePaused, Kind: Gauge, Unit: "{election}",
+		Description: "Elections that operators have paused, as far as this instance knows.",
+	}, {
+		Name: namePausedAge, Kind: Gauge, Unit: "s",
+		Description: "The longest time that one of them has been paused. 0: there is none.",
+	}, {
+		Name: nameApprovals, Kind: Gauge, Unit: "{election}",
+		Description: "Elections whose leader has asked for an approval, or whose last term ended for want of one, and that have not got it, as far as this instance knows.",
+	}, {
+		Name: nameApprovalsAge, Kind: Gauge, Unit: "s",
+		Description: "The longest time that one of them has waited. 0: there is none.",
 	}}
+}
+
+// reports sum up what leaders say of their work.
+func reports() []Metric {
+	counter := func(name, unit, what string) Metric {
+		return Metric{Name: name, Kind: Counter, Unit: unit, Description: what + " that leaders have reported in renewals that this instance answered. Sum over instances."}
+	}
+	return []Metric{
+		counter(nameTasks, "{task}", "Tasks"),
+		counter(nameTokens, "{token}", "Tokens of language models"),
+		counter(nameCalls, "{call}", "Calls"),
+		counter(nameErrors, "{call}", "Failed calls"),
+	}
 }
 
 // calls are counted by the instance that answers them.
 func calls() []Metric {
-	held := []string{lower(leadership.ReasonHeld), lower(leadership.ReasonIncarnation), lower(leadership.ReasonLockDelay)}
+	var why []string
+	for _, reason := range refusals {
+		why = append(why, lower(reason))
+	}
 	return []Metric{{
 		Name: nameOperations, Kind: Counter, Unit: "{operation}", Labels: []Label{{"op", operations()}, {"outcome", outcomes()}},
 		Description: "Calls of agents and operators by outcome. Each part of a batch counts by itself.",
 	}, {
-		Name: nameContention, Kind: Counter, Unit: "{refusal}", Labels: []Label{{"reason", append(held, reasonConflict)}},
-		Description: "Acquires that were refused because another candidate leads, or none may lead yet; and transactions that the store " +
-			"repeated because of another (conflict).",
+		Name: nameContention, Kind: Counter, Unit: "{refusal}", Labels: []Label{{"reason", append(why, reasonConflict)}},
+		Description: "Acquires that were refused because another candidate leads, or none may lead yet, or an operator or the policy is against it; " +
+			"and transactions that the store repeated because of another (conflict).",
 	}, {
 		Name: nameWaiting, Kind: Gauge, Unit: "{candidate}",
 		Description: "Candidates that wait on this instance.",
@@ -170,6 +209,26 @@ func parts() []Metric {
 			"of others, or it finds events that another instance has left behind.",
 	}}
 }
+
+// Values of labels. Tests hold them to package leadership.
+var (
+	eventTypes = []leadership.EventType{
+		leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
+		leadership.EventConfigured, leadership.EventDeleted, leadership.EventRecreated, leadership.EventUnlocked,
+		leadership.EventAssigned, leadership.EventEvicted, leadership.EventPaused, leadership.EventResumed,
+		leadership.EventBanned, leadership.EventLifted, leadership.EventApproved,
+		leadership.EventApprovalRequested, leadership.EventEpoch, leadership.EventJudged, leadership.EventTripped, leadership.EventDeposed,
+	}
+	endReasons = []leadership.EndReason{
+		leadership.EndsMaxTerm, leadership.EndsApproval, leadership.EndsStuck, leadership.EndsEvicted, leadership.EndsDrained,
+		leadership.EndsHandOver, leadership.EndsParent,
+	}
+	// refusals are the reasons of LeaseHeld.
+	refusals = []leadership.Reason{
+		leadership.ReasonHeld, leadership.ReasonIncarnation, leadership.ReasonLockDelay,
+		leadership.ReasonPaused, leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonApproval,
+	}
+)
 
 // storeOps returns the calls of a store.
 func storeOps() []string {

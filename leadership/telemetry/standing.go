@@ -35,6 +35,9 @@ type standing struct {
 	ended    leadership.EventType // how; "" if that is not known
 
 	grants [flapGrants + 1]time.Time // the newest, first the last
+	epoch  leadership.Token          // the newest that the leader was given in the place of an older one
+
+	orders orders
 
 	waiting int       // candidates
 	since   time.Time // when the first of them came
@@ -47,7 +50,11 @@ func (s *standing) learn(snap leadership.Snapshot) {
 	if r.Revision < s.revision || r.Revision == s.revision && r.LeaderID != "" && r.LeaseEnd().Before(s.leaseEnd) {
 		return
 	}
+	if from := r.Standing.EpochFrom; from > 0 && from <= s.token {
+		s.goOn(r.Token)
+	}
 	s.grant(r.Token, granted(r))
+	s.orders.learn(snap)
 	switch {
 	case r.Deleted:
 		s.state = deleted
@@ -55,7 +62,7 @@ func (s *standing) learn(snap leadership.Snapshot) {
 		s.state, s.leaseEnd = held, r.LeaseEnd()
 	case r.LeaderID != "": // it ran out, and that is not recorded yet
 		s.state, s.leaseEnd = vacant, r.LeaseEnd()
-		s.end(leadership.EventExpired, r.LeaseEnd())
+		s.end(leadership.EventExpired, r.LeaseEnd()) // or deposed, as its event will tell
 	default:
 		s.state = vacant
 		if r.Revision > s.revision && !r.EndedAt.Equal(s.endedAt) {
@@ -79,7 +86,11 @@ func (s *standing) hear(e leadership.Event) {
 	if e.Revision <= s.revision {
 		return
 	}
+	if e.Type == leadership.EventEpoch {
+		s.goOn(e.Token)
+	}
 	s.grant(e.Token, e.At)
+	s.orders.hear(e)
 	switch {
 	case e.Type == leadership.EventDeleted:
 		s.state = deleted
@@ -89,7 +100,7 @@ func (s *standing) hear(e leadership.Event) {
 		s.state = vacant
 	}
 	switch {
-	case e.Type == leadership.EventAcquired:
+	case e.Type == leadership.EventAcquired, e.Type == leadership.EventEpoch:
 		s.leaseEnd = time.Time{}
 	case e.PreviousLeaderID != "":
 		s.end(e.Type, s.endOf(e))
@@ -100,10 +111,16 @@ func (s *standing) hear(e leadership.Event) {
 // endOf returns when the term ended that the event ends. A lease that runs out has ended before the
 // event.
 func (s *standing) endOf(e leadership.Event) time.Time {
-	if e.Type == leadership.EventExpired && !s.leaseEnd.IsZero() && s.leaseEnd.Before(e.At) {
+	if ranOut(e.Type) && !s.leaseEnd.IsZero() && s.leaseEnd.Before(e.At) {
 		return s.leaseEnd
 	}
 	return e.At
+}
+
+// ranOut reports whether a term that ended so may have left work undone: its leader did not stop by
+// itself, and no operator ended it.
+func ranOut(how leadership.EventType) bool {
+	return how == leadership.EventExpired || how == leadership.EventDeposed
 }
 
 func (s *standing) end(how leadership.EventType, at time.Time) { s.ended, s.endedAt = how, at }
@@ -115,6 +132,13 @@ func (s *standing) grant(token leadership.Token, at time.Time) {
 	}
 	copy(s.grants[1:], s.grants[:])
 	s.token, s.grants[0] = token, at
+}
+
+// goOn remembers that the leader goes on under a new token. That is no grant.
+func (s *standing) goOn(token leadership.Token) {
+	if token > s.token {
+		s.token, s.epoch = token, token
+	}
 }
 
 func (s *standing) join(now time.Time) {
@@ -129,18 +153,24 @@ func (s *standing) wanted(now time.Time) bool {
 	return s.waiting > 0 || !s.left.IsZero() && now.Sub(s.left) < returns
 }
 
-// leaderless returns since when the election has been wanted and without a leader.
+// leaderless returns since when the election has been wanted and without a leader though it may
+// have one.
 func (s *standing) leaderless(now time.Time) (since time.Time, ok bool) {
 	end := s.endedAt
 	switch {
+	case s.orders.barred(now):
+		return time.Time{}, false
 	case s.state == vacant:
 	case s.state == held && !s.leaseEnd.IsZero() && now.After(s.leaseEnd): // it is not known whether it was renewed
 		end = s.leaseEnd
 	default:
 		return time.Time{}, false
 	}
+	if freed := s.orders.freed(); end.Before(freed) {
+		end = freed
+	}
 	switch {
-	case s.state == vacant && s.ended == leadership.EventExpired:
+	case s.state == vacant && ranOut(s.ended):
 		return end, true
 	case s.wanted(now) && end.Before(s.since):
 		return s.since, true
@@ -153,7 +183,17 @@ func (s *standing) flaps(now time.Time) bool {
 	return !oldest.IsZero() && now.Sub(oldest) <= flapWithin
 }
 
-// notable reports whether the election may be flapping or leaderless.
+// paused returns since when no candidate has been granted, by an operator's order.
+func (s *standing) paused(now time.Time) (since time.Time, ok bool) {
+	return s.orders.pausedAt, s.state != deleted && s.orders.paused(now)
+}
+
+// unapproved returns since when an approval has been waited for.
+func (s *standing) unapproved(time.Time) (since time.Time, ok bool) {
+	return s.orders.asked, s.state != deleted && !s.orders.asked.IsZero()
+}
+
+// notable reports whether the election may be flapping, leaderless, or waiting for an operator.
 func (s *standing) notable(now time.Time) bool {
-	return s.wanted(now) || s.flaps(now) || s.state == vacant && s.ended == leadership.EventExpired
+	return s.wanted(now) || s.flaps(now) || s.state == vacant && ranOut(s.ended) || s.orders.paused(now) || !s.orders.asked.IsZero()
 }

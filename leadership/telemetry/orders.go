@@ -1,0 +1,140 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"time"
+
+	"regent/leadership"
+)
+
+// orders is what keeps an election waiting for its operators: a pause, or an approval that is due.
+type orders struct {
+	read leadership.Revision // of the record that they were last read from
+
+	pause    leadership.OverrideID // the last one
+	pausedAt time.Time             // since when there has been one without a gap
+	until    time.Time             // its end, also if that is past
+
+	asked    time.Time // since when an approval has been waited for; zero if none is
+	awaited  bool      // no lease is granted without it
+	approved time.Time // when the last such wait was over
+}
+
+// paused reports whether no candidate is granted, by an operator's order.
+func (o *orders) paused(now time.Time) bool { return now.Before(o.until) }
+
+// barred reports whether no candidate is granted until an operator, or the end of a pause, allows
+// it.
+func (o *orders) barred(now time.Time) bool { return o.awaited || o.paused(now) }
+
+// freed returns when the election was last barred; zero if it never was. Call it only if it is not.
+func (o *orders) freed() time.Time {
+	if o.until.After(o.approved) {
+		return o.until
+	}
+	return o.approved
+}
+
+// learn reads the orders from a record, once for each revision.
+func (o *orders) learn(snap leadership.Snapshot) {
+	r := snap.Record
+	if r.Revision == o.read {
+		return
+	}
+	o.read = r.Revision
+	var pause leadership.Override
+	for _, one := range r.Standing.Overrides.List() {
+		if one.Kind == leadership.OverridePause && snap.Now.Before(one.Until) {
+			pause = one
+		}
+	}
+	if pause.ID != "" {
+		o.stop(pause.ID, pause.Since, pause.Until)
+	} else {
+		o.resume(snap.Now)
+	}
+	switch approval := r.Standing.Approval; {
+	case approval.Awaited && r.Policy.Term.Approval.Every > 0:
+		o.ask(r.EndedAt)
+		o.awaited = true
+	case approval.Asked:
+		o.ask(snap.Now)
+	default:
+		o.approve(snap.Now)
+	}
+}
+
+// detail is what is of use here in an event's detail.
+type detail struct {
+	Override    leadership.OverrideID `json:"override"`
+	Until       time.Time             `json:"until"`
+	Have        int                   `json:"have"`
+	Need        int                   `json:"need"`
+	EndsBecause leadership.EndReason  `json:"endsBecause"`
+}
+
+// detailOf reads what it can; another form of the text gives nothing.
+func detailOf(e leadership.Event) (d detail) {
+	_ = json.Unmarshal([]byte(e.Detail), &d)
+	return d
+}
+
+// hear changes the orders as the event tells.
+func (o *orders) hear(e leadership.Event) {
+	switch e.Type {
+	case leadership.EventPaused:
+		d := detailOf(e)
+		o.stop(d.Override, e.At, d.Until)
+	case leadership.EventResumed:
+		o.resume(e.At)
+	case leadership.EventLifted:
+		if detailOf(e).Override == o.pause {
+			o.resume(e.At)
+		}
+	case leadership.EventApprovalRequested:
+		o.ask(e.At)
+	case leadership.EventApproved:
+		if d := detailOf(e); d.Have >= d.Need {
+			o.approve(e.At)
+		}
+	case leadership.EventAcquired:
+		o.approve(e.At)
+	}
+	switch ended := e.PreviousLeaderID != "" && e.LeaderID == ""; {
+	case ended && detailOf(e).EndsBecause == leadership.EndsApproval:
+		o.ask(e.At)
+		o.awaited = true
+	case ended: // and with the leader its question
+		o.approve(e.At)
+	}
+}
+
+// stop notes a pause.
+func (o *orders) stop(id leadership.OverrideID, since, until time.Time) {
+	if !o.paused(since) {
+		o.pausedAt = since
+	}
+	o.pause, o.until = id, until
+}
+
+// resume notes that there is no pause.
+func (o *orders) resume(at time.Time) {
+	if o.paused(at) {
+		o.until = at
+	}
+}
+
+// ask notes that an approval is waited for.
+func (o *orders) ask(since time.Time) {
+	if o.asked.IsZero() {
+		o.asked = since
+	}
+}
+
+// approve notes that none is.
+func (o *orders) approve(at time.Time) {
+	if o.awaited {
+		o.approved = at
+	}
+	o.asked, o.awaited = time.Time{}, false
+}

@@ -90,7 +90,8 @@ func (k *campaigner) run(ctx, within context.Context) (*Lease, error) {
 	for round := 1; ; round++ {
 		l, err := k.ask(ctx, within)
 		held := errors.Is(err, leadership.LeaseHeld)
-		// The lease of an earlier call, whose reply was lost or late, was over when this one renewed it.
+		// The lease of an earlier call, whose reply was lost or late, was over when this one
+		// renewed it.
 		over := errors.Is(err, leadership.LeaseLost)
 		switch {
 		case err == nil:

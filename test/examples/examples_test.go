@@ -98,7 +98,7 @@ func TestInterruptedLeaderStopsThenReleases(t *testing.T) {
 func TestInterruptedCandidateStopsWaiting(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
-		election := configure(t, server, 2*time.Second)
+		election := configure(t, server, 6*time.Second) // bob leads until the agent has been stopped
 		call(t, http.MethodPost, election+":acquire", `{"candidateId":"bob"}`)
 		asked := make(chan request, 10)
 		tap := newTap(t, server, func(r request) { asked <- r })

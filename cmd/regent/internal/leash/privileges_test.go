@@ -48,14 +48,16 @@ func setUID(t *testing.T) (program, command string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	binary, err := os.ReadFile("/proc/self/exe")
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	program, command = filepath.Join(dir, "program"), filepath.Join(dir, "command")
 	for path, mode := range map[string]os.FileMode{program: 0o755, command: 0o755 | os.ModeSetuid} {
-		if err := os.WriteFile(path, binary, 0o700); err != nil {
-			t.Fatal(err)
+		// Not written by this process: a process that another test starts meanwhile would have the
+		// file open for a moment, and a file that is open for writing cannot be executed.
+		if out, err := exec.Command("cp", self, path).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
 		}
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)

@@ -136,7 +136,7 @@ func TestNewEpochRaisesTheTokenInTheSameCommitAndTheOldOneHearsOfIt(t *testing.T
 			t.Errorf("evicting token %d: %v", token, err)
 		}
 		lease := leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: token}
-		if ch, err := leadership.Release(s, lease); err != nil || ch.Record.LeaderID != "" {
+		if ch, err := leadership.Release(s, lease); err != nil || ch.Empty() || ch.Record.LeaderID != "" {
 			t.Errorf("a release under token %d: %+v, %v", token, ch, err)
 		}
 		if lease.KeyHash = hash('x'); refusal(func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, lease) }, s) == leadership.ReasonEpoch {

@@ -140,3 +140,20 @@ func TestNoMorePrincipalsJudgeThanAreCountedAndEachCountsOnce(t *testing.T) {
 		t.Errorf("a term that is over: %v", err)
 	}
 }
+
+func TestPrincipalWithALongNameGivesOrders(t *testing.T) {
+	store, service, _ := slow(t)
+	names := []string{"spiffe://example.com/" + strings.Repeat("é", 200) + "/a", "spiffe://example.com/" + strings.Repeat("é", 200) + "/b"}
+	pause := leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute, Reason: "r"}}
+	var actors []string
+	for _, name := range names {
+		l, err := service.Order(leadership.WithActor(t.Context(), name), pause)
+		if err != nil {
+			t.Fatal(err)
+		}
+		actors = append(actors, l.Overrides.List()[0].Actor)
+	}
+	if last := store.events[len(store.events)-1]; last.Actor != names[1] || actors[0] == actors[1] || len(actors[0]) > leadership.MaxActorBytes {
+		t.Errorf("got %q, and the event %+v", actors, last)
+	}
+}

@@ -10,10 +10,10 @@
 //
 //   - The store alone knows which candidate leads. Its clock alone decides whether a lease has
 //     ended: no process's wall clock is ever compared with anything.
-//   - The rules in this package alone decide: Acquire, Renew, Release, Expire, Retire, Lapse,
-//     Check, Configure, Delete, Unlock, Carry and Raise. They are pure: a Snapshot and a command go
-//     in, a Change or an error comes out. A Store runs them inside one transaction. Simulators,
-//     checkers and fuzzers run the very same functions.
+//   - The rules in this package alone decide: Acquire, Renew, Release, StepDown, RequestApproval,
+//     Order, Judge, Expire, Retire, Lapse, Check, Configure, Delete, Unlock, Carry and Raise. They
+//     are pure: a Snapshot and a command go in, a Change or an error comes out. A Store runs them
+//     inside one transaction. Simulators, checkers and fuzzers run the very same functions.
 //   - The leader decides when it stops: at its own deadline, which lies before the end that the
 //     store knows.
 //
@@ -99,6 +99,60 @@
 // and acknowledges until when the former leader may believe: two leaders may then believe at the
 // same time. The next grant has a higher token, so fencing still protects what is written.
 //
+// # Orders, limits and reports
+//
+// A person can always overrule a leader, and a policy can limit it. All of it acts through EndsBy:
+// the earliest of these ends of the term, but never earlier than what the leader was promised.
+//
+//	maxTerm    so long after the grant
+//	approval   so long after the grant, or after enough principals approved
+//	stuck      so long after the last progress that the leader reported
+//	evicted, drained, handOver
+//	           the end already promised, by an operator's order
+//
+// An end counts for one term. Configure lifts at once what the policy no longer limits; what it
+// limits anew counts from the next grant.
+//
+// An operator's order has a reason and, if it stands for a time, an end. A standing order is an
+// Override: assign (only this candidate is granted), pause (none is), ban (this one is not). It
+// bars grants; it never takes a lease away. It outlives the term, a deletion, and a move to another
+// store. Evict, pause with drain, and assign to another candidate also end the present term, at the
+// end already promised. Resume and lift take that back as long as the term lasts, but for an
+// eviction. The same order again writes nothing. An eviction that may be repeated must name its
+// fencing token: without one it is about the leader of that moment.
+//
+// Approvals are counted in rounds. A round ends when as many principals as the policy needs have
+// approved. The shortest time that one of them gave counts. The same order is counted once, until
+// half of the time that it has won is over. If a term ends for want of an approval, no lease is
+// granted until there is one, under the last fencing token. With newEpoch the same leader goes on
+// under the next token: what was begun before is stale. Its renewal with the old token is refused
+// with the reason EPOCH; it acquires again, with its key.
+//
+// A renewal may carry a Report. Its counters never fall within a term. The rule Renew judges it by
+// the policy. A leader that trips (over its budget, too many errors, too many bad verdicts) loses
+// its lease in that very change, with the event "deposed". It may not hear of it, so no lease is
+// granted before the end that it was promised. Where the policy only notifies, there is an event,
+// once in a term. A leader without progress needs no trip: it cannot renew beyond its end, and is
+// deposed then.
+//
+// The policy's cooldown makes a trip a circuit breaker, one for each candidate:
+//
+//	+--------------------+        trip: for the cooldown         +-------------------+
+//	| closed             | ------------------------------------> | open              |
+//	| leads as any other |                                       | banned            |
+//	+--------------------+                     trip: for twice   +-------------------+
+//	          ^                                as long, 24 h       ^               |
+//	          |                                at most             |               |
+//	          |      has led for         +-------------------+     |               |
+//	          |      one cooldown        | probation         | ----+               |
+//	          +------------------------- | leases of 10 s    | <-------------------+
+//	                                     +-------------------+    the ban is over
+//
+// It is closed, too, once an operator lifts the ban, or if the candidate was not granted for a day
+// after the ban. A longer lease after a probation begins with the leader's next report or acquire.
+//
+// Explain says why a candidate does not lead. Acquire refuses by the same reasons.
+//
 // # Outcomes
 //
 // There are three, not two: done, refused, and unknown (the reply was lost). Unknown is an error of
@@ -111,7 +165,8 @@
 // Event with that revision, written in the same transaction. Revisions are contiguous from 1,
 // except for a gap where an election came from another store or was raised after a backup was
 // restored. A plain renewal leaves no event. Each term has exactly one event that begins it
-// ("acquired") and one that ends it ("released", "expired", "deleted" or "unlocked"). An event may
+// ("acquired") and one that ends it ("released", "expired", "deposed", "deleted" or "unlocked"); a
+// new epoch ("epoch") ends one and begins the next. An event may
 // say which principal made the change, why, and more in detail. Later versions add types of events:
 // readers ignore those that they do not know.
 //

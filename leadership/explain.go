@@ -96,8 +96,8 @@ func (s Snapshot) barriers(c CandidateID) (all []Cause) {
 	return all
 }
 
-// endedBecause is why the lease ended, if that was at EndsBy; "" if it ran out by itself. EndsBy may
-// be the end that was promised, rounded up.
+// endedBecause is why the lease ended, if that was at EndsBy; "" if it ran out by itself. EndsBy
+// may be the end that was promised, rounded up.
 func (r Record) endedBecause(endedAt time.Time) EndReason {
 	if !r.EndsBy.IsZero() && !r.EndsBy.After(later(endedAt, 0)) {
 		return r.EndsBecause

@@ -366,11 +366,16 @@ func (s *Service) Order(ctx context.Context, r OrderRequest) (Lease, error) {
 	return l, nil
 }
 
-// actor is the principal that makes a call: the verified one, or the one named if none is.
+// actor is the principal that makes a call: the verified one, or the one named if none is. A name
+// that is too long for an order is cut, and ends with what tells it apart.
 func actor(ctx context.Context, named string) (string, error) {
 	verified := Actor(ctx)
 	if verified != "" && named != "" {
 		return "", invalid("actor", fmt.Errorf("the actor is the verified caller, %q; leave actor out", verified))
+	}
+	if len(verified) > MaxActorBytes {
+		digest := digestOf(verified)
+		verified = strings.ToValidUTF8(verified[:MaxActorBytes-len(digest)-1], "") + "#" + digest
 	}
 	return cmp.Or(verified, named), nil
 }

@@ -110,9 +110,9 @@ type expectHeldKey struct{}
 
 // ExpectHeld returns a context for an Update that runs the rule Renew for the lease named. It is
 // about cost alone. A store whose renewals need no read may let the rule decide on what the
-// renewal's ticket, or its own memory, has of the record, under the guard of a renewal; Snapshot.Now
-// is then no later than the commit. It must take only a heartbeat without events so, and read and
-// decide again otherwise, or if the guard fails.
+// renewal's ticket, or its own memory, has of the record, under the guard of a renewal. Then
+// Snapshot.Now is no later than the commit. The store must take only a heartbeat without events
+// so, and read and decide again otherwise, or if the guard fails.
 func ExpectHeld(ctx context.Context, c Renewal) context.Context {
 	return context.WithValue(ctx, expectHeldKey{}, c)
 }

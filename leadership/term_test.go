@@ -252,8 +252,10 @@ func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCo
 	}{
 		"over budget": {reporting(t, 1, `{"tokensUsed":101}`), "tokensUsed is 101, and its budget is 100", `{"budget":100,"counter":"tokensUsed","value":101}`},
 		"error rate":  {reporting(t, 1, `{"calls":5,"errors":3}`), "3 of 5 calls have failed, and at most 0.5 may", `{"calls":5,"errorRate":0.5,"errors":3}`},
-		"verdicts": {func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Judge(s, judge) },
-			"1 verifiers judged its work bad", `{"badVerdicts":1,"verdicts":1}`},
+		"verdicts": {
+			func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Judge(s, judge) },
+			"1 verifiers judged its work bad", `{"badVerdicts":1,"verdicts":1}`,
+		},
 	} {
 		s, events := playEvents(t, limitedHeld(t, policy), 3*time.Second, c.rule)
 		e := events[len(events)-1]

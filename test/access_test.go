@@ -125,6 +125,10 @@ func TestEachRoleHasTheRightsOfItsTable(t *testing.T) {
 		{"GET", "/v1/elections", "", "observer operator admin"},
 		{"GET", "/v1/elections/own-1/events", "", "candidate observer operator admin"},
 		{"POST", "/v1/elections/own-1:checkToken", `{"fencingToken":1}`, "candidate observer verifier operator admin"},
+		{"POST", "/v1/elections/own-1:ban", `{"candidateId":"bob","for":"1m","reason":"it hangs"}`, "operator admin"},
+		{"GET", "/v1/elections/own-1/overrides", "", "candidate observer operator admin"},
+		{"GET", "/v1/elections/own-1/candidates/bob:explain", "", "candidate observer operator admin"},
+		{"POST", "/v1/elections/own-1:judge", `{"fencingToken":1,"verdict":"good","evidence":"page 7"}`, "verifier admin"},
 		{"POST", "/v1/maintenance:tick", "", "scheduler operator admin"},
 		{"DELETE", "/v1/elections/own-1?force=true", "", "admin"},
 	} {

@@ -171,7 +171,7 @@ var rows = []Row{
 	{
 		Verb: VerbRelease, Method: http.MethodPost, Path: pathElection + Release, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "release", Repeat: RepeatYes, AsCandidate: true,
-		Does: "The same body. Ends the lease; the lease of a successor is never touched.",
+		Does: "The same body, without a report. Ends the lease; the lease of a successor is never touched.",
 	},
 	{
 		Verb: VerbCheckToken, Method: http.MethodPost, Path: pathElection + CheckToken, Type: ContentType, Scope: ScopeElection,

@@ -189,7 +189,8 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 	delete(e.view.kept, e)
 }
 
-// hearOrder counts an event after which a barred candidate may be granted, also one that comes late.
+// hearOrder counts an event after which a barred candidate may be granted, also one that comes
+// late.
 func (e *Election) hearOrder(event leadership.Event) bool {
 	if event.Revision <= e.ordered || !mayUnbar(event.Type) {
 		return false

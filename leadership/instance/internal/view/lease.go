@@ -110,6 +110,7 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 		}
 	default:
 		e.lease, e.event, e.newest, e.changed, e.open = nil, nil, l.Revision, now, open
+		e.ordered = min(e.ordered, e.newest)
 		if e.version++; e.wanted() || e.reads > 0 {
 			e.lease = &Lease{Lease: l, Asked: asked, Learnt: now}
 		}
@@ -226,6 +227,7 @@ func (e *Election) forget(now time.Duration) {
 	if e.lease != nil {
 		e.newest = e.lease.Revision
 	}
+	e.ordered = min(e.ordered, e.newest)
 	e.changed = now
 	e.version++
 }

@@ -1,8 +1,9 @@
 package wire
 
 import (
-	"github.com/go-json-experiment/json/jsontext"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"regent/leadership"
 )

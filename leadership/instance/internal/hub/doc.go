@@ -48,6 +48,12 @@
 // scheduler (leadership.Service.ExpireAll). Nothing depends on a look being in time: whether a
 // lease is over is the store's to say.
 //
+// # Reports
+//
+// What a leader reports is part of its lease, and no event. A watch is told of a report (Listen)
+// when this process learns of a new one: from the renewal, if the leader renews here, or from a
+// read. No read is made for it, and one that another follows within a second may not be told.
+//
 // # When the history is read
 //
 // Reads are shared: those who want the same at the same time make one.

@@ -23,9 +23,9 @@ func (h *Hub) WaitReads() { h.running.Wait() }
 // Read answers from memory or, if that has nothing or the request is Strong, from the store. It
 // blocks until the store has answered or ctx has ended.
 //
-// ExpiresIn, RenewIn and LockedFor of an answer with an Age hold at the moment when Read returns;
-// ReadAt is when the store was read, by its own clock. An answer that was not asked for as Strong
-// has an Age even if the store was asked for it.
+// ExpiresIn, RenewIn, LockedFor, EndsIn and ReportAge of an answer with an Age hold at the moment
+// when Read returns; ReadAt is when the store was read, by its own clock. An answer that was not
+// asked for as Strong has an Age even if the store was asked for it.
 //
 // Errors: those of the store, of which only NotFound is kept, as a lease is; RevisionMismatch, with
 // the election as it is, if the store has less than Known; StoreUnavailable if ctx ended, or if the

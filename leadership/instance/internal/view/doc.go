@@ -19,7 +19,11 @@
 // any case: so an event that was made up harms for one question only.
 //
 // An event says who leads, and nothing of how long. Until the store is asked, the view therefore
-// has a leader without a lease; it never makes one up.
+// has a leader without a lease; it never makes one up. What was known before is what was promised
+// to a leader that goes on in a new epoch, and to one that was deposed.
+//
+// Whether an order bars a candidate the view does not know. It counts the events after which one
+// may no longer be barred (Orders).
 //
 // # When to look again
 //

@@ -110,6 +110,7 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 		}
 	default:
 		e.lease, e.event, e.newest, e.changed, e.open = nil, nil, l.Revision, now, open
+		e.ordered = min(e.ordered, e.newest)
 		if e.version++; e.wanted() || e.reads > 0 {
 			e.lease = &Lease{Lease: l, Asked: asked, Learnt: now}
 		}
@@ -189,7 +190,8 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 	delete(e.view.kept, e)
 }
 
-// hearOrder counts an event after which a barred candidate may be granted, also one that comes late.
+// hearOrder counts an event after which a barred candidate may be granted, also one that comes
+// late.
 func (e *Election) hearOrder(event leadership.Event) bool {
 	if event.Revision <= e.ordered || !mayUnbar(event.Type) {
 		return false
@@ -225,6 +227,7 @@ func (e *Election) forget(now time.Duration) {
 	if e.lease != nil {
 		e.newest = e.lease.Revision
 	}
+	e.ordered = min(e.ordered, e.newest)
 	e.changed = now
 	e.version++
 }

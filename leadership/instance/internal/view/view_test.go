@@ -463,3 +463,14 @@ func TestWhatIsLeftAgesWithALease(t *testing.T) {
 		t.Errorf("got %v, %v and %v", aged.ExpiresIn, aged.EndsIn, aged.ReportAge)
 	}
 }
+
+func TestAnOrderThatWasMadeUpDoesNotHideThoseThatFollow(t *testing.T) {
+	v := newView(true)
+	e := v.Wait(jobs)
+	v.Learn(held(5, start, time.Minute), view.Read, start, start)
+	v.Heard(event(1<<40, leadership.EventLifted, "ann", 1), start+1)
+	v.Learn(held(5, start+2, time.Minute), view.Read, start+2, start+3)
+	if v.Heard(event(6, leadership.EventLifted, "ann", 1), start+4); e.Orders() != 2 {
+		t.Errorf("%d events of orders are counted, want the one that was made up and the one that was not", e.Orders())
+	}
+}

@@ -20,16 +20,18 @@
 //	                       v      |
 //	campaign --grant--> valid ----+
 //	                       |
-//	                       +--> ErrLost      the server says that another candidate may lead
-//	                       +--> ErrExpired   the deadline has passed
+//	                       +--> ErrLost      the server says that another candidate may lead,
+//	                       |                 or that the policy has ended the term: ErrDeposed
+//	                       +--> ErrExpired   the deadline has passed; a *TermError if it was that
+//	                       |                 of the term
 //	                       +--> ErrResigned
 //
 // The deadline is leadership.Deadline: counted from before the request was sent, on a clock that
 // runs while the machine sleeps, less an allowance for drift and for the time it takes to stop. It
 // is compared with the clock whenever the Lease is asked, and only an answer moves it on.
-// StoreUnavailable and OutcomeUnknown are retried until then; LeaseLost ends the lease at once. A
-// leader that asks its Lease never believes that it leads after the lease has ended in the store,
-// as long as its clock loses no more than one part in a thousand.
+// StoreUnavailable and OutcomeUnknown are retried until then; LeaseLost ends the lease at once,
+// unless it tells of a new epoch. A leader that asks its Lease never believes that it leads after
+// the lease has ended in the store, as long as its clock loses no more than one part in a thousand.
 //
 // The leases of a Client, and of the clients that As returns, are renewed together: a process that
 // leads 100 elections sends one call in each period, up to 100 leases in one. To that end a lease
@@ -37,6 +39,24 @@
 // deadline and its own answer, and none waits for another. A lone lease goes by itself; so does one
 // whose last renewal has failed, and each of them for ten minutes if a server takes no batches. A
 // batch has the values of the context of one of its leases.
+//
+// # The term
+//
+// Operators and the election's policy may end a term. They do it by an instant that no renewal
+// passes, so a leader that stops at its deadline obeys them without more. Lease.EndsBy returns that
+// instant and its reason, and Config.OnNotice is called when it changes. Lease.Report says what the
+// leader does, for readers and for the policy; a report never costs the lease. Lease.StepDown ends
+// a term with a reason, and Lease.RequestApproval asks for more of it.
+//
+// A new epoch changes the token of a lease that goes on: orders from before an operator's
+// checkpoint are stale then. The server refuses the next renewal, and names the new token. The
+// lease is renewed under that at once, and once this is answered, Lease.Token returns it, with
+// NoticeNewEpoch. Until then the old deadline counts; without an answer the lease expires. The
+// leader's function goes on and is not called again. A fence that was given the old token as a
+// value keeps it, and what it writes is refused: read Lease.Token for each piece of work that may
+// begin after a checkpoint.
+//
+// # Tokens
 //
 // A request that was sent just before may still arrive later. Send the Token with each write, and
 // have it compared where the write arrives: package fence does that for Firestore, Spanner, SQL,

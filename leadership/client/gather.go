@@ -188,8 +188,8 @@ type batch struct {
 	err      error // of the batch as a whole
 }
 
-// newBatch begins the call for leases of a group, the first of which is due now. Call with groups.mu
-// held.
+// newBatch begins the call for leases of a group, the first of which is due now. Call with
+// groups.mu held.
 func newBatch(leases []*keeper, now time.Duration) *batch {
 	first := leases[0]
 	b := &batch{client: first.client, group: first.group, answered: make(chan struct{})}

@@ -148,7 +148,8 @@ func (k *keeper) heard(sent time.Duration, lease leadership.Lease, err error) (n
 
 // follow renews at once under the token of a new epoch. An acquire would do the same, but it could
 // also be granted a new lease if this one were over meanwhile, when another candidate may have led
-// between the two; a renewal cannot. Until it is answered, the old deadline and the old token count.
+// between the two; a renewal cannot. Until it is answered, the old deadline and the old token
+// count.
 func (k *keeper) follow(token leadership.Token) (next plan) {
 	k.epoch, k.ticket = token, ""
 	return k.client.groups.retry(k, k.client.clock())

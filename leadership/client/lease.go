@@ -196,9 +196,10 @@ func (l *Lease) end() time.Duration {
 func (l *Lease) Extended() <-chan struct{} { return l.extended }
 
 // Context returns a context that ends when the lease does. context.Cause then returns ErrLost,
-// which may be an ErrDeposed too, ErrExpired, which may be a *TermError too, or ErrResigned. Its Err looks at the clock, as Valid does. Its Done is closed at the
-// deadline or, if the process was stopped or the machine suspended then, within a second of
-// resuming. Err of a derived context does not look at the clock: it ends when Done is closed.
+// which may be an ErrDeposed too, ErrExpired, which may be a *TermError too, or ErrResigned. Its
+// Err looks at the clock, as Valid does. Its Done is closed at the deadline or, if the process was
+// stopped or the machine suspended then, within a second of resuming. Err of a derived context does
+// not look at the clock: it ends when Done is closed.
 //
 // In Run it is derived from Run's context and ends with it. Otherwise it has the values of
 // Campaign's context, and outlives it.

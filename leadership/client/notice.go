@@ -13,7 +13,7 @@ type Notice struct {
 	Kind     NoticeKind
 	Election leadership.Election
 	Token    leadership.Token // of the lease; the new one after NoticeNewEpoch
-	// Left is the time until the term ends, when the change was heard of; 0 if there is no such end.
+	// Left is the time from when the change was heard of until the term ends; 0 if it has no end.
 	Left time.Duration
 }
 

@@ -52,8 +52,9 @@ func (l *Lease) named() leadership.LeaseRequest {
 	return l.request
 }
 
-// epochOf returns the token under which the lease goes on, if the answer to its renewal says that an
-// operator has begun a new epoch. The server has compared the key: the lease is still the caller's.
+// epochOf returns the token under which the lease goes on, if the answer to its renewal says that
+// an operator has begun a new epoch. The server has compared the key: the lease is still the
+// caller's.
 func epochOf(err error, r leadership.LeaseRequest) (token leadership.Token, ok bool) {
 	var e *leadership.Error
 	if !errors.As(err, &e) || e.Code != leadership.LeaseLost || e.Reason != leadership.ReasonEpoch || e.Lease == nil {

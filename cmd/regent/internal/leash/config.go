@@ -43,8 +43,8 @@ type Config struct {
 
 // End says how a command ended.
 type End struct {
-	// Err is why it was stopped: the context's cause, what Stop received, ErrDeadline or ErrGuard. It
-	// is nil if the command ended by itself.
+	// Err is why it was stopped: the context's cause, what Stop received, ErrDeadline or ErrGuard.
+	// It is nil if the command ended by itself.
 	Err error
 	// Code is its exit code or, if a signal killed it, 128 plus the signal's number.
 	Code   int

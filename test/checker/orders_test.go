@@ -227,3 +227,16 @@ func (c wrongCase) runOn(t *testing.T, history func(testing.TB) checker.Recordin
 		}
 	})
 }
+
+func TestFallenCountersAreRefused(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t)
+	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})
+	p.at(12*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1, Report: `{"tasks":2}`})
+	p.at(13*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1, Report: `{"tasks":1}`})
+	p.at(14*s, checker.Call{Verb: checker.Get})
+	r := p.recording()
+	if err := checker.Limits(r, 0).Err(); err != nil || call(r, 3).Code != leadership.InvalidArgument {
+		t.Errorf("a report with a counter that has fallen: %q, %v", call(r, 3).Code, err)
+	}
+}

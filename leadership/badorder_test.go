@@ -70,7 +70,7 @@ func TestBadOrdersReportsAndPoliciesAreRefusedWithTheirSentence(t *testing.T) {
 		{"reason", "reason is a text of at most 256 bytes, not 257", order(with(ban, func(c *leadership.OrderCommand) { c.Reason = strings.Repeat("x", 257) }))},
 		{"reason", "reason is missing: say why in a line", errOf(service.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: ban}))},
 		{"actor", "actor is missing: say who gives the order", errOf(service.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: with(ban, func(c *leadership.OrderCommand) { c.Reason = "r" })}))},
-		{"actor", "the actor is the verified caller here; leave it out", errOf(service.Order(verified, leadership.OrderRequest{Election: "jobs", OrderCommand: with(ban, func(c *leadership.OrderCommand) { c.Reason, c.Actor = "r", "bob" })}))},
+		{"actor", "leave actor out", errOf(service.Order(verified, leadership.OrderRequest{Election: "jobs", OrderCommand: with(ban, func(c *leadership.OrderCommand) { c.Reason, c.Actor = "r", "bob" })}))},
 		{"If-Match", "the condition is a revision", order(with(ban, func(c *leadership.OrderCommand) { c.IfRevision = -2 }))},
 
 		{"report", "a report is a JSON object", report(`[]`)},

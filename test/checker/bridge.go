@@ -40,9 +40,9 @@ func (p *search) bridge(s state, in step, guard time.Duration) (state, bool) {
 	return s, false
 }
 
-// adopted is the record with what limits its lease, and with the leader's report, as the answer shows
-// them, if that cannot be known otherwise: a renewal with a report may have been made, or the change
-// that set the limit was decided some time before its commit.
+// adopted is the record with what limits its lease, and with the leader's report, as the answer
+// shows them, if that cannot be known otherwise: a renewal with a report may have been made, or the
+// change that set the limit was decided some time before its commit.
 func (p *search) adopted(r leadership.Record, in step, guard time.Duration) (leadership.Record, bool) {
 	a := in.answer
 	if a == nil || in.adopts || a.State != leadership.Held || a.Token != r.Token || a.LeaderID != r.LeaderID {

@@ -12,16 +12,16 @@ import (
 // Limits checks what limits a term, by what callers were told of it:
 //
 //   - no lease is told to last beyond its EndsBy;
-//   - no promise is shortened: of two answers about one token, the later one shows no earlier end of
-//     the lease, whatever operators have ordered between them;
+//   - no promise is shortened: of two answers about one token, the later one shows no earlier end
+//     of the lease, whatever operators have ordered between them;
 //   - no term goes beyond the maximum of its policy, nor beyond its approval;
 //   - a leader without progress is out: its lease never lasts for longer than the policy allows
 //     after the grant, or after the first answer with the progress that it has;
 //   - the counters of the leader's reports never fall within a term.
 //
 // The limits are those of the policy at the grant; a term in which the configuration changes, or
-// whose policy no call and no answer shows, is only checked for the first two and the last. Guard is
-// by how much the clocks of the store's servers may differ.
+// whose policy no call and no answer shows, is only checked for the first two and the last. Guard
+// is by how much the clocks of the store's servers may differ.
 func Limits(r Recording, guard time.Duration) Report {
 	truth, report := truthOf(r.History)
 	x := limits{report: &report, guard: guard + time.Microsecond, spans: spansOf(truth, r.Calls), reign: truth.reign(), reached: make(map[work]time.Time)}

@@ -43,9 +43,9 @@ const Patience = 30 * time.Second
 // shown, the earliest is taken that explains what was seen; a later answer may still move it. That
 // is less strict than trying every instant, and reports nothing wrongly.
 //
-// What limits a lease is computed from when a change was decided, which a store with a guard does not
-// tell, and from reports, whose answers may be lost. In these cases it is taken from the next answer
-// that shows it; Limits checks it.
+// What limits a lease is computed from when a change was decided, which a store with a guard does
+// not tell, and from reports, whose answers may be lost. In these cases it is taken from the next
+// answer that shows it; Limits checks it.
 //
 // # Limits of the recording
 //

@@ -16,7 +16,8 @@ import (
 //     nothing.
 //   - What was refused is not in the history. The end of a lease may be, because a late renewal
 //     may be the first to find it over; and so may a change of a lease that came too late to
-//     renew it, and the end of a term by the report of a renewal that is refused for it. A request that waited was sent more than once, and is not checked.
+//     renew it, and the end of a term by the report of a renewal that is refused for it. A request
+//     that waited was sent more than once, and is not checked.
 func ID(r Recording) Report {
 	truth, report := truthOf(r.History)
 	made := madeBy(r.History)

@@ -183,8 +183,8 @@ func (o *orders) approve(e leadership.Event) {
 	}
 }
 
-// depose begins the cooldown. A candidate that has not led for as long as the last one was, since it
-// was granted after that, is out for twice as long.
+// depose begins the cooldown. A candidate that has not led for as long as the last one was, since
+// it was granted after that, is out for twice as long.
 func (o *orders) depose(e leadership.Event) {
 	length := o.policy.Cooldown
 	if length == 0 {

@@ -47,15 +47,16 @@ func ordered(tb testing.TB) checker.Recording {
 	p.at(42*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                // r15: revision 10, token 3
 	// r16: revision 11, refused: bob is out until 63 s
 	p.at(43*s, checker.Call{Verb: checker.Renew, Candidate: "bob", Token: 3, Report: `{"tasks":7}`})
-	p.at(51*s, checker.Call{Verb: checker.Acquire, Candidate: "cy"}) // r17: revision 12, token 4
-	// r18: revision 13; eve is banned until 111.5 s
+	p.at(45*s, checker.Call{Verb: checker.Acquire, Candidate: "cy"}) // r17: refused, for bob may believe until 50 s
+	p.at(51*s, checker.Call{Verb: checker.Acquire, Candidate: "cy"}) // r18: revision 12, token 4
+	// r19: revision 13; eve is banned until 111.5 s
 	p.at(51*s+500*ms, checker.Call{Verb: checker.Order, Order: order(leadership.OrderBan, "eve", 60*s)})
-	p.at(52*s, checker.Call{Verb: checker.Delete, Force: true})                                       // r19: revision 14
-	p.at(53*s, checker.Call{Verb: checker.Configure, Config: config})                                 // r20: revision 15
-	p.at(61*s, checker.Call{Verb: checker.Acquire, Candidate: "eve"})                                 // r21: refused
-	p.at(62*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                 // r22: refused
-	p.at(64*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                 // r23: revision 16, token 5
-	p.at(65*s, checker.Call{Verb: checker.StepDown, Candidate: "bob", Token: 5, Reason: "x", For: s}) // r24: revision 17
+	p.at(52*s, checker.Call{Verb: checker.Delete, Force: true})                                       // r20: revision 14
+	p.at(53*s, checker.Call{Verb: checker.Configure, Config: config})                                 // r21: revision 15
+	p.at(61*s, checker.Call{Verb: checker.Acquire, Candidate: "eve"})                                 // r22: refused
+	p.at(62*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                 // r23: refused
+	p.at(64*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                 // r24: revision 16, token 5
+	p.at(65*s, checker.Call{Verb: checker.StepDown, Candidate: "bob", Token: 5, Reason: "x", For: s}) // r25: revision 17
 	r := p.recording()
 	r.Beliefs = []checker.Belief{
 		{Who: "ann", Election: "planner", Token: 1, From: 10*s + 5*ms, Until: 20 * s}, // it was evicted
@@ -175,7 +176,7 @@ func TestBrokenOrdersAreFound(t *testing.T) {
 			a.LeaseExpiration, a.EndsBy = begin.Add(14*s), begin.Add(14*s)
 		}, kindsOf(checker.Shortened)},
 		{"a term beyond its maximum", limits, func(r *checker.Recording) {
-			a := call(*r, 18).Answer
+			a := call(*r, 19).Answer
 			a.LeaseExpiration, a.EndsBy = begin.Add(152*s), begin.Add(153*s)
 		}, kindsOf(checker.Unlimited, checker.Unlimited)}, // nor may it without progress
 		{"a leader without progress that goes on", limits, func(r *checker.Recording) {
@@ -226,4 +227,17 @@ func (c wrongCase) runOn(t *testing.T, history func(testing.TB) checker.Recordin
 			t.Errorf("violations (-want +got):\n%s%v", diff, c.check(r).Err())
 		}
 	})
+}
+
+func TestFallenCountersAreRefused(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t)
+	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})
+	p.at(12*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1, Report: `{"tasks":2}`})
+	p.at(13*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1, Report: `{"tasks":1}`})
+	p.at(14*s, checker.Call{Verb: checker.Get})
+	r := p.recording()
+	if err := checker.Limits(r, 0).Err(); err != nil || call(r, 3).Code != leadership.InvalidArgument {
+		t.Errorf("a report with a counter that has fallen: %q, %v", call(r, 3).Code, err)
+	}
 }

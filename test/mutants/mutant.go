@@ -53,6 +53,7 @@ func Properties() []Property {
 		"waiting costs nothing",
 		"a lease ends at its latest end",
 		"a program decides only on what it understands",
+		"an operator's order stands",
 		"every call passes every gate",
 	}
 }

@@ -32,18 +32,17 @@
 // twice. A transaction is aborted, or its outcome is unknown. The relay dies between publishing and
 // marking. The store's clock leaps ahead (then ME-2 cannot hold, and is not checked). An operator
 // changes the configuration, deletes elections while they are held, brings them back, and unlocks
-// them (then two may believe, if the operator has acknowledged that). Operators assign, evict, pause,
-// ban, approve and begin new epochs, verifiers judge, and leaders report: some are stuck, and some
-// are over their budget. Which of these happen in a
-// run, and how often, is drawn for each run: a run in which everything happens at once hides as
-// much as it shows.
+// them (then two may believe, if the operator has acknowledged that). Operators assign, evict,
+// pause, ban, approve and begin new epochs, verifiers judge, and leaders report: some are stuck,
+// and some are over their budget. Which of these happen in a run, and how often, is drawn for each
+// run: a run in which everything happens at once hides as much as it shows.
 //
 // # What is checked
 //
 // At every commit, every grant that is heard of, and every renewal: ME-1, ME-2, FT, ID; at every
 // reading that an instance shows: BS; at the end, when the faults have been over for a while: LV
-// and EV, that no grant was against an order that stands, and that the history is whole. A run can be written down as a checker.Recording, for the
-// checkers of other tests to look at as well.
+// and EV, that no grant was against an order that stands, and that the history is whole. A run can
+// be written down as a checker.Recording, for the checkers of other tests to look at as well.
 //
 // It is a simulation of events, not of machines: what goes wrong inside of a store, an operating
 // system or the Go runtime is looked for by the runs of real processes (package faults) and by

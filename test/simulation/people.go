@@ -92,7 +92,8 @@ func (s *simulation) operated(e leadership.Election, c checker.Call, tries int, 
 // barred reports whether an order keeps the agent from being granted the lease.
 func (s *simulation) barred(a *agent) bool { return s.bars(a.election, a.name, 0) }
 
-// bars reports whether an order keeps the candidate from being granted the lease, or did so long ago.
+// bars reports whether an order keeps the candidate from being granted the lease, or did so long
+// ago.
 func (s *simulation) bars(e leadership.Election, c leadership.CandidateID, ago time.Duration) bool {
 	x := leadership.Explain(leadership.Snapshot{Record: s.data.row(e).record, Now: epoch.Add(s.w.now + s.data.ahead - ago)}, c)
 	return slices.ContainsFunc(x.Causes, func(c leadership.Cause) bool {

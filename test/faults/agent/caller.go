@@ -218,8 +218,31 @@ func (p *agent) operate(ctx context.Context) {
 			asked = p.configure(ctx, e, c) == nil
 			p.rest(ctx, p.Pace)
 		}
-		p.rest(ctx, 10*p.Pace)
+		p.rest(ctx, 5*p.Pace)
+		p.order(ctx, p.Elections[p.rand.IntN(len(p.Elections))])
+		p.rest(ctx, 5*p.Pace)
 	}
+}
+
+// order evicts a leader, or pauses the election for a while and mostly resumes it.
+func (p *agent) order(ctx context.Context, e leadership.Election) {
+	c := leadership.OrderCommand{Kind: leadership.OrderEvict, Reason: "it has to be", Actor: p.Name}
+	if p.rand.IntN(2) == 0 {
+		c.Kind, c.For = leadership.OrderPause, leadership.MinOrder
+		c.Mode = []leadership.PauseMode{leadership.PauseFreeze, leadership.PauseDrain}[p.rand.IntN(2)]
+	}
+	p.gives(ctx, e, c)
+	if c.Kind == leadership.OrderPause && p.rand.IntN(3) > 0 {
+		p.rest(ctx, 3*p.Pace)
+		p.gives(ctx, e, leadership.OrderCommand{Kind: leadership.OrderResume, Reason: "it is well again", Actor: p.Name})
+	}
+}
+
+// gives gives an order once: an outcome that is unknown shows in the history.
+func (p *agent) gives(ctx context.Context, e leadership.Election, c leadership.OrderCommand) {
+	ctx, cancel := p.within(ctx, p.patience())
+	defer cancel()
+	p.server().Order(ctx, leadership.OrderRequest{Election: e, OrderCommand: c}) //nolint:errcheck // see above
 }
 
 func (p *agent) configure(ctx context.Context, e leadership.Election, c leadership.Config) error {

@@ -71,6 +71,16 @@ func readBody(call *checker.Call, body []byte) error {
 		err := json.Unmarshal(body, &w)
 		call.Token = w.FencingToken
 		return err
+	case checker.Verb(leadership.OrderEvict), checker.Verb(leadership.OrderPause), checker.Verb(leadership.OrderResume):
+		var w wire.OrderRequest
+		if err := json.Unmarshal(body, &w); err != nil {
+			return err
+		}
+		r, err := w.Leadership(call.Election, leadership.OrderKind(call.Verb), 0)
+		if err != nil {
+			return err
+		}
+		call.Verb, call.Order = checker.Order, r.OrderCommand
 	default:
 		return fmt.Errorf("no call that is known: %s", call.Verb)
 	}

@@ -12,6 +12,15 @@ locals {
       "99 %"   = "histogram_quantile(0.99, sum by (le) (rate(${local.series.transitions_bucket}[10m])))"
     } },
     { title = "Length of terms (s), median", queries = { "$${end}" = "histogram_quantile(0.5, sum by (le, end) (rate(${local.series.terms_bucket}[1h])))" } },
+    { title = "Terms that a limit or an order ended, per hour", queries = { "$${because}" = "3600 * sum by (because) (rate(${local.series.limited}[1h]))" } },
+    { title = "Elections that wait for operators", queries = { "paused" = "max(${local.series.paused})", "for an approval" = "max(${local.series.approvals})" } },
+    { title = "The longest of these (s)", queries = { "paused" = "max(${local.series.pause_age})", "for an approval" = "max(${local.series.approval_age})" } },
+    { title = "Work that leaders report, per minute", queries = {
+      "tasks"  = "60 * sum(rate(${local.series.reported_tasks}[5m]))"
+      "calls"  = "60 * sum(rate(${local.series.reported_calls}[5m]))"
+      "errors" = "60 * sum(rate(${local.series.reported_errors}[5m]))"
+    } },
+    { title = "Tokens of language models that leaders report, per minute", queries = { "tokens" = "60 * sum(rate(${local.series.reported_tokens}[5m]))" } },
     { title = "Lease operations, per second", queries = { "$${op} $${outcome}" = "sum by (op, outcome) (rate(${local.series.operations}[5m]))" } },
     { title = "Contention, per second", queries = { "$${reason}" = "sum by (reason) (rate(${local.series.contention}[5m]))" } },
     { title = "Who waits and who watches", queries = { "waiting" = "sum(${local.series.waiting})", "watching" = "sum(${local.series.watchers})" } },

@@ -145,7 +145,8 @@ func check(row wire.Row, handled bool) error {
 	return nil
 }
 
-// pattern is the router's form of a row's path. A name has no colon: what follows one is a verb.
+// pattern is the router's form of a row's path. The name of an election has no colon: what follows
+// one is a verb. That of a candidate may have some, so its verb is the end of the parameter.
 func pattern(path string) string {
-	return strings.NewReplacer("{election}", "{election:[^:/]+}", "{candidate}", "{candidate:[^/]+}").Replace(path)
+	return strings.NewReplacer("{election}", "{election:[^:/]+}", "{candidate}"+wire.Explain, "{candidate:[^/]+"+wire.Explain+"}").Replace(path)
 }

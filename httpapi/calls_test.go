@@ -182,7 +182,8 @@ func TestTheLargestBatchFits(t *testing.T) {
 	var entries []string
 	for i := range leadership.MaxBatch {
 		name := strings.Repeat("x", leadership.MaxElectionLength-3) + string([]byte{'0' + byte(i/100), '0' + byte(i/10%10), '0' + byte(i%10)})
-		entries = append(entries, `{"election":"`+name+`","candidateId":"`+strings.Repeat("y", leadership.MaxCandidateLength)+`","key":"`+key+`","fencingToken":9007199254740991}`)
+		entries = append(entries, `{"election":"`+name+`","candidateId":"`+strings.Repeat("y", leadership.MaxCandidateLength)+`","key":"`+key+`","fencingToken":9007199254740991,"ticket":"`+strings.Repeat("t", leadership.MaxTicketBytes)+
+			`","report":{"custom":{"c":"`+strings.Repeat("r", leadership.MaxReportBytes-len(`{"custom":{"c":""}}`))+`"}}}`)
 	}
 	a := w.do("POST", "/v1/elections:batchRenew", `{"renewals":[`+strings.Join(entries, ",\n      ")+`]}`)
 	var results wire.Results

@@ -78,7 +78,12 @@ func (a *api) renew(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *api) release(w http.ResponseWriter, r *http.Request) error {
-	return a.onLease(w, r, a.service.Release)
+	return a.onLease(w, r, func(ctx context.Context, request leadership.LeaseRequest) (leadership.Lease, error) {
+		if len(request.Report) > 0 {
+			return leadership.Lease{}, wrong("report", "a release takes no report; send it with a renewal before, or leave it out")
+		}
+		return a.service.Release(ctx, request)
+	})
 }
 
 // onLease answers a call of a leader about its lease.

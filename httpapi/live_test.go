@@ -181,6 +181,25 @@ func TestAStreamBeginsWithASnapshotAndContinuesWithEvents(t *testing.T) {
 	s.want("", "3", `"leaderId":"bob"`)
 }
 
+func TestAStreamTellsOfReportsWithoutAnID(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	lease := l.lead("ann")
+	s := l.stream("/v1/elections/planner/events")
+	s.want("snapshot", "1", `"leaderId":"ann"`)
+	resumed := l.stream("/v1/elections/planner/events?after=1")
+	lease.Report = []byte(`{"progress": 7, "custom": {"x": "<y>"}}`)
+	if _, err := l.instance.Renew(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"report":{"progress":7,"custom":{"x":"<y>"}},"reportedAt":"2027-03-01T12:00:00Z","fencingToken":1}`
+	for _, s := range []reader{s, resumed} {
+		s.want("report", "", want)
+	}
+	l.release(lease)
+	s.want("", "2", `"type":"released"`)
+}
+
 func TestAStreamResumesWithoutAGap(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})

@@ -12,33 +12,21 @@ func (a *api) operatorHandlers() handlers {
 	return handlers{
 		wire.VerbConfigure: a.configure,
 		wire.VerbDelete:    a.delete,
-		wire.VerbUnlock:    a.unlock,
+		wire.VerbUnlock:    change(a, always(wire.UnlockRequest.Leadership), instance.Service.Unlock),
 		wire.VerbTick:      a.tick,
 	}
 }
 
 func (a *api) configure(w http.ResponseWriter, r *http.Request) error {
-	revision, err := wire.ParseIfMatch(r.Header.Values("If-Match"))
+	condition, err := wire.ParseIfMatch(r.Header.Values("If-Match"))
 	if err != nil {
 		return err
 	}
-	var body wire.ConfigureRequest
-	if err := call(w, r, &body); err != nil {
-		return err
+	read := func(body wire.ConfigureRequest, e leadership.Election) (leadership.ConfigureRequest, error) {
+		config, err := body.Leadership()
+		return leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: config, IfRevision: condition}}, err
 	}
-	config, err := body.Leadership()
-	if err != nil {
-		return err
-	}
-	e, err := open(r)
-	if err != nil {
-		return err
-	}
-	lease, err := a.service.Configure(r.Context(), leadership.ConfigureRequest{
-		Election:         e,
-		ConfigureCommand: leadership.ConfigureCommand{Config: config, IfRevision: revision},
-	})
-	return changed(w, lease, err)
+	return change(a, read, instance.Service.Configure)(w, r)
 }
 
 func (a *api) delete(w http.ResponseWriter, r *http.Request) error {
@@ -62,19 +50,6 @@ func (a *api) delete(w http.ResponseWriter, r *http.Request) error {
 		Election:      e,
 		DeleteCommand: leadership.DeleteCommand{IfRevision: revision, Force: force},
 	})
-	return changed(w, lease, err)
-}
-
-func (a *api) unlock(w http.ResponseWriter, r *http.Request) error {
-	var body wire.UnlockRequest
-	if err := call(w, r, &body); err != nil {
-		return err
-	}
-	e, err := open(r)
-	if err != nil {
-		return err
-	}
-	lease, err := a.service.Unlock(r.Context(), body.Leadership(e))
 	return changed(w, lease, err)
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -8,15 +9,16 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
 func (a *api) orderHandlers() handlers {
 	all := handlers{
 		wire.VerbOverrides:       a.overrides,
-		wire.VerbJudge:           a.judge,
-		wire.VerbStepDown:        a.stepDown,
-		wire.VerbRequestApproval: a.requestApproval,
+		wire.VerbJudge:           change(a, always(wire.JudgeRequest.Leadership), instance.Service.Judge),
+		wire.VerbStepDown:        change(a, wire.StepDownRequest.Leadership, instance.Service.StepDown),
+		wire.VerbRequestApproval: change(a, wire.ApprovalNote.Leadership, instance.Service.RequestApproval),
 		wire.VerbExplain:         a.explain,
 	}
 	for _, kind := range leadership.Orders() {
@@ -31,13 +33,10 @@ func isOrder(path string) bool {
 	return slices.Contains(leadership.Orders(), leadership.OrderKind(verb))
 }
 
-func (a *api) order(kind leadership.OrderKind) handler {
+// change answers a call whose body B asks for a change R of the election in the path.
+func change[B, R any](a *api, read func(B, leadership.Election) (R, error), do func(instance.Service, context.Context, R) (leadership.Lease, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		condition, err := wire.ParseIfMatch(r.Header.Values("If-Match"))
-		if err != nil {
-			return err
-		}
-		var body wire.OrderRequest
+		var body B
 		if err := call(w, r, &body); err != nil {
 			return err
 		}
@@ -45,8 +44,30 @@ func (a *api) order(kind leadership.OrderKind) handler {
 		if err != nil {
 			return err
 		}
-		lease, err := a.service.Order(r.Context(), body.Leadership(e, kind, condition))
+		request, err := read(body, e)
+		if err != nil {
+			return err
+		}
+		lease, err := do(a.service, r.Context(), request)
 		return changed(w, lease, err)
+	}
+}
+
+// always is a reader of bodies that finds no error.
+func always[B, R any](read func(B, leadership.Election) R) func(B, leadership.Election) (R, error) {
+	return func(body B, e leadership.Election) (R, error) { return read(body, e), nil }
+}
+
+func (a *api) order(kind leadership.OrderKind) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		condition, err := wire.ParseIfMatch(r.Header.Values("If-Match"))
+		if err != nil {
+			return err
+		}
+		read := func(body wire.OrderRequest, e leadership.Election) (leadership.OrderRequest, error) {
+			return body.Leadership(e, kind, condition)
+		}
+		return change(a, read, instance.Service.Order)(w, r)
 	}
 }
 
@@ -61,59 +82,12 @@ func (a *api) overrides(w http.ResponseWriter, r *http.Request) error {
 	return ok(w, wire.NewOverrides(orders))
 }
 
-func (a *api) judge(w http.ResponseWriter, r *http.Request) error {
-	var body wire.JudgeRequest
-	if err := call(w, r, &body); err != nil {
-		return err
-	}
-	e, err := open(r)
-	if err != nil {
-		return err
-	}
-	lease, err := a.service.Judge(r.Context(), body.Leadership(e))
-	return changed(w, lease, err)
-}
-
-func (a *api) stepDown(w http.ResponseWriter, r *http.Request) error {
-	var body wire.StepDownRequest
-	if err := call(w, r, &body); err != nil {
-		return err
-	}
-	e, err := open(r)
-	if err != nil {
-		return err
-	}
-	request, err := body.Leadership(e)
-	if err != nil {
-		return err
-	}
-	lease, err := a.service.StepDown(r.Context(), request)
-	return changed(w, lease, err)
-}
-
-func (a *api) requestApproval(w http.ResponseWriter, r *http.Request) error {
-	var body wire.ApprovalNote
-	if err := call(w, r, &body); err != nil {
-		return err
-	}
-	e, err := open(r)
-	if err != nil {
-		return err
-	}
-	request, err := body.Leadership(e)
-	if err != nil {
-		return err
-	}
-	lease, err := a.service.RequestApproval(r.Context(), request)
-	return changed(w, lease, err)
-}
-
 func (a *api) explain(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}
-	candidate := leadership.CandidateID(chi.URLParam(r, "candidate"))
-	explanation, err := a.service.Explain(r.Context(), leadership.ExplainRequest{Election: election(r), CandidateID: candidate})
+	candidate := strings.TrimSuffix(chi.URLParam(r, "candidate"), wire.Explain)
+	explanation, err := a.service.Explain(r.Context(), leadership.ExplainRequest{Election: election(r), CandidateID: leadership.CandidateID(candidate)})
 	if err != nil {
 		return err
 	}

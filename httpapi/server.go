@@ -45,7 +45,7 @@ func Server(h http.Handler, displaced func()) *HTTPServer {
 		Handler: h,
 		// An honest caller sends its headers at once.
 		ReadHeaderTimeout: 5 * time.Second,
-		// The largest body is 768 KiB: a slow connection suffices.
+		// The largest body is 2 MiB: a slow connection suffices.
 		ReadTimeout: 10 * time.Second,
 		// From the end of the headers: the body, 10 s of the service, and a slow reader.
 		WriteTimeout: writeTimeout,

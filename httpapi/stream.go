@@ -49,6 +49,29 @@ type source interface {
 	cursor() string
 }
 
+// encodedReport is a report and its message.
+type encodedReport struct {
+	report  *instance.Report
+	message message
+}
+
+// report returns the message about a report. It has no id: a stream that resumes does not go back
+// for it.
+func (m *encoded) report(r *instance.Report) message {
+	at := &m.reports[uint64(r.At.UnixMicro())%uint64(len(m.reports))]
+	if known := at.Load(); known != nil && known.report == r {
+		return known.message
+	}
+	made := message{name: wire.StreamReport, data: wire.NewStreamReported(r.Text, r.At, r.Token)}
+	text, err := made.encode()
+	if err != nil {
+		return made // for the stream to fail
+	}
+	made = message{text: text}
+	at.Store(&encodedReport{r, made})
+	return made
+}
+
 const (
 	// streamRetry is the pause after an error of the store.
 	streamRetry = time.Second

@@ -95,10 +95,10 @@ func TestTheSpecificationNamesEveryRefusalThatACallCanGet(t *testing.T) {
 func TestTheRoutesAreThoseOfTheRows(t *testing.T) {
 	t.Parallel()
 	h := httpapi.New(httpapi.Config{Service: newInstance(t, memory.New(memory.Config{}), new(clock))})
-	constraint := regexp.MustCompile(`\{(\w+):[^}]*\}`)
+	constraint := regexp.MustCompile(`\{(\w+):\[[^\]]*\]\+(:\w+)?\}`)
 	var got []string
 	chi.Walk(h.(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
-		got = append(got, method+" "+constraint.ReplaceAllString(route, "{$1}"))
+		got = append(got, method+" "+constraint.ReplaceAllString(route, "{$1}$2"))
 		return nil
 	})
 	slices.Sort(got)

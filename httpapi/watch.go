@@ -78,7 +78,10 @@ type watching struct {
 }
 
 func (w watching) next(ctx context.Context) ([]message, error) {
-	events, err := w.Next(ctx)
+	events, report, err := w.Listen(ctx)
+	if report != nil {
+		return []message{w.encoded.report(report)}, nil
+	}
 	return w.messages(events), err
 }
 
@@ -95,7 +98,8 @@ func (w watching) messages(events []leadership.Event) []message {
 // encoded has messages about the events that were passed on last. Thousands of streams are told of
 // one event, which is encoded once.
 type encoded struct {
-	last [64]atomic.Pointer[encodedEvent]
+	last    [64]atomic.Pointer[encodedEvent]
+	reports [64]atomic.Pointer[encodedReport]
 }
 
 // encodedEvent is an event and its message.

@@ -8,32 +8,43 @@ import (
 	"time"
 )
 
-// maxBreakers is how many candidates an election remembers as tripped.
-const maxBreakers = 16
+// maxBreakers is how many candidates an election remembers as tripped. If there are more, the one
+// whose ban ends first is forgotten.
+const maxBreakers = 8
+
+// forgetTrip is how long after the end of its ban a candidate is forgotten that was not granted
+// since.
+const forgetTrip = 24 * time.Hour
 
 // breaker is a candidate that has tripped. It is not granted until Until. Then it is on probation:
 // its leases are short until it has led for as long as the cooldown was. If it trips again before
 // that, the cooldown doubles.
 type breaker struct {
 	CandidateID CandidateID `json:"candidateId"`
-	Trips       int         `json:"trips"`
 	CooldownMS  int64       `json:"cooldownMs"`
-	Since       time.Time   `json:"since"`
 	Until       time.Time   `json:"until"`
-	Why         string      `json:"why,omitempty"`
+	Why         string      `json:"why"`
 }
 
 func (b breaker) validate() error {
-	if b.Trips < 1 || b.CooldownMS < 1 || b.Since.IsZero() || b.Until.IsZero() {
-		return errors.New("a cooldown has no trip, or no end")
+	if b.CooldownMS < 1 || b.cooldown() > MaxCooldown || b.Until.IsZero() || len(b.Why) > MaxReasonBytes {
+		return errors.New("a cooldown has no length, no end, or too long a reason")
+	}
+	if err := validateInstants(b.Until); err != nil {
+		return err
 	}
 	return b.CandidateID.Validate()
 }
 
 func (b breaker) cooldown() time.Duration { return time.Duration(b.CooldownMS) * time.Millisecond }
 
-// id is the name by which an operator may lift it.
-func (b breaker) id() OverrideID { return OverrideID("cooldown-" + string(b.CandidateID)) }
+// override is the ban as readers see it. Its id is the name by which an operator may lift it.
+func (b breaker) override() Override {
+	return Override{
+		ID: OverrideID(string(OverrideCooldown) + "-" + string(b.CandidateID)), Kind: OverrideCooldown, CandidateID: b.CandidateID,
+		Actor: "policy", Reason: b.Why, Since: b.Until.Add(-b.cooldown()), Until: b.Until,
+	}
+}
 
 // breakers is a list of them as a JSON array; "" if there is none.
 type breakers string
@@ -48,6 +59,11 @@ func (b breakers) of(c CandidateID) (breaker, bool) {
 	return breaker{}, false
 }
 
+// at is the list without those that are forgotten by then.
+func (b breakers) at(now time.Time) breakers {
+	return breakers(writeList(slices.DeleteFunc(b.list(), func(b breaker) bool { return !now.Before(b.Until.Add(forgetTrip)) })))
+}
+
 // without is the list without the candidate's.
 func (b breakers) without(c CandidateID) breakers {
 	return breakers(writeList(slices.DeleteFunc(b.list(), func(b breaker) bool { return b.CandidateID == c })))
@@ -58,12 +74,10 @@ func (s *Standing) bar(c CandidateID, cooldown time.Duration, now time.Time, why
 	if cooldown == 0 {
 		return
 	}
-	b, _ := s.Breakers.of(c)
-	if b.Trips++; b.Trips > 1 {
+	if b, again := s.Breakers.of(c); again {
 		cooldown = min(max(cooldown, 2*b.cooldown()), MaxCooldown)
 	}
-	b.CandidateID, b.CooldownMS, b.Since, b.Until, b.Why = c, cooldown.Milliseconds(), later(now, 0), later(now, cooldown), why
-	all := append(s.Breakers.without(c).list(), b)
+	all := append(s.Breakers.without(c).list(), breaker{c, cooldown.Milliseconds(), later(now, cooldown), why})
 	if len(all) > maxBreakers { // the one whose ban has ended, or ends, first
 		first := slices.IndexFunc(all, func(b breaker) bool {
 			return !slices.ContainsFunc(all, func(other breaker) bool { return other.Until.Before(b.Until) })
@@ -77,6 +91,13 @@ func (s *Standing) bar(c CandidateID, cooldown time.Duration, now time.Time, why
 type probation struct {
 	Until   time.Time `json:"until,omitzero"`    // when it has led for one cooldown
 	LeaseMS int64     `json:"leaseMs,omitempty"` // its lease after that
+}
+
+func (p probation) validate() error {
+	if p.Until.IsZero() || p.LeaseMS < MinLeaseDuration.Milliseconds() || p.LeaseMS > MaxLeaseDuration.Milliseconds() {
+		return errors.New("a probation has no end, or no lease after it")
+	}
+	return validateInstants(p.Until)
 }
 
 // tryOut puts a candidate that has tripped before on probation, at its grant.
@@ -94,10 +115,9 @@ func (c *Change) tryOut(now time.Time) {
 func (c *Change) passProbation(now time.Time) {
 	r := &c.Record
 	p := r.Standing.Probation
-	if p.Until.IsZero() || now.Before(p.Until) {
+	if !r.Standing.endProbation(r.LeaderID, now) {
 		return
 	}
-	r.Standing.passed(r.LeaderID)
 	if lease := time.Duration(p.LeaseMS) * time.Millisecond; lease > r.LeaseDuration {
 		r.LeaseDuration = lease
 		c.announce(EventUpdated, "")
@@ -105,8 +125,14 @@ func (c *Change) passProbation(now time.Time) {
 	}
 }
 
-func (s *Standing) passed(c CandidateID) {
-	s.Breakers, s.Probation = s.Breakers.without(c), probation{}
+// endProbation forgets the trips of a leader that has led for long enough. It reports whether it
+// has.
+func (s *Standing) endProbation(leader CandidateID, now time.Time) bool {
+	if s.Probation.Until.IsZero() || now.Before(s.Probation.Until) {
+		return false
+	}
+	s.Breakers, s.Probation = s.Breakers.without(leader), probation{}
+	return true
 }
 
 // readList reads a JSON array that writeList has made.
@@ -152,6 +178,6 @@ func (f listField[T]) decode(text json.RawMessage) error {
 			return err
 		}
 	}
-	*f.text = writeList(all)
+	*f.text = writeList(all) // the codec compares it with what was read
 	return nil
 }

@@ -85,6 +85,9 @@ func (c Change) check(s Snapshot) error {
 	if err := c.checkEvents(before); err != nil {
 		return err
 	}
+	if err := c.checkPromise(before); err != nil {
+		return err
+	}
 	s.Record = after
 	return VerifyAlone(s)
 }
@@ -111,6 +114,22 @@ func (c Change) checkHeartbeat(before Record) error {
 	}
 	if after != before {
 		return errors.New("it changes more than it may without an event")
+	}
+	return nil
+}
+
+// checkPromise checks that a lease that goes on ends no earlier than its leader was told. (A
+// heartbeat starts when it is committed, perhaps by a clock that is ahead of the one that decided.)
+func (c Change) checkPromise(before Record) error {
+	after := c.Record
+	if before.LeaderID == "" || after.LeaderID != before.LeaderID || after.KeyHash != before.KeyHash {
+		return nil
+	}
+	if after.HeartbeatAt.Before(before.HeartbeatAt) {
+		after.HeartbeatAt = before.HeartbeatAt
+	}
+	if end, promised := after.LeaseEnd(), before.LeaseEnd(); end.Before(promised) {
+		return fmt.Errorf("the lease ends at %s, and its leader was told %s", stamp(end), stamp(promised))
 	}
 	return nil
 }

@@ -162,6 +162,9 @@ func decodeMembers(text string, known []member) (unknown string, err error) {
 		if err := m.field.decode(value); err != nil {
 			return "", fmt.Errorf("member %q: %w", m.name, err)
 		}
+		if m.needs >= termVersion && !bytes.Equal(m.field.encode(), value) { // the older members were read so
+			return "", fmt.Errorf("member %q is not in the one form that is written", m.name)
+		}
 		delete(object, m.name)
 	}
 	return writeObject(object)

@@ -110,6 +110,13 @@ func FuzzCodec(f *testing.F) {
 	f.Add(`{"lockDelayMs":1,"a":[{"b":1e400}]}`, ``)
 	f.Add(` {"a" : "\u003c", "leaseDurationMs": 60000 } `, `{"":{}}`)
 	f.Add(`{"a":1,"\u0061":2}`, `{`)
+	p, s := fullest()
+	full, err := Codec{}.Encode(&Record{Election: "jobs", Policy: p, Standing: s})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(full.Policy, full.Standing)
+	f.Add(`{"errorRate":{"max":0.5,"min":4}}`, `{"ends":{"term":"2026-01-01T00:00:00+02:13"},"reportedAt":"2026-01-01T00:00:00.5Z"}`)
 	f.Fuzz(func(t *testing.T, policy, standing string) {
 		r := Record{Election: "jobs"}
 		if err := (Codec{}).Decode(&r, Carried{Policy: policy, Standing: standing, Needs: 1}); err != nil {

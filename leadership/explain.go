@@ -11,6 +11,7 @@ type Cause struct {
 	Until    time.Time     // zero if that is not known
 	Left     time.Duration // until then; 0 if it is not known
 	LeaderID CandidateID   // with HELD
+	Only     CandidateID   // with ASSIGNED: the one candidate that is granted
 	Override OverrideID    // the standing order
 	Actor    string        // that gave it
 	Because  string        // what that principal said
@@ -34,20 +35,21 @@ func (s Snapshot) cause(code Reason, until time.Time) Cause {
 // Explain says why the candidate does not lead, as far as the record tells. It is what Acquire
 // refuses by.
 func Explain(s Snapshot, c CandidateID) Explanation {
+	s = s.ended()
 	x := Explanation{Election: s.Record.Election, CandidateID: c, ReadAt: s.Now}
 	x.Leads = s.Live() && s.Record.LeaderID == c
 	if !x.Leads {
 		x.Causes = s.barriers(c)
 	}
 	standing := s.Record.Standing
-	if b, tripped := standing.Breakers.of(c); tripped && !s.Now.Before(b.Until) {
+	if b, tripped := standing.Breakers.at(s.Now).of(c); tripped && !s.Now.Before(b.Until) {
 		p := Cause{Code: ReasonProbation, Actor: "policy", Because: b.Why}
 		if x.Leads && !standing.Probation.Until.IsZero() {
 			p.Until, p.Left = standing.Probation.Until, max(standing.Probation.Until.Sub(s.Now), 0)
 		}
 		x.Causes = append(x.Causes, p)
 	}
-	if end := s.Record.Standing.Ends.Approval; x.Leads && s.Record.EndsBecause == EndsApproval {
+	if end := standing.Ends.Approval; x.Leads && s.Record.EndsBecause == EndsApproval {
 		x.Causes = append(x.Causes, s.cause(ReasonApproval, end))
 	}
 	return x
@@ -65,19 +67,23 @@ func (k OverrideKind) reason() Reason {
 }
 
 // barriers are what stands against a grant to the candidate now: what is about this candidate
-// first, then what is about all.
+// first, then what is about all. A lease that has ended may have left some, recorded or not.
 func (s Snapshot) barriers(c CandidateID) (all []Cause) {
+	s = s.ended()
 	orders := s.Orders().List()
 	for _, reason := range []Reason{ReasonBanned, ReasonAssigned, ReasonPaused} {
 		for _, o := range orders {
 			if o.Kind.reason() == reason && o.bars(c) {
 				cause := s.cause(reason, o.Until)
 				cause.Override, cause.Actor, cause.Because = o.ID, o.Actor, o.Reason
+				if o.Kind == OverrideAssign {
+					cause.Only = o.CandidateID
+				}
 				all = append(all, cause)
 			}
 		}
 	}
-	if !s.Live() && s.awaitsApproval() {
+	if s.Record.Standing.Approval.Awaited && s.Record.Policy.Term.Approval.Every > 0 {
 		all = append(all, Cause{Code: ReasonApproval})
 	}
 	if left, reason := s.blocked(); left > 0 {
@@ -90,22 +96,10 @@ func (s Snapshot) barriers(c CandidateID) (all []Cause) {
 	return all
 }
 
-// awaitsApproval reports whether the last term has ended for want of an approval, recorded or not.
-func (s Snapshot) awaitsApproval() bool {
-	r := s.Record
-	if r.Policy.Term.Approval.Every == 0 {
-		return false
-	}
-	if r.LeaderID != "" && !s.Live() {
-		return r.endedBecause() == EndsApproval
-	}
-	return r.Standing.Approval.Awaited
-}
-
-// endedBecause is why the lease ends at EndsBy, if it was renewed until then; "" if it runs out by
-// itself.
-func (r Record) endedBecause() EndReason {
-	if !r.EndsBy.IsZero() && r.LeaseEnd().Equal(r.EndsBy) {
+// endedBecause is why the lease ended, if that was at EndsBy; "" if it ran out by itself. EndsBy may
+// be the end that was promised, rounded up.
+func (r Record) endedBecause(endedAt time.Time) EndReason {
+	if !r.EndsBy.IsZero() && !r.EndsBy.After(later(endedAt, 0)) {
 		return r.EndsBecause
 	}
 	return ""

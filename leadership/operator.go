@@ -14,7 +14,8 @@ type ConfigureCommand struct {
 }
 
 // Configure sets the configuration. A lease that is held keeps its duration; the next one gets the
-// new default. A lock that is running does not end earlier or later. With a RetireAfter the vacancy
+// new default. A limit of the term that is no longer configured is lifted at once; a new one counts
+// from the next grant. A lock that is running does not end earlier or later. With a RetireAfter the vacancy
 // counts from now, so that an election that was brought back is not retired at once. Idempotent:
 // writes nothing if the configuration is already set, and then ignores the condition (RFC 9110
 // §13.1.1 lets a server answer so).
@@ -39,6 +40,7 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.explicit()
 	ch.countVacancy(s.Now)
 	ch.announce(event, "")
+	ch.relax()
 	return ch, nil
 }
 

@@ -1,12 +1,10 @@
 package leadership
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -78,8 +76,16 @@ func (o Override) validate() error {
 			return err
 		}
 	}
-	if o.ID == "" || o.Until.IsZero() || !o.Until.After(o.Since) {
+	switch {
+	case o.Kind != OverrideAssign && o.Kind != OverridePause && o.Kind != OverrideBan:
+		return fmt.Errorf("%s is no kind of override", shown(string(o.Kind)))
+	case (o.CandidateID == "") != (o.Kind == OverridePause) || (o.Mode == "") == (o.Kind == OverridePause):
+		return fmt.Errorf("override %s has not what its kind needs", shown(string(o.ID)))
+	case o.ID == "" || o.Until.IsZero() || !o.Until.After(o.Since):
 		return errors.New("an override has no id, or no end")
+	}
+	if err := validateInstants(o.Since, o.Until); err != nil {
+		return err
 	}
 	return validateText(o.Reason)
 }
@@ -117,7 +123,7 @@ func (s Snapshot) Orders() Overrides {
 	all := standing.overrides(s.Now)
 	for _, b := range standing.Breakers.list() {
 		if s.Now.Before(b.Until) {
-			all = append(all, Override{ID: b.id(), Kind: OverrideCooldown, CandidateID: b.CandidateID, Actor: "policy", Reason: b.Why, Since: b.Since, Until: b.Until})
+			all = append(all, b.override())
 		}
 	}
 	return NewOverrides(all)
@@ -144,7 +150,7 @@ type OrderCommand struct {
 	CandidateID CandidateID   // assign, ban
 	For         time.Duration // assign, pause, ban: 1 s to 30 days; approve: so, or 0 for the policy's
 	Mode        PauseMode     // pause; "" for PauseFreeze
-	Token       Token         // approve; evict: the term to end, or 0 for the present one
+	Token       Token         // approve; evict: the term to end, or 0 for the present one (do not repeat that blindly)
 	Ban         time.Duration // evict: how long its candidate is banned; 0: not
 	NewEpoch    bool          // approve: the leader goes on under the next token
 	Override    OverrideID    // lift
@@ -169,6 +175,13 @@ func Orders() []OrderKind {
 	return []OrderKind{OrderAssign, OrderEvict, OrderPause, OrderResume, OrderBan, OrderApprove, OrderLift}
 }
 
+// Takes reports whether an order of that kind has such a field, as the API spells it, besides those
+// that all have.
+func (k OrderKind) Takes(field string) bool {
+	_, may := orderFields[k][field]
+	return may
+}
+
 func (c OrderCommand) validate() (field string, err error) {
 	takes, known := orderFields[c.Kind]
 	if !known {
@@ -189,7 +202,7 @@ func (c OrderCommand) validate() (field string, err error) {
 		must, may := takes[f.name]
 		switch {
 		case f.set && !may:
-			return f.name, fmt.Errorf("%s takes no %s", c.Kind, f.name)
+			return f.name, fmt.Errorf("%s takes no %s; leave it out", c.Kind, f.name)
 		case !f.set && must:
 			return f.name, fmt.Errorf("%s is missing: %s needs it", f.name, c.Kind)
 		}
@@ -216,6 +229,11 @@ func (c OrderCommand) validateValues() (field string, err error) {
 	if c.Ban != 0 {
 		if err := validateSpan("ban", c.Ban, MaxOrder); err != nil {
 			return "ban", err
+		}
+	}
+	if c.Override != "" {
+		if err := c.Override.validate(); err != nil {
+			return "override", err
 		}
 	}
 	if c.Mode != "" && c.Mode != PauseFreeze && c.Mode != PauseDrain {
@@ -274,18 +292,26 @@ func Order(s Snapshot, c OrderCommand) (Change, error) {
 	for i := recorded; i < len(ch.Events); i++ {
 		ch.Events[i].Reason, ch.Events[i].Actor = c.Reason, c.Actor
 	}
-	if n := len(ch.Record.Standing.Overrides); n > maxOverrideBytes || len(ch.Record.Standing.Overrides.List()) > MaxOverrides {
-		return Change{}, s.refuse(LimitExceeded, "election %q has %d overrides already, and at most %d, of %d bytes together, are possible; lift one first",
-			s.Record.Election, len(s.Record.Standing.overrides(s.Now)), MaxOverrides, maxOverrideBytes)
+	if err := ch.Record.Standing.Overrides.limit(s, MaxOverrides, maxOverrideBytes); err != nil {
+		return Change{}, err
 	}
 	return ch, nil
+}
+
+// limit refuses more orders than there may be.
+func (o Overrides) limit(s Snapshot, most, bytes int) error {
+	if len(o) <= bytes && len(o.List()) <= most {
+		return nil
+	}
+	return s.refuse(LimitExceeded, "election %q has %d overrides already, and this one would be too much: there is room for %d, of %d bytes together; lift one first",
+		s.Record.Election, len(s.Record.Standing.overrides(s.Now)), most, bytes)
 }
 
 // order changes the record, with an event if there is something to change.
 func (c *Change) order(s Snapshot, cmd OrderCommand) error {
 	switch cmd.Kind {
 	case OrderAssign:
-		return c.assign(s, cmd)
+		c.assign(s, cmd)
 	case OrderEvict:
 		return c.evict(s, cmd)
 	case OrderPause:
@@ -297,7 +323,7 @@ func (c *Change) order(s Snapshot, cmd OrderCommand) error {
 	case OrderApprove:
 		return c.approve(s, cmd)
 	case OrderLift:
-		return c.liftNamed(s, cmd.Override)
+		c.liftNamed(s, cmd.Override)
 	}
 	return nil
 }
@@ -338,15 +364,15 @@ func (o Override) detail() string {
 	return string(text)
 }
 
-func (c *Change) assign(s Snapshot, cmd OrderCommand) error {
-	c.stand(s, EventAssigned, cmd.override(OverrideAssign, cmd.CandidateID, cmd.For, s.Now))
-	r := &c.Record
-	if len(c.Events) > 0 && r.LeaderID != "" && r.LeaderID != cmd.CandidateID {
+func (c *Change) assign(s Snapshot, cmd OrderCommand) {
+	if !c.stand(s, EventAssigned, cmd.override(OverrideAssign, cmd.CandidateID, cmd.For, s.Now)) {
+		return
+	}
+	if leader := c.Record.LeaderID; leader != "" && leader != cmd.CandidateID {
 		c.endsOrdered(EndsHandOver)
-	} else if len(c.Events) > 0 {
+	} else {
 		c.endsNoLonger(EndsHandOver, s.Now)
 	}
-	return nil
 }
 
 func (c *Change) pause(s Snapshot, cmd OrderCommand) {
@@ -366,21 +392,21 @@ func (c *Change) pause(s Snapshot, cmd OrderCommand) {
 // evict ends the present term, and may ban its candidate.
 func (c *Change) evict(s Snapshot, cmd OrderCommand) error {
 	r := &c.Record
-	if cmd.Token > r.Token {
+	evicted := r.Standing.Ends.Because == EndsEvicted
+	switch {
+	case cmd.Token > r.Token:
 		return s.refuse(TokenStale, "fencing token %d of election %q was never granted; the newest is %d", cmd.Token, r.Election, r.Token)
-	}
-	if r.LeaderID == "" || cmd.Token != 0 && cmd.Token < r.Token {
+	case r.goesOnFrom(cmd.Token) && !evicted:
+		return s.refuse(TokenStale, "the leader with fencing token %d of election %q goes on in a new epoch; evict it by its fencing token %d", cmd.Token, r.Election, r.Token)
+	case r.LeaderID == "" || cmd.Token != 0 && cmd.Token < r.Token && !r.goesOnFrom(cmd.Token):
 		return c.evictedBefore(s, cmd)
 	}
-	leader := r.LeaderID
-	if cmd.Ban > 0 {
-		c.stand(s, EventEvicted, cmd.override(OverrideBan, leader, cmd.Ban, s.Now))
-	}
-	if r.Standing.Ends.Because == EndsEvicted {
+	banned := cmd.Ban > 0 && c.stand(s, EventEvicted, cmd.override(OverrideBan, r.LeaderID, cmd.Ban, s.Now))
+	if evicted {
 		return nil
 	}
 	c.endsOrdered(EndsEvicted)
-	if len(c.Events) == 0 {
+	if !banned {
 		c.announce(EventEvicted, "")
 		c.explain("", fmt.Sprintf(`{"endsBy":%q}`, stamp(r.LeaseEnd())))
 	}
@@ -421,104 +447,29 @@ func (c *Change) lift(s Snapshot, match func(Override) bool, t EventType) {
 
 // liftNamed ends the standing order, or the cooldown, of that name. One that is over already needs
 // no lifting.
-func (c *Change) liftNamed(s Snapshot, id OverrideID) error {
+func (c *Change) liftNamed(s Snapshot, id OverrideID) {
 	standing := &c.Record.Standing
 	for _, b := range standing.Breakers.list() {
-		if b.id() == id && s.Now.Before(b.Until) {
+		if o := b.override(); o.ID == id && s.Now.Before(b.Until) {
 			standing.Breakers = standing.Breakers.without(b.CandidateID)
 			c.announce(EventLifted, "")
-			c.explain("", Override{ID: id, CandidateID: b.CandidateID, Until: b.Until}.detail())
-			return nil
+			c.explain("", o.detail())
+			return
 		}
 	}
 	c.lift(s, func(o Override) bool { return o.ID == id }, EventLifted)
-	return nil
 }
 
-// approval is how far operators have approved of the present leader.
-type approval struct {
-	By    string `json:"by,omitempty"`    // digests of the principals, with spaces between
-	Done  bool   `json:"done,omitempty"`  // they were enough, and the end has moved on
-	Asked bool   `json:"asked,omitempty"` // the leader has asked for it
-	// Awaited: the last term has ended for want of it, so no lease is granted.
-	Awaited bool `json:"awaited,omitempty"`
-}
-
-// digestOf stands for a principal, where its name would be too long.
-func digestOf(principal string) string {
-	sum := sha256.Sum256([]byte(principal))
-	return hex.EncodeToString(sum[:12])
-}
-
-// approve counts an approval of the present leader, or of the next one if it is awaited. Enough of
-// them move its end on. A principal counts once, until half of the time they have won is over.
-func (c *Change) approve(s Snapshot, cmd OrderCommand) error {
-	r := &c.Record
-	if cmd.NewEpoch && r.LeaderID != "" && cmd.Token == r.Token-1 && r.goesOnFrom(cmd.Token) {
-		return nil // it was done before
-	}
-	every := r.Policy.Term.Approval.Every
-	switch {
-	case cmd.Token != r.Token || r.LeaderID == "" && !r.Standing.Approval.Awaited:
-		return s.refuse(TokenStale, "fencing token %d of election %q is not that of the present leader, so there is nothing to approve; the newest is %d", cmd.Token, r.Election, r.Token)
-	case every == 0 && !cmd.NewEpoch:
-		return invalid("fencingToken", fmt.Errorf("election %q needs no approval; its policy has no approval.every", r.Election))
-	case cmd.NewEpoch && r.LeaderID == "":
-		return s.refuse(TokenStale, "election %q has no leader, so there is no new epoch to begin", r.Election)
-	}
-	a := &r.Standing.Approval
-	digest := digestOf(cmd.Actor)
-	by := strings.Fields(a.By)
-	due := r.Standing.Ends.Approval.Sub(s.Now) <= every/2
-	if a.Done && (due || cmd.NewEpoch || !slices.Contains(by, digest)) {
-		by, a.Done = nil, false
-	}
-	if slices.Contains(by, digest) {
-		return nil
-	}
-	by = append(by, digest)
-	a.By = strings.Join(by, " ")
-	need := max(r.Policy.Term.Approval.Need, 1)
-	c.announce(EventApproved, "")
-	c.explain("", fmt.Sprintf(`{"have":%d,"need":%d}`, len(by), need))
-	if len(by) < need {
-		return nil
-	}
-	a.Done, a.Asked, a.Awaited = true, false, false
-	if r.LeaderID == "" {
-		return nil
-	}
-	if every > 0 {
-		promised := r.LeaseEnd()
-		if end := later(s.Now, cmp.Or(cmd.For, every)); end.After(r.Standing.Ends.Approval) {
-			r.Standing.Ends.Approval = end
+// validate accepts what may be, or have been, the id of a standing order.
+func (id OverrideID) validate() error {
+	kind, rest, _ := strings.Cut(string(id), "-")
+	switch OverrideKind(kind) {
+	case OverrideCooldown:
+		return CandidateID(rest).Validate()
+	case OverrideAssign, OverridePause, OverrideBan:
+		if n, err := strconv.ParseUint(rest, 10, 63); err == nil && n > 0 {
+			return nil
 		}
-		c.limit(promised)
 	}
-	if cmd.NewEpoch {
-		return c.epoch(cmd.Token, s.Now)
-	}
-	return nil
-}
-
-// goesOnFrom reports whether the present leader led under the earlier token already, and has never
-// stopped since.
-func (r Record) goesOnFrom(earlier Token) bool {
-	return r.Standing.EpochFrom > 0 && r.Standing.EpochFrom <= earlier && earlier < r.Token
-}
-
-// epoch grants the lease anew to its leader, with the next token. What was ordered under the token
-// before is stale then; the leader learns of it at its next renewal.
-func (c *Change) epoch(from Token, now time.Time) error {
-	r := &c.Record
-	if r.Token >= MaxToken {
-		return Corrupt(r.Election, fmt.Errorf("there is no fencing token after %d", r.Token))
-	}
-	r.Token++
-	r.AcquiredAt, r.HeartbeatAt = now, now
-	r.Standing.EpochFrom = cmp.Or(r.Standing.EpochFrom, from)
-	c.Heartbeat = true
-	c.announce(EventEpoch, r.LeaderID)
-	c.explain("", fmt.Sprintf(`{"from":%d}`, from))
-	return nil
+	return fmt.Errorf("%s is no id of an override; they are as \"ban-17\" and \"cooldown-CANDIDATE\": read the overrides", shown(string(id)))
 }

@@ -101,10 +101,16 @@ func standingMembers(s *Standing) []member {
 	}
 }
 
-// granted is s after a grant.
-func (s Standing) granted(c AcquireCommand) Standing {
+// granted is s after a grant. Orders that are over, and trips of long ago, are forgotten.
+func (s Standing) granted(c AcquireCommand, now time.Time) Standing {
 	s.Note = c.Note
 	s.Deposed, s.Approval = deposed{}, approval{}
+	if s.Overrides != "" {
+		s.Overrides = NewOverrides(s.overrides(now))
+	}
+	if s.Breakers != "" {
+		s.Breakers = s.Breakers.at(now)
+	}
 	return s
 }
 
@@ -119,7 +125,45 @@ func (s Standing) vacated() Standing {
 	s.Note = ""
 	s.Ends, s.Report, s.ReportedAt, s.Verdicts = ends{}, "", time.Time{}, verdicts{}
 	s.Probation, s.Notified, s.EpochFrom = probation{}, false, 0
-	s.Approval = approval{Awaited: s.Approval.Awaited}
+	if s.Approval.Asked = false; !s.Approval.Awaited {
+		s.Approval = approval{}
+	}
+	return s
+}
+
+// ofTerm reports whether s has parts that only a leader's term has.
+func (s Standing) ofTerm() bool {
+	return s.Ends != (ends{}) || s.Report != "" || !s.ReportedAt.IsZero() || s.Verdicts != (verdicts{}) ||
+		s.Probation != (probation{}) || s.Notified || s.EpochFrom != 0
+}
+
+// bars names all that bars candidates from grants, whatever the clock of the store.
+func (s Standing) bars() string {
+	var b strings.Builder
+	for _, o := range s.Overrides.List() {
+		b.WriteString(string(o.ID) + " ")
+	}
+	for _, x := range s.Breakers.list() {
+		fmt.Fprintf(&b, "%s %d ", x.CandidateID, x.CooldownMS)
+	}
+	fmt.Fprint(&b, s.Approval.Awaited)
+	return b.String()
+}
+
+// moved is s in a store whose clock is that far ahead.
+func (s Standing) moved(ahead time.Duration) Standing {
+	orders := s.Overrides.List()
+	for i := range orders {
+		o := &orders[i]
+		span := o.Until.Sub(o.Since)
+		o.Since = later(o.Since, ahead)
+		o.Until = o.Since.Add(span)
+	}
+	tripped := s.Breakers.list()
+	for i := range tripped {
+		tripped[i].Until = later(tripped[i].Until, ahead)
+	}
+	s.Overrides, s.Breakers = NewOverrides(orders), breakers(writeList(tripped))
 	return s
 }
 

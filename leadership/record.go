@@ -131,6 +131,16 @@ func (s Snapshot) over() bool {
 	return s.Record.LeaderID != "" && !s.Now.Before(s.Record.LeaseEnd().Add(s.Guard))
 }
 
+// ended is s with the end of the lease recorded, if it has ended.
+func (s Snapshot) ended() Snapshot {
+	if s.Record.LeaderID != "" && !s.Live() {
+		ch := s.change()
+		ch.expire(s.Guard)
+		s.Record = ch.Record
+	}
+	return s
+}
+
 // blocked returns how long it takes until a new lease may be granted, and why.
 func (s Snapshot) blocked() (time.Duration, Reason) {
 	r := s.Record
@@ -210,6 +220,8 @@ func (s Snapshot) validate() error {
 		return fmt.Errorf("fencing token %d and revision %d are impossible", r.Token, r.Revision)
 	case r.LockFor < 0 || r.LockFor > MaxLockDelay+MaxLeaseDuration+clockTolerance+s.Guard:
 		return fmt.Errorf("a lock of %v is impossible", r.LockFor)
+	case r.Standing.Deposed.Token > r.Token:
+		return fmt.Errorf("fencing token %d was deposed, and the newest is %d", r.Standing.Deposed.Token, r.Token)
 	case r.EndedAt.After(s.Now.Add(clockTolerance)):
 		return errors.New("its last lease ended in the future")
 	case r.LeaderID == "":
@@ -225,6 +237,8 @@ func (r Record) validateVacant() error {
 		return errors.New("it has parts of a lease and no leader")
 	case r.EndedAt.IsZero() && (r.Token > 0 || r.LockFor > 0):
 		return errors.New("it had a leader, and the end of the last lease is missing")
+	case r.Standing.ofTerm():
+		return errors.New("it has parts of a term and no leader")
 	}
 	return nil
 }
@@ -240,6 +254,10 @@ func (s Snapshot) validateHeld() error {
 		return errors.New("its last heartbeat lies in the future")
 	case r.EndsBy.IsZero() != (r.EndsBecause == ""):
 		return errors.New("of the latest end of its lease and the reason for that, one is missing")
+	case r.EndsBy.IsZero() && r.Standing.Ends != (ends{}):
+		return errors.New("its term is limited, and its lease has no latest end")
+	case r.Standing.EpochFrom >= r.Token:
+		return fmt.Errorf("it goes on from fencing token %d, and has fencing token %d", r.Standing.EpochFrom, r.Token)
 	case len(r.EndsBecause) > maxEndReasonBytes:
 		return fmt.Errorf("the reason for the end of its lease has %d bytes", len(r.EndsBecause))
 	}

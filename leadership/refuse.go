@@ -68,15 +68,15 @@ func (s Snapshot) refuseUnlock(reason Reason, until time.Time) error {
 
 // refuseLost tells a former leader, or a candidate that never led, that it does not lead.
 func (s Snapshot) refuseLost(c Renewal) error {
-	r := s.Record
+	r, deposed := s.Record, s.ended().Record.Standing.Deposed
 	switch {
-	case s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) && r.goesOnFrom(c.Token):
+	case s.Live() && c.after(r).Token > c.Token:
 		err := s.refuse(LeaseLost, "election %q has a new epoch, by an operator's order: fencing token %d is %d now; stop what was begun under the old one, acquire again with the same key, and go on", r.Election, c.Token, r.Token)
 		err.Reason = ReasonEpoch
 		return err
-	case r.Token == c.Token && r.Standing.Deposed.Token == c.Token:
-		err := s.refuse(LeaseLost, "the lease of election %q with fencing token %d was ended, as its policy says: %s; stop acting as its leader", r.Election, c.Token, r.Standing.Deposed.Why)
-		err.Reason, err.Cause = ReasonDeposed, &Cause{Code: ReasonDeposed, Actor: "policy", Because: r.Standing.Deposed.Why}
+	case r.Token == c.Token && deposed.Token == c.Token:
+		err := s.refuse(LeaseLost, "the lease of election %q with fencing token %d was ended, as its policy says: %s; stop acting as its leader", r.Election, c.Token, deposed.Why)
+		err.Reason, err.Cause = ReasonDeposed, &Cause{Code: ReasonDeposed, Actor: "policy", Because: deposed.Why}
 		return err
 	case r.Deleted:
 		return s.refuse(LeaseLost, "election %q is deleted: stop acting as its leader", r.Election)

@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -66,14 +70,33 @@ func ParseReport(text []byte) (ReportText, error) {
 	if len(text) > 4*MaxReportBytes {
 		return "", fmt.Errorf("a report has at most %d bytes", MaxReportBytes)
 	}
-	if _, err := readObject(string(text)); err != nil {
+	object, err := readObject(string(text))
+	if err != nil {
 		return "", fmt.Errorf("a report is a JSON object: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) { // encoding/json would take "Progress" too
+		if !slices.Contains(reportMembers, name) {
+			return "", fmt.Errorf("a report has no %s; it has %s, and your own fields go into custom", shown(name), strings.Join(reportMembers, ", "))
+		}
 	}
 	var r Report
 	if err := decodeStrictly(text, &r); err != nil {
-		return "", fmt.Errorf("a report has progress, tasks, tokensUsed, calls, errors, eta, health, capabilities, dependencies and custom: %w", err)
+		return "", badMember(err)
 	}
 	return r.Text()
+}
+
+// reportMembers are the names of Report's members.
+var reportMembers = []string{"progress", "tasks", "tokensUsed", "calls", "errors", "eta", "health", "capabilities", "dependencies", "custom"}
+
+// badMember says which member of a report has no value of its kind.
+func badMember(err error) error {
+	var e *json.UnmarshalTypeError
+	if !errors.As(err, &e) {
+		return fmt.Errorf("a report: %w", err)
+	}
+	kind := map[reflect.Kind]string{reflect.Int64: "a whole number below 2^53", reflect.String: "a text", reflect.Map: "an object"}[e.Type.Kind()]
+	return fmt.Errorf("%s is %s, not this %s", e.Field[strings.LastIndexByte(e.Field, '.')+1:], kind, e.Value)
 }
 
 // Text returns the report's canonical form, or an error that says what is wrong with it.
@@ -174,38 +197,33 @@ func (p TermPolicy) judge(c Counters) trip {
 // later: see ExpectHeld.
 func (c *Change) report(s Snapshot, text ReportText) error {
 	r := &c.Record
-	before, report := r.Standing.Report.Report(), text.Report()
+	before, report, policy := r.Standing.Report.Report(), text.Report(), r.Policy.Term
 	if err := report.fallen(before.Counters); err != nil {
 		return invalid("report", err)
 	}
-	policy := r.Policy.Term
-	switch {
-	case policy.StuckAfter == 0:
-		r.Standing.Ends.Stuck = time.Time{}
-	case report.Progress > before.Progress || r.Standing.Ends.Stuck.IsZero():
-		r.Standing.Ends.Stuck = later(s.Now, policy.StuckAfter)
+	t := policy.judge(report.Counters)
+	if t.tripped() && policy.OnTrip != TripNotify {
+		*c = s.change() // no heartbeat
+		c.depose(s, t)
+		return nil
 	}
-	c.limit(s.Record.LeaseEnd())
+	if stuck := &r.Standing.Ends.Stuck; policy.StuckAfter > 0 && (report.Progress > before.Progress || stuck.IsZero()) {
+		*stuck = later(s.Now, policy.StuckAfter)
+		c.limit(s.Record.LeaseEnd())
+	}
 	r.Standing.Report, r.Standing.ReportedAt = text, later(s.Now, 0)
 	c.passProbation(s.Now)
-	if t := policy.judge(report.Counters); t.tripped() {
-		c.trip(s, t)
-	}
+	c.notify(t)
 	return nil
 }
 
-// trip does what the policy says about a leader that is no good.
-func (c *Change) trip(s Snapshot, t trip) {
-	r := &c.Record
-	if r.Policy.Term.OnTrip == TripNotify {
-		if !r.Standing.Notified {
-			r.Standing.Notified = true
-			c.announce(EventTripped, "")
-			c.explain(t.why, t.detail)
-		}
-		return
+// notify tells, once in a term, of a leader that is no good and goes on.
+func (c *Change) notify(t trip) {
+	if standing := &c.Record.Standing; t.tripped() && !standing.Notified {
+		standing.Notified = true
+		c.announce(EventTripped, "")
+		c.explain(t.why, t.detail)
 	}
-	c.depose(s, t)
 }
 
 // depose ends the term now. The leader may not hear of it before the end that it was promised, so
@@ -213,11 +231,10 @@ func (c *Change) trip(s Snapshot, t trip) {
 func (c *Change) depose(s Snapshot, t trip) {
 	r := &c.Record
 	promised := s.Record.LeaseEnd()
-	c.Heartbeat, c.Before = false, time.Time{}
-	r.HeartbeatAt, r.EndsBy, r.EndsBecause = s.Record.HeartbeatAt, s.Record.EndsBy, s.Record.EndsBecause
+	r.Standing.endProbation(r.LeaderID, s.Now)
 	r.Standing.bar(r.LeaderID, r.Policy.Term.Cooldown, s.Now, t.why)
+	r.Standing.Deposed = deposed{Token: r.Token, Why: t.why}
 	c.vacate(EventDeposed, s.Now, promised.Sub(s.Now)+r.Policy.LockDelay+s.Guard)
-	r.Standing.Deposed = deposed{Token: s.Record.Token, Why: t.why}
 	c.explain(t.why, t.detail)
 }
 
@@ -231,6 +248,13 @@ func (c *Change) explain(why, detail string) {
 type deposed struct {
 	Token Token  `json:"fencingToken,omitempty"`
 	Why   string `json:"why,omitempty"`
+}
+
+func (d deposed) validate() error {
+	if d.Why == "" || len(d.Why) > MaxReasonBytes {
+		return errors.New("a term was deposed, and the reason is missing")
+	}
+	return d.Token.validate()
 }
 
 // reportField is a report as a member of a standing.

@@ -38,26 +38,25 @@ func (c *Change) expire(guard time.Duration) {
 // there is one.
 func (c *Change) runOut(endedAt time.Time, guard time.Duration) {
 	r := &c.Record
-	because, event := r.endedBecause(), EventExpired
-	switch {
-	case because == EndsStuck && r.Policy.Term.OnTrip != TripNotify:
-		event = EventDeposed
-		r.Standing.bar(r.LeaderID, r.Policy.Term.Cooldown, endedAt, stuck)
-		r.Standing.Deposed = deposed{r.Token, stuck}
-	case because == EndsApproval && r.Policy.Term.Approval.Every > 0:
-		r.Standing.Approval.Awaited = true
+	because, event, why := r.endedBecause(endedAt), EventExpired, ""
+	var detail string
+	if because != "" {
+		detail = fmt.Sprintf(`{"endsBecause":%q}`, because)
 	}
-	if p := r.Standing.Probation; !p.Until.IsZero() && because != EndsStuck && !endedAt.Before(p.Until) {
-		r.Standing.passed(r.LeaderID)
+	r.Standing.endProbation(r.LeaderID, endedAt)
+	switch p := r.Policy.Term; {
+	case because == EndsStuck && p.StuckAfter > 0 && p.OnTrip != TripNotify:
+		progress := r.Standing.Report.Report().Progress
+		event, why = EventDeposed, fmt.Sprintf("it has reported no progress beyond %d for %s", progress, spoken(p.StuckAfter))
+		detail = fmt.Sprintf(`{"endsBecause":%q,"progress":%d,"stuckAfterMs":%d}`, because, progress, p.StuckAfter.Milliseconds())
+		r.Standing.bar(r.LeaderID, p.Cooldown, endedAt, why)
+		r.Standing.Deposed = deposed{r.Token, why}
+	case because == EndsApproval && p.Approval.Every > 0:
+		r.Standing.Approval.await()
 	}
 	c.vacate(event, endedAt, r.Policy.LockDelay+guard)
-	if because != "" {
-		c.explain("", fmt.Sprintf(`{"endsBecause":%q}`, because))
-	}
+	c.explain(why, detail)
 }
-
-// stuck is why a leader without progress is deposed.
-const stuck = "it has reported no progress for as long as its policy allows"
 
 // Acquire grants the lease, with the next token, if the election has no leader and no lock delay
 // runs.
@@ -101,7 +100,7 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 	r := &c.Record
 	r.Token++
 	r.LeaderID, r.KeyHash, r.Metadata = cmd.CandidateID, cmd.KeyHash, cmd.Metadata
-	r.Standing = r.Standing.granted(cmd)
+	r.Standing = r.Standing.granted(cmd, now)
 	r.LeaseDuration = cmd.LeaseDuration
 	if r.LeaseDuration == 0 {
 		r.LeaseDuration = r.Policy.leaseDuration()
@@ -165,6 +164,14 @@ func (c Renewal) holds(r Record) bool {
 	return r.LeaderID != "" && r.Token == c.Token && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash)
 }
 
+// after is the renewal under the token that operators have given its leader since.
+func (c Renewal) after(r Record) Renewal {
+	if r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) && r.goesOnFrom(c.Token) {
+		c.Token = r.Token
+	}
+	return c
+}
+
 // Renew lets the lease start anew if it is the caller's and its end has not come. Without a report
 // it has no event.
 //
@@ -189,7 +196,8 @@ func Renew(s Snapshot, c Renewal) (Change, error) {
 
 // Release ends the caller's lease, so that the next candidate need not wait. It leaves a lease that
 // has ended already as it is, whichever candidate leads now: a second release does what the first
-// did. A lease that has run out without a record of it is recorded as expired.
+// did. A lease that has run out without a record of it is recorded as expired. A lease that goes on
+// in a new epoch may be released under its earlier token.
 //
 // A caller that has sent a release must not acquire with the same key before the release was
 // answered: see the package's "Identity".
@@ -198,6 +206,7 @@ func Renew(s Snapshot, c Renewal) (Change, error) {
 // candidate's live lease, or a future one.
 func Release(s Snapshot, c Renewal) (Change, error) {
 	r := s.Record
+	c = c.after(r)
 	switch {
 	case c.Token > r.Token, c.Token == r.Token && r.LeaderID != "" && !c.holds(r):
 		return Change{}, s.refuseLost(c)
@@ -206,9 +215,7 @@ func Release(s Snapshot, c Renewal) (Change, error) {
 	}
 	ch := s.change()
 	if s.Live() {
-		if p := r.Standing.Probation; !p.Until.IsZero() && !s.Now.Before(p.Until) {
-			ch.Record.Standing.passed(r.LeaderID)
-		}
+		ch.Record.Standing.endProbation(r.LeaderID, s.Now)
 		ch.vacate(EventReleased, s.Now, 0)
 	} else {
 		ch.expire(s.Guard)

@@ -369,8 +369,8 @@ func (s *Service) Order(ctx context.Context, r OrderRequest) (Lease, error) {
 // actor is the principal that makes a call: the verified one, or the one named if none is.
 func actor(ctx context.Context, named string) (string, error) {
 	verified := Actor(ctx)
-	if verified != "" && named != "" && named != verified {
-		return "", invalid("actor", errors.New("the actor is the verified caller here; leave it out"))
+	if verified != "" && named != "" {
+		return "", invalid("actor", fmt.Errorf("the actor is the verified caller, %q; leave actor out", verified))
 	}
 	return cmp.Or(verified, named), nil
 }

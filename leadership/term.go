@@ -141,7 +141,7 @@ func termMembers(p *TermPolicy) []member {
 	}
 }
 
-// valueField is a value that has a JSON form of its own.
+// valueField is a value that has a JSON form of its own, and perhaps a method validate.
 type valueField[T comparable] struct{ value *T }
 
 func value[T comparable](v *T) field { return valueField[T]{v} }
@@ -155,10 +155,26 @@ func (f valueField[T]) encode() json.RawMessage {
 }
 
 func (f valueField[T]) decode(text json.RawMessage) error {
-	if string(text) == "null" {
-		return errors.New("null is no value")
+	if err := decodeStrictly(text, f.value); err != nil {
+		return err
 	}
-	return decodeStrictly(text, f.value)
+	switch v := any(*f.value).(type) {
+	case interface{ validate() error }:
+		return v.validate()
+	case time.Time:
+		return validateInstants(v)
+	}
+	return nil
+}
+
+// validateInstants accepts instants as later makes them, so that equal ones are equal with ==.
+func validateInstants(all ...time.Time) error {
+	for _, t := range all {
+		if t.Location() != time.UTC || !later(t, 0).Equal(t) {
+			return fmt.Errorf("%s is no instant of UTC in whole microseconds", t.Format(time.RFC3339Nano))
+		}
+	}
+	return nil
 }
 
 // ends are the latest ends of the present term, by what sets each; zero: none. The earliest is
@@ -172,6 +188,13 @@ type ends struct {
 	Because EndReason `json:"because,omitempty"`
 }
 
+func (e ends) validate() error {
+	if e.Ordered.IsZero() != (e.Because == "") || len(e.Because) > maxEndReasonBytes {
+		return errors.New("an end by an order has no reason, or a reason has no end")
+	}
+	return validateInstants(e.Term, e.Approval, e.Stuck, e.Ordered)
+}
+
 // first is the earliest of them; zero if there is none.
 func (e ends) first() (at time.Time, because EndReason) {
 	for _, end := range []struct {
@@ -183,6 +206,18 @@ func (e ends) first() (at time.Time, because EndReason) {
 		}
 	}
 	return at, because
+}
+
+// TermMoved is s with what limits the present term that much later, for a store whose clock has
+// jumped while the lease stood still.
+func (s Standing) TermMoved(by time.Duration) Standing {
+	e := &s.Ends
+	for _, end := range []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &s.Probation.Until, &s.Approval.Done} {
+		if !end.IsZero() {
+			*end = later(*end, by)
+		}
+	}
+	return s
 }
 
 // instantPrecision is the precision of the instants that rules compute: that of the cloud stores.
@@ -226,21 +261,37 @@ func (c *Change) limit(promised time.Time) {
 	}
 }
 
+// relax lifts the ends of the present term that the policy no longer sets. What it sets anew counts
+// from the next grant, approval or progress on.
+func (c *Change) relax() {
+	r := &c.Record
+	p, e := r.Policy.Term, r.Standing.Ends
+	if p.MaxTerm == 0 {
+		e.Term = time.Time{}
+	}
+	if p.Approval.Every == 0 {
+		e.Approval = time.Time{}
+	}
+	if p.StuckAfter == 0 {
+		e.Stuck = time.Time{}
+	}
+	if e != r.Standing.Ends {
+		r.Standing.Ends = e
+		c.limit(r.LeaseEnd())
+	}
+}
+
 // endsOrdered lets the lease end at the end that was promised, by an operator's order. An eviction
 // stays one, because nothing lifts it.
 func (c *Change) endsOrdered(because EndReason) {
-	r := &c.Record
-	e := &r.Standing.Ends
+	promised, e := c.Record.LeaseEnd(), &c.Record.Standing.Ends
 	if e.Because != EndsEvicted {
 		e.Because = because
 	}
 	if e.Ordered.IsZero() {
-		promised := r.LeaseEnd()
 		e.Ordered = later(promised, 0)
-		c.limit(promised)
-		return
 	}
-	r.EndsBecause = e.Because
+	c.limit(promised)
 }
 
 // endsNoLonger lifts the end that an operator's order has set for that reason, unless another order

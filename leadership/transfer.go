@@ -34,7 +34,7 @@ const (
 // Errors: LeaseHeld if the election has a leader in the new store under a token that is not above
 // the old store's: the new store is in use; RecordCorrupt if what was read cannot be carried.
 func Carry(s Snapshot, c CarryCommand) (Change, error) {
-	from, locked := c.From.Record, c.From.barred()
+	from, locked := c.From.ended().Record, c.From.barred()
 	if locked > 0 {
 		locked += s.Guard
 	}
@@ -56,7 +56,7 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 	if !s.has(from) {
 		if ch.Record.Token <= from.Token { // else it has a history of its own here, and only its revision is behind
 			ch.Record.Token, ch.Record.Policy, ch.Record.Deleted = from.Token, from.Policy, from.Deleted
-			ch.Record.Standing, ch.Record.Needs = from.Standing.vacated(), from.Needs
+			ch.Record.Standing, ch.Record.Needs = from.Standing.vacated().moved(s.Now.Sub(c.From.Now)), from.Needs
 		}
 		ch.Record.Revision = max(s.Record.Revision, from.Revision+carryRoom-1) // announce adds one
 	}
@@ -75,7 +75,8 @@ func (s Snapshot) has(from Record) bool {
 	if r.Token < from.Token || r.Revision <= from.Revision {
 		return false
 	}
-	return r.Token > from.Token || from.Deleted || !r.Deleted && r.Policy.explicit() == from.Policy.explicit()
+	return r.Token > from.Token || from.Deleted ||
+		!r.Deleted && r.Policy.explicit() == from.Policy.explicit() && r.Standing.bars() == from.Standing.bars()
 }
 
 // barred returns how long no other candidate may lead if the present leader stops without a word.
@@ -161,6 +162,7 @@ func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 	ch.Record.Revision, ch.Record.Token = c.Above-1, Token(c.Above) // the event adds one
 	lock := max(s.barred(), c.Lock+s.Guard, max(r.LeaseDuration, r.Policy.leaseDuration())+r.Policy.LockDelay+s.Guard)
 	if r.LeaderID != "" {
+		ch.Record.Standing = s.ended().Record.Standing // with what bars the next grant
 		ch.vacate(EventExpired, s.Now, lock)
 		return ch.trusted(s)
 	}

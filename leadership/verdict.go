@@ -44,6 +44,13 @@ type verdicts struct {
 	Good string `json:"good,omitempty"`
 }
 
+func (v verdicts) validate() error {
+	if len(strings.Fields(v.Bad)) > MaxVerdicts || len(strings.Fields(v.Good)) > MaxVerdicts {
+		return errors.New("it has more verdicts than are counted")
+	}
+	return nil
+}
+
 // Judge counts a verdict on the present term: of each principal its last. So many bad ones as the
 // policy says trip. Idempotent: a verdict that was given before writes nothing.
 //
@@ -77,8 +84,15 @@ func Judge(s Snapshot, c JudgeCommand) (Change, error) {
 	ch.announce(EventJudged, "")
 	ch.explain(c.Evidence, fmt.Sprintf(`{"bad":%d,"good":%d,"verdict":%q}`, len(bad), len(good), c.Verdict))
 	ch.Events[0].Actor = c.Actor
-	if need := r.Policy.Term.Verdicts; need > 0 && len(bad) >= need {
-		ch.trip(s, trip{fmt.Sprintf("%d verifiers judged its work bad", len(bad)), fmt.Sprintf(`{"badVerdicts":%d,"verdicts":%d}`, len(bad), need)})
+	p := r.Policy.Term
+	if p.Verdicts == 0 || len(bad) < p.Verdicts {
+		return ch, nil
+	}
+	t := trip{fmt.Sprintf("%d verifiers judged its work bad", len(bad)), fmt.Sprintf(`{"badVerdicts":%d,"verdicts":%d}`, len(bad), p.Verdicts)}
+	if p.OnTrip == TripNotify {
+		ch.notify(t)
+	} else {
+		ch.depose(s, t)
 	}
 	return ch, nil
 }
@@ -102,7 +116,8 @@ func (c StepDownCommand) validate() (field string, err error) {
 	return "", nil
 }
 
-// StepDown is Release with a reason. With For its candidate is banned for a while.
+// StepDown is Release with a reason. With For its candidate is banned for a while. Candidates take
+// at most half of the room for overrides, so that operators can always give orders.
 //
 // Errors: LeaseLost, as Release; LimitExceeded, if there is no room for the ban: release then.
 func StepDown(s Snapshot, c StepDownCommand) (Change, error) {
@@ -120,12 +135,12 @@ func StepDown(s Snapshot, c StepDownCommand) (Change, error) {
 		ID: OverrideID(fmt.Sprintf("%s-%d", OverrideBan, ch.Record.Revision)), Kind: OverrideBan, CandidateID: c.CandidateID,
 		Actor: string(c.CandidateID), Reason: c.Reason, Since: since, Until: since.Add(c.For),
 	}
-	all := append(ch.Record.Standing.overrides(s.Now), o)
-	ch.Record.Standing.Overrides = NewOverrides(all)
-	if len(all) > MaxOverrides || len(ch.Record.Standing.Overrides) > maxOverrideBytes {
-		return Change{}, s.refuse(LimitExceeded, "election %q has %d overrides already; step down without a time, or release", s.Record.Election, len(all)-1)
-	}
+	overrides := &ch.Record.Standing.Overrides // an operator's ban of the candidate stays, too
+	*overrides = NewOverrides(append(ch.Record.Standing.overrides(s.Now), o))
 	e.Detail = o.detail()
+	if err := overrides.limit(s, MaxOverrides/2, maxOverrideBytes/2); err != nil {
+		return Change{}, err
+	}
 	return ch, nil
 }
 

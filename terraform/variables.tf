@@ -457,9 +457,9 @@ variable "policy" {
   }
   validation {
     condition = var.auth != "oidc" || try(alltrue([
-      for g in yamldecode(var.policy).grants : !contains(g.principals, "*") || length(setsubtract(g.roles, ["observer", "verifier"])) == 0
+      for g in yamldecode(var.policy).grants : !contains(g.principals, "*") || length(setsubtract(g.roles, ["observer"])) == 0
     ]), true)
-    error_message = "policy lets everyone who has a token of the issuer (\"*\") do more than look, and with auth oidc that may be every Google account; name the principals, or give only the roles observer and verifier."
+    error_message = "policy lets everyone who has a token of the issuer (\"*\") do more than look, and with auth oidc that may be every Google account; name the principals, or give only the role observer."
   }
   validation {
     condition     = length(var.policy) <= 60000

@@ -59,6 +59,18 @@ func contend(t *testing.T, servers ...*server) {
 	}
 }
 
+// untilAnswered makes the call again, in the short form, while the store does not answer in time,
+// as on a machine that is very busy.
+func untilAnswered[T any](ctx context.Context, call func() (T, error)) (answer T, err error) {
+	for {
+		answer, err = call()
+		unanswered := errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown)
+		if !testing.Short() || !unanswered || ctx.Err() != nil {
+			return answer, err
+		}
+	}
+}
+
 type winner struct {
 	contender int
 	token     leadership.Token
@@ -84,7 +96,9 @@ func campaign(ctx context.Context, t *testing.T, servers []*server, keys []leade
 			api := servers[who%len(servers)].client
 			for i := range elections {
 				e := electionName((i + who) % elections)
-				g, err := api.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: candidate(who), Key: &keys[who], LeaseDuration: time.Hour})
+				g, err := untilAnswered(ctx, func() (leadership.Grant, error) {
+					return api.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: candidate(who), Key: &keys[who], LeaseDuration: time.Hour})
+				})
 				switch {
 				case err == nil:
 					mu.Lock()
@@ -103,7 +117,9 @@ func campaign(ctx context.Context, t *testing.T, servers []*server, keys []leade
 func stepDown(ctx context.Context, t *testing.T, servers []*server, e leadership.Election, w winner, keys []leadership.Key) {
 	t.Helper()
 	for _, s := range servers { // once at each server: twice is the same as once
-		_, err := s.client.Release(ctx, leadership.LeaseRequest{Election: e, CandidateID: candidate(w.contender), Key: keys[w.contender], Token: w.token})
+		_, err := untilAnswered(ctx, func() (leadership.Lease, error) {
+			return s.client.Release(ctx, leadership.LeaseRequest{Election: e, CandidateID: candidate(w.contender), Key: keys[w.contender], Token: w.token})
+		})
 		if err != nil {
 			t.Fatalf("%s releases %s: %v", candidate(w.contender), e, err)
 		}

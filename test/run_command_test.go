@@ -112,7 +112,7 @@ func TestARunEndsAsItsCommandDoes(t *testing.T) {
 		{"exec /etc/passwd", 126},
 	} {
 		e := electionName(i)
-		r := runScript(t, s.URL, string(e)+" --lease 1s", c.script)
+		r := runScript(t, s.URL, string(e)+" --lease 10s", c.script)
 		r.end(c.want)
 		if l, err := s.client.Get(t.Context(), e); err != nil || l.State != leadership.Vacant || l.Token != 1 {
 			t.Errorf("%s: %+v, %v; want that the lease was given back", c.script, l, err)
@@ -206,7 +206,7 @@ func TestACommandIsStoppedWhenItsLeaseIsLost(t *testing.T) {
 		"trap 'echo asked; exit 0' TERM": "begun\nasked\n",
 		"trap '' TERM":                   "begun\n",
 	} {
-		r := runScript(t, s.URL, "e --lease 2s", script+untilTold)
+		r := runScript(t, s.URL, "e --lease 3s --grace 1s", script+untilTold)
 		r.await("out", "begun")
 		if _, err := s.client.Delete(t.Context(), leadership.DeleteRequest{Election: "e", DeleteCommand: leadership.DeleteCommand{Force: true}}); err != nil {
 			t.Fatal(err)
@@ -223,7 +223,7 @@ func TestACommandIsStoppedWhenItsLeaseIsLost(t *testing.T) {
 func TestACommandIsStoppedBeforeALeaseThatCannotBeRenewedEnds(t *testing.T) {
 	t.Parallel()
 	s := inFile(t).serve(t)
-	r := runScript(t, s.URL, "e --lease 1s", "trap 'echo asked; exit 0' TERM"+untilTold)
+	r := runScript(t, s.URL, "e --lease 3s --grace 1s", "trap 'echo asked; exit 0' TERM"+untilTold)
 	r.await("out", "begun")
 	s.kill()
 	r.end(121)
@@ -257,8 +257,9 @@ func TestWithRestartACommandRunsAgainUntilASignal(t *testing.T) {
 
 // secrets remembers the keys of requests.
 type secrets struct {
-	mu   sync.Mutex
-	keys map[string]bool // guarded by mu
+	mu    sync.Mutex // guards the rest
+	keys  map[string]bool
+	times int // that a key was heard
 }
 
 var keyInBody = regexp.MustCompile(`"key":"([A-Za-z0-9_-]{43})"`)
@@ -268,6 +269,22 @@ func (s *secrets) find(body []byte) {
 	defer s.mu.Unlock()
 	for _, m := range keyInBody.FindAllSubmatch(body, -1) {
 		s.keys[string(m[1])] = true
+		s.times++
+	}
+}
+
+// await waits until so many keys were heard, equal or not.
+func (s *secrets) await(t *testing.T, times int) {
+	t.Helper()
+	heard := func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.times >= times
+	}
+	for end := time.Now().Add(patience); !heard(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("fewer than %d requests have a key", times)
+		}
 	}
 }
 
@@ -307,10 +324,11 @@ func TestTheCommandSeesItsTokenAndNeverTheKey(t *testing.T) {
 	s := inFile(t).serve(t)
 	address, heard := overhear(t, s.URL)
 	const foreign = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
-	r := runScript(t, address, "e --lease 1s --candidate agent-1 --metadata {}",
-		"env >$dir/env; cat $REGENT_DEADLINE_FILE >$dir/deadline; echo $REGENT_DEADLINE_FILE >$dir/path; sleep 0.8"+untilTold,
+	r := runScript(t, address, "e --lease 3s --candidate agent-1 --metadata {}",
+		"env >$dir/env; cat $REGENT_DEADLINE_FILE >$dir/deadline; echo $REGENT_DEADLINE_FILE >$dir/path"+untilTold,
 		"REGENT_KEY="+foreign, "REGENT_TOKEN=99", "REGENT_FENCING_TOKEN=98", "REGENT_OTHER=stays")
-	r.await("out", "begun") // after a renewal or two
+	r.await("out", "begun")
+	heard.await(t, 3) // acquired, and renewed twice
 	keys := append(heard.all(), foreign)
 	if len(keys) != 2 {
 		t.Fatalf("heard %d keys, want one", len(keys)-1)

@@ -220,6 +220,9 @@ func (a *access) audit(ctx context.Context, r authz.Record) {
 	if r.Token > 0 {
 		attrs = append(attrs, slog.Int64("fencingToken", int64(r.Token)))
 	}
+	if r.Reason != "" {
+		attrs = append(attrs, slog.String("reason", r.Reason))
+	}
 	if r.Parts > 0 {
 		attrs = append(attrs, slog.Int("parts", r.Parts))
 	}

@@ -23,6 +23,9 @@ const doctorElection leadership.Election = "regent.doctor"
 const (
 	doctorRounds  = 5
 	doctorTimeout = 30 * time.Second // for each check
+	// doctorLease outlasts a store that is slow for a moment, and delays the next doctor little if
+	// this one is killed.
+	doctorLease = 10 * time.Second
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
@@ -192,7 +195,7 @@ func (x *doctorReport) examineLease(ctx context.Context, s leadership.Store, clo
 	var grant leadership.Grant
 	acquire := func(ctx context.Context) (detail string, err error) {
 		grant, err = service.Acquire(ctx, leadership.AcquireRequest{
-			Election: doctorElection, CandidateID: "doctor", Key: &key, LeaseDuration: leadership.MinLeaseDuration,
+			Election: doctorElection, CandidateID: "doctor", Key: &key, LeaseDuration: doctorLease,
 		})
 		clock.see(grant.ReadAt)
 		if errors.Is(err, leadership.LeaseHeld) {

@@ -15,6 +15,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/store/memory"
+	"regent/test/machine"
 )
 
 // beRegent makes the test binary act as regent, for tests that need a process to signal.
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 	if slices.Contains(os.Environ(), beRegent) {
 		main()
 	}
+	machine.DefaultSignals()
 	os.Exit(m.Run())
 }
 

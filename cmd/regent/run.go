@@ -33,6 +33,15 @@ With --restart regent campaigns and starts the command again whenever it has end
 leadership was lost, until one of those four signals comes or the command cannot be executed. After a command that ended by
 itself within 10s there is a pause, from 100ms up to 30s, during which other candidates may lead.
 
+With --report-file the command tells its work to the election: it rewrites that file, which REGENT_REPORT_FILE names, with a
+JSON object of at most 2 KiB such as {"progress":412,"tokensUsed":81000,"health":"ok"}. Counters are those of this command.
+A file that is no report is ignored, and the log says so once. With --progress-from-output each line on standard output is
+progress; standard output is then a pipe, even if regent's own is a terminal.
+
+The log says when the end of the term changes, as when an operator evicts the leader. When an operator begins a new epoch,
+the token in the command's environment is stale, and the command cannot learn another one: regent stops it and starts it
+anew with the new token, under the same lease.
+
 If regent is killed, the command dies with it; if regent is stopped, a second process, the guard, kills the command at the
 deadline. If both are stopped, or get no CPU time, nothing does: then only the fencing token protects. The same holds for
 processes that the command starts in a group of their own and with an environment of their own.
@@ -46,7 +55,7 @@ as the other user, as in sudo regent run …: it can stop what it starts.
 Exit codes: the command's own, or 128+N if signal N killed it, and
   3  another candidate leads (with --no-wait)    6  the wait is over, and another candidate led
   5  the server could not be reached
-  120  leadership was lost, and the command was stopped
+  120  leadership was lost, or its term has ended, and the command was stopped
   121  the lease could not be renewed in time, and the command was stopped
   122  no guard could be started, and the command was stopped or not started
   125  regent could not run the command
@@ -72,6 +81,9 @@ type runFlags struct {
 	restart   bool
 
 	newPrivileges bool
+
+	reportFile         string
+	progressFromOutput bool
 }
 
 func (c *cli) runCommand() *cobra.Command {
@@ -103,6 +115,8 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.Var(&value[time.Duration]{&f.grace, "", "DURATION", parseGrace}, "grace", "the time between SIGTERM and SIGKILL, up to a third of the lease (default: a tenth of it, 5s at most)")
 	flags.BoolVar(&f.restart, "restart", false, "campaign again when the command has ended")
 	flags.BoolVar(&f.newPrivileges, "allow-new-privileges", false, "let set-uid programs such as sudo work in the command; such a process may outlive the lease")
+	flags.StringVar(&f.reportFile, "report-file", "", "a file with a JSON report that the command rewrites; it is sent with renewals")
+	flags.BoolVar(&f.progressFromOutput, "progress-from-output", false, "report each line that the command prints as progress")
 	c.addRemote(cmd)
 	return cmd
 }
@@ -173,5 +187,6 @@ func (c *cli) run(ctx context.Context, f runFlags, args []string) error {
 	}
 	defer r.listen()()
 	defer r.logOut.drain()
+	defer r.passOutput()
 	return r.run(ctx)
 }

@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -32,17 +34,20 @@ type runner struct {
 	server   *client.Client
 	signals  chan os.Signal
 	log      *slog.Logger
-	logOut   *asyncWriter // destination of log
+	logOut   *asyncWriter  // destination of log
+	reporter *reporter     // nil if nothing is reported
+	noticed  chan struct{} // capacity 1: there was a notice
 }
 
 func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runner, error) {
-	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), logOut: newAsyncWriter(c.err)}
+	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), logOut: newAsyncWriter(c.err), noticed: make(chan struct{}, 1)}
 	r.log = newLogTo(r.logOut, isTerminal(c.err), "")
 	var err error
 	r.server, err = c.connectWith(client.Config{
 		HTTP:      &http.Client{Timeout: c.timeout + leadership.MaxWait},
 		Candidate: f.candidate,
 		Log:       r.log,
+		OnNotice:  r.notice,
 	})
 	if err != nil {
 		return nil, err
@@ -57,7 +62,42 @@ func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runn
 		}
 		r.files[i] = f
 	}
-	return r, nil
+	return r, r.prepareReports()
+}
+
+// prepareReports makes what the flags ask to report.
+func (r *runner) prepareReports() error {
+	if r.reportFile == "" && !r.progressFromOutput {
+		return nil
+	}
+	r.reporter = &reporter{log: r.log}
+	var err error
+	if r.reportFile != "" {
+		if r.reporter.path, err = filepath.Abs(r.reportFile); err != nil {
+			return exitStatus{exitNotRun, fmt.Errorf("--report-file: %w", err)}
+		}
+	}
+	if r.progressFromOutput {
+		if r.reporter.lines, r.files[1], err = newLineCounter(r.files[1]); err != nil {
+			return exitStatus{exitNotRun, fmt.Errorf("--progress-from-output: %w", err)}
+		}
+	}
+	return nil
+}
+
+// passOutput waits until all output of the commands was passed on.
+func (r *runner) passOutput() {
+	if r.progressFromOutput {
+		r.reporter.lines.end(r.files[1])
+	}
+}
+
+// notice wakes what attends to the lease.
+func (r *runner) notice(client.Notice) {
+	select {
+	case r.noticed <- struct{}{}:
+	default:
+	}
 }
 
 // lookUp finds the command as a shell does, before anything waits for it.
@@ -87,10 +127,11 @@ func (r *runner) run(ctx context.Context) error {
 			return err
 		}
 		begun := boottime.Now()
-		end, err := r.lead(lease)
+		end, err := r.term(lease)
+		ending := lease.EndsBy()
 		r.resign(lease)
 		if err != nil || !r.again(end) {
-			return cmp.Or(err, r.outcome(end))
+			return cmp.Or(err, r.outcome(end, ending))
 		}
 		if end.Err != nil && !errors.Is(end.Err, leash.ErrGuard) || boottime.Now()-begun >= longRun {
 			pauses = 0
@@ -179,16 +220,66 @@ func (r *runner) untilSignal(ctx context.Context) (_ context.Context, heard func
 	}
 }
 
+// term runs the command under a lease: once, and anew in each new epoch.
+func (r *runner) term(lease *client.Lease) (end leash.End, err error) {
+	if r.reporter != nil {
+		r.reporter.granted()
+	}
+	for {
+		end, err = r.lead(lease)
+		if !errors.Is(end.Err, errNewEpoch) || slices.ContainsFunc(end.Passed, ends) {
+			return end, err
+		}
+	}
+}
+
+// errNewEpoch stops a command whose token is stale. It has the token in its environment and cannot
+// learn another one.
+var errNewEpoch = errors.New("a new epoch has begun: the command starts anew under the new token")
+
+// attend reports what the command does, and asks for its end if a new epoch begins.
+func (r *runner) attend(lease *client.Lease, token leadership.Token, stop chan<- error, over <-chan struct{}) {
+	every := min(lease.Duration()/10, time.Second)
+	for {
+		if r.reporter != nil {
+			r.reporter.step(lease)
+		}
+		if lease.Token() != token {
+			stop <- errNewEpoch
+			return
+		}
+		var later <-chan time.Time
+		if r.reporter != nil {
+			later = time.After(every)
+		}
+		select {
+		case <-later:
+		case <-r.noticed:
+		case <-over:
+			return
+		}
+	}
+}
+
 func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 	grace, err := r.graceOf(lease)
 	if err != nil {
 		return leash.End{}, err
 	}
-	log := r.log.With("election", lease.Election(), "token", lease.Token())
+	token := lease.Token()
+	log := r.log.With("election", lease.Election(), "token", token)
+	if r.reporter != nil {
+		r.reporter.begin()
+	}
+	stop, over := make(chan error, 1), make(chan struct{})
+	var attending sync.WaitGroup
+	attending.Go(func() { r.attend(lease, token, stop, over) })
+	defer attending.Wait()
+	defer close(over)
 	end, err := leash.Run(lease.Context(), leash.Config{
 		Path: r.path, Args: r.args, Files: r.files,
-		Env: r.commandEnv(lease), DeadlineVariable: "REGENT_DEADLINE_FILE", NewPrivileges: r.newPrivileges,
-		Deadline: lease.Deadline, Moved: lease.Extended(), Grace: grace,
+		Env: r.commandEnv(lease, token), DeadlineVariable: "REGENT_DEADLINE_FILE", NewPrivileges: r.newPrivileges,
+		Deadline: lease.Deadline, Moved: lease.Extended(), Grace: grace, Stop: stop,
 		Signals: r.signals, Log: log,
 	})
 	if err != nil {
@@ -200,14 +291,17 @@ func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 
 // commandEnv returns the command's environment: regent's own plus the facts of the lease, without
 // secrets and without variables of regent that the command would take for its own.
-func (r *runner) commandEnv(l *client.Lease) []string {
+func (r *runner) commandEnv(l *client.Lease, token leadership.Token) []string {
 	ours := []string{
 		"REGENT_ELECTION=" + string(l.Election()),
-		fmt.Sprintf("REGENT_FENCING_TOKEN=%d", l.Token()),
+		fmt.Sprintf("REGENT_FENCING_TOKEN=%d", token),
 		"REGENT_CANDIDATE_ID=" + string(l.CandidateID()),
 		"REGENT_SERVER=" + r.cli.server,
 	}
-	replaced := []string{"REGENT_ELECTION", "REGENT_FENCING_TOKEN", "REGENT_CANDIDATE_ID", "REGENT_SERVER", "REGENT_DEADLINE_FILE", "REGENT_KEY", "REGENT_TOKEN"}
+	if r.reporter != nil && r.reporter.path != "" {
+		ours = append(ours, "REGENT_REPORT_FILE="+r.reporter.path)
+	}
+	replaced := []string{"REGENT_ELECTION", "REGENT_FENCING_TOKEN", "REGENT_CANDIDATE_ID", "REGENT_SERVER", "REGENT_DEADLINE_FILE", "REGENT_REPORT_FILE", "REGENT_KEY", "REGENT_TOKEN"}
 	theirs := slices.DeleteFunc(slices.Clone(r.environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(replaced, name)
@@ -252,16 +346,31 @@ func (r *runner) pause(ctx context.Context, pauses int) error {
 }
 
 // outcome returns the command's exit code, or the reason why it was stopped.
-func (r *runner) outcome(end leash.End) error {
+func (r *runner) outcome(end leash.End, ending client.Ending) error {
 	switch {
 	case end.Err == nil && end.Code == exitDone:
 		return nil
-	case end.Err == nil:
+	case end.Err == nil, errors.Is(end.Err, errNewEpoch):
 		return exitStatus{code: end.Code}
 	case errors.Is(end.Err, leash.ErrGuard):
 		return exitStatus{exitNoGuard, fmt.Errorf("the command was stopped or not started: %w", end.Err)}
+	case errors.Is(end.Err, client.ErrDeposed):
+		return exitStatus{exitLeadershipLost, fmt.Errorf("the policy of election %q has ended the term, and the command was stopped: %s", r.election, detail(end.Err))}
 	case errors.Is(end.Err, client.ErrLost):
 		return exitStatus{exitLeadershipLost, fmt.Errorf("leadership of election %q was lost, and the command was stopped", r.election)}
 	}
+	if ending.Near {
+		why := &client.TermError{Because: ending.Because}
+		return exitStatus{exitLeadershipLost, fmt.Errorf("leadership of election %q has ended, and the command was stopped: %w", r.election, why)}
+	}
 	return exitStatus{exitNotRenewed, fmt.Errorf("the lease of election %q could not be renewed in time, and the command was stopped", r.election)}
+}
+
+// detail is the server's sentence in an error.
+func detail(err error) string {
+	var refusal *leadership.Error
+	if errors.As(err, &refusal) {
+		return refusal.Detail
+	}
+	return err.Error()
 }

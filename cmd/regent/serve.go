@@ -150,8 +150,8 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	return errors.Join(c.serveStore(ctx, m, who, name, at, s, m.Store(leases)), leases.Close())
 }
 
-// whenDone calls do in a goroutine when ctx is done. The returned function calls it off or, if it
-// has begun, waits until it has returned.
+// whenDone calls do in a goroutine when ctx is done. The returned function waits until it has
+// returned or, if ctx is not done, calls it off.
 func whenDone(ctx context.Context, do func()) (wait func()) {
 	returned := make(chan struct{})
 	callOff := context.AfterFunc(ctx, func() {
@@ -159,7 +159,8 @@ func whenDone(ctx context.Context, do func()) (wait func()) {
 		do()
 	})
 	return func() {
-		if !callOff() {
+		// A context is done a moment before it begins do, which can still be called off then.
+		if ctx.Err() != nil || !callOff() {
 			<-returned
 		}
 	}
@@ -248,7 +249,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 	if i, err = instance.New(config); err != nil {
 		return nil, closeBus, err
 	}
-	return i, closeBus, errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles))
+	return i, closeBus, errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch))
 }
 
 // instanceName returns the revision of the service on Cloud Run, where every machine is called

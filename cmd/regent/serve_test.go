@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"regent/leadership/wire"
@@ -115,6 +116,64 @@ func TestEveryCleanStopLogsItsLastLine(t *testing.T) {
 			t.Fatalf("after SIGTERM: %v", state)
 		}
 	}
+}
+
+// tardy is a context that begins later what is to be done when it is done.
+type tardy struct {
+	context.Context
+	done  chan struct{}
+	begin []func()
+}
+
+func (c *tardy) Done() <-chan struct{} { return c.done }
+
+func (c *tardy) Err() error {
+	select {
+	case <-c.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// AfterFunc is what package context calls instead of waiting for Done.
+func (c *tardy) AfterFunc(f func()) (stop func() bool) {
+	called := true
+	c.begin = append(c.begin, func() {
+		if called {
+			f()
+		}
+	})
+	return func() bool {
+		was := called
+		called = false
+		return was
+	}
+}
+
+func TestTheLastLineIsLoggedHoweverLateItBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := &tardy{Context: t.Context(), done: make(chan struct{})}
+		logged, ended := false, false
+		wait := whenDone(ctx, func() { logged = true })
+		close(ctx.done)
+		go func() {
+			wait()
+			ended = true
+		}()
+		synctest.Wait()
+		if ended {
+			t.Error("it did not wait")
+		}
+		for _, f := range ctx.begin {
+			f()
+		}
+		synctest.Wait()
+		if !logged || !ended {
+			t.Errorf("logged: %v, ended: %v; want both", logged, ended)
+		}
+	})
 }
 
 // slowLog holds the line of a stop until it may be written.

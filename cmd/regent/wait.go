@@ -92,9 +92,10 @@ func (w *waiter) left() time.Duration {
 	return max(time.Until(w.end), 0).Round(time.Millisecond)
 }
 
-// transient reports whether the same call may succeed soon.
+// transient reports whether the same call may succeed soon. A lease that is lost is that of an
+// earlier call: it was over when this one renewed it.
 func transient(err error) bool {
-	return unreachable(err) || errors.Is(err, wire.RateLimited)
+	return unreachable(err) || errors.Is(err, wire.RateLimited) || errors.Is(err, leadership.LeaseLost)
 }
 
 // reportOutage tells a person once that the server does not answer, until it answers again.

@@ -64,9 +64,9 @@ func TestAWaitThatIsOverHasAnExitCodeOfItsOwn(t *testing.T) {
 func TestServerThatAnswersEarlyIsNotCalledInALoop(t *testing.T) {
 	t.Parallel()
 	var q requests
-	regent(t, scripted(t, q.then(refused(409, leadership.LeaseHeld))), "acquire e --candidate a --wait 300ms").want(t, exitTimedOut)
-	if n := len(q.all); n < 2 || n > 6 {
-		t.Errorf("%d calls in 300 ms", n)
+	regent(t, scripted(t, q.then(refused(409, leadership.LeaseHeld))), "acquire e --candidate a --wait 2s").want(t, exitTimedOut)
+	if n := len(q.all); n < 2 || n > 8 {
+		t.Errorf("%d calls in 2 s", n)
 	}
 }
 
@@ -193,6 +193,13 @@ func TestWaitEndsWithAPermanentError(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.args, r.err, c.want)
 		}
 	}
+}
+
+// The lease is that of an earlier call, and was over when this one renewed it.
+func TestAWaitGoesOnWhenTheLeaseThatItFoundWasOver(t *testing.T) {
+	t.Parallel()
+	env := scripted(t, refused(409, leadership.LeaseLost), refused(400, leadership.InvalidArgument))
+	regent(t, env, "acquire e --candidate a --wait forever").want(t, exitUsage) // of the second reply
 }
 
 func TestInterruptLeavesTheLine(t *testing.T) {

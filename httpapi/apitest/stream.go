@@ -59,6 +59,7 @@ func (c *Contract) checkEvent(event string) error {
 		"":                  "Event",
 		wire.StreamSnapshot: "Reading",
 		wire.StreamReady:    "StreamReady",
+		wire.StreamReport:   "StreamReport",
 		wire.StreamEnd:      "StreamEnd",
 	}[fields["event"]]
 	if !ok {

@@ -25,10 +25,11 @@ var oneSeed = flag.Uint64("seed", 0, "play this one scenario of beliefs, a hundr
 type term struct {
 	machine *machine
 	lease   *client.Lease
-	from    time.Duration // when the holder got it
-	first   time.Duration // its deadline at that time
-	stopped time.Duration // when its leader resigned, zero until then; guarded by the testbed's mu
-	denied  bool          // it has reported that it is over
+	from    time.Duration    // when the holder got it
+	first   time.Duration    // its deadline at that time
+	token   leadership.Token // so, too
+	stopped time.Duration    // when its leader resigned, zero until then; guarded by the testbed's mu
+	denied  bool             // it has reported that it is over
 }
 
 // until returns when the holder stopped believing in the lease, or will stop if nothing happens: at
@@ -58,7 +59,7 @@ func (m *machine) agent(ctx context.Context, c *client.Client) {
 			continue
 		}
 		m.runs()
-		t := &term{machine: m, lease: lease, from: m.testbed.now(), first: lease.Deadline()}
+		t := &term{machine: m, lease: lease, from: m.testbed.now(), first: lease.Deadline(), token: lease.Token()}
 		m.testbed.tell("%s has token %d until %v", m.name, lease.Token(), t.until())
 		m.testbed.mu.Lock()
 		m.testbed.terms = append(m.testbed.terms, t)
@@ -119,10 +120,14 @@ func scenario(t *testing.T, seed uint64, rates []int64) *testbed {
 		}
 	}
 	end := time.Now().Add(time.Minute)
+	operator, orders := w.machine("olga", 1000).client(client.Candidate{}), chance.IntN(2) == 0
 	for asks := chance.IntN(3) > 0; time.Now().Before(end); {
 		time.Sleep(time.Duration(chance.Int64N(int64(time.Second))))
 		if asks {
 			w.ask()
+		}
+		if orders && chance.IntN(6) == 0 {
+			w.epoch(t.Context(), operator)
 		}
 	}
 	w.calm.Store(true)
@@ -130,6 +135,18 @@ func scenario(t *testing.T, seed uint64, rates []int64) *testbed {
 	cancel()
 	agents.Wait()
 	return w
+}
+
+// epoch begins a new epoch for the leader, if there is one.
+func (w *testbed) epoch(ctx context.Context, operator *client.Client) {
+	lease, err := operator.Get(ctx, contested)
+	if err != nil || lease.State != leadership.Held {
+		return
+	}
+	_, err = operator.Order(ctx, leadership.OrderRequest{Election: contested, OrderCommand: leadership.OrderCommand{
+		Kind: leadership.OrderApprove, Token: lease.Token, NewEpoch: true, Actor: "olga", Reason: "checkpoint",
+	}})
+	w.tell("a new epoch follows token %d of %s: %v", lease.Token, lease.LeaderID, err)
 }
 
 // ask asks every lease on a running machine whether it is valid.
@@ -171,6 +188,7 @@ type judged struct {
 	terms, extended         int // leases that were believed in, and leases whose deadline moved
 	lost, expired, resigned int // how they ended
 	overlaps                int
+	epochs                  int // leases that went on under another token
 	batches                 int // calls that renewed such a lease among others
 	// shortest time from a deadline to the end of its lease; negative beyond the allowed drift
 	closest time.Duration
@@ -211,6 +229,9 @@ func (j *judged) judge(w *testbed) {
 func (j *judged) count(w *testbed, t *term) {
 	if t.lease.Deadline() > t.first {
 		j.extended++
+	}
+	if t.lease.Token() > t.token {
+		j.epochs++
 	}
 	switch cause := context.Cause(t.lease.Context()); {
 	case errors.Is(cause, client.ErrLost):
@@ -265,7 +286,7 @@ func TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift(t *testing.T) {
 	t.Parallel()
 	j := play(t, 300, 999, 999, 1000, 1001, 1100, 2000)
 	t.Logf("%+v", j)
-	if (j.closest > time.Millisecond || min(j.expired, j.resigned, j.extended, j.batches) == 0) && *oneSeed == 0 && !t.Failed() {
+	if (j.closest > time.Millisecond || min(j.expired, j.resigned, j.extended, j.batches, j.epochs) == 0) && *oneSeed == 0 && !t.Failed() {
 		t.Error("not enough has happened to say so")
 	}
 }

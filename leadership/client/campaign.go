@@ -90,12 +90,14 @@ func (k *campaigner) run(ctx, within context.Context) (*Lease, error) {
 	for round := 1; ; round++ {
 		l, err := k.ask(ctx, within)
 		held := errors.Is(err, leadership.LeaseHeld)
+		// The lease of an earlier call, whose reply was lost or late, was over when this one renewed it.
+		over := errors.Is(err, leadership.LeaseLost)
 		switch {
 		case err == nil:
 			return l, nil
 		case ctx.Err() != nil:
 			return nil, k.stopped(context.Cause(ctx))
-		case held && k.wait == 0, !held && !transient(err), round == k.rounds:
+		case held && k.wait == 0, !held && !over && !transient(err), round == k.rounds:
 			return nil, err
 		}
 		sleep(ctx, k.pause(err, held))
@@ -135,7 +137,9 @@ func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 		k.note(ctx, errLate)
 		return nil, errLate
 	}
-	go l.keep(k.clock(), l.pause(grant.RenewIn, left))
+	now := k.clock()
+	l.noteEnd(now)
+	go l.keep(now, l.pause(grant.RenewIn, left))
 	k.log.Info("leading", "token", l.Token(), "remaining", left)
 	return l, nil
 }
@@ -192,7 +196,7 @@ func (k *campaigner) abandon(ctx context.Context) {
 			// the server refuses it for another incarnation; a lease that is not released expires
 			_ = k.release(ctx, leadership.LeaseRequest{
 				Election: k.request.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key, Token: lease.Token,
-			})
+			}, k.Release)
 			return
 		case err == nil && lease.State == leadership.Held, err != nil && !errors.Is(err, leadership.NotFound), pause > maxLookPause:
 			return
@@ -209,23 +213,34 @@ const maxLookPause = 500 * time.Millisecond
 // ends; in that case the lease expires, and the error says why. Resigning twice, or from a lost
 // lease, is no error.
 func (l *Lease) Resign(ctx context.Context) error {
+	return l.resign(ctx, func(ctx context.Context, r leadership.LeaseRequest) error {
+		return l.client.release(ctx, r, l.client.Release)
+	})
+}
+
+// resign ends the lease, and then has it released.
+func (l *Lease) resign(ctx context.Context, release func(context.Context, leadership.LeaseRequest) error) error {
 	l.mu.Lock()
 	l.finish(l.because(ErrResigned, nil), ErrResigned)
-	lost := l.own == ErrLost
+	done := l.own == ErrLost || l.released
 	l.mu.Unlock()
 	select {
 	case <-l.kept:
 	case <-ctx.Done():
 	}
-	if lost {
+	if done {
 		return nil
 	}
-	err := l.client.release(ctx, l.request)
+	r := l.named()
+	err := release(ctx, r)
 	if err == nil || errors.Is(err, leadership.LeaseLost) {
+		l.mu.Lock()
+		l.released = true
+		l.mu.Unlock()
 		l.client.logOf(l).Info("resigned")
 		return nil
 	}
-	return l.because(err, nil)
+	return about(r, err)
 }
 
 type identity struct {

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -32,6 +33,29 @@ func TestACampaignWhoseRepliesAreLostIsGrantedOneLease(t *testing.T) {
 		events, err := agent.Events(t.Context(), leadership.EventsRequest{Election: "reports"})
 		if err != nil || len(events) != 1 {
 			t.Errorf("events %v, %v; want one", events, err)
+		}
+		l.Resign(t.Context())
+	})
+}
+
+// A call that finds its own lease, of an earlier call, renews it; on a slow store it can be over
+// then.
+func TestACampaignGoesOnWhenTheLeaseThatItFoundWasOver(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		left := 3
+		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if left--; left < 0 {
+				return send()
+			}
+			return &http.Response{
+				StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/problem+json"}},
+				Body: io.NopCloser(strings.NewReader(`{"type":"about:blank","title":"Lost","status":409,"detail":"it came late","code":"LEASE_LOST"}`)),
+			}, nil
+		})
+		began := time.Now()
+		l := lead(t, agent)
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("it leads after %v", took)
 		}
 		l.Resign(t.Context())
 	})

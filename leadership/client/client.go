@@ -42,6 +42,11 @@ type Config struct {
 	// Log gets one line when a lease is granted, cannot be renewed, is renewed again, and ends,
 	// with the reason. Nil for slog.Default.
 	Log *slog.Logger
+	// OnNotice, if set, is called when a renewal, or the grant, brings a change that concerns the
+	// term of a leader: once for each change, in order and one at a time for each lease, from a
+	// goroutine beside the one that renews. It may block: that delays further notices and no
+	// renewal. It may be called after the lease is over.
+	OnNotice func(Notice)
 	// Clock counts deadlines. It must be monotonic, must not be set by anything, and must run while
 	// the machine is suspended. Nil for boottime.Now. A test in a synctest bubble uses the bubble's
 	// time; see package clienttest.
@@ -63,6 +68,7 @@ type Client struct {
 	id        *identity // if the candidate has none
 	groups    *groups   // of its leases, shared with the clients that As returns
 	log       *slog.Logger
+	onNotice  func(Notice) // nil for none
 	clock     func() time.Duration
 }
 
@@ -90,7 +96,7 @@ func New(c Config) (*Client, error) {
 	}
 	client := &Client{
 		template: template, json: []string{wire.ContentType}, buffers: &sync.Pool{New: func() any { return new(bytes.Buffer) }}, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence),
-		token: c.Token, candidate: c.Candidate, id: &identity{}, groups: &groups{}, log: cmp.Or(c.Log, slog.Default()), clock: c.Clock,
+		token: c.Token, candidate: c.Candidate, id: &identity{}, groups: &groups{}, log: cmp.Or(c.Log, slog.Default()), onNotice: c.OnNotice, clock: c.Clock,
 	}
 	if client.clock == nil {
 		client.clock = boottime.Now

@@ -124,7 +124,7 @@ func (s *groups) rouse(k *keeper, now time.Duration) seat {
 	if len(with) == 1 {
 		return seat{}
 	}
-	b := newBatch(with)
+	b := newBatch(with, now)
 	for i, other := range with[1:] {
 		other.asleep = false
 		other.taken <- seat{b, i + 1}
@@ -188,15 +188,13 @@ type batch struct {
 	err      error // of the batch as a whole
 }
 
-// newBatch begins the call for leases of a group, the first of which is due. Call with groups.mu
+// newBatch begins the call for leases of a group, the first of which is due now. Call with groups.mu
 // held.
-func newBatch(leases []*keeper) *batch {
+func newBatch(leases []*keeper, now time.Duration) *batch {
 	first := leases[0]
 	b := &batch{client: first.client, group: first.group, answered: make(chan struct{})}
 	for _, k := range leases {
-		request := k.request
-		request.Ticket = k.ticket
-		b.all = append(b.all, request)
+		b.all = append(b.all, k.next(now))
 	}
 	b.waiting.Store(int32(len(leases)))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(first.ctx))

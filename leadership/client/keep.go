@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -43,6 +44,7 @@ type keeper struct {
 	*Lease
 	log     *slog.Logger
 	backoff backoff
+	epoch   leadership.Token // under which the lease goes on, once a renewal with it was answered; 0 for none
 
 	taken  chan seat // capacity 1: where the lease sits that was asleep and is not any more
 	group  *group    // guarded by groups.mu
@@ -78,14 +80,32 @@ func (k *keeper) renew(s seat) (next plan) {
 		if sent, lease, err := k.together(s); err != errRefused {
 			return k.heard(sent, lease, err)
 		}
+		k.unanswered()
 	}
 	sent := k.client.clock()
 	ctx, cancel := k.try()
 	defer cancel()
-	request := k.request
-	request.Ticket = k.ticket
-	lease, err := k.server().Renew(ctx, request)
+	lease, err := k.server().Renew(ctx, k.next(sent))
 	return k.heard(sent, lease, err)
+}
+
+// next returns the next renewal.
+func (k *keeper) next(now time.Duration) leadership.LeaseRequest {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.request
+	r.Token, r.Ticket = cmp.Or(k.epoch, r.Token), k.ticket
+	urgent := k.ends.because == leadership.EndsStuck && k.ends.on-now <= k.duration
+	r.Report = k.reports.next(now, urgent)
+	return r
+}
+
+// unanswered notes that the renewal has failed, and reports whether it carried a report.
+func (k *keeper) unanswered() (reported bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.reports.unanswered()
+	return k.reports.failed
 }
 
 // together waits for the answer to the lease's renewal in a batch.
@@ -104,17 +124,44 @@ func (k *keeper) try() (context.Context, context.CancelFunc) {
 
 // heard takes the answer to a renewal that left at sent.
 func (k *keeper) heard(sent time.Duration, lease leadership.Lease, err error) (next plan) {
-	switch {
-	case err == nil:
+	if err == nil {
 		k.ticket = lease.Ticket
 		return k.renewed(sent, lease)
+	}
+	reported := k.unanswered()
+	asked := k.named()
+	asked.Token = cmp.Or(k.epoch, asked.Token)
+	if token, ok := epochOf(err, asked); ok {
+		return k.follow(token)
+	}
+	switch {
 	case errors.Is(err, leadership.LeaseLost), errors.Is(err, leadership.ElectionDeleted):
 		k.lose(err)
 		return plan{}
+	case reported && refusesReport(err):
+		return k.withoutReport(err)
 	case errors.Is(err, leadership.InvalidArgument):
 		k.ticket = "" // a server of an older version refuses it
 	}
 	return k.failed(err)
+}
+
+// follow renews at once under the token of a new epoch. An acquire would do the same, but it could
+// also be granted a new lease if this one were over meanwhile, when another candidate may have led
+// between the two; a renewal cannot. Until it is answered, the old deadline and the old token count.
+func (k *keeper) follow(token leadership.Token) (next plan) {
+	k.epoch, k.ticket = token, ""
+	return k.client.groups.retry(k, k.client.clock())
+}
+
+// withoutReport renews at once without the report that the server does not take.
+func (k *keeper) withoutReport(err error) (next plan) {
+	now := k.client.clock()
+	k.mu.Lock()
+	k.reports.refused(now)
+	k.mu.Unlock()
+	k.log.Warn("the server refuses the report; renewing without it", "reports again in", aloneFor, "reason", err)
+	return k.client.groups.retry(k, now)
 }
 
 // server returns the client with the usual connections, or with others if the last renewal failed:
@@ -131,10 +178,17 @@ func (k *keeper) server() *Client {
 // renewed extends the deadline, unless it has passed meanwhile: a lease that is over is never
 // revived.
 func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next plan) {
-	left, failed := k.extend(sent, lease)
+	now := k.client.clock()
+	left, failed, epoch := k.extend(sent, now, lease)
 	if left == 0 {
 		return plan{}
 	}
+	if epoch {
+		k.log = k.client.logOf(k.Lease)
+		k.log.Info("an operator has begun a new epoch; the lease goes on with another token")
+		k.post(Notice{Kind: NoticeNewEpoch})
+	}
+	k.noteEnd(now)
 	select {
 	case k.extended <- struct{}{}:
 	default:
@@ -152,17 +206,21 @@ func (l *Lease) pause(renewIn, left time.Duration) time.Duration {
 	return max(min(renewIn, left/2), minRetry)
 }
 
-// extend returns the remaining time, and whether the previous renewal had failed.
-func (k *keeper) extend(sent time.Duration, answer leadership.Lease) (left time.Duration, failed bool) {
-	now := k.client.clock()
+// extend returns the remaining time, whether the previous renewal had failed, and whether a new
+// epoch has begun.
+func (k *keeper) extend(sent, now time.Duration, answer leadership.Lease) (left time.Duration, failed, epoch bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.remaining(now) == 0 {
-		return 0, false
+		return 0, false, false
 	}
 	failed, k.failure = k.failure != nil, nil
+	epoch = k.epoch != 0
+	k.request.Token, k.epoch = cmp.Or(k.epoch, k.request.Token), 0
 	k.belief.Renewed(sent, now, answer)
-	return k.remaining(now), failed
+	k.ends = newTermEnd(sent, 0, answer)
+	k.reports.answered()
+	return k.remaining(now), failed, epoch
 }
 
 // early shortens d by up to a tenth at random, so that leaders that began together spread out.
@@ -170,9 +228,13 @@ func early(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
 
 // lose ends the lease because the server said so.
 func (k *keeper) lose(err error) {
+	cause := lostBecause(err)
+	if errors.Is(cause, ErrDeposed) {
+		k.post(Notice{Kind: NoticeTripped})
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.finish(k.because(ErrLost, err), ErrLost)
+	k.finish(k.because(ErrLost, cause), ErrLost)
 }
 
 // failed records a renewal that failed or whose outcome is unknown. It says nothing about who
@@ -195,10 +257,16 @@ func (k *keeper) fail(err error) (left time.Duration, again bool) {
 	return k.remaining(now), again
 }
 
-// release releases a lease, and retries until it is answered or ctx ends. A release is idempotent.
-func (c *Client) release(ctx context.Context, r leadership.LeaseRequest) error {
+// release releases a lease by the call, and retries until it is answered or ctx ends. A release is
+// idempotent. One with a token from before a new epoch, of which the leader has not heard, does
+// nothing: the answer has the token to release.
+func (c *Client) release(ctx context.Context, r leadership.LeaseRequest, call func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)) error {
 	for p := (backoff{}); ; {
-		_, err := c.Release(ctx, r)
+		lease, err := call(ctx, r)
+		if err == nil && lease.State == leadership.Held && lease.LeaderID == r.CandidateID && lease.Token > r.Token {
+			r.Token = lease.Token // of another incarnation it is refused: the key is not its own
+			continue
+		}
 		if err == nil || errors.Is(err, leadership.LeaseLost) || !transient(err) || ctx.Err() != nil {
 			return err
 		}

@@ -14,10 +14,14 @@ import (
 var (
 	// ErrLost: the server says that another candidate may lead.
 	ErrLost = errors.New("the lease is lost")
-	// ErrExpired: the deadline passed before a renewal was answered.
+	// ErrExpired: the deadline passed before a renewal was answered, or no renewal could move it on
+	// because the term has ended; a *TermError says so.
 	ErrExpired = errors.New("the lease could not be renewed before its deadline")
-	// ErrResigned: Resign was called.
+	// ErrResigned: Resign or StepDown was called.
 	ErrResigned = errors.New("the leader has resigned")
+	// ErrDeposed is an ErrLost too: the election's policy has ended the term. The *leadership.Error
+	// beside it says why.
+	ErrDeposed = errors.New("the election's policy has ended the term")
 )
 
 // Lease is the leadership of an election while it lasts. A goroutine renews it until it is lost or
@@ -32,7 +36,7 @@ var (
 // Its methods may be called concurrently.
 type Lease struct {
 	client   *Client
-	request  leadership.LeaseRequest // without a ticket
+	request  leadership.LeaseRequest // without a ticket or a report; its token is guarded by mu
 	ticket   leadership.Ticket       // for the next renewal; only the renewing goroutine uses it
 	duration time.Duration
 
@@ -49,7 +53,11 @@ type Lease struct {
 	failure error             // of the last renewal; nil if it was answered; guarded by mu
 	over    error             // why it has ended; nil until then; guarded by mu
 	// which of the three errors above that is; nil if another context ended; guarded by mu
-	own error
+	own      error
+	released bool      // the server has answered its release; guarded by mu
+	ends     termEnd   // as the last answer says; guarded by mu
+	reports  reporting // guarded by mu
+	notices  notices
 }
 
 // newLease returns the lease that was granted in reply to a request sent at that time; it may be
@@ -71,6 +79,7 @@ func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.
 	}
 	now := c.clock()
 	l.belief = leadership.Believe(sent, now, g, margin)
+	l.ends = newTermEnd(sent, min(g.Waited, now-sent), g.Lease)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,8 +104,14 @@ func (l *Lease) Election() leadership.Election { return l.request.Election }
 func (l *Lease) CandidateID() leadership.CandidateID { return l.request.CandidateID }
 
 // Token returns the fencing token. Send it with every write. It does not change when the lease is
-// over.
-func (l *Lease) Token() leadership.Token { return l.request.Token }
+// over. An operator who approves of the term may begin a new epoch: then the token rises while the
+// lease goes on, with a notice. A helper that holds a token by value keeps the old one on purpose,
+// and what it sends is refused: what was begun before the checkpoint is stale.
+func (l *Lease) Token() leadership.Token {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.request.Token
+}
 
 // Duration returns how long the lease lasts after each heartbeat, by the store's clock.
 func (l *Lease) Duration() time.Duration { return l.duration }
@@ -122,7 +137,7 @@ func (l *Lease) remaining(now time.Duration) time.Duration {
 	case l.over != nil:
 		return 0
 	case left == 0:
-		l.finish(l.because(ErrExpired, l.failure), ErrExpired)
+		l.finish(l.because(ErrExpired, l.expiry()), ErrExpired)
 		return 0
 	}
 	return left
@@ -138,12 +153,25 @@ func (l *Lease) finish(cause, own error) {
 	}
 }
 
-// because wraps err with this lease's name and the reason, if known.
+// expiry returns why the deadline has passed, if known. Call with mu held.
+func (l *Lease) expiry() error {
+	if l.ends.cuts(l.belief) {
+		return &TermError{l.ends.because}
+	}
+	return l.failure
+}
+
+// because wraps err with this lease's name and the reason, if known. Call with mu held.
 func (l *Lease) because(err, reason error) error {
 	if reason != nil {
 		err = fmt.Errorf("%w: %w", err, reason)
 	}
-	return fmt.Errorf("client: election %q, token %d: %w", l.request.Election, l.request.Token, err)
+	return about(l.request, err)
+}
+
+// about wraps an error with the name of a lease.
+func about(r leadership.LeaseRequest, err error) error {
+	return fmt.Errorf("client: election %q, token %d: %w", r.Election, r.Token, err)
 }
 
 // Deadline returns when the lease is over unless it is renewed, on Config.Clock: by default
@@ -168,7 +196,7 @@ func (l *Lease) end() time.Duration {
 func (l *Lease) Extended() <-chan struct{} { return l.extended }
 
 // Context returns a context that ends when the lease does. context.Cause then returns ErrLost,
-// ErrExpired or ErrResigned. Its Err looks at the clock, as Valid does. Its Done is closed at the
+// which may be an ErrDeposed too, ErrExpired, which may be a *TermError too, or ErrResigned. Its Err looks at the clock, as Valid does. Its Done is closed at the
 // deadline or, if the process was stopped or the machine suspended then, within a second of
 // resuming. Err of a derived context does not look at the clock: it ends when Done is closed.
 //

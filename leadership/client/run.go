@@ -62,7 +62,7 @@ func (c *Client) Run(ctx context.Context, election leadership.Election, lead fun
 		err = over(err, cause)
 	}
 	if late {
-		err = errors.Join(l.because(ErrOverran, nil), err)
+		err = errors.Join(about(l.named(), ErrOverran), err)
 	}
 	return err
 }

@@ -43,5 +43,7 @@
 //	candidates that wait            one attempt for each instance and change of leader; and
 //	                                one look in a lease while the leader renews through
 //	                                another instance
+//	candidates that an order bars   one attempt for each of them, or one for all if it bars all,
+//	                                and event of an order
 //	a held election that is idle    nothing
 package instance

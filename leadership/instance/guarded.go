@@ -73,6 +73,8 @@ type Op struct {
 	// Batch is of a batch and its parts, the same of all; nil of other calls.
 	Batch *Batch
 	N     int // how many calls it counts for; 0 for a part, which its batch has counted
+	// Reason is why, in the caller's words, for audits. It is not checked yet.
+	Reason string
 }
 
 // Batch counts the parts of a batch that a gate has refused, for it to tell of them at once.
@@ -184,7 +186,10 @@ func guarded[A, R any](ctx context.Context, g *Guarded, verb wire.Verb, op Op, c
 		return result, err
 	}
 	err = errPanicked
-	defer func() { in.done(err) }()
+	defer func() {
+		in.done(err)
+		err = g.discreet(ctx, op.Election, err)
+	}()
 	return call(ctx, argument)
 }
 
@@ -303,16 +308,7 @@ type recheckKey struct{}
 
 func (g *Guarded) rechecked(ctx context.Context, op Op) context.Context {
 	op.Row = g.rows[wire.VerbAcquire]
-	return context.WithValue(ctx, recheckKey{}, func() error {
-		for _, gate := range g.gates {
-			if again, ok := gate.(Rechecker); ok {
-				if err := again.Recheck(ctx, op); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
+	return context.WithValue(ctx, recheckKey{}, func() error { return g.recheck(ctx, op) })
 }
 
 // recheck asks the gates again whether the candidate of the context may lead.
@@ -421,12 +417,12 @@ func (g *Guarded) Delete(ctx context.Context, r leadership.DeleteRequest) (leade
 
 // Unlock implements Protocol.
 func (g *Guarded) Unlock(ctx context.Context, r leadership.UnlockRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.VerbUnlock, Op{Election: r.Election, N: 1}, g.service.Unlock, r)
+	return guarded(ctx, g, wire.VerbUnlock, Op{Election: r.Election, Reason: r.Reason, N: 1}, g.service.Unlock, r)
 }
 
 // Order implements Protocol. Each kind of order is a verb of its own.
 func (g *Guarded) Order(ctx context.Context, r leadership.OrderRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.Verb(r.Kind), Op{Election: r.Election, N: 1}, g.service.Order, r)
+	return guarded(ctx, g, wire.Verb(r.Kind), Op{Election: r.Election, Reason: r.Reason, N: 1}, g.service.Order, r)
 }
 
 // Overrides implements Protocol.
@@ -436,7 +432,7 @@ func (g *Guarded) Overrides(ctx context.Context, e leadership.Election) ([]leade
 
 // Judge implements Protocol.
 func (g *Guarded) Judge(ctx context.Context, r leadership.JudgeRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.VerbJudge, Op{Election: r.Election, N: 1}, g.service.Judge, r)
+	return guarded(ctx, g, wire.VerbJudge, Op{Election: r.Election, Reason: r.Evidence, N: 1}, g.service.Judge, r)
 }
 
 // StepDown implements Protocol.
@@ -448,11 +444,6 @@ func (g *Guarded) StepDown(ctx context.Context, r leadership.StepDownRequest) (l
 func (g *Guarded) RequestApproval(ctx context.Context, r leadership.ApprovalNote) (leadership.Lease, error) {
 	op := Op{Election: r.Election, Candidate: r.CandidateID, Token: r.Token, N: 1}
 	return guarded(ctx, g, wire.VerbRequestApproval, op, g.service.RequestApproval, r)
-}
-
-// Explain implements Protocol.
-func (g *Guarded) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
-	return guarded(ctx, g, wire.VerbExplain, Op{Election: r.Election, N: 1}, g.service.Explain, r)
 }
 
 // Tick implements Service.

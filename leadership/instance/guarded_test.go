@@ -72,6 +72,9 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 	ctx := t.Context()
 	lease := leadership.LeaseRequest{Election: "e", CandidateID: "ann", Token: 7}
 	check := leadership.TokenCheck{Election: "e", Token: 7}
+	order := func(kind leadership.OrderKind) leadership.OrderRequest {
+		return leadership.OrderRequest{Election: "e", OrderCommand: leadership.OrderCommand{Kind: kind, Reason: "why"}}
+	}
 	seen := map[wire.Verb]bool{}
 	for _, c := range []struct {
 		call func()
@@ -97,7 +100,23 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.Census(ctx, "p") }, instance.Op{Prefix: "p", N: 1}, wire.VerbWatchAll},
 		{func() { s.Configure(ctx, leadership.ConfigureRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbConfigure},
 		{func() { s.Delete(ctx, leadership.DeleteRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbDelete},
-		{func() { s.Unlock(ctx, leadership.UnlockRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbUnlock},
+		{func() {
+			s.Unlock(ctx, leadership.UnlockRequest{Election: "e", UnlockCommand: leadership.UnlockCommand{Reason: "why"}})
+		}, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbUnlock},
+		{func() { s.Order(ctx, order(leadership.OrderAssign)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbAssign},
+		{func() { s.Order(ctx, order(leadership.OrderEvict)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbEvict},
+		{func() { s.Order(ctx, order(leadership.OrderPause)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbPause},
+		{func() { s.Order(ctx, order(leadership.OrderResume)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbResume},
+		{func() { s.Order(ctx, order(leadership.OrderBan)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbBan},
+		{func() { s.Order(ctx, order(leadership.OrderApprove)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbApprove},
+		{func() { s.Order(ctx, order(leadership.OrderLift)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbLift},
+		{func() { s.Overrides(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbOverrides},
+		{func() {
+			s.Judge(ctx, leadership.JudgeRequest{Election: "e", JudgeCommand: leadership.JudgeCommand{Token: 7, Evidence: "why"}})
+		}, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbJudge},
+		{func() { s.StepDown(ctx, leadership.StepDownRequest{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbStepDown},
+		{func() { s.RequestApproval(ctx, leadership.ApprovalNote{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbRequestApproval},
+		{func() { s.Explain(ctx, leadership.ExplainRequest{Election: "e", CandidateID: "ann"}) }, instance.Op{Election: "e", N: 1}, wire.VerbExplain},
 		{func() { s.Tick(ctx) }, instance.Op{N: 1}, wire.VerbTick},
 	} {
 		spy.ops = nil
@@ -242,5 +261,61 @@ func TestABatchWithTooFewResultsIsAnError(t *testing.T) {
 	s := instance.Guard(short{}, &gate{told: new([]string)})
 	if results, err := s.BatchRenew(t.Context(), make([]leadership.LeaseRequest, 2)); err == nil {
 		t.Errorf("results %v for two renewals", results)
+	}
+}
+
+// reader is a gate that may refuse to let its callers read the overrides.
+type reader struct {
+	gate
+	may bool
+}
+
+func (r *reader) Recheck(_ context.Context, op instance.Op) error {
+	if op.Verb == wire.VerbOverrides && op.Election == "jobs" && !r.may {
+		return errRefused
+	}
+	return nil
+}
+
+func TestARefusalNamesItsOrderOnlyToReadersOfTheOverrides(t *testing.T) {
+	t.Parallel()
+	for _, may := range []bool{true, false} {
+		s, _ := newGuarded(t)
+		ctx := t.Context()
+		g, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Release(ctx, leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.Order(ctx, leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
+			Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour, Reason: "a secret", Actor: "eve",
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ban := l.Overrides.List()[0]
+		s = instance.Guard(s, &reader{gate: gate{told: new([]string)}, may: may})
+		_, err = s.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "bob"})
+		refusal, ok := errors.AsType[*leadership.Error](err)
+		if !ok || refusal.Reason != leadership.ReasonBanned || refusal.Cause == nil || !refusal.Cause.Until.Equal(ban.Until) || refusal.RetryAfter <= 0 {
+			t.Fatalf("refused with %+v", refusal)
+		}
+		want := leadership.Cause{Code: leadership.ReasonBanned, Until: ban.Until, Left: refusal.Cause.Left}
+		if may {
+			want.Override, want.Actor, want.Because = ban.ID, "eve", "a secret"
+		}
+		if told := strings.Contains(refusal.Detail, "secret") && strings.Contains(refusal.Detail, "eve"); *refusal.Cause != want || told != may {
+			t.Errorf("by a caller that may read the overrides: %v; the cause is %+v, %s", may, *refusal.Cause, refusal.Detail)
+		}
+		_, err = s.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Wait: time.Millisecond})
+		if err == nil || !may && strings.Contains(fmt.Sprint(err), "secret") {
+			t.Errorf("in line: %v", err)
+		}
+		x, err := s.Explain(ctx, leadership.ExplainRequest{Election: "jobs", CandidateID: "bob"})
+		if err != nil || len(x.Causes) == 0 || x.Causes[0].Code != leadership.ReasonBanned || (x.Causes[0].Actor == "eve") != may || (x.Causes[0].Because == "a secret") != may {
+			t.Errorf("explained to a caller that may read the overrides: %v: %+v, %v", may, x, err)
+		}
 	}
 }

@@ -62,6 +62,7 @@ type Instance struct {
 	deaf    atomic.Bool // the bus may miss events
 
 	storeTime atomic.Pointer[time.Time] // a time that the store has said
+	load      load
 	log       *slog.Logger
 	now       func() time.Duration
 }

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"slices"
 
 	"regent/leadership"
 )
@@ -25,6 +26,7 @@ func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 	asked := i.now()
 	g, err := i.service.Acquire(ctx, r)
 	i.learn(g.Lease, err, asked)
+	g.Lease = i.load.stretch(g.Lease, i.now())
 	return g, err
 }
 
@@ -32,15 +34,21 @@ func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	asked := i.now()
 	l, err := i.service.Renew(ctx, r)
-	return i.learn(l, err, asked)
+	now := i.now()
+	i.load.took(now-asked, now)
+	l, err = i.learn(l, err, asked)
+	return i.load.stretch(l, now), err
 }
 
 // BatchRenew keeps many leases; see leadership.Service.
 func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
 	asked := i.now()
 	results, err := i.service.BatchRenew(ctx, batch)
+	now := i.now()
+	i.load.took(now-asked, now)
 	for n := range results {
 		i.learn(results[n].Lease, results[n].Err, asked)
+		results[n].Lease = i.load.stretch(results[n].Lease, now)
 	}
 	return results, err
 }
@@ -114,7 +122,22 @@ func (i *Instance) RequestApproval(ctx context.Context, r leadership.ApprovalNot
 	return i.learn(l, err, asked)
 }
 
-// Explain says why a candidate does not lead; see leadership.Service.
+// Explain says why a candidate does not lead, by one strong read; see leadership.Service. Of one
+// that does not, it says from memory where it stands in the line of this instance, or that it does
+// not: it may ask at another.
 func (i *Instance) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
-	return i.service.Explain(ctx, r)
+	x, err := i.service.Explain(ctx, r)
+	if err != nil || x.Leads {
+		return x, err
+	}
+	here := leadership.Cause{Code: leadership.ReasonNotAsking}
+	if position, of := i.queue.Position(r.Election, r.CandidateID); position > 0 {
+		here = leadership.Cause{Code: leadership.ReasonInLine, Position: position, Of: of}
+	}
+	at := slices.IndexFunc(x.Causes, func(c leadership.Cause) bool { return c.Code == leadership.ReasonProbation })
+	if at < 0 {
+		at = len(x.Causes)
+	}
+	x.Causes = slices.Insert(x.Causes, at, here)
+	return x, nil
 }

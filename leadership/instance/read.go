@@ -101,10 +101,12 @@ func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leader
 	if err != nil {
 		return reading, nil, err
 	}
-	if !r.Resume {
-		r.After = reading.Revision
+	if r.Resume {
+		return reading, i.hub.Watch(r.Election, r.After), nil
 	}
-	return reading, i.hub.Watch(r.Election, r.After), nil
+	watch := i.hub.Watch(r.Election, reading.Revision)
+	watch.Seen(reading.Lease)
+	return reading, watch, nil
 }
 
 // present reads an election that may be deleted, or may not exist yet.

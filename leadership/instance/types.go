@@ -1,10 +1,15 @@
 package instance
 
-import "regent/leadership/instance/internal/hub"
+import (
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
+)
 
 type (
 	// Watch gets every event of one election after a revision: once, in order and without a gap.
 	Watch = hub.Watch
+	// Report is what a leader has said of its work, as Watch.Listen returns it.
+	Report = view.Report
 	// Feed gets every event of all elections whose names begin with a prefix.
 	Feed = hub.Feed
 	// Item is one event of a Feed, and the cursor to resume from.

@@ -201,6 +201,9 @@ func parts() []Metric {
 		Name: nameUnannounced, Kind: Gauge, Unit: "s",
 		Description: "Age of the oldest unannounced event when the outbox was last read. 0: there was none.",
 	}, {
+		Name: nameStretch, Kind: Gauge, Unit: "{part}",
+		Description: "How far leaders are told to put their renewals off, because renewals take long: from 0, after a third of their lease, to 1, after half of it.",
+	}, {
 		Name: nameTroubles, Kind: Gauge, Unit: "{trouble}", Labels: []Label{{"reason", texts(instance.Troubles()...)}},
 		Description: "Why this instance says that it is degraded, 1 for each reason that holds: it cannot announce events, it cannot hear those " +
 			"of others, or it finds events that another instance has left behind.",

@@ -190,6 +190,20 @@ func TestEachReasonOfBeingDegradedHasASeries(t *testing.T) {
 	})
 }
 
+func TestTheStretchOfRenewalsIsMeasured(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := telemetrytest.New(t)
+		if err := w.Metrics.Stretch(func() float64 { return 0.25 }); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Read(); got["regent.renewals.stretch"] != 0.25 {
+			t.Errorf("got %v", got)
+		}
+		inCatalogue(w)
+	})
+}
+
 func TestRefusedRequestsAreCountedByReason(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -38,6 +38,8 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 		v.SetString(fmt.Sprint("text", *n))
 	case v.Kind() == reflect.Bool:
 		v.SetBool(true)
+	case v.CanFloat():
+		v.SetFloat(float64(*n) / 2)
 	case v.CanInt():
 		v.SetInt(int64(*n))
 	default:

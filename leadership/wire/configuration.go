@@ -52,8 +52,8 @@ type ConfigureRequest struct {
 // NewConfigureRequest writes a request.
 func NewConfigureRequest(c leadership.Config) ConfigureRequest {
 	return ConfigureRequest{
-		LeaseDuration:    optionalDuration(c.LeaseDuration),
-		MaxLeaseDuration: optionalDuration(c.MaxLeaseDuration),
+		LeaseDuration:    optional(Duration(c.LeaseDuration)),
+		MaxLeaseDuration: optional(Duration(c.MaxLeaseDuration)),
 		LockDelay:        Duration(c.LockDelay),
 		RetireAfter:      Duration(c.RetireAfter),
 		Description:      c.Description,
@@ -67,7 +67,7 @@ func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 	if err != nil {
 		return leadership.Config{}, err
 	}
-	most := optionalOf(w.MaxLeaseDuration)
+	most := time.Duration(given(w.MaxLeaseDuration))
 	if w.MaxLeaseDuration != nil && most == 0 {
 		return leadership.Config{}, malformed("/maxLeaseDuration", "maxLeaseDuration is from %v to %gh, not 0s; leave it out for no limit of the election's own",
 			leadership.MinLeaseDuration, leadership.MaxLeaseDuration.Hours())
@@ -76,13 +76,6 @@ func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 		LeaseDuration: d, MaxLeaseDuration: most, LockDelay: time.Duration(w.LockDelay), RetireAfter: time.Duration(w.RetireAfter),
 		Description: w.Description, Term: w.Policy.leadership(),
 	}, nil
-}
-
-func optionalOf(d *Duration) time.Duration {
-	if d == nil {
-		return 0
-	}
-	return time.Duration(*d)
 }
 
 // UnlockRequest is the body of an unlock.

@@ -241,7 +241,7 @@ func TestBatchIsRefusedAsAWhole(t *testing.T) {
 	}
 }
 
-// A caller that may send a quarter of a megabyte must not get much processor time for it.
+// A caller that may send two megabytes must not get much processor time for it.
 func TestLargeMalformedBodyIsCheapToRefuse(t *testing.T) {
 	for name, body := range largeBodies() {
 		var renewals Renewals

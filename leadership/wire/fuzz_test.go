@@ -38,6 +38,8 @@ func FuzzDecodeLeaseRequest(f *testing.F) {
 	f.Add([]byte(`{"candidateId":"agent-7","key":"","fencingToken":-0}`))
 	f.Add([]byte(`{"fencingToken":4.5}`))
 	f.Add([]byte(` {"election":"planner" ,"candidateId":"a", "key":"b", "fencingToken":10,"ticket":"t"} `))
+	f.Add([]byte(`{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4,"report":{"progress":412,"eta":"20m","dependencies":{"bq":"ok"}}}`))
+	f.Add([]byte(`{"candidateId":"a","key":"b","fencingToken":4,"report":{"errors":-1.5,"custom":{"a":[{}],"a":null}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		requestAlike(t, body)
 		var w LeaseRequest
@@ -68,6 +70,8 @@ func FuzzDecodeConfigure(f *testing.F) {
 	f.Add([]byte(`{}`))
 	f.Add([]byte(`{"leaseDuration":"90s","lockDelay":"0.5s"}`))
 	f.Add([]byte(`{"leaseDuration":"0s","lockDelay":"-1ns"}`))
+	f.Add([]byte(`{"policy":{"maxTerm":"8h","approval":{"every":"1h","need":2},"stuckAfter":"5m","budget":{"tokensUsed":7},"errorRate":{"max":0.5,"min":20},"onTrip":"notify","cooldown":"10m","verdicts":2}}`))
+	f.Add([]byte(`{"policy":{"approval":{"need":-1},"budget":{},"errorRate":{"max":1e308}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var w ConfigureRequest
 		if !accepted(t, body, &w) {
@@ -79,6 +83,25 @@ func FuzzDecodeConfigure(f *testing.F) {
 			return
 		}
 		again(t, NewConfigureRequest(c))
+	})
+}
+
+func FuzzDecodeOrder(f *testing.F) {
+	f.Add([]byte(`{"candidateId":"agent-7","for":"1h","reason":"spare the quota","actor":"ann"}`), 0)
+	f.Add([]byte(`{"fencingToken":4,"ban":"0s","reason":""}`), 1)
+	f.Add([]byte(`{"mode":"","for":"-1s","newEpoch":false,"override":"ban-3","reason":"x"}`), 5)
+	f.Fuzz(func(t *testing.T, body []byte, n int) {
+		var w OrderRequest
+		if !accepted(t, body, &w) {
+			return
+		}
+		kinds := leadership.Orders()
+		r, err := w.Leadership("planner", kinds[uint(n)%uint(len(kinds))], leadership.AnyRevision)
+		if err != nil {
+			requireInvalid(t, err)
+			return
+		}
+		again(t, NewOrderRequest(r.OrderCommand))
 	})
 }
 
@@ -154,18 +177,24 @@ func FuzzMarshal(f *testing.F) {
 			Election: leadership.Election(election), State: leadership.State(state), LeaderID: leadership.CandidateID(leader),
 			FencingToken: leadership.Token(n), Revision: leadership.Revision(n / 2), LeaseDuration: Duration(d), LockedForMs: ms,
 			Deleted: flag, MaxStalenessMs: ms / 2,
-			Configuration: Configuration{Duration(d / 2), Duration(d / 4), Duration(d / 3), Duration(d / 5), key},
+			Configuration: Configuration{
+				LeaseDuration: Duration(d / 2), MaxLeaseDuration: Duration(d / 4), LockDelay: Duration(d / 3), RetireAfter: Duration(d / 5), Description: key,
+			},
 		}
 		if flag {
 			l.ExpiresInMs, l.RenewInMs = &ms, &n
 			l.AcquiredAt, l.LastHeartbeat = time.Unix(0, at).UTC(), time.Unix(at%4e9, 0).UTC()
 			l.Metadata, _ = json.Marshal(map[string]string{leader: state})
+			l.EndsBy, l.EndsBecause, l.EndsInMs = l.AcquiredAt, leadership.EndReason(key), ms
+			l.Report, l.ReportedAt, l.ReportAgeMs = l.Metadata, l.LastHeartbeat, n
+			l.Configuration.Policy = &Policy{MaxTerm: Duration(d), Budget: &Budget{Calls: n}, ErrorRate: &ErrorRate{Max: float64(ms) / 7, Min: n}}
+			l.Overrides = []Override{{ID: leadership.OverrideID(key), Actor: leader, Reason: state, Since: l.AcquiredAt, Until: l.LastHeartbeat, UntilMs: ms}}
 		}
 		event := Event{Election: l.Election, Revision: l.Revision, At: l.AcquiredAt, LeaderID: l.LeaderID, Reason: key, Detail: l.Metadata}
 		allAlike(t, &l, &Grant{Lease: l, Key: key, WaitedMs: ms}, &event, &Result{Election: l.Election, Lease: &l})
 		readAlike(t, Grant{Lease: l, Key: key, WaitedMs: ms})
 		problem := NewProblem(&leadership.Error{Code: leadership.LeaseHeld, Detail: leader})
-		problem.Lease = &l
+		problem.Lease, problem.Cause = &l, &Cause{Code: leadership.ReasonBanned, By: leader, Reason: key, Until: l.AcquiredAt, UntilMs: n}
 		readAlike(t, problem)
 		readAlike(t, Results{[]Result{{Election: l.Election, Lease: &l}, {}, {Election: l.Election, Error: &problem}}})
 	})

@@ -9,33 +9,79 @@ import (
 )
 
 // OrderRequest is the body of every operator's order. Which fields an order takes is said at
-// leadership.OrderCommand; the others are refused.
+// leadership.OrderCommand; the others are refused, also without a value.
 type OrderRequest struct {
-	CandidateID  leadership.CandidateID `json:"candidateId,omitzero"`
-	For          Duration               `json:"for,omitzero"`
-	Mode         leadership.PauseMode   `json:"mode,omitzero"`
-	FencingToken leadership.Token       `json:"fencingToken,omitzero"`
-	Ban          Duration               `json:"ban,omitzero"`
-	NewEpoch     bool                   `json:"newEpoch,omitzero"`
-	Override     leadership.OverrideID  `json:"override,omitzero"`
-	Reason       string                 `json:"reason"`
-	Actor        string                 `json:"actor,omitzero"` // only where callers are not verified
+	CandidateID  *leadership.CandidateID `json:"candidateId,omitzero"`
+	For          *Duration               `json:"for,omitzero"`
+	Mode         *leadership.PauseMode   `json:"mode,omitzero"`
+	FencingToken *leadership.Token       `json:"fencingToken,omitzero"`
+	Ban          *Duration               `json:"ban,omitzero"`
+	NewEpoch     *bool                   `json:"newEpoch,omitzero"`
+	Override     *leadership.OverrideID  `json:"override,omitzero"`
+	Reason       string                  `json:"reason"`
+	Actor        string                  `json:"actor,omitzero"` // only where callers are not verified
 }
 
 // NewOrderRequest writes a request.
 func NewOrderRequest(c leadership.OrderCommand) OrderRequest {
 	return OrderRequest{
-		CandidateID: c.CandidateID, For: Duration(c.For), Mode: c.Mode, FencingToken: c.Token, Ban: Duration(c.Ban),
-		NewEpoch: c.NewEpoch, Override: c.Override, Reason: c.Reason, Actor: c.Actor,
+		CandidateID: optional(c.CandidateID), For: optional(Duration(c.For)), Mode: optional(c.Mode), FencingToken: optional(c.Token),
+		Ban: optional(Duration(c.Ban)), NewEpoch: optional(c.NewEpoch), Override: optional(c.Override), Reason: c.Reason, Actor: c.Actor,
 	}
 }
 
 // Leadership reads an order about the election.
-func (w OrderRequest) Leadership(e leadership.Election, kind leadership.OrderKind, condition leadership.Revision) leadership.OrderRequest {
+func (w OrderRequest) Leadership(e leadership.Election, kind leadership.OrderKind, condition leadership.Revision) (leadership.OrderRequest, error) {
+	if err := w.refuseEmpty(kind); err != nil {
+		return leadership.OrderRequest{}, err
+	}
 	return leadership.OrderRequest{Election: e, OrderCommand: leadership.OrderCommand{
-		Kind: kind, CandidateID: w.CandidateID, For: time.Duration(w.For), Mode: w.Mode, Token: w.FencingToken, Ban: time.Duration(w.Ban),
-		NewEpoch: w.NewEpoch, Override: w.Override, Reason: w.Reason, Actor: w.Actor, IfRevision: condition,
-	}}
+		Kind: kind, CandidateID: given(w.CandidateID), For: time.Duration(given(w.For)), Mode: given(w.Mode), Token: given(w.FencingToken),
+		Ban: time.Duration(given(w.Ban)), NewEpoch: given(w.NewEpoch), Override: given(w.Override), Reason: w.Reason, Actor: w.Actor, IfRevision: condition,
+	}}, nil
+}
+
+// refuseEmpty refuses fields that stand in the body with the value that leadership.OrderCommand has
+// for a field that was left out.
+func (w OrderRequest) refuseEmpty(kind leadership.OrderKind) error {
+	for _, f := range []struct {
+		name  string
+		empty bool
+	}{
+		{"candidateId", isEmpty(w.CandidateID)},
+		{"for", isEmpty(w.For)},
+		{"mode", isEmpty(w.Mode)},
+		{"fencingToken", isEmpty(w.FencingToken)},
+		{"ban", isEmpty(w.Ban)},
+		{"newEpoch", isEmpty(w.NewEpoch)},
+		{"override", isEmpty(w.Override)},
+	} {
+		switch {
+		case f.empty && !kind.Takes(f.name):
+			return malformed("/"+f.name, "%s takes no %s; leave it out", kind, f.name)
+		case f.empty && f.name != "newEpoch":
+			return malformed("/"+f.name, "%s is empty; give it a value, or leave it out if %s does not need it", f.name, kind)
+		}
+	}
+	return nil
+}
+
+func isEmpty[T comparable](p *T) bool { return p != nil && *p == *new(T) }
+
+// optional is a field that is left out if it has no value.
+func optional[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+// given is the value of a field, and none if it was left out.
+func given[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 // Override is a standing order.
@@ -188,20 +234,29 @@ func (w Explanation) Leadership() leadership.Explanation {
 
 // Policy limits the terms of an election's leaders.
 type Policy struct {
-	MaxTerm    Duration             `json:"maxTerm,omitzero"`
-	Approval   *Approval            `json:"approval,omitzero"`
-	StuckAfter Duration             `json:"stuckAfter,omitzero"`
-	Budget     *leadership.Counters `json:"budget,omitzero"`
-	ErrorRate  *ErrorRate           `json:"errorRate,omitzero"`
-	OnTrip     leadership.OnTrip    `json:"onTrip,omitzero"`
-	Cooldown   Duration             `json:"cooldown,omitzero"`
-	Verdicts   int                  `json:"verdicts,omitzero"`
+	MaxTerm    Duration          `json:"maxTerm,omitzero"`
+	Approval   *Approval         `json:"approval,omitzero"`
+	StuckAfter Duration          `json:"stuckAfter,omitzero"`
+	Budget     *Budget           `json:"budget,omitzero"`
+	ErrorRate  *ErrorRate        `json:"errorRate,omitzero"`
+	OnTrip     leadership.OnTrip `json:"onTrip,omitzero"`
+	Cooldown   Duration          `json:"cooldown,omitzero"`
+	Verdicts   int               `json:"verdicts,omitzero"`
 }
 
 // Approval is how often, and by how many, a leader must be approved of.
 type Approval struct {
 	Every Duration `json:"every"`
 	Need  int      `json:"need,omitzero"`
+}
+
+// Budget is how much of each a leader may use or do in a term.
+type Budget struct {
+	Progress   int64 `json:"progress,omitzero"`
+	Tasks      int64 `json:"tasks,omitzero"`
+	TokensUsed int64 `json:"tokensUsed,omitzero"`
+	Calls      int64 `json:"calls,omitzero"`
+	Errors     int64 `json:"errors,omitzero"`
 }
 
 // ErrorRate is how many of a leader's calls may fail.
@@ -219,7 +274,7 @@ func newPolicy(p leadership.TermPolicy) *Policy {
 		w.Approval = &Approval{Duration(p.Approval.Every), p.Approval.Need}
 	}
 	if p.Budget != (leadership.Counters{}) {
-		w.Budget = &p.Budget
+		w.Budget = new(Budget(p.Budget))
 	}
 	if p.ErrorRate != (leadership.ErrorRate{}) {
 		w.ErrorRate = &ErrorRate{p.ErrorRate.Max, p.ErrorRate.Min}
@@ -236,7 +291,7 @@ func (w *Policy) leadership() (p leadership.TermPolicy) {
 		p.Approval = leadership.ApprovalPolicy{Every: time.Duration(w.Approval.Every), Need: w.Approval.Need}
 	}
 	if w.Budget != nil {
-		p.Budget = *w.Budget
+		p.Budget = leadership.Counters(*w.Budget)
 	}
 	if w.ErrorRate != nil {
 		p.ErrorRate = leadership.ErrorRate{Max: w.ErrorRate.Max, Min: w.ErrorRate.Min}

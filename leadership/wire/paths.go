@@ -46,9 +46,9 @@ func Path(e leadership.Election, suffix string) string {
 
 // Limits of requests.
 const (
-	MaxBody      = 16 << 10  // bytes of a request's body
-	MaxBatchBody = 768 << 10 // bytes of a batch: leadership.MaxBatch of the longest entries fit in
-	MaxURI       = 8 << 10   // bytes of a path with its query
+	MaxBody      = 16 << 10 // bytes of a request's body
+	MaxBatchBody = 2 << 20  // bytes of a batch: leadership.MaxBatch of the longest entries fit in
+	MaxURI       = 8 << 10  // bytes of a path with its query
 )
 
 // ContentType is the content type of every document but a problem.

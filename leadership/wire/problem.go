@@ -172,7 +172,8 @@ func isParameter(field string) bool {
 	return false
 }
 
-// newFieldError places a field. A field that Decode refused is a pointer already.
+// newFieldError places a field, such as policy.maxTerm. A field that Decode refused is a pointer
+// already.
 func newFieldError(field, detail string) FieldError {
 	switch {
 	case strings.HasPrefix(field, "/"):
@@ -180,14 +181,14 @@ func newFieldError(field, detail string) FieldError {
 	case isParameter(field):
 		return FieldError{Parameter: field, Detail: detail}
 	}
-	return FieldError{Pointer: "/" + field, Detail: detail}
+	return FieldError{Pointer: "/" + strings.ReplaceAll(field, ".", "/"), Detail: detail}
 }
 
 func (f FieldError) field() string {
 	if f.Parameter != "" {
 		return f.Parameter
 	}
-	return strings.TrimPrefix(f.Pointer, "/")
+	return strings.ReplaceAll(strings.TrimPrefix(f.Pointer, "/"), "/", ".")
 }
 
 // In places the problem of an entry at the pointer of the entry in its batch.

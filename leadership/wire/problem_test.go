@@ -31,13 +31,34 @@ func vacant() leadership.Lease {
 	}
 }
 
+// limited is a lease with every limit, report and order that one can have.
+func limited() leadership.Lease {
+	l := held()
+	l.EndsBy, l.EndsBecause, l.EndsIn = l.LeaseExpiration, leadership.EndsApproval, 1250*time.Millisecond
+	l.Report, l.ReportedAt, l.ReportAge = `{"progress":412,"errors":4,"eta":"20m","custom":{"a":[1,{"b":null}]}}`, l.LastHeartbeat, time.Second
+	l.Config.Term = leadership.TermPolicy{
+		MaxTerm: 8 * time.Hour, Approval: leadership.ApprovalPolicy{Every: time.Hour, Need: 2}, StuckAfter: 5 * time.Minute,
+		Budget: leadership.Counters{Progress: 1, Tasks: 2, TokensUsed: 1<<53 - 1, Calls: 4, Errors: 5}, ErrorRate: leadership.ErrorRate{Max: 0.1, Min: 20},
+		OnTrip: leadership.TripNotify, Cooldown: 10 * time.Minute, Verdicts: 3,
+	}
+	l.Overrides = leadership.NewOverrides([]leadership.Override{
+		{ID: "pause-3", Kind: leadership.OverridePause, Mode: leadership.PauseDrain, Actor: "ann@example.com", Reason: "<the> \"sale\"", Since: l.AcquiredAt, Until: l.ReadAt.Add(time.Hour)},
+		{ID: "cooldown-agent-8", Kind: leadership.OverrideCooldown, CandidateID: "agent-8", Actor: "policy", Reason: "calls", Since: l.AcquiredAt, Until: l.ReadAt.Add(time.Minute)},
+	})
+	return l
+}
+
 func TestEveryErrorIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	for _, m := range Meanings() {
-		for _, lease := range []leadership.Lease{held(), vacant()} {
+		for _, lease := range []leadership.Lease{held(), vacant(), limited()} {
 			sent := &leadership.Error{
 				Code: m.Code, Detail: "because", Field: "leaseDuration", Reason: leadership.ReasonLockDelay,
 				RetryAfter: 1234 * time.Millisecond, Lease: &lease,
+				Cause: &leadership.Cause{
+					Code: leadership.ReasonBanned, Until: lease.ReadAt.Add(time.Second), Left: time.Second, LeaderID: "agent-7",
+					Override: "ban-3", Actor: "ann@example.com", Because: "it hangs", Position: 3, Of: 12,
+				},
 			}
 			got := writtenAndRead(t, fmt.Errorf("somewhere: %w", sent))
 			if !errors.Is(got, m.Code) {
@@ -99,14 +120,14 @@ func TestUnavailableServerSaysWhenToRetry(t *testing.T) {
 
 func TestFieldOfAnErrorIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	for _, field := range []string{"candidateId", "election", "pageSize", "If-Match", "metadata"} {
+	for _, field := range []string{"candidateId", "election", "pageSize", "If-Match", "metadata", "policy.approval.every"} {
 		err := &leadership.Error{Code: leadership.InvalidArgument, Detail: "because", Field: field}
 		if got := writtenAndRead(t, err).Field; got != field {
 			t.Errorf("field %q comes back as %q", field, got)
 		}
 		at := At("renewals", 3)
 		in := NewProblem(err).In(at)
-		if want := at + "/" + field; in.Errors[0].Pointer != want || in.Errors[0].Parameter != "" {
+		if want := at + "/" + strings.ReplaceAll(field, ".", "/"); in.Errors[0].Pointer != want || in.Errors[0].Parameter != "" {
 			t.Errorf("in a batch field %q is at %+v, want %q", field, in.Errors[0], want)
 		}
 		if got := in.Out(at).Leadership().Field; got != field {
@@ -117,7 +138,7 @@ func TestFieldOfAnErrorIsReadAsItWasWritten(t *testing.T) {
 
 func TestLeaseIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	for _, sent := range []leadership.Lease{held(), vacant()} {
+	for _, sent := range []leadership.Lease{held(), vacant(), limited()} {
 		text, err := Marshal(NewLease(sent))
 		if err != nil {
 			t.Fatal(err)
@@ -136,9 +157,56 @@ func TestLeaseIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+func TestOrdersAndExplanationsAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []leadership.OrderCommand{
+		{Kind: leadership.OrderAssign, CandidateID: "agent-7", For: time.Hour, Reason: "the better host", Actor: "ann"},
+		{Kind: leadership.OrderEvict, Token: 4, Ban: 1500 * time.Millisecond, Reason: "it hangs"},
+		{Kind: leadership.OrderPause, For: time.Minute, Mode: leadership.PauseDrain, Reason: "the sale"},
+		{Kind: leadership.OrderResume, Reason: "the sale is over"},
+		{Kind: leadership.OrderApprove, Token: 4, For: time.Hour, NewEpoch: true, Reason: "checked"},
+		{Kind: leadership.OrderLift, Override: "ban-3", Reason: "it is well again"},
+	} {
+		text, err := Marshal(NewOrderRequest(sent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w OrderRequest
+		if err := Decode(text, &w); err != nil {
+			t.Fatal(err)
+		}
+		sent.IfRevision = 7
+		got, err := w.Leadership("planner", sent.Kind, 7)
+		if diff := cmp.Diff(leadership.OrderRequest{Election: "planner", OrderCommand: sent}, got); err != nil || diff != "" {
+			t.Errorf("%s: %v; sent (-) and received (+) differ:\n%s", text, err, diff)
+		}
+	}
+	at := limited().ReadAt
+	sent := leadership.Explanation{Election: "planner", CandidateID: "agent-8", ReadAt: at, Causes: []leadership.Cause{
+		{Code: leadership.ReasonRights},
+		{Code: leadership.ReasonBanned, Until: at.Add(time.Second), Left: time.Second, Override: "ban-3", Actor: "ann", Because: "it hangs"},
+		{Code: leadership.ReasonHeld, LeaderID: "agent-7", Until: at.Add(time.Minute), Left: time.Minute},
+		{Code: leadership.ReasonInLine, Position: 3, Of: 12},
+	}}
+	text, err := Marshal(NewExplanation(sent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w Explanation
+	if err := Unmarshal(text, &w); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sent, w.Leadership()); diff != "" {
+		t.Errorf("sent (-) and received (+) differ:\n%s", diff)
+	}
+	if w.Leads = true; strings.Contains(string(text), `"until":"0001`) || !w.Leadership().Leads {
+		t.Errorf("the explanation is %s", text)
+	}
+}
+
 func TestReplyOfANewerServerIsRead(t *testing.T) {
 	t.Parallel()
-	text, err := Marshal(NewLease(held()))
+	text, err := Marshal(NewLease(limited()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,9 +214,28 @@ func TestReplyOfANewerServerIsRead(t *testing.T) {
 		var w Lease
 		if err := Unmarshal([]byte("{"+added+string(text[1:])), &w); err != nil {
 			t.Errorf("with %s: %v", added, err)
-		} else if got, err := w.Leadership(); err != nil || !cmp.Equal(got, held()) {
+		} else if got, err := w.Leadership(); err != nil || !cmp.Equal(got, limited()) {
 			t.Errorf("with %s: read as %+v, %v", added, got, err)
 		}
+	}
+	for known, newer := range map[string]string{
+		`"overrides":[{`: `"overrides":[{"future":[],`, `"policy":{`: `"policy":{"quorum":{},`, `"budget":{`: `"budget":{"gpuHours":7,`, `"endsBecause":"approval"`: `"endsBecause":"approval","until":7`,
+	} {
+		text := strings.Replace(string(text), known, newer, 1)
+		var w Lease
+		if err := Unmarshal([]byte(text), &w); err != nil || !strings.Contains(text, newer) {
+			t.Errorf("%s: %v", text, err)
+		} else if got, err := w.Leadership(); err != nil || !cmp.Equal(got, limited()) {
+			t.Errorf("with %s: read as %+v, %v", newer, got, err)
+		}
+	}
+	var w Lease
+	unknown := strings.NewReplacer(`"report":{`, `"report":{"future":{},`, `"kind":"pause"`, `"kind":"future"`, `"endsBecause":"approval"`, `"endsBecause":"future"`).Replace(string(text))
+	if err := Unmarshal([]byte(unknown), &w); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.Leadership(); err != nil || got.Token != 4 || got.Report != "" || got.EndsBecause != "future" || got.Overrides.List()[0].Kind != "future" {
+		t.Errorf("with values that this version does not know: read as %+v, %v", got, err)
 	}
 	if err := Unmarshal([]byte(`{"election":"other",`+string(text[1:])), new(Lease)); err == nil {
 		t.Error("a reply with a field twice is read")

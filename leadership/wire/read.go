@@ -47,7 +47,7 @@ func took[T any](s *scan, into *T, document T) bool {
 
 // leaseRequest reads a renewal or a release, with an election unless that is nil.
 func (s *scan) leaseRequest(e *leadership.Election) (w LeaseRequest) {
-	const candidate, key, token, ticket, election = 1, 2, 4, 8, 16
+	const candidate, key, token, ticket, election, report = 1, 2, 4, 8, 16, 32
 	var had, member members
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
@@ -59,6 +59,8 @@ func (s *scan) leaseRequest(e *leadership.Election) (w LeaseRequest) {
 			member, w.FencingToken = token, leadership.Token(s.number())
 		case "ticket":
 			member, w.Ticket = ticket, leadership.Ticket(s.raw())
+		case "report":
+			member, w.Report = report, bytes.Clone(s.object())
 		case "election":
 			if member = 0; e != nil {
 				member, *e = election, leadership.Election(s.raw())
@@ -180,6 +182,18 @@ func (s *scan) lease(w, like *Lease, g *Grant) {
 			member, w.LeaseExpiration = 1<<11, s.instant(&s.instants[2])
 		case "readAt":
 			member, w.ReadAt = 1<<12, s.instant(&s.instants[3])
+		case "endsBy":
+			member, w.EndsBy = 1<<21, s.instant(&s.instants[4])
+		case "endsBecause":
+			member, w.EndsBecause = 1<<22, scanString(s, like.EndsBecause)
+		case "endsInMs":
+			member, w.EndsInMs = 1<<23, s.number()
+		case "report":
+			member, w.Report = 1<<24, bytes.Clone(s.object())
+		case "reportedAt":
+			member, w.ReportedAt = 1<<25, s.instant(&s.instants[5])
+		case "reportAgeMs":
+			member, w.ReportAgeMs = 1<<26, s.number()
 		case "metadata":
 			member, w.Metadata = 1<<13, bytes.Clone(s.object())
 		case "note":

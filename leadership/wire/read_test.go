@@ -2,6 +2,7 @@ package wire
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,8 +26,11 @@ func scanned(t testing.TB) (texts []string, into []func() any) {
 	noted.Note, noted.Config.MaxLeaseDuration, noted.Config.RetireAfter = "from Monday on", time.Hour, 24*time.Hour
 	bare.Metadata, bare.AcquiredAt = "", time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
 	ticketed.Ticket, ticketed.LeaderID = "AbC-_123", "agent-8"
+	reported := held()
+	reported.EndsBy, reported.EndsBecause, reported.EndsIn = reported.LeaseExpiration, leadership.EndsStuck, time.Second
+	reported.Report, reported.ReportedAt, reported.ReportAge = `{"progress":412,"eta":"20m","dependencies":{"bq":"ok"}}`, reported.LastHeartbeat, time.Second
 	results := Results{}
-	for _, l := range []leadership.Lease{held(), held(), noted, bare, ticketed, vacant()} {
+	for _, l := range []leadership.Lease{held(), held(), noted, bare, ticketed, reported, reported, vacant()} {
 		add(NewLease(l), func() any { return new(Lease) })
 		add(NewReading(leadership.Reading{Lease: l, Bound: time.Second}), func() any { return new(Lease) })
 		add(NewGrant(leadership.Grant{Lease: l, Key: leadership.Key{1}, Waited: time.Minute}), func() any { return new(Grant) })
@@ -84,7 +88,11 @@ func TestNothingIsReadThatJSONRefuses(t *testing.T) {
 		requireReadAgrees(t, text)
 	}
 	texts, _ := scanned(t)
-	for _, text := range []string{texts[4], texts[6]} { // a grant and a batch
+	reported := texts[len(texts)-2*8]
+	if !strings.Contains(reported, `"report"`) {
+		t.Fatalf("%s has no report", reported)
+	}
+	for _, text := range []string{texts[4], texts[6], reported} { // a grant, a batch, and a lease with a report
 		for i := range text {
 			requireReadAgrees(t, text[:i])
 			requireReadAgrees(t, text[:i]+text[i+1:])

@@ -24,7 +24,7 @@ type AcquireRequest struct {
 func NewAcquireRequest(r leadership.AcquireRequest) AcquireRequest {
 	w := AcquireRequest{
 		CandidateID:   r.CandidateID,
-		LeaseDuration: optionalDuration(r.LeaseDuration),
+		LeaseDuration: optional(Duration(r.LeaseDuration)),
 		Metadata:      rawObject(r.Metadata),
 		Note:          r.Note,
 		Wait:          Duration(r.Wait),
@@ -88,13 +88,6 @@ func (w LeaseRequest) Leadership(e leadership.Election) (leadership.LeaseRequest
 // TokenCheck is the body of a check.
 type TokenCheck struct {
 	FencingToken leadership.Token `json:"fencingToken"`
-}
-
-func optionalDuration(d time.Duration) *Duration {
-	if d == 0 {
-		return nil
-	}
-	return new(Duration(d))
 }
 
 // leaseDuration returns 0 for a field that was left out. "0s" is refused: it does not mean the

@@ -13,7 +13,7 @@ type scan struct {
 	failed bool
 
 	// the last instant of each member of a lease: the leases of a batch have many in common
-	instants [4]instant
+	instants [6]instant
 }
 
 // instant is one that has been read, and its text.
@@ -182,23 +182,44 @@ func (s *scan) once(had *members, member members) {
 	*had |= member
 }
 
-// object returns the text of an object of up to eight strings, each with a name of its own.
+// object returns the text of an object of up to ten members, each with a name of its own: strings,
+// integers that are not negative, and objects of such members.
 func (s *scan) object() []byte {
 	s.space()
-	from, n := s.at, 0
-	var names [8][]byte
-	for name := s.first(); name != nil; name = s.next() {
-		same := func(other []byte) bool { return bytes.Equal(name, other) }
-		if n == len(names) || slices.ContainsFunc(names[:n], same) {
-			s.fail()
-			return nil
-		}
-		names[n] = name
-		n++
-		s.raw()
-	}
+	from := s.at
+	s.members(2)
 	if s.failed {
 		return nil
 	}
 	return s.text[from:s.at]
+}
+
+// members reads an object whose members may be nested so deep.
+func (s *scan) members(depth int) {
+	var names [10][]byte
+	n := 0
+	for name := s.first(); name != nil; name = s.next() {
+		same := func(other []byte) bool { return bytes.Equal(name, other) }
+		if n == len(names) || slices.ContainsFunc(names[:n], same) {
+			s.fail()
+			return
+		}
+		names[n] = name
+		n++
+		s.value(depth)
+	}
+}
+
+func (s *scan) value(depth int) {
+	s.space()
+	switch {
+	case s.at == len(s.text):
+		s.fail()
+	case s.text[s.at] == '"':
+		s.raw()
+	case s.text[s.at] == '{' && depth > 1:
+		s.members(depth - 1)
+	default:
+		s.number()
+	}
 }

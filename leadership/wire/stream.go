@@ -1,17 +1,35 @@
 package wire
 
-import "regent/leadership"
+import (
+	"github.com/go-json-experiment/json/jsontext"
+	"time"
+
+	"regent/leadership"
+)
 
 // The names of the messages of a stream. An event has no name.
 const (
 	StreamSnapshot = "snapshot" // an election at the start of the stream: a Lease
 	StreamReady    = "ready"    // after the last snapshot; see StreamStart
+	StreamReport   = "report"   // the leader has reported; see StreamReported. It has no id
 	StreamEnd      = "end"      // the last message; resume from its id: a StreamStop
 )
 
 // StreamStart follows the snapshots of a stream of all elections.
 type StreamStart struct {
 	Elections int `json:"elections"` // how many snapshots there were
+}
+
+// StreamReported is what the leader of the election said last of its work.
+type StreamReported struct {
+	Report       jsontext.Value   `json:"report"`
+	ReportedAt   time.Time        `json:"reportedAt"`
+	FencingToken leadership.Token `json:"fencingToken"`
+}
+
+// NewStreamReported writes a report.
+func NewStreamReported(r leadership.ReportText, at time.Time, token leadership.Token) StreamReported {
+	return StreamReported{rawReport(r), at.UTC(), token}
 }
 
 // StreamStop says why a stream ends.

@@ -176,9 +176,17 @@ func (b *batch) announce(id leadership.EventID) {
 	}
 }
 
-// replace replaces a record, and adds no event.
+// replace replaces a record, and adds no event. If its standing has become too large, that stays as
+// it was: the ends in it are then sooner, not later.
 func (b *batch) replace(r leadership.Record) {
 	n := b.own(r.Election)
+	if r.Standing != n.record.Standing {
+		if carried, err := b.codec.Encode(&r); err == nil {
+			n.carried = carried
+		} else {
+			r.Standing = n.record.Standing
+		}
+	}
 	n.record = same(r)
 	b.frame = appendRecord(b.frame, &n.record, n.carried)
 }

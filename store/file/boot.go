@@ -54,25 +54,30 @@ func (n *entry) running(last, now time.Time) (r leadership.Record, runs bool) {
 }
 
 // begun returns r beginning now, and reports whether it ran at the given instant: its lease, the
-// lock after a lease whose end is not recorded, or a recorded lock. A latest end of the lease stays
-// as far away as it was.
+// lock after a lease whose end is not recorded, or a recorded lock. The latest ends of the lease stay
+// as far away as they were; standing orders and cooldowns keep their dates.
 func begun(r leadership.Record, at, now time.Time) (_ leadership.Record, runs bool) {
 	held := r.LeaderID != ""
 	switch {
 	case held && r.LeaseEnd().After(at):
+		r = moved(r, now.Sub(at))
 		r.HeartbeatAt = now
-		if !r.EndsBy.IsZero() {
-			r.EndsBy = now.Add(r.EndsBy.Sub(at))
-		}
 	case held && r.LeaseEnd().Add(r.Policy.LockDelay).After(at):
+		r = moved(r, now.Sub(r.LeaseEnd()))
 		r.HeartbeatAt = now.Add(-r.LeaseDuration)
-		if !r.EndsBy.IsZero() {
-			r.EndsBy = now
-		}
 	case !held && r.LockFor > 0 && r.EndedAt.Add(r.LockFor).After(at):
 		r.EndedAt = now
 	default:
 		return r, false
 	}
 	return r, true
+}
+
+// moved returns r with the latest ends of its lease that much later.
+func moved(r leadership.Record, by time.Duration) leadership.Record {
+	if !r.EndsBy.IsZero() {
+		r.EndsBy = r.EndsBy.Add(by)
+	}
+	r.Standing = r.Standing.TermMoved(by)
+	return r
 }

@@ -201,3 +201,99 @@ func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 		}
 	}
 }
+
+// What ends a term while the machine runs ends it as much later as the machine was off, so that a
+// leader has no less time for an approval or for progress. Dates that people gave stay dates.
+func TestAfterAnotherBootWhatLimitsATermStaysAsFarAwayAndOrdersKeepTheirDates(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "leases")
+	uptime := time.Hour
+	clock := func(boot string) file.Clock {
+		return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
+	}
+	s, service := open(t, path, clock("boot-1"))
+	config := leadership.Config{LeaseDuration: time.Minute, Term: leadership.TermPolicy{
+		MaxTerm: 3 * time.Hour, Approval: leadership.ApprovalPolicy{Every: 2 * time.Hour}, StuckAfter: 3 * time.Minute, Cooldown: time.Hour,
+	}}
+	if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: 24 * time.Hour, Reason: "it is being repaired", Actor: "ops"}
+	if _, err := service.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: ban}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := s.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) { // so the last commit is of now
+		ch := leadership.Change{Record: s.Record, Quiet: true}
+		ch.Record.Standing.Unknown = `{"seen":1}`
+		return ch, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s, _ = open(t, path, clock("boot-2")) // the wall clock has gone on meanwhile, the other has not
+	after, err := s.Get(t.Context(), "jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, is := before.Record, after.Record
+	moved := is.EndsBy.Sub(was.EndsBy)
+	if left := is.EndsBy.Sub(after.Now); left != was.EndsBy.Sub(before.Now) {
+		t.Errorf("its end is %v away, and was %v", left, was.EndsBy.Sub(before.Now))
+	}
+	if want := was.Standing.TermMoved(moved); moved <= 0 || is.Standing != want || is.Standing.Overrides != was.Standing.Overrides {
+		t.Errorf("by %v: got %+v\nwant %+v", moved, is.Standing, want)
+	}
+	s.Close()
+	s, service = open(t, path, clock("boot-2"))
+	if again, err := s.Get(t.Context(), "jobs"); err != nil || again.Record != is {
+		t.Errorf("opened once more: %+v, %v\nwant %+v", again.Record, err, is)
+	}
+	uptime += 30 * time.Second
+	l, err := service.Renew(t.Context(), leadership.LeaseRequest{
+		Election: "jobs", CandidateID: "ann", Key: *ask("ann").Key, Token: 1, Report: []byte(`{"progress":1}`),
+	})
+	if err != nil || l.EndsBecause != leadership.EndsStuck || l.EndsIn.Truncate(time.Millisecond) != 3*time.Minute {
+		t.Errorf("with new progress it ends in %v (%s), %v; want 3m", l.EndsIn, l.EndsBecause, err)
+	}
+}
+
+// A lease that ran out by itself before the machine went down did so for no limit of its term: a
+// limit that was still far away then is still ahead of the end that the lease has now.
+func TestAfterAnotherBootALeaseThatRanOutByItselfIsNotDeposed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "leases")
+	uptime := time.Hour
+	clock := func(boot string) file.Clock {
+		return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
+	}
+	s, service := open(t, path, clock("boot-1"))
+	config := leadership.Config{
+		LeaseDuration: time.Minute, LockDelay: time.Hour, Term: leadership.TermPolicy{StuckAfter: time.Hour, Cooldown: time.Hour},
+	}
+	if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	uptime += 2 * time.Minute
+	other := ask("ann")
+	other.Election = "other"
+	if _, err := service.Acquire(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	uptime = time.Second
+	_, service = open(t, path, clock("boot-2"))
+	if _, err := service.Expire(t.Context(), "jobs"); err != nil {
+		t.Fatal(err)
+	}
+	events, err := service.Events(t.Context(), leadership.EventsRequest{Election: "jobs"})
+	if err != nil || events[len(events)-1].Type != leadership.EventExpired {
+		t.Errorf("its end is told as %+v, %v; want %s", events[len(events)-1], err, leadership.EventExpired)
+	}
+}

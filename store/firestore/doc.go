@@ -62,12 +62,17 @@
 // remembered lease is sent with that update_time as its guard. If the guard fails, or the lease is
 // not known, the answer is ErrNotRenewed, and the caller's Update reads.
 //
+// A renewal with a report changes more, so the rule has to decide on it. It decides on the version
+// that is known, at the latest time of Firestore that any reply brought, and the whole document is
+// written under the same guard. If the rule refuses, or wants an event, Update reads and decides
+// again: what is known may be out of date.
+//
 // With each heartbeat a Store also gives the leader a ticket: the lease document and its
 // update_time, sealed. A Store to which the leader brings it knows the lease, too, though another
 // process has written it. So an agent that sends its ticket may change the process with every
 // renewal; one that does not had better stay with one, since each change costs a read. Metadata,
 // policy and standing that make the ticket longer than 1 KiB are left out of it: each process then
-// reads the lease once, and again when they have changed.
+// reads the lease once, and again when they have changed, as they do with each report.
 //
 // Tickets are sealed by AES-GCM under a secret of the database, to the database's name. It is made
 // at the first grant, and anew after a week:
@@ -84,6 +89,7 @@
 //	grant, release, …        BatchGetDocuments, Commit   2      2 + events
 //	refusal, Get             BatchGetDocuments           2      0
 //	renewal                  Commit                      0      1
+//	renewal with a report    Commit                      0      1
 //	without memory or ticket BatchGetDocuments, Commit   2      1
 //	n renewals, n ≤ 500      BatchWrite                  0      n
 //	List, Events             RunQuery                    found  0

@@ -160,7 +160,7 @@ func (p project) advance(tb testing.TB, d time.Duration) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt", "endsBy", "retireAt")
+		p.write(tb, doc.Name, older(doc, d), "renewedAt", "renewalDue", "acquiredAt", "endedAt", "endsBy", "retireAt", "standing")
 	}
 	events, _ := p.events(tb)
 	for _, doc := range events {
@@ -225,6 +225,7 @@ func older(doc *firestorepb.Document, d time.Duration) values {
 			v[name] = timestamp(at.AsTime().Add(-d))
 		}
 	}
+	v["standing"] = text(storetest.Earlier(doc.Fields["standing"].GetStringValue(), d))
 	if _, ok := v["renewedAt"]; !ok && doc.Fields["leaderId"].GetStringValue() != "" {
 		v["renewedAt"] = timestamp(doc.UpdateTime.AsTime().Add(-d))
 	}

@@ -9,8 +9,8 @@ import (
 	"regent/leadership"
 )
 
-// memorySize is how many leases a handle remembers. With the largest metadata one takes about 5
-// KiB; a lease that was forgotten costs its next renewal one read.
+// memorySize is how many leases a handle remembers. With the largest metadata and report one takes
+// about 8 KiB; a lease that was forgotten costs its next renewal one read.
 const memorySize = 10_000
 
 // memory has the leases that a handle last read or wrote, so that a renewal is one write without a
@@ -50,22 +50,32 @@ func (m *memory) remember(doc document, now time.Time) {
 	}
 }
 
-// heartbeat returns the write that the renewal rule makes of the remembered lease or, if that is a
-// later version, of the one in the renewal's ticket (zero: none). ok is false if only a read of the
-// store can tell.
-func (m *memory) heartbeat(c leadership.Renewal, ticket document) (held document, ch leadership.Change, ok bool) {
+// sight returns the remembered version of a lease or, if that is a later one, the one of a ticket
+// (zero: none), at the latest time of the store that any reply brought; that is no later than the
+// next commit. ok is false if there is neither.
+func (m *memory) sight(e leadership.Election, ticket document) (_ sight, ok bool) {
 	m.mu.Lock()
-	held, known := m.leases.Get(c.Election)
+	held, ok := m.leases.Get(e)
 	now := m.latest
 	m.mu.Unlock()
 	if ticket.updated.After(held.updated) {
-		held, known = ticket, true
+		held, ok = ticket, true
 	}
-	if !known {
+	if held.updated.After(now) { // of a ticket: another handle's reply brought it
+		now = held.updated
+	}
+	return sight{doc: held, at: now}, ok
+}
+
+// heartbeat returns the write that the renewal rule makes of the remembered lease or of the one in
+// the renewal's ticket; see sight. ok is false if only a read of the store can tell.
+func (m *memory) heartbeat(c leadership.Renewal, ticket document) (held document, ch leadership.Change, ok bool) {
+	known, ok := m.sight(c.Election, ticket)
+	if !ok {
 		return document{}, leadership.Change{}, false
 	}
-	ch, err := leadership.Renew(leadership.Snapshot{Record: held.record, Now: now, Guard: guard}, c)
-	return held, ch, err == nil
+	ch, err := leadership.Renew(known.snapshot(), c)
+	return known.doc, ch, err == nil
 }
 
 // known returns the remembered version of a lease; ok is false if there is none.

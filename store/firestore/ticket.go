@@ -35,8 +35,8 @@ func ticketFields() []string {
 	}
 }
 
-// largeFields are the fields without a limit that would fit into a ticket. They change seldom, so a
-// handle that has read the lease once remembers them.
+// largeFields are the fields without a limit that would fit into a ticket. They change seldom, but
+// for the leader's reports, so a handle that has read the lease once remembers them.
 func largeFields() []string { return []string{metadataField, policyField, standingField} }
 
 var errTicket = errors.New("it is no ticket of this database")
@@ -144,7 +144,7 @@ func (s *Store) unpack(plain []byte) (document, error) {
 		return document{}, errTicket
 	}
 	if want := all.Values[ticketDigest].GetBytesValue(); want != nil {
-		if err := s.complete(v, leadership.Election(id), want); err != nil {
+		if err := s.complete(v, leadership.Election(id), updated.AsTime(), want); err != nil {
 			return document{}, err
 		}
 	}
@@ -155,8 +155,9 @@ func (s *Store) unpack(plain []byte) (document, error) {
 	return doc, leadership.VerifyAlone(leadership.Snapshot{Record: doc.record, Now: doc.updated, Guard: guard})
 }
 
-// complete adds the large fields with that digest.
-func (s *Store) complete(v values, e leadership.Election, want []byte) error {
+// complete adds the large fields with that digest. If this handle has them of an earlier version
+// only, it forgets that: to try a renewal by it would be in vain.
+func (s *Store) complete(v values, e leadership.Election, updated time.Time, want []byte) error {
 	known, ok := s.memory.known(e)
 	if !ok {
 		return errTicket
@@ -166,6 +167,9 @@ func (s *Store) complete(v values, e leadership.Election, want []byte) error {
 		return err
 	}
 	if !bytes.Equal(digest(remembered), want) {
+		if known.updated.Before(updated) {
+			s.memory.forget(known)
+		}
 		return errTicket
 	}
 	for _, name := range largeFields() {

@@ -2,6 +2,7 @@ package firestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -25,6 +26,8 @@ const (
 )
 
 // Update reads and commits: one BatchGetDocuments and, if there is something to write, one Commit.
+// A renewal of leadership.ExpectHeld with a report is one Commit without a read, as in Renew, if the
+// lease is known as it is in the store.
 func (s *Store) Update(
 	ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {
@@ -33,6 +36,11 @@ func (s *Store) Update(
 		return leadership.Snapshot{}, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
+	if c, expected := leadership.HeldExpected(ctx); expected && c.Election == e && c.Report != "" {
+		if after, err := s.updateUnread(ctx, c, decide); !errors.Is(err, leadership.ErrNotRenewed) {
+			return after, err
+		}
+	}
 	var refused refusal
 	for attempt := range attempts {
 		if err := pause(ctx, attempt); err != nil {
@@ -62,6 +70,33 @@ func (s *Store) Update(
 		refused = refused.and(err, seen)
 	}
 	return leadership.Snapshot{}, unavailable(ctx, operation, fmt.Errorf("%w: %w", errContention, refused.cause))
+}
+
+// updateUnread lets the rule decide on the version of the lease that the renewal's ticket or this
+// handle has, and commits under the guard of that version. The error is ErrNotRenewed, and nothing
+// was done, if the version is not known or no longer the store's, or if the rule makes anything of it
+// but a heartbeat without events: only a read can tell then. A renewal without a report does not come
+// here, because Renew has tried that.
+func (s *Store) updateUnread(
+	ctx context.Context, c leadership.Renewal, decide func(leadership.Snapshot) (leadership.Change, error),
+) (leadership.Snapshot, error) {
+	known, ok := s.memory.sight(c.Election, s.open(ctx, c))
+	if !ok {
+		return leadership.Snapshot{}, leadership.ErrNotRenewed
+	}
+	ch, carried, err := s.codec.Decide(known.snapshot(), decide)
+	if err != nil || !ch.Heartbeat || len(ch.Events) > 0 {
+		return leadership.Snapshot{}, leadership.ErrNotRenewed
+	}
+	after, err := s.commitChange(ctx, known, ch, carried)
+	switch {
+	case contended(err):
+		s.memory.forget(known.doc)
+		return leadership.Snapshot{}, leadership.ErrNotRenewed
+	case err != nil:
+		return leadership.Snapshot{}, unwritten(ctx, fmt.Sprintf("renew %q", c.Election), err)
+	}
+	return after, nil
 }
 
 // refusal is a series of commits that Firestore refused because a document had changed since it was

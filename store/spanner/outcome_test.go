@@ -251,7 +251,7 @@ func TestATransactionThatIsAbortedUntilTheContextEndsHasDoneNothing(t *testing.T
 func TestAStoreThatIsGoneIsUnavailableWithinTheTimeout(t *testing.T) {
 	t.Parallel()
 	cfg := migrated(t)
-	cfg.CallTimeout = 500 * time.Millisecond
+	cfg.CallTimeout = 2 * time.Second // enough to open it on a busy machine
 	gone := make(chan struct{})
 	cfg.DialOptions = []grpc.DialOption{
 		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {

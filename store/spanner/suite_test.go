@@ -34,6 +34,7 @@ func harness(tb testing.TB) storetest.Backing {
 		Advance: func(tb testing.TB, d time.Duration) {
 			execute(tb, foreign, advanceSQL, map[string]any{"us": d.Microseconds()})
 			execute(tb, foreign, advanceEventsSQL, map[string]any{"us": d.Microseconds()})
+			advanceStandings(tb, foreign, d)
 		},
 		Compact: func(tb testing.TB) { execute(tb, foreign, compactSQL, nil) },
 		Damage: func(tb testing.TB, e leadership.Election, d storetest.Damage) {
@@ -54,6 +55,28 @@ const advanceSQL = `UPDATE Leadership SET
 	locked_until = TIMESTAMP_SUB(locked_until, INTERVAL @us MICROSECOND),
 	retire_at = TIMESTAMP_SUB(retire_at, INTERVAL @us MICROSECOND)
 WHERE TRUE`
+
+// advanceStandings makes what stands in each record older.
+func advanceStandings(tb testing.TB, foreign *spanner.Client, d time.Duration) {
+	tb.Helper()
+	var older []*spanner.Mutation
+	columns := []string{"cluster_id", "standing"}
+	err := foreign.Single().Read(tb.Context(), "Leadership", spanner.AllKeys(), columns).Do(func(r *spanner.Row) error {
+		var id string
+		var standing spanner.NullString
+		err := r.Columns(&id, &standing)
+		if standing.Valid {
+			older = append(older, spanner.Update("Leadership", columns, []any{id, storetest.Earlier(standing.StringVal, d)}))
+		}
+		return err
+	})
+	if err == nil && len(older) > 0 {
+		_, err = foreign.Apply(tb.Context(), older)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
 
 // advanceEventsSQL lets all events be due earlier.
 const advanceEventsSQL = `UPDATE LeadershipEvents SET delete_after = TIMESTAMP_SUB(delete_after, INTERVAL @us MICROSECOND) WHERE delete_after IS NOT NULL`

@@ -23,8 +23,8 @@ type attempt struct {
 // Update first decides on one strong query without a lock. If there is nothing to write, that is
 // all: an attempt that is refused neither waits for the leader's renewals nor holds them up. Else a
 // read-write transaction decides again, by one query and one Commit; between the two the row is
-// locked, and only the decision is made. With leadership.ExpectChange it decides at once, and if
-// nothing is to be written the Commit is a Rollback.
+// locked, and only the decision is made. With leadership.ExpectChange, and for a renewal with a
+// report, it decides at once, and if nothing is to be written the Commit is a Rollback.
 func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 	}
 	defer done()
 	var a attempt
-	if !leadership.ChangeExpected(ctx) {
+	if !changeExpected(ctx) {
 		f, err := s.look(ctx, "look", e)
 		if err != nil {
 			return leadership.Snapshot{}, err
@@ -57,6 +57,13 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 		return leadership.Snapshot{}, occupied(e, outdated(err))
 	}
 	return a.committed(at), nil
+}
+
+// changeExpected reports whether the Update will most likely write. A renewal without a report is
+// one that Renew did not find, and will most likely be refused.
+func changeExpected(ctx context.Context) bool {
+	held, expected := leadership.HeldExpected(ctx)
+	return leadership.ChangeExpected(ctx) || expected && held.Report != ""
 }
 
 func (a *attempt) decide(

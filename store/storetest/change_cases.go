@@ -244,10 +244,21 @@ func (e *exact) aged() {
 				*t = time.Unix(0, 0)
 			}
 		}
+		r.Standing = leadership.Standing{}
 		return r
+	}
+	standing := func(r leadership.Record) string {
+		carried, err := leadership.Codec{}.Encode(&r)
+		if err != nil {
+			e.Error(err)
+		}
+		return instants.ReplaceAllString(carried.Standing, `"then"`)
 	}
 	if diff := cmp.Diff(undated(*e.want), undated(got)); diff != "" {
 		e.Errorf("after some time (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(standing(*e.want), standing(got)); diff != "" {
+		e.Errorf("the standing after some time (-want +got):\n%s", diff)
 	}
 	*e.want = got
 }

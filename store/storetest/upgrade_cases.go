@@ -34,12 +34,7 @@ func (f *fleet) as(c leadership.Codec) leadership.Store {
 		return f.open[v]
 	}
 	if f.backing.Exclusive {
-		for _, s := range f.open {
-			if err := s.Close(); err != nil {
-				f.Fatal(err)
-			}
-		}
-		clear(f.open)
+		f.restart()
 	}
 	f.open[v] = f.backing.OpenAs(f, c)
 	return f.open[v]
@@ -50,6 +45,8 @@ func runUpgrade(t *testing.T, h Harness) {
 	for name, run := range map[string]func(*fleet){
 		"two versions of the program share the data until one uses what the other must not ignore": (*fleet).upgrade,
 		"an older program refuses, by name, an election that is to be retired":                     (*fleet).firstRefusesWhatRetires,
+		"an older program refuses, by name, an election with an order, and renews others":          (*fleet).secondRefusesWhatIsOrdered,
+		"what stands in an election is the same when the store is opened again":                    (*fleet).reopened,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,6 +107,118 @@ func (f *fleet) firstRefusesWhatRetires() {
 	if names, err := f.as(older).Retirable(f.Context(), now, 10); err != nil || !slices.Equal(names, []leadership.Election{due}) {
 		f.Errorf("to be retired: got %v, %v", names, err)
 	}
+}
+
+// second is the program that knows no orders and no limits of a term.
+var second = leadership.Codec{Version: 2}
+
+// secondRefusesWhatIsOrdered keeps an older program from granting against an order, and from
+// renewing beyond the end that an order sets.
+func (f *fleet) secondRefusesWhatIsOrdered() {
+	const plain, banned, evicted = "plain", "banned", "evicted"
+	orders := map[leadership.Election]leadership.OrderCommand{
+		banned:  {Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour},
+		evicted: {Kind: leadership.OrderEvict},
+	}
+	for _, e := range []leadership.Election{plain, banned, evicted} {
+		f.update(f.as(second), e, acquire("ann", time.Minute))
+		if _, err := leadership.New(f.as(second)).Renew(f.Context(), leaseOf(e, "ann", 1)); err != nil {
+			f.Errorf("%s, before an order: %v", e, err)
+		}
+	}
+	for e, c := range orders {
+		c.Reason, c.Actor = "r", "ops"
+		if _, err := leadership.New(f.as(older)).Order(f.Context(), leadership.OrderRequest{Election: e, OrderCommand: c}); err != nil {
+			f.Fatalf("%s: %v", c.Kind, err)
+		}
+	}
+	want := make(map[leadership.Election]leadership.Record)
+	for e := range orders {
+		want[e] = f.get(f.as(older), e).Record
+	}
+	s := leadership.New(f.as(second))
+	for range 2 {
+		if _, err := s.Renew(f.Context(), leaseOf(plain, "ann", 1)); err != nil {
+			f.Errorf("the older program renews no election without an order: %v", err)
+		}
+	}
+	for e := range orders {
+		for what, call := range map[string]func() error{
+			"renew":   func() error { _, err := s.Renew(f.Context(), leaseOf(e, "ann", 1)); return err },
+			"release": func() error { _, err := s.Release(f.Context(), leaseOf(e, "ann", 1)); return err },
+			"acquire": func() error {
+				_, err := s.Acquire(f.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob", Key: keyOf("bob")})
+				return err
+			},
+		} {
+			err := call()
+			if !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), fmt.Sprintf("%q", e)) {
+				f.Errorf("%s of %s by the older program: got %v, want %s and the name", what, e, err, leadership.RecordTooNew)
+			}
+		}
+	}
+	for e := range orders {
+		if diff := cmp.Diff(rounded(want[e]), rounded(f.get(f.as(older), e).Record)); diff != "" {
+			f.Errorf("the older program has changed %s (-before +after):\n%s", e, diff)
+		}
+	}
+}
+
+// reopened has an election with a leader and one without, in which as much stands as can.
+func (f *fleet) reopened() {
+	s := leadership.New(f.as(older))
+	ctx := f.Context()
+	must := func(_ leadership.Lease, err error) {
+		f.Helper()
+		if err != nil && !errors.Is(err, leadership.LeaseLost) { // the answer to a report that trips
+			f.Fatal(err)
+		}
+	}
+	report := func(e leadership.Election, text string) {
+		c := leaseOf(e, "ann", 1)
+		c.Report = []byte(text)
+		must(s.Renew(ctx, c))
+	}
+	order := func(e leadership.Election, c leadership.OrderCommand) {
+		c.Reason, c.Actor = "<r> é", "ops@example.com"
+		must(s.Order(ctx, leadership.OrderRequest{Election: e, OrderCommand: c}))
+	}
+	for _, e := range []leadership.Election{jobs, "deposed"} {
+		must(s.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{
+			Config: leadership.Config{LeaseDuration: time.Hour, Term: termPolicy},
+		}}))
+		f.update(f.as(older), e, acquire("ann", time.Hour))
+		report(e, `{"progress":9,"tokensUsed":7,"eta":"20m","health":"é","custom":{"a":[1.50,9007199254740993]}}`)
+		order(e, leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour})
+		order(e, leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})
+		order(e, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1})
+		must(s.RequestApproval(ctx, leadership.ApprovalNote{LeaseRequest: leaseOf(e, "ann", 1), Note: "n"}))
+		must(s.Judge(ctx, leadership.JudgeRequest{Election: e, JudgeCommand: leadership.JudgeCommand{
+			Token: 1, Verdict: leadership.VerdictBad, Evidence: "e", Actor: "vera",
+		}}))
+	}
+	report("deposed", `{"progress":9,"tokensUsed":101}`)
+	for _, e := range []leadership.Election{jobs, "deposed"} {
+		want := f.get(f.as(older), e)
+		f.restart()
+		if diff := cmp.Diff(rounded(want.Record), rounded(f.get(f.as(older), e).Record)); diff != "" {
+			f.Errorf("%s, opened again (-before +after):\n%s", e, diff)
+		}
+		if got := f.get(f.as(older), e).Record.Standing; got != want.Record.Standing || got.Overrides == "" {
+			f.Errorf("%s, opened again: got %+v\nwant %+v", e, got, want.Record.Standing)
+		}
+	}
+}
+
+// restart closes all handles.
+func (f *fleet) restart() {
+	f.Helper()
+	for _, s := range f.open {
+		if err := s.Close(); err != nil {
+			f.Fatal(err)
+		}
+	}
+	clear(f.open)
 }
 
 // carrying is a change by a newer program: it writes members that the older one does not know, and,

@@ -61,6 +61,9 @@ func TestEachBugIsFoundByAShortestTrace(t *testing.T) {
 	operator := belief.Model{Lease: 2, Operator: true}
 	unlock := belief.Model{Lease: 2, Unlock: true}
 	commits := belief.Model{Lease: 2, Commits: true}
+	orders := belief.Model{Lease: 2, Orders: true}
+	epochs := belief.Model{Lease: 2, Epochs: true}
+	verdicts := belief.Model{Lease: 2, Trips: true}
 	for _, c := range []struct {
 		bug    belief.Bug
 		in     belief.Model
@@ -83,6 +86,11 @@ func TestEachBugIsFoundByAShortestTrace(t *testing.T) {
 		{belief.TokenForgotten, operator, []belief.Property{belief.TokensRise}, 2},
 		{belief.UnlockUnasked, unlock, []belief.Property{belief.NoneAfterEnd, belief.NeverTwo}, 4},
 		{belief.UnlockLowers, unlock, []belief.Property{belief.TokensRise}, 3},
+		{belief.EvictShortens, orders, []belief.Property{belief.PromiseKept, belief.NoneAfterEnd, belief.NeverTwo}, 3},
+		{belief.CapIgnored, orders, []belief.Property{belief.CapKept, belief.NoneAfterEnd, belief.NeverTwo}, 7},
+		{belief.PauseForgotten, orders, []belief.Property{belief.PauseKept}, 3},
+		{belief.EpochNoToken, epochs, []belief.Property{belief.TokensRise}, 3},
+		{belief.DeposedFrees, verdicts, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 4},
 		{belief.LateStands, commits, []belief.Property{belief.EndIsEnd}, 6},
 		{belief.LateTold, commits, []belief.Property{belief.EndIsEnd, belief.NoneAfterEnd, belief.NeverTwo}, 6},
 		{belief.LateUntilTaken, commits, []belief.Property{belief.EndIsEnd}, 7},
@@ -121,6 +129,7 @@ func TestStatesThatDifferByPermutationAreOne(t *testing.T) {
 	const almost = exact + time.Nanosecond // which only makes it another clock
 	everything := belief.Model{Clocks: clocks(exact, exact), Lease: 1, Delay: 1, Operator: true, Commits: true}
 	areOne(t, everything, clocks(exact, almost))
+	areOne(t, belief.Model{Clocks: clocks(exact, exact), Lease: 1, Delay: 1, Orders: true, Epochs: true, Trips: true}, clocks(exact, almost))
 	areOne(t, belief.Model{Clocks: clocks(exact, exact, slowest), Lease: 1}, clocks(exact, almost, slowest))
 	if *large {
 		areOne(t, belief.Model{Clocks: clocks(exact, exact, exact), Lease: 1}, clocks(exact, almost, almost+1))

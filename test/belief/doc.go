@@ -1,7 +1,7 @@
 // Package belief is a small model of ME-2, searched exhaustively: no candidate believes that it
 // leads after its lease has ended, and no two believe it at once. The decisions in it are the real
-// ones: the rules leadership.Acquire, Renew, Release, Expire, Lapse, Retire, Delete, Configure and
-// Unlock for the store, and leadership.Deadline for the candidates.
+// ones: the rules leadership.Acquire, Renew, Release, Expire, Lapse, Retire, Delete, Configure,
+// Unlock, Order and Judge for the store, and leadership.Deadline for the candidates.
 //
 // # What can happen
 //
@@ -30,6 +30,14 @@
 //   - Unlock: an operator unlocks the election, any number of times. With the acknowledgement that
 //     the refusal asks for, the leader of that lease is excused: it may go on believing. Without it
 //     nothing may happen.
+//   - Orders: an operator evicts the leader, pauses the election so that it is drained, and resumes
+//     it. The lease ends when its leader was promised, no renewal passes that, and none is granted
+//     while the election is paused.
+//   - Epochs: an operator lets the leader go on under the next token. The leader, which does not
+//     know, may believe in its lease under the old token, until it is told; then it acquires again
+//     with its key.
+//   - Trips: a verdict ends the leader's term. Its leader, which does not know, may believe in its
+//     lease until the promised end, and no other is granted before that.
 //   - Commits: a transaction reads the record, and commits later, or never; or it is aborted,
 //     because another has changed the record since, and reads again. Its caller may have given up,
 //     and its reply may be lost. So a heartbeat may be committed after the end of the lease. Then

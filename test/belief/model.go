@@ -30,6 +30,13 @@ type Model struct {
 	// Unlock: an operator unlocks the election, with the acknowledgement that the refusal asks for
 	// or without any, at any time and any number of times.
 	Unlock bool
+	// Orders: an operator evicts the leader, pauses the election so that it ends, and resumes it, at
+	// any time and any number of times.
+	Orders bool
+	// Epochs: an operator lets the leader go on under the next token, any number of times.
+	Epochs bool
+	// Trips: a verdict on the leader's work ends its term, any number of times.
+	Trips bool
 	// Commits: a transaction reads first and commits later, or never, or is aborted and reads
 	// again.
 	Commits bool
@@ -53,6 +60,9 @@ const (
 	OneLeaseATime Property = "no lease is granted while another lasts"
 	DelayKept     Property = "no lease is granted within the lock delay after one that was not released"
 	EndIsEnd      Property = "no caller is told that an ended lease goes on"
+	PromiseKept   Property = "no operator's order makes a lease end before what its leader was promised"
+	CapKept       Property = "no renewal passes the end that an operator has ordered"
+	PauseKept     Property = "no lease is granted while the election is paused"
 )
 
 // Bug is a mistake made on purpose, to see it found.
@@ -80,6 +90,11 @@ const (
 	LateUntilTaken Bug = "a heartbeat that was committed too late counts until it is taken back"
 	UnlockUnasked  Bug = "an unlock needs no acknowledgement"
 	UnlockLowers   Bug = "an unlock lowers the token"
+	EvictShortens  Bug = "an eviction ends the lease at once"
+	CapIgnored     Bug = "a renewal that reads nothing ignores the end that was ordered"
+	PauseForgotten Bug = "an acquire forgets that the election is paused"
+	EpochNoToken   Bug = "a new epoch keeps the token"
+	DeposedFrees   Bug = "a deposed leader's lease frees the election at once"
 	Unguarded      Bug = "a grant ignores that the record has changed since it was read"
 )
 
@@ -108,6 +123,11 @@ const (
 	free      // an operator unlocks it, and acknowledges what the refusal says
 	freeBlind // an operator unlocks it without an acknowledgement
 	retire    // a tick retires it, if it was vacant for long enough
+	evict     // an operator ends the term, at the end that was promised
+	drain     // an operator pauses the election, and so ends the term
+	resume    // an operator ends the pause
+	epoch     // an operator lets the leader go on under the next token
+	depose    // a verdict ends the term
 	takeBack  // the service undoes a heartbeat that came too late
 )
 
@@ -135,6 +155,7 @@ type candidate struct {
 	waited uint8 // in the queue
 	left   uint8 // of the lease, as the answer has it; 0 for a refusal
 
+	stale  bool // its leader goes on under a later token, and it has not learned of that
 	behind bool // the lease that it has, or its answer has, is not the newest
 	// an operator has unlocked the election after that lease: it may believe in it
 	excused bool

@@ -24,6 +24,9 @@ func Quick() []Model {
 		{Name: "three", Clocks: all(3, slowest), Lease: 2},
 		{Name: "three, late commits, a lock delay, an operator", Clocks: all(3, slowest), Lease: 1, Delay: 1, Operator: true, Commits: true},
 		{Name: "four", Clocks: all(4, slowest), Lease: 1},
+		{Name: "two waiting, new epochs", Clocks: all(2, slowest), Lease: 2, Wait: 1, Epochs: true},
+		{Name: "two, orders, new epochs and verdicts", Clocks: all(2, slowest), Lease: 2, Delay: 1, Orders: true, Epochs: true, Trips: true},
+		{Name: "two, late commits, orders, new epochs and verdicts", Clocks: all(2, slowest), Lease: 1, Delay: 1, Orders: true, Epochs: true, Trips: true, Commits: true},
 	}
 }
 
@@ -39,6 +42,9 @@ func Night() []Model {
 		{Name: "three, late commits, a lock delay, an operator", Clocks: all(3, slowest), Lease: 2, Delay: 1, Operator: true, Commits: true},
 		{Name: "four", Clocks: all(4, slowest), Lease: 2},
 		{Name: "four, a lock delay, an operator", Clocks: all(4, slowest), Lease: 1, Delay: 1, Operator: true},
+		{Name: "two, orders", Clocks: all(2, slowest), Lease: 5, Delay: 1, Orders: true},
+		{Name: "two, late commits, orders, new epochs and verdicts", Clocks: all(2, slowest), Lease: 2, Orders: true, Epochs: true, Trips: true, Commits: true},
+		{Name: "three, late commits, orders, new epochs and verdicts", Clocks: all(3, slowest), Lease: 1, Orders: true, Epochs: true, Trips: true, Commits: true},
 		{Name: "four, late commits", Clocks: all(4, slowest), Lease: 1, Commits: true},
 		{Name: "four, late commits, a lock delay, an operator", Clocks: all(4, slowest), Lease: 1, Delay: 1, Operator: true, Commits: true},
 	}

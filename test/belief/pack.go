@@ -35,6 +35,7 @@ const (
 	callBits   = 2
 	placeBits  = 3
 	waitedBits = 4
+	capBits    = 4
 )
 
 func (s *state) packStore() uint32 {
@@ -49,6 +50,9 @@ func (s *state) packStore() uint32 {
 	b.flag(s.renewed)
 	b.flag(s.released)
 	b.flag(s.releasing)
+	b.number(s.cap, capBits)
+	b.flag(s.drained)
+	b.flag(s.paused)
 	return b.bits
 }
 
@@ -64,6 +68,9 @@ func (s *state) unpackStore(n uint32) {
 	s.renewed = b.next(1) == 1
 	s.released = b.next(1) == 1
 	s.releasing = b.next(1) == 1
+	s.cap = b.next(capBits)
+	s.drained = b.next(1) == 1
+	s.paused = b.next(1) == 1
 }
 
 func (c *candidate) pack(leader bool) uint32 {
@@ -80,6 +87,7 @@ func (c *candidate) pack(leader bool) uint32 {
 	b.flag(c.asked)
 	b.flag(c.askedFormerly)
 	b.flag(c.excused)
+	b.flag(c.stale)
 	return b.bits
 }
 
@@ -97,6 +105,7 @@ func (c *candidate) unpack(n uint32) (leader bool) {
 	c.asked = b.next(1) == 1
 	c.askedFormerly = b.next(1) == 1
 	c.excused = b.next(1) == 1
+	c.stale = b.next(1) == 1
 	return leader
 }
 

@@ -41,6 +41,11 @@ const (
 	unlock        // an operator unlocks it, and acknowledges what that risks
 	unlockBlind   // an operator unlocks it without an acknowledgement
 	retireIdle    // a tick retires it
+	evictLeader   // an operator evicts its leader
+	drainIt       // an operator pauses it, and drains it
+	resumeIt      // an operator ends the pause
+	beginEpoch    // an operator begins a new epoch
+	judgeBad      // a verdict ends the leader's term
 )
 
 // next calls visit with every step that can happen, and the state after it.
@@ -94,6 +99,17 @@ func (x *search) atAnyTime(s state, visit func(step, state)) {
 		send(deleteIdle, request{verb: drop})
 		send(recreate, request{verb: bringBack})
 		send(retireIdle, request{verb: retire})
+	}
+	if x.model.Orders {
+		send(evictLeader, request{verb: evict})
+		send(drainIt, request{verb: drain})
+		send(resumeIt, request{verb: resume})
+	}
+	if x.model.Epochs {
+		send(beginEpoch, request{verb: epoch})
+	}
+	if x.model.Trips {
+		send(judgeBad, request{verb: depose})
 	}
 	if x.model.Unlock {
 		send(unlock, request{verb: free})
@@ -154,7 +170,7 @@ func (x *search) onTheWay(s state, who int8, visit func(step, state)) {
 // serve lets the candidate's call reach the server.
 func (x *search) serve(s *state, who int8) {
 	c := s.candidates[who]
-	r := request{verb: c.call, who: who, behind: c.behind && c.call != acquire}
+	r := request{verb: c.call, who: who, behind: c.outdated() && c.call != acquire}
 	if !x.model.Commits || !x.decide(s.lease, r).changed {
 		x.commit(s, who, onItsWay)
 		return
@@ -169,9 +185,9 @@ func (x *search) serve(s *state, who int8) {
 // commit lets the candidate's call be decided by what its transaction has read, and answered.
 func (x *search) commit(s *state, who int8, read place) {
 	c := &s.candidates[who]
-	d := x.apply(s, request{verb: c.call, who: who, behind: c.behind && c.call != acquire, read: read})
+	d := x.apply(s, request{verb: c.call, who: who, behind: c.outdated() && c.call != acquire, read: read})
 	if c.call == acquire {
-		c.behind = false
+		c.behind, c.stale = false, false
 		c.excused = c.excused && !d.granted
 	}
 	if c.call == acquire && !d.done && x.model.Wait > 0 {
@@ -196,7 +212,12 @@ func (x *search) apply(s *state, r request) decision {
 		s.candidates[s.leader-1].excused = true
 	}
 	s.lease = d.lease
-	if d.granted {
+	if d.granted && r.verb == epoch {
+		x.granted = true
+		if c := &s.candidates[s.leader-1]; !s.former && (c.phase >= leads || c.left > 0) {
+			c.stale = true
+		}
+	} else if d.granted {
 		x.granted = true
 		for i := range s.candidates {
 			c := &s.candidates[i]
@@ -229,6 +250,8 @@ func (x *search) hear(c *candidate, who int) {
 	heard := *c
 	c.silent()
 	switch {
+	case heard.call == renew && heard.left == 0 && heard.stale && !heard.behind:
+		c.phase, c.until, c.stale = campaigns, 0, false // it acquires again with its key
 	case heard.call == release || heard.call == renew && heard.left == 0:
 		c.forget()
 	case heard.left == 0:
@@ -250,7 +273,7 @@ func (x *search) giveUp(c *candidate, who int) {
 	lost := *c
 	c.silent()
 	if c.phase == campaigns {
-		c.behind = false
+		c.behind, c.stale = false, false
 	}
 	if lost.call == renew && lost.until > 0 && x.model.Bug == UnknownExtends {
 		lost.left = uint8(x.model.Lease)
@@ -311,4 +334,9 @@ func (s *state) newKey(who int8) {
 }
 
 // newestOf reports whether the candidate's lease is the newest, and not known to have ended.
-func (s *state) newestOf(who int8) bool { return s.recorded() == who+1 && !s.candidates[who].behind }
+func (s *state) newestOf(who int8) bool {
+	return s.recorded() == who+1 && !s.candidates[who].outdated()
+}
+
+// outdated reports whether its token is not the newest.
+func (c *candidate) outdated() bool { return c.behind || c.stale }

@@ -17,6 +17,9 @@ type lease struct {
 	age     uint8 // of the last heartbeat in seconds, up to the lease's and the lock delay
 	late    bool  // a heartbeat was committed after the end, and may be taken back
 	deleted bool
+	cap     uint8 // in how many seconds the lease ends by an operator's order; 0 for none
+	drained bool  // that was a pause, and not an eviction
+	paused  bool
 	lock    uint8 // for how many seconds no one may lead, as the vacant record has it
 
 	// The store does not know these, and the rules are not told.
@@ -34,6 +37,15 @@ func (l lease) heldBy(who int8, duration int) bool {
 	return l.leader == who+1 && !l.former && int(l.age) < duration
 }
 
+// left is how many seconds the lease lasts; 0 or less if it is over.
+func (l lease) left(m *Model) int {
+	left := m.Lease - int(l.age)
+	if l.cap > 0 {
+		left = min(left, int(l.cap))
+	}
+	return left
+}
+
 // recorded is the leader in the record.
 func (l lease) recorded() int8 {
 	if l.cut {
@@ -48,9 +60,15 @@ func (l *lease) tick(m *Model) {
 	l.owed -= min(l.owed, 1)
 	if l.leader != 0 {
 		l.age = min(l.age+1, uint8(m.Lease+m.Delay))
+		if l.cap == 1 {
+			l.age = max(l.age, uint8(m.Lease)) // it is over: as if it had run out
+		}
+		if l.cap -= min(l.cap, 1); int(l.age) >= m.Lease {
+			l.cap, l.drained = 0, false
+		}
 	}
 	if l.cut && int(l.age) >= m.Lease {
-		l.leader, l.former, l.age, l.cut = 0, false, 0, false
+		l.leader, l.former, l.age, l.cut, l.cap, l.drained = 0, false, 0, false, 0, false
 	}
 }
 
@@ -111,7 +129,10 @@ func (m *Model) decide(l lease, r request) decision {
 	if s.Record.LeaderID != "" && (!late || m.Bug == LateStands || m.Bug == LateTold) {
 		d.left = uint8(s.Lease().ExpiresIn / second)
 	}
-	d.broken = m.misdecided(l, s.Record, d)
+	if m.Bug == CapIgnored && r.verb == renew && d.left > 0 {
+		d.left = uint8(m.Lease)
+	}
+	d.broken = m.misdecided(l, r, s.Record, d)
 	return d
 }
 
@@ -123,6 +144,9 @@ func (m *Model) snapshot(l lease, r request) leadership.Snapshot {
 		l = lease{}
 	}
 	s := leadership.Snapshot{Record: m.record(l), Now: now}
+	if m.Bug == PauseForgotten && r.verb == acquire {
+		s.Record.Standing.Overrides = ""
+	}
 	end := s.Record.LeaseEnd()
 	switch {
 	case s.Record.LeaderID == "":
@@ -152,9 +176,19 @@ func (m *Model) commit(c *leadership.Change, r request) (late bool) {
 }
 
 // misdecided is a property that the decision on the lease breaks.
-func (m *Model) misdecided(l lease, r leadership.Record, d decision) Property {
+func (m *Model) misdecided(l lease, from request, r leadership.Record, d decision) Property {
 	lasted := l.leader != 0 && int(l.age) < m.Lease
 	switch {
+	case l.cap > 0 && (from.verb == renew || from.verb == acquire) && !d.granted && d.left > l.cap && m.minds(CapKept):
+		return CapKept
+	case r.LeaderID != "" && !d.granted && lasted && (r.LeaderID != name(l.leader-1) || d.lease.left(m) < l.left(m)) && m.minds(PromiseKept):
+		return PromiseKept
+	case from.verb == epoch && (r.Token != newest+1 || !lasted || r.LeaderID != name(l.leader-1)) && m.minds(TokensRise):
+		return TokensRise
+	case from.verb == epoch:
+		return ""
+	case d.granted && l.paused && m.minds(PauseKept):
+		return PauseKept
 	case r.Token != newest && (!d.granted || r.Token != newest+1) && m.minds(TokensRise):
 		return TokensRise
 	case d.granted && lasted && m.minds(OneLeaseATime):
@@ -189,6 +223,10 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 		return m.unlock(s, r)
 	case retire:
 		return m.retire(s)
+	case evict, drain, resume, epoch:
+		return m.order(s, r.verb)
+	case depose:
+		return leadership.Judge(s, leadership.JudgeCommand{Token: newest, Verdict: leadership.VerdictBad, Evidence: "it is wrong", Actor: "eve"})
 	case bringBack:
 		change, err := leadership.Configure(s, leadership.ConfigureCommand{Config: m.config()})
 		if m.Bug == TokenForgotten && !change.Empty() {
@@ -198,6 +236,33 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 	}
 	return leadership.Expire(s)
 }
+
+// order runs the rule for an operator's order.
+func (m *Model) order(s leadership.Snapshot, v verb) (leadership.Change, error) {
+	c := leadership.OrderCommand{Reason: "it has to be", Actor: "eve"}
+	switch v {
+	case evict:
+		c.Kind = leadership.OrderEvict
+	case drain:
+		c.Kind, c.For, c.Mode = leadership.OrderPause, pauseFor, leadership.PauseDrain
+	case resume:
+		c.Kind = leadership.OrderResume
+	case epoch:
+		c.Kind, c.Token, c.NewEpoch = leadership.OrderApprove, newest, true
+	}
+	change, err := leadership.Order(s, c)
+	switch {
+	case change.Empty():
+	case m.Bug == EvictShortens && v == evict:
+		change.Record.EndsBy, change.Record.Standing.Ends.Ordered = now, now
+	case m.Bug == EpochNoToken && v == epoch:
+		change.Record.Token--
+	}
+	return change, err
+}
+
+// pauseFor is the time of a pause. It ends by a resume alone.
+const pauseFor = time.Hour
 
 // unlock runs the rule with the acknowledgement that its refusal asks for, or without any.
 func (m *Model) unlock(s leadership.Snapshot, r request) (leadership.Change, error) {
@@ -238,6 +303,9 @@ func ended(s leadership.Snapshot) time.Time {
 
 func (m *Model) config() leadership.Config {
 	c := leadership.Config{LockDelay: time.Duration(m.Delay) * second}
+	if m.Trips {
+		c.Term.Verdicts = 1
+	}
 	if m.Operator {
 		c.RetireAfter = leadership.MinRetireAfter
 	}
@@ -246,13 +314,27 @@ func (m *Model) config() leadership.Config {
 
 // record is the lease as the store has it.
 func (m *Model) record(l lease) leadership.Record {
-	r := leadership.Record{Election: "reports", Token: newest, Revision: leadership.Revision(2 * newest), Policy: leadership.Policy{Config: m.config()}, Deleted: l.deleted}
+	r := leadership.Record{
+		Election: "reports", Token: newest, Revision: leadership.Revision(2 * newest), Policy: leadership.Policy{Config: m.config()}, Deleted: l.deleted,
+	}
+	if l.paused {
+		r.Standing.Overrides = leadership.NewOverrides([]leadership.Override{{
+			ID: "pause-1", Kind: leadership.OverridePause, Mode: leadership.PauseDrain, Actor: "eve", Reason: "it has to be", Since: now, Until: now.Add(pauseFor),
+		}})
+	}
 	if l.recorded() == 0 {
 		r.EndedAt, r.LockFor = now, time.Duration(l.lock)*second
 		return r
 	}
 	r.LeaderID, r.KeyHash = name(l.leader-1), key(l.leader-1, l.former)
 	r.LeaseDuration, r.HeartbeatAt = time.Duration(m.Lease)*second, now.Add(-time.Duration(l.age)*second)
+	if l.cap > 0 {
+		r.EndsBy, r.EndsBecause = now.Add(time.Duration(l.cap)*second), leadership.EndsEvicted
+		if l.drained {
+			r.EndsBecause = leadership.EndsDrained
+		}
+		r.Standing.Ends.Ordered, r.Standing.Ends.Because = r.EndsBy, r.EndsBecause
+	}
 	return r
 }
 
@@ -261,10 +343,16 @@ func (m *Model) lease(r leadership.Record, before lease, from request) lease {
 	switch {
 	case r.LeaderID == "":
 		return m.vacant(r, before, from)
-	case r.Token == newest+1:
-		return lease{leader: from.who + 1, former: from.former}
+	case r.Token == newest+1 && from.verb != epoch:
+		return lease{leader: from.who + 1, former: from.former, paused: r.Standing.Overrides != ""}
 	}
 	before.age = uint8(min(int(now.Sub(r.HeartbeatAt)/second), m.Lease+m.Delay))
+	before.cap, before.drained, before.paused = 0, r.EndsBecause == leadership.EndsDrained, r.Standing.Overrides != ""
+	if left := r.LeaseEnd().Sub(now); left <= 0 {
+		before.age, before.drained = uint8(min(int(-left/second)+m.Lease, m.Lease+m.Delay)), false
+	} else if !r.EndsBy.IsZero() {
+		before.cap = uint8(r.EndsBy.Sub(now) / second)
+	}
 	return before
 }
 
@@ -272,26 +360,30 @@ func (m *Model) lease(r leadership.Record, before lease, from request) lease {
 func (m *Model) vacant(r leadership.Record, before lease, from request) lease {
 	lasted := int(before.age) < m.Lease
 	after := before
+	after.paused = r.Standing.Overrides != ""
 	after.deleted, after.lock = r.Deleted, uint8(max(r.EndedAt.Add(r.LockFor).Sub(now), 0)/second)
 	if from.verb == free {
 		after.owed, after.cut = 0, false
-		after.leader, after.former, after.age = 0, false, 0
+		after.vacate()
 		return after
 	}
 	if before.recorded() == 0 {
 		return after
 	}
 	if from.verb != release || !lasted && from.read != readLive {
-		after.owed = uint8(m.Lease+m.Delay) - before.age
+		after.owed = uint8(before.left(m) + m.Delay)
 	}
-	if after.cut = (from.verb == cut || from.verb == retire) && lasted; !after.cut {
-		after.leader, after.former, after.age = 0, false, 0
+	if after.cut = (from.verb == cut || from.verb == retire || from.verb == depose) && lasted; !after.cut {
+		after.vacate()
 	}
-	if m.Bug == CutFrees && from.verb == cut || m.Bug == DelayForgotten && from.verb == silence {
+	if m.Bug == CutFrees && from.verb == cut || m.Bug == DeposedFrees && from.verb == depose || m.Bug == DelayForgotten && from.verb == silence {
 		after.lock = 0
 	}
 	return after
 }
+
+// vacate forgets the lease.
+func (l *lease) vacate() { l.leader, l.former, l.age, l.cap, l.drained = 0, false, 0, 0, false }
 
 func name(who int8) leadership.CandidateID {
 	return [most]leadership.CandidateID{"ann", "bob", "cy", "dee"}[who]

@@ -93,6 +93,11 @@ func (t *teller) words(st step, from state) string {
 		unlock:        "an operator unlocks the election, and acknowledges what that risks",
 		unlockBlind:   "an operator unlocks the election without an acknowledgement",
 		retireIdle:    "a tick retires the election",
+		evictLeader:   "an operator evicts the leader",
+		drainIt:       "an operator pauses the election, and drains it",
+		resumeIt:      "an operator resumes the election",
+		beginEpoch:    "an operator begins a new epoch",
+		judgeBad:      "a verdict ends the leader's term",
 	}[st.act]
 	switch strings.Count(text, "%s") {
 	case 0:
@@ -115,13 +120,19 @@ func (t *teller) clocks() string {
 // situation says which candidate leads and which believe that they do.
 func (t *teller) situation(s state) string {
 	text := "vacant"
-	switch left := t.model.Lease - int(s.age); {
+	switch left := s.left(t.model); {
 	case s.recorded() != 0 && left > 0:
 		text = fmt.Sprintf("%s has token %d for %d s", name(s.leader-1), t.token, left)
 	case s.recorded() != 0:
 		text = fmt.Sprintf("%s had token %d until %d s ago", name(s.leader-1), t.token, -left)
 	case s.deleted:
 		text = "the election is deleted"
+	}
+	if s.cap > 0 {
+		text += fmt.Sprintf(", to end in %d s", s.cap)
+	}
+	if s.paused {
+		text += ", paused"
 	}
 	if s.lock > 0 {
 		text += fmt.Sprintf(", locked for %d s", s.lock)

@@ -27,6 +27,9 @@ const (
 // Another is a release or an expiry during which the leader was willing, if there was no fault for
 // a lease and a second before it.
 //
+// A time in which an operator's order stands, or an approval is awaited, counts as a fault; and a
+// candidate that was deposed counts as unwilling from then on.
+//
 // An election without a willing candidate is not checked. All calls on the others must be recorded.
 func LV(r Recording, slack time.Duration) Report {
 	truth, report := truthOf(r.History)
@@ -39,12 +42,39 @@ func LV(r Recording, slack time.Duration) Report {
 		if len(willing[e]) == 0 {
 			continue
 		}
+		r := r
+		r.Faults = slices.Concat(r.Faults, barredIn(truth[e], commits[e], slack))
 		l := liveness{recording: r, slack: slack, commits: commits[e], calls: callsOf(r.Calls, e), willing: willing[e]}
 		l.measure()
 		l.checkLed(&report, e, truth.terms(e))
 		l.checkNeedless(&report, truth.terms(e))
 	}
 	return report
+}
+
+// barredIn are the times in which orders may keep candidates of the election from being granted.
+func barredIn(events []leadership.Event, line []commit, slack time.Duration) (faults []Fault) {
+	lasts := func(i int, until time.Duration) {
+		faults = append(faults, Fault{Name: string(events[i].Type), From: line[i].earliest, Until: until})
+	}
+	for i, e := range events {
+		switch given := standingOf(e); {
+		case limitOf(e) == leadership.EndsApproval:
+			until := Forever
+			for j := i + 1; j < len(events); j++ {
+				if events[j].Type == leadership.EventAcquired {
+					until = line[j].latest
+					break
+				}
+			}
+			lasts(i, until)
+		case given.ID != "" && line[i].latest == Forever:
+			lasts(i, Forever)
+		case given.ID != "":
+			lasts(i, line[i].latest+max(given.Until.Sub(e.At), 0)+slack)
+		}
+	}
+	return faults
 }
 
 func callsOf(calls []Call, e leadership.Election) []Call {
@@ -89,6 +119,7 @@ func (l *liveness) measure() {
 func (l *liveness) checkLed(report *Report, e leadership.Election, terms []term) {
 	bound := l.lease + l.delay + grace + l.slack
 	free := time.Duration(0)
+	deposed := make(map[string]bool) // they may be banned for long, each time for longer
 	for i := range len(terms) + 1 {
 		next := l.end
 		if i < len(terms) {
@@ -97,6 +128,9 @@ func (l *liveness) checkLed(report *Report, e leadership.Election, terms []term)
 		}
 		for _, quiet := range l.quiet(span{free, next}) {
 			for _, w := range l.willing {
+				if deposed[w.Who] {
+					continue
+				}
 				from, until := max(quiet.from, w.From), min(quiet.until, w.Until)
 				if until-from > bound {
 					report.add(Leaderless, "election %q had no leader from %v to %v, and %s was willing", e, from, until, w.Who)
@@ -105,6 +139,9 @@ func (l *liveness) checkLed(report *Report, e leadership.Election, terms []term)
 			}
 		}
 		if i < len(terms) {
+			if end := terms[i].ended; end.Type == leadership.EventDeposed {
+				deposed[string(end.PreviousLeaderID)] = true
+			}
 			free = max(free, l.latest(terms[i]))
 		}
 	}
@@ -169,7 +206,7 @@ func (l *liveness) quiet(s span) []span {
 
 func (l *liveness) checkNeedless(report *Report, terms []term) {
 	for _, t := range terms {
-		if !t.over() || slices.Contains(forced, t.ended.Type) {
+		if !t.over() || slices.Contains(forced, t.ended.Type) || t.ended.Type == leadership.EventEpoch || limitOf(t.ended) != "" {
 			continue
 		}
 		at := l.commits[t.ended.Revision-1]

@@ -29,6 +29,8 @@ func All(r Recording, slack, guard time.Duration) Findings {
 		{"RC", RC(r)},
 		{"Told", Told(r)},
 		{"Own", Own(r)},
+		{"OV", OV(r, guard)},
+		{"Limits", Limits(r, guard)},
 		{"Linear", Linear(r, guard)},
 	}
 }

@@ -18,12 +18,15 @@ import (
 //     clocks of the store and of the recording may differ during a lease. A lease without such
 //     an answer is not checked.
 //
+// An epoch ends no belief either: the leader goes on under the next token, and the old one ends in
+// the sense of fencing alone. The next grant to another candidate ends both.
+//
 // The only exemption is a token after which an operator has unlocked the election: its leader may
 // believe in it beside the next, until the end of its lease. ME1 checks that the operator has
 // acknowledged that.
 func ME2(r Recording, slack time.Duration) Report {
 	truth, report := truthOf(r.History)
-	over, unlocked := endingsOf(r.Calls, truth.allTerms()), truth.unlocked()
+	over, unlocked, reign := endingsOf(r.Calls, truth.allTerms()), truth.unlocked(), truth.reign()
 	beats := make(map[grantID][]Call)
 	for _, c := range r.Calls {
 		if c.beat() {
@@ -34,7 +37,7 @@ func ME2(r Recording, slack time.Duration) Report {
 	for _, b := range r.Beliefs {
 		report.Checked++
 		id := grantID{b.Election, b.Token}
-		told, isTold := over.after(id)
+		told, isTold := over.after(reign.of(id))
 		end, isKnown := lastsUntil(beats[id], b.Until)
 		switch {
 		case isTold && b.Until > told && !unlocked[id]:
@@ -43,7 +46,7 @@ func ME2(r Recording, slack time.Duration) Report {
 			report.add(Outlived, "%+v, and the lease lasted until %v at most", b, end)
 		}
 	}
-	checkOverlap(&report, r.Beliefs, unlocked)
+	checkOverlap(&report, r.Beliefs, unlocked, reign)
 	return report
 }
 
@@ -66,7 +69,7 @@ type ending struct {
 }
 
 // forced are the ends of a lease that end no belief: the next token does.
-var forced = []leadership.EventType{leadership.EventDeleted, leadership.EventUnlocked}
+var forced = []leadership.EventType{leadership.EventDeleted, leadership.EventUnlocked, leadership.EventDeposed}
 
 func endingsOf(calls []Call, terms map[grantID]term) endings {
 	first := make(map[grantID]time.Duration)
@@ -107,9 +110,10 @@ func (o endings) after(id grantID) (time.Duration, bool) {
 
 // checkOverlap compares each belief with the longest-lasting one of another token among those that
 // began before.
-func checkOverlap(report *Report, beliefs []Belief, unlocked map[grantID]bool) {
+func checkOverlap(report *Report, beliefs []Belief, unlocked map[grantID]bool, reign reign) {
 	byElection := make(map[leadership.Election][]Belief)
 	for _, b := range beliefs {
+		b.Token = reign.of(grantID{b.Election, b.Token}).token
 		byElection[b.Election] = append(byElection[b.Election], b)
 	}
 	for _, e := range slices.Sorted(maps.Keys(byElection)) {

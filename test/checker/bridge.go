@@ -30,12 +30,72 @@ func (p *search) bridge(s state, in step, guard time.Duration) (state, bool) {
 			continue
 		}
 		bridged := s
-		bridged.record.HeartbeatAt, bridged.loose = at, need
-		if after, ok := p.try(bridged, in, guard); ok {
-			return after, true
+		for _, record := range p.renewals(r, in, at) {
+			bridged.record, bridged.loose = record, need
+			if after, ok := p.try(bridged, in, guard); ok {
+				return after, true
+			}
 		}
 	}
 	return s, false
+}
+
+// adopted is the record with what limits its lease, and with the leader's report, as the answer shows
+// them, if that cannot be known otherwise: a renewal with a report may have been made, or the change
+// that set the limit was decided some time before its commit.
+func (p *search) adopted(r leadership.Record, in step, guard time.Duration) (leadership.Record, bool) {
+	a := in.answer
+	if a == nil || in.adopts || a.State != leadership.Held || a.Token != r.Token || a.LeaderID != r.LeaderID {
+		return r, false
+	}
+	shown := in.call.Verb == Renew && in.call.Report == a.Report
+	reported := slices.ContainsFunc(p.lost, func(c Call) bool {
+		return c.Report != "" && c.Asked <= in.span.until && c.Key.Equal(r.KeyHash) && c.mayBeat(r.LeaderID, r.Token)
+	})
+	brought := slices.ContainsFunc(p.lost, func(c Call) bool { return c.Report == a.Report })
+	if guard == 0 && !reported || a.Report != r.Standing.Report && !brought && !shown {
+		return r, false
+	}
+	if a.Report != "" && (reported || !shown) {
+		r.Standing.Report, r.Standing.ReportedAt = a.Report, a.ReportedAt
+	}
+	e := &r.Standing.Ends
+	switch r.EndsBy, r.EndsBecause = a.EndsBy, a.EndsBecause; a.EndsBecause {
+	case leadership.EndsMaxTerm:
+		e.Term = a.EndsBy
+	case leadership.EndsApproval:
+		e.Approval = a.EndsBy
+	case leadership.EndsStuck:
+		e.Stuck = a.EndsBy
+	case "":
+	default:
+		e.Ordered, e.Because = a.EndsBy, a.EndsBecause
+	}
+	return r, true
+}
+
+// renewals are what an unconfirmed heartbeat may have made of the record: it may have brought one
+// of the reports whose answers were lost.
+func (p *search) renewals(r leadership.Record, in step, at time.Time) []leadership.Record {
+	plain := r
+	plain.HeartbeatAt = at
+	all, tried := []leadership.Record{plain}, map[leadership.ReportText]bool{"": true}
+	for _, c := range p.lost {
+		if c.Asked > in.span.until || tried[c.Report] || !c.Key.Equal(r.KeyHash) || !c.mayBeat(r.LeaderID, r.Token) {
+			continue
+		}
+		tried[c.Report] = true
+		s := leadership.Snapshot{Record: r, Now: at}
+		if a := in.answer; a != nil && a.Report == c.Report && a.ReportedAt.After(r.HeartbeatAt) {
+			s.Now = a.ReportedAt
+		}
+		named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Report: c.Report}
+		if ch, err := leadership.Renew(s, named); err == nil && len(ch.Events) == 0 {
+			ch.Record.HeartbeatAt = at
+			all = append(all, ch.Record)
+		}
+	}
+	return all
 }
 
 // shows reports whether the answer to the step shows this very heartbeat.
@@ -55,6 +115,9 @@ func explanations(r leadership.Record, in step, guard time.Duration) []time.Time
 	guarded := lasting.Add(-guard)
 	locked := guarded.Add(-r.Policy.LockDelay)
 	instants := []time.Time{lasting, guarded, locked}
+	if a := in.answer; a != nil && a.Report != "" && a.Report != r.Standing.Report {
+		instants = append(instants, a.ReportedAt)
+	}
 	if a := in.answer; a != nil && a.LockedFor > 0 {
 		left := a.LockedFor - millisecond
 		instants = append([]time.Time{locked.Add(left), guarded.Add(left)}, instants...)

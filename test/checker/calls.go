@@ -22,6 +22,11 @@ const (
 	Configure Verb = "configure"
 	Delete    Verb = "delete"
 	Unlock    Verb = "unlock"
+
+	Order           Verb = "order"
+	Judge           Verb = "judge"
+	StepDown        Verb = "stepDown"
+	RequestApproval Verb = "requestApproval"
 )
 
 // Call is one call of the service, as its caller saw it. A call that a client repeats by itself,
@@ -44,6 +49,16 @@ type Call struct {
 	Force    bool                `json:"force,omitempty"` // delete
 	// unlock: what the operator acknowledged
 	Acknowledge string `json:"acknowledge,omitempty"`
+	// renew: what the leader says of its work
+	Report leadership.ReportText `json:"report,omitempty"`
+	// order
+	Order leadership.OrderCommand `json:"order,omitzero"`
+	// judge; its token is Token
+	Verdict leadership.Verdict `json:"verdict,omitempty"`
+	Actor   string             `json:"actor,omitempty"`
+	// judge: the evidence; stepDown; requestApproval: the note
+	Reason string        `json:"reason,omitempty"`
+	For    time.Duration `json:"for,omitzero"` // stepDown
 
 	Asked    time.Duration `json:"asked"`
 	Answered time.Duration `json:"answered"` // Forever if the answer was lost
@@ -98,7 +113,7 @@ func (c Call) done() bool { return c.Code == "" && c.Answered != Forever }
 func (c Call) refused() bool {
 	switch c.Code {
 	case leadership.InvalidArgument, leadership.NotFound, leadership.LeaseHeld, leadership.LeaseLost, leadership.TokenStale, leadership.ElectionDeleted,
-		leadership.RevisionMismatch, leadership.RecordCorrupt, leadership.StoreUnavailable,
+		leadership.RevisionMismatch, leadership.LimitExceeded, leadership.RecordCorrupt, leadership.StoreUnavailable,
 		wire.Unauthenticated, wire.PermissionDenied, wire.RateLimited, wire.Draining:
 		return c.Answered != Forever
 	}
@@ -137,6 +152,9 @@ func (c Call) at() time.Time {
 // String is what a reader of a report needs to find the call.
 func (c Call) String() string {
 	text := fmt.Sprintf("%s of %q by %s", c.Verb, c.Election, cmp.Or(string(c.Candidate), c.Caller))
+	if c.Order.Kind != "" {
+		text += fmt.Sprintf(", %s %s", c.Order.Kind, cmp.Or(string(c.Order.CandidateID), string(c.Order.Override)))
+	}
 	if c.Token > 0 {
 		text += fmt.Sprintf(" with token %d", c.Token)
 	}

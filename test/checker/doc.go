@@ -13,6 +13,8 @@
 //	RC      everything that an answer shows is in the history that is read at the end
 //	Told    no answer describes a lease that never was
 //	Own     a leader is not kept waiting for its own lease
+//	OV      no lease is granted against an operator's order, or the policy's cooldown
+//	Limits  no lease lasts beyond what limits its term, and no promise is shortened
 //	Linear  the rules themselves, run one after the other in some order, give exactly these
 //	        answers and this history
 //

@@ -18,6 +18,9 @@ import (
 // end, and to the lock delay that was configured then. A delay that no call and no answer shows
 // counts as none.
 //
+// An epoch gives the next token to the leader itself, without a gap; what was promised under the
+// token before still binds the next grant. So does what was promised to a leader that was deposed.
+//
 // An operator who unlocks the election lets the next lease be granted at once. That must have been
 // acknowledged, with an instant that is not before that end: see Unacknowledged.
 //
@@ -51,6 +54,7 @@ type exclusion struct {
 	now   time.Time        // of the last event
 	grant leadership.Event // of the present lease; zero if there is none
 	free  time.Time        // no lease may be granted before
+	owed  time.Time        // what the leader was promised under its tokens before
 	delay time.Duration    // the lock delay, as configured
 }
 
@@ -63,6 +67,9 @@ func (g *exclusion) follow(e leadership.Event, delay time.Duration) {
 	case e.Type == leadership.EventAcquired:
 		g.report.Checked++
 		g.begin(e)
+	case e.Type == leadership.EventEpoch:
+		g.report.Checked++
+		g.epoch(e)
 	case e.Type == leadership.EventUnlocked:
 		g.unlock(e)
 	case ends(e):
@@ -79,6 +86,16 @@ func (g *exclusion) begin(e leadership.Event) {
 	case e.At.Before(g.free):
 		g.report.add(TooSoon, "%s was granted before %s", shown(e), stamp(g.free))
 	}
+	g.grant, g.owed = e, time.Time{}
+}
+
+// epoch gives the next token to the leader that leads, without a gap. What it was promised under
+// the token before still binds.
+func (g *exclusion) epoch(e leadership.Event) {
+	if g.grant.Token == 0 || g.grant.Token != e.Token-1 || g.grant.LeaderID != e.LeaderID {
+		g.report.add(TwoLeaders, "%s is no next token of a leader: %q has token %d", shown(e), g.grant.LeaderID, g.grant.Token)
+	}
+	g.owed = later(g.owed, g.promises[grantID{e.Election, e.Token - 1}])
 	g.grant = e
 }
 
@@ -86,11 +103,11 @@ func (g *exclusion) end(e leadership.Event) {
 	if g.grant.Token != e.Token || g.grant.LeaderID != e.PreviousLeaderID || e.Token == 0 {
 		g.report.add(Untrue, "%s ends a lease that %q did not hold", shown(e), e.PreviousLeaderID)
 	}
-	promised := g.promises[grantID{e.Election, e.Token}]
+	promised := later(g.promises[grantID{e.Election, e.Token}], g.owed)
 	switch {
 	case e.Type == leadership.EventReleased:
 		g.free = e.At
-	case e.Type == leadership.EventExpired && e.At.Before(promised):
+	case ranOut(e) && e.At.Before(promised):
 		g.report.add(CutShort, "%s ended before %s, which had been promised", shown(e), stamp(promised))
 		fallthrough
 	default:

@@ -4,7 +4,7 @@ import (
 	"regent/leadership"
 )
 
-// FT checks that tokens strictly increase: each grant has the token after the one before, through
+// FT checks that tokens strictly increase: each grant or epoch has the token after the one before, through
 // deletion and recreation too, and nothing else changes it; that no two keys had the same token;
 // and that where tokens are checked a write was admitted if, and only if, no newer token had been
 // seen there. RC checks the tokens that answers show. A write has Newest 0, and is not checked, if
@@ -16,7 +16,7 @@ func FT(r Recording) Report {
 		for _, event := range truth[e] {
 			report.Checked++
 			want := last
-			if event.Type == leadership.EventAcquired {
+			if begins(event) {
 				want++
 			}
 			if event.Token != want {

@@ -22,6 +22,7 @@ type fleet struct {
 	Clients, Elections, Calls int
 	Lost                      float64       // of the replies
 	Guard                     time.Duration // of the store; if there is one, a commit takes a while
+	Orders                    bool          // operators and verifiers act, and leaders report
 	Seed                      uint64
 }
 
@@ -91,6 +92,7 @@ type client struct {
 	buried   bool // it was told that the election is deleted
 	seen     leadership.Token
 	mine     leadership.Token // that it held last
+	done     int64            // progress, as it reports it
 }
 
 // turn makes one call, of the agent that is free first.
@@ -133,10 +135,20 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 	case n < 123, c.buried && n < 400:
 		call.Verb, call.Config = checker.Configure, leadership.Config{LeaseDuration: time.Duration(1+w.rng.IntN(3)) * s, LockDelay: time.Duration(w.rng.IntN(3)) * 300 * ms}
 		call.If = []leadership.Revision{0, 0, leadership.AnyRevision, 4}[w.rng.IntN(4)]
+		if w.Orders {
+			call.Config.Term = w.policy()
+		}
 	case n < 125:
 		call.Verb, call.Force = checker.Delete, w.rng.IntN(2) == 0
 	case n < 128: // with what the last refusal asked for, which may not be enough any more
 		call.Verb, call.Acknowledge = checker.Unlock, w.sentences[c.election]
+	case w.Orders && n < 160:
+		w.order(c, &call)
+	case w.Orders && n < 175 && c.token > 0:
+		call.Verb, call.Reason = checker.RequestApproval, "may I go on?"
+	case w.Orders && n < 185 && c.token > 0:
+		call.Verb, call.Reason, call.For = checker.StepDown, "it has nothing to do", []time.Duration{0, s, 3 * s}[n%3]
+		w.stop(c, asked)
 	case c.token == 0 && c.seen > 0 && n < 300: // too late, or with a lease that is not its own
 		call.Token = cmp.Or(c.mine, c.seen)
 		call.Verb = []checker.Verb{checker.Renew, checker.Renew, checker.Release}[n%3]
@@ -145,6 +157,10 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 		call.Metadata = []leadership.Metadata{"", "", `{"at":"here"}`}[w.rng.IntN(3)]
 	case n < 920:
 		call.Verb = checker.Renew
+		if w.Orders && n%3 == 0 {
+			c.done += int64(n % 2)
+			call.Report = leadership.ReportText(fmt.Sprintf(`{"progress":%d,"tokensUsed":%d}`, c.done+1, 10*c.done+1))
+		}
 	case n < 940:
 		call.Verb, call.Lease, call.Metadata = checker.Acquire, 3*s, `{"at":"there"}`
 	default:
@@ -152,6 +168,48 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 		w.stop(c, asked)
 	}
 	return call
+}
+
+// policy is limits that a short run comes to.
+func (w *scene) policy() (p leadership.TermPolicy) {
+	some := func(of ...time.Duration) time.Duration { return of[w.rng.IntN(len(of))] }
+	p.MaxTerm, p.StuckAfter, p.Cooldown = some(0, 0, 8*s), some(0, 6*s), some(0, 2*s)
+	if p.Approval.Every = some(0, 0, 5*s); p.Approval.Every > 0 {
+		p.Approval.Need = 1 + w.rng.IntN(2)
+	}
+	p.Budget.TokensUsed, p.Verdicts = []int64{0, 21, 51}[w.rng.IntN(3)], w.rng.IntN(3)
+	if w.rng.IntN(4) == 0 {
+		p.OnTrip = leadership.TripNotify
+	}
+	return p
+}
+
+// order is what an operator or a verifier does.
+func (w *scene) order(c *client, call *checker.Call) {
+	call.Candidate, call.Key, call.Token = "", leadership.KeyHash{}, 0
+	o := leadership.OrderCommand{Reason: "it has to be", Actor: []string{"ann", "bob", "cy"}[w.rng.IntN(3)]}
+	who, d := leadership.CandidateID(fmt.Sprintf("agent-%d", w.rng.IntN(1+w.Clients/2))), time.Duration(1000+w.rng.IntN(3000))*ms
+	switch w.rng.IntN(12) {
+	case 0:
+		o.Kind, o.CandidateID, o.For = leadership.OrderAssign, who, d
+	case 1:
+		o.Kind, o.Ban = leadership.OrderEvict, []time.Duration{0, d}[w.rng.IntN(2)]
+	case 2:
+		o.Kind, o.For, o.Mode = leadership.OrderPause, d, []leadership.PauseMode{leadership.PauseFreeze, leadership.PauseDrain}[w.rng.IntN(2)]
+	case 3:
+		o.Kind = leadership.OrderResume
+	case 4:
+		o.Kind, o.CandidateID, o.For = leadership.OrderBan, who, d
+	case 5:
+		o.Kind, o.Override = leadership.OrderLift, leadership.OverrideID("cooldown-"+who)
+	case 6, 7, 8:
+		o.Kind, o.Token, o.NewEpoch = leadership.OrderApprove, max(1, c.seen), w.rng.IntN(3) == 0
+	default:
+		call.Verb, call.Token, call.Actor, call.Reason = checker.Judge, max(1, c.seen), o.Actor, "as it seems"
+		call.Verdict = []leadership.Verdict{leadership.VerdictBad, leadership.VerdictGood}[w.rng.IntN(2)]
+		return
+	}
+	call.Verb, call.Order = checker.Order, o
 }
 
 func (w *scene) key() (k leadership.Key) {
@@ -176,7 +234,7 @@ func (w *scene) send(c *client, call checker.Call) {
 		w.learn(c, call)
 	}
 	w.recorded.Calls = append(w.recorded.Calls, call)
-	if call.Verb == checker.Release {
+	if call.Verb == checker.Release || call.Verb == checker.StepDown {
 		c.id, c.token = "", 0 // its key is spent
 	}
 	if c.token > 0 && call.Asked < c.until && w.rng.IntN(3) == 0 {
@@ -231,7 +289,18 @@ func (w *scene) call(ctx context.Context, c *client, call checker.Call) (leaders
 		})
 		return g.Lease, err
 	case checker.Renew:
+		named.Report = []byte(call.Report)
 		return w.service.Renew(ctx, named)
+	case checker.Order:
+		return w.service.Order(ctx, leadership.OrderRequest{Election: call.Election, OrderCommand: call.Order})
+	case checker.Judge:
+		return w.service.Judge(ctx, leadership.JudgeRequest{Election: call.Election, JudgeCommand: leadership.JudgeCommand{
+			Token: call.Token, Verdict: call.Verdict, Evidence: call.Reason, Actor: call.Actor,
+		}})
+	case checker.StepDown:
+		return w.service.StepDown(ctx, leadership.StepDownRequest{LeaseRequest: named, Reason: call.Reason, For: call.For})
+	case checker.RequestApproval:
+		return w.service.RequestApproval(ctx, leadership.ApprovalNote{LeaseRequest: named, Note: call.Reason})
 	case checker.Release:
 		return w.service.Release(ctx, named)
 	case checker.Check:
@@ -261,7 +330,7 @@ func (w *scene) learn(c *client, call checker.Call) {
 	case !beat:
 	case call.Code == "":
 		if c.token == 0 {
-			c.since = call.Answered
+			c.since, c.done = call.Answered, 0
 		}
 		c.mine = call.Answer.Token
 		c.token, c.until = call.Answer.Token, leadership.Deadline(call.Asked, 0, call.Answer.ExpiresIn, 0)

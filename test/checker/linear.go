@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"maps"
@@ -41,6 +42,10 @@ const Patience = 30 * time.Second
 // it, and never to carry a lease over an end at which it was seen to be over. If its instant is not
 // shown, the earliest is taken that explains what was seen; a later answer may still move it. That
 // is less strict than trying every instant, and reports nothing wrongly.
+//
+// What limits a lease is computed from when a change was decided, which a store with a guard does not
+// tell, and from reports, whose answers may be lost. In these cases it is taken from the next answer
+// that shows it; Limits checks it.
 //
 // # Limits of the recording
 //
@@ -153,12 +158,21 @@ func (p *search) take(s state, in step, guard time.Duration) (state, bool) {
 	if after, ok := p.try(s, in, guard); ok {
 		return after, true
 	}
+	if after, ok := p.bridge(s, in, guard); ok {
+		return after, true
+	}
+	if s.record, in.adopts = p.adopted(s.record, in, guard); !in.adopts {
+		return s, false
+	}
+	if after, ok := p.try(s, in, guard); ok {
+		return after, true
+	}
 	return p.bridge(s, in, guard)
 }
 
 // try takes the step with the heartbeats that are known.
 func (p *search) try(s state, in step, guard time.Duration) (state, bool) {
-	moments := []time.Time{in.at}
+	moments := append(in.decided(s.record), in.at)
 	if read := later(s.wrote, s.record.HeartbeatAt); guard > 0 && len(in.events) > 0 && read.Before(in.at) {
 		moments = append(moments, read)
 	}
@@ -172,11 +186,38 @@ func (p *search) try(s state, in step, guard time.Duration) (state, bool) {
 	return s, false
 }
 
+// decided are instants at which the step was decided, if it shows that: what the rules compute from
+// it is kept to the microsecond, and a store may commit later.
+func (in step) decided(r leadership.Record) (all []time.Time) {
+	if n := len(in.events); n > 0 {
+		if o, gives := standingOf(in.events[n-1]), max(in.call.Order.For, in.call.Order.Ban, in.call.For); o.ID != "" && gives > 0 {
+			all = append(all, o.Until.Add(-gives))
+		}
+	}
+	a, p := in.answer, r.Policy.Term
+	switch {
+	case a == nil || a.State != leadership.Held:
+	case in.call.Report != "":
+		all = append(all, a.ReportedAt)
+	case in.call.Verb == Acquire && a.Token != r.Token:
+		for because, d := range map[leadership.EndReason]time.Duration{
+			leadership.EndsMaxTerm: p.MaxTerm, leadership.EndsApproval: p.Approval.Every, leadership.EndsStuck: p.StuckAfter,
+		} {
+			if a.EndsBecause == because {
+				all = append(all, a.EndsBy.Add(-d))
+			}
+		}
+	case in.call.Order.Kind == leadership.OrderApprove && a.EndsBecause == leadership.EndsApproval:
+		all = append(all, a.EndsBy.Add(-cmp.Or(in.call.Order.For, p.Approval.Every)))
+	}
+	return slices.DeleteFunc(all, func(at time.Time) bool { return at.After(in.at.Add(time.Microsecond)) })
+}
+
 // endsUnsure reports whether the step ends a lease, other than by a release, that may have had
 // unconfirmed heartbeats.
 func (p *search) endsUnsure(s state, in step) bool {
 	ends := slices.ContainsFunc(in.events, func(e leadership.Event) bool {
-		return e.Type == leadership.EventDeleted || e.Type == leadership.EventExpired
+		return e.Type == leadership.EventDeleted || e.Type == leadership.EventExpired || e.Type == leadership.EventDeposed
 	})
 	return ends && s.record.LeaderID != "" && p.unconfirmed(s.record, in.span.until) > s.used
 }
@@ -201,7 +242,7 @@ func (p *search) decide(s leadership.Snapshot, in step) (leadership.Record, bool
 	} else {
 		ch, err = in.call.decide(s)
 	}
-	if codeOf(err) != in.call.Code || !sameEvents(ch.Events, in.events) {
+	if in.call.codeFor(ch, err) != in.call.Code || !sameEvents(ch.Events, in.events) {
 		return s.Record, false
 	}
 	if !ch.Empty() {

@@ -16,7 +16,7 @@ import (
 //     nothing.
 //   - What was refused is not in the history. The end of a lease may be, because a late renewal
 //     may be the first to find it over; and so may a change of a lease that came too late to
-//     renew it. A request that waited was sent more than once, and is not checked.
+//     renew it, and the end of a term by the report of a renewal that is refused for it. A request that waited was sent more than once, and is not checked.
 func ID(r Recording) Report {
 	truth, report := truthOf(r.History)
 	made := madeBy(r.History)
@@ -74,6 +74,12 @@ func checkMade(report *Report, c Call, t truth, terms map[grantID]term) {
 // explicit is a configuration as answers show it.
 func explicit(c leadership.Config) leadership.Config {
 	c.LeaseDuration = cmp.Or(c.LeaseDuration, leadership.DefaultLeaseDuration)
+	if c.Term.Approval.Every > 0 {
+		c.Term.Approval.Need = max(c.Term.Approval.Need, 1)
+	}
+	if c.Term.OnTrip == leadership.TripStepDown {
+		c.Term.OnTrip = ""
+	}
 	return c
 }
 
@@ -93,8 +99,8 @@ func (t truth) deleted(e leadership.Election, at leadership.Revision) bool {
 // checkUnmade checks that the history does not have what a caller was told was refused.
 func checkUnmade(report *Report, c Call, made []leadership.Event) {
 	for _, e := range made {
-		late := c.Code == leadership.LeaseLost && e.Type == leadership.EventUpdated
-		if e.Election == c.Election && e.Type != leadership.EventExpired && !late {
+		late := c.Code == leadership.LeaseLost && (e.Type == leadership.EventUpdated || e.Type == leadership.EventDeposed)
+		if e.Election == c.Election && !ranOut(e) && !late {
 			report.add(Denied, "%v: %s", c, shown(e))
 		}
 	}
@@ -154,7 +160,7 @@ func checkTokens(report *Report, calls []Call, terms map[grantID]term) {
 		for i := 1; i < len(held); i++ {
 			first, second := terms[grantID{o.election, held[i-1]}], terms[grantID{o.election, held[i]}]
 			lasted := !first.over() || first.ended.Revision > second.granted.Revision ||
-				first.ended.Type == leadership.EventExpired && promises[first.id()].After(second.granted.At)
+				ranOut(first.ended) && promises[first.id()].After(second.granted.At)
 			if first.granted.Token > 0 && second.granted.Token > 0 && lasted {
 				report.add(Twice, "%s was granted to a key that held token %d until %s", shown(second.granted), held[i-1], stamp(promises[first.id()]))
 			}

@@ -81,10 +81,15 @@ func lifetimeOf(t term, by Call, line []commit) lifetime {
 	}
 	if t.over() {
 		ended := line[t.ended.Revision-1].earliest
-		if t.ended.Type != leadership.EventExpired {
+		switch {
+		case limitOf(t.ended) != "":
+			return lifetime{request: l.request, token: l.token, at: l.at} // it may have ended before it was due
+		case t.ended.Type != leadership.EventExpired:
 			l.certain.until = ended
 		}
 		l.certain.until = max(l.certain.until, ended)
+	} else if a := by.Answer; a != nil && !a.EndsBy.IsZero() {
+		return lifetime{request: l.request, token: l.token, at: l.at}
 	}
 	return l
 }

@@ -82,6 +82,14 @@ const (
 	Kept       Kind = "kept waiting"
 )
 
+// The violations of OV and Limits, beside Twice and Untrue.
+const (
+	Barred    Kind = "barred"    // a lease was granted against an order that stands
+	Shortened Kind = "shortened" // a promise was
+	Unlimited Kind = "unlimited" // a lease was told to last beyond what limits it
+	Fallen    Kind = "fallen"    // a counter was
+)
+
 // The violations of Linear.
 const (
 	Illegal   Kind = "illegal"    // no order of the calls lets the rules give these answers

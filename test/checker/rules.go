@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -21,6 +22,7 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 		}
 		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: c.Candidate, KeyHash: c.Key, LeaseDuration: c.Lease, Metadata: c.Metadata})
 	case Renew:
+		named.Report = c.Report
 		return leadership.Renew(s, named)
 	case Release:
 		return leadership.Release(s, named)
@@ -33,6 +35,14 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 			return leadership.Unlock(s, leadership.UnlockCommand{})
 		}
 		return unlock(s, "")
+	case Order:
+		return leadership.Order(s, c.Order)
+	case Judge:
+		return leadership.Judge(s, leadership.JudgeCommand{Token: c.Token, Verdict: c.Verdict, Evidence: c.Reason, Actor: c.Actor})
+	case StepDown:
+		return leadership.StepDown(s, leadership.StepDownCommand{Renewal: named, Reason: c.Reason, For: c.For})
+	case RequestApproval:
+		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: named, Note: c.Reason})
 	case Check:
 		if seen {
 			return leadership.Change{}, leadership.Check(s, c.Token)
@@ -43,6 +53,15 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 		}
 	}
 	return leadership.Change{}, leadership.NotFound
+}
+
+// codeFor is the code that the caller receives for what the rule did. A renewal whose report ends
+// the term is refused, though the change was made; without an answer either will do.
+func (c Call) codeFor(ch leadership.Change, err error) leadership.Code {
+	if err == nil && c.Verb == Renew && c.Answer != nil && !ch.Empty() && ch.Record.LeaderID == "" {
+		return leadership.LeaseLost
+	}
+	return codeOf(err)
 }
 
 // codeOf is the code that a caller receives for a rule's error.
@@ -58,7 +77,10 @@ func codeOf(err error) leadership.Code {
 func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (leadership.Change, error) {
 	r := s.Record
 	switch e := events[len(events)-1]; e.Type {
-	case leadership.EventExpired:
+	case leadership.EventExpired, leadership.EventDeposed:
+		if events[0].Type == leadership.EventJudged {
+			return judged(s, events[0])
+		}
 		if e.RequestID != "" && !s.Live() {
 			return leadership.Lapse(s, r.Token, r.HeartbeatAt, r.LeaseEnd())
 		}
@@ -78,8 +100,25 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 		return leadership.Delete(s, leadership.DeleteCommand{Force: true})
 	case leadership.EventUnlocked:
 		return unlock(s, e.Reason)
+	case leadership.EventJudged:
+		return judged(s, e)
+	case leadership.EventApprovalRequested:
+		named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
+		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: named, Note: e.Reason})
+	}
+	if order, ok := orderOf(events, s.Now); ok {
+		return leadership.Order(s, order)
 	}
 	return leadership.Change{}, leadership.NotFound
+}
+
+// judged repeats a verdict by its event.
+func judged(s leadership.Snapshot, e leadership.Event) (leadership.Change, error) {
+	var detail struct{ Verdict leadership.Verdict }
+	if err := json.Unmarshal([]byte(e.Detail), &detail); err != nil {
+		return leadership.Change{}, err
+	}
+	return leadership.Judge(s, leadership.JudgeCommand{Token: s.Record.Token, Verdict: detail.Verdict, Evidence: e.Reason, Actor: e.Actor})
 }
 
 // unlock runs the rule with the acknowledgement that it asks for here: ME1 checks that of the call.
@@ -120,8 +159,16 @@ func sameEvents(rule, history []leadership.Event) bool {
 	}
 	for i, e := range rule {
 		e.At, e.RequestID = history[i].At, history[i].RequestID
-		if e.Type == leadership.EventUnlocked { // a heartbeat may be missing that moved the instant in it
+		if e.Actor == "" {
+			e.Actor = history[i].Actor
+		}
+		switch e.Type { // a heartbeat may be missing that moved the instant in it
+		case leadership.EventUnlocked, leadership.EventApprovalRequested:
 			e.Reason, e.Detail = history[i].Reason, history[i].Detail
+		case leadership.EventEvicted, leadership.EventLifted:
+			if standingOf(e).ID == "" || strings.HasPrefix(standingOf(e).ID, "cooldown-") {
+				e.Detail = history[i].Detail
+			}
 		}
 		if e != history[i] {
 			return false
@@ -143,6 +190,7 @@ func agrees(a *leadership.Lease, s leadership.Snapshot) bool {
 	}
 	return a.State == want.State && a.LeaderID == want.LeaderID && a.Token == want.Token && a.Revision == want.Revision &&
 		a.LeaseDuration == want.LeaseDuration && a.Metadata == want.Metadata && a.Config == want.Config && a.Deleted == want.Deleted &&
+		a.EndsBy.Equal(want.EndsBy) && a.EndsBecause == want.EndsBecause && a.Report == want.Report &&
 		a.LastHeartbeat.Equal(want.LastHeartbeat) && a.LeaseExpiration.Equal(want.LeaseExpiration) &&
 		rounded < millisecond && remains(a)
 }

@@ -191,17 +191,7 @@ func TestWrongLeadershipIsFound(t *testing.T) {
 	}
 }
 
-func (c wrongCase) run(t *testing.T) {
-	t.Run(c.name, func(t *testing.T) {
-		t.Parallel()
-		r := fourTerms(t)
-		c.breakIt(&r)
-		report := c.check(r)
-		if diff := cmp.Diff(c.want, kinds(report)); diff != "" {
-			t.Errorf("violations (-want +got):\n%s%v", diff, report.Err())
-		}
-	})
-}
+func (c wrongCase) run(t *testing.T) { c.runOn(t, fourTerms) }
 
 func TestWrongFencingIsFound(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,7 @@ type step struct {
 	at     time.Time          // the store's time; zero if the answer does not tell it
 	events []leadership.Event // that it wrote to the history
 	span   span               // when it was done, on the recording's clock
+	adopts bool               // its answer was taken for what limits the lease
 	after  int                // so many steps come before it, by the store's time
 }
 
@@ -56,14 +57,14 @@ type group struct {
 
 func (g group) last() leadership.Event { return g.events[len(g.events)-1] }
 
-// groupsOf splits a history into transactions: only the end of a lease that ran out is written
-// together with what follows.
+// groupsOf splits a history into transactions: the end of a lease that ran out is written together
+// with what follows, and a new epoch or a trip with what it comes from.
 func groupsOf(history []leadership.Event) []group {
 	var groups []group
 	for _, e := range history {
 		n := len(groups)
 		if n > 0 {
-			if last := groups[n-1].last(); last.Type == leadership.EventExpired && last.RequestID == e.RequestID && last.At.Equal(e.At) {
+			if last := groups[n-1].last(); together(last, e) && last.RequestID == e.RequestID && last.At.Equal(e.At) {
 				groups[n-1].events = append(groups[n-1].events, e)
 				continue
 			}
@@ -71,6 +72,18 @@ func groupsOf(history []leadership.Event) []group {
 		groups = append(groups, group{events: []leadership.Event{e}})
 	}
 	return groups
+}
+
+// together reports whether one transaction may write both.
+func together(a, b leadership.Event) bool {
+	tripped := b.Type == leadership.EventTripped || b.Type == leadership.EventDeposed
+	switch a.Type {
+	case leadership.EventApproved:
+		return b.Type == leadership.EventEpoch
+	case leadership.EventJudged, leadership.EventUpdated:
+		return tripped
+	}
+	return ranOut(a)
 }
 
 // newSearch finds out what became of each call.
@@ -118,7 +131,7 @@ func (p *search) tell() {
 		default:
 			s.at = c.at()
 		}
-		if c.done() {
+		if c.done() || c.Verb == Renew && c.Code == leadership.LeaseLost && c.Report != "" { // its report may have tripped
 			s.events = p.claim(c, s.at)
 		}
 		p.steps = append(p.steps, s)
@@ -132,7 +145,7 @@ func (p *search) claim(c Call, at time.Time) []leadership.Event {
 		return nil
 	}
 	g := &p.groups[i]
-	if last := g.last(); last.Revision != c.Answer.Revision || last.RequestID != c.Request || !last.At.Equal(at) || !fits(c.Verb, last.Type) {
+	if last := g.last(); last.Revision != c.Answer.Revision || last.RequestID != c.Request || !last.At.Equal(at) || !c.fits(last.Type) {
 		return nil
 	}
 	g.taken = true
@@ -140,11 +153,19 @@ func (p *search) claim(c Call, at time.Time) []leadership.Event {
 }
 
 // fits reports whether the call can have made a transaction that ends with the event.
-func fits(v Verb, t leadership.EventType) bool {
-	switch v {
+func (c Call) fits(t leadership.EventType) bool {
+	switch c.Verb {
 	case Acquire:
 		return t == leadership.EventAcquired || t == leadership.EventUpdated
-	case Release:
+	case Renew:
+		return c.Report != "" && (t == leadership.EventUpdated || t == leadership.EventTripped || t == leadership.EventDeposed)
+	case Order:
+		return slices.Contains(eventsOf[c.Order.Kind], t)
+	case Judge:
+		return t == leadership.EventJudged || t == leadership.EventTripped || t == leadership.EventDeposed
+	case RequestApproval:
+		return t == leadership.EventApprovalRequested
+	case Release, StepDown:
 		return t == leadership.EventReleased || t == leadership.EventExpired
 	case Configure:
 		return t == leadership.EventConfigured || t == leadership.EventRecreated
@@ -154,6 +175,17 @@ func fits(v Verb, t leadership.EventType) bool {
 		return t == leadership.EventUnlocked
 	}
 	return false
+}
+
+// eventsOf are the events with which an order may end.
+var eventsOf = map[leadership.OrderKind][]leadership.EventType{
+	leadership.OrderAssign:  {leadership.EventAssigned},
+	leadership.OrderEvict:   {leadership.EventEvicted},
+	leadership.OrderPause:   {leadership.EventPaused},
+	leadership.OrderResume:  {leadership.EventResumed},
+	leadership.OrderBan:     {leadership.EventBanned},
+	leadership.OrderApprove: {leadership.EventApproved, leadership.EventEpoch},
+	leadership.OrderLift:    {leadership.EventLifted},
 }
 
 // resolve looks up in the history the calls whose outcome is unknown, or that a server may have
@@ -171,7 +203,7 @@ func (p *search) resolve() {
 		}
 		applied := false
 		for _, g := range byRequest[c.Request] {
-			if !g.taken && fits(c.Verb, g.last().Type) {
+			if !g.taken && c.fits(g.last().Type) {
 				g.taken, applied = true, true
 				c := c
 				c.Code, c.Answer = "", nil
@@ -189,7 +221,7 @@ func (p *search) resolve() {
 func (p *search) rest() {
 	for i := range p.groups {
 		if g := &p.groups[i]; !g.taken {
-			if e := g.last(); e.Type == leadership.EventAcquired {
+			if e := g.last(); begins(e) {
 				p.foreign[e.Token] = p.durationOf(e.Token)
 			}
 			p.add(step{events: g.events}, math.MinInt64)

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -24,8 +25,69 @@ func (t term) over() bool { return t.ended.Revision > 0 }
 
 // ends reports whether the event ends a lease.
 func ends(e leadership.Event) bool {
-	forced := e.Type == leadership.EventDeleted || e.Type == leadership.EventUnlocked
-	return e.Type == leadership.EventReleased || e.Type == leadership.EventExpired || forced && e.PreviousLeaderID != ""
+	switch e.Type {
+	case leadership.EventReleased, leadership.EventExpired, leadership.EventDeposed:
+		return true
+	case leadership.EventDeleted, leadership.EventUnlocked:
+		return e.PreviousLeaderID != ""
+	}
+	return false
+}
+
+// begins reports whether the event begins a term: by a grant, or by the next token of the same
+// leader.
+func begins(e leadership.Event) bool {
+	return e.Type == leadership.EventAcquired || e.Type == leadership.EventEpoch
+}
+
+// ranOut reports whether the event records a lease that was not renewed before its end.
+func ranOut(e leadership.Event) bool {
+	return e.Type == leadership.EventExpired || e.Type == leadership.EventDeposed && limitOf(e) != ""
+}
+
+// limitOf is why a lease ended that ran out at the end of what it was allowed; "" if it ran out
+// before, or ended otherwise.
+func limitOf(e leadership.Event) leadership.EndReason {
+	var detail struct {
+		Because leadership.EndReason `json:"endsBecause"`
+	}
+	if e.Detail == "" || json.Unmarshal([]byte(e.Detail), &detail) != nil {
+		return ""
+	}
+	return detail.Because
+}
+
+// reigns is, for each token that an epoch began, the token before, with which the same leader led.
+func (t truth) reigns() map[grantID]leadership.Token {
+	earlier := make(map[grantID]leadership.Token)
+	for e, events := range t {
+		for _, event := range events {
+			if event.Type == leadership.EventEpoch {
+				earlier[grantID{e, event.Token}] = event.Token - 1
+			}
+		}
+	}
+	return earlier
+}
+
+// reign names the tokens of one leader that has never stopped, by the last of them.
+type reign map[grantID]leadership.Token
+
+func (t truth) reign() reign {
+	last := make(reign)
+	earlier := t.reigns()
+	for _, id := range slices.SortedFunc(maps.Keys(earlier), func(a, b grantID) int { return b.compare(a) }) {
+		last[grantID{id.election, earlier[id]}] = last.of(id).token
+	}
+	return last
+}
+
+// of is the last token of the reign.
+func (r reign) of(id grantID) grantID {
+	if t, ok := r[id]; ok {
+		id.token = t
+	}
+	return id
 }
 
 // unlocked are the tokens whose leaders may believe in them although a later one was granted: an
@@ -47,7 +109,10 @@ func (t truth) terms(e leadership.Election) []term {
 	var terms []term
 	for _, event := range t[e] {
 		switch n := len(terms); {
-		case event.Type == leadership.EventAcquired:
+		case event.Type == leadership.EventEpoch && n > 0 && terms[n-1].granted.Token == event.Token-1 && !terms[n-1].over():
+			terms[n-1].ended = event
+			terms = append(terms, term{granted: event})
+		case begins(event):
 			terms = append(terms, term{granted: event})
 		case ends(event) && n > 0 && terms[n-1].granted.Token == event.Token && !terms[n-1].over():
 			terms[n-1].ended = event

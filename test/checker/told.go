@@ -15,7 +15,7 @@ import (
 // How long a lease lasts is compared if the answer to its grant is recorded.
 func Told(r Recording) Report {
 	truth, report := truthOf(r.History)
-	told := told{report: &report, truth: truth, terms: truth.allTerms(), lengths: lengthsOf(r.Calls)}
+	told := told{report: &report, truth: truth, terms: truth.allTerms(), lengths: lengthsOf(truth, r.Calls)}
 	for _, c := range r.Calls {
 		if c.Answer != nil && c.Answered != Forever {
 			told.check(c, *c.Answer)
@@ -91,15 +91,30 @@ func (t told) checkInstants(answer any, l leadership.Lease, of term) {
 	}
 }
 
+// probationOver is the reason of the event by which a lease gets its full length.
+const probationOver = "its probation is over"
+
 // lengthsOf is, for each lease whose grant was answered, how long it may have been: as its leader
 // was told, or has asked for without an answer.
-func lengthsOf(calls []Call) map[grantID][]time.Duration {
+func lengthsOf(truth truth, calls []Call) map[grantID][]time.Duration {
 	lengths := make(map[grantID][]time.Duration)
 	keys := make(map[grantID]Call)
 	for _, c := range calls {
 		if c.Verb == Acquire && c.beat() {
 			id := grantID{c.Election, c.Answer.Token}
 			lengths[id], keys[id] = append(lengths[id], c.Answer.LeaseDuration), c
+		}
+	}
+	for id, before := range truth.reigns() { // the next token goes on with the same lease
+		if all := lengths[grantID{id.election, before}]; len(lengths[id]) > 0 {
+			lengths[id] = append(lengths[id], all...)
+		}
+	}
+	for e, events := range truth {
+		for _, event := range events {
+			if event.Type == leadership.EventUpdated && event.Reason == probationOver {
+				delete(lengths, grantID{e, event.Token})
+			}
 		}
 	}
 	for id, by := range keys {

@@ -77,7 +77,7 @@ func environment() []string {
 }
 
 // patience is how long a part may be silent before it counts as hanging.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // listen runs a part and passes each of its lines to hear. If it did not end well, or was silent
 // for too long, the error has its standard error.

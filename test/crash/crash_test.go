@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 var (
@@ -210,5 +211,19 @@ func TestCallsThatHadNotReturnedAreFound(t *testing.T) {
 	}
 	if err := same(join(log, last), folder); err != nil {
 		t.Error(err)
+	}
+}
+
+// The truth of a run in which a call fails has the instants of the run in which none does.
+func TestEveryCallBeginsAtTheSameInstantHoweverOftenTheClockWasReadBefore(t *testing.T) {
+	for reads := range 5 {
+		c := startClock(beginning(1))
+		for range 1 + reads {
+			c.now()
+		}
+		c.align()
+		if got, want := c.now(), beginning(1)+time.Millisecond+time.Microsecond; got != want {
+			t.Errorf("after %d readings: %v, want %v", 1+reads, got, want)
+		}
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"regent/leadership"
 )
 
 // three returns three writes to one file, with other entries between them.
@@ -84,6 +87,37 @@ func TestAnswerAfterFailureIsCaught(t *testing.T) {
 	}
 	if _, err := silentAfterFailure(append(log, log[0])); err == nil || !strings.Contains(err.Error(), "after 2 had failed") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// One caller lets time pass and has not printed it yet when the commit of another is decided.
+func TestAnImageIsOpenedAfterItsCommitsAlsoWhenAJumpIsPrintedLate(t *testing.T) {
+	since := func(d time.Duration) int64 { return int64(beginning(0) + d) }
+	at := time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+	var log []entry
+	for _, l := range []line{
+		{ID: "1", Reading: since(0)},
+		{ID: "2", Reading: since(time.Minute)}, // what passed
+		{
+			ID: "1", Told: true, Reading: since(time.Minute + 2*time.Microsecond),
+			Leases: []leadership.Lease{{Election: "e", State: leadership.Vacant, Revision: 1, ReadAt: at}},
+			Events: []leadership.Event{{Election: "e", Type: leadership.EventConfigured, Revision: 1, At: at, RequestID: "1"}},
+		},
+	} {
+		text, err := l.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		log = append(log, entry{Kind: said, Data: text})
+	}
+	truth, err := truthOf(log, nil)
+	if err != nil || len(truth.commits) != 1 {
+		t.Fatalf("%d commits, %v", len(truth.commits), err)
+	}
+	for p, want := range map[plan]bool{{At: 1, Seen: 1}: true, {At: 0, Seen: 0}: false} {
+		if opened := truth.anchor.Add(truth.clock(p)); want != opened.After(at) {
+			t.Errorf("after %d entries it is opened at %v, and its commit is of %v", p.At, opened, at)
+		}
 	}
 }
 

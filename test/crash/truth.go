@@ -177,12 +177,18 @@ func (t *truth) span(p plan) (least, most int) {
 	return least, most
 }
 
-// clock returns a reading later than every commit in the image.
+// clock returns a reading later than every commit in the image. What was printed is not enough: a
+// commit can come after a jump of the clock that is printed later.
 func (t *truth) clock(p plan) time.Duration {
 	latest := beginning(0)
 	for _, r := range t.readings {
 		if r.at < p.Seen {
 			latest = max(latest, r.clock)
+		}
+	}
+	for _, c := range t.commits {
+		if c.asked < p.At && !t.anchor.IsZero() {
+			latest = max(latest, c.at.Sub(t.anchor))
 		}
 	}
 	return latest + time.Millisecond

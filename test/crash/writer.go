@@ -53,6 +53,13 @@ func (c *clock) now() time.Duration { return time.Duration(c.reading.Add(int64(t
 
 func (c *clock) jump(d time.Duration) { c.reading.Add(int64(d)) }
 
+// align advances to the next whole millisecond, so that what follows does not depend on how often
+// the clock was read before: a batch of renewals reads it once or several times.
+func (c *clock) align() {
+	const grid = int64(time.Millisecond)
+	c.reading.Store((c.reading.Load()/grid + 1) * grid)
+}
+
 // changes are the events of the calls under way, by the call's id.
 type changes struct {
 	mu   sync.Mutex

@@ -20,7 +20,13 @@ The rule. A leader stops by itself, at the latest at
 
 where `sent` was read before the request left, on a clock that runs while the machine sleeps. The deadline is compared with that clock
 at every check, so no timer can be late. Only a success that names this election, this candidate and this token extends it.
-LEASE_LOST and ELECTION_DELETED end it at once; after no answer, or any other, it tries again until the deadline.
+LEASE_LOST and ELECTION_DELETED end it at once; after no answer, or any other, it tries again until the deadline. With LEASE_LOST and the
+reason EPOCH an operator has begun a new epoch: the lease goes on under the token that the answer names, once a renewal with it succeeds.
+Then `lease.token` rises, and a command, which cannot learn a new token, is stopped and started anew.
+
+What the leader does may be reported: `lease.report(progress=412, health="ok")`, or in the file that REGENT_REPORT_FILE names, as a JSON
+object that the command rewrites. A report that is refused does not end the lease. `lease.ends_because` and `lease.ends_in()` say whether
+and when the term ends however often it is renewed, as when an operator evicts the leader.
 
 The token must reach the write. A process that is stopped at the wrong moment, or whose agent was killed, acts late in spite of
 every deadline. Send `lease.token` (REGENT_FENCING_TOKEN) with each write; the service that takes it must refuse a token lower than
@@ -57,6 +63,10 @@ WAIT = 30.0  # seconds to wait in one call
 TICK = 0.02  # seconds between two polls
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 
+COUNTERS = ("progress", "tasks", "tokensUsed", "calls", "errors")  # of a report; cumulative for the term
+MAX_REPORT = 2048  # bytes
+REPORT_EVERY = 3  # renewals; one with a report costs the store more
+
 T = TypeVar("T")
 Reply = dict[str, Any]
 Question = Callable[[], bool]
@@ -92,8 +102,14 @@ class Lease:
         self.ticket: Reply = {}  # member of the next renewal, if the last reply had one: it spares the server a read
         self.deadline = math.inf  # on the clock; finite from the first extension on, which is the grant
         self.why = ""  # it is over
+        self.ends_because = ""  # why no renewal goes beyond ends_in(), such as "evicted" or "stuck"; empty if there is no such end
+        self._ends_at = math.inf  # that, on the clock
+        self._end = math.inf  # of the lease, on the clock
+        self._report: Reply = {}
+        self._told = "{}"  # the last report that was taken or refused
+        self._plain = 0  # how many renewals go without a report before the next
         self._clock = clock
-        self._lock = threading.RLock()  # guards deadline and why
+        self._lock = threading.RLock()  # guards all that changes
 
     def valid(self) -> bool:
         return self.remaining() > 0
@@ -103,21 +119,80 @@ class Lease:
         with self._lock:
             left = self.deadline - self._clock()
             if left <= 0:
-                self.why = self.why or "no renewal was answered before the deadline"
+                self.why = self.why or self.expiry()
             return 0.0 if self.why else left
 
-    def extend(self, sent: float, reply: Reply) -> bool:
-        """Takes the reply to what was sent at `sent`, and says whether the lease is valid by it. One that is late, or not ours, extends nothing."""
+    def ends_in(self) -> float:
+        """Seconds until the term ends; infinity if it has no such end."""
+        with self._lock:
+            return max(self._ends_at - self._clock(), 0.0)
+
+    def expiry(self) -> str:
+        """Why the deadline passes."""
+        with self._lock:
+            if self._end >= self._ends_at:
+                return f"its term has ended: {self.ends_because}"
+            return "no renewal was answered before the deadline"
+
+    def report(self, **what: Any) -> None:
+        """Adds to what renewals tell of the work: counters, of which the larger value counts, eta (as "20m"), health, and the objects
+        capabilities, dependencies and custom, whose members are replaced. Raises ValueError for what no server would take."""
+        with self._lock:
+            merged = dict(self._report)
+            for name, value in what.items():
+                if name in COUNTERS:
+                    if type(value) is not int or value < 0:
+                        raise ValueError(f"{name} is {value!r}, and a counter is an integer, 0 or more")
+                    merged[name] = max(value, merged.get(name, 0))
+                elif name in ("capabilities", "dependencies", "custom"):
+                    if not isinstance(value, dict):
+                        raise ValueError(f"{name} is {value!r}, and has to be an object")
+                    merged[name] = {**merged.get(name, {}), **value}
+                elif name in ("eta", "health") and isinstance(value, str):
+                    merged[name] = value
+                else:
+                    raise ValueError(f"{name!r} is no part of a report, or {value!r} is no value for it")
+            if len(json.dumps(merged, separators=(",", ":"), ensure_ascii=False).encode()) > MAX_REPORT:
+                raise ValueError(f"a report has at most {MAX_REPORT} bytes")
+            self._report = merged
+
+    def next_report(self) -> Reply:
+        """Member of the next renewal, if there is something new: with every third, or with each while the term is about to end
+        without progress."""
+        with self._lock:
+            stuck = self.ends_because == "stuck" and self.ends_in() <= self.length
+            if json.dumps(self._report) == self._told or self._plain > 0 and not stuck:
+                return {}
+            return {"report": self._report}
+
+    def reported(self, sent: Reply) -> None:
+        """Notes that the renewal with this member, or without, was answered; a report that was refused is not sent again."""
+        with self._lock:
+            self._plain = REPORT_EVERY - 1 if sent else max(self._plain - 1, 0)
+            if sent:
+                self._told = json.dumps(sent["report"])
+
+    def extend(self, sent: float, reply: Reply, token: int | None = None) -> bool:
+        """Takes the reply to what was sent at `sent`, and says whether the lease is valid by it. One that is late, or not ours, extends nothing.
+        `token` is that of a new epoch, which becomes the lease's own."""
+        token = self.token if token is None else token
         expires, waited, renew = reply.get("expiresInMs"), reply.get("waitedMs", 0), reply.get("renewInMs")
-        ours = (self.election, self.candidate, self.token) == (reply.get("election"), reply.get("leaderId"), reply.get("fencingToken"))
-        if not ours or not all(type(n) is int and n >= 0 for n in (self.token, expires, waited, renew)):
+        ours = (self.election, self.candidate, token) == (reply.get("election"), reply.get("leaderId"), reply.get("fencingToken"))
+        if not ours or not all(type(n) is int and n >= 0 for n in (token, expires, waited, renew)):
             return False
+        because, ends = reply.get("endsBecause"), reply.get("endsInMs", 0)
         with self._lock:
             if self.valid():
+                self.token = token
+                begin = sent + waited / 1000 * DRIFT * DRIFT
+                limited = isinstance(because, str) and type(ends) is int
+                self.ends_because = because if limited else ""
+                self._ends_at = begin + ends / 1000 * DRIFT if limited else math.inf
                 self.length, self.renew_in = expires / 1000 * DRIFT, renew / 1000
                 ticket = reply.get("ticket")
                 self.ticket = {"ticket": ticket} if isinstance(ticket, str) and len(ticket) <= 1024 else {}
-                self.deadline = sent + waited / 1000 * DRIFT * DRIFT + self.length - min(self.length * MARGIN, 1)
+                self._end = begin + self.length
+                self.deadline = self._end - min(self.length * MARGIN, 1)
             return self.valid()
 
     def patience(self) -> float:
@@ -213,27 +288,47 @@ class _Agent:
 
     def keep(self, lease: Lease, done: threading.Event) -> None:
         """Renews until done, or until the lease is over."""
-        pause, failed = lease.renew_in * random.uniform(0.9, 1), False
+        token, pause, failed, told = lease.token, lease.renew_in * random.uniform(0.9, 1), False, ""
         while not done.wait(min(pause, lease.remaining())) and lease.valid():
             sent = boottime()
-            status, reply = self._ask("renew", {"fencingToken": lease.token, **lease.ticket}, lease.patience(), done.is_set)
-            if status == 200 and lease.extend(sent, reply):
+            report = {} if failed else lease.next_report()  # after a failure the lease comes first
+            status, reply = self._ask("renew", {"fencingToken": token, **lease.ticket, **report}, lease.patience(), done.is_set)
+            if status == 200 and lease.extend(sent, reply, token):
+                lease.reported(report)
                 pause, failed = lease.renew_in * random.uniform(0.9, 1), False
+                told = _notice(lease, told)
                 continue
             why = reply.get("detail") or f"the answer is {status}"
             if status == 409 and reply.get("code") in ("LEASE_LOST", "ELECTION_DELETED"):
-                return lease.end(why)
+                if not (later := self._epoch(reply, token)):
+                    return lease.end(why)
+                token, pause, lease.ticket = later, 0, {}  # until it is answered, the old deadline counts
+                continue
+            if status == 400 and report:
+                log(f"the report is refused, and the lease renewed without it: {why}")
+                lease.reported(report)
+                pause, failed = 0, True
+                continue
             if status == 400:
                 lease.ticket = {}  # a server of an older version refuses it
             if not failed and not done.is_set():
                 log(f"could not renew token {lease.token}, and tries again until the deadline: {why}")
             pause, failed = min(lease.length / 20, 2) * random.uniform(0.5, 1), True
 
+    def _epoch(self, reply: Reply, token: int) -> int:
+        """The token under which the lease goes on, if the refusal says that an operator has begun a new epoch; else 0."""
+        later = reply.get("fencingToken")
+        ours = (self._election, self._candidate, "held") == (reply.get("election"), reply.get("leaderId"), reply.get("state"))
+        return later if reply.get("reason") == "EPOCH" and ours and type(later) is int and later > token else 0
+
     def release(self, lease: Lease) -> None:
         """Gives the lease back, so that the next need not wait for its end. Asks until it is answered, for 5 s and within the lease."""
-        end = boottime() + min(5.0, lease.remaining())
+        end, token = boottime() + min(5.0, lease.remaining()), lease.token
         while (left := end - boottime()) > 0:
-            status, _ = self._ask("release", {"fencingToken": lease.token}, min(left, lease.patience()), lambda: False)
+            status, reply = self._ask("release", {"fencingToken": token}, min(left, lease.patience()), lambda: False)
+            if status == 200 and reply.get("leaderId") == self._candidate and type(later := reply.get("fencingToken")) is int and later > token:
+                token = later  # of a new epoch that it has not heard of; that of another incarnation is refused
+                continue
             if status in (200, 409):
                 return
             time.sleep(0.1 * random.uniform(0.5, 1))
@@ -280,22 +375,90 @@ def _members(text: bytes) -> Reply:
     return {}
 
 
+def _notice(lease: Lease, told: str) -> str:
+    """Logs a change of the end of the term; returns what there is to compare the next one with. Each report moves the end of a leader that
+    could be stuck: that is no news until it is near."""
+    now = lease.ends_because
+    if now == "stuck" and lease.ends_in() > lease.length:
+        now = ""
+    if now != told:
+        log(f"the term of {lease.election} ends in {lease.ends_in():.0f} s: {now}" if now else f"the term of {lease.election} goes on")
+    return now
+
+
 def run(lease: Lease, command: list[str], stopped: Question) -> int:
-    """Runs the command in a session of its own until it ends, the lease is about to end, or `stopped`. All of it is gone when this returns."""
-    names = {"REGENT_ELECTION": lease.election, "REGENT_FENCING_TOKEN": str(lease.token), "REGENT_CANDIDATE_ID": lease.candidate}
+    """Runs the command in a session of its own until it ends, the lease is about to end, or `stopped`; anew in each new epoch. All of it is
+    gone when this returns."""
+    reports = _ReportFile(os.environ.get("REGENT_REPORT_FILE", ""))
+    while True:
+        code, again = _run(lease, command, stopped, reports)
+        if not again or not lease.valid() or stopped():
+            return code
+        log(f"a new epoch of {lease.election} has begun, and the command starts anew")
+
+
+def _run(lease: Lease, command: list[str], stopped: Question, reports: _ReportFile) -> tuple[int, bool]:
+    """Runs the command under one token. Returns its exit code, and whether it was stopped because that token is stale."""
+    token, again = lease.token, False
+    names = {"REGENT_ELECTION": lease.election, "REGENT_FENCING_TOKEN": str(token), "REGENT_CANDIDATE_ID": lease.candidate}
+    reports.begin()
     try:
         child = subprocess.Popen(command, env={"REGENT_SERVER": DEFAULT_SERVER, **os.environ, **names}, start_new_session=True)
     except OSError as error:
         raise Refused(f"{command[0]!r} cannot be run: {error.strerror}; name another after --") from None
     try:
-        log(f"leads {lease.election} as {lease.candidate} with fencing token {lease.token}")
-        while child.poll() is None and lease.remaining() > GRACE * lease.length and not stopped():
+        log(f"leads {lease.election} as {lease.candidate} with fencing token {token}")
+        while child.poll() is None and (held := lease.remaining() > GRACE * lease.length) and lease.token == token and not stopped():
+            reports.read(lease)
             time.sleep(TICK)
         if child.returncode is None and not stopped():
-            lease.end("no renewal was answered in time")
+            if again := held:
+                log("the token of the command is stale, and it is stopped")
+            else:
+                lease.end(lease.expiry())
     finally:
         _end(child, min(boottime() + GRACE * lease.length, lease.deadline))
-    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode, again
+
+
+class _ReportFile:
+    """The file that commands rewrite. The counters of several commands under one lease are added."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._seen, self._bad = path, self._look(path), False
+        self._before: dict[str, int] = {}
+        self._now: Reply = {}
+
+    @staticmethod
+    def _look(path: str) -> tuple[int, int, int] | None:
+        with contextlib.suppress(OSError):
+            stat = os.stat(path)
+            return stat.st_ino, stat.st_mtime_ns, stat.st_size
+        return None
+
+    def begin(self) -> None:
+        """What an earlier command has left in the file is not the next one's."""
+        self._before = {name: self._before.get(name, 0) + self._now.get(name, 0) for name in COUNTERS}
+        self._now, self._seen = {}, self._look(self._path)
+
+    def read(self, lease: Lease) -> None:
+        """Reports what the file says, if it has changed. What is no report is logged once, and ignored."""
+        if not self._path or (seen := self._look(self._path)) in (None, self._seen):
+            return
+        self._seen = seen
+        try:
+            if not os.path.isfile(self._path) or seen[2] > MAX_REPORT:
+                raise ValueError(f"it is no file of at most {MAX_REPORT} bytes")
+            with open(self._path, encoding="utf-8") as file:
+                now = json.load(file)
+            if not isinstance(now, dict):
+                raise ValueError("it is no JSON object")
+            lease.report(**{name: value + self._before.get(name, 0) if name in COUNTERS else value for name, value in now.items()})
+            self._now, self._bad = now, False
+        except (OSError, ValueError, TypeError) as error:
+            if not self._bad:
+                log(f"the report in {self._path} is ignored: {error}")
+            self._bad = True
 
 
 def _end(child: subprocess.Popen[bytes], kill_at: float) -> None:
@@ -328,6 +491,7 @@ def log(text: str) -> None:
 USAGE = """usage: agent.py ELECTION -- COMMAND [ARGUMENT...]
 
 Runs COMMAND while it leads ELECTION. REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the name to lead by.
+With REGENT_REPORT_FILE it reports what COMMAND writes there: a JSON object such as {"progress": 412, "health": "ok"}.
 The command finds REGENT_ELECTION, REGENT_FENCING_TOKEN, REGENT_CANDIDATE_ID and REGENT_SERVER in its environment.
 Exit codes: the command's own; 2 wrong use; 4 the lease was lost; 128 + n ended by signal n."""
 

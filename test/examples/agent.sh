@@ -8,7 +8,12 @@
 #
 # The rule. A leader stops by itself, at the latest at sent + waitedMs × 0.998 + expiresInMs × 0.999 − margin, where sent was read before the
 # request left, on a clock that runs while the machine sleeps (/proc/uptime). Only a success that names this election, candidate and token
-# extends it. LEASE_LOST and ELECTION_DELETED end it at once; after no answer, or any other, it tries again until the deadline.
+# extends it. LEASE_LOST and ELECTION_DELETED end it at once; after no answer, or any other, it tries again until the deadline. With
+# LEASE_LOST and the reason EPOCH an operator has begun a new epoch: the lease goes on under the token that the answer names, once a
+# renewal with it succeeds; the command, which cannot learn a new token, is stopped then and started anew.
+#
+# If REGENT_REPORT_FILE names a file, the command reports what it does by rewriting it: a JSON object such as {"progress":412} of at most
+# 2 KiB, whose counters must not fall, not even when the command is started anew. A report that is refused does not end the lease.
 #
 # The token must reach the write: the service that takes the command's writes must refuse a token lower than one it has seen. If this script
 # is killed or stopped, the command is not stopped in time, and only the token protects.
@@ -19,6 +24,7 @@ set -u +a +x # the key is neither in an environment nor in a trace
 declare +x key=""
 declare -A reply=()
 now=0 sent=0 signal=0 work="" token="" ticket="" status="" deadline=0 grace=0 patience=0 renew_at=0 why=""
+report="" told="" plain=0 because="" ends=0 again=""
 
 say() { (echo "agent.sh: $*" >&2 &); } # in the background: a stopped reader must not hold the leader up
 fail() { say "$*" && exit 2; }
@@ -99,6 +105,8 @@ take() { # moves the deadline, if the reply is a success and ours, and is not to
   deadline=$((sent + waited * 998 / 1000 + expires * 999 / 1000 - (expires < 10000 ? expires / 10 : 1000)))
   ticket="" # for the next renewal: sent back as it is, if it is one
   [[ ! ${reply[ticket]:-} =~ ^\"[A-Za-z0-9_-]+\"$ || ${#reply[ticket]} -gt 1026 ]] || ticket=",\"ticket\":${reply[ticket]}"
+  because=${reply[endsBecause]:-} because=${because//\"/} ends=${reply[endsInMs]:-0}
+  [[ $because =~ ^[A-Za-z]+$ && $ends =~ ^(0|[1-9][0-9]{0,15})$ ]] || because=""
   grace=$((expires / 10)) patience=$((expires < 2400 ? 300 : expires < 80000 ? expires / 8 : 10000))
   now && renew_at=$((now + renew * (90 + RANDOM % 11) / 100))
   ((now < deadline - grace))
@@ -124,17 +132,75 @@ campaign() { # waits until it leads; the same key keeps the place in the queue, 
   exit "$signal"
 }
 
-keep() { # renews until the lease is lost, the command ends, or a signal comes
-  local failed=0
+near() { ((ends <= grace * 10 + 9)); } # whether the lease ends with its term
+
+read_report() { # sets text to what the command says of its work; empty if there is no file
+  text=""
+  [[ -n ${REGENT_REPORT_FILE:-} && -f $REGENT_REPORT_FILE ]] || return
+  { IFS= read -rd '' -n 2050 text <"$REGENT_REPORT_FILE"; } 2>/dev/null
+}
+
+next_report() { # sets report, for the next renewal: what is new, with every third, or with each while the term is about to end without progress
+  local text
+  report=""
+  ((plain == 0)) || { [[ $because == stuck ]] && near; } || return
+  read_report
+  [[ $text != "$told" && $text =~ ^[[:space:]]*\{.*\}[[:space:]]*$ ]] || return
+  report=$text
+  ((${#text} <= 2048)) || { report="" told=$text && say "the report in $REGENT_REPORT_FILE is ignored: it has more than 2 KiB"; }
+}
+
+reported() { # notes that the renewal with the report, or without, was answered; a report that was refused is not sent again
+  ((plain = plain > 0 ? plain - 1 : 0))
+  [[ -z $report ]] || told=$report plain=2
+}
+
+notice() { # says that the end of the term has changed; that of a leader that could be stuck moves with each report, and is no news until it is near
+  local new=$because
+  [[ $new != stuck ]] || near || new=""
+  why="no renewal was answered in time"
+  [[ -z $new ]] || ! near || why="its term has ended: $new"
+  [[ $new != "$noticed" ]] || return
+  noticed=$new
+  if [[ -n $new ]]; then say "the term of $election ends in $((ends / 1000)) s: $new"; else say "the term of $election goes on"; fi
+}
+
+epoch() { # whether the refusal says that the lease goes on under a later token; sets later
+  later=${reply[fencingToken]:-}
+  [[ "$status ${reply[code]:-} ${reply[reason]:-} ${reply[state]:-} ${reply[election]:-} ${reply[leaderId]:-}" == \
+    "409 \"LEASE_LOST\" \"EPOCH\" \"held\" \"$election\" \"$candidate\"" && $later =~ ^[1-9][0-9]{0,15}$ ]] && ((later > token))
+}
+
+keep() { # renews until the lease is lost, a new epoch has begun (which sets again), the command ends, or a signal comes
+  local failed=0 noticed="" old=$token later
   while leading; do
     if ((now < renew_at)); then
       nap 0.1
       continue
     fi
-    ask leading renew "$patience" ",\"fencingToken\":$token$ticket"
+    report=""
+    ((failed)) || next_report # after a failure the lease comes first
+    ask leading renew "$patience" ",\"fencingToken\":$token$ticket${report:+,\"report\":$report}"
     leading || return
-    take && failed=0 why="no renewal was answered in time" && continue
+    if take; then
+      failed=0
+      reported
+      notice
+      ((token == old)) || again=yes
+      [[ -z $again ]] || return
+      continue
+    fi
+    if epoch; then # the old deadline counts until the new token has succeeded
+      token=$later ticket="" renew_at=$now
+      continue
+    fi
     [[ $status != 409 || ! ${reply[code]:-} =~ ^\"(LEASE_LOST|ELECTION_DELETED)\"$ ]] || return
+    if [[ $status == 400 && -n $report ]]; then
+      say "the report is refused, and the lease renewed without it: $why"
+      reported
+      failed=1 renew_at=$now
+      continue
+    fi
     [[ $status != 400 ]] || ticket="" # a server of an older version refuses it
     ((failed++)) || say "could not renew token $token, and tries again until the deadline: $why"
     renew_at=$((now + grace * (50 + RANDOM % 51) / 200))
@@ -164,6 +230,11 @@ release() { # only ever after stop; asks until it is answered, for 5 s and withi
   local end=$((now + 5000 < deadline ? now + 5000 : deadline))
   while now && ((now < end)); do
     ask true release "$patience" ",\"fencingToken\":$token"
+    if [[ $status == 200 && ${reply[leaderId]:-} == "\"$candidate\"" && ${reply[fencingToken]:-} =~ ^[1-9][0-9]{0,15}$ ]] &&
+      ((reply[fencingToken] > token)); then
+      token=${reply[fencingToken]} # of a new epoch that it has not heard of; that of another incarnation is refused
+      continue
+    fi
     [[ ! $status =~ ^(200|409)$ ]] || return
     nap 0.1
   done
@@ -179,19 +250,30 @@ trap 'signal=130' INT
 trap 'signal=129' HUP
 campaign
 trap 'now; stop' EXIT
-(
-  trap - INT QUIT # which are ignored in what runs in the background
-  exec {never}>&-
-  export REGENT_ELECTION=$election REGENT_FENCING_TOKEN=$token REGENT_CANDIDATE_ID=$candidate REGENT_SERVER=$server
-  exec setsid "$@"
-) <&0 &
-work=$!
-say "leads $election as $candidate with fencing token $token"
-keep
-kill -0 "$work" 2>/dev/null || ended=yes
-stop
-wait "$work" 2>/dev/null
-code=$? work=""
+begin() { # starts the command; what an earlier one has left in the file is not its report
+  local text
+  read_report
+  told=$text
+  (
+    trap - INT QUIT # which are ignored in what runs in the background
+    exec {never}>&-
+    export REGENT_ELECTION=$election REGENT_FENCING_TOKEN=$token REGENT_CANDIDATE_ID=$candidate REGENT_SERVER=$server
+    exec setsid "$@"
+  ) <&0 &
+  work=$!
+  say "leads $election as $candidate with fencing token $token"
+}
+again=yes
+while [[ -n $again ]]; do # once, and anew in each new epoch
+  begin "$@"
+  again=""
+  keep
+  kill -0 "$work" 2>/dev/null || ended=yes
+  stop
+  wait "$work" 2>/dev/null
+  code=$? work=""
+  [[ -z ${ended:-} ]] && willing && now && ((now < deadline - grace)) || again=""
+done
 if [[ -z ${ended:-} ]] && willing; then
   say "the lease is lost, and the command stopped: $why"
   exit 4

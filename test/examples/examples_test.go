@@ -57,7 +57,7 @@ func TestNoTwoAgentsLeadAtOnceAfterKills(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "python3", "curl")
 	server := serve(t)
-	configure(t, server, 2*time.Second)
+	configure(t, server, 5*time.Second)
 	pulse := newPulse(t)
 	agents := map[string]*agent{}
 	for _, p := range programs() {
@@ -119,14 +119,14 @@ func TestShortOutageDoesNotEndLeadership(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				server := serve(t)
-				election := configure(t, server, 3*time.Second)
+				election := configure(t, server, 9*time.Second)
 				line := proxy.NewLine(t, strings.TrimPrefix(server, "http://"))
 				pulse := newPulse(t)
 				a := p.agent(t, "http://"+line.Addr(), nil, pulse.command(":")...)
 				until(t, "it leads", func() bool { return pulse.last().token == 1 })
 				before := strong(t, election).LastHeartbeat
 				disturb(line)
-				time.Sleep(1200 * time.Millisecond) // the renewal after a second fails
+				time.Sleep(3600 * time.Millisecond) // the renewal after three seconds fails
 				line.Heal()
 				until(t, "it renews again", func() bool { return strong(t, election).LastHeartbeat != before })
 				since := boottime.Now()
@@ -178,7 +178,7 @@ func disturbances() map[string]func(*proxy.Line) {
 func TestLostReplyCostsNoToken(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
-		election := configure(t, server, 4*time.Second)
+		election := configure(t, server, 8*time.Second)
 		tap := newTap(t, server, nil)
 		tap.loseReplies("acquire", 2)
 		tap.loseReplies("renew", 1)
@@ -238,6 +238,111 @@ func TestLostLeaseStopsTheCommandAtOnce(t *testing.T) {
 		b.exits(t, 2)
 		if !strings.Contains(b.log.String(), "configur") {
 			t.Errorf("the log does not say that the election is deleted:\n%s", b.log)
+		}
+	})
+}
+
+// approve begins a new epoch for the leader with the token.
+func approve(t *testing.T, election string, token int) {
+	t.Helper()
+	call(t, http.MethodPost, election+":approve", fmt.Sprintf(`{"fencingToken":%d,"newEpoch":true,"actor":"olga","reason":"a checkpoint"}`, token))
+}
+
+func TestNewEpochStartsTheCommandAnewUnderItsToken(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		election := configure(t, server, 6*time.Second)
+		pulse := newPulse(t)
+		a := p.agent(t, server, nil, pulse.command(":")...)
+		for token := range 3 {
+			until(t, fmt.Sprintf("token %d acts", token+1), func() bool { return pulse.last().token == token+1 })
+			if token < 2 {
+				approve(t, election, token+1)
+			}
+		}
+		a.cmd.Process.Signal(syscall.SIGTERM)
+		a.exits(t, 143)
+		if l := strong(t, election); l.State != "vacant" || l.FencingToken != 3 {
+			t.Errorf("afterwards the election is %+v, not released", l)
+		}
+	})
+}
+
+func TestEpochOfAnotherLeaseIsNotFollowed(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		const epoch = `409 {"code":"LEASE_LOST","reason":"EPOCH","detail":"gone","election":"reports","state":"held","leaderId":"ann","fencingToken":8}`
+		for name, other := range map[string]*strings.Replacer{
+			"another leader":   strings.NewReplacer(`"ann"`, `"bob"`),
+			"another election": strings.NewReplacer(`"reports"`, `"others"`),
+			"an earlier token": strings.NewReplacer(`:8`, `:6`),
+			"another reason":   strings.NewReplacer(`EPOCH`, `DEPOSED`),
+			"no leader":        strings.NewReplacer(`"held"`, `"vacant"`),
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				server := pretend(t, map[string][]string{"acquire": {ours}, "renew": {other.Replace(epoch), ours}, "release": {ours}})
+				a := p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sleep", "6")
+				if a.exits(t, 4); !strings.Contains(a.log.String(), "gone") {
+					t.Errorf("the log does not say why:\n%s", a.log)
+				}
+			})
+		}
+	})
+}
+
+func TestEvictedLeaderStopsAndSaysWhy(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		election := configure(t, server, 3*time.Second)
+		pulse := newPulse(t)
+		a := p.agent(t, server, nil, pulse.command(":")...)
+		until(t, "it leads", func() bool { return pulse.last().token == 1 })
+		call(t, http.MethodPost, election+":evict", `{"actor":"olga","reason":"a test"}`)
+		a.exits(t, 4)
+		for _, want := range []string{"s: evicted", "its term has ended: evicted"} {
+			if !strings.Contains(a.log.String(), want) {
+				t.Errorf("the log does not say %q:\n%s", want, a.log)
+			}
+		}
+	})
+}
+
+func TestReportOfTheCommandIsSentAndARefusedOneCostsNothing(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		election := configure(t, server, 2*time.Second)
+		file := filepath.Join(t.TempDir(), "report.json")
+		if err := os.WriteFile(file, []byte(`{"progress":99}`), 0o600); err != nil { // of an earlier leader
+			t.Fatal(err)
+		}
+		tap := newTap(t, server, nil)
+		a := p.agent(t, tap.URL, []string{"REGENT_REPORT_FILE=" + file}, "sleep", "100")
+		report := func(text, want string) {
+			t.Helper()
+			if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(file+".new", file); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the report is "+want, func() bool { return string(strong(t, election).Report) == want })
+		}
+		until(t, "it has renewed", func() bool { return len(tap.of("renew")) > 1 })
+		if got := strong(t, election).Report; got != nil {
+			t.Errorf("before the command has reported the report is %s", got)
+		}
+		report(`{"progress":3,"health":"ok"}`, `{"progress":3,"health":"ok"}`)
+		report(`{"progress":4,"custom":"no"}`, `{"progress":3,"health":"ok"}`)
+		n := len(tap.of("renew"))
+		until(t, "it goes on renewing", func() bool { return len(tap.of("renew")) > n+6 })
+		report(`{"progress":5,"health":"ok"}`, `{"progress":5,"health":"ok"}`)
+		if said := strings.Count(a.log.String(), "the report"); said != 1 {
+			t.Errorf("it was said %d times that a report is bad:\n%s", said, a.log)
+		}
+		a.cmd.Process.Signal(syscall.SIGTERM)
+		a.exits(t, 143)
+		if l := strong(t, election); l.FencingToken != 1 {
+			t.Errorf("it ends with %+v", l)
 		}
 	})
 }
@@ -363,7 +468,7 @@ func pretend(t *testing.T, replies map[string][]string) string {
 }
 
 const (
-	ours = `200 {"election":"reports","state":"held","leaderId":"ann","fencingToken":7,"expiresInMs":2000,"renewInMs":200}`
+	ours = `200 {"election":"reports","state":"held","leaderId":"ann","fencingToken":7,"expiresInMs":4000,"renewInMs":200}`
 	// The leader chooses the names in its metadata; they must not be mistaken for the server's.
 	held = `409 {"code":"LEASE_HELD","detail":"\"bob\" leads \\","leaderId":"bob","fencingToken":6,"metadata":{"a":"}\"{","code":"ELECTION_DELETED",` +
 		`"b":[{"leaderId":"ann"}],"fencingToken":9},"retryAfterMs":1}`
@@ -378,7 +483,7 @@ func TestOtherErrorsDoNotStopALeader(t *testing.T) {
 			`200 {"cut":{"code":"LEASE_LOST"}`, `409 {"code":"LEASE_HELD","metadata":{"code":"LEASE_LOST"}}`, ours,
 		}
 		server := pretend(t, map[string][]string{"acquire": {held, `503 {"code":"DRAINING"}`, ours}, "renew": renewals, "release": {ours}})
-		a := p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sh", "-c", "sleep 3.5; echo token $REGENT_FENCING_TOKEN")
+		a := p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sh", "-c", "sleep 5.5; echo token $REGENT_FENCING_TOKEN")
 		a.exits(t, 0)
 		if !strings.Contains(a.log.String(), "token 7\n") {
 			t.Errorf("it does not lead to the end:\n%s", a.log)
@@ -393,15 +498,15 @@ func TestOnlyItsOwnSuccessExtendsALease(t *testing.T) {
 			strings.NewReplacer(`"reports"`, `"others"`),
 			strings.NewReplacer(`"ann"`, `"bob"`),
 			strings.NewReplacer(`:7`, `:8`),
-			strings.NewReplacer(`"expiresInMs":2000,`, ``),
-			strings.NewReplacer(`:2000`, `:"2000"`),
+			strings.NewReplacer(`"expiresInMs":4000,`, ``),
+			strings.NewReplacer(`:4000`, `:"4000"`),
 			strings.NewReplacer(`{`, `{"metadata":{`, `}`, `}}`),
 			strings.NewReplacer(`}`, ``), // cut short
 		} {
 			others = append(others, other.Replace(ours))
 		}
 		server := pretend(t, map[string][]string{"acquire": {ours}, "renew": others, "release": {ours}})
-		p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sleep", "6").exits(t, 4)
+		p.agent(t, server, []string{"REGENT_CANDIDATE=ann"}, "sleep", "12").exits(t, 4)
 	})
 }
 

@@ -100,6 +100,7 @@ func serve(t *testing.T) string {
 // lease is what the server says of an election.
 type lease struct {
 	State, LeaderID, LastHeartbeat string
+	Report                         json.RawMessage
 	FencingToken, Revision         int
 	ExpiresInMs                    int
 }

@@ -90,6 +90,69 @@ class Rule(unittest.TestCase):
         self.assertFalse(self.lease.valid())
         self.assertEqual(self.lease.why, "LEASE_LOST")
 
+    def test_a_new_epoch_takes_over_its_token_only_with_a_success_in_time(self):
+        self.assertFalse(self.lease.extend(1010.0, reply(fencingToken=8)))
+        self.assertFalse(self.lease.extend(1010.0, reply(), 8))
+        self.assertEqual(self.lease.token, 7)
+        self.assertTrue(self.lease.extend(1010.0, reply(fencingToken=8), 8))
+        self.assertEqual(self.lease.token, 8)
+        self.clock.now = 1039.5
+        self.assertFalse(self.lease.extend(1030.0, reply(fencingToken=9), 9))
+        self.assertEqual(self.lease.token, 8)
+
+    def test_only_an_epoch_of_its_own_lease_is_followed(self):
+        ann = agent._Agent("http://127.0.0.1:1", "reports", "ann")
+        epoch = reply(fencingToken=8, reason="EPOCH", state="held")
+        self.assertEqual(ann._epoch(epoch, 7), 8)
+        for other in ({"reason": "DEPOSED"}, {"leaderId": "bob"}, {"election": "other"}, {"fencingToken": 7}, {"fencingToken": "8"}, {"state": "vacant"}):  # fmt: skip
+            with self.subTest(other):
+                self.assertEqual(ann._epoch({**epoch, **other}, 7), 0)
+
+    def test_why_it_is_over_says_why_the_term_ended(self):
+        self.assertTrue(self.lease.extend(1000.0, reply(expiresInMs=20000, endsInMs=20000, endsBecause="evicted")))
+        self.assertAlmostEqual(self.lease.ends_in(), 20 * 0.999)
+        self.assertTrue(self.lease.extend(1000.0, reply(endsInMs=90000, endsBecause="stuck")))
+        self.clock.now = 1029.0
+        self.assertFalse(self.lease.valid())
+        self.assertIn("no renewal", self.lease.why)
+        lease = self.lease = agent.Lease("reports", "ann", 7, self.clock)
+        self.clock.now = 1000.0
+        self.assertTrue(lease.extend(1000.0, reply(endsInMs=30000, endsBecause="evicted")))
+        self.clock.now = 1029.0
+        self.assertFalse(lease.valid())
+        self.assertEqual(lease.why, "its term has ended: evicted")
+
+    def test_reports_are_merged_and_counters_never_fall(self):
+        self.lease.report(progress=5, health="ok", dependencies={"bq": "ok", "gcs": "slow"})
+        self.lease.report(progress=3, tasks=1, dependencies={"gcs": "ok"})
+        want = {"progress": 5, "tasks": 1, "health": "ok", "dependencies": {"bq": "ok", "gcs": "ok"}}
+        self.assertEqual(self.lease.next_report(), {"report": want})
+        for bad in ({"progress": -1}, {"progress": "6"}, {"progress": True}, {"progres": 6}, {"custom": 1}, {"health": 1}, {"health": "x" * 2048}):
+            with self.subTest(bad), self.assertRaises(ValueError):
+                self.lease.report(**bad)
+        self.assertEqual(self.lease.next_report(), {"report": want})
+
+    def test_a_changed_report_goes_with_every_third_renewal(self):
+        sent = []
+        for progress in range(9):
+            self.lease.report(progress=progress)
+            sent.append(self.lease.next_report())
+            self.lease.reported(sent[-1])
+        self.assertEqual([i for i, report in enumerate(sent) if report], [0, 3, 6])
+        for _ in range(9):
+            report = self.lease.next_report()
+            sent.append(report)
+            self.lease.reported(report)
+        self.assertEqual(len([r for r in sent[9:] if r]), 1)
+
+    def test_progress_goes_with_the_next_renewal_while_the_term_is_about_to_end_without(self):
+        for _ in range(3):
+            self.lease.report(progress=self.lease._report.get("progress", 0) + 1)
+            self.assertTrue(self.lease.extend(1000.0, reply(endsInMs=25000, endsBecause="stuck")))
+            report = self.lease.next_report()
+            self.assertTrue(report)
+            self.lease.reported(report)
+
     def test_ids_are_valid_and_differ(self):
         self.assertRegex(agent.default_candidate(), r"^[A-Za-z0-9._@:-]{1,128}$")
         self.assertNotEqual(agent.default_candidate(), agent.default_candidate())

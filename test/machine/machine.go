@@ -9,6 +9,7 @@ package machine
 import (
 	"flag"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -22,6 +23,7 @@ const together = "8"
 // at a time as there are processors, and of these packages one after the other. It ends the
 // process, after cleanUp.
 func Main(m *testing.M, cleanUp func()) {
+	DefaultSignals()
 	flag.Parse()
 	if testing.Short() {
 		flag.Set("test.parallel", together)
@@ -31,6 +33,17 @@ func Main(m *testing.M, cleanUp func()) {
 	unlock()
 	cleanUp()
 	os.Exit(code)
+}
+
+// DefaultSignals lets the processes that this one starts begin with the default action of each
+// signal. Under nohup, and in the background of a script, they would ignore some, as this process
+// does; those that a process catches begin with their default action in its children.
+func DefaultSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // lock blocks until no other process has the lock, and holds it until unlock is called or the

@@ -36,6 +36,10 @@ type agent struct {
 	asked   time.Duration // when it asked for that first
 	hung    time.Duration // when it had waited for long enough, and closed its connections
 
+	stuck    bool // it makes no progress
+	work     leadership.Counters
+	renewals int
+
 	leading bool
 	token   leadership.Token
 	belief  leadership.Belief
@@ -212,6 +216,9 @@ func (a *agent) answered(sent time.Duration, g leadership.Grant, err error) {
 	}
 	a.belief = leadership.Believe(sent, a.now(), g, a.margin)
 	a.leading, a.token, a.since = true, g.Token, a.s.w.now
+	if g.Report == "" { // it is a new term
+		a.stuck, a.work, a.renewals = a.s.w.chance(0.2), leadership.Counters{}, 0
+	}
 	if a.keyless {
 		a.key = g.Key
 		a.s.figures.Keyless++
@@ -255,12 +262,12 @@ func (a *agent) renew() {
 		a.lose("its deadline has come")
 		return
 	}
-	r := leadership.LeaseRequest{Election: a.election, CandidateID: a.name, Key: a.key, Token: a.token}
+	r := leadership.LeaseRequest{Election: a.election, CandidateID: a.name, Key: a.key, Token: a.token, Report: a.report()}
 	sent := a.now()
 	if a.s.plan.faults.pauses && a.s.w.chance(0.001) { // at the worst moment: the renewal is on its way, and its answer comes when it is over
 		a.s.pause(a)
 	}
-	c := checker.Call{Verb: checker.Renew, Key: r.Key.Hash(), Token: a.token}
+	c := checker.Call{Verb: checker.Renew, Key: r.Key.Hash(), Token: a.token, Report: leadership.ReportText(r.Report)}
 	a.ask(c, min(max(left/3, 250*time.Millisecond), left), func(i *instance, id string, answer func(reply, func())) {
 		i.call(id, func(ctx context.Context) {
 			asked := i.now()
@@ -289,11 +296,44 @@ func (a *agent) renewed(sent time.Duration, l leadership.Lease, err error) {
 			return
 		}
 		a.lose("its deadline came before the answer")
+	case reasonOf(err) == leadership.ReasonEpoch && !a.keyless:
+		a.s.w.tell("%s: %s goes on under the next token", a.election, a.name)
+		a.s.figures.Epochs++
+		a.ceases()
+		a.failed = 0
+		a.after(a.s.w.upTo(time.Second), a.campaign) // with its key
 	case errors.Is(err, leadership.LeaseLost), errors.Is(err, leadership.ElectionDeleted):
 		a.lose("it was told so")
 	default:
 		a.renewAgain()
 	}
+}
+
+// report is what a leader says of its work with every third renewal; nil if nothing.
+func (a *agent) report() []byte {
+	if a.s.plan.policy == (leadership.TermPolicy{}) {
+		return nil
+	}
+	if a.renewals++; a.renewals%3 != 1 {
+		return nil
+	}
+	w := a.s.w
+	if !a.stuck {
+		a.work.Progress++
+	}
+	a.work.TokensUsed += w.random.Int64N(3)
+	a.work.Calls += w.random.Int64N(4)
+	a.work.Errors = min(a.work.Calls, a.work.Errors+w.random.Int64N(3))
+	a.s.figures.Reports++
+	text, _ := leadership.Report{Counters: a.work}.Text() // counters have a text
+	return []byte(text)
+}
+
+func reasonOf(err error) leadership.Reason {
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok {
+		return refusal.Reason
+	}
+	return ""
 }
 
 // renewAgain tries again after a failed renewal.

@@ -32,7 +32,9 @@
 // twice. A transaction is aborted, or its outcome is unknown. The relay dies between publishing and
 // marking. The store's clock leaps ahead (then ME-2 cannot hold, and is not checked). An operator
 // changes the configuration, deletes elections while they are held, brings them back, and unlocks
-// them (then two may believe, if the operator has acknowledged that). Which of these happen in a
+// them (then two may believe, if the operator has acknowledged that). Operators assign, evict, pause,
+// ban, approve and begin new epochs, verifiers judge, and leaders report: some are stuck, and some
+// are over their budget. Which of these happen in a
 // run, and how often, is drawn for each run: a run in which everything happens at once hides as
 // much as it shows.
 //
@@ -40,7 +42,7 @@
 //
 // At every commit, every grant that is heard of, and every renewal: ME-1, ME-2, FT, ID; at every
 // reading that an instance shows: BS; at the end, when the faults have been over for a while: LV
-// and EV, and that the history is whole. A run can be written down as a checker.Recording, for the
+// and EV, that no grant was against an order that stands, and that the history is whole. A run can be written down as a checker.Recording, for the
 // checkers of other tests to look at as well.
 //
 // It is a simulation of events, not of machines: what goes wrong inside of a store, an operating

@@ -36,7 +36,7 @@ func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 	willing := false
 	for _, a := range s.of(e) {
 		s.held(a)
-		willing = willing || a.willing && a.frozen < s.w.now
+		willing = willing || a.willing && a.frozen < s.w.now && !s.barred(a)
 		if a.left() > 0 {
 			led = s.w.now
 		}
@@ -82,6 +82,9 @@ func (s *simulation) close() {
 				s.truth.accuse(EV, "%s: instance %d has heard of revision %d, and there are %d", e, i.number, heard, last)
 			}
 		}
+	}
+	for _, v := range checker.OV(checker.Recording{History: s.history()}, s.data.guard()).Violations {
+		s.truth.accuse(OV, "%v", v)
 	}
 	hasty := slices.ContainsFunc(s.agents, (*agent).hasty)
 	if s.calm && !hasty && s.truth.involuntary > 0 {

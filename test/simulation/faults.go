@@ -42,6 +42,7 @@ func (s *simulation) begin() {
 	s.repeatedly(s.plan.mean, func() bool { return f.storeLeaps }, func() { s.figures.Leaps++; s.data.ahead += s.w.upTo(2 * s.plan.lease) })
 	for _, e := range s.names {
 		s.repeatedly(s.plan.mean, func() bool { return f.operators }, func() { s.operate(e) })
+		s.repeatedly(s.plan.mean/4, func() bool { return f.people }, func() { s.give(e) })
 		s.repeatedly(5*s.plan.lease, func() bool { return !s.closed }, func() { s.observe(e, true) })
 		s.repeatedly(5*s.plan.lease, func() bool { return !s.closed }, func() { s.observe(e, false) })
 	}
@@ -132,7 +133,7 @@ func (s *simulation) unlock(e leadership.Election, acknowledge string) {
 // configure repeats the call until it is done.
 func (s *simulation) configure(e leadership.Election, lockDelay time.Duration) {
 	s.w.tell("%s: an operator configures a lock delay of %v", e, lockDelay)
-	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay}
+	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay, Term: s.plan.policy}
 	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Configure, Election: e, Config: c})
 	i.call(s.record.id(at), func(ctx context.Context) {
 		asked := i.now()
@@ -173,7 +174,7 @@ func (s *simulation) works(a *agent, still func() bool) {
 // heal ends all faults.
 func (s *simulation) heal() {
 	s.w.tell("from now on nothing goes wrong")
-	s.plan.faults = faults{}
+	s.plan.faults, s.plan.policy = faults{}, leadership.TermPolicy{}
 	for _, a := range s.agents {
 		a.stalled = min(a.stalled, s.w.now)
 	}

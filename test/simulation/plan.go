@@ -30,6 +30,8 @@ type plan struct {
 	lengths                      bool          // agents ask for leases of different lengths
 	margins                      bool          // agents need time to stop
 
+	policy leadership.TermPolicy
+
 	drift  bool // clocks are not exact
 	faults faults
 	mean   time.Duration // between two faults of one kind, for one part
@@ -48,10 +50,11 @@ type faults struct {
 	leaps                bool    // of agents' clocks
 	storeLeaps           bool
 	operators            bool
+	people               bool // operators and verifiers give orders and verdicts
 }
 
 // none reports whether there are no faults, apart from an operator's calls.
-func (f faults) none() bool { return f == faults{operators: f.operators} }
+func (f faults) none() bool { return f == faults{operators: f.operators, people: f.people} }
 
 // leases are lengths that people configure: the default more often than others.
 var leases = [...]time.Duration{
@@ -87,6 +90,34 @@ func (w *timeline) draw() plan {
 	p.lengths, p.margins = w.chance(0.4), w.chance(0.4)
 	p.faults = w.drawFaults()
 	p.mean = w.between(10*p.lease, 500*p.lease)
+	if p.faults.people = w.chance(0.3); w.chance(0.3) {
+		p.policy = w.drawPolicy(p.lease)
+	}
+	return p
+}
+
+// drawPolicy draws limits of a term that some leaders come to.
+func (w *timeline) drawPolicy(lease time.Duration) (p leadership.TermPolicy) {
+	leases := func(least, most int) time.Duration {
+		if w.chance(0.5) {
+			return 0
+		}
+		return w.between(time.Duration(least)*lease, time.Duration(most)*lease).Truncate(time.Millisecond)
+	}
+	p.MaxTerm, p.StuckAfter, p.Cooldown = leases(5, 100), leases(3, 20), leases(1, 10)
+	if p.Approval.Every = leases(10, 50); p.Approval.Every > 0 {
+		p.Approval.Need = 1 + w.random.IntN(2)
+	}
+	p.Verdicts = w.random.IntN(3)
+	if w.chance(0.5) {
+		p.Budget.TokensUsed = 10 + w.random.Int64N(100)
+	}
+	if w.chance(0.5) {
+		p.ErrorRate = leadership.ErrorRate{Max: 0.5, Min: 5}
+	}
+	if w.chance(0.2) {
+		p.OnTrip = leadership.TripNotify
+	}
 	return p
 }
 
@@ -119,6 +150,6 @@ func (p plan) shortest() time.Duration {
 
 // String is the plan in a line.
 func (p plan) String() string {
-	return fmt.Sprintf("%d elections, %d agents, %d instances, %v, lease %v, lock delay %v, terms of %v, waits of %v, a fault in %v, %.2f without keys, lengths %t, margins %t, %+v",
-		p.elections, p.agents, p.instances, p.store, p.lease, p.lockDelay, p.term, p.wait, p.mean, p.keyless, p.lengths, p.margins, p.faults)
+	return fmt.Sprintf("%d elections, %d agents, %d instances, %v, lease %v, lock delay %v, terms of %v, waits of %v, a fault in %v, %.2f without keys, lengths %t, margins %t, limits %+v, %+v",
+		p.elections, p.agents, p.instances, p.store, p.lease, p.lockDelay, p.term, p.wait, p.mean, p.keyless, p.lengths, p.margins, p.policy, p.faults)
 }

@@ -107,13 +107,11 @@ func (r *record) unsettled() {
 }
 
 // finish returns the recording, with the store's history.
-func (r *record) finish(d *data, names []leadership.Election) checker.Recording {
+func (r *record) finish(history []leadership.Event) checker.Recording {
 	if r == nil {
 		return checker.Recording{}
 	}
-	for _, e := range names {
-		r.recording.History = append(r.recording.History, d.row(e).events...)
-	}
+	r.recording.History = history
 	r.recording.Consumers = append(r.recording.Consumers, r.bus)
 	for _, hearing := range r.hearings {
 		r.recording.Consumers = append(r.recording.Consumers, hearing.consumer)

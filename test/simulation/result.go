@@ -31,6 +31,10 @@ type Figures struct {
 	Leaps       int // of clocks
 	Operations  int // of operators
 	Unlocked    int // elections, by operators
+	Orders      int // of operators, and verdicts
+	Epochs      int // that leaders heard of
+	Deposed     int // leaders
+	Reports     int // of leaders
 	Orphans     int // leases that a line released, because no caller was told their keys
 	Twice       int // campaigns of which there were two at a time
 	Keyless     int // grants with a key that the service chose
@@ -65,6 +69,10 @@ func (f Figures) Plus(g Figures) Figures {
 	f.Leaps += g.Leaps
 	f.Operations += g.Operations
 	f.Unlocked += g.Unlocked
+	f.Orders += g.Orders
+	f.Epochs += g.Epochs
+	f.Deposed += g.Deposed
+	f.Reports += g.Reports
 	f.Orphans += g.Orphans
 	f.Twice += g.Twice
 	f.Keyless += g.Keyless

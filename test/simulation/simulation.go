@@ -25,6 +25,7 @@ type simulation struct {
 	figures   Figures
 	keys      uint64
 	calm      bool    // without faults
+	ordered   bool    // orders and limits may bar candidates: a line need not ask for them
 	closed    bool    // the run is over
 	record    *record // nil: nothing is recorded
 }
@@ -69,7 +70,7 @@ func Run(c Config) Result {
 	s.figures.Events, s.figures.Changes = s.w.count, s.truth.changes
 	return Result{
 		Seed: c.Seed, Plan: drawn, Figures: s.figures, Digest: s.w.digest, Violations: s.truth.violations,
-		Recording: s.record.finish(s.data, s.names), Guard: s.data.guard(),
+		Recording: s.record.finish(s.history()), Guard: s.data.guard(),
 	}
 }
 
@@ -80,10 +81,11 @@ func newSimulation(c Config) *simulation {
 		s.record = &record{w: w, wait: s.plan.wait, skewed: s.plan.faults.storeLeaps, bus: checker.Consumer{Name: "the topic"}}
 		s.plan.faults.doubled = 0
 	}
-	s.calm = s.plan.faults.none() && !s.plan.faults.operators
+	s.ordered = s.plan.faults.people || s.plan.policy != (leadership.TermPolicy{})
+	s.calm = s.plan.faults.none() && !s.plan.faults.operators && !s.ordered
 	w.tell("seed %d: %v", c.Seed, s.plan)
 	s.truth = &truth{
-		w: w, skewed: s.plan.faults.storeLeaps, believers: s.of, replaced: make(map[leadership.EventID]time.Duration),
+		w: w, figures: &s.figures, skewed: s.plan.faults.storeLeaps, believers: s.of, replaced: make(map[leadership.EventID]time.Duration),
 		elections: make(map[leadership.Election]*reign), grants: make(map[leadership.KeyHash]leadership.Token),
 		keys:         make(map[tokenOf]leadership.KeyHash),
 		acknowledged: make(map[string]bool), unlocked: make(map[tokenOf]bool),

@@ -32,6 +32,9 @@ func TestAllHoldsWhateverGoesWrong(t *testing.T) {
 	if total.Unlocked == 0 && *seeds >= 60 {
 		t.Error("no operator has unlocked an election")
 	}
+	if (total.Epochs == 0 || total.Deposed == 0 || total.Reports == 0) && *seeds >= 60 {
+		t.Error("no leader went on under the next token, or reported, or was deposed")
+	}
 	t.Logf("%+v", total)
 }
 

@@ -92,7 +92,7 @@ func (b *budget) spend(now, period time.Duration, newest leadership.Revision) bo
 func (q *queue) inTurn(c *caller) {
 	s := q.i.s
 	c.spot.attempts++
-	if first := q.stand.first(); first != c.spot && !q.outOfTurn(c.spot) {
+	if first := q.stand.first(); first != c.spot && !q.outOfTurn(c.spot) && !s.ordered {
 		s.truth.accuse(LV, "%s: instance %d asks for %s, and %s came first", q.election, q.i.number, c.spot.candidate, first.candidate)
 	}
 	if !q.i.budget(q.election).spend(s.w.now, min(s.plan.shortest(), instancetest.Poll), s.truth.reign(q.election).revision) {
@@ -170,6 +170,9 @@ func (q *queue) expectAttempt() {
 	s.w.after(r.LockFor+r.LockFor/500+promptly, func() {
 		first := q.stand.first()
 		idle := alive() && i.lines[q.election] == q && q.begun == begun && !q.asking && !q.failing && first != nil && first.since <= i.now()-promptly
+		if idle && s.bars(q.election, first.candidate, 2*promptly) {
+			return // it need not ask before the order is over
+		}
 		if undisturbed := i.view.Live() && i.liveSince <= since && i.stalled <= since; !idle || !undisturbed {
 			return
 		}

@@ -19,6 +19,7 @@ const (
 	EV  Property = "EV: every change is announced, in order, without a gap, and nothing else is"
 	ID  Property = "ID: the same call again does what once would have done"
 	BS  Property = "BS: what an instance shows was true within its stated age, and never goes back"
+	OV  Property = "OV: no lease is granted against an order that stands"
 	LV  Property = "LV: without faults a willing candidate leads before long, and no leader changes without need"
 )
 
@@ -36,6 +37,7 @@ func (v Violation) String() string { return fmt.Sprintf("%s; %v: %s", v.Property
 // statement of what the rules must not do, and calls none of them.
 type truth struct {
 	w           *timeline
+	figures     *Figures
 	slack       time.Duration // by which the clocks of the store's servers differ
 	skewed      bool          // the store's clock leaps: ME-2 cannot be kept
 	elections   map[leadership.Election]*reign
@@ -54,6 +56,7 @@ type truth struct {
 // reign is the true state of an election.
 type reign struct {
 	token    leadership.Token
+	first    leadership.Token // the first of the leader's tokens
 	revision leadership.Revision
 	leader   leadership.CandidateID
 	start    time.Time
@@ -96,6 +99,10 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 			t.expired(r, before, now)
 		case leadership.EventAcquired:
 			t.granted(r, before, now, at)
+		case leadership.EventDeposed:
+			t.deposed(r, before, now, event)
+		case leadership.EventEpoch:
+			t.epoch(r, before, now)
 		case leadership.EventUnlocked:
 			t.unlock(r, event)
 		}
@@ -115,11 +122,41 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 			return
 		}
 		end := at.Add(now.LeaseDuration)
+		if !now.EndsBy.IsZero() && now.EndsBy.Before(end) {
+			end = now.EndsBy
+		}
 		if now.Token == before.Token {
 			t.renewed(r, now, at, end)
+		} else if before.LeaderID == now.LeaderID && end.Before(r.end) && r.late.IsZero() && r.first < r.token {
+			t.accuse(ME1, "%s: the lease of token %d was to end at %v, and that of the next ends at %v", e, before.Token, r.end.Sub(epoch), end.Sub(epoch))
 		}
 		r.start, r.end = at, end
+		return
 	}
+	if end := now.LeaseEnd(); r.late.IsZero() {
+		if end.Before(r.end) {
+			t.accuse(ME1, "%s: an order lets the lease of token %d end at %v, and %v was promised", e, now.Token, end.Sub(epoch), r.end.Sub(epoch))
+		}
+		r.end = end
+	}
+}
+
+// deposed notes the end of a term by its policy. Its leader may miss that until the promised end.
+func (t *truth) deposed(r *reign, before, now leadership.Record, e leadership.Event) {
+	t.figures.Deposed++
+	if strings.Contains(e.Detail, "endsBecause") { // it ran out
+		t.expired(r, before, now)
+		return
+	}
+	r.free, r.lock = false, before.Policy.LockDelay
+}
+
+// epoch checks that the next token is the same leader's.
+func (t *truth) epoch(r *reign, before, now leadership.Record) {
+	if before.LeaderID == "" || now.LeaderID != before.LeaderID || now.KeyHash != before.KeyHash || now.Token != before.Token+1 {
+		t.accuse(ME1, "%s: after token %d of %q an epoch gives %d to %q", now.Election, before.Token, before.LeaderID, now.Token, now.LeaderID)
+	}
+	t.grants[now.KeyHash] = now.Token
 }
 
 // renewed checks that a renewed lease ends no sooner than it would have.
@@ -169,7 +206,11 @@ func (t *truth) unlock(r *reign, e leadership.Event) {
 func (t *truth) numbered(r *reign, now leadership.Record, events []leadership.Event) {
 	for _, event := range events {
 		want := r.token
-		if event.Type == leadership.EventAcquired {
+		switch event.Type {
+		case leadership.EventAcquired:
+			want++
+			r.first = want
+		case leadership.EventEpoch:
 			want++
 		}
 		if event.Token != want {
@@ -248,7 +289,7 @@ func (t *truth) believes(a *agent) {
 		return
 	}
 	end := r.end.Sub(epoch) + t.slack // as seen by the slowest of the store's clocks
-	if until := t.w.now + a.clock.until(a.left()+a.margin); a.token == r.token && until > end {
+	if until := t.w.now + a.clock.until(a.left()+a.margin); r.first <= a.token && a.token <= r.token && until > end {
 		t.accuse(ME2, "%s: %s believes in token %d until %v but for a margin of %v, and its lease ends at %v", a.election, a.name, a.token, until, a.margin, end)
 	}
 	if a.token > r.token {

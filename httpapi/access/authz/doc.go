@@ -19,27 +19,32 @@
 // A principal is the verified caller, as package authn names it, written in full, or "*" for every
 // authenticated caller. An e-mail address may be given to another person one day; ISSUER|SUBJECT,
 // which also names a caller that has an e-mail, never is. Where every holder of a token of the
-// issuer is authenticated (oidc; with Google, that is everyone), "*" may only look: observer and
-// verifier. An election or a candidate id is written in full, or as a prefix and a
+// issuer is authenticated (oidc; with Google, that is everyone), "*" may only look: observer.
+// A verifier may end a term by its verdicts. An election or a candidate id is written in full, or as a prefix and a
 // star. A candidate may use the ids that its grant lists. Without a list these are the principal's
 // own name, and ids that begin with it and a colon. So no principal can take the id of another
 // principal's candidate. With maxLeaseDuration the principals may ask for no longer lease by that
 // grant; a lease as the election is configured is always allowed.
 //
 //	role        may
-//	candidate   acquire, renew and release under its own ids; read the election, its history and
-//	            its stream; check tokens
-//	observer    read elections, their lists, histories and streams; check tokens
-//	verifier    check tokens
+//	candidate   acquire, renew and release, step down and ask for approval, under its own ids; read
+//	            the election, its history, its stream and its overrides; ask why a candidate does
+//	            not lead; check tokens
+//	observer    read elections, their lists, histories, streams and overrides; ask why a candidate
+//	            does not lead; check tokens
+//	verifier    check tokens; judge
 //	scheduler   tick
-//	operator    what an observer may; configure; tick
-//	admin       what an operator may; delete; unlock
+//	operator    what an observer may; configure; order: assign, evict, pause, resume, ban, approve,
+//	            lift; tick
+//	admin       what an operator may; judge; delete; unlock
 //
 // Which role may make which call stands in wire.Verbs. Limits change what a principal may ask of
 // one instance; see limit.Limits.
 //
 // A Gate asks the policy about every call, and about a waiting candidate once more before each
 // attempt to grant it the lease. It leaves a Record of each call that it refuses (one for all parts
-// of a batch), of each acquire that was answered with a lease, and of each call that needs an
-// operator or an admin.
+// of a batch), of each acquire that was answered with a lease, and of each call that needs a
+// verifier, an operator or an admin, with the reason that its caller gave.
+//
+// It also knows which candidates may lead, for the question why one does not.
 package authz

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"regent/httpapi/access/authn"
 	"regent/leadership"
@@ -20,6 +22,7 @@ type Record struct {
 	Candidate leadership.CandidateID // of a call that is made as one
 	Token     leadership.Token       // of the lease that an acquire was answered with
 	Code      leadership.Code        // why it was not done; "" if it was
+	Reason    string                 // of an operator or a verifier, for its call
 	Parts     int                    // of a batch: how many of its parts were refused; Election is that of the first
 	RequestID string
 }
@@ -82,6 +85,15 @@ func (g *Gate) Recheck(ctx context.Context, op instance.Op) error {
 	return nil
 }
 
+// MayLead implements instance.Registrar. A candidate id that is the caller's own name is judged by
+// the caller's grants, and any other by those of all principals.
+func (g *Gate) MayLead(ctx context.Context, op instance.Op) bool {
+	if who, known := authn.From(ctx); known && isOwn(who.String(), op.Candidate) {
+		return g.policy().allows(who, op)
+	}
+	return slices.ContainsFunc(g.policy().grants, func(grant grant) bool { return grant.mayLead(op) })
+}
+
 // Granted implements instance.Witness: it leaves a Record of each acquire that was answered with a
 // lease. Renewals leave none.
 func (g *Gate) Granted(ctx context.Context, op instance.Op, grant leadership.Grant) {
@@ -113,6 +125,7 @@ func (g *Gate) Spans(ctx context.Context, op instance.Op) []instance.Span {
 // record completes a Record of the call, and hands it over.
 func (g *Gate) record(ctx context.Context, who authn.Principal, op instance.Op, r Record) {
 	r.Principal, r.Verb, r.Election, r.Candidate, r.RequestID = who.String(), op.Verb, op.Election, op.Candidate, leadership.RequestID(ctx)
+	r.Reason = strings.ToValidUTF8(op.Reason[:min(len(op.Reason), leadership.MaxReasonBytes)], "")
 	g.audit(ctx, r)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +19,10 @@ import (
 	"regent/leadership/wire"
 )
 
+// by is the context of a call by a principal, as authn.Require makes it.
 func by(t *testing.T, name string) context.Context {
-	return authn.With(t.Context(), authn.Principal{Issuer: "https://issuer.test", Subject: name, Email: name + "@test"})
+	who := authn.Principal{Issuer: "https://issuer.test", Subject: name, Email: name + "@test"}
+	return leadership.WithActor(authn.With(t.Context(), who), who.String())
 }
 
 // stranger may do something, but nothing with these.
@@ -167,6 +170,11 @@ func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 		{"operator", "DELETE", "/v1/elections/own", ""},
 		{"admin", "DELETE", "/v1/elections/own", ""}, // held
 		{"admin", "DELETE", "/v1/elections/own?force=true", ""},
+		{"operator", "PUT", "/v1/elections/own", `{}`},
+		{"operator", "POST", "/v1/elections/own:ban", `{"candidateId":"ann","for":"1h","reason":"its disk fails"}`},
+		{"operator", "POST", "/v1/elections/own:pause", `{"for":"1h","reason":"the sale","actor":"someone else"}`},
+		{"candidate", "POST", "/v1/elections/own:lift", `{"override":"ban-6","reason":"` + strings.Repeat("ä", 200) + `"}`},
+		{"verifier", "POST", "/v1/elections/own:judge", `{"fencingToken":1,"verdict":"bad","evidence":"page 7"}`},
 		{"scheduler", "POST", "/v1/maintenance:tick", ""},
 		{"observer", "GET", "/v1/events?prefix=foreign", ""},
 	} {
@@ -187,10 +195,98 @@ func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 		{Principal: "operator@test", Verb: wire.VerbDelete, Election: "own", Code: wire.PermissionDenied, RequestID: "id-operator"},
 		{Principal: "admin@test", Verb: wire.VerbDelete, Election: "own", Code: leadership.LeaseHeld, RequestID: "id-admin"},
 		{Principal: "admin@test", Verb: wire.VerbDelete, Election: "own", RequestID: "id-admin"},
+		{Principal: "operator@test", Verb: wire.VerbConfigure, Election: "own", RequestID: "id-operator"},
+		{Principal: "operator@test", Verb: wire.VerbBan, Election: "own", Reason: "its disk fails", RequestID: "id-operator"},
+		{Principal: "operator@test", Verb: wire.VerbPause, Election: "own", Reason: "the sale", Code: leadership.InvalidArgument, RequestID: "id-operator"},
+		{Principal: "candidate@test", Verb: wire.VerbLift, Election: "own", Reason: strings.Repeat("ä", 128), Code: wire.PermissionDenied, RequestID: "id-candidate"},
+		{Principal: "verifier@test", Verb: wire.VerbJudge, Election: "own", Reason: "page 7", Code: leadership.TokenStale, RequestID: "id-verifier"},
 		{Principal: "scheduler@test", Verb: wire.VerbTick, RequestID: "id-scheduler"},
 		{Principal: "observer@test", Verb: wire.VerbWatchAll, Code: wire.PermissionDenied, RequestID: "id-observer"},
 	}
 	if diff := cmp.Diff(want, *h.records); diff != "" {
 		t.Errorf("the records (-want +got):\n%s", diff)
+	}
+}
+
+// reasons are the codes of an explanation.
+func reasons(x leadership.Explanation) (all []leadership.Reason) {
+	for _, c := range x.Causes {
+		all = append(all, c.Code)
+	}
+	return all
+}
+
+func TestAnExplanationSaysFirstThatACandidateHasNoRights(t *testing.T) {
+	t.Parallel()
+	h := guarded(t, `
+grants:
+  - {principals: [ann@test], roles: [candidate, observer], elections: [jobs]}
+  - {principals: [bob@test], roles: [observer], elections: ["*"]}
+  - {principals: [bob@test, "https://issuer.test|eve"], roles: [candidate], elections: [reports]}
+  - {principals: [cy@test], roles: [candidate], elections: [jobs], candidates: ["cy-*"]}
+  - {principals: ["*"], roles: [candidate], elections: [free]}
+`)
+	for _, e := range []leadership.Election{"jobs", "reports", "free"} {
+		if _, err := h.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "leader"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		who       string
+		election  leadership.Election
+		candidate leadership.CandidateID
+		rights    bool // are among the reasons
+	}{
+		{"ann", "jobs", "ann@test", false},
+		{"ann", "jobs", "ann@test:2", false},
+		{"bob", "jobs", "bob@test", true},    // itself
+		{"bob", "jobs", "ann@test:2", false}, // another's candidate, which may
+		{"bob", "jobs", "cy-1", false},
+		{"bob", "jobs", "cy@test", true}, // no grant is for such a candidate
+		{"bob", "jobs", "dan@test", true},
+		{"bob", "reports", "bob@test", false},
+		{"bob", "reports", "dan@test", false}, // perhaps the name of the one that is named by its subject
+		{"bob", "free", "dan@test", false},
+		{"bob", "free", "bob@test", false},
+	} {
+		x, err := h.service.Explain(by(t, c.who), leadership.ExplainRequest{Election: c.election, CandidateID: c.candidate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := reasons(x)
+		if first := len(all) > 0 && all[0] == leadership.ReasonRights; first != c.rights || slices.Contains(all[min(1, len(all)):], leadership.ReasonRights) {
+			t.Errorf("%s asks for %s in %s: %v; want RIGHTS first: %v", c.who, c.candidate, c.election, all, c.rights)
+		}
+	}
+	if _, err := h.service.Explain(by(t, "bob"), leadership.ExplainRequest{Election: "never-seen", CandidateID: "bob@test"}); !errors.Is(err, leadership.NotFound) {
+		t.Errorf("an election that was never seen: %v", err)
+	}
+}
+
+func TestTheActorOfAnOrderIsTheVerifiedCaller(t *testing.T) {
+	t.Parallel()
+	h := guarded(t, policyText)
+	if _, err := h.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: "own", CandidateID: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	post := func(path, body string) (int, string) {
+		r := httptest.NewRequest("POST", path, strings.NewReader(body))
+		r.Header.Set("Content-Type", wire.ContentType)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r.WithContext(by(t, "admin")))
+		return w.Code, w.Body.String()
+	}
+	for _, actor := range []string{"eve@test", "admin@test"} {
+		status, text := post("/v1/elections/own:ban", `{"candidateId":"ann","for":"1h","reason":"x","actor":"`+actor+`"}`)
+		if status != http.StatusBadRequest || !strings.Contains(text, `the actor is the verified caller, \"admin@test\"; leave actor out`) || !strings.Contains(text, `"pointer":"/actor"`) {
+			t.Errorf("%s as the actor: %d %s", actor, status, text)
+		}
+		status, text = post("/v1/elections/own:judge", `{"fencingToken":1,"verdict":"good","evidence":"x","actor":"`+actor+`"}`)
+		if status != http.StatusBadRequest || !strings.Contains(text, "leave actor out") {
+			t.Errorf("%s as the judge: %d %s", actor, status, text)
+		}
+	}
+	if status, text := post("/v1/elections/own:ban", `{"candidateId":"ann","for":"1h","reason":"x"}`); status != http.StatusOK || !strings.Contains(text, `"actor":"admin@test"`) {
+		t.Errorf("without an actor: %d %s", status, text)
 	}
 }

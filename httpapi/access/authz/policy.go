@@ -166,7 +166,8 @@ func (g grant) refuseCrowd(crowd Crowd) error {
 		return nil
 	}
 	for _, r := range g.Roles {
-		if r != wire.RoleObserver && r != wire.RoleVerifier {
+		changes := func(row wire.Row) bool { return row.Allows(r) && row.Changes() }
+		if slices.ContainsFunc(wire.Verbs(), changes) {
 			return fmt.Errorf(`principal "*" may not be a %s here: with oidc it stands for every account that can get a token of the issuer, which for Google is every account there is; `+
 				`name the principals, or let Cloud Run's IAM choose the callers (platform)`, r)
 		}
@@ -289,9 +290,26 @@ func (g grant) over(op instance.Op) bool {
 // owns reports whether the principal may use the candidate id.
 func (g grant) owns(who string, id leadership.CandidateID) bool {
 	if len(g.Candidates) == 0 {
-		return string(id) == who || strings.HasPrefix(string(id), who+":")
+		return isOwn(who, id)
 	}
 	return slices.ContainsFunc(g.Candidates, func(p pattern) bool { return p.matches(string(id)) })
+}
+
+// isOwn reports whether a candidate id is a principal's own name, or begins with it and a colon.
+func isOwn(who string, id leadership.CandidateID) bool {
+	return string(id) == who || strings.HasPrefix(string(id), who+":")
+}
+
+// mayLead reports whether the grant lets any of its principals make the call as its candidate. A
+// principal whose name is not known here may have any id as its own.
+func (g grant) mayLead(op instance.Op) bool {
+	if !slices.ContainsFunc(g.Roles, op.Allows) || !g.over(op) {
+		return false
+	}
+	return slices.ContainsFunc(g.Principals, func(p string) bool {
+		unknown := p == anyCaller || strings.Contains(p, "|")
+		return g.owns(p, op.Candidate) || unknown && len(g.Candidates) == 0
+	})
 }
 
 func roleNames() string {

@@ -119,7 +119,7 @@ func TestStrangersMayLookAndChangeNothing(t *testing.T) {
 			text = `grants: [{principals: ["*"], roles: [observer], elections: ["*"]}]`
 		}
 		_, err := authz.ParsePolicy([]byte(text), authz.Anyone)
-		looks := role == wire.RoleObserver || role == wire.RoleVerifier
+		looks := role == wire.RoleObserver
 		if (err == nil) != looks || err != nil && !strings.Contains(err.Error(), `grant 1 of the policy: principal "*" may not be a `+string(role)) {
 			t.Errorf("%s for everyone with a token: %v; want it accepted: %v", role, err, looks)
 		}

@@ -59,6 +59,18 @@ var cases = []struct {
 	{"configure", wire.VerbConfigure, "PUT", "/v1/elections/{e}", `{"leaseDuration":"30s"}`, ""},
 	{"delete", wire.VerbDelete, "DELETE", "/v1/elections/{e}", "", ""},
 	{"unlock", wire.VerbUnlock, "POST", "/v1/elections/{e}:unlock", `{"reason":"it hangs"}`, ""},
+	{"assign", wire.VerbAssign, "POST", "/v1/elections/{e}:assign", `{"candidateId":"ann","for":"1h","reason":"it is better"}`, ""},
+	{"evict", wire.VerbEvict, "POST", "/v1/elections/{e}:evict", `{"ban":"1h","reason":"it hangs"}`, ""},
+	{"pause", wire.VerbPause, "POST", "/v1/elections/{e}:pause", `{"for":"1h","mode":"drain","reason":"the sale"}`, ""},
+	{"resume", wire.VerbResume, "POST", "/v1/elections/{e}:resume", `{"reason":"the sale is over"}`, ""},
+	{"ban", wire.VerbBan, "POST", "/v1/elections/{e}:ban", `{"candidateId":"ann","for":"1h","reason":"it hangs"}`, ""},
+	{"approve", wire.VerbApprove, "POST", "/v1/elections/{e}:approve", `{"fencingToken":1,"newEpoch":true,"reason":"checked"}`, ""},
+	{"lift", wire.VerbLift, "POST", "/v1/elections/{e}:lift", `{"override":"ban-1","reason":"it is well again"}`, ""},
+	{"overrides", wire.VerbOverrides, "GET", "/v1/elections/{e}/overrides", "", ""},
+	{"judge", wire.VerbJudge, "POST", "/v1/elections/{e}:judge", `{"fencingToken":1,"verdict":"bad","evidence":"page 7"}`, ""},
+	{"step down", wire.VerbStepDown, "POST", "/v1/elections/{e}:stepDown", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"reason":"no memory"}`, ""},
+	{"request approval", wire.VerbRequestApproval, "POST", "/v1/elections/{e}:requestApproval", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"note":"step 3"}`, ""},
+	{"explain", wire.VerbExplain, "GET", "/v1/elections/{e}/candidates/{c}:explain", "", ""},
 	{"tick", wire.VerbTick, "POST", "/v1/maintenance:tick", "", ""},
 }
 
@@ -75,7 +87,7 @@ func TestTheTableOfRightsIsAsWritten(t *testing.T) {
 	for _, c := range cases {
 		for _, election := range []string{"own", "foreign"} {
 			for _, candidate := range []string{"ann", "bob"} {
-				if candidate == "bob" && !strings.Contains(c.body, "{c}") || election == "foreign" && !strings.Contains(c.path+c.body, "{e}") {
+				if candidate == "bob" && !strings.Contains(c.path+c.body, "{c}") || election == "foreign" && !strings.Contains(c.path+c.body, "{e}") {
 					continue
 				}
 				fmt.Fprintf(&table, "\n%-20s %-12s %-12s", c.call, election, candidate)
@@ -198,7 +210,7 @@ func TestEveryVerbHasARowInTheTableOfRights(t *testing.T) {
 	asked := map[wire.Verb]bool{}
 	for _, c := range cases {
 		row := c.verb.Row()
-		if path := strings.Replace(row.Path, "{election}", "{e}", 1); row.Method != c.method || path != strings.SplitN(c.path, "?", 2)[0] {
+		if path := strings.NewReplacer("{election}", "{e}", "{candidate}", "{c}").Replace(row.Path); row.Method != c.method || path != strings.SplitN(c.path, "?", 2)[0] {
 			t.Errorf("case %q is for verb %s, which is %s %s", c.call, c.verb, row.Method, row.Path)
 		}
 		asked[c.verb] = true

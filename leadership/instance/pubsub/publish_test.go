@@ -124,7 +124,7 @@ func TestAPublicationDoesNotWaitForEver(t *testing.T) {
 	if acked != 0 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d acknowledged, %v", acked, err)
 	}
-	if took := time.Since(began); took > 8*time.Second {
+	if took := time.Since(began); took >= 10*time.Second {
 		t.Errorf("it took %v: 5 s for the first request, and then no other", took)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"debug/buildinfo"
 	"encoding/json"
 	"errors"
@@ -124,12 +125,13 @@ func startEmulator(ctx context.Context, dir string) (host string, stop func(), e
 	return strings.TrimSpace(line), stop, nil
 }
 
-// database returns the name of a database that does not exist yet.
+// database returns the name of a database that does not exist yet, also on an emulator that others
+// use.
 func (s *spanner) database() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.made++
-	return fmt.Sprintf("projects/compare/instances/instance-%d/databases/leaders", s.made)
+	return fmt.Sprintf("projects/compare-%s/instances/instance-%d/databases/leaders", strings.ToLower(rand.Text()[:12]), s.made)
 }
 
 // tool runs a program to its end.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Config says what to run, and until when. NewPrivileges, Moved and Signals are optional.
+// Config says what to run, and until when. NewPrivileges, Moved, Stop and Signals are optional.
 type Config struct {
 	// Path is the program's file. Args are its arguments; the first is its name.
 	Path string
@@ -34,6 +34,8 @@ type Config struct {
 	// Grace is the time between SIGTERM and SIGKILL. SIGKILL is never later than the deadline.
 	Grace time.Duration
 
+	// Stop stops the command before the deadline; what it receives is End.Err then.
+	Stop <-chan error
 	// Signals are passed on to the process group.
 	Signals <-chan os.Signal
 	Log     *slog.Logger
@@ -41,8 +43,8 @@ type Config struct {
 
 // End says how a command ended.
 type End struct {
-	// Err is why it was stopped: the context's cause, ErrDeadline or ErrGuard. It is nil if the
-	// command ended by itself.
+	// Err is why it was stopped: the context's cause, what Stop received, ErrDeadline or ErrGuard. It
+	// is nil if the command ended by itself.
 	Err error
 	// Code is its exit code or, if a signal killed it, 128 plus the signal's number.
 	Code   int

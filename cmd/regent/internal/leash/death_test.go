@@ -185,7 +185,7 @@ func startGuardProcess(t *testing.T) (guard, command *exec.Cmd, order func(deadl
 func TestStoppedGuardReadsOrdersBeforeItKills(t *testing.T) {
 	t.Parallel()
 	guard, command, order, _ := startGuardProcess(t)
-	soon := boottime.Now() + 300*time.Millisecond
+	soon := boottime.Now() + 2*time.Second // when the guard is surely stopped
 	order(soon)
 	guard.Process.Signal(syscall.SIGSTOP)
 	order(soon + time.Hour)

@@ -106,6 +106,8 @@ func (l *leash) hold(ctx context.Context) {
 		case <-over:
 			over = nil
 			l.stop(context.Cause(ctx))
+		case why := <-l.Stop:
+			l.stop(why)
 		case <-l.Moved:
 			l.tell()
 		case s := <-l.Signals:

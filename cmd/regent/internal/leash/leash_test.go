@@ -271,7 +271,7 @@ func TestCallerKillsWhileTheGuardIsStopped(t *testing.T) {
 
 func TestACommandIsStoppedBeforeItsDeadline(t *testing.T) {
 	t.Parallel()
-	const grace = 2 * time.Second
+	const grace = 4 * time.Second
 	deadline := boottime.Now() + 2*grace
 	h := hold(t.Context(), t, func() time.Duration { return deadline }, grace, "trap 'cat /proc/uptime >$dir/asked; exit 3' TERM; stand never")
 	end := h.wait()

@@ -135,8 +135,14 @@ func (h *Hub) View(do func(v *view.View, now time.Duration)) {
 // Now is the hub's clock.
 func (h *Hub) Now() time.Duration { return h.now() }
 
-// unlock unlocks the mutex, and lets Run know if it has something to do sooner.
+// unlock unlocks the mutex, wakes the watches of elections with a new report, and lets Run know if
+// it has something to do sooner.
 func (h *Hub) unlock() {
+	for _, e := range h.view.Reported() {
+		if a, ok := h.audiences[e]; ok {
+			h.mu.wake(&a.news)
+		}
+	}
 	if h.view.Sooner() {
 		signal(h.sooner)
 	}

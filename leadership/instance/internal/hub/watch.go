@@ -18,6 +18,9 @@ type Watch struct {
 	after    leadership.Revision
 	failure  int // the number of the last that was returned
 
+	report   *view.Report  // the last that was returned or seen
+	reportAt time.Duration // no other report is returned before that
+
 	closed func()
 }
 
@@ -76,6 +79,47 @@ func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
 			return nil, err
 		}
 	}
+}
+
+// reportEvery is how often a watch returns a report at most.
+const reportEvery = time.Second
+
+// Listen is Next that returns reports as well, each after the events that are there: those that
+// this instance learns of, because the leader renews here or because a reader asked. If they come
+// more often than once a second, only the last is returned.
+func (w *Watch) Listen(ctx context.Context) ([]leadership.Event, *view.Report, error) {
+	for {
+		events, news, _, err := w.ready(ctx)
+		if len(events) > 0 || err != nil {
+			return events, nil, err
+		}
+		report, left := w.reported()
+		if report != nil {
+			return nil, report, nil
+		}
+		var due time.Time
+		if left > 0 {
+			due = time.Now().Add(left)
+		}
+		if err := w.hub.wait(ctx, news, due); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// Seen says that the reader has seen the report of the lease.
+func (w *Watch) Seen(l leadership.Lease) { w.report = view.ReportOf(l) }
+
+// reported returns the report that is due, or in what time one is; 0 if there is none.
+func (w *Watch) reported() (report *view.Report, left time.Duration) {
+	w.hub.View(func(_ *view.View, now time.Duration) {
+		if known := w.election.Report(); known.After(w.report) {
+			if left = max(w.reportAt-now, 0); left == 0 {
+				report, w.report, w.reportAt = known, known, now+reportEvery
+			}
+		}
+	})
+	return report, left
 }
 
 // ready returns the events there are or, if there are none, what to wait for. failed is why the

@@ -62,6 +62,10 @@ func aged(l leadership.Lease, by time.Duration) leadership.Lease {
 	l.ExpiresIn = max(l.ExpiresIn-by, 0)
 	l.RenewIn = max(l.RenewIn-by, 0)
 	l.LockedFor = max(l.LockedFor-by, 0)
+	l.EndsIn = max(l.EndsIn-by, 0)
+	if l.Report != "" {
+		l.ReportAge += by
+	}
 	l.ReadAt = l.ReadAt.Add(by)
 	return l
 }

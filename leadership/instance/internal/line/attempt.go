@@ -22,7 +22,8 @@ type Attempt struct {
 	Caller  *Caller
 	Began   time.Duration // right before the store is asked
 
-	place *place
+	place  *place
+	orders int // the election's, when the attempt began
 }
 
 // Outcome is how an attempt ended.
@@ -43,14 +44,14 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 		return nil, 0, true
 	}
 	if l.asking == nil && l.callers > 0 && !closed {
-		if idle = l.due() - now; idle > 0 {
+		if idle = l.due(now) - now; idle > 0 {
 			return nil, min(idle, keep), false // and look again: timers stand still while the machine is suspended
 		}
-		l.asking = l.head()
+		l.asking = l.head(now)
 	}
 	if p := l.asking; p != nil {
 		l.next = never
-		return &Attempt{Request: p.request, Caller: p.callers[len(p.callers)-1], place: p}, 0, false
+		return &Attempt{Request: p.request, Caller: p.callers[len(p.callers)-1], place: p, orders: l.seen.orders}, 0, false
 	}
 	return nil, keep, false
 }
@@ -59,10 +60,12 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 const never = time.Duration(math.MaxInt64)
 
 // due is when the head asks.
-func (l *Line) due() time.Duration {
+func (l *Line) due(now time.Duration) time.Duration {
 	switch {
 	case l.preferred() != nil:
 		return l.failures.again
+	case l.head(now) == nil:
+		return l.bars.over(now)
 	case l.seen.live:
 		return l.next
 	}
@@ -121,18 +124,23 @@ func (l *Line) answered(p *place, now time.Duration) {
 	l.pollLater(now)
 }
 
-// held takes a refusal: the store says when asking again may help.
+// held takes a refusal: the store says when asking again may help. One that an order is behind
+// counts until an event of an order.
 func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	refusal, ok := errors.AsType[*leadership.Error](err)
 	if ok && refusal.Lease != nil {
 		a.place.told = refusal.Lease.Token
 	}
-	if !ok || refusal.Lease == nil || refusal.RetryAfter <= 0 {
+	barred := ok && refusal.Cause != nil
+	if !ok || refusal.Lease == nil || refusal.RetryAfter <= 0 && !barred {
 		l.next = now + view.Poll
 		return
 	}
 	l.common.View.Refused(refusal, a.Began, now)
 	l.reschedule(now)
+	if barred && a.orders == l.election.Orders() {
+		l.barred(a.Request.CandidateID, refusal, now)
+	}
 }
 
 // reschedule says when the head asks after an answer of the store. An event that counts more than

@@ -18,6 +18,21 @@
 // calls that wait at the same time stand in one place and get one answer. A call without a key has
 // no place to come back to. A call whose client has disconnected is never granted a lease.
 //
+// # Orders
+//
+// The store refuses a candidate because of an order, or of the policy after a trip, with a Cause.
+// Then the store is not asked for the candidates that it concerns until the time that it states, or
+// until an event of an order of that election:
+//
+//	BANNED    this candidate, in whatever place: it stands aside, and the next one is asked for
+//	ASSIGNED  all candidates but one, which is asked for wherever it stands
+//	PAUSED    all
+//	APPROVAL  all; no time is stated, so the head asks once a minute
+//
+// Such a candidate keeps its place and its wait. While events may be missed, the head asks after a
+// poll all the same, and a candidate that stands aside after half a minute. A wait that is over is
+// refused with the reason that counts for the candidate.
+//
 // # A leader's own call
 //
 // A leader that has lost a reply asks again with the same key. It does not stand in line for its
@@ -57,6 +72,9 @@
 //	             the lease should be over     + 0 to 100 ms
 //	             the leader has gone          + 0 to 10 ms; nothing if the store said so here
 //	             the same, but expired        + the lock delay, and 0 to 10 ms
+//	             the same, but deposed        + what it was promised, the same, and 0 to 10 ms
+//	             an order's event             + 0 to 10 ms, once a lease may be had
+//	             an order's time is over      + 0 to 100 ms
 //	             deleted                      + 0 to 10 ms
 //	             another leads                + 0.5 to 1 s, to learn the end: no lease is shorter
 //	             configured                   + 0 to 1 s

@@ -44,6 +44,7 @@ type Line struct {
 	ahead   []*place                                  // those to ask for before their turn: they may have the lease
 	orphans map[leadership.CandidateID]leadership.Key // keys that no caller was told, and that an attempt of unknown outcome may have been granted the lease with
 
+	bars     bars
 	seen     seen
 	term     leadership.Token // of the last leader whose places were looked for
 	next     time.Duration    // when the head asks
@@ -100,8 +101,8 @@ func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
 		l.prefer(c.place)
 		l.failures.again = now
 		l.wake()
-	} else if l.callers == 1 {
-		l.wake()
+	} else if l.callers == 1 || l.bars.any() && l.bars.of(r.CandidateID, now) == nil {
+		l.wake() // it may be the first that the store can be asked for
 	}
 }
 
@@ -213,14 +214,14 @@ func (l *Line) preferred() *place {
 	return nil
 }
 
-// head is the place to ask for next: the first with a caller, unless one comes before its turn; nil
-// if there is none.
-func (l *Line) head() *place {
+// head is the place to ask for next: the first with a caller that is not barred, unless one comes
+// before its turn; nil if there is none.
+func (l *Line) head(now time.Duration) *place {
 	if p := l.preferred(); p != nil {
 		return p
 	}
 	for p := range l.each() {
-		if len(p.callers) > 0 {
+		if len(p.callers) > 0 && l.bars.of(p.request.CandidateID, now) == nil {
 			return p
 		}
 	}

@@ -21,6 +21,7 @@ const soon = leadership.MinLeaseDuration
 type seen struct {
 	version int
 	terms   int
+	orders  int
 	epoch   int
 	live    bool
 }
@@ -36,18 +37,25 @@ func (l *Line) notice(now time.Duration) {
 	default:
 		l.heard(*l.election.Event(), l.seen.terms != last.terms, now)
 	}
+	if l.seen.orders != last.orders {
+		l.unbar(eventSpread, now)
+	}
 	if l.seen.epoch != last.epoch && l.seen.live { // something may have been missed
+		l.unbar(soon, now)
 		l.askAt(min(l.next, now+l.common.jitter(soon)))
 	}
 	if last.live && !l.seen.live {
 		l.poll = now + l.common.jitter(view.Poll)
+		if l.bars.any() { // and what lifts them may not be heard any more
+			l.unbar(view.Poll, now)
+		}
 	}
 }
 
 // see takes note of the view as it is.
 func (l *Line) see() {
 	v := l.common.View
-	l.seen = seen{l.election.Version(), l.election.Terms(), v.Epoch(), v.Live()}
+	l.seen = seen{l.election.Version(), l.election.Terms(), l.election.Orders(), v.Epoch(), v.Live()}
 }
 
 // recognize lets the places of a new leader be asked for before their turn. A caller there may have
@@ -80,6 +88,7 @@ func (l *Line) learnt(now time.Duration) {
 func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
 	switch open := max(l.election.Open(), now); {
 	case changed && e.LeaderID != "":
+		l.bars.all = nil // or there would be no leader
 		l.askAt(now + soon/2 + l.common.jitter(soon/2))
 	case e.Type == leadership.EventExpired:
 		l.askAt(min(l.next, open+l.common.jitter(eventSpread)))
@@ -87,6 +96,8 @@ func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
 		l.askAt(open + l.common.jitter(eventSpread))
 	case e.Type == leadership.EventConfigured: // the lock delay may have become shorter
 		l.askAt(min(l.next, now+l.common.jitter(soon)))
+	case l.next == never && l.asking == nil: // it came during an attempt, and the answer counts less
+		l.askAt(now + l.common.jitter(soon))
 	}
 }
 

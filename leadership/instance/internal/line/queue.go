@@ -188,6 +188,17 @@ func (q *Queue) release(ctx context.Context, r leadership.LeaseRequest) {
 	}
 }
 
+// Position is where the candidate stands in the line for the election, from 1, and how many stand
+// there; 0 if it does not.
+func (q *Queue) Position(e leadership.Election, c leadership.CandidateID) (position, of int) {
+	q.c.Hub.View(func(_ *view.View, now time.Duration) {
+		if r, ok := q.lines[e]; ok {
+			position, of = r.line.Position(c, now)
+		}
+	})
+	return position, of
+}
+
 // Close answers all waiting callers with the cause, now and later, and begins no more attempts; an
 // attempt that is under way is finished, and its callers get its outcome. It returns when all are
 // answered, or with ctx's error when ctx ends. A second call waits like the first, and its cause is

@@ -30,7 +30,9 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 	leader := l.election.Leader()
 	var what string
 	name := l.election.Name()
-	switch {
+	switch b := l.bars.of(p.request.CandidateID, now); {
+	case b != nil:
+		what = b.explain(e, p.request.CandidateID, now)
 	case leader == p.request.CandidateID:
 		e.Reason = leadership.ReasonIncarnation
 		what = fmt.Sprintf("%q leads election %q, with another key", leader, name)
@@ -49,4 +51,26 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 		e.RetryAfter = 0 // the end of the lease may be far, and the place is kept for a moment only
 	}
 	return e
+}
+
+// explain puts the bar into the refusal of a candidate, and says it in a sentence.
+func (b *bar) explain(e *leadership.Error, c leadership.CandidateID, now time.Duration) string {
+	cause := *b.refusal.Cause
+	cause.Left = max(cause.Left-(now-b.learnt), 0)
+	e.Reason, e.Cause, e.RetryAfter = cause.Code, &cause, max(e.RetryAfter, cause.Left)
+	name, left := b.refusal.Lease.Election, cause.Left.Round(time.Millisecond)
+	var what string
+	switch cause.Code {
+	case leadership.ReasonBanned:
+		what = fmt.Sprintf("%q is not granted election %q for another %v", c, name, left)
+	case leadership.ReasonAssigned:
+		what = fmt.Sprintf("election %q is assigned to another candidate for another %v", name, left)
+	case leadership.ReasonPaused:
+		what = fmt.Sprintf("election %q is paused for another %v", name, left)
+	case leadership.ReasonApproval:
+		return fmt.Sprintf("the last term of election %q ended because no operator had approved of it, and it is granted again once it is approved", name)
+	default:
+		return fmt.Sprintf("%q is not granted election %q, for the reason %s", c, name, cause.Code)
+	}
+	return fmt.Sprintf("%s: %s (ordered by %s)", what, cause.Because, cause.Actor)
 }

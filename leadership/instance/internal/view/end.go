@@ -84,7 +84,7 @@ func (e *Election) renewed(l leadership.Lease, now time.Duration) (left time.Dur
 	t.promised = now + l.ExpiresIn
 	moves := t.elsewhere >= moving && now-t.since < settled*l.LeaseDuration
 	switch {
-	case moves && e.waiters == 0:
+	case moves && e.waiters == 0 && !last(l):
 		return max(l.ExpiresIn, roaming(l.LeaseDuration))
 	case t.elsewhere > 0:
 		t.due = 0 // which may lie beyond the end
@@ -93,6 +93,12 @@ func (e *Election) renewed(l leadership.Lease, now time.Duration) (left time.Dur
 		t.elsewhere = 0
 	}
 	return l.ExpiresIn
+}
+
+// last reports whether no renewal moves the end of the lease on, so that it is looked after at that
+// end, wherever its leader renews.
+func last(l leadership.Lease) bool {
+	return !l.EndsBy.IsZero() && !l.LeaseExpiration.Before(l.EndsBy)
 }
 
 // roaming is how long a leader that renews elsewhere, too, may take until it comes back: four
@@ -163,6 +169,7 @@ func (e *Election) conclude(l leadership.Lease, err error, now time.Duration) (o
 func (e *Election) follow(l leadership.Lease, now time.Duration) {
 	left := l.ExpiresIn
 	switch {
+	case last(l):
 	case !e.listened():
 		left = max(left, roaming(l.LeaseDuration))
 	case e.waiters == 0:

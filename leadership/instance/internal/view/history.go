@@ -212,6 +212,9 @@ func (v *View) Looked(name leadership.Election, look Look, events []leadership.E
 		h.disproved = false
 		e.forget(now)
 	}
+	for _, event := range events {
+		wake = e.hearOrder(event) || wake
+	}
 	if n := len(events); n > 0 && events[n-1].Revision > e.newest {
 		e.hearEnd(events[n-1])
 		e.hear(events[n-1], now)

@@ -32,6 +32,10 @@ func (l *Lease) Aged(by time.Duration) leadership.Lease {
 	aged.ExpiresIn = max(aged.ExpiresIn-by, 0)
 	aged.RenewIn = max(aged.RenewIn-by, 0)
 	aged.LockedFor = max(aged.LockedFor-by, 0)
+	aged.EndsIn = max(aged.EndsIn-by, 0)
+	if aged.Report != "" {
+		aged.ReportAge += by
+	}
 	return aged
 }
 
@@ -52,25 +56,26 @@ func (v *View) Learn(l leadership.Lease, from Source, asked, now time.Duration) 
 }
 
 // Refused takes the refusal of an attempt to lead. It says when asking again may help, which counts
-// more than what a reader of the same lease could know.
+// more than what a reader of the same lease could know, unless an order has a part in it: others
+// may be granted before that.
 func (v *View) Refused(refusal *leadership.Error, asked, now time.Duration) {
 	l := *refusal.Lease
 	e, ok := v.elections[l.Election]
 	if !ok {
 		return
 	}
-	if l.State == leadership.Held {
+	if l.State == leadership.Held && refusal.Cause == nil { // with one, RetryAfter is that of an order
 		v.guard = max(refusal.RetryAfter-l.ExpiresIn, 0)
 	}
 	open := v.opens(l, now)
-	if refusal.RetryAfter > 0 {
+	if refusal.RetryAfter > 0 && refusal.Cause == nil {
 		open = now + refusal.RetryAfter
 		if refusal.Reason != leadership.ReasonLockDelay { // before another leads, the delay passes as well
 			open += l.Config.LockDelay
 		}
 	}
 	e.learnEnd(l, Read, now)
-	e.learn(l, asked, now, open, true)
+	e.learn(l, asked, now, open, refusal.Cause == nil)
 	v.settle(e)
 }
 
@@ -88,7 +93,7 @@ func (v *View) opens(l leadership.Lease, now time.Duration) time.Duration {
 
 // learn takes the store's word if it counts. exact says that open is the store's word as well.
 func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exact bool) (wake bool) {
-	l.Ticket = "" // it is the leader's alone
+	l.Ticket, l.Overrides = "", "" // they are for the caller alone
 	version := e.version
 	switch order, later := e.compare(l), asked > e.changed; {
 	case order < 0 && !later:
@@ -100,7 +105,7 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 			e.open = open
 			e.version++
 		}
-		if l.ReadAt.After(e.lease.ReadAt) {
+		if l.ReadAt.After(e.lease.ReadAt) || l.ReadAt.Equal(e.lease.ReadAt) && l.ReportedAt.After(e.lease.ReportedAt) {
 			e.lease = &Lease{Lease: l, Asked: asked, Learnt: now}
 		}
 	default:
@@ -112,6 +117,7 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 			delete(e.view.kept, e)
 		}
 	}
+	e.learnReport(l)
 	return e.version != version
 }
 
@@ -142,8 +148,10 @@ func (v *View) Heard(event leadership.Event, now time.Duration) (news bool) {
 		return false
 	}
 	e.hearEnd(event)
-	if news = event.Revision > e.newest; news {
+	news = e.hearOrder(event)
+	if event.Revision > e.newest {
 		e.hear(event, now)
+		news = true
 	}
 	if e.history != nil {
 		news = e.history.hear(event, now) || news
@@ -157,23 +165,51 @@ func (v *View) Heard(event leadership.Event, now time.Duration) (news bool) {
 func (e *Election) hear(event leadership.Event, now time.Duration) {
 	leader, token, known := e.leads()
 	same := known && event.LeaderID == leader && event.Token == token
+	epoch := known && event.Type == leadership.EventEpoch && event.LeaderID == leader
 	switch {
 	case event.Type == leadership.EventDeleted, event.Type == leadership.EventUnlocked:
 		e.open = now
 	case same:
+	case epoch: // its lease has begun anew, so it ends no sooner than was known
+		e.open = max(e.open, now+soon)
 	case event.LeaderID != "":
 		e.open = now + soon
+	case event.Type == leadership.EventDeposed && e.lease != nil: // it may believe until its end
+		e.open = max(e.open, now)
 	case event.Type == leadership.EventExpired && e.lease != nil:
 		e.open = now + e.lease.Config.LockDelay
 	default:
 		e.open = now
 	}
-	if !same {
+	if !same && !epoch {
 		e.terms++
 	}
 	e.event, e.newest, e.changed = &event, event.Revision, now
 	e.version++
 	delete(e.view.kept, e)
+}
+
+// hearOrder counts an event after which a barred candidate may be granted, also one that comes late.
+func (e *Election) hearOrder(event leadership.Event) bool {
+	if event.Revision <= e.ordered || !mayUnbar(event.Type) {
+		return false
+	}
+	e.ordered = event.Revision
+	e.orders++
+	e.version++
+	return true
+}
+
+// mayUnbar reports whether after such an event a candidate may be granted that was barred from it
+// before. Of types that are not known here it is assumed.
+func mayUnbar(t leadership.EventType) bool {
+	switch t {
+	case leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
+		leadership.EventDeleted, leadership.EventUnlocked, leadership.EventApprovalRequested,
+		leadership.EventJudged, leadership.EventTripped, leadership.EventDeposed:
+		return false
+	}
+	return true
 }
 
 // forget drops an invented event.
@@ -211,6 +247,9 @@ func (e *Election) Version() int { return e.version }
 
 // Terms changes whenever an event names another leader, or none.
 func (e *Election) Terms() int { return e.terms }
+
+// Orders changes whenever an event may have let a candidate be granted that was barred from it.
+func (e *Election) Orders() int { return e.orders }
 
 // Open is when asking for the lease may help, unless the leader renews or releases before: not too
 // early, as far as is known.

@@ -37,6 +37,7 @@ type View struct {
 	sweepAt   time.Duration          // no sweep before that
 	schedule  schedule
 	sooner    bool
+	reported  []leadership.Election // see Reported
 }
 
 // New returns a view that knows nothing.
@@ -58,11 +59,14 @@ type Election struct {
 	newest  leadership.Revision // that was learnt or heard
 	changed time.Duration       // when any of these changed
 	open    time.Duration
-	version int // counts what has changed for a line
-	terms   int // counts the changes of leader that were heard of
+	version int                 // counts what has changed for a line
+	terms   int                 // counts the changes of leader that were heard of
+	orders  int                 // counts the events that may have let a barred candidate be granted
+	ordered leadership.Revision // of the newest of them
 
 	end     end
 	history *history // while there are watchers
+	report  *Report  // so, too
 
 	at    time.Duration // its place in the schedule: never after its next moment
 	index int           // in the schedule; -1 if it is not there
@@ -115,7 +119,9 @@ func (v *View) Watch(name leadership.Election) *Election {
 
 // Unwatch removes a watcher.
 func (v *View) Unwatch(e *Election) {
-	e.watchers--
+	if e.watchers--; e.watchers == 0 {
+		e.report = nil
+	}
 	v.settle(e)
 }
 

@@ -201,15 +201,15 @@ func TestARenewalThatIsLearntPutsOffTheLook(t *testing.T) {
 	}
 }
 
-func TestATicketIsNotKept(t *testing.T) {
+func TestNeitherATicketNorOverridesAreKept(t *testing.T) {
 	for _, from := range []view.Source{view.Read, view.Committed} {
 		v := newView(true)
 		e := v.Wait(jobs)
 		l := held(1, start, time.Minute)
-		l.Ticket = "the leader's"
+		l.Ticket, l.Overrides = "the leader's", "an operator's"
 		v.Learn(l, from, start, start)
-		if known := e.Lease(); known == nil || known.Ticket != "" {
-			t.Errorf("source %v: got %+v, want the lease without its ticket", from, known)
+		if known := e.Lease(); known == nil || known.Ticket != "" || known.Overrides != "" {
+			t.Errorf("source %v: got %+v, want the lease without its ticket and overrides", from, known)
 		}
 	}
 }
@@ -337,5 +337,129 @@ func TestEachReasonHasItsMoment(t *testing.T) {
 	}
 	if diff := cmp.Diff([]view.Reason{view.Silence, view.Failed, view.Silence, view.Silence}, why); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}
+
+// One that moves between instances is otherwise looked after some leases later.
+func TestALeaseThatNoRenewalExtendsIsLookedAfterAtItsEnd(t *testing.T) {
+	const lease = 10 * time.Second
+	for name, c := range map[string]struct {
+		endsBy time.Duration // from the last renewal
+		want   time.Duration
+	}{
+		"its end is its latest end":  {lease, lease},
+		"its latest end comes later": {lease + 1, 4 * lease},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newView(true)
+			v.Learn(held(1, start, lease), view.Committed, start, start)
+			now := start
+			for range 2 { // looks that find it renewed elsewhere
+				_, now, _ = v.Next(now)
+				task, _, _ := v.Next(now)
+				v.Expired(task, held(1, now, lease), nil, now, now)
+				now += lease
+				v.Learn(held(1, now, lease), view.Committed, now, now)
+			}
+			l := held(1, now, lease)
+			l.EndsBy, l.EndsBecause, l.EndsIn = l.ReadAt.Add(c.endsBy), leadership.EndsEvicted, c.endsBy
+			v.Learn(l, view.Committed, now, now)
+			at := now
+			for ok := false; !ok && at < now+time.Hour; {
+				_, at, ok = v.Next(at)
+			}
+			if late := at - now - c.want; late < 0 || late > time.Second {
+				t.Errorf("looked at %v after the last renewal, want %v", at-now, c.want)
+			}
+		})
+	}
+}
+
+func TestANewEpochMakesTheOldTokenStaleAtOnceAndItsLeaderLeadsOn(t *testing.T) {
+	v := newView(true)
+	e := v.Wait(jobs)
+	l := held(2, start, time.Minute)
+	v.Reading(jobs)
+	v.Landed(jobs, &l, start, start)
+	terms, open := e.Terms(), e.Open()
+	if v.Fresh(jobs, 0) == nil {
+		t.Fatal("what was read is not kept")
+	}
+	v.Heard(event(3, leadership.EventEpoch, "ann", 2), start+time.Second)
+	if v.Fresh(jobs, 0) != nil || e.Lease() != nil {
+		t.Error("the lease of the old token is shown")
+	}
+	if leader, token := e.Term(); leader != "ann" || token != 2 {
+		t.Errorf("%q leads with token %d, want ann with 2", leader, token)
+	}
+	if e.Terms() != terms || e.Open() < open {
+		t.Errorf("the lease counts as another's: it opens %v sooner", open-e.Open())
+	}
+	v.Learn(held(2, start+2*time.Second, time.Minute), view.Committed, start+time.Second, start+2*time.Second)
+	if _, token := e.Term(); token != 2 {
+		t.Errorf("a renewal that was answered late brings token %d back", token)
+	}
+}
+
+func TestADeposedLeaderIsGoneAtOnceAndAskedForAfterItsLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		known bool
+		open  time.Duration
+	}{
+		"its end is known": {true, time.Minute},
+		"nothing is known": {false, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newView(true)
+			e := v.Wait(jobs)
+			if c.known {
+				v.Learn(held(2, start, time.Minute), view.Read, start, start)
+			}
+			v.Heard(event(3, leadership.EventDeposed, "", 1), start+time.Second)
+			if e.Leader() != "" || e.Lease() != nil || e.Terms() != 1 {
+				t.Errorf("%q leads, by %+v", e.Leader(), e.Lease())
+			}
+			if open := e.Open() - start; open != c.open {
+				t.Errorf("opens after %v, want %v", open, c.open)
+			}
+		})
+	}
+}
+
+func TestEventsAfterWhichABarMayBeGoneAreCountedOnceHoweverTheyCome(t *testing.T) {
+	v := newView(true)
+	e := v.Wait(jobs)
+	v.Learn(held(5, start, time.Minute), view.Read, start, start)
+	for i, c := range []struct {
+		event  leadership.Event
+		orders int
+	}{
+		{event(6, leadership.EventUpdated, "ann", 1), 0},
+		{event(7, leadership.EventLifted, "ann", 1), 1},
+		{event(7, leadership.EventLifted, "ann", 1), 1},
+		{event(8, leadership.EventJudged, "ann", 1), 1},
+		{event(9, "oneOfALaterVersion", "ann", 1), 2},
+	} {
+		if v.Heard(c.event, start); e.Orders() != c.orders {
+			t.Errorf("event %d of type %s: %d are counted, want %d", i, c.event.Type, e.Orders(), c.orders)
+		}
+	}
+	v.Learn(held(10, start+1, time.Minute), view.Read, start+1, start+1)
+	if !v.Heard(event(10, leadership.EventResumed, "ann", 1), start+2) || e.Orders() != 3 {
+		t.Error("an event that comes after a read has shown its revision is no news")
+	}
+	v.Watch(jobs)
+	events := []leadership.Event{event(11, leadership.EventLifted, "ann", 1), event(12, leadership.EventUpdated, "ann", 1)}
+	_, look, _ := e.After(10, start+3)
+	if v.Looked(jobs, *look, events, false, nil, start+3, start+3); e.Orders() != 4 {
+		t.Error("an event that was found in the history is not counted")
+	}
+}
+
+func TestWhatIsLeftAgesWithALease(t *testing.T) {
+	l := view.Lease{Lease: held(1, start, time.Minute)}
+	l.EndsIn, l.Report, l.ReportAge = 90*time.Second, `{"progress":1}`, time.Second
+	if aged := l.Aged(10 * time.Second); aged.ExpiresIn != 50*time.Second || aged.EndsIn != 80*time.Second || aged.ReportAge != 11*time.Second {
+		t.Errorf("got %v, %v and %v", aged.ExpiresIn, aged.EndsIn, aged.ReportAge)
 	}
 }

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/client"
+)
+
+// reporter brings what the command says of its work into the report of the lease: from a file that
+// the command rewrites, or from the lines that it prints. The command may be started several times
+// under one lease, and the report is of all of them together.
+type reporter struct {
+	path  string       // "" for none
+	lines *lineCounter // nil for none
+	log   *slog.Logger
+
+	seen   fs.FileInfo   // of the file when it was read last; nil if there was none
+	bad    bool          // the file was not a report, and the log says so
+	before client.Report // the counters of the commands before this one
+	file   client.Report // of this command
+	from   int64         // how many lines there were when the lease was granted
+}
+
+// granted forgets the last lease.
+func (r *reporter) granted() {
+	r.before, r.file = client.Report{}, client.Report{}
+	if r.lines != nil {
+		r.from = r.lines.count.Load()
+	}
+}
+
+// begin is called before the command starts. What an earlier command has left in the file is not
+// this one's.
+func (r *reporter) begin() {
+	r.before, r.file = sum(r.before, r.file), client.Report{}
+	if r.path != "" {
+		r.seen, _ = os.Stat(r.path)
+	}
+}
+
+// step reports what is new.
+func (r *reporter) step(l *client.Lease) {
+	if r.path != "" {
+		r.read()
+	}
+	all := sum(r.before, r.file)
+	if r.lines != nil {
+		all.Progress = max(all.Progress, r.lines.count.Load()-r.from)
+	}
+	r.tell(l.Report(all))
+}
+
+// read reads the file if it has changed. One that is no report is ignored.
+func (r *reporter) read() {
+	now, err := os.Stat(r.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && r.seen != nil && same(r.seen, now) {
+		return
+	}
+	var report client.Report
+	if err == nil {
+		report, err = readReport(r.path, now)
+	}
+	if r.seen = now; err != nil {
+		r.tell(err)
+		return
+	}
+	r.file, r.bad = report, false
+}
+
+// tell logs an error, once until a report was right.
+func (r *reporter) tell(err error) {
+	if err != nil && !r.bad {
+		r.bad = true
+		r.log.Warn("the report of the command is ignored", "file", r.path, "reason", err)
+	}
+}
+
+func same(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}
+
+func readReport(path string, info fs.FileInfo) (client.Report, error) {
+	if !info.Mode().IsRegular() {
+		return client.Report{}, errors.New("it is not a regular file")
+	}
+	if info.Size() > leadership.MaxReportBytes {
+		return client.Report{}, fmt.Errorf("it has %d bytes, and a report has at most %d", info.Size(), leadership.MaxReportBytes)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return client.Report{}, err
+	}
+	return client.ParseReport(text)
+}
+
+// sum is the report b with the counters of a added.
+func sum(a, b client.Report) client.Report {
+	b.Progress += a.Progress
+	b.Tasks += a.Tasks
+	b.TokensUsed += a.TokensUsed
+	b.Calls += a.Calls
+	b.Errors += a.Errors
+	return b
+}
+
+// lineCounter passes the output of commands on, and counts its lines.
+type lineCounter struct {
+	in, out *os.File
+	count   atomic.Int64
+	ended   atomic.Bool   // there are no commands any more
+	done    chan struct{} // closed when all was passed on
+}
+
+// newLineCounter returns a counter, and the file that is the standard output of the commands.
+func newLineCounter(out *os.File) (c *lineCounter, to *os.File, err error) {
+	in, to, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	c = &lineCounter{in: in, out: out, done: make(chan struct{})}
+	go c.pass()
+	return c, to, nil
+}
+
+// pipeSize is the most that a pipe holds.
+const pipeSize = 64 << 10
+
+// pass copies until all writers are gone. A process that has escaped from a command may write for
+// ever: after the commands have ended no more counts than was in the pipe then.
+func (c *lineCounter) pass() {
+	defer close(c.done)
+	defer c.in.Close() // a command whose reader is gone hears of it
+	buffer := make([]byte, 32<<10)
+	for late := 0; late < pipeSize; {
+		n, err := c.in.Read(buffer)
+		c.count.Add(int64(bytes.Count(buffer[:n], []byte{'\n'})))
+		if _, failed := c.out.Write(buffer[:n]); failed != nil {
+			return
+		}
+		ended := c.ended.Load()
+		if ended {
+			late += n
+			c.in.SetReadDeadline(time.Now().Add(drainLimit))
+		}
+		if err != nil && (errors.Is(err, io.EOF) || ended) {
+			return
+		}
+	}
+}
+
+// end waits until all that the commands have printed was passed on.
+func (c *lineCounter) end(to *os.File) {
+	to.Close()
+	c.ended.Store(true)
+	c.in.SetReadDeadline(time.Now().Add(drainLimit))
+	<-c.done
+}

@@ -1,0 +1,431 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// word ends the body of an order.
+const word = `"reason":"the night shift","actor":"ann@example.com"}`
+
+// asOther is agent-8, with a key of its own.
+const asOther = `{"candidateId":"agent-8","key":"` + otherKey + `"`
+
+// order gives an order about planner; fields are the body without its reason and its actor.
+func (w *fixture) order(verb, fields string, headers ...string) answer {
+	w.t.Helper()
+	if fields != "" {
+		fields += ","
+	}
+	return w.do("POST", "/v1/elections/planner:"+verb, "{"+fields+word, headers...)
+}
+
+// outcome is what became of a call: its status, and what a refusal says for programs.
+func (a answer) outcome(t *testing.T) string {
+	t.Helper()
+	if a.status == http.StatusOK {
+		return "ok"
+	}
+	p := a.problem(t)
+	return strings.TrimSpace(fmt.Sprint(p.Code, " ", p.Reason))
+}
+
+// ruleTable is what each call is answered under each order: by agent-7, which leads with fencing
+// token 1 when the order is given, and by agent-8. Later is once the lease would have ended.
+const ruleTable = `
+order                   acquire, other         renew            later: renew         later: acquire, leader  later: acquire, other
+none                    LEASE_HELD HELD        ok               ok                   ok                      ok
+pause                   LEASE_HELD PAUSED      ok               ok                   LEASE_HELD PAUSED       LEASE_HELD PAUSED
+pause, drain            LEASE_HELD PAUSED      ok               LEASE_LOST           LEASE_HELD PAUSED       LEASE_HELD PAUSED
+pause, drain, resume    LEASE_HELD HELD        ok               ok                   ok                      ok
+ban of the leader       LEASE_HELD HELD        ok               ok                   LEASE_HELD BANNED       ok
+ban of the other        LEASE_HELD BANNED      ok               ok                   ok                      LEASE_HELD BANNED
+ban, lift               LEASE_HELD HELD        ok               ok                   ok                      ok
+assign to the leader    LEASE_HELD ASSIGNED    ok               ok                   ok                      LEASE_HELD ASSIGNED
+assign to the other     LEASE_HELD HELD        ok               LEASE_LOST           LEASE_HELD ASSIGNED     ok
+evict                   LEASE_HELD HELD        ok               LEASE_LOST           ok                      ok
+evict with a ban        LEASE_HELD HELD        ok               LEASE_LOST           LEASE_HELD BANNED       ok
+approval                LEASE_HELD HELD        ok               LEASE_LOST           LEASE_HELD APPROVAL     LEASE_HELD APPROVAL
+approval, approve       LEASE_HELD HELD        ok               ok                   ok                      ok
+approve, new epoch      LEASE_HELD HELD        LEASE_LOST EPOCH LEASE_LOST           ok                      ok
+`
+
+func TestEachOrderHasItsEffectOnEachCall(t *testing.T) {
+	t.Parallel()
+	const approval = `{"policy":{"approval":{"every":"20s"}}}`
+	orders := []struct {
+		name   string
+		policy string
+		give   func(*fixture)
+	}{
+		{"none", "", func(*fixture) {}},
+		{"pause", "", func(w *fixture) { w.order("pause", `"for":"1h"`).lease(t) }},
+		{"pause, drain", "", func(w *fixture) { w.order("pause", `"for":"1h","mode":"drain"`).lease(t) }},
+		{"pause, drain, resume", "", func(w *fixture) {
+			w.order("pause", `"for":"1h","mode":"drain"`).lease(t)
+			w.order("resume", "").lease(t)
+		}},
+		{"ban of the leader", "", func(w *fixture) { w.order("ban", `"candidateId":"agent-7","for":"1h"`).lease(t) }},
+		{"ban of the other", "", func(w *fixture) { w.order("ban", `"candidateId":"agent-8","for":"1h"`).lease(t) }},
+		{"ban, lift", "", func(w *fixture) {
+			l := w.order("ban", `"candidateId":"agent-8","for":"1h"`).lease(t)
+			w.order("lift", `"override":"`+string(l.Overrides[0].ID)+`"`).lease(t)
+		}},
+		{"assign to the leader", "", func(w *fixture) { w.order("assign", `"candidateId":"agent-7","for":"1h"`).lease(t) }},
+		{"assign to the other", "", func(w *fixture) { w.order("assign", `"candidateId":"agent-8","for":"1h"`).lease(t) }},
+		{"evict", "", func(w *fixture) { w.order("evict", "").lease(t) }},
+		{"evict with a ban", "", func(w *fixture) { w.order("evict", `"fencingToken":1,"ban":"1h"`).lease(t) }},
+		{"approval", approval, func(*fixture) {}},
+		{"approval, approve", approval, func(w *fixture) { w.order("approve", `"fencingToken":1,"for":"1h"`).lease(t) }},
+		{"approve, new epoch", "", func(w *fixture) { w.order("approve", `"fencingToken":1,"newEpoch":true`).lease(t) }},
+	}
+	renew := func(w *fixture) answer { return w.do("POST", "/v1/elections/planner:renew", asLeader) }
+	again := func(w *fixture) answer {
+		return w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","key":"`+key+`"}`)
+	}
+	other := func(w *fixture) answer { return w.do("POST", "/v1/elections/planner:acquire", asOther+"}") }
+	var got strings.Builder
+	for _, o := range orders {
+		given := func() *fixture {
+			w := newFixture(t)
+			if o.policy != "" {
+				w.do("PUT", "/v1/elections/planner", o.policy).lease(t)
+			}
+			told := *w.acquire().ExpiresInMs
+			o.give(w)
+			if l, err := w.service.Get(t.Context(), "planner"); err != nil || l.State != leadership.Held || l.ExpiresIn.Milliseconds() < told {
+				t.Errorf("%s: the leader was told %d ms, and has %+v, %v", o.name, told, l, err)
+			}
+			return w
+		}
+		w := given()
+		row := []string{other(w).outcome(t), renew(w).outcome(t)}
+		w.clock.Advance(20 * time.Second)
+		renew(w)
+		w.clock.Advance(11 * time.Second)
+		row = append(row, renew(w).outcome(t))
+		for _, acquire := range []func(*fixture) answer{again, other} {
+			w := given()
+			w.clock.Advance(31 * time.Second)
+			row = append(row, acquire(w).outcome(t))
+		}
+		fmt.Fprintf(&got, "%s %s\n", o.name, strings.Join(row, " "))
+	}
+	want := strings.SplitN(ruleTable[1:], "\n", 2)[1]
+	if diff := cmp.Diff(strings.Fields(want), strings.Fields(got.String())); diff != "" {
+		t.Errorf("the table (-want +got):\n%s\n%s", diff, got.String())
+	}
+}
+
+// ordersTwice are all orders and verdicts about planner, which agent-7 leads with fencing token 1.
+var ordersTwice = []struct{ verb, fields string }{
+	{"pause", `"for":"1h"`},
+	{"pause", `"for":"1h","mode":"drain"`},
+	{"resume", ""},
+	{"assign", `"candidateId":"agent-8","for":"1h"`},
+	{"assign", `"candidateId":"agent-7","for":"2h"`},
+	{"ban", `"candidateId":"agent-8","for":"1h"`},
+	{"lift", `"override":"ban-7"`},
+	{"evict", `"fencingToken":1,"ban":"10m"`},
+	{"evict", ""},
+	{"approve", `"fencingToken":1,"newEpoch":true`},
+}
+
+func TestAnOrderTwiceIsLikeOnce(t *testing.T) {
+	t.Parallel()
+	for _, conditional := range []bool{false, true} {
+		w := newFixture(t)
+		revision := w.acquire().Revision
+		for _, o := range ordersTwice {
+			var headers []string
+			if conditional {
+				headers = []string{"If-Match", fmt.Sprintf("%q", fmt.Sprint(revision))}
+			}
+			if o.verb == "lift" {
+				o.fields = fmt.Sprintf(`"override":"ban-%d"`, revision)
+			}
+			w.clock.Advance(time.Second)
+			first := w.order(o.verb, o.fields, headers...)
+			l := first.lease(t)
+			if l.Revision <= revision && !(o.verb == "evict" && o.fields == "") || first.header.Get("ETag") != fmt.Sprintf("%q", fmt.Sprint(l.Revision)) {
+				t.Errorf("%s %s: revision %d after %d, ETag %s", o.verb, o.fields, l.Revision, revision, first.header.Get("ETag"))
+			}
+			before := w.state()
+			w.clock.Advance(time.Second)
+			second := w.order(o.verb, o.fields, headers...)
+			if again := second.lease(t); again.Revision != l.Revision || len(again.Overrides) != len(l.Overrides) || second.header.Get("ETag") != first.header.Get("ETag") {
+				t.Errorf("%s %s, again: %s\nafter %s", o.verb, o.fields, second.body, first.body)
+			}
+			w.clock.Advance(-time.Second)
+			if after := w.state(); after != before {
+				t.Errorf("%s %s, again, has changed\n%s\ninto\n%s", o.verb, o.fields, before, after)
+			}
+			revision = l.Revision
+		}
+		if conditional {
+			if p := w.order("pause", `"for":"1m"`, "If-Match", `"1"`).problem(t); p.Code != leadership.RevisionMismatch || p.Revision != revision {
+				t.Errorf("with a stale condition: %+v", p)
+			}
+			w.order("pause", `"for":"1m"`, "If-Match", "*").lease(t)
+		}
+	}
+}
+
+func TestAnOrderLeavesAnEventWithItsActorAndItsReason(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.acquire()
+	for _, o := range ordersTwice {
+		if o.verb == "lift" {
+			o.fields = fmt.Sprintf(`"override":"ban-%d"`, w.do("GET", "/v1/elections/planner", "").lease(t).Revision)
+		}
+		w.order(o.verb, o.fields).lease(t)
+	}
+	var history wire.History
+	w.do("GET", "/v1/elections/planner/events?after=1", "").into(t, &history)
+	var types []leadership.EventType
+	for _, e := range history.Events {
+		types = append(types, e.Type)
+		if e.Actor != "ann@example.com" || e.Reason != "the night shift" || e.RequestID == "" {
+			t.Errorf("the event %+v", e)
+		}
+	}
+	want := []leadership.EventType{"paused", "paused", "resumed", "assigned", "assigned", "banned", "lifted", "evicted", "approved", "epoch"}
+	if diff := cmp.Diff(want, types); diff != "" {
+		t.Errorf("the events (-want +got):\n%s", diff)
+	}
+}
+
+func TestOverridesAreReadAsTheyStand(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.acquire()
+	read := func() (all []string) {
+		var got wire.Overrides
+		w.do("GET", "/v1/elections/planner/overrides", "").into(t, &got)
+		for _, o := range got.Overrides {
+			all = append(all, fmt.Sprint(o.ID, " ", o.CandidateID, o.Mode, " ", o.UntilMs, " ", o.Actor, ": ", o.Reason))
+		}
+		return all
+	}
+	if a := w.do("GET", "/v1/elections/planner/overrides", ""); string(a.body) != `{"overrides":[]}`+"\n" {
+		t.Errorf("without an order: %s", a.body)
+	}
+	w.order("ban", `"candidateId":"agent-8","for":"90s"`).lease(t)
+	l := w.order("pause", `"for":"1h"`).lease(t)
+	w.clock.Advance(30 * time.Second)
+	want := []string{"ban-2 agent-8 60000 ann@example.com: the night shift", "pause-3 freeze 3570000 ann@example.com: the night shift"}
+	if got := read(); !slices.Equal(got, want) || len(l.Overrides) != 2 || l.Overrides[1].UntilMs != 3_600_000 {
+		t.Errorf("the overrides are %q, want %q; the order was answered with %+v", got, want, l.Overrides)
+	}
+	w.clock.Advance(time.Minute)
+	if got := read(); !slices.Equal(got, []string{"pause-3 freeze 3510000 ann@example.com: the night shift"}) {
+		t.Errorf("once the ban is over: %q", got)
+	}
+	for _, path := range []string{"/overrides", "/candidates/agent-7:explain"} {
+		if p := w.do("GET", "/v1/elections/never-seen"+path, "").problem(t); p.Code != leadership.NotFound {
+			t.Errorf("%s of an election that was never seen: %+v", path, p)
+		}
+	}
+}
+
+func TestARefusalAndAnExplanationSayTheSame(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.acquire()
+	w.order("pause", `"for":"1h"`).lease(t)
+	w.order("ban", `"candidateId":"agent-8","for":"2h"`).lease(t)
+	a := w.do("POST", "/v1/elections/planner:acquire", asOther+"}")
+	p := a.problem(t)
+	at := time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
+	ban := wire.Cause{Code: "BANNED", Override: "ban-3", By: "ann@example.com", Reason: "the night shift", Until: at.Add(2 * time.Hour), UntilMs: 7_200_000}
+	if p.Code != leadership.LeaseHeld || p.Reason != leadership.ReasonBanned || p.RetryAfterMs != 7_200_000 || a.header.Get("Retry-After") != "7200" {
+		t.Errorf("refused with %s", a.body)
+	}
+	if diff := cmp.Diff(&ban, p.Cause); diff != "" {
+		t.Errorf("the cause (-want +got):\n%s", diff)
+	}
+	explain := func(id string) (x wire.Explanation) {
+		w.do("GET", "/v1/elections/planner/candidates/"+id+":explain", "").into(t, &x)
+		return x
+	}
+	want := []wire.Cause{
+		ban,
+		{Code: "PAUSED", Override: "pause-2", By: "ann@example.com", Reason: "the night shift", Until: at.Add(time.Hour), UntilMs: 3_600_000},
+		{Code: "HELD", LeaderID: "agent-7", Until: at.Add(30 * time.Second), UntilMs: 30_000},
+	}
+	x := explain("agent-8")
+	if diff := cmp.Diff(want, x.Reasons[:min(3, len(x.Reasons))]); diff != "" || x.Leads || x.CandidateID != "agent-8" || x.Election != "planner" {
+		t.Errorf("explained as %+v (-want +got):\n%s", x, diff)
+	}
+	if x := explain("agent-7"); !x.Leads {
+		t.Errorf("the leader is explained as %+v", x)
+	}
+	for _, id := range []leadership.CandidateID{"ann@example.com:2", "a:explain", ":"} {
+		if x := explain(string(id)); x.CandidateID != id || x.Leads {
+			t.Errorf("%s is explained as %+v", id, x)
+		}
+	}
+}
+
+// tripped configures planner and scribe with a budget of calls, both led by agent-7.
+func tripped(t *testing.T) *fixture {
+	w := newFixture(t)
+	for _, e := range []string{"planner", "scribe"} {
+		w.do("PUT", "/v1/elections/"+e, `{"policy":{"budget":{"calls":100},"cooldown":"10m","stuckAfter":"1m"}}`).lease(t)
+		w.do("POST", "/v1/elections/"+e+":acquire", `{"candidateId":"agent-7","key":"`+key+`"}`).lease(t)
+	}
+	return w
+}
+
+func TestABatchTripsTheLeaderThatIsOverItsBudgetAndNoOther(t *testing.T) {
+	t.Parallel()
+	w := tripped(t)
+	w.clock.Advance(10 * time.Second)
+	renewal := func(e, report string) string {
+		return `{"election":"` + e + `",` + strings.TrimSuffix(asLeader, "}")[1:] + `,"report":` + report + `}`
+	}
+	var results wire.Results
+	for range 2 { // the second is what a leader sends whose reply was lost
+		w.do("POST", "/v1/elections:batchRenew", `{"renewals":[`+renewal("planner", `{"progress":7,"calls":100,"custom":{"stage":[2]}}`)+`,`+renewal("scribe", `{"calls":101}`)+`]}`).into(t, &results)
+		good, bad := results.Results[0].Lease, results.Results[1].Error
+		if good == nil || string(good.Report) != `{"progress":7,"calls":100,"custom":{"stage":[2]}}` || good.EndsBecause != leadership.EndsStuck || good.EndsInMs != 60_000 || *good.ExpiresInMs != 30_000 {
+			t.Errorf("the leader within its budget: %+v", results.Results[0])
+		}
+		if bad == nil || bad.Code != leadership.LeaseLost || bad.Reason != leadership.ReasonDeposed || bad.Cause == nil || bad.Cause.By != "policy" || !strings.Contains(bad.Detail, "calls is 101, and its budget is 100") {
+			t.Errorf("the leader over its budget: %+v", results.Results[1])
+		}
+	}
+	var history wire.History
+	w.do("GET", "/v1/elections/scribe/events?after=2", "").into(t, &history)
+	if len(history.Events) != 1 || history.Events[0].Type != leadership.EventDeposed || string(history.Events[0].Detail) != `{"budget":100,"counter":"calls","value":101}` {
+		t.Errorf("the history is %+v", history.Events)
+	}
+	p := w.do("POST", "/v1/elections/scribe:acquire", asOther+"}").problem(t)
+	if p.Code != leadership.LeaseHeld || p.Reason != leadership.ReasonLockDelay {
+		t.Errorf("another candidate before the end that was promised: %+v", p)
+	}
+	w.clock.Advance(20 * time.Second)
+	w.do("POST", "/v1/elections/scribe:acquire", asOther+"}").lease(t)
+	if p := w.do("POST", "/v1/elections/scribe:acquire", `{"candidateId":"agent-7"}`).problem(t); p.Reason != leadership.ReasonBanned || p.Cause.Override != "cooldown-agent-7" {
+		t.Errorf("the candidate in its cooldown: %+v", p)
+	}
+	read := w.do("GET", "/v1/elections/planner?consistency=strong", "").lease(t)
+	if string(read.Report) != string(results.Results[0].Lease.Report) || read.ReportAgeMs != 20_000 {
+		t.Errorf("a reader is shown %+v", read)
+	}
+}
+
+func TestALeaderWithoutProgressCannotRenewBeyondItsEnd(t *testing.T) {
+	t.Parallel()
+	w := tripped(t)
+	report := func(text string) answer {
+		return w.do("POST", "/v1/elections/planner:renew", strings.TrimSuffix(asLeader, "}")+`,"report":`+text+`}`)
+	}
+	for _, c := range []struct {
+		report  string
+		expires int64
+	}{{`{"progress":1}`, 30_000}, {`{"progress":1,"tasks":3}`, 30_000}, {`{"progress":1}`, 0}, {`{"progress":1,"tasks":4}`, 20_000}, {`{"progress":2,"tasks":4}`, 30_000}} {
+		w.clock.Advance(10 * time.Second)
+		a := report(c.report)
+		if c.expires == 0 {
+			if p := a.problem(t); p.Code != leadership.InvalidArgument || !strings.Contains(p.Detail, "tasks has fallen from 3 to 0") || where(p) != "/report" {
+				t.Errorf("%s: %s", c.report, a.body)
+			}
+			w.do("POST", "/v1/elections/planner:renew", asLeader).lease(t)
+			w.clock.Advance(10 * time.Second)
+			w.do("POST", "/v1/elections/planner:renew", asLeader).lease(t)
+		} else if l := a.lease(t); *l.ExpiresInMs != c.expires || l.FencingToken != 1 {
+			t.Errorf("%s: %s", c.report, a.body)
+		}
+	}
+}
+
+func TestVerdictsAndSteppingDownAndApprovals(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.do("PUT", "/v1/elections/planner", `{"policy":{"verdicts":2,"cooldown":"10m","approval":{"every":"1h","need":2}}}`).lease(t)
+	w.acquire()
+	judge := func(verdict, actor string) answer {
+		return w.do("POST", "/v1/elections/planner:judge", `{"fencingToken":1,"verdict":"`+verdict+`","evidence":"page 7","actor":"`+actor+`"}`)
+	}
+	leads := func(verb, more string) answer {
+		return w.do("POST", "/v1/elections/planner:"+verb, strings.TrimSuffix(asLeader, "}")+more+`}`)
+	}
+	for i := range 2 {
+		if l := leads("requestApproval", `,"note":"12 steps"`).lease(t); l.Revision != leadership.Revision(3+i) {
+			t.Errorf("asked for an approval: %+v", l)
+		}
+		if a := judge("bad", "eve"); a.lease(t).Revision > 4 || a.header.Get("ETag") == "" {
+			t.Errorf("judged twice by one: %s", a.body)
+		}
+	}
+	for i, actor := range []string{"ann", "ann", "bob"} {
+		a := w.do("POST", "/v1/elections/planner:approve", `{"fencingToken":1,"for":"2h","reason":"sound","actor":"`+actor+`"}`)
+		if l := a.lease(t); (l.EndsInMs == 7_200_000) != (i == 2) {
+			t.Errorf("approved %d times: %+v", i+1, l)
+		}
+	}
+	if l := judge("bad", "bob").lease(t); l.State != leadership.Vacant {
+		t.Errorf("judged bad by two: %+v", l)
+	}
+	if p := leads("renew", "").problem(t); p.Reason != leadership.ReasonDeposed {
+		t.Errorf("the leader that was judged bad: %+v", p)
+	}
+	w.clock.Advance(31 * time.Second)
+	grant := w.do("POST", "/v1/elections/planner:acquire", asOther+"}").lease(t)
+	if p := judge("bad", "cy").problem(t); p.Code != leadership.TokenStale {
+		t.Errorf("a verdict on a term that is over: %+v", p)
+	}
+	stepDown := fmt.Sprintf(`%s,"fencingToken":%d,"reason":"no memory","for":"1m"}`, asOther, grant.FencingToken)
+	for range 2 {
+		if l := w.do("POST", "/v1/elections/planner:stepDown", stepDown).lease(t); l.State != leadership.Vacant || l.LockedForMs != 0 {
+			t.Errorf("stepped down: %+v", l)
+		}
+	}
+	if p := w.do("POST", "/v1/elections/planner:acquire", asOther+"}").problem(t); p.Reason != leadership.ReasonBanned || p.Cause.By != "agent-8" || p.Cause.Reason != "no memory" {
+		t.Errorf("after stepping down for a minute: %+v", p)
+	}
+}
+
+func TestAPolicyIsShownAsItWasSet(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	const policy = `"policy":{"maxTerm":"28800s","approval":{"every":"3600s","need":2},"stuckAfter":"300s","budget":{"tokensUsed":200000},"errorRate":{"max":0.5,"min":20},"onTrip":"notify","cooldown":"600s","verdicts":2}`
+	for _, body := range []string{"{" + policy + "}", `{"leaseDuration":"20s",` + policy + "}"} {
+		a := w.do("PUT", "/v1/elections/planner", body)
+		if a.lease(t); !strings.Contains(string(a.body), policy) {
+			t.Errorf("configured: %s", a.body)
+		}
+		if a := w.do("GET", "/v1/elections/planner", ""); !strings.Contains(string(a.body), policy) {
+			t.Errorf("read: %s", a.body)
+		}
+	}
+	if a := w.do("PUT", "/v1/elections/planner", `{"policy":{}}`); strings.Contains(string(a.body), "policy") {
+		t.Errorf("reset: %s", a.body)
+	}
+}
+
+func TestTheThirtyThirdOverrideIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.acquire()
+	for i := range leadership.MaxOverrides {
+		w.order("ban", fmt.Sprintf(`"candidateId":"agent-%d","for":"1h"`, 100+i)).lease(t)
+	}
+	before := w.state()
+	p := w.order("ban", `"candidateId":"agent-99","for":"1h"`).problem(t)
+	if p.Code != leadership.LimitExceeded || p.Status != http.StatusConflict || !strings.Contains(p.Detail, "lift one first") || w.state() != before {
+		t.Errorf("refused with %+v", p)
+	}
+	w.order("ban", `"candidateId":"agent-100","for":"2h"`).lease(t) // it takes the place of another
+}

@@ -1,0 +1,153 @@
+package leadership
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// approval is how far operators have approved of the present leader, or of the next one if that is
+// awaited. Approvals are counted in rounds: each ends with so many as the policy needs.
+type approval struct {
+	By     string    `json:"by,omitempty"`     // the principals of this round: digests, with spaces between
+	ForMS  int64     `json:"forMs,omitempty"`  // the shortest time that an order of this round gives
+	Epoch  bool      `json:"epoch,omitempty"`  // an order of this round asks for a new epoch
+	Done   time.Time `json:"done,omitzero"`    // when the round before ended
+	Orders string    `json:"orders,omitempty"` // the latest orders, of both: digests, so, too
+	Asked  bool      `json:"asked,omitempty"`  // the leader has asked for it
+	// Awaited: the last term has ended for want of it, so no lease is granted.
+	Awaited bool `json:"awaited,omitempty"`
+}
+
+// maxApprovalOrders is how many orders are remembered, so that one that is sent again is known.
+const maxApprovalOrders = 2 * MaxApprovals
+
+func (a approval) validate() error {
+	if len(strings.Fields(a.By)) > MaxApprovals || len(strings.Fields(a.Orders)) > maxApprovalOrders {
+		return errors.New("it has more approvals than are counted")
+	}
+	if a.ForMS < 0 || a.ForMS > MaxOrder.Milliseconds() {
+		return fmt.Errorf("it is approved for %d ms", a.ForMS)
+	}
+	return validateInstants(a.Done)
+}
+
+// await begins to wait for an approval of the next leader. Those that came too late for the last
+// one count.
+func (a *approval) await() {
+	orders := strings.Fields(a.Orders)
+	late := orders[max(len(orders)-len(strings.Fields(a.By)), 0):]
+	a.Orders, a.Done, a.Awaited = strings.Join(late, " "), time.Time{}, true
+}
+
+// repeats reports whether the order was counted before. Once half of the time is over that the
+// approvals have won, until end, the same order counts anew.
+func (a approval) repeats(order string, now, end time.Time) bool {
+	if !a.Done.IsZero() && !end.IsZero() && !now.Before(a.Done.Add(end.Sub(a.Done)/2)) {
+		return false
+	}
+	return slices.Contains(strings.Fields(a.Orders), order)
+}
+
+// count counts the order, once for each principal in a round. It returns how many the round has; 0
+// if the principal was counted before.
+func (a *approval) count(cmd OrderCommand, order string, every time.Duration) (have int) {
+	by, orders := strings.Fields(a.By), strings.Fields(a.Orders)
+	principal := digestOf(cmd.Actor)
+	if slices.Contains(by, principal) {
+		return 0
+	}
+	orders = append(orders, order)
+	by, orders = append(by, principal), orders[max(len(orders)-maxApprovalOrders, 0):]
+	a.By, a.Orders, a.Epoch = strings.Join(by, " "), strings.Join(orders, " "), a.Epoch || cmd.NewEpoch
+	if d := cmp.Or(cmd.For, every).Milliseconds(); a.ForMS == 0 || d < a.ForMS {
+		a.ForMS = d
+	}
+	return len(by)
+}
+
+// digestOf stands for a text where that would be too long.
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.RawURLEncoding.EncodeToString(sum[:12])
+}
+
+// approve counts an approval of the present leader, or of the next one if it is awaited. Enough of
+// them move its end on, by the shortest time that one of them gives, and begin a new epoch if one
+// of them asks for it.
+func (c *Change) approve(s Snapshot, cmd OrderCommand) error {
+	r := &c.Record
+	a, policy := &r.Standing.Approval, r.Policy.Term.Approval
+	order := digestOf(fmt.Sprintf("%q %q %d %d %t", cmd.Actor, cmd.Reason, cmd.For, cmd.Token, cmd.NewEpoch))
+	if a.repeats(order, s.Now, r.Standing.Ends.Approval) || cmd.NewEpoch && r.goesOnFrom(cmd.Token) {
+		return nil
+	}
+	switch {
+	case cmd.Token != r.Token || r.LeaderID == "" && !a.Awaited:
+		return s.refuse(TokenStale, "fencing token %d of election %q is not that of the present leader, so there is nothing to approve; the newest is %d", cmd.Token, r.Election, r.Token)
+	case policy.Every == 0 && !cmd.NewEpoch:
+		return invalid("fencingToken", fmt.Errorf("election %q needs no approval; its policy has no approval.every", r.Election))
+	case cmd.NewEpoch && r.LeaderID == "":
+		return s.refuse(TokenStale, "election %q has no leader, so there is no new epoch to begin", r.Election)
+	}
+	have, need := a.count(cmd, order, policy.Every), max(policy.Need, 1)
+	if have == 0 {
+		return nil
+	}
+	c.announce(EventApproved, "")
+	c.explain("", fmt.Sprintf(`{"have":%d,"need":%d}`, have, need))
+	if have < need {
+		return nil
+	}
+	return c.approved(s.Now)
+}
+
+// approved ends a round of approvals.
+func (c *Change) approved(now time.Time) error {
+	r := &c.Record
+	a, e := &r.Standing.Approval, &r.Standing.Ends
+	won := *a
+	*a = approval{Done: later(now, 0), Orders: won.Orders} // a new round
+	if r.LeaderID == "" {
+		return nil
+	}
+	if r.Policy.Term.Approval.Every > 0 {
+		promised := r.LeaseEnd()
+		if end := later(now, time.Duration(won.ForMS)*time.Millisecond); end.After(e.Approval) {
+			e.Approval = end
+		}
+		c.limit(promised)
+	}
+	if won.Epoch {
+		return c.epoch(now)
+	}
+	return nil
+}
+
+// goesOnFrom reports whether the present leader led under the earlier token already, and has never
+// stopped since.
+func (r Record) goesOnFrom(earlier Token) bool {
+	return r.Standing.EpochFrom > 0 && r.Standing.EpochFrom <= earlier && earlier < r.Token
+}
+
+// epoch grants the lease anew to its leader, with the next token. What was ordered under the token
+// before is stale then; the leader learns of it at its next renewal.
+func (c *Change) epoch(now time.Time) error {
+	r := &c.Record
+	from := r.Token
+	if from >= MaxToken {
+		return Corrupt(r.Election, fmt.Errorf("there is no fencing token after %d", from))
+	}
+	r.Token++
+	r.AcquiredAt, r.HeartbeatAt = now, now
+	r.Standing.EpochFrom = cmp.Or(r.Standing.EpochFrom, from)
+	c.Heartbeat = true
+	c.announce(EventEpoch, r.LeaderID)
+	c.explain("", fmt.Sprintf(`{"from":%d}`, from))
+	return nil
+}

@@ -1,0 +1,251 @@
+package leadership_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+func approve(actor string, token leadership.Token, d time.Duration, epoch bool) func(leadership.Snapshot) (leadership.Change, error) {
+	return ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: token, For: d, NewEpoch: epoch, Actor: actor, Reason: "fine"})
+}
+
+func approvedHeld(t *testing.T, need int) leadership.Snapshot {
+	t.Helper()
+	return limitedHeld(t, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: time.Hour, Need: need}})
+}
+
+func requireNothing(t *testing.T, what string, s leadership.Snapshot, rule func(leadership.Snapshot) (leadership.Change, error)) {
+	t.Helper()
+	if ch, err := rule(s); err != nil || !ch.Empty() {
+		t.Errorf("%s: %+v, %v; want nothing to be written", what, ch.Events, err)
+	}
+}
+
+func TestTwoPrincipalsApproveAndOneOfThemTwiceCountsOnce(t *testing.T) {
+	s := approvedHeld(t, 2)
+	s.Record.HeartbeatAt = noon.Add(30 * time.Minute)
+	s, events := playEvents(t, at(s, s.Record.HeartbeatAt), 0, approve("ann@x", 1, 0, false))
+	if len(events) != 1 || events[0].Detail != `{"have":1,"need":2}` || events[0].Actor != "ann@x" || !s.Record.EndsBy.Equal(noon.Add(time.Hour)) {
+		t.Fatalf("one of two: %+v, until %v", events, s.Record.EndsBy)
+	}
+	requireNothing(t, "the same again", s, approve("ann@x", 1, 0, false))
+	requireNothing(t, "the same principal with other words", s, ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, Actor: "ann@x", Reason: "really"}))
+	s, events = playEvents(t, s, time.Second, approve("bob@x", 1, 0, false))
+	if !s.Record.EndsBy.Equal(s.Now.Add(time.Hour)) || events[0].Detail != `{"have":2,"need":2}` {
+		t.Fatalf("two of two: until %v, %+v", s.Record.EndsBy, events)
+	}
+	requireNothing(t, "the first, after a lost reply", s, approve("ann@x", 1, 0, false))
+	requireNothing(t, "the second, after a lost reply", s, approve("bob@x", 1, 0, false))
+	s = play(t, s, time.Second, approve("cy@x", 1, 0, false)) // begins the next round
+	requireNothing(t, "the first, into the next round", s, approve("ann@x", 1, 0, false))
+	requireNothing(t, "the second, into the next round", s, approve("bob@x", 1, 0, false))
+	s = at(s, s.Now.Add(40*time.Minute))
+	s.Record.HeartbeatAt = s.Now
+	requireNothing(t, "the third, after a lost reply", s, approve("cy@x", 1, 0, false))
+	if s = play(t, s, 0, approve("ann@x", 1, 0, false)); !s.Record.EndsBy.Equal(s.Now.Add(time.Hour)) {
+		t.Errorf("in the second half of the time the first counts anew: until %v", s.Record.EndsBy)
+	}
+}
+
+func TestTheShortestTimeThatIsApprovedCounts(t *testing.T) {
+	s := approvedHeld(t, 2)
+	s = play(t, s, 0, approve("ann@x", 1, 2*time.Hour, false))
+	s = play(t, s, 0, approve("bob@x", 1, 30*24*time.Hour, false))
+	if !s.Record.EndsBy.Equal(noon.Add(2 * time.Hour)) {
+		t.Errorf("until %v", s.Record.EndsBy)
+	}
+}
+
+func TestApprovalNeverMovesTheEndBack(t *testing.T) {
+	s := play(t, approvedHeld(t, 1), 0, approve("ann@x", 1, time.Minute, false))
+	if !s.Record.EndsBy.Equal(noon.Add(time.Hour)) {
+		t.Errorf("until %v", s.Record.EndsBy)
+	}
+	s = play(t, s, 0, approve("ann@x", 1, 2*time.Hour, false))
+	if !s.Record.EndsBy.Equal(noon.Add(2 * time.Hour)) {
+		t.Errorf("another order of hers: until %v", s.Record.EndsBy)
+	}
+}
+
+func TestTermWithoutApprovalEndsAndTheNextOneWaitsForIt(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 5 * time.Second, Need: 2}})
+	s = play(t, s, time.Second, approve("ann@x", 1, 0, false)) // one is too few
+	s.Now = noon.Add(5*time.Second + guard)
+	for _, s := range []leadership.Snapshot{s, play(t, s, 0, leadership.Expire)} {
+		_, err := by("bob")(s)
+		var e *leadership.Error
+		if !errors.As(err, &e) || e.Reason != leadership.ReasonApproval || e.RetryAfter != 0 || !strings.Contains(e.Detail, "fencing token 1") {
+			t.Errorf("bob: %v", err)
+		}
+	}
+	if _, err := approve("bob@x", 2, 0, false)(s); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("approving another token: %v", err)
+	}
+	s, events := playEvents(t, s, 0, approve("bob@x", 1, 0, false)) // the second; the first counts
+	if len(events) != 2 || events[0].Type != leadership.EventExpired || events[1].Type != leadership.EventApproved || events[0].Detail != `{"endsBecause":"approval"}` {
+		t.Fatalf("got %+v", events)
+	}
+	requireNothing(t, "approved again", s, approve("bob@x", 1, 0, false))
+	s = play(t, s, 0, by("bob"))
+	if s.Record.Token != 2 || !s.Record.EndsBy.Equal(s.Now.Add(5*time.Second)) || s.Record.EndsBecause != leadership.EndsApproval {
+		t.Errorf("got %+v", s.Record)
+	}
+}
+
+func TestLeaderAsksForApprovalOnceUntilItIsAnswered(t *testing.T) {
+	ask := func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.RequestApproval(s, leadership.ApprovalRequest{
+			Renewal: leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}, Note: "may I",
+		})
+	}
+	s, events := playEvents(t, approvedHeld(t, 1), 0, ask)
+	if len(events) != 1 || events[0].Type != leadership.EventApprovalRequested || events[0].Reason != "may I" {
+		t.Fatalf("got %+v", events)
+	}
+	requireNothing(t, "asked again", s, ask)
+	s = play(t, s, 0, approve("op", 1, 0, false))
+	if _, events = playEvents(t, s, 0, ask); len(events) != 1 {
+		t.Errorf("after the answer: %+v", events)
+	}
+	if _, err := ask(limitedHeld(t, leadership.TermPolicy{})); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("where none is needed: %v", err)
+	}
+}
+
+func TestNewEpochRaisesTheTokenInTheSameCommitAndTheOldOneHearsOfIt(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{})
+	s, events := playEvents(t, s, 3*time.Second, approve("op", 1, 0, true))
+	r := s.Record
+	if len(events) != 2 || events[0].Token != 1 || events[1].Type != leadership.EventEpoch || events[1].Token != 2 || events[1].LeaderID != "ann" ||
+		events[1].Actor != "op" || events[1].Reason != "fine" || r.Token != 2 || r.KeyHash != hash('a') || !r.HeartbeatAt.Equal(s.Now) {
+		t.Fatalf("got %+v, %+v", events, r)
+	}
+	requireNothing(t, "a retry", s, approve("op", 1, 0, true))
+	s = play(t, s, 0, approve("op", 2, 0, true))
+	for token := leadership.Token(1); token < 3; token++ {
+		if got := refusal(reporting(t, token, `{}`), s); got != leadership.ReasonEpoch {
+			t.Errorf("a renewal with token %d: %v", token, got)
+		}
+		requireNothing(t, "a retry later", s, approve("op", token, 0, true))
+		if _, err := ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: token})(s); !errors.Is(err, leadership.TokenStale) || !strings.Contains(err.Error(), "by its fencing token 3") {
+			t.Errorf("evicting token %d: %v", token, err)
+		}
+		lease := leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: token}
+		if ch, err := leadership.Release(s, lease); err != nil || ch.Record.LeaderID != "" {
+			t.Errorf("a release under token %d: %+v, %v", token, ch, err)
+		}
+		if lease.KeyHash = hash('x'); refusal(func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, lease) }, s) == leadership.ReasonEpoch {
+			t.Error("another incarnation hears of the epoch")
+		}
+	}
+	if s = play(t, s, time.Second, by("ann")); s.Record.Token != 3 || len(s.Record.LeaderID) == 0 {
+		t.Errorf("acquired again: %+v", s.Record)
+	}
+	s = play(t, s, time.Minute, by("bob"))
+	if got := refusal(reporting(t, 2, `{}`), s); got == leadership.ReasonEpoch {
+		t.Error("the epochs of a leader outlive it")
+	}
+}
+
+func TestRepeatedOrdersWriteNothing(t *testing.T) {
+	for name, cmd := range map[string]leadership.OrderCommand{
+		"assign":       {Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute},
+		"pause":        {Kind: leadership.OrderPause, For: time.Minute},
+		"pause freeze": {Kind: leadership.OrderPause, For: time.Minute, Mode: leadership.PauseFreeze},
+		"drain":        {Kind: leadership.OrderPause, For: time.Minute, Mode: leadership.PauseDrain},
+		"ban":          {Kind: leadership.OrderBan, CandidateID: "ann", For: time.Minute},
+		"evict":        {Kind: leadership.OrderEvict, Token: 1},
+		"evict, ban":   {Kind: leadership.OrderEvict, Token: 1, Ban: time.Minute},
+		"approve":      {Kind: leadership.OrderApprove, Token: 1},
+		"short":        {Kind: leadership.OrderApprove, Token: 1, For: time.Minute},
+		"new epoch":    {Kind: leadership.OrderApprove, Token: 1, NewEpoch: true},
+	} {
+		s, events := playEvents(t, approvedHeld(t, 1), time.Second, ordered(cmd))
+		for _, e := range events {
+			if e.Actor != "op" || e.Reason != "because" {
+				t.Errorf("%s: an event without actor or reason: %+v", name, e)
+			}
+		}
+		cmd.IfRevision = 1 // what is carried out ignores the condition
+		requireNothing(t, name, at(s, s.Now.Add(time.Second)), ordered(cmd))
+		cmd.IfRevision = 0
+		if s.Now = s.Now.Add(20 * time.Second); cmd.Kind != leadership.OrderApprove { // the lease is over, not recorded
+			requireNothing(t, name+" on a lease that is over", s, ordered(cmd))
+		}
+		if s = play(t, s, 0, leadership.Expire); cmd.Kind != leadership.OrderApprove {
+			requireNothing(t, name+" after the term", s, ordered(cmd))
+		}
+		if cmd.Kind == leadership.OrderEvict {
+			s = play(t, s, 0, by("bob"))
+			requireNothing(t, name+" in the next term", s, ordered(cmd))
+		}
+	}
+	s := limitedHeld(t, leadership.TermPolicy{})
+	for _, cmd := range []leadership.OrderCommand{{Kind: leadership.OrderResume}, {Kind: leadership.OrderLift, Override: "ban-7"}, {Kind: leadership.OrderLift, Override: "cooldown-ann"}} {
+		requireNothing(t, string(cmd.Kind), s, ordered(cmd))
+	}
+}
+
+func TestConditionOfAnOrderIsCheckedBeforeAnythingIsWritten(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{})
+	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute, IfRevision: s.Record.Revision + 1}
+	if ch, err := ordered(ban)(at(s, s.Now.Add(time.Minute))); !errors.Is(err, leadership.RevisionMismatch) || !ch.Empty() {
+		t.Errorf("got %+v, %v", ch, err)
+	}
+	ban.IfRevision = s.Record.Revision
+	if _, events := playEvents(t, s, time.Minute, ordered(ban)); len(events) != 2 || events[0].Type != leadership.EventExpired || events[0].Reason != "" || events[1].Type != leadership.EventBanned {
+		t.Errorf("got %+v", events)
+	}
+}
+
+func TestAtMostThirtyTwoOverridesStandAndCandidatesTakeHalfOfTheRoom(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{})
+	ban := func(i int) leadership.OrderCommand {
+		return leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: leadership.CandidateID(fmt.Sprintf("c%d", i)), For: time.Minute, Actor: "operator@example.com"}
+	}
+	for i := range leadership.MaxOverrides {
+		s = play(t, s, 0, ordered(ban(i)))
+		down := func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.StepDown(s, leadership.StepDownCommand{
+				Renewal: leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}, Reason: "tired", For: time.Minute,
+			})
+		}
+		if ch, err := down(s); (err == nil) != (i < leadership.MaxOverrides/2-1) || err != nil && (!errors.Is(err, leadership.LimitExceeded) || !ch.Empty()) {
+			t.Errorf("a candidate steps down where %d stand: %v", i+1, err)
+		}
+	}
+	if ch, err := ordered(ban(99))(s); !errors.Is(err, leadership.LimitExceeded) || !ch.Empty() || !strings.Contains(err.Error(), "lift one first") {
+		t.Errorf("one more: %+v, %v", ch, err)
+	}
+	s = play(t, s, 0, ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "c0", For: time.Hour})) // in the place of the one that stands
+	s = play(t, s, 0, ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1}))
+	s = play(t, s, 0, ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: s.Orders().List()[0].ID}))
+	s = play(t, s, 0, ordered(ban(99)))
+	if n := len(s.Orders().List()); n != leadership.MaxOverrides {
+		t.Errorf("%d stand", n)
+	}
+	if s = play(t, s, 2*time.Minute, by("bob")); len(s.Record.Standing.Overrides.List()) != 1 {
+		t.Errorf("at the next grant %d are kept", len(s.Record.Standing.Overrides.List()))
+	}
+}
+
+// A store may decide on what it has in memory: the rule then sees an earlier now than the commit's.
+func TestReportThatIsDecidedEarlyIsAHeartbeatWithoutEvents(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{StuckAfter: 25 * time.Second})
+	ch, err := reporting(t, 1, `{"progress":1}`)(s) // as of the last heartbeat
+	if err != nil || !ch.Heartbeat || len(ch.Events) > 0 || !ch.Before.Equal(s.Record.LeaseEnd()) {
+		t.Fatalf("got %+v, %v", ch, err)
+	}
+	r := ch.Committed(s.Now.Add(9 * time.Second))
+	if !r.LeaseEnd().Equal(noon.Add(19*time.Second)) || !r.EndsBy.Equal(noon.Add(25*time.Second)) {
+		t.Errorf("got %+v", r)
+	}
+	if late := ch.Committed(s.Now.Add(11 * time.Second)); !late.LeaseEnd().Equal(noon.Add(10 * time.Second)) {
+		t.Errorf("committed late, it ends at %v", late.LeaseEnd())
+	}
+}

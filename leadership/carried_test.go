@@ -1,0 +1,267 @@
+package leadership
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var aMoment = time.Date(2026, 12, 31, 23, 59, 59, 123457000, time.UTC)
+
+// fullest is a policy and a standing in which everything is as long as it can be. Rules cannot make
+// all of it at once; more they cannot make.
+func fullest() (Policy, Standing) {
+	quotes := func(n int) string { return strings.Repeat(`"`, n) } // each takes two bytes
+	digests := func(n int) string { return strings.Join(slices.Repeat([]string{digestOf("x")}, n), " ") }
+	id := func(i int) CandidateID {
+		return CandidateID(strings.Repeat("c", MaxCandidateLength-2) + fmt.Sprintf("%02d", i))
+	}
+	counters := Counters{maxCounter, maxCounter, maxCounter, maxCounter, maxCounter}
+	p := Policy{Config: Config{
+		LeaseDuration: MaxLeaseDuration, MaxLeaseDuration: MaxLeaseDuration, LockDelay: MaxLockDelay, RetireAfter: MaxRetireAfter, Description: quotes(maxTextBytes),
+		Term: TermPolicy{
+			MaxTerm: MaxOrder, StuckAfter: MaxOrder, Cooldown: MaxCooldown, Verdicts: MaxVerdicts, OnTrip: TripNotify, Budget: counters,
+			Approval: ApprovalPolicy{MaxOrder, MaxApprovals}, ErrorRate: ErrorRate{0.30000000000000004, maxCounter},
+		},
+	}}
+	why := trip{}
+	for _, worst := range []TermPolicy{{Budget: Counters{TokensUsed: maxCounter - 1}}, {ErrorRate: ErrorRate{0.30000000000000004, 1}}} {
+		if t := worst.judge(counters); len(t.why) > len(why.why) {
+			why = t
+		}
+	}
+	var tripped []breaker
+	for i := range maxBreakers {
+		tripped = append(tripped, breaker{id(i), MaxCooldown.Milliseconds(), aMoment, why.why})
+	}
+	report := Report{Counters: counters, Health: "ok", Custom: map[string]json.RawMessage{"x": nil}}
+	report.Custom["x"] = json.RawMessage(`"` + strings.Repeat("x", MaxReportBytes-len(encoded(report))+len("null")-2) + `"`)
+	text, err := report.Text()
+	if err != nil || len(text) != MaxReportBytes {
+		panic(fmt.Sprint(len(text), err))
+	}
+	s := Standing{
+		Note: quotes(maxTextBytes), Breakers: breakers(writeList(tripped)), Report: text, ReportedAt: aMoment, Notified: true, EpochFrom: MaxToken - 1,
+		Approval: approval{digests(MaxApprovals), MaxOrder.Milliseconds(), true, aMoment, digests(maxApprovalOrders), true, true},
+		Ends:     ends{aMoment, aMoment, aMoment, aMoment, EndsHandOver}, Verdicts: verdicts{digests(MaxVerdicts), digests(MaxVerdicts)},
+		Probation: probation{aMoment, MaxLeaseDuration.Milliseconds()}, Deposed: deposed{MaxToken, why.why},
+	}
+	var orders []Override
+	for i := 0; ; i++ {
+		o := Override{
+			ID: OverrideID(fmt.Sprintf("ban-%d", MaxToken)), Kind: OverrideBan, CandidateID: id(i), Actor: quotes(maxTextBytes), Reason: quotes(10),
+			Since: aMoment, Until: aMoment.Add(MaxOrder),
+		}
+		if len(NewOverrides(append(orders, o))) > maxOverrideBytes {
+			for i := range orders { // what is left
+				left := (maxOverrideBytes - len(NewOverrides(orders))) / 2
+				orders[i].Reason += quotes(min(left, MaxReasonBytes-len(orders[i].Reason)))
+			}
+			s.Overrides = NewOverrides(orders)
+			return p, s
+		}
+		orders = append(orders, o)
+	}
+}
+
+func encoded(v any) string {
+	text, err := encodeJSON(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func TestEverythingTogetherFitsAndIsReadBack(t *testing.T) {
+	r := Record{Election: "jobs"}
+	r.Policy, r.Standing = fullest()
+	if n := len(r.Standing.Overrides); n < maxOverrideBytes-1 || n > maxOverrideBytes {
+		t.Errorf("%d bytes of overrides are not the most", n)
+	}
+	if field, err := r.Policy.validate(); err != nil {
+		t.Errorf("%s: %v", field, err)
+	}
+	carried, err := Codec{}.Encode(&r)
+	t.Logf("policy %d, standing %d bytes", len(carried.Policy), len(carried.Standing))
+	if err != nil || carried.Needs != termVersion {
+		t.Fatalf("needs %d, %v", carried.Needs, err)
+	}
+	read := Record{Election: "jobs"}
+	if err := (Codec{}).Decode(&read, carried); err != nil || read != r {
+		t.Errorf("read back as %+v, %v", read, err)
+	}
+}
+
+// Each new member alone: an older program refuses the record by name, and accepts it again once the
+// member is not used any more.
+func TestOlderProgramRefusesARecordWithAnyMemberOfATerm(t *testing.T) {
+	policy, standing := fullest()
+	var members []string
+	fullPolicy, fullStanding := policyMembers(&policy), standingMembers(&standing)
+	for i, full := range slices.Concat(fullPolicy, fullStanding) {
+		if full.needs != termVersion {
+			continue
+		}
+		members = append(members, full.name)
+		r := Record{Election: "jobs"}
+		empty := append(policyMembers(&r.Policy), standingMembers(&r.Standing)...)[i]
+		if err := empty.field.decode(full.field.encode()); err != nil {
+			t.Errorf("%s: %v", full.name, err)
+			continue
+		}
+		carried, err := Codec{}.Encode(&r)
+		if err != nil || carried.Needs != termVersion {
+			t.Errorf("%s: %+v, %v", full.name, carried, err)
+		}
+		older := Codec{Version: termVersion - 1}
+		seen := Record{Election: "jobs"}
+		if err := older.Decode(&seen, carried); !errors.Is(err, RecordTooNew) || !strings.Contains(err.Error(), "version 3") {
+			t.Errorf("%s: the older program reads %+v, %v", full.name, seen, err)
+		}
+		r.Policy, r.Standing = Policy{}, Standing{}
+		if carried, err = (Codec{}).Encode(&r); err != nil || older.Decode(&seen, carried) != nil {
+			t.Errorf("%s is not used any more: %+v, %v", full.name, carried, err)
+		}
+	}
+	if len(members) != 20 {
+		t.Errorf("members of a term: %q", members)
+	}
+}
+
+func TestCodecRefusesMembersOfATermThatNoProgramWrites(t *testing.T) {
+	override := `{"id":"ban-7","kind":"ban","candidateId":"ann","actor":"op","reason":"r","since":"2026-01-01T00:00:00Z","until":"2026-01-02T00:00:00Z"}`
+	fine := `{"overrides":[` + override + `]}`
+	if err := (Codec{}).Decode(&Record{Election: "jobs"}, Carried{Standing: fine, Needs: 3}); err != nil {
+		t.Fatal(err)
+	}
+	change := func(from, to string) string {
+		if strings.Count(fine, from) == 0 {
+			t.Fatalf("%s is not there", from)
+		}
+		return strings.Replace(fine, from, to, 1)
+	}
+	for name, standing := range map[string]string{
+		"an unknown member of an override": change(`"id"`, `"x":1,"id"`),
+		"a member in capitals":             change(`"actor"`, `"Actor"`),
+		"an override without an end":       change(`,"until":"2026-01-02T00:00:00Z"`, ``),
+		"an end before the beginning":      change(`2026-01-02`, `2025-01-02`),
+		"an end in another zone":           change(`2026-01-02T00:00:00Z`, `2026-01-02T00:00:00+02:13`),
+		"an end in nanoseconds":            change(`2026-01-02T00:00:00Z`, `2026-01-02T00:00:00.000000001Z`),
+		"an override of no kind":           change(`"kind":"ban"`, `"kind":"bin"`),
+		"a ban of no candidate":            change(`"candidateId":"ann",`, ``),
+		"a ban with a mode":                change(`"actor"`, `"mode":"drain","actor"`),
+		"spaces":                           change(`,"kind"`, `, "kind"`),
+		"no overrides":                     `{"overrides":[]}`,
+		"null overrides":                   `{"overrides":null}`,
+		"too many overrides":               `{"overrides":[` + strings.Repeat(override+",", MaxOverrides) + override + `]}`,
+		"a cooldown without an end":        `{"breakers":[{"candidateId":"ann","cooldownMs":1}]}`,
+		"ends in another zone":             `{"ends":{"term":"2026-01-01T00:00:00+02:13"}}`,
+		"an order without a reason":        `{"ends":{"ordered":"2026-01-01T00:00:00Z"}}`,
+		"a reason without an order":        `{"ends":{"because":"evicted"}}`,
+		"empty ends":                       `{"ends":{}}`,
+		"a report of no form":              `{"report":{"x":1}}`,
+		"a report of another form":         `{"report":{"tasks":1,"progress":2}}`,
+		"a negative counter":               `{"report":{"tasks":-1}}`,
+		"a probation without an end":       `{"probation":{"leaseMs":1000}}`,
+		"a false":                          `{"notified":false}`,
+		"a token of 0":                     `{"epochFrom":0}`,
+		"a deposition without a reason":    `{"deposed":{"fencingToken":1}}`,
+		"too many verdicts":                `{"verdicts":{"bad":"` + strings.Repeat("x ", MaxVerdicts) + `x"}}`,
+		"too many approvals":               `{"approval":{"by":"` + strings.Repeat("x ", MaxApprovals) + `x"}}`,
+	} {
+		r := Record{Election: "jobs"}
+		if err := (Codec{}).Decode(&r, Carried{Standing: standing, Needs: 3}); !errors.Is(err, RecordCorrupt) {
+			t.Errorf("%s: got %+v, %v", name, r.Standing, err)
+		}
+	}
+	for name, policy := range map[string]string{
+		"a fraction of a counter": `{"budget":{"tasks":1.5}}`,
+		"an unknown counter":      `{"budget":{"coffee":1}}`,
+		"a negative budget":       `{"budget":{"tasks":-1}}`,
+		"no rate":                 `{"errorRate":{"max":2,"min":1}}`,
+		"a null":                  `{"approvalNeed":null}`,
+		"a text":                  `{"verdicts":"1"}`,
+	} {
+		r := Record{Election: "jobs"}
+		if err := (Codec{}).Decode(&r, Carried{Policy: policy, Needs: 3}); !errors.Is(err, RecordCorrupt) {
+			t.Errorf("%s: got %+v, %v", name, r.Policy, err)
+		}
+	}
+}
+
+func TestRecordThatDisagreesWithItsTermIsNotTrusted(t *testing.T) {
+	held := Record{
+		Election: "jobs", Token: 2, Revision: 2, LeaderID: "ann", KeyHash: Key{1}.Hash(), LeaseDuration: time.Minute, AcquiredAt: aMoment, HeartbeatAt: aMoment,
+	}
+	vacant := Record{Election: "jobs", Token: 2, Revision: 2, EndedAt: aMoment}
+	for name, c := range map[string]struct {
+		record Record
+		spoil  func(*Record)
+	}{
+		"a term is limited and its lease is not": {held, func(r *Record) { r.Standing.Ends.Term = aMoment }},
+		"an epoch of the future":                 {held, func(r *Record) { r.Standing.EpochFrom = 2 }},
+		"a future token was deposed":             {held, func(r *Record) { r.Standing.Deposed = deposed{3, "x"} }},
+		"vacant with a report":                   {vacant, func(r *Record) { r.Standing.Report = `{"tasks":1}` }},
+		"vacant with an end":                     {vacant, func(r *Record) { r.Standing.Ends.Term = aMoment }},
+		"vacant with an epoch":                   {vacant, func(r *Record) { r.Standing.EpochFrom = 1 }},
+	} {
+		if err := VerifyAlone(Snapshot{Record: c.record, Now: aMoment}); err != nil {
+			t.Fatal(err)
+		}
+		c.spoil(&c.record)
+		if err := VerifyAlone(Snapshot{Record: c.record, Now: aMoment}); !errors.Is(err, RecordCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestChangeThatShortensAPromiseIsRefused(t *testing.T) {
+	s := Snapshot{Now: aMoment, Record: Record{
+		Election: "jobs", Token: 1, Revision: 1, LeaderID: "ann", KeyHash: Key{1}.Hash(), LeaseDuration: time.Minute, AcquiredAt: aMoment, HeartbeatAt: aMoment,
+	}}
+	for name, shorten := range map[string]func(*Record){
+		"an earlier end":  func(r *Record) { r.EndsBy, r.EndsBecause = aMoment.Add(time.Minute-1), EndsEvicted },
+		"a shorter lease": func(r *Record) { r.LeaseDuration = 59 * time.Second },
+	} {
+		_, _, err := Codec{}.Decide(s, func(s Snapshot) (Change, error) {
+			ch := s.change()
+			shorten(&ch.Record)
+			ch.announce(EventEvicted, "")
+			return ch, nil
+		})
+		if err == nil || !strings.Contains(err.Error(), "its leader was told") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzParseReport(f *testing.F) {
+	for _, text := range []string{
+		`{"progress":412,"eta":"20m","tasks":3,"tokensUsed":81000,"calls":50,"errors":4,"health":"ok","capabilities":{"gpu":true},"dependencies":{"bq":"ok"}}`,
+		`{"Progress":1}`, `{"progress":1e3}`, `{"custom":{"a": [1.50, "\u2028<"]}}`, `{"capabilities":{},"health":"\ud800"}`, `{"eta":"-1s"}`, `null`, ` {} `,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		report, err := ParseReport(text)
+		if err != nil || report == "" {
+			return
+		}
+		if len(report) > MaxReportBytes {
+			t.Fatalf("%d bytes were taken", len(report))
+		}
+		if again, err := ParseReport([]byte(report)); err != nil || again != report {
+			t.Fatalf("%s becomes %s, %v", report, again, err)
+		}
+		r := Record{Election: "jobs", Standing: Standing{Report: report}}
+		carried, err := Codec{}.Encode(&r)
+		read := Record{Election: "jobs"}
+		if err != nil || (Codec{}).Decode(&read, carried) != nil || read != r {
+			t.Fatalf("%s is read back as %s", report, read.Standing.Report)
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/client/clienttest"
+	"regent/leadership/wire"
+)
+
+// newEpoch orders one for the term with the token.
+func newEpoch(t *testing.T, server *clienttest.Server, token leadership.Token) {
+	t.Helper()
+	order(t, server, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: token, NewEpoch: true})
+}
+
+// inEpochs is an election in which operators may begin new epochs.
+func inEpochs(t *testing.T, server *clienttest.Server) {
+	t.Helper()
+	limit(t, server, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 24 * time.Hour}})
+}
+
+func TestALeaderGoesOnUnderTheTokenOfANewEpoch(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		inEpochs(t, server)
+		c, heard := noticing(t, server, named("ann"))
+		calls := 0
+		err := c.Run(t.Context(), "reports", func(ctx context.Context, l *client.Lease) error {
+			calls++
+			time.Sleep(time.Minute)
+			heard.take()
+			for token := leadership.Token(1); token < 4; token++ {
+				newEpoch(t, server, token)
+				if l.Token() != token || !l.Valid() {
+					t.Errorf("before its next renewal it has token %d, not %d", l.Token(), token)
+				}
+				time.Sleep(11 * time.Second)
+				if l.Token() != token+1 || !l.Valid() || ctx.Err() != nil {
+					t.Errorf("after its next renewal it has token %d, not %d: %v", l.Token(), token+1, context.Cause(ctx))
+				}
+				got := heard.take()
+				if !slices.Contains(kinds(got), client.NoticeNewEpoch) || got[0].Token != token+1 {
+					t.Errorf("notices %+v", got)
+				}
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		if err != nil || calls != 1 {
+			t.Errorf("Run returned %v after %d calls", err, calls)
+		}
+		if got := leader(t, server); got != "" {
+			t.Errorf("the lease of the last epoch is not released; %q leads", got)
+		}
+	})
+}
+
+func TestTwoEpochsBetweenTwoRenewalsAreOne(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		inEpochs(t, server)
+		c, heard := noticing(t, server, named("ann"))
+		l := lead(t, c)
+		heard.take()
+		newEpoch(t, server, 1)
+		newEpoch(t, server, 2)
+		time.Sleep(11 * time.Second)
+		got := heard.take()
+		if n := len(slices.DeleteFunc(got, func(n client.Notice) bool { return n.Kind != client.NoticeNewEpoch })); l.Token() != 3 || !l.Valid() || n != 1 {
+			t.Errorf("it has token %d, with %d notices", l.Token(), n)
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestOneOfManyLeasesThatAreRenewedTogetherGetsANewEpoch(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		inEpochs(t, server)
+		c, _ := noticing(t, server, named("ann"))
+		l := lead(t, c)
+		others := leadMany(t, c, "shard", 20, 50*time.Millisecond)
+		time.Sleep(time.Minute)
+		newEpoch(t, server, 1)
+		time.Sleep(11 * time.Second)
+		if l.Token() != 2 || !l.Valid() {
+			t.Errorf("it has token %d, valid: %v", l.Token(), l.Valid())
+		}
+		time.Sleep(time.Minute)
+		requireValid(t, others)
+		resignAll(t, append(others, l))
+	})
+}
+
+func TestAnEpochThatTheLeaderHasNotHeardOfIsReleasedToo(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		inEpochs(t, server)
+		for name, end := range map[string]func(*client.Lease) error{
+			"resign":    func(l *client.Lease) error { return l.Resign(t.Context()) },
+			"step down": func(l *client.Lease) error { return l.StepDown(t.Context(), "done", 0) },
+		} {
+			l := lead(t, server.Client(named("ann")))
+			newEpoch(t, server, l.Token())
+			if err := end(l); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if got := leader(t, server); got != "" {
+				t.Errorf("%s: %q leads afterwards", name, got)
+			}
+		}
+	})
+}
+
+func TestTheOldDeadlineCountsUntilANewEpochIsAnswered(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		inEpochs(t, server)
+		var l *client.Lease
+		var cut atomic.Bool
+		var told time.Time // when the server spoke of the new epoch
+		c := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, wire.Renew) && cut.Load() && !told.IsZero() {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			response, err := send()
+			if err == nil && response.StatusCode == http.StatusConflict {
+				told = time.Now()
+			}
+			return response, err
+		})
+		l = lead(t, c)
+		time.Sleep(time.Minute)
+		cut.Store(true)
+		newEpoch(t, server, 1)
+		before := l.Deadline()
+		<-l.Context().Done()
+		if cause := context.Cause(l.Context()); !errors.Is(cause, client.ErrExpired) || l.Deadline() > before+10*time.Second || l.Token() != 1 || told.IsZero() {
+			t.Errorf("without an answer under the new token the lease ended because: %v; token %d, deadline %v after %v", cause, l.Token(), l.Deadline(), before)
+		}
+		cut.Store(false)
+		l.Resign(t.Context())
+	})
+}
+
+func TestALateAnswerDoesNotReviveALeaseInANewEpoch(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		inEpochs(t, server)
+		var late atomic.Bool
+		c := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if !late.Load() || !strings.HasSuffix(r.URL.Path, wire.Renew) {
+				return send()
+			}
+			response, err := send()
+			if err == nil && response.StatusCode == http.StatusOK {
+				time.Sleep(time.Hour) // its context is over long since
+			}
+			return response, err
+		})
+		l := lead(t, c)
+		late.Store(true)
+		newEpoch(t, server, 1)
+		<-l.Context().Done()
+		late.Store(false)
+		time.Sleep(2 * time.Hour)
+		if l.Valid() || l.Token() != 1 {
+			t.Errorf("a late answer has revived the lease, with token %d", l.Token())
+		}
+		l.Resign(t.Context())
+	})
+}
+
+// scripted returns a client of a server with these acts, on the bubble's clock.
+func scripted(t *testing.T, clock *clienttest.Server, acts ...http.HandlerFunc) (*client.Client, *scriptedServer) {
+	t.Helper()
+	server := &scriptedServer{acts: acts}
+	return over(t, clock, named("ann"), func(r *http.Request, _ func() (*http.Response, error)) (*http.Response, error) {
+		return server.RoundTrip(r)
+	}), server
+}
+
+// spoken is a refusal of a renewal of ann's lease.
+func spoken(reason, fields string) http.HandlerFunc {
+	return replying(http.StatusConflict, "application/problem+json", `{"type":"about:blank","title":"No","status":409,"detail":"no","code":"LEASE_LOST"`+reason+fields+`}`)
+}
+
+func TestOnlyAnEpochOfItsOwnLeaseIsFollowed(t *testing.T) {
+	t.Parallel()
+	const (
+		epoch = `,"reason":"EPOCH"`
+		ann   = `,"election":"reports","state":"held","leaderId":"ann","fencingToken":4,"revision":9,"leaseDuration":"30s","expiresInMs":30000,"configuration":{"leaseDuration":"30s","lockDelay":"0s"}`
+	)
+	granted := replying(http.StatusOK, "application/json", `{"election":"reports","state":"held","leaderId":"ann","fencingToken":3,"revision":8,"leaseDuration":"30s","expiresInMs":30000,"renewInMs":10000,"configuration":{"leaseDuration":"30s","lockDelay":"0s"}}`)
+	for name, c := range map[string]struct {
+		answer  http.HandlerFunc
+		follows bool
+	}{
+		"its own":           {spoken(epoch, ann), true},
+		"no reason":         {spoken("", ann), false},
+		"another reason":    {spoken(`,"reason":"DEPOSED"`, ann), false},
+		"no lease":          {spoken(epoch, ""), false},
+		"another election":  {spoken(epoch, strings.Replace(ann, `"reports"`, `"others"`, 1)), false},
+		"another leader":    {spoken(epoch, strings.Replace(ann, `"ann"`, `"bob"`, 1)), false},
+		"the same token":    {spoken(epoch, strings.Replace(ann, `:4`, `:3`, 1)), false},
+		"an earlier token":  {spoken(epoch, strings.Replace(ann, `:4`, `:2`, 1)), false},
+		"a vacant election": {spoken(epoch, strings.Replace(ann, `"held"`, `"vacant"`, 1)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, clock *clienttest.Server) {
+				next := replying(http.StatusOK, "application/json", strings.Replace(`{"x":0`+ann+`,"renewInMs":10000}`, `"x":0,`, ``, 1))
+				ann, _ := scripted(t, clock, granted, c.answer, next)
+				l, err := ann.TryAcquire(t.Context(), "reports")
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(11 * time.Second)
+				if follows := l.Valid() && l.Token() == 4; follows != c.follows || !follows && l.Token() != 3 {
+					t.Errorf("it follows: %v, with token %d, %v", follows, l.Token(), context.Cause(l.Context()))
+				}
+				if !c.follows && !errors.Is(context.Cause(l.Context()), client.ErrLost) {
+					t.Errorf("it ended because: %v", context.Cause(l.Context()))
+				}
+				l.Resign(t.Context())
+			})
+		})
+	}
+}
+
+func TestAServerThatNamesTheSameEpochAgainEndsTheLease(t *testing.T) {
+	bubble(t, func(t *testing.T, clock *clienttest.Server) {
+		const lease = `"election":"reports","state":"held","leaderId":"ann","fencingToken":4,"revision":9,"leaseDuration":"30s","expiresInMs":30000,"renewInMs":10000,"configuration":{"leaseDuration":"30s","lockDelay":"0s"}`
+		granted := replying(http.StatusOK, "application/json", strings.Replace("{"+lease+"}", `:4`, `:3`, 1))
+		ann, _ := scripted(t, clock, granted, spoken(`,"reason":"EPOCH"`, ","+lease))
+		l, err := ann.TryAcquire(t.Context(), "reports")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(11 * time.Second)
+		if cause := context.Cause(l.Context()); !errors.Is(cause, client.ErrLost) || l.Token() != 3 {
+			t.Errorf("with token %d it ended because: %v", l.Token(), cause)
+		}
+		l.Resign(t.Context())
+	})
+}

@@ -1,0 +1,181 @@
+package client
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"regent/leadership"
+)
+
+// Notice tells a leader of a change that concerns its term.
+type Notice struct {
+	Kind     NoticeKind
+	Election leadership.Election
+	Token    leadership.Token // of the lease; the new one after NoticeNewEpoch
+	// Left is the time until the term ends, when the change was heard of; 0 if there is no such end.
+	Left time.Duration
+}
+
+// NoticeKind says what has changed. A server of a later version may send others: the reasons that a
+// term ends for, as leadership.EndReason.
+type NoticeKind string
+
+// The kinds of notices.
+const (
+	NoticeEvicted     NoticeKind = "evicted"     // an operator ends the term
+	NoticeDrained     NoticeKind = "drained"     // an operator pauses the election, and ends the term
+	NoticeHandOver    NoticeKind = "handOver"    // the lease passes to another candidate
+	NoticeMaxTerm     NoticeKind = "maxTerm"     // the policy limits the term
+	NoticeApprovalDue NoticeKind = "approvalDue" // the term ends unless operators approve; see Lease.RequestApproval
+	NoticeStuck       NoticeKind = "stuck"       // the term ends with this lease unless new progress is reported
+	NoticeGoesOn      NoticeKind = "goesOn"      // an end that there was a notice of does not come any more
+	NoticeNewEpoch    NoticeKind = "newEpoch"    // the lease goes on with another token
+	NoticeTripped     NoticeKind = "tripped"     // the policy has ended the term: ErrDeposed
+)
+
+// Ending is the instant that no renewal passes.
+type Ending struct {
+	At      time.Time // by the store's clock, for people; zero if the term has no end
+	Because leadership.EndReason
+	Left    time.Duration // until then
+	// Near says that the present Deadline is that of the term: renewals do not move it on any more.
+	Near bool
+}
+
+// EndsBy returns when and why the term ends however often the lease is renewed, as the last answer
+// said. A leader that obeys its Deadline need not look at it.
+func (l *Lease) EndsBy() Ending {
+	now := l.client.clock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ends.because == "" {
+		return Ending{}
+	}
+	return Ending{At: l.ends.at, Because: l.ends.because, Left: max(l.ends.on-now, 0), Near: l.ends.cuts(l.belief)}
+}
+
+// TermError says that a lease expired because its term has ended: the Deadline was that of
+// Lease.EndsBy. It stands beside ErrExpired.
+type TermError struct {
+	Because leadership.EndReason
+}
+
+// Error says why the term has ended.
+func (e *TermError) Error() string { return "the term has ended: " + e.why() }
+
+func (e *TermError) why() string {
+	switch e.Because {
+	case leadership.EndsMaxTerm:
+		return "it was as long as the election's policy allows"
+	case leadership.EndsApproval:
+		return "it needed an approval by an operator"
+	case leadership.EndsStuck:
+		return "the leader has reported no progress for as long as the election's policy allows"
+	case leadership.EndsEvicted:
+		return "an operator has evicted the leader"
+	case leadership.EndsDrained:
+		return "an operator has paused the election"
+	case leadership.EndsHandOver:
+		return "the lease passes to another candidate"
+	}
+	return fmt.Sprint(e.Because)
+}
+
+// termEnd is the end of a term as an answer says; the zero termEnd is none.
+type termEnd struct {
+	because leadership.EndReason
+	at      time.Time     // by the store's clock
+	on      time.Duration // on the client's clock, no later than that
+}
+
+// newTermEnd reads the answer to a request that left at sent, and had waited.
+func newTermEnd(sent, waited time.Duration, answer leadership.Lease) termEnd {
+	if answer.EndsBecause == "" || answer.EndsBy.IsZero() {
+		return termEnd{}
+	}
+	return termEnd{because: answer.EndsBecause, at: answer.EndsBy, on: leadership.Deadline(sent, waited, answer.EndsIn, 0)}
+}
+
+// cuts reports whether the lease that is believed in ends with the term.
+func (e termEnd) cuts(b leadership.Belief) bool { return e.because != "" && b.LeaseEnd() >= e.on }
+
+// kind is the notice of this end; empty if it needs none. Each report of progress moves the end of
+// a leader that could be stuck: it needs a notice only when it is near.
+func (e termEnd) kind(b leadership.Belief) NoticeKind {
+	switch {
+	case e.because == leadership.EndsStuck && !e.cuts(b):
+		return ""
+	case e.because == leadership.EndsApproval:
+		return NoticeApprovalDue
+	}
+	return NoticeKind(e.because)
+}
+
+// notices delivers what concerns a lease, in order and one at a time.
+type notices struct {
+	mu      sync.Mutex
+	waiting []Notice // guarded by mu
+	running bool     // a goroutine delivers them; guarded by mu
+
+	kind NoticeKind // of the last end that there was a notice of; only the renewing goroutine uses it
+	at   time.Time  // so, too
+}
+
+// post has the caller's function called. It does not wait for that.
+func (l *Lease) post(n Notice) {
+	if l.client.onNotice == nil {
+		return
+	}
+	n.Election, n.Token = l.Election(), l.Token()
+	q := &l.notices
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting = append(q.waiting, n); !q.running {
+		q.running = true
+		go l.deliver()
+	}
+}
+
+func (l *Lease) deliver() {
+	for {
+		n, ok := l.notices.next()
+		if !ok {
+			return
+		}
+		l.client.onNotice(n)
+	}
+}
+
+func (q *notices) next() (Notice, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running = len(q.waiting) > 0; !q.running {
+		return Notice{}, false
+	}
+	n := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return n, true
+}
+
+// noteEnd posts a notice if the end of the term has changed. Only the renewing goroutine calls it.
+func (l *Lease) noteEnd(now time.Duration) {
+	l.mu.Lock()
+	end, kind := l.ends, l.ends.kind(l.belief)
+	l.mu.Unlock()
+	at := end.at
+	if kind == "" {
+		end, at = termEnd{}, time.Time{}
+	}
+	last := &l.notices
+	if kind == last.kind && at.Equal(last.at) {
+		return
+	}
+	last.kind, last.at = kind, at
+	n := Notice{Kind: NoticeGoesOn}
+	if kind != "" {
+		n = Notice{Kind: kind, Left: max(end.on-now, 0)}
+	}
+	l.client.logOf(l).Info("the end of the term has changed", "notice", n.Kind, "left", n.Left)
+	l.post(n)
+}

@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+)
+
+// StepDown is Resign with a reason, which the election's history keeps: one line of 1 to
+// leadership.MaxReasonBytes bytes. If absence is not zero, from 1 s to 30 days, the candidate is
+// not granted the lease again for that long. Everything that acts as leader must have stopped
+// before.
+//
+// An invalid reason or time is InvalidArgument, and the lease goes on. If the server takes no
+// reason, the lease is released without one, and the error says so.
+func (l *Lease) StepDown(ctx context.Context, reason string, absence time.Duration) error {
+	switch {
+	case reason == "" || len(reason) > leadership.MaxReasonBytes:
+		return invalid("reason", "a reason is one line of 1 to %d bytes, not of %d", leadership.MaxReasonBytes, len(reason))
+	case absence != 0 && (absence < leadership.MinOrder || absence > leadership.MaxOrder || absence%time.Millisecond != 0):
+		return invalid("for", "a candidate steps down for 0s, or for %v to %v in whole milliseconds, not for %v", leadership.MinOrder, leadership.MaxOrder, absence)
+	}
+	return l.resign(ctx, func(ctx context.Context, r leadership.LeaseRequest) error {
+		err := l.client.release(ctx, r, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+			return l.client.StepDown(ctx, leadership.StepDownRequest{LeaseRequest: r, Reason: reason, For: absence})
+		})
+		if err == nil || errors.Is(err, leadership.LeaseLost) || transient(err) || ctx.Err() != nil {
+			return err
+		}
+		if failed := l.client.release(ctx, r, l.client.Release); failed != nil {
+			return errors.Join(err, failed)
+		}
+		return fmt.Errorf("the lease is released, but without the reason: %w", err)
+	})
+}
+
+// RequestApproval tells operators that the leader needs an approval to go on, with a note of one
+// line for them. Asking again before they have answered changes nothing. InvalidArgument: the
+// election's policy needs no approval. See EndsBy and NoticeApprovalDue.
+func (l *Lease) RequestApproval(ctx context.Context, note string) error {
+	_, err := l.client.RequestApproval(ctx, leadership.ApprovalNote{LeaseRequest: l.named(), Note: note})
+	return err
+}
+
+// named returns the lease as a call names it.
+func (l *Lease) named() leadership.LeaseRequest {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.request
+}
+
+// epochOf returns the token under which the lease goes on, if the answer to its renewal says that an
+// operator has begun a new epoch. The server has compared the key: the lease is still the caller's.
+func epochOf(err error, r leadership.LeaseRequest) (token leadership.Token, ok bool) {
+	var e *leadership.Error
+	if !errors.As(err, &e) || e.Code != leadership.LeaseLost || e.Reason != leadership.ReasonEpoch || e.Lease == nil {
+		return 0, false
+	}
+	now := expected{election: r.Election, held: true, leader: r.CandidateID}
+	return e.Lease.Token, now.match(*e.Lease) == nil && e.Lease.Token > r.Token
+}
+
+// lostBecause returns the cause of the end of a lease that the server says is lost.
+func lostBecause(err error) error {
+	var e *leadership.Error
+	if errors.As(err, &e) && e.Reason == leadership.ReasonDeposed {
+		return fmt.Errorf("%w: %w", ErrDeposed, err)
+	}
+	return err
+}

@@ -1,0 +1,291 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/client/clienttest"
+	"regent/leadership/wire"
+)
+
+// noticeLog records the notices of a client.
+type noticeLog struct {
+	mu  sync.Mutex
+	all []client.Notice // guarded by mu
+}
+
+func (l *noticeLog) add(n client.Notice) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, n)
+}
+
+// take returns the notices since the last take, once all are there.
+func (l *noticeLog) take() (all []client.Notice) {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all, l.all = l.all, nil
+	return all
+}
+
+func kinds(all []client.Notice) (kinds []client.NoticeKind) {
+	for _, n := range all {
+		kinds = append(kinds, n.Kind)
+	}
+	return kinds
+}
+
+// noticing returns a client of the server whose notices are recorded.
+func noticing(t *testing.T, server *clienttest.Server, who client.Candidate) (*client.Client, *noticeLog) {
+	t.Helper()
+	heard := &noticeLog{}
+	config := server.Config()
+	config.Candidate, config.OnNotice = who, heard.add
+	c, err := client.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, heard
+}
+
+// order gives an operator's order about the election that lead leads.
+func order(t *testing.T, server *clienttest.Server, c leadership.OrderCommand) leadership.Lease {
+	t.Helper()
+	c.Actor, c.Reason = "olga", "a test"
+	l, err := server.Client(client.Candidate{}).Order(t.Context(), leadership.OrderRequest{Election: "reports", OrderCommand: c})
+	if err != nil {
+		t.Fatalf("%s: %v", c.Kind, err)
+	}
+	return l
+}
+
+// limit configures the election that lead leads with a policy for terms.
+func limit(t *testing.T, server *clienttest.Server, p leadership.TermPolicy) {
+	t.Helper()
+	_, err := server.Client(client.Candidate{}).Configure(t.Context(), leadership.ConfigureRequest{
+		Election: "reports",
+		ConfigureCommand: leadership.ConfigureCommand{
+			Config: leadership.Config{LeaseDuration: 30 * time.Second, Term: p},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEachChangeOfTheEndOfATermIsNoticedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		c, heard := noticing(t, server, named("ann"))
+		l := lead(t, c)
+		time.Sleep(time.Minute)
+		if got := kinds(heard.take()); got != nil || l.EndsBy() != (client.Ending{}) {
+			t.Errorf("notices %v of a term without an end, %+v", got, l.EndsBy())
+		}
+		order(t, server, leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})
+		time.Sleep(11 * time.Second)
+		got := heard.take()
+		if e := l.EndsBy(); e.Because != leadership.EndsDrained || !e.Near || e.Left <= 0 || e.Left > 20*time.Second {
+			t.Errorf("the term ends: %+v", e)
+		}
+		if len(got) != 1 || got[0].Kind != client.NoticeDrained || got[0].Left <= 0 || got[0].Left > 30*time.Second || got[0].Token != 1 || got[0].Election != "reports" {
+			t.Errorf("notices %+v", got)
+		}
+		order(t, server, leadership.OrderCommand{Kind: leadership.OrderResume})
+		time.Sleep(time.Minute)
+		if got := kinds(heard.take()); !slices.Equal(got, []client.NoticeKind{client.NoticeGoesOn}) {
+			t.Errorf("after the pause, notices %v", got)
+		}
+		requireValid(t, []*client.Lease{l})
+		order(t, server, leadership.OrderCommand{Kind: leadership.OrderEvict})
+		<-l.Context().Done()
+		var ended *client.TermError
+		if cause := context.Cause(l.Context()); !errors.Is(cause, client.ErrExpired) || !errors.As(cause, &ended) || ended.Because != leadership.EndsEvicted {
+			t.Errorf("an evicted leader ended because: %v", cause)
+		}
+		if got := kinds(heard.take()); !slices.Equal(got, []client.NoticeKind{client.NoticeEvicted}) {
+			t.Errorf("at the end, notices %v", got)
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestANoticeThatBlocksDelaysNoRenewal(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		limit(t, server, leadership.TermPolicy{MaxTerm: time.Hour})
+		config := server.Config()
+		config.Candidate = named("ann")
+		release := make(chan bool)
+		var kept []client.NoticeKind
+		config.OnNotice = func(n client.Notice) {
+			<-release
+			kept = append(kept, n.Kind)
+		}
+		c, err := client.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := lead(t, c)
+		time.Sleep(20 * time.Minute)
+		order(t, server, leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})
+		time.Sleep(15 * time.Second)
+		requireValid(t, []*client.Lease{l})
+		close(release)
+		time.Sleep(time.Second)
+		if want := []client.NoticeKind{client.NoticeMaxTerm, client.NoticeDrained}; !slices.Equal(kept, want) {
+			t.Errorf("notices %v, want %v", kept, want)
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestALeaderWithoutProgressIsToldBeforeItsTermEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		limit(t, server, leadership.TermPolicy{StuckAfter: 5 * time.Minute})
+		c, heard := noticing(t, server, named("ann"))
+		l := lead(t, c)
+		for progress := int64(1); progress < 20; progress++ {
+			if err := l.Report(client.Report{Progress: progress}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if got := kinds(heard.take()); got != nil {
+			t.Errorf("notices %v to a leader with progress", got)
+		}
+		requireValid(t, []*client.Lease{l})
+		<-l.Context().Done()
+		got := heard.take()
+		if len(got) != 1 || got[0].Kind != client.NoticeStuck || got[0].Left > 30*time.Second {
+			t.Errorf("notices %+v to a leader without progress", got)
+		}
+		var ended *client.TermError
+		if cause := context.Cause(l.Context()); !errors.As(cause, &ended) || ended.Because != leadership.EndsStuck || !strings.Contains(cause.Error(), "no progress") {
+			t.Errorf("it ended because: %v", cause)
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestProgressAtTheLastMomentSavesTheTerm(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		limit(t, server, leadership.TermPolicy{StuckAfter: 2 * time.Minute})
+		c, heard := noticing(t, server, named("ann"))
+		l := lead(t, c)
+		for progress := int64(1); progress <= 5; progress++ {
+			for len(heard.take()) == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			// with the next renewal, although the last one may have had a report
+			if err := l.Report(client.Report{Progress: progress, Tasks: progress}); err != nil {
+				t.Fatal(err)
+			}
+			for len(heard.take()) == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			if e := l.EndsBy(); !l.Valid() || e.Near || e.Left < time.Minute {
+				t.Fatalf("after progress %d the term ends: %+v", progress, e)
+			}
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestADeposedLeaderStopsAtOnceAndSaysWhy(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		limit(t, server, leadership.TermPolicy{Budget: leadership.Counters{TokensUsed: 1000}, Cooldown: time.Hour})
+		c, heard := noticing(t, server, named("ann"))
+		err := c.Run(t.Context(), "reports", func(ctx context.Context, l *client.Lease) error {
+			if err := l.Report(client.Report{TokensUsed: 1001}); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		if !errors.Is(err, client.ErrDeposed) || !errors.Is(err, client.ErrLost) || !strings.Contains(err.Error(), "tokensUsed is 1001") {
+			t.Errorf("Run returned %v", err)
+		}
+		if got := kinds(heard.take()); !slices.Equal(got, []client.NoticeKind{client.NoticeTripped}) {
+			t.Errorf("notices %v", got)
+		}
+	})
+}
+
+func TestALeaderStepsDownWithAReason(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ann := server.Client(named("ann"))
+		l := lead(t, ann)
+		for _, bad := range []struct {
+			reason  string
+			absence time.Duration
+		}{{"", 0}, {strings.Repeat("x", 257), 0}, {"fine", time.Millisecond}, {"fine", 31 * 24 * time.Hour}} {
+			if err := l.StepDown(t.Context(), bad.reason, bad.absence); !errors.Is(err, leadership.InvalidArgument) || !l.Valid() {
+				t.Fatalf("%.10q for %v: %v, valid: %v", bad.reason, bad.absence, err, l.Valid())
+			}
+		}
+		if err := l.StepDown(t.Context(), "the disk is full", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(context.Cause(l.Context()), client.ErrResigned) || l.Resign(t.Context()) != nil {
+			t.Errorf("after it has stepped down: %v", context.Cause(l.Context()))
+		}
+		events, err := ann.Events(t.Context(), leadership.EventsRequest{Election: "reports"})
+		if err != nil || len(events) == 0 || events[len(events)-1].Reason != "the disk is full" {
+			t.Errorf("events %+v, %v", events, err)
+		}
+		if _, err := ann.TryAcquire(t.Context(), "reports"); !errors.Is(err, leadership.LeaseHeld) {
+			t.Errorf("a candidate that has stepped down for an hour is granted: %v", err)
+		}
+		lead(t, server.Client(named("bob"))).Resign(t.Context())
+	})
+}
+
+func TestAReasonThatTheServerRefusesStillReleasesTheLease(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ann := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, wire.StepDown) { // a server of an older version
+				return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: http.NoBody}, nil
+			}
+			return send()
+		})
+		l := lead(t, ann)
+		if err := l.StepDown(t.Context(), "the disk is full", 0); err == nil || !strings.Contains(err.Error(), "released, but without the reason") {
+			t.Errorf("got %v", err)
+		}
+		if got := leader(t, server); got != "" {
+			t.Errorf("%q still leads", got)
+		}
+	})
+}
+
+func TestALeaderAsksForApprovalAndGoesOnWithIt(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		limit(t, server, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 10 * time.Minute}})
+		c, heard := noticing(t, server, named("ann"))
+		l := lead(t, c)
+		time.Sleep(time.Minute)
+		if got := heard.take(); len(got) != 1 || got[0].Kind != client.NoticeApprovalDue || got[0].Left < 9*time.Minute {
+			t.Errorf("notices %+v", got)
+		}
+		if err := l.RequestApproval(t.Context(), "the draft is ready"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(7 * time.Minute)
+		order(t, server, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1})
+		time.Sleep(5 * time.Minute)
+		if got := kinds(heard.take()); !slices.Equal(got, []client.NoticeKind{client.NoticeApprovalDue}) {
+			t.Errorf("after the approval, notices %v", got)
+		}
+		requireValid(t, []*client.Lease{l})
+		l.Resign(t.Context())
+	})
+}

@@ -1,0 +1,87 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// Registrar is a Gate that knows which candidates can be let in to lead.
+type Registrar interface {
+	Gate
+	// MayLead reports whether a caller that is known could make the op, an acquire: the caller of
+	// the context, if the candidate is its own. It reports true if that cannot be known.
+	MayLead(ctx context.Context, op Op) bool
+}
+
+// Explain implements Protocol. The first reason is RIGHTS if a gate would not let the candidate
+// lead.
+func (g *Guarded) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
+	x, err := guarded(ctx, g, wire.VerbExplain, Op{Election: r.Election, N: 1}, g.service.Explain, r)
+	if err != nil {
+		return x, err
+	}
+	var causes []leadership.Cause
+	if !g.mayLead(ctx, r) {
+		causes = append(causes, leadership.Cause{Code: leadership.ReasonRights})
+	}
+	open := g.may(ctx, wire.VerbOverrides, Op{Election: r.Election})
+	for _, c := range x.Causes {
+		if !open {
+			c = withoutOrder(c)
+		}
+		causes = append(causes, c)
+	}
+	x.Causes = causes
+	return x, nil
+}
+
+func (g *Guarded) mayLead(ctx context.Context, r leadership.ExplainRequest) bool {
+	op := Op{Row: g.rows[wire.VerbAcquire], Election: r.Election, Candidate: r.CandidateID}
+	for _, gate := range g.gates {
+		if registrar, ok := gate.(Registrar); ok && !registrar.MayLead(ctx, op) {
+			return false
+		}
+	}
+	return true
+}
+
+// may reports whether the gates would let the caller make another call.
+func (g *Guarded) may(ctx context.Context, verb wire.Verb, op Op) bool {
+	op.Row = g.rows[verb]
+	return g.recheck(ctx, op) == nil
+}
+
+// recheck asks the gates once more.
+func (g *Guarded) recheck(ctx context.Context, op Op) error {
+	for _, gate := range g.gates {
+		if again, ok := gate.(Rechecker); ok {
+			if err := again.Recheck(ctx, op); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// withoutOrder leaves out which order is behind a cause, whose it is, and why.
+func withoutOrder(c leadership.Cause) leadership.Cause {
+	c.Override, c.Actor, c.Because = "", "", ""
+	return c
+}
+
+// discreet is a refusal of a call as its caller may read it: which order is behind it is for
+// callers that may read the overrides.
+func (g *Guarded) discreet(ctx context.Context, e leadership.Election, err error) error {
+	refusal, ok := errors.AsType[*leadership.Error](err)
+	if !ok || refusal.Cause == nil || refusal.Cause.Override == "" || g.may(ctx, wire.VerbOverrides, Op{Election: e}) {
+		return err
+	}
+	kept := *refusal
+	kept.Cause = new(withoutOrder(*refusal.Cause))
+	kept.Detail = fmt.Sprintf("election %q is not granted to the candidate now, by an order (%s); ask an operator which, or try again later", e, refusal.Reason)
+	return &kept
+}

@@ -1,0 +1,322 @@
+package line_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+)
+
+// orders gives an order, as an operator does through this instance.
+func (i *instance) orders(c leadership.OrderCommand) leadership.Lease {
+	i.Helper()
+	c.Reason, c.Actor = "for the test", "operator"
+	l, err := i.Order(i.Context(), leadership.OrderRequest{Election: jobs, OrderCommand: c})
+	if err != nil {
+		i.Fatal(err)
+	}
+	i.learns(l)
+	return l
+}
+
+// bans lets the candidate not be granted for an hour.
+func (i *instance) bans(c leadership.CandidateID) leadership.Lease {
+	i.Helper()
+	return i.orders(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: c, For: time.Hour})
+}
+
+// limits sets what limits the terms of the election.
+func (i *instance) limits(p leadership.TermPolicy) {
+	i.Helper()
+	_, err := i.Configure(i.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
+		Config: leadership.Config{Term: p},
+	}})
+	if err != nil {
+		i.Fatal(err)
+	}
+}
+
+// vacant is an instance with an election that has had a leader.
+func (w *cluster) vacant() *instance {
+	i := w.instance()
+	i.releases(i.leads("ann"))
+	return i
+}
+
+func TestABannedCandidateDoesNotBlockThoseBehindIt(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.vacant()
+		i.bans("bob")
+		bob := i.waits(request("bob"))
+		i.wants(1, "for bob")
+		cy := i.waits(request("cy"))
+		cy.after(0, 0)
+		leader := cy.leads()
+		i.wants(1, "for cy")
+		dee := i.waits(request("dee"))
+		time.Sleep(time.Second)
+		bob.waiting("though it is banned")
+		i.releases(leader)
+		dee.leads()
+		i.wants(1, "for dee, as bob stands aside")
+	})
+}
+
+func TestBannedCandidatesThatWaitCostOneAttemptEachForEachEvent(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.vacant()
+		const n = 20
+		for c := range n {
+			i.bans(leadership.CandidateID(fmt.Sprint("agent-", c)))
+		}
+		for c := range n {
+			i.waits(request(leadership.CandidateID(fmt.Sprint("agent-", c))))
+		}
+		i.wants(n, "as they come")
+		time.Sleep(leadership.MaxWait / 2)
+		i.wants(0, "while they wait")
+		i.bans("somebody-else")
+		time.Sleep(leadership.MaxWait/2 - time.Second)
+		i.wants(n, "after an event of an order")
+	})
+}
+
+func TestABanThatIsOverOrLiftedLetsTheCandidateBeAskedForInItsPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		end   func(*instance)
+		least time.Duration
+	}{
+		"lifted": {func(i *instance) {
+			time.Sleep(3 * time.Second)
+			i.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "ban-3"})
+		}, 3 * time.Second},
+		"over": {func(*instance) {}, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				i := w.vacant()
+				i.orders(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: 10 * time.Second})
+				bob := i.waits(request("bob"))
+				i.called()
+				c.end(i)
+				bob.leads()
+				bob.after(c.least, c.least+100*time.Millisecond)
+				i.wants(1, "for the grant")
+			})
+		})
+	}
+}
+
+func TestAnAssignedElectionIsAskedForItsCandidateWhereverThatStands(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, other := w.instance(), w.instance()
+		leader := i.leads("ann")
+		var all []*waiter
+		for c := range 100 {
+			all = append(all, i.waits(request(leadership.CandidateID(fmt.Sprint("agent-", c)))))
+		}
+		i.called()
+		other.orders(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "agent-57", For: time.Hour})
+		time.Sleep(time.Second)
+		i.releases(leader)
+		g := all[57].leads()
+		i.wants(2, "to learn of the order, and for the one that is assigned")
+		i.releases(g)
+		time.Sleep(time.Second)
+		i.wants(0, "for those that are not")
+		i.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "assign-2"})
+		all[0].leads()
+		i.wants(1, "once it is lifted")
+	})
+}
+
+func TestAPausedElectionIsAskedForOnceUntilItsEnd(t *testing.T) {
+	const pause = 40 * time.Second
+	for name, c := range map[string]struct {
+		end         func(*instance)
+		least, most time.Duration
+	}{
+		"resumed": {func(i *instance) {
+			time.Sleep(18 * time.Second)
+			i.orders(leadership.OrderCommand{Kind: leadership.OrderResume})
+		}, 20 * time.Second, 20*time.Second + 20*time.Millisecond},
+		"over": {func(*instance) {}, pause, pause + 100*time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				i, other := w.instance(), w.vacant()
+				other.orders(leadership.OrderCommand{Kind: leadership.OrderPause, For: pause})
+				began := time.Now()
+				time.Sleep(time.Second)
+				bob := i.waits(request("bob"))
+				for c := range 10 {
+					i.waits(request(leadership.CandidateID(fmt.Sprint("agent-", c))))
+				}
+				i.wants(1, "for the head")
+				time.Sleep(time.Second)
+				i.wants(0, "while it is paused")
+				c.end(other)
+				bob.leads()
+				if took := bob.ended.Sub(began); took < c.least || took > c.most {
+					t.Errorf("bob leads %v after the order, want %v to %v", took, c.least, c.most)
+				}
+				i.wants(1, "for the grant")
+			})
+		})
+	}
+}
+
+func TestAnElectionThatAwaitsApprovalIsAskedForOnceItIsApproved(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, other := w.instance(), w.instance()
+		other.limits(leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 5 * time.Second}})
+		leader := i.leads("ann")
+		bob := i.waits(request("bob"))
+		i.waits(request("cy"))
+		time.Sleep(30 * time.Second)
+		i.wants(2, "as bob joins, and as the term is over")
+		other.orders(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: leader.Token})
+		bob.leads()
+		bob.after(30*time.Second, 30*time.Second+2*w.delay+20*time.Millisecond)
+		i.wants(1, "for the grant")
+	})
+}
+
+func TestAWaitThatIsOverIsRefusedForTheReasonThatCounts(t *testing.T) {
+	for reason, order := range map[leadership.Reason]leadership.OrderCommand{
+		leadership.ReasonBanned:   {Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour},
+		leadership.ReasonAssigned: {Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Hour},
+		leadership.ReasonPaused:   {Kind: leadership.OrderPause, For: time.Hour},
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				i := w.vacant()
+				i.orders(order)
+				refusal := i.waits(briefly(request("bob"))).refused(leadership.LeaseHeld)
+				cause := refusal.Cause
+				if refusal.Reason != reason || cause == nil || cause.Code != reason || cause.Actor != "operator" || cause.Left != time.Hour-brief {
+					t.Errorf("got %+v because of %+v, want %s and what is left of the hour", refusal, cause, reason)
+				}
+				if refusal.RetryAfter != time.Hour-brief {
+					t.Errorf("asking again may help in %v, want what is left of the hour", refusal.RetryAfter)
+				}
+			})
+		})
+	}
+}
+
+// What is lifted while the store's answer is on its way must not be taken for standing.
+func TestABanThatIsLiftedDuringTheAttemptIsNotRemembered(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.vacant()
+		i.bans("bob")
+		slow, sent, release := slowly()
+		i.hooks(once(slow))
+		bob := i.begins(request("bob"))
+		<-sent
+		i.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "ban-3"})
+		i.begins(briefly(request("cy"))) // so that the line takes note of the event
+		time.Sleep(2 * brief)
+		release()
+		bob.leads()
+		bob.after(2*brief, 2*brief+2*time.Second)
+	})
+}
+
+func TestAnOrderThatIsHeardLateCounts(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, other := w.instance(), w.vacant()
+		other.bans("bob")
+		other.bans("cy")
+		time.Sleep(time.Second)
+		bob := i.waits(request("bob"))
+		i.called()
+		l := other.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "ban-3"})
+		i.learns(l) // a read, before the event comes
+		bob.leads()
+		bob.after(0, w.delay+20*time.Millisecond)
+	})
+}
+
+func TestADeposedLeaderIsGoneAtOnceAndTheLineWaitsForItsLock(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.limits(leadership.TermPolicy{Verdicts: 1, Cooldown: time.Minute})
+		leader := i.leads("ann")
+		bob := i.waits(request("bob"))
+		i.called()
+		time.Sleep(lease / 3)
+		if _, err := i.Judge(t.Context(), leadership.JudgeRequest{Election: jobs, JudgeCommand: leadership.JudgeCommand{
+			Token: leader.Token, Verdict: leadership.VerdictBad, Evidence: "wrong numbers", Actor: "verifier",
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if refusal := i.waits(briefly(request("cy"))).refused(leadership.LeaseHeld); refusal.Reason != leadership.ReasonLockDelay {
+			t.Errorf("got %+v, want %s", refusal, leadership.ReasonLockDelay)
+		}
+		bob.leads()
+		bob.after(lease+guard, lease+guard+100*time.Millisecond)
+		i.wants(1, "for the grant")
+	})
+}
+
+func TestANewEpochCostsTheLineNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, other := w.instance(), w.instance()
+		leader := i.leads("ann")
+		i.waits(request("bob"))
+		i.called()
+		time.Sleep(lease / 2)
+		other.orders(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: leader.Token, NewEpoch: true})
+		time.Sleep(lease/2 - time.Second)
+		i.wants(0, "after a new epoch of a leader that goes on")
+		time.Sleep(2 * time.Second)
+		i.wants(1, "when its lease would have ended")
+	})
+}
+
+func TestBarsCostAPollWhileEventsAreMissed(t *testing.T) {
+	for name, c := range map[string]struct {
+		order leadership.OrderCommand
+		most  int64 // in 50 s
+	}{
+		"a ban":   {leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour}, 3},
+		"a pause": {leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour}, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				i := w.vacant()
+				i.orders(c.order)
+				i.hub.SetLive(false)
+				bob := i.waits(request("bob"))
+				time.Sleep(50 * time.Second)
+				if n := i.called(); n < 2 || n > c.most {
+					t.Errorf("the store was asked %d times in 50 s, want 2 to %d", n, c.most)
+				}
+				i.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: leadership.OverrideID(string(c.order.Kind) + "-3")})
+				bob.leads()
+			})
+		})
+	}
+}
+
+func TestTheLineKnowsThePositionOfACandidate(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.leads("ann")
+		for _, c := range []leadership.CandidateID{"bob", "cy", "dee"} {
+			i.waits(request(c))
+		}
+		for c, want := range map[leadership.CandidateID]int{"bob": 1, "dee": 3, "eve": 0} {
+			if at, of := i.queue.Position(jobs, c); at != want || of != 3 {
+				t.Errorf("%s is number %d of %d, want %d of 3", c, at, of, want)
+			}
+		}
+		if at, of := i.queue.Position("no-such", "bob"); at != 0 || of != 0 {
+			t.Errorf("got %d of %d where no candidate waits", at, of)
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package instance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+)
+
+// reports renews the lease with a report of that progress.
+func (c *cluster) reports(on *instance.Instance, lease leadership.LeaseRequest, progress int) {
+	c.Helper()
+	lease.Report = fmt.Appendf(nil, `{"progress":%d}`, progress)
+	if _, err := on.Renew(c.Context(), lease); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// told returns the report that the watch is told of within the time; nil for none.
+func told(t *testing.T, w *instance.Watch, within time.Duration) *instance.Report {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	events, report, err := w.Listen(ctx)
+	if len(events) > 0 || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("told of %v, %v", events, err)
+	}
+	return report
+}
+
+func TestAReportReachesTheWatchersOfTheInstanceThatTheLeaderRenewsAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		lease := c.lead(c.a, "ann")
+		c.reports(c.a, lease, 1)
+		reading, w, err := c.a.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
+		if err != nil || reading.Report != `{"progress":1}` {
+			t.Fatalf("got %+v, %v; want the report", reading, err)
+		}
+		defer w.Close()
+		if again := told(t, w, time.Second); again != nil {
+			t.Errorf("told of %+v, which the reader began with", again)
+		}
+		if _, err := c.a.Renew(t.Context(), lease); err != nil {
+			t.Fatal(err)
+		}
+		if again := told(t, w, 2*time.Second); again != nil {
+			t.Errorf("told of %+v after a renewal without a report", again)
+		}
+		c.take()
+		c.reports(c.a, lease, 2)
+		first := told(t, w, time.Minute)
+		if first == nil || first.Text != `{"progress":2}` || first.Token != lease.Token || !first.At.Equal(time.Now()) {
+			t.Fatalf("told of %+v", first)
+		}
+		for n := 3; n < 100; n++ {
+			time.Sleep(5 * time.Millisecond)
+			c.reports(c.a, lease, n)
+		}
+		began := time.Now()
+		last := told(t, w, time.Minute)
+		if last == nil || last.Text != `{"progress":99}` || time.Since(began)+97*5*time.Millisecond != time.Second {
+			t.Errorf("told of %+v after %v, want the last of many a second after the first", last, time.Since(began))
+		}
+		if again := told(t, w, 2*time.Second); again != nil {
+			t.Errorf("told of %+v, and there is nothing new", again)
+		}
+		if got := took(&c.ca); got != "0 reads, 98 updates, 0 renewals, 0 histories" {
+			t.Errorf("98 reports and a watcher cost %s", got)
+		}
+	})
+}
+
+func TestACachedReaderWhereTheLeaderRenewsIsShownTheLastReportWithoutARead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		lease := c.lead(c.a, "ann")
+		c.read(c.a)
+		c.read(c.b)
+		c.take()
+		c.reports(c.a, lease, 7)
+		time.Sleep(time.Second)
+		if l := c.read(c.a); l.Report != `{"progress":7}` || l.ReportAge != time.Second {
+			t.Errorf("got the report %s of %v ago", l.Report, l.ReportAge)
+		}
+		if got := took(&c.ca); got != "0 reads, 1 updates, 0 renewals, 0 histories" {
+			t.Errorf("the report and its reader cost %s", got)
+		}
+		time.Sleep(instance.DefaultCacheExpiry)
+		if l := c.read(c.b); l.Report != `{"progress":7}` {
+			t.Errorf("got %+v at the other instance, want the report once it reads", l)
+		}
+	})
+}
+
+func TestAfterANewEpochNoCacheShowsTheOldToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		lease := c.lead(c.a, "ann")
+		c.read(c.a)
+		c.read(c.b)
+		_, err := c.b.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
+			Kind: leadership.OrderApprove, Token: lease.Token, NewEpoch: true, Reason: "a checkpoint", Actor: "operator",
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for name, i := range map[string]*instance.Instance{"a": c.a, "b": c.b} {
+			if l := c.read(i); l.Token != lease.Token+1 || l.LeaderID != "ann" {
+				t.Errorf("%s shows %q with token %d, want ann with the next one", name, l.LeaderID, l.Token)
+			}
+		}
+	})
+}
+
+// explained returns why the candidate does not lead, by an instance.
+func (c *cluster) explained(on *instance.Instance, candidate leadership.CandidateID) (x leadership.Explanation, codes string) {
+	c.Helper()
+	x, err := on.Explain(c.Context(), leadership.ExplainRequest{Election: "jobs", CandidateID: candidate})
+	if err != nil {
+		c.Fatal(err)
+	}
+	for _, cause := range x.Causes {
+		codes += string(cause.Code) + " "
+	}
+	return x, codes
+}
+
+func TestAnExplanationSaysWhereACandidateStandsInLineAndCostsOneRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.lead(c.a, "ann")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		for _, candidate := range []leadership.CandidateID{"bob", "cy", "dee"} {
+			go c.a.Acquire(ctx, c.ask(candidate, time.Minute))
+			synctest.Wait()
+		}
+		_, err := c.b.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
+			Kind: leadership.OrderBan, CandidateID: "cy", For: time.Hour, Reason: "wrong numbers", Actor: "operator",
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.take()
+		x, codes := c.explained(c.a, "cy")
+		if codes != "BANNED HELD IN_LINE " || x.Causes[2].Position != 2 || x.Causes[2].Of != 3 {
+			t.Errorf("got %s, %+v", codes, x)
+		}
+		if got := took(&c.ca); got != "1 reads, 0 updates, 0 renewals, 0 histories" {
+			t.Errorf("an explanation costs %s", got)
+		}
+		if _, codes := c.explained(c.b, "cy"); codes != "BANNED HELD NOT_ASKING " {
+			t.Errorf("got %s of an instance at which it does not wait", codes)
+		}
+		if x, codes := c.explained(c.a, "ann"); !x.Leads || codes != "" {
+			t.Errorf("got %s, %+v of the leader", codes, x)
+		}
+	})
+}
+
+func TestAnExplanationSaysProbationLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		if _, err := c.a.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
+			Config: leadership.Config{Term: leadership.TermPolicy{Verdicts: 1, Cooldown: time.Second}},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		lease := c.lead(c.a, "ann")
+		if _, err := c.a.Judge(t.Context(), leadership.JudgeRequest{Election: "jobs", JudgeCommand: leadership.JudgeCommand{
+			Token: lease.Token, Verdict: leadership.VerdictBad, Evidence: "wrong numbers", Actor: "verifier",
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if _, codes := c.explained(c.a, "ann"); codes != "NOT_ASKING PROBATION " {
+			t.Errorf("got %s", codes)
+		}
+	})
+}

@@ -1,0 +1,400 @@
+package leadership_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+// limitedHeld is ann's lease of 10 s, granted at noon, under the policy.
+func limitedHeld(t *testing.T, p leadership.TermPolicy) leadership.Snapshot {
+	t.Helper()
+	s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: 10 * time.Second, Term: p}})
+	})
+	return play(t, s, 0, by("ann"))
+}
+
+// play runs the rule a while later, as a store does, and requires that it is done.
+func play(t *testing.T, s leadership.Snapshot, later time.Duration, rule func(leadership.Snapshot) (leadership.Change, error)) leadership.Snapshot {
+	t.Helper()
+	s, _ = playEvents(t, s, later, rule)
+	return s
+}
+
+func playEvents(t *testing.T, s leadership.Snapshot, later time.Duration, rule func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, []leadership.Event) {
+	t.Helper()
+	s.Now = s.Now.Add(later)
+	ch, _, err := leadership.Codec{}.Decide(s, rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ch.Empty() {
+		s.Record = ch.Committed(s.Now)
+	}
+	return s, ch.Events
+}
+
+func by(id leadership.CandidateID) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: id, KeyHash: hash(id[0])})
+	}
+}
+
+func ordered(c leadership.OrderCommand) func(leadership.Snapshot) (leadership.Change, error) {
+	if c.Reason == "" {
+		c.Reason = "because"
+	}
+	if c.Actor == "" {
+		c.Actor = "op"
+	}
+	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Order(s, c) }
+}
+
+// reporting is ann's renewal with a report.
+func reporting(t *testing.T, token leadership.Token, report string) func(leadership.Snapshot) (leadership.Change, error) {
+	t.Helper()
+	text, err := leadership.ParseReport([]byte(report))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Renew(s, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: token, Report: text})
+	}
+}
+
+func refusal(rule func(leadership.Snapshot) (leadership.Change, error), s leadership.Snapshot) leadership.Reason {
+	_, err := rule(s)
+	var e *leadership.Error
+	if !errors.As(err, &e) {
+		return leadership.Reason(fmt.Sprint(err))
+	}
+	return e.Reason
+}
+
+// Each rule in each standing order: what a candidate hears, and that the order outlives the rule.
+func TestEachRuleObeysEachOrderAndForgetsNone(t *testing.T) {
+	const minute = time.Minute
+	orders := map[string]leadership.OrderCommand{
+		"paused":          {Kind: leadership.OrderPause, For: minute},
+		"drained":         {Kind: leadership.OrderPause, For: minute, Mode: leadership.PauseDrain},
+		"ann banned":      {Kind: leadership.OrderBan, CandidateID: "ann", For: minute},
+		"bob banned":      {Kind: leadership.OrderBan, CandidateID: "bob", For: minute},
+		"assigned to ann": {Kind: leadership.OrderAssign, CandidateID: "ann", For: minute},
+		"assigned to bob": {Kind: leadership.OrderAssign, CandidateID: "bob", For: minute},
+		"ann evicted":     {Kind: leadership.OrderEvict, Ban: minute},
+		"ann cooling":     {}, // she has tripped
+		"approval":        {}, // is awaited
+	}
+	refused := map[string][2]leadership.Reason{ // of ann and bob, once the election is vacant
+		"paused": {"PAUSED", "PAUSED"}, "drained": {"PAUSED", "PAUSED"},
+		"ann banned": {"BANNED", ""}, "bob banned": {"", "BANNED"},
+		"assigned to ann": {"", "ASSIGNED"}, "assigned to bob": {"ASSIGNED", ""},
+		"ann evicted": {"BANNED", ""}, "ann cooling": {"BANNED", ""}, "approval": {"APPROVAL", "APPROVAL"},
+	}
+	annsLease := leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}
+	ends := map[string]func(*testing.T, leadership.Snapshot) leadership.Snapshot{
+		"released": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			return play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Release(s, annsLease) })
+		},
+		"stepped down": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			return play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+				return leadership.StepDown(s, leadership.StepDownCommand{Renewal: annsLease, Reason: "tired"})
+			})
+		},
+		"expired": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			return play(t, s, 11*time.Second, leadership.Expire)
+		},
+		"not recorded": func(_ *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			s.Now = s.Now.Add(11 * time.Second)
+			return s
+		},
+		"deleted and recreated": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			config := s.Record.Policy.Config
+			s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+				return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+			})
+			return play(t, s, 11*time.Second, func(s leadership.Snapshot) (leadership.Change, error) {
+				return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+			})
+		},
+		"configured": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			config := s.Record.Policy.Config
+			config.Description = "other"
+			s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+				return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+			})
+			s.Now = s.Now.Add(11 * time.Second)
+			return s
+		},
+		"unlocked": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot { return play(t, s, 0, unlocked) },
+		"carried": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			to := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: s.Now.Add(-24 * time.Hour), Guard: guard}
+			to = play(t, to, 0, func(to leadership.Snapshot) (leadership.Change, error) {
+				return leadership.Carry(to, leadership.CarryCommand{From: s})
+			})
+			to.Now = to.Now.Add(12 * time.Second)
+			return to
+		},
+		"raised": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+				return leadership.Raise(s, leadership.RaiseCommand{Above: 1000})
+			})
+			s.Now = s.Now.Add(11 * time.Second)
+			return s
+		},
+		"approved for a new epoch": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			if s.Record.LeaderID != "" {
+				s = play(t, s, 0, ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: s.Record.Token, NewEpoch: true}))
+			}
+			s.Now = s.Now.Add(11 * time.Second)
+			return s
+		},
+		"refused": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			if _, err := by("cy")(s); err == nil && s.Live() {
+				t.Error("granted to cy")
+			}
+			s.Now = s.Now.Add(11 * time.Second)
+			return s
+		},
+	}
+	for name, cmd := range orders {
+		for end, run := range ends {
+			if name == "approval" && end == "approved for a new epoch" {
+				continue // there is no leader
+			}
+			t.Run(name+", "+end, func(t *testing.T) {
+				s := limitedHeld(t, leadership.TermPolicy{Cooldown: minute, Budget: leadership.Counters{Tasks: 1}})
+				switch name {
+				case "ann cooling":
+					s = play(t, s, 0, reporting(t, 1, `{"tasks":2}`))
+					s.Now = s.Now.Add(11 * time.Second) // to the promised end
+				case "approval":
+					s = limitedHeld(t, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: time.Second}})
+					s.Now = s.Now.Add(time.Second)
+				default:
+					s = play(t, s, time.Second, ordered(cmd))
+					if _, err := leadership.Renew(s, annsLease); err != nil {
+						t.Errorf("renew: %v", err)
+					}
+					if _, err := by("ann")(s); err != nil {
+						t.Errorf("acquire by the leader: %v", err)
+					}
+				}
+				s = run(t, s)
+				want := refused[name]
+				for i, id := range []leadership.CandidateID{"ann", "bob"} {
+					_, err := by(id)(s)
+					if got := refusal(by(id), s); want[i] != "" && got != want[i] || want[i] == "" && err != nil {
+						t.Errorf("acquire by %s: %v, want %q", id, err, want[i])
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestOrderedEndComesAtThePromisedEndAndIsTakenBackByTheOrdersOwnLift(t *testing.T) {
+	renew := func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Renew(s, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1})
+	}
+	drain := ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute, Mode: leadership.PauseDrain})
+	assign := ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute})
+	resume := ordered(leadership.OrderCommand{Kind: leadership.OrderResume})
+	lift := ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "assign-3"})
+	evict := ordered(leadership.OrderCommand{Kind: leadership.OrderEvict})
+	for name, c := range map[string]struct {
+		orders  []func(leadership.Snapshot) (leadership.Change, error)
+		because leadership.EndReason
+	}{
+		"drain":                        {[]func(leadership.Snapshot) (leadership.Change, error){drain}, leadership.EndsDrained},
+		"drain, resume":                {[]func(leadership.Snapshot) (leadership.Change, error){drain, resume}, ""},
+		"assign":                       {[]func(leadership.Snapshot) (leadership.Change, error){assign}, leadership.EndsHandOver},
+		"assign, lift":                 {[]func(leadership.Snapshot) (leadership.Change, error){assign, lift}, ""},
+		"assign, drain, resume":        {[]func(leadership.Snapshot) (leadership.Change, error){assign, drain, resume}, leadership.EndsHandOver},
+		"assign, drain, lift":          {[]func(leadership.Snapshot) (leadership.Change, error){assign, drain, lift}, leadership.EndsDrained},
+		"assign, drain, lift, resume":  {[]func(leadership.Snapshot) (leadership.Change, error){assign, drain, lift, resume}, ""},
+		"evict":                        {[]func(leadership.Snapshot) (leadership.Change, error){evict}, leadership.EndsEvicted},
+		"drain, evict, resume":         {[]func(leadership.Snapshot) (leadership.Change, error){drain, evict, resume}, leadership.EndsEvicted},
+		"evict, drain, resume":         {[]func(leadership.Snapshot) (leadership.Change, error){evict, drain, resume}, leadership.EndsEvicted},
+		"assign to bob, assign to ann": {[]func(leadership.Snapshot) (leadership.Change, error){assign, ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute})}, ""},
+		"drain, freeze instead":        {[]func(leadership.Snapshot) (leadership.Change, error){drain, ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute})}, ""},
+	} {
+		s := limitedHeld(t, leadership.TermPolicy{})
+		for _, o := range c.orders {
+			s = play(t, s, time.Second, o)
+		}
+		promised := noon.Add(10 * time.Second)
+		if r := s.Record; r.EndsBecause != c.because || c.because != "" && !r.EndsBy.Equal(promised) {
+			t.Errorf("%s: it ends by %v because %q, want %v because %q", name, r.EndsBy, r.EndsBecause, promised, c.because)
+		}
+		s = play(t, s, time.Second, renew)
+		if end := s.Record.LeaseEnd(); end.After(promised) != (c.because == "") {
+			t.Errorf("%s: renewed, it ends at %v", name, end)
+		}
+	}
+}
+
+func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCooldown(t *testing.T) {
+	const cooldown = time.Minute
+	policy := leadership.TermPolicy{
+		Budget: leadership.Counters{TokensUsed: 100}, ErrorRate: leadership.ErrorRate{Max: 0.5, Min: 4}, Verdicts: 1, Cooldown: cooldown,
+	}
+	judge := leadership.JudgeCommand{Token: 1, Verdict: leadership.VerdictBad, Evidence: "nonsense", Actor: "v"}
+	for name, c := range map[string]struct {
+		rule        func(leadership.Snapshot) (leadership.Change, error)
+		why, detail string
+	}{
+		"over budget": {reporting(t, 1, `{"tokensUsed":101}`), "tokensUsed is 101, and its budget is 100", `{"budget":100,"counter":"tokensUsed","value":101}`},
+		"error rate":  {reporting(t, 1, `{"calls":5,"errors":3}`), "3 of 5 calls have failed, and at most 0.5 may", `{"calls":5,"errorRate":0.5,"errors":3}`},
+		"verdicts": {func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Judge(s, judge) },
+			"1 verifiers judged its work bad", `{"badVerdicts":1,"verdicts":1}`},
+	} {
+		s, events := playEvents(t, limitedHeld(t, policy), 3*time.Second, c.rule)
+		e := events[len(events)-1]
+		if e.Type != leadership.EventDeposed || e.Reason != c.why || e.Detail != c.detail || e.PreviousLeaderID != "ann" || e.LeaderID != "" {
+			t.Errorf("%s: got %+v", name, e)
+		}
+		promised := noon.Add(10 * time.Second)
+		if _, err := by("bob")(at(s, promised.Add(guard-1))); !errors.Is(err, leadership.LeaseHeld) {
+			t.Errorf("%s: bob is granted before the promised end and the guard: %v", name, err)
+		}
+		if _, err := by("bob")(at(s, promised.Add(guard))); err != nil {
+			t.Errorf("%s: bob after the promised end: %v", name, err)
+		}
+		until := noon.Add(3*time.Second + cooldown)
+		if got := refusal(by("ann"), at(s, until.Add(-1))); got != leadership.ReasonBanned {
+			t.Errorf("%s: ann within the cooldown: %v", name, got)
+		}
+		if _, err := by("ann")(at(s, until)); err != nil {
+			t.Errorf("%s: ann after the cooldown: %v", name, err)
+		}
+		again := reporting(t, 1, `{"tokensUsed":102,"calls":9,"errors":9}`)
+		if _, err := again(s); !errors.Is(err, leadership.LeaseLost) || refusal(again, s) != leadership.ReasonDeposed || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s: after a lost reply: %v", name, err)
+		}
+		if ch, err := leadership.Judge(s, judge); err != nil || !ch.Empty() {
+			t.Errorf("%s: judged again: %+v, %v", name, ch, err)
+		}
+	}
+	for _, fine := range []string{`{"tokensUsed":100}`, `{"calls":3,"errors":3}`, `{"calls":4,"errors":2}`} {
+		if s := play(t, limitedHeld(t, policy), time.Second, reporting(t, 1, fine)); s.Record.LeaderID != "ann" {
+			t.Errorf("%s trips", fine)
+		}
+	}
+}
+
+func at(s leadership.Snapshot, now time.Time) leadership.Snapshot { s.Now = now; return s }
+
+func TestATripThatOnlyNotifiesIsToldOnceInATerm(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, OnTrip: leadership.TripNotify, Cooldown: time.Minute})
+	for i, want := range []int{1, 0, 0} {
+		var events []leadership.Event
+		s, events = playEvents(t, s, time.Second, reporting(t, 1, fmt.Sprintf(`{"tasks":%d}`, 2+i)))
+		if len(events) != want || want == 1 && events[0].Type != leadership.EventTripped || !s.Live() || !s.Record.HeartbeatAt.Equal(s.Now) {
+			t.Errorf("report %d: %+v, %+v", i, events, s.Record)
+		}
+	}
+}
+
+func TestTrippedCandidateLeadsOnProbationAndEachTripDoublesItsCooldownUpToADay(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: 3 * time.Hour})
+	long := func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: hash('a'), LeaseDuration: time.Hour})
+	}
+	for i, want := range []time.Duration{3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 24 * time.Hour} {
+		s = play(t, s, time.Second, reporting(t, s.Record.Token, `{"tasks":2}`))
+		all := s.Orders().List()
+		if len(all) != 1 || all[0].Until.Sub(s.Now) != want || all[0].ID != "cooldown-ann" || all[0].Actor != "policy" {
+			t.Fatalf("trip %d: %+v", i+1, all)
+		}
+		s = play(t, s, want, long)
+		if s.Record.LeaseDuration != leadership.ProbationLease {
+			t.Fatalf("on probation the lease is %v", s.Record.LeaseDuration)
+		}
+		if x := leadership.Explain(s, "ann"); !x.Leads || len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonProbation || x.Causes[0].Left != want {
+			t.Errorf("explained as %+v", x)
+		}
+	}
+	for left := 24 * time.Hour; left > 0; left -= 9 * time.Second { // it leads for one cooldown
+		s = play(t, s, min(9*time.Second, left), reporting(t, s.Record.Token, `{}`))
+	}
+	if s.Record.LeaseDuration != time.Hour || s.Orders() != "" {
+		t.Errorf("after its probation: %v, %s", s.Record.LeaseDuration, s.Orders())
+	}
+	s = play(t, s, time.Second, reporting(t, s.Record.Token, `{"tasks":2}`))
+	if all := s.Orders().List(); len(all) != 1 || all[0].Until.Sub(s.Now) != 3*time.Hour {
+		t.Errorf("after it has passed, it trips anew: %+v", all)
+	}
+}
+
+func TestTripOfLongAgoIsForgotten(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: time.Minute})
+	s = play(t, s, time.Second, reporting(t, 1, `{"tasks":2}`))
+	if s = play(t, s, time.Minute+24*time.Hour, by("ann")); s.Record.LeaseDuration != 10*time.Second {
+		t.Errorf("after a day: %v", s.Record.LeaseDuration)
+	}
+	if s = play(t, s, time.Second, reporting(t, 2, `{"tasks":2}`)); s.Orders().List()[0].Until.Sub(s.Now) != time.Minute {
+		t.Errorf("it trips anew: %s", s.Orders())
+	}
+}
+
+func TestLeaderWithoutProgressIsOutAtStuckAfterAndItsSuccessorLeadsAfterTheGuard(t *testing.T) {
+	policy := leadership.TermPolicy{StuckAfter: 25 * time.Second, Cooldown: time.Minute}
+	s := limitedHeld(t, policy)
+	s = play(t, s, 5*time.Second, reporting(t, 1, `{"progress":1}`)) // out at 30 s now
+	for range 3 {
+		s = play(t, s, 8*time.Second, reporting(t, 1, `{"progress":1,"tasks":1}`))
+	}
+	out := noon.Add(30 * time.Second)
+	if r := s.Record; !r.LeaseEnd().Equal(out) || r.EndsBecause != leadership.EndsStuck {
+		t.Fatalf("at %v it ends at %v because %q", s.Now, r.LeaseEnd(), r.EndsBecause)
+	}
+	if ch := play(t, s, 0, reporting(t, 1, `{"progress":2,"tasks":1}`)); !ch.Record.LeaseEnd().After(out) || !ch.Record.EndsBy.Equal(s.Now.Add(25*time.Second)) {
+		t.Errorf("progress moves the end to %v", ch.Record.EndsBy)
+	}
+	late := reporting(t, 1, `{"progress":2,"tasks":1}`)
+	if got := refusal(late, at(s, out)); got != leadership.ReasonDeposed {
+		t.Errorf("progress at the end: %v", got)
+	}
+	if got := refusal(by("ann"), at(s, out.Add(guard))); got != leadership.ReasonBanned {
+		t.Errorf("the stuck leader itself is granted before its end is recorded: %v", got)
+	}
+	next, events := playEvents(t, at(s, out.Add(guard)), 0, by("bob"))
+	if e := events[0]; e.Type != leadership.EventDeposed || e.Detail != `{"endsBecause":"stuck","progress":1,"stuckAfterMs":25000}` || e.Reason == "" || next.Record.LeaderID != "bob" {
+		t.Errorf("got %+v", events)
+	}
+	if got := refusal(by("ann"), at(next, next.Now.Add(30*time.Second))); got != leadership.ReasonBanned {
+		t.Errorf("deposed, ann hears %v", got)
+	}
+}
+
+func TestReportsCountersNeverFall(t *testing.T) {
+	s := play(t, limitedHeld(t, leadership.TermPolicy{}), 0, reporting(t, 1, `{"progress":5,"calls":3}`))
+	if _, err := reporting(t, 1, `{"progress":5,"calls":2}`)(s); !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "calls has fallen from 3 to 2") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := reporting(t, 1, `{"progress":5,"calls":3}`)(s); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+}
+
+func TestLimitThatIsNoLongerConfiguredIsLiftedAtOnce(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{MaxTerm: 20 * time.Second, StuckAfter: 25 * time.Second})
+	set := func(p leadership.TermPolicy) func(leadership.Snapshot) (leadership.Change, error) {
+		return func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Term: p}})
+		}
+	}
+	if s = play(t, s, time.Second, set(leadership.TermPolicy{StuckAfter: 60 * time.Second})); s.Record.EndsBecause != leadership.EndsStuck || !s.Record.EndsBy.Equal(noon.Add(25*time.Second)) {
+		t.Errorf("without maxTerm it ends by %v because %q", s.Record.EndsBy, s.Record.EndsBecause)
+	}
+	if s = play(t, s, time.Second, set(leadership.TermPolicy{MaxTerm: time.Second})); !s.Record.EndsBy.IsZero() {
+		t.Errorf("a new limit counts from the next grant: it ends by %v because %q", s.Record.EndsBy, s.Record.EndsBecause)
+	}
+}

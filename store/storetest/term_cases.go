@@ -1,0 +1,368 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+)
+
+// termPolicy has every member of a policy that limits terms.
+var termPolicy = leadership.TermPolicy{
+	MaxTerm:    20 * time.Hour,
+	Approval:   leadership.ApprovalPolicy{Every: 10 * time.Hour, Need: 2},
+	StuckAfter: 5 * time.Hour,
+	Budget:     leadership.Counters{TokensUsed: 100, Tasks: 1000},
+	ErrorRate:  leadership.ErrorRate{Max: 0.5, Min: 20},
+	OnTrip:     leadership.TripStepDown,
+	Cooldown:   30 * time.Minute,
+	Verdicts:   2,
+}
+
+// term plays what operators, verifiers and leaders do, through both handles in turn, and holds the
+// store to the whole record that the rules decided on, after each step, read through both.
+type term struct {
+	*handles
+	services [2]*leadership.Service
+	stores   [2]*exact
+	steps    int
+	ticket   leadership.Ticket
+	told     []string // the events that are expected
+}
+
+func newTerm(h *handles, c leadership.Config) *term {
+	want := new(leadership.Record)
+	t := &term{handles: h, stores: [2]*exact{{Store: h.a, handles: h, want: want}, {Store: h.b, handles: h, want: want}}}
+	for i, s := range t.stores {
+		t.services[i] = leadership.New(s)
+	}
+	t.configure(c, "configured")
+	return t
+}
+
+// do makes one call through the next handle. The error must have the code; "" for none. events are
+// the types of those that it must add.
+func (t *term) do(what string, code leadership.Code, call func(*leadership.Service) (leadership.Lease, error), events ...string) leadership.Lease {
+	t.Helper()
+	t.steps++
+	var l leadership.Lease
+	err := t.eventually(func() (err error) {
+		l, err = call(t.services[t.steps%2])
+		return err
+	})
+	switch {
+	case code == "" && err != nil:
+		t.Fatalf("%s: %v", what, err)
+	case code != "" && !errors.Is(err, code):
+		t.Fatalf("%s: got %+v, %v; want %s", what, l, err, code)
+	}
+	if l.Ticket != "" {
+		t.ticket = l.Ticket
+	}
+	t.stores[0].check()
+	t.told = append(t.told, events...)
+	var got []string
+	for _, e := range t.events(t.b, jobs) {
+		got = append(got, string(e.Type))
+	}
+	if diff := cmp.Diff(t.told, got); diff != "" {
+		t.Fatalf("%s: the events (-want +got):\n%s", what, diff)
+	}
+	return l
+}
+
+func (t *term) configure(c leadership.Config, event string) {
+	t.Helper()
+	t.do("configure", "", func(s *leadership.Service) (leadership.Lease, error) {
+		return s.Configure(t.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+	}, event)
+}
+
+func (t *term) acquire(candidate string, code leadership.Code, events ...string) leadership.Lease {
+	t.Helper()
+	return t.do("acquire by "+candidate, code, func(s *leadership.Service) (leadership.Lease, error) {
+		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: leadership.CandidateID(candidate), Key: keyOf(candidate)})
+		return g.Lease, err
+	}, events...)
+}
+
+// refused is acquire that must be refused for that reason.
+func (t *term) refused(candidate string, reason leadership.Reason) {
+	t.Helper()
+	t.do("acquire by "+candidate, leadership.LeaseHeld, func(s *leadership.Service) (leadership.Lease, error) {
+		_, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: leadership.CandidateID(candidate), Key: keyOf(candidate)})
+		if e, ok := errors.AsType[*leadership.Error](err); ok && e.Reason != reason {
+			t.Errorf("%s is refused for %s, want %s: %v", candidate, e.Reason, reason, err)
+		}
+		return leadership.Lease{}, err
+	})
+}
+
+func (t *term) order(c leadership.OrderCommand, events ...string) leadership.Lease {
+	t.Helper()
+	c.Reason, c.Actor = "r", "ops"
+	return t.orderBy(c, events...)
+}
+
+func (t *term) orderBy(c leadership.OrderCommand, events ...string) leadership.Lease {
+	t.Helper()
+	var l leadership.Lease
+	for range 2 { // as if the reply was lost
+		l = t.do(string(c.Kind), "", func(s *leadership.Service) (leadership.Lease, error) {
+			return s.Order(t.Context(), leadership.OrderRequest{Election: jobs, OrderCommand: c})
+		}, events...)
+		events = nil
+	}
+	return l
+}
+
+func (t *term) report(candidate string, token leadership.Token, report string, code leadership.Code, events ...string) leadership.Lease {
+	t.Helper()
+	return t.do("renewal with "+report, code, func(s *leadership.Service) (leadership.Lease, error) {
+		c := leaseOf(jobs, candidate, token)
+		c.Report, c.Ticket = []byte(report), t.ticket
+		return s.Renew(t.Context(), c)
+	}, events...)
+}
+
+func (t *term) judge(actor string, token leadership.Token, v leadership.Verdict, events ...string) {
+	t.Helper()
+	for range 2 {
+		t.do("judge", "", func(s *leadership.Service) (leadership.Lease, error) {
+			return s.Judge(t.Context(), leadership.JudgeRequest{Election: jobs, JudgeCommand: leadership.JudgeCommand{
+				Token: token, Verdict: v, Evidence: "e", Actor: actor,
+			}})
+		}, events...)
+		events = nil
+	}
+}
+
+// advance lets time pass.
+func (t *term) advance(d time.Duration) {
+	t.Helper()
+	t.backing.Advance(t, d)
+	t.stores[0].aged()
+}
+
+// override returns the id of the standing order of that kind.
+func (t *term) override(l leadership.Lease, kind leadership.OverrideKind) leadership.OverrideID {
+	t.Helper()
+	all := l.Overrides.List()
+	i := slices.IndexFunc(all, func(o leadership.Override) bool { return o.Kind == kind })
+	if i < 0 {
+		t.Fatalf("no %s among %+v", kind, all)
+	}
+	return all[i].ID
+}
+
+var termCases = []contractCase{
+	{"every order is kept whole, as are its end and its repetition", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: termPolicy})
+		t.acquire("ann", "", "acquired")
+		l := t.order(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour}, "banned")
+		t.order(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cid", For: time.Hour}, "assigned")
+		t.ends(leadership.EndsHandOver, time.Hour)
+		t.order(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Hour}, "assigned")
+		t.ends(leadership.EndsStuck, 5*time.Hour)
+		t.order(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain}, "paused")
+		t.ends(leadership.EndsDrained, time.Hour)
+		t.order(leadership.OrderCommand{Kind: leadership.OrderResume}, "resumed")
+		t.ends(leadership.EndsStuck, 5*time.Hour)
+		t.order(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour}, "paused")
+		t.order(leadership.OrderCommand{Kind: leadership.OrderLift, Override: t.override(l, leadership.OverrideBan)}, "lifted")
+		l = t.order(leadership.OrderCommand{Kind: leadership.OrderEvict, Ban: time.Hour}, "evicted")
+		t.ends(leadership.EndsEvicted, time.Hour)
+		if n := len(l.Overrides.List()); n != 3 {
+			t.Errorf("%d orders stand, want assign, pause and ban: %s", n, l.Overrides)
+		}
+	}},
+	{"approvals by different principals, and a new epoch, are kept whole", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: termPolicy})
+		t.acquire("ann", "", "acquired")
+		approve := func(actor string, token leadership.Token, epoch bool, events ...string) leadership.Lease {
+			t.Helper()
+			return t.orderBy(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: token, NewEpoch: epoch, Reason: "r", Actor: actor}, events...)
+		}
+		for range 2 {
+			t.do("requestApproval", "", func(s *leadership.Service) (leadership.Lease, error) {
+				return s.RequestApproval(t.Context(), leadership.ApprovalNote{LeaseRequest: leaseOf(jobs, "ann", 1), Note: "n"})
+			}, map[bool][]string{true: {"approvalRequested"}}[len(t.told) == 2]...)
+		}
+		approve("olga", 1, false, "approved")
+		approve("otto", 1, false, "approved")
+		t.report("ann", 1, `{"progress":1}`, "")
+		approve("olga", 1, true, "approved")
+		l := approve("otto", 1, true, "approved", "epoch")
+		if l.Token != 2 || string(l.LeaderID) != "ann" {
+			t.Errorf("a new epoch: %+v", l)
+		}
+		t.report("ann", 1, `{"progress":2}`, leadership.LeaseLost)
+		if l := t.acquire("ann", ""); l.Token != 2 {
+			t.Errorf("acquired again: %+v", l)
+		}
+		t.report("ann", 2, `{"progress":2}`, "")
+	}},
+	{"reports are kept whole, move the end on, and trip once", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, LockDelay: time.Minute, Term: termPolicy})
+		t.acquire("ann", "", "acquired")
+		t.advance(40 * time.Minute)
+		t.report("ann", 1, `{"progress":1,"tokensUsed":50}`, "")
+		t.ends(leadership.EndsStuck, 5*time.Hour)
+		t.advance(40 * time.Minute)
+		l := t.report("ann", 1, `{"progress":1,"tokensUsed":60,"eta":"20m","health":"<ok> é","custom":{"a":[1.50,9007199254740993]}}`, "")
+		t.ends(leadership.EndsStuck, 5*time.Hour-40*time.Minute)
+		t.report("ann", 1, `{"progress":2,"tokensUsed":59}`, leadership.InvalidArgument)
+		t.do("renewal without one", "", func(s *leadership.Service) (leadership.Lease, error) {
+			c := leaseOf(jobs, "ann", 1)
+			c.Ticket = l.Ticket
+			return s.Renew(t.Context(), c)
+		})
+		large := `{"progress":3,"tokensUsed":60,"custom":{"x":"` + strings.Repeat("x", leadership.MaxReportBytes-100) + `"}}`
+		for range 4 {
+			t.report("ann", 1, large, "")
+		}
+		t.report("ann", 1, `{"progress":4,"tokensUsed":101}`, leadership.LeaseLost, "deposed")
+		t.report("ann", 1, `{"progress":4,"tokensUsed":101}`, leadership.LeaseLost)
+		t.refused("ann", leadership.ReasonBanned)
+		t.refused("bob", leadership.ReasonLockDelay)
+	}},
+	{"verdicts of different principals are kept whole, and trip together", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: termPolicy})
+		t.acquire("ann", "", "acquired")
+		t.judge("vera", 1, leadership.VerdictBad, "judged")
+		t.judge("vera", 1, leadership.VerdictGood, "judged")
+		t.judge("vlad", 1, leadership.VerdictBad, "judged")
+		t.judge("vera", 1, leadership.VerdictBad, "judged", "deposed")
+		t.refused("ann", leadership.ReasonBanned)
+	}},
+	{"a step down with a time is kept whole", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: termPolicy})
+		t.acquire("ann", "", "acquired")
+		for i := range 2 {
+			t.do("stepDown", "", func(s *leadership.Service) (leadership.Lease, error) {
+				return s.StepDown(t.Context(), leadership.StepDownRequest{LeaseRequest: leaseOf(jobs, "ann", 1), Reason: "d", For: time.Hour})
+			}, [][]string{{"released"}, nil}[i]...)
+		}
+		t.refused("ann", leadership.ReasonBanned)
+		t.acquire("bob", "", "acquired")
+	}},
+	{"a trip bars its candidate, then lets it lead on probation, and the next doubles the cooldown", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{Budget: leadership.Counters{Calls: 1}, Cooldown: 3 * time.Hour}})
+		t.acquire("ann", "", "acquired")
+		t.report("ann", 1, `{"calls":2}`, leadership.LeaseLost, "deposed")
+		t.advance(2 * time.Hour)
+		t.refused("ann", leadership.ReasonBanned)
+		t.advance(2 * time.Hour)
+		if l := t.acquire("ann", "", "acquired"); l.LeaseDuration != leadership.ProbationLease {
+			t.Errorf("on probation it leads for %v", l.LeaseDuration)
+		}
+		t.report("ann", 2, `{"calls":2}`, leadership.LeaseLost, "deposed")
+		t.advance(5 * time.Hour)
+		t.refused("ann", leadership.ReasonBanned)
+		overrides, err := t.services[0].Overrides(t.Context(), jobs)
+		if err != nil || len(overrides) != 1 || overrides[0].Until.Sub(overrides[0].Since) != 6*time.Hour {
+			t.Errorf("the second cooldown: %+v, %v; want 6h", overrides, err)
+		}
+		t.advance(2 * time.Hour)
+		t.acquire("ann", "", "acquired")
+	}},
+	{"a leader without progress is out at the end of its term, and barred from then on", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{StuckAfter: 2 * time.Hour, Cooldown: 10 * time.Hour}})
+		t.acquire("ann", "", "acquired")
+		for range 2 {
+			t.advance(50 * time.Minute)
+			t.report("ann", 1, `{"calls":1}`, "")
+		}
+		t.ends(leadership.EndsStuck, 20*time.Minute)
+		t.advance(30 * time.Minute)
+		t.report("ann", 1, `{"progress":1}`, leadership.LeaseLost)
+		t.refused("ann", leadership.ReasonBanned)
+		t.acquire("bob", "", "deposed", "acquired")
+		t.refused("ann", leadership.ReasonBanned)
+	}},
+	{"no report carries a lease beyond the end that an eviction has set, through any handle", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{StuckAfter: 5 * time.Hour}})
+		t.ticket = t.acquire("ann", "", "acquired").Ticket
+		t.advance(20 * time.Minute)
+		t.order(leadership.OrderCommand{Kind: leadership.OrderEvict}, "evicted")
+		for i := range 6 {
+			if i == 3 {
+				t.advance(20 * time.Minute)
+			}
+			l := t.report("ann", 1, fmt.Sprintf(`{"progress":%d}`, i+1), "")
+			if left := time.Duration(40-i/3*20) * time.Minute; l.ExpiresIn > left || l.EndsIn != l.ExpiresIn || l.EndsBecause != leadership.EndsEvicted {
+				t.Errorf("report %d: %v left, %v until its end (%s); want %v at most", i, l.ExpiresIn, l.EndsIn, l.EndsBecause, left)
+			}
+		}
+		t.advance(21 * time.Minute)
+		for range 2 {
+			t.report("ann", 1, `{"progress":7}`, leadership.LeaseLost)
+		}
+		t.acquire("bob", "", "expired", "acquired")
+	}},
+	// The clock is not moved here, so that a store that remembers the lease still has it as it is.
+	{"no renewal comes in time after the end of a term, though the lease would last", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{MaxTerm: leadership.MinOrder, StuckAfter: 5 * time.Hour}})
+		t.ticket = t.acquire("ann", "", "acquired").Ticket
+		end := t.get(t.a, jobs).Record.EndsBy
+		watch := t.backing.Open(t)
+		for snap := t.get(watch, jobs); snap.Live(); snap = t.get(watch, jobs) {
+			time.Sleep(end.Sub(snap.Now))
+		}
+		for _, report := range []string{`{"progress":1}`, "", `{"progress":2}`} {
+			for _, s := range t.services {
+				c := leaseOf(jobs, "ann", 1)
+				c.Report, c.Ticket = []byte(report), t.ticket
+				if l, err := s.Renew(t.Context(), c); !errors.Is(err, leadership.LeaseLost) {
+					t.Errorf("renewed with %q after its end: %+v, %v", report, l, err)
+				}
+			}
+		}
+		if snap := t.update(t.a, jobs, leadership.Expire); snap.Record.LeaderID != "" || !snap.Record.EndedAt.Equal(end) {
+			t.Errorf("it has ended at %v, want %v: %+v", snap.Record.EndedAt, end, snap.Record)
+		}
+	}},
+	{"a term that ends for want of an approval is followed by none until there is one", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 90 * time.Minute}}})
+		t.acquire("ann", "", "acquired")
+		t.advance(50 * time.Minute)
+		t.report("ann", 1, `{}`, "")
+		t.ends(leadership.EndsApproval, 40*time.Minute)
+		t.advance(50 * time.Minute)
+		t.refused("bob", leadership.ReasonApproval)
+		t.do("expire", "", func(s *leadership.Service) (leadership.Lease, error) { return s.Expire(t.Context(), jobs) }, "expired")
+		t.refused("bob", leadership.ReasonApproval)
+		t.order(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1}, "approved")
+		t.acquire("bob", "", "acquired")
+	}},
+	{"bans survive the deletion of their election", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Minute, Term: leadership.TermPolicy{Budget: leadership.Counters{Calls: 1}, Cooldown: 24 * time.Hour}})
+		t.order(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour}, "banned")
+		t.acquire("ann", "", "acquired")
+		t.report("ann", 1, `{"calls":2}`, leadership.LeaseLost, "deposed")
+		t.advance(time.Hour)
+		t.acquire("cid", "", "acquired")
+		t.do("delete", "", func(s *leadership.Service) (leadership.Lease, error) {
+			return s.Delete(t.Context(), leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: true}})
+		}, "deleted")
+		t.advance(time.Hour)
+		t.configure(leadership.Config{}, "recreated")
+		t.refused("bob", leadership.ReasonBanned)
+		t.refused("ann", leadership.ReasonBanned)
+		t.acquire("cid", "", "acquired")
+	}},
+}
+
+// ends expects why and when the present term ends.
+func (t *term) ends(because leadership.EndReason, in time.Duration) {
+	t.Helper()
+	l := t.get(t.b, jobs).Lease()
+	if l.EndsBecause != because || l.EndsIn > in || l.EndsIn < in-slack {
+		t.Errorf("it ends in %v (%s), want %v or a little less (%s)", l.EndsIn, l.EndsBecause, in, because)
+	}
+}

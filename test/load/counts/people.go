@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+)
+
+// limits are those of the elections in which people and reports are counted. All are so far away
+// that none is reached, but for the budget.
+var limits = leadership.TermPolicy{
+	MaxTerm:    24 * time.Hour,
+	Approval:   leadership.ApprovalPolicy{Every: time.Hour},
+	StuckAfter: time.Hour,
+	Budget:     leadership.Counters{TokensUsed: 100},
+	Cooldown:   time.Minute,
+	Verdicts:   2,
+}
+
+// led lets ann lead an election with limits, which is not counted.
+func (s *script) led(e leadership.Election) func() error {
+	return func() error {
+		cmd := leadership.ConfigureCommand{Config: leadership.Config{Term: limits}}
+		if _, err := s.service.Configure(s.ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: cmd}); err != nil {
+			return err
+		}
+		return s.acquire(s.ann, e)()
+	}
+}
+
+func (s *script) report(e leadership.Election, report string) func() error {
+	return func() error {
+		c := s.ann.lease(e, 1)
+		c.Report = []byte(report)
+		_, err := s.service.Renew(s.ctx, c)
+		return err
+	}
+}
+
+// deposed is a report that must trip.
+func (s *script) deposed(e leadership.Election, report string) func() error {
+	return func() error {
+		if err := s.report(e, report)(); !errors.Is(err, leadership.LeaseLost) {
+			return fmt.Errorf("it has not tripped: %w", err)
+		}
+		return nil
+	}
+}
+
+// reports lets ann report, until it trips.
+func (s *script) reports() error {
+	const e = "reporting"
+	return all(
+		s.led(e),
+		s.counted("renewal with a report", s.report(e, `{"progress":1}`)),
+		s.counted("renewal with a report after it", s.report(e, `{"progress":2}`)),
+		s.counted("renewal with a report that trips", s.deposed(e, `{"progress":2,"tokensUsed":101}`)),
+		s.counted("the same again, whose reply was lost", s.deposed(e, `{"progress":2,"tokensUsed":101}`)),
+	)
+}
+
+// people lets operators, a verifier and the leader say what there is to say.
+func (s *script) people() error {
+	const e = "people"
+	var ban leadership.OverrideID
+	order := func(name string, c leadership.OrderCommand) func() error {
+		return s.counted("order: "+name, func() error {
+			c.Reason, c.Actor = name, "ops"
+			if c.Kind == leadership.OrderLift {
+				c.Override = ban
+			}
+			l, err := s.service.Order(s.ctx, leadership.OrderRequest{Election: e, OrderCommand: c})
+			if c.Kind == leadership.OrderBan && err == nil {
+				ban = l.Overrides.List()[0].ID
+			}
+			return err
+		})
+	}
+	banned := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: s.bob.id, For: time.Hour}
+	return all(
+		s.led(e),
+		order("ban", banned),
+		func() error {
+			const repeated = "order that stands already"
+			banned.Reason, banned.Actor = "ban", "ops"
+			return s.count(repeated, func() error {
+				_, err := s.service.Order(s.ctx, leadership.OrderRequest{Election: e, OrderCommand: banned})
+				return err
+			})
+		},
+		order("lift", leadership.OrderCommand{Kind: leadership.OrderLift}),
+		order("assign", leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: s.ann.id, For: time.Hour}),
+		order("pause", leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour}),
+		s.counted("overrides", func() error { _, err := s.service.Overrides(s.ctx, e); return err }),
+		s.counted("explanation why a candidate does not lead", func() error {
+			_, err := s.service.Explain(s.ctx, leadership.ExplainRequest{Election: e, CandidateID: s.bob.id})
+			return err
+		}),
+		order("resume", leadership.OrderCommand{Kind: leadership.OrderResume}),
+		s.counted("request of an approval", func() error {
+			_, err := s.service.RequestApproval(s.ctx, leadership.ApprovalNote{LeaseRequest: s.ann.lease(e, 1), Note: "the plan is ready"})
+			return err
+		}),
+		order("approve", leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1}),
+		s.counted("verdict", func() error {
+			_, err := s.service.Judge(s.ctx, leadership.JudgeRequest{Election: e, JudgeCommand: leadership.JudgeCommand{
+				Token: 1, Verdict: leadership.VerdictGood, Evidence: "the totals agree", Actor: "checker",
+			}})
+			return err
+		}),
+		order("approve, with a new epoch", leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}),
+		order("evict", leadership.OrderCommand{Kind: leadership.OrderEvict}),
+		s.counted("step down", func() error {
+			_, err := s.service.StepDown(s.ctx, leadership.StepDownRequest{LeaseRequest: s.ann.lease(e, 2), Reason: "it is time", For: time.Minute})
+			return err
+		}),
+	)
+}

@@ -1,0 +1,109 @@
+package simulation
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"regent/leadership"
+	"regent/test/checker"
+)
+
+// give does what an operator or a verifier may do.
+func (s *simulation) give(e leadership.Election) {
+	w := s.w
+	d := max(w.about(3*s.plan.lease), leadership.MinOrder).Truncate(time.Millisecond)
+	actor := []string{"dot", "pia", "sam"}[w.random.IntN(3)]
+	token := max(1, s.truth.reign(e).token)
+	o := leadership.OrderCommand{Reason: "it has to be", Actor: actor}
+	who := s.agents[w.random.IntN(len(s.agents))].name
+	switch w.random.IntN(11) {
+	case 0:
+		o.Kind, o.CandidateID, o.For = leadership.OrderAssign, who, d
+	case 1:
+		o.Kind = leadership.OrderEvict
+		if w.chance(0.5) {
+			o.Ban = d
+		}
+	case 2:
+		o.Kind, o.For, o.Mode = leadership.OrderPause, d, leadership.PauseDrain
+		if w.chance(0.5) {
+			o.Mode = leadership.PauseFreeze
+		}
+	case 3:
+		o.Kind = leadership.OrderResume
+	case 4:
+		o.Kind, o.CandidateID, o.For = leadership.OrderBan, who, d
+	case 5:
+		orders := leadership.Snapshot{Record: s.data.row(e).record, Now: epoch.Add(w.now)}.Orders().List()
+		if len(orders) == 0 {
+			return
+		}
+		o.Kind, o.Override = leadership.OrderLift, orders[w.random.IntN(len(orders))].ID
+	case 6, 7, 8:
+		o.Kind, o.Token, o.NewEpoch = leadership.OrderApprove, token, w.chance(0.4)
+	default:
+		c := leadership.JudgeCommand{Token: token, Verdict: leadership.VerdictBad, Evidence: "as it seems", Actor: actor}
+		if w.chance(0.3) {
+			c.Verdict = leadership.VerdictGood
+		}
+		s.judge(e, c, 3)
+		return
+	}
+	s.giveAgain(e, o, 3)
+}
+
+// giveAgain gives an order, and again if its outcome is unknown: it does what once would have done.
+func (s *simulation) giveAgain(e leadership.Election, o leadership.OrderCommand, tries int) {
+	s.figures.Orders++
+	s.w.tell("%s: %s orders %s %s for %v", e, o.Actor, o.Kind, o.CandidateID, max(o.For, o.Ban))
+	s.operated(e, checker.Call{Verb: checker.Order, Order: o}, tries, func(ctx context.Context, i *instance) (leadership.Lease, error) {
+		return i.service.Order(ctx, leadership.OrderRequest{Election: e, OrderCommand: o})
+	}, func() { s.giveAgain(e, o, tries-1) })
+}
+
+func (s *simulation) judge(e leadership.Election, c leadership.JudgeCommand, tries int) {
+	s.figures.Orders++
+	s.w.tell("%s: %s judges the work of token %d %s", e, c.Actor, c.Token, c.Verdict)
+	call := checker.Call{Verb: checker.Judge, Token: c.Token, Verdict: c.Verdict, Reason: c.Evidence, Actor: c.Actor}
+	s.operated(e, call, tries, func(ctx context.Context, i *instance) (leadership.Lease, error) {
+		return i.service.Judge(ctx, leadership.JudgeRequest{Election: e, JudgeCommand: c})
+	}, func() { s.judge(e, c, tries-1) })
+}
+
+// operated makes the call through any instance, and again if it came to nothing.
+func (s *simulation) operated(e leadership.Election, c checker.Call, tries int, do func(context.Context, *instance) (leadership.Lease, error), again func()) {
+	i := s.any()
+	c.Caller, c.Election = "operator", e
+	at := s.record.called(c)
+	i.call(s.record.id(at), func(ctx context.Context) {
+		asked := i.now()
+		l, err := do(ctx, i)
+		s.record.answered(at, reply{lease: &l, err: err})
+		switch {
+		case err == nil && i.ours(ctx):
+			i.learn(l, asked)
+		case err != nil && !sound(err) && tries > 0 && s.plan.faults.people:
+			s.w.after(s.w.upTo(2*time.Second), again)
+		}
+	})
+}
+
+// barred reports whether an order keeps the agent from being granted the lease.
+func (s *simulation) barred(a *agent) bool { return s.bars(a.election, a.name, 0) }
+
+// bars reports whether an order keeps the candidate from being granted the lease, or did so long ago.
+func (s *simulation) bars(e leadership.Election, c leadership.CandidateID, ago time.Duration) bool {
+	x := leadership.Explain(leadership.Snapshot{Record: s.data.row(e).record, Now: epoch.Add(s.w.now + s.data.ahead - ago)}, c)
+	return slices.ContainsFunc(x.Causes, func(c leadership.Cause) bool {
+		return slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonApproval}, c.Code)
+	})
+}
+
+// history is all events of the store.
+func (s *simulation) history() (all []leadership.Event) {
+	for _, e := range s.names {
+		all = append(all, s.data.row(e).events...)
+	}
+	return all
+}

@@ -28,6 +28,7 @@ locals {
     { title = "Instances that are cut off from events", queries = { "$${reason}" = "sum by (reason) (${local.series.troubles})" } },
     { title = "Store, 99 % (s)", queries = { "$${op}" = "histogram_quantile(0.99, sum by (le, op) (rate(${local.series.stored_bucket}[5m])))" } },
     { title = "Renewals in one batch, 90 %", queries = { "renewals" = "histogram_quantile(0.9, sum by (le) (rate(${local.series.batches_bucket}[5m])))" } },
+    { title = "Renewals put off under load (0 to 1)", queries = { "furthest" = "max(${local.series.stretch})" } },
     { title = "Reads of the cache, per second", queries = { "$${result}" = "sum by (result) (rate(${local.series.cached}[5m]))" } },
     { title = "Requests, 99 % (s)", queries = { "all" = "histogram_quantile(0.99, sum by (le) (rate(${local.series.requests_bucket}[5m])))" } },
     { title = "Requests, per second", queries = { "all" = "sum(rate(${local.series.requests_all}[5m]))", "failed" = "sum(rate(${local.series.requests_failed}[5m]))" } },

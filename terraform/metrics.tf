@@ -24,6 +24,7 @@ locals {
     reported_tokens = { otlp = "regent.reported.tokens", prometheus = "regent_reported_tokens_total" }
     requests        = { otlp = "http.server.request.duration", prometheus = "http_server_request_duration_seconds" }
     splitbrain      = { otlp = "regent.leadership.splitbrain", prometheus = "regent_leadership_splitbrain_total" }
+    stretch         = { otlp = "regent.renewals.stretch", prometheus = "regent_renewals_stretch" }
     stored          = { otlp = "regent.store.duration", prometheus = "regent_store_duration_seconds" }
     terms           = { otlp = "regent.leadership.term.duration", prometheus = "regent_leadership_term_duration_seconds" }
     transitions     = { otlp = "regent.leadership.transition.duration", prometheus = "regent_leadership_transition_duration_seconds" }

@@ -29,6 +29,33 @@ locals {
       seconds   = 0
       means     = "A caller acts under an older fencing token although a newer one has been granted."
     }
+    deposed = {
+      title     = "A leader was deposed"
+      severity  = "WARNING"
+      metric    = local.metrics.changes
+      threshold = var.alert_thresholds.deposed_leaders
+      query     = "sum(increase(${local.series.deposed}[10m])) > ${var.alert_thresholds.deposed_leaders}"
+      seconds   = 0
+      means     = "More leaders than ${var.alert_thresholds.deposed_leaders} did not do within 10 minutes what the policy of their election wants: no progress, over a budget, too many errors, or bad verdicts."
+    }
+    approval-waits = {
+      title     = "An approval waits"
+      severity  = "WARNING"
+      metric    = local.metrics.approval_age
+      threshold = var.alert_thresholds.approval_seconds
+      query     = "max(${local.series.approval_age}) > ${var.alert_thresholds.approval_seconds}"
+      seconds   = 0
+      means     = "An election has waited for an operator's approval for more than ${var.alert_thresholds.approval_seconds} s."
+    }
+    paused = {
+      title     = "An election is paused"
+      severity  = "WARNING"
+      metric    = local.metrics.pause_age
+      threshold = var.alert_thresholds.paused_seconds
+      query     = "max(${local.series.pause_age}) > ${var.alert_thresholds.paused_seconds}"
+      seconds   = 0
+      means     = "Operators have paused an election for more than ${var.alert_thresholds.paused_seconds} s; meanwhile no candidate is granted."
+    }
     contention = {
       title     = "Contention"
       severity  = "WARNING"

@@ -12,6 +12,15 @@ locals {
       "99 %"   = "histogram_quantile(0.99, sum by (le) (rate(${local.series.transitions_bucket}[10m])))"
     } },
     { title = "Length of terms (s), median", queries = { "$${end}" = "histogram_quantile(0.5, sum by (le, end) (rate(${local.series.terms_bucket}[1h])))" } },
+    { title = "Terms that a limit or an order ended, per hour", queries = { "$${because}" = "3600 * sum by (because) (rate(${local.series.limited}[1h]))" } },
+    { title = "Elections that wait for operators", queries = { "paused" = "max(${local.series.paused})", "for an approval" = "max(${local.series.approvals})" } },
+    { title = "The longest of these (s)", queries = { "paused" = "max(${local.series.pause_age})", "for an approval" = "max(${local.series.approval_age})" } },
+    { title = "Work that leaders report, per minute", queries = {
+      "tasks"  = "60 * sum(rate(${local.series.reported_tasks}[5m]))"
+      "calls"  = "60 * sum(rate(${local.series.reported_calls}[5m]))"
+      "errors" = "60 * sum(rate(${local.series.reported_errors}[5m]))"
+    } },
+    { title = "Tokens of language models that leaders report, per minute", queries = { "tokens" = "60 * sum(rate(${local.series.reported_tokens}[5m]))" } },
     { title = "Lease operations, per second", queries = { "$${op} $${outcome}" = "sum by (op, outcome) (rate(${local.series.operations}[5m]))" } },
     { title = "Contention, per second", queries = { "$${reason}" = "sum by (reason) (rate(${local.series.contention}[5m]))" } },
     { title = "Who waits and who watches", queries = { "waiting" = "sum(${local.series.waiting})", "watching" = "sum(${local.series.watchers})" } },
@@ -19,6 +28,7 @@ locals {
     { title = "Instances that are cut off from events", queries = { "$${reason}" = "sum by (reason) (${local.series.troubles})" } },
     { title = "Store, 99 % (s)", queries = { "$${op}" = "histogram_quantile(0.99, sum by (le, op) (rate(${local.series.stored_bucket}[5m])))" } },
     { title = "Renewals in one batch, 90 %", queries = { "renewals" = "histogram_quantile(0.9, sum by (le) (rate(${local.series.batches_bucket}[5m])))" } },
+    { title = "Renewals put off under load (0 to 1)", queries = { "furthest" = "max(${local.series.stretch})" } },
     { title = "Reads of the cache, per second", queries = { "$${result}" = "sum by (result) (rate(${local.series.cached}[5m]))" } },
     { title = "Requests, 99 % (s)", queries = { "all" = "histogram_quantile(0.99, sum by (le) (rate(${local.series.requests_bucket}[5m])))" } },
     { title = "Requests, per second", queries = { "all" = "sum(rate(${local.series.requests_all}[5m]))", "failed" = "sum(rate(${local.series.requests_failed}[5m]))" } },

@@ -3,26 +3,36 @@
 
 locals {
   metric_spellings = {
-    batches     = { otlp = "regent.store.batch.size", prometheus = "regent_store_batch_size" }
-    cached      = { otlp = "regent.cache.reads", prometheus = "regent_cache_reads_total" }
-    changes     = { otlp = "regent.leadership.changes", prometheus = "regent_leadership_changes_total" }
-    contention  = { otlp = "regent.lease.contention", prometheus = "regent_lease_contention_total" }
-    displaced   = { otlp = "regent.connections.displaced", prometheus = "regent_connections_displaced_total" }
-    elections   = { otlp = "regent.elections", prometheus = "regent_elections" }
-    flapping    = { otlp = "regent.elections.flapping", prometheus = "regent_elections_flapping" }
-    leaderless  = { otlp = "regent.elections.leaderless", prometheus = "regent_elections_leaderless_seconds" }
-    operations  = { otlp = "regent.lease.operations", prometheus = "regent_lease_operations_total" }
-    refused     = { otlp = "regent.requests.refused", prometheus = "regent_requests_refused_total" }
-    requests    = { otlp = "http.server.request.duration", prometheus = "http_server_request_duration_seconds" }
-    splitbrain  = { otlp = "regent.leadership.splitbrain", prometheus = "regent_leadership_splitbrain_total" }
-    stored      = { otlp = "regent.store.duration", prometheus = "regent_store_duration_seconds" }
-    terms       = { otlp = "regent.leadership.term.duration", prometheus = "regent_leadership_term_duration_seconds" }
-    transitions = { otlp = "regent.leadership.transition.duration", prometheus = "regent_leadership_transition_duration_seconds" }
-    troubles    = { otlp = "regent.events.troubles", prometheus = "regent_events_troubles" }
-    unannounced = { otlp = "regent.events.unannounced.age", prometheus = "regent_events_unannounced_age_seconds" }
-    unverified  = { otlp = "regent.callers.unverified", prometheus = "regent_callers_unverified" }
-    waiting     = { otlp = "regent.candidates.waiting", prometheus = "regent_candidates_waiting" }
-    watchers    = { otlp = "regent.watchers", prometheus = "regent_watchers" }
+    approvals       = { otlp = "regent.approvals.waiting", prometheus = "regent_approvals_waiting" }
+    approval_age    = { otlp = "regent.approvals.waiting.age", prometheus = "regent_approvals_waiting_age_seconds" }
+    batches         = { otlp = "regent.store.batch.size", prometheus = "regent_store_batch_size" }
+    cached          = { otlp = "regent.cache.reads", prometheus = "regent_cache_reads_total" }
+    changes         = { otlp = "regent.leadership.changes", prometheus = "regent_leadership_changes_total" }
+    contention      = { otlp = "regent.lease.contention", prometheus = "regent_lease_contention_total" }
+    displaced       = { otlp = "regent.connections.displaced", prometheus = "regent_connections_displaced_total" }
+    elections       = { otlp = "regent.elections", prometheus = "regent_elections" }
+    flapping        = { otlp = "regent.elections.flapping", prometheus = "regent_elections_flapping" }
+    leaderless      = { otlp = "regent.elections.leaderless", prometheus = "regent_elections_leaderless_seconds" }
+    limited         = { otlp = "regent.leadership.terms.limited", prometheus = "regent_leadership_terms_limited_total" }
+    operations      = { otlp = "regent.lease.operations", prometheus = "regent_lease_operations_total" }
+    paused          = { otlp = "regent.elections.paused", prometheus = "regent_elections_paused" }
+    pause_age       = { otlp = "regent.elections.paused.age", prometheus = "regent_elections_paused_age_seconds" }
+    refused         = { otlp = "regent.requests.refused", prometheus = "regent_requests_refused_total" }
+    reported_calls  = { otlp = "regent.reported.calls", prometheus = "regent_reported_calls_total" }
+    reported_errors = { otlp = "regent.reported.errors", prometheus = "regent_reported_errors_total" }
+    reported_tasks  = { otlp = "regent.reported.tasks", prometheus = "regent_reported_tasks_total" }
+    reported_tokens = { otlp = "regent.reported.tokens", prometheus = "regent_reported_tokens_total" }
+    requests        = { otlp = "http.server.request.duration", prometheus = "http_server_request_duration_seconds" }
+    splitbrain      = { otlp = "regent.leadership.splitbrain", prometheus = "regent_leadership_splitbrain_total" }
+    stretch         = { otlp = "regent.renewals.stretch", prometheus = "regent_renewals_stretch" }
+    stored          = { otlp = "regent.store.duration", prometheus = "regent_store_duration_seconds" }
+    terms           = { otlp = "regent.leadership.term.duration", prometheus = "regent_leadership_term_duration_seconds" }
+    transitions     = { otlp = "regent.leadership.transition.duration", prometheus = "regent_leadership_transition_duration_seconds" }
+    troubles        = { otlp = "regent.events.troubles", prometheus = "regent_events_troubles" }
+    unannounced     = { otlp = "regent.events.unannounced.age", prometheus = "regent_events_unannounced_age_seconds" }
+    unverified      = { otlp = "regent.callers.unverified", prometheus = "regent_callers_unverified" }
+    waiting         = { otlp = "regent.candidates.waiting", prometheus = "regent_candidates_waiting" }
+    watchers        = { otlp = "regent.watchers", prometheus = "regent_watchers" }
   }
   metrics = { for key, spelling in local.metric_spellings : key => spelling[var.metric_names] }
 
@@ -34,6 +44,9 @@ locals {
       requests_bucket = "{\"${local.metrics.requests}_bucket\", \"job\"=\"${var.name}\"}"
       requests_all    = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\"}"
       requests_failed = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\", \"${local.status_label}\"=~\"5..\"}"
+
+      # A leader that the policy has ended, or would have (onTrip notify).
+      deposed = "{\"${local.metrics.changes}\", \"job\"=\"${var.name}\", \"type\"=~\"deposed|tripped\"}"
 
       troubles_own = "{\"${local.metrics.troubles}\", \"job\"=\"${var.name}\", \"reason\"=~\"cannot_announce|cannot_hear\"}"
 

@@ -541,6 +541,9 @@ variable "alert_thresholds" {
     leaderless_seconds    = optional(number, 60)   # an election with candidates has had no leader for longer
     flapping_elections    = optional(number, 0)    # more elections than this change their leader repeatedly
     splitbrain_acts       = optional(number, 0)    # more acts than this, in 5 min, under a token that was no longer the newest
+    deposed_leaders       = optional(number, 0)    # more leaders than this, in 10 min, were no good by their policy
+    approval_seconds      = optional(number, 900)  # an election has waited for an approval for longer
+    paused_seconds        = optional(number, 3600) # an election has been paused for longer
     contention_per_second = optional(number, 5)    # more attempts to lead than this were refused, on average of 5 min
     transition_seconds    = optional(number, 30)   # 1 % of the changes of leader within 10 min took longer
     unannounced_seconds   = optional(number, 60)   # an event has waited longer to be announced

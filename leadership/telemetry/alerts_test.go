@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"regent/leadership"
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/telemetrytest"
 )
@@ -45,11 +46,12 @@ func TestEveryAlertUsesAnExistingMetric(t *testing.T) {
 
 // Each situation that pages an operator crosses the threshold that Terraform sets, and not a moment
 // before.
-func TestNoLeaderFlappingContentionAndSplitBrainCrossTheThresholdsOfTheirAlerts(t *testing.T) {
+func TestEachSituationCrossesTheThresholdOfItsAlert(t *testing.T) {
 	const window = 5 * time.Minute // of the rate in the alert's query
 	for name, c := range map[string]struct {
 		almost, enough func(*telemetrytest.Fixture)
 		per            float64 // seconds, of a rate
+		label          string  // of the series that the alert is about
 	}{
 		"no-leader": {
 			almost: func(w *telemetrytest.Fixture) { w.NoLeader("jobs", 59*time.Second) },
@@ -63,6 +65,30 @@ func TestNoLeaderFlappingContentionAndSplitBrainCrossTheThresholdsOfTheirAlerts(
 			almost: func(w *telemetrytest.Fixture) { w.Contend("planner", 5*int(window.Seconds()), 200*time.Millisecond) },
 			enough: func(w *telemetrytest.Fixture) { w.Contend("report", 10, time.Millisecond) },
 			per:    window.Seconds(),
+		},
+		"deposed": {
+			almost: func(w *telemetrytest.Fixture) {
+				limit(w, "jobs", leadership.TermPolicy{Budget: leadership.Counters{Calls: 10}})
+				_ = report(w, w.Lead("jobs", "ann"), `{"calls":10}`)
+			},
+			enough: func(w *telemetrytest.Fixture) { _ = report(w, w.Lead("jobs", "ann"), `{"calls":11}`) },
+			label:  "type=deposed",
+		},
+		"approval-waits": {
+			almost: func(w *telemetrytest.Fixture) {
+				limit(w, "jobs", leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 20 * time.Second}})
+				w.Lead("jobs", "ann")
+				w.Settle(20*time.Second + 899*time.Second)
+			},
+			enough: func(w *telemetrytest.Fixture) { w.Settle(5 * time.Second) },
+		},
+		"paused": {
+			almost: func(w *telemetrytest.Fixture) {
+				w.Lead("jobs", "ann")
+				order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderPause, For: 2 * time.Hour})
+				w.Settle(3599 * time.Second)
+			},
+			enough: func(w *telemetrytest.Fixture) { w.Settle(5 * time.Second) },
 		},
 		"split-brain": {
 			almost: func(w *telemetrytest.Fixture) { w.Flap("jobs", 2, time.Minute) },
@@ -80,9 +106,13 @@ func TestNoLeaderFlappingContentionAndSplitBrainCrossTheThresholdsOfTheirAlerts(
 				t.Fatalf("there is no alert %s", name)
 			}
 			story(t, func(w *telemetrytest.Fixture) {
+				var labels []string
+				if c.label != "" {
+					labels = append(labels, c.label)
+				}
 				before := w.Read()
 				value := func() float64 {
-					v := w.Read().Since(before).Sum(a.Metric)
+					v := w.Read().Since(before).Sum(a.Metric, labels...)
 					if c.per > 0 {
 						v /= c.per
 					}

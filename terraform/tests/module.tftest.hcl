@@ -246,7 +246,7 @@ run "alerts" {
   }
 
   assert {
-    condition     = keys(google_monitoring_alert_policy.main) == ["contention", "cut-off", "errors", "flapping", "no-leader", "silence", "slow-transition", "split-brain", "unannounced-events", "unverified-callers"]
+    condition     = keys(google_monitoring_alert_policy.main) == ["approval-waits", "contention", "cut-off", "deposed", "errors", "flapping", "no-leader", "paused", "silence", "slow-transition", "split-brain", "unannounced-events", "unverified-callers"]
     error_message = "an alert is missing"
   }
   assert {

@@ -18,6 +18,7 @@ type Watch struct {
 	after    leadership.Revision
 	failure  int // the number of the last that was returned
 
+	newest   *view.Report  // that is known, as of the last glance
 	report   *view.Report  // the last that was returned or seen
 	reportAt time.Duration // no other report is returned before that
 
@@ -112,14 +113,15 @@ func (w *Watch) Seen(l leadership.Lease) { w.report = view.ReportOf(l) }
 
 // reported returns the report that is due, or in what time one is; 0 if there is none.
 func (w *Watch) reported() (report *view.Report, left time.Duration) {
-	w.hub.View(func(_ *view.View, now time.Duration) {
-		if known := w.election.Report(); known.After(w.report) {
-			if left = max(w.reportAt-now, 0); left == 0 {
-				report, w.report, w.reportAt = known, known, now+reportEvery
-			}
-		}
-	})
-	return report, left
+	if !w.newest.After(w.report) {
+		return nil, 0
+	}
+	now := w.hub.now()
+	if left = max(w.reportAt-now, 0); left > 0 {
+		return nil, left
+	}
+	w.report, w.reportAt = w.newest, now+reportEvery
+	return w.report, 0
 }
 
 // ready returns the events there are or, if there are none, what to wait for. failed is why the
@@ -151,6 +153,7 @@ func (w *Watch) glance() (events []leadership.Event, news <-chan struct{}, l *lo
 	h.mu.Lock()
 	defer h.unlock()
 	events, want, failed := w.election.After(w.after, now)
+	w.newest = w.election.Report()
 	switch failure := h.view.Failure(w.election.Name()); {
 	case len(events) > 0:
 		return events, nil, nil, nil, nil

@@ -30,8 +30,8 @@ type Model struct {
 	// Unlock: an operator unlocks the election, with the acknowledgement that the refusal asks for
 	// or without any, at any time and any number of times.
 	Unlock bool
-	// Orders: an operator evicts the leader, pauses the election so that it ends, and resumes it, at
-	// any time and any number of times.
+	// Orders: an operator evicts the leader, pauses the election so that it ends, and resumes it,
+	// at any time and any number of times.
 	Orders bool
 	// Epochs: an operator lets the leader go on under the next token, any number of times.
 	Epochs bool

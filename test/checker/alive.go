@@ -58,6 +58,14 @@ func barredIn(events []leadership.Event, line []commit, slack time.Duration) (fa
 		faults = append(faults, Fault{Name: string(events[i].Type), From: line[i].earliest, Until: until})
 	}
 	for i, e := range events {
+		switch e.Type { // the leader may stop, and release its lease, before it ends
+		case leadership.EventEvicted, leadership.EventPaused, leadership.EventAssigned:
+			if n := slices.IndexFunc(events[i:], ends); n >= 0 {
+				lasts(i, line[i+n].latest)
+			} else {
+				lasts(i, Forever)
+			}
+		}
 		switch given := standingOf(e); {
 		case limitOf(e) == leadership.EndsApproval:
 			until := Forever

@@ -71,6 +71,30 @@ func TestACommandThatIsExpectedToWriteIsOneQueryAndOneCommit(t *testing.T) {
 	}
 }
 
+func TestARenewalWithAReportIsOneQueryAndOneCommit(t *testing.T) {
+	t.Parallel()
+	s, calls := counted(t)
+	if _, err := s.Update(t.Context(), "jobs", acquire("ann")); err != nil {
+		t.Fatal(err)
+	}
+	for what, want := range map[string][]string{
+		`{"progress":1}`: {statement, commit},
+		"":               {statement, statement, commit}, // after a Renew that found no such lease, most likely a refusal
+	} {
+		c := renewalOf("jobs", "ann", 1)
+		c.Report = leadership.ReportText(what)
+		got := during(calls, func() {
+			_, err := s.Update(leadership.ExpectHeld(t.Context(), c), "jobs", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, c) })
+			if err != nil {
+				t.Errorf("with %q: %v", what, err)
+			}
+		})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("with %q (-want +got)\n%s", what, diff)
+		}
+	}
+}
+
 func renewing(id string) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
 		return leadership.Renew(s, renewalOf("jobs", id, 1))

@@ -90,7 +90,7 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election, r.Actor = leadership.Election(args[0]), c.actor(r.Actor)
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
-				return server.Order(ctx, r)
+				return giveOrder(ctx, server, r)
 			})
 		},
 	}
@@ -104,6 +104,21 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 	c.addReason(cmd, "reason", "why, for the election's history", &r.Reason, &r.Actor)
 	addCondition(cmd, &r.IfRevision)
 	return c.remote(cmd)
+}
+
+// giveOrder gives an order. An eviction names the term that it is about, so that no repetition evicts
+// the next leader.
+func giveOrder(ctx context.Context, server *client.Client, r leadership.OrderRequest) (leadership.Lease, error) {
+	if r.Kind == leadership.OrderEvict && r.Token == 0 {
+		l, err := server.Get(ctx, r.Election)
+		if err != nil {
+			return leadership.Lease{}, err
+		}
+		if l.State == leadership.Held {
+			r.Token = l.Token
+		}
+	}
+	return server.Order(ctx, r)
 }
 
 // addOrderFlag adds a flag of some orders.

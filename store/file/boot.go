@@ -54,8 +54,8 @@ func (n *entry) running(last, now time.Time) (r leadership.Record, runs bool) {
 }
 
 // begun returns r beginning now, and reports whether it ran at the given instant: its lease, the
-// lock after a lease whose end is not recorded, or a recorded lock. The latest ends of the lease stay
-// as far away as they were; standing orders and cooldowns keep their dates.
+// lock after a lease whose end is not recorded, or a recorded lock. The latest ends of the lease
+// stay as far away as they were; standing orders and cooldowns keep their dates.
 func begun(r leadership.Record, at, now time.Time) (_ leadership.Record, runs bool) {
 	held := r.LeaderID != ""
 	switch {

@@ -13,9 +13,14 @@
 // between times of the store's clock, as the record has them. A change whose reply was lost is not
 // counted.
 //
+// Work that leaders report is counted by the instance that committed the renewal: as much as the
+// numbers are above those of the report that the record had before, whichever instance took that.
+// So a leader that moves to another instance is not counted twice.
+//
 // The gauges of elections are what one instance knows, from each answer of the store and from each
 // event that other instances announce. All instances on one store know about the same: take the
-// largest value, and not the sum.
+// largest value, and not the sum. Pauses and approvals that wait are among them; the election that
+// has waited for longest is read from the store at each collection, for an event may be missed.
 //
 // # Names
 //

@@ -318,6 +318,8 @@ func TestNamesChosenByCallersAddNoSeries(t *testing.T) {
 			lease := w.Lead(e, c)
 			w.Acquire(e, c+"-x", 0)
 			w.Service.Renew(w.Context(), lease)
+			_ = report(w, lease, fmt.Sprintf(`{"custom":{"secret-%d":1},"tasks":1}`, n))
+			order(w, e, leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: c, For: time.Hour})
 			w.Release(lease)
 			w.Service.CheckToken(w.Context(), leadership.TokenCheck{Election: e, Token: 1})
 			w.Acquire(leadership.Election("BAD "+string(e)), c, time.Second)

@@ -135,6 +135,7 @@ var hostile = []attack{
 	{refuses: "notification_channels", value: []string{"pager"}, says: "projects/PROJECT/notificationChannels/ID"},
 	{refuses: "notification_channels", value: []string{}, says: "give at least one of either", also: vars{"notification_emails": []string{}}},
 	{refuses: "alert_thresholds", value: vars{"flapping_elections": -1}, says: "give 0 or more"},
+	{refuses: "alert_thresholds", value: vars{"approval_seconds": -1}, says: "give 0 or more"},
 	{refuses: "alert_thresholds", value: vars{"contention_per_second": -0.1}, says: "give 0 or more"},
 	{refuses: "alert_thresholds", value: vars{"error_ratio": 1}, says: "write 1 % as 0.01"},
 	{refuses: "alert_thresholds", value: vars{"leaderless_seconds": 0}, says: "each ordinary change of leader would fire"},

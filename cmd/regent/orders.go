@@ -106,8 +106,8 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 	return c.remote(cmd)
 }
 
-// giveOrder gives an order. An eviction names the term that it is about, so that no repetition evicts
-// the next leader.
+// giveOrder gives an order. An eviction names the term that it is about, so that no repetition
+// evicts the next leader.
 func giveOrder(ctx context.Context, server *client.Client, r leadership.OrderRequest) (leadership.Lease, error) {
 	if r.Kind == leadership.OrderEvict && r.Token == 0 {
 		l, err := server.Get(ctx, r.Election)

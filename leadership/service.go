@@ -441,7 +441,7 @@ func (s *Service) RequestApproval(ctx context.Context, r ApprovalNote) (Lease, e
 		}
 		return Lease{}, invalid(field, err)
 	}
-	return s.lease(ctx, c.Election, func(snap Snapshot) (Change, error) {
+	return s.lease(ExpectChange(ctx), c.Election, func(snap Snapshot) (Change, error) {
 		return RequestApproval(snap, ApprovalRequest{Renewal: c, Note: r.Note})
 	})
 }

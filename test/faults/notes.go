@@ -192,6 +192,9 @@ func heartbeats(r checker.Recording) (all []checker.Heartbeat) {
 			}
 		default:
 			h.Token, h.Lease = c.Answer.Token, c.Answer.LeaseDuration
+			if !c.Answer.EndsBy.IsZero() {
+				h.Lease = min(h.Lease, c.Answer.ExpiresIn)
+			}
 			all = append(all, h)
 		}
 	}

@@ -21,7 +21,7 @@ func (s *simulation) begin() {
 			a := &agent{s: s, name: leadership.CandidateID([]string{"ann", "bob", "cy", "dee", "eve", "fay"}[n]), election: e, clock: s.clock()}
 			a.keyless = a.clock.rate <= exact+exact/leadership.Drift && s.w.chance(s.plan.keyless) // else it would not wait for its answers
 			if s.plan.margins {
-				a.margin = s.w.upTo(s.plan.shortest() / 10).Truncate(time.Millisecond)
+				a.margin = s.w.upTo(s.plan.shortestTrial() / 10).Truncate(time.Millisecond)
 			}
 			s.agents = append(s.agents, a)
 			s.w.after(s.w.upTo(10*time.Second), a.begin)

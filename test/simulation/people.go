@@ -90,14 +90,33 @@ func (s *simulation) operated(e leadership.Election, c checker.Call, tries int, 
 }
 
 // barred reports whether an order keeps the agent from being granted the lease.
-func (s *simulation) barred(a *agent) bool { return s.bars(a.election, a.name, 0) }
+func (s *simulation) barred(a *agent) bool { return s.bars(a.election, a.name) }
 
-// bars reports whether an order keeps the candidate from being granted the lease, or did so long
-// ago.
-func (s *simulation) bars(e leadership.Election, c leadership.CandidateID, ago time.Duration) bool {
-	x := leadership.Explain(leadership.Snapshot{Record: s.data.row(e).record, Now: epoch.Add(s.w.now + s.data.ahead - ago)}, c)
-	return slices.ContainsFunc(x.Causes, func(c leadership.Cause) bool {
-		return slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonApproval}, c.Code)
+// bars reports whether an order keeps the candidate from being granted the lease.
+func (s *simulation) bars(e leadership.Election, c leadership.CandidateID) bool {
+	return len(barring(s.data.row(e).record, c, s.storeNow())) > 0
+}
+
+// mayBar is bars as an instance knows it, whose clock loses one second in 500 at most: an order
+// that has ended may still count there.
+func (s *simulation) mayBar(e leadership.Election, c leadership.CandidateID, slack time.Duration) bool {
+	now := s.storeNow()
+	long := leadership.Snapshot{Record: s.data.row(e).record, Now: now.Add(-slack - leadership.MaxOrder/500)}
+	lasts := make(map[leadership.OverrideID]time.Duration)
+	for _, o := range long.Orders().List() {
+		lasts[o.ID] = o.Until.Sub(o.Since)
+	}
+	return slices.ContainsFunc(barring(long.Record, c, long.Now), func(cause leadership.Cause) bool {
+		return cause.Until.IsZero() || now.Before(cause.Until.Add(slack+lasts[cause.Override]/500))
+	})
+}
+
+func (s *simulation) storeNow() time.Time { return epoch.Add(s.w.now + s.data.ahead) }
+
+// barring are the orders, and the approval that is awaited, by which a candidate would be refused.
+func barring(r leadership.Record, c leadership.CandidateID, now time.Time) []leadership.Cause {
+	return slices.DeleteFunc(leadership.Explain(leadership.Snapshot{Record: r, Now: now}, c).Causes, func(c leadership.Cause) bool {
+		return !slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonApproval}, c.Code)
 	})
 }
 

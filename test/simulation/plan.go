@@ -148,6 +148,15 @@ func (p plan) shortest() time.Duration {
 	return p.lease
 }
 
+// shortestTrial is shortest, or the lease of a candidate on probation where there may be one. An
+// agent that needs longer to stop could not lead then.
+func (p plan) shortestTrial() time.Duration {
+	if p.policy.Cooldown > 0 {
+		return min(p.shortest(), leadership.ProbationLease)
+	}
+	return p.shortest()
+}
+
 // String is the plan in a line.
 func (p plan) String() string {
 	return fmt.Sprintf("%d elections, %d agents, %d instances, %v, lease %v, lock delay %v, terms of %v, waits of %v, a fault in %v, %.2f without keys, lengths %t, margins %t, limits %+v, %+v",

@@ -170,7 +170,7 @@ func (q *queue) expectAttempt() {
 	s.w.after(r.LockFor+r.LockFor/500+promptly, func() {
 		first := q.stand.first()
 		idle := alive() && i.lines[q.election] == q && q.begun == begun && !q.asking && !q.failing && first != nil && first.since <= i.now()-promptly
-		if idle && s.bars(q.election, first.candidate, 2*promptly) {
+		if idle && s.mayBar(q.election, first.candidate, 2*promptly) {
 			return // it need not ask before the order is over
 		}
 		if undisturbed := i.view.Live() && i.liveSince <= since && i.stalled <= since; !idle || !undisturbed {

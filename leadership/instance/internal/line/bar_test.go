@@ -168,6 +168,18 @@ func TestAPausedElectionIsAskedForOnceUntilItsEnd(t *testing.T) {
 	}
 }
 
+func TestADeletedElectionAnswersCandidatesThatAreBarred(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.vacant()
+		i.orders(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour})
+		bob := i.waits(request("bob"))
+		i.wants(1, "while it is paused")
+		i.deletes()
+		bob.after(0, 20*time.Millisecond)
+		bob.refused(leadership.ElectionDeleted)
+	})
+}
+
 func TestAnElectionThatAwaitsApprovalIsAskedForOnceItIsApproved(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance()

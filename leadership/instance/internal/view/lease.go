@@ -190,8 +190,8 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 	delete(e.view.kept, e)
 }
 
-// hearOrder counts an event after which a barred candidate may be granted, also one that comes
-// late.
+// hearOrder counts an event after which a barred candidate may be told something else, also one
+// that comes late.
 func (e *Election) hearOrder(event leadership.Event) bool {
 	if event.Revision <= e.ordered || !mayUnbar(event.Type) {
 		return false
@@ -202,13 +202,13 @@ func (e *Election) hearOrder(event leadership.Event) bool {
 	return true
 }
 
-// mayUnbar reports whether after such an event a candidate may be granted that was barred from it
-// before. Of types that are not known here it is assumed.
+// mayUnbar reports whether after such an event the store may say something else to a candidate than
+// what barred it before. Of types that are not known here it is assumed.
 func mayUnbar(t leadership.EventType) bool {
 	switch t {
 	case leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
-		leadership.EventDeleted, leadership.EventUnlocked, leadership.EventApprovalRequested,
-		leadership.EventJudged, leadership.EventTripped, leadership.EventDeposed:
+		leadership.EventUnlocked, leadership.EventApprovalRequested, leadership.EventJudged,
+		leadership.EventTripped, leadership.EventDeposed:
 		return false
 	}
 	return true
@@ -251,7 +251,7 @@ func (e *Election) Version() int { return e.version }
 // Terms changes whenever an event names another leader, or none.
 func (e *Election) Terms() int { return e.terms }
 
-// Orders changes whenever an event may have let a candidate be granted that was barred from it.
+// Orders changes whenever an event may have changed what bars a candidate.
 func (e *Election) Orders() int { return e.orders }
 
 // Open is when asking for the lease may help, unless the leader renews or releases before: not too

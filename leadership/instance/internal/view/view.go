@@ -61,7 +61,7 @@ type Election struct {
 	open    time.Duration
 	version int                 // counts what has changed for a line
 	terms   int                 // counts the changes of leader that were heard of
-	orders  int                 // counts the events that may have let a barred candidate be granted
+	orders  int                 // counts the events that may have changed what bars a candidate
 	ordered leadership.Revision // of the newest of them
 
 	end     end

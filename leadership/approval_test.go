@@ -107,6 +107,9 @@ func TestLeaderAsksForApprovalOnceUntilItIsAnswered(t *testing.T) {
 	if len(events) != 1 || events[0].Type != leadership.EventApprovalRequested || events[0].Reason != "may I" {
 		t.Fatalf("got %+v", events)
 	}
+	if due := `{"endsBy":"` + noon.Add(time.Hour).Format(time.RFC3339) + `"}`; events[0].Detail != due {
+		t.Errorf("it is due: %s, want %s", events[0].Detail, due)
+	}
 	requireNothing(t, "asked again", s, ask)
 	s = play(t, s, 0, approve("op", 1, 0, false))
 	if _, events = playEvents(t, s, 0, ask); len(events) != 1 {

@@ -151,6 +151,7 @@ type ApprovalRequest struct {
 }
 
 // RequestApproval tells operators that the leader needs an approval, once until they have answered.
+// The event says until when.
 //
 // Errors: LeaseLost; InvalidArgument, if the election's policy needs no approval.
 func RequestApproval(s Snapshot, c ApprovalRequest) (Change, error) {
@@ -166,6 +167,10 @@ func RequestApproval(s Snapshot, c ApprovalRequest) (Change, error) {
 	ch := s.change()
 	ch.Record.Standing.Approval.Asked = true
 	ch.announce(EventApprovalRequested, "")
-	ch.explain(c.Note, fmt.Sprintf(`{"endsBy":%q}`, stamp(r.LeaseEnd())))
+	var detail string
+	if due := r.Standing.Ends.Approval; !due.IsZero() { // it is zero if the policy is newer than the term
+		detail = fmt.Sprintf(`{"endsBy":%q}`, stamp(due))
+	}
+	ch.explain(c.Note, detail)
 	return ch, nil
 }

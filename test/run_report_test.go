@@ -73,6 +73,31 @@ func TestAnEvictedCommandIsStoppedAndSaysWhy(t *testing.T) {
 	}
 }
 
+func TestACommandWithoutProgressDoesNotLeadAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	s := inFile(t).serve(t)
+	_, err := s.client.Configure(t.Context(), leadership.ConfigureRequest{Election: "e", ConfigureCommand: leadership.ConfigureCommand{
+		Config: leadership.Config{LeaseDuration: time.Second, Term: leadership.TermPolicy{StuckAfter: 2 * time.Second, Cooldown: time.Hour}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := runScript(t, s.URL, "e --restart --candidate ann", untilTold)
+	r.await("out", "begun")
+	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+		l, err := s.client.Get(t.Context(), "e")
+		if err == nil && l.State == leadership.Vacant {
+			break
+		}
+	}
+	x, err := s.client.Explain(t.Context(), leadership.ExplainRequest{Election: "e", CandidateID: "ann"})
+	if err != nil || len(x.Causes) == 0 || x.Causes[0].Code != leadership.ReasonBanned {
+		t.Errorf("%+v, %v; want that it is banned for its cooldown\nstderr: %s", x, err, r.text("err"))
+	}
+	r.signal(15)
+	r.end(128 + 15)
+}
+
 func TestTheReportOfACommandReachesTheElection(t *testing.T) {
 	t.Parallel()
 	s := inFile(t).serve(t)

@@ -129,7 +129,11 @@ func (r *runner) run(ctx context.Context) error {
 		begun := boottime.Now()
 		end, err := r.term(lease)
 		ending := lease.EndsBy()
-		r.resign(lease)
+		if errors.Is(end.Err, leash.ErrDeadline) && ending.MustRunOut() {
+			lease.LetEnd()
+		} else {
+			r.resign(lease)
+		}
 		if err != nil || !r.again(end) {
 			return cmp.Or(err, r.outcome(end, ending))
 		}

@@ -212,19 +212,40 @@ const maxLookPause = 500 * time.Millisecond
 // Resign stops renewing and releases the lease, so that the next leader need not wait for its end.
 // Everything that acts as leader must have stopped before. It retries until it is answered or ctx
 // ends; in that case the lease expires, and the error says why. Resigning twice, or from a lost
-// lease, is no error.
+// lease, is no error. A lease whose deadline has passed because its term has ended without progress
+// or without an approval is not released but ends by itself: see Ending.MustRunOut.
 func (l *Lease) Resign(ctx context.Context) error {
 	return l.resign(ctx, func(ctx context.Context, r leadership.LeaseRequest) error {
 		return l.client.release(ctx, r, l.client.Release)
 	})
 }
 
+// LetEnd stops renewing, and leaves the lease to end by itself instead of releasing it. Everything
+// that acts as leader must have stopped before. See Ending.MustRunOut.
+func (l *Lease) LetEnd() {
+	l.stopRenewing()
+	<-l.kept
+}
+
+// stopRenewing ends the lease, and reports whether there is nothing to release.
+func (l *Lease) stopRenewing() (done bool) {
+	now := l.client.clock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remaining(now)
+	l.finish(l.because(ErrResigned, nil), ErrResigned)
+	return l.own == ErrLost || l.released || l.ranOut()
+}
+
+// ranOut reports whether the term has ended, and the server has to see that. Call with mu held.
+func (l *Lease) ranOut() bool {
+	ended, ok := errors.AsType[*TermError](l.over)
+	return ok && l.own == ErrExpired && mustRunOut(ended.Because)
+}
+
 // resign ends the lease, and then has it released.
 func (l *Lease) resign(ctx context.Context, release func(context.Context, leadership.LeaseRequest) error) error {
-	l.mu.Lock()
-	l.finish(l.because(ErrResigned, nil), ErrResigned)
-	done := l.own == ErrLost || l.released
-	l.mu.Unlock()
+	done := l.stopRenewing()
 	select {
 	case <-l.kept:
 	case <-ctx.Done():

@@ -17,7 +17,7 @@ var (
 	// ErrExpired: the deadline passed before a renewal was answered, or no renewal could move it on
 	// because the term has ended; a *TermError says so.
 	ErrExpired = errors.New("the lease could not be renewed before its deadline")
-	// ErrResigned: Resign or StepDown was called.
+	// ErrResigned: Resign, StepDown or LetEnd was called.
 	ErrResigned = errors.New("the leader has resigned")
 	// ErrDeposed is an ErrLost too: the election's policy has ended the term. The *leadership.Error
 	// beside it says why.

@@ -55,6 +55,15 @@ func (l *Lease) EndsBy() Ending {
 	return Ending{At: l.ends.at, Because: l.ends.because, Left: max(l.ends.on-now, 0), Near: l.ends.cuts(l.belief)}
 }
 
+// MustRunOut reports whether the lease must be left to end with the term. The server then deposes a
+// leader without progress, and waits for the approval that did not come; a release right before
+// would spare the candidate that, and let it lead again at once.
+func (e Ending) MustRunOut() bool { return e.Near && mustRunOut(e.Because) }
+
+func mustRunOut(because leadership.EndReason) bool {
+	return because == leadership.EndsStuck || because == leadership.EndsApproval
+}
+
 // TermError says that a lease expired because its term has ended: the Deadline was that of
 // Lease.EndsBy. It stands beside ErrExpired.
 type TermError struct {

@@ -176,6 +176,44 @@ func TestALeaderWithoutProgressIsToldBeforeItsTermEnds(t *testing.T) {
 	})
 }
 
+func TestALeaderWhoseTermHasRunOutDoesNotEscapeThePolicyByARelease(t *testing.T) {
+	for name, p := range map[string]leadership.TermPolicy{
+		"stuck":    {StuckAfter: 5 * time.Minute, Cooldown: time.Hour},
+		"approval": {Approval: leadership.ApprovalPolicy{Every: 5 * time.Minute, Need: 1}},
+	} {
+		for _, how := range []string{"Run", "Resign", "LetEnd"} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				bubble(t, func(t *testing.T, server *clienttest.Server) {
+					limit(t, server, p)
+					c := server.Client(named("ann"))
+					switch how {
+					case "Run":
+						c.Run(t.Context(), "reports", func(ctx context.Context, _ *client.Lease) error {
+							<-ctx.Done()
+							return nil
+						})
+					case "Resign":
+						l := lead(t, c)
+						<-l.Context().Done()
+						l.Resign(t.Context())
+					case "LetEnd":
+						l := lead(t, c)
+						for !l.EndsBy().MustRunOut() {
+							time.Sleep(time.Second)
+						}
+						l.LetEnd()
+					}
+					time.Sleep(time.Minute)
+					_, err := c.TryAcquire(t.Context(), "reports")
+					if refusal, ok := errors.AsType[*leadership.Error](err); !ok || refusal.Cause == nil {
+						t.Errorf("it is granted the lease again: %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestProgressAtTheLastMomentSavesTheTerm(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		limit(t, server, leadership.TermPolicy{StuckAfter: 2 * time.Minute})

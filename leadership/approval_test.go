@@ -97,6 +97,26 @@ func TestTermWithoutApprovalEndsAndTheNextOneWaitsForIt(t *testing.T) {
 	}
 }
 
+func TestLeaderThatReleasesAtItsDeadlineLeavesTheApprovalToWaitFor(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 15 * time.Second}})
+	s = play(t, s, 9*time.Second, reporting(t, 1, `{"progress":1}`))
+	early := play(t, at(s, noon.Add(9*time.Second)), 0, released)
+	if got := refusal(by("ann"), early); got != "<nil>" {
+		t.Errorf("after a release long before the end: %v", got)
+	}
+	late, events := playEvents(t, at(s, noon.Add(14*time.Second)), 0, released)
+	if e := events[0]; e.Type != leadership.EventReleased || e.Detail != `{"endsBecause":"approval"}` {
+		t.Errorf("got %+v", e)
+	}
+	requireNothing(t, "released again", late, released)
+	if got := refusal(by("ann"), late); got != leadership.ReasonApproval {
+		t.Errorf("the next grant: %v", got)
+	}
+	if s = play(t, late, 0, approve("ann@x", 1, 0, false)); refusal(by("bob"), s) != "<nil>" {
+		t.Errorf("after the approval: %v", refusal(by("bob"), s))
+	}
+}
+
 func TestLeaderAsksForApprovalOnceUntilItIsAnswered(t *testing.T) {
 	ask := func(s leadership.Snapshot) (leadership.Change, error) {
 		return leadership.RequestApproval(s, leadership.ApprovalRequest{

@@ -128,6 +128,10 @@
 // under the next token: what was begun before is stale. Its renewal with the old token is refused
 // with the reason EPOCH; it acquires again, with its key.
 //
+// A leader that obeys its deadline releases a while before the end. A release with half of a lease
+// or less left before an end for want of an approval, or of progress, leaves behind what that end
+// would: the wait for an approval, or the cooldown.
+//
 // A renewal may carry a Report. Its counters never fall within a term. The rule Renew judges it by
 // the policy. A leader that trips (over its budget, too many errors, too many bad verdicts) loses
 // its lease in that very change, with the event "deposed". It may not hear of it, so no lease is

@@ -352,8 +352,14 @@ func (c *Change) stand(s Snapshot, t EventType, o Override) bool {
 }
 
 // detail is the order for an event.
-func (o Override) detail() string {
+func (o Override) detail() string { return o.detailOf("") }
+
+// detailOf is that of an event that has ended a term, too, because of a limit.
+func (o Override) detailOf(because EndReason) string {
 	d := map[string]any{"override": o.ID, "until": stamp(o.Until)}
+	if because != "" {
+		d["endsBecause"] = because
+	}
 	if o.CandidateID != "" {
 		d["candidateId"] = o.CandidateID
 	}

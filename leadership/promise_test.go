@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -421,7 +422,17 @@ func (c *course) observeEvent(before leadership.Snapshot, e leadership.Event) {
 			c.awaited = true
 		}
 	case leadership.EventReleased:
-		if e.Reason != "" && e.Detail != "" {
+		if strings.Contains(e.Detail, `"endsBecause":"approval"`) {
+			c.awaited = true
+		}
+		if leader := e.PreviousLeaderID; strings.Contains(e.Detail, `"endsBecause":"stuck"`) {
+			for _, o := range c.snap.Orders().List() {
+				if o.Kind == leadership.OverrideCooldown && o.CandidateID == leader {
+					c.orders["cooldown "+string(leader)] = order{leadership.OverrideBan, leader, o.Until}
+				}
+			}
+		}
+		if strings.Contains(e.Detail, `"override"`) {
 			c.orders["stepDown "+string(e.PreviousLeaderID)] = order{leadership.OverrideBan, e.PreviousLeaderID, before.Now.Add(20 * time.Second)}
 		}
 	}

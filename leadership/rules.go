@@ -38,24 +38,50 @@ func (c *Change) expire(guard time.Duration) {
 // there is one.
 func (c *Change) runOut(endedAt time.Time, guard time.Duration) {
 	r := &c.Record
-	because, event, why := r.endedBecause(endedAt), EventExpired, ""
-	var detail string
-	if because != "" {
-		detail = fmt.Sprintf(`{"endsBecause":%q}`, because)
-	}
+	event, because := EventExpired, r.endedBecause(endedAt)
 	r.Standing.endProbation(r.LeaderID, endedAt)
-	switch p := r.Policy.Term; {
-	case because == EndsStuck && p.StuckAfter > 0 && p.OnTrip != TripNotify:
-		progress := r.Standing.Report.Report().Progress
-		event, why = EventDeposed, fmt.Sprintf("it has reported no progress beyond %d for %s", progress, spoken(p.StuckAfter))
-		detail = fmt.Sprintf(`{"endsBecause":%q,"progress":%d,"stuckAfterMs":%d}`, because, progress, p.StuckAfter.Milliseconds())
-		r.Standing.bar(r.LeaderID, p.Cooldown, endedAt, why)
-		r.Standing.Deposed = deposed{r.Token, why}
-	case because == EndsApproval && p.Approval.Every > 0:
-		r.Standing.Approval.await()
+	why, detail := c.limited(because, endedAt)
+	if why != "" {
+		event, r.Standing.Deposed = EventDeposed, deposed{r.Token, why}
 	}
 	c.vacate(event, endedAt, r.Policy.LockDelay+guard)
 	c.explain(why, detail)
+}
+
+// limited notes what a limit that has ended the term leaves behind, for a change that vacates the
+// election. It returns why the term was tripped, "" if it was not, and the event's detail.
+func (c *Change) limited(because EndReason, endedAt time.Time) (why, detail string) {
+	r := &c.Record
+	if because != "" {
+		detail = fmt.Sprintf(`{"endsBecause":%q}`, because)
+	}
+	switch p := r.Policy.Term; {
+	case because == EndsStuck && p.StuckAfter > 0 && p.OnTrip != TripNotify:
+		progress := r.Standing.Report.Report().Progress
+		why = fmt.Sprintf("it has reported no progress beyond %d for %s", progress, spoken(p.StuckAfter))
+		detail = fmt.Sprintf(`{"endsBecause":%q,"progress":%d,"stuckAfterMs":%d}`, because, progress, p.StuckAfter.Milliseconds())
+		r.Standing.bar(r.LeaderID, p.Cooldown, endedAt, why)
+	case because == EndsApproval && p.Approval.Every > 0:
+		r.Standing.Approval.await()
+	}
+	return why, detail
+}
+
+// yields is the limit because of which a leader that releases now has to; "" if it need not. A
+// leader that obeys its deadline stops, and releases, a while before the end. So it is the limit if
+// no renewal would move the lease's end on, and at most half of a lease is left.
+func (r Record) yields(now time.Time) EndReason {
+	var span time.Duration
+	switch r.EndsBecause {
+	case EndsStuck:
+		span = r.Policy.Term.StuckAfter
+	case EndsApproval:
+		span = r.Policy.Term.Approval.Every
+	}
+	if span = min(span, r.LeaseDuration); span == 0 || r.EndsBy.Sub(now) > span/2 {
+		return ""
+	}
+	return r.EndsBecause
 }
 
 // Acquire grants the lease, with the next token, if the election has no leader and no lock delay
@@ -199,6 +225,10 @@ func Renew(s Snapshot, c Renewal) (Change, error) {
 // did. A lease that has run out without a record of it is recorded as expired. A lease that goes on
 // in a new epoch may be released under its earlier token.
 //
+// A release shortly before an end for want of progress or of an approval leaves behind what that
+// end would: a cooldown, or the wait for an approval. Otherwise leaders that obey their deadlines
+// would be granted again at once.
+//
 // A caller that has sent a release must not acquire with the same key before the release was
 // answered: see the package's "Identity".
 //
@@ -216,7 +246,9 @@ func Release(s Snapshot, c Renewal) (Change, error) {
 	ch := s.change()
 	if s.Live() {
 		ch.Record.Standing.endProbation(r.LeaderID, s.Now)
+		why, detail := ch.limited(r.yields(s.Now), s.Now)
 		ch.vacate(EventReleased, s.Now, 0)
+		ch.explain(why, detail)
 	} else {
 		ch.expire(s.Guard)
 	}

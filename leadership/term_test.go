@@ -376,6 +376,22 @@ func TestLeaderWithoutProgressIsOutAtStuckAfterAndItsSuccessorLeadsAfterTheGuard
 	}
 }
 
+func TestLeaderWithoutProgressThatReleasesAtItsDeadlineIsKeptOut(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{StuckAfter: 20 * time.Second, Cooldown: time.Minute})
+	s = play(t, s, 8*time.Second, reporting(t, 1, ``))
+	s = play(t, s, 8*time.Second, reporting(t, 1, ``))
+	s, events := playEvents(t, s, 3*time.Second, released)
+	if e := events[0]; e.Type != leadership.EventReleased || e.Reason == "" || e.Detail != `{"endsBecause":"stuck","progress":0,"stuckAfterMs":20000}` {
+		t.Errorf("got %+v", e)
+	}
+	if got := refusal(by("ann"), s); got != leadership.ReasonBanned {
+		t.Errorf("ann: %v", got)
+	}
+	if got := refusal(by("bob"), s); got != "<nil>" {
+		t.Errorf("bob, after a release: %v", got)
+	}
+}
+
 func TestReportsCountersNeverFall(t *testing.T) {
 	s := play(t, limitedHeld(t, leadership.TermPolicy{}), 0, reporting(t, 1, `{"progress":5,"calls":3}`))
 	if _, err := reporting(t, 1, `{"progress":5,"calls":2}`)(s); !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "calls has fallen from 3 to 2") {

@@ -137,7 +137,7 @@ func StepDown(s Snapshot, c StepDownCommand) (Change, error) {
 	}
 	overrides := &ch.Record.Standing.Overrides // an operator's ban of the candidate stays, too
 	*overrides = NewOverrides(append(ch.Record.Standing.overrides(s.Now), o))
-	e.Detail = o.detail()
+	e.Detail = o.detailOf(s.Record.yields(s.Now))
 	if err := overrides.limit(s, MaxOverrides/2, maxOverrideBytes/2); err != nil {
 		return Change{}, err
 	}

@@ -262,6 +262,17 @@ func (c *cli) whyElection(ctx context.Context, server *client.Client, e leadersh
 	for _, o := range all {
 		lines = append(lines, orderSentence(o))
 	}
+	if l.State == leadership.Vacant && l.Config.Term.Approval.Every > 0 {
+		x, err := server.Explain(ctx, leadership.ExplainRequest{Election: e, CandidateID: "-"}) // it bars all alike
+		if err != nil {
+			return err
+		}
+		for _, cause := range x.Causes {
+			if cause.Code == leadership.ReasonApproval {
+				lines = append(lines, fmt.Sprintf("The last term ended without an operator's approval, and none is granted before it: approve fencing token %d.", l.Token))
+			}
+		}
+	}
 	return c.printLines(lines)
 }
 
@@ -313,7 +324,7 @@ func (c *cli) printExplanation(x leadership.Explanation) error {
 // sentence says a cause in words. id is the candidate that it is about.
 func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 	text := map[leadership.Reason]string{
-		leadership.ReasonHeld:        "candidate " + string(cause.LeaderID) + " leads, and its lease has not ended",
+		leadership.ReasonHeld:        "candidate " + string(cause.LeaderID) + " leads",
 		leadership.ReasonIncarnation: "it leads already, under another key",
 		leadership.ReasonLockDelay:   "the last lease ended without a release, so no lease is granted yet",
 		leadership.ReasonPaused:      "the election is paused",
@@ -328,7 +339,13 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 	if text == "" {
 		text = string(cause.Code)
 	}
-	if cause.Left > 0 {
+	switch {
+	case cause.Left == 0:
+	case cause.Code == leadership.ReasonHeld:
+		text += fmt.Sprintf("; its lease ends in %s unless it renews it", remaining(cause.Left))
+	case cause.Code == leadership.ReasonApproval:
+		text += " within " + remaining(cause.Left)
+	default:
 		text += ", for another " + remaining(cause.Left)
 	}
 	if cause.Because != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAnOperatorOverrules(t *testing.T) {
@@ -19,7 +20,7 @@ func TestAnOperatorOverrules(t *testing.T) {
 		{"pause e --for 1h --reason moving", exitDone, []string{"revision       2"}},
 		{"overrides e --output json", exitDone, []string{`"id":"pause-2"`, `"actor":"olga"`, `"untilMs":`}},
 		{"acquire e --candidate b", exitHeld, []string{"paused", "moving", "olga"}},
-		{"why e b", exitDone, []string{"b does not lead election e.", "The election is paused, for another", "Candidate a leads, and its lease has not ended"}},
+		{"why e b", exitDone, []string{"b does not lead election e.", "The election is paused, for another", "Candidate a leads; its lease ends in"}},
 		{"why e", exitDone, []string{"a leads with fencing token 1", "The election is paused for another"}},
 		{"why e a", exitDone, []string{"a leads election e."}},
 		{"why e b --output json", exitDone, []string{`"leads":false`, `"code":"PAUSED"`}},
@@ -41,6 +42,25 @@ func TestAnOperatorOverrules(t *testing.T) {
 				t.Errorf("regent %s: %q is not in\n%s%s", step.args, want, r.out, r.err)
 			}
 		}
+	}
+}
+
+func TestWhyTellsOfAnApproval(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	env := append(startServer(t, clock), "REGENT_ACTOR=olga")
+	regent(t, env, "configure e --policy", `{"approval":{"every":"1m"}}`).want(t, exitDone)
+	regent(t, env, "acquire e --candidate a --lease 10m").want(t, exitDone)
+	if r := regent(t, env, "why e a").want(t, exitDone); !strings.Contains(r.out, "An operator's approval is needed within ") {
+		t.Errorf("before the end:\n%s", r.out)
+	}
+	clock.advance(2 * time.Minute)
+	if r := regent(t, env, "why e").want(t, exitDone); !strings.Contains(r.out, "approve fencing token 1") {
+		t.Errorf("after the end:\n%s", r.out)
+	}
+	regent(t, env, "approve e --token 1 --reason fine").want(t, exitDone)
+	if r := regent(t, env, "why e").want(t, exitDone); strings.Contains(r.out, "approve") {
+		t.Errorf("after the approval:\n%s", r.out)
 	}
 }
 

@@ -82,8 +82,16 @@ func (o *orders) follow(e leadership.Event) {
 		o.paused = given
 	case leadership.EventAssigned:
 		o.assigned = given
-	case leadership.EventBanned, leadership.EventEvicted, leadership.EventReleased:
+	case leadership.EventBanned, leadership.EventEvicted:
 		o.ban(given)
+	case leadership.EventReleased:
+		o.ban(given)
+		switch limitOf(e) {
+		case leadership.EndsApproval:
+			o.awaits = true
+		case leadership.EndsStuck:
+			o.depose(e)
+		}
 	case leadership.EventResumed, leadership.EventLifted:
 		o.lift(given)
 	case leadership.EventApproved:
@@ -102,7 +110,7 @@ func (o *orders) follow(e leadership.Event) {
 		clear(o.approvers)
 	}
 	if !o.begun.At.IsZero() && ends(e) {
-		if b := o.banned[o.begun.LeaderID]; e.Type != leadership.EventDeposed && e.At.Sub(o.begun.At) >= b.length {
+		if b := o.banned[o.begun.LeaderID]; e.Type != leadership.EventDeposed && limitOf(e) != leadership.EndsStuck && e.At.Sub(o.begun.At) >= b.length {
 			b.length = 0 // it has led for long enough
 			o.banned[o.begun.LeaderID] = b
 		}

@@ -88,7 +88,9 @@ func (c *Change) approve(s Snapshot, cmd OrderCommand) error {
 		return nil
 	}
 	switch {
-	case cmd.Token != r.Token || r.LeaderID == "" && !a.Awaited:
+	case cmd.Token == r.Token && r.LeaderID == "" && !a.Awaited:
+		return s.refuse(TokenStale, "election %q has no leader, and its next one needs no approval before it is granted the lease", r.Election)
+	case cmd.Token != r.Token:
 		return s.refuse(TokenStale, "fencing token %d of election %q is not that of the present leader, so there is nothing to approve; the newest is %d", cmd.Token, r.Election, r.Token)
 	case policy.Every == 0 && !cmd.NewEpoch:
 		return invalid("fencingToken", fmt.Errorf("election %q needs no approval; its policy has no approval.every", r.Election))

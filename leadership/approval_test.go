@@ -91,6 +91,9 @@ func TestTermWithoutApprovalEndsAndTheNextOneWaitsForIt(t *testing.T) {
 		t.Fatalf("got %+v", events)
 	}
 	requireNothing(t, "approved again", s, approve("bob@x", 1, 0, false))
+	if _, err := approve("eve@x", 1, 0, false)(s); !errors.Is(err, leadership.TokenStale) || !strings.Contains(err.Error(), "no leader, and its next one needs no approval") {
+		t.Errorf("one more than needed: %v", err)
+	}
 	s = play(t, s, 0, by("bob"))
 	if s.Record.Token != 2 || !s.Record.EndsBy.Equal(s.Now.Add(5*time.Second)) || s.Record.EndsBecause != leadership.EndsApproval {
 		t.Errorf("got %+v", s.Record)

@@ -38,9 +38,10 @@ JSON object of at most 2 KiB such as {"progress":412,"tokensUsed":81000,"health"
 A file that is no report is ignored, and the log says so once. With --progress-from-output each line on standard output is
 progress; standard output is then a pipe, even if regent's own is a terminal.
 
-The log says when the end of the term changes, as when an operator evicts the leader. When an operator begins a new epoch,
-the token in the command's environment is stale, and the command cannot learn another one: regent stops it and starts it
-anew with the new token, under the same lease.
+The log says when the end of the term changes, as when an operator evicts the leader. A lease whose term has run out for
+want of progress or of an approval is not released: it ends by itself, so that the election's policy takes effect. When an
+operator begins a new epoch, the token in the command's environment is stale, and the command cannot learn another one:
+regent stops it and starts it anew with the new token, under the same lease.
 
 If regent is killed, the command dies with it; if regent is stopped, a second process, the guard, kills the command at the
 deadline. If both are stopped, or get no CPU time, nothing does: then only the fencing token protects. The same holds for

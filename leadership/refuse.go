@@ -12,7 +12,7 @@ func (s Snapshot) refuse(code Code, format string, args ...any) *Error {
 }
 
 func (s Snapshot) refuseUnseen() error {
-	return &Error{Code: NotFound, Detail: fmt.Sprintf("election %q was never seen; the first acquire creates it", s.Record.Election)}
+	return &Error{Code: NotFound, Detail: fmt.Sprintf("election %q was never seen; the first acquire, or its configuration, creates it", s.Record.Election)}
 }
 
 // refuseHeld tells a candidate which candidate leads, how long its lease lasts, and why it has to

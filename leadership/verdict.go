@@ -139,7 +139,7 @@ func StepDown(s Snapshot, c StepDownCommand) (Change, error) {
 	*overrides = NewOverrides(append(ch.Record.Standing.overrides(s.Now), o))
 	e.Detail = o.detailOf(s.Record.yields(s.Now))
 	if err := overrides.limit(s, MaxOverrides/2, maxOverrideBytes/2); err != nil {
-		return Change{}, err
+		return Change{}, s.refuse(LimitExceeded, "election %q has too many overrides for a candidate to add one of its own, so it still leads; step down without for", s.Record.Election)
 	}
 	return ch, nil
 }

@@ -122,7 +122,8 @@ func (r *record) committed(ch leadership.Change, end, at time.Time) {
 	if !ch.Heartbeat || r.skewed {
 		return
 	}
-	beat := checker.Heartbeat{Election: e.Election, Token: e.Token, Lease: e.LeaseDuration, Asked: now, Answered: now}
+	begun := ch.Committed(at)
+	beat := checker.Heartbeat{Election: e.Election, Token: e.Token, Lease: begun.LeaseEnd().Sub(begun.HeartbeatAt), Asked: now, Answered: now}
 	if !ch.Before.IsZero() && !at.Before(end) {
 		beat.Answered = checker.Forever // it came too late, and is going to be taken back
 	}

@@ -35,7 +35,7 @@ func (s *server) awaitReport(t *testing.T, r *session, want string) {
 func TestACommandStartsAnewUnderTheTokenOfANewEpoch(t *testing.T) {
 	t.Parallel()
 	s := inFile(t).serve(t)
-	r := runScript(t, s.URL, "e --lease 4s", "echo token $REGENT_FENCING_TOKEN; trap 'echo stopped; exit 9' TERM"+untilTold)
+	r := runScript(t, s.URL, "e --lease 6s", "echo token $REGENT_FENCING_TOKEN; trap 'echo stopped; exit 9' TERM"+untilTold)
 	r.await("out", "begun")
 	s.order(t, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})
 	if out := r.await("out", "token 2\nbegun"); out != "token 1\nbegun\nstopped\ntoken 2\nbegun\n" {
@@ -65,7 +65,7 @@ func TestASignalDuringANewEpochStartsNoCommand(t *testing.T) {
 func TestAnEvictedCommandIsStoppedAndSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := inFile(t).serve(t)
-	r := runScript(t, s.URL, "e --lease 4s", untilTold)
+	r := runScript(t, s.URL, "e --lease 6s", untilTold)
 	r.await("out", "begun")
 	s.order(t, leadership.OrderCommand{Kind: leadership.OrderEvict})
 	if r.end(120); !strings.Contains(r.text("err"), "an operator has evicted the leader") || !strings.Contains(r.text("err"), `"notice":"evicted"`) {
@@ -107,7 +107,7 @@ func TestTheReportOfACommandReachesTheElection(t *testing.T) {
 		until test -e $dir/third; do sleep 0.01; done; rm $dir/third
 		echo '{"progres":5}' >$REGENT_REPORT_FILE` + untilTold
 	file := t.TempDir() + "/report.json"
-	r := runScript(t, s.URL, "e --lease 3s --report-file "+file, script)
+	r := runScript(t, s.URL, "e --lease 6s --report-file "+file, script)
 	s.awaitReport(t, r, `{"progress":3,"health":"ok"}`)
 	r.create("second")
 	s.awaitReport(t, r, `{"progress":4,"tasks":1,"health":"ok"}`)
@@ -129,7 +129,7 @@ func TestTheReportOfACommandReachesTheElection(t *testing.T) {
 func TestTheLinesOfACommandAreItsProgress(t *testing.T) {
 	t.Parallel()
 	s := inFile(t).serve(t)
-	r := runScript(t, s.URL, "e --lease 3s --progress-from-output", "echo one; echo two; echo three >&2; printf unfinished"+untilTold+"; seq 20000")
+	r := runScript(t, s.URL, "e --lease 6s --progress-from-output", "echo one; echo two; echo three >&2; printf unfinished"+untilTold+"; seq 20000")
 	s.awaitReport(t, r, `{"progress":3}`) // the line that says "begun", too
 	r.finish()
 	r.end(0)
@@ -143,14 +143,14 @@ func TestTheLinesOfACommandAreItsProgress(t *testing.T) {
 func TestAFrozenLeaderThatIsEvictedHasASuccessorAndActsNoMore(t *testing.T) {
 	t.Parallel()
 	s := inFile(t).serve(t)
-	frozen := runScript(t, s.URL, "e --lease 3s", `while ! test -e $dir/over; do echo acts; sleep 0.01; done`)
+	frozen := runScript(t, s.URL, "e --lease 6s", `while ! test -e $dir/over; do echo acts; sleep 0.05; done`)
 	frozen.await("out", "acts")
 	frozen.signal(syscall.SIGSTOP)
 	s.order(t, leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1, Ban: time.Hour})
 	next := runScript(t, s.URL, "e --lease 30s", "echo token $REGENT_FENCING_TOKEN; grep -c acts "+frozen.dir+"/out >$dir/acted"+untilTold)
 	next.await("out", "token 2\nbegun")
 	frozen.signal(syscall.SIGCONT)
-	frozen.end(137) // its guard has killed the command
+	frozen.end(121, 137) // its guard has killed the command
 	if acted, before := strings.Count(frozen.text("out"), "acts"), strings.TrimSpace(next.text("acted")); fmt.Sprint(acted) != before {
 		t.Errorf("the command had acted %s times when its successor began, and %d times in the end", before, acted)
 	}

@@ -98,7 +98,10 @@ func (c *Change) approve(s Snapshot, cmd OrderCommand) error {
 		return s.refuse(TokenStale, "election %q has no leader, so there is no new epoch to begin", r.Election)
 	}
 	have, need := a.count(cmd, order, policy.Every), max(policy.Need, 1)
-	if have == 0 {
+	switch {
+	case have == 0 && cmd.NewEpoch && !a.Epoch:
+		return invalid("newEpoch", fmt.Errorf("%q has approved already, without a new epoch, and counts once; let the next approval ask for it", cmd.Actor))
+	case have == 0:
 		return nil
 	}
 	c.announce(EventApproved, "")

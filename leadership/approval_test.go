@@ -34,6 +34,9 @@ func TestTwoPrincipalsApproveAndOneOfThemTwiceCountsOnce(t *testing.T) {
 		t.Fatalf("one of two: %+v, until %v", events, s.Record.EndsBy)
 	}
 	requireNothing(t, "the same again", s, approve("ann@x", 1, 0, false))
+	if _, err := approve("ann@x", 1, 0, true)(s); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("the same principal, now with a new epoch: %v; want it to be refused, for the epoch would not be noted", err)
+	}
 	requireNothing(t, "the same principal with other words", s, ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, Actor: "ann@x", Reason: "really"}))
 	s, events = playEvents(t, s, time.Second, approve("bob@x", 1, 0, false))
 	if !s.Record.EndsBy.Equal(s.Now.Add(time.Hour)) || events[0].Detail != `{"have":2,"need":2}` {

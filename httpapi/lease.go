@@ -110,7 +110,11 @@ func (a *api) checkToken(w http.ResponseWriter, r *http.Request) error {
 	if err := call(w, r, &body); err != nil {
 		return err
 	}
-	lease, err := a.service.CheckToken(r.Context(), leadership.TokenCheck{Election: election(r), Token: body.FencingToken})
+	check, err := body.Leadership(election(r))
+	if err != nil {
+		return err
+	}
+	lease, err := a.service.CheckToken(r.Context(), check)
 	if err != nil {
 		return err
 	}

@@ -20,10 +20,10 @@ type Version int
 
 // ProgramVersion is the version of this program. It rises with a member of policy or standing that
 // an older program must not ignore, and that member's row then says so.
-const ProgramVersion Version = 3
+const ProgramVersion Version = 4
 
 // MaxCarriedBytes is the most that a record's policy and standing may have together, encoded.
-const MaxCarriedBytes = 16 << 10
+const MaxCarriedBytes = 32 << 10
 
 // Codec reads and writes the parts of a record that stores carry without looking into them. The
 // zero Codec is this program's.

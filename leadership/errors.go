@@ -26,6 +26,8 @@ const (
 	LimitExceeded    Code = "LIMIT_EXCEEDED"    // there is no room for more; end something first
 	RecordTooNew     Code = "RECORD_TOO_NEW"    // the record needs a newer program; nothing was done; try again until your own deadline
 	StoreUnavailable Code = "STORE_UNAVAILABLE" // nothing was done; try again until your own deadline
+	NotEligible      Code = "NOT_ELIGIBLE"      // the candidate lacks what the policy requires; waiting does not help
+	ReadOnly         Code = "READ_ONLY"         // too few members of the electorate are present: do not write
 	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // it may have been done; the same call again finds out
 )
 
@@ -44,6 +46,10 @@ const (
 	ReasonBanned      Reason = "BANNED"            // an operator, or the policy after a trip, has banned the candidate
 	ReasonAssigned    Reason = "ASSIGNED"          // an operator has assigned the election to another candidate
 	ReasonApproval    Reason = "APPROVAL"          // the last term ended for want of an approval, and there is none yet
+	ReasonBallot      Reason = "BALLOT"            // bids are collected, and the candidate's is the best so far
+	ReasonOutranked   Reason = "OUTRANKED"         // better candidates have bid
+	ReasonQuorum      Reason = "QUORUM"            // too few members of the electorate are present
+	ReasonWitness     Reason = "WITNESS"           // the candidate is a witness, which never leads
 )
 
 // The reasons of LeaseLost. It mostly has none.

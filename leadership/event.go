@@ -36,6 +36,9 @@ const (
 	EventJudged            EventType = "judged"            // a verifier has judged the leader's work
 	EventTripped           EventType = "tripped"           // the leader's work is not as its policy wants it; it goes on
 	EventDeposed           EventType = "deposed"           // so, and PreviousLeaderID's term has ended
+
+	EventHandingOver EventType = "handingOver" // the term of LeaderID ends at the end already promised, for a better candidate
+	EventGoesOn      EventType = "goesOn"      // that candidate has gone, and LeaderID goes on
 )
 
 // Event is one revision of an election. It is written in the transaction of its change, and never

@@ -15,8 +15,10 @@ type Cause struct {
 	Override OverrideID    // the standing order
 	Actor    string        // that gave it
 	Because  string        // what that principal said
-	Position int           // with IN_LINE: from 1
-	Of       int           // with IN_LINE: how many stand in line at this instance
+	Position int           // with IN_LINE, BALLOT and OUTRANKED: from 1
+	Of       int           // with IN_LINE: how many stand in line at this instance; with BALLOT and OUTRANKED: how many have bid
+	Have     int           // with QUORUM: how many members are present
+	Need     int           // with QUORUM: how many must be
 }
 
 // Explanation says whether a candidate leads and, if not, why.

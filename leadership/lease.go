@@ -55,6 +55,13 @@ type Lease struct {
 	Config  Config
 	Deleted bool
 
+	// DrawSecret and LastLeader are of the Draw of the next term. They are for instances, which rank
+	// the candidates in their lines: no caller may be shown the secret.
+	DrawSecret string
+	LastLeader CandidateID
+	// Challenger is the better candidate for which the present term ends.
+	Challenger CandidateID
+
 	// Overrides are the standing orders, in the answer to an order and to who asks for them.
 	Overrides Overrides
 
@@ -104,6 +111,8 @@ func (s Snapshot) Lease() Lease {
 		Config:        r.Policy.Config.explicit(),
 		Deleted:       r.Deleted,
 		Lapsed:        r.LeaderID != "" && !s.Live(),
+		DrawSecret:    string(r.Standing.Secret),
+		LastLeader:    r.Standing.LastLeader,
 	}
 	if s.Live() {
 		l.hold(s)
@@ -113,10 +122,15 @@ func (s Snapshot) Lease() Lease {
 	return l
 }
 
+// Draw ranks the candidates for the next term.
+func (l Lease) Draw() Draw {
+	return Draw{Election: l.Election, Token: l.Token + 1, Secret: l.DrawSecret, Last: l.LastLeader}
+}
+
 func (l *Lease) hold(s Snapshot) {
 	r := s.Record
 	l.State, l.LeaderID, l.LeaseDuration, l.Metadata = Held, r.LeaderID, r.LeaseDuration, r.Metadata
-	l.Note = r.Standing.Note
+	l.Note, l.Challenger = r.Standing.Note, r.Standing.Challenger
 	if l.Report = r.Standing.Report; l.Report != "" {
 		l.ReportedAt = r.Standing.ReportedAt
 		l.ReportAge = max(s.Now.Sub(l.ReportedAt), 0)

@@ -38,6 +38,7 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 		event = EventRecreated // token, revision and a lock that still runs stay
 	}
 	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.explicit()
+	ch.Record.Standing.closeBallot() // what a bid counts for is another now
 	ch.countVacancy(s.Now)
 	ch.announce(event, "")
 	ch.relax()
@@ -85,6 +86,7 @@ func Delete(s Snapshot, c DeleteCommand) (Change, error) {
 	}
 	ch := s.change()
 	ch.Record.Deleted = true
+	ch.Record.Standing.closeBallot()
 	switch {
 	case s.Live():
 		ch.vacate(EventDeleted, s.Now, r.LeaseEnd().Sub(s.Now)+r.Policy.LockDelay+s.Guard)

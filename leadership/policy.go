@@ -3,6 +3,7 @@ package leadership
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,6 +27,8 @@ type Config struct {
 	RetireAfter time.Duration
 	// Term limits the term of a leader.
 	Term TermPolicy
+	// Ballot says which candidate should lead.
+	Ballot BallotPolicy
 	// Description tells people what the election is for: one line of at most 256 bytes.
 	Description string
 }
@@ -54,8 +57,17 @@ type Standing struct {
 	ReportedAt time.Time
 	Verdicts   verdicts
 	Probation  probation
-	Notified   bool  // it has tripped, and the policy only tells of it
-	EpochFrom  Token // of the leader's grant, if operators have begun new epochs since
+	Notified   bool        // it has tripped, and the policy only tells of it
+	EpochFrom  Token       // of the leader's grant, if operators have begun new epochs since
+	Elected    Bid         // what the leader said of itself, if the policy lets better candidates preempt it
+	Challenger CandidateID // the better candidate for which the term ends
+
+	// Of a vacancy: the bids, and when the first of them was written.
+	Opened time.Time
+	Bids   bids
+
+	Secret     secret      // of the next draw
+	LastLeader CandidateID // with StrategyRoundRobin
 
 	Deposed deposed // the last term, until the next grant
 
@@ -72,15 +84,19 @@ const limitsVersion Version = 2
 // is of another.
 const termVersion Version = 3
 
+// ballotVersion is the first version of the program that knows ballots, preemption and quorums. An
+// older one would grant to the first that asks.
+const ballotVersion Version = 4
+
 // policyMembers are the members of a policy, bound to the fields of p.
 func policyMembers(p *Policy) []member {
-	return append([]member{
+	return slices.Concat([]member{
 		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
 		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
 		{name: "retireAfterMs", needs: limitsVersion, field: (*longMilliseconds)(&p.RetireAfter)},
 		{name: "description", field: (*text)(&p.Description)},
 		{name: "maxLeaseDurationMs", needs: limitsVersion, field: (*milliseconds)(&p.MaxLeaseDuration)},
-	}, termMembers(&p.Term)...)
+	}, termMembers(&p.Term), ballotMembers(&p.Ballot))
 }
 
 // standingMembers are the members of a standing, bound to the fields of s.
@@ -98,12 +114,29 @@ func standingMembers(s *Standing) []member {
 		{name: "notified", needs: termVersion, field: value(&s.Notified)},
 		{name: "epochFrom", needs: termVersion, field: value(&s.EpochFrom)},
 		{name: "deposed", needs: termVersion, field: value(&s.Deposed)},
+		{name: "elected", needs: ballotVersion, field: value(&s.Elected)},
+		{name: "challenger", needs: ballotVersion, field: value(&s.Challenger)},
+		{name: "ballotOpened", needs: ballotVersion, field: value(&s.Opened)},
+		{name: "bids", needs: ballotVersion, field: listField[Bid]{(*string)(&s.Bids), maxBids, Bid.validate}},
+		{name: "secret", needs: ballotVersion, field: value(&s.Secret)},
+		{name: "lastLeader", needs: ballotVersion, field: value(&s.LastLeader)},
 	}
 }
 
 // granted is s after a grant. Orders that are over, and trips of long ago, are forgotten.
-func (s Standing) granted(c AcquireCommand, now time.Time) Standing {
+func (s Standing) granted(c AcquireCommand, p BallotPolicy, now time.Time) Standing {
 	s.Note = c.Note
+	s.closeBallot()
+	if p.Preempt {
+		s.Elected = c.Candidacy.Bid(c.CandidateID, p, time.Time{})
+	}
+	s.Secret, s.LastLeader = "", ""
+	switch p.Strategy {
+	case StrategyRandom:
+		s.Secret = secret(c.Secret)
+	case StrategyRoundRobin:
+		s.LastLeader = c.CandidateID
+	}
 	s.Deposed, s.Approval = deposed{}, approval{}
 	if s.Overrides != "" {
 		s.Overrides = NewOverrides(s.overrides(now))
@@ -125,6 +158,7 @@ func (s Standing) vacated() Standing {
 	s.Note = ""
 	s.Ends, s.Report, s.ReportedAt, s.Verdicts = ends{}, "", time.Time{}, verdicts{}
 	s.Probation, s.Notified, s.EpochFrom = probation{}, false, 0
+	s.Elected, s.Challenger = Bid{}, ""
 	if s.Approval.Asked = false; !s.Approval.Awaited {
 		s.Approval = approval{}
 	}
@@ -134,7 +168,7 @@ func (s Standing) vacated() Standing {
 // ofTerm reports whether s has parts that only a leader's term has.
 func (s Standing) ofTerm() bool {
 	return s.Ends != (ends{}) || s.Report != "" || !s.ReportedAt.IsZero() || s.Verdicts != (verdicts{}) ||
-		s.Probation != (probation{}) || s.Notified || s.EpochFrom != 0
+		s.Probation != (probation{}) || s.Notified || s.EpochFrom != 0 || s.Elected != (Bid{}) || s.Challenger != ""
 }
 
 // bars names all that bars candidates from grants, whatever the clock of the store.
@@ -164,6 +198,7 @@ func (s Standing) moved(ahead time.Duration) Standing {
 		tripped[i].Until = later(tripped[i].Until, ahead)
 	}
 	s.Overrides, s.Breakers = NewOverrides(orders), breakers(writeList(tripped))
+	s.closeBallot()
 	return s
 }
 
@@ -175,6 +210,7 @@ func (c Config) leaseDuration() time.Duration {
 func (c Config) explicit() Config {
 	c.LeaseDuration = c.leaseDuration()
 	c.Term = c.Term.explicit()
+	c.Ballot = c.Ballot.explicit()
 	return c
 }
 
@@ -201,6 +237,9 @@ func (c Config) validate() (field string, err error) {
 		return "retireAfter", err
 	}
 	if field, err := c.Term.validate(c.leaseDuration()); err != nil {
+		return field, err
+	}
+	if field, err := c.Ballot.validate(); err != nil {
 		return field, err
 	}
 	if err := validateText(c.Description); err != nil {

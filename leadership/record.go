@@ -222,6 +222,8 @@ func (s Snapshot) validate() error {
 		return fmt.Errorf("a lock of %v is impossible", r.LockFor)
 	case r.Standing.Deposed.Token > r.Token:
 		return fmt.Errorf("fencing token %d was deposed, and the newest is %d", r.Standing.Deposed.Token, r.Token)
+	case (r.Standing.Opened.IsZero()) != (r.Standing.Bids == ""):
+		return errors.New("of a ballot and its bids, one is missing")
 	case r.EndedAt.After(s.Now.Add(clockTolerance)):
 		return errors.New("its last lease ended in the future")
 	case r.LeaderID == "":
@@ -254,6 +256,10 @@ func (s Snapshot) validateHeld() error {
 		return errors.New("its last heartbeat lies in the future")
 	case r.EndsBy.IsZero() != (r.EndsBecause == ""):
 		return errors.New("of the latest end of its lease and the reason for that, one is missing")
+	case r.Standing.Bids != "":
+		return errors.New("it has a leader and bids")
+	case (r.Standing.Challenger == "") != r.Standing.Ends.Challenged.IsZero():
+		return errors.New("of a challenge and the end that it sets, one is missing")
 	case r.EndsBy.IsZero() && r.Standing.Ends != (ends{}):
 		return errors.New("its term is limited, and its lease has no latest end")
 	case r.Standing.EpochFrom >= r.Token:

@@ -20,6 +20,19 @@ type AcquireRequest struct {
 	// Wait is how long to stand in line while another candidate leads: 0 to MaxWait. A Service
 	// alone has no line and answers at once; an Instance has one.
 	Wait time.Duration
+	// Candidacy counts where the election's policy asks for it.
+	Candidacy
+	// InLine is set by the instance in whose line the candidate stands.
+	InLine InLine
+}
+
+// InLine is what an instance adds to the call of a candidate that stands in its line.
+type InLine struct {
+	Waited time.Duration // since the candidate began to wait
+	// Withdraw is a candidate of the same line that has bid and has gone since; or empty.
+	Withdraw CandidateID
+	// Present reports whether the instance has heard of the member lately. nil: of none.
+	Present func(CandidateID) bool
 }
 
 // AcquireCommand is an AcquireRequest as the rule Acquire takes it.
@@ -29,6 +42,9 @@ type AcquireCommand struct {
 	LeaseDuration time.Duration // 0: as the election is configured
 	Metadata      Metadata      // "": none or, for a leader that acquires again, as before
 	Note          string        // so, too
+	Candidacy
+	InLine
+	Secret string // of the draw after this term, or of this one if it is the first
 }
 
 // MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To
@@ -66,12 +82,18 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 	if err := key.validate(); err != nil {
 		return AcquireCommand{}, none, invalid("key", err)
 	}
+	if field, err := r.Candidacy.validate(); err != nil {
+		return AcquireCommand{}, none, invalid(field, err)
+	}
 	return AcquireCommand{
 		CandidateID:   r.CandidateID,
 		KeyHash:       key.Hash(),
 		LeaseDuration: r.LeaseDuration,
 		Metadata:      metadata,
 		Note:          r.Note,
+		Candidacy:     r.Candidacy,
+		InLine:        r.InLine,
+		Secret:        newSecret(),
 	}, key, nil
 }
 
@@ -97,6 +119,9 @@ type WatchRequest struct {
 	Election Election
 	Resume   bool     // go on after the revision After; else begin with the election as it is
 	After    Revision // one that the election has had, or 0
+	// Member, if it is not empty, is a follower of the election while the watch is open: it follows
+	// the token of the last event that it was sent.
+	Member CandidateID
 }
 
 // Reading is an election and how old it may be.
@@ -141,6 +166,9 @@ func (r LeaseRequest) renewal() (Renewal, error) {
 type TokenCheck struct {
 	Election Election
 	Token    Token
+	// Write says that the caller is going to write: an Instance then also refuses with ReadOnly. A
+	// Service alone knows no members, and does not.
+	Write bool
 }
 
 func (r TokenCheck) validate() error {

@@ -95,8 +95,13 @@ func (r Record) yields(now time.Time) EndReason {
 // A candidate that asks for more than Config.MaxLeaseDuration is refused, whether the election is
 // held or not. A leader may repeat what it was granted before the limit became lower.
 //
-// Errors: InvalidArgument; LeaseHeld, with a Reason; ElectionDeleted; RecordCorrupt when there is
-// no further token.
+// Where the policy asks for a ballot, the candidate is granted when its turn has come; before that
+// the change is its bid, if that is of use. Where a better candidate may preempt the leader, the
+// change ends the term at the end that the leader was promised. Then the change grants nothing, and
+// the caller of the store must refuse the candidate: see Service.Acquire.
+//
+// Errors: InvalidArgument; LeaseHeld, with a Reason; NotEligible; ElectionDeleted; RecordCorrupt
+// when there is no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	r := s.Record
 	if r.Deleted {
@@ -108,7 +113,13 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	if s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) {
 		return reacquire(s, c), nil
 	}
+	if err := s.refuseIneligible(c); err != nil {
+		return Change{}, err
+	}
 	if barriers := s.barriers(c.CandidateID); len(barriers) > 0 {
+		if only := barriers[0]; only.Code == ReasonHeld && r.Policy.Ballot.Preempt {
+			return s.challenge(c, only)
+		}
 		return Change{}, s.refuseBarred(c.CandidateID, barriers)
 	}
 	if r.Token >= MaxToken {
@@ -118,6 +129,9 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	if r.LeaderID != "" {
 		ch.expire(s.Guard)
 	}
+	if c.witness() || r.Policy.Ballot.HasBallot() {
+		return s.vote(ch, c)
+	}
 	ch.grant(c, s.Now)
 	return ch, nil
 }
@@ -126,7 +140,7 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 	r := &c.Record
 	r.Token++
 	r.LeaderID, r.KeyHash, r.Metadata = cmd.CandidateID, cmd.KeyHash, cmd.Metadata
-	r.Standing = r.Standing.granted(cmd, now)
+	r.Standing = r.Standing.granted(cmd, r.Policy.Ballot, now)
 	r.LeaseDuration = cmd.LeaseDuration
 	if r.LeaseDuration == 0 {
 		r.LeaseDuration = r.Policy.leaseDuration()
@@ -277,6 +291,7 @@ func Retire(s Snapshot) (Change, error) {
 	after := s.Record.Policy.RetireAfter
 	ch := s.change()
 	ch.Record.Deleted = true
+	ch.Record.Standing.closeBallot()
 	ch.announce(EventDeleted, "")
 	e := &ch.Events[0]
 	e.Reason = fmt.Sprintf("retired: it was vacant for %s, as its retireAfter says", spoken(after))

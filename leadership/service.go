@@ -35,7 +35,16 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 	if err != nil {
 		return Grant{}, err
 	}
+	if r := snap.Record; r.LeaderID != cmd.CandidateID || !r.KeyHash.Equal(cmd.KeyHash) { // it has bid, or challenged
+		return Grant{}, snap.refuseWaiting(cmd)
+	}
 	return Grant{Lease: snap.leaders(), Key: key}, nil
+}
+
+// Withdraw forgets the bid and the challenge of a candidate that has gone; see the rule of that
+// name.
+func (s *Service) Withdraw(ctx context.Context, e Election, c CandidateID) (Lease, error) {
+	return s.lease(ctx, e, func(snap Snapshot) (Change, error) { return Withdraw(snap, c) })
 }
 
 // Renew keeps the caller's lease; see the rule of that name.

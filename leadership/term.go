@@ -186,13 +186,15 @@ type ends struct {
 	// Ordered is set by an operator's order, Because says which.
 	Ordered time.Time `json:"ordered,omitzero"`
 	Because EndReason `json:"because,omitempty"`
+	// Challenged is set by a better candidate.
+	Challenged time.Time `json:"challenged,omitzero"`
 }
 
 func (e ends) validate() error {
 	if e.Ordered.IsZero() != (e.Because == "") || len(e.Because) > maxEndReasonBytes {
 		return errors.New("an end by an order has no reason, or a reason has no end")
 	}
-	return validateInstants(e.Term, e.Approval, e.Stuck, e.Ordered)
+	return validateInstants(e.Term, e.Approval, e.Stuck, e.Ordered, e.Challenged)
 }
 
 // first is the earliest of them; zero if there is none.
@@ -200,7 +202,7 @@ func (e ends) first() (at time.Time, because EndReason) {
 	for _, end := range []struct {
 		at      time.Time
 		because EndReason
-	}{{e.Ordered, e.Because}, {e.Stuck, EndsStuck}, {e.Approval, EndsApproval}, {e.Term, EndsMaxTerm}} {
+	}{{e.Ordered, e.Because}, {e.Stuck, EndsStuck}, {e.Approval, EndsApproval}, {e.Term, EndsMaxTerm}, {e.Challenged, EndsHandOver}} {
 		if !end.at.IsZero() && (at.IsZero() || end.at.Before(at)) {
 			at, because = end.at, end.because
 		}
@@ -212,7 +214,7 @@ func (e ends) first() (at time.Time, because EndReason) {
 // jumped while the lease stood still.
 func (s Standing) TermMoved(by time.Duration) Standing {
 	e := &s.Ends
-	for _, end := range []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &s.Probation.Until, &s.Approval.Done} {
+	for _, end := range []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &e.Challenged, &s.Probation.Until, &s.Approval.Done} {
 		if !end.IsZero() {
 			*end = later(*end, by)
 		}
@@ -274,6 +276,9 @@ func (c *Change) relax() {
 	}
 	if p.StuckAfter == 0 {
 		e.Stuck = time.Time{}
+	}
+	if !r.Policy.Ballot.Preempt {
+		e.Challenged, r.Standing.Challenger = time.Time{}, ""
 	}
 	if e != r.Standing.Ends {
 		r.Standing.Ends = e

@@ -70,7 +70,7 @@ func (c *Client) Release(ctx context.Context, r leadership.LeaseRequest) (leader
 // CheckToken returns the lease if the token is the current leader's.
 func (c *Client) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
 	return c.lease(ctx, ofCheck(r), call{
-		name: "check token", method: http.MethodPost, suffix: wire.CheckToken, mutates: wire.VerbCheckToken.Row().Changes(), body: wire.TokenCheck{FencingToken: r.Token},
+		name: "check token", method: http.MethodPost, suffix: wire.CheckToken, mutates: wire.VerbCheckToken.Row().Changes(), body: wire.NewTokenCheck(r),
 	})
 }
 

@@ -53,6 +53,13 @@ type Service interface {
 	Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error)
 	// Census reads all elections whose names begin with the prefix.
 	Census(ctx context.Context, prefix string) (leadership.Census, error)
+	// Join makes the caller a member, and reads the election. Leave ends that.
+	Join(context.Context, leadership.JoinRequest) (leadership.Reading, error)
+	Leave(context.Context, leadership.LeaveRequest) error
+	// Members reads the election with its members.
+	Members(context.Context, leadership.Election) (leadership.Members, error)
+	// AwaitAcknowledgement waits until enough members follow a token, and says which.
+	AwaitAcknowledgement(context.Context, leadership.AcknowledgementRequest) (leadership.Acknowledgement, error)
 	// Tick announces events that were left behind, records leases that ran out unseen, and retires
 	// elections.
 	Tick(context.Context) (Ticked, error)

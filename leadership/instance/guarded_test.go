@@ -117,6 +117,12 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.StepDown(ctx, leadership.StepDownRequest{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbStepDown},
 		{func() { s.RequestApproval(ctx, leadership.ApprovalNote{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbRequestApproval},
 		{func() { s.Explain(ctx, leadership.ExplainRequest{Election: "e", CandidateID: "ann"}) }, instance.Op{Election: "e", N: 1}, wire.VerbExplain},
+		{func() { s.Join(ctx, leadership.JoinRequest{Election: "e", CandidateID: "ann"}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbJoin},
+		{func() { s.Leave(ctx, leadership.LeaveRequest{Election: "e", CandidateID: "ann"}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbLeave},
+		{func() { s.Members(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbMembers},
+		{func() {
+			s.AwaitAcknowledgement(ctx, leadership.AcknowledgementRequest{Election: "e", Token: 7, Wait: 1e6})
+		}, instance.Op{Election: "e", Waits: true, N: 1}, wire.VerbAcknowledgement},
 		{func() { s.Tick(ctx) }, instance.Op{N: 1}, wire.VerbTick},
 	} {
 		spy.ops = nil

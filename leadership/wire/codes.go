@@ -45,6 +45,8 @@ func Meanings() []Meaning {
 		{leadership.LeaseLost, http.StatusConflict, "Lease lost", "you do not lead: stop now"},
 		{leadership.TokenStale, http.StatusConflict, "Token stale", "the token is not that of the current leader; do not act on it"},
 		{leadership.ElectionDeleted, http.StatusConflict, "Election deleted", "an operator brings the election back by configuring it"},
+		{leadership.NotEligible, http.StatusConflict, "Not eligible", "the candidate lacks what the policy of the election requires; waiting does not help"},
+		{leadership.ReadOnly, http.StatusConflict, "Read-only", "too few members of the election's electorate are present: do not write; reads go on"},
 		{leadership.LimitExceeded, http.StatusConflict, "Limit exceeded", "there is no room for more; end something first"},
 		{leadership.HistoryCompacted, http.StatusGone, "History compacted", "the requested events are no longer kept; read the election and go on from its revision"},
 		{leadership.RevisionMismatch, http.StatusPreconditionFailed, "Revision mismatch", "the election has changed since you read it; read it again and decide again"},

@@ -23,18 +23,20 @@ func newConfiguration(c leadership.Config) Configuration {
 		LockDelay:        Duration(c.LockDelay),
 		RetireAfter:      Duration(c.RetireAfter),
 		Description:      c.Description,
-		Policy:           newPolicy(c.Term),
+		Policy:           newPolicy(c),
 	}
 }
 
 func (w Configuration) leadership() leadership.Config {
+	ballot, _ := w.Policy.ballot() // the server has checked it
 	return leadership.Config{
 		LeaseDuration:    time.Duration(w.LeaseDuration),
 		MaxLeaseDuration: time.Duration(w.MaxLeaseDuration),
 		LockDelay:        time.Duration(w.LockDelay),
 		RetireAfter:      time.Duration(w.RetireAfter),
 		Description:      w.Description,
-		Term:             w.Policy.leadership(),
+		Term:             w.Policy.term(),
+		Ballot:           ballot,
 	}
 }
 
@@ -57,7 +59,7 @@ func NewConfigureRequest(c leadership.Config) ConfigureRequest {
 		LockDelay:        Duration(c.LockDelay),
 		RetireAfter:      Duration(c.RetireAfter),
 		Description:      c.Description,
-		Policy:           newPolicy(c.Term),
+		Policy:           newPolicy(c),
 	}
 }
 
@@ -72,9 +74,13 @@ func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 		return leadership.Config{}, malformed("/maxLeaseDuration", "maxLeaseDuration is from %v to %gh, not 0s; leave it out for no limit of the election's own",
 			leadership.MinLeaseDuration, leadership.MaxLeaseDuration.Hours())
 	}
+	ballot, err := w.Policy.ballot()
+	if err != nil {
+		return leadership.Config{}, err
+	}
 	return leadership.Config{
 		LeaseDuration: d, MaxLeaseDuration: most, LockDelay: time.Duration(w.LockDelay), RetireAfter: time.Duration(w.RetireAfter),
-		Description: w.Description, Term: w.Policy.leadership(),
+		Description: w.Description, Term: w.Policy.term(), Ballot: ballot,
 	}, nil
 }
 

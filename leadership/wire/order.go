@@ -190,18 +190,20 @@ type Cause struct {
 	Reason   string                 `json:"reason,omitzero"` // in that principal's words
 	Until    time.Time              `json:"until,omitzero"`
 	UntilMs  int64                  `json:"untilMs,omitzero"`  // what is left, rounded up
-	Position int                    `json:"position,omitzero"` // in line, from 1
+	Position int                    `json:"position,omitzero"` // in line or among the bids, from 1
 	Of       int                    `json:"of,omitzero"`
+	Have     int                    `json:"have,omitzero"` // members that are present
+	Need     int                    `json:"need,omitzero"` // members that must be
 }
 
 func newCause(c leadership.Cause) Cause {
-	return Cause{c.Code, c.LeaderID, c.Override, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of}
+	return Cause{c.Code, c.LeaderID, c.Override, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of, c.Have, c.Need}
 }
 
 func (w Cause) leadership() leadership.Cause {
 	return leadership.Cause{
 		Code: w.Code, LeaderID: w.LeaderID, Override: w.Override, Actor: w.By, Because: w.Reason, Until: w.Until,
-		Left: fromMillis(w.UntilMs), Position: w.Position, Of: w.Of,
+		Left: fromMillis(w.UntilMs), Position: w.Position, Of: w.Of, Have: w.Have, Need: w.Need,
 	}
 }
 
@@ -232,8 +234,16 @@ func (w Explanation) Leadership() leadership.Explanation {
 	return x
 }
 
-// Policy limits the terms of an election's leaders.
+// Policy says who should lead an election, and limits the terms of its leaders.
 type Policy struct {
+	Strategy leadership.Strategy `json:"strategy,omitzero"`
+	Require  []string            `json:"require,omitzero"`
+	Prefer   []string            `json:"prefer,omitzero"`
+	Window   *Duration           `json:"window,omitzero"`
+	Preempt  bool                `json:"preempt,omitzero"`
+	MinTerm  Duration            `json:"minTerm,omitzero"`
+	Quorum   *Quorum             `json:"quorum,omitzero"`
+
 	MaxTerm    Duration          `json:"maxTerm,omitzero"`
 	Approval   *Approval         `json:"approval,omitzero"`
 	StuckAfter Duration          `json:"stuckAfter,omitzero"`
@@ -265,11 +275,21 @@ type ErrorRate struct {
 	Min int64   `json:"min"`
 }
 
-func newPolicy(p leadership.TermPolicy) *Policy {
-	if p == (leadership.TermPolicy{}) {
+func newPolicy(c leadership.Config) *Policy {
+	p, b := c.Term, c.Ballot
+	if p == (leadership.TermPolicy{}) && b == (leadership.BallotPolicy{}) {
 		return nil
 	}
-	w := &Policy{MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), Verdicts: p.Verdicts}
+	w := &Policy{
+		Strategy: b.Strategy, Require: b.Require.List(), Prefer: b.Prefer.List(), Preempt: b.Preempt, MinTerm: Duration(b.MinTerm),
+		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), Verdicts: p.Verdicts,
+	}
+	if b.Window != 0 {
+		w.Window = new(max(Duration(b.Window), 0)) // NoWindow is 0s
+	}
+	if q := b.Quorum; q.Electorate != "" {
+		w.Quorum = &Quorum{q.Electorate.List(), Need(q.Need), Duration(q.Grace)}
+	}
 	if p.Approval.Every > 0 {
 		w.Approval = &Approval{Duration(p.Approval.Every), p.Approval.Need}
 	}
@@ -282,7 +302,7 @@ func newPolicy(p leadership.TermPolicy) *Policy {
 	return w
 }
 
-func (w *Policy) leadership() (p leadership.TermPolicy) {
+func (w *Policy) term() (p leadership.TermPolicy) {
 	if w == nil {
 		return p
 	}
@@ -297,6 +317,30 @@ func (w *Policy) leadership() (p leadership.TermPolicy) {
 		p.ErrorRate = leadership.ErrorRate{Max: w.ErrorRate.Max, Min: w.ErrorRate.Min}
 	}
 	return p
+}
+
+func (w *Policy) ballot() (p leadership.BallotPolicy, err error) {
+	if w == nil {
+		return p, nil
+	}
+	p = leadership.BallotPolicy{Strategy: w.Strategy, Window: time.Duration(given(w.Window)), Preempt: w.Preempt, MinTerm: time.Duration(w.MinTerm)}
+	if w.Window != nil && *w.Window == 0 {
+		p.Window = leadership.NoWindow
+	}
+	if p.Require, err = names("/policy/require", w.Require); err != nil {
+		return p, err
+	}
+	if p.Prefer, err = names("/policy/prefer", w.Prefer); err != nil {
+		return p, err
+	}
+	if w.Quorum != nil {
+		p.Quorum = leadership.QuorumPolicy{Need: int(w.Quorum.Need), Grace: time.Duration(w.Quorum.Grace)}
+		p.Quorum.Electorate, err = names("/policy/quorum/electorate", w.Quorum.Electorate)
+		if err == nil && p.Quorum.Electorate == "" {
+			err = malformed("/policy/quorum/electorate", "policy.quorum.electorate names 1 to %d members; leave quorum out if none is asked for", leadership.MaxElectorate)
+		}
+	}
+	return p, err
 }
 
 func rawReport(t leadership.ReportText) jsontext.Value { return rawObject([]byte(t)) }

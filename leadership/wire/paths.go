@@ -36,6 +36,11 @@ const (
 	AllOverrides    = "/overrides"
 	Candidates      = "/candidates"
 	Explain         = ":explain"
+
+	Join                 = ":join"
+	Leave                = ":leave"
+	AllMembers           = "/members"
+	AwaitAcknowledgement = ":awaitAcknowledgement"
 )
 
 // Path returns the path of the election or, with one of the suffixes above, of something that

@@ -18,6 +18,10 @@ type AcquireRequest struct {
 	Metadata      jsontext.Value         `json:"metadata,omitzero"` // see leadership.ParseMetadata
 	Note          string                 `json:"note,omitzero"`
 	Wait          Duration               `json:"wait,omitzero"`
+	Role          leadership.Role        `json:"role,omitzero"`
+	Priority      int64                  `json:"priority,omitzero"`
+	Capabilities  []string               `json:"capabilities,omitzero"`
+	Load          int64                  `json:"load,omitzero"`
 }
 
 // NewAcquireRequest writes a request.
@@ -28,6 +32,10 @@ func NewAcquireRequest(r leadership.AcquireRequest) AcquireRequest {
 		Metadata:      rawObject(r.Metadata),
 		Note:          r.Note,
 		Wait:          Duration(r.Wait),
+		Role:          r.Role,
+		Priority:      r.Priority,
+		Capabilities:  r.Capabilities.List(),
+		Load:          r.Load,
 	}
 	if r.Key != nil {
 		w.Key = new(r.Key.Text())
@@ -43,8 +51,12 @@ func (w AcquireRequest) Leadership(e leadership.Election) (leadership.AcquireReq
 		Metadata:    []byte(w.Metadata),
 		Note:        w.Note,
 		Wait:        time.Duration(w.Wait),
+		Candidacy:   leadership.Candidacy{Role: w.Role, Priority: w.Priority, Load: w.Load},
 	}
 	var err error
+	if r.Capabilities, err = names("/capabilities", w.Capabilities); err != nil {
+		return leadership.AcquireRequest{}, err
+	}
 	if r.LeaseDuration, err = leaseDuration(w.LeaseDuration); err != nil {
 		return leadership.AcquireRequest{}, err
 	}
@@ -88,6 +100,30 @@ func (w LeaseRequest) Leadership(e leadership.Election) (leadership.LeaseRequest
 // TokenCheck is the body of a check.
 type TokenCheck struct {
 	FencingToken leadership.Token `json:"fencingToken"`
+	Use          string           `json:"use,omitzero"` // UseRead, which is the default, or UseWrite
+}
+
+// What a token is checked for.
+const (
+	UseRead  = "read"
+	UseWrite = "write" // refused also while the election is read-only
+)
+
+// NewTokenCheck writes a check.
+func NewTokenCheck(c leadership.TokenCheck) TokenCheck {
+	w := TokenCheck{FencingToken: c.Token}
+	if c.Write {
+		w.Use = UseWrite
+	}
+	return w
+}
+
+// Leadership reads a check about the election.
+func (w TokenCheck) Leadership(e leadership.Election) (leadership.TokenCheck, error) {
+	if w.Use != "" && w.Use != UseRead && w.Use != UseWrite {
+		return leadership.TokenCheck{}, malformed("/use", "use is %q or %q, not %s", UseRead, UseWrite, Quote(w.Use))
+	}
+	return leadership.TokenCheck{Election: e, Token: w.FencingToken, Write: w.Use == UseWrite}, nil
 }
 
 // leaseDuration returns 0 for a field that was left out. "0s" is refused: it does not mean the

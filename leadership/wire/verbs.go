@@ -36,6 +36,10 @@ const (
 	VerbStepDown         Verb = "stepDown"
 	VerbRequestApproval  Verb = "requestApproval"
 	VerbExplain          Verb = "explain"
+	VerbJoin             Verb = "join"
+	VerbLeave            Verb = "leave"
+	VerbMembers          Verb = "members"
+	VerbAcknowledgement  Verb = "awaitAcknowledgement"
 	VerbTick             Verb = "tick"
 	VerbLive             Verb = "live"
 	VerbReady            Verb = "ready"
@@ -161,7 +165,7 @@ var rows = []Row{
 	{
 		Verb: VerbAcquire, Method: http.MethodPost, Path: pathElection + Acquire, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostCampaign, Metric: "acquire", Repeat: RepeatWithKey, Waits: true, AsCandidate: true, Creates: true,
-		Does: "Body `{candidateId, key?, leaseDuration?, wait?, metadata?, note?}`. The lease, or `LEASE_HELD` with who leads, the time left and the reason. With `wait` the candidate waits for its turn.",
+		Does: "Body `{candidateId, key?, leaseDuration?, wait?, metadata?, note?, priority?, capabilities?, load?, role?}`. The lease, or `LEASE_HELD` with who leads, the time left and the reason. With `wait` the candidate waits for its turn.",
 	},
 	{
 		Verb: VerbRenew, Method: http.MethodPost, Path: pathElection + Renew, Type: ContentType, Scope: ScopeElection,
@@ -176,7 +180,7 @@ var rows = []Row{
 	{
 		Verb: VerbCheckToken, Method: http.MethodPost, Path: pathElection + CheckToken, Type: ContentType, Scope: ScopeElection,
 		Roles: checks, Cost: CostRead, Metric: "check", Repeat: RepeatRead,
-		Does: "Body `{fencingToken}`. The lease, or `TOKEN_STALE` with the current token.",
+		Does: "Body `{fencingToken, use?}`. The lease, or `TOKEN_STALE` with the current token. With `use` `write` also `READ_ONLY`, while too few members are present.",
 	},
 	{
 		Verb: VerbBatchRenew, Method: http.MethodPost, Path: PathBatchRenew, Type: ContentType,
@@ -259,6 +263,26 @@ var rows = []Row{
 		Verb: VerbExplain, Method: http.MethodGet, Path: pathElection + Candidates + "/{candidate}" + Explain, Type: ContentType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
 		Does: "Why the candidate does not lead: `{leads, reasons: [{code, until?, untilMs?, by?, reason?, …}]}`.",
+	},
+	{
+		Verb: VerbJoin, Method: http.MethodPost, Path: pathElection + Join, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRead, Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, role, ttl, seenToken?, note?}`, the role `follower`, `worker` or `witness`. Makes the caller a member until `ttl` is over; repeat it to stay. Answers the election: who leads, and the token.",
+	},
+	{
+		Verb: VerbLeave, Method: http.MethodPost, Path: pathElection + Leave, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRead, Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId}`. Ends the membership at once.",
+	},
+	{
+		Verb: VerbMembers, Method: http.MethodGet, Path: pathElection + AllMembers, Type: ContentType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The election as a cluster: its members with their roles, the token that each follows, the quorum, and a status.",
+	},
+	{
+		Verb: VerbAcknowledgement, Method: http.MethodPost, Path: pathElection + AwaitAcknowledgement, Type: ContentType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
+		Does: "Body `{fencingToken, need, wait?}`. Which members follow the token, and which do not; with `wait` once so many do.",
 	},
 	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,

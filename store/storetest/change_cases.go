@@ -142,7 +142,7 @@ var changeCases = []contractCase{
 				*ch, _ = limit(time.Minute, leadership.EndsStuck)(s)
 				ch.Record.EndsBecause = ""
 			},
-			"a policy of more than 16 KiB": func(_ leadership.Snapshot, ch *leadership.Change) {
+			"a policy of more than 32 KiB": func(_ leadership.Snapshot, ch *leadership.Change) {
 				ch.Quiet, ch.Record.Policy.Unknown = true, `{"x":"`+strings.Repeat("x", leadership.MaxCarriedBytes)+`"}`
 			},
 		} {

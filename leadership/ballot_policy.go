@@ -1,0 +1,219 @@
+package leadership
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// Limits and defaults of a BallotPolicy.
+const (
+	DefaultWindow = 300 * time.Millisecond
+	MaxWindow     = 30 * time.Second
+	// NoWindow, as a window, asks for no ballot: each instance asks for its best candidate at once.
+	NoWindow = -time.Millisecond
+
+	MaxElectorate = 31 // names
+	DefaultGrace  = 10 * time.Second
+	MaxGrace      = 10 * time.Minute
+)
+
+// BallotPolicy says which of the candidates should lead, and how many members must be present. The
+// zero BallotPolicy grants the first that asks.
+type BallotPolicy struct {
+	Strategy Strategy
+	Require  Names // a candidate without all of these capabilities is refused
+	Prefer   Names // with StrategyCapability: a candidate with more of these is better
+	// Window is how long bids are collected once the election is vacant: up to MaxWindow. 0 is the
+	// default: DefaultWindow, and with StrategyFirstCome and no quorum NoWindow.
+	Window time.Duration
+	// Preempt lets a better candidate end the term of a leader that has led for MinTerm, at the end
+	// that the leader was promised. With StrategyPriority, StrategyCapability and
+	// StrategyLeastLoaded only; the leader counts with what it said when it was granted.
+	Preempt bool
+	MinTerm time.Duration // up to 30 days; 0: none
+	Quorum  QuorumPolicy
+}
+
+// QuorumPolicy lets a candidate be granted only while enough members of the electorate are
+// present, and makes the election read-only when too few have been for the grace time. It is a
+// policy, and no part of what keeps leaders apart: that is the store.
+type QuorumPolicy struct {
+	Electorate Names         // candidate ids, at most MaxElectorate; "": no quorum is asked for
+	Need       int           // 1 to the size of the electorate; 0: the majority
+	Grace      time.Duration // up to MaxGrace; 0: DefaultGrace
+}
+
+// Strategy says which of two candidates is the better one; see Rank.
+type Strategy string
+
+// The strategies.
+const (
+	StrategyFirstCome   Strategy = "firstCome" // which "" stands for
+	StrategyPriority    Strategy = "priority"
+	StrategyCapability  Strategy = "capability"
+	StrategyLeastLoaded Strategy = "leastLoaded"
+	StrategyRandom      Strategy = "random"
+	StrategyRoundRobin  Strategy = "roundRobin"
+)
+
+// Strategies returns all strategies.
+func Strategies() []Strategy {
+	return []Strategy{StrategyFirstCome, StrategyPriority, StrategyCapability, StrategyLeastLoaded, StrategyRandom, StrategyRoundRobin}
+}
+
+// window is how long bids are collected; 0 if there is no ballot.
+func (p BallotPolicy) window() time.Duration {
+	switch {
+	case p.Window > 0:
+		return p.Window
+	case p.Window == 0 && (p.Strategy != "" && p.Strategy != StrategyFirstCome || p.Quorum.Electorate != ""):
+		return DefaultWindow
+	}
+	return 0
+}
+
+// HasBallot reports whether candidates bid before one is granted.
+func (p BallotPolicy) HasBallot() bool { return p.window() > 0 }
+
+// explicit is p in the one form that is stored.
+func (p BallotPolicy) explicit() BallotPolicy {
+	if p.Strategy == StrategyFirstCome {
+		p.Strategy = ""
+	}
+	if w := p.window(); w > 0 {
+		p.Window = w
+	} else if p.Strategy == "" {
+		p.Window = 0
+	}
+	if p.Quorum.Electorate != "" && p.Quorum.Grace == 0 {
+		p.Quorum.Grace = DefaultGrace
+	}
+	return p
+}
+
+func (p BallotPolicy) validate() (field string, err error) {
+	ranked := p.Strategy == StrategyPriority || p.Strategy == StrategyCapability || p.Strategy == StrategyLeastLoaded
+	switch {
+	case p.Strategy != "" && !isStrategy(p.Strategy):
+		return "policy.strategy", fmt.Errorf("policy.strategy is one of %v, not %s", Strategies(), shown(string(p.Strategy)))
+	case p.Prefer != "" && p.Strategy != StrategyCapability:
+		return "policy.prefer", fmt.Errorf("policy.prefer counts with the strategy %q only; choose it, or leave prefer out", StrategyCapability)
+	case p.Window != NoWindow && (p.Window < 0 || p.Window > MaxWindow):
+		return "policy.window", fmt.Errorf("policy.window is from 0s to %s, not %s", spoken(MaxWindow), spoken(p.Window))
+	case p.Window%time.Millisecond != 0:
+		return "policy.window", fmt.Errorf("policy.window is in whole milliseconds, not %v", p.Window)
+	case p.Preempt && !ranked:
+		return "policy.preempt", fmt.Errorf("policy.preempt goes with the strategies %q, %q and %q: with any other no candidate stays better than the leader",
+			StrategyPriority, StrategyCapability, StrategyLeastLoaded)
+	case p.MinTerm != 0 && !p.Preempt:
+		return "policy.minTerm", errors.New("policy.minTerm is how long a leader is safe from policy.preempt; set preempt, or leave minTerm out")
+	case p.Quorum.Electorate != "" && p.Window == NoWindow:
+		return "policy.window", errors.New("policy.window is more than 0s with a quorum: the members that are present are counted in the ballot")
+	}
+	if err := p.Require.validateCapabilities("policy.require"); err != nil {
+		return "policy.require", err
+	}
+	if err := p.Prefer.validateCapabilities("policy.prefer"); err != nil {
+		return "policy.prefer", err
+	}
+	if p.MinTerm != 0 {
+		if err := validateSpan("policy.minTerm", p.MinTerm, MaxOrder); err != nil {
+			return "policy.minTerm", err
+		}
+	}
+	return p.Quorum.validate()
+}
+
+func (q QuorumPolicy) validate() (field string, err error) {
+	all := q.Electorate.List()
+	for _, name := range all {
+		if err := CandidateID(name).Validate(); err != nil {
+			return "policy.quorum.electorate", fmt.Errorf("policy.quorum.electorate: %w", err)
+		}
+	}
+	switch {
+	case len(all) == 0 && q != QuorumPolicy{}:
+		return "policy.quorum.electorate", fmt.Errorf("policy.quorum.electorate names 1 to %d members", MaxElectorate)
+	case len(all) > MaxElectorate:
+		return "policy.quorum.electorate", fmt.Errorf("policy.quorum.electorate has at most %d members, not %d", MaxElectorate, len(all))
+	case q.Need < 0 || q.Need > len(all):
+		return "policy.quorum.need", fmt.Errorf("policy.quorum.need is \"majority\", or from 1 to the %d members of the electorate, not %d", len(all), q.Need)
+	case q.Grace < 0 || q.Grace > MaxGrace:
+		return "policy.quorum.grace", fmt.Errorf("policy.quorum.grace is from 0s to %s, not %s", spoken(MaxGrace), spoken(q.Grace))
+	case q.Grace%time.Millisecond != 0:
+		return "policy.quorum.grace", fmt.Errorf("policy.quorum.grace is in whole milliseconds, not %v", q.Grace)
+	}
+	return "", nil
+}
+
+func isStrategy(s Strategy) bool {
+	for _, known := range Strategies() {
+		if s == known {
+			return true
+		}
+	}
+	return false
+}
+
+// Size is how many members the electorate has; 0 if no quorum is asked for.
+func (q QuorumPolicy) Size() int { return len(q.Electorate.List()) }
+
+// Needed is how many members must be present; 0 if no quorum is asked for.
+func (q QuorumPolicy) Needed() int {
+	if q.Need == 0 && q.Electorate != "" {
+		return q.Size()/2 + 1
+	}
+	return q.Need
+}
+
+// ToleratedFailures is how many members may be absent.
+func (q QuorumPolicy) ToleratedFailures() int { return q.Size() - q.Needed() }
+
+// present is the set of the members of the electorate that here reports: bit i is the i-th name.
+func (q QuorumPolicy) present(here func(CandidateID) bool) (set uint32) {
+	for i, name := range q.Electorate.List() {
+		if here(CandidateID(name)) {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// count is how many members are in such a set.
+func count(present uint32) int { return bits.OnesCount32(present) }
+
+// ballotMembers are the members of a policy that say who should lead, bound to the fields of p.
+func ballotMembers(p *BallotPolicy) []member {
+	return []member{
+		{name: "strategy", needs: ballotVersion, field: (*text)(&p.Strategy)},
+		{name: "require", needs: ballotVersion, field: value(&p.Require)},
+		{name: "prefer", needs: ballotVersion, field: value(&p.Prefer)},
+		{name: "windowMs", needs: ballotVersion, field: (*window)(&p.Window)},
+		{name: "preempt", needs: ballotVersion, field: value(&p.Preempt)},
+		{name: "minTermMs", needs: ballotVersion, field: (*longMilliseconds)(&p.MinTerm)},
+		{name: "electorate", needs: ballotVersion, field: value(&p.Quorum.Electorate)},
+		{name: "quorumNeed", needs: ballotVersion, field: value(&p.Quorum.Need)},
+		{name: "quorumGraceMs", needs: ballotVersion, field: (*milliseconds)(&p.Quorum.Grace)},
+	}
+}
+
+// window is a window in milliseconds; NoWindow is -1.
+type window time.Duration
+
+func (w *window) encode() json.RawMessage {
+	if *w == 0 {
+		return nil
+	}
+	return fmt.Appendf(nil, "%d", time.Duration(*w).Milliseconds())
+}
+
+func (w *window) decode(value json.RawMessage) error {
+	if string(value) == "-1" {
+		*w = window(NoWindow)
+		return nil
+	}
+	return decodeMilliseconds(value, MaxWindow, (*time.Duration)(w))
+}

@@ -1,0 +1,110 @@
+package leadership
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Limits of what a candidate says of itself.
+const (
+	MinPriority         = math.MinInt32
+	MaxPriority         = math.MaxInt32
+	MaxLoad             = math.MaxInt32
+	MaxCapabilities     = 32 // names
+	MaxCapabilityLength = 64 // bytes of a name
+)
+
+// Role is what a member of an election does in it.
+type Role string
+
+// The roles. A candidate asks for the lease; a witness stands in line, counts for the quorum, and
+// is never granted. Followers and workers have joined: see JoinRequest.
+const (
+	RoleCandidate Role = "candidate"
+	RoleWitness   Role = "witness"
+	RoleFollower  Role = "follower"
+	RoleWorker    Role = "worker"
+	RoleLeader    Role = "leader"
+)
+
+// Candidacy is what a candidate says of itself. It counts while the candidate waits; that of its
+// newest call counts.
+type Candidacy struct {
+	Role         Role  // RoleCandidate, which "" stands for, or RoleWitness
+	Priority     int64 // MinPriority to MaxPriority; a greater one is better
+	Load         int64 // 0 to MaxLoad; a smaller one is better
+	Capabilities Names
+}
+
+// witness reports whether the candidate is never granted.
+func (c Candidacy) witness() bool { return c.Role == RoleWitness }
+
+func (c Candidacy) validate() (field string, err error) {
+	switch {
+	case c.Role != "" && c.Role != RoleCandidate && c.Role != RoleWitness:
+		return "role", fmt.Errorf("role is %q or %q, not %s", RoleCandidate, RoleWitness, shown(string(c.Role)))
+	case c.Priority < MinPriority || c.Priority > MaxPriority:
+		return "priority", fmt.Errorf("priority is from %d to %d, not %d", MinPriority, MaxPriority, c.Priority)
+	case c.Load < 0 || c.Load > MaxLoad:
+		return "load", fmt.Errorf("load is from 0 to %d, not %d", MaxLoad, c.Load)
+	}
+	if err := c.Capabilities.validateCapabilities("capabilities"); err != nil {
+		return "capabilities", err
+	}
+	return "", nil
+}
+
+// Names is a set of names in the one form that can be compared with ==: sorted, each once, with a
+// space between two.
+type Names string
+
+// NewNames returns the set of the names. The caller validates them; none may have a space in it.
+func NewNames(names ...string) Names {
+	sorted := slices.Clone(names)
+	slices.Sort(sorted)
+	return Names(strings.Join(slices.Compact(sorted), " "))
+}
+
+// List returns the names, sorted.
+func (n Names) List() []string {
+	if n == "" {
+		return nil
+	}
+	return strings.Split(string(n), " ")
+}
+
+// Has reports whether the name is in the set.
+func (n Names) Has(name string) bool { return slices.Contains(n.List(), name) }
+
+// without returns the names of n that are not in other.
+func (n Names) without(other Names) []string {
+	return slices.DeleteFunc(n.List(), other.Has)
+}
+
+// shared is how many names are in both sets.
+func (n Names) shared(other Names) int { return len(n.List()) - len(n.without(other)) }
+
+// validate accepts the one form.
+func (n Names) validate() error {
+	if NewNames(n.List()...) != n {
+		return errors.New("a set of names is sorted, has each name once, and one space between two")
+	}
+	return nil
+}
+
+// validateCapabilities accepts at most MaxCapabilities names, each made as a candidate's id is.
+func (n Names) validateCapabilities(field string) error {
+	all := n.List()
+	if len(all) > MaxCapabilities {
+		return fmt.Errorf("%s has at most %d names, not %d", field, MaxCapabilities, len(all))
+	}
+	for _, name := range all {
+		if len(name) > MaxCapabilityLength || CandidateID(name).Validate() != nil {
+			return fmt.Errorf("a name of %s is 1 to %d of A-Z, a-z, 0-9 and \"._@:-\", not %s", field, MaxCapabilityLength, shown(name))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package leadership
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits of members. An instance remembers them in memory alone, and no rule but the quorum looks
+// at them.
+const (
+	MinMemberTTL = 10 * time.Second
+	MaxMemberTTL = 5 * time.Minute
+	MaxMembers   = 10_000 // of all elections, at one instance
+)
+
+// JoinRequest makes the caller a member of an election for a while.
+type JoinRequest struct {
+	Election    Election
+	CandidateID CandidateID
+	Role        Role          // RoleFollower, RoleWorker or RoleWitness
+	TTL         time.Duration // MinMemberTTL to MaxMemberTTL: how long the member counts unless it joins again
+	SeenToken   Token         // the newest token that the member follows; 0: none yet
+	Note        string        // for people: one line of at most 256 bytes
+}
+
+// Validate returns what is wrong with the request, with the code InvalidArgument.
+func (r JoinRequest) Validate() error {
+	if err := validateNames(r.Election, r.CandidateID); err != nil {
+		return err
+	}
+	switch {
+	case r.Role != RoleFollower && r.Role != RoleWorker && r.Role != RoleWitness:
+		return invalid("role", fmt.Errorf("role is %q, %q or %q, not %s; a candidate is a member while it waits, and a leader while it leads", RoleFollower, RoleWorker, RoleWitness, shown(string(r.Role))))
+	case r.TTL < MinMemberTTL || r.TTL > MaxMemberTTL:
+		return invalid("ttl", fmt.Errorf("ttl is from %s to %s, not %s", spoken(MinMemberTTL), spoken(MaxMemberTTL), spoken(r.TTL)))
+	case r.TTL%time.Millisecond != 0:
+		return invalid("ttl", fmt.Errorf("ttl is in whole milliseconds, not %v", r.TTL))
+	case r.SeenToken < 0 || r.SeenToken > MaxToken:
+		return invalid("seenToken", fmt.Errorf("seenToken is a fencing token, or left out, and not %d", r.SeenToken))
+	}
+	if err := validateText(r.Note); err != nil {
+		return invalid("note", fmt.Errorf("note is %w", err))
+	}
+	return nil
+}
+
+// LeaveRequest ends a membership that a JoinRequest began.
+type LeaveRequest struct {
+	Election    Election
+	CandidateID CandidateID
+}
+
+// Validate returns what is wrong with the request, with the code InvalidArgument.
+func (r LeaveRequest) Validate() error { return validateNames(r.Election, r.CandidateID) }
+
+// Member is one member of an election as an instance knows it.
+type Member struct {
+	ID        CandidateID
+	Role      Role
+	SeenToken Token         // the newest that it follows, as far as it has said; 0: unknown
+	HeardAgo  time.Duration // since it was last heard of
+	Position  int           // in line at its instance, from 1; 0 if it does not stand there
+	Note      string
+}
+
+// MembersStatus sums the state of a cluster up.
+type MembersStatus string
+
+// The states, the first that applies.
+const (
+	MembersNoQuorum MembersStatus = "noQuorum" // too few members of the electorate are present
+	MembersNoLeader MembersStatus = "noLeader"
+	MembersDiverged MembersStatus = "diverged" // a member follows another token than the leader's
+	MembersHealthy  MembersStatus = "healthy"
+)
+
+// Members is an election with its members.
+type Members struct {
+	Election Election
+	LeaderID CandidateID // "" if there is none
+	Token    Token
+	Status   MembersStatus
+	// Participation is the part of the electorate that is present; without an electorate it is the
+	// part of the members that follow the leader's token. 0 to 1; 1 if there are none to count.
+	Participation float64
+	// Complete says that the members of all instances are among them, as far as is known.
+	Complete bool
+	Quorum   *QuorumStatus // nil if no quorum is asked for
+	ReadOnly bool          // the quorum has been lost for longer than the grace time
+	Members  []Member      // in the order of their ids
+}
+
+// QuorumStatus is how a quorum stands.
+type QuorumStatus struct {
+	Size              int // of the electorate
+	Need              int
+	Present           int
+	ToleratedFailures int // of Size
+}
+
+// AcknowledgementRequest asks which members follow a token.
+type AcknowledgementRequest struct {
+	Election Election
+	Token    Token
+	Need     int           // how many must: 1 to MaxMembers
+	Wait     time.Duration // for so many to follow: 0 to MaxWait
+}
+
+// Validate returns what is wrong with the request, with the code InvalidArgument.
+func (r AcknowledgementRequest) Validate() error {
+	if err := (TokenCheck{Election: r.Election, Token: r.Token}).validate(); err != nil {
+		return err
+	}
+	if r.Need < 1 || r.Need > MaxMembers {
+		return invalid("need", fmt.Errorf("need is how many members must follow, from 1 to %d, not %d", MaxMembers, r.Need))
+	}
+	if r.Wait < 0 || r.Wait > MaxWait {
+		return invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, ask again", spoken(MaxWait), spoken(r.Wait)))
+	}
+	return nil
+}
+
+// Acknowledgement says which members follow a token. The leader is not among them.
+type Acknowledgement struct {
+	Election Election
+	Token    Token
+	Need     int
+	Done     bool // enough follow
+	Complete bool // as in Members
+	Follow   []CandidateID
+	Missing  []CandidateID
+}
+
+// RefuseMember refuses a member because the instance has no room for it.
+func RefuseMember(r JoinRequest) error {
+	return &Error{Code: LimitExceeded, Detail: fmt.Sprintf("%q cannot join election %q: this instance remembers %d members, and no more; let others leave, or ask at another instance",
+		r.CandidateID, r.Election, MaxMembers)}
+}

@@ -1,0 +1,141 @@
+package leadership
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Bid is a candidate as it counts in a ballot.
+type Bid struct {
+	CandidateID CandidateID `json:"candidateId"`
+	Witness     bool        `json:"witness,omitempty"`
+	Priority    int64       `json:"priority,omitempty"`
+	Load        int64       `json:"load,omitempty"`
+	Preferred   int         `json:"preferred,omitempty"` // how many capabilities it has that the policy prefers
+	Since       time.Time   `json:"since,omitzero"`      // when it began to wait, by the store's clock
+	At          time.Time   `json:"at,omitzero"`         // when it was written
+	// Present are the members of the electorate that the bidding instance has heard of lately: bit
+	// i is the i-th name.
+	Present uint32 `json:"present,omitempty"`
+}
+
+func (b Bid) validate() error {
+	if err := b.CandidateID.Validate(); err != nil {
+		return err
+	}
+	if b.Priority < MinPriority || b.Priority > MaxPriority || b.Load < 0 || b.Load > MaxLoad || b.Preferred < 0 || b.Preferred > MaxCapabilities || b.Present >= 1<<MaxElectorate {
+		return errors.New("a bid has a number that is out of range")
+	}
+	return validateInstants(b.Since, b.At)
+}
+
+// Bid is what the candidate counts as under the policy. It has waited since that instant.
+func (c Candidacy) Bid(id CandidateID, p BallotPolicy, since time.Time) Bid {
+	return Bid{
+		CandidateID: id, Witness: c.witness(), Priority: c.Priority, Load: c.Load,
+		Preferred: p.Prefer.shared(c.Capabilities), Since: since,
+	}
+}
+
+// Draw is what an election has that its bids do not.
+type Draw struct {
+	Election Election
+	Token    Token       // that the winner gets
+	Secret   string      // with StrategyRandom; see there
+	Last     CandidateID // with StrategyRoundRobin: the last leader
+}
+
+// Rank returns the bids that may win, the best first. It is pure and total: the order in which the
+// bids come does not matter, and of two candidates one is always the better.
+//
+//	strategy      a candidate is better that         then
+//	firstCome     has waited longer                  the lower id
+//	priority      has the greater priority           the lower id
+//	capability    has more of the preferred          the greater priority, then the lower id
+//	leastLoaded   has the smaller load               the lower id
+//	random        has the lower draw                 the lower id
+//	roundRobin    has the next id after the last     -
+//	              leader's; after the last of all
+//	              ids comes the first
+//
+// Ids are compared byte by byte. A witness never wins.
+//
+// The draw of a candidate is the SHA-256 of the election, the token in decimal, Draw.Secret and the
+// candidate's id, with a zero byte between two. The secret is drawn by the instance that grants the
+// term before, or that opens the first ballot, and is told only with the next grant. So a candidate
+// that chooses its id late cannot steer the draw, and after it everybody can repeat it. A candidate
+// that bids under many ids has many draws; an instance, and an operator who reads the store, know
+// the secret.
+func Rank(p BallotPolicy, d Draw, bids []Bid) []Bid {
+	ranked := slices.DeleteFunc(slices.Clone(bids), func(b Bid) bool { return b.Witness })
+	slices.SortFunc(ranked, func(a, b Bid) int { return p.compare(d, a, b) })
+	return ranked
+}
+
+// Better reports whether the bid a is better than b.
+func (p BallotPolicy) Better(d Draw, a, b Bid) bool {
+	return a.Witness == b.Witness && p.compare(d, a, b) < 0 || !a.Witness && b.Witness
+}
+
+// compare is below 0 if the bid a is better than b.
+func (p BallotPolicy) compare(d Draw, a, b Bid) int {
+	return cmp.Or(p.compareKeys(d, a, b), cmp.Compare(a.CandidateID, b.CandidateID))
+}
+
+// compareKeys is compare for what the strategy counts, but for the ids that break ties.
+func (p BallotPolicy) compareKeys(d Draw, a, b Bid) int {
+	switch p.Strategy {
+	case StrategyPriority:
+		return cmp.Compare(b.Priority, a.Priority)
+	case StrategyCapability:
+		return cmp.Or(cmp.Compare(b.Preferred, a.Preferred), cmp.Compare(b.Priority, a.Priority))
+	case StrategyLeastLoaded:
+		return cmp.Compare(a.Load, b.Load)
+	case StrategyRandom:
+		x, y := d.of(a.CandidateID), d.of(b.CandidateID)
+		return bytes.Compare(x[:], y[:])
+	case StrategyRoundRobin:
+		return d.turn(a.CandidateID) - d.turn(b.CandidateID)
+	}
+	return a.Since.Compare(b.Since)
+}
+
+// of is the draw of a candidate.
+func (d Draw) of(c CandidateID) [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", d.Election, d.Token, d.Secret, c))
+}
+
+// turn is 0 for the candidates that follow the last leader, and 1 for the others.
+func (d Draw) turn(c CandidateID) int {
+	if c > d.Last {
+		return 0
+	}
+	return 1
+}
+
+// secretBytes is how long the secret of a draw is.
+const secretBytes = 8
+
+// newSecret draws the secret of a draw.
+func newSecret() string {
+	var b [secretBytes]byte
+	rand.Read(b[:]) // never returns an error
+	return hex.EncodeToString(b[:])
+}
+
+// secret is the secret of a draw as the codec checks it.
+type secret string
+
+func (s secret) validate() error {
+	if b, err := hex.DecodeString(string(s)); err != nil || len(b) != secretBytes {
+		return errors.New("it is not the secret of a draw")
+	}
+	return nil
+}

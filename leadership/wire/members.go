@@ -1,0 +1,198 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+
+	"regent/leadership"
+)
+
+// JoinRequest is the body of a join.
+type JoinRequest struct {
+	CandidateID leadership.CandidateID `json:"candidateId"`
+	Role        leadership.Role        `json:"role"`
+	TTL         Duration               `json:"ttl"`
+	SeenToken   leadership.Token       `json:"seenToken,omitzero"`
+	Note        string                 `json:"note,omitzero"`
+}
+
+// NewJoinRequest writes a request.
+func NewJoinRequest(r leadership.JoinRequest) JoinRequest {
+	return JoinRequest{CandidateID: r.CandidateID, Role: r.Role, TTL: Duration(r.TTL), SeenToken: r.SeenToken, Note: r.Note}
+}
+
+// Leadership reads a request about the election.
+func (w JoinRequest) Leadership(e leadership.Election) leadership.JoinRequest {
+	return leadership.JoinRequest{Election: e, CandidateID: w.CandidateID, Role: w.Role, TTL: time.Duration(w.TTL), SeenToken: w.SeenToken, Note: w.Note}
+}
+
+// LeaveRequest is the body of a leave.
+type LeaveRequest struct {
+	CandidateID leadership.CandidateID `json:"candidateId"`
+}
+
+// Left is the reply to a leave.
+type Left struct {
+	Election leadership.Election `json:"election"`
+}
+
+// Member is one member of an election.
+type Member struct {
+	ID                 leadership.CandidateID `json:"id"`
+	Role               leadership.Role        `json:"role"`
+	Term               leadership.Token       `json:"term,omitzero"` // the token that it follows, as far as it has said
+	LastHeartbeatAgoMs int64                  `json:"lastHeartbeatAgoMs"`
+	Position           *int                   `json:"position"` // in line at its instance, from 1; null if it does not wait
+	Note               string                 `json:"note,omitzero"`
+}
+
+// NewMember writes a member.
+func NewMember(m leadership.Member) Member {
+	return Member{m.ID, m.Role, m.SeenToken, millisUp(m.HeardAgo), optional(m.Position), m.Note}
+}
+
+// Leadership reads a member.
+func (w Member) Leadership() leadership.Member {
+	return leadership.Member{ID: w.ID, Role: w.Role, SeenToken: w.Term, HeardAgo: fromMillis(w.LastHeartbeatAgoMs), Position: given(w.Position), Note: w.Note}
+}
+
+// Members is an election as a cluster: the reply to a read of its members.
+type Members struct {
+	Election      leadership.Election      `json:"election"`
+	ClusterSize   int                      `json:"clusterSize"`
+	Leader        leadership.CandidateID   `json:"leader,omitzero"`
+	Term          leadership.Token         `json:"term"`
+	Status        leadership.MembersStatus `json:"status"`
+	Participation float64                  `json:"participation"`
+	Complete      bool                     `json:"complete"`
+	ReadOnly      bool                     `json:"readOnly,omitzero"`
+	Quorum        *QuorumStatus            `json:"quorum,omitzero"`
+	Nodes         []Member                 `json:"nodes"`
+}
+
+// QuorumStatus is how a quorum stands.
+type QuorumStatus struct {
+	Size              int `json:"size"`
+	Need              int `json:"need"`
+	Present           int `json:"present"`
+	ToleratedFailures int `json:"toleratedFailures"`
+}
+
+// NewMembers writes the members.
+func NewMembers(m leadership.Members) Members {
+	w := Members{
+		Election: m.Election, ClusterSize: len(m.Members), Leader: m.LeaderID, Term: m.Token, Status: m.Status,
+		Participation: m.Participation, Complete: m.Complete, ReadOnly: m.ReadOnly, Nodes: []Member{},
+	}
+	if m.Quorum != nil {
+		w.Quorum = new(QuorumStatus(*m.Quorum))
+	}
+	for _, one := range m.Members {
+		w.Nodes = append(w.Nodes, NewMember(one))
+	}
+	return w
+}
+
+// Leadership reads the members.
+func (w Members) Leadership() leadership.Members {
+	m := leadership.Members{
+		Election: w.Election, LeaderID: w.Leader, Token: w.Term, Status: w.Status,
+		Participation: w.Participation, Complete: w.Complete, ReadOnly: w.ReadOnly,
+	}
+	if w.Quorum != nil {
+		m.Quorum = new(leadership.QuorumStatus(*w.Quorum))
+	}
+	for _, one := range w.Nodes {
+		m.Members = append(m.Members, one.Leadership())
+	}
+	return m
+}
+
+// AcknowledgementRequest is the body of a question which members follow a token.
+type AcknowledgementRequest struct {
+	FencingToken leadership.Token `json:"fencingToken"`
+	Need         int              `json:"need"`
+	Wait         Duration         `json:"wait,omitzero"`
+}
+
+// NewAcknowledgementRequest writes a request.
+func NewAcknowledgementRequest(r leadership.AcknowledgementRequest) AcknowledgementRequest {
+	return AcknowledgementRequest{FencingToken: r.Token, Need: r.Need, Wait: Duration(r.Wait)}
+}
+
+// Leadership reads a request about the election.
+func (w AcknowledgementRequest) Leadership(e leadership.Election) leadership.AcknowledgementRequest {
+	return leadership.AcknowledgementRequest{Election: e, Token: w.FencingToken, Need: w.Need, Wait: time.Duration(w.Wait)}
+}
+
+// Acknowledgement is the reply to that question.
+type Acknowledgement struct {
+	Election     leadership.Election      `json:"election"`
+	FencingToken leadership.Token         `json:"fencingToken"`
+	Need         int                      `json:"need"`
+	Acknowledged bool                     `json:"acknowledged"`
+	Complete     bool                     `json:"complete"`
+	Follow       []leadership.CandidateID `json:"follow"`
+	Missing      []leadership.CandidateID `json:"missing"`
+}
+
+// NewAcknowledgement writes an acknowledgement.
+func NewAcknowledgement(a leadership.Acknowledgement) Acknowledgement {
+	return Acknowledgement{a.Election, a.Token, a.Need, a.Done, a.Complete, emptyNotNull(a.Follow), emptyNotNull(a.Missing)}
+}
+
+// Leadership reads an acknowledgement.
+func (w Acknowledgement) Leadership() leadership.Acknowledgement {
+	return leadership.Acknowledgement{Election: w.Election, Token: w.FencingToken, Need: w.Need, Done: w.Acknowledged, Complete: w.Complete, Follow: w.Follow, Missing: w.Missing}
+}
+
+func emptyNotNull[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
+}
+
+// Quorum is which members must be present.
+type Quorum struct {
+	Electorate []string `json:"electorate"`
+	Need       Need     `json:"need,omitzero"`
+	Grace      Duration `json:"grace,omitzero"`
+}
+
+// Need is how many members must be present: "majority", which is 0, or a number.
+type Need int
+
+const majority = `"majority"`
+
+// MarshalJSON implements json.Marshaler.
+func (n Need) MarshalJSON() ([]byte, error) {
+	if n == 0 {
+		return []byte(majority), nil
+	}
+	return strconv.AppendInt(nil, int64(n), 10), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Need) UnmarshalJSON(text []byte) error {
+	if string(text) == majority {
+		*n = 0
+		return nil
+	}
+	v, err := strconv.ParseInt(string(text), 10, 32)
+	if err != nil || v < 1 {
+		return sentence(`must be "majority" or how many members must be present, from 1, not ` + Quote(string(text)))
+	}
+	*n = Need(v)
+	return nil
+}
+
+// names reads a list of names.
+func names(pointer string, all []string) (leadership.Names, error) {
+	for _, name := range all {
+		if err := leadership.CandidateID(name).Validate(); err != nil {
+			return "", malformed(pointer, "%s is no name: use A-Z, a-z, 0-9 and \"._@:-\"", Quote(name))
+		}
+	}
+	return leadership.NewNames(all...), nil
+}

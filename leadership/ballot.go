@@ -173,10 +173,13 @@ func (b ballot) use() bool {
 func (b ballot) kept() []Bid {
 	all := b.all()
 	slices.SortFunc(all, func(x, y Bid) int {
-		if b.policy.Better(b.draw, x, y) {
+		switch {
+		case b.policy.Better(b.draw, x, y):
 			return -1
+		case b.policy.Better(b.draw, y, x):
+			return 1
 		}
-		return 1
+		return 0
 	})
 	for len(all) > maxBids {
 		i := len(all) - 1

@@ -344,6 +344,14 @@ func TestABidThatItsInstanceWithdrawsKeepsNoneWaiting(t *testing.T) {
 		t.Errorf("the candidate after it hears %+v", e.Cause)
 	}
 	s = balloted(t, byPriority)
+	for _, c := range []leadership.AcquireCommand{bidder("cy", 3), bidder("dee", 4), bidder("eve", 5)} {
+		s = play(t, s, 0, asks(c))
+	}
+	s = play(t, s, 0, asks(instead)) // though two are better than it
+	if e := refused(t, s, asks(bidder("dee", 4))); e.Cause.Of != 3 || strings.Contains(string(s.Record.Standing.Bids), "cy") {
+		t.Errorf("the bid stays: %+v, %s", e.Cause, s.Record.Standing.Bids)
+	}
+	s = balloted(t, byPriority)
 	s = play(t, s, 0, asks(bidder("cy", 3)))
 	s = play(t, s, 10*time.Millisecond, asks(instead))
 	if e := refused(t, s, asks(bidder("ann", 1))); e.RetryAfter != leadership.DefaultWindow-10*time.Millisecond {

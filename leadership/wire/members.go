@@ -169,19 +169,22 @@ type Quorum struct {
 }
 
 func (w Quorum) leadership() (q leadership.QuorumPolicy, err error) {
-	const electorate, grace = "/policy/quorum/electorate", "/policy/quorum/grace"
-	if len(w.Electorate) == 0 {
+	const electorate = "/policy/quorum/electorate"
+	switch {
+	case len(w.Electorate) == 0:
 		return q, malformed(electorate, "policy.quorum.electorate names 1 to %d members; leave quorum out if none is asked for", leadership.MaxElectorate)
-	}
-	if isEmpty(w.Grace) {
-		return q, malformed(grace, "policy.quorum.grace is from 1ms to %v, not 0s; leave it out for %v", Duration(leadership.MaxGrace), Duration(leadership.DefaultGrace))
+	case w.Need < 0:
+		return q, malformed("/policy/quorum/need", `policy.quorum.need is "majority", or how many members must be present: an integer from 1 to the size of the electorate`)
+	case isEmpty(w.Grace):
+		return q, malformed("/policy/quorum/grace", "policy.quorum.grace is from 1ms to %v, not 0s; leave it out for %v", Duration(leadership.MaxGrace), Duration(leadership.DefaultGrace))
 	}
 	q = leadership.QuorumPolicy{Need: int(w.Need), Grace: time.Duration(given(w.Grace))}
 	q.Electorate, err = names(electorate, leadership.MaxCandidateLength, w.Electorate)
 	return q, err
 }
 
-// Need is how many members must be present: "majority", which is 0, or a number.
+// Need is how many members must be present: "majority", which is 0, or a number. It is negative for
+// anything else: a client does as well without what a newer server may send.
 type Need int
 
 const majority = `"majority"`
@@ -196,15 +199,12 @@ func (n Need) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *Need) UnmarshalJSON(text []byte) error {
+	*n = -1
 	if string(text) == majority {
 		*n = 0
-		return nil
+	} else if v, err := strconv.ParseInt(string(text), 10, 32); err == nil && v > 0 {
+		*n = Need(v)
 	}
-	v, err := strconv.ParseInt(string(text), 10, 32)
-	if err != nil || v < 1 {
-		return sentence(`must be "majority" or how many members must be present, from 1, not ` + Quote(string(text)))
-	}
-	*n = Need(v)
 	return nil
 }
 

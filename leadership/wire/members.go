@@ -189,6 +189,9 @@ type Need int
 
 const majority = `"majority"`
 
+// IsZero keeps the majority from being left out.
+func (n Need) IsZero() bool { return false }
+
 // MarshalJSON implements json.Marshaler.
 func (n Need) MarshalJSON() ([]byte, error) {
 	if n == 0 {

@@ -22,6 +22,9 @@ var ErrNotFollowed = errors.New("too few members follow the new token")
 // another call would not change, such as leadership.InvalidArgument or wire.PermissionDenied. It
 // has no limit of its own: give ctx one.
 func (l *Lease) AwaitFollowers(ctx context.Context, need int) error {
+	if err := (leadership.AcknowledgementRequest{Election: l.Election(), Token: l.Token(), Need: need}).Validate(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })()

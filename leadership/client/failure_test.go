@@ -49,9 +49,6 @@ func calls() map[string]struct {
 			_, err := c.Join(ctx, leadership.JoinRequest{Election: "planner", CandidateID: "agent-7"})
 			return err
 		}},
-		"leave": {true, func(ctx context.Context, c *client.Client) error {
-			return c.Leave(ctx, leadership.LeaveRequest{Election: "planner", CandidateID: "agent-7"})
-		}},
 		"members": {false, func(ctx context.Context, c *client.Client) error { _, err := c.Members(ctx, "planner"); return err }},
 		"await acknowledgement": {false, func(ctx context.Context, c *client.Client) error {
 			_, err := c.AwaitAcknowledgement(ctx, leadership.AcknowledgementRequest{Election: "planner", Token: 1, Need: 1})

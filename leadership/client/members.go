@@ -41,6 +41,9 @@ func (c *Client) Members(ctx context.Context, e leadership.Election) (leadership
 	if err := c.about(ctx, e, k); err != nil {
 		return leadership.Members{}, err
 	}
+	if answer.Status == "" {
+		return leadership.Members{}, misread(k.name, k.mutates, errors.New("it has no status"))
+	}
 	return answer.Leadership(), k.matchElection(answer.Election, e)
 }
 

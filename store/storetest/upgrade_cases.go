@@ -61,12 +61,12 @@ func (f *fleet) upgrade() {
 	f.update(f.as(older), jobs, acquire("ann", time.Minute))
 	f.update(f.as(newer), jobs, carrying(unknownPolicy, unknownStanding, 0))
 	f.olderKeepsWhatItDoesNotKnow()
-	f.update(f.as(newer), jobs, carrying(`{"strategy":"priority"}`, unknownStanding, newer.Version))
+	f.update(f.as(newer), jobs, carrying(`{"colour":"red"}`, unknownStanding, newer.Version))
 	f.olderRefusesByName()
 	f.backing.Advance(f, 2*time.Minute)
 	f.olderRefusesByName()
 	got := f.update(f.as(newer), jobs, acquire("cid", time.Minute)).Record
-	if got.Token != 3 || got.Policy.Unknown != `{"strategy":"priority"}` || got.Needs != newer.Version {
+	if got.Token != 3 || got.Policy.Unknown != `{"colour":"red"}` || got.Needs != newer.Version {
 		f.Errorf("the newer program goes on: got %+v", got)
 	}
 	f.update(f.as(newer), jobs, carrying("", "", 0))

@@ -83,7 +83,7 @@ func (l *Line) learnt(now time.Duration) {
 	l.pollLater(now)
 	l.learnRule()
 	if known := l.election.Lease(); known != nil {
-		l.challenged = known.Challenger != ""
+		l.challenge(known.Challenger != "")
 	}
 	if open := l.election.Open(); open > now {
 		l.askAt(open + l.common.jitter(timerSpread))
@@ -117,13 +117,9 @@ func (l *Line) contest(e leadership.Event, changed bool) {
 	}
 	switch e.Type {
 	case leadership.EventHandingOver:
-		l.challenged = true
-	case leadership.EventGoesOn: // others may try again
-		l.challenged = false
-		l.rule.number++
-		if l.claim.challenge {
-			l.claim = claim{}
-		}
+		l.challenge(true)
+	case leadership.EventGoesOn:
+		l.challenge(false)
 	case leadership.EventConfigured, leadership.EventRecreated:
 		l.rule.known, l.top.known = false, false
 	}

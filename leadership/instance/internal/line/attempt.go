@@ -184,7 +184,8 @@ func (l *Line) reschedule(now time.Duration) {
 	switch {
 	case l.election.Event() == nil && l.ballot.open():
 	case l.election.Event() == nil && open > now:
-		l.next = open + l.common.jitter(timerSpread)
+		l.end = open + l.common.jitter(timerSpread)
+		l.next = l.end
 	case l.election.Event() == nil:
 		l.next = now // it was released meanwhile
 	case version == l.seen.version: // it was heard in the very moment

@@ -83,8 +83,10 @@ func New(c Config) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.queue = line.NewQueue(line.Config{Acquire: i.acquire, Release: i.Release, Hub: i.hub, Jitter: jitter(c.Alone)})
-	i.roll = newRoll(c, i.hub, noLines{}, i.log)
+	i.queue = line.NewQueue(line.Config{
+		Acquire: i.acquire, Release: i.Release, Withdraw: i.withdraw, Present: i.present, Hub: i.hub, Jitter: jitter(c.Alone),
+	})
+	i.roll = newRoll(c, i.hub, i.queue, i.log)
 	if c.Bus != nil {
 		i.deaf.Store(true)
 		i.outbox = outbox.New(outbox.Config{Store: c.Store, Topic: c.Bus, Found: i.hub.Publish, Clock: c.Now, Log: c.Log})

@@ -10,24 +10,17 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/line"
 	"regent/leadership/instance/internal/members"
 	"regent/leadership/instance/internal/view"
 )
-
-// lines is what the lines tell of those who stand in them.
-type lines interface {
-	// Version changes whenever a line does.
-	Version() int
-	Elections() []leadership.Election
-	Standing(leadership.Election) []members.Stander
-}
 
 // roll drives the registry of members: it locks it, tells it of lines, terms and the time, exchanges
 // its sheets with other instances, and wakes those who wait for its changes.
 type roll struct {
 	bus   MemberBus // nil for none
 	hub   *hub.Hub
-	lines lines
+	lines *line.Queue
 	now   func() time.Duration
 	log   *slog.Logger
 	alone bool
@@ -52,7 +45,7 @@ type wait struct {
 	changed chan struct{} // closed at the next change
 }
 
-func newRoll(c Config, h *hub.Hub, lines lines, log *slog.Logger) *roll {
+func newRoll(c Config, h *hub.Hub, lines *line.Queue, log *slog.Logger) *roll {
 	name := ""
 	if c.Members != nil {
 		name = rand.Text()
@@ -272,8 +265,11 @@ func (r *roll) look(e leadership.Election) {
 }
 
 func (r *roll) stand(e leadership.Election) {
-	line := r.lines.Standing(e)
-	r.do(func(reg *members.Registry, now time.Duration) { reg.Stand(e, line, now) })
+	var standing []members.Stander
+	for _, s := range r.lines.Standing(e) {
+		standing = append(standing, members.Stander{CandidateID: s.CandidateID, Role: s.Role, Position: s.Position})
+	}
+	r.do(func(reg *members.Registry, now time.Duration) { reg.Stand(e, standing, now) })
 }
 
 // terms tells the registry of the terms of elections, as far as the view knows them.
@@ -301,10 +297,3 @@ func (r *roll) terms(elections ...leadership.Election) {
 		}
 	})
 }
-
-// noLines has no lines.
-type noLines struct{}
-
-func (noLines) Version() int                                   { return 0 }
-func (noLines) Elections() []leadership.Election               { return nil }
-func (noLines) Standing(leadership.Election) []members.Stander { return nil }

@@ -93,11 +93,11 @@ func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading
 }
 
 // Watch returns a watch on the events of one election, to be closed by its owner, and the election
-// as it was a moment ago; see package hub. With r.Member, that is a follower of the election while
-// the watch is open, which follows the token of the last event that the watch returned. Of one that was never seen, and may come yet, the
-// reading has no revision; a deleted one can be watched too. Errors: RevisionMismatch if the
-// election has not come to the revision to resume from; LimitExceeded if there is no room for the
-// member; those of Read.
+// as it was a moment ago; see package hub. Of one that was never seen, and may come yet, the
+// reading has no revision; a deleted one can be watched too. With r.Member, that is a follower of
+// the election while the watch is open, and follows the token of the last event that the watch has
+// returned. Errors: RevisionMismatch if the election has not come to the revision to resume from;
+// LimitExceeded if there is no room for the member; those of Read.
 func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *hub.Watch, error) {
 	reading, err := i.found(ctx, leadership.ReadRequest{Election: r.Election, Known: r.After})
 	if err != nil {

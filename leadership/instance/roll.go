@@ -27,6 +27,7 @@ type roll struct {
 
 	mu       sync.Mutex // guards all below; no other mutex is taken while it is held
 	registry *members.Registry
+	news     map[leadership.Election]struct{} // whose watches are to be told at the next tick
 	waits    map[leadership.Election]*wait
 	seen     map[leadership.Election]int // the version of the lines when Present looked last
 	version  int                         // of the lines, when they were read last
@@ -53,6 +54,7 @@ func newRoll(c Config, h *hub.Hub, lines *line.Queue, log *slog.Logger) *roll {
 	return &roll{
 		bus: c.Members, hub: h, lines: lines, now: c.Now, log: log, alone: c.Alone,
 		registry: members.New(name, c.Now()),
+		news:     make(map[leadership.Election]struct{}),
 		waits:    make(map[leadership.Election]*wait),
 		seen:     make(map[leadership.Election]int),
 	}
@@ -69,12 +71,12 @@ func (r *roll) do(f func(reg *members.Registry, now time.Duration)) {
 			w.changed = make(chan struct{})
 		}
 	}
-	r.mu.Unlock()
 	for e, news := range touched {
 		if news {
-			r.hub.MembersChanged(e)
+			r.news[e] = struct{}{}
 		}
 	}
+	r.mu.Unlock()
 }
 
 func (r *roll) join(j leadership.JoinRequest, reading leadership.Reading) (err error) {

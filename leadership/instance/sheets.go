@@ -3,6 +3,8 @@ package instance
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,15 +61,16 @@ func (r *roll) pause(ctx context.Context) bool {
 // tick tells the registry of what has changed.
 func (r *roll) tick() {
 	version := r.lines.Version()
+	read := false
 	var stood, tracked []leadership.Election
 	r.do(func(reg *members.Registry, now time.Duration) {
-		if r.version != version || now-r.linesAt >= wholeEvery { // positions change without a version
+		if read = r.version != version || now-r.linesAt >= wholeEvery; read { // positions change without a version
 			r.version, r.linesAt = version, now
 			stood = reg.Lines()
 			clear(r.seen)
 		}
 	})
-	if stood != nil || version != 0 {
+	if read {
 		for _, e := range append(stood, r.lines.Elections()...) {
 			r.stand(e)
 		}
@@ -76,7 +79,15 @@ func (r *roll) tick() {
 	if len(tracked) > 0 {
 		r.terms(tracked...)
 	}
+	var news []leadership.Election
 	r.do(func(reg *members.Registry, now time.Duration) { reg.Tick(now) })
+	r.mu.Lock()
+	news = slices.Collect(maps.Keys(r.news))
+	clear(r.news)
+	r.mu.Unlock()
+	for _, e := range news {
+		r.hub.MembersChanged(e)
+	}
 }
 
 // setLive sets whether sheets are heard.

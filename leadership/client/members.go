@@ -138,10 +138,17 @@ type member struct {
 	backoff backoff
 	failed  bool // the last join did
 
-	known  leadership.Revision // the newest that was heard of
+	answered, unknown bool // a join was answered; one may have arrived
+
+	now  news
+	at   leadership.Revision // of that
+	told *news               // nil for nothing yet
+}
+
+// news is what a member has heard of.
+type news struct {
 	leader leadership.CandidateID
 	token  leadership.Token
-	told   bool
 }
 
 // watch hears of changes until ctx ends, or the watch does for good.
@@ -180,6 +187,7 @@ func (m *member) join(ctx context.Context) (pause time.Duration, err error) {
 	}
 	reading, err := m.Join(ctx, m.request)
 	if err != nil {
+		m.unknown = m.unknown || errors.Is(err, leadership.OutcomeUnknown)
 		if !transient(err) && !errors.Is(err, leadership.LimitExceeded) && !errors.Is(err, leadership.NotFound) {
 			return 0, err
 		}
@@ -189,7 +197,7 @@ func (m *member) join(ctx context.Context) (pause time.Duration, err error) {
 		m.failed = true
 		return m.backoff.after(err), nil
 	}
-	m.backoff, m.failed = backoff{}, false
+	m.backoff, m.failed, m.answered = backoff{}, false, true
 	if m.hear(reading.Revision, reading.LeaderID, reading.Token) {
 		return 0, nil // it has to say so
 	}
@@ -198,19 +206,23 @@ func (m *member) join(ctx context.Context) (pause time.Duration, err error) {
 
 // hear takes what the member has heard of, and reports whether it now follows another token.
 func (m *member) hear(at leadership.Revision, leader leadership.CandidateID, token leadership.Token) (follows bool) {
-	if at < m.known {
-		return false
+	if at > m.at || at == m.at && token >= m.now.token {
+		m.at, m.now = at, news{leader, token}
 	}
-	m.known = at
-	if m.config.Told != nil && (!m.told || leader != m.leader || token > m.token) {
-		m.config.Told(leader, token)
-	}
-	m.told, m.leader, m.token = true, leader, token
+	m.tell()
 	if m.config.SeenToken == nil && token > m.request.SeenToken {
 		m.request.SeenToken = token
 		return true
 	}
 	return false
+}
+
+// tell calls Told if there is something to tell, once the member has joined.
+func (m *member) tell() {
+	if now := m.now; m.config.Told != nil && m.answered && (m.told == nil || *m.told != now) {
+		m.told = &now
+		m.config.Told(now.leader, now.token)
+	}
 }
 
 // rest returns when the member has to join again.
@@ -237,6 +249,9 @@ func (m *member) rest(ctx context.Context, pause time.Duration) {
 
 // leave ends the membership. If the call fails, the TTL does.
 func (m *member) leave(ctx context.Context) {
+	if !m.answered && !m.unknown {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	if err := m.Leave(ctx, leadership.LeaveRequest{Election: m.request.Election, CandidateID: m.request.CandidateID}); err != nil {

@@ -30,12 +30,13 @@ type seen struct {
 func (l *Line) notice(now time.Duration) {
 	last := l.seen
 	l.see()
-	switch {
-	case l.election.Version() == last.version:
-	case l.election.Event() == nil:
-		l.learnt(now)
-	default:
-		l.heard(*l.election.Event(), l.seen.terms != last.terms, now)
+	if l.election.Version() != last.version {
+		l.outdated()
+		if e := l.election.Event(); e == nil {
+			l.learnt(now)
+		} else {
+			l.heard(*e, l.seen.terms != last.terms, now)
+		}
 	}
 	if l.seen.orders != last.orders {
 		l.unbar(eventSpread, now)
@@ -43,6 +44,9 @@ func (l *Line) notice(now time.Duration) {
 	if l.seen.epoch != last.epoch && l.seen.live { // something may have been missed
 		l.unbar(soon, now)
 		l.askAt(min(l.next, now+l.common.jitter(soon)))
+	}
+	if l.seen.epoch != last.epoch {
+		l.rule.known, l.top.known = false, false // for the policy may be another
 	}
 	if last.live && !l.seen.live {
 		l.poll = now + l.common.jitter(view.Poll)
@@ -77,6 +81,10 @@ func (l *Line) recognize(now time.Duration) {
 func (l *Line) learnt(now time.Duration) {
 	l.failures.last = nil
 	l.pollLater(now)
+	l.learnRule()
+	if known := l.election.Lease(); known != nil {
+		l.challenged = known.Challenger != ""
+	}
 	if open := l.election.Open(); open > now {
 		l.askAt(open + l.common.jitter(timerSpread))
 	} else {
@@ -86,9 +94,10 @@ func (l *Line) learnt(now time.Duration) {
 
 // heard takes the word of an event; changed says that the leader is another, or gone.
 func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
+	l.contest(e, changed)
 	switch open := max(l.election.Open(), now); {
 	case changed && e.LeaderID != "":
-		l.bars.all = nil // or there would be no leader
+		l.bars.all, l.top.known = nil, false // or there would be no leader
 		l.askAt(now + soon/2 + l.common.jitter(soon/2))
 	case e.Type == leadership.EventExpired:
 		l.askAt(min(l.next, open+l.common.jitter(eventSpread)))
@@ -98,6 +107,25 @@ func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
 		l.askAt(min(l.next, now+l.common.jitter(soon)))
 	case l.next == never && l.asking == nil: // it came during an attempt, and the answer counts less
 		l.askAt(now + l.common.jitter(soon))
+	}
+}
+
+// contest takes from an event what it says of the ballot, and of who may challenge the leader.
+func (l *Line) contest(e leadership.Event, changed bool) {
+	if changed || e.Type == leadership.EventDeleted || e.Type == leadership.EventUnlocked {
+		l.ballot = ballot{}
+	}
+	switch e.Type {
+	case leadership.EventHandingOver:
+		l.challenged = true
+	case leadership.EventGoesOn: // others may try again
+		l.challenged = false
+		l.rule.number++
+		if l.claim.challenge {
+			l.claim = claim{}
+		}
+	case leadership.EventConfigured, leadership.EventRecreated:
+		l.rule.known, l.top.known = false, false
 	}
 }
 

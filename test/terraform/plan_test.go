@@ -206,8 +206,8 @@ func (p plan) hearsByTheRightsThatTheCodeNames(t *testing.T) {
 	}
 }
 
-// keepsNoMembers checks that the topic of members keeps no message that was delivered, and that each
-// service uses it, and not the one of events.
+// keepsNoMembers checks that the topic of members keeps no message that was delivered, and that
+// each service uses it, and not the one of events.
 func (p plan) keepsNoMembers(t *testing.T) {
 	t.Helper()
 	topic := p.one(t, "google_pubsub_topic.members[0]")

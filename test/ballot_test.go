@@ -459,7 +459,7 @@ func (f *fleet) judge(e leadership.Election, grant attempt) (bids int, missed bo
 		f.t.Errorf("%s was granted after its connection had been cut", r.LeaderID)
 	}
 	all := bidsIn(grant)
-	winner := leadership.Bid{CandidateID: r.LeaderID, Priority: f.bidders[r.LeaderID].priority}
+	priority := f.bidders[r.LeaderID].priority
 	better := 0
 	for _, bid := range all {
 		b := f.bidders[bid.CandidateID]
@@ -467,7 +467,7 @@ func (f *fleet) judge(e leadership.Election, grant attempt) (bids int, missed bo
 			f.t.Errorf("there is a bid of %+v, and the candidate is %+v", bid, b)
 			continue
 		}
-		if !r.Policy.Ballot.Better(leadership.Draw{}, bid, winner) {
+		if bid.Priority < priority || bid.Priority == priority && bid.CandidateID >= r.LeaderID {
 			continue
 		}
 		switch better++; {
@@ -475,7 +475,7 @@ func (f *fleet) judge(e leadership.Election, grant attempt) (bids int, missed bo
 		case f.slow(e, b.site):
 			missed = true
 		default:
-			f.t.Errorf("%+v was granted, and %+v has bid and was there:\n%s", winner, bid, f.toldOf(e))
+			f.t.Errorf("%s of priority %d was granted, and %+v has bid and was there:\n%s", r.LeaderID, priority, bid, f.toldOf(e))
 		}
 	}
 	var detail struct{ Bids, Place int }

@@ -211,9 +211,7 @@ func (l *Line) failed(a *Attempt, err error, now time.Duration) {
 		a.place.unknown = err
 		l.failures.unsettled = true
 		l.prefer(a.place)
-		if l.claim.id == "" { // it may have bid
-			l.claim = claim{place: a.place, id: a.Request.CandidateID, token: l.rule.draw.Token}
-		}
+		l.mayClaim(a)
 	}
 	if a.Caller.client.Gone() != nil {
 		l.next = now

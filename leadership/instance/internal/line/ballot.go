@@ -118,6 +118,14 @@ type claim struct {
 	again  time.Duration // no sooner it is tried again
 }
 
+// mayClaim notes that an attempt of unknown outcome may have left a bid or a challenge.
+func (l *Line) mayClaim(a *Attempt) {
+	if p := l.rule.policy; l.claim.id == "" && (p.HasBallot() || p.Preempt || !l.rule.known) {
+		_, token := l.election.Term()
+		l.claim = claim{place: a.place, id: a.Request.CandidateID, token: token, challenge: p.Preempt}
+	}
+}
+
 // maxWithdrawals is how often it is tried to withdraw a claim. A bid becomes void by itself; a
 // challenge then ends the term.
 const maxWithdrawals = 5

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -598,7 +597,7 @@ func (f *fleet) run(e leadership.Election, p leadership.BallotPolicy, n int, dea
 				f.join(e, random.IntN(len(f.sites)), name(early+i), random.Int64N(4))
 			}
 			if death {
-				f.die(random, name, early+late)
+				f.die(e, random, name, early+late)
 			}
 		})
 		all.took = append(all.took, grant.ended-f.released)
@@ -619,7 +618,7 @@ func (f *fleet) run(e leadership.Election, p leadership.BallotPolicy, n int, dea
 
 // die lets a candidate's connection be cut, or an instance be cut off from the store, while at
 // least one candidate is left.
-func (f *fleet) die(random *rand.Rand, name func(int) string, candidates int) {
+func (f *fleet) die(e leadership.Election, random *rand.Rand, name func(int) string, candidates int) {
 	<-time.After(time.Duration(random.Int64N(int64(leadership.DefaultWindow))))
 	if candidates < 2 {
 		return
@@ -627,7 +626,10 @@ func (f *fleet) die(random *rand.Rand, name func(int) string, candidates int) {
 	victim := leadership.CandidateID(name(random.IntN(candidates)))
 	f.mu.Lock()
 	at := f.bidders[victim].site
-	elsewhere := slices.ContainsFunc(slices.Collect(maps.Values(f.bidders)), func(b *bidder) bool { return b.site != at && b.killed == 0 })
+	elsewhere := false
+	for id, b := range f.bidders {
+		elsewhere = elsewhere || b.site != at && id != f.leader[e].CandidateID // which has released
+	}
 	f.mu.Unlock()
 	if elsewhere && random.IntN(2) == 0 {
 		f.sites[at].cut.Store(int64(boottime.Now()))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"regent/store/firestore"
 	"regent/store/spanner"
 	"regent/store/storetest"
+	"regent/test/checker"
 	"regent/test/machine"
 	"regent/test/proxy"
 )
@@ -83,8 +83,10 @@ func TestTenInstancesOnOneDocumentElectByOneBallot(t *testing.T) {
 		f.settle(e, instances)
 		counter.Take()
 		grant := f.handOver(e, func() {})
-		took, calls := grant.ended-f.released, counter.Take()
-		t.Logf("round %d: a window of %v and then %v; %d bids, calls of the store: %v", round, p.Window, took-p.Window, f.bids(grant), calls)
+		calls := counter.Take()
+		open := grant.seen.Now.Sub(grant.seen.Record.Standing.Opened) // by the clock of the store
+		t.Logf("round %d: the ballot was open for its window of %v and %v more; granted %v after the release; %d bids, calls of the store: %v",
+			round, p.Window, (open - p.Window).Round(time.Millisecond), (grant.ended - f.released).Round(time.Millisecond), f.bids(grant), calls)
 		// A commit is refused only because another one was done since its read.
 		if done := f.writes(e); calls["Commit"] > done*instances {
 			t.Errorf("round %d: %d commits for %d changes", round, calls["Commit"], done)
@@ -162,7 +164,7 @@ func opened(t testing.TB, open func() (leadership.Store, error)) leadership.Stor
 // site is an instance in this process.
 type site struct {
 	inst *instance.Instance
-	cut  atomic.Bool // it does not reach the store
+	cut  atomic.Int64 // since when it does not reach the store; 0 if it does
 }
 
 // attempt is a transaction that a site has begun, as the observer sees it.
@@ -203,6 +205,7 @@ type fleet struct {
 	bidders  map[leadership.CandidateID]*bidder
 	leader   map[leadership.Election]leadership.LeaseRequest
 	leads    map[leadership.Election]int // the site of the leader
+	calls    []checker.Call
 }
 
 func newFleet(t testing.TB, open opening, n int) *fleet {
@@ -271,7 +274,7 @@ func (f *fleet) late(by time.Duration) {
 
 // observe stands between an instance and the store.
 func (f *fleet) observe(ctx context.Context, i int, c storetest.Call, next func(context.Context) error) error {
-	if f.sites[i].cut.Load() {
+	if f.sites[i].cut.Load() > 0 {
 		return fmt.Errorf("%w: the instance is cut off", leadership.StoreUnavailable)
 	}
 	if c.Method != "Update" {
@@ -325,7 +328,9 @@ func (f *fleet) join(e leadership.Election, at int, id string, priority int64) {
 	f.mu.Unlock()
 	f.waits.Go(func() {
 		for ctx.Err() == nil {
-			_, err := f.sites[at].inst.Acquire(ctx, ask)
+			call := checker.Call{Caller: id, Verb: checker.Acquire, Election: e, Candidate: ask.CandidateID, Key: b.key.Hash(), Candidacy: ask.Candidacy, Asked: boottime.Now()}
+			g, err := f.sites[at].inst.Acquire(ctx, ask)
+			f.record(call, g, err)
 			switch {
 			case err == nil, ctx.Err() != nil:
 				return
@@ -341,6 +346,25 @@ func (f *fleet) join(e leadership.Election, at int, id string, priority int64) {
 			}
 		}
 	})
+}
+
+// record keeps what a caller was told.
+func (f *fleet) record(c checker.Call, g leadership.Grant, err error) {
+	c.Answered = boottime.Now()
+	refusal, refused := errors.AsType[*leadership.Error](err)
+	switch {
+	case err == nil:
+		c.Answer, c.Waited = &g.Lease, g.Waited
+	case refused:
+		c.Code, c.Answer, c.Because, c.Again, c.Waited = refusal.Code, refusal.Lease, refusal.Reason, refusal.RetryAfter, leadership.MaxWait
+	case errors.Is(err, leadership.StoreUnavailable):
+		c.Code = leadership.StoreUnavailable
+	default:
+		c.Code, c.Answered = leadership.OutcomeUnknown, checker.Forever
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, c)
 }
 
 // kill cuts the connection of a candidate.
@@ -455,11 +479,11 @@ func (f *fleet) judge(e leadership.Election, grant attempt) (bids int, missed bo
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := grant.change.Record
-	if b := f.bidders[r.LeaderID]; b.killed > 0 && b.killed < grant.decided {
+	if b := f.bidders[r.LeaderID]; before(b.killed, grant) {
 		f.t.Errorf("%s was granted after its connection had been cut", r.LeaderID)
 	}
 	all := bidsIn(grant)
-	winner := leadership.Bid{CandidateID: r.LeaderID, Priority: f.bidders[r.LeaderID].priority}
+	priority := f.bidders[r.LeaderID].priority
 	better := 0
 	for _, bid := range all {
 		b := f.bidders[bid.CandidateID]
@@ -467,15 +491,15 @@ func (f *fleet) judge(e leadership.Election, grant attempt) (bids int, missed bo
 			f.t.Errorf("there is a bid of %+v, and the candidate is %+v", bid, b)
 			continue
 		}
-		if !r.Policy.Ballot.Better(leadership.Draw{}, bid, winner) {
+		if bid.Priority < priority || bid.Priority == priority && bid.CandidateID >= r.LeaderID {
 			continue
 		}
 		switch better++; {
-		case b.killed > 0 || f.sites[b.site].cut.Load():
+		case before(b.killed, grant) || before(time.Duration(f.sites[b.site].cut.Load()), grant):
 		case f.slow(e, b.site):
 			missed = true
 		default:
-			f.t.Errorf("%+v was granted, and %+v has bid and was there:\n%s", winner, bid, f.toldOf(e))
+			f.t.Errorf("%s of priority %d was granted, and %+v has bid and was there:\n%s", r.LeaderID, priority, bid, f.toldOf(e))
 		}
 	}
 	var detail struct{ Bids, Place int }
@@ -484,6 +508,9 @@ func (f *fleet) judge(e leadership.Election, grant attempt) (bids int, missed bo
 	}
 	return len(all), missed
 }
+
+// before reports whether there was a death before the grant was decided.
+func before(death time.Duration, grant attempt) bool { return death > 0 && death < grant.decided }
 
 // slow reports whether the machine has kept a site from asking at its turn. f.mu is held.
 func (f *fleet) slow(e leadership.Election, at int) bool {
@@ -570,7 +597,7 @@ func (f *fleet) run(e leadership.Election, p leadership.BallotPolicy, n int, dea
 				f.join(e, random.IntN(len(f.sites)), name(early+i), random.Int64N(4))
 			}
 			if death {
-				f.die(random, name, early+late)
+				f.die(e, random, name, early+late)
 			}
 		})
 		all.took = append(all.took, grant.ended-f.released)
@@ -581,7 +608,7 @@ func (f *fleet) run(e leadership.Election, p leadership.BallotPolicy, n int, dea
 		}
 		all.killed += count(death)
 		for _, s := range f.sites {
-			s.cut.Store(false)
+			s.cut.Store(0)
 		}
 		f.dismiss(e)
 	}
@@ -591,7 +618,7 @@ func (f *fleet) run(e leadership.Election, p leadership.BallotPolicy, n int, dea
 
 // die lets a candidate's connection be cut, or an instance be cut off from the store, while at
 // least one candidate is left.
-func (f *fleet) die(random *rand.Rand, name func(int) string, candidates int) {
+func (f *fleet) die(e leadership.Election, random *rand.Rand, name func(int) string, candidates int) {
 	<-time.After(time.Duration(random.Int64N(int64(leadership.DefaultWindow))))
 	if candidates < 2 {
 		return
@@ -599,10 +626,13 @@ func (f *fleet) die(random *rand.Rand, name func(int) string, candidates int) {
 	victim := leadership.CandidateID(name(random.IntN(candidates)))
 	f.mu.Lock()
 	at := f.bidders[victim].site
-	elsewhere := slices.ContainsFunc(slices.Collect(maps.Values(f.bidders)), func(b *bidder) bool { return b.site != at && b.killed == 0 })
+	elsewhere := false
+	for id, b := range f.bidders {
+		elsewhere = elsewhere || b.site != at && id != f.leader[e].CandidateID // which has released
+	}
 	f.mu.Unlock()
 	if elsewhere && random.IntN(2) == 0 {
-		f.sites[at].cut.Store(true)
+		f.sites[at].cut.Store(int64(boottime.Now()))
 		return
 	}
 	f.kill(victim)
@@ -615,15 +645,17 @@ func count(yes bool) int {
 	return 0
 }
 
-// history checks that each grant is in the history once, with the next token.
+// history checks that each grant is in the history once, with the next token, and that its event
+// tells by which ballot.
 func (f *fleet) history(e leadership.Election, grants int) {
 	f.t.Helper()
-	token := leadership.Token(0)
+	token, recording := leadership.Token(0), checker.Recording{Calls: f.calls}
 	for after := leadership.Revision(0); ; {
 		events, err := f.sites[0].inst.Events(f.t.Context(), leadership.EventsRequest{Election: e, After: after, Limit: leadership.MaxPageSize})
 		if err != nil {
 			f.t.Fatal(err)
 		}
+		recording.History = append(recording.History, events...)
 		for _, event := range events {
 			after = event.Revision
 			if event.Type == leadership.EventAcquired {
@@ -638,5 +670,9 @@ func (f *fleet) history(e leadership.Election, grants int) {
 	}
 	if int(token) != grants {
 		f.t.Errorf("%s: the history has %d grants, and the observer has seen %d", e, token, grants)
+	}
+	const guard = 100 * time.Millisecond // larger than that of either store
+	if report := checker.CH(recording, guard); report.Err() != nil || report.Checked < grants {
+		f.t.Errorf("%s: %d grants checked: %v", e, report.Checked, report.Err())
 	}
 }

@@ -209,7 +209,7 @@ func candidacyOf(id leadership.CandidateID) (c leadership.Candidacy) {
 	if n%4 > 0 {
 		c.Capabilities = leadership.NewNames([]string{"gpu", "fast", "near"}[:n%4]...)
 	}
-	if n == 6 {
+	if n == 4 {
 		c.Role = leadership.RoleWitness
 	}
 	return c

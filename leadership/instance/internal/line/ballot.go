@@ -111,11 +111,16 @@ func safeFor(l leadership.Lease) time.Duration {
 func (l *Line) challenge(yes bool) {
 	if l.challenged && !yes {
 		l.rule.number++
-		if l.claim.challenge {
-			l.claim = claim{}
-		}
 	}
 	l.challenged = yes
+}
+
+// challengedBy takes the store's word on which candidate challenges the leader; "" for none.
+func (l *Line) challengedBy(c leadership.CandidateID) {
+	l.challenge(c != "")
+	if l.claim.challenge && l.claim.id != c {
+		l.claim = claim{}
+	}
 }
 
 // tried takes note of a refusal during a term: whether the candidate has challenged the leader.
@@ -123,7 +128,11 @@ func (l *Line) tried(a *Attempt, lease leadership.Lease) {
 	if lease.State != leadership.Held {
 		return
 	}
-	if l.challenge(lease.Challenger != ""); lease.Challenger == a.Request.CandidateID {
+	l.challengedBy(lease.Challenger)
+	if l.claim.challenge && l.claim.id == a.Request.InLine.Withdraw { // it cannot be withdrawn so
+		l.claim = claim{}
+	}
+	if lease.Challenger == a.Request.CandidateID {
 		l.claim = claim{place: a.place, id: a.Request.CandidateID, token: lease.Token, challenge: true}
 	}
 	if safeFor(lease) <= 0 {
@@ -145,8 +154,8 @@ type claim struct {
 // mayClaim notes that an attempt of unknown outcome may have left a bid or a challenge.
 func (l *Line) mayClaim(a *Attempt) {
 	if p := l.rule.policy; l.claim.id == "" && (p.HasBallot() || p.Preempt || !l.rule.known) {
-		_, token := l.election.Term()
-		l.claim = claim{place: a.place, id: a.Request.CandidateID, token: token, challenge: p.Preempt}
+		leader, token := l.election.Term()
+		l.claim = claim{place: a.place, id: a.Request.CandidateID, token: token, challenge: p.Preempt && leader != ""}
 	}
 }
 

@@ -110,9 +110,11 @@ func TestAWaiterLeadsWithinALeaseAndASecondWhenLeaderAndInstanceDieTogether(t *t
 func TestNewsOfARenewalDoNotPutOffWhatAnEventAsksFor(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance(latest)
-		i.leadsFor("ann", halfMinute)
+		leader := i.leadsFor("ann", halfMinute)
 		other.waits(request("bob"))
 		other.called()
+		time.Sleep(halfMinute / 3)
+		i.renews(leader)
 		i.locks(time.Second)
 		time.Sleep(2 * w.delay)
 		other.hub.RenewedElsewhere(i.hub.RenewedHere()...)

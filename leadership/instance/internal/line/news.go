@@ -87,7 +87,7 @@ func (l *Line) learnt(now time.Duration) {
 	l.pollLater(now)
 	l.learnRule()
 	if known := l.election.Lease(); known != nil {
-		l.challenge(known.Challenger != "")
+		l.challengedBy(known.Challenger)
 	}
 	if open := l.election.Open(); open > now {
 		l.askAtEnd(open)
@@ -123,7 +123,7 @@ func (l *Line) contest(e leadership.Event, changed bool) {
 	case leadership.EventHandingOver:
 		l.challenge(true)
 	case leadership.EventGoesOn:
-		l.challenge(false)
+		l.challengedBy("")
 	case leadership.EventConfigured, leadership.EventRecreated:
 		l.rule.known, l.top.known = false, false
 	}

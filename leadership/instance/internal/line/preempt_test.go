@@ -1,6 +1,7 @@
 package line_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,6 +197,43 @@ func TestABetterCandidateElsewhereTriesWhenAChallengerHasGone(t *testing.T) {
 		i.wantsChallenger("cy", "after")
 		other.wants(1, "after the challenger has gone")
 	})
+}
+
+// It may have been done: so it is taken back like one that was.
+func TestAChallengeOfUnknownOutcomeWhoseCandidateHasGoneIsTakenBack(t *testing.T) {
+	for name, done := range map[string]bool{"done": true, "not done": false} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				i := w.instance()
+				i.elects(preempting)
+				ann := i.rules("ann", 5)
+				i.waits(rated("low", 1))
+				i.called()
+				var bob *waiter
+				begun := make(chan struct{})
+				i.hooks(once(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+					if done {
+						ask(ctx, r)
+					}
+					<-begun
+					bob.cancel()
+					return leadership.Grant{}, leadership.OutcomeUnknown
+				}))
+				bob = i.begins(rated("bob", 9))
+				close(begun)
+				time.Sleep(time.Second)
+				i.wantsChallenger("", "when the challenger has gone")
+				if n := i.called(); n > 3 {
+					t.Errorf("the store was asked %d times, want for the challenge and once or twice to take it back", n)
+				}
+				for range 4 {
+					time.Sleep(lease / 3)
+					i.renews(ann)
+				}
+				i.wants(0, "while the leader goes on")
+			})
+		})
+	}
 }
 
 func TestAPolicyThatBeginsToPreemptLetsTheBestTry(t *testing.T) {

@@ -216,6 +216,13 @@ func TestOneMemberMoreThanThereIsRoomForIsRefusedByName(t *testing.T) {
 	}
 }
 
+// watch begins a watch, and returns the number of its next change.
+func watch(r *members.Registry) uint64 {
+	r.Watch(jobs)
+	_, next := r.Changes(jobs, members.Newest)
+	return next
+}
+
 // changes are those since the number, as "id role change".
 func changes(r *members.Registry, from *uint64) []string {
 	var news []leadership.MemberChange
@@ -231,7 +238,7 @@ func TestWatchersAreToldOnceWhoHasComeAndGone(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.registry("a"), w.registry("b")
 	w.join(a, "old", leadership.RoleWorker, 0)
-	next := a.Watch(jobs)
+	next := watch(a)
 	told := func(what string, want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(append([]string{}, want...), changes(a, &next)); diff != "" {

@@ -115,7 +115,7 @@ func TestTheMembersOfAnInstanceThatFallsSilentCountForFortySeconds(t *testing.T)
 	if err := a.Open(jobs, "fay", 1, w.now); err != nil {
 		t.Fatal(err)
 	}
-	next := b.Watch(jobs)
+	next := watch(b)
 	w.tell(a, b)
 	w.pass(39 * time.Second)
 	w.has(b, "it may still be there", "fay follower 1")
@@ -131,7 +131,7 @@ func TestTheMembersOfAnInstanceThatFallsSilentCountForFortySeconds(t *testing.T)
 func TestAGoodbyeRemovesTheMembersOfAnInstanceAtOnce(t *testing.T) {
 	w := newWorld(t)
 	a, b, c := w.registry("a"), w.registry("b"), w.registry("c")
-	next := b.Watch(jobs)
+	next := watch(b)
 	w.join(a, "fay", leadership.RoleFollower, 1)
 	w.join(a, "gus", leadership.RoleFollower, 1)
 	late := a.WholeSheets(false, nil, w.now)

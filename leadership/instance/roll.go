@@ -223,16 +223,21 @@ type company struct {
 
 // accompany begins the company of a watch. It refuses a member for which there is no room.
 func (r *roll) accompany(request leadership.WatchRequest, seen leadership.Token) (c *company, err error) {
-	c = &company{roll: r, request: request}
+	c = &company{roll: r, request: request, next: members.Newest}
 	r.do(func(reg *members.Registry, now time.Duration) {
 		if request.Member != "" {
 			err = reg.Open(request.Election, request.Member, seen, now)
 		}
 		if err == nil {
-			c.next = reg.Watch(request.Election)
+			reg.Watch(request.Election)
 		}
 	})
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	r.terms(request.Election) // or the leader would come later
+	c.Changes()
+	return c, nil
 }
 
 // Sent implements hub.Members.

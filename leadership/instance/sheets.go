@@ -25,6 +25,8 @@ const (
 	// glance is how often the registry is told of the time, and how long changes are collected
 	// before the other instances are told.
 	glance = time.Second
+	// linesEvery is how often all lines are read: places in them are given up without notice.
+	linesEvery = 5 * time.Second
 	// wholeEvery is how often all members are told.
 	wholeEvery = 15 * time.Second
 	// answered is how long after an instance has begun to hear the others have told it of their
@@ -64,7 +66,7 @@ func (r *roll) tick() {
 	read := false
 	var stood, tracked []leadership.Election
 	r.do(func(reg *members.Registry, now time.Duration) {
-		if read = r.version != version || now-r.linesAt >= wholeEvery; read { // positions change without a version
+		if read = r.version != version || now-r.linesAt >= linesEvery; read {
 			r.version, r.linesAt = version, now
 			stood = reg.Lines()
 			clear(r.seen)

@@ -1,6 +1,7 @@
 package members
 
 import (
+	"math"
 	"time"
 
 	"regent/leadership"
@@ -13,13 +14,8 @@ const (
 	maxLog = leadership.MaxMembers
 )
 
-// Watch keeps the changes of an election from now on, and returns the number to ask Changes with.
-// Unwatch ends that.
-func (r *Registry) Watch(name leadership.Election) (next uint64) {
-	e := r.election(name)
-	e.watchers++
-	return e.first + uint64(len(e.log))
-}
+// Watch keeps the changes of an election from now on. Unwatch ends that.
+func (r *Registry) Watch(name leadership.Election) { r.election(name).watchers++ }
 
 // Unwatch ends a Watch.
 func (r *Registry) Unwatch(name leadership.Election) {
@@ -31,12 +27,15 @@ func (r *Registry) Unwatch(name leadership.Election) {
 	}
 }
 
-// Changes returns the changes from that number on, and the number to ask with next. They are shared
-// and must not be changed.
+// Newest, as a number to ask Changes with, returns none.
+const Newest = math.MaxUint64
+
+// Changes returns the changes of a watched election from that number on, and the number to ask with
+// next. They are shared and must not be changed.
 func (r *Registry) Changes(name leadership.Election, from uint64) (changes []leadership.MemberChange, next uint64) {
 	e := r.elections[name]
 	next = e.first + uint64(len(e.log))
-	from = max(from, e.first)
+	from = min(max(from, e.first), next)
 	return e.log[from-e.first : len(e.log) : len(e.log)], next
 }
 

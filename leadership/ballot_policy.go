@@ -128,6 +128,9 @@ func (p BallotPolicy) validate() (field string, err error) {
 }
 
 func (q QuorumPolicy) validate() (field string, err error) {
+	if err := q.Electorate.validate(); err != nil {
+		return "policy.quorum.electorate", fmt.Errorf("policy.quorum.electorate: %w", err)
+	}
 	all := q.Electorate.List()
 	for _, name := range all {
 		if err := CandidateID(name).Validate(); err != nil {

@@ -89,8 +89,11 @@ func (n Names) shared(other Names) int { return len(n.List()) - len(n.without(ot
 
 // validate accepts the one form.
 func (n Names) validate() error {
-	if NewNames(n.List()...) != n {
-		return errors.New("a set of names is sorted, has each name once, and one space between two")
+	all := n.List()
+	for i, name := range all {
+		if name == "" || i > 0 && name <= all[i-1] {
+			return errors.New("a set of names is sorted, has each name once, and one space between two")
+		}
 	}
 	return nil
 }
@@ -105,6 +108,9 @@ func (n Names) validateCapabilities(field string) error {
 		if len(name) > MaxCapabilityLength || CandidateID(name).Validate() != nil {
 			return fmt.Errorf("a name of %s is 1 to %d of A-Z, a-z, 0-9 and \"._@:-\", not %s", field, MaxCapabilityLength, shown(name))
 		}
+	}
+	if err := n.validate(); err != nil {
+		return fmt.Errorf("%s: %w", field, err)
 	}
 	return nil
 }

@@ -27,6 +27,11 @@ func fullest() (Policy, Standing) {
 			MaxTerm: MaxOrder, StuckAfter: MaxOrder, Cooldown: MaxCooldown, Verdicts: MaxVerdicts, OnTrip: TripNotify, Budget: counters,
 			Approval: ApprovalPolicy{MaxOrder, MaxApprovals}, ErrorRate: ErrorRate{0.30000000000000004, maxCounter},
 		},
+		Ballot: BallotPolicy{
+			Strategy: StrategyCapability, Require: longNames(MaxCapabilities, MaxCapabilityLength), Prefer: longNames(MaxCapabilities, MaxCapabilityLength),
+			Window: MaxWindow, Preempt: true, MinTerm: MaxOrder,
+			Quorum: QuorumPolicy{Electorate: longNames(MaxElectorate, MaxCandidateLength), Need: MaxElectorate, Grace: MaxGrace},
+		},
 	}}
 	why := trip{}
 	for _, worst := range []TermPolicy{{Budget: Counters{TokensUsed: maxCounter - 1}}, {ErrorRate: ErrorRate{0.30000000000000004, 1}}} {
@@ -50,6 +55,14 @@ func fullest() (Policy, Standing) {
 		Ends:     ends{aMoment, aMoment, aMoment, aMoment, EndsHandOver, aMoment}, Verdicts: verdicts{digests(MaxVerdicts), digests(MaxVerdicts)},
 		Probation: probation{aMoment, MaxLeaseDuration.Milliseconds()}, Deposed: deposed{MaxToken, why.why},
 	}
+	bid := Bid{id(0), true, MinPriority, MaxLoad, MaxCapabilities, aMoment, aMoment, 1<<MaxElectorate - 1}
+	s.Elected, s.Challenger, s.Opened, s.Secret, s.LastLeader = bid, id(1), aMoment, secret(newSecret()), id(2)
+	var all []Bid
+	for i := range maxBids {
+		bid.CandidateID = id(i)
+		all = append(all, bid)
+	}
+	s.Bids = bids(writeList(all))
 	var orders []Override
 	for i := 0; ; i++ {
 		o := Override{
@@ -66,6 +79,15 @@ func fullest() (Policy, Standing) {
 		}
 		orders = append(orders, o)
 	}
+}
+
+// longNames is a set of so many names of so many bytes.
+func longNames(n, length int) Names {
+	var all []string
+	for i := range n {
+		all = append(all, strings.Repeat("n", length-2)+fmt.Sprintf("%02d", i))
+	}
+	return NewNames(all...)
 }
 
 func encoded(v any) string {
@@ -87,7 +109,7 @@ func TestEverythingTogetherFitsAndIsReadBack(t *testing.T) {
 	}
 	carried, err := Codec{}.Encode(&r)
 	t.Logf("policy %d, standing %d bytes", len(carried.Policy), len(carried.Standing))
-	if err != nil || carried.Needs != termVersion {
+	if err != nil || carried.Needs != ballotVersion {
 		t.Fatalf("needs %d, %v", carried.Needs, err)
 	}
 	read := Record{Election: "jobs"}
@@ -98,15 +120,15 @@ func TestEverythingTogetherFitsAndIsReadBack(t *testing.T) {
 
 // Each new member alone: an older program refuses the record by name, and accepts it again once the
 // member is not used any more.
-func TestOlderProgramRefusesARecordWithAnyMemberOfATerm(t *testing.T) {
+func TestOlderProgramRefusesARecordWithAnyMemberOfATermOrABallot(t *testing.T) {
 	policy, standing := fullest()
-	var members []string
+	members := make(map[Version][]string)
 	fullPolicy, fullStanding := policyMembers(&policy), standingMembers(&standing)
 	for i, full := range slices.Concat(fullPolicy, fullStanding) {
-		if full.needs != termVersion {
+		if full.needs < termVersion {
 			continue
 		}
-		members = append(members, full.name)
+		members[full.needs] = append(members[full.needs], full.name)
 		r := Record{Election: "jobs"}
 		empty := append(policyMembers(&r.Policy), standingMembers(&r.Standing)...)[i]
 		if err := empty.field.decode(full.field.encode()); err != nil {
@@ -114,12 +136,12 @@ func TestOlderProgramRefusesARecordWithAnyMemberOfATerm(t *testing.T) {
 			continue
 		}
 		carried, err := Codec{}.Encode(&r)
-		if err != nil || carried.Needs != termVersion {
+		if err != nil || carried.Needs != full.needs {
 			t.Errorf("%s: %+v, %v", full.name, carried, err)
 		}
-		older := Codec{Version: termVersion - 1}
+		older := Codec{Version: full.needs - 1}
 		seen := Record{Election: "jobs"}
-		if err := older.Decode(&seen, carried); !errors.Is(err, RecordTooNew) || !strings.Contains(err.Error(), "version 3") {
+		if err := older.Decode(&seen, carried); !errors.Is(err, RecordTooNew) || !strings.Contains(err.Error(), fmt.Sprintf("version %d", full.needs)) {
 			t.Errorf("%s: the older program reads %+v, %v", full.name, seen, err)
 		}
 		r.Policy, r.Standing = Policy{}, Standing{}
@@ -127,8 +149,8 @@ func TestOlderProgramRefusesARecordWithAnyMemberOfATerm(t *testing.T) {
 			t.Errorf("%s is not used any more: %+v, %v", full.name, carried, err)
 		}
 	}
-	if len(members) != 20 {
-		t.Errorf("members of a term: %q", members)
+	if len(members[termVersion]) != 20 || len(members[ballotVersion]) != 15 {
+		t.Errorf("members of a term and of a ballot: %v", members)
 	}
 }
 
@@ -193,6 +215,69 @@ func TestCodecRefusesMembersOfATermThatNoProgramWrites(t *testing.T) {
 	}
 }
 
+func TestCodecRefusesMembersOfABallotThatNoProgramWrites(t *testing.T) {
+	bid := `{"candidateId":"ann","priority":1,"since":"2026-01-01T00:00:00Z","at":"2026-01-01T00:00:00Z"}`
+	if err := (Codec{}).Decode(&Record{Election: "jobs"}, Carried{Standing: `{"bids":[` + bid + `]}`, Needs: 4}); err != nil {
+		t.Fatal(err)
+	}
+	withBid := func(from, to string) string {
+		if strings.Count(bid, from) == 0 {
+			t.Fatalf("%s is not there", from)
+		}
+		return `{"bids":[` + strings.Replace(bid, from, to, 1) + `]}`
+	}
+	for name, standing := range map[string]string{
+		"no bids":                          `{"bids":[]}`,
+		"null bids":                        `{"bids":null}`,
+		"too many bids":                    `{"bids":[` + strings.Repeat(bid+",", maxBids) + bid + `]}`,
+		"a bid of no candidate":            withBid(`"candidateId":"ann",`, ``),
+		"a bid of no possible candidate":   withBid(`"ann"`, `"a b"`),
+		"a bid with an unknown member":     withBid(`"priority"`, `"x":1,"priority"`),
+		"too high a priority":              withBid(`1`, `2147483648`),
+		"a negative load":                  withBid(`"priority":1`, `"load":-1`),
+		"more preferences than there are":  withBid(`"priority":1`, `"preferred":33`),
+		"more members than an electorate":  withBid(`"at":"2026-01-01T00:00:00Z"`, `"at":"2026-01-01T00:00:00Z","present":2147483648`),
+		"a bid in another zone":            withBid(`"at":"2026-01-01T00:00:00Z"`, `"at":"2026-01-01T00:00:00+02:13"`),
+		"a bid of nanoseconds":             withBid(`"since":"2026-01-01T00:00:00Z"`, `"since":"2026-01-01T00:00:00.000000001Z"`),
+		"an opening in another zone":       `{"ballotOpened":"2026-01-01T00:00:00+02:13"}`,
+		"an elected of no candidate":       `{"elected":{"priority":1}}`,
+		"an empty elected":                 `{"elected":{}}`,
+		"a challenger that is no name":     `{"challenger":"a b"}`,
+		"an empty challenger":              `{"challenger":""}`,
+		"a last leader that is no name":    `{"lastLeader":"a b"}`,
+		"a last leader of 129 characters":  `{"lastLeader":"` + strings.Repeat("x", 129) + `"}`,
+		"a short secret":                   `{"secret":"0011"}`,
+		"a secret in capitals":             `{"secret":"AABBCCDDEEFF0011"}`,
+		"a secret that is no hexadecimals": `{"secret":"0123456789abcdeg"}`,
+		"a challenge in another zone":      `{"ends":{"challenged":"2026-01-01T00:00:00+02:13"}}`,
+	} {
+		r := Record{Election: "jobs"}
+		if err := (Codec{}).Decode(&r, Carried{Standing: standing, Needs: 4}); !errors.Is(err, RecordCorrupt) {
+			t.Errorf("%s: got %+v, %v", name, r.Standing, err)
+		}
+	}
+	for name, policy := range map[string]string{
+		"names twice":                 `{"require":"gpu gpu"}`,
+		"names in no order":           `{"prefer":"ssd gpu"}`,
+		"two spaces":                  `{"electorate":"ann  bob"}`,
+		"a space behind":              `{"electorate":"ann "}`,
+		"a window of less than none":  `{"windowMs":-2}`,
+		"a window of a fraction":      `{"windowMs":1.5}`,
+		"a window of 0":               `{"windowMs":0}`,
+		"too long a window":           `{"windowMs":30001}`,
+		"preempt as a text":           `{"preempt":"true"}`,
+		"no preempt":                  `{"preempt":false}`,
+		"a fraction of a member":      `{"quorumNeed":1.5}`,
+		"a grace of less than none":   `{"quorumGraceMs":-1}`,
+		"a strategy that is a number": `{"strategy":1}`,
+	} {
+		r := Record{Election: "jobs"}
+		if err := (Codec{}).Decode(&r, Carried{Policy: policy, Needs: 4}); !errors.Is(err, RecordCorrupt) {
+			t.Errorf("%s: got %+v, %v", name, r.Policy, err)
+		}
+	}
+}
+
 func TestRecordThatDisagreesWithItsTermIsNotTrusted(t *testing.T) {
 	held := Record{
 		Election: "jobs", Token: 2, Revision: 2, LeaderID: "ann", KeyHash: Key{1}.Hash(), LeaseDuration: time.Minute, AcquiredAt: aMoment, HeartbeatAt: aMoment,
@@ -208,6 +293,17 @@ func TestRecordThatDisagreesWithItsTermIsNotTrusted(t *testing.T) {
 		"vacant with a report":                   {vacant, func(r *Record) { r.Standing.Report = `{"tasks":1}` }},
 		"vacant with an end":                     {vacant, func(r *Record) { r.Standing.Ends.Term = aMoment }},
 		"vacant with an epoch":                   {vacant, func(r *Record) { r.Standing.EpochFrom = 1 }},
+		"vacant with an elected":                 {vacant, func(r *Record) { r.Standing.Elected.CandidateID = "ann" }},
+		"vacant with a challenger":               {vacant, func(r *Record) { r.Standing.Challenger = "bob" }},
+		"bids of no ballot":                      {vacant, func(r *Record) { r.Standing.Bids = `[{"candidateId":"ann"}]` }},
+		"a ballot without bids":                  {vacant, func(r *Record) { r.Standing.Opened = aMoment }},
+		"a leader and bids":                      {held, func(r *Record) { r.Standing.Bids, r.Standing.Opened = `[{"candidateId":"ann"}]`, aMoment }},
+		"another was elected than leads":         {held, func(r *Record) { r.Standing.Elected.CandidateID = "bob" }},
+		"a challenger without an end":            {held, func(r *Record) { r.Standing.Challenger = "bob" }},
+		"a challenge without a challenger": {held, func(r *Record) {
+			r.Standing.Ends.Challenged, r.EndsBy, r.EndsBecause = aMoment, aMoment, EndsHandOver
+		}},
+		"a strategy that there is not": {vacant, func(r *Record) { r.Policy.Ballot.Strategy = "loudest" }},
 	} {
 		if err := VerifyAlone(Snapshot{Record: c.record, Now: aMoment}); err != nil {
 			t.Fatal(err)

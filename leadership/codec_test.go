@@ -116,6 +116,7 @@ func FuzzCodec(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(full.Policy, full.Standing)
+	f.Add(`{"strategy":"priority","windowMs":-1,"require":"gpu ssd","electorate":"ann bob"}`, `{"bids":[{"candidateId":"ann","since":"2026-01-01T00:00:00Z"}],"challenger":"bob","secret":"0011223344556677"}`)
 	f.Add(`{"errorRate":{"max":0.5,"min":4}}`, `{"ends":{"term":"2026-01-01T00:00:00+02:13"},"reportedAt":"2026-01-01T00:00:00.5Z"}`)
 	f.Fuzz(func(t *testing.T, policy, standing string) {
 		r := Record{Election: "jobs"}

@@ -2,6 +2,7 @@ package leadership
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -41,7 +42,7 @@ func Explain(s Snapshot, c CandidateID) Explanation {
 	x := Explanation{Election: s.Record.Election, CandidateID: c, ReadAt: s.Now}
 	x.Leads = s.Live() && s.Record.LeaderID == c
 	if !x.Leads {
-		x.Causes = s.barriers(c)
+		x.Causes = append(s.barriers(c), s.lineUp(c)...)
 	}
 	standing := s.Record.Standing
 	if b, tripped := standing.Breakers.at(s.Now).of(c); tripped && !s.Now.Before(b.Until) {
@@ -54,7 +55,40 @@ func Explain(s Snapshot, c CandidateID) Explanation {
 	if end := standing.Ends.Approval; x.Leads && s.Record.EndsBecause == EndsApproval {
 		x.Causes = append(x.Causes, s.cause(ReasonApproval, end))
 	}
+	if challenger := standing.Challenger; x.Leads && challenger != "" {
+		cause := s.cause(ReasonOutranked, standing.Ends.Challenged)
+		cause.Actor, cause.Because = "policy", fmt.Sprintf("%q is the better candidate", challenger)
+		x.Causes = append(x.Causes, cause)
+	}
 	return x
+}
+
+// lineUp is how the candidate stands among those that want to lead: in the ballot, if one is open,
+// or against a leader that better candidates may preempt. What a candidate that has not bid has to
+// offer is not known here.
+func (s Snapshot) lineUp(c CandidateID) []Cause {
+	if s.Live() {
+		if safe := s.safe(); safe.Code != "" {
+			return []Cause{safe}
+		}
+		return nil
+	}
+	live := s.liveBids()
+	if len(live) == 0 {
+		return nil
+	}
+	if i := slices.IndexFunc(live, func(b Bid) bool { return b.CandidateID == c }); i >= 0 {
+		return []Cause{s.ballotOf(live[i], "", "").cause(s.Now)}
+	}
+	p := s.Record.Policy.Ballot
+	if have, need := count(union(live)), p.Quorum.Needed(); have < need {
+		return []Cause{{Code: ReasonQuorum, Have: have, Need: need}}
+	}
+	cause := Cause{Code: ReasonBallot, Of: len(live)}
+	if end := s.Record.Standing.Opened.Add(p.window()); s.Now.Before(end) {
+		cause.Until, cause.Left = end, end.Sub(s.Now)
+	}
+	return []Cause{cause}
 }
 
 // reason is the one for which such an order bars a candidate.

@@ -289,6 +289,7 @@ func Order(s Snapshot, c OrderCommand) (Change, error) {
 	if err := s.require(c.IfRevision); err != nil {
 		return Change{}, err
 	}
+	ch.dropBarredChallenge(s.Now)
 	for i := recorded; i < len(ch.Events); i++ {
 		ch.Events[i].Reason, ch.Events[i].Actor = c.Reason, c.Actor
 	}
@@ -344,6 +345,7 @@ func (c *Change) stand(s Snapshot, t EventType, o Override) bool {
 	all = slices.DeleteFunc(all, func(other Override) bool {
 		return other.Kind == o.Kind && (o.Kind != OverrideBan || other.CandidateID == o.CandidateID)
 	})
+	c.Record.Standing.closeBallot() // bids that stood before the order would keep the others waiting
 	c.announce(t, "")
 	o.ID = OverrideID(fmt.Sprintf("%s-%d", o.Kind, c.Record.Revision))
 	c.Record.Standing.Overrides = NewOverrides(append(all, o))

@@ -134,7 +134,7 @@ func newSecret() string {
 type secret string
 
 func (s secret) validate() error {
-	if b, err := hex.DecodeString(string(s)); err != nil || len(b) != secretBytes {
+	if b, err := hex.DecodeString(string(s)); err != nil || len(b) != secretBytes || hex.EncodeToString(b) != string(s) {
 		return errors.New("it is not the secret of a draw")
 	}
 	return nil

@@ -258,6 +258,8 @@ func (s Snapshot) validateHeld() error {
 		return errors.New("of the latest end of its lease and the reason for that, one is missing")
 	case r.Standing.Bids != "":
 		return errors.New("it has a leader and bids")
+	case r.Standing.Elected != (Bid{}) && r.Standing.Elected.CandidateID != r.LeaderID:
+		return fmt.Errorf("%q was elected, and %q leads", r.Standing.Elected.CandidateID, r.LeaderID)
 	case (r.Standing.Challenger == "") != r.Standing.Ends.Challenged.IsZero():
 		return errors.New("of a challenge and the end that it sets, one is missing")
 	case r.EndsBy.IsZero() && r.Standing.Ends != (ends{}):

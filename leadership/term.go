@@ -163,6 +163,8 @@ func (f valueField[T]) decode(text json.RawMessage) error {
 		return v.validate()
 	case time.Time:
 		return validateInstants(v)
+	case CandidateID:
+		return v.Validate()
 	}
 	return nil
 }
@@ -264,8 +266,10 @@ func (c *Change) limit(promised time.Time) {
 }
 
 // relax lifts the ends of the present term that the policy no longer sets. What it sets anew counts
-// from the next grant, approval or progress on.
-func (c *Change) relax() {
+// from the next grant, approval or progress on. before said until now who should lead: a challenge
+// under other rules is taken back, and a leader whose preferred capabilities are not known any more
+// is safe for the rest of its term.
+func (c *Change) relax(before BallotPolicy) {
 	r := &c.Record
 	p, e := r.Policy.Term, r.Standing.Ends
 	if p.MaxTerm == 0 {
@@ -277,8 +281,15 @@ func (c *Change) relax() {
 	if p.StuckAfter == 0 {
 		e.Stuck = time.Time{}
 	}
-	if !r.Policy.Ballot.Preempt {
+	ballot := r.Policy.Ballot
+	if ballot != before {
 		e.Challenged, r.Standing.Challenger = time.Time{}, ""
+	}
+	if !ballot.Preempt || ballot.Prefer != before.Prefer {
+		r.Standing.Elected = Bid{}
+	}
+	if ballot.Strategy == StrategyRoundRobin && r.LeaderID != "" {
+		r.Standing.LastLeader = r.LeaderID
 	}
 	if e != r.Standing.Ends {
 		r.Standing.Ends = e

@@ -91,8 +91,12 @@ func (s Snapshot) barred() time.Duration {
 	return 0
 }
 
-// lock lets no lease be granted for that long from now on, though the election is vacant.
-func (c *Change) lock(now time.Time, d time.Duration) { c.Record.EndedAt, c.Record.LockFor = now, d }
+// lock lets no lease be granted for that long from now on, though the election is vacant. The next
+// ballot opens after that.
+func (c *Change) lock(now time.Time, d time.Duration) {
+	c.Record.EndedAt, c.Record.LockFor = now, d
+	c.Record.Standing.closeBallot()
+}
 
 // transferred returns the type of the event by which a vacant election becomes r.
 func (s Snapshot) transferred(r Record) EventType {

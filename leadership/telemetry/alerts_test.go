@@ -61,6 +61,10 @@ func TestEachSituationCrossesTheThresholdOfItsAlert(t *testing.T) {
 			almost: func(w *telemetrytest.Fixture) { w.Flap("reports", 5, time.Second) },
 			enough: func(w *telemetrytest.Fixture) { w.Flap("reports", 1, time.Second) },
 		},
+		"many-elections": {
+			almost: func(w *telemetrytest.Fixture) { w.Flap("jobs", 1, time.Second); w.Flap("reports", 1, time.Second) },
+			enough: func(w *telemetrytest.Fixture) { w.Settle(59 * time.Minute); w.Flap("jobs", 1, time.Second) },
+		},
 		"contention": {
 			almost: func(w *telemetrytest.Fixture) { w.Contend("planner", 5*int(window.Seconds()), 200*time.Millisecond) },
 			enough: func(w *telemetrytest.Fixture) { w.Contend("report", 10, time.Millisecond) },

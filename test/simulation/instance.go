@@ -262,6 +262,11 @@ func (q *queue) drive() {
 	if q.asking || q.i.lines[q.election] != q {
 		return
 	}
+	if gone, ok := q.line.Withdrawal(q.i.now(), false); ok {
+		q.asking = true
+		q.i.call("", func(ctx context.Context) { q.withdraw(ctx, gone) })
+		return
+	}
 	a, idle, over := q.line.Turn(q.i.now(), false)
 	switch {
 	case over:
@@ -276,6 +281,23 @@ func (q *queue) drive() {
 	default:
 		q.plan(q.i.clock.until(idle))
 	}
+}
+
+// withdraw takes back what the store has of a candidate that has gone.
+func (q *queue) withdraw(ctx context.Context, gone leadership.CandidateID) {
+	alive, asked := q.i.alive(), q.i.now()
+	l, err := q.i.service.Withdraw(ctx, q.election, gone)
+	if !alive() {
+		return
+	}
+	q.i.does(func() {
+		q.asking = false
+		q.line.Withdrawn(gone, err, q.i.now(), false)
+		if err == nil {
+			q.i.learnt(q.election, q.i.view.Learn(l, instancetest.Read, asked, q.i.now()))
+		}
+		q.drive()
+	})
 }
 
 // hangUp ends a caller's connection at the worst moments: when the outcome of its attempt is

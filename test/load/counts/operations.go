@@ -37,7 +37,7 @@ func Operations(ctx context.Context, p Place) ([]Operation, error) {
 		return nil, err
 	}
 	s := &script{ctx: ctx, handle: h, inst: inst, service: leadership.New(h), ann: newAgent("ann"), bob: newAgent("bob")}
-	for _, act := range []func() error{s.lead, s.batch, s.read, s.handOver, s.runOut, s.reports, s.people, s.announce, s.process} {
+	for _, act := range []func() error{s.lead, s.batch, s.read, s.handOver, s.runOut, s.reports, s.people, s.candidacies, s.announce, s.process} {
 		if err := act(); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,109 @@
+package leadership
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// challenge lets the term of the present leader end, at the end that it was promised, because the
+// candidate is better and the policy says so. The leader counts with what it said when it was
+// granted, whatever it has said since: so neither can outbid the other for ever. One challenge is
+// enough; the ballot after the term decides among all. A challenge of a candidate that this one
+// withdraws becomes its own, or is taken back.
+//
+// With a quorum the candidate's instance alone must know enough members: if fewer are present, no
+// candidate could follow.
+//
+// Error: LeaseHeld, if the candidate is not better, or the leader is safe for a while.
+func (s Snapshot) challenge(c AcquireCommand, held Cause) (Change, error) {
+	r := s.Record
+	challenger := r.Standing.Challenger
+	gone := challenger != "" && challenger == c.Withdraw
+	switch safe := s.safe(); {
+	case gone && (safe.Left > 0 || !s.outranks(c)):
+		return Withdraw(s, challenger)
+	case !s.outranks(c), challenger != "" && !gone:
+		return Change{}, s.refuseHeld(c.CandidateID, held.Left, held.Code)
+	case safe.Left > 0:
+		err := s.refuse(LeaseHeld, "%q leads election %q, and is safe from better candidates for another %v; try again then",
+			r.LeaderID, r.Election, safe.Left.Round(time.Millisecond))
+		err.Reason, err.RetryAfter, err.Cause = safe.Code, min(safe.Left, held.Left), &safe
+		return Change{}, err
+	}
+	ch := s.change()
+	ch.Record.Standing.Challenger = c.CandidateID
+	if gone {
+		ch.Quiet = true
+		return ch, nil
+	}
+	promised := r.LeaseEnd()
+	ch.Record.Standing.Ends.Challenged = later(promised, 0)
+	ch.limit(promised)
+	ch.announce(EventHandingOver, "")
+	ch.Events[0].Detail = preemption(c.CandidateID)
+	return ch, nil
+}
+
+// outranks reports whether the candidate may preempt the present leader.
+func (s Snapshot) outranks(c AcquireCommand) bool {
+	r := s.Record
+	p, leader := r.Policy.Ballot, r.Standing.Elected
+	own := c.Candidacy.Bid(c.CandidateID, p, s.Now)
+	return p.Preempt && !own.Witness && r.LeaderID != c.CandidateID && leader.CandidateID != "" &&
+		p.compareKeys(r.draw(), own, leader) < 0 && count(c.present(p.Quorum)) >= p.Quorum.Needed()
+}
+
+// safe is until when no candidate may preempt the present leader; zero if one may.
+func (s Snapshot) safe() (cause Cause) {
+	r := s.Record
+	until := r.AcquiredAt.Add(r.Policy.Ballot.MinTerm)
+	if !r.Policy.Ballot.Preempt || r.Standing.Elected.CandidateID == "" || !s.Now.Before(until) {
+		return cause
+	}
+	cause = s.cause(ReasonHeld, until)
+	cause.LeaderID, cause.Actor, cause.Because = r.LeaderID, "policy", "minTerm: until then no better candidate may preempt the leader"
+	return cause
+}
+
+// Withdraw forgets the bid of a candidate that has gone, and its challenge: the leader goes on, with
+// an event. It writes nothing if there is neither.
+func Withdraw(s Snapshot, c CandidateID) (Change, error) {
+	ch := s.change()
+	standing := &ch.Record.Standing
+	if s.Live() && standing.Challenger == c {
+		ch.unchallenge()
+		ch.announce(EventGoesOn, "")
+		ch.Events[0].Detail = preemption(c)
+		return ch, nil
+	}
+	all := standing.Bids.list()
+	left := slices.DeleteFunc(slices.Clone(all), func(b Bid) bool { return b.CandidateID == c })
+	if len(left) == len(all) {
+		return Change{}, nil
+	}
+	if standing.Bids = bids(writeList(left)); len(left) == 0 {
+		standing.closeBallot()
+	}
+	ch.Quiet = true
+	return ch, nil
+}
+
+// preemption is the detail of an event that tells of a challenge.
+func preemption(to CandidateID) string { return fmt.Sprintf(`{"because":"preempt","to":%q}`, to) }
+
+// unchallenge lifts the end that a challenge has set.
+func (c *Change) unchallenge() {
+	s := &c.Record.Standing
+	s.Challenger, s.Ends.Challenged = "", time.Time{}
+	c.limit(c.Record.LeaseEnd())
+}
+
+// dropBarredChallenge takes the challenge of a candidate back that a standing order bars. The
+// order's event tells of it.
+func (c *Change) dropBarredChallenge(now time.Time) {
+	s := c.Record.Standing
+	if s.Challenger != "" && slices.ContainsFunc(s.overrides(now), func(o Override) bool { return o.bars(s.Challenger) }) {
+		c.unchallenge()
+	}
+}

@@ -1,0 +1,192 @@
+package telemetry_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/telemetry/telemetrytest"
+	"regent/leadership/wire"
+	"regent/store/memory"
+)
+
+// ballot sets who should lead an election.
+func ballot(w *telemetrytest.Fixture, e leadership.Election, p leadership.BallotPolicy) {
+	w.Helper()
+	c := leadership.ConfigureCommand{Config: leadership.Config{Ballot: p}}
+	if _, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: c}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// bid asks for the lease without waiting, and returns why it was refused; "" if it was granted.
+func bid(w *telemetrytest.Fixture, e leadership.Election, c leadership.CandidateID, priority int64) leadership.Reason {
+	w.Helper()
+	r := leadership.AcquireRequest{Election: e, CandidateID: c, Candidacy: leadership.Candidacy{Priority: priority}}
+	_, err := w.Service.Acquire(w.Context(), r)
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok {
+		return refusal.Reason
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return ""
+}
+
+func TestABallotIsTimedFromItsFirstBidToItsGrantAndEachBidIsCounted(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		ballot(w, "jobs", leadership.BallotPolicy{Strategy: leadership.StrategyPriority})
+		before := w.Read()
+		for _, c := range []struct {
+			id       leadership.CandidateID
+			priority int64
+			reason   leadership.Reason
+		}{
+			{"ann", 1, leadership.ReasonBallot},
+			{"bob", 3, leadership.ReasonBallot},
+			{"cy", 2, leadership.ReasonOutranked},
+			{"bob", 3, leadership.ReasonBallot},    // it says what it has said
+			{"dan", 0, leadership.ReasonOutranked}, // enough are better
+		} {
+			if why := bid(w, "jobs", c.id, c.priority); why != c.reason {
+				w.Errorf("%s is refused for %q, want %q", c.id, why, c.reason)
+			}
+		}
+		w.Settle(400 * time.Millisecond)
+		if why := bid(w, "jobs", "bob", 3); why != "" {
+			w.Fatalf("bob is refused for %q", why)
+		}
+		want(w, w.Read().Since(before), map[string]float64{
+			"regent.ballots.bids": 3, "regent.ballots.duration:count": 1, "regent.ballots.duration:sum": 0.4,
+			"regent.leadership.changes{type=acquired}": 1, "regent.elections{state=held}": 1, "regent.elections{state=vacant}": -1,
+			"regent.lease.contention{reason=ballot}": 3, "regent.lease.contention{reason=outranked}": 2,
+			"regent.lease.operations{op=acquire,outcome=lease_held}": 5, "regent.lease.operations{op=acquire,outcome=ok}": 1,
+		})
+		inCatalogue(w)
+	})
+}
+
+func TestAGrantWithoutABallotIsNoBallot(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		before := w.Read()
+		w.Release(w.Lead("jobs", "ann"))
+		w.Lead("jobs", "bob")
+		got := w.Read().Since(before)
+		if got["regent.ballots.bids"] != 0 || got["regent.ballots.duration:count"] != 0 {
+			w.Errorf("counted as a ballot: %v", got)
+		}
+	})
+}
+
+func TestABidThatIsTakenBackIsNoBid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{})
+		w := telemetrytest.On(t, store)
+		ballot(w, "jobs", leadership.BallotPolicy{Strategy: leadership.StrategyPriority})
+		before := w.Read()
+		bid(w, "jobs", "ann", 1)
+		bid(w, "jobs", "bob", 2)
+		for _, gone := range []leadership.CandidateID{"ann", "bob"} {
+			if _, err := leadership.New(w.Metrics.Store(store)).Withdraw(t.Context(), "jobs", gone); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := w.Read().Since(before)["regent.ballots.bids"]; n != 2 {
+			t.Errorf("%v bids, want 2", n)
+		}
+	})
+}
+
+func TestATermThatEndsForABetterCandidateIsAPreemption(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		ballot(w, "jobs", leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true})
+		bid(w, "jobs", "ann", 1)
+		w.Settle(time.Second)
+		bid(w, "jobs", "ann", 1)
+		before := w.Read()
+		bid(w, "jobs", "bob", 2)
+		bid(w, "jobs", "bob", 2)
+		want(w, w.Read().Since(before), map[string]float64{
+			"regent.leadership.preemptions": 1, "regent.leadership.changes{type=handingOver}": 1,
+			"regent.lease.operations{op=acquire,outcome=lease_held}": 2, "regent.lease.contention{reason=held}": 2,
+		})
+		w.Settle(leadership.DefaultLeaseDuration + 2*time.Second)
+		values(w, "at the end", w.Read().Since(before), map[string]float64{
+			"regent.leadership.preemptions": 1, "regent.leadership.terms.limited{because=handOver}": 1,
+		})
+		inCatalogue(w)
+	})
+}
+
+func TestTheMostGrantsOfAnElectionCountForAnHour(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		before := w.Read()
+		most := func(when string, n float64) {
+			w.Helper()
+			if got := w.Read().Since(before)["regent.elections.grants"]; got != n {
+				w.Errorf("%s: %v grants, want %v", when, got, n)
+			}
+		}
+		for _, e := range []leadership.Election{"a", "b", "c"} {
+			w.Release(w.Lead(e, "ann"))
+		}
+		most("three elections with one leader each", 0)
+		w.Settle(50 * time.Minute)
+		w.Release(w.Lead("b", "bob"))
+		most("one has changed its leader", 2)
+		w.Settle(10*time.Minute + time.Second)
+		most("its first grant is an hour ago", 0)
+		w.Flap("b", 9, time.Second)
+		most("as many as are remembered", 6)
+		w.Settle(time.Hour)
+		most("an hour later", 0)
+	})
+}
+
+// members are an instance's.
+type members struct {
+	byRole   map[leadership.Role]int64
+	readOnly int64
+	lowest   float64
+}
+
+func (m *members) MemberStats() (byRole map[leadership.Role]int64, readOnly int64, lowest float64) {
+	return m.byRole, m.readOnly, m.lowest
+}
+
+func TestMembersAreCountedByRoleAndTheLowestParticipationIsShown(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		now := members{lowest: 1}
+		if err := w.Metrics.Members(&now); err != nil {
+			w.Fatal(err)
+		}
+		before := w.Read()
+		values(w, "without members", before, map[string]float64{"regent.elections.participation": 1})
+		now = members{map[leadership.Role]int64{leadership.RoleFollower: 7, leadership.RoleLeader: 2, leadership.RoleWitness: 1}, 3, 0.25}
+		want(w, w.Read().Since(before), map[string]float64{
+			"regent.members{role=follower}": 7, "regent.members{role=leader}": 2, "regent.members{role=witness}": 1,
+			"regent.elections.readonly": 3, "regent.elections.participation": -0.75,
+		})
+		now.byRole = nil
+		values(w, "once they have gone", w.Read(), map[string]float64{"regent.members{role=follower}": 0})
+		inCatalogue(w)
+	})
+}
+
+func TestWaitsForAcknowledgementsAreCountedWhileTheyLastAndAreNoWatchers(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		before := w.Read()
+		row := wire.VerbAcknowledgement.Row()
+		done, err := w.Metrics.Enter(w.Context(), instance.Op{Row: &row, Election: "jobs", Waits: true})
+		if err != nil {
+			w.Fatal(err)
+		}
+		want(w, w.Read().Since(before), map[string]float64{"regent.acknowledgements.waiting": 1})
+		done(nil)
+		want(w, w.Read().Since(before), map[string]float64{})
+	})
+}

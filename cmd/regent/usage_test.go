@@ -63,7 +63,7 @@ func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
 		{"join e a/b", "a candidate's id"},
 		{"join e a --role leader", "must be follower, worker or witness"},
 		{"join e a --ttl 9s", "must be from 10s to 5m0s"},
-		{"configure e --policy {\"strategy\":\"best\"}", "policy.strategy is one of"},
+		{"configure e --policy {\"quorum\":{\"electorate\":[]}}", "policy.quorum.electorate names 1 to 31 members"},
 		{"renew e --candidate a --token 1", "the key is missing; set REGENT_KEY"},
 		{"renew e --candidate a --key k", "--token is missing; give it, or set REGENT_TOKEN"},
 		{"release e --candidate a --token 1", "the key is missing; set REGENT_KEY"},

@@ -249,7 +249,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 	if i, err = instance.New(config); err != nil {
 		return nil, closeBus, err
 	}
-	return i, closeBus, errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch))
+	return i, closeBus, errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i))
 }
 
 // instanceName returns the revision of the service on Cloud Run, where every machine is called

@@ -98,13 +98,13 @@ locals {
       means     = "An event has waited more than ${local.limits.unannounced_seconds} s to be announced."
     }
     cut-off = {
-      title     = "An instance is cut off from events"
+      title     = "An instance is cut off from the others"
       severity  = "WARNING"
       metric    = "troubles"
       value     = "max(${local.series.troubles_own})"
       threshold = 0
       seconds   = 300
-      means     = "For five minutes an instance could not announce its events, or has not heard those of others."
+      means     = "For five minutes an instance could not announce its events, or has not heard those of others, or of their members."
     }
     errors = {
       title     = "Requests fail"

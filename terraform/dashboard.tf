@@ -39,7 +39,7 @@ locals {
       "for members to follow a term" = "sum(${local.series.acknowledging})"
     } },
     { title = "Oldest event that is not announced (s)", queries = { "oldest" = "max(${local.series.unannounced})" } },
-    { title = "Instances that are cut off from events", queries = { "$${reason}" = "sum by (reason) (${local.series.troubles})" } },
+    { title = "Instances that are cut off from the others", queries = { "$${reason}" = "sum by (reason) (${local.series.troubles})" } },
     { title = "Store, 99 % (s)", queries = { "$${op}" = "histogram_quantile(0.99, sum by (le, op) (rate(${local.series.stored_bucket}[5m])))" } },
     { title = "Renewals in one batch, 90 %", queries = { "renewals" = "histogram_quantile(0.9, sum by (le) (rate(${local.series.batches_bucket}[5m])))" } },
     { title = "Renewals put off under load (0 to 1)", queries = { "furthest" = "max(${local.series.stretch})" } },

@@ -57,7 +57,7 @@ locals {
       # A leader that the policy has ended, or would have (onTrip notify).
       deposed = "{\"${local.metrics.changes}\", \"job\"=\"${var.name}\", \"type\"=~\"deposed|tripped\"}"
 
-      troubles_own = "{\"${local.metrics.troubles}\", \"job\"=\"${var.name}\", \"reason\"=~\"cannot_announce|cannot_hear\"}"
+      troubles_own = "{\"${local.metrics.troubles}\", \"job\"=\"${var.name}\", \"reason\"=~\"cannot_announce|cannot_hear|cannot_hear_members\"}"
 
       operations_failed = "{\"${local.metrics.operations}\", \"job\"=\"${var.name}\", \"outcome\"=~\"internal|store_unavailable|outcome_unknown|record_corrupt\"}"
     },

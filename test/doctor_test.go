@@ -44,7 +44,6 @@ func TestDoctorNamesMissingParts(t *testing.T) {
 		"no database": {unmade, nil, "open the store"},
 		"no folder":   {place{args: []string{"--store", "file:/nowhere/leases"}}, nil, "there is no folder"},
 		"no topic":    {inFile(t), []string{"--events", "topic"}, "open the topic"},
-		"no members":  {inFile(t), []string{"--members", "topic"}, "open the topic of members"},
 	} {
 		if out, code := examine(t, c.place, c.args...); code != 1 || !strings.Contains(out, "FAILED") || !strings.Contains(out, c.want) {
 			t.Errorf("%s: exit code %d\n%s\nwant that %q failed", name, code, out, c.want)

@@ -30,7 +30,7 @@ const (
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
-	s := doctorSettings{events: noEvents, members: noEvents, auth: authPlatform}
+	s := doctorSettings{events: noEvents, members: noMembers, auth: authPlatform}
 	cmd := &cobra.Command{
 		Use:   "doctor --store STORE [--events TOPIC] [--events-endpoint HOST:PORT] [--members TOPIC] [--service SERVICE,…]",
 		Short: "Check that a store, a topic and a Cloud Run service work",
@@ -67,7 +67,7 @@ If a check fails, the exit code is 1.`,
 	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store, as for serve")
 	cmd.Flags().Var(&value[string]{&s.events, noEvents, "TOPIC", parseText}, "events", "the topic, as for serve")
 	cmd.Flags().Var(&value[string]{&s.endpoint, "", "HOST:PORT", parseText}, "events-endpoint", "what to publish through, as for serve")
-	cmd.Flags().Var(&value[string]{&s.members, noEvents, "TOPIC", parseText}, "members", "the topic of members, as for serve")
+	cmd.Flags().Var(&value[string]{&s.members, noMembers, "TOPIC", parseText}, "members", "the topic of members, as for serve")
 	cmd.Flags().Var(&value[[]string]{&s.services, "", "SERVICE,…", parseTexts}, "service", "Cloud Run services, as projects/P/locations/L/services/S, or addresses, as https://HOST")
 	cmd.Flags().Var(&value[string]{&s.auth, authPlatform, "HOW", parseText}, "auth", "how the services authenticate callers, as for serve")
 	c.complete(cmd, "auth", authPlatform, authOIDC)
@@ -94,7 +94,7 @@ func (c *cli) examine(ctx context.Context, s doctorSettings, project *cloud.Clie
 	if s.events != noEvents {
 		x.examineTopic(ctx, pubsub.Config{Topic: s.events, PublishEndpoint: s.endpoint})
 	}
-	if s.members != noEvents {
+	if s.members != noMembers {
 		x.examineMembers(ctx, s.members)
 	}
 	x.examineProject(ctx, s, project, c.env)
@@ -301,13 +301,15 @@ func (x *doctorReport) examineTopic(ctx context.Context, c pubsub.Config) {
 	}
 	defer bus.Close()
 	heard := make(chan leadership.Event, doctorRounds)
-	live, ended, stop := hearing(ctx, bus, func(e leadership.Event) {
-		if e.RequestID == x.id {
-			select {
-			case heard <- e:
-			default:
+	live, ended, stop := hearing(ctx, func(ctx context.Context, live func(bool)) error {
+		return bus.Run(ctx, func(e leadership.Event) {
+			if e.RequestID == x.id {
+				select {
+				case heard <- e:
+				default:
+				}
 			}
-		}
+		}, live)
 	})
 	ready := x.check(ctx, "subscribe", 1, func(ctx context.Context) (string, error) { return "", receive(ctx, live, ended) })
 	published := x.news.Revision > 0 && x.check(ctx, "publish", 1, func(ctx context.Context) (string, error) {
@@ -323,13 +325,13 @@ func (x *doctorReport) examineTopic(ctx context.Context, c pubsub.Config) {
 	}
 }
 
-// hearing hears a topic through a subscription of its own until stop is called. live gets a value
-// once it hears, and ended one when the subscription is deleted, or could not be.
-func hearing(ctx context.Context, bus *pubsub.Bus, hear func(leadership.Event)) (live <-chan struct{}, ended <-chan error, stop func()) {
+// hearing runs what hears a topic until stop is called. live gets a value once it hears, and ended
+// the one that run returns.
+func hearing(ctx context.Context, run func(ctx context.Context, live func(bool)) error) (live <-chan struct{}, ended <-chan error, stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	hears, over := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		over <- bus.Run(ctx, hear, func(is bool) {
+		over <- run(ctx, func(is bool) {
 			if is {
 				select {
 				case hears <- struct{}{}:
@@ -344,16 +346,16 @@ func hearing(ctx context.Context, bus *pubsub.Bus, hear func(leadership.Event)) 
 // examineMembers subscribes to a topic of members. It publishes nothing: instances would have to
 // make sense of it.
 func (x *doctorReport) examineMembers(ctx context.Context, topic string) {
-	var bus *pubsub.Bus
+	var bus *pubsub.Messages
 	opened := x.check(ctx, "open the topic of members", 1, func(ctx context.Context) (detail string, err error) {
-		bus, err = pubsub.Open(ctx, pubsub.Config{Topic: topic, Instance: "doctor"})
+		bus, err = pubsub.OpenMessages(ctx, pubsub.Config{Topic: topic, Instance: "doctor"})
 		return topic, err
 	})
 	if !opened {
 		return
 	}
 	defer bus.Close()
-	live, ended, stop := hearing(ctx, bus, func(leadership.Event) {})
+	live, ended, stop := hearing(ctx, func(ctx context.Context, live func(bool)) error { return bus.Run(ctx, func([]byte) {}, live) })
 	ready := x.check(ctx, "subscribe to members", 1, func(ctx context.Context) (string, error) { return "", receive(ctx, live, ended) })
 	stop()
 	if ready {

@@ -15,20 +15,20 @@ type doctorSettings struct {
 	store    string // see store.Open
 	events   string // see pubsub.ParseTopic, or noEvents
 	endpoint string // that instances publish through; "" for Google's choice
-	members  string // as events
+	members  string // see serviceSettings
 	services []string
 	auth     string // of the services
 }
 
 // countsApart reports whether several instances may serve, and each counts the members at itself.
 func (s doctorSettings) countsApart() bool {
-	return s.events != noEvents && s.members == noEvents && !serviceSettings{store: s.store}.local()
+	return s.events != noEvents && s.members == noMembers && !serviceSettings{store: s.store}.local()
 }
 
 // validate returns an error if a setting is none.
 func (s doctorSettings) validate() error {
-	if s.members != noEvents && s.members == s.events {
-		return usagef("--members and --events name one topic, %s; give each its own: they have other messages", s.members)
+	if _, err := (serviceSettings{events: s.events, members: s.members}).withMembers(); err != nil {
+		return err
 	}
 	if err := checkEndpoint(s.endpoint, s.events); err != nil {
 		return err
@@ -95,9 +95,9 @@ func (x *doctorReport) examineProject(ctx context.Context, s doctorSettings, pro
 	default:
 		x.add(project.Topic(ctx, s.events, s.endpoint))
 	}
-	_, _, noMembers := pubsub.ParseTopic(s.members) // or noEvents
+	_, _, noTopic = pubsub.ParseTopic(s.members) // or noMembers
 	switch {
-	case noMembers != nil:
+	case noTopic != nil:
 	case env["PUBSUB_EMULATOR_HOST"] != "":
 		x.add(cloud.Finding{Check: "rights on the topic of members", Verdict: cloud.Unchecked, Text: "an emulator has no rights"})
 	default:

@@ -94,6 +94,7 @@ func TestDoctorRefusesWhatIsNoService(t *testing.T) {
 		t.Errorf("doctor without --service: %s", r.err)
 	}
 	for args, want := range map[string]string{
+		"--members topic": "a topic is named projects/P/topics/T",
 		"--events projects/p/topics/t --members projects/p/topics/t": "give each its own",
 		"--service regent":                                      "is not projects/P/locations/L/services/S",
 		"--service http://example.com":                          "and not https://HOST",
@@ -111,7 +112,7 @@ func TestDoctorRefusesWhatIsNoService(t *testing.T) {
 
 func TestDoctorWarnsOfAQuorumWhoseMembersAreCountedApart(t *testing.T) {
 	t.Parallel()
-	apart := doctorSettings{store: "firestore:p", events: "projects/p/topics/regent", members: noEvents}
+	apart := doctorSettings{store: "firestore:p", events: "projects/p/topics/regent", members: noMembers}
 	for name, c := range map[string]struct {
 		change func(*doctorSettings)
 		apart  bool

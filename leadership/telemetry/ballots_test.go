@@ -147,33 +147,82 @@ func TestTheMostGrantsOfAnElectionCountForAnHour(t *testing.T) {
 	})
 }
 
-// members are an instance's.
-type members struct {
-	byRole   map[leadership.Role]int64
-	readOnly int64
-	lowest   float64
+// join makes a member of an election for a minute.
+func join(w *telemetrytest.Fixture, e leadership.Election, c leadership.CandidateID, role leadership.Role, seen leadership.Token) {
+	w.Helper()
+	r := leadership.JoinRequest{Election: e, CandidateID: c, Role: role, TTL: time.Minute, SeenToken: seen}
+	if _, err := w.Service.Join(w.Context(), r); err != nil {
+		w.Fatal(err)
+	}
 }
 
-func (m *members) MemberStats() (byRole map[leadership.Role]int64, readOnly int64, lowest float64) {
-	return m.byRole, m.readOnly, m.lowest
-}
-
-func TestMembersAreCountedByRoleAndTheLowestParticipationIsShown(t *testing.T) {
+func TestMembersAreCountedByRoleWhileTheyAreHere(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
-		now := members{lowest: 1}
-		if err := w.Metrics.Members(&now); err != nil {
+		before := w.Read()
+		values(w, "without members", before, map[string]float64{"regent.elections.participation": 1, "regent.members{role=follower}": 0})
+		w.Lead("jobs", "ann")
+		go w.Acquire("jobs", "bob", 20*time.Second)
+		join(w, "jobs", "flo", leadership.RoleFollower, 1)
+		join(w, "jobs", "fox", leadership.RoleFollower, 1)
+		join(w, "jobs", "wes", leadership.RoleWorker, 0)
+		join(w, "jobs", "wit", leadership.RoleWitness, 0)
+		w.Settle(2 * time.Second)
+		values(w, "while they are here", w.Read(), map[string]float64{
+			"regent.members{role=candidate}": 1, "regent.members{role=follower}": 2, "regent.members{role=worker}": 1, "regent.members{role=witness}": 1,
+		})
+		inCatalogue(w)
+		w.Settle(2 * time.Minute)
+		values(w, "once they have gone", w.Read(), map[string]float64{
+			"regent.members{role=candidate}": 0, "regent.members{role=follower}": 0, "regent.members{role=worker}": 0, "regent.members{role=witness}": 0,
+		})
+	})
+}
+
+func TestTheLowestParticipationIsShown(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		w.Lead("jobs", "ann")
+		join(w, "jobs", "flo", leadership.RoleFollower, 1)
+		w.Lead("reports", "ann")
+		join(w, "reports", "flo", leadership.RoleFollower, 1)
+		join(w, "reports", "fox", leadership.RoleFollower, 0)
+		w.Settle(2 * time.Second)
+		if part := w.Read()["regent.elections.participation"]; part < 0.66 || part > 0.67 {
+			w.Errorf("two of three follow the leader of the reports, and the lowest participation is %v", part)
+		}
+		join(w, "reports", "fox", leadership.RoleFollower, 1)
+		w.Settle(2 * time.Second)
+		values(w, "all follow", w.Read(), map[string]float64{"regent.elections.participation": 1})
+	})
+}
+
+// quorum lets ann lead an election whose electorate is ann, wit and bob, the first two of whom are
+// present.
+func quorum(w *telemetrytest.Fixture, e leadership.Election) leadership.LeaseRequest {
+	w.Helper()
+	ballot(w, e, leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "wit")}})
+	join(w, e, "wit", leadership.RoleWitness, 0)
+	lease, err := w.Acquire(e, "ann", 10*time.Second)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return lease
+}
+
+func TestAnElectionWithoutItsQuorumIsReadOnlyAfterTheGraceTime(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		lease := quorum(w, "jobs")
+		w.Keep(lease, 20*time.Second)
+		values(w, "two of three are present", w.Read(), map[string]float64{"regent.elections.readonly": 0})
+		if err := w.Service.Leave(w.Context(), leadership.LeaveRequest{Election: "jobs", CandidateID: "wit"}); err != nil {
 			w.Fatal(err)
 		}
-		before := w.Read()
-		values(w, "without members", before, map[string]float64{"regent.elections.participation": 1})
-		now = members{map[leadership.Role]int64{leadership.RoleFollower: 7, leadership.RoleLeader: 2, leadership.RoleWitness: 1}, 3, 0.25}
-		want(w, w.Read().Since(before), map[string]float64{
-			"regent.members{role=follower}": 7, "regent.members{role=leader}": 2, "regent.members{role=witness}": 1,
-			"regent.elections.readonly": 3, "regent.elections.participation": -0.75,
-		})
-		now.byRole = nil
-		values(w, "once they have gone", w.Read(), map[string]float64{"regent.members{role=follower}": 0})
-		inCatalogue(w)
+		w.Settle(leadership.DefaultGrace - 2*time.Second)
+		values(w, "in the grace time", w.Read(), map[string]float64{"regent.elections.readonly": 0})
+		w.Keep(lease, 10*time.Second)
+		values(w, "after it", w.Read(), map[string]float64{"regent.elections.readonly": 1})
+		join(w, "jobs", "wit", leadership.RoleWitness, 0)
+		w.Settle(2 * time.Second)
+		values(w, "with the witness", w.Read(), map[string]float64{"regent.elections.readonly": 0})
 	})
 }
 

@@ -138,7 +138,8 @@ func ballots() []Metric {
 func members() []Metric {
 	return []Metric{{
 		Name: nameMembers, Kind: Gauge, Unit: "{member}", Labels: []Label{{"role", texts(roles...)}},
-		Description: "Members of elections that are at this instance. Sum over instances.",
+		Description: "Members of elections that wait, have joined or follow a stream at this instance. A leader that does none of these is not " +
+			"among them. Sum over instances.",
 	}, {
 		Name: nameLowest, Kind: Gauge, Unit: "{part}",
 		Description: "The lowest participation of an election: the part of its electorate that is present or, without one, the part of its members that " +
@@ -250,7 +251,7 @@ func parts() []Metric {
 	}, {
 		Name: nameTroubles, Kind: Gauge, Unit: "{trouble}", Labels: []Label{{"reason", texts(instance.Troubles()...)}},
 		Description: "Why this instance says that it is degraded, 1 for each reason that holds: it cannot announce events, it cannot hear those " +
-			"of others, or it finds events that another instance has left behind.",
+			"of others or what they say of members, or it finds events that another instance has left behind.",
 	}}
 }
 

@@ -95,11 +95,15 @@ type watching struct {
 }
 
 func (w watching) next(ctx context.Context) ([]message, error) {
-	events, report, err := w.Listen(ctx)
-	if report != nil {
-		return []message{w.encoded.report(report)}, nil
+	news, err := w.Listen(ctx)
+	if news.Report != nil {
+		return []message{w.encoded.report(news.Report)}, nil
 	}
-	return w.messages(events), err
+	messages := w.messages(news.Events)
+	for _, c := range news.Members {
+		messages = append(messages, message{name: wire.StreamMember, data: wire.NewMemberChange(c)})
+	}
+	return messages, err
 }
 
 func (w watching) cursor() string { return streamID(w.After()) }

@@ -162,7 +162,7 @@ func TestARandomDrawIsTheDocumentedHash(t *testing.T) {
 // often than any other; and so does a candidate that keeps its id, over many tokens.
 func TestADrawCannotBePredictedWithoutItsSecret(t *testing.T) {
 	t.Parallel()
-	const draws, others = 4000, 3
+	const draws, others = 1000, 3
 	policy := leadership.BallotPolicy{Strategy: leadership.StrategyRandom}
 	chance := rand.New(rand.NewPCG(3, 16))
 	var late, same int

@@ -84,7 +84,7 @@ func (x *choice) follow(e leadership.Event) {
 		x.preempted(e)
 		x.handing = e
 	case e.Type == leadership.EventGoesOn:
-		if x.handing.Revision == 0 || challengerOf(x.handing) != challengerOf(e) {
+		if x.handing.Revision == 0 { // its candidate may be another one of the same line
 			x.report.add(Untrue, "%s says %s, and no such challenge stood", shown(e), e.Detail)
 		}
 		x.handing = leadership.Event{}
@@ -94,6 +94,9 @@ func (x *choice) follow(e leadership.Event) {
 	case configures(e):
 		if x.since = e; !x.policy.Preempt {
 			x.handing = leadership.Event{}
+		}
+		if x.last == "" && x.policy.Strategy == leadership.StrategyRoundRobin {
+			x.last = x.begun.LeaderID
 		}
 	}
 }
@@ -132,19 +135,16 @@ func (x *choice) granted(e leadership.Event) {
 // ranked repeats the ranking.
 func (x *choice) ranked(e leadership.Event, b shownBallot) {
 	d := leadership.Draw{Election: e.Election, Token: e.Token, Secret: b.Secret, Last: b.Last}
-	bids := []leadership.Bid{b.Winner.bid(e.At)}
+	bids := []leadership.Bid{b.Winner.bid()}
 	for _, other := range b.Others {
-		bids = append(bids, other.bid(e.At))
+		bids = append(bids, other.bid())
 	}
-	better, ties := 0, 0
+	better := 0
 	for i, bid := range bids[1:] {
-		switch {
-		case strategyOf(x.policy) == leadership.StrategyFirstCome && bid.Since.Equal(bids[0].Since): // to the millisecond
-			ties++
-		case x.policy.Better(d, bid, bids[0]):
+		if x.policy.Better(d, bid, bids[0]) {
 			better++
 		}
-		if i > 0 && x.policy.Better(d, bid, bids[i]) && !(strategyOf(x.policy) == leadership.StrategyFirstCome && bid.Since.Equal(bids[i].Since)) {
+		if i > 0 && !x.policy.Better(d, bids[i], bid) {
 			x.report.add(Misranked, "%s says %s: %q is not better than %q", shown(e), e.Detail, bids[i].CandidateID, bid.CandidateID)
 		}
 	}
@@ -154,7 +154,7 @@ func (x *choice) ranked(e leadership.Event, b shownBallot) {
 		x.report.add(Misranked, "%s says %s, and the strategy is %s", shown(e), e.Detail, strategy)
 	case b.Bids > len(bids) && len(e.Detail) < leadership.MaxDetailBytes/2: // there was room for more
 		x.report.add(Misranked, "%s says %s: bids are missing", shown(e), e.Detail)
-	case len(bids) > b.Bids, min(b.Place-1, len(b.Others)) < better, min(b.Place-1, len(b.Others)) > better+ties, all && b.Place-1 > better+ties:
+	case len(bids) > b.Bids, better != min(b.Place-1, len(b.Others)), all && better != b.Place-1:
 		x.report.add(Misranked, "%s says %s: %d of the others are better", shown(e), e.Detail, better)
 	case strategy == leadership.StrategyRoundRobin && b.Last != x.last, strategy != leadership.StrategyRoundRobin && b.Last != "":
 		x.report.add(Misranked, "%s says %s, and the last leader is %q", shown(e), e.Detail, x.last)
@@ -325,14 +325,11 @@ type shownBid struct {
 	Load        int64                  `json:"load"`
 	Preferred   int                    `json:"preferred"`
 	Priority    int64                  `json:"priority"`
-	WaitedMS    int64                  `json:"waitedMs"`
+	Since       time.Time              `json:"since"`
 }
 
-// bid is the bid as it counted at an instant.
-func (b shownBid) bid(at time.Time) leadership.Bid {
-	return leadership.Bid{
-		CandidateID: b.CandidateID, Load: b.Load, Preferred: b.Preferred, Priority: b.Priority, Since: at.Add(-time.Duration(b.WaitedMS) * time.Millisecond),
-	}
+func (b shownBid) bid() leadership.Bid {
+	return leadership.Bid{CandidateID: b.CandidateID, Load: b.Load, Preferred: b.Preferred, Priority: b.Priority, Since: b.Since}
 }
 
 // ballotOf is the ballot that a grant tells of.

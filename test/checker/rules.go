@@ -20,7 +20,7 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 			named.Token = s.Record.Token
 			return leadership.Renew(s, named)
 		}
-		return acquire(s, c.Code == "", leadership.AcquireCommand{
+		return c.acquire(s, leadership.AcquireCommand{
 			CandidateID: c.Candidate, KeyHash: c.Key, LeaseDuration: c.Lease, Metadata: c.Metadata, Candidacy: c.Candidacy,
 		})
 	case Renew:
@@ -57,13 +57,28 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 	return leadership.Change{}, leadership.NotFound
 }
 
+// acquire runs the rule for a call. One that was refused has not challenged the leader: a challenge
+// is a step by itself.
+func (c Call) acquire(s leadership.Snapshot, cmd leadership.AcquireCommand) (leadership.Change, error) {
+	granted := c.Code == ""
+	ch, err := acquire(s, granted, cmd)
+	if err == nil && !granted && len(ch.Events) > 0 && ch.Record.LeaderID != "" && s.Record.Policy.Ballot.Quorum.Electorate != "" {
+		return leadership.Change{}, leadership.LeaseHeld // its instance may have known of too few members
+	}
+	return ch, err
+}
+
 // acquire runs the rule. Bids, and the members that are present, are not recorded: where there is a
 // ballot, a call that was granted is taken for one whose turn had come, and any other for a bid. CH
 // checks the choice.
 func acquire(s leadership.Snapshot, granted bool, cmd leadership.AcquireCommand) (leadership.Change, error) {
 	policy := s.Record.Policy
-	if ballot := &s.Record.Policy.Ballot; granted {
+	ballot := &s.Record.Policy.Ballot
+	switch {
+	case granted:
 		ballot.Window, ballot.Quorum = leadership.NoWindow, leadership.QuorumPolicy{}
+	case s.Live():
+		ballot.Quorum = leadership.QuorumPolicy{} // or no candidate would be a challenger
 	}
 	ch, err := leadership.Acquire(s, cmd)
 	if !ch.Empty() {
@@ -124,7 +139,10 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 		challenger := leadership.Candidacy{Priority: leadership.MaxPriority, Capabilities: union(r.Policy.Ballot.Require, r.Policy.Ballot.Prefer)}
 		return acquire(s, false, leadership.AcquireCommand{CandidateID: challengerOf(e), KeyHash: leadership.KeyHash{1}, Candidacy: challenger})
 	case leadership.EventGoesOn:
-		return leadership.Withdraw(s, r.Standing.Challenger)
+		if s.Record.Standing.Challenger != "" { // another of its line may have taken its place, without an event
+			s.Record.Standing.Challenger = challengerOf(e)
+		}
+		return leadership.Withdraw(s, challengerOf(e))
 	case leadership.EventConfigured, leadership.EventRecreated:
 		return leadership.Configure(s, leadership.ConfigureCommand{Config: p.configAt(e.Revision, r.Policy.Config)})
 	case leadership.EventDeleted:

@@ -131,8 +131,7 @@ func (p *search) tell() {
 		default:
 			s.at = c.at()
 		}
-		bid := c.Verb == Acquire && c.Code == leadership.LeaseHeld                                  // it may have recorded the end of a lease, or challenged
-		if c.done() || bid || c.Verb == Renew && c.Code == leadership.LeaseLost && c.Report != "" { // its report may have tripped
+		if c.done() || c.Verb == Renew && c.Code == leadership.LeaseLost && c.Report != "" { // its report may have tripped
 			s.events = p.claim(c, s.at)
 		}
 		p.steps = append(p.steps, s)
@@ -157,7 +156,7 @@ func (p *search) claim(c Call, at time.Time) []leadership.Event {
 func (c Call) fits(t leadership.EventType) bool {
 	switch c.Verb {
 	case Acquire:
-		return grants(t) || t == leadership.EventExpired || t == leadership.EventDeposed || t == leadership.EventHandingOver
+		return t == leadership.EventAcquired || t == leadership.EventUpdated
 	case Renew:
 		return c.Report != "" && (t == leadership.EventUpdated || t == leadership.EventTripped || t == leadership.EventDeposed)
 	case Order:
@@ -176,11 +175,6 @@ func (c Call) fits(t leadership.EventType) bool {
 		return t == leadership.EventUnlocked
 	}
 	return false
-}
-
-// grants reports whether an acquire that is not refused may end with the event.
-func grants(t leadership.EventType) bool {
-	return t == leadership.EventAcquired || t == leadership.EventUpdated
 }
 
 // eventsOf are the events with which an order may end.
@@ -209,17 +203,11 @@ func (p *search) resolve() {
 		}
 		applied := false
 		for _, g := range byRequest[c.Request] {
-			if g.taken || !c.fits(g.last().Type) {
-				continue
-			}
-			g.taken = true
-			c := c
-			c.Code, c.Answer = "", nil
-			if applied = c.Verb != Acquire || grants(g.last().Type); !applied {
-				c.Code = leadership.LeaseHeld
-			}
-			p.add(step{call: c, events: g.events}, c.Asked)
-			if applied {
+			if !g.taken && c.fits(g.last().Type) {
+				g.taken, applied = true, true
+				c := c
+				c.Code, c.Answer = "", nil
+				p.add(step{call: c, events: g.events}, c.Asked)
 				break
 			}
 		}

@@ -37,6 +37,7 @@ type Figures struct {
 	Bids        int // that were written
 	Ballots     int // that ended with a grant
 	Preempted   int // leaders
+	Withdrawn   int // bids and challenges, by instances
 	Reports     int // of leaders
 	Orphans     int // leases that a line released, because no caller was told their keys
 	Twice       int // campaigns of which there were two at a time
@@ -78,6 +79,7 @@ func (f Figures) Plus(g Figures) Figures {
 	f.Bids += g.Bids
 	f.Ballots += g.Ballots
 	f.Preempted += g.Preempted
+	f.Withdrawn += g.Withdrawn
 	f.Reports += g.Reports
 	f.Orphans += g.Orphans
 	f.Twice += g.Twice

@@ -47,7 +47,7 @@ func (s *Service) Withdraw(ctx context.Context, e Election, c CandidateID) (Leas
 	if err := validateNames(e, c); err != nil {
 		return Lease{}, err
 	}
-	return s.lease(ctx, e, func(snap Snapshot) (Change, error) { return Withdraw(snap, c) })
+	return s.lease(ExpectChange(ctx), e, func(snap Snapshot) (Change, error) { return Withdraw(snap, c) })
 }
 
 // Renew keeps the caller's lease; see the rule of that name.

@@ -30,6 +30,11 @@ func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 	return g, err
 }
 
+// withdraw takes back the bid, or the challenge, of a candidate that has left the line.
+func (i *Instance) withdraw(ctx context.Context, e leadership.Election, c leadership.CandidateID) (leadership.Lease, error) {
+	return i.service.Withdraw(ctx, e, c)
+}
+
 // Renew keeps the caller's lease; see leadership.Service.
 func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	asked := i.now()
@@ -58,16 +63,6 @@ func (i *Instance) Release(ctx context.Context, r leadership.LeaseRequest) (lead
 	asked := i.now()
 	l, err := i.service.Release(ctx, r)
 	return i.learn(l, err, asked)
-}
-
-// CheckToken asks the store whether a token is the present leader's; see leadership.Service.
-func (i *Instance) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
-	return i.service.CheckToken(ctx, r)
-}
-
-// BatchCheckTokens asks the store of many tokens; see leadership.Service.
-func (i *Instance) BatchCheckTokens(ctx context.Context, batch []leadership.TokenCheck) ([]leadership.Result, error) {
-	return i.service.BatchCheckTokens(ctx, batch)
 }
 
 // Configure sets an election's configuration; see leadership.Service.

@@ -11,9 +11,12 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// firstRetry is how long the head waits after a first failed attempt; the wait doubles after each
-// further one, up to view.Poll.
-const firstRetry = 200 * time.Millisecond
+const (
+	// firstRetry is how long the head waits after a first failed attempt; the wait doubles after
+	// each further one, up to maxRetry.
+	firstRetry = 200 * time.Millisecond
+	maxRetry   = view.Poll
+)
 
 // Attempt asks the store for the lease on behalf of the newest caller of a place. The driver that
 // makes it sets Began.
@@ -21,6 +24,8 @@ type Attempt struct {
 	Request leadership.AcquireRequest
 	Caller  *Caller
 	Began   time.Duration // right before the store is asked
+	// Writes says that the store will most likely write: a bid, or the grant to the best bidder.
+	Writes bool
 
 	place  *place
 	orders int // the election's, when the attempt began
@@ -41,7 +46,7 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 	l.recognize(now)
 	l.forgetForfeit(now, closed)
 	if l.places.Len() == 0 {
-		return nil, 0, true
+		return nil, min(max(l.claim.again-now, 0), keep), l.claim.id == ""
 	}
 	if l.asking == nil && l.callers > 0 && !closed {
 		if idle = l.due(now) - now; idle > 0 {
@@ -51,9 +56,20 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 	}
 	if p := l.asking; p != nil {
 		l.next = never
-		return &Attempt{Request: p.request, Caller: p.callers[len(p.callers)-1], place: p, orders: l.seen.orders}, 0, false
+		return &Attempt{Request: l.request(p, now), Caller: p.callers[len(p.callers)-1], Writes: l.writes(), place: p, orders: l.seen.orders}, 0, false
 	}
 	return nil, keep, false
+}
+
+// request is the call for a place. It withdraws the bid of another candidate of the line, and the
+// challenge of one that has gone.
+func (l *Line) request(p *place, now time.Duration) leadership.AcquireRequest {
+	r := p.request
+	r.InLine = leadership.InLine{Waited: now - p.since, Present: l.common.present(r.Election)}
+	if l.claim.id != r.CandidateID && (!l.claim.challenge || l.replaces(p, now)) {
+		r.InLine.Withdraw = l.claim.id
+	}
+	return r
 }
 
 // never is when the head asks while an attempt is under way and nothing says otherwise.
@@ -61,15 +77,17 @@ const never = time.Duration(math.MaxInt64)
 
 // due is when the head asks.
 func (l *Line) due(now time.Duration) time.Duration {
-	switch {
-	case l.preferred() != nil:
+	if l.preferred() != nil {
 		return l.failures.again
-	case l.head(now) == nil:
+	}
+	best := l.best(now)
+	switch {
+	case best == nil:
 		return l.bars.over(now)
 	case l.seen.live:
-		return l.next
+		return min(l.next, l.sooner(best, now))
 	}
-	return min(l.next, l.poll)
+	return min(l.next, l.sooner(best, now), l.poll)
 }
 
 // Finish takes the outcome of an attempt. It answers the callers for which that is the answer, and
@@ -98,15 +116,24 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 	case o.Err == nil:
 		l.answered(p, now)
 		l.common.View.Learn(o.Grant.Lease, view.Read, a.Began, now)
+		l.ballot, l.claim = ballot{}, claim{}
 		l.reschedule(now)
 		l.settle(p, func(c *Caller) { c.granted(o.Grant, a.Began) })
 	case errors.Is(o.Err, leadership.LeaseHeld):
 		l.answered(p, now)
 		l.held(a, o.Err, now)
+	case errors.Is(o.Err, leadership.NotEligible):
+		l.answered(p, now)
+		if refusal, ok := errors.AsType[*leadership.Error](o.Err); ok && refusal.Lease != nil {
+			l.common.View.Learn(*refusal.Lease, view.Read, a.Began, now)
+		}
+		l.reschedule(now)
+		l.settle(p, refuse)
 	case errors.Is(o.Err, leadership.ElectionDeleted), errors.Is(o.Err, leadership.RecordCorrupt):
 		for p := range l.each() {
 			l.settle(p, refuse)
 		}
+		l.ballot, l.claim = ballot{}, claim{}
 		l.next = now // if a caller joins before the line is over
 	case errors.Is(o.Err, leadership.StoreUnavailable), errors.Is(o.Err, leadership.OutcomeUnknown):
 		l.failed(a, o.Err, now)
@@ -131,13 +158,18 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	if ok && refusal.Lease != nil {
 		a.place.told = refusal.Lease.Token
 	}
-	barred := ok && refusal.Cause != nil
+	bids := ok && isBallot(refusal.Cause)
+	barred := ok && isBar(refusal.Cause)
 	if !ok || refusal.Lease == nil || refusal.RetryAfter <= 0 && !barred {
 		l.next = now + view.Poll
 		return
 	}
 	l.common.View.Refused(refusal, a.Began, now)
+	if l.ballot = (ballot{}); bids {
+		l.bidden(a, refusal, now)
+	}
 	l.reschedule(now)
+	l.tried(a, *refusal.Lease)
 	if barred && a.orders == l.election.Orders() {
 		l.barred(a.Request.CandidateID, refusal, now)
 	}
@@ -147,9 +179,15 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 // the answer, because it was heard since the store was asked, is noticed at the next Turn.
 func (l *Line) reschedule(now time.Duration) {
 	version, open := l.election.Version(), l.election.Open()
+	l.learnRule()
+	if l.ballot.open() {
+		l.next = max(l.ballot.until, now) // the turn: its ranks keep the instances apart
+	}
 	switch {
+	case l.election.Event() == nil && l.ballot.open():
 	case l.election.Event() == nil && open > now:
-		l.next = open + l.common.jitter(timerSpread)
+		l.end = open + l.common.jitter(timerSpread)
+		l.next = l.end
 	case l.election.Event() == nil:
 		l.next = now // it was released meanwhile
 	case version == l.seen.version: // it was heard in the very moment
@@ -175,6 +213,7 @@ func (l *Line) failed(a *Attempt, err error, now time.Duration) {
 		a.place.unknown = err
 		l.failures.unsettled = true
 		l.prefer(a.place)
+		l.mayClaim(a)
 	}
 	if a.Caller.client.Gone() != nil {
 		l.next = now
@@ -186,7 +225,7 @@ func (l *Line) failed(a *Attempt, err error, now time.Duration) {
 
 // retryLater lets the head ask again after a while.
 func (l *Line) retryLater(now time.Duration) {
-	pause := backoff.After(l.failures.count, firstRetry, view.Poll)
+	pause := backoff.After(l.failures.count, firstRetry, maxRetry)
 	l.failures.count++
 	l.next = now + pause/2 + l.common.jitter(pause/2)
 	l.poll, l.failures.again = l.next, l.next
@@ -196,7 +235,7 @@ func (l *Line) retryLater(now time.Duration) {
 // told, for its maker to release before Finish. After an answer no earlier attempt can be granted
 // any more.
 func (l *Line) Orphan(err error) (leadership.LeaseRequest, bool) {
-	if err != nil && !errors.Is(err, leadership.LeaseHeld) {
+	if err != nil && !errors.Is(err, leadership.LeaseHeld) && !errors.Is(err, leadership.NotEligible) {
 		return leadership.LeaseRequest{}, false
 	}
 	orphans := l.orphans

@@ -88,6 +88,7 @@ func (l *Line) barred(c leadership.CandidateID, refusal *leadership.Error, now t
 		left = min(left, most)
 	}
 	b.until = now + left + l.common.jitter(timerSpread)
+	l.top.known = false
 }
 
 // unbar forgets the bars, because an event may have lifted some, or one that did was missed. The
@@ -100,18 +101,5 @@ func (l *Line) unbar(within, now time.Duration) {
 		l.askAt(min(l.next, at))
 	}
 	l.bars = bars{}
-}
-
-// Position is where the candidate stands in the line, from 1, and how many stand there; 0 if it
-// does not.
-func (l *Line) Position(c leadership.CandidateID, now time.Duration) (position, of int) {
-	for p := range l.each() {
-		if p.forfeit(now) {
-			continue
-		}
-		if of++; position == 0 && p.request.CandidateID == c {
-			position = of
-		}
-	}
-	return position, of
+	l.top.known = false
 }

@@ -30,7 +30,7 @@ const tenThousand = 10_000
 func gather(b testing.TB, n int) *crowd {
 	s := leadership.New(memory.New(memory.Config{}))
 	h := newHub(b, hub.Config{Store: s, Live: true})
-	c := &crowd{service: s, hub: h, queue: line.NewQueue(line.Config{Acquire: s.Acquire, Release: s.Release, Hub: h})}
+	c := &crowd{service: s, hub: h, queue: line.NewQueue(line.Config{Acquire: s.Acquire, Release: s.Release, Withdraw: s.Withdraw, Hub: h})}
 	grant, err := s.Acquire(b.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Hour})
 	if err != nil {
 		b.Fatal(err)

@@ -68,11 +68,12 @@ func in(t *testing.T, test func(*testing.T, *cluster)) {
 type instance struct {
 	*cluster
 	*leadership.Service
-	hub   *hub.Hub
-	queue *line.Queue
-	calls atomic.Int64 // of the store, by the queue
-	given atomic.Int64 // leases that the queue gave back
-	how   atomic.Pointer[hook]
+	hub       *hub.Hub
+	queue     *line.Queue
+	calls     atomic.Int64 // of the store, by the queue
+	given     atomic.Int64 // leases that the queue gave back
+	withdrawn atomic.Int64 // bids and challenges that it withdrew by calls of their own
+	how       atomic.Pointer[hook]
 
 	telling   atomic.Bool  // the hub, of the grants that the queue brings about
 	suspended atomic.Int64 // for how long the process was
@@ -132,6 +133,10 @@ func (w *cluster) instance(change ...func(*line.Config)) *instance {
 		Release: func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 			i.given.Add(1)
 			return i.Service.Release(ctx, r)
+		},
+		Withdraw: func(ctx context.Context, e leadership.Election, c leadership.CandidateID) (leadership.Lease, error) {
+			i.withdrawn.Add(1)
+			return i.Service.Withdraw(ctx, e, c)
 		},
 		Hub: i.hub,
 	}

@@ -21,6 +21,10 @@ type Common struct {
 	Key func() leadership.Key
 	// View has what the instance knows of the elections.
 	View *view.View
+	// Present reports whether the instance has heard of a member lately; nil: of none.
+	Present func(leadership.Election, leadership.CandidateID) bool
+
+	changes int // of who stands in line, in any of them
 }
 
 func (c *Common) jitter(limit time.Duration) time.Duration {
@@ -28,6 +32,14 @@ func (c *Common) jitter(limit time.Duration) time.Duration {
 		return 0
 	}
 	return c.Jitter(limit)
+}
+
+// present is InLine.Present for an election.
+func (c *Common) present(e leadership.Election) func(leadership.CandidateID) bool {
+	if c.Present == nil {
+		return nil
+	}
+	return func(member leadership.CandidateID) bool { return c.Present(e, member) }
 }
 
 // Line is where the candidates for one election stand.
@@ -44,10 +56,17 @@ type Line struct {
 	ahead   []*place                                  // those to ask for before their turn: they may have the lease
 	orphans map[leadership.CandidateID]leadership.Key // keys that no caller was told, and that an attempt of unknown outcome may have been granted the lease with
 
-	bars     bars
+	rule       rule
+	top        top
+	bars       bars
+	ballot     ballot
+	claim      claim
+	challenged bool // the present leader is, by a candidate here or elsewhere
+
 	seen     seen
 	term     leadership.Token // of the last leader whose places were looked for
 	next     time.Duration    // when the head asks
+	end      time.Duration    // so, if that is because a lease should be over
 	poll     time.Duration    // when it asks if not all events are heard and it has not asked before
 	failures failures
 }
@@ -80,11 +99,15 @@ func (l *Line) Owns(r leadership.AcquireRequest, now time.Duration) (leadership.
 type place struct {
 	at      *list.Element
 	request leadership.AcquireRequest
+	since   time.Duration    // when its candidate came first
 	drawn   bool             // the key is known to the queue alone
 	callers []*Caller        // several if a client has asked again while its first call was waiting
 	left    time.Duration    // when the last caller went
 	unknown error            // of the last attempt, if its outcome is unknown
 	told    leadership.Token // of the lease that the last attempt was refused for
+	tried   try              // the last term in which the store was asked to let it challenge the leader
+	awaited bool             // the wait of its last caller was over, so that it may be back at once
+	removed bool             // from the line
 }
 
 // identity is the key by which a place is found.
@@ -97,13 +120,28 @@ type identity struct {
 // asked at once.
 func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
 	l.add(c, r, now)
-	if c.place.unknown != nil {
-		l.prefer(c.place)
+	switch p := c.place; {
+	case p.unknown != nil:
+		l.prefer(p)
 		l.failures.again = now
 		l.wake()
-	} else if l.callers == 1 || l.bars.any() && l.bars.of(r.CandidateID, now) == nil {
+	case l.class(p) == ineligible: // it is told so at once
+		l.prefer(p)
+		l.wake()
+	case l.adds(p):
+		l.next = min(l.next, now)
+		l.wake()
+	case l.callers == 1 || l.bars.any() && l.bars.of(r.CandidateID, now) == nil:
 		l.wake() // it may be the first that the store can be asked for
+	case l.ballot.open() || l.rule.policy.Preempt:
+		l.wake() // it may be better
 	}
+}
+
+// adds reports whether a candidate that comes may complete the quorum for which a ballot waits.
+func (l *Line) adds(p *place) bool {
+	return l.ballot.open() && l.ballot.refusal.Reason == leadership.ReasonQuorum &&
+		l.rule.policy.Quorum.Electorate.Has(string(p.request.CandidateID))
 }
 
 // Leave answers a caller that stops waiting: with why or, if that is nil, with the refusal for a
@@ -121,16 +159,20 @@ func (l *Line) Leave(c *Caller, why error, now time.Duration) {
 }
 
 func (l *Line) add(c *Caller, r leadership.AcquireRequest, now time.Duration) {
-	c.place = l.place(r, now)
-	c.place.callers = append(c.place.callers, c)
+	p, isNew := l.place(r, now)
+	if isNew {
+		p.since = c.called
+	}
+	c.place, p.callers = p, append(p.callers, c)
 	l.callers++
+	l.consider(p, isNew, now)
 }
 
 // place finds the candidate's place, or gives it one at the end.
-func (l *Line) place(r leadership.AcquireRequest, now time.Duration) *place {
+func (l *Line) place(r leadership.AcquireRequest, now time.Duration) (p *place, isNew bool) {
 	if r.Key == nil {
 		r.Key = new(l.common.Key())
-		return l.push(&place{request: r, drawn: true})
+		return l.push(&place{request: r, drawn: true}), true
 	}
 	id := identity{r.CandidateID, *r.Key}
 	p, ok := l.named[id]
@@ -144,18 +186,25 @@ func (l *Line) place(r leadership.AcquireRequest, now time.Duration) *place {
 	} else if len(p.callers) == 0 {
 		l.kept--
 	}
+	if ok && p.request.Candidacy != r.Candidacy {
+		p.tried = try{}
+		l.common.changes++
+	}
 	p.request = r
-	return p
+	return p, !ok
 }
 
 func (l *Line) push(p *place) *place {
 	p.at = l.places.PushBack(p)
+	l.common.changes++
 	return p
 }
 
 // remove takes a place out of the line.
 func (l *Line) remove(p *place) {
 	l.places.Remove(p.at)
+	p.removed = true
+	l.common.changes++
 	if !p.drawn {
 		delete(l.named, identity{p.request.CandidateID, *p.request.Key})
 	}
@@ -214,18 +263,13 @@ func (l *Line) preferred() *place {
 	return nil
 }
 
-// head is the place to ask for next: the first with a caller that is not barred, unless one comes
-// before its turn; nil if there is none.
+// head is the place to ask for next: the best, unless one comes before its turn; nil if there is
+// none.
 func (l *Line) head(now time.Duration) *place {
 	if p := l.preferred(); p != nil {
 		return p
 	}
-	for p := range l.each() {
-		if len(p.callers) > 0 && l.bars.of(p.request.CandidateID, now) == nil {
-			return p
-		}
-	}
-	return nil
+	return l.best(now)
 }
 
 // dismiss answers a caller who leaves.
@@ -233,11 +277,20 @@ func (l *Line) dismiss(c *Caller, now time.Duration) {
 	p := c.place
 	c.refused(l.parting(c, now))
 	p.callers = slices.DeleteFunc(p.callers, func(other *Caller) bool { return other == c })
-	if l.callers--; l.callers == 0 {
+	if l.callers--; l.callers == 0 || p == l.claim.place {
 		l.wake()
 	}
 	if len(p.callers) == 0 {
+		p.awaited = c.why == nil
+		l.left(p)
 		l.abandon(p, now)
+	}
+}
+
+// left finds the best place anew if this was the best, and has no caller any more.
+func (l *Line) left(p *place) {
+	if p == l.top.place {
+		l.top.known = false
 	}
 }
 
@@ -268,5 +321,6 @@ func (l *Line) settle(p *place, answer func(*Caller)) {
 	}
 	l.callers -= len(p.callers)
 	p.callers = nil
+	l.left(p)
 	l.remove(p)
 }

@@ -23,6 +23,7 @@ type seen struct {
 	terms   int
 	orders  int
 	epoch   int
+	putOff  int
 	live    bool
 }
 
@@ -30,12 +31,16 @@ type seen struct {
 func (l *Line) notice(now time.Duration) {
 	last := l.seen
 	l.see()
-	switch {
-	case l.election.Version() == last.version:
-	case l.election.Event() == nil:
-		l.learnt(now)
-	default:
-		l.heard(*l.election.Event(), l.seen.terms != last.terms, now)
+	if l.election.Version() != last.version {
+		l.outdated()
+		if e := l.election.Event(); e == nil {
+			l.learnt(now)
+		} else {
+			l.heard(*e, l.seen.terms != last.terms, now)
+		}
+	}
+	if open := l.election.Open(); l.seen.putOff != last.putOff && l.next == l.end && l.next < open {
+		l.askAtEnd(open)
 	}
 	if l.seen.orders != last.orders {
 		l.unbar(eventSpread, now)
@@ -43,6 +48,9 @@ func (l *Line) notice(now time.Duration) {
 	if l.seen.epoch != last.epoch && l.seen.live { // something may have been missed
 		l.unbar(soon, now)
 		l.askAt(min(l.next, now+l.common.jitter(soon)))
+	}
+	if l.seen.epoch != last.epoch {
+		l.rule.known, l.top.known = false, false // for the policy may be another
 	}
 	if last.live && !l.seen.live {
 		l.poll = now + l.common.jitter(view.Poll)
@@ -55,7 +63,7 @@ func (l *Line) notice(now time.Duration) {
 // see takes note of the view as it is.
 func (l *Line) see() {
 	v := l.common.View
-	l.seen = seen{l.election.Version(), l.election.Terms(), l.election.Orders(), v.Epoch(), v.Live()}
+	l.seen = seen{l.election.Version(), l.election.Terms(), l.election.Orders(), v.Epoch(), l.election.PutOff(), v.Live()}
 }
 
 // recognize lets the places of a new leader be asked for before their turn. A caller there may have
@@ -77,8 +85,12 @@ func (l *Line) recognize(now time.Duration) {
 func (l *Line) learnt(now time.Duration) {
 	l.failures.last = nil
 	l.pollLater(now)
+	l.learnRule()
+	if known := l.election.Lease(); known != nil {
+		l.challengedBy(known.Challenger)
+	}
 	if open := l.election.Open(); open > now {
-		l.askAt(open + l.common.jitter(timerSpread))
+		l.askAtEnd(open)
 	} else {
 		l.askAt(now) // it was released here, and the others have not heard of it yet
 	}
@@ -86,9 +98,10 @@ func (l *Line) learnt(now time.Duration) {
 
 // heard takes the word of an event; changed says that the leader is another, or gone.
 func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
+	l.contest(e, changed)
 	switch open := max(l.election.Open(), now); {
 	case changed && e.LeaderID != "":
-		l.bars.all = nil // or there would be no leader
+		l.bars.all, l.top.known = nil, false // or there would be no leader
 		l.askAt(now + soon/2 + l.common.jitter(soon/2))
 	case e.Type == leadership.EventExpired:
 		l.askAt(min(l.next, open+l.common.jitter(eventSpread)))
@@ -101,12 +114,33 @@ func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
 	}
 }
 
+// contest takes from an event what it says of the ballot, and of who may challenge the leader.
+func (l *Line) contest(e leadership.Event, changed bool) {
+	if changed || e.Type == leadership.EventDeleted || e.Type == leadership.EventUnlocked {
+		l.ballot = ballot{}
+	}
+	switch e.Type {
+	case leadership.EventHandingOver:
+		l.challenge(true)
+	case leadership.EventGoesOn:
+		l.challengedBy("")
+	case leadership.EventConfigured, leadership.EventRecreated:
+		l.rule.known, l.top.known = false, false
+	}
+}
+
 // askAt says when the head asks. What became of an attempt is found out without delay.
 func (l *Line) askAt(at time.Duration) {
 	if l.failures.unsettled {
 		at = min(at, l.next)
 	}
 	l.next = at
+}
+
+// askAtEnd lets the head ask when the lease should be over.
+func (l *Line) askAtEnd(open time.Duration) {
+	l.end = open + l.common.jitter(timerSpread)
+	l.askAt(l.end)
 }
 
 // pollLater counts the time until the next poll anew.

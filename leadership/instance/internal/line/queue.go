@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"regent/leadership"
@@ -12,13 +14,19 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// Config is how a Queue is made. Acquire, Release and Hub are required.
+// Config is how a Queue is made. Acquire, Release, Withdraw and Hub are required.
 type Config struct {
 	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has
 	// ended. It may tell the hub of the answer.
 	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 	// Release gives back a lease that no caller can use: leadership.Service.Release.
 	Release func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
+	// Withdraw takes back the bid, or the challenge, of a candidate that has gone:
+	// leadership.Service.Withdraw.
+	Withdraw func(context.Context, leadership.Election, leadership.CandidateID) (leadership.Lease, error)
+	// Present reports whether the instance has heard of a member of the election lately; nil: of
+	// none. It is called within the store's transactions, and must not block.
+	Present func(leadership.Election, leadership.CandidateID) bool
 	// Hub has the view that the lines read, and the clock. When it is closed, the waiting
 	// candidates are answered with its cause.
 	Hub *hub.Hub
@@ -48,7 +56,7 @@ func NewQueue(c Config) *Queue {
 		c:       c,
 		closing: make(chan struct{}),
 		ended:   make(chan struct{}),
-		common:  Common{Jitter: c.Jitter, Key: leadership.NewKey},
+		common:  Common{Jitter: c.Jitter, Key: leadership.NewKey, Present: c.Present},
 		lines:   make(map[leadership.Election]*runner),
 	}
 	c.Hub.View(func(v *view.View, _ time.Duration) { q.common.View = v })
@@ -157,6 +165,7 @@ func (q *Queue) begin(first *Caller, request leadership.AcquireRequest, now time
 // ask asks the store without a place in line.
 func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	asked := q.c.Hub.Now()
+	r.InLine = leadership.InLine{Present: q.common.present(r.Election)}
 	grant, err := q.c.Acquire(ctx, r)
 	if err == nil {
 		q.c.Hub.Learn(grant.Lease, view.Read, asked)
@@ -188,8 +197,45 @@ func (q *Queue) release(ctx context.Context, r leadership.LeaseRequest) {
 	}
 }
 
-// Position is where the candidate stands in the line for the election, from 1, and how many stand
-// there; 0 if it does not.
+// withdraw takes back what the store has of a candidate that has gone.
+func (q *Queue) withdraw(e leadership.Election, c leadership.CandidateID) error {
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackTimeout)
+	defer cancel()
+	asked := q.c.Hub.Now()
+	lease, err := q.c.Withdraw(ctx, e, c)
+	if err == nil {
+		q.c.Hub.Learn(lease, view.Read, asked)
+	}
+	return err
+}
+
+// Standing returns all that stand in line for the election, in the order in which they came. A
+// candidate between two calls is among them for 5 s.
+func (q *Queue) Standing(e leadership.Election) (all []Stander) {
+	var by rule
+	q.c.Hub.View(func(_ *view.View, now time.Duration) {
+		if r, ok := q.lines[e]; ok {
+			all, by = r.line.standing(now), r.line.rule
+		}
+	})
+	by.place(all)
+	return all
+}
+
+// Elections returns the elections for which candidates stand in line, in no order.
+func (q *Queue) Elections() (all []leadership.Election) {
+	q.c.Hub.View(func(*view.View, time.Duration) { all = slices.Collect(maps.Keys(q.lines)) })
+	return all
+}
+
+// Version changes whenever a candidate joins or leaves a line, or says something else of itself.
+func (q *Queue) Version() (n int) {
+	q.c.Hub.View(func(*view.View, time.Duration) { n = q.common.changes })
+	return n
+}
+
+// Position is where the candidate stands in the line for the election, as Stander.Position says,
+// and how many stand there; 0 if it does not.
 func (q *Queue) Position(e leadership.Election, c leadership.CandidateID) (position, of int) {
 	q.c.Hub.View(func(_ *view.View, now time.Duration) {
 		if r, ok := q.lines[e]; ok {

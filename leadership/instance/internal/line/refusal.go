@@ -33,6 +33,8 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 	switch b := l.bars.of(p.request.CandidateID, now); {
 	case b != nil:
 		what = b.explain(e, p.request.CandidateID, now)
+	case l.ballot.open():
+		what = l.ballot.explain(e, p, now)
 	case leader == p.request.CandidateID:
 		e.Reason = leadership.ReasonIncarnation
 		what = fmt.Sprintf("%q leads election %q, with another key", leader, name)

@@ -19,10 +19,12 @@ type runner struct {
 // run asks the store for one head after the other, until the line is empty.
 func (r *runner) run() {
 	for {
-		a, idle, over := r.turn()
+		gone, a, idle, over := r.turn()
 		switch {
 		case over:
 			return
+		case gone != "":
+			r.withdraw(gone)
 		case a != nil:
 			r.carryOut(a)
 		default:
@@ -31,23 +33,37 @@ func (r *runner) run() {
 	}
 }
 
-// turn asks the line what to do. A line that is over is forgotten.
-func (r *runner) turn() (a *Attempt, idle time.Duration, over bool) {
+// turn asks the line what to do: to withdraw what the store has of a candidate that has gone, to
+// make an attempt, or to wait. A line that is over is forgotten.
+func (r *runner) turn() (gone leadership.CandidateID, a *Attempt, idle time.Duration, over bool) {
 	r.q.c.Hub.View(func(_ *view.View, now time.Duration) {
-		a, idle, over = r.line.Turn(now, r.q.closed() != nil)
+		closed, ok := r.q.closed() != nil, false
+		if gone, ok = r.line.Withdrawal(now, closed); ok {
+			return
+		}
+		a, idle, over = r.line.Turn(now, closed)
 		if over {
 			delete(r.q.lines, r.election.Name())
 			r.q.c.Hub.Unwait(r.election)
 			r.q.end()
 		}
 	})
-	return a, idle, over
+	return gone, a, idle, over
+}
+
+func (r *runner) withdraw(gone leadership.CandidateID) {
+	err := r.q.withdraw(r.election.Name(), gone)
+	r.q.c.Hub.View(func(_ *view.View, now time.Duration) { r.line.Withdrawn(gone, err, now, r.q.closed() != nil) })
 }
 
 // carryOut makes an attempt.
 func (r *runner) carryOut(a *Attempt) {
 	a.Began = r.q.c.Hub.Now()
-	o := r.ask(a.Caller.Client().(*call).ctx, a.Request)
+	ctx := a.Caller.Client().(*call).ctx
+	if a.Writes {
+		ctx = leadership.ExpectChange(ctx)
+	}
+	o := r.ask(ctx, a.Request)
 	r.q.c.Hub.View(func(_ *view.View, now time.Duration) { r.line.Finish(a, o, now) })
 }
 

@@ -64,18 +64,19 @@ func (v *View) Refused(refusal *leadership.Error, asked, now time.Duration) {
 	if !ok {
 		return
 	}
-	if l.State == leadership.Held && refusal.Cause == nil { // with one, RetryAfter is that of an order
+	exact := refusal.Cause == nil // else RetryAfter is that of an order or a ballot, or of a leader's shortest term
+	if l.State == leadership.Held && exact {
 		v.guard = max(refusal.RetryAfter-l.ExpiresIn, 0)
 	}
 	open := v.opens(l, now)
-	if refusal.RetryAfter > 0 && refusal.Cause == nil {
+	if refusal.RetryAfter > 0 && exact {
 		open = now + refusal.RetryAfter
 		if refusal.Reason != leadership.ReasonLockDelay { // before another leads, the delay passes as well
 			open += l.Config.LockDelay
 		}
 	}
 	e.learnEnd(l, Read, now)
-	e.learn(l, asked, now, open, refusal.Cause == nil)
+	e.learn(l, asked, now, open, exact)
 	v.settle(e)
 }
 
@@ -208,7 +209,7 @@ func mayUnbar(t leadership.EventType) bool {
 	switch t {
 	case leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
 		leadership.EventUnlocked, leadership.EventApprovalRequested, leadership.EventJudged,
-		leadership.EventTripped, leadership.EventDeposed:
+		leadership.EventTripped, leadership.EventDeposed, leadership.EventHandingOver, leadership.EventGoesOn:
 		return false
 	}
 	return true

@@ -1,0 +1,653 @@
+package line_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/line"
+)
+
+// elects sets who should lead the election.
+func (i *instance) elects(p leadership.BallotPolicy) {
+	i.Helper()
+	_, err := i.Configure(i.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
+		Config: leadership.Config{Ballot: p},
+	}})
+	if err != nil {
+		i.Fatal(err)
+	}
+}
+
+// rated asks with a priority.
+func rated(c leadership.CandidateID, priority int64) leadership.AcquireRequest {
+	r := request(c)
+	r.Priority = priority
+	return r
+}
+
+// attends asks as a witness.
+func attends(c leadership.CandidateID) leadership.AcquireRequest {
+	r := request(c)
+	r.Role = leadership.RoleWitness
+	return r
+}
+
+var byPriority = leadership.BallotPolicy{Strategy: leadership.StrategyPriority}
+
+const window = leadership.DefaultWindow
+
+// ballots starts so many instances on an election with that policy, which ann leads through the
+// first.
+func (w *cluster) ballots(n int, p leadership.BallotPolicy) (all []*instance, ann leadership.Grant) {
+	for range n {
+		all = append(all, w.instance())
+	}
+	all[0].elects(p)
+	ann = all[0].elected("ann")
+	return all, ann
+}
+
+// elected makes the candidate lead, alone and without the queue's doing.
+func (i *instance) elected(c leadership.CandidateID) leadership.Grant {
+	i.Helper()
+	for {
+		g, err := i.Service.Acquire(i.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: c, LeaseDuration: lease})
+		if err == nil {
+			i.learns(g.Lease)
+			return g
+		}
+		refusal, ok := errors.AsType[*leadership.Error](err)
+		if !ok || refusal.Reason != leadership.ReasonBallot {
+			i.Fatal(err)
+		}
+		time.Sleep(refusal.RetryAfter)
+	}
+}
+
+// asks is what was asked of the store in the name of candidates, in order.
+type asks struct{ all []leadership.AcquireRequest }
+
+func (a *asks) hook(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+	a.all = append(a.all, r)
+	return ask(ctx, r)
+}
+
+func TestTheBestOfTheLineLeadsWhateverCameFirst(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		policy := byPriority
+		policy.Window = leadership.NoWindow
+		all, leader := w.ballots(1, policy)
+		i := all[0]
+		const n = 20
+		line := make([]*waiter, n)
+		for c := range n {
+			at := (c * 7) % n
+			line[at] = i.waits(rated(leadership.CandidateID(fmt.Sprint("agent-", c)), int64(n-at)))
+		}
+		i.wants(1, "by the first of the line")
+		for _, next := range line {
+			i.releases(leader)
+			leader = next.leads()
+			synctest.Wait()
+			i.wants(1, "at a takeover")
+		}
+	})
+}
+
+func TestTheNewestAskOfAPlaceCounts(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		policy := byPriority
+		policy.Window = leadership.NoWindow
+		all, leader := w.ballots(1, policy)
+		i := all[0]
+		bob := keyed(briefly(rated("bob", 3)))
+		i.waits(bob).refused(leadership.LeaseHeld)
+		cy := i.waits(rated("cy", 2))
+		bob.Wait, bob.Priority = leadership.MaxWait, 1
+		second := i.waits(bob)
+		i.releases(leader)
+		i.releases(cy.leads())
+		second.leads()
+	})
+}
+
+func TestTenThousandWithPrioritiesCostOneAttemptForEachTakeover(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		policy := byPriority
+		policy.Window = leadership.NoWindow
+		all, leader := w.ballots(1, policy)
+		i := all[0]
+		const n = 10_000
+		line := make([]*waiter, n)
+		line[0] = i.waits(rated("agent-0", 0))
+		for c := 1; c < n; c++ {
+			line[c] = i.begins(rated(leadership.CandidateID(fmt.Sprint("agent-", c)), int64(c*7919%n)))
+		}
+		synctest.Wait()
+		i.wants(1, "as the line begins")
+		for best := range int64(5) {
+			i.releases(leader)
+			leader = leading(t, line)
+			i.wants(1, "at a takeover")
+			var place int
+			if fmt.Sscanf(string(leader.LeaderID), "agent-%d", &place); int64(place)*7919%n != n-1-best {
+				t.Errorf("takeover %d: %s leads, whose priority is %d", best, leader.LeaderID, int64(place)*7919%n)
+			}
+		}
+	})
+}
+
+func TestTheBestOfAllInstancesLeadsAfterTheWindow(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		all, ann := w.ballots(3, byPriority)
+		for n, i := range all {
+			i.waits(rated(leadership.CandidateID(fmt.Sprint("low-", n)), 0))
+		}
+		best := all[2].waits(rated("best", 9))
+		good := all[1].waits(rated("good", 5))
+		time.Sleep(2 * time.Second)
+		for _, i := range all {
+			i.called()
+		}
+		released := time.Now()
+		all[0].releases(ann)
+		best.leads()
+		if took := best.ended.Sub(released); took < window || took > window+20*time.Millisecond {
+			t.Errorf("the best leads %v after the release, want the window", took)
+		}
+		good.waiting("though it is second")
+		time.Sleep(window)
+		all[2].wants(2, "for a bid and a grant")
+		for _, i := range all[:2] {
+			if n := i.called(); n > 2 {
+				t.Errorf("the store was asked %d times, want once for a bid, and once if it was the best for a while", n)
+			}
+		}
+		time.Sleep(time.Second)
+		for _, i := range all {
+			if n := i.called(); n > 1 {
+				t.Errorf("the store was asked %d times to learn the end, want once", n)
+			}
+		}
+	})
+}
+
+func TestTheStoreIsToldToExpectABidAndTheGrantToTheBest(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		all, ann := w.ballots(2, byPriority)
+		best, second := all[0], all[1]
+		expected := make(map[leadership.CandidateID][]bool)
+		for _, i := range all {
+			i.hooks(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+				expected[r.CandidateID] = append(expected[r.CandidateID], leadership.ChangeExpected(ctx))
+				return ask(ctx, r)
+			})
+		}
+		high := best.waits(rated("high", 2))
+		low := second.waits(rated("low", 1))
+		best.releases(ann)
+		high.leads()
+		low.waiting("though it is second")
+		low.cancel()
+		synctest.Wait()
+		// under a leader, for the bid, and for the grant
+		if got, want := fmt.Sprint(expected), "map[high:[false true true] low:[false true]]"; got != want {
+			t.Errorf("a change was expected: %s, want %s", got, want)
+		}
+	})
+}
+
+func TestABetterCandidateThatComesDuringABallotBidsAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		all, ann := w.ballots(1, byPriority)
+		i := all[0]
+		i.waits(rated("bob", 1))
+		i.called()
+		i.releases(ann)
+		released := time.Now()
+		time.Sleep(window / 2)
+		i.wants(1, "for bob's bid")
+		i.waits(rated("dee", 0))
+		i.wants(0, "for one that is not better")
+		var asked asks
+		i.hooks(asked.hook)
+		cy := i.waits(rated("cy", 2))
+		i.wants(1, "for a better one")
+		if got := asked.all[0]; got.CandidateID != "cy" || got.InLine.Withdraw != "bob" {
+			t.Errorf("the bid is of %s and replaces that of %q", got.CandidateID, got.InLine.Withdraw)
+		}
+		cy.leads()
+		if took := cy.ended.Sub(released); took != window {
+			t.Errorf("cy leads after %v, want the window", took)
+		}
+		i.wants(1, "for the grant")
+	})
+}
+
+func TestABidderThatSaysSomethingElseOfItselfBidsAnew(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		all, ann := w.ballots(2, byPriority)
+		other := all[1].waits(rated("other", 5))
+		i := all[0]
+		bob := keyed(rated("bob", 1))
+		first := i.waits(bob)
+		i.releases(ann)
+		time.Sleep(window / 2)
+		bob.Priority = 9
+		i.waits(bob)
+		first.leads()
+		other.waiting("though bob is better now")
+	})
+}
+
+func TestABidderThatLeavesIsReplacedByTheNextBid(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		all, ann := w.ballots(2, byPriority)
+		i, other := all[0], all[1]
+		bob := i.waits(rated("bob", 9))
+		i.waits(rated("cy", 1))
+		dee := other.waits(rated("dee", 5))
+		released := time.Now()
+		i.releases(ann)
+		time.Sleep(window / 2)
+		bob.cancel()
+		dee.leads()
+		if took := dee.ended.Sub(released); took > window+leadership.BidTurn+20*time.Millisecond {
+			t.Errorf("dee leads after %v, want a turn after the window at most: bob has gone", took)
+		}
+		if n := i.withdrawn.Load(); n != 0 {
+			t.Errorf("%d bids were withdrawn by calls of their own, want none", n)
+		}
+	})
+}
+
+func TestTheBidOfTheLastOfALineIsWithdrawn(t *testing.T) {
+	for name, leave := range map[string]func(*instance, *waiter){
+		"cancelled": func(_ *instance, bob *waiter) { bob.cancel() },
+		"closed": func(i *instance, _ *waiter) {
+			if err := i.queue.Close(i.Context(), leadership.StoreUnavailable); err != nil {
+				i.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				all, ann := w.ballots(2, byPriority)
+				i, other := all[1], all[0]
+				bob := i.waits(rated("bob", 9))
+				dee := other.waits(rated("dee", 5))
+				released := time.Now()
+				other.releases(ann)
+				time.Sleep(window / 2)
+				leave(i, bob)
+				dee.leads()
+				if took := dee.ended.Sub(released); took < window || took > window+20*time.Millisecond+leadership.BidTurn {
+					t.Errorf("dee leads after %v, want the window", took)
+				}
+				if n := i.withdrawn.Load(); n != 1 {
+					t.Errorf("%d bids were withdrawn, want one", n)
+				}
+				if n := i.queue.Lines(); n != 0 {
+					t.Errorf("%d lines are left", n)
+				}
+			})
+		})
+	}
+}
+
+// A candidate that waits again and again is back within a moment.
+func TestTheBidOfABidderWhoseWaitIsOverStandsForAMoment(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		policy := byPriority
+		policy.Window = 20 * time.Second
+		all, ann := w.ballots(1, policy)
+		i := all[0]
+		bob := keyed(rated("bob", 9))
+		bob.Wait = 10 * time.Second
+		i.waits(bob)
+		i.releases(ann)
+		for range 2 {
+			time.Sleep(10*time.Second + time.Second)
+			i.waits(bob)
+		}
+		if n := i.withdrawn.Load(); n != 0 {
+			t.Errorf("%d bids were withdrawn, want none", n)
+		}
+		time.Sleep(10*time.Second + 11*time.Second)
+		synctest.Wait()
+		if n := i.queue.Lines(); n != 0 {
+			t.Errorf("%d lines are left", n)
+		}
+	})
+}
+
+func TestABidWhoseWithdrawalFailsIsWithdrawnAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		var tries atomic.Int64
+		i := w.instance(func(c *line.Config) {
+			withdraw := c.Withdraw
+			c.Withdraw = func(ctx context.Context, e leadership.Election, id leadership.CandidateID) (leadership.Lease, error) {
+				if tries.Add(1) == 1 {
+					return leadership.Lease{}, leadership.OutcomeUnknown
+				}
+				return withdraw(ctx, e, id)
+			}
+		})
+		i.elects(byPriority)
+		bob := i.waits(request("bob"))
+		bob.cancel()
+		time.Sleep(time.Second)
+		if n := tries.Load(); n != 2 {
+			t.Errorf("the withdrawal was tried %d times, want twice", n)
+		}
+		if n := i.queue.Lines(); n != 0 {
+			t.Errorf("%d lines are left", n)
+		}
+	})
+}
+
+func TestAWaitThatEndsDuringABallotIsRefusedWithTheCause(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		all, ann := w.ballots(1, byPriority)
+		i := all[0]
+		i.waits(rated("bob", 9))
+		dee := rated("dee", 1)
+		dee.Wait = window / 2
+		i.releases(ann)
+		synctest.Wait()
+		refusal := i.waits(dee).refused(leadership.LeaseHeld)
+		if c := refusal.Cause; refusal.Reason != leadership.ReasonOutranked || c == nil || c.Left != window/2 || refusal.RetryAfter != window/2 {
+			t.Errorf("got %+v because of %+v, want %s and what is left of the window", refusal, c, leadership.ReasonOutranked)
+		}
+	})
+}
+
+func TestTheBestBidderIsToldThatItIsTheBestWhenItsWaitEnds(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.elects(byPriority)
+		bob := rated("bob", 9)
+		bob.Wait = window / 3
+		refusal := i.waits(bob).refused(leadership.LeaseHeld)
+		if c := refusal.Cause; refusal.Reason != leadership.ReasonBallot || c == nil || c.Position != 1 || c.Left != window-window/3 {
+			t.Errorf("got %+v because of %+v, want %s with what is left", refusal, c, leadership.ReasonBallot)
+		}
+	})
+}
+
+func TestAnIneligibleCandidateIsToldSoAtOnceAndHoldsUpNoOther(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		policy := byPriority
+		policy.Require = "gpu"
+		i := w.instance()
+		i.elects(policy)
+		able := func(c leadership.CandidateID, priority int64) leadership.AcquireRequest {
+			r := rated(c, priority)
+			r.Capabilities = "gpu"
+			return r
+		}
+		g := i.waits(able("ann", 0)).leads()
+		bob := i.waits(able("bob", 1))
+		time.Sleep(time.Second)
+		i.called()
+		cy := i.waits(rated("cy", 9))
+		cy.after(0, 0)
+		cy.refused(leadership.NotEligible)
+		i.wants(1, "for one that lacks a capability")
+		bob.waiting("behind one that is not eligible")
+		i.releases(g)
+		synctest.Wait()
+		i.wants(1, "for a bid")
+		bob.leads()
+	})
+}
+
+func TestAPolicyThatMakesWaitingPlacesIneligibleDoesNotHoldUpTheNextGrant(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		policy := byPriority
+		policy.Window = leadership.NoWindow
+		all, ann := w.ballots(1, policy)
+		i := all[0]
+		var unable []*waiter
+		for c := range 5 {
+			unable = append(unable, i.waits(rated(leadership.CandidateID(fmt.Sprint("agent-", c)), 9)))
+		}
+		r := rated("bob", 0)
+		r.Capabilities = "gpu"
+		bob := i.waits(r)
+		policy.Require = "gpu"
+		i.elects(policy)
+		time.Sleep(2 * time.Second)
+		i.called()
+		i.releases(ann)
+		bob.leads()
+		i.wants(1, "for the one that is eligible")
+		for _, w := range unable[1:] {
+			w.waiting("before its turn")
+		}
+	})
+}
+
+func TestAWitnessIsNeverAskedForWhereACandidateStands(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		policy := leadership.BallotPolicy{Window: leadership.NoWindow}
+		all, ann := w.ballots(1, policy)
+		i := all[0]
+		i.waits(request("zoe"))
+		wit := i.waits(attends("wit"))
+		bob := i.waits(request("bob"))
+		i.called()
+		i.releases(ann)
+		time.Sleep(time.Second)
+		i.wants(1, "for the candidate")
+		for _, s := range i.queue.Standing(jobs) {
+			if s.CandidateID == "zoe" {
+				t.Error("zoe still stands in line")
+			}
+		}
+		bob.waiting("behind zoe")
+		wit.waiting("as a witness does")
+	})
+}
+
+func TestALineOfWitnessesCostsNothingWithoutAQuorum(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.releases(i.leads("ann"))
+		wit := i.waits(attends("wit"))
+		i.wants(1, "to learn the policy")
+		time.Sleep(50 * time.Second)
+		i.wants(0, "while nobody leads")
+		wit.waiting("as a witness does")
+		time.Sleep(10 * time.Second)
+		if r := wit.refused(leadership.LeaseHeld); r.Reason != leadership.ReasonWitness {
+			t.Errorf("got %+v, want %s", r, leadership.ReasonWitness)
+		}
+	})
+}
+
+var quorate = leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("bob", "cy", "wit")}}
+
+func TestALineOfWitnessesAddsToTheQuorum(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, other := w.instance(), w.instance()
+		i.elects(quorate)
+		bob := i.waits(request("bob"))
+		time.Sleep(5 * time.Second)
+		bob.waiting("while one of three is present")
+		if n := i.called(); n < 3 || n > 7 {
+			t.Errorf("the store was asked %d times in 5 s, want every second or two", n)
+		}
+		wit := other.waits(attends("wit"))
+		bob.leads()
+		bob.after(5*time.Second, 7*time.Second+20*time.Millisecond)
+		wit.waiting("as a witness does")
+		time.Sleep(time.Second)
+		other.called()
+		i.renews(bob.grant)
+		time.Sleep(3 * time.Second)
+		other.wants(0, "by the witness while one leads")
+	})
+}
+
+func TestAMemberThatJoinsTheLineCompletesTheQuorumAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		var i *instance
+		i = w.instance(func(c *line.Config) {
+			c.Present = func(e leadership.Election, id leadership.CandidateID) bool {
+				for _, s := range i.queue.Standing(e) {
+					if s.CandidateID == id {
+						return true
+					}
+				}
+				return false
+			}
+		})
+		i.elects(quorate)
+		bob := i.waits(request("bob"))
+		time.Sleep(2*time.Second + time.Millisecond)
+		i.called()
+		i.waits(attends("wit"))
+		bob.leads()
+		bob.after(2*time.Second+time.Millisecond, 2*time.Second+time.Millisecond)
+		i.wants(1, "for the grant")
+	})
+}
+
+func TestABidOfUnknownOutcomeIsRepeated(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.elects(byPriority)
+		i.hooks(once(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+			ask(ctx, r)
+			return leadership.Grant{}, leadership.OutcomeUnknown
+		}))
+		bob := i.waits(request("bob"))
+		bob.leads()
+		bob.after(window, window+time.Millisecond)
+		i.wants(3, "for a bid, its repetition, and the grant")
+	})
+}
+
+// The detail of a grant's event, as far as the tests read it.
+type ballotResult struct {
+	Secret string
+	Bids   int
+}
+
+func TestTheLeastOfTheDrawLeadsAcrossInstances(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		all, leader := w.ballots(2, leadership.BallotPolicy{Strategy: leadership.StrategyRandom})
+		const n = 12
+		var waiting []*waiter
+		for c := range n {
+			waiting = append(waiting, all[c%2].waits(request(leadership.CandidateID(fmt.Sprint("agent-", c)))))
+		}
+		for range 6 {
+			time.Sleep(2 * time.Second)
+			if _, err := all[0].Release(t.Context(), of(leader)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(window + 100*time.Millisecond)
+			leader = leading(t, waiting)
+			events, err := all[0].Events(t.Context(), leadership.EventsRequest{Election: jobs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := events[len(events)-1]
+			var result ballotResult
+			if err := json.Unmarshal([]byte(last.Detail), &result); err != nil || last.LeaderID != leader.LeaderID {
+				t.Fatalf("%+v: %v", last, err)
+			}
+			var bids []leadership.Bid
+			for _, c := range waiting {
+				if !c.answered() || c.candidate == leader.LeaderID {
+					bids = append(bids, leadership.Bid{CandidateID: c.candidate})
+				}
+			}
+			draw := leadership.Draw{Election: jobs, Token: last.Token, Secret: result.Secret}
+			if best := leadership.Rank(leadership.BallotPolicy{Strategy: leadership.StrategyRandom}, draw, bids)[0]; best.CandidateID != leader.LeaderID {
+				t.Errorf("%s leads by token %d, and %s has the least draw of %d", leader.LeaderID, last.Token, best.CandidateID, len(bids))
+			}
+		}
+	})
+}
+
+func TestAFirstComeElectionHasNoBallot(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		bob := i.waits(rated("bob", 1))
+		cy := i.waits(rated("cy", 9))
+		i.called()
+		released := time.Now()
+		i.releases(leader)
+		bob.leads()
+		if bob.ended != released {
+			t.Errorf("bob leads %v after the release", bob.ended.Sub(released))
+		}
+		i.wants(1, "at the takeover")
+		cy.waiting("behind bob")
+	})
+}
+
+func TestStandingTellsWhoStandsInLine(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		all, _ := w.ballots(1, byPriority)
+		i := all[0]
+		before := i.queue.Version()
+		bob := i.waits(rated("bob", 1))
+		time.Sleep(time.Second)
+		i.waits(attends("wit"))
+		i.waits(rated("cy", 2))
+		want := []line.Stander{
+			{CandidateID: "bob", Role: leadership.RoleCandidate, Position: 2, Waited: time.Second},
+			{CandidateID: "wit", Role: leadership.RoleWitness},
+			{CandidateID: "cy", Role: leadership.RoleCandidate, Position: 1},
+		}
+		got := i.queue.Standing(jobs)
+		if len(got) != len(want) {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+		for n, s := range got {
+			if s.CandidateID != want[n].CandidateID || s.Role != want[n].Role || s.Position != want[n].Position || s.Waited != want[n].Waited {
+				t.Errorf("got %+v, want %+v", s, want[n])
+			}
+		}
+		if at, of := i.queue.Position(jobs, "bob"); at != 2 || of != 2 {
+			t.Errorf("bob is number %d of %d, want 2 of 2", at, of)
+		}
+		if e := i.queue.Elections(); len(e) != 1 || e[0] != jobs {
+			t.Errorf("lines of %v, want of %s", e, jobs)
+		}
+		if v := i.queue.Version(); v != before+3 {
+			t.Errorf("the version went from %d to %d, want one for each that came", before, v)
+		}
+		bob.cancel()
+		synctest.Wait()
+		if v := i.queue.Version(); v != before+4 {
+			t.Errorf("the version is %d after one has left, want %d", v, before+4)
+		}
+	})
+}
+
+func TestPositionsDoNotTellASecretDraw(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		all, _ := w.ballots(1, leadership.BallotPolicy{Strategy: leadership.StrategyRandom})
+		for c := range 10 {
+			all[0].waits(request(leadership.CandidateID(fmt.Sprint("agent-", c))))
+		}
+		for n, s := range all[0].queue.Standing(jobs) {
+			if at, _ := all[0].queue.Position(jobs, s.CandidateID); s.Position != n+1 || at != n+1 {
+				t.Errorf("number %d of those that came is said to be number %d, and %d", n+1, s.Position, at)
+			}
+		}
+	})
+}

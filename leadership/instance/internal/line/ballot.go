@@ -192,9 +192,9 @@ func (l *Line) deserted(now time.Duration, closed bool) bool {
 	return false
 }
 
-// Withdrawal returns a candidate that has gone, and whose bid or challenge the store has: the driver
-// withdraws it, and tells Withdrawn. It is asked before each Turn. A bid that the next attempt
-// replaces is not returned.
+// Withdrawal returns a candidate that has gone, and whose bid or challenge the store has: the
+// driver withdraws it, and tells Withdrawn. It is asked before each Turn. One that the next attempt
+// takes back is not returned.
 func (l *Line) Withdrawal(now time.Duration, closed bool) (c leadership.CandidateID, ok bool) {
 	if l.claim.id == "" || l.asking != nil || now < l.claim.again && !closed || !l.deserted(now, closed) {
 		return "", false

@@ -51,9 +51,9 @@
 // store has said. When they stop, the look comes at the end that was told last. RenewedHere is what
 // an instance tells the others.
 //
-// Without news, a watcher of a lease that is renewed elsewhere costs 14 looks in an hour, and is told of its
-// end up to 6 min late if no event tells: if the instance that renewed it died together with the
-// leader.
+// Without news, a watcher of a lease that is renewed elsewhere costs 14 looks in an hour, and is
+// told of its end up to 6 min late if no event tells: if the instance that renewed it died together
+// with the leader.
 //
 // An event that another process has left behind in the outbox is heard like any other, and so it is
 // Missing that makes the view look. A candidate that waits looks at Open, by an attempt of its own,
